@@ -1,0 +1,46 @@
+/** The only door to the time of day: everything that needs "now" or a wait is given a `Clock`. */
+
+/** An instant: milliseconds since 1970-01-01T00:00:00Z. */
+export type Instant = number;
+
+export type Clock = {
+  now(): Instant;
+  /** Resolves after `ms` milliseconds (at once when `ms` ≤ 0); rejects with the signal's reason when it is aborted. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+};
+
+export const systemClock: Clock = createScaledClock({ speed: 1 });
+
+/**
+ * A clock that starts at `startAt` and runs `speed` times as fast as the machine's. Tests use it to live through days in
+ * seconds with the real queue and the real database.
+ */
+export function createScaledClock({ speed, startAt }: { speed: number; startAt?: Instant }): Clock {
+  const realStart = Date.now();
+  const origin = startAt ?? realStart;
+  return {
+    now: () =>
+      speed === 1 && startAt === undefined ? Date.now() : Math.floor(origin + (Date.now() - realStart) * speed),
+    sleep: (ms, signal) => realSleep(ms / speed, signal),
+  };
+}
+
+function realSleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    if (ms <= 0) return resolve();
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    // setTimeout overflows past 2^31-1 ms (24.8 days) and would fire at once.
+    const timer = setTimeout(
+      () => {
+        signal?.removeEventListener('abort', stop);
+        resolve();
+      },
+      Math.min(ms, 2 ** 31 - 1),
+    );
+    signal?.addEventListener('abort', stop, { once: true });
+  });
+}

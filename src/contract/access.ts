@@ -1,0 +1,33 @@
+/** Who may ask what, and how much is left: the service asks an `Access` before it answers, and so never knows how limits are kept. */
+import type { Instant } from '../clock.ts';
+import type { Interval } from '../core/interval.ts';
+import type { PlanName } from './plans.ts';
+import type { AccountInfo } from './records.ts';
+
+export type Caller = {
+  /** The key as sent, whatever the scheme; null when anonymous. */
+  readonly key: string | null;
+  readonly scheme: 'bearer' | 'bare' | null;
+  readonly address: string;
+};
+
+export type Admission =
+  | { readonly kind: 'admitted'; readonly plan: PlanName }
+  | {
+      readonly kind: 'rejected';
+      readonly status: 402 | 403 | 429;
+      readonly message: string;
+      readonly retryAfterSeconds?: number;
+    };
+
+export type Access = {
+  /**
+   * Counts the request against the caller's windows, or says why not. Called once per request, before anything else.
+   * A question about the account itself counts for the pace only: who has spent the month may still ask so (decision 14).
+   */
+  admit(caller: Caller, about: 'data' | 'account'): Admission | Promise<Admission>;
+  /** May this plan see candles of this interval from `start` on? `null` when it may, else the refusal's text (status 402). */
+  refuseHistory(plan: PlanName, interval: Interval, start: Instant): string | null;
+  /** What `/users/me` answers; `null` without a valid key. */
+  account(caller: Caller): AccountInfo | null | Promise<AccountInfo | null>;
+};

@@ -1,0 +1,15 @@
+/** Everything that speaks HTTP is a function of a request, so that in a test a service stands where `fetch` would. */
+
+/** Who is at the other end of the connection; unknown when the handler is called in place of `fetch`. */
+export type Peer = { readonly address: string };
+
+export type Handler = (request: Request, peer?: Peer) => Promise<Response>;
+
+/** What a handler rejects with, as `fetch` does, when the connection is cut; whoever listens for it cuts a real one. */
+export function connectionReset(): TypeError {
+  return new TypeError('fetch failed', { cause: Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }) });
+}
+
+export function isConnectionReset(error: unknown): boolean {
+  return error instanceof Error && (error.cause as { code?: unknown } | undefined)?.code === 'ECONNRESET';
+}

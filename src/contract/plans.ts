@@ -1,0 +1,82 @@
+/** The plans as data: what each may ask, how often, how far back. They drift, so every number can be overridden by configuration. */
+import { DAY, type Interval } from '../core/interval.ts';
+
+export const PLAN_NAMES = ['free', 'starter', 'pro', 'business', 'ultimate', 'enterprise'] as const;
+export type PlanName = (typeof PLAN_NAMES)[number];
+
+export type Plan = {
+  readonly name: PlanName;
+  /** Per calendar month, UTC; null = no limit. Source: API document, section 8. */
+  readonly requestsPerMonth: number | null;
+  /** Per UTC day, only for use without a key; null where the plan needs one. Source: API document, section 8. */
+  readonly anonymousRequestsPerDay: number | null;
+  /** "Global limit of 10 requests/second per IP", all plans. Source: vendor's FAQ (upstream-api.md, section 2). */
+  readonly requestsPerSecond: number;
+  /** The `limit` to ask with: at most `MAX_CANDLES`, or what was set by hand. */
+  readonly candlesPerRequest: number;
+  /** Widths of candle the plan may ask for. A forecast, not a rule: what the upstream answers wins. Source: upstream-api.md, 1.1. */
+  readonly intervals: readonly Interval[];
+  /** How far back from now a request may start; null = unlimited. A forecast as well. Source: upstream-api.md, 1.1. */
+  readonly historyDepthMs: number | null;
+  /** Most coins in `/tickers`; null = all. Source: upstream-api.md, 1.4. */
+  readonly tickerCoins: number | null;
+  /** Whether tickers carry `circulating_supply`. Source: upstream-api.md, 1.4. */
+  readonly circulatingSupply: boolean;
+};
+
+const DAILY: readonly Interval[] = ['24h'];
+const HOURLY: readonly Interval[] = ['1h', '6h', '12h', '24h'];
+const ALL: readonly Interval[] = ['5m', '15m', '30m', '1h', '6h', '12h', '24h'];
+
+/** Largest `limit` of an OHLCV request, under every plan. Source: vendor's OpenAPI (upstream-api.md, 1.1). */
+export const MAX_CANDLES = 366;
+
+/** The values that hold for every plan, then what each one changes. */
+const COMMON = {
+  anonymousRequestsPerDay: null,
+  requestsPerSecond: 10,
+  candlesPerRequest: MAX_CANDLES,
+  tickerCoins: null,
+  circulatingSupply: true,
+} as const;
+
+export const PLANS: Readonly<Record<PlanName, Plan>> = {
+  free: {
+    ...COMMON,
+    name: 'free',
+    requestsPerMonth: 20_000,
+    anonymousRequestsPerDay: 1_000,
+    intervals: DAILY,
+    historyDepthMs: DAY,
+    tickerCoins: 2_000,
+    circulatingSupply: false,
+  },
+  starter: { ...COMMON, name: 'starter', requestsPerMonth: 400_000, intervals: DAILY, historyDepthMs: 30 * DAY },
+  pro: { ...COMMON, name: 'pro', requestsPerMonth: 1_000_000, intervals: DAILY, historyDepthMs: 90 * DAY },
+  business: { ...COMMON, name: 'business', requestsPerMonth: 5_000_000, intervals: HOURLY, historyDepthMs: 365 * DAY },
+  ultimate: { ...COMMON, name: 'ultimate', requestsPerMonth: 10_000_000, intervals: HOURLY, historyDepthMs: null },
+  enterprise: { ...COMMON, name: 'enterprise', requestsPerMonth: null, intervals: ALL, historyDepthMs: null },
+};
+
+export function isPlanName(text: string): text is PlanName {
+  return (PLAN_NAMES as readonly string[]).includes(text);
+}
+
+/** The numbers an operator may override; `undefined` keeps the plan's own. */
+export type PlanOverrides = Partial<
+  Pick<
+    Plan,
+    | 'requestsPerMonth'
+    | 'anonymousRequestsPerDay'
+    | 'requestsPerSecond'
+    | 'candlesPerRequest'
+    | 'intervals'
+    | 'historyDepthMs'
+  >
+>;
+
+/** The plan of that name, with some of its numbers replaced. */
+export function planOf(name: PlanName, overrides: PlanOverrides = {}): Plan {
+  const given = Object.entries(overrides).filter(([, value]) => value !== undefined);
+  return { ...PLANS[name], ...(Object.fromEntries(given) as PlanOverrides) };
+}

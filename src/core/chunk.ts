@@ -1,0 +1,62 @@
+/** Cuts gaps into the fewest chunks, each small enough for one request. */
+import { ceilToGrid, floorToGrid, INTERVAL_MS, type Interval } from './interval.ts';
+import type { Span, Spans } from './span.ts';
+
+/**
+ * The fewest windows of at most `limit` slots that together touch every slot of `gaps`, newest first.
+ *
+ * Greedy from one end is optimal for covering points with windows of equal length; starting at the new end gives the
+ * newest data first and makes only the oldest window a partial one. A window may bridge what is already covered: two
+ * gaps that fit one request cost one request. It begins and ends on a missing slot, so it never asks for more than it needs.
+ * Lazy: a caller that wants the next few never pays for the rest.
+ */
+export function* chunksNewestFirst(gaps: Spans, interval: Interval, limit: number): Generator<Span> {
+  const width = INTERVAL_MS[interval];
+  let i = gaps.length - 1;
+  // Everything at or after `done` is dealt with.
+  let done = Number.POSITIVE_INFINITY;
+  while (i >= 0) {
+    const to = ceilToGrid(Math.min(gaps[i]!.to, done), interval);
+    const reach = to - limit * width;
+    let from = to - width;
+    while (i >= 0) {
+      const start = floorToGrid(gaps[i]!.from, interval);
+      if (start >= to) {
+        i--;
+        continue;
+      }
+      if (gaps[i]!.to <= reach) break;
+      from = Math.max(start, reach);
+      if (start < reach) break;
+      i--;
+    }
+    yield { from, to };
+    done = from;
+    while (i >= 0 && gaps[i]!.from >= done) i--;
+  }
+}
+
+/** How many requests `gaps` cost: the length of `chunksNewestFirst`, in one pass over the gaps and no allocation. */
+export function countChunks(gaps: Spans, interval: Interval, limit: number): number {
+  const window = limit * INTERVAL_MS[interval];
+  let count = 0;
+  let done = Number.POSITIVE_INFINITY;
+  for (let i = gaps.length - 1; i >= 0; i--) {
+    const from = floorToGrid(gaps[i]!.from, interval);
+    const to = Math.min(ceilToGrid(gaps[i]!.to, interval), done);
+    if (to <= from) continue;
+    const windows = Math.ceil((to - from) / window);
+    count += windows;
+    done = to - windows * window;
+  }
+  return count;
+}
+
+/** How many slots of the grid lie in `spans`. */
+export function countSlots(spans: Spans, interval: Interval): number {
+  let count = 0;
+  for (const span of spans) {
+    count += Math.max(0, (ceilToGrid(span.to, interval) - ceilToGrid(span.from, interval)) / INTERVAL_MS[interval]);
+  }
+  return count;
+}

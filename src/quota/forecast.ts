@@ -1,0 +1,107 @@
+/** When so many requests will have been sent under given limits: the ledger's rules, rolled over days and months in advance. */
+import type { Instant } from '../clock.ts';
+import { DAY } from '../core/interval.ts';
+import { GRACE_MS } from './ledger.ts';
+import { gapMs, HALF_LIFE_MS } from './pace.ts';
+import type { Limits, SetAside } from './quota.ts';
+import { dayReset, dayStart, monthReset, monthStart } from './window.ts';
+
+export type ForecastArgs = {
+  readonly requests: number;
+  readonly limits: Limits;
+  /** Already spent in the windows that hold `now`. */
+  readonly spent: { readonly day: number; readonly month: number };
+  /** When the first may be sent: later than the clock when there is a hold. */
+  readonly now: Instant;
+  /** How many times slower than the limit the pace is at `now`, after 429s; default 1. */
+  readonly slowdown?: number;
+  /** What must be left from an instant to the end of its windows. */
+  readonly setAside: (at: Instant) => SetAside;
+};
+
+export type Forecast = {
+  /** When the last request is sent, if sending is all that takes time; `now` for none at all; null = never. */
+  readonly finishAt: Instant | null;
+  /** The widest window that was waited for ('second' = only the pace); null = nothing was. */
+  readonly bindingWindow: 'second' | 'day' | 'month' | null;
+  /** Requests a day that can be kept up from month to month; null = any number. */
+  readonly perDay: number | null;
+};
+
+/** Longer than this is never. */
+const FOREVER_MS = 400 * 365 * DAY;
+
+/** Pure. Costs one step per day or month that passes, however many the requests. */
+export function forecast({ requests, limits, spent, now, slowdown = 1, setAside }: ForecastArgs): Forecast {
+  const { perDay, perMonth } = limits;
+  const gap = gapMs(limits.perSecond);
+  const dayIsLimited = perDay !== null;
+  const rooms = {
+    day: dayIsLimited ? perDay - spent.day - setAside(now).day : Number.POSITIVE_INFINITY,
+    month: perMonth !== null ? perMonth - spent.month - setAside(now).month : Number.POSITIVE_INFINITY,
+  };
+  let day = dayStart(now);
+  let month = monthStart(now);
+  let at = now;
+  let left = requests;
+  let binding: Forecast['bindingWindow'] = gap > 0 && requests > 1 ? 'second' : null;
+  const sustained = sustainedPerDay(limits, gap, now, setAside);
+  while (left > 0) {
+    at = outsideBorders(at, dayIsLimited, perMonth !== null);
+    if (at - now > FOREVER_MS) return { finishAt: null, bindingWindow: binding, perDay: sustained };
+    if (perMonth !== null && monthStart(at) > month) {
+      month = monthStart(at);
+      rooms.month = perMonth - setAside(month).month;
+    }
+    if (dayIsLimited && dayStart(at) > day) {
+      day = dayStart(at);
+      rooms.day = perDay - setAside(day).day;
+    }
+    if (rooms.month <= 0) {
+      binding = 'month';
+      at = monthReset(at);
+      continue;
+    }
+    if (rooms.day <= 0) {
+      if (binding !== 'month') binding = 'day';
+      at = dayReset(at);
+      continue;
+    }
+    const end = dayIsLimited ? dayReset(at) : perMonth !== null ? monthReset(at) : Number.POSITIVE_INFINITY;
+    const fitting = gap === 0 ? Number.POSITIVE_INFINITY : Math.ceil((end - GRACE_MS - at) / gap);
+    const sent = Math.min(left, rooms.day, rooms.month, fitting);
+    left -= sent;
+    rooms.day -= sent;
+    rooms.month -= sent;
+    const gaps = left === 0 ? sent - 1 : sent;
+    at += gaps * gap + lagMs(1 + (slowdown - 1) * 2 ** (-(at - now) / HALF_LIFE_MS), gaps * gap);
+  }
+  return { finishAt: Math.ceil(at), bindingWindow: binding, perDay: sustained };
+}
+
+/** How much longer what takes `fullMs` at full pace takes when the pace begins `slowdown` times slower and recovers (`paceFactorAt`). */
+function lagMs(slowdown: number, fullMs: number): number {
+  if (slowdown <= 1 || fullMs <= 0) return 0;
+  const halfLives = fullMs / HALF_LIFE_MS;
+  // The integral of the recovering pace, solved for the time; beyond a few hundred half-lives only the limit is left.
+  if (halfLives > 500) return HALF_LIFE_MS * Math.log2(slowdown);
+  return HALF_LIFE_MS * Math.log2(slowdown * 2 ** halfLives - slowdown + 1) - fullMs;
+}
+
+/** Nothing is sent within the grace of a limited window's border (`takeRequests`). */
+function outsideBorders(at: Instant, days: boolean, months: boolean): Instant {
+  const afterDay = days ? dayStart(at + GRACE_MS) + GRACE_MS : at;
+  const afterMonth = months ? monthStart(at + GRACE_MS) + GRACE_MS : at;
+  return Math.max(at, afterDay, afterMonth);
+}
+
+/** In a month of thirty days of which nothing is spent. */
+function sustainedPerDay(limits: Limits, gap: number, now: Instant, setAside: ForecastArgs['setAside']): number | null {
+  const { perDay, perMonth } = limits;
+  const bounds = [
+    ...(gap > 0 ? [DAY / gap] : []),
+    ...(perDay === null ? [] : [perDay - setAside(dayReset(now)).day]),
+    ...(perMonth === null ? [] : [(perMonth - setAside(monthReset(now)).month) / 30]),
+  ];
+  return bounds.length === 0 ? null : Math.max(0, Math.floor(Math.min(...bounds)));
+}

@@ -1,0 +1,98 @@
+/** The budget every process of this installation shares: one row of Postgres that says yes, later, or no. */
+import type { Instant } from '../clock.ts';
+import type { Gate } from './gate.ts';
+
+/** Scheduled work may use the whole budget; backfill what is left after setting aside what the schedules still need. */
+export type WorkClass = 'scheduled' | 'backfill';
+
+/** Who a request is for; `name` is shown by `chandler quota` ("backfill 12", "catalogue", "account"). */
+export type Spender = {
+  readonly class: WorkClass;
+  readonly name: string;
+  /**
+   * This request asks the account itself (`/users/me`): the only one that can find out that the plan was changed, so a spent
+   * window's hold lets it through, and everybody else leaves `SetAside.account` for it. It is counted like any other.
+   */
+  readonly asksAccount?: boolean;
+};
+
+/** Null = no such limit. */
+export type Limits = {
+  readonly perMonth: number | null;
+  readonly perDay: number | null;
+  readonly perSecond: number | null;
+};
+
+/** Requests the schedules will still need until the window ends; what backfill must leave. */
+export type SetAside = {
+  readonly day: number;
+  readonly month: number;
+  /** The part of them that asks the account: what all others must leave, the schedules too. */
+  readonly account?: { readonly day: number; readonly month: number };
+};
+
+export type HoldReason = 'limited' | 'spent' | 'unavailable';
+
+export type Take =
+  /** One request is yours, and already counted: send it at `sendAt` (never before) or by `goodUntil`, or lose it. */
+  | { readonly kind: 'granted'; readonly sendAt: Instant; readonly goodUntil: Instant }
+  /** Nothing was counted. Worth asking again at `until`. */
+  | {
+      readonly kind: 'denied';
+      readonly reason: 'month' | 'day' | 'set aside' | 'queue' | HoldReason;
+      readonly until: Instant;
+    };
+
+export type QuotaState = {
+  readonly accountId: string;
+  readonly now: Instant;
+  readonly month: {
+    readonly start: Instant;
+    readonly reset: Instant;
+    readonly spent: number;
+    readonly limit: number | null;
+  };
+  readonly day: {
+    readonly start: Instant;
+    readonly reset: Instant;
+    readonly spent: number;
+    readonly limit: number | null;
+  };
+  /** Requests per second allowed by the plan, and now, after what 429s taught. */
+  readonly pace: { readonly limit: number | null; readonly now: number | null; readonly nextFree: Instant };
+  readonly hold: { readonly until: Instant; readonly reason: HoldReason; readonly message: string } | null;
+};
+
+export type Quota = {
+  /** What this process knows by itself, for `waitTurn`. */
+  readonly gate: Gate;
+  /**
+   * Takes one request from all windows or from none, in one round trip. Exact across processes: a grant counts in the
+   * windows in which `sendAt` lies.
+   */
+  take(spender: Spender): Promise<Take>;
+  /** Upstream has just asked for a pause: at once nothing more is sent here, while `limited` or `unavailable` tells the others. */
+  pause(hold: { readonly reason: 'limited' | 'unavailable'; readonly retryAfterMs: number | null }): void;
+  /** A 429: everybody on this account waits (`retryAfterMs`, else jittered back-off) and the shared pace drops, then recovers slowly. `sentAt` keeps a burst of simultaneous 429s from compounding. */
+  limited(event: {
+    readonly sentAt: Instant;
+    readonly retryAfterMs: number | null;
+    readonly message: string;
+  }): Promise<void>;
+  /** Upstream says the month (or the anonymous day) is spent although we thought otherwise: hold until that window's reset. */
+  spent(event: { readonly sentAt: Instant; readonly window: 'month' | 'day'; readonly message: string }): Promise<void>;
+  /** Upstream is down: after a few in a row everybody waits, longer each time, so an outage costs few requests. `answered` ends the streak. */
+  unavailable(event: {
+    readonly sentAt: Instant;
+    readonly retryAfterMs: number | null;
+    readonly message: string;
+  }): Promise<void>;
+  answered(event: { readonly sentAt: Instant }): Promise<void>;
+  /** What `/users/me` says; upstream's count wins when it is higher than ours, and its limit (made + left) replaces the plan's. Null = unlimited. */
+  reconcile(usage: { readonly made: number; readonly left: number | null }): Promise<void>;
+  state(): Promise<QuotaState>;
+  /** Who spent how much in the current month, most first. */
+  spenders(): Promise<
+    readonly { readonly class: WorkClass; readonly name: string; readonly day: number; readonly month: number }[]
+  >;
+};

@@ -1,0 +1,151 @@
+/** The catalogue of coins: never forgets one, and keeps every change of name, symbol and activity. */
+import type { Instant } from '../clock.ts';
+import type { CoinSummary } from '../contract/records.ts';
+import { nearestNames } from '../core/nearest.ts';
+import { type SqlOrTransaction, withFreshPlans } from './connect.ts';
+
+export type Coin = {
+  readonly id: string;
+  readonly name: string;
+  readonly symbol: string;
+  /** 0: none. */
+  readonly rank: number;
+  readonly type: string | null;
+  readonly isNew: boolean;
+  readonly isActive: boolean;
+  /** Null until upstream has told. */
+  readonly firstDataAt: Instant | null;
+  readonly firstSeenAt: Instant;
+  readonly lastSeenAt: Instant;
+};
+
+export type TickerFacts = { readonly id: string; readonly rank: number; readonly firstDataAt: Instant | null };
+
+/** Makes the catalogue hold these coins as seen at `at`. What was seen later stays; changes go to `market.coin_change`. */
+export async function recordCoins(sql: SqlOrTransaction, coins: readonly CoinSummary[], at: Instant): Promise<void> {
+  const once = [...new Map(coins.map((coin) => [coin.id, coin])).values()];
+  if (once.length === 0) return;
+  await withFreshPlans(
+    sql,
+    (tx) => tx`
+    with given as (
+      select id, name, symbol, rank, type, coalesce(is_new, false) as is_new, is_active, to_timestamp(${at / 1000}) as at
+      from unnest(${once.map((c) => c.id)}::text[], ${once.map((c) => c.name)}::text[], ${once.map((c) => c.symbol)}::text[],
+        ${once.map((c) => c.rank)}::int[], ${once.map((c) => c.type ?? null)}::text[],
+        ${once.map((c) => String(c.is_new ?? false))}::text[]::bool[], ${once.map((c) => String(c.is_active))}::text[]::bool[])
+        as g(id, name, symbol, rank, type, is_new, is_active)
+    ), changed as (
+      insert into market.coin_change (coin_id, seen_at, field, old_value, new_value)
+      select c.id, g.at, v.field, v.old_value, v.new_value
+      from given g
+      join market.coin c on c.id = g.id and c.last_seen_at <= g.at
+        and (c.name, c.symbol, c.is_active) is distinct from (g.name, g.symbol, g.is_active)
+      cross join lateral (values
+        ('name', c.name, g.name), ('symbol', c.symbol, g.symbol), ('is_active', c.is_active::text, g.is_active::text)
+      ) v(field, old_value, new_value)
+      where v.old_value <> v.new_value
+      on conflict do nothing
+    )
+    insert into market.coin as c (id, name, symbol, rank, type, is_new, is_active, first_seen_at, last_seen_at, rank_seen_at)
+    select id, name, symbol, rank, type, is_new, is_active, at, at, at from given order by id
+    on conflict (id) do update
+    set name = excluded.name, symbol = excluded.symbol, type = excluded.type, is_new = excluded.is_new,
+      is_active = excluded.is_active, last_seen_at = excluded.last_seen_at,
+      rank = case when c.rank_seen_at <= excluded.rank_seen_at then excluded.rank else c.rank end,
+      rank_seen_at = greatest(c.rank_seen_at, excluded.rank_seen_at)
+    where c.last_seen_at <= excluded.last_seen_at`,
+  );
+}
+
+/** Rank and first data of coins the catalogue holds already, as seen at `at`; others are left out. */
+export async function recordTickers(
+  sql: SqlOrTransaction,
+  tickers: readonly TickerFacts[],
+  at: Instant,
+): Promise<void> {
+  const once = [...new Map(tickers.map((ticker) => [ticker.id, ticker])).values()];
+  if (once.length === 0) return;
+  await withFreshPlans(
+    sql,
+    (tx) => tx`
+    with given as (
+      select id, rank, to_timestamp(first) as first_data_at, to_timestamp(${at / 1000}) as at
+      from unnest(${once.map((t) => t.id)}::text[], ${once.map((t) => t.rank)}::int[],
+        ${once.map((t) => (t.firstDataAt === null ? null : t.firstDataAt / 1000))}::float8[]) as g(id, rank, first)
+    ), locked as (
+      select c.id from market.coin c join given g on g.id = c.id order by c.id for update of c
+    )
+    update market.coin c
+    set rank = g.rank, rank_seen_at = g.at, first_data_at = coalesce(g.first_data_at, c.first_data_at)
+    from given g join locked l on l.id = g.id
+    where c.id = g.id and c.rank_seen_at <= g.at`,
+  );
+}
+
+/** In the order asked for; unknown ids are left out. */
+export async function findCoins(sql: SqlOrTransaction, ids: readonly string[]): Promise<Coin[]> {
+  return sql<Coin[]>`
+    select ${columns(sql)} from unnest(${ids as string[]}::text[]) with ordinality as asked(asked_id, position)
+    join market.coin on id = asked_id order by position`;
+}
+
+/** Active coins of the latest list that have a rank, best first. */
+export async function topCoins(sql: SqlOrTransaction, limit: number): Promise<Coin[]> {
+  return sql<Coin[]>`
+    select ${columns(sql)} from market.coin where is_active and rank > 0 and ${isListed(sql)} order by rank, id limit ${limit}`;
+}
+
+/** Active coins of the latest list, best first; those without a rank at the end. */
+export async function activeCoins(sql: SqlOrTransaction): Promise<Coin[]> {
+  return sql<Coin[]>`
+    select ${columns(sql)} from market.coin where is_active and ${isListed(sql)} order by nullif(rank, 0) nulls last, id`;
+}
+
+/** An id that the latest list no longer has was renamed or is gone: upstream answers it with nothing. */
+function isListed(sql: SqlOrTransaction) {
+  return sql`last_seen_at = (select max(last_seen_at) from market.coin)`;
+}
+
+/** How many coins the latest list had. */
+export async function countListed(sql: SqlOrTransaction): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`select count(*) as n from market.coin where ${isListed(sql)}`;
+  return row!.n;
+}
+
+/** When the list of coins was last read; null when never. */
+export async function catalogueSeenAt(sql: SqlOrTransaction): Promise<Instant | null> {
+  const [row] = await sql<{ at: number | null }[]>`
+    select (extract(epoch from max(last_seen_at)) * 1000)::float8 as at from market.coin`;
+  return row?.at ?? null;
+}
+
+/**
+ * Ids that `text` was probably meant to be, nearest first: it may be a misspelt id, or a symbol or a name (`btc`, `Bitcoin`).
+ * Of coins that share a symbol the better-ranked comes first.
+ */
+export async function nearestCoinIds(sql: SqlOrTransaction, text: string, limit: number): Promise<string[]> {
+  const coins = await sql<{ id: string; symbol: string; name: string }[]>`
+    select id, symbol, name from market.coin order by is_active desc, nullif(rank, 0) nulls last, id`;
+  const idsByName = new Map<string, string[]>();
+  for (const { id, symbol, name } of coins) {
+    for (const key of new Set([id, symbol, name].map(asIdPart))) {
+      const ids = idsByName.get(key);
+      if (ids) ids.push(id);
+      else idsByName.set(key, [id]);
+    }
+  }
+  const near = nearestNames(asIdPart(text), idsByName.keys(), limit);
+  return [...new Set(near.flatMap((key) => idsByName.get(key) ?? []))].slice(0, limit);
+}
+
+/** `Bitcoin Cash` → `bitcoin-cash`: as ids are written. */
+function asIdPart(text: string): string {
+  return text.trim().toLowerCase().replaceAll(/\s+/g, '-');
+}
+
+function columns(sql: SqlOrTransaction) {
+  return sql`id, name, symbol, rank, type, is_new as "isNew", is_active as "isActive",
+    (extract(epoch from first_data_at) * 1000)::float8 as "firstDataAt",
+    (extract(epoch from first_seen_at) * 1000)::float8 as "firstSeenAt",
+    (extract(epoch from last_seen_at) * 1000)::float8 as "lastSeenAt"`;
+}

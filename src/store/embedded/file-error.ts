@@ -1,0 +1,70 @@
+/** Turns what the file system says about the home folder into one sentence. */
+import { StoreError } from '../store-error.ts';
+
+const FOLDER_HINT = 'choose another folder with CHANDLER_HOME, or set DATABASE_URL to a Postgres of yours';
+
+/** The same failure as a `StoreError` where an operator can mend it, else as it was. */
+export function explainFileError(error: unknown, home: string): unknown {
+  if (!(error instanceof Error) || !('code' in error)) return error;
+  switch (error.code) {
+    case 'ENOTDIR':
+    case 'EEXIST':
+      return new StoreError(
+        `the data folder ${home} cannot be made: there is a file of that name`,
+        FOLDER_HINT,
+        error,
+        true,
+      );
+    case 'ENOENT':
+      return new StoreError(`the data folder ${home} cannot be made, or was removed`, FOLDER_HINT, error, true);
+    case 'EACCES':
+    case 'EPERM':
+      return new StoreError(`the data folder ${home} may not be written by this user`, FOLDER_HINT, error, true);
+    case 'EROFS':
+      return new StoreError(`the data folder ${home} is on a read-only disk`, FOLDER_HINT, error, true);
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return new StoreError(
+        `the disk of the data folder ${home} is full`,
+        'make room and run the command again',
+        error,
+      );
+    case 'ENAMETOOLONG':
+      return new StoreError(`the name of the data folder ${home} is too long`, FOLDER_HINT, error, true);
+    default:
+      return error;
+  }
+}
+
+/** What the server, or initdb, printed before it gave up, as one sentence. */
+export function explainServerOutput(output: string, home: string, doing: string): StoreError {
+  if (/no space left on device|disk quota exceeded/i.test(output)) {
+    return new StoreError(`the disk of the data folder ${home} is full`, 'make room and run the command again');
+  }
+  if (/read-only file system/i.test(output)) {
+    return new StoreError(`the data folder ${home} is on a read-only disk`, FOLDER_HINT, undefined, true);
+  }
+  if (/could not (create|resize|map|get|open) .*shared memory/i.test(output)) {
+    return new StoreError(
+      `there is not enough shared memory to ${doing}: ${lastComplaint(output)}`,
+      'give this machine or container more memory, or set DATABASE_URL to a Postgres of yours',
+    );
+  }
+  if (/permission denied/i.test(output)) {
+    return new StoreError(`could not ${doing}: ${lastComplaint(output)}`, FOLDER_HINT, undefined, true);
+  }
+  return new StoreError(
+    `could not ${doing}: ${lastComplaint(output)}`,
+    `see ${home}/postgres.log; if the data is damaged, move ${home}/data away and backfill again`,
+  );
+}
+
+function lastComplaint(output: string): string {
+  const lines = output.split('\n').map((line) => line.trim());
+  const complaint =
+    lines.findLast((line) => /PANIC:/.test(line)) ??
+    lines.find((line) => /(FATAL|fatal|error):/i.test(line)) ??
+    lines.findLast((line) => line !== '') ??
+    'it said nothing';
+  return complaint.replace(/^.*?\b(PANIC|FATAL|ERROR|initdb: error|error while loading shared libraries):\s*/, '');
+}

@@ -1,0 +1,90 @@
+/**
+ * One process at a time starts or stops the server of a home folder, also when the one before it was killed.
+ *
+ * The lock is the highest-numbered file `start.lock.<n>`. It is taken by creating number n+1 once the holder of n is dead
+ * or has let go (its file is empty). The highest file is only ever removed by the holder of a higher one, so whoever
+ * creates a number and then sees no higher one holds the lock: there is no moment at which two could break a stale lock.
+ */
+import { randomUUID } from 'node:crypto';
+import { linkSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Clock } from '../../clock.ts';
+import { StoreError } from '../store-error.ts';
+import { identityOf, isAlive, type ProcessIdentity } from './process-identity.ts';
+
+const PREFIX = 'start.lock.';
+const POLL_MS = 20;
+/** Recovery after a crash may take minutes. */
+const PATIENCE_MS = 300_000;
+
+/** Runs `work` alone. @throws StoreError when another process holds the lock for more than five minutes. */
+export async function withHomeLock<T>(home: string, clock: Clock, work: () => Promise<T>): Promise<T> {
+  const file = await acquire(home, clock);
+  try {
+    return await work();
+  } finally {
+    truncateSync(file);
+  }
+}
+
+async function acquire(home: string, clock: Clock): Promise<string> {
+  const deadline = clock.now() + PATIENCE_MS;
+  for (;;) {
+    const highest = numbers(home).at(-1) ?? 0;
+    const holder = highest === 0 ? null : holderOf(home, highest);
+    if (holder === null || !isAlive(holder)) {
+      const file = claim(home, highest + 1);
+      if (file) return file;
+      continue;
+    }
+    if (clock.now() > deadline) {
+      throw new StoreError(
+        `process ${holder.pid} has been starting the embedded Postgres in ${home} for five minutes`,
+        'stop that process and run the command again',
+      );
+    }
+    await clock.sleep(POLL_MS);
+  }
+}
+
+/** The file when the number is ours, null when somebody was quicker. */
+function claim(home: string, number: number): string | null {
+  const file = path.join(home, PREFIX + number);
+  // Linked into place, so that nobody ever reads it half-written.
+  const draft = path.join(home, `.lock-${randomUUID()}`);
+  writeFileSync(draft, JSON.stringify(identityOf(process.pid)), { mode: 0o600 });
+  try {
+    linkSync(draft, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return null;
+    throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  const all = numbers(home);
+  if (all.some((n) => n > number)) {
+    rmSync(file, { force: true });
+    return null;
+  }
+  for (const older of all.filter((n) => n < number)) rmSync(path.join(home, PREFIX + older), { force: true });
+  return file;
+}
+
+function numbers(home: string): number[] {
+  return readdirSync(home)
+    .filter((name) => name.startsWith(PREFIX))
+    .map((name) => Number(name.slice(PREFIX.length)))
+    .filter(Number.isInteger)
+    .sort((a, b) => a - b);
+}
+
+/** Null when the lock was let go, or superseded while we looked. */
+function holderOf(home: string, number: number): ProcessIdentity | null {
+  try {
+    const text = readFileSync(path.join(home, PREFIX + number), 'utf8');
+    return text === '' ? null : JSON.parse(text);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}

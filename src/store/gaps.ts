@@ -1,0 +1,107 @@
+/** What is missing, by set arithmetic in Postgres: asked for − covered − what need not or cannot be asked now. */
+import type { Instant } from '../clock.ts';
+import type { Quote } from '../core/candle.ts';
+import type { Interval } from '../core/interval.ts';
+import type { Span, Spans } from '../core/span.ts';
+import type { SqlOrTransaction } from './connect.ts';
+import { parseMultirange, toRange } from './multirange.ts';
+
+export type GapsQuery = {
+  readonly coinIds: readonly string[];
+  readonly quote: Quote;
+  readonly interval: Interval;
+  /** Asked for, on the grid; clipped per coin to when its data begins. */
+  readonly span: Span;
+  readonly now: Instant;
+  /** Pending spans asked at or after this are not asked again: a run asks about each slot once. */
+  readonly askedSince: Instant;
+  /** Whose refusals count. */
+  readonly plan: string;
+};
+
+export type CoinGaps = {
+  readonly coinId: string;
+  /** Null: nothing of this series has been asked for yet. */
+  readonly seriesId: number | null;
+  /** Worth a request now. */
+  readonly gaps: Spans;
+  /** Missing, answered without a final word, not worth a request yet. */
+  readonly waiting: Spans;
+  /** Missing, and upstream will not give it to this plan (walls of the plan not included). */
+  readonly refused: Spans;
+};
+
+/** The coins of one page in the order given, those without any gap left out. Reads `series` and its neighbours, never candles. */
+export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise<CoinGaps[]> {
+  // Lateral with a limit: one look into each unique index per coin, whatever Postgres believes about tables it has not analysed
+  // yet. (As plain joins, a first plan of 50,000 series read all of them for each coin.)
+  const rows = await sql<
+    { coin_id: string; series_id: number | null; gaps: string; waiting: string; refused: string }[]
+  >`
+    with missing as (
+      select asked.coin_id, asked.position, s.id as series_id,
+        tstzmultirange(${toRange(query.span)}::tstzrange
+          * tstzrange(coalesce(date_bin(${query.interval}::interval, c.first_data_at, 'epoch'), '-infinity'), null))
+          - coalesce(s.covered, '{}') as missing
+      from unnest(${query.coinIds as string[]}::text[]) with ordinality as asked(coin_id, position)
+      left join lateral (select first_data_at from market.coin where id = asked.coin_id limit 1) c on true
+      left join lateral (select id, covered from market.series
+        where coin_id = asked.coin_id and quote = ${query.quote} and interval = ${query.interval}::market.candle_interval
+        limit 1) s on true
+    ), split as materialized (
+      select m.*,
+        coalesce((select range_agg(p.span) from market.pending p where p.series_id = m.series_id
+          and (p.due_at > to_timestamp(${query.now / 1000}) or p.asked_at >= to_timestamp(${query.askedSince / 1000}))), '{}') as waiting,
+        coalesce((select range_agg(r.span) from market.refusal r where r.series_id = m.series_id
+          and r.account_plan = ${query.plan} and ${stillRefused(sql, query.now)}), '{}') as refused
+      from missing m where not isempty(m.missing)
+    )
+    select coin_id, series_id, (missing - waiting - refused)::text as gaps, (missing * waiting - refused)::text as waiting,
+      (missing * refused)::text as refused
+    from split order by position`;
+  return rows.map((row) => ({
+    coinId: row.coin_id,
+    seriesId: row.series_id,
+    gaps: parseMultirange(row.gaps),
+    waiting: parseMultirange(row.waiting),
+    refused: parseMultirange(row.refused),
+  }));
+}
+
+/**
+ * The part of `span` of one series that is still worth a request: what a worker checks before it spends one. Nothing is, once
+ * the backfill it is for has ended, or for a series that is not what the asker takes it for.
+ */
+export async function readOpenGaps(
+  sql: SqlOrTransaction,
+  query: {
+    readonly backfillId: number;
+    readonly seriesId: number;
+    /** What the series is of, as far as the asker knows: another answer's candles must never be stored as its own. */
+    readonly coinId: string;
+    readonly quote: Quote;
+    readonly interval: Interval;
+    readonly span: Span;
+    readonly now: Instant;
+    readonly askedSince: Instant;
+    readonly plan: string;
+  },
+): Promise<Spans> {
+  const [row] = await sql<{ gaps: string }[]>`
+    select (tstzmultirange(${toRange(query.span)}::tstzrange) - s.covered
+      - coalesce((select range_agg(p.span) from market.pending p where p.series_id = s.id
+          and (p.due_at > to_timestamp(${query.now / 1000}) or p.asked_at >= to_timestamp(${query.askedSince / 1000}))), '{}')
+      - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id
+          and r.account_plan = ${query.plan} and ${stillRefused(sql, query.now)}), '{}')
+      )::text as gaps
+    from market.series s
+    where s.id = ${query.seriesId} and s.coin_id = ${query.coinId} and s.quote = ${query.quote}
+      and s.interval = ${query.interval}::market.candle_interval
+      and exists (select from ops.backfill b where b.id = ${query.backfillId} and b.state = 'running')`;
+  return row ? parseMultirange(row.gaps) : [];
+}
+
+/** What is refused of one series may have been a passing mood of the upstream, or of a gateway before it: one request a day finds out. */
+function stillRefused(sql: SqlOrTransaction, now: Instant) {
+  return sql`r.refused_at > to_timestamp(${now / 1000}) - interval '1 day'`;
+}

@@ -1,0 +1,261 @@
+/**
+ * The tables as drizzle sees them. `market.candle` is not here: it is partitioned, which drizzle cannot say, and only
+ * ever touched by hand-written SQL (`migrations/`, `candle.ts`). Views are plain SQL in `migrations/` too.
+ */
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  boolean,
+  check,
+  customType,
+  doublePrecision,
+  index,
+  integer,
+  interval,
+  jsonb,
+  pgSchema,
+  primaryKey,
+  smallint,
+  text,
+  timestamp,
+  unique,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
+import { INTERVALS } from '../core/interval.ts';
+
+export const market = pgSchema('market');
+export const ops = pgSchema('ops');
+
+export const candleInterval = market.enum('candle_interval', INTERVALS);
+
+/** As Postgres writes them; `multirange.ts` turns them into spans and back. */
+const tstzrange = customType<{ data: string }>({ dataType: () => 'tstzrange' });
+const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
+const bytea = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
+
+const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' });
+const identity = (name: string) => bigint(name, { mode: 'number' }).generatedAlwaysAsIdentity();
+
+export const coin = market.table(
+  'coin',
+  {
+    id: text('id').primaryKey(),
+    name: text('name').notNull(),
+    symbol: text('symbol').notNull(),
+    rank: integer('rank').notNull(),
+    type: text('type'),
+    isNew: boolean('is_new').notNull(),
+    isActive: boolean('is_active').notNull(),
+    firstDataAt: instant('first_data_at'),
+    firstSeenAt: instant('first_seen_at').notNull(),
+    lastSeenAt: instant('last_seen_at').notNull(),
+    rankSeenAt: instant('rank_seen_at').notNull(),
+  },
+  (t) => [index('coin_by_rank').on(t.rank).where(sql`is_active and rank > 0`), index('coin_by_symbol').on(t.symbol)],
+);
+
+export const coinChange = market.table(
+  'coin_change',
+  {
+    coinId: text('coin_id')
+      .notNull()
+      .references(() => coin.id),
+    seenAt: instant('seen_at').notNull(),
+    field: text('field').notNull(),
+    oldValue: text('old_value').notNull(),
+    newValue: text('new_value').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.coinId, t.seenAt, t.field] }),
+    check('coin_change_field', sql`field in ('name', 'symbol', 'is_active')`),
+  ],
+);
+
+export const series = market.table(
+  'series',
+  {
+    id: integer('id').primaryKey().generatedAlwaysAsIdentity(),
+    coinId: text('coin_id')
+      .notNull()
+      .references(() => coin.id),
+    quote: text('quote').notNull(),
+    interval: candleInterval('interval').notNull(),
+    wanted: tstzmultirange('wanted').notNull().default('{}'),
+    covered: tstzmultirange('covered').notNull().default('{}'),
+    coveredCandles: bigint('covered_candles', { mode: 'number' }).notNull().default(0),
+    priority: smallint('priority').notNull().default(0),
+    createdAt: instant('created_at').notNull().default(sql`now()`),
+  },
+  (t) => [
+    unique('series_of_coin').on(t.coinId, t.quote, t.interval),
+    check('series_quote', sql`quote in ('usd', 'btc')`),
+  ],
+);
+
+export const revision = market.table(
+  'revision',
+  {
+    id: identity('id').primaryKey(),
+    seriesId: integer('series_id').notNull(),
+    openTime: instant('open_time').notNull(),
+    seenAt: instant('seen_at').notNull(),
+    fetchId: bigint('fetch_id', { mode: 'number' }),
+    open: doublePrecision('open'),
+    high: doublePrecision('high'),
+    low: doublePrecision('low'),
+    close: doublePrecision('close'),
+    volume: doublePrecision('volume'),
+    marketCap: doublePrecision('market_cap'),
+  },
+  (t) => [index('revision_of_candle').on(t.seriesId, t.openTime)],
+);
+
+export const pending = market.table(
+  'pending',
+  {
+    seriesId: integer('series_id')
+      .notNull()
+      .references(() => series.id),
+    span: tstzrange('span').notNull(),
+    reason: text('reason').notNull(),
+    answers: integer('answers').notNull().default(1),
+    askedAt: instant('asked_at').notNull(),
+    dueAt: instant('due_at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.seriesId, t.span] }),
+    check('pending_reason', sql`reason in ('provisional', 'unconfirmed', 'malformed')`),
+    check('pending_span', sql`not isempty(span)`),
+  ],
+);
+
+export const quarantine = market.table(
+  'quarantine',
+  {
+    id: identity('id').primaryKey(),
+    seriesId: integer('series_id').notNull(),
+    openTime: instant('open_time'),
+    reason: text('reason').notNull(),
+    row: jsonb('row').notNull(),
+    fetchId: bigint('fetch_id', { mode: 'number' }),
+    seenAt: instant('seen_at').notNull(),
+  },
+  (t) => [index('quarantine_of_series').on(t.seriesId, t.openTime)],
+);
+
+export const refusal = market.table(
+  'refusal',
+  {
+    id: identity('id').primaryKey(),
+    accountPlan: text('account_plan').notNull(),
+    seriesId: integer('series_id').references(() => series.id),
+    interval: candleInterval('interval'),
+    span: tstzrange('span'),
+    depth: interval('depth'),
+    reason: text('reason').notNull(),
+    message: text('message').notNull(),
+    refusedAt: instant('refused_at').notNull(),
+    fetchId: bigint('fetch_id', { mode: 'number' }),
+  },
+  (t) => [
+    check('refusal_reason', sql`reason in ('plan wall', 'interval', 'unknown coin', 'forbidden', 'bad request')`),
+    check(
+      'refusal_subject',
+      sql`case when series_id is null then interval is not null and span is null else span is not null and depth is null end`,
+    ),
+    uniqueIndex('refusal_wall').on(t.accountPlan, t.interval).where(sql`series_id is null`),
+    uniqueIndex('refusal_of_series').on(t.seriesId, t.accountPlan, t.span).where(sql`series_id is not null`),
+  ],
+);
+
+/** A documented wall that upstream answered beyond: it does not stand, for this plan. */
+export const openWall = ops.table(
+  'open_wall',
+  {
+    accountPlan: text('account_plan').notNull(),
+    interval: candleInterval('interval').notNull(),
+    provenAt: instant('proven_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.accountPlan, t.interval] })],
+);
+
+/** At most one row: whose data this warehouse holds. */
+export const origin = ops.table(
+  'origin',
+  {
+    isOnly: boolean('is_only').primaryKey().default(true),
+    simulator: text('simulator'),
+    since: instant('since').notNull().default(sql`now()`),
+  },
+  () => [check('origin_is_only', sql`is_only`)],
+);
+
+export const account = ops.table(
+  'account',
+  {
+    id: text('id').primaryKey(),
+    origin: text('origin').notNull(),
+    plan: text('plan').notNull(),
+    authScheme: text('auth_scheme'),
+    accountPath: text('account_path'),
+    checkedAt: instant('checked_at'),
+    monthLimit: bigint('month_limit', { mode: 'number' }),
+    isCurrent: boolean('is_current').notNull().default(false),
+  },
+  () => [
+    check('account_auth_scheme', sql`auth_scheme in ('bearer', 'bare')`),
+    check('account_path', sql`account_path in ('/users/me', '/key/info')`),
+  ],
+);
+
+export const fetch = ops.table(
+  'fetch',
+  {
+    id: identity('id').primaryKey(),
+    sentAt: instant('sent_at').notNull(),
+    asOf: instant('as_of').notNull(),
+    accountId: text('account_id').notNull(),
+    endpoint: text('endpoint').notNull(),
+    seriesId: integer('series_id'),
+    span: tstzrange('span'),
+    backfillId: integer('backfill_id'),
+    attempt: smallint('attempt').notNull(),
+    status: smallint('status'),
+    outcome: text('outcome').notNull(),
+    durationMs: integer('duration_ms').notNull(),
+    rows: integer('rows').notNull(),
+    stored: integer('stored').notNull(),
+    revised: integer('revised').notNull(),
+    setAside: integer('set_aside').notNull(),
+    bytes: integer('bytes').notNull(),
+    bodySha256: bytea('body_sha256'),
+    message: text('message'),
+    told: tstzmultirange('told'),
+    doubted: tstzmultirange('doubted'),
+  },
+  (t) => [
+    index('fetch_doubts').on(t.seriesId).where(sql`doubted is not null`),
+    index('fetch_by_time').using('brin', t.sentAt).with({ autosummarize: true }),
+    index('fetch_of_series').on(t.seriesId, t.asOf).where(sql`series_id is not null`),
+    index('fetch_of_backfill').on(t.backfillId).where(sql`backfill_id is not null`),
+  ],
+);
+
+export const backfill = ops.table(
+  'backfill',
+  {
+    id: integer('id').primaryKey().generatedAlwaysAsIdentity(),
+    requestedAt: instant('requested_at').notNull(),
+    startedAt: instant('started_at').notNull(),
+    finishedAt: instant('finished_at'),
+    state: text('state').notNull(),
+    spec: jsonb('spec').notNull(),
+    span: tstzrange('span').notNull(),
+    interval: candleInterval('interval').notNull(),
+    quote: text('quote').notNull(),
+    plannedRequests: integer('planned_requests').notNull(),
+    owner: text('owner').notNull(),
+    heartbeatAt: instant('heartbeat_at').notNull(),
+  },
+  () => [check('backfill_state', sql`state in ('running', 'done', 'stopped', 'interrupted', 'failed')`)],
+);

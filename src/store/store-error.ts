@@ -1,0 +1,161 @@
+/** What can go wrong between us and Postgres, as one sentence that names what was given and what would be right. */
+
+/** A failure its reader can do something about. `message` is the whole sentence; `hint` is its second half, what would be right. */
+export class StoreError extends Error {
+  readonly hint: string;
+  /** A setting names what is not there or may not be used: waiting does not help, another setting does. */
+  readonly isConfiguration: boolean;
+
+  constructor(problem: string, hint: string, cause?: unknown, isConfiguration = false) {
+    super(`${problem}; ${hint}`, cause === undefined ? undefined : { cause });
+    this.name = 'StoreError';
+    this.hint = hint;
+    this.isConfiguration = isConfiguration;
+  }
+}
+
+/** The address without its secrets: what may be printed. Text that is no URL is cut at the last `@`. */
+export function maskUrl(url: string): string {
+  if (!URL.canParse(url)) return url.replace(/^(\w+:\/\/)?.*@/, '$1***@');
+  const parsed = new URL(url);
+  if (parsed.password !== '') parsed.password = '***';
+  for (const name of parsed.searchParams.keys()) {
+    if (/pass|key|secret|token/i.test(name)) parsed.searchParams.set(name, '***');
+  }
+  return parsed.href;
+}
+
+/** A missing database or role, a wrong password, something else at that address. */
+const WRONG_SETTING: ReadonlySet<string> = new Set(['ERR_INVALID_URL', 'NOT_POSTGRES', '28P01', '28000', '3D000']);
+
+/** The same failure as a `StoreError`, or null when it is none of those an operator can mend (then it is ours: rethrow it). */
+export function explainDatabaseError(error: unknown, url: string): StoreError | null {
+  for (let e: unknown = error, depth = 0; e instanceof Error && depth < 8; e = e.cause, depth++) {
+    if (e instanceof StoreError) return e;
+    const code = 'code' in e ? String(e.code) : '';
+    const known = explainCode(code, e, url);
+    if (known) return new StoreError(known[0], known[1], error, WRONG_SETTING.has(code));
+  }
+  return null;
+}
+
+function explainCode(code: string, error: Error, url: string): [problem: string, hint: string] | null {
+  const parsed = URL.canParse(url) ? new URL(url) : null;
+  const at = parsed ? `${parsed.hostname}:${parsed.port || 5432}` : maskUrl(url);
+  const user = decode(parsed?.username ?? '');
+  const database = decode(parsed?.pathname.slice(1) ?? '');
+  const sslmode = `sslmode=${parsed?.searchParams.get('sslmode') ?? 'verify-ca'}`;
+  switch (code) {
+    case 'ERR_INVALID_URL':
+      return [
+        `DATABASE_URL '${maskUrl(url)}' is not an address`,
+        'it should look like postgres://user@host:5432/database',
+      ];
+    case 'ECONNREFUSED':
+      return [
+        `no Postgres answers at ${at} (connection refused)`,
+        'start it, or correct host and port in DATABASE_URL',
+      ];
+    case 'ENOENT':
+    case 'EACCES':
+      if (!('syscall' in error) || error.syscall !== 'connect') return null;
+      return [`no Postgres answers at ${at} (${code})`, 'start it, or correct host and port in DATABASE_URL'];
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return [
+        `the host ${parsed?.hostname ?? at} of DATABASE_URL cannot be found`,
+        'correct the name, or the name server',
+      ];
+    case 'EHOSTUNREACH':
+    case 'ENETUNREACH':
+    case 'ETIMEDOUT':
+    case 'CONNECT_TIMEOUT':
+      return [`Postgres at ${at} does not answer`, 'check host and port in DATABASE_URL, and the firewall between'];
+    case 'ECONNRESET':
+    case 'EPIPE':
+    case 'CONNECTION_CLOSED':
+    case 'CONNECTION_DESTROYED':
+    case 'CONNECTION_ENDED':
+      return [`the connection to Postgres at ${at} was lost`, 'run the command again; nothing stored is lost'];
+    case 'TLS_NOT_OFFERED':
+      return [
+        `Postgres at ${at} offers no TLS, which ${sslmode} of DATABASE_URL asks for`,
+        'turn TLS on at the server, or write sslmode=disable where nobody can listen',
+      ];
+    case 'ERR_TLS_CERT_ALTNAME_INVALID':
+      return [
+        `the certificate of Postgres at ${at} is for another host, which ${sslmode} of DATABASE_URL does not allow`,
+        'correct the host in DATABASE_URL, or write sslmode=verify-ca',
+      ];
+    case 'NOT_POSTGRES':
+      return [`what answers at ${at} is not Postgres`, 'correct host and port in DATABASE_URL'];
+    case '57P01':
+    case '57P02':
+    case '57P03':
+      return [
+        `Postgres at ${at} is starting up or shutting down`,
+        'run the command again in a moment; nothing stored is lost',
+      ];
+    case '28P01':
+      return [`Postgres at ${at} refuses the password of user '${user}'`, 'correct it in DATABASE_URL'];
+    case '28000':
+      if (/no encryption|SSL off/.test(error.message)) {
+        return [
+          `Postgres at ${at} lets user '${user}' in only with TLS`,
+          'add sslmode=require to DATABASE_URL, after a ?',
+        ];
+      }
+      return [
+        `Postgres at ${at} does not let user '${user}' in (${error.message})`,
+        'correct the user in DATABASE_URL, or the rules in pg_hba.conf',
+      ];
+    case '3D000':
+      return [
+        `the database '${database}' does not exist on ${at}`,
+        `make it with: createdb -h ${parsed?.hostname ?? 'HOST'} -p ${parsed?.port || 5432} ${database}, or correct DATABASE_URL`,
+      ];
+    case '53300':
+      return [`Postgres at ${at} has no connection left`, 'raise its max_connections, or run fewer processes'];
+    case '53100':
+    case 'ENOSPC':
+      return [`the disk of Postgres at ${at} is full`, 'make room and run the command again; nothing stored is lost'];
+    case '25006':
+      return [`Postgres at ${at} is read-only (a standby?)`, 'point DATABASE_URL at the primary'];
+    case 'EROFS':
+      return [`the data folder of Postgres at ${at} is read-only`, 'make it writable and run the command again'];
+    case '42501':
+      return [
+        `user '${user}' of DATABASE_URL may not do this in database '${database}' (${error.message})`,
+        error.message.includes('for database')
+          ? `let its owner run: grant create on database "${database}" to "${user}"`
+          : 'give DATABASE_URL the user who owns the schemas market and ops, or let that user grant the right',
+      ];
+    default:
+      return explainTls(code, at, sslmode);
+  }
+}
+
+function explainTls(code: string, at: string, sslmode: string): [problem: string, hint: string] | null {
+  if (/^(CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)) {
+    return [
+      `the certificate of Postgres at ${at} cannot be trusted (${code}), which ${sslmode} of DATABASE_URL does not allow`,
+      'name the file of the authority that signed it with sslrootcert=…, or write sslmode=require to encrypt without checking it',
+    ];
+  }
+  if (/^(EPROTO$|ERR_SSL|ERR_TLS)/.test(code)) {
+    return [
+      `TLS with Postgres at ${at}, which ${sslmode} of DATABASE_URL asks for, cannot be set up (${code})`,
+      'correct host and port in DATABASE_URL, or the TLS settings of the server',
+    ];
+  }
+  return null;
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    // Only to be shown: a stray % stays as it was typed.
+    return part;
+  }
+}

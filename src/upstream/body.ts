@@ -1,0 +1,53 @@
+/** Reads a body to its end or to its bound, undoes gzip, and says which of the ways to go wrong it went. */
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+
+const unzip = promisify(gunzip);
+
+export type Body =
+  | { readonly kind: 'whole'; readonly bytes: Buffer; readonly sha256: Uint8Array }
+  /** More than `maxBytes`, on the wire or unpacked; `bytes` read so far. */
+  | { readonly kind: 'too large'; readonly bytes: number }
+  /** All of it arrived, and it cannot be unpacked. */
+  | { readonly kind: 'garbled'; readonly bytes: number; readonly message: string }
+  /** The connection ended, or fell silent, before the body did. */
+  | { readonly kind: 'cut'; readonly bytes: number; readonly error: unknown };
+
+/** Never throws. Holds at most `maxBytes` of the packed and of the unpacked body, whatever their ratio. */
+export async function readBody(
+  chunks: AsyncIterable<Uint8Array>,
+  encoding: string | null,
+  maxBytes: number,
+): Promise<Body> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of chunks) {
+      size += chunk.byteLength;
+      // Leaving the loop destroys the stream, and with it the connection.
+      if (size > maxBytes) return { kind: 'too large', bytes: size };
+      parts.push(chunk);
+    }
+  } catch (error) {
+    return { kind: 'cut', bytes: size, error };
+  }
+  const packed = Buffer.concat(parts, size);
+  const coding = (encoding ?? 'identity').trim().toLowerCase();
+  if (coding === 'identity' || coding === '') return whole(packed);
+  if (coding !== 'gzip' && coding !== 'x-gzip') {
+    return { kind: 'garbled', bytes: size, message: `in the encoding "${coding}", which was not asked for` };
+  }
+  // A `fetch` that unpacks by itself leaves the header in place; JSON never begins with gzip's two magic bytes.
+  if (packed[0] !== 0x1f || packed[1] !== 0x8b) return whole(packed);
+  try {
+    return whole(await unzip(packed, { maxOutputLength: maxBytes }));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return { kind: 'too large', bytes: maxBytes };
+    return { kind: 'garbled', bytes: size, message: 'not the gzip it says it is' };
+  }
+}
+
+function whole(bytes: Buffer): Body {
+  return { kind: 'whole', bytes, sha256: createHash('sha256').update(bytes).digest() };
+}

@@ -1,0 +1,40 @@
+/** How long an answer asks us to stay away, from the headers that say so. */
+import type { Instant } from '../clock.ts';
+
+/** Nothing holds us longer than this on a header's word: the longest window a rate limit can mean here is a day. */
+export const LONGEST_WAIT_MS = 24 * 3_600_000;
+
+/**
+ * The wait in milliseconds, 0 … `LONGEST_WAIT_MS`; null when no header says. `Retry-After` (seconds, or a date, which is read
+ * against the answer's own `Date` so that a wrong clock here does not matter) goes before `RateLimit-Reset`.
+ */
+export function retryAfterMs(header: (name: string) => string | null, now: Instant): number | null {
+  const after = header('retry-after')?.trim();
+  if (after) {
+    if (/^\d+(\.\d+)?$/.test(after)) return bounded(Number(after) * 1000);
+    // Only the HTTP form: Date.parse would make a year of "-5".
+    const at = /^[A-Z][a-z]{2}/.test(after) ? Date.parse(after) : Number.NaN;
+    const here = Date.parse(header('date') ?? '');
+    if (!Number.isNaN(at)) return bounded(at - (Number.isNaN(here) ? now : here));
+  }
+  return rateLimitResetMs(header, now);
+}
+
+/**
+ * `RateLimit-Reset` speaks of the window that `RateLimit-Limit` counts, and the upstream's counts the month (20000 was seen).
+ * So it is believed when that window is used up, or when it is short enough to be the one a 429 is about.
+ */
+function rateLimitResetMs(header: (name: string) => string | null, now: Instant): number | null {
+  const reset = (header('ratelimit-reset') ?? header('x-ratelimit-reset'))?.trim();
+  if (!reset || !/^\d+(\.\d+)?$/.test(reset)) return null;
+  const seconds = Number(reset);
+  // Some servers send the instant instead of the distance.
+  const wait = seconds > 1e9 ? seconds * 1000 - now : seconds * 1000;
+  const remaining = (header('ratelimit-remaining') ?? header('x-ratelimit-remaining'))?.trim();
+  if (remaining === undefined) return wait <= 3_600_000 ? bounded(wait) : null;
+  return Number(remaining) > 0 ? null : bounded(wait);
+}
+
+function bounded(ms: number): number {
+  return Math.min(Math.max(0, Math.ceil(ms)), LONGEST_WAIT_MS);
+}
