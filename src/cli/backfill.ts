@@ -1,0 +1,251 @@
+/** `chandler backfill`: the plan, a question when it is dear, a live bar, and the report. May be killed at any time. */
+import { type Command, Option } from 'commander';
+import type { App } from '../app.ts';
+import { type BackfillRun, runBackfill } from '../ingest/backfill.ts';
+import { refreshForAbsences } from '../ingest/catalogue.ts';
+import { Misconfigured } from '../ingest/outcome.ts';
+import { DATABASE_AWAY, QUEUE_AWAY } from '../ingest/patience.ts';
+import { type BackfillPlan, planBackfill } from '../ingest/plan.ts';
+import type { Session } from '../ingest/session.ts';
+import type { Wall } from '../ingest/wall.ts';
+import { type Ingestion, openIngestion, ownerName } from '../ingestion.ts';
+import { abandonRunsOf, abandonStale, runningOwners, SILENT_AFTER_MS } from '../store/backfill.ts';
+import { compactKeys } from '../store/compact.ts';
+import { wantSeries } from '../store/series.ts';
+import { backfillAsJson, makeBackfillReport, printBackfillReport } from './backfill-report.ts';
+import { canAsk, confirm } from './confirm.ts';
+import type { CommandContext } from './context.ts';
+import { detach } from './detach.ts';
+import { parseDuration } from './duration.ts';
+import { EXIT, type ExitCode, UsageError } from './exit.ts';
+import { formatBytes, formatCount, formatDuration } from './format.ts';
+import { printJson } from './json.ts';
+import { argument, parseInteger } from './options.ts';
+import { isGone } from './owner.ts';
+import { makeReport, targetOptions } from './plan.ts';
+import { finishByLimits, forecastOf, type PlanReport, planAsJson, printPlan, quotaLeft } from './plan-report.ts';
+import { createProgress } from './progress.ts';
+import { checkCoinChoice, parseSpan, type TargetOptions } from './target.ts';
+
+export type BackfillCommandOptions = TargetOptions & {
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+  readonly detach?: boolean;
+  readonly maxWait: number;
+  readonly concurrency: number;
+  readonly json?: boolean;
+  /** Leaves the table of the other plans out. */
+  readonly brief?: boolean;
+};
+
+/** Above so many requests somebody at a terminal is asked first. */
+const ASK_ABOVE = 1_000;
+
+export function backfillCommand(program: Command, context: CommandContext): void {
+  targetOptions(
+    program
+      .command('backfill')
+      .description(
+        'fetch what is missing: shows the cost first, a live bar, and a report; run it again at any time, it asks only for what is still missing',
+      ),
+  )
+    .option('--dry-run', 'show the plan and stop')
+    .option('--yes', `do not ask before more than ${formatCount(ASK_ABOVE)} requests`)
+    .option('--detach', 'run in the background, with its output in a log file')
+    .addOption(
+      new Option(
+        '--max-wait <time>',
+        'stop (exit code 75) rather than wait longer than this, for the quota, the database or the queue',
+      )
+        .argParser(argument(parseDuration))
+        .default(5 * 60_000, '5m'),
+    )
+    .option(
+      '--concurrency <n>',
+      'requests under way at once',
+      argument((text) => parseInteger(text, 1, 32)),
+      8,
+    )
+    .option('--json', 'print JSON')
+    .action(
+      context.action(async (coins: string[], options: BackfillCommandOptions) => {
+        checkCoinChoice(coins, options);
+        parseSpan(options, context.clock.now());
+        if (options.detach && !options.dryRun) return detach(context, options);
+        return context.withApp({ schema: 'prepare', patient: true }, (app) => backfill(app, context, coins, options));
+      }),
+    );
+}
+
+/** Also the main part of `chandler demo`. */
+export async function backfill(
+  app: App,
+  context: CommandContext,
+  coins: readonly string[],
+  options: BackfillCommandOptions,
+): Promise<ExitCode> {
+  const { io, signal } = context;
+  let ingestion: Ingestion | undefined;
+  try {
+    ingestion = await openIngestion(app, { signal, withQueue: !options.dryRun });
+    const { session } = ingestion;
+    const report = await makeReport(app, session, coins, options, signal);
+    if (options.json && options.dryRun) printJson(io.out, planAsJson(report));
+    if (!options.json) printPlan(io.out, report, options);
+    if (options.dryRun) return EXIT.done;
+    const { sql } = app.database;
+    if (report.plan.coinsWithGaps === 0) {
+      await wantSeries(sql, { ...report.target, priority: 0 });
+      if (options.json) printJson(io.out, { plan: planAsJson(report), backfill: null });
+      return isRefused(report.plan, report.wall) ? EXIT.failed : EXIT.done;
+    }
+    if (!(await agreed(context, report, options))) {
+      io.err.write('Nothing was asked.\n');
+      if (options.json) printJson(io.out, { plan: planAsJson(report), backfill: null });
+      return EXIT.stoppedEarly;
+    }
+    await clearLeftovers(app, ingestion);
+    const list = await refreshForAbsences({ ask: session.ask, sql, clock: app.clock, signal });
+    if (list.kind === 'failed') io.err.write(`${list.message}; what was empty stays unconfirmed\n`);
+    const run = await runWithProgress(app, context, ingestion, report, coins, options);
+    // A run that could ask nothing has nothing to report.
+    const { stored } = run.totals ?? run.seen;
+    if (run.end.kind === 'misconfigured' && stored === 0) throw new UsageError(run.end.message);
+    const ending = await makeBackfillReport(app, report, run);
+    if (options.json) printJson(io.out, { plan: planAsJson(report), backfill: backfillAsJson(ending) });
+    else printBackfillReport(io.out, ending, app.clock.now());
+    if (run.end.kind === 'misconfigured') throw new UsageError(run.end.message);
+    if (run.end.kind === 'done') await compact(app, context, report);
+    return run.end.kind === 'done' ? await exitCodeOf(app, session, report, run) : exitCodeOfEnd(run.end);
+  } catch (error) {
+    if (error instanceof Misconfigured) throw new UsageError(error.message);
+    throw error;
+  } finally {
+    await ingestion?.close();
+  }
+}
+
+/** Nothing depends on it: a key that is not rebuilt only takes more room. */
+async function compact({ database, log }: App, { signal }: CommandContext, { target }: PlanReport): Promise<void> {
+  const { partitions, bytesSaved } = await compactKeys(database.sql, target.interval, signal).catch(
+    (error: unknown) => {
+      log.debug({ err: error }, 'the keys of the candles could not be rebuilt');
+      return { partitions: 0, bytesSaved: 0 };
+    },
+  );
+  if (partitions > 0) log.info(`rebuilt the keys of ${partitions} partitions, ${formatBytes(bytesSaved)} smaller now`);
+}
+
+function exitCodeOfEnd(end: BackfillRun['end']): ExitCode {
+  return end.kind === 'interrupted' ? EXIT.interrupted : EXIT.stoppedEarly;
+}
+
+/** A run is only all done when nothing of what was asked for is refused, failed, or still waits to be asked. */
+async function exitCodeOf(app: App, session: Session, { target }: PlanReport, run: BackfillRun): Promise<ExitCode> {
+  const wall = session.walls.of(target.interval);
+  const now = app.clock.now();
+  const { sql } = app.database;
+  const left = await planBackfill({ sql, target, now, askedSince: run.startedAt, plan: session.plan, wall });
+  const incomplete = run.refused.size > 0 || run.failed.length > 0 || left.cost.slots > 0 || isRefused(left, wall);
+  return incomplete ? EXIT.failed : EXIT.done;
+}
+
+function isRefused(plan: BackfillPlan, wall: Wall): boolean {
+  return plan.refusedSlots > 0 || (wall.kind === 'met' && plan.cost.refusedSlots > 0);
+}
+
+/** What killed runs left: their claim to be running, and chunks in the queue that nobody wants any more. */
+async function clearLeftovers({ database: { sql }, clock }: App, ingestion: Ingestion): Promise<void> {
+  await abandonStale(sql, clock.now(), SILENT_AFTER_MS);
+  await abandonRunsOf(sql, (await runningOwners(sql)).filter(isGone));
+  // A wiped queue is harmless; one that is nobody's would only stand in the way of chunks of the same name.
+  if ((await runningOwners(sql)).length === 0) await (await ingestion.queue()).wipe();
+}
+
+async function agreed(
+  { io, signal }: CommandContext,
+  { plan }: PlanReport,
+  options: BackfillCommandOptions,
+): Promise<boolean> {
+  const most = Math.max(plan.cost.requests, plan.costIfOpen.requests);
+  if (most <= ASK_ABOVE || options.yes || !canAsk(io)) return true;
+  return confirm(io, `Spend up to ${formatCount(most)} requests?`, signal);
+}
+
+async function runWithProgress(
+  app: App,
+  { io, signal }: CommandContext,
+  ingestion: Ingestion,
+  report: PlanReport,
+  coins: readonly string[],
+  options: BackfillCommandOptions,
+): Promise<BackfillRun> {
+  const { session } = ingestion;
+  let underWay = 0;
+  const { perSecond } = session.limits;
+  const progress = createProgress(io.err, app.clock, {
+    forecast: (requests) => finishByLimits(forecastOf(report, requests), requests),
+    underWay: () => underWay,
+    gapMs: perSecond === null ? 0 : 1000 / perSecond,
+  });
+  /** A wall that was only documented may turn out not to be there: then all of it is asked. */
+  const total = (planned: number) =>
+    report.plan.probe && session.walls.of(report.target.interval).kind === 'open'
+      ? Math.max(planned, report.plan.costIfOpen.requests)
+      : planned;
+  const left = quotaLeft(report);
+  const queue = await ingestion.queue();
+  let wasAway: string | null = null;
+  /** A line that stays: whoever looks at the log later sees that it was not the upstream. */
+  const tellWhoIsAway = (reason: string | null) => {
+    if (reason === wasAway) return;
+    if (wasAway !== null) io.err.write(`${wasAway.replace('is away', 'is back')}\n`);
+    if (reason !== null) io.err.write(`waits up to ${formatDuration(options.maxWait)}: ${reason}\n`);
+    wasAway = reason;
+  };
+  try {
+    const { top, all, start, end, interval, quote } = options;
+    return await runBackfill(
+      {
+        sql: app.database.sql,
+        clock: app.clock,
+        queue,
+        ingestChunk: async (...args) => {
+          underWay++;
+          try {
+            return await session.ingestChunk(...args);
+          } finally {
+            underWay--;
+          }
+        },
+        walls: session.walls,
+        plan: session.plan,
+        owner: ownerName(process.pid),
+        bringBack: app.bringBack,
+      },
+      {
+        target: report.target,
+        spec: { coins, top, all, start, end, interval, quote },
+        planned: report.plan,
+        startedAt: app.clock.now(),
+        concurrency: options.concurrency,
+        maxWaitMs: options.maxWait,
+        signal,
+        onProgress: (state) => {
+          progress.update({
+            chunksDone: state.chunksDone,
+            chunksTotal: total(state.chunksPlanned),
+            candles: state.stored,
+            quotaLeft: left === null ? null : Math.max(0, left - state.requests),
+            requests: state.requests,
+            waiting: state.waiting,
+          });
+          const reason = state.waiting?.reason ?? null;
+          tellWhoIsAway(reason === DATABASE_AWAY || reason === QUEUE_AWAY ? reason : null);
+        },
+      },
+    );
+  } finally {
+    progress.done();
+  }
+}

@@ -1,0 +1,87 @@
+/** Cuts a text of SQL into its statements, as psql does: at semicolons outside quotes, comments, parentheses and bodies. */
+
+export type Statement = {
+  readonly text: string;
+  /** Where it begins in the whole text, so that an error's position can be told in the text that was given. */
+  readonly offset: number;
+};
+
+/** Tokens that may hold a semicolon which ends nothing. Unfinished ones reach to the end: Postgres then says what is missing. */
+const TOKEN =
+  /--[^\n]*|'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|(?<![\w$])\$([a-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$[\s\S]*?(?:\$\1\$|$)|[a-z_\u0080-\uffff][\w$\u0080-\uffff]*|\/\*|[;()]/giy;
+const ESCAPED = /'(?:[^'\\]|\\[\s\S]|'')*(?:'|$)/y;
+
+export function splitStatements(sql: string): Statement[] {
+  const statements: Statement[] = [];
+  let start = 0;
+  let depth = 0;
+  /** Open `begin atomic … end` and, inside it, `case … end`: semicolons there belong to the body. */
+  let bodies = 0;
+  let word = '';
+  for (let i = 0; i < sql.length; ) {
+    TOKEN.lastIndex = i;
+    const token = TOKEN.exec(sql)?.[0];
+    if (token === undefined) {
+      i++;
+      continue;
+    }
+    if (token === '/*') {
+      i = endOfComment(sql, i);
+      continue;
+    }
+    i += token.length;
+    const before = word;
+    word = token.toLowerCase();
+    if (word === 'e' && sql[i] === "'") {
+      ESCAPED.lastIndex = i;
+      i += ESCAPED.exec(sql)![0].length;
+    } else if (token === '(') depth++;
+    else if (token === ')') depth = Math.max(0, depth - 1);
+    else if (word === 'atomic' && before === 'begin') bodies = 1;
+    else if (bodies > 0 && word === 'case') bodies++;
+    else if (bodies > 0 && word === 'end') bodies--;
+    else if (token === ';' && depth === 0 && bodies === 0) {
+      add(start, i - 1);
+      start = i;
+    }
+  }
+  add(start, sql.length);
+  return statements;
+
+  function add(from: number, to: number): void {
+    const text = sql.slice(from, to);
+    if (withoutComments(text).trim() === '') return;
+    const lead = text.length - text.trimStart().length;
+    statements.push({ text: text.trim(), offset: from + lead });
+  }
+}
+
+/** Comments nest in SQL. */
+function endOfComment(sql: string, start: number): number {
+  let depth = 0;
+  for (let i = start; i < sql.length; i++) {
+    const pair = sql.slice(i, i + 2);
+    if (pair === '/*') depth++;
+    else if (pair === '*/') depth--;
+    else continue;
+    i++;
+    if (depth === 0) return i + 1;
+  }
+  return sql.length;
+}
+
+function withoutComments(text: string): string {
+  let out = text.replace(/--[^\n]*/g, '');
+  for (let at = out.indexOf('/*'); at !== -1; at = out.indexOf('/*'))
+    out = out.slice(0, at) + out.slice(endOfComment(out, at));
+  return out;
+}
+
+/** `line 2, column 7` of a position counted in characters from 1, as Postgres gives it for a statement. */
+export function describePosition(sql: string, offset: number, position: number): string {
+  // Postgres counts characters, JavaScript half characters.
+  const statement = [...sql.slice(offset)].slice(0, position - 1).join('');
+  const before = sql.slice(0, offset) + statement;
+  const lines = before.split('\n');
+  return `line ${lines.length}, column ${[...lines.at(-1)!].length + 1}`;
+}

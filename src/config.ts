@@ -1,0 +1,257 @@
+/** The environment as a value: pure, and naming every problem at once. */
+import { MAX_CANDLES, PLAN_NAMES, PLANS, type PlanName } from './contract/plans.ts';
+import { didYouMean, isSlipOf, nearestNames } from './core/nearest.ts';
+import { LOG_LEVELS, type LogLevel, maskPasswords } from './log.ts';
+import type { Limits } from './quota/quota.ts';
+import { checkDatabaseUrl } from './store/database-url.ts';
+import { StoreError } from './store/store-error.ts';
+
+export const AUTH_SCHEMES = ['auto', 'bearer', 'bare'] as const;
+
+export type Config = {
+  /** Null: the embedded server, with its data in `home`. */
+  readonly databaseUrl: string | null;
+  /** Null: the queue lives in Postgres. */
+  readonly redisUrl: string | null;
+  /** As given: relative to the folder the command runs in. */
+  readonly home: string;
+  /** Ends in `/v1`, without a slash after it. */
+  readonly baseUrl: string;
+  readonly rpcUrl: string;
+  readonly apiKey: string | null;
+  /** Null: there is a key, and `/users/me` says which plan it has. */
+  readonly plan: PlanName | null;
+  /** Limits set by hand: a field that is absent leaves the plan's, null lifts it. */
+  readonly limits: Partial<Limits>;
+  /** Null: the plan's. */
+  readonly candlesPerRequest: number | null;
+  readonly authScheme: (typeof AUTH_SCHEMES)[number];
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly logLevel: LogLevel;
+};
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export const FREE_BASE_URL = 'https://api.coinpaprika.com/v1';
+export const PAID_BASE_URL = 'https://api-pro.coinpaprika.com/v1';
+const RPC_URL = 'https://mcp.coinpaprika.com/json-rpc';
+
+/** Every variable Chandler reads, in the order of the README. */
+export const VARIABLES = [
+  'DATABASE_URL',
+  'REDIS_URL',
+  'CHANDLER_HOME',
+  'CHANDLER_BASE_URL',
+  'CHANDLER_RPC_URL',
+  'CHANDLER_API_KEY',
+  'CHANDLER_PLAN',
+  'CHANDLER_MONTHLY_REQUESTS',
+  'CHANDLER_DAILY_REQUESTS',
+  'CHANDLER_REQUESTS_PER_SECOND',
+  'CHANDLER_CANDLES_PER_REQUEST',
+  'CHANDLER_AUTH_SCHEME',
+  'CHANDLER_LISTEN',
+  'LOG_LEVEL',
+] as const;
+type Variable = (typeof VARIABLES)[number];
+
+/** The configuration, or one sentence for each thing wrong with it. A variable set to nothing counts as not set. */
+export function parseConfig(env: Environment): { readonly ok: Config } | { readonly problems: readonly string[] } {
+  const problems: string[] = misspelt(env);
+  const read = <T>(name: Variable, fallback: T, parse: (text: string) => T | Problem): T => {
+    const text = env[name]?.trim();
+    if (text === undefined || text === '') return fallback;
+    const value = parse(text);
+    if (!(value instanceof Problem)) return value;
+    problems.push(value.whole ?? `${name} is ${value.shown ?? quoted(text)}, ${value.sentence}.`);
+    return fallback;
+  };
+
+  const apiKey = read<string | null>('CHANDLER_API_KEY', null, parseKey);
+  const limits: { -readonly [window in keyof Limits]?: number | null } = {};
+  const window = (name: Variable, field: keyof Limits, whole: boolean) => {
+    const value = read<number | null | undefined>(name, undefined, (text) => parseLimit(text, whole));
+    if (value !== undefined) limits[field] = value;
+  };
+  window('CHANDLER_MONTHLY_REQUESTS', 'perMonth', true);
+  window('CHANDLER_DAILY_REQUESTS', 'perDay', true);
+  window('CHANDLER_REQUESTS_PER_SECOND', 'perSecond', false);
+
+  const config: Config = {
+    databaseUrl: read<string | null>('DATABASE_URL', null, parseDatabaseUrl),
+    redisUrl: read<string | null>('REDIS_URL', null, parseRedisUrl),
+    home: read('CHANDLER_HOME', '.chandler', parseFolder),
+    baseUrl: read('CHANDLER_BASE_URL', apiKey === null ? FREE_BASE_URL : PAID_BASE_URL, parseBaseUrl),
+    rpcUrl: read('CHANDLER_RPC_URL', RPC_URL, parseHttpUrl),
+    apiKey,
+    plan: read<PlanName | null>('CHANDLER_PLAN', apiKey === null ? 'free' : null, parsePlan),
+    limits,
+    candlesPerRequest: read<number | null>('CHANDLER_CANDLES_PER_REQUEST', null, parseCandles),
+    authScheme: read('CHANDLER_AUTH_SCHEME', 'auto', (text) => parseOneOf(text, AUTH_SCHEMES)),
+    listen: read('CHANDLER_LISTEN', { host: '127.0.0.1', port: 8080 }, parseListen),
+    logLevel: read('LOG_LEVEL', 'info', (text) => parseOneOf(text, LOG_LEVELS)),
+  };
+  return problems.length === 0 ? { ok: config } : { problems };
+}
+
+/** What an account on `plan` may ask, after what was set by hand. The limit per day is for use without a key. */
+export function effectiveLimits(plan: PlanName, config: Pick<Config, 'limits' | 'apiKey'>): Limits {
+  const { requestsPerMonth, anonymousRequestsPerDay, requestsPerSecond } = PLANS[plan];
+  const perDay = config.apiKey === null ? anonymousRequestsPerDay : null;
+  return { perMonth: requestsPerMonth, perDay, perSecond: requestsPerSecond, ...config.limits };
+}
+
+/** How many candles one request can bring, after what was set by hand. */
+export function candlesPerRequest(plan: PlanName, config: Pick<Config, 'candlesPerRequest'>): number {
+  return config.candlesPerRequest ?? PLANS[plan].candlesPerRequest;
+}
+
+/** What is wrong with a value, as the end of a sentence; `shown` replaces the value where that is a secret. */
+class Problem {
+  readonly sentence: string;
+  readonly shown: string | undefined;
+  /** Replaces the sentence: somebody else has worded it already. */
+  readonly whole: string | undefined;
+  constructor(sentence: string, shown?: string, whole?: string) {
+    this.sentence = sentence;
+    this.shown = shown;
+    this.whole = whole;
+  }
+}
+
+function misspelt(env: Environment): string[] {
+  const known = new Set<string>(VARIABLES);
+  const ours = VARIABLES.filter((name) => name.startsWith('CHANDLER_'));
+  const rests = new Map(ours.map((name) => [name.slice('CHANDLER_'.length), name]));
+  // Others' variables may look alike: only one that stands in place of ours, by a slip, is taken for it (LOGLEVEL is many programs' own).
+  const slips = (['DATABASE_URL', 'REDIS_URL'] as const).flatMap((right) => {
+    const slip = (env[right] ?? '') === '' ? Object.keys(env).find((name) => isSlipOf(name, right)) : undefined;
+    return slip === undefined ? [] : [`${slip} is no setting of Chandler (did you mean ${right}?).`];
+  });
+  const unknown = Object.keys(env)
+    .filter((name) => /^chandler_/i.test(name) && !known.has(name) && env[name] !== '')
+    .map((name) => {
+      const rest = name.slice('CHANDLER_'.length).toUpperCase();
+      const [near] = nearestNames(rest, rests.keys(), 1);
+      // Cut short is misspelt, too: KEY is farther from API_KEY than any two words may be.
+      const meant = near ?? [...rests.keys()].find((other) => rest !== '' && other.split('_').includes(rest));
+      return meant === undefined
+        ? `${name} is no setting of Chandler; there are ${ours.join(', ')}.`
+        : `${name} is no setting of Chandler (did you mean CHANDLER_${meant}?).`;
+    });
+  return [...slips, ...unknown];
+}
+
+function parseKey(text: string): string | Problem {
+  const shown = `(${text.length} characters, not shown)`;
+  return /^[\x21-\x7e]+$/.test(text)
+    ? text
+    : new Problem(
+        'which has spaces or characters a header cannot carry; give the key alone, as the provider shows it',
+        shown,
+      );
+}
+
+function parsePlan(text: string): PlanName | Problem {
+  return parseOneOf<PlanName>(text.toLowerCase(), PLAN_NAMES);
+}
+
+function parseOneOf<T extends string>(text: string, allowed: readonly T[]): T | Problem {
+  const found = allowed.find((name) => name === text);
+  return found ?? new Problem(`which is none of ${allowed.join(', ')}${didYouMean(text, allowed)}`);
+}
+
+function parseLimit(text: string, whole: boolean): number | null | Problem {
+  if (text === 'unlimited') return null;
+  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (value > 0 && value <= 1e12 && (!whole || Number.isInteger(value))) return value;
+  return new Problem(
+    whole ? 'it must be a whole number above 0, or unlimited' : 'it must be a number above 0, or unlimited',
+  );
+}
+
+function parseCandles(text: string): number | Problem {
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= 1 && value <= MAX_CANDLES) return value;
+  const most = `it must be a whole number from 1 to ${MAX_CANDLES}`;
+  // Asked for more, the upstream refuses the request, and it is counted all the same.
+  return new Problem(value > MAX_CANDLES ? `${most}, the most that the upstream answers under any plan` : most);
+}
+
+/** As the store will read it: one place knows what a good address is. */
+function parseDatabaseUrl(text: string): string | Problem {
+  try {
+    checkDatabaseUrl(text);
+    return text;
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    return new Problem('', undefined, `${error.message}.`);
+  }
+}
+
+function parseRedisUrl(text: string): string | Problem {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const sound = url !== null && /^rediss?:$/.test(url.protocol) && url.hostname !== '' && isDecodable(url.password);
+  if (!sound) return new Problem('which is no address of a Redis; write it like redis://host:6379', masked(text));
+  if (!/^\/?\d{0,5}$/.test(url.pathname)) {
+    return new Problem('which must end with the number of a database, like redis://host:6379/0', masked(text));
+  }
+  // The client would take whatever stands there for settings of its own.
+  if (url.search !== '' || url.hash !== '') return new Problem('which must have no ? and no #', masked(text));
+  return text;
+}
+
+function isDecodable(part: string): boolean {
+  try {
+    decodeURIComponent(part);
+    return true;
+  } catch {
+    // A % that is not followed by two hex digits.
+    return false;
+  }
+}
+
+function parseBaseUrl(text: string): string | Problem {
+  const url = parseHttpUrl(text);
+  if (url instanceof Problem) return url;
+  const trimmed = url.replace(/\/+$/, '');
+  return trimmed.endsWith('/v1') ? trimmed : new Problem(`which does not end in /v1; write it like ${FREE_BASE_URL}`);
+}
+
+function parseHttpUrl(text: string): string | Problem {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    return new Problem('which is no web address; it must start with https:// or http://', masked(text));
+  }
+  if (url.username !== '' || url.password !== '') {
+    return new Problem('which carries a user name or password; leave them out and set CHANDLER_API_KEY', masked(text));
+  }
+  if (url.search !== '' || url.hash !== '')
+    return new Problem('which must end with its path: no ? and no #', masked(text));
+  return text;
+}
+
+function parseFolder(text: string): string | Problem {
+  return text.startsWith('~') ? new Problem('but ~ is a word of the shell; write the whole path of the folder') : text;
+}
+
+function parseListen(text: string): Config['listen'] | Problem {
+  const parts = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+)):(\d{1,5})$/i.exec(text);
+  const port = Number(parts?.[3]);
+  if (!parts || port > 65_535) {
+    return new Problem(
+      'which is no host and port; write it like 127.0.0.1:8080, or 0.0.0.0:8080 to be reached from elsewhere',
+    );
+  }
+  return { host: (parts[1] ?? parts[2])!, port };
+}
+
+/** An address that may hold a password, and may be too broken to find it in. */
+function masked(text: string): string {
+  const at = text.lastIndexOf('@');
+  return quoted(at === -1 ? maskPasswords(text) : `***${text.slice(at)}`);
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.length > 120 ? `${text.slice(0, 120)}…` : text);
+}

@@ -1,0 +1,90 @@
+/** Who we are to the upstream: which plan, how the key is sent, what it says we have spent. */
+import { createHash } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import { ACCOUNT_PATHS, type AccountPath } from '../contract/paths.ts';
+import { isPlanName, type PlanName } from '../contract/plans.ts';
+import { type AccountInfo, accountInfoSchema, readRecord } from '../contract/records.ts';
+import { HOUR } from '../core/interval.ts';
+import type { Quota } from '../quota/quota.ts';
+import { type SavedAccount, saveAccount } from '../store/account.ts';
+import type { Sql } from '../store/connect.ts';
+import { recordFetch } from '../store/fetch.ts';
+import type { Ask } from './ask.ts';
+import { wrongKey } from './misconfigured.ts';
+import { Misconfigured } from './outcome.ts';
+
+/** How old what `/users/me` said may be before it is asked again. */
+export const ACCOUNT_FRESH_MS = 6 * HOUR;
+
+/** Names an account without its key: `anonymous@host` or `key-<12 hex digits of its SHA-256>@host`. */
+export function accountIdOf(apiKey: string | null, baseUrl: string): string {
+  const { host } = new URL(baseUrl);
+  if (apiKey === null) return `anonymous@${host}`;
+  return `key-${createHash('sha256').update(apiKey).digest('hex').slice(0, 12)}@${host}`;
+}
+
+export type AccountCheck =
+  | { readonly kind: 'known'; readonly info: AccountInfo; readonly plan: PlanName | null }
+  /** This upstream has no such endpoint. */
+  | { readonly kind: 'not told' }
+  /** Nothing that can be used came back: an outage, a 429. */
+  | { readonly kind: 'unanswered'; readonly message: string }
+  /** Not asked: the budget says no until then. */
+  | { readonly kind: 'held'; readonly until: number; readonly reason: string };
+
+/**
+ * Asks `/users/me`, on 404 `/key/info`, remembers which answered, and reconciles the ledger.
+ * @throws Misconfigured when the key is refused.
+ */
+export async function checkAccount(deps: {
+  readonly ask: Ask;
+  readonly quota: Quota;
+  readonly sql: Sql;
+  readonly clock: Clock;
+  /** What is known of the account at that moment: the answer itself may teach how its key is sent. */
+  readonly saved: () => SavedAccount;
+  readonly signal?: AbortSignal | undefined;
+}): Promise<AccountCheck> {
+  const { ask, quota, sql, clock, saved } = deps;
+  const paths: readonly AccountPath[] = saved().accountPath === null ? ACCOUNT_PATHS : [saved().accountPath!];
+  for (const path of paths) {
+    const asked = await ask(
+      { path },
+      {
+        spender: { class: 'scheduled', name: 'account', asksAccount: true },
+        record: { endpoint: 'account' },
+        signal: deps.signal,
+      },
+    );
+    if (asked.kind === 'held') return asked;
+    const { answer, record } = asked;
+    if (answer.kind === 'refused' && answer.reason === 'forbidden')
+      throw new Misconfigured(wrongKey(answer.message, asked.keySent));
+    if (answer.kind === 'refused' && (answer.reason === 'unknown route' || answer.reason === 'unknown id')) continue;
+    if (answer.kind === 'malformed' && answer.astray) continue;
+    if (answer.kind !== 'answered') {
+      return { kind: 'unanswered', message: answer.message };
+    }
+    const read = readRecord(accountInfoSchema, answer.body);
+    await recordFetch(sql, {
+      ...record,
+      outcome: read.ok ? 'stored' : 'malformed',
+      message: read.ok ? null : read.problem,
+    });
+    if (!read.ok) continue;
+    const info = read.value;
+    const plan = isPlanName(info.plan) ? info.plan : null;
+    const { requests_made: made, requests_left: left } = info.usage.current_month;
+    const unlimited = made === null || made < 0 || left === null || left < 0;
+    if (!unlimited) await quota.reconcile({ made, left });
+    await saveAccount(sql, {
+      ...saved(),
+      plan: plan ?? saved().plan,
+      accountPath: path,
+      checkedAt: clock.now(),
+      monthLimit: unlimited ? null : made + left,
+    });
+    return { kind: 'known', info, plan };
+  }
+  return { kind: 'not told' };
+}

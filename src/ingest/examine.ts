@@ -1,0 +1,119 @@
+/** Checks an answer against its question: what may be stored, and what is set aside with the reason. Pure. */
+import type { Instant } from '../clock.ts';
+import type { OhlcvRowRead } from '../contract/ohlcv.ts';
+import type { CandleColumns } from '../core/candle.ts';
+import { floorToGrid, INTERVAL_MS, type Interval } from '../core/interval.ts';
+import type { Span } from '../core/span.ts';
+import type { SetAsideRow } from '../store/quarantine.ts';
+
+export type OhlcvQuestion = {
+  readonly coinId: string;
+  readonly interval: Interval;
+  /** On the grid; the slots asked for are those that open inside it. */
+  readonly span: Span;
+};
+
+export type Findings = {
+  /** Sorted, each slot once, all of them slots of the question. */
+  readonly candles: CandleColumns;
+  readonly setAside: readonly SetAsideRow[];
+  /** As answered, before anything was dropped. */
+  readonly rowCount: number;
+};
+
+/**
+ * Splits the rows of one answer into candles and impossible rows (promise P9): wrong type, wrong coin, off the grid, outside
+ * the question, from the future (after `latest`), high below low, negative, or two different rows for one slot. Rows that
+ * repeat another exactly are dropped silently; order does not matter.
+ */
+export function examine(question: OhlcvQuestion, rows: readonly OhlcvRowRead[], latest: Instant): Findings {
+  const { span, interval } = question;
+  const setAside: SetAsideRow[] = [];
+  const bySlot = new Map<Instant, GoodRow>();
+  const contested = new Set<Instant>();
+  let sorted = true;
+  let last = Number.NEGATIVE_INFINITY;
+  for (const read of rows) {
+    if (!read.ok) {
+      setAside.push({ openTime: null, reason: read.problem, row: read.row });
+      continue;
+    }
+    const at = read.openTime;
+    const reason = impossible(read, question, latest);
+    if (reason !== null) {
+      const tied = at >= span.from && at < span.to && floorToGrid(at, interval) === at;
+      setAside.push({ openTime: tied ? at : null, reason, row: read.row });
+      continue;
+    }
+    const other = bySlot.get(at);
+    if (other !== undefined) {
+      if (!sameValues(other, read)) {
+        contested.add(at);
+        setAside.push({ openTime: at, reason: 'two different rows for one open time', row: read.row });
+      }
+      continue;
+    }
+    bySlot.set(at, read);
+    if (at < last) sorted = false;
+    last = at;
+  }
+  for (const at of contested) {
+    setAside.push({ openTime: at, reason: 'two different rows for one open time', row: bySlot.get(at)!.row });
+    bySlot.delete(at);
+  }
+  const good = [...bySlot.values()];
+  if (!sorted) good.sort((a, b) => a.openTime - b.openTime);
+  return { candles: toColumns(good), setAside, rowCount: rows.length };
+}
+
+type GoodRow = Extract<OhlcvRowRead, { ok: true }>;
+
+function impossible(row: GoodRow, { coinId, interval, span }: OhlcvQuestion, latest: Instant): string | null {
+  const at = row.openTime;
+  if (row.coinId !== null && row.coinId !== coinId) return `is of coin ${row.coinId}, not ${coinId}`;
+  if (at % INTERVAL_MS[interval] !== 0) return `time_open is not on the ${interval} grid`;
+  if (at > latest) return 'time_open lies in the future';
+  if (at < span.from || at >= span.to) return 'time_open lies outside what was asked';
+  if (row.closeTime !== null && row.closeTime < at) return 'time_close lies before time_open';
+  const { open, high, low, close } = row;
+  if (isBad(open) || isBad(high) || isBad(low) || isBad(close)) return 'a price is negative or not finite';
+  if (isBad(row.volume)) return 'volume is negative or not finite';
+  if (isBad(row.marketCap)) return 'market_cap is negative or not finite';
+  if (high !== null && low !== null && high < low) return 'high is below low';
+  if (high !== null && ((open !== null && open > high) || (close !== null && close > high))) {
+    return 'open or close is above high';
+  }
+  if (low !== null && ((open !== null && open < low) || (close !== null && close < low))) {
+    return 'open or close is below low';
+  }
+  return null;
+}
+
+function isBad(value: number | null): boolean {
+  return value !== null && !(value >= 0 && value < Number.POSITIVE_INFINITY);
+}
+
+function sameValues(a: GoodRow, b: GoodRow): boolean {
+  return (
+    a.open === b.open &&
+    a.high === b.high &&
+    a.low === b.low &&
+    a.close === b.close &&
+    a.volume === b.volume &&
+    a.marketCap === b.marketCap
+  );
+}
+
+function toColumns(rows: readonly GoodRow[]): CandleColumns {
+  const columns: CandleColumns = { openTime: [], open: [], high: [], low: [], close: [], volume: [], marketCap: [] };
+  for (const row of rows) {
+    columns.openTime.push(row.openTime);
+    columns.open.push(row.open);
+    columns.high.push(row.high);
+    columns.low.push(row.low);
+    columns.close.push(row.close);
+    columns.volume.push(row.volume);
+    columns.marketCap.push(row.marketCap);
+  }
+  return columns;
+}

@@ -1,0 +1,247 @@
+/**
+ * The heart: one chunk = one request = one unit of quota = one transaction. It can be run again at any time: it first looks
+ * what is still missing, asks only for that, and what it learns becomes true together or not at all.
+ */
+import type { Clock, Instant } from '../clock.ts';
+import { readOhlcvRows } from '../contract/ohlcv.ts';
+import { ohlcvParameters, ohlcvPath } from '../contract/paths.ts';
+import type { Plan } from '../contract/plans.ts';
+import { INTERVAL_MS } from '../core/interval.ts';
+import type { Span } from '../core/span.ts';
+import { storeChunk } from '../store/chunk.ts';
+import type { Sql } from '../store/connect.ts';
+import { findFetch, recordFetchOnce } from '../store/fetch.ts';
+import { readOpenGaps } from '../store/gaps.ts';
+import { createPartitionKeeper, type PartitionKeeper } from '../store/partition.ts';
+import { recordRefusal } from '../store/refusal.ts';
+import type { Answer } from '../upstream/answer.ts';
+import type { Ask, Asked } from './ask.ts';
+import type { ChunkJob } from './chunk-job.ts';
+import { createDoubts } from './doubts.ts';
+import { weigh } from './evidence.ts';
+import { examine } from './examine.ts';
+import { wrongAddress, wrongKey } from './misconfigured.ts';
+import { createOriginCheck, type OriginCheck } from './origin.ts';
+import { INTERRUPTED, LedAround, Misconfigured, type Outcome, UpstreamTrouble } from './outcome.ts';
+import { impatient, type Patience } from './patience.ts';
+import { documentedWall, earliestSlot, isBeyond, knownDepth, provesOpen, splitAtWall, unprovenPart } from './wall.ts';
+import { depthOf } from './wall-depth.ts';
+import type { Walls } from './walls.ts';
+
+export type IngestChunkDeps = {
+  readonly sql: Sql;
+  readonly ask: Ask;
+  readonly clock: Clock;
+  readonly plan: Plan;
+  readonly walls: Walls;
+  /** Has this upstream ever given us something usable? Until then a refusal may be a wrong key or address. */
+  readonly trust: { readonly proven: boolean; prove(): void };
+};
+
+export type IngestChunk = (
+  job: ChunkJob,
+  options?: {
+    readonly attempt?: number;
+    readonly signal?: AbortSignal;
+    /** For a database that is away; without it the chunk is an exception like any other, and what was answered is asked again. */
+    readonly patience?: Patience;
+  },
+) => Promise<Outcome>;
+
+const NOTHING: Outcome = { kind: 'stored', requests: 0, stored: 0, revised: 0, setAside: 0 };
+const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
+
+export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
+  const { sql, ask, clock, plan } = deps;
+  const checkOrigin = createOriginCheck(sql);
+  const keepPartitions = createPartitionKeeper(sql);
+  const doubts = createDoubts();
+  return async (job, { attempt = 1, signal, patience = impatient } = {}) => {
+    const span = await patience(() => stillMissing(deps, job));
+    if (span === null) return NOTHING;
+    const soon = doubts.waitingFor(job, clock.now());
+    if (soon !== null) return { kind: 'deferred', until: soon, requests: 0 };
+    const asked = await ask(
+      { path: ohlcvPath(job.coinId), query: ohlcvParameters(toQuestion(job, span, plan)) },
+      {
+        spender: { class: 'backfill', name: `backfill ${job.backfillId}` },
+        record: { endpoint: 'ohlcv', seriesId: job.seriesId, span, backfillId: job.backfillId, attempt },
+        signal,
+        patience,
+        beyondPlan: isBeyond(documentedWall(plan, job.interval), job.interval, span.from, clock.now()),
+      },
+    ).catch((error: unknown) => {
+      // Interrupted while waiting for a turn: nothing was sent, the chunk goes back as it came.
+      if (signal?.aborted) return { kind: 'held', until: clock.now(), reason: INTERRUPTED } as const;
+      throw error;
+    });
+    if (asked.kind === 'held') return { kind: 'snoozed', until: asked.until, reason: asked.reason };
+    const { answer } = asked;
+    switch (answer.kind) {
+      case 'answered':
+        doubts.answered(job);
+        return storeAnswer({ ...deps, checkOrigin, keepPartitions }, job, span, asked, answer, patience);
+      case 'limited': {
+        const again = asked.budgetLeft ? doubts.doubt(job, answer.exchange.sentAt, clock.now()) : null;
+        if (again !== null) return { kind: 'deferred', until: again, requests: asked.requests };
+        if (asked.budgetLeft) return patience(() => refused(deps, job, span, asked, asWall(answer)));
+        // The ledger makes everybody wait; the next take says until when.
+        return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'spent' };
+      }
+      case 'refused':
+        return patience(() => refused(deps, job, span, asked, answer));
+      case 'malformed':
+        if (answer.astray && !deps.trust.proven) throw new Misconfigured(wrongAddress(answer.message));
+        throw new (asked.ledAround ? LedAround : UpstreamTrouble)(`${describe(job)}: ${answer.message}`);
+      case 'unavailable':
+        throw new UpstreamTrouble(`${describe(job)}: ${answer.message}`);
+    }
+  };
+
+  /** The stretch from the first to the last slot of the chunk that is worth a request at this moment; null when none is. */
+  async function stillMissing({ walls }: IngestChunkDeps, job: ChunkJob): Promise<Span | null> {
+    const now = clock.now();
+    const gaps = await readOpenGaps(sql, {
+      backfillId: job.backfillId,
+      seriesId: job.seriesId,
+      coinId: job.coinId,
+      quote: job.quote,
+      interval: job.interval,
+      span: job,
+      now,
+      askedSince: job.askedSince,
+      plan: plan.name,
+    });
+    // The wall moves on while a chunk waits in the queue.
+    const earliest = earliestSlot(knownDepth(walls.of(job.interval)), job.interval, now);
+    const { within } = splitAtWall(gaps, earliest);
+    const first = within[0];
+    return first === undefined ? null : { from: first.from, to: within.at(-1)!.to };
+  }
+}
+
+function toQuestion(job: ChunkJob, span: Span, plan: Plan) {
+  // Both ends are open times and both are answered (decision: ends are inclusive).
+  const to = span.to - INTERVAL_MS[job.interval];
+  return { from: span.from, to, interval: job.interval, quote: job.quote, limit: plan.candlesPerRequest };
+}
+
+type StoreDeps = IngestChunkDeps & { readonly checkOrigin: OriginCheck; readonly keepPartitions: PartitionKeeper };
+
+async function storeAnswer(
+  { sql, plan, walls, trust, checkOrigin, keepPartitions }: StoreDeps,
+  job: ChunkJob,
+  span: Span,
+  { record, requests }: Extract<Asked, { kind: 'asked' }>,
+  { body, exchange }: Extract<Answer, { kind: 'answered' }>,
+  patience: Patience,
+): Promise<Outcome> {
+  const { interval, coinId } = job;
+  const read = readOhlcvRows(body);
+  const unusable = read.ok ? drifted(read.rows) : read.problem;
+  if (!read.ok || unusable !== null) {
+    const row = { ...record, outcome: 'malformed', message: unusable };
+    await patience((again) => recordFetchOnce(sql, row, again));
+    throw new UpstreamTrouble(`${describe(job)}: the answer cannot be read: ${unusable}`);
+  }
+  trust.prove();
+  await patience(() => checkOrigin(exchange)).catch(async (error: Error) => {
+    const row = { ...record, outcome: 'malformed', message: error.message };
+    if (error instanceof Misconfigured) await patience((again) => recordFetchOnce(sql, row, again));
+    throw error;
+  });
+  const findings = examine({ coinId, interval, span }, read.rows, exchange.latest);
+  const { sentAt, asOf, ageMs } = exchange;
+  // Only where there are candles: of what is asked, a coin may have existed in the last few years only.
+  const { openTime } = findings.candles;
+  if (openTime.length > 0) {
+    const filled = { from: openTime[0]!, to: openTime.at(-1)! + INTERVAL_MS[interval] };
+    await patience(() => keepPartitions(interval, filled));
+  }
+  // Only a candle from beyond proves that the wall is not there: nothing at all may be the wall's way of saying so.
+  if (openTime.length > 0 && provesOpen(walls.of(interval), interval, openTime[0]!, asOf))
+    await patience(() => walls.open(interval));
+  const unproven = unprovenPart(walls.of(interval), interval, span, exchange.latest);
+  const store = () =>
+    storeChunk(
+      sql,
+      {
+        series: { id: job.seriesId, interval },
+        span,
+        asOf,
+        candles: findings.candles,
+        setAside: findings.setAside,
+        fetch: { ...record, outcome: 'stored', rows: findings.rowCount },
+      },
+      (known) =>
+        weigh({ span, interval, findings, sentAt, asOf, ageMs, limit: plan.candlesPerRequest, known, unproven }),
+    );
+  // Cut off while it was committed, it may be stored already.
+  const counts = await patience(async (again) => (again ? await findFetch(sql, record) : null) ?? store());
+  return { kind: 'stored', requests, stored: counts.stored, revised: counts.revised, setAside: counts.setAside };
+}
+
+/** Rows of which not one has a price field are no candles with unknown prices: the interface has changed. */
+function drifted(
+  rows: readonly { readonly ok: boolean; readonly row: unknown; readonly problem?: string }[],
+): string | null {
+  if (rows.length === 0) return null;
+  if (rows.every((r) => !r.ok)) return rows[0]!.problem ?? 'no row can be read';
+  const hasPrices = (row: unknown) =>
+    typeof row === 'object' && row !== null && ('open' in row || 'high' in row || 'low' in row || 'close' in row);
+  return rows.some((r) => hasPrices(r.row)) ? null : 'no row has any of open, high, low, close';
+}
+
+/** A second 402 without a wall's text: it is taken for one. */
+function asWall({ exchange, message }: Extract<Answer, { kind: 'limited' }>): Refused {
+  return { kind: 'refused', reason: 'wall', notBefore: null, message, exchange };
+}
+
+type Refused = Extract<Answer, { kind: 'refused' }>;
+
+async function refused(
+  { sql, clock, walls, plan, trust }: IngestChunkDeps,
+  job: ChunkJob,
+  span: Span,
+  { fetchId, keySent }: Extract<Asked, { kind: 'asked' }>,
+  answer: Extract<Answer, { kind: 'refused' }>,
+): Promise<Outcome> {
+  const { message } = answer;
+  const remember = (reason: 'unknown coin' | 'forbidden' | 'bad request', of: Span) =>
+    recordRefusal(sql, {
+      plan: plan.name,
+      seriesId: job.seriesId,
+      span: of,
+      reason,
+      message,
+      refusedAt: clock.now(),
+      fetchId,
+    });
+  switch (answer.reason) {
+    case 'wall': {
+      trust.prove();
+      const depth = depthOf(job.interval, span, plan, answer);
+      await walls.meet(job.interval, { ...depth, message, fetchId });
+      return { kind: 'refused', reason: depth.depthMs === 0 ? 'interval' : 'plan wall', message };
+    }
+    case 'unknown id':
+      // All of its chunks would be answered alike.
+      await remember('unknown coin', ALL_TIME);
+      return { kind: 'refused', reason: 'unknown coin', message };
+    case 'forbidden':
+      if (!trust.proven) throw new Misconfigured(wrongKey(message, keySent));
+      await remember('forbidden', ALL_TIME);
+      return { kind: 'refused', reason: 'forbidden', message };
+    case 'unknown route':
+      if (!trust.proven) throw new Misconfigured(wrongAddress(message));
+      throw new UpstreamTrouble(`${describe(job)}: ${message}`);
+    case 'bad request':
+      await remember('bad request', span);
+      return { kind: 'refused', reason: 'bad request', message };
+  }
+}
+
+function describe(job: ChunkJob): string {
+  const day = (at: Instant) => new Date(at).toISOString().slice(0, 10);
+  return `${job.coinId} ${job.interval} ${day(job.from)}…${day(job.to)}`;
+}

@@ -1,0 +1,40 @@
+/** How an attempt at a chunk can end. Anything else is an exception, and is retried by the queue. */
+import type { Instant } from '../clock.ts';
+import type { RefusalReason } from '../store/refusal.ts';
+
+/** The reason of a snooze that only hands a chunk back, because the run is ending. */
+export const INTERRUPTED = 'interrupted';
+
+export type Outcome =
+  /** The answer is in the database. `requests` is 0 when the chunk was complete before it was asked. */
+  | {
+      readonly kind: 'stored';
+      readonly requests: number;
+      readonly stored: number;
+      readonly revised: number;
+      readonly setAside: number;
+    }
+  /** Not now: nothing was sent, no attempt is burned. */
+  | { readonly kind: 'snoozed'; readonly until: Instant; readonly reason: string }
+  /** Not this chunk now, for its series keeps failing, or what it was answered is doubted; the others go on. No attempt is burned. */
+  | { readonly kind: 'deferred'; readonly until: Instant; readonly requests: number }
+  /** Upstream will not give us this; remembered, and not asked again until the plan changes. */
+  | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly message: string };
+
+/** Upstream could not be had, or its answer not be used; the request is recorded and counted, and the chunk is tried again. */
+export class UpstreamTrouble extends Error {
+  override readonly name = 'UpstreamTrouble';
+}
+
+/** Upstream redirects without an end: each try costs several requests, so there are no more than two. */
+export class LedAround extends UpstreamTrouble {}
+
+/** Upstream fails on this series again and again and answers for others: the chunk is not tried again in this run. */
+export class SeriesGivenUp extends Error {
+  override readonly name = 'SeriesGivenUp';
+}
+
+/** Nothing that is tried again could help: the key or the address is wrong. Ends the run; the message says what to change. */
+export class Misconfigured extends Error {
+  override readonly name = 'Misconfigured';
+}

@@ -1,0 +1,161 @@
+/** What the queue stands on: BullMQ's parts, and their connections, on Redis or on Postgres. */
+import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq';
+import type { Redis, RedisOptions } from 'ioredis';
+import pg from 'pg';
+import { readDatabaseUrl } from '../store/database-url.ts';
+import type { ChunkJob } from './chunk-job.ts';
+import { isRedisAway, openRedis, QueueAway } from './redis.ts';
+
+export type QueueEngine =
+  | { readonly kind: 'redis'; readonly url: string }
+  | { readonly kind: 'postgres'; readonly url: string };
+
+type WorkerSettings = {
+  readonly concurrency: number;
+  readonly lockDuration: number;
+  readonly stalledInterval: number;
+  readonly maxStalledCount: number;
+  readonly maximumRateLimitDelay: number;
+  readonly runRetryDelay: number;
+};
+type Handler = (
+  job: {
+    readonly data: ChunkJob;
+    readonly attemptsMade: number;
+    moveToDelayed(timestamp: number, token?: string): Promise<void>;
+  },
+  token?: string,
+) => Promise<void>;
+export type AnyQueue = Pick<
+  Queue<ChunkJob>,
+  | 'addBulk'
+  | 'getJobState'
+  | 'remove'
+  | 'getJobCounts'
+  | 'obliterate'
+  | 'rateLimit'
+  | 'removeRateLimitKey'
+  | 'isPaused'
+  | 'resume'
+  | 'close'
+> & { on(event: 'error', listener: (error: Error) => void): unknown };
+type AnyWorker = Pick<Worker<ChunkJob, void>, 'close'> & {
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(
+    event: 'failed',
+    listener: (
+      job: { data: ChunkJob; attemptsMade: number; opts: { attempts?: number } } | undefined,
+      error: Error,
+    ) => void,
+  ): unknown;
+};
+export type Connections = {
+  queue(name: string): AnyQueue;
+  worker(name: string, handler: Handler, settings: WorkerSettings): AnyWorker;
+  /** False: whatever is asked of it now would fail. */
+  isUp(): boolean;
+  close(): Promise<void>;
+};
+
+export async function connect(
+  engine: QueueEngine,
+  maxConnections: number,
+  onError: (error: Error) => void,
+): Promise<Connections> {
+  return engine.kind === 'redis'
+    ? connectRedis(engine.url, onError)
+    : connectPostgres(engine.url, maxConnections, onError);
+}
+
+async function connectRedis(url: string, onError: (error: Error) => void): Promise<Connections> {
+  // What we ask ourselves fails at once while it is away: whoever asks decides how long to wait.
+  const calls = await openRedis(url);
+  calls.on('error', onError);
+  const workers = new Set<Redis>();
+  /** One that is silent looks connected. */
+  let answers = true;
+  return {
+    queue: (name) => {
+      const queue = new Queue<ChunkJob>(name, { connection: calls });
+      const or = <A extends unknown[], T>(ask: (...args: A) => Promise<T>) => {
+        return (...args: A) =>
+          ask.apply(queue, args).then(
+            (result) => {
+              answers = true;
+              return result;
+            },
+            (error: unknown) => {
+              answers = !isRedisAway(error);
+              throw answers ? error : new QueueAway(error as Error, url);
+            },
+          );
+      };
+      return {
+        addBulk: or(queue.addBulk),
+        getJobState: or(queue.getJobState),
+        remove: or(queue.remove),
+        getJobCounts: or(queue.getJobCounts),
+        obliterate: or(queue.obliterate),
+        rateLimit: or(queue.rateLimit),
+        removeRateLimitKey: or(queue.removeRateLimitKey),
+        isPaused: or(queue.isPaused),
+        resume: or(queue.resume),
+        close: or(queue.close),
+        on: (event: 'error', listener: (error: Error) => void) => queue.on(event, listener),
+      } as unknown as AnyQueue;
+    },
+    worker: (name, handler, settings) => {
+      // What a worker asks waits until it is back: a chunk that ended meanwhile is told as ended then.
+      const connection = calls.duplicate({
+        maxRetriesPerRequest: null,
+        enableOfflineQueue: true,
+        autoResendUnfulfilledCommands: true,
+        lazyConnect: false,
+        commandTimeout: undefined,
+      } as RedisOptions);
+      connection.on('error', onError);
+      workers.add(connection);
+      return new Worker<ChunkJob, void>(name, handler, { connection, ...settings }) as unknown as AnyWorker;
+    },
+    isUp: () => answers && calls.status === 'ready',
+    close: async () => {
+      for (const connection of workers) connection.disconnect();
+      calls.disconnect();
+    },
+  };
+}
+
+async function connectPostgres(url: string, max: number, onError: (error: Error) => void): Promise<Connections> {
+  // The address is taken apart by us: its `sslmode` must mean here what it means to our other driver.
+  const { applicationName, connectTimeoutSeconds: _, options, ...address } = readDatabaseUrl(url);
+  const settings = {
+    ...address,
+    ...(applicationName === undefined ? {} : { application_name: applicationName }),
+    // BullMQ finds its tables through the search path.
+    options: `${options ?? ''} -c search_path=bullmq`,
+  };
+  const openPool = () => {
+    const pool = new pg.Pool({ ...settings, max, keepAlive: true });
+    pool.on('error', onError);
+    return pool;
+  };
+  const shared = openPool();
+  const client = await shared.connect();
+  try {
+    await runMigrations(client);
+  } finally {
+    client.release();
+  }
+  return {
+    queue: (name) => new Queue(name, { connection: shared }, createPostgresBackend) as unknown as AnyQueue,
+    worker: (name, handler, settings) => {
+      // A pool of its own: a worker leaves its listeners on the pool it is given, and holds one connection to listen.
+      const connection = openPool();
+      const worker = new Worker(name, handler, { connection, ...settings }, createPostgresBackend);
+      worker.once('closed', () => void connection.end().catch(onError));
+      return worker as unknown as AnyWorker;
+    },
+    isUp: () => true,
+    close: () => shared.end(),
+  };
+}

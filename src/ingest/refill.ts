@@ -1,0 +1,199 @@
+/**
+ * Keeps a bounded window of chunks in the queue while a backfill runs.
+ *
+ * It goes through the coins in passes. In a pass each series is read once, when its turn comes, and cut into chunks newest first,
+ * a few series taking turns; the next pass begins when everything of this one has ended, so chunks of one series never overlap.
+ * A pass that finds nothing to ask, but for what was given up, ends the run. What is in the window but no longer in the queue (a flush, another process that
+ * did it or failed it) is left to the next pass.
+ */
+import type { Clock } from '../clock.ts';
+import { chunksNewestFirst } from '../core/chunk.ts';
+import { normalize, type Span, subtract } from '../core/span.ts';
+import type { SqlOrTransaction } from '../store/connect.ts';
+import type { CoinGaps } from '../store/gaps.ts';
+import { type ChunkJob, chunkJobId } from './chunk-job.ts';
+import type { Patience } from './patience.ts';
+import { type BackfillTarget, gapsOf } from './plan.ts';
+import type { ChunkQueue } from './queue.ts';
+import { earliestSlot, knownDepth, splitAtWall } from './wall.ts';
+import type { Walls } from './walls.ts';
+
+export type Refill = {
+  /** Resolves when a whole pass found nothing left to ask, or the signal fires. */
+  run(signal: AbortSignal): Promise<void>;
+  /** A chunk has ended, however: its place in the window is free. */
+  ended(job: ChunkJob, how: 'done' | 'failed'): void;
+  /** Is it in the window now? */
+  has(job: ChunkJob): boolean;
+  /** In the window now. */
+  inFlight(): readonly ChunkJob[];
+};
+
+export type RefillDeps = {
+  readonly sql: SqlOrTransaction;
+  readonly clock: Clock;
+  readonly queue: Pick<ChunkQueue, 'add' | 'stateOf' | 'unpause'>;
+  readonly target: BackfillTarget;
+  readonly backfillId: number;
+  readonly askedSince: number;
+  readonly plan: { readonly name: string; readonly candlesPerRequest: number };
+  readonly walls: Walls;
+  /** For a database that is away, and the queue in it. */
+  readonly patience: Patience;
+  /** Chunks in the queue at most. */
+  readonly window: number;
+  /** How often the window is compared with the queue while nothing ends here. */
+  readonly checkEveryMs: number;
+  /** Told of a chunk that has ended elsewhere: another process did it or failed it. What is still missing of it comes again. */
+  readonly onGone: (job: ChunkJob) => void;
+  /** Told of a chunk that is not asked again in this run although something of it is still missing. */
+  readonly onGivenUp: (job: ChunkJob) => void;
+};
+
+/** A chunk that ends so often with its gap still open is given up in this run. */
+const MOST_ROUNDS = 3;
+
+export function createRefill(deps: RefillDeps): Refill {
+  const { clock, queue, window, patience } = deps;
+  const inFlight = new Map<string, ChunkJob>();
+  /** Chunks of earlier passes, by id: how often they were put into the queue. */
+  const rounds = new Map<string, number>();
+  const givenUp = new Map<number, Span[]>();
+  let retrying = false;
+  /** What the queue did not have when it was looked at last. */
+  let gone = new Set<string>();
+  /** Called when a chunk ended or the run shall stop. */
+  let look: () => void = () => undefined;
+
+  return {
+    run: async (signal) => {
+      const onAbort = () => look();
+      signal.addEventListener('abort', onAbort);
+      try {
+        // A pass that was cut off begins anew, when nothing of it is under way any more.
+        const wholePass = () =>
+          patience(async (again) => {
+            if (again) await drained(signal);
+            return pass(signal);
+          });
+        while (!signal.aborted && (await wholePass()) > 0) await drained(signal);
+      } finally {
+        signal.removeEventListener('abort', onAbort);
+      }
+    },
+    ended: (job, how) => {
+      if (how === 'failed') giveUp(job);
+      if (inFlight.delete(chunkJobId(job))) look();
+    },
+    has: (job) => inFlight.has(chunkJobId(job)),
+    inFlight: () => [...inFlight.values()],
+  };
+
+  /** Enqueues everything that is missing now, waiting for room; resolves to how many chunks that were. */
+  async function pass(signal: AbortSignal): Promise<number> {
+    let count = 0;
+    let batch: ChunkJob[] = [];
+    const flush = async () => {
+      for (const job of batch) inFlight.set(chunkJobId(job), job);
+      const adding = batch;
+      batch = [];
+      await patience(() => queue.add(adding));
+    };
+    for await (const job of missingChunks()) {
+      if (signal.aborted) return count;
+      batch.push(job);
+      count++;
+      if (inFlight.size + batch.length < window) continue;
+      await flush();
+      // Refill when half is gone: few large additions instead of many small ones.
+      await until(() => inFlight.size <= window / 2, signal);
+    }
+    await flush();
+    return count;
+  }
+
+  /** A chunk of each of several series in turn: chunks of one series wait for each other when they are stored. */
+  async function* missingChunks(): AsyncGenerator<ChunkJob> {
+    const { target, askedSince, plan } = deps;
+    const when = { now: () => clock.now(), askedSince, plan: plan.name };
+    const coins = gapsOf(deps.sql, target, when, PAGE);
+    const lanes: Generator<ChunkJob>[] = [];
+    for (let more = true; more || lanes.length > 0; ) {
+      while (more && lanes.length < window / 4) {
+        const next = await coins.next();
+        if (next.done) more = false;
+        else if (next.value.seriesId !== null) lanes.push(chunksOf(next.value, next.value.seriesId));
+      }
+      const lane = lanes.shift();
+      const next = lane?.next();
+      if (!lane || !next || next.done) continue;
+      lanes.push(lane);
+      yield next.value;
+    }
+    // Only what is left after the first pass is worth remembering: there is little of it.
+    retrying = true;
+  }
+
+  function* chunksOf({ coinId, gaps }: CoinGaps, seriesId: number): Generator<ChunkJob> {
+    const { target, backfillId, askedSince, plan, walls } = deps;
+    const { quote, interval } = target;
+    const earliest = earliestSlot(knownDepth(walls.of(interval)), interval, clock.now());
+    const { within } = splitAtWall(subtract(gaps, givenUp.get(seriesId) ?? []), earliest);
+    for (const { from, to } of chunksNewestFirst(within, interval, plan.candlesPerRequest)) {
+      const job = { backfillId, seriesId, coinId, quote, interval, from, to, askedSince };
+      const round = (rounds.get(chunkJobId(job)) ?? 0) + 1;
+      if (round > MOST_ROUNDS) {
+        giveUp(job);
+        deps.onGivenUp(job);
+        continue;
+      }
+      if (retrying) rounds.set(chunkJobId(job), round);
+      yield job;
+    }
+  }
+
+  function giveUp({ seriesId, from, to }: ChunkJob): void {
+    givenUp.set(seriesId, normalize([...(givenUp.get(seriesId) ?? []), { from, to }]));
+  }
+
+  async function drained(signal: AbortSignal): Promise<void> {
+    await until(() => inFlight.size === 0, signal);
+  }
+
+  /** Waits for `ready`, which each chunk that ends may bring about; when none does for a while, looks whether the queue still has them. */
+  async function until(ready: () => boolean, signal: AbortSignal): Promise<void> {
+    const isOver = () => ready() || signal.aborted;
+    while (!isOver()) {
+      let isQuiet = true;
+      const over = new Promise<void>((resolve) => {
+        look = () => {
+          isQuiet = false;
+          if (isOver()) resolve();
+        };
+      });
+      const idle = new AbortController();
+      await Promise.race([over, clock.sleep(deps.checkEveryMs, idle.signal).catch(() => undefined)]);
+      idle.abort();
+      if (isQuiet) await reconcile();
+    }
+  }
+
+  /**
+   * Done by another process, failed there, or wiped: the next pass finds out what of it is still missing. Only what is gone
+   * twice in a row: the end of one that ends here is told a moment after the queue has forgotten it.
+   */
+  async function reconcile(): Promise<void> {
+    await patience(() => queue.unpause());
+    const before = gone;
+    gone = new Set();
+    for (const [id, job] of [...inFlight]) {
+      if ((await patience(() => queue.stateOf(job))) !== 'gone') continue;
+      if (!before.has(id)) gone.add(id);
+      // It may have ended here meanwhile.
+      else if (inFlight.delete(id)) deps.onGone(job);
+    }
+  }
+}
+
+/** Series read ahead: their gaps are re-read when their turn comes in the next page, so a small page stays fresh. */
+const PAGE = 100;

@@ -1,0 +1,95 @@
+/** The parts that ask the upstream, put together from the configuration: for `plan`, `backfill`, `demo` and whatever ingests next. */
+import { hostname } from 'node:os';
+import type { App } from './app.ts';
+import { quotaOf } from './budget.ts';
+import { effectiveLimits } from './config.ts';
+import { type ChunkQueue, openQueueHost, type QueueHost } from './ingest/queue.ts';
+import { queueNameOf } from './ingest/queue-name.ts';
+import { isRedisAway } from './ingest/redis.ts';
+import { openSession, type Session } from './ingest/session.ts';
+import { isDatabaseAway } from './store/database-away.ts';
+import { readInstallationId } from './store/installation.ts';
+import { createUpstream } from './upstream/client.ts';
+
+export type Ingestion = {
+  readonly session: Session;
+  /** Opened when first asked for, if not before: planning needs no queue. */
+  queue(): Promise<ChunkQueue>;
+  close(): Promise<void>;
+};
+
+export type IngestionOptions = {
+  readonly signal?: AbortSignal;
+  /** Opens the queue before anything is asked: whoever will need it hears of a queue that is not there before he pays for requests. */
+  readonly withQueue?: boolean;
+};
+
+/** @throws Misconfigured when the key is refused, StoreError when the database, or a queue that was asked for, cannot be used. */
+export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
+  const { config, clock, database } = app;
+  const upstream = createUpstream({ baseUrl: config.baseUrl, key: config.apiKey, clock });
+  let host: Promise<QueueHost> | undefined;
+  const openHost = () => {
+    host ??= openQueues(app);
+    return host;
+  };
+  let opened: Promise<ChunkQueue> | undefined;
+  const close = async () => {
+    // A queue that could not be opened has been told to whoever asked for it; one that has gone needs no goodbye.
+    const atDebug = (error: unknown) => app.log.debug({ err: error }, 'queue not closed');
+    await opened?.then((queue) => queue.close()).catch(atDebug);
+    await host?.then((host) => host.close()).catch(atDebug);
+    await upstream.close();
+  };
+  try {
+    if (options.withQueue) await openHost();
+    const session = await openSession({
+      sql: database.sql,
+      clock,
+      upstream,
+      baseUrl: config.baseUrl,
+      apiKey: config.apiKey,
+      authScheme: config.authScheme,
+      plan: config.plan,
+      limitsOf: (plan) => effectiveLimits(plan, config),
+      candlesPerRequest: config.candlesPerRequest,
+      createQuota: (account) => quotaOf(app, account),
+      signal: options.signal,
+    });
+    const { accountId, plan } = session;
+    const openQueue = async () => {
+      const name = queueNameOf(await readInstallationId(database.sql), { accountId, baseUrl: config.baseUrl, plan });
+      return (await openHost()).open(name);
+    };
+    const queue = () => {
+      opened ??= openQueue();
+      return opened;
+    };
+    return { session, queue, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function openQueues({ config: { redisUrl }, database, log }: App): Promise<QueueHost> {
+  const engine =
+    redisUrl === null
+      ? ({ kind: 'postgres', url: database.url } as const)
+      : ({ kind: 'redis', url: redisUrl } as const);
+  // Of a database or a Redis that is away the run itself tells; and a chunk or a lock that was lost meanwhile is harmless,
+  // because a chunk is looked at before it is asked.
+  const isAway = redisUrl === null ? isDatabaseAway : isRedisAway;
+  const isTold = (error: Error) => isAway(error) || /could not renew lock|Missing (lock|key)/.test(error.message);
+  // That it happened is for everybody; where in whose code is for us.
+  const onError = (error: Error) => {
+    if (!isTold(error)) log.warn(`queue: ${error.message}`);
+    log.debug({ err: error }, 'queue');
+  };
+  return openQueueHost({ engine, onError });
+}
+
+/** Who runs here, as `ops.backfill` names them. */
+export function ownerName(pid: number): string {
+  return `${hostname()}:${pid}`;
+}

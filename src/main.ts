@@ -1,0 +1,45 @@
+#!/usr/bin/env node
+/** The program: gives the command line its streams, its clock, its environment and Ctrl-C, and exits with its code. */
+import { setFlagsFromString } from 'node:v8';
+import { EXIT, Interrupted } from './cli/exit.ts';
+import { createIo } from './cli/io.ts';
+import { runCli } from './cli/program.ts';
+import { systemClock } from './clock.ts';
+
+// The young generation stays small: answers die young, and letting it grow costs 30 MB for nothing (measured with a backfill).
+setFlagsFromString('--semi-space-growth-factor=1');
+// What lives long is little (50 MB with 50,000 coins); left to itself the heap grows to three times that before it is looked through.
+setFlagsFromString('--heap-growing-percent=30');
+
+const interruption = new AbortController();
+/** How many programs we share the terminal with: Ctrl-C is theirs then. */
+let guests = 0;
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    if (guests > 0 && signal === 'SIGINT') return;
+    // The first one asks, the second one insists.
+    if (interruption.signal.aborted) process.exit(EXIT.interrupted);
+    interruption.abort(new Interrupted(`interrupted by ${signal}`));
+  });
+}
+
+const io = createIo({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: process.env });
+const code = await runCli(process.argv.slice(2), {
+  io,
+  clock: systemClock,
+  env: process.env,
+  signal: interruption.signal,
+  withoutInterrupts: async (work) => {
+    guests++;
+    try {
+      return await work();
+    } finally {
+      guests--;
+    }
+  },
+});
+// What was written must have left before the process does; a reader that has gone is not waited for.
+for (const { stream, isClosed } of [io.out, io.err]) {
+  if (!isClosed() && !stream.destroyed) await new Promise((resolve) => stream.write('', resolve));
+}
+process.exit(code);

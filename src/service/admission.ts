@@ -1,0 +1,27 @@
+/** Before anything else: who is asking, and may they ask now? */
+import type { MiddlewareHandler } from 'hono';
+import type { Access, Caller } from '../contract/access.ts';
+import { ACCOUNT_PATHS, BASE_PATH } from '../contract/paths.ts';
+import { refuse } from './answer.ts';
+import type { ServiceEnv } from './service-env.ts';
+
+const ACCOUNT: readonly string[] = ACCOUNT_PATHS.map((path) => BASE_PATH + path);
+
+export function admission(access: Access): MiddlewareHandler<ServiceEnv> {
+  return async (c, next) => {
+    const caller = callerOf(c.req.header('Authorization'), c.env?.address ?? 'here');
+    c.set('caller', caller);
+    const answer = await access.admit(caller, ACCOUNT.includes(c.req.path.replace(/\/$/, '')) ? 'account' : 'data');
+    if (answer.kind === 'rejected') return refuse(c, answer.status, answer.message, answer.retryAfterSeconds);
+    c.set('plan', answer.plan);
+    return next();
+  };
+}
+
+/** `Authorization: Bearer <key>` as the API document has it, or the bare key as the real service wants it (decision 7). */
+export function callerOf(authorization: string | undefined, address: string): Caller {
+  const value = authorization?.trim() ?? '';
+  if (value === '') return { key: null, scheme: null, address };
+  const bearer = /^bearer\s+(.+)$/i.exec(value);
+  return bearer ? { key: bearer[1]!, scheme: 'bearer', address } : { key: value, scheme: 'bare', address };
+}

@@ -1,0 +1,106 @@
+/** Puts a handler on a port. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
+import { gzip as gzipCallback } from 'node:zlib';
+import { getRequestListener } from '@hono/node-server';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { type Handler, isConnectionReset } from '../contract/handler.ts';
+
+const gzip = promisify(gzipCallback);
+/** Below this, compressing costs more than it saves. */
+const MIN_GZIP_BYTES = 1_024;
+
+export type ListenOptions = {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** Compresses answers for clients that accept it. Default true. */
+  readonly gzip?: boolean;
+  /** Told when a handler fails in a way it should not; the client only sees a 500. Without it, that ends the process. */
+  readonly onError?: (error: unknown, url: string) => void;
+};
+
+export type Listening = {
+  /** Without a path: `http://127.0.0.1:8080`. */
+  readonly url: string;
+  /** Stops taking requests and cuts the connections that are open. */
+  close(): Promise<void>;
+};
+
+/** Resolves when the port is open; rejects with a message for the operator when it cannot be had. */
+export async function listen(handler: Handler, options: ListenOptions): Promise<Listening> {
+  const compress = options.gzip ?? true;
+  const onError = options.onError ?? throwOutside;
+  const listener = getRequestListener(
+    async (request, env) => {
+      const { incoming, outgoing } = env as { incoming: IncomingMessage; outgoing: ServerResponse };
+      try {
+        const answer = await handler(request, { address: incoming.socket.remoteAddress ?? 'unknown' });
+        await send(answer, outgoing, compress && acceptsGzip(incoming));
+      } catch (error) {
+        if (isConnectionReset(error)) cutConnection(outgoing);
+        else if (!request.signal.aborted) {
+          onError(error, request.url);
+          return new Response(null, { status: 500 });
+        }
+      }
+      return RESPONSE_ALREADY_SENT;
+    },
+    { overrideGlobalObjects: false },
+  );
+  const server = createServer(listener);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => reject(new Error(explain(error, options), { cause: error })));
+    server.listen(options.port, options.host, resolve);
+  });
+  const { address, family, port } = server.address() as AddressInfo;
+  const host =
+    family === 'IPv6' ? `[${address === '::' ? '::1' : address}]` : address === '0.0.0.0' ? '127.0.0.1' : address;
+  return {
+    url: `http://${host}:${port}`,
+    close: () =>
+      new Promise((resolve, reject) => {
+        server.close((error) => (error ? reject(error) : resolve()));
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function send(answer: Response, outgoing: ServerResponse, compress: boolean): Promise<void> {
+  const headers: Record<string, string | number> = {};
+  for (const [name, value] of answer.headers) headers[name] = value;
+  let body: Uint8Array = new Uint8Array(await answer.arrayBuffer());
+  if (compress && body.byteLength >= MIN_GZIP_BYTES) {
+    body = await gzip(body, { level: 1 });
+    headers['content-encoding'] = 'gzip';
+  }
+  if (body.byteLength > 0 || outgoing.req.method !== 'HEAD') headers['content-length'] = body.byteLength;
+  outgoing.writeHead(answer.status, headers);
+  outgoing.end(body);
+}
+
+/** Where nobody catches it: a defect that nobody wants to hear of must not pass in silence. */
+function throwOutside(error: unknown): void {
+  queueMicrotask(() => {
+    throw error;
+  });
+}
+
+function acceptsGzip(incoming: IncomingMessage): boolean {
+  return /\bgzip\b(?!;\s*q=0(\.0+)?(,|$))/.test(String(incoming.headers['accept-encoding'] ?? ''));
+}
+
+/** In the middle of a body, where it hurts most. */
+function cutConnection(outgoing: ServerResponse): void {
+  outgoing.writeHead(200, { 'content-type': 'application/json', 'content-length': 65_536 });
+  outgoing.write('[{"time_open":"', () => outgoing.socket?.resetAndDestroy());
+}
+
+function explain(error: NodeJS.ErrnoException, { host, port }: ListenOptions): string {
+  const at = `cannot listen on ${host}:${port}`;
+  if (error.code === 'EADDRINUSE') return `${at}: the port is taken; choose another one, or stop what uses it`;
+  if (error.code === 'EACCES') return `${at}: not allowed; choose a port from 1024 up`;
+  if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND') return `${at}: this machine has no such address`;
+  return `${at}: ${error.message}`;
+}

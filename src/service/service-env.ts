@@ -1,0 +1,9 @@
+/** What travels with a request inside the service. */
+import type { Caller } from '../contract/access.ts';
+import type { Peer } from '../contract/handler.ts';
+import type { PlanName } from '../contract/plans.ts';
+
+export type ServiceEnv = {
+  Bindings: Partial<Peer>;
+  Variables: { caller: Caller; plan: PlanName };
+};

@@ -1,0 +1,134 @@
+/** The simulator, put together: a market, the service over it, the limits of a plan, and faults. A function, like `fetch`. */
+import type { Clock } from './clock.ts';
+import type { Access } from './contract/access.ts';
+import type { Handler } from './contract/handler.ts';
+import type { MarketData } from './contract/market-data.ts';
+import { ACCOUNT_PATHS, BASE_PATH, SIMULATOR_HEADER } from './contract/paths.ts';
+import type { PlanName } from './contract/plans.ts';
+import { createService } from './service/service.ts';
+import { type FaultName, type FaultSpec, NO_FAULTS } from './simulator/fault-spec.ts';
+import { withFaults } from './simulator/faults.ts';
+import { createMadeUpMarket, type Revisions } from './simulator/made-up.ts';
+import { createMadeUpWorld } from './simulator/made-up-world.ts';
+import { type AccountCounters, createPlanLimits, NO_LIMITS, type PlanLimitsOptions } from './simulator/plan-limits.ts';
+import { createRecordedMarket } from './simulator/recorded.ts';
+import { readRecordedSeries } from './simulator/recorded-series.ts';
+
+export const MARKETS = ['made-up', 'recorded'] as const;
+export type MarketName = (typeof MARKETS)[number];
+
+export type SimulatorOptions = {
+  readonly market: MarketName;
+  readonly clock: Clock;
+  /** Of the made-up market: default 1. Faults have a seed of their own. */
+  readonly seed?: number;
+  /** Of the made-up market: how many coins it will ever have, 1 to 65,000; default 100. */
+  readonly coins?: number;
+  /** Of the made-up market: candles that change some time after they closed. Default none. */
+  readonly revisions?: Revisions;
+  /** Plan of callers without a key, keys, scheme and numbers; `unlimited` lifts every limit and wall. */
+  readonly limits?: Omit<PlanLimitsOptions, 'clock'>;
+  readonly unlimited?: boolean;
+  readonly faults?: FaultSpec;
+  /** How long each answer takes, on the simulator's clock. */
+  readonly latencyMs?: number;
+  /** Told of what nobody expected. */
+  readonly onError: (error: unknown, url: string) => void;
+};
+
+export type SimulatorCounters = {
+  /** All that arrived under the base path, whatever became of them. */
+  readonly requests: {
+    readonly total: number;
+    readonly ohlcv: number;
+    readonly account: number;
+    readonly other: number;
+  };
+  readonly accounts: readonly AccountCounters[];
+  readonly forbidden: number;
+  readonly faults: Readonly<Partial<Record<FaultName, number>>>;
+};
+
+export type Simulator = {
+  /** In place of `fetch`: `fetch(new Request('http://simulator/v1/tickers'))`. `GET /simulator` answers the counters. */
+  readonly fetch: Handler;
+  readonly counters: () => SimulatorCounters;
+  /** The market itself, for who wants to compare. */
+  readonly data: MarketData;
+};
+
+/** Throws a `RangeError` for an impossible number of coins, and when the recorded data are missing. */
+export function createSimulator(options: SimulatorOptions): Simulator {
+  const { clock, onError, latencyMs = 0, faults = NO_FAULTS } = options;
+  const marketAt = marketOf(options);
+  const data = marketAt(clock);
+  const name = nameOf(options);
+  const overrides = { ...(options.unlimited ? NO_LIMITS : {}), ...options.limits?.overrides };
+  const access = createPlanLimits({ ...options.limits, overrides, clock });
+  const service = createService({ data, access, clock, onError });
+
+  const planOfCaller = (key: string | null): PlanName =>
+    (key === null ? undefined : options.limits?.keys?.[key]) ?? options.limits?.plan ?? 'free';
+  const past = new Map<number, Handler>();
+  const serviceAgo = (agoMs: number): Handler => {
+    const then: Clock = { now: () => clock.now() - agoMs, sleep: clock.sleep };
+    const made =
+      past.get(agoMs) ?? createService({ data: marketAt(then), access: admitted(planOfCaller), clock: then, onError });
+    past.set(agoMs, made);
+    return made;
+  };
+  const faulty = withFaults(service, { spec: faults, clock, past: (request, agoMs) => serviceAgo(agoMs)(request) });
+
+  const requests = { total: 0, ohlcv: 0, account: 0, other: 0 };
+  const counters = (): SimulatorCounters => ({
+    requests: { ...requests },
+    accounts: access.counters(),
+    forbidden: access.forbidden(),
+    faults: faulty.injected(),
+  });
+  return {
+    data,
+    counters,
+    fetch: async (request, peer) => {
+      const { pathname } = new URL(request.url);
+      if (pathname === '/simulator') return Response.json(counters(), { headers: { 'Cache-Control': 'no-store' } });
+      if (pathname.startsWith(`${BASE_PATH}/`)) {
+        requests.total++;
+        requests[kindOf(pathname)]++;
+      }
+      if (latencyMs > 0) await clock.sleep(latencyMs, request.signal);
+      const answer = await faulty(request, peer);
+      answer.headers.set(SIMULATOR_HEADER, name);
+      return answer;
+    },
+  };
+}
+
+/** The same name, the same candles: what else can be chosen changes how many coins there are, and how they are answered. */
+function nameOf({ market, seed = 1 }: SimulatorOptions): string {
+  return market === 'recorded' ? market : `${market}, seed ${seed}`;
+}
+
+/** The same market as seen by any clock. */
+function marketOf({ market, seed = 1, coins = 100, revisions }: SimulatorOptions): (clock: Clock) => MarketData {
+  if (market === 'recorded') {
+    const series = readRecordedSeries();
+    return (clock) => createRecordedMarket({ clock, series });
+  }
+  const world = createMadeUpWorld({ seed, coins });
+  return (clock) => createMadeUpMarket(revisions ? { world, clock, revisions } : { world, clock });
+}
+
+/** For answers out of a cache: whoever asks has been admitted already. */
+function admitted(planOfCaller: (key: string | null) => PlanName): Access {
+  return {
+    admit: (caller) => ({ kind: 'admitted', plan: planOfCaller(caller.key) }),
+    refuseHistory: () => null,
+    account: () => null,
+  };
+}
+
+function kindOf(pathname: string): 'ohlcv' | 'account' | 'other' {
+  if (/\/ohlcv(\/|$)/.test(pathname)) return 'ohlcv';
+  return ACCOUNT_PATHS.some((path) => pathname === BASE_PATH + path) ? 'account' : 'other';
+}

@@ -1,0 +1,48 @@
+/** What one unit of a currency is worth in dollars: fixed, roughly as in 2024, good enough for a market that is not real. */
+const DOLLARS_PER: Readonly<Record<string, number>> = {
+  USD: 1,
+  EUR: 1.08,
+  PLN: 0.25,
+  KRW: 0.00073,
+  GBP: 1.27,
+  CAD: 0.73,
+  JPY: 0.0066,
+  RUB: 0.011,
+  TRY: 0.03,
+  NZD: 0.6,
+  AUD: 0.66,
+  CHF: 1.12,
+  UAH: 0.025,
+  HKD: 0.128,
+  SGD: 0.74,
+  NGN: 0.0007,
+  PHP: 0.0175,
+  MXN: 0.055,
+  BRL: 0.19,
+  THB: 0.028,
+  CLP: 0.00105,
+  CNY: 0.138,
+  CZK: 0.043,
+  DKK: 0.145,
+  HUF: 0.0027,
+  IDR: 0.000062,
+  ILS: 0.27,
+  INR: 0.012,
+  MYR: 0.21,
+  NOK: 0.093,
+  PKR: 0.0036,
+  SEK: 0.095,
+  TWD: 0.031,
+  ZAR: 0.054,
+  VND: 0.00004,
+  BOB: 0.145,
+  COP: 0.00025,
+  PEN: 0.27,
+  ARS: 0.001,
+  ISK: 0.0072,
+};
+
+/** Dollars per unit of a currency by its upper-case symbol; `undefined` for what is no currency (BTC and ETH are coins). */
+export function dollarsPer(symbol: string): number | undefined {
+  return DOLLARS_PER[symbol];
+}
