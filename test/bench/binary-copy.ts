@@ -1,0 +1,53 @@
+/** Candles as the rows of a binary `COPY`: the fastest way into Postgres that there is, and the yardstick of the store path. */
+import { once } from 'node:events';
+import type pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import type { CandleColumns } from '../../src/core/candle.ts';
+import type { Interval } from '../../src/core/interval.ts';
+
+const COPY = `copy market.candle (open_time, open, high, low, close, volume, market_cap, series_id, interval)
+  from stdin (format binary)`;
+const HEADER = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
+/** Postgres counts from 2000-01-01, in microseconds. */
+const EPOCH_MS = Date.UTC(2000, 0, 1);
+
+/** One `COPY` in a transaction of its own. */
+export async function copyCandles(
+  client: pg.Client,
+  series: { readonly id: number; readonly interval: Interval },
+  candles: CandleColumns,
+): Promise<void> {
+  const stream = client.query(copyFrom(COPY));
+  // Rejects when the server objects.
+  const finished = once(stream, 'finish');
+  stream.end(encode(series, candles));
+  await finished;
+}
+
+function encode({ id, interval }: { readonly id: number; readonly interval: Interval }, c: CandleColumns): Buffer {
+  const label = Buffer.from(interval);
+  const out = Buffer.allocUnsafe(HEADER.length + c.openTime.length * (2 + 7 * 12 + 8 + 4 + label.length) + 2);
+  let at = HEADER.copy(out);
+  const double = (value: number | null) => {
+    at = out.writeInt32BE(value === null ? -1 : 8, at);
+    if (value !== null) at = out.writeDoubleBE(value, at);
+  };
+  for (let i = 0; i < c.openTime.length; i++) {
+    at = out.writeInt16BE(9, at);
+    at = out.writeInt32BE(8, at);
+    const microseconds = (c.openTime[i]! - EPOCH_MS) * 1000;
+    at = out.writeInt32BE(Math.floor(microseconds / 2 ** 32), at);
+    at = out.writeUInt32BE(microseconds >>> 0, at);
+    double(c.open[i]!);
+    double(c.high[i]!);
+    double(c.low[i]!);
+    double(c.close[i]!);
+    double(c.volume[i]!);
+    double(c.marketCap[i]!);
+    at = out.writeInt32BE(4, at);
+    at = out.writeInt32BE(id, at);
+    at = out.writeInt32BE(label.length, at);
+    at += label.copy(out, at);
+  }
+  return out.subarray(0, out.writeInt16BE(-1, at));
+}

@@ -1,0 +1,110 @@
+/** Series and answers made ahead of the clock, for benchmarks of what is done with them. */
+import type { CandleColumns } from '../../src/core/candle.ts';
+import { chunksNewestFirst } from '../../src/core/chunk.ts';
+import { INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
+import type { Span } from '../../src/core/span.ts';
+import { weigh } from '../../src/ingest/evidence.ts';
+import { type ChunkAnswer, type ChunkCommit, storeChunk } from '../../src/store/chunk.ts';
+import { recordCoins } from '../../src/store/coin.ts';
+import type { Sql } from '../../src/store/connect.ts';
+import { wantSeries } from '../../src/store/series.ts';
+
+export const ROWS_PER_CHUNK = 366;
+
+/** Resolves to their numbers. `prefix` keeps rounds apart: each has coins that nobody has written to. */
+export async function makeSeries(
+  sql: Sql,
+  prefix: string,
+  count: number,
+  interval: Interval,
+  span: Span,
+): Promise<number[]> {
+  const coinIds = Array.from({ length: count }, (_, i) => `${prefix}-${i}`);
+  return makeSeriesOf(sql, coinIds, interval, span);
+}
+
+/** Ranked as they are given; resolves to the numbers of their series in the same order. */
+export async function makeSeriesOf(
+  sql: Sql,
+  coinIds: readonly string[],
+  interval: Interval,
+  span: Span,
+): Promise<number[]> {
+  const coins = coinIds.map((id, i) => ({
+    id,
+    name: id,
+    symbol: id.split('-')[0]!.toUpperCase(),
+    rank: i + 1,
+    is_new: false,
+    is_active: true,
+    type: 'coin',
+  }));
+  await recordCoins(sql, coins, span.from);
+  return wantSeries(sql, { coinIds, quote: 'usd', interval, span, priority: 0 });
+}
+
+export type PreparedChunk = {
+  readonly series: { readonly id: number; readonly interval: Interval };
+  readonly span: Span;
+  readonly candles: CandleColumns;
+};
+
+/** All chunks of all series in the order of a backfill: series by series, newest first. Values have as many digits as real ones. */
+export function prepareChunks(seriesIds: readonly number[], interval: Interval, span: Span): PreparedChunk[] {
+  return seriesIds.flatMap((id) =>
+    [...chunksNewestFirst([span], interval, ROWS_PER_CHUNK)].map((chunk) => ({
+      series: { id, interval },
+      span: chunk,
+      candles: makeCandles(chunk, interval, id),
+    })),
+  );
+}
+
+function makeCandles({ from, to }: Span, interval: Interval, seed: number): CandleColumns {
+  const c: CandleColumns = { openTime: [], open: [], high: [], low: [], close: [], volume: [], marketCap: [] };
+  for (let at = from; at < to; at += INTERVAL_MS[interval]) {
+    const open = (1 + ((at / 60_000 + seed * 7919) % 9973)) / 7.3;
+    c.openTime.push(at);
+    c.open.push(open);
+    c.high.push(open * 1.0371);
+    c.low.push(open / 1.0293);
+    c.close.push(open * 1.0113);
+    c.volume.push(Math.floor(open * 1e6));
+    c.marketCap.push(Math.floor(open * 1e9));
+  }
+  return c;
+}
+
+/** Stores a prepared chunk as if it had just been answered. */
+export function storePrepared(sql: Sql, { series, span, candles }: PreparedChunk, asOf: number): Promise<ChunkCommit> {
+  const answer: ChunkAnswer = {
+    series,
+    span,
+    asOf,
+    candles,
+    setAside: [],
+    fetch: {
+      sentAt: asOf,
+      asOf,
+      accountId: 'anonymous@bench',
+      endpoint: 'ohlcv',
+      seriesId: series.id,
+      span,
+      backfillId: 1,
+      attempt: 1,
+      status: 200,
+      outcome: 'stored',
+      durationMs: 12,
+      rows: candles.openTime.length,
+      bytes: 79_000,
+      bodySha256: SHA256,
+      message: null,
+    },
+  };
+  const findings = { candles, setAside: [], rowCount: candles.openTime.length };
+  return storeChunk(sql, answer, (known) =>
+    weigh({ span, interval: series.interval, findings, sentAt: asOf, asOf, ageMs: 0, limit: ROWS_PER_CHUNK, known }),
+  );
+}
+
+const SHA256 = new Uint8Array(32).fill(7);

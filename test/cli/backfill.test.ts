@@ -1,0 +1,88 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type Listening, listen } from '../../src/service/listen.ts';
+import { createSimulator } from '../../src/simulate.ts';
+import { runCommand } from '../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createJumpingClock } from '../support/jumping-clock.ts';
+
+// Noon, so that no window ends while a test runs.
+const clock = createJumpingClock({ speed: 1, startAt: Date.UTC(2026, 10, 3, 12) });
+const chandler = (argv: readonly string[], more: Record<string, string>, columns?: number) =>
+  runCommand(argv, { env: { ...env, ...more }, clock, columns });
+
+let server: Listening;
+let database: TestDatabase;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  const onError = (error: unknown) => {
+    throw error;
+  };
+  server = await listen(createSimulator({ market: 'made-up', clock, unlimited: true, onError }).fetch, {
+    host: '127.0.0.1',
+    port: 0,
+  });
+});
+afterAll(() => server.close());
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  env = { DATABASE_URL: database.url, CHANDLER_BASE_URL: `${server.url}/v1` };
+});
+afterEach(() => database.drop());
+
+test('a plan shows the limits set by hand in its own row only, and says where they come from', async () => {
+  const settings = { CHANDLER_PLAN: 'pro', CHANDLER_MONTHLY_REQUESTS: '5000' };
+  const { code, out } = await chandler(['plan', '--top', '3', '--start', '-30d'], settings, 80);
+  expect(code).toBe(0);
+  expect(out).toMatch(/^→ pro +5,000 .*limits set by you$/m);
+  expect(out).toMatch(/^ {2}starter +400,000 /m);
+  expect(out).toMatch(/^ {2}ultimate +10,000,000 /m);
+  expect(out).toContain('\nThe limits of pro are set by CHANDLER_MONTHLY_REQUESTS.\n');
+  expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+});
+
+test('a backfill that stops early says why, until when, how to go on, and what the rest takes', async () => {
+  // Two are for the list of coins, and as many stay set aside for it: nothing is left for a backfill.
+  const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_DAILY_REQUESTS: '4' };
+  const argv = ['backfill', '--top', '5', '--start', '-30d', '--max-wait', '0s'];
+  const { code, out, err } = await chandler(argv, settings);
+  expect(code).toBe(75);
+  expect(out).toMatch(
+    /\nStopped early: the rest of the quota is set aside for scheduled work\. It goes on at 2026-11-04 00:00\S*Z \(in 1[12]h.*\), later than --max-wait allows\. Give the same command again then, or now with a longer --max-wait; nothing is lost\.\nWhat is left takes 5 requests: done 2026-11-06 .* at the earliest, in 2d 1\dh\.\n/,
+  );
+  expect(err).toMatch(/^0 of 5 requests, 0 candles, quota left 0, 2d 1\dh to go\n/);
+  expect(out).toMatch(/^ {2}quota left +0 today \(2 more set aside for scheduled work\)$/m);
+  const again = await chandler([...argv, '--json'], settings);
+  expect(again.code).toBe(75);
+  expect(JSON.parse(again.out).backfill).toMatchObject({ end: 'stopped', reason: 'set aside', requestsLeft: 5 });
+});
+
+test('numbers without a meaning are left out', async () => {
+  const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_REQUESTS_PER_SECOND: 'unlimited' };
+  const { code, out } = await chandler(['backfill', 'btc-bitcoin', '--start', '-30d', '--end', '-5d'], settings);
+  expect(code).toBe(0);
+  expect(out).not.toMatch(/\b0 candles\/s|\d ms\b/);
+  expect(out).toContain('\nDone: nothing worth a request is left.\n');
+});
+
+test('no time is named for what no limit slows', async () => {
+  const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_REQUESTS_PER_SECOND: 'unlimited' };
+  const argv = ['plan', '--top', '3', '--start', '-1000d'];
+  const { out } = await chandler(argv, settings);
+  expect(out).toMatch(/^ {2}done +as fast as the upstream answers \(no limit slows it\)$/m);
+  expect(JSON.parse((await chandler([...argv, '--json'], settings)).out)).toMatchObject({
+    finishAt: null,
+    noFinishBecause: 'no limit slows it',
+  });
+});
+
+test('a wall that turns out not to be there makes the total what all of it costs', async () => {
+  const { code, err, out } = await chandler(['backfill', 'btc-bitcoin', '--start', '-1500d'], {
+    CHANDLER_PLAN: 'free',
+  });
+  expect({ code, out }).toMatchObject({ code: 0, out: expect.stringContaining('all of it costs 5 requests') });
+  const lines = err.trimEnd().split('\n');
+  expect(lines[0]).toMatch(/^0 of \d requests?, /);
+  expect(lines.at(-1)).toMatch(/^5 of 5 requests, /);
+});

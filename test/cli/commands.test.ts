@@ -1,0 +1,324 @@
+import { spawnSync } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { DAY, floorToGrid } from '../../src/core/interval.ts';
+import { ownerName } from '../../src/ingestion.ts';
+import { makeCurrentAccount, saveAccount } from '../../src/store/account.ts';
+import { recordWall } from '../../src/store/refusal.ts';
+import { runCommand } from '../support/cli.ts';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { seedSeries } from '../support/warehouse.ts';
+
+const TODAY = floorToGrid(systemClock.now(), '24h');
+const day = (ago: number) => new Date(TODAY - ago * DAY).toISOString().slice(0, 10);
+const span = (fromAgo: number, toAgo: number) => ({ from: TODAY - fromAgo * DAY, to: TODAY - toAgo * DAY });
+
+/** A process of this machine that has ended. */
+const GONE = ownerName(spawnSync(process.execPath, ['--version']).pid);
+
+let database: TestDatabase;
+let env: { DATABASE_URL: string };
+const chandler = (...argv: string[]) => runCommand(argv, { env });
+const json = async (...argv: string[]) => {
+  const { code, out, err } = await chandler(...argv, '--json');
+  expect({ code, err }).toEqual({ code: 0, err: '' });
+  return JSON.parse(out);
+};
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  env = { DATABASE_URL: database.url };
+  const { sql } = database;
+  // Twenty days wanted; a hole of three in the middle, and the newest five missing. One of those is pending.
+  const id = await seedSeries(sql, {
+    coinId: 'btc-bitcoin',
+    interval: '24h',
+    wanted: [span(20, 0)],
+    covered: [span(20, 13), span(10, 5)],
+    candles: Array.from({ length: 7 }, (_, i) => TODAY - (20 - i) * DAY),
+  });
+  await sql`insert into market.pending (series_id, span, reason, asked_at, due_at)
+    values (${id}, tstzrange(${day(5)}::timestamptz, ${day(4)}::timestamptz), 'malformed', now(), now() + interval '2 hours 30 seconds')`;
+  await seedSeries(sql, {
+    coinId: 'eth-ethereum',
+    interval: '24h',
+    wanted: [span(9, 5)],
+    covered: [span(9, 5)],
+    candles: [],
+  });
+  await sql`insert into ops.backfill (requested_at, started_at, state, spec, span, interval, quote, planned_requests, owner, heartbeat_at)
+    values (now() - interval '1 hour', now() - interval '1 hour', 'running', '{}', '[2024-01-01,2024-02-01)', '24h', 'usd', 12, 'host:1', now() - interval '10 minutes'),
+      (now() - interval '1 hour', now() - interval '1 hour', 'running', '{}', '[2024-01-01,2024-02-01)', '24h', 'usd', 12, 'host:2', now() - interval '5 seconds'),
+      (now() - interval '1 hour', now() - interval '1 hour', 'running', '{}', '[2024-01-01,2024-02-01)', '24h', 'usd', 12, ${GONE}, now() - interval '5 seconds')`;
+});
+afterAll(() => database.drop());
+
+describe('migrate', () => {
+  test('brings an empty database up to date, and then has nothing to do', async () => {
+    const empty = await createEmptyDatabase();
+    try {
+      const there = { env: { DATABASE_URL: empty.url } };
+      const before = await runCommand(['status'], there);
+      expect(before).toMatchObject({ code: 1, err: 'error: this database is empty; run: chandler migrate\n' });
+      expect((await runCommand(['migrate'], there)).out).toMatch(/^Applied \d+ migrations: 0000_tables, /);
+      expect((await runCommand(['migrate'], there)).out).toBe('The schema is up to date.\n');
+      expect((await runCommand(['migrate', '--json'], there)).out).toBe('{"applied":[]}\n');
+      expect((await runCommand(['status'], there)).out).toContain(
+        'Nothing is wanted yet. Begin with: chandler backfill',
+      );
+      expect((await runCommand(['gaps'], there)).out).toBe('Nothing is wanted yet.\n');
+    } finally {
+      await empty.drop();
+    }
+  });
+});
+
+describe('status', () => {
+  test('shows series by interval, running backfills and their last sign of life', async () => {
+    const { code, out } = await chandler('status');
+    expect(code).toBe(0);
+    expect(out).toMatch(/^24h +usd +2 +24 +16 +8 +1 +69\.6% +7 +/m);
+    expect(out).toMatch(/^2 +24h usd +2024-01-01 … 2024-02-01 +0 of 12 +1h ago +\d+ s ago +host:2$/m);
+  });
+
+  test('does not call a run running whose process gives no sign of life', async () => {
+    const { out } = await chandler('status');
+    expect(out).toMatch(
+      /^Backfill 1 \(24h usd, 2024-01-01 … 2024-02-01\): no sign of life since .*Z \(10m( \d+s)? ago\)\.\nIts process host:1 was killed/m,
+    );
+    expect(out).toMatch(new RegExp(`^Backfill 3 .*: no sign of life since .*\\nIts process ${GONE} was killed`, 'm'));
+  });
+
+  test('says the same as JSON', async () => {
+    const status = await json('status');
+    expect(status.series).toMatchObject([
+      {
+        interval: '24h',
+        quote: 'usd',
+        series: 2,
+        slotsWanted: 24,
+        slotsCovered: 16,
+        slotsMissing: 8,
+        slotsUnsettled: 1,
+        candles: 7,
+        finalUntil: `${day(5)}T00:00:00.000Z`,
+      },
+    ]);
+    expect(status.backfills).toMatchObject([
+      { id: 1, plannedRequests: 12, requests: 0, owner: 'host:1', isSilent: true },
+      { id: 2, owner: 'host:2', isSilent: false },
+      { id: 3, owner: GONE, isSilent: true },
+    ]);
+  });
+});
+
+describe('gaps', () => {
+  test('lists each gap with its reason and when it is asked again', async () => {
+    const { code, out } = await chandler('gaps');
+    expect(code).toBe(0);
+    expect(out).toMatch(new RegExp(`btc-bitcoin +24h usd +${day(13)} +${day(10)} +3 +not asked yet`));
+    expect(out).toMatch(new RegExp(`${day(5)} +${day(4)} +1 +malformed +in 2h`));
+    expect(out).toMatch(
+      /^3 gaps: 7 slots not asked yet, 1 slot malformed; of these 1 slot too young for a final answer\.$/m,
+    );
+  });
+
+  test('says a long answer of the upstream once, however many gaps it explains', async () => {
+    const { sql } = database;
+    const account = { id: 'a@upstream.test', origin: 'http://upstream.test', plan: 'free' } as const;
+    const answer =
+      'upstream.test answered 402: Getting historical OHLCV data before 2026-11-20 is not allowed in this plan';
+    await saveAccount(sql, { ...account, authScheme: 'bearer', accountPath: null, checkedAt: null, monthLimit: null });
+    await makeCurrentAccount(sql, account.id);
+    const wall = { plan: 'free', interval: '24h', depthMs: 4 * DAY, message: answer, refusedAt: TODAY } as const;
+    await recordWall(sql, wall);
+    try {
+      const { out } = await runCommand(['gaps'], { env, columns: 80 });
+      expect(out.split(answer)).toHaveLength(2);
+      expect(out).toMatch(new RegExp(`btc-bitcoin +24h usd +${day(13)} +${day(10)} +3 +plan wall \\[1\\]$`, 'm'));
+      expect(out).toContain(`\n[1] ${answer}\n`);
+      expect((await json('gaps')).map((gap: { detail: string }) => gap.detail)).toContain(answer);
+    } finally {
+      await sql`delete from market.refusal`;
+      await sql`delete from ops.account`;
+    }
+  });
+
+  test('adds up to what the status calls missing', async () => {
+    const rows: { slots: number }[] = await json('gaps');
+    const status = await json('status');
+    expect(rows.reduce((sum, gap) => sum + gap.slots, 0)).toBe(status.series[0].slotsMissing);
+  });
+
+  test('narrows by coin, reason and limit', async () => {
+    expect(await json('gaps', 'eth-ethereum')).toEqual([]);
+    expect(await json('gaps', '--reason', 'malformed')).toMatchObject([
+      { coinId: 'btc-bitcoin', from: `${day(5)}T00:00:00.000Z`, to: `${day(4)}T00:00:00.000Z`, slots: 1 },
+    ]);
+    expect(await json('gaps', '--limit', '1')).toHaveLength(1);
+    expect((await chandler('gaps', '--limit', '1')).out).toContain('3 gaps (1 shown, --all shows every one)');
+  });
+
+  test('claims no more than was looked at', async () => {
+    expect((await chandler('gaps', '--reason', 'plan wall')).out).toBe(
+      'No gaps with the reason plan wall; 8 slots missing for other reasons.\n',
+    );
+    expect((await chandler('gaps', 'eth-ethereum')).out).toBe(
+      'No gaps: every slot that is wanted of eth-ethereum has its final answer.\n',
+    );
+    expect((await chandler('gaps', 'btc-bitcoin', '--interval', '5m')).out).toBe(
+      'Nothing is wanted of btc-bitcoin: 5m candles.\n',
+    );
+    expect((await chandler('gaps', '--quote', 'btc')).out).toBe('Nothing is wanted of candles in btc.\n');
+  });
+
+  test('a misspelt coin is an error that names the nearest', async () => {
+    const { code, err } = await chandler('gaps', 'btc-bitcion');
+    expect(code).toBe(2);
+    expect(err).toBe(
+      'error: nothing was ever asked for of btc-bitcion (did you mean btc-bitcoin?); coins are named by their id, like btc-bitcoin\n',
+    );
+  });
+});
+
+describe('quota', () => {
+  test('shows both windows of the account, what is left, and asks nothing', async () => {
+    const quota = await json('quota');
+    expect(quota).toMatchObject({
+      account: 'anonymous@api.coinpaprika.com',
+      plan: 'free',
+      planSource: 'configured',
+      month: { spent: 0, limit: 20_000 },
+      day: { spent: 0, limit: 1000 },
+      requestsPerSecond: { limit: 10, now: 10 },
+      hold: null,
+    });
+    expect(quota.month.left).toBe(20_000 - quota.month.setAside);
+    const { out } = await chandler('quota');
+    expect(out).toMatch(/^Account anonymous@api\.coinpaprika\.com, plan free \(as configured\)$/m);
+    expect(out).toMatch(/^month +0 +\d+ +[\d,]+ +20,000 +\d{4}-\d\d-01 00:00Z \(in /m);
+    expect(out).toContain(
+      'Set aside for scheduled work until each reset: the list of coins and their tickers, 2 requests every 1d.',
+    );
+    expect(quota.scheduled).toEqual([{ name: 'catalogue', requests: 2, everyMs: DAY }]);
+  });
+
+  test('never shows the key', async () => {
+    const withKey = await runCommand(['quota'], { env: { ...env, CHANDLER_API_KEY: 'hunter2hunter2' } });
+    expect(withKey.out).toMatch(
+      /^Account key-[0-9a-f]{12}@api-pro\.coinpaprika\.com, plan free \(assumed, not asked yet\)$/m,
+    );
+    expect(withKey.out).not.toContain('hunter2');
+  });
+});
+
+describe('sql', () => {
+  test('prints rows as a table, and what statements without rows did', async () => {
+    const { code, out } = await chandler(
+      'sql',
+      "create temp table t (a int, b text); insert into t values (1, 'x'), (20, null); select * from t",
+    );
+    expect(code).toBe(0);
+    expect(out).toBe('CREATE TABLE\nINSERT 2\n a  b\n──  ─\n 1  x\n20\n(2 rows)\n');
+  });
+
+  test('reads statements that are piped in', async () => {
+    expect(
+      (await runCommand(['sql'], { env, stdin: 'select count(*) as series\nfrom market.series;\n' })).out,
+    ).toContain('     2\n(1 row)\n');
+  });
+
+  test('prints JSON with the types of the columns', async () => {
+    const statement = `select 1 as a, 2 as a, 1.5::numeric as n, 9007199254740993 as big, 'NaN'::float8 as nan, true as yes,
+      null as nil, '{"x":[1]}'::jsonb as j, '2024-01-02 03:04:05.5Z'::timestamptz as at, '2024-01-02'::date as d`;
+    expect(await json('sql', statement)).toEqual([
+      {
+        a: 1,
+        a_2: 2,
+        n: 1.5,
+        big: '9007199254740993',
+        nan: 'NaN',
+        yes: true,
+        nil: null,
+        j: { x: [1] },
+        at: '2024-01-02T03:04:05.5Z',
+        d: '2024-01-02',
+      },
+    ]);
+    expect((await chandler('sql', '--json', 'select 1 as a where false; set work_mem to default')).out).toBe(
+      '[]\n{"command":"SET","count":null}\n',
+    );
+  });
+
+  test('prints any number of rows as JSON, and says when a table does not show them all', async () => {
+    expect(await json('sql', 'select g from generate_series(1, 20000) g')).toHaveLength(20_000);
+    const { out } = await chandler('sql', 'select g from generate_series(1, 10001) g');
+    expect(out).toMatch(/^\(10,001 rows; 1 more are not shown: --json prints them all\)$/m);
+  });
+
+  test('an error is one sentence with its position; what came before it is done', async () => {
+    const { code, out, err } = await chandler('sql', 'select 1 as one;\nselect *\n  from market.candels');
+    expect(code).toBe(1);
+    expect(out).toContain('(1 row)');
+    expect(err).toBe('error: relation "market.candels" does not exist (line 3, column 8)\n');
+    expect((await chandler('sql', 'select clos from market.candles')).err).toMatch(
+      /\(line 1, column 8\); Perhaps you meant/,
+    );
+    expect((await chandler('sql', 'select 1/0')).err).toBe('error: division by zero\n');
+    expect((await chandler('sql', 'copy market.coin to stdout')).err).toMatch(/need psql/);
+  });
+});
+
+describe('doctor', () => {
+  test('goes on to what does not need the check that failed', async () => {
+    const gone = { CHANDLER_HOME: `${import.meta.filename}/deeper`, REDIS_URL: 'redis://127.0.0.1:1' };
+    const { code, out } = await runCommand(['doctor', '--json'], { env: gone });
+    expect(code).toBe(1);
+    const failed = JSON.parse(out).filter((check: { state: string }) => check.state === 'fail');
+    expect(failed.map((check: { name: string }) => check.name)).toEqual(['home folder', 'Redis']);
+  });
+
+  test('says what it found, warns of work left lying, and is content', async () => {
+    const { code, out } = await chandler('doctor');
+    expect(code).toBe(0);
+    expect(out).toMatch(/^ ok {3}Node +(20|22|24)\./m);
+    expect(out).toMatch(/ ok {3}database +Postgres 1[5-8]/);
+    expect(out).toMatch(/warn {2}backfill 1 +host:1 gave its last sign 10m( \d+s)? ago\n +→ give the same/);
+    expect(out).toMatch(/Chandler can work, 1 warning\.\n$/);
+  });
+
+  test('fails when something must be mended, and says how', async () => {
+    const absent = { DATABASE_URL: 'postgres://u:hunter2@127.0.0.1:1/x', REDIS_URL: 'redis://:hunter2@127.0.0.1:1' };
+    const { code, out } = await runCommand(['doctor', '--json'], { env: absent });
+    expect(code).toBe(1);
+    const failed = JSON.parse(out).filter((check: { state: string }) => check.state === 'fail');
+    expect(failed).toEqual([
+      {
+        name: 'Redis',
+        state: 'fail',
+        found: 'no Redis answers at 127.0.0.1:1 (connection refused)',
+        fix: expect.stringContaining('leave REDIS_URL out'),
+      },
+      {
+        name: 'database',
+        state: 'fail',
+        found: expect.stringContaining('127.0.0.1:1'),
+        fix: expect.stringContaining('start it'),
+      },
+    ]);
+    expect(out).not.toContain('hunter2');
+  });
+
+  test('names settings that do not go together', async () => {
+    const lines = async (more: Record<string, string>) =>
+      (await runCommand(['doctor'], { env: { ...env, ...more } })).out;
+    expect(await lines({ CHANDLER_PLAN: 'pro' })).toMatch(/FAIL {2}plan +pro needs a key/);
+    expect(await lines({ CHANDLER_BASE_URL: 'https://api-pro.coinpaprika.com/v1' })).toMatch(
+      /FAIL {2}key +.*answers only with a key/,
+    );
+    expect(await lines({ CHANDLER_API_KEY: 'k', CHANDLER_BASE_URL: 'http://example.org/v1' })).toMatch(
+      /warn {2}key +.*unencrypted/,
+    );
+    expect(await lines({ CHANDLER_APIKEY: 'k' })).toMatch(/FAIL {2}configuration +CHANDLER_APIKEY is no setting/);
+  });
+});

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { type Listening, listen } from '../../src/service/listen.ts';
+import { createSimulator } from '../../src/simulate.ts';
+import { runCommand } from '../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+let upstream: Listening;
+/** Answers instead of the simulator when it is set. */
+let instead: (() => Response) | null = null;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const { fetch } = createSimulator({
+    market: 'made-up',
+    seed: 3,
+    coins: 5,
+    unlimited: true,
+    limits: { keys: { right: 'pro' } },
+    clock: systemClock,
+    onError: () => undefined,
+  });
+  upstream = await listen(async (request) => instead?.() ?? fetch(request), { host: '127.0.0.1', port: 0 });
+});
+afterAll(async () => {
+  await upstream?.close();
+  await database?.drop();
+});
+
+async function doctor(settings: Record<string, string>) {
+  const env = { DATABASE_URL: database.url, CHANDLER_BASE_URL: `${upstream.url}/v1`, ...settings };
+  const { code, out } = await runCommand(['doctor', '--online', '--json'], { env });
+  const checks: { name: string; state: string; found: string; fix?: string }[] = JSON.parse(out);
+  expect(checks.find((check) => check.name === 'database')?.state).toBe('ok');
+  return { code, about: checks.find((check) => check.name === 'upstream') };
+}
+
+describe('doctor --online', () => {
+  test('is content with an upstream that answers, with the right key and without one', async () => {
+    expect(await doctor({})).toMatchObject({ code: 0, about: { state: 'ok' } });
+    expect(await doctor({ CHANDLER_API_KEY: 'right' })).toMatchObject({
+      code: 0,
+      about: { found: expect.stringContaining('plan pro') },
+    });
+  });
+
+  test.each<[string, Record<string, string>, (() => Response) | null, RegExp, RegExp]>([
+    ['a wrong key', { CHANDLER_API_KEY: 'wrong' }, null, /refused the key .*403/, /CHANDLER_API_KEY/],
+    [
+      'a key that is wanted',
+      {},
+      () => Response.json({ error: 'api key is required' }, { status: 403 }),
+      /only with a key/,
+      /set CHANDLER_API_KEY/,
+    ],
+    [
+      'nobody there',
+      { CHANDLER_BASE_URL: 'http://127.0.0.1:1/v1' },
+      null,
+      /CHANDLER_BASE_URL .*refused/,
+      /correct the address/,
+    ],
+    [
+      'a web page',
+      {},
+      () => new Response('<html>', { headers: { 'content-type': 'text/html' } }),
+      /does not answer like/,
+      /end in \/v1/,
+    ],
+    ['an outage', {}, () => new Response('', { status: 503 }), /answered 503/, /try again later/],
+    [
+      'an outage, with a key',
+      { CHANDLER_API_KEY: 'right' },
+      () => new Response('', { status: 503 }),
+      /answered 503/,
+      /try again later/,
+    ],
+  ])('says of %s that it is about the upstream, and what would mend it', async (_, settings, answer, found, fix) => {
+    instead = answer;
+    try {
+      const { code, about } = await doctor(settings);
+      expect(about).toMatchObject({ state: 'fail' });
+      expect(about!.found).toMatch(found);
+      expect(about!.fix).toMatch(fix);
+      expect(code).toBe(1);
+    } finally {
+      instead = null;
+    }
+  });
+});

@@ -1,0 +1,105 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ensureBuilt } from '../support/build.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { seedSeries } from '../support/warehouse.ts';
+
+let program: string;
+let database: TestDatabase;
+beforeAll(async () => {
+  program = path.join(await ensureBuilt(), 'main.js');
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+function start(...argv: string[]): ChildProcessWithoutNullStreams {
+  return spawn(process.execPath, [program, ...argv], { env: { PATH: process.env.PATH, DATABASE_URL: database.url } });
+}
+
+async function outputUntil(child: ChildProcessWithoutNullStreams, pattern: RegExp): Promise<string> {
+  let text = '';
+  for await (const chunk of child.stdout) {
+    text += chunk;
+    if (pattern.test(text)) return text;
+  }
+  throw new Error(`ended without ${pattern}: ${text}`);
+}
+
+const ended = (child: ChildProcessWithoutNullStreams) =>
+  new Promise<{ code: number | null; err: string }>((resolve) => {
+    let err = '';
+    child.stderr.on('data', (chunk) => {
+      err += chunk;
+    });
+    child.on('close', (code) => resolve({ code, err }));
+  });
+
+describe('the program', () => {
+  test('ends quietly when its reader goes away', async () => {
+    const day = 86_400_000;
+    const from = Date.UTC(2020, 0, 1);
+    // Every second day is covered: 25,000 gaps, more than a pipe holds.
+    const covered = Array.from({ length: 500 }, (_, i) => ({
+      from: from + (2 * i + 1) * day,
+      to: from + (2 * i + 2) * day,
+    }));
+    for (let i = 0; i < 50; i++) {
+      await seedSeries(database.sql, {
+        coinId: `c${i}-coin`,
+        interval: '24h',
+        wanted: [{ from, to: from + 1000 * day }],
+        covered,
+        candles: [],
+      });
+    }
+    const child = start('gaps', '--all');
+    child.stdout.once('data', () => child.stdout.destroy());
+    expect(await ended(child)).toEqual({ code: 0, err: '' });
+  });
+
+  test('the first Ctrl-C ends a command with 130, and cancels its statement on the server', async () => {
+    const child = start('sql', '--json', 'select 1; select pg_sleep(60)');
+    const end = ended(child);
+    await outputUntil(child, /\]/);
+    child.kill('SIGINT');
+    expect(await end).toEqual({ code: 130, err: 'error: interrupted by SIGINT\n' });
+    const left =
+      await database.sql`select from pg_stat_activity where application_name = 'chandler sql' and state = 'active'`;
+    expect(left).toHaveLength(0);
+  });
+
+  test('SIGTERM is how a server is asked to end', async () => {
+    const child = start('simulate', '--port', '0');
+    const end = ended(child);
+    await outputUntil(child, /Ctrl-C ends it/);
+    child.kill('SIGTERM');
+    expect(await end).toEqual({ code: 0, err: '' });
+  });
+
+  test('exits with the code of its command, however its input ends', async () => {
+    const child = start('sql');
+    child.stdin.end('select nonsense');
+    expect(await ended(child)).toEqual({
+      code: 1,
+      err: 'error: column "nonsense" does not exist (line 1, column 8)\n',
+    });
+  });
+
+  test('in the background, --json tells where its report goes', async () => {
+    const home = mkdtempSync(path.join(tmpdir(), 'chandler-detach-'));
+    const child = spawn(
+      process.execPath,
+      [program, 'backfill', 'btc-bitcoin', '--start', '-3d', '--detach', '--json'],
+      {
+        env: { PATH: process.env.PATH, CHANDLER_HOME: home, DATABASE_URL: 'postgres://u@127.0.0.1:1/x' },
+      },
+    );
+    const { log } = JSON.parse(await outputUntil(child, /\n/));
+    expect(path.dirname(log)).toBe(path.join(home, 'log'));
+    await expect.poll(() => readFileSync(log, 'utf8'), { timeout: 30_000 }).toContain('"exitCode":1}');
+    rmSync(home, { recursive: true });
+  });
+});

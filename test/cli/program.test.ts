@@ -1,0 +1,121 @@
+import { readFileSync } from 'node:fs';
+import net from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { Interrupted } from '../../src/cli/exit.ts';
+import { runCommand } from '../support/cli.ts';
+
+const ABSENT = 'postgres://chandler:hunter2@127.0.0.1:1/chandler';
+
+describe('the command line', () => {
+  test('without a command shows what there is, and is wrong usage', async () => {
+    const { code, err } = await runCommand([]);
+    expect(code).toBe(2);
+    expect(err).toMatch(/Usage: chandler[\s\S]*status[\s\S]*gaps[\s\S]*Exit codes/);
+  });
+
+  test('--help and --version are what was asked for', async () => {
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+    expect(await runCommand(['--version'])).toEqual({ code: 0, out: `${version}\n`, err: '' });
+    const help = await runCommand(['gaps', '--help']);
+    expect(help).toMatchObject({ code: 0, err: '' });
+    expect(help.out).toContain('--reason');
+  });
+
+  test('--help shows defaults as one would type them', async () => {
+    const { out: backfill } = await runCommand(['backfill', '--help']);
+    expect(backfill).toMatch(/\(default:\s+5m\)/);
+    expect(backfill).toContain('(default: 24h)');
+    const { out: simulate } = await runCommand(['simulate', '--help']);
+    expect(simulate).toContain('(default: 8090)');
+    expect(simulate).not.toMatch(/[{"]/);
+  });
+
+  test.each<[string[], RegExp]>([
+    [['statsu'], /unknown command 'statsu'[\s\S]*Did you mean status/],
+    [['gaps', '--jsn'], /unknown option '--jsn'[\s\S]*Did you mean --json/],
+    [['gaps', '--interval', '1d'], /'--interval <interval>' argument '1d' is invalid.*5m, 15m.*did you mean 24h/],
+    [['gaps', '--quote', 'eur'], /argument 'eur' is invalid.*usd, btc/],
+    [['gaps', '--reason', 'provisonal'], /did you mean provisional/],
+    [['gaps', '--limit', '-1'], /argument '-1' is invalid.*above 0/],
+    [['gaps', '--limit'], /argument missing/],
+    [['migrate', 'now'], /too many arguments/],
+    [['simulate', '--port', '70000'], /from 0 to 65535/],
+    [['simulate', '--faults', '500'], /argument '500' is invalid/],
+    [['simulate', '--key', 'pro'], /--key abc=pro/],
+    [['simulate', '--key', 'abc=prro'], /did you mean pro/],
+  ])('%j is wrong usage, and says what would be right', async (argv, message) => {
+    const { code, out, err } = await runCommand(argv, { env: { DATABASE_URL: ABSENT } });
+    expect(code).toBe(2);
+    expect(out).toBe('');
+    expect(err).toMatch(message);
+  });
+
+  test('names every wrong setting before anything is begun', async () => {
+    const env = { LOG_LEVEL: 'loud', CHANDLER_APIKEY: 'hunter2', DATABASE_URL: 'nonsense' };
+    const { code, err } = await runCommand(['status'], { env });
+    expect(code).toBe(2);
+    expect(err).toMatch(/3 settings are wrong/);
+    expect(err).toContain('did you mean CHANDLER_API_KEY?');
+    expect(err).not.toContain('hunter2');
+  });
+
+  test('a database that does not answer is one sentence, without the password and without a stack', async () => {
+    const { code, err } = await runCommand(['status'], { env: { DATABASE_URL: ABSENT } });
+    expect(code).toBe(1);
+    expect(err).toBe(
+      'error: no Postgres answers at 127.0.0.1:1 (connection refused); start it, or correct host and port in DATABASE_URL\n',
+    );
+  });
+
+  test('sql without psql says what to do instead', async () => {
+    const { code, err } = await runCommand(['sql', '\\d market.candles'], { env: { PATH: '' } });
+    expect(code).toBe(2);
+    expect(err).toMatch(/there is no psql on the PATH for \\d market.candles.*chandler sql "select/);
+  });
+
+  test('sql with nothing to run is wrong usage', async () => {
+    expect(await runCommand(['sql'], { stdin: '  \n' })).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('no statement'),
+    });
+  });
+
+  test('a command that is interrupted before it begins does not begin', async () => {
+    const { code, err } = await runCommand(['status'], {
+      signal: AbortSignal.abort(new Interrupted('interrupted by SIGINT')),
+    });
+    expect(code).toBe(130);
+    expect(err).toBe('error: interrupted by SIGINT\n');
+  });
+});
+
+describe('simulate', () => {
+  test('answers at the address it prints until it is interrupted, and then counts', async () => {
+    const stop = new AbortController();
+    let answered: Promise<unknown> | undefined;
+    const { code, out } = await runCommand(['simulate', '--port', '0', '--market', 'recorded', '--plan', 'ultimate'], {
+      signal: stop.signal,
+      onOutput: (text) => {
+        const base = /at (http:\S+\/v1)$/m.exec(text)?.[1];
+        if (base === undefined || answered !== undefined) return;
+        answered = fetch(`${base}/coins`)
+          .then((answer) => answer.json())
+          .finally(() => stop.abort(new Interrupted('interrupted by SIGINT')));
+      },
+    });
+    expect(await answered).toMatchObject([{ id: 'btc-bitcoin' }, { id: 'eth-ethereum' }, { id: 'ltc-litecoin' }]);
+    expect(code).toBe(0);
+    expect(out).toContain("recorded market with the ultimate plan's limits");
+    expect(out).toContain('Answered 1 request (0 for candles), 0 faults.');
+  });
+
+  test('names a port that is taken', async () => {
+    const taken = net.createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => taken.once('listening', resolve));
+    const { port } = taken.address() as net.AddressInfo;
+    const { code, err } = await runCommand(['simulate', '--port', String(port)]);
+    taken.close();
+    expect(code).toBe(1);
+    expect(err).toBe(`error: port ${port} of 127.0.0.1 is taken by another program; choose another with --port\n`);
+  });
+});

@@ -1,0 +1,189 @@
+import { describe, expect, test } from 'vitest';
+import { secretsIn, secretsOf } from '../src/cli/secrets.ts';
+import {
+  type Config,
+  candlesPerRequest,
+  effectiveLimits,
+  FREE_BASE_URL,
+  PAID_BASE_URL,
+  parseConfig,
+} from '../src/config.ts';
+
+function config(env: Record<string, string>): Config {
+  const result = parseConfig(env);
+  if ('problems' in result) throw new Error(result.problems.join('\n'));
+  return result.ok;
+}
+
+function problems(env: Record<string, string>): readonly string[] {
+  const result = parseConfig(env);
+  return 'problems' in result ? result.problems : [];
+}
+
+describe('parseConfig', () => {
+  test('with nothing set is the free plan, anonymous, with the embedded server', () => {
+    expect(config({})).toEqual({
+      databaseUrl: null,
+      redisUrl: null,
+      home: '.chandler',
+      baseUrl: FREE_BASE_URL,
+      rpcUrl: 'https://mcp.coinpaprika.com/json-rpc',
+      apiKey: null,
+      plan: 'free',
+      limits: {},
+      candlesPerRequest: null,
+      authScheme: 'auto',
+      listen: { host: '127.0.0.1', port: 8080 },
+      logLevel: 'info',
+    });
+  });
+
+  test('with a key goes to the paid host and leaves the plan to /users/me', () => {
+    expect(config({ CHANDLER_API_KEY: 'abc' })).toMatchObject({ baseUrl: PAID_BASE_URL, plan: null, apiKey: 'abc' });
+  });
+
+  test('takes a variable set to nothing as not set, as compose files write it', () => {
+    expect(config({ CHANDLER_API_KEY: '', DATABASE_URL: ' ', LOG_LEVEL: '' })).toEqual(config({}));
+  });
+
+  test('reads every variable', () => {
+    expect(
+      config({
+        DATABASE_URL: 'postgresql://u:p@db/x',
+        REDIS_URL: 'rediss://r:6380',
+        CHANDLER_HOME: '/data',
+        CHANDLER_BASE_URL: 'http://127.0.0.1:9000/v1/',
+        CHANDLER_RPC_URL: 'http://127.0.0.1:9000/rpc',
+        CHANDLER_API_KEY: 'k',
+        CHANDLER_PLAN: 'Pro',
+        CHANDLER_MONTHLY_REQUESTS: '5000',
+        CHANDLER_DAILY_REQUESTS: 'unlimited',
+        CHANDLER_REQUESTS_PER_SECOND: '0.5',
+        CHANDLER_CANDLES_PER_REQUEST: '100',
+        CHANDLER_AUTH_SCHEME: 'bare',
+        CHANDLER_LISTEN: '[::1]:0',
+        LOG_LEVEL: 'debug',
+      }),
+    ).toEqual({
+      databaseUrl: 'postgresql://u:p@db/x',
+      redisUrl: 'rediss://r:6380',
+      home: '/data',
+      baseUrl: 'http://127.0.0.1:9000/v1',
+      rpcUrl: 'http://127.0.0.1:9000/rpc',
+      apiKey: 'k',
+      plan: 'pro',
+      limits: { perMonth: 5000, perDay: null, perSecond: 0.5 },
+      candlesPerRequest: 100,
+      authScheme: 'bare',
+      listen: { host: '::1', port: 0 },
+      logLevel: 'debug',
+    });
+  });
+
+  test.each([
+    ['DATABASE_URL', 'localhost:5432', /'localhost:5432'.*postgres:\/\/user@host:5432\/database/],
+    ['DATABASE_URL', 'mysql://h/x', /mysql.*postgres:\/\//],
+    ['DATABASE_URL', 'postgres://u:p@h:99999/x', /'postgres:\/\/\*\*\*@h:99999\/x'/],
+    ['DATABASE_URL', 'postgres://u@h', /names no database/],
+    ['DATABASE_URL', 'postgres://u@h1,h2/x', /names several hosts; write the one/],
+    ['DATABASE_URL', 'postgres://u:5%@h/x', /write % as %25/],
+    ['REDIS_URL', 'redis://:5%@h', /"\*\*\*@h".*redis:\/\/host:6379/],
+    ['REDIS_URL', 'redis//h', /"redis\/\/h".*redis:\/\/host:6379/],
+    ['REDIS_URL', 'redis://h/first', /must end with the number of a database, like redis:\/\/host:6379\/0/],
+    ['REDIS_URL', 'redis://h?maxRetriesPerRequest=1', /no \? and no #/],
+    ['CHANDLER_HOME', '~/data', /whole path/],
+    ['CHANDLER_BASE_URL', 'https://example.org/', /does not end in \/v1/],
+    ['CHANDLER_BASE_URL', 'example.org/v1', /https:\/\//],
+    ['CHANDLER_BASE_URL', 'https://u:topsecret@example.org/v1', /CHANDLER_API_KEY/],
+    ['CHANDLER_BASE_URL', 'https://example.org/v1?x=1', /no \?/],
+    ['CHANDLER_RPC_URL', 'ftp://x', /https:\/\//],
+    ['CHANDLER_PLAN', 'buisness', /none of free, starter.*did you mean business/],
+    ['CHANDLER_MONTHLY_REQUESTS', '-5', /"-5", it must be a whole number above 0/],
+    ['CHANDLER_MONTHLY_REQUESTS', '1.5', /whole/],
+    ['CHANDLER_DAILY_REQUESTS', '0', /above 0/],
+    ['CHANDLER_REQUESTS_PER_SECOND', 'fast', /"fast", it must be a number above 0/],
+    ['CHANDLER_REQUESTS_PER_SECOND', '1e999', /number above 0/],
+    ['CHANDLER_CANDLES_PER_REQUEST', '0', /from 1 to 366\.$/],
+    ['CHANDLER_CANDLES_PER_REQUEST', '367', /"367", it must be .* from 1 to 366, the most that the upstream answers/],
+    ['CHANDLER_AUTH_SCHEME', 'bearr', /did you mean bearer/],
+    ['CHANDLER_LISTEN', '8080', /127\.0\.0\.1:8080/],
+    ['CHANDLER_LISTEN', 'localhost:70000', /host and port/],
+    ['LOG_LEVEL', 'verbose', /none of trace/],
+  ])('says of %s=%s what is wrong and what would be right', (name, value, expected) => {
+    const found = problems({ [name]: value });
+    expect(found).toHaveLength(1);
+    expect(found[0]).toMatch(new RegExp(`^${name} .*\\.$`));
+    expect(found[0]).toMatch(expected);
+  });
+
+  test('names every problem at once', () => {
+    expect(problems({ LOG_LEVEL: 'x', CHANDLER_PLAN: 'y', DATABASE_URL: 'z', CHANDLER_FOO_BAR_BAZ: '1' })).toHaveLength(
+      4,
+    );
+  });
+
+  test('proposes the name a misspelt variable probably meant', () => {
+    expect(problems({ CHANDLER_APIKEY: 'secret' })).toEqual([
+      'CHANDLER_APIKEY is no setting of Chandler (did you mean CHANDLER_API_KEY?).',
+    ]);
+    for (const [given, meant] of [
+      ['CHANDLER_PALN', 'CHANDLER_PLAN'],
+      ['CHANDLER_HOEM', 'CHANDLER_HOME'],
+      ['CHANDLER_KEY', 'CHANDLER_API_KEY'],
+      ['chandler_plan', 'CHANDLER_PLAN'],
+      ['DATABASE_ULR', 'DATABASE_URL'],
+    ] as const) {
+      expect(problems({ [given]: 'x' })).toEqual([`${given} is no setting of Chandler (did you mean ${meant}?).`]);
+    }
+    expect(problems({ CHANDLER_WEATHER: 'x' })[0]).toContain('there are CHANDLER_HOME, CHANDLER_BASE_URL');
+  });
+
+  test('never shows a secret, however broken it is', () => {
+    const text = problems({
+      CHANDLER_API_KEY: 'top secret',
+      DATABASE_URL: 'postgres//u:topsecret@h/x',
+      REDIS_URL: 'http://:topsecret@h',
+      CHANDLER_BASE_URL: 'https://u:topsecret@h/v1',
+    });
+    expect(text).toHaveLength(4);
+    expect(text.join('\n')).not.toMatch(/top ?secret/);
+  });
+});
+
+describe('effectiveLimits', () => {
+  test('is the plan’s; the limit per day binds only without a key', () => {
+    expect(effectiveLimits('free', config({}))).toEqual({ perMonth: 20_000, perDay: 1000, perSecond: 10 });
+    expect(effectiveLimits('free', config({ CHANDLER_API_KEY: 'k' }))).toMatchObject({
+      perMonth: 20_000,
+      perDay: null,
+    });
+  });
+
+  test('gives way to what was set by hand, one by one; unlimited lifts a limit', () => {
+    const byHand = config({ CHANDLER_DAILY_REQUESTS: 'unlimited', CHANDLER_REQUESTS_PER_SECOND: '2' });
+    expect(effectiveLimits('free', byHand)).toEqual({ perMonth: 20_000, perDay: null, perSecond: 2 });
+  });
+
+  test('candles per request likewise', () => {
+    expect(candlesPerRequest('free', config({}))).toBe(366);
+    expect(candlesPerRequest('free', config({ CHANDLER_CANDLES_PER_REQUEST: '10' }))).toBe(10);
+  });
+});
+
+test('the secrets of a configuration are the key and the passwords, as written and as meant', () => {
+  expect(
+    secretsOf(config({ CHANDLER_API_KEY: 'key1', DATABASE_URL: 'postgres://u:p%40ss@h/x', REDIS_URL: 'redis://h' })),
+  ).toEqual(['key1', 'p%40ss', 'p@ss']);
+});
+
+test('what is printed is masked for real secrets only: not for a password that is a word of the address as well', () => {
+  const env = {
+    CHANDLER_API_KEY: ' abcd-1234 ',
+    DATABASE_URL: 'postgres://postgres:postgres@h/x',
+    REDIS_URL: 'redis://:p%40ssword@h',
+  };
+  expect(secretsIn(env)).toEqual(['abcd-1234', 'p%40ssword', 'p@ssword']);
+  expect(
+    secretsIn({ CHANDLER_API_KEY: 'right', DATABASE_URL: 'not an address', REDIS_URL: 'redis://:%zz123456@h' }),
+  ).toEqual(['%zz123456', '%zz123456']);
+});

@@ -1,0 +1,103 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { chunksNewestFirst, countChunks, countSlots } from '../../src/core/chunk.ts';
+import { INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
+import { contains, intersect, normalize, type Span, subtract, union } from '../../src/core/span.ts';
+
+const interval: Interval = '1h';
+const HOUR = INTERVAL_MS[interval];
+
+/** Gaps made of whole slots, as the planner has them. */
+const gaps = fc
+  .array(fc.tuple(fc.integer({ min: 0, max: 120 }), fc.integer({ min: 1, max: 20 })), { maxLength: 8 })
+  .map((list) => normalize(list.map(([from, length]) => ({ from: from * HOUR, to: (from + length) * HOUR }))));
+const limits = fc.integer({ min: 1, max: 30 });
+
+/** The least number of windows that touch all slots, found the slow and obvious way: slot by slot from the left. */
+function fewest(spans: readonly Span[], limit: number): number {
+  let count = 0;
+  let reach = Number.NEGATIVE_INFINITY;
+  for (const span of spans) {
+    for (let slot = span.from; slot < span.to; slot += HOUR) {
+      if (slot < reach) continue;
+      count++;
+      reach = slot + limit * HOUR;
+    }
+  }
+  return count;
+}
+
+describe('cutting gaps into chunks', () => {
+  test('uses the fewest requests that any cutting could', () => {
+    fc.assert(
+      fc.property(gaps, limits, (spans, limit) => {
+        const chunks = [...chunksNewestFirst(spans, interval, limit)];
+        expect(chunks.length).toBe(fewest(spans, limit));
+        expect(countChunks(spans, interval, limit)).toBe(chunks.length);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('touches every missing slot exactly once, in windows no longer than the limit, newest first', () => {
+    fc.assert(
+      fc.property(gaps, limits, (spans, limit) => {
+        const chunks = [...chunksNewestFirst(spans, interval, limit)];
+        for (const [i, chunk] of chunks.entries()) {
+          expect((chunk.to - chunk.from) / HOUR).toBeLessThanOrEqual(limit);
+          if (i > 0) expect(chunk.to).toBeLessThanOrEqual(chunks[i - 1]!.from);
+          expect(contains(spans, chunk.from)).toBe(true);
+          expect(contains(spans, chunk.to - HOUR)).toBe(true);
+        }
+        expect(subtract(spans, normalize(chunks))).toEqual([]);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('asks for what two small gaps need in one request when they fit one', () => {
+    const two = [
+      { from: 0, to: 2 * HOUR },
+      { from: 5 * HOUR, to: 6 * HOUR },
+    ];
+    expect([...chunksNewestFirst(two, interval, 6)]).toEqual([{ from: 0, to: 6 * HOUR }]);
+    expect([...chunksNewestFirst(two, interval, 5)]).toEqual([
+      { from: HOUR, to: 6 * HOUR },
+      { from: 0, to: HOUR },
+    ]);
+  });
+
+  test('is lazy: the first chunk of ten years of 5-minute candles costs no more than itself', () => {
+    const years = [{ from: 0, to: 3650 * 24 * HOUR }];
+    const first = chunksNewestFirst(years, '5m', 366).next();
+    expect(first.value).toEqual({ from: 3650 * 24 * HOUR - 366 * INTERVAL_MS['5m'], to: 3650 * 24 * HOUR });
+    expect(countChunks(years, '5m', 366)).toBe(Math.ceil((3650 * 288) / 366));
+  });
+});
+
+describe('span arithmetic', () => {
+  const spans = fc
+    .array(fc.tuple(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 10 })), { maxLength: 8 })
+    .map((list) => normalize(list.map(([from, length]) => ({ from, to: from + length }))));
+
+  test('agrees with sets of points', () => {
+    fc.assert(
+      fc.property(spans, spans, (a, b) => {
+        for (let at = 0; at < 62; at++) {
+          const inA = contains(a, at);
+          const inB = contains(b, at);
+          expect(contains(union(a, b), at)).toBe(inA || inB);
+          expect(contains(intersect(a, b), at)).toBe(inA && inB);
+          expect(contains(subtract(a, b), at)).toBe(inA && !inB);
+        }
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('counts the slots whose open time lies inside', () => {
+    expect(countSlots([{ from: 1, to: HOUR + 1 }], interval)).toBe(1);
+    expect(countSlots([{ from: 0, to: 3 * HOUR }], interval)).toBe(3);
+    expect(countSlots([{ from: 1, to: 2 }], interval)).toBe(0);
+  });
+});

@@ -1,0 +1,118 @@
+/** What the queue promises on both engines, beyond what whole backfills show. */
+import { randomUUID } from 'node:crypto';
+import { Queue } from 'bullmq';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { ChunkJob } from '../../src/ingest/chunk-job.ts';
+import { type ChunkQueue, openChunkQueue } from '../../src/ingest/queue.ts';
+import type { QueueEngine } from '../../src/ingest/queue-engine.ts';
+import { createTestDatabase, testRedisUrl } from '../support/database.ts';
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+const job = (seriesId: number): ChunkJob => ({
+  backfillId: 1,
+  seriesId,
+  coinId: 'btc-bitcoin',
+  quote: 'usd',
+  interval: '24h',
+  from: 0,
+  to: 86_400_000,
+  askedSince: 0,
+});
+
+type Made = { readonly queue: ChunkQueue; readonly pause: () => Promise<void> };
+
+async function onPostgres(): Promise<Made> {
+  const database = await createTestDatabase();
+  closers.push(() => database.drop());
+  const queue = await openQueue({ kind: 'postgres', url: database.url }, 'chunks');
+  const pause = async () => {
+    const pool = new pg.Pool({ connectionString: database.url });
+    await pool.query(
+      `insert into bullmq.meta (queue, field, value) values ('chunks', 'paused', '1') on conflict (queue, field) do update set value = '1'`,
+    );
+    await pool.end();
+  };
+  return { queue, pause };
+}
+
+async function onRedis(): Promise<Made> {
+  const name = `test-${randomUUID()}`;
+  const queue = await openQueue({ kind: 'redis', url: testRedisUrl()! }, name);
+  const pause = async () => {
+    const connection = new Redis(testRedisUrl()!, { maxRetriesPerRequest: null });
+    const other = new Queue(name, { connection });
+    await other.pause();
+    await other.close();
+    await connection.quit();
+  };
+  return { queue, pause };
+}
+
+async function openQueue(engine: QueueEngine, name: string): Promise<ChunkQueue> {
+  const queue = await openChunkQueue({
+    engine,
+    name,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  closers.push(() => queue.close());
+  return queue;
+}
+
+const engines = [['Postgres', onPostgres] as const, ...(testRedisUrl() === null ? [] : [['Redis', onRedis] as const])];
+
+describe.each(engines)('on %s', (_name, make) => {
+  test('a wipe that died halfway, leaving the queue paused, holds nobody up', async () => {
+    const { queue, pause } = await make();
+    await pause();
+    const done: number[] = [];
+    let finish: () => void;
+    const both = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    await queue.add([job(1)]);
+    const worker = queue.work({
+      concurrency: 1,
+      handle: async ({ seriesId }) => {
+        done.push(seriesId);
+        return { kind: 'stored', requests: 0, stored: 0, revised: 0, setAside: 0 };
+      },
+      snoozeMs: () => 0,
+      events: {
+        onOutcome: async () => {
+          if (done.length === 1) {
+            // Meanwhile another one dies.
+            await pause();
+            await queue.add([job(2)]);
+            await queue.unpause();
+          } else finish();
+        },
+        onFailure: (_job, error) => {
+          throw error;
+        },
+      },
+    });
+    await both;
+    expect(done).toEqual([1, 2]);
+    await worker.close();
+  });
+
+  test('what waits can be wiped, or taken back one by one', async () => {
+    const { queue } = await make();
+    await queue.add([job(1), job(2)]);
+    expect(await queue.size()).toBe(2);
+    await queue.wipe();
+    expect(await queue.size()).toBe(0);
+    await queue.add([job(1)]);
+    expect(await queue.stateOf(job(1))).toBe('waiting');
+    await queue.remove([job(1), job(2)]);
+    expect(await queue.stateOf(job(1))).toBe('gone');
+  });
+});

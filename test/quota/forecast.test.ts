@@ -1,0 +1,177 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { DAY, HOUR } from '../../src/core/interval.ts';
+import { type ForecastArgs, forecast } from '../../src/quota/forecast.ts';
+import { type Need, setAsideAt, standingNeeds } from '../../src/quota/set-aside.ts';
+
+const at = (text: string) => Date.parse(text);
+const NOON = at('2024-03-10T12:00:00Z');
+const nothing = () => ({ day: 0, month: 0 });
+const base = { spent: { day: 0, month: 0 }, now: NOON, setAside: nothing };
+
+describe('a forecast', () => {
+  it('is the pace when nothing else binds', () => {
+    const limits = { perSecond: 10, perDay: null, perMonth: null };
+    expect(forecast({ ...base, limits, requests: 1001 })).toEqual({
+      finishAt: NOON + 101_000,
+      bindingWindow: 'second',
+      perDay: 855_445,
+    });
+    expect(forecast({ ...base, limits, requests: 0 }).finishAt).toBe(NOON);
+    expect(forecast({ ...base, limits, requests: 1 })).toMatchObject({ finishAt: NOON, bindingWindow: null });
+  });
+
+  it('waits for the days that a daily limit costs', () => {
+    const limits = { perSecond: 10, perDay: 1000, perMonth: null };
+    const spent = { day: 400, month: 400 };
+    expect(forecast({ ...base, spent, limits, requests: 600 })).toMatchObject({ bindingWindow: 'second' });
+    // 600 today, 1000 on each of two days, the last one on the third.
+    expect(forecast({ ...base, spent, limits, requests: 2601 })).toEqual({
+      finishAt: at('2024-03-13T00:00:02Z'),
+      bindingWindow: 'day',
+      perDay: 1000,
+    });
+  });
+
+  it('waits for the months that a monthly limit costs, years of them', () => {
+    const limits = { perSecond: 10, perDay: null, perMonth: 20_000 };
+    const result = forecast({ ...base, limits, requests: 500_000 });
+    expect(result.bindingWindow).toBe('month');
+    expect(result.perDay).toBe(666);
+    // The 25th month is April 2026; its 20,000 take 101 ms each.
+    expect(result.finishAt).toBe(at('2026-03-01T00:00:02Z') + 19_999 * 101);
+  });
+
+  it('is never when the schedules need it all', () => {
+    const setAside = () => ({ day: 10, month: 0 });
+    const limits = { perSecond: 10, perDay: 10, perMonth: null };
+    expect(forecast({ ...base, limits, setAside, requests: 1 })).toEqual({
+      finishAt: null,
+      bindingWindow: 'day',
+      perDay: 0,
+    });
+    expect(forecast({ ...base, limits: { ...limits, perMonth: 0 }, requests: 1 }).bindingWindow).toBe('month');
+  });
+
+  it('without limits is now', () => {
+    const limits = { perSecond: null, perDay: null, perMonth: null };
+    expect(forecast({ ...base, limits, requests: 1e9 })).toEqual({ finishAt: NOON, bindingWindow: null, perDay: null });
+  });
+
+  it('agrees with sending the requests one by one', () => {
+    const limit = fc.option(fc.integer({ min: 0, max: 40 }));
+    const arbitrary = fc.record({
+      requests: fc.integer({ min: 0, max: 300 }),
+      limits: fc.record({
+        // Gaps of whole milliseconds, so that adding them up and multiplying are the same.
+        perSecond: fc.option(fc.constantFrom(10.1, 1.01, 0.101, 0.00101, 0.0000101)),
+        perDay: limit,
+        perMonth: limit,
+      }),
+      spent: fc
+        .integer({ min: 0, max: 10 })
+        .chain((day) => fc.integer({ min: 0, max: 20 }).map((more) => ({ day, month: day + more }))),
+      now: fc.integer({ min: at('2024-01-30T00:00:00Z'), max: at('2024-03-02T00:00:00Z') }),
+      needs: fc.array(
+        fc.record({
+          name: fc.constant('x'),
+          requests: fc.integer({ min: 1, max: 2 }),
+          everyMs: fc.constantFrom(12 * HOUR, DAY, 7 * DAY, 30 * DAY),
+        }),
+        { maxLength: 2 },
+      ),
+    });
+    fc.assert(
+      fc.property(arbitrary, ({ needs, ...rest }) => {
+        const args = { ...rest, setAside: (instant: number) => setAsideAt(instant, needs) };
+        const { finishAt } = forecast(args);
+        const slowly = oneByOne(args);
+        if (slowly === null) expect(finishAt ?? Number.POSITIVE_INFINITY).toBeGreaterThan(args.now + HORIZON);
+        else expect(finishAt).toBe(slowly);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+const HORIZON = 3 * 365 * DAY;
+
+/** The rules of the ledger, one request at a time; null when it takes longer than `HORIZON`. */
+function oneByOne({ requests, limits, spent, now, setAside }: ForecastArgs): number | null {
+  const gap = limits.perSecond === null ? 0 : Math.round(1010 / limits.perSecond);
+  const monthOf = (t: number) => new Date(t).toISOString().slice(0, 7);
+  const dayOf = (t: number) => new Date(t).toISOString().slice(0, 10);
+  const next = (t: number, same: (t: number) => string) => {
+    let border = Math.floor(t / DAY) * DAY;
+    while (same(border) === same(t)) border += DAY;
+    return border;
+  };
+  const used = new Map<string, number>([
+    [dayOf(now), spent.day],
+    [monthOf(now), spent.month],
+  ]);
+  const aside = (t: number, same: (t: number) => string, window: 'day' | 'month') =>
+    setAside(same(t) === same(now) ? now : at(window === 'day' ? dayOf(t) : `${monthOf(t)}-01`))[window];
+  let free = now;
+  let last = now;
+  for (let i = 0; i < requests; ) {
+    for (const [limited, same] of [
+      [limits.perMonth !== null, monthOf],
+      [limits.perDay !== null, dayOf],
+    ] as const) {
+      if (!limited) continue;
+      if (same(free + 2000) !== same(free)) free = next(free, same) + 2000;
+      if (same(free - 2000) !== same(free)) free = next(free - 2000, same) + 2000;
+    }
+    if (free - now > HORIZON) return null;
+    const month = used.get(monthOf(free)) ?? 0;
+    const day = used.get(dayOf(free)) ?? 0;
+    if (limits.perMonth !== null && month + aside(free, monthOf, 'month') >= limits.perMonth)
+      free = next(free, monthOf);
+    else if (limits.perDay !== null && day + aside(free, dayOf, 'day') >= limits.perDay) free = next(free, dayOf);
+    else {
+      used.set(monthOf(free), month + 1);
+      used.set(dayOf(free), day + 1);
+      last = free;
+      free += gap;
+      i++;
+    }
+  }
+  return last;
+}
+
+describe('what is set aside', () => {
+  const needs: readonly Need[] = standingNeeds({ withKey: true });
+
+  it('is what the schedules can still ask until the day and the month end', () => {
+    expect(setAsideAt(at('2024-03-10T00:00:00Z'), needs)).toEqual({
+      day: 2 + 4,
+      month: 22 * (2 + 4),
+      account: { day: 4, month: 22 * 4 },
+    });
+    expect(setAsideAt(at('2024-03-31T18:30:00Z'), needs)).toMatchObject({ day: 2 + 1, month: 2 + 1 });
+  });
+
+  it('has no account to ask without a key', () => {
+    const anonymous = setAsideAt(at('2024-03-10T00:00:00Z'), standingNeeds({ withKey: false }));
+    expect(anonymous).toEqual({ day: 2, month: 44, account: { day: 0, month: 0 } });
+  });
+
+  it('is never less than what a schedule asks, whenever in its period it runs', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 40 * DAY }),
+        fc.integer({ min: HOUR, max: 40 * DAY }),
+        fc.nat(),
+        (offset, everyMs, phase) => {
+          const now = at('2024-02-01T00:00:00Z') + offset;
+          const end = at(new Date(now + DAY).toISOString().slice(0, 10));
+          let runs = 0;
+          for (let t = Math.ceil((now - phase) / everyMs) * everyMs + phase; t < end; t += everyMs) runs++;
+          const { day } = setAsideAt(now, [{ name: 'x', requests: 3, everyMs }]);
+          expect(day).toBeGreaterThanOrEqual(3 * runs);
+        },
+      ),
+    );
+  });
+});

@@ -1,0 +1,35 @@
+/** A process of takers for `processes.test.ts`: prints one JSON line for each grant; ends when denied, or when told to. */
+import { systemClock } from '../../dist/clock.js';
+import { createQuota } from '../../dist/quota/ledger.js';
+import { waitTurn } from '../../dist/quota/turn.js';
+import { openDatabase } from '../../dist/store/connect.js';
+
+const { url, accountId, limits, takers, name, forMs } = JSON.parse(process.argv[2]);
+const database = await openDatabase({ url, max: takers });
+const quota = createQuota({
+  sql: database.sql,
+  clock: systemClock,
+  accountId,
+  limits,
+  setAside: () => ({ day: 0, month: 0 }),
+  useDatabaseClock: true,
+  random: Math.random,
+});
+// All connections are open before the first take.
+await Promise.all(Array.from({ length: takers }, () => database.sql`select pg_sleep(0.05)`));
+process.stdout.write('{"ready":true}\n');
+await new Promise((resolve) => process.stdin.once('data', resolve));
+process.stdin.destroy();
+
+const stopAt = systemClock.now() + forMs;
+async function takeTurns() {
+  while (systemClock.now() < stopAt) {
+    const turn = await waitTurn({ quota, spender: { class: 'backfill', name }, clock: systemClock });
+    if (turn.kind === 'denied') return turn.reason;
+    process.stdout.write(`${JSON.stringify({ sendAt: turn.sendAt, now: systemClock.now() })}\n`);
+  }
+  return 'time';
+}
+const ends = await Promise.all(Array.from({ length: takers }, takeTurns));
+await database.close();
+process.stdout.write(`${JSON.stringify({ ends })}\n`);

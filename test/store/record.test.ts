@@ -1,0 +1,252 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  currentAccount,
+  makeCurrentAccount,
+  readAccount,
+  type SavedAccount,
+  saveAccount,
+} from '../../src/store/account.ts';
+import { abandonStale, backfillTotals, beat, finishBackfill, startBackfill } from '../../src/store/backfill.ts';
+import { recordCoins } from '../../src/store/coin.ts';
+import { type FetchRow, findFetch, recordFetch } from '../../src/store/fetch.ts';
+import { parseRange } from '../../src/store/multirange.ts';
+import { activeWalls, recordOpenWall, recordRefusal, recordWall } from '../../src/store/refusal.ts';
+import { wantSeries } from '../../src/store/series.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+const NOON = Date.UTC(2024, 0, 1, 12, 0, 0, 123);
+const MINUTE = 60_000;
+const span = { from: NOON, to: NOON + 60 * MINUTE };
+
+let database: TestDatabase;
+let seriesId: number;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const coin = { id: 'a-a', name: 'A', symbol: 'A', rank: 1, is_new: false, is_active: true, type: 'coin' };
+  await recordCoins(database.sql, [coin], NOON);
+  [seriesId = 0] = await wantSeries(database.sql, {
+    coinIds: ['a-a'],
+    quote: 'usd',
+    interval: '1h',
+    span,
+    priority: 0,
+  });
+});
+afterAll(() => database.drop());
+
+const fetchRow: FetchRow = {
+  sentAt: NOON,
+  asOf: NOON - 1,
+  accountId: 'anonymous@example',
+  endpoint: 'ohlcv',
+  seriesId: null,
+  span: null,
+  backfillId: null,
+  attempt: 1,
+  status: 200,
+  outcome: 'stored',
+  durationMs: 12.6,
+  rows: 366,
+  stored: 300,
+  revised: 2,
+  setAside: 1,
+  bytes: 79_000,
+  bodySha256: new Uint8Array(32).fill(7),
+  message: null,
+};
+
+describe('recordFetch', () => {
+  test('keeps what was observed, to the millisecond', async () => {
+    const id = await recordFetch(database.sql, { ...fetchRow, seriesId, span });
+    const [row] = await database.sql`
+      select (extract(epoch from sent_at) * 1000)::float8 as sent, (extract(epoch from as_of) * 1000)::float8 as as_of, duration_ms,
+        encode(body_sha256, 'hex') as hash, (extract(epoch from lower(span)) * 1000)::float8 as from, rows, set_aside
+      from ops.fetch where id = ${id}`;
+    expect(row).toEqual({
+      sent: NOON,
+      as_of: NOON - 1,
+      duration_ms: 13,
+      hash: '07'.repeat(32),
+      from: NOON,
+      rows: 366,
+      set_aside: 1,
+    });
+  });
+
+  test('is found again, among however many', async () => {
+    await database.sql`insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, attempt, outcome, duration_ms, rows,
+        stored, revised, set_aside, bytes)
+      select at, at, 'anonymous@example', 'ohlcv', case when n % 4 > 0 then ${seriesId} + n % 100 end, 1, 'stored', 1, 1, 1, 0, 0, 1
+      from (select n, to_timestamp(${NOON / 1000}) + n * interval '1 second' as at from generate_series(1, 20000) n) rows`;
+    const of = { ...fetchRow, seriesId, span, sentAt: NOON + 30_000, asOf: NOON + 30_000 };
+    const list = { ...fetchRow, endpoint: 'coins', sentAt: NOON + 40_000, asOf: NOON + 40_000 };
+    const ids = [await recordFetch(database.sql, of), await recordFetch(database.sql, list)];
+    await database.sql`vacuum analyze ops.fetch`;
+    await database.sql.begin(async (tx) => {
+      // What this connection read before may not have been counted yet.
+      const scans = async () => {
+        const [row] = await tx<
+          { n: number }[]
+        >`select seq_scan::int as n from pg_stat_xact_user_tables where relid = 'ops.fetch'::regclass`;
+        return row!.n;
+      };
+      const before = await scans();
+      expect([(await findFetch(tx, of))?.id, (await findFetch(tx, list))?.id]).toEqual(ids);
+      expect(await findFetch(tx, { ...of, seriesId: null })).toBeNull();
+      expect(await findFetch(tx, { ...list, seriesId })).toBeNull();
+      // Of a table with millions of rows none may read all.
+      expect((await scans()) - before).toBe(0);
+    });
+  });
+
+  test('takes whatever an upstream calls a message', async () => {
+    const message = `\0<html>\ud800${'x'.repeat(10_000)}`;
+    const id = await recordFetch(database.sql, { ...fetchRow, status: null, bodySha256: null, message });
+    const [row] = await database.sql<{ length: number }[]>`select length(message) from ops.fetch where id = ${id}`;
+    expect(row?.length).toBe(2_000);
+  });
+});
+
+describe('refusals', () => {
+  test('a wall is known once per plan and interval, and the latest word counts', async () => {
+    const wall = { plan: 'free', interval: '24h', message: 'one day', refusedAt: NOON } as const;
+    await recordWall(database.sql, { ...wall, depthMs: 86_400_000 });
+    await recordWall(database.sql, { ...wall, depthMs: 30 * 86_400_000, message: '30 days' });
+    await recordWall(database.sql, { ...wall, interval: '1h', depthMs: null, message: 'not in plan' });
+    await recordWall(database.sql, { ...wall, plan: 'pro', depthMs: 1000 });
+    expect([...(await activeWalls(database.sql, 'free'))]).toEqual([
+      { interval: '1h', open: false, depthMs: null, message: 'not in plan', learnedAt: NOON },
+      { interval: '24h', open: false, depthMs: 30 * 86_400_000, message: '30 days', learnedAt: NOON },
+    ]);
+    await recordOpenWall(database.sql, { plan: 'free', interval: '24h', provenAt: NOON });
+    expect((await activeWalls(database.sql, 'free'))[1]).toEqual({
+      interval: '24h',
+      open: true,
+      depthMs: null,
+      message: '',
+      learnedAt: NOON,
+    });
+    await recordWall(database.sql, { ...wall, depthMs: 5_000 });
+    expect((await activeWalls(database.sql, 'free'))[1]).toMatchObject({ open: false, depthMs: 5_000 });
+  });
+
+  test('of one series are told with their span, per plan, and renewed rather than repeated', async () => {
+    const refusal = { plan: 'free', seriesId, span, reason: 'bad request', message: 'first', refusedAt: NOON } as const;
+    await recordRefusal(database.sql, refusal);
+    await recordRefusal(database.sql, { ...refusal, reason: 'forbidden', message: 'second', refusedAt: NOON + 1 });
+    const forever = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
+    await recordRefusal(database.sql, { ...refusal, plan: 'pro', span: forever, reason: 'unknown coin' });
+    const rows = await database.sql`
+      select account_plan, span::text, reason, message, (extract(epoch from refused_at) * 1000)::float8 as refused_at
+      from market.refusal where series_id = ${seriesId} order by account_plan`;
+    expect(rows.map((row) => ({ ...row, span: parseRange(row.span) }))).toEqual([
+      { account_plan: 'free', span, reason: 'forbidden', message: 'second', refused_at: NOON + 1 },
+      { account_plan: 'pro', span: forever, reason: 'unknown coin', message: 'first', refused_at: NOON },
+    ]);
+  });
+});
+
+describe('accounts', () => {
+  const anonymous: SavedAccount = {
+    id: 'anonymous@example',
+    origin: 'https://example',
+    plan: 'free',
+    authScheme: null,
+    accountPath: null,
+    checkedAt: null,
+    monthLimit: null,
+  };
+  const keyed: SavedAccount = {
+    ...anonymous,
+    id: 'key-0123456789ab@example',
+    plan: 'business',
+    authScheme: 'bare',
+    accountPath: '/key/info',
+    checkedAt: NOON,
+    monthLimit: 5_000_000_000,
+  };
+
+  test('come back as they were saved; one of them is the current one', async () => {
+    expect(await currentAccount(database.sql)).toBeNull();
+    await saveAccount(database.sql, anonymous);
+    await saveAccount(database.sql, { ...keyed, plan: 'free', authScheme: null });
+    await saveAccount(database.sql, keyed);
+    await makeCurrentAccount(database.sql, anonymous.id);
+    await makeCurrentAccount(database.sql, keyed.id);
+    expect(await currentAccount(database.sql)).toEqual(keyed);
+    expect(await readAccount(database.sql, anonymous.id)).toEqual(anonymous);
+    expect(await readAccount(database.sql, 'nobody')).toBeNull();
+  });
+
+  test('when several commands decide at once, exactly one account is current', async () => {
+    await saveAccount(database.sql, anonymous);
+    await saveAccount(database.sql, keyed);
+    await Promise.all(
+      Array.from({ length: 10 }, (_, i) => makeCurrentAccount(database.sql, i % 2 ? anonymous.id : keyed.id)),
+    );
+    expect(await database.sql`select from ops.account where is_current`).toHaveLength(1);
+  });
+});
+
+async function readBackfill(id: number) {
+  const [row] = await database.sql`
+    select id, state, spec, span::text, interval, quote, planned_requests as "plannedRequests", owner,
+      (extract(epoch from requested_at) * 1000)::float8 as "requestedAt",
+      (extract(epoch from started_at) * 1000)::float8 as "startedAt",
+      (extract(epoch from finished_at) * 1000)::float8 as "finishedAt",
+      (extract(epoch from heartbeat_at) * 1000)::float8 as "heartbeatAt"
+    from ops.backfill where id = ${id}`;
+  return { ...row, span: parseRange(row!.span) };
+}
+
+describe('backfills', () => {
+  const started = {
+    requestedAt: NOON - 1,
+    startedAt: NOON,
+    spec: { coins: ['a-a'], start: '-30d' },
+    span,
+    interval: '1h',
+    quote: 'usd',
+    plannedRequests: 12,
+    owner: 'host:1',
+  } as const;
+
+  test('what one did is counted from the requests it made', async () => {
+    const id = await startBackfill(database.sql, started);
+    expect(await readBackfill(id)).toEqual({ id, ...started, state: 'running', finishedAt: null, heartbeatAt: NOON });
+    await recordFetch(database.sql, { ...fetchRow, backfillId: id });
+    await recordFetch(database.sql, { ...fetchRow, backfillId: id });
+    await recordFetch(database.sql, {
+      ...fetchRow,
+      backfillId: id,
+      outcome: 'unavailable',
+      rows: 0,
+      stored: 0,
+      revised: 0,
+      setAside: 0,
+    });
+    expect(await backfillTotals(database.sql, id)).toEqual({
+      requests: 3,
+      rows: 732,
+      stored: 600,
+      revised: 4,
+      setAside: 2,
+      byOutcome: { stored: 2, unavailable: 1 },
+    });
+    expect(await backfillTotals(database.sql, 999_999)).toMatchObject({ requests: 0, stored: 0, byOutcome: {} });
+
+    await finishBackfill(database.sql, id, 'done', NOON + MINUTE);
+    await finishBackfill(database.sql, id, 'failed', NOON + 2 * MINUTE);
+    expect(await readBackfill(id)).toMatchObject({ state: 'done', finishedAt: NOON + MINUTE });
+    expect(await beat(database.sql, id, NOON)).toBe(false);
+  });
+
+  test('one whose owner has fallen silent is interrupted, one that beats is not', async () => {
+    const silent = await startBackfill(database.sql, started);
+    const alive = await startBackfill(database.sql, started);
+    expect(await beat(database.sql, alive, NOON + 10 * MINUTE)).toBe(true);
+    expect(await abandonStale(database.sql, NOON + 10 * MINUTE, 5 * MINUTE)).toEqual([silent]);
+    expect(await readBackfill(silent)).toMatchObject({ state: 'interrupted', finishedAt: NOON });
+    expect(await readBackfill(alive)).toMatchObject({ state: 'running' });
+  });
+});

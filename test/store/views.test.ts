@@ -1,0 +1,332 @@
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { countSlots } from '../../src/core/chunk.ts';
+import { DAY, HOUR } from '../../src/core/interval.ts';
+import { intersect, normalize, type Span, subtract, union } from '../../src/core/span.ts';
+import { makeCurrentAccount, saveAccount } from '../../src/store/account.ts';
+import { recordCoins, recordTickers } from '../../src/store/coin.ts';
+import { toMultirange, toRange } from '../../src/store/multirange.ts';
+import { ensurePartitions } from '../../src/store/partition.ts';
+import { recordRefusal, recordWall } from '../../src/store/refusal.ts';
+import { wantSeries } from '../../src/store/series.ts';
+import { readGapTotals } from '../../src/views/gaps.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+const JANUARY = Date.UTC(2024, 0, 1);
+const day = (n: number) => JANUARY + (n - 1) * DAY;
+const days = (from: number, to: number): Span => ({ from: day(from), to: day(to) });
+const btc = {
+  id: 'btc-bitcoin',
+  name: 'Bitcoin',
+  symbol: 'BTC',
+  rank: 1,
+  is_new: false,
+  is_active: true,
+  type: 'coin',
+};
+const account = {
+  id: 'anonymous@example',
+  origin: 'https://example',
+  plan: 'free',
+  authScheme: null,
+  accountPath: null,
+  checkedAt: null,
+  monthLimit: null,
+} as const;
+
+let seriesId: number;
+beforeEach(async () => {
+  await recordCoins(database.sql, [btc], JANUARY);
+  [seriesId = 0] = await wantSeries(database.sql, {
+    coinIds: [btc.id],
+    quote: 'usd',
+    interval: '24h',
+    span: days(1, 11),
+    priority: 0,
+  });
+  await saveAccount(database.sql, account);
+  await makeCurrentAccount(database.sql, account.id);
+});
+afterEach(() => database.sql`truncate market.coin, market.candle, ops.account cascade`);
+
+const cover = (spans: Span[]) =>
+  database.sql`update market.series set covered = ${toMultirange(spans)}::tstzmultirange where id = ${seriesId}`;
+const want = (spans: Span[]) =>
+  database.sql`update market.series set wanted = ${toMultirange(spans)}::tstzmultirange where id = ${seriesId}`;
+const suspend = (span: Span, reason: string, dueAt: number, askedAt = JANUARY) => database.sql`
+  insert into market.pending (series_id, span, reason, asked_at, due_at)
+  values (${seriesId}, ${toRange(span)}::tstzrange, ${reason}, to_timestamp(${askedAt / 1000}), to_timestamp(${dueAt / 1000}))`;
+
+type Gap = { span: Span; slots: number; reason: string; detail: string | null; nextAskAt: number | null };
+async function gaps(): Promise<Gap[]> {
+  const rows = await database.sql<(Omit<Gap, 'span'> & { from: number; to: number })[]>`
+    select (extract(epoch from gap_from) * 1000)::float8 as from, (extract(epoch from gap_to) * 1000)::float8 as to, slots, reason,
+      detail, (extract(epoch from next_ask_at) * 1000)::float8 as "nextAskAt"
+    from market.gaps order by gap_from`;
+  return rows.map(({ from, to, ...rest }) => ({ span: { from, to }, ...rest }));
+}
+async function coverage() {
+  const rows = await database.sql`
+    select slots_wanted, slots_covered, slots_missing, slots_unsettled, percent_complete::float8 as percent from market.coverage`;
+  return rows[0];
+}
+
+describe('market.gaps', () => {
+  test('is empty when all that is wanted is covered', async () => {
+    await cover([days(1, 11)]);
+    expect(await gaps()).toEqual([]);
+    expect(await coverage()).toMatchObject({ slots_wanted: 10, slots_covered: 10, slots_missing: 0, percent: 100 });
+  });
+
+  test('says of each span why it is missing and when it is asked again', async () => {
+    await cover([days(3, 5)]);
+    await suspend(days(5, 6), 'unconfirmed', day(20));
+    await recordRefusal(database.sql, {
+      plan: 'free',
+      seriesId,
+      span: days(7, 9),
+      reason: 'unknown coin',
+      message: 'id not found',
+      refusedAt: day(12),
+    });
+    const open = { reason: 'not asked yet', detail: null, nextAskAt: null };
+    expect(await gaps()).toEqual([
+      { span: days(1, 3), slots: 2, ...open },
+      { span: days(5, 6), slots: 1, reason: 'unconfirmed', detail: null, nextAskAt: day(20) },
+      { span: days(6, 7), slots: 1, ...open },
+      { span: days(7, 9), slots: 2, reason: 'unknown coin', detail: 'id not found', nextAskAt: day(13) },
+      { span: days(9, 11), slots: 2, ...open },
+    ]);
+    expect(await coverage()).toMatchObject({ slots_wanted: 10, slots_covered: 2, slots_missing: 8, percent: 20 });
+  });
+
+  test('a wall hides what lies behind it, moves with time, and falls with the plan', async () => {
+    const refusedAt = Date.now();
+    await want([{ from: day(1), to: Number.POSITIVE_INFINITY }]);
+    await recordWall(database.sql, {
+      plan: 'free',
+      interval: '24h',
+      depthMs: 30 * DAY,
+      message: 'only 30 days',
+      refusedAt,
+    });
+    const before = await gaps();
+    expect(before.map((gap) => [gap.reason, gap.detail])).toEqual([
+      ['plan wall', 'only 30 days'],
+      ['not asked yet', null],
+    ]);
+    // The first day that opens within reach.
+    expect(before[1]!.span.from).toBe(Math.ceil((refusedAt - 30 * DAY) / DAY) * DAY);
+    await saveAccount(database.sql, { ...account, plan: 'business' });
+    expect((await gaps()).map((gap) => gap.reason)).toEqual(['not asked yet']);
+  });
+
+  test('an interval that the plan does not see is refused altogether', async () => {
+    await recordWall(database.sql, {
+      plan: 'free',
+      interval: '24h',
+      depthMs: null,
+      message: 'not in your plan',
+      refusedAt: day(1),
+    });
+    expect(await gaps()).toEqual([
+      { span: days(1, 11), slots: 10, reason: 'interval', detail: 'not in your plan', nextAskAt: null },
+    ]);
+  });
+
+  test('what may have been a passing mood of the upstream is asked again a day later', async () => {
+    const refusal = { plan: 'free', seriesId, span: days(1, 11), message: 'no', refusedAt: day(12) };
+    await recordRefusal(database.sql, { ...refusal, reason: 'bad request' });
+    expect((await gaps())[0]).toMatchObject({ reason: 'bad request', nextAskAt: day(13) });
+  });
+
+  test('nothing is missing from before the coin began, nor from the future', async () => {
+    // Data that begin in the middle of a day belong to that day.
+    await recordTickers(database.sql, [{ id: btc.id, rank: 1, firstDataAt: day(4) + 5 * HOUR }], JANUARY);
+    expect(await gaps()).toMatchObject([{ span: days(4, 11), slots: 7 }]);
+    const today = Math.floor(Date.now() / DAY) * DAY;
+    await want([{ from: today - 2 * DAY, to: today + 10 * DAY }]);
+    const [gap] = await gaps();
+    expect(gap!.slots).toBe(3);
+    expect(gap!.span.to).toBeLessThan(today + DAY);
+  });
+
+  test('slots too young to be final count as missing, not against completeness', async () => {
+    const today = Math.floor(Date.now() / DAY) * DAY;
+    await want([{ from: today - 9 * DAY, to: Number.POSITIVE_INFINITY }]);
+    await cover([{ from: today - 9 * DAY, to: today - DAY }]);
+    expect(await coverage()).toEqual({
+      slots_wanted: 10,
+      slots_covered: 8,
+      slots_missing: 2,
+      slots_unsettled: 2,
+      percent: 100,
+    });
+    // Gaps say the same, whatever the reasons are.
+    await suspend({ from: today - DAY, to: today }, 'provisional', today + DAY);
+    const totals = await readGapTotals(database.sql, {});
+    expect(totals).toHaveLength(2);
+    expect(totals).toEqual(
+      expect.arrayContaining([
+        { reason: 'provisional', gaps: 1, slots: 1, tooYoung: 1 },
+        { reason: 'not asked yet', gaps: 1, slots: 1, tooYoung: 1 },
+      ]),
+    );
+    await cover([{ from: today - 9 * DAY, to: today - 4 * DAY }]);
+    const [counted] = await database.sql`
+      select slots_missing::int as slots, slots_unsettled::int as young from market.coverage`;
+    const again = await readGapTotals(database.sql, {});
+    const sum = (of: 'slots' | 'tooYoung') => again.reduce((n, total) => n + total[of], 0);
+    expect({ slots: sum('slots'), young: sum('tooYoung') }).toEqual(counted);
+    expect(counted).toEqual({ slots: 5, young: 2 });
+  });
+
+  test('splits what is missing into pieces that never overlap and lose nothing, whatever is pending and refused', async () => {
+    const span = fc
+      .tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 8 }))
+      .map(([at, n]) => days(at, at + n));
+    const spans = fc.array(span, { maxLength: 5 });
+    await fc.assert(
+      fc.asyncProperty(spans, spans, spans, spans, fc.boolean(), async (wanted, covered, pending, refused, wall) => {
+        await want(normalize(wanted));
+        await cover(normalize(covered));
+        await database.sql`delete from market.pending`;
+        await database.sql`delete from market.refusal`;
+        for (const [i, p] of pending.entries()) {
+          const known = await database.sql`select from market.pending where span = ${toRange(p)}::tstzrange`;
+          if (known.length === 0) await suspend(p, 'provisional', day(60 + i), day(50 + i));
+        }
+        for (const [i, r] of refused.entries()) {
+          const refusal = {
+            plan: 'free',
+            seriesId,
+            span: r,
+            reason: 'forbidden',
+            message: String(i),
+            refusedAt: day(50),
+          } as const;
+          await recordRefusal(database.sql, refusal);
+        }
+        if (wall) {
+          const depthMs = Date.now() - day(20) - HOUR;
+          await recordWall(database.sql, {
+            plan: 'free',
+            interval: '24h',
+            depthMs,
+            message: 'wall',
+            refusedAt: day(50),
+          });
+        }
+        const found = await gaps();
+        const missing = subtract(normalize(wanted), normalize(covered));
+        expect(
+          union(
+            found.map((g) => g.span),
+            [],
+          ),
+        ).toEqual(missing);
+        expect(found.reduce((sum, g) => sum + g.slots, 0)).toBe(countSlots(missing, '24h'));
+        const because = (reason: string) => normalize(found.filter((g) => g.reason === reason).map((g) => g.span));
+        const forbidden = intersect(missing, normalize(refused));
+        expect(because('forbidden')).toEqual(forbidden);
+        const behind = wall ? [{ from: Number.NEGATIVE_INFINITY, to: day(21) }] : [];
+        const reachable = subtract(subtract(missing, normalize(refused)), behind);
+        const slotsOf = (list: Span[]) => countSlots(list, '24h');
+        expect(slotsOf(because('provisional'))).toBe(slotsOf(intersect(reachable, normalize(pending))));
+        expect(slotsOf(because('not asked yet'))).toBe(slotsOf(subtract(reachable, normalize(pending))));
+        const row = await coverage();
+        expect(row).toMatchObject({
+          slots_wanted: slotsOf(normalize(wanted)),
+          slots_missing: slotsOf(missing),
+          slots_covered: slotsOf(intersect(normalize(wanted), normalize(covered))),
+        });
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('market.candles', () => {
+  test('shows each candle with its coin, its close and whether it is final', async () => {
+    await ensurePartitions(database.sql, '24h', days(1, 3));
+    await database.sql`
+      insert into market.candle (open_time, open, high, low, close, volume, market_cap, series_id, interval)
+      values (to_timestamp(${day(1) / 1000}), 1, 4, 0.5, 2, 10, null, ${seriesId}, '24h'),
+        (to_timestamp(${day(2) / 1000}), 2, 4, 0.5, 3, 10, 100, ${seriesId}, '24h')`;
+    await cover([days(1, 2)]);
+    const rows =
+      await database.sql`select * from market.candles where coin_id = 'btc-bitcoin' and interval = '24h' order by open_time`;
+    expect([...rows]).toEqual([
+      {
+        coin_id: 'btc-bitcoin',
+        symbol: 'BTC',
+        quote: 'usd',
+        interval: '24h',
+        open_time: new Date('2024-01-01T00:00:00Z'),
+        close_time: new Date('2024-01-01T23:59:59Z'),
+        open: 1,
+        high: 4,
+        low: 0.5,
+        close: 2,
+        volume: 10,
+        market_cap: null,
+        is_final: true,
+      },
+      expect.objectContaining({ close: 3, is_final: false }),
+    ]);
+  });
+
+  test('reads only the partitions that interval and time ask for', async () => {
+    await ensurePartitions(database.sql, '24h', { from: Date.UTC(2022, 0, 1), to: Date.UTC(2025, 0, 1) });
+    await ensurePartitions(database.sql, '1h', days(1, 3));
+    const plan = await database.sql.unsafe(`
+      explain select close from market.candles
+      where coin_id = 'btc-bitcoin' and quote = 'usd' and interval = '24h' and open_time >= '2024-01-01' and open_time < '2024-06-01'`);
+    const text = plan.map((row) => row['QUERY PLAN']).join('\n');
+    expect(text).toContain('candle_24h_2024');
+    expect(text).not.toMatch(/candle_24h_202[235]|candle_1h|candle_5m/);
+  });
+});
+
+describe('market.freshness', () => {
+  test('tells how old the newest final answer is, and whether the series is still being kept', async () => {
+    await cover([days(1, 5)]);
+    const read = () => database.sql`
+      select final_until, is_tracked, age > interval '300 days' as old from market.freshness where coin_id = 'btc-bitcoin'`;
+    expect([...(await read())]).toEqual([{ final_until: new Date(day(5)), is_tracked: false, old: true }]);
+    await want([{ from: day(1), to: Number.POSITIVE_INFINITY }]);
+    await cover([]);
+    expect([...(await read())]).toEqual([{ final_until: null, is_tracked: true, old: null }]);
+  });
+});
+
+test('the views answer for 50,000 series in a moment', async () => {
+  await database.sql`
+    insert into market.coin select 'c' || i, 'c' || i, 'C', i, 'coin', false, true, null, now(), now(), now() from generate_series(1, 50000) i`;
+  await database.sql`
+    insert into market.series (coin_id, quote, interval, wanted, covered)
+    select id, 'usd', '24h', '{[2016-01-01,)}', tstzmultirange(tstzrange('2016-01-01', '2020-01-01'), tstzrange('2021-01-01', now() - interval '2 days'))
+    from market.coin where id like 'c%'`;
+  await database.sql`
+    insert into market.pending select id, tstzrange(now() - interval '2 days', now() + interval '1 day'), 'provisional', 1, now(), now()
+    from market.series where coin_id like 'c%'`;
+  await recordWall(database.sql, {
+    plan: 'free',
+    interval: '24h',
+    depthMs: 30 * DAY,
+    message: 'wall',
+    refusedAt: day(1),
+  });
+  await database.sql`analyze`;
+  for (const view of ['coverage', 'gaps', 'freshness']) {
+    const started = performance.now();
+    await database.sql.unsafe(`select count(*), max(r::text) from market.${view} r`);
+    expect(performance.now() - started, view).toBeLessThan(20_000);
+  }
+});

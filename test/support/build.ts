@@ -1,0 +1,97 @@
+/** `dist/` as the sources are now: for tests that start processes of their own, which cannot run TypeScript. */
+import { spawnSync } from 'node:child_process';
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { systemClock } from '../../src/clock.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const DIST = path.join(ROOT, 'dist');
+// Inside, so that whoever removes the build removes the claim that there is one.
+const STAMP = path.join(DIST, '.built-for-tests');
+const LOCK = path.join(ROOT, 'node_modules', '.chandler-build.lock');
+
+/**
+ * Builds when a source is newer than the last build, one test file at a time; the others wait for it. Types are not
+ * checked here, that is `npm run types`. Returns the folder of the built files.
+ */
+export async function ensureBuilt(): Promise<string> {
+  while (!isFresh()) {
+    const lock = tryLock();
+    if (lock === null) {
+      await systemClock.sleep(50);
+      continue;
+    }
+    try {
+      if (!isFresh()) build();
+    } finally {
+      closeSync(lock);
+      rmSync(LOCK, { force: true });
+    }
+  }
+  return DIST;
+}
+
+function build(): void {
+  const startedAt = new Date(systemClock.now());
+  const tsc = path.join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+  const args = [tsc, '-p', path.join(ROOT, 'tsconfig.build.json'), '--noCheck'];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`the build for tests failed:\n${stdout}${stderr}`);
+  mkdirSync(DIST, { recursive: true });
+  writeFileSync(STAMP, '');
+  // A source saved while tsc ran must count as newer.
+  utimesSync(STAMP, startedAt, startedAt);
+}
+
+function isFresh(): boolean {
+  const built = modifiedAt(STAMP);
+  if (built === null) return false;
+  const sources = readdirSync(path.join(ROOT, 'src'), { recursive: true, encoding: 'utf8' });
+  const files = ['tsconfig.json', 'tsconfig.build.json', 'src', ...sources.map((name) => path.join('src', name))];
+  return files.every((file) => (modifiedAt(path.join(ROOT, file)) ?? 0) < built);
+}
+
+function modifiedAt(file: string): number | null {
+  return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? null;
+}
+
+/** An open file, or null when another process holds the lock. A lock whose owner is gone is taken away. */
+function tryLock(): number | null {
+  try {
+    const lock = openSync(LOCK, 'wx');
+    writeFileSync(lock, String(process.pid));
+    return lock;
+  } catch {
+    const owner = Number(readOrEmpty(LOCK));
+    if (owner > 0 && !isAlive(owner)) rmSync(LOCK, { force: true });
+    return null;
+  }
+}
+
+function readOrEmpty(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

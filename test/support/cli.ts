@@ -1,0 +1,49 @@
+/** Runs command lines in this process, with streams in place of a terminal. */
+import { PassThrough, Readable } from 'node:stream';
+import { createIo } from '../../src/cli/io.ts';
+import { runCli } from '../../src/cli/program.ts';
+import { type Clock, systemClock } from '../../src/clock.ts';
+
+export type CommandOptions = {
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly clock?: Clock;
+  readonly signal?: AbortSignal;
+  /** Piped in; without it standard input is an empty pipe. */
+  readonly stdin?: string;
+  /** Width of the terminal that both outputs are; without it they are pipes. */
+  readonly columns?: number;
+  /** Called with everything standard output has got so far. */
+  readonly onOutput?: (text: string) => void;
+};
+
+export type CommandResult = { readonly code: number; readonly out: string; readonly err: string };
+
+export async function runCommand(argv: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+  const [stdout, out] = sink(options.columns, options.onOutput);
+  const [stderr, err] = sink(options.columns);
+  const code = await runCli(argv, {
+    io: createIo({
+      stdin: Readable.from(options.stdin === undefined ? [] : [options.stdin]),
+      stdout,
+      stderr,
+      env: options.env,
+    }),
+    clock: options.clock ?? systemClock,
+    env: options.env ?? {},
+    signal: options.signal ?? new AbortController().signal,
+    withoutInterrupts: (work) => work(),
+  });
+  return { code, out: out(), err: err() };
+}
+
+/** A stream that keeps what is written to it; a terminal when it has a width. */
+export function sink(columns?: number, onOutput?: (text: string) => void): [PassThrough, () => string] {
+  let text = '';
+  const stream = new PassThrough();
+  stream.on('data', (chunk: Buffer) => {
+    text += chunk.toString('utf8');
+    onOutput?.(text);
+  });
+  const terminal = columns === undefined ? {} : { isTTY: true, columns };
+  return [Object.assign(stream, terminal), () => text];
+}

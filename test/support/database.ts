@@ -1,0 +1,56 @@
+/** A migrated database of its own for whoever asks, in a few tens of milliseconds: a clone of the run's template. */
+import { randomUUID } from 'node:crypto';
+import { inject } from 'vitest';
+import { createClient, type Database, openDatabase } from '../../src/store/connect.ts';
+
+export type TestDatabase = Database & {
+  /** Closes the connections and removes the database; also while other processes are still connected to it. */
+  drop(): Promise<void>;
+};
+
+/** A clone of the migrated template. Call `drop` in `afterAll` (or `afterEach`). */
+export async function createTestDatabase(options: { readonly max?: number } = {}): Promise<TestDatabase> {
+  const { template } = inject('testDatabase');
+  return createDatabase(options, template);
+}
+
+/** A database in which nothing has been migrated yet. */
+export async function createEmptyDatabase(options: { readonly max?: number } = {}): Promise<TestDatabase> {
+  return createDatabase(options, 'template0');
+}
+
+/** A superuser's address on the run's server, for what needs more than one database. */
+export function testAdminUrl(): string {
+  return inject('testDatabase').adminUrl;
+}
+
+/** The run's Redis, or null when there is none here (the run has said so; in CI it has failed). Each suite should use a key prefix of its own. */
+export function testRedisUrl(): string | null {
+  return inject('testRedisUrl');
+}
+
+async function createDatabase({ max = 10 }: { readonly max?: number }, template: string): Promise<TestDatabase> {
+  const { adminUrl } = inject('testDatabase');
+  const name = `chandler_test_${randomUUID().replaceAll('-', '').slice(0, 16)}`;
+  // wal_log needs no checkpoint, which would hold up every other test file.
+  await asAdmin(adminUrl, `create database ${name} template ${template} strategy wal_log`);
+  const url = new URL(adminUrl);
+  url.pathname = `/${name}`;
+  const database = await openDatabase({ url: url.href, max, applicationName: 'chandler test' });
+  return {
+    ...database,
+    drop: async () => {
+      await database.close();
+      await asAdmin(adminUrl, `drop database if exists ${name} with (force)`);
+    },
+  };
+}
+
+async function asAdmin(adminUrl: string, statement: string): Promise<void> {
+  const sql = createClient({ url: adminUrl, max: 1 });
+  try {
+    await sql.unsafe(statement);
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * One Postgres (and, when there is one, one Redis) for the whole run: `TEST_DATABASE_URL` / `TEST_REDIS_URL`, else a container
+ * when Docker answers, else the embedded server / a Redis on the path. Workers are told where through vitest's `inject`.
+ */
+import { randomUUID } from 'node:crypto';
+import type { TestProject } from 'vitest/node';
+import { openDatabase } from '../../src/store/connect.ts';
+import { ensureDatabase } from '../../src/store/embedded.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { startPostgres } from './postgres-server.ts';
+import { startRedis } from './redis-server.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** A superuser's address; `testDatabase.template` on it is migrated and only ever cloned. */
+    testDatabase: { readonly adminUrl: string; readonly template: string };
+    /** Null: there is no Redis here. */
+    testRedisUrl: string | null;
+  }
+}
+
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  // Redis first: where it must be there and is not, nothing else has been started yet.
+  const redis = await startRedis();
+  const postgres = await startPostgres().catch(async (error: unknown) => {
+    await redis?.stop();
+    throw error;
+  });
+  const template = `chandler_template_${randomUUID().slice(0, 8)}`;
+  const stop = async () => {
+    await postgres.dropDatabase(template);
+    await Promise.all([postgres.stop(), redis?.stop()]);
+  };
+  try {
+    const database = await openDatabase({ url: await ensureDatabase(postgres.adminUrl, template), max: 2 });
+    try {
+      await migrate(database);
+    } finally {
+      await database.close();
+    }
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  project.provide('testDatabase', { adminUrl: postgres.adminUrl, template });
+  project.provide('testRedisUrl', redis?.url ?? null);
+  return stop;
+}

@@ -1,0 +1,63 @@
+/** The Postgres the tests run on. */
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { systemClock } from '../../src/clock.ts';
+import { createClient } from '../../src/store/connect.ts';
+import { startEmbedded } from '../../src/store/embedded.ts';
+import { dockerAnswers } from './docker.ts';
+
+export type PostgresServer = {
+  readonly adminUrl: string;
+  dropDatabase(name: string): Promise<void>;
+  stop(): Promise<void>;
+};
+
+export async function startPostgres(): Promise<PostgresServer> {
+  const given = process.env.TEST_DATABASE_URL;
+  if (given) return serverAt(given, async () => undefined);
+  if (await dockerAnswers()) {
+    try {
+      return await startContainer();
+    } catch (error) {
+      process.stderr.write(`\nno Postgres container (${error}); using the embedded server\n\n`);
+    }
+  }
+  return startFromPackage();
+}
+
+async function startContainer(): Promise<PostgresServer> {
+  const { PostgreSqlContainer } = await import('@testcontainers/postgresql');
+  const container = await new PostgreSqlContainer('postgres:18-alpine')
+    .withCommand(['postgres', '-c', 'fsync=off', '-c', 'max_connections=300', '-c', 'max_locks_per_transaction=256'])
+    .start();
+  return serverAt(container.getConnectionUri(), async () => {
+    await container.stop();
+  });
+}
+
+async function startFromPackage(): Promise<PostgresServer> {
+  const home = mkdtempSync(path.join(os.tmpdir(), 'chandler-test-'));
+  // As root, the server's user must be able to walk through.
+  chmodSync(home, 0o755);
+  const server = await startEmbedded({ home, clock: systemClock });
+  return serverAt(server.url, async () => {
+    await server.stop();
+    rmSync(home, { recursive: true, force: true });
+  });
+}
+
+function serverAt(adminUrl: string, stop: () => Promise<void>): PostgresServer {
+  return {
+    adminUrl,
+    stop,
+    dropDatabase: async (name) => {
+      const sql = createClient({ url: adminUrl, max: 1 });
+      try {
+        await sql`drop database if exists ${sql(name)} with (force)`;
+      } finally {
+        await sql.end({ timeout: 5 });
+      }
+    },
+  };
+}

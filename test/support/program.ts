@@ -1,0 +1,51 @@
+/** The program itself, as its users start it: a process of its own, from the build. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { ensureBuilt } from './build.ts';
+
+export type CliResult = {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly out: string;
+  readonly err: string;
+};
+
+export type RunningCli = {
+  readonly process: ChildProcess;
+  readonly ended: Promise<CliResult>;
+};
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Starts `chandler …args` with this environment and no other setting of ours. */
+export async function startCli(args: readonly string[], env: Readonly<Record<string, string>>): Promise<RunningCli> {
+  const { main } = await built();
+  const clean = Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) => !/^(CHANDLER_|DATABASE_URL$|REDIS_URL$|LOG_LEVEL$|VITEST|NODE_OPTIONS$)/.test(name),
+    ),
+  );
+  const child = spawn(process.execPath, [main, ...args], {
+    cwd: ROOT,
+    env: { ...clean, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let out = '';
+  let err = '';
+  child.stdout.on('data', (part: Buffer) => (out += part));
+  child.stderr.on('data', (part: Buffer) => (err += part));
+  const ended = new Promise<CliResult>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, signal) => resolve({ code, signal, out, err }));
+  });
+  return { process: child, ended };
+}
+
+export async function runCli(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<CliResult> {
+  return (await startCli(args, env)).ended;
+}
+
+async function built(): Promise<{ main: string }> {
+  const dist = await ensureBuilt();
+  return { main: `${typeof dist === 'string' ? dist : `${ROOT}/dist`}/main.js` };
+}

@@ -1,0 +1,134 @@
+/** The Redis the tests run on, when there is one. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { systemClock } from '../../src/clock.ts';
+import { dockerAnswers } from './docker.ts';
+
+export type RedisServer = { readonly url: string; stop(): Promise<void> };
+
+const PROGRAMS = ['redis-server', 'valkey-server'];
+const START_PATIENCE_MS = 10_000;
+
+/** Null, and one line that says so, when there is none; in CI that is an error. */
+export async function startRedis(): Promise<RedisServer | null> {
+  const given = process.env.TEST_REDIS_URL;
+  if (given) return { url: given, stop: async () => undefined };
+  if (await dockerAnswers()) {
+    try {
+      return await startContainer();
+    } catch (error) {
+      process.stderr.write(`\nno Redis container (${error}); looking for a program\n\n`);
+    }
+  }
+  for (const program of PROGRAMS) {
+    const server = await startProgram(program);
+    if (server) return server;
+  }
+  const message = 'no Redis: set TEST_REDIS_URL, start Docker, or install redis-server or valkey-server';
+  if (process.env.CI === 'true' || process.env.CI === '1') throw new Error(`${message} (in CI nothing may be skipped)`);
+  process.stderr.write(`\n${message}; the suites that need Redis are skipped\n\n`);
+  return null;
+}
+
+async function startContainer(): Promise<RedisServer> {
+  const { RedisContainer } = await import('@testcontainers/redis');
+  const container = await new RedisContainer('redis:7-alpine').start();
+  return {
+    url: container.getConnectionUrl(),
+    stop: async () => {
+      await container.stop();
+    },
+  };
+}
+
+export type OwnRedis = RedisServer & {
+  readonly port: number;
+  /** Nothing it knew is left. */
+  kill(): Promise<void>;
+  /** It stays there and says nothing; only `kill` ends it. */
+  suspend(): void;
+};
+
+/** One that a test may kill, from a program on the path; null when there is none, which the run has said already. */
+export async function startOwnRedis(port?: number): Promise<OwnRedis | null> {
+  for (const program of PROGRAMS) {
+    const server = await startProgram(program, port);
+    if (server) return server;
+  }
+  return null;
+}
+
+async function startProgram(program: string, givenPort?: number): Promise<OwnRedis | null> {
+  const port = givenPort ?? (await freePort());
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-redis-'));
+  const args = [
+    '--port',
+    String(port),
+    '--bind',
+    '127.0.0.1',
+    '--save',
+    '',
+    '--dir',
+    folder,
+    '--maxmemory-policy',
+    'noeviction',
+  ];
+  const child = spawn(program, args, { stdio: 'ignore' });
+  const life = { ended: false };
+  const ended = () => {
+    life.ended = true;
+  };
+  child.once('error', ended);
+  child.once('exit', ended);
+  const end = async (how: NodeJS.Signals) => {
+    await endProcess(child, life, how);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  const stop = () => end('SIGTERM');
+  const deadline = systemClock.now() + START_PATIENCE_MS;
+  while (!life.ended && systemClock.now() < deadline) {
+    if (await accepts(port)) {
+      const url = `redis://127.0.0.1:${port}`;
+      return { url, port, stop, kill: () => end('SIGKILL'), suspend: () => void child.kill('SIGSTOP') };
+    }
+    await systemClock.sleep(20);
+  }
+  await stop();
+  return null;
+}
+
+function endProcess(child: ChildProcess, life: { readonly ended: boolean }, how: NodeJS.Signals): Promise<void> {
+  if (life.ended) return Promise.resolve();
+  return new Promise((resolve) => {
+    child.once('exit', () => resolve());
+    child.kill(how);
+  });
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = net.connect({ port, host: '127.0.0.1' });
+    const answer = (open: boolean) => {
+      socket.destroy();
+      resolve(open);
+    };
+    socket.once('connect', () => answer(true));
+    socket.once('error', () => answer(false));
+  });
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() =>
+        address && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port')),
+      );
+    });
+  });
+}

@@ -1,0 +1,73 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { HOUR } from '../../src/core/interval.ts';
+import { verifySeries } from '../../src/views/verify.ts';
+import { answer, gate, hour, NOW, type Ordering, openOrdering, type Prices } from './ordering.ts';
+
+let ordering: Ordering;
+beforeAll(async () => {
+  ordering = await openOrdering();
+  ordering.world.clock.advanceTo(NOW + 6 * HOUR);
+});
+afterAll(() => ordering?.world.close());
+
+/** What one request brought: facts as of an hour, about slots of which some had not settled then. */
+type Given = { readonly from: number; readonly to: number; readonly asOf: number; readonly prices: Prices };
+
+const FIRST = -4;
+const LAST = 5;
+const given: fc.Arbitrary<Given> = fc
+  .record({
+    ends: fc.tuple(fc.integer({ min: FIRST, max: LAST }), fc.integer({ min: FIRST, max: LAST })),
+    // Few, so that many are of one instant; and hours apart, so that absences are confirmed.
+    asOf: fc.integer({ min: -1, max: 5 }),
+    slots: fc.array(
+      fc.oneof(
+        { weight: 12, arbitrary: fc.integer({ min: 1, max: 3 }) },
+        { weight: 8, arbitrary: fc.constant(null) },
+        { weight: 1, arbitrary: fc.constant('impossible' as const) },
+      ),
+      { minLength: LAST - FIRST + 1, maxLength: LAST - FIRST + 1 },
+    ),
+  })
+  .map(({ ends, asOf, slots }) => {
+    const prices = slots.map((price, i) => [FIRST + i, FIRST + i <= asOf ? price : null] as const);
+    return { from: Math.min(...ends), to: Math.max(...ends) + 1, asOf, prices: Object.fromEntries(prices) };
+  });
+
+/** Everything the warehouse holds once these have been stored in this order; all of them were asked for before the first came. */
+async function tablesAfter(answers: readonly Given[], order: readonly number[]) {
+  const { world } = ordering;
+  const { sql } = world.database;
+  await ordering.forget();
+  const gates = answers.map(() => gate());
+  const sent: Awaited<ReturnType<Ordering['ask']>>[] = [];
+  for (const [i, { from, to }] of answers.entries()) sent.push(await ordering.ask(from, to, gates[i]!.reply));
+  for (const i of order) {
+    const { prices, asOf } = answers[i]!;
+    gates[i]!.open(answer(prices, { date: new Date(hour(asOf)).toUTCString() }));
+    await sent[i]!.done();
+  }
+  for await (const proof of verifySeries(sql, {}, world.clock.now())) expect(proof.differences).toEqual([]);
+  const candles = await sql`
+    select open_time::text, open, high, low, close, volume, market_cap, is_final from market.candles order by 1`;
+  const series = await sql`select covered::text, covered_candles::int from market.series`;
+  const gaps =
+    await sql`select reason, range_agg(span)::text as spans from market.pending group by reason order by reason`;
+  const aside = await sql`select open_time::text, reason, row from market.quarantine order by 1, 2, 3`;
+  return [candles, series, gaps, aside].map((rows) => rows.map((row) => ({ ...row })));
+}
+
+test('the same answers make the same tables, in whatever order they are stored', { timeout: 120_000 }, async () => {
+  const cases = fc.array(given, { minLength: 2, maxLength: 5 }).chain((answers) => {
+    const inOrder = answers.map((_, i) => i);
+    const anyOrder = fc.shuffledSubarray(inOrder, { minLength: inOrder.length });
+    return fc.record({ answers: fc.constant(answers), one: anyOrder, other: anyOrder });
+  });
+  await fc.assert(
+    fc.asyncProperty(cases, async ({ answers, one, other }) => {
+      expect(await tablesAfter(answers, one)).toEqual(await tablesAfter(answers, other));
+    }),
+    { numRuns: Number(process.env.RUNS ?? 60), endOnFailure: true },
+  );
+});

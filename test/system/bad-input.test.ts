@@ -1,0 +1,321 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { type Listening, listen } from '../../src/service/listen.ts';
+import { createSimulator } from '../../src/simulate.ts';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { type CliResult, runCli } from '../support/program.ts';
+
+let database: TestDatabase;
+let untouched: TestDatabase;
+let upstream: Listening;
+let website: Listening;
+let folder: string;
+let good: Record<string, string>;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  untouched = await createEmptyDatabase();
+  const simulator = createSimulator({
+    market: 'made-up',
+    seed: 3,
+    coins: 20,
+    unlimited: true,
+    limits: { keys: { right: 'pro' } },
+    clock: systemClock,
+    onError: () => undefined,
+  });
+  upstream = await listen(simulator.fetch, { host: '127.0.0.1', port: 0 });
+  const page = () =>
+    new Response('<!doctype html><title>Welcome</title>', { headers: { 'content-type': 'text/html' } });
+  website = await listen(async () => page(), { host: '127.0.0.1', port: 0 });
+  folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-bad-input-'));
+  good = { DATABASE_URL: database.url, CHANDLER_BASE_URL: `${upstream.url}/v1` };
+  // The list of coins is known, and something is there that nothing below may touch.
+  const { code, err } = await runCli(
+    ['backfill', 'btc-bitcoin', '--start', '2024-01-01', '--end', '2024-02-01', '--yes', '--json'],
+    { ...good, CHANDLER_PLAN: 'enterprise' },
+  );
+  expect(err).not.toMatch(/error/);
+  expect(code).toBe(0);
+});
+afterAll(async () => {
+  await upstream?.close();
+  await website?.close();
+  await database?.drop();
+  await untouched?.drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** One sentence after `error:`; perhaps a list of problems, a proposal or the hint at the help below it. No stack, no secret. */
+function expectOneSentence({ out, err }: CliResult, message: RegExp): void {
+  const errors = err.split('\n').filter((line) => line.startsWith('error: '));
+  expect(errors, err).toHaveLength(1);
+  expect(err).toMatch(message);
+  expect(err).not.toMatch(/^\s+at .*:\d+:\d+/m);
+  expect(err + out).not.toMatch(/hunter2|node_modules|node:internal|"stack"/);
+}
+
+/** What the database holds of ours, but for what was asked. */
+async function everything(): Promise<unknown> {
+  const [row] = await database.sql`
+    select (select count(*)::int from market.series) as series, (select count(*)::int from ops.backfill) as backfills,
+      (select count(*)::int from market.candle) as candles, (select string_agg(wanted::text, ' ') from market.series) as wanted,
+      (select count(*)::int from market.refusal) as refusals`;
+  return row;
+}
+
+const COIN = ['btc-bitcoin', '--start', '2024-01-01'];
+describe('what makes no sense is said in one sentence, ends with 2, and changes nothing', () => {
+  test.concurrent.each<[string[], RegExp]>([
+    ...[
+      [['btc-bitcion', '--start', '2024-01-01'], /btc-bitcion is no coin of the upstream; did you mean btc-bitcoin\?/],
+      [[...COIN, '--interval', '2h'], /'2h' is invalid.*5m, 15m, 30m, 1h, 6h, 12h, 24h/],
+      [[...COIN, '--interval', '1d'], /'1d' is invalid.*did you mean 24h\?/],
+      [[...COIN, '--quote', 'eur'], /'eur' is invalid.*usd, btc/],
+      [[...COIN, '--end', '2023-01-01'], /--end 2023-01-01 is not after --start 2024-01-01/],
+      [['btc-bitcoin', '--start', '2099-01-01'], /--start 2099-01-01 lies in the future/],
+      [['btc-bitcoin', '--start', '2024-02-30'], /--start '2024-02-30' is no time.*2024-02 has 29 days/],
+      [['btc-bitcoin', '--start', '-5'], /--start '-5' is no time.*5 days back from now write -5d/],
+      [['btc-bitcoin', '--start', '2024-01-01T10:00'], /needs its zone: 2024-01-01T10:00Z/],
+      [[...COIN, '--end', 'tomorrow'], /--end 'tomorrow' is no time.*2024-01-31/],
+      [[...COIN, '--top', '-5'], /'--top <n>' argument '-5' is invalid.*above 0/],
+      [['--start', '2024-01-01'], /Which coins\? Give ids like btc-bitcoin/],
+      [['btc-bitcoin'], /Give --start, like --start 2024-01-01/],
+      [['', '--start', '2024-01-01'], /An empty id was given as a coin; ids look like btc-bitcoin/],
+      [['btc-bitcoin', '--strat', '2024-01-01'], /unknown option '--strat'[\s\S]*Did you mean --start\?/],
+    ].map(([args, message], i): [string[], RegExp] => [
+      [i % 2 === 0 ? 'backfill' : 'plan', ...(args as string[])],
+      message as RegExp,
+    ]),
+    [['backfill', ...COIN, '--concurrency', '-1'], /'-1' is invalid.*from 1 to 32/],
+    [['backfill', ...COIN, '--max-wait', '-5m'], /'-5m' is invalid.*90s, 5m, 2h/],
+    [['bakfill', ...COIN], /unknown command 'bakfill'[\s\S]*Did you mean backfill\?/],
+    [['verify', 'btc-bitcion'], /btc-bitcion \(did you mean btc-bitcoin\?\)/],
+    [['verify', '--interval', '2h'], /'2h' is invalid.*24h/],
+    [['verify', '--quote', 'eur'], /'eur' is invalid.*usd, btc/],
+    [['simulate', '--port', '-1'], /'-1' is invalid.*from 0 to 65535/],
+    [['simulate', '--coins', '-1'], /'-1' is invalid.*from 1 to 65000/],
+    [['simulate', '--latency', '-1s'], /'-1s' is invalid/],
+    [['simulate', '--market', 'recoded'], /'recoded' is invalid.*did you mean recorded\?/],
+    [['simulate', '--plan', 'gold'], /'gold' is invalid.*free, starter, pro/],
+    [['simulate', '--faults', '50:0.1'], /'50:0.1' is invalid/],
+    [['simulate', '--faults', '500:2'], /from 0 to 1/],
+  ])('%j', { timeout: 120_000 }, async (argv, message) => {
+    const before = await everything();
+    const result = await runCli(argv, good);
+    expectOneSentence(result, message);
+    expect(result.code).toBe(2);
+    expect(result.out).toBe('');
+    expect(await everything()).toEqual(before);
+  });
+});
+
+describe('settings that make no sense are said in one sentence and end with 2', () => {
+  test.concurrent.each<[Record<string, string>, RegExp]>([
+    [
+      { DATABASE_URL: 'localhost:5432/x' },
+      /DATABASE_URL 'localhost:5432\/x' is not a Postgres address; .*postgres:\/\//,
+    ],
+    [{ DATABASE_URL: 'mysql://u:hunter2@h/x' }, /not a Postgres address/],
+    [{ DATABASE_URL: 'postgres://u:hunter2@h' }, /DATABASE_URL 'postgres:\/\/u:\*\*\*@h' names no database/],
+    [{ REDIS_URL: 'http://u:hunter2@h' }, /REDIS_URL is .*redis:\/\/host:6379/],
+    [{ REDIS_URL: 'nonsense' }, /REDIS_URL is "nonsense".*redis:\/\/host:6379/],
+    [{ CHANDLER_BASE_URL: 'https://example.org/api' }, /CHANDLER_BASE_URL is "https:\/\/example.org\/api".*\/v1/],
+    [{ CHANDLER_BASE_URL: 'ftp://example.org/v1' }, /must start with https:\/\/ or http:\/\//],
+    [{ CHANDLER_PLAN: 'gold' }, /CHANDLER_PLAN is "gold".*free, starter/],
+    [{ CHANDLER_MONTHLY_REQUESTS: '-5' }, /CHANDLER_MONTHLY_REQUESTS is "-5".*above 0/],
+    [{ CHANDLER_REQUESTS_PER_SECOND: '0' }, /CHANDLER_REQUESTS_PER_SECOND is "0".*above 0/],
+    [{ CHANDLER_CANDLES_PER_REQUEST: '-1' }, /CHANDLER_CANDLES_PER_REQUEST is "-1"/],
+    [{ CHANDLER_AUTH_SCHEME: 'basic' }, /CHANDLER_AUTH_SCHEME is "basic".*auto, bearer, bare/],
+    [{ CHANDLER_LISTEN: 'localhost:99999' }, /CHANDLER_LISTEN is "localhost:99999"/],
+    [{ CHANDLER_APIKEY: 'hunter2' }, /CHANDLER_APIKEY is no setting of Chandler \(did you mean CHANDLER_API_KEY\?\)/],
+    [
+      { DATABASE_URL: '', DATABSE_URL: 'postgres://u:hunter2@h/x' },
+      /DATABSE_URL is no setting .*did you mean DATABASE_URL\?/,
+    ],
+    [{ REDIS_ULR: 'redis://:hunter2@h' }, /REDIS_ULR is no setting .*did you mean REDIS_URL\?/],
+  ])('%j', { timeout: 120_000 }, async (settings, message) => {
+    const home = path.join(folder, `never-${Object.keys(settings).join()}-${Object.values(settings).join().length}`);
+    const result = await runCli(['backfill', ...COIN], { ...good, CHANDLER_HOME: home, ...settings });
+    expectOneSentence(result, message);
+    expect(result.code).toBe(2);
+    expect(existsSync(home)).toBe(false);
+  });
+
+  test('all of them at once', async () => {
+    const { code, err } = await runCli(['plan', ...COIN], {
+      ...good,
+      CHANDLER_PLAN: 'gold',
+      LOG_LEVEL: 'loud',
+      REDIS_URL: 'x',
+    });
+    expect(code).toBe(2);
+    expect(err).toMatch(/^error: 3 settings are wrong:\n( {2}.*\n){3}$/);
+  });
+});
+
+describe('servers that are not there', () => {
+  const backfill = ['backfill', 'btc-bitcoin', '--start', '2023-01-01', '--end', '2024-01-01', '--yes'];
+  test.concurrent.each<[string, () => Record<string, string>, RegExp, number]>([
+    [
+      'nothing listens where Postgres should',
+      () => ({ DATABASE_URL: 'postgres://u:hunter2@127.0.0.1:1/x' }),
+      /no Postgres answers at 127.0.0.1:1 \(connection refused\); start it, or correct host and port in DATABASE_URL/,
+      1,
+    ],
+    [
+      'what listens there is not Postgres',
+      () => ({ DATABASE_URL: `postgres://u:hunter2@${new URL(upstream.url).host}/x` }),
+      /is not Postgres; correct host and port in DATABASE_URL/,
+      2,
+    ],
+    [
+      'there is no such database',
+      () => ({ DATABASE_URL: `${database.url}_not` }),
+      /the database '.*_not' does not exist on .*createdb/,
+      2,
+    ],
+    [
+      'there is no such host',
+      () => ({ DATABASE_URL: 'postgres://u:hunter2@nowhere.invalid/x' }),
+      /the host nowhere.invalid of DATABASE_URL cannot be found/,
+      1,
+    ],
+    [
+      'nothing listens where Redis should',
+      () => ({ REDIS_URL: 'redis://:hunter2@127.0.0.1:1' }),
+      /no Redis answers at 127.0.0.1:1 \(connection refused\); start it, correct REDIS_URL, or leave REDIS_URL out/,
+      1,
+    ],
+    [
+      'what listens there is not Redis',
+      () => ({ REDIS_URL: `redis://${new URL(upstream.url).host}` }),
+      /is not Redis; correct host and port in REDIS_URL/,
+      2,
+    ],
+    [
+      'there is no such host for Redis',
+      () => ({ REDIS_URL: 'redis://:hunter2@nowhere.invalid' }),
+      /the host nowhere.invalid of REDIS_URL cannot be found/,
+      1,
+    ],
+    [
+      'the key is wrong',
+      () => ({ CHANDLER_API_KEY: 'hunter2' }),
+      /the upstream refused the key \(.* answered 403: .*\), sent as Bearer and bare; set CHANDLER_API_KEY to a key that is valid/,
+      2,
+    ],
+    [
+      'a web site answers at the base URL',
+      () => ({ CHANDLER_BASE_URL: `${website.url}/v1`, CHANDLER_PLAN: 'enterprise' }),
+      /CHANDLER_BASE_URL does not answer like the market data API .*end in \/v1/,
+      2,
+    ],
+    [
+      'another path of the upstream is the base URL',
+      () => ({ CHANDLER_BASE_URL: `${upstream.url}/api/v1`, CHANDLER_PLAN: 'enterprise' }),
+      /CHANDLER_BASE_URL does not answer like the market data API .*end in \/v1/,
+      2,
+    ],
+  ])('%s', { timeout: 120_000 }, async (_, settings, message, code) => {
+    const before = await database.sql`select coin_id, covered::text from market.series`;
+    const result = await runCli(backfill, { ...good, ...settings() });
+    expectOneSentence(result, message);
+    expect(result.code).toBe(code);
+    expect(await database.sql`select coin_id, covered::text from market.series`).toEqual(before);
+  });
+
+  test('and none of that leaves a run that seems to be running', async () => {
+    expect(await database.sql`select from ops.backfill where state = 'running'`).toHaveLength(0);
+  });
+
+  test('a Redis that is not there is told before anything is asked or planned', { timeout: 120_000 }, async () => {
+    const redis = 'redis://127.0.0.1:1';
+    const settings = { DATABASE_URL: untouched.url, CHANDLER_BASE_URL: good.CHANDLER_BASE_URL!, REDIS_URL: redis };
+    const result = await runCli(backfill, settings);
+    expectOneSentence(result, /no Redis answers at 127.0.0.1:1 \(connection refused\)/);
+    expect(result.code).toBe(1);
+    expect(result.out).toBe('');
+    expect(await untouched.sql`select from ops.fetch`).toHaveLength(0);
+    // Looking at the plan needs no queue.
+    const planned = await runCli([...backfill, '--dry-run'], settings);
+    expect(planned.code).toBe(0);
+    await untouched.sql`delete from ops.fetch`;
+    await untouched.sql`delete from market.coin`;
+  });
+
+  test('an upstream that never answered is told at once, with what is asked first', { timeout: 120_000 }, async () => {
+    const plain = await listen(async () => new Response(''), { host: '127.0.0.1', port: 0 });
+    const port = new URL(plain.url).port;
+    try {
+      for (const [base, key, message] of [
+        ['http://127.0.0.1:1/v1', '', /CHANDLER_BASE_URL http:\/\/127.0.0.1:1\/v1 .*nothing listens there\); correct/],
+        ['http://127.0.0.1:1/v1', 'hunter2', /CHANDLER_BASE_URL http:\/\/127.0.0.1:1\/v1 .*nothing listens there\)/],
+        ['http://nowhere.invalid/v1', '', /the name nowhere.invalid is not known.*; correct the host/],
+        [`https://127.0.0.1:${port}/v1`, '', /does not speak TLS.*; write http:\/\//],
+      ] as const) {
+        const settings = { DATABASE_URL: untouched.url, CHANDLER_BASE_URL: base, CHANDLER_API_KEY: key };
+        const result = await runCli(backfill, settings);
+        expectOneSentence(result, message);
+        expect(result.code).toBe(2);
+      }
+    } finally {
+      await plain.close();
+    }
+    expect(await untouched.sql`select from market.series`).toHaveLength(0);
+    expect(await untouched.sql`select outcome from ops.fetch`).toHaveLength(4);
+  });
+
+  test('the upstream goes away: the run stops after its patience with 75, and nothing is half-written', {
+    timeout: 120_000,
+  }, async () => {
+    const shortLived = await listen(async () => Response.json({ error: 'invalid key' }, { status: 403 }), {
+      host: '127.0.0.1',
+      port: 0,
+    });
+    const settings = { ...good, CHANDLER_PLAN: 'enterprise', CHANDLER_BASE_URL: `${shortLived.url}/v1` };
+    // It has answered before, whatever it said: so it is not the address that is wrong.
+    await runCli(['doctor', '--online'], settings);
+    await shortLived.close();
+    const result = await runCli([...backfill, '--max-wait', '3s'], settings);
+    expect(result.code).toBe(75);
+    expect(result.out).toMatch(
+      /Stopped early: the upstream does not answer as it should.*longer than --max-wait allows\. Give the same command again/,
+    );
+    expect(result.err).not.toMatch(/^\s+at /m);
+    expect(await database.sql`select state from ops.backfill order by id desc limit 1`).toEqual([{ state: 'stopped' }]);
+  });
+});
+
+describe('the machine says no', () => {
+  test('the port is taken', { timeout: 60_000 }, async () => {
+    const taken = net.createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => taken.once('listening', resolve));
+    const { port } = taken.address() as net.AddressInfo;
+    const result = await runCli(['simulate', '--port', String(port)]);
+    taken.close();
+    expectOneSentence(
+      result,
+      new RegExp(`port ${port} of 127.0.0.1 is taken by another program; choose another with --port`),
+    );
+    expect(result.code).toBe(1);
+  });
+
+  test('a file is where the data folder should be', { timeout: 60_000 }, async () => {
+    const file = path.join(folder, 'a-file');
+    writeFileSync(file, 'mine');
+    for (const home of [file, path.join(file, 'deeper')]) {
+      const result = await runCli(['plan', ...COIN], {
+        CHANDLER_BASE_URL: good.CHANDLER_BASE_URL!,
+        CHANDLER_HOME: home,
+      });
+      expectOneSentence(result, /the data folder .*a-file.*; choose another folder with CHANDLER_HOME/);
+      expect(result.code).toBe(2);
+    }
+    expect(readdirSync(folder).filter((name) => name.startsWith('a-file'))).toEqual(['a-file']);
+  });
+});

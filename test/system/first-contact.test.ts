@@ -1,0 +1,101 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { DAY } from '../../src/core/interval.ts';
+import { Misconfigured } from '../../src/ingest/outcome.ts';
+import { createScripted } from '../support/scripted.ts';
+import { createWorld, type World } from '../support/world.ts';
+
+const NOW = Date.UTC(2026, 10, 18, 12);
+const TODAY = Math.floor(NOW / DAY) * DAY;
+const WORK = { coins: ['btc-bitcoin', 'eth-ethereum'], from: TODAY - 900 * DAY, to: TODAY - 3 * DAY, concurrency: 2 };
+
+let world: World;
+let upstream: ReturnType<typeof createScripted>;
+afterEach(() => world?.close());
+
+async function make(): Promise<void> {
+  upstream = createScripted();
+  world = await createWorld({ startAt: NOW, fetch: upstream.fetch, simulator: { seed: 3 } });
+}
+const nobodyThere = (code: string) => () => {
+  throw new TypeError('fetch failed', { cause: Object.assign(new Error(code), { code }) });
+};
+
+describe('an upstream that has never answered', () => {
+  test.each([
+    ['ECONNREFUSED', /refused the connection.*; correct the address, or start what should answer there$/],
+    ['ENOTFOUND', /the name upstream.test is not known.*; correct the host, or check this machine's network/],
+    ['EAI_AGAIN', /name server does not answer\); check this machine's network/],
+    ['ENETUNREACH', /no route to it\); check this machine's network/],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', /does not speak TLS.*; write http:\/\/ if that server has no TLS/],
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', /certificate of upstream.test cannot be trusted.*NODE_EXTRA_CA_CERTS$/],
+    ['HPE_INVALID_CONSTANT', /something that is not HTTP\); write https:\/\/ if that server wants TLS/],
+  ])('%s: one request, and one sentence that names the address', async (code, sentence) => {
+    await make();
+    upstream.script = nobodyThere(code);
+    const error = await world.open().catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(Misconfigured);
+    const { message } = error as Misconfigured;
+    expect(message).toMatch(/^the upstream cannot be reached at CHANDLER_BASE_URL http:\/\/upstream.test\/v1 \(/);
+    expect(message).toMatch(sentence);
+    expect(upstream.log).toHaveLength(1);
+    expect(await world.database.sql`select from market.coin`).toHaveLength(0);
+    const fetches = await world.database.sql`select status, outcome from ops.fetch`;
+    expect(fetches).toHaveLength(1);
+    expect(fetches[0]!.status).toBeNull();
+  });
+
+  test('ends a backfill whose coins are known after the requests under way, and wants nothing more', async () => {
+    await make();
+    await world.open();
+    // As if the list of coins came from an upstream at another address.
+    await world.database.sql`update ops.fetch set account_id = 'anonymous@other.test'`;
+    upstream.forget();
+    upstream.script = nobodyThere('ECONNREFUSED');
+    const run = await (await world.open()).backfill(WORK);
+    expect(run.end).toMatchObject({ kind: 'misconfigured', message: expect.stringContaining('CHANDLER_BASE_URL') });
+    expect(upstream.log.length).toBeLessThanOrEqual(WORK.concurrency);
+    expect(await world.database.sql`select from market.candle`).toHaveLength(0);
+  });
+
+  test('holds nobody back who corrects the address, however often it was tried', async () => {
+    await make();
+    upstream.script = nobodyThere('ECONNREFUSED');
+    for (let i = 0; i < 6; i++) await expect(world.open()).rejects.toThrow(Misconfigured);
+    upstream.script = null;
+    const { session } = await world.open();
+    expect((await session.quota.state()).hold).toBeNull();
+    expect(upstream.log).toHaveLength(6 + 2);
+  });
+});
+
+test('an upstream that has answered before, even another process, is waited for', async () => {
+  await make();
+  await world.open();
+  upstream.forget();
+  let left = 3;
+  upstream.script = () => (left-- > 0 ? nobodyThere('ECONNREFUSED')() : null);
+  const run = await (await world.open()).backfill(WORK);
+  expect(run.end).toEqual({ kind: 'done' });
+  expect(upstream.log).toHaveLength(3 + run.planned);
+});
+
+test.each(['ERR_SSL_WRONG_VERSION_NUMBER', 'HPE_INVALID_CONSTANT'])(
+  'an upstream that answered over another protocol is not waited for in this one: %s',
+  async (code) => {
+    await make();
+    await world.open();
+    await world.database.sql`delete from market.coin`;
+    upstream.forget();
+    upstream.script = nobodyThere(code);
+    await expect(world.open()).rejects.toThrow(Misconfigured);
+    expect(upstream.log).toHaveLength(1);
+  },
+);
+
+test('a server that takes the connection and drops it was met: it is asked again', async () => {
+  await make();
+  let left = 2;
+  upstream.script = () => (left-- > 0 ? nobodyThere('ECONNRESET')() : null);
+  await world.open();
+  expect(upstream.log).toHaveLength(2 + 2);
+});

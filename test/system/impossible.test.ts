@@ -1,0 +1,202 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { SIMULATOR_HEADER } from '../../src/contract/paths.ts';
+import { DAY, HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
+import { parseFaultSpec } from '../../src/simulator/fault-spec.ts';
+import { verifySeries } from '../../src/views/verify.ts';
+import { fill, nextDue } from '../support/fill.ts';
+import type { Script } from '../support/scripted.ts';
+import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
+import type { WorldOptions } from '../support/world.ts';
+
+const COIN = 'btc-bitcoin';
+const DAYS = { coins: [COIN], from: TODAY - 33 * DAY, to: TODAY - 3 * DAY };
+const BAD = TODAY - 20 * DAY;
+
+let world: ScriptedWorld['world'];
+let upstream: ScriptedWorld['upstream'];
+afterEach(() => world?.close());
+async function make(options: WorldOptions = {}): Promise<void> {
+  ({ world, upstream } = await createScriptedWorld(options));
+}
+
+type Row = Record<string, unknown> & { time_open: string };
+/** Changes the rows of each answer about candles. */
+const rewriting =
+  (change: (rows: Row[]) => unknown[]): Script =>
+  async (request, simulated) => {
+    const response = await simulated(request);
+    if (!request.url.includes('ohlcv') || !response.ok) return response;
+    const headers = { [SIMULATOR_HEADER]: response.headers.get(SIMULATOR_HEADER)! };
+    return Response.json(change((await response.json()) as Row[]), { headers });
+  };
+const atBad = (row: Row) => Date.parse(row.time_open) === BAD;
+
+async function truth(coinId: string, from: number, to: number) {
+  const rows = await world.simulator.data.ohlcv({
+    coinId,
+    quote: 'usd',
+    interval: '24h',
+    from,
+    to: to - 1,
+    limit: 10_000,
+  });
+  return rows!.map(({ openTime, open, high, low, close }) => ({ at: openTime, open, high, low, close }));
+}
+const stored = async () =>
+  [
+    ...(await world.database.sql`
+      select coin_id, (extract(epoch from open_time) * 1000)::float8 as at, open, high, low, close from market.candles order by 1, 2`),
+  ].map(
+    (row) => ({ ...row }) as { coin_id: string; at: number; open: number; high: number; low: number; close: number },
+  );
+const quarantined = () => world.database.sql<{ reason: string; row: Row; fetch_id: number; at: number | null }[]>`
+  select reason, row, fetch_id, (extract(epoch from open_time) * 1000)::float8 as at from market.quarantine order by id`;
+
+describe('nothing impossible is stored', () => {
+  test('however many answers hold such rows: they are set aside with their reason, the rest is kept, and the truth comes in the end', async () => {
+    const faults = parseFaultSpec('impossible:0.35,conflict:0.35,seed=8');
+    if (!faults.ok) throw new Error(faults.problem);
+    await make({ speed: 100, faults: () => faults.spec });
+    const coins = (await world.simulator.data.coins()).map((coin) => coin.id);
+    const work = { coins, from: TODAY - 403 * DAY, to: TODAY - 3 * DAY };
+    const chandler = await world.open({ candlesPerRequest: 50 });
+    const first = await chandler.backfill(work);
+    expect(first.end).toEqual({ kind: 'done' });
+    // After the first run: of each spoilt answer the sound rows are there already.
+    const slots = await world.database.sql<{ reason: string; slots: number }[]>`
+      select reason, sum(slots)::int as slots from market.gaps group by reason`;
+    const missing = slots.reduce((sum, row) => sum + row.slots, 0);
+    expect(missing).toBeGreaterThan(10);
+    expect(missing).toBeLessThan(150);
+
+    await fill(world, chandler, work);
+    const { faults: told } = world.simulator.counters();
+    expect(told.impossible).toBeGreaterThan(10);
+    expect(told.conflict).toBeGreaterThan(10);
+    expect((await world.database.sql`select from market.gaps`).length).toBe(0);
+    for (const coin of coins) {
+      const mine = (await stored()).filter((row) => row.coin_id === coin).map(({ coin_id: _, ...row }) => row);
+      expect(mine, coin).toEqual(await truth(coin, work.from, work.to));
+    }
+    for await (const proof of verifySeries(world.database.sql, {}, world.clock.now()))
+      expect(proof.differences).toEqual([]);
+    const aside = await quarantined();
+    expect(aside.length).toBeGreaterThan(told.impossible! + told.conflict!);
+    for (const { reason, row, fetch_id } of aside) {
+      expect(reason).not.toBe('');
+      expect(row).toHaveProperty('time_open');
+      expect(fetch_id).toBeGreaterThan(0);
+    }
+    const reasons = new Set(aside.map((row) => row.reason));
+    expect(reasons.size).toBeGreaterThanOrEqual(5);
+    expect([...reasons].join()).toMatch(/high is below low/);
+    expect([...reasons].join()).toMatch(/two different rows for one open time/);
+  });
+
+  test.each<[string, Record<string, unknown>, RegExp]>([
+    ['high below low', { high: 1, low: 2, open: 1.5, close: 1.5 }, /high is below low/],
+    ['a negative volume', { volume: -5 }, /volume/],
+    ['text for a number', { close: '12' }, /close/],
+    ['another coin', { coin_id: 'eth-ethereum' }, /is of coin eth-ethereum/],
+    ['characters that a database cannot hold', { coin_id: 'x\u0000y\ud800' }, /is of coin x/],
+  ])('%s is set aside, all the other rows of the answer are kept', async (_, change, reason) => {
+    await make();
+    upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? { ...row, ...change } : row)));
+    const run = await (await world.open()).backfill(DAYS);
+    expect(run.end).toEqual({ kind: 'done' });
+    expect(run.failed).toEqual([]);
+    expect((await stored()).map((row) => row.at)).toEqual(
+      (await truth(COIN, DAYS.from, DAYS.to)).map((row) => row.at).filter((at) => at !== BAD),
+    );
+    const [aside, ...more] = await quarantined();
+    expect(more).toEqual([]);
+    expect(aside!.reason).toMatch(reason);
+    expect(aside!.row.time_open).toBe(new Date(BAD).toISOString().replace('.000', ''));
+  });
+
+  test.each<[string, (row: Row) => Row, RegExp]>([
+    [
+      'off the grid',
+      (row) => ({ ...row, time_open: row.time_open.replace('T00:00', 'T00:01') }),
+      /not on the 24h grid/,
+    ],
+    ['from the future', (row) => ({ ...row, time_open: '2031-01-01T00:00:00Z' }), /future/],
+    ['outside what was asked', (row) => ({ ...row, time_open: '2020-01-01T00:00:00Z' }), /outside what was asked/],
+  ])('a row %s is set aside too, and makes no other slot empty', async (_, change, reason) => {
+    await make();
+    upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? change(row) : row)));
+    const chandler = await world.open();
+    await chandler.backfill(DAYS);
+    expect((await quarantined()).map((row) => row.reason)).toEqual([expect.stringMatching(reason)]);
+    expect(await stored()).toHaveLength(29);
+    const gaps = await world.database.sql`select reason, slots::int from market.gaps`;
+    expect(gaps).toMatchObject([{ reason: 'unconfirmed', slots: 1 }]);
+    // A sound answer later brings it.
+    upstream.script = null;
+    await fill(world, chandler, DAYS);
+    expect(await stored()).toHaveLength(30);
+  });
+});
+
+describe('a row that stays impossible', () => {
+  test('is asked again with growing spacing, is malformed after three answers, and is never asked again', async () => {
+    await make();
+    upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? { ...row, high: 1, low: 2 } : row)));
+    const chandler = await world.open();
+    const askedAt: number[] = [];
+    for (let i = 0; i < 10; i++) {
+      const before = upstream.ohlcv().length;
+      await chandler.backfill(DAYS);
+      for (const asked of upstream.ohlcv().slice(before)) askedAt.push(asked.at);
+      const due = await nextDue(world);
+      if (due === null) break;
+      // Too early is no request at all.
+      world.clock.advanceTo(due - 10_000);
+      expect((await chandler.backfill(DAYS)).planned).toBe(0);
+      world.clock.advanceTo(due + 1_000);
+    }
+    expect(askedAt).toHaveLength(3);
+    expect(askedAt[1]! - askedAt[0]!).toBeGreaterThanOrEqual(2 * 60_000);
+    expect(askedAt[2]! - askedAt[1]!).toBeGreaterThanOrEqual(20 * 60_000);
+    const gaps = await world.database
+      .sql`select reason, slots::int, (extract(epoch from gap_from) * 1000)::float8 as at from market.gaps`;
+    expect(gaps.map((row) => ({ ...row }))).toEqual([{ reason: 'malformed', slots: 1, at: BAD }]);
+    expect((await quarantined()).map((row) => row.at)).toEqual([BAD, BAD, BAD]);
+    expect(await stored()).toHaveLength(29);
+
+    world.clock.advanceTo(NOW + 400 * DAY);
+    const wider = { ...DAYS, from: DAYS.from - 100 * DAY };
+    expect((await chandler.backfill(DAYS)).planned).toBe(0);
+    await fill(world, await world.open(), wider);
+    expect(upstream.ohlcv().slice(3).length).toBeGreaterThan(0);
+    expect(await world.database.sql`select reason from market.gaps`).toMatchObject([{ reason: 'malformed' }]);
+    expect(await quarantined()).toHaveLength(3);
+  });
+
+  test('but in another way each time is not upstream’s last word', async () => {
+    await make();
+    let n = 0;
+    upstream.script = rewriting((rows) => {
+      n++;
+      return rows.map((row) => (atBad(row) && n <= 4 ? { ...row, volume: -n } : row));
+    });
+    const chandler = await world.open();
+    await fill(world, chandler, DAYS);
+    expect(upstream.ohlcv()).toHaveLength(5);
+    const [first, last] = [upstream.ohlcv()[0]!.at, upstream.ohlcv()[4]!.at];
+    expect(last - first).toBeGreaterThan(24 * HOUR + INTERVAL_MS['1h'] * 3);
+    expect(await stored()).toHaveLength(30);
+    expect((await world.database.sql`select from market.gaps`).length).toBe(0);
+  });
+
+  test('with nothing but garbage in the whole answer is trouble, not an empty answer', async () => {
+    await make({ speed: 100 });
+    upstream.script = rewriting((rows) => rows.map(({ time_open }) => ({ time_open, price: 1 })));
+    const run = await (await world.open()).backfill(DAYS);
+    expect(run.failed).toHaveLength(1);
+    expect(run.failed[0]!.message).toMatch(/cannot be read: no row has any of open, high, low, close/);
+    expect(await stored()).toEqual([]);
+    const gaps = await world.database.sql`select reason from market.gaps`;
+    expect(gaps).toMatchObject([{ reason: 'not asked yet' }]);
+  });
+});

@@ -1,0 +1,143 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { DAY } from '../../src/core/interval.ts';
+import { Misconfigured } from '../../src/ingest/outcome.ts';
+import { createScripted, says } from '../support/scripted.ts';
+import { createWorld, type World, type WorldOptions } from '../support/world.ts';
+
+const NOW = Date.UTC(2026, 10, 18, 12);
+const TODAY = Math.floor(NOW / DAY) * DAY;
+const WORK = { coins: ['btc-bitcoin', 'eth-ethereum'], from: TODAY - 3_000 * DAY, to: TODAY - 3 * DAY, concurrency: 4 };
+
+let world: World;
+let upstream: ReturnType<typeof createScripted>;
+afterEach(() => world?.close());
+
+async function make(options: WorldOptions): Promise<void> {
+  upstream = createScripted();
+  world = await createWorld({ startAt: NOW, fetch: upstream.fetch, ...options });
+}
+const sent = () => upstream.log.map((asked) => asked.authorization);
+
+describe('a wrong key', () => {
+  test('ends everything at once: two requests, Bearer and then bare', async () => {
+    await make({ apiKey: 'wrong', simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' } } } });
+    await expect(world.open({ plan: null })).rejects.toThrow(Misconfigured);
+    expect(sent()).toEqual(['Bearer wrong', 'wrong']);
+    // Also for who says which plan it is.
+    await expect(world.open({ plan: 'pro' })).rejects.toThrow(
+      /refused the key \(upstream.test answered 403: .*\), sent as Bearer and bare; set CHANDLER_API_KEY to a key that is valid/,
+    );
+    expect(sent()).toHaveLength(4);
+  });
+
+  test('that is sent in one way only is asked about once', async () => {
+    await make({ apiKey: 'wrong', simulator: { seed: 3, unlimited: true, limits: { keys: {} } } });
+    await expect(world.open({ plan: null, authScheme: 'bare' })).rejects.toThrow(
+      /refused the key \(.*\), sent as CHANDLER_AUTH_SCHEME says; .*, set CHANDLER_AUTH_SCHEME to auto/,
+    );
+    expect(sent()).toEqual(['wrong']);
+  });
+
+  test('that is refused in the middle of a backfill ends it after few requests', async () => {
+    await make({ apiKey: 'right', simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'enterprise' } } } });
+    const chandler = await world.open({ plan: null });
+    upstream.script = (request) => (request.url.includes('ohlcv') ? says(403, 'invalid api key') : null);
+    upstream.forget();
+    const run = await chandler.backfill(WORK);
+    expect(run.end).toMatchObject({ kind: 'misconfigured', message: expect.stringContaining('CHANDLER_API_KEY') });
+    expect(upstream.ohlcv().length).toBeLessThanOrEqual(4);
+    const [row] = await world.database.sql<{ n: number }[]>`select count(*)::int as n from market.refusal`;
+    expect(row!.n).toBe(0);
+  });
+});
+
+test('no key at all, where one is wanted, is not called a wrong one', async () => {
+  await make({});
+  upstream.script = () => says(403, 'api key is required');
+  await expect(world.open()).rejects.toThrow(
+    /^the upstream answers only with a key \(.*api key is required\); set CHANDLER_API_KEY, or leave CHANDLER_BASE_URL out/,
+  );
+  expect(sent()).toEqual([null]);
+});
+
+describe('CHANDLER_AUTH_SCHEME=auto', () => {
+  test('finds out that the bare key is wanted, remembers it, and never tries Bearer again', async () => {
+    await make({
+      apiKey: 'right',
+      simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' }, scheme: 'bare' } },
+    });
+    const chandler = await world.open({ plan: null });
+    expect(chandler.session.plan.name).toBe('pro');
+    expect(sent().slice(0, 2)).toEqual(['Bearer right', 'right']);
+    expect(
+      sent()
+        .slice(2)
+        .every((how) => how === 'right'),
+    ).toBe(true);
+    const [saved] = await world.database.sql`select auth_scheme, plan, account_path from ops.account`;
+    expect(saved).toEqual({ auth_scheme: 'bare', plan: 'pro', account_path: '/users/me' });
+    upstream.forget();
+    await (await world.open({ plan: null })).backfill({ ...WORK, from: TODAY - 60 * DAY });
+    expect(upstream.log.length).toBeGreaterThan(0);
+    expect(new Set(sent())).toEqual(new Set(['right']));
+    expect(JSON.stringify(await world.database.sql`select * from ops.account`)).not.toContain('right');
+  });
+
+  test('keeps Bearer where that works', async () => {
+    await make({
+      apiKey: 'right',
+      simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' }, scheme: 'bearer' } },
+    });
+    await world.open({ plan: null });
+    expect(new Set(sent())).toEqual(new Set(['Bearer right']));
+    const [saved] = await world.database.sql`select auth_scheme from ops.account`;
+    expect(saved).toEqual({ auth_scheme: 'bearer' });
+  });
+
+  test.each(['bearer', 'bare'] as const)(
+    'doubts what it remembers, once, when that is refused: %s is right',
+    async (wanted) => {
+      await make({
+        apiKey: 'right',
+        simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' }, scheme: wanted } },
+      });
+      await world.open({ plan: null });
+      const remembered = wanted === 'bare' ? 'bearer' : 'bare';
+      await world.database.sql`update ops.account set auth_scheme = ${remembered}, checked_at = null`;
+      await world.database.sql`delete from market.coin`;
+      upstream.forget();
+      await world.open({ plan: null });
+      const ways = { bearer: 'Bearer right', bare: 'right' };
+      expect(sent()).toEqual([ways[remembered], ways[wanted], ways[wanted], ways[wanted]]);
+      expect(await world.database.sql`select auth_scheme from ops.account`).toEqual([{ auth_scheme: wanted }]);
+    },
+  );
+
+  test('asks twice, not more, when a remembered key is refused either way, and keeps what it remembers', async () => {
+    await make({
+      apiKey: 'right',
+      simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' }, scheme: 'bare' } },
+    });
+    await world.open({ plan: null });
+    upstream.forget();
+    upstream.script = () => says(403, 'invalid api key');
+    const run = await (await world.open({ plan: 'pro' })).backfill({ ...WORK, concurrency: 1, from: TODAY - 60 * DAY });
+    expect(run.end).toMatchObject({ kind: 'misconfigured', message: expect.stringContaining('as Bearer and bare') });
+    expect(sent()).toEqual(['right', 'Bearer right']);
+    expect(await world.database.sql`select auth_scheme from ops.account`).toEqual([{ auth_scheme: 'bare' }]);
+  });
+
+  test('a single series that is forbidden once the key has worked does not make it doubt', async () => {
+    await make({
+      apiKey: 'right',
+      simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' }, scheme: 'bare' } },
+    });
+    const chandler = await world.open({ plan: null });
+    upstream.script = (request) => (request.url.includes('eth-ethereum/') ? says(403, 'not today') : null);
+    upstream.forget();
+    await chandler.backfill({ ...WORK, coins: ['btc-bitcoin'], from: TODAY - 60 * DAY });
+    await chandler.backfill({ ...WORK, from: TODAY - 60 * DAY });
+    expect(sent().length).toBeGreaterThan(1);
+    expect(new Set(sent())).toEqual(new Set(['right']));
+  });
+});

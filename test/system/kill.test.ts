@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { DAY } from '../../src/core/interval.ts';
+import { type Listening, listen } from '../../src/service/listen.ts';
+import { createSimulator, type Simulator } from '../../src/simulate.ts';
+import { verifySeries } from '../../src/views/verify.ts';
+import { createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
+import { runCli, startCli } from '../support/program.ts';
+import { randomOf } from '../support/random.ts';
+
+const CONCURRENCY = 4;
+const COINS = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'];
+const TO = Math.floor(Date.now() / DAY) * DAY - 5 * DAY;
+const FROM = TO - 366 * DAY * 3;
+const day = (at: number) => new Date(at).toISOString().slice(0, 10);
+
+const engines = [
+  { engine: 'Postgres', env: () => ({}) },
+  { engine: 'Redis', env: () => ({ REDIS_URL: testRedisUrl()! }) },
+];
+
+describe.each(engines)('a backfill killed with SIGKILL at any moment, its queue in $engine', ({ engine, env }) => {
+  if (engine === 'Redis' && testRedisUrl() === null) {
+    test.skip('needs a Redis');
+    return;
+  }
+  let database: TestDatabase;
+  let simulator: Simulator;
+  let server: Listening;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    simulator = createSimulator({
+      market: 'made-up',
+      seed: 5,
+      coins: 20,
+      unlimited: true,
+      latencyMs: 15,
+      clock: systemClock,
+      onError: () => undefined,
+    });
+    server = await listen(simulator.fetch, { host: '127.0.0.1', port: 0 });
+  });
+  afterAll(async () => {
+    await server?.close();
+    await database?.drop();
+  });
+
+  test('loses nothing committed, asks again at most what was in flight, and ends complete', {
+    timeout: 240_000,
+  }, async () => {
+    const settings = {
+      ...env(),
+      DATABASE_URL: database.url,
+      CHANDLER_BASE_URL: `${server.url}/v1`,
+      CHANDLER_PLAN: 'enterprise',
+      CHANDLER_REQUESTS_PER_SECOND: '100',
+      CHANDLER_CANDLES_PER_REQUEST: '10',
+    };
+    const args = [
+      'backfill',
+      ...COINS,
+      '--start',
+      day(FROM),
+      '--end',
+      day(TO),
+      '--yes',
+      '--json',
+      '--concurrency',
+      String(CONCURRENCY),
+    ];
+    const asked = () => simulator.counters().requests.ohlcv;
+    const covered = async () => {
+      const [row] = await database.sql<
+        { candles: number }[]
+      >`select coalesce(sum(covered_candles), 0)::int as candles from market.series`;
+      return row!.candles;
+    };
+    const plan = JSON.parse(
+      (await runCli(['plan', ...COINS, '--start', day(FROM), '--end', day(TO), '--json'], settings)).out,
+    ) as { requests: number };
+    expect(plan.requests).toBeGreaterThan(300);
+
+    const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1_000_000));
+    console.info(`kills as SEED=${seed} has them`);
+    const random = randomOf(seed);
+    let kills = 0;
+    let before = 0;
+    for (; kills < 6; kills++) {
+      const { process: child, ended } = await startCli(args, settings);
+      const target = asked() + 5 + Math.floor(random() * 45);
+      let running = true;
+      void ended.then(() => {
+        running = false;
+      });
+      while (running && asked() < target) await systemClock.sleep(2);
+      child.kill('SIGKILL');
+      await ended;
+      const now = await covered();
+      expect(now).toBeGreaterThanOrEqual(before);
+      before = now;
+      for await (const proof of verifySeries(database.sql, {}, Date.now())) expect(proof.differences).toEqual([]);
+    }
+    const last = await runCli(args, settings);
+    expect(last.err).not.toMatch(/error:/);
+    expect(last.code).toBe(0);
+    expect(asked()).toBeGreaterThanOrEqual(plan.requests);
+    expect(asked()).toBeLessThanOrEqual(plan.requests + kills * CONCURRENCY);
+    const [missing] = await database.sql<{ n: number }[]>`select count(*)::int as n from market.gaps`;
+    expect(missing!.n).toBe(0);
+    const [ledger] = await database.sql<
+      { counted: number }[]
+    >`select sum(month_spent)::int as counted from ops.quota_spent`;
+    expect(ledger!.counted).toBeGreaterThanOrEqual(simulator.counters().requests.total);
+    expect((await runCli(['verify', '--json'], settings)).code).toBe(0);
+  });
+});

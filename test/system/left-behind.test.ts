@@ -1,0 +1,141 @@
+/** Runs that are suspended, or killed, and what the others make of it: real processes. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { DAY } from '../../src/core/interval.ts';
+import { type Listening, listen } from '../../src/service/listen.ts';
+import { createSimulator } from '../../src/simulate.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { type RunningCli, runCli, startCli } from '../support/program.ts';
+
+const TO = Math.floor(Date.now() / DAY) * DAY - 5 * DAY;
+const FROM = TO - 1_200 * DAY;
+const CHUNKS = 120;
+/** At once, without --concurrency. */
+const IN_FLIGHT = 8;
+const day = (at: number) => new Date(at).toISOString().slice(0, 10);
+const backfill = (coin: string) => ['backfill', coin, '--start', day(FROM), '--end', day(TO), '--yes', '--json'];
+
+let database: TestDatabase;
+let upstream: Listening;
+let asked: string[];
+let running: RunningCli[];
+beforeEach(async () => {
+  asked = [];
+  running = [];
+  database = await createTestDatabase();
+  const simulator = createSimulator({
+    market: 'made-up',
+    seed: 5,
+    coins: 20,
+    unlimited: true,
+    clock: systemClock,
+    onError: () => undefined,
+  });
+  const fetch = (request: Request) => {
+    const coin = /\/coins\/([^/]+)\/ohlcv/.exec(request.url)?.[1];
+    if (coin !== undefined) asked.push(coin);
+    return simulator.fetch(request);
+  };
+  upstream = await listen(fetch, { host: '127.0.0.1', port: 0 });
+});
+afterEach(async () => {
+  for (const { process: child } of running) child.kill('SIGKILL');
+  await upstream.close();
+  await database.drop();
+});
+
+const settings = () => ({
+  DATABASE_URL: database.url,
+  CHANDLER_BASE_URL: `${upstream.url}/v1`,
+  CHANDLER_PLAN: 'enterprise',
+  CHANDLER_REQUESTS_PER_SECOND: '10',
+  CHANDLER_CANDLES_PER_REQUEST: '10',
+});
+const askedOf = (coin: string) => asked.filter((other) => other === coin).length;
+
+async function start(coin: string): Promise<RunningCli> {
+  const run = await startCli(backfill(coin), settings());
+  running.push(run);
+  return run;
+}
+
+async function untilAsked(run: RunningCli, coin: string, requests: number): Promise<void> {
+  while (askedOf(coin) < requests && run.process.exitCode === null) await systemClock.sleep(10);
+}
+
+async function queued(): Promise<number> {
+  const [row] = await database.sql<{ n: number }[]>`select count(*)::int as n from bullmq.job`;
+  return row!.n;
+}
+
+const statesOf = async () =>
+  (await database.sql<{ state: string }[]>`select state from ops.backfill order by id`).map(({ state }) => state);
+
+const reportOf = (out: string) =>
+  (JSON.parse(out) as { backfill: { end: string; requests: number; gaps: unknown[]; failed: unknown[] } }).backfill;
+
+describe('a run that was suspended until another took it for dead', () => {
+  test('goes on when it is woken, and completes: each chunk is asked once, but for those in flight', {
+    timeout: 120_000,
+  }, async () => {
+    const sleeper = await start('btc-bitcoin');
+    await untilAsked(sleeper, 'btc-bitcoin', 20);
+    sleeper.process.kill('SIGSTOP');
+    const before = askedOf('btc-bitcoin');
+    // As if it had slept for minutes.
+    await database.sql`update ops.backfill set heartbeat_at = heartbeat_at - interval '5 minutes'`;
+    // At its pace this takes longer than a heartbeat.
+    const other = await start('eth-ethereum');
+    const ended = await other.ended;
+    expect(ended.code, ended.err).toBe(0);
+    expect(reportOf(ended.out)).toMatchObject({ end: 'done', requests: CHUNKS });
+    expect(await statesOf()).toEqual(['interrupted', 'done']);
+    expect(askedOf('btc-bitcoin')).toBeLessThanOrEqual(before + IN_FLIGHT);
+
+    sleeper.process.kill('SIGCONT');
+    const { code, out, err } = await sleeper.ended;
+    expect(code, err).toBe(0);
+    expect(reportOf(out)).toMatchObject({ end: 'done', gaps: [], failed: [] });
+    expect(await statesOf()).toEqual(['done', 'done']);
+    // An answer that was under way when it was suspended may have been too long ago.
+    expect(askedOf('btc-bitcoin')).toBeGreaterThanOrEqual(CHUNKS);
+    expect(askedOf('btc-bitcoin')).toBeLessThanOrEqual(CHUNKS + IN_FLIGHT);
+  });
+});
+
+describe('the chunks of a run that was killed', () => {
+  async function killed(coin: string): Promise<number> {
+    const run = await start(coin);
+    await untilAsked(run, coin, 20);
+    run.process.kill('SIGKILL');
+    await run.ended;
+    expect(await queued()).toBeGreaterThan(20);
+    return askedOf(coin);
+  }
+
+  test('are not asked by the next run, which takes them away', { timeout: 120_000 }, async () => {
+    const before = await killed('btc-bitcoin');
+    const { code, out, err } = await runCli(backfill('eth-ethereum'), settings());
+    expect(code, err).toBe(0);
+    expect(reportOf(out)).toMatchObject({ end: 'done', requests: CHUNKS });
+    expect([askedOf('eth-ethereum'), askedOf('btc-bitcoin')]).toEqual([CHUNKS, before]);
+    expect(await queued()).toBe(0);
+    expect(await statesOf()).toEqual(['interrupted', 'done']);
+  });
+
+  test('are dropped unasked while others run, whose own chunks stay', { timeout: 120_000 }, async () => {
+    const living = await start('ltc-litecoin');
+    await untilAsked(living, 'ltc-litecoin', 5);
+    await killed('btc-bitcoin');
+    // Until somebody finds out that it was killed, the living one works for it.
+    const next = await start('eth-ethereum');
+    const [one, two] = await Promise.all([living.ended, next.ended]);
+    expect([one.code, two.code], one.err + two.err).toEqual([0, 0]);
+    expect(reportOf(one.out)).toMatchObject({ end: 'done', requests: CHUNKS });
+    expect(reportOf(two.out)).toMatchObject({ end: 'done', requests: CHUNKS });
+    expect(askedOf('btc-bitcoin')).toBeLessThan(CHUNKS);
+    expect([askedOf('ltc-litecoin'), askedOf('eth-ethereum')]).toEqual([CHUNKS, CHUNKS]);
+    expect(await queued()).toBe(0);
+    expect((await statesOf()).sort()).toEqual(['done', 'done', 'interrupted']);
+  });
+});

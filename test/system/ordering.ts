@@ -1,0 +1,144 @@
+/** Asks about the hours of one series and stores the answers in the order a test wants, whatever the order of the questions. */
+import { SIMULATOR_HEADER } from '../../src/contract/paths.ts';
+import { HOUR } from '../../src/core/interval.ts';
+import { refreshCatalogue } from '../../src/ingest/catalogue.ts';
+import type { ChunkJob } from '../../src/ingest/chunk-job.ts';
+import { finishBackfill, startBackfill } from '../../src/store/backfill.ts';
+import { toMultirange } from '../../src/store/multirange.ts';
+import { wantSeries } from '../../src/store/series.ts';
+import { createScripted } from '../support/scripted.ts';
+import { createWorld } from '../support/world.ts';
+
+/** 2026-11-18T12:00Z: slots up to 10:00 have closed and settled, 11:00 is being corrected, 12:00 has just begun. */
+export const NOW = Date.UTC(2026, 10, 18, 12);
+export const hour = (n: number) => NOW + n * HOUR;
+const COIN = 'btc-bitcoin';
+const SEED = 3;
+
+/** One candle's price by hour; `null` leaves its slot out of the answer, `impossible` sends a row that cannot be true. */
+export type Prices = Readonly<Record<number, number | null | 'impossible'>>;
+
+export type Reply = (request: Request) => Response | Promise<Response>;
+
+/** What was asked about, of these. */
+export const answer =
+  (prices: Prices, headers: Record<string, string> = {}): Reply =>
+  (request) => {
+    const { searchParams } = new URL(request.url);
+    const [start, end] = [Date.parse(searchParams.get('start')!), Date.parse(searchParams.get('end')!)];
+    const rows = Object.entries(prices)
+      .filter((entry): entry is [string, number | 'impossible'] => entry[1] !== null)
+      .filter(([n]) => hour(Number(n)) >= start && hour(Number(n)) <= end)
+      .map(([n, price]) => ({
+        time_open: new Date(hour(Number(n))).toISOString(),
+        time_close: new Date(hour(Number(n)) + HOUR - 1_000).toISOString(),
+        ...(price === 'impossible'
+          ? { open: 1, high: 1, low: 2, close: 1 }
+          : { open: price, high: price + 1, low: price - 1, close: price }),
+        volume: 1_000,
+        market_cap: null,
+      }))
+      .sort((a, b) => a.time_open.localeCompare(b.time_open));
+    return Response.json(rows, { headers: { ...headers, [SIMULATOR_HEADER]: `made-up, seed ${SEED}` } });
+  };
+
+/** Answers when the test says so. */
+export function gate() {
+  let open: (reply: Reply) => void = () => undefined;
+  const opened = new Promise<Reply>((resolve) => {
+    open = resolve;
+  });
+  const reply: Reply = async (request) => (await opened)(request);
+  return { reply, open };
+}
+
+export type Ordering = Awaited<ReturnType<typeof openOrdering>>;
+
+export async function openOrdering() {
+  const upstream = createScripted();
+  const world = await createWorld({
+    startAt: NOW,
+    fetch: upstream.fetch,
+    simulator: { seed: SEED, coins: 5, unlimited: true },
+  });
+  const chandler = await world.open();
+  const { sql } = world.database;
+
+  async function arrived(before: number): Promise<'arrived'> {
+    while (upstream.ohlcv().length === before) await world.clock.sleep(1);
+    return 'arrived';
+  }
+
+  return {
+    world,
+
+    /** Sends the chunk `[from, to)` as a run of its own would. `reply` resolves when upstream answers. */
+    async ask(from: number, to: number, reply: Reply) {
+      await refreshCatalogue({ ask: chandler.session.ask, sql, clock: world.clock }, 0);
+      const span = { from: hour(from), to: hour(to) };
+      const ids = await wantSeries(sql, { coinIds: [COIN], quote: 'usd', interval: '1h', span, priority: 0 });
+      const backfillId = await startBackfill(sql, {
+        spec: {},
+        span,
+        interval: '1h',
+        quote: 'usd',
+        plannedRequests: 1,
+        owner: 'test:1',
+        requestedAt: world.clock.now(),
+        startedAt: world.clock.now(),
+      });
+      upstream.script = (request) => (request.url.includes('ohlcv') ? Promise.resolve(reply(request)) : null);
+      const job: ChunkJob = {
+        backfillId,
+        seriesId: ids[0]!,
+        coinId: COIN,
+        quote: 'usd',
+        interval: '1h',
+        ...span,
+        askedSince: world.clock.now(),
+      };
+      const sent = upstream.ohlcv().length;
+      const outcome = chandler.session.ingestChunk(job);
+      const early = await Promise.race([outcome, arrived(sent)]);
+      if (early !== 'arrived') throw new Error(`nothing was asked: ${JSON.stringify(early)}`);
+      const done = async () => {
+        await outcome;
+        await finishBackfill(sql, backfillId, 'done', world.clock.now());
+      };
+      return { outcome, done };
+    },
+
+    /** Price by hour. */
+    async stored(): Promise<Record<number, number | null>> {
+      const rows = await sql<{ at: number; open: number | null }[]>`
+        select (extract(epoch from open_time) * 1000)::float8 as at, open from market.candle order by 1`;
+      return Object.fromEntries(rows.map((row) => [(row.at - NOW) / HOUR, row.open]));
+    },
+
+    async covered(): Promise<string> {
+      const [row] = await sql<{ covered: string }[]>`select covered::text from market.series`;
+      return row!.covered;
+    },
+
+    /** As `covered` writes it. */
+    async hours(from: number, to: number): Promise<string> {
+      const [row] = await sql<{ text: string }[]>`
+        select ${toMultirange([{ from: hour(from), to: hour(to) }])}::tstzmultirange::text as text`;
+      return row!.text;
+    },
+
+    async revisions() {
+      const rows = await sql`
+        select (extract(epoch from open_time - ${new Date(NOW).toISOString()}::timestamptz) / 3600)::int as hour,
+          open, close, volume, market_cap
+        from market.revision order by id`;
+      return rows.map((row) => ({ ...row }));
+    },
+
+    /** As if nothing had ever been asked. */
+    async forget(): Promise<void> {
+      await sql`truncate market.candle, market.revision, market.pending, market.quarantine, ops.fetch,
+        ops.backfill, market.series cascade`;
+    },
+  };
+}

@@ -1,0 +1,142 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { DAY } from '../../src/core/interval.ts';
+import { says } from '../support/scripted.ts';
+import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
+import type { WorldOptions } from '../support/world.ts';
+
+const COINS = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'];
+const WORK = { coins: COINS, from: TODAY - 603 * DAY, to: TODAY - 3 * DAY };
+
+let world: ScriptedWorld['world'];
+let upstream: ScriptedWorld['upstream'];
+afterEach(() => world?.close());
+async function make(options: WorldOptions = {}): Promise<void> {
+  ({ world, upstream } = await createScriptedWorld(options));
+}
+
+describe('429', () => {
+  test.each([
+    ['in seconds', (at: number) => String(Math.ceil((at - world.clock.now()) / 1000))],
+    ['as a date', (at: number) => new Date(Math.ceil(at / 1000) * 1000).toUTCString()],
+  ])(
+    'with Retry-After %s is obeyed by all workers of all processes: nobody asks inside the pause',
+    async (_, header) => {
+      await make({ speed: 4 });
+      const chandlers = [await world.open({ candlesPerRequest: 20 }), await world.open({ candlesPerRequest: 20 })];
+      const pauses: { from: number; to: number }[] = [];
+      let n = 0;
+      upstream.forget();
+      upstream.script = (request) => {
+        if (!request.url.includes('ohlcv') || ++n % 25 !== 0 || pauses.length === 2) return null;
+        const to = world.clock.now() + 10_000;
+        pauses.push({ from: world.clock.now(), to });
+        return says(429, 'slow down', { 'Retry-After': header(to) });
+      };
+      const [one, two] = await Promise.all(
+        chandlers.map((chandler, i) =>
+          chandler.backfill({ ...WORK, concurrency: 4, coins: i === 0 ? COINS : [...COINS].reverse() }),
+        ),
+      );
+      expect([one!.end, two!.end]).toEqual([{ kind: 'done' }, { kind: 'done' }]);
+      expect(pauses).toHaveLength(2);
+      // The other process hears of it from the ledger: what its workers had taken until then is on its way.
+      const HEARD_OF_MS = 1_500;
+      for (const { from, to } of pauses) {
+        const inside = upstream.ohlcv().filter((asked) => asked.at > from && asked.at < to - 1_000);
+        expect(inside.filter((asked) => asked.at > from + HEARD_OF_MS)).toEqual([]);
+      }
+      expect(upstream.ohlcv().filter((asked) => asked.status === 429)).toHaveLength(2);
+    },
+  );
+
+  test.each([429, 503])(
+    'a %i with Retry-After stops the process that reads it at once: not even the turns it had taken are used',
+    async (status) => {
+      await make({ speed: 4, limits: { perSecond: 10 } });
+      const chandler = await world.open({ candlesPerRequest: 20 });
+      upstream.forget();
+      let read: { readonly at: number; readonly sent: number } | undefined;
+      upstream.script = (request) => {
+        if (!request.url.includes('ohlcv') || upstream.ohlcv().length !== 12 || read !== undefined) return null;
+        return readLast(says(status, 'slow down', { 'Retry-After': '20' }), () => {
+          read = { at: world.clock.now(), sent: upstream.ohlcv().length };
+        });
+      };
+      const run = await chandler.backfill({ ...WORK, concurrency: 8 });
+      expect(run.end).toEqual({ kind: 'done' });
+      expect(run.totals!.requests).toBe(upstream.ohlcv().length);
+      const next = upstream.ohlcv()[read!.sent]!;
+      expect(next.at - read!.at).toBeGreaterThanOrEqual(20_000);
+      // The turns that were lost were granted, so they stay counted; nobody lost more than one.
+      const [ledger] = await world.database.sql<{ spent: number }[]>`
+        select month_spent::int as spent from ops.quota_spent where class = 'backfill'`;
+      expect(ledger!.spent).toBeGreaterThan(upstream.ohlcv().length);
+      expect(ledger!.spent).toBeLessThanOrEqual(upstream.ohlcv().length + 8);
+    },
+  );
+
+  test('without Retry-After makes everybody wait longer each time, and ends the run beyond its patience', async () => {
+    await make({ speed: 100, random: () => 0 });
+    const chandler = await world.open({ candlesPerRequest: 20 });
+    upstream.script = (request) => (request.url.includes('ohlcv') ? says(429, 'slow down') : null);
+    const run = await chandler.backfill({ ...WORK, concurrency: 4, maxWaitMs: 60_000 });
+    expect(run.end).toMatchObject({ kind: 'stopped', reason: 'limited' });
+    expect(upstream.ohlcv().length).toBeLessThanOrEqual(12);
+    upstream.script = null;
+    world.clock.advanceTo(world.clock.now() + 10 * 60_000);
+    expect((await chandler.backfill({ ...WORK, concurrency: 4 })).end).toEqual({ kind: 'done' });
+  });
+});
+
+describe('a pace of 10 requests per second', () => {
+  const perSecond = 10;
+
+  test('is kept by one process in every second', async () => {
+    await make({ limits: { perSecond } });
+    const chandler = await world.open({ candlesPerRequest: 20 });
+    upstream.forget();
+    await chandler.backfill({ ...WORK, coins: COINS.slice(0, 1), concurrency: 8 });
+    expect(upstream.ohlcv()).toHaveLength(30);
+    expect(mostInAnySecond(upstream.ohlcv().map((asked) => asked.at))).toBeLessThanOrEqual(perSecond);
+  });
+
+  test('is kept by two processes that fill the same coin together, each chunk asked once', async () => {
+    await make({ limits: { perSecond }, lateMs: 100 });
+    const chandlers = [await world.open({ candlesPerRequest: 10 }), await world.open({ candlesPerRequest: 10 })];
+    upstream.forget();
+    const startedAt = world.clock.now();
+    await Promise.all(
+      chandlers.map((chandler) => chandler.backfill({ ...WORK, coins: COINS.slice(0, 1), concurrency: 4 })),
+    );
+    const sent = upstream
+      .ohlcv()
+      .map((asked) => asked.at)
+      .sort((a, b) => a - b);
+    expect(sent).toHaveLength(60);
+    // None before its turn. After its turn one of one process may be late, beside one in time of the other (`quota/gate.ts`).
+    const early = sent.filter((at, i) => at < startedAt + (i * 1_000) / perSecond);
+    expect(early).toEqual([]);
+    expect(mostInAnySecond(sent)).toBeLessThanOrEqual(perSecond + 1);
+  });
+});
+
+function mostInAnySecond(instants: readonly number[]): number {
+  return Math.max(...instants.map((from) => instants.filter((at) => at >= from && at < from + 1_000).length));
+}
+
+/** The same answer; tells when the last of it is read. */
+function readLast(answer: Response, onRead: () => void): Response {
+  const body = new ReadableStream(
+    {
+      async start(controller) {
+        controller.enqueue(new Uint8Array(await answer.arrayBuffer()));
+      },
+      pull: (controller) => {
+        onRead();
+        controller.close();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(body, { status: answer.status, headers: answer.headers });
+}

@@ -1,0 +1,96 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { DAY } from '../../src/core/interval.ts';
+import { setAsideAt } from '../../src/quota/set-aside.ts';
+import { waitTurn } from '../../src/quota/turn.ts';
+import { createScripted } from '../support/scripted.ts';
+import { createWorld, type World, type WorldOptions } from '../support/world.ts';
+
+const NOW = Date.UTC(2026, 10, 18, 22);
+const TODAY = Math.floor(NOW / DAY) * DAY;
+const WORK = {
+  coins: ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'],
+  from: TODAY - 1_503 * DAY,
+  to: TODAY - 3 * DAY,
+  concurrency: 32,
+};
+const SCHEDULED = { class: 'scheduled', name: 'tickers' } as const;
+/** The ledger hands out turns no further ahead than this (`RUN_AHEAD_MS`). */
+const RUN_AHEAD_MS = 2_000;
+
+let world: World;
+let upstream: ReturnType<typeof createScripted>;
+afterEach(() => world?.close());
+async function make(options: WorldOptions): Promise<void> {
+  upstream = createScripted();
+  world = await createWorld({
+    startAt: NOW,
+    fetch: upstream.fetch,
+    simulator: { seed: 3, coins: 12, unlimited: true, latencyMs: 200 },
+    ...options,
+  });
+}
+
+describe('while a backfill of any size runs', () => {
+  test('scheduled requests get their turn within the run-ahead of the ledger, however saturated the pace is', async () => {
+    await make({ speed: 4, limits: { perMonth: null, perSecond: 5 } });
+    const chandler = await world.open({ candlesPerRequest: 20 });
+    const { quota } = chandler.session;
+    const waits: number[] = [];
+    const stop = new AbortController();
+    let ended = false;
+    const run = chandler.backfill({ ...WORK, signal: stop.signal }).finally(() => {
+      ended = true;
+    });
+    for (let i = 0; i < 8 && !ended; i++) {
+      await world.clock.sleep(2_500);
+      const askedAt = world.clock.now();
+      const turn = await waitTurn({ quota, spender: SCHEDULED, clock: world.clock });
+      expect(turn.kind).toBe('granted');
+      waits.push(world.clock.now() - askedAt);
+    }
+    expect(ended, 'the backfill must last as long as the schedule').toBe(false);
+    // All that time the backfill used what was left of the pace.
+    const sent = upstream.ohlcv().length;
+    expect(sent).toBeGreaterThan(0.75 * 8 * 2.5 * 5);
+    stop.abort();
+    await run;
+    expect(waits).toHaveLength(8);
+    // Thirty-two workers want more than the ledger looks ahead. With a second for a machine that is busy: four times as fast, everything late is four times as late.
+    expect(Math.max(...waits)).toBeLessThan(RUN_AHEAD_MS + 1_000);
+  });
+
+  test('what they still need stays set aside to the end of the day: the backfill stops, they go on', async () => {
+    const needs = [{ name: 'tickers', requests: 1, everyMs: 30 * 60_000 }];
+    const perDay = 60;
+    await make({
+      limits: { perMonth: null, perDay },
+      setAside: () => setAsideAt(world.clock.now(), needs),
+      simulator: { seed: 3, coins: 12, unlimited: true, limits: { overrides: { anonymousRequestsPerDay: perDay } } },
+    });
+    const chandler = await world.open({ candlesPerRequest: 20 });
+    const run = await chandler.backfill({ ...WORK, maxWaitMs: 60_000 });
+    expect(run.end).toMatchObject({ kind: 'stopped', reason: 'set aside' });
+    const { quota } = chandler.session;
+    const reserved = setAsideAt(NOW, needs).day;
+    expect(reserved).toBe(4);
+    const spent = (await quota.state()).day.spent;
+    expect(spent).toBe(perDay - reserved);
+
+    // Two hours of schedule, a backfill trying again before each of them: it never takes what is not its own.
+    let granted = 0;
+    for (let at = NOW; at < TODAY + DAY - 60_000; at += 30 * 60_000) {
+      world.clock.advanceTo(at);
+      expect((await chandler.backfill({ ...WORK, maxWaitMs: 60_000 })).end.kind).toBe('stopped');
+      const take = await quota.take(SCHEDULED);
+      expect(take, new Date(at).toISOString()).toMatchObject({ kind: 'granted' });
+      granted++;
+    }
+    expect(granted).toBe(4);
+    expect((await quota.state()).day.spent).toBeLessThanOrEqual(perDay);
+    expect(world.simulator.counters().accounts[0]!.rejected).toEqual({ pace: 0, day: 0, month: 0 });
+    // The next day the backfill goes on, with what that day's schedule leaves.
+    world.clock.advanceTo(TODAY + DAY + 60_000);
+    expect((await chandler.backfill({ ...WORK, maxWaitMs: 60_000 })).end.kind).toBe('stopped');
+    expect((await quota.state()).day.spent).toBe(perDay - setAsideAt(world.clock.now(), needs).day);
+  });
+});

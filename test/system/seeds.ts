@@ -1,0 +1,31 @@
+/** Spreads the seeds of the whole-system property over test files, so that they use every core. */
+import { describe, test } from 'vitest';
+import { runSeed } from './scenario.ts';
+
+/** `SEED=17` runs that one alone; `SEEDS=1000` runs so many. */
+const only = process.env.SEED === undefined ? null : Number(process.env.SEED);
+const count = Number(process.env.SEEDS ?? 200);
+export const SHARDS = 4;
+
+export function testSeeds(shard: number): void {
+  const seeds =
+    only !== null
+      ? shard === 0
+        ? [only]
+        : []
+      : Array.from({ length: count }, (_, i) => i + 1).filter((seed) => seed % SHARDS === shard);
+  describe.skipIf(seeds.length === 0)(
+    'after any sequence of faults, restarts and double scheduling, what is covered is the market',
+    () => {
+      test.each(seeds)('seed %i', { timeout: 120_000 }, async (seed) => {
+        try {
+          const { requests, faults, runs } = await runSeed(seed);
+          if (only !== null) console.info(`seed ${seed}: ${requests} requests, ${faults} faults, ${runs} runs`);
+        } catch (error) {
+          console.error(`replay this failure with: SEED=${seed} npx vitest run test/system/seeds`);
+          throw error;
+        }
+      });
+    },
+  );
+}
