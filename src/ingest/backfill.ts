@@ -67,7 +67,7 @@ export type BackfillOptions = {
 
 const CHECK_EVERY_MS = 2_000;
 /** How long a run that ends waits for another process to finish its chunks: a request or a turn is rarely longer. */
-const LOOKS = 12;
+const LOOKS = 20;
 const LOOK_MS = 250;
 /** A probe that meets trouble is tried again: without its answer, as many are refused as are under way at once. */
 const MOST_PROBES = 5;
@@ -174,7 +174,6 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
       // First what nobody has begun, so that nobody begins it; then what was put back while the rest was finishing.
       await tidy(() => queue.remove(refill.inFlight()));
       await worker.close();
-      await tidy(() => queue.remove(refill.inFlight()));
       await tidy(() => handedBack(queue, clock, refill.inFlight()));
     }
   } catch (error) {
@@ -251,11 +250,16 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   }
 }
 
-/** Waits a little for those that another process has in hand, so that what it asks for us is in our report. */
+/**
+ * Takes back what is not under way, and waits a little for what another process has in hand, so that what it asks for us is in our
+ * report. Each look takes back first: a chunk that the other one had to put back would be begun again later.
+ */
 async function handedBack(queue: ChunkQueue, clock: Clock, jobs: readonly ChunkJob[]): Promise<void> {
-  for (let looks = 0; looks < LOOKS; looks++) {
-    const states = await Promise.all(jobs.map((job) => queue.stateOf(job)));
-    if (!states.includes('active')) return;
-    await clock.sleep(LOOK_MS);
+  let left = jobs;
+  for (let looks = 0; looks < LOOKS && left.length > 0; looks++) {
+    if (looks > 0) await clock.sleep(LOOK_MS);
+    await queue.remove(left);
+    const states = await Promise.all(left.map((job) => queue.stateOf(job)));
+    left = left.filter((_, i) => states[i] !== 'gone');
   }
 }
