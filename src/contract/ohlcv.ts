@@ -123,21 +123,31 @@ function firstProblem(row: WireRow): string {
   return `time_close: ${time}, got ${describeValue(row.time_close)}`;
 }
 
-/** The body of an OHLCV answer. `JSON.stringify` writes numbers several times faster than string templates do. */
+/**
+ * The body of an OHLCV answer. `JSON.stringify` writes numbers several times faster than string templates do, and most so when
+ * they are in one flat array: then no object has to be made, looked through and thrown away for each row.
+ */
 export function writeOhlcvRows(candles: readonly OhlcvCandle[]): string {
-  const rows = new Array<Record<string, string | number | null>>(candles.length);
-  for (let i = 0; i < candles.length; i++) {
-    const c = candles[i]!;
-    rows[i] = {
-      time_open: formatTime(c.openTime),
-      time_close: formatTime(c.closeTime),
-      open: c.open,
-      high: c.high,
-      low: c.low,
-      close: c.close,
-      volume: c.volume,
-      market_cap: c.marketCap,
-    };
+  if (candles.length === 0) return '[]';
+  const numbers = new Array<number | null>(candles.length * 6);
+  let n = 0;
+  for (const { open, high, low, close, volume, marketCap } of candles) {
+    numbers[n++] = open;
+    numbers[n++] = high;
+    numbers[n++] = low;
+    numbers[n++] = close;
+    numbers[n++] = volume;
+    numbers[n++] = marketCap;
   }
-  return JSON.stringify(rows);
+  const written = JSON.stringify(numbers).slice(1, -1).split(',');
+  let text = '';
+  n = 0;
+  for (const { openTime, closeTime } of candles) {
+    text +=
+      `${n === 0 ? '[' : ','}{"time_open":"${formatTime(openTime)}","time_close":"${formatTime(closeTime)}",` +
+      `"open":${written[n]},"high":${written[n + 1]},"low":${written[n + 2]},"close":${written[n + 3]},` +
+      `"volume":${written[n + 4]},"market_cap":${written[n + 5]}}`;
+    n += 6;
+  }
+  return `${text}]`;
 }

@@ -141,7 +141,8 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
     plan: deps.plan,
     walls,
     patience,
-    window: Math.max(64, options.concurrency * 8),
+    // Few large additions: each costs the queue on Postgres two temporary tables.
+    window: Math.max(256, options.concurrency * 16),
     checkEveryMs: CHECK_EVERY_MS,
     onGone: () => tally.gone(),
     onGivenUp: (job) => tally.fail(job, new Error('ended several times with slots still not answered')),

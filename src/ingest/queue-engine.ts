@@ -131,8 +131,9 @@ async function connectPostgres(url: string, max: number, onError: (error: Error)
   const settings = {
     ...address,
     ...(applicationName === undefined ? {} : { application_name: applicationName }),
-    // BullMQ finds its tables through the search path.
-    options: `${options ?? ''} -c search_path=bullmq`,
+    // BullMQ finds its tables through the search path. A queue is a cache of the plan: what a crash of the server takes from it is
+    // asked again only where it is still missing, so nobody waits for a disk on its behalf.
+    options: `${options ?? ''} -c search_path=bullmq -c synchronous_commit=off`,
   };
   const openPool = () => {
     const pool = new pg.Pool({ ...settings, max, keepAlive: true });

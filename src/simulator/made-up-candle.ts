@@ -6,7 +6,8 @@
  * the top as well: a part may be missing, never all parts of a candle.
  */
 import type { Instant } from '../clock.ts';
-import type { Candle, Quote } from '../core/candle.ts';
+import type { OhlcvCandle } from '../contract/market-data.ts';
+import type { Quote } from '../core/candle.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';
 import { below, mix, unit } from './hash.ts';
 import type { MadeUpCoin } from './made-up-coin.ts';
@@ -64,10 +65,10 @@ export function visitBars(
 }
 
 /** The candle that opens at `openTime`, or null when there is none. */
-export function madeUpCandle(series: MadeUpSeries, interval: Interval, openTime: Instant): Candle | null {
-  let found: Candle | null = null;
+export function madeUpCandle(series: MadeUpSeries, interval: Interval, openTime: Instant): OhlcvCandle | null {
+  let found: OhlcvCandle | null = null;
   visitBars(series, interval, openTime, openTime, (at, bar) => {
-    found = toCandle(series.coin, at, bar);
+    found = toCandle(series.coin, at, at + INTERVAL_MS[interval] - 1_000, bar);
     return false;
   });
   return found;
@@ -117,9 +118,10 @@ export function append(a: Bar, b: Bar): Bar {
   };
 }
 
-export function toCandle(coin: MadeUpCoin, openTime: Instant, bar: Bar): Candle {
+export function toCandle(coin: MadeUpCoin, openTime: Instant, closeTime: Instant, bar: Bar): OhlcvCandle {
   return {
     openTime,
+    closeTime,
     open: bar.open,
     high: bar.high,
     low: bar.low,
@@ -151,8 +153,21 @@ function dayBar({ coin, quote, reference }: MadeUpSeries, day: number): Bar | nu
   return { key, open, high, low, close, volume, hasMarketCap };
 }
 
+/** What was reckoned last: one day's close is asked for again as the next day's open. */
+let lastCoin: MadeUpCoin | null = null;
+let lastDay = 0;
+let lastPrice = 0;
+
 /** Dollars at the beginning of a day: value noise of eleven octaves, from one day to 2.8 years. */
 function price(coin: MadeUpCoin, day: number): number {
+  if (lastCoin === coin && lastDay === day) return lastPrice;
+  lastCoin = coin;
+  lastDay = day;
+  lastPrice = reckonPrice(coin, day);
+  return lastPrice;
+}
+
+function reckonPrice(coin: MadeUpCoin, day: number): number {
   let log = coin.logPrice;
   let amplitude = coin.volatility * 0.7;
   for (let octave = 0; octave < OCTAVES; octave++) {

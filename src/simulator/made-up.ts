@@ -59,8 +59,7 @@ export function candlesAt(series: MadeUpSeries, query: OhlcvQuery, now: Instant,
   const out: OhlcvCandle[] = [];
   visitBars(series, interval, from, Math.min(to, now - width), (openTime, bar) => {
     const early = revisions && isPreliminary(series, query, openTime, now, revisions);
-    const candle = toCandle(series.coin, openTime, early ? preliminary(bar) : bar);
-    out.push({ ...candle, closeTime: openTime + width - 1_000 });
+    out.push(toCandle(series.coin, openTime, openTime + width - 1_000, early ? preliminary(bar) : bar));
     return out.length < limit;
   });
   const open = floorToGrid(now, interval);
@@ -69,7 +68,7 @@ export function candlesAt(series: MadeUpSeries, query: OhlcvQuery, now: Instant,
     const bar = openBar(series, open, now);
     if (bar) {
       const closeTime = Math.min(Math.ceil(now / 60_000) * 60_000, open + width - 1_000);
-      out.push({ ...toCandle(series.coin, open, bar), closeTime });
+      out.push(toCandle(series.coin, open, closeTime, bar));
     }
   }
   return out;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Candle } from '../../src/core/candle.ts';
+import type { OhlcvCandle } from '../../src/contract/market-data.ts';
 import { DAY, floorToGrid, INTERVAL_MS, INTERVALS, type Interval } from '../../src/core/interval.ts';
 import { type MadeUpSeries, madeUpCandle, toCandle, visitBars } from '../../src/simulator/made-up-candle.ts';
 import { createMadeUpWorld } from '../../src/simulator/made-up-world.ts';
@@ -14,24 +14,25 @@ function seriesOf(seed: number, index: number, quote: 'usd' | 'btc'): MadeUpSeri
   return world.series(world.coins[index]!, quote);
 }
 
-function candles(series: MadeUpSeries, interval: Interval, from: number, to: number): Candle[] {
-  const out: Candle[] = [];
+function candles(series: MadeUpSeries, interval: Interval, from: number, to: number): OhlcvCandle[] {
+  const out: OhlcvCandle[] = [];
   visitBars(series, interval, from, to, (at, bar) => {
-    out.push(toCandle(series.coin, at, bar));
+    out.push(toCandle(series.coin, at, at + INTERVAL_MS[interval] - 1_000, bar));
     return true;
   });
   return out;
 }
 
 /** The candles that the finer ones make, by the definition of a candle. */
-function aggregate(fine: readonly Candle[], interval: Interval): Candle[] {
-  const groups = new Map<number, Candle[]>();
+function aggregate(fine: readonly OhlcvCandle[], interval: Interval): OhlcvCandle[] {
+  const groups = new Map<number, OhlcvCandle[]>();
   for (const candle of fine) {
     const at = floorToGrid(candle.openTime, interval);
     groups.set(at, [...(groups.get(at) ?? []), candle]);
   }
   return [...groups].map(([openTime, parts]) => ({
     openTime,
+    closeTime: openTime + INTERVAL_MS[interval] - 1_000,
     open: parts[0]!.open,
     high: Math.max(...parts.map((part) => part.high!)),
     low: Math.min(...parts.map((part) => part.low!)),
@@ -158,7 +159,7 @@ describe('the coins of the made-up market', () => {
   });
 });
 
-function gapLengths(days: readonly Candle[]): Set<number> {
+function gapLengths(days: readonly OhlcvCandle[]): Set<number> {
   const lengths = days.slice(1).map((c, i) => (c.openTime - days[i]!.openTime) / DAY - 1);
   return new Set(lengths.filter((length) => length > 0));
 }
