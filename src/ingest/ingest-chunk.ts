@@ -13,7 +13,7 @@ import type { Sql } from '../store/connect.ts';
 import { findFetch, recordFetchOnce } from '../store/fetch.ts';
 import { readOpenGaps } from '../store/gaps.ts';
 import { createPartitionKeeper, type PartitionKeeper } from '../store/partition.ts';
-import { recordRefusal } from '../store/refusal.ts';
+import { type RefusalReason, recordRefusal } from '../store/refusal.ts';
 import type { Answer } from '../upstream/answer.ts';
 import type { Ask, Asked } from './ask.ts';
 import type { ChunkJob } from './chunk-job.ts';
@@ -26,6 +26,7 @@ import { INTERRUPTED, LedAround, Misconfigured, type Outcome, UpstreamTrouble } 
 import { impatient, type Patience } from './patience.ts';
 import { documentedWall, earliestSlot, isBeyond, knownDepth, provesOpen, splitAtWall, unprovenPart } from './wall.ts';
 import { depthOf } from './wall-depth.ts';
+import { createWallDoubts } from './wall-doubts.ts';
 import type { Walls } from './walls.ts';
 
 export type IngestChunkDeps = {
@@ -56,10 +57,11 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   const checkOrigin = createOriginCheck(sql);
   const keepPartitions = createPartitionKeeper(sql);
   const doubts = createDoubts();
-  return async (job, { attempt = 1, signal, patience = impatient } = {}) => {
+  const wallDoubts = createWallDoubts(deps);
+  const ingest: IngestChunk = async (job, { attempt = 1, signal, patience = impatient } = {}) => {
     const span = await patience(() => stillMissing(deps, job));
     if (span === null) return NOTHING;
-    const soon = doubts.waitingFor(job, clock.now());
+    const soon = doubts.waitingFor(job, clock.now()) ?? wallDoubts.waitingFor(job);
     if (soon !== null) return { kind: 'deferred', until: soon, requests: 0 };
     const asked = await ask(
       { path: ohlcvPath(job.coinId), query: ohlcvParameters(toQuestion(job, span, plan)) },
@@ -80,6 +82,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
     switch (answer.kind) {
       case 'answered':
         doubts.answered(job);
+        wallDoubts.answered(job, span, answer.exchange.sentAt);
         return storeAnswer({ ...deps, checkOrigin, keepPartitions }, job, span, asked, answer, patience);
       case 'limited': {
         const again = asked.budgetLeft ? doubts.doubt(job, answer.exchange.sentAt, clock.now()) : null;
@@ -88,8 +91,11 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
         // The ledger makes everybody wait; the next take says until when.
         return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'spent' };
       }
-      case 'refused':
-        return patience(() => refused(deps, job, span, asked, answer));
+      case 'refused': {
+        const meaning = answer.reason === 'wall' ? wallDoubts.weigh(job, span, answer) : 'as it says';
+        if (typeof meaning === 'number') return { kind: 'deferred', until: meaning, requests: asked.requests };
+        return patience(() => refused(deps, job, span, asked, answer, meaning === 'span'));
+      }
       case 'malformed':
         if (answer.astray && !deps.trust.proven) throw new Misconfigured(wrongAddress(answer.message));
         throw new (asked.ledAround ? LedAround : UpstreamTrouble)(`${describe(job)}: ${answer.message}`);
@@ -97,6 +103,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
         throw new UpstreamTrouble(`${describe(job)}: ${answer.message}`);
     }
   };
+  return (job, options) => wallDoubts.inTurn(job, () => ingest(job, options));
 
   /** The stretch from the first to the last slot of the chunk that is worth a request at this moment; null when none is. */
   async function stillMissing({ walls }: IngestChunkDeps, job: ChunkJob): Promise<Span | null> {
@@ -204,10 +211,11 @@ async function refused(
   job: ChunkJob,
   span: Span,
   { fetchId, keySent }: Extract<Asked, { kind: 'asked' }>,
-  answer: Extract<Answer, { kind: 'refused' }>,
+  answer: Refused,
+  onlyHere = false,
 ): Promise<Outcome> {
   const { message } = answer;
-  const remember = (reason: 'unknown coin' | 'forbidden' | 'bad request', of: Span) =>
+  const remember = (reason: RefusalReason, of: Span) =>
     recordRefusal(sql, {
       plan: plan.name,
       seriesId: job.seriesId,
@@ -220,6 +228,10 @@ async function refused(
   switch (answer.reason) {
     case 'wall': {
       trust.prove();
+      if (onlyHere) {
+        await remember('plan wall', span);
+        return { kind: 'refused', reason: 'plan wall', message };
+      }
       const depth = depthOf(job.interval, span, plan, answer);
       await walls.meet(job.interval, { ...depth, message, fetchId });
       return { kind: 'refused', reason: depth.depthMs === 0 ? 'interval' : 'plan wall', message };
