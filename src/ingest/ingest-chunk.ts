@@ -158,6 +158,9 @@ async function storeAnswer(
     throw error;
   });
   const findings = examine({ coinId, interval, span }, read.rows, exchange.latest);
+  // Thousands of small objects that nobody needs any more: waiting here for the database, they would outlive the young generation.
+  read.rows.length = 0;
+  if (Array.isArray(body)) body.length = 0;
   const { sentAt, asOf, ageMs } = exchange;
   // Only where there are candles: of what is asked, a coin may have existed in the last few years only.
   const { openTime } = findings.candles;
