@@ -144,7 +144,9 @@ async function readList<T>(
       problem = answer.message;
       if (answer.kind === 'refused' && answer.reason === 'forbidden')
         throw new Misconfigured(wrongKey(problem, asked.keySent));
-      if (answer.kind === 'refused') throw new Misconfigured(wrongAddress(`${path}: ${problem}`));
+      // A wall of the plan stands before no list of coins: a second one is no stray answer.
+      const isStray = answer.kind === 'refused' && answer.reason === 'wall' && attempt === 1;
+      if (answer.kind === 'refused' && !isStray) throw new Misconfigured(wrongAddress(`${path}: ${problem}`));
       if (answer.kind === 'malformed' && answer.astray) throw new Misconfigured(wrongAddress(`${path}: ${problem}`));
       if (answer.kind === 'limited' && answer.by === 'spent')
         return { kind: 'held', until: clock.now() + (asked.budgetLeft ? ASK_AGAIN_MS : 0), reason: 'spent' };

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { historyWallText } from '../../src/contract/errors.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
+import { refreshCatalogue } from '../../src/ingest/catalogue.ts';
 import { verifySeries } from '../../src/views/verify.ts';
 import { createScripted, says } from '../support/scripted.ts';
 import { createWorld, type World, type WorldOptions } from '../support/world.ts';
@@ -211,6 +212,20 @@ describe('a refusal that tells of a wall where none is', () => {
     expect([run.refused.size, await walls()]).toEqual([0, 0]);
     expect(refusals()).toBeGreaterThan(5);
     expect(await reasons()).toEqual({});
+  });
+
+  test.each([
+    ['once, is asked again', 1, 2],
+    ['twice, is a wrong address', 2, 2],
+  ])('to the list of coins, %s', async (_, strays, requests) => {
+    await make({ ...NO_WALL_OF_OURS, ...wallAt(null), catalogue: false });
+    let asked = 0;
+    upstream.script = (_request, _simulated, clock) => (asked++ < strays ? DAY_AGO(clock.now()) : null);
+    const { session } = await world.open();
+    const reading = refreshCatalogue({ ask: session.ask, sql: world.database.sql, clock: world.clock });
+    if (strays === 1) expect(await reading).toMatchObject({ kind: 'read' });
+    else await expect(reading).rejects.toThrow(/CHANDLER_BASE_URL does not answer/);
+    expect(upstream.log.filter((entry) => entry.path.endsWith('/tickers'))).toHaveLength(requests);
   });
 
   test('to one chunk, whenever it is asked, while all others are answered, is a refusal of that one', async () => {
