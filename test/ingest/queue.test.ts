@@ -4,6 +4,7 @@ import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import type { ChunkJob } from '../../src/ingest/chunk-job.ts';
 import { type ChunkQueue, openChunkQueue } from '../../src/ingest/queue.ts';
 import type { QueueEngine } from '../../src/ingest/queue-engine.ts';
@@ -24,6 +25,10 @@ const job = (seriesId: number): ChunkJob => ({
   to: 86_400_000,
   askedSince: 0,
 });
+
+const NOTHING = { kind: 'stored', requests: 0, stored: 0, revised: 0, setAside: 0 } as const;
+/** No queue snoozes longer at a time. */
+const LONGEST_SNOOZE_MS = 10_000;
 
 type Made = { readonly queue: ChunkQueue; readonly pause: () => Promise<void> };
 
@@ -82,7 +87,7 @@ describe.each(engines)('on %s', (_name, make) => {
       concurrency: 1,
       handle: async ({ seriesId }) => {
         done.push(seriesId);
-        return { kind: 'stored', requests: 0, stored: 0, revised: 0, setAside: 0 };
+        return NOTHING;
       },
       snoozeMs: () => 0,
       events: {
@@ -102,6 +107,39 @@ describe.each(engines)('on %s', (_name, make) => {
     await both;
     expect(done).toEqual([1, 2]);
     await worker.close();
+  });
+
+  test('a snooze left by a worker that has ended does not hold up the next one', async () => {
+    const { queue } = await make();
+    await queue.add([job(1)]);
+    const nothing = { onOutcome: () => undefined, onFailure: () => undefined };
+    const snoozed = new Promise<void>((resolve) => {
+      const worker = queue.work({
+        concurrency: 1,
+        handle: async () => ({ kind: 'snoozed', until: 0, reason: 'spent' }),
+        snoozeMs: () => LONGEST_SNOOZE_MS,
+        events: { ...nothing, onOutcome: () => resolve(worker.close()) },
+      });
+      closers.push(() => worker.close());
+    });
+    const over = new AbortController();
+    closers.push(async () => over.abort());
+    const almostTheEnd = systemClock.sleep(LONGEST_SNOOZE_MS - 1_000, over.signal).then(
+      () => 'held up' as const,
+      () => null,
+    );
+    await snoozed;
+    expect(await queue.stateOf(job(1))).toBe('waiting');
+    const handled = new Promise<'handled'>((resolve) => {
+      const worker = queue.work({
+        concurrency: 1,
+        handle: async () => NOTHING,
+        snoozeMs: () => 0,
+        events: { ...nothing, onOutcome: () => resolve('handled') },
+      });
+      closers.push(() => worker.close());
+    });
+    expect(await Promise.race([handled, almostTheEnd])).toBe('handled');
   });
 
   test('what waits can be wiped, or taken back one by one', async () => {
