@@ -52,12 +52,14 @@ export type OwnRedis = RedisServer & {
   suspend(): void;
 };
 
-/** One that a test may kill, from a program on the path; null when there is none, which the run has said already. */
+/** One that a test may kill, from a program on the path; null, and one line that says so, when there is none. */
 export async function startOwnRedis(port?: number): Promise<OwnRedis | null> {
   for (const program of PROGRAMS) {
     const server = await startProgram(program, port);
     if (server) return server;
   }
+  // The run may have a Redis all the same: a container's, or one that is shared.
+  process.stderr.write(`\nno ${PROGRAMS.join(' or ')} on the path: the suites that kill a Redis are skipped\n\n`);
   return null;
 }
 
