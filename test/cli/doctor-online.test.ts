@@ -1,26 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
-import { createSimulator } from '../../src/simulate.ts';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
 let database: TestDatabase;
-let upstream: Listening;
+let upstream: SimulatedUpstream;
 /** Answers instead of the simulator when it is set. */
 let instead: (() => Response) | null = null;
 beforeAll(async () => {
   database = await createTestDatabase();
-  const { fetch } = createSimulator({
-    market: 'made-up',
-    seed: 3,
-    coins: 5,
-    unlimited: true,
-    limits: { keys: { right: 'pro' } },
-    clock: systemClock,
-    onError: () => undefined,
-  });
-  upstream = await listen(async (request) => instead?.() ?? fetch(request), { host: '127.0.0.1', port: 0 });
+  upstream = await startUpstream(
+    { seed: 3, coins: 5, limits: { keys: { right: 'pro' } } },
+    (simulated) => async (request) => instead?.() ?? simulated(request),
+  );
 });
 afterAll(async () => {
   await upstream?.close();

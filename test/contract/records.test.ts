@@ -7,22 +7,14 @@ import {
   readRecord,
   tickersSchema,
 } from '../../src/contract/records.ts';
+import { BTC } from '../support/sample-records.ts';
 
-const btc = {
-  id: 'btc-bitcoin',
-  name: 'Bitcoin',
-  symbol: 'BTC',
-  rank: 1,
-  is_new: false,
-  is_active: true,
-  type: 'coin',
-};
 const quote = { price: 107077.69661924685, volume_24h: 23175936198.924427, market_cap: 2129051326372 };
 const ticker = { id: 'btc-bitcoin', name: 'Bitcoin', symbol: 'BTC', rank: 1, quotes: { USD: quote } };
 
 describe('the reader of records', () => {
   it('lets unknown fields pass', () => {
-    expect(readRecord(coinsSchema, [{ ...btc, rev: 7 }])).toEqual({ ok: true, value: [btc] });
+    expect(readRecord(coinsSchema, [{ ...BTC, rev: 7 }])).toEqual({ ok: true, value: [BTC] });
   });
 
   it.each([null, '', undefined])('takes a number that is %j for a missing one', (value) => {
@@ -41,9 +33,9 @@ describe('the reader of records', () => {
   });
 
   it.each([
-    [coinsSchema, [btc, btc, btc, { ...btc, rank: '12' }], '[3].rank: expected number, got string "12"'],
-    [coinsSchema, [{ ...btc, id: 4 }], '[0].id: expected string, got number 4'],
-    [coinsSchema, [{ ...btc, is_active: undefined }], '[0].is_active: expected boolean, got nothing'],
+    [coinsSchema, [BTC, BTC, BTC, { ...BTC, rank: '12' }], '[3].rank: expected number, got string "12"'],
+    [coinsSchema, [{ ...BTC, id: 4 }], '[0].id: expected string, got number 4'],
+    [coinsSchema, [{ ...BTC, is_active: undefined }], '[0].is_active: expected boolean, got nothing'],
     [coinsSchema, { error: 'no' }, 'body: expected array, got object'],
     [coinsSchema, ['btc-bitcoin'], '[0]: expected an object, got string "btc-bitcoin"'],
     [

@@ -13,6 +13,7 @@ import { parseRange } from '../../src/store/multirange.ts';
 import { activeWalls, recordOpenWall, recordRefusal, recordWall } from '../../src/store/refusal.ts';
 import { wantSeries } from '../../src/store/series.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { ANONYMOUS } from '../support/sample-records.ts';
 
 const NOON = Date.UTC(2024, 0, 1, 12, 0, 0, 123);
 const MINUTE = 60_000;
@@ -147,17 +148,8 @@ describe('refusals', () => {
 });
 
 describe('accounts', () => {
-  const anonymous: SavedAccount = {
-    id: 'anonymous@example',
-    origin: 'https://example',
-    plan: 'free',
-    authScheme: null,
-    accountPath: null,
-    checkedAt: null,
-    monthLimit: null,
-  };
   const keyed: SavedAccount = {
-    ...anonymous,
+    ...ANONYMOUS,
     id: 'key-0123456789ab@example',
     plan: 'business',
     authScheme: 'bare',
@@ -168,21 +160,21 @@ describe('accounts', () => {
 
   test('come back as they were saved; one of them is the current one', async () => {
     expect(await currentAccount(database.sql)).toBeNull();
-    await saveAccount(database.sql, anonymous);
+    await saveAccount(database.sql, ANONYMOUS);
     await saveAccount(database.sql, { ...keyed, plan: 'free', authScheme: null });
     await saveAccount(database.sql, keyed);
-    await makeCurrentAccount(database.sql, anonymous.id);
+    await makeCurrentAccount(database.sql, ANONYMOUS.id);
     await makeCurrentAccount(database.sql, keyed.id);
     expect(await currentAccount(database.sql)).toEqual(keyed);
-    expect(await readAccount(database.sql, anonymous.id)).toEqual(anonymous);
+    expect(await readAccount(database.sql, ANONYMOUS.id)).toEqual(ANONYMOUS);
     expect(await readAccount(database.sql, 'nobody')).toBeNull();
   });
 
   test('when several commands decide at once, exactly one account is current', async () => {
-    await saveAccount(database.sql, anonymous);
+    await saveAccount(database.sql, ANONYMOUS);
     await saveAccount(database.sql, keyed);
     await Promise.all(
-      Array.from({ length: 10 }, (_, i) => makeCurrentAccount(database.sql, i % 2 ? anonymous.id : keyed.id)),
+      Array.from({ length: 10 }, (_, i) => makeCurrentAccount(database.sql, i % 2 ? ANONYMOUS.id : keyed.id)),
     );
     expect(await database.sql`select from ops.account where is_current`).toHaveLength(1);
   });

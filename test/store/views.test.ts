@@ -11,6 +11,7 @@ import { recordRefusal, recordWall } from '../../src/store/refusal.ts';
 import { wantSeries } from '../../src/store/series.ts';
 import { readGapTotals } from '../../src/views/gaps.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { ANONYMOUS, BTC } from '../support/sample-records.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -21,37 +22,19 @@ afterAll(() => database.drop());
 const JANUARY = Date.UTC(2024, 0, 1);
 const day = (n: number) => JANUARY + (n - 1) * DAY;
 const days = (from: number, to: number): Span => ({ from: day(from), to: day(to) });
-const btc = {
-  id: 'btc-bitcoin',
-  name: 'Bitcoin',
-  symbol: 'BTC',
-  rank: 1,
-  is_new: false,
-  is_active: true,
-  type: 'coin',
-};
-const account = {
-  id: 'anonymous@example',
-  origin: 'https://example',
-  plan: 'free',
-  authScheme: null,
-  accountPath: null,
-  checkedAt: null,
-  monthLimit: null,
-} as const;
 
 let seriesId: number;
 beforeEach(async () => {
-  await recordCoins(database.sql, [btc], JANUARY);
+  await recordCoins(database.sql, [BTC], JANUARY);
   [seriesId = 0] = await wantSeries(database.sql, {
-    coinIds: [btc.id],
+    coinIds: [BTC.id],
     quote: 'usd',
     interval: '24h',
     span: days(1, 11),
     priority: 0,
   });
-  await saveAccount(database.sql, account);
-  await makeCurrentAccount(database.sql, account.id);
+  await saveAccount(database.sql, ANONYMOUS);
+  await makeCurrentAccount(database.sql, ANONYMOUS.id);
 });
 afterEach(() => database.sql`truncate market.coin, market.candle, ops.account cascade`);
 
@@ -123,7 +106,7 @@ describe('market.gaps', () => {
     ]);
     // The first day that opens within reach.
     expect(before[1]!.span.from).toBe(Math.ceil((refusedAt - 30 * DAY) / DAY) * DAY);
-    await saveAccount(database.sql, { ...account, plan: 'business' });
+    await saveAccount(database.sql, { ...ANONYMOUS, plan: 'business' });
     expect((await gaps()).map((gap) => gap.reason)).toEqual(['not asked yet']);
   });
 
@@ -148,7 +131,7 @@ describe('market.gaps', () => {
 
   test('nothing is missing from before the coin began, nor from the future', async () => {
     // Data that begin in the middle of a day belong to that day.
-    await recordTickers(database.sql, [{ id: btc.id, rank: 1, firstDataAt: day(4) + 5 * HOUR }], JANUARY);
+    await recordTickers(database.sql, [{ id: BTC.id, rank: 1, firstDataAt: day(4) + 5 * HOUR }], JANUARY);
     expect(await gaps()).toMatchObject([{ span: days(4, 11), slots: 7 }]);
     const today = Math.floor(Date.now() / DAY) * DAY;
     await want([{ from: today - 2 * DAY, to: today + 10 * DAY }]);

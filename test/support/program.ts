@@ -45,6 +45,18 @@ export async function runCli(args: readonly string[], env: Readonly<Record<strin
   return (await startCli(args, env)).ended;
 }
 
+/** Until standard error has said this since now, or the program has ended. */
+export function untilSaid({ process: child }: RunningCli, what: RegExp): Promise<void> {
+  let said = '';
+  return new Promise((resolve) => {
+    child.stderr!.on('data', (part: Buffer) => {
+      said += part;
+      if (what.test(said)) resolve();
+    });
+    child.once('close', () => resolve());
+  });
+}
+
 async function built(): Promise<{ main: string }> {
   const dist = await ensureBuilt();
   return { main: `${typeof dist === 'string' ? dist : `${ROOT}/dist`}/main.js` };

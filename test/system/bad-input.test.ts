@@ -3,15 +3,14 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import { type Listening, listen } from '../../src/service/listen.ts';
-import { createSimulator } from '../../src/simulate.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type CliResult, runCli } from '../support/program.ts';
+import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
 let database: TestDatabase;
 let untouched: TestDatabase;
-let upstream: Listening;
+let upstream: SimulatedUpstream;
 let website: Listening;
 let folder: string;
 let good: Record<string, string>;
@@ -19,16 +18,7 @@ let good: Record<string, string>;
 beforeAll(async () => {
   database = await createTestDatabase();
   untouched = await createEmptyDatabase();
-  const simulator = createSimulator({
-    market: 'made-up',
-    seed: 3,
-    coins: 20,
-    unlimited: true,
-    limits: { keys: { right: 'pro' } },
-    clock: systemClock,
-    onError: () => undefined,
-  });
-  upstream = await listen(simulator.fetch, { host: '127.0.0.1', port: 0 });
+  upstream = await startUpstream({ seed: 3, coins: 20, limits: { keys: { right: 'pro' } } });
   const page = () =>
     new Response('<!doctype html><title>Welcome</title>', { headers: { 'content-type': 'text/html' } });
   website = await listen(async () => page(), { host: '127.0.0.1', port: 0 });

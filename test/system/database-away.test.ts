@@ -5,12 +5,11 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
-import { createSimulator, type Simulator } from '../../src/simulate.ts';
 import { createClient } from '../../src/store/connect.ts';
 import { findEmbedded, startEmbedded, stopEmbedded } from '../../src/store/embedded.ts';
 import { testRedisUrl } from '../support/database.ts';
-import { type RunningCli, runCli, startCli } from '../support/program.ts';
+import { type RunningCli, runCli, startCli, untilSaid } from '../support/program.ts';
+import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
 const TO = Math.floor(Date.now() / DAY) * DAY - 5 * DAY;
 const FROM = TO - 900 * DAY;
@@ -19,22 +18,12 @@ const TARGET = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin', '--start', day(FR
 const RUN = ['backfill', ...TARGET, '--yes', '--json', '--concurrency', '4'];
 
 let home: string;
-let simulator: Simulator;
-let upstream: Listening;
+let upstream: SimulatedUpstream;
 beforeEach(async () => {
   home = mkdtempSync(path.join(os.tmpdir(), 'chandler-away-'));
   // As root, the server's user must be able to walk through.
   chmodSync(home, 0o755);
-  simulator = createSimulator({
-    market: 'made-up',
-    seed: 5,
-    coins: 20,
-    unlimited: true,
-    latencyMs: 15,
-    clock: systemClock,
-    onError: () => undefined,
-  });
-  upstream = await listen(simulator.fetch, { host: '127.0.0.1', port: 0 });
+  upstream = await startUpstream({ seed: 5, coins: 20, latencyMs: 15 });
 });
 afterEach(async () => {
   await upstream.close();
@@ -43,12 +32,12 @@ afterEach(async () => {
 });
 
 const settings = () => ({
-  CHANDLER_BASE_URL: `${upstream.url}/v1`,
+  CHANDLER_BASE_URL: upstream.baseUrl,
   CHANDLER_PLAN: 'enterprise',
   CHANDLER_REQUESTS_PER_SECOND: '60',
   CHANDLER_CANDLES_PER_REQUEST: '10',
 });
-const asked = () => simulator.counters().requests.ohlcv;
+const asked = () => upstream.asked();
 
 async function plannedRequests(env: Record<string, string>): Promise<number> {
   const { out } = await runCli(['plan', ...TARGET, '--json'], env);
@@ -58,17 +47,6 @@ async function plannedRequests(env: Record<string, string>): Promise<number> {
 /** Until so many requests have arrived, or the run has ended. */
 async function untilAsked(run: RunningCli, requests: number): Promise<void> {
   while (asked() < requests && run.process.exitCode === null) await systemClock.sleep(5);
-}
-
-async function untilSaid(run: RunningCli, what: RegExp): Promise<void> {
-  let said = '';
-  await new Promise<void>((resolve) => {
-    run.process.stderr!.on('data', (part: Buffer) => {
-      said += part;
-      if (what.test(said)) resolve();
-    });
-    run.process.once('close', () => resolve());
-  });
 }
 
 /** What the ledger, the records and the upstream have of the run's requests. */

@@ -1,29 +1,19 @@
 import { spawn, spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
-import { createSimulator } from '../../src/simulate.ts';
 import { ensureBuilt } from '../support/build.ts';
+import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
 /** A disk for one test is a tmpfs in a mount namespace, which goes with its shell. It needs the right to make one. */
 const canMount = spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0;
 if (!canMount)
   process.stderr.write('\nthis user may not mount: the suites with full and read-only disks are skipped\n\n');
 
-let upstream: Listening;
+let upstream: SimulatedUpstream;
 let program: string;
 beforeAll(async () => {
   program = path.join(await ensureBuilt(), 'main.js');
-  const simulator = createSimulator({
-    market: 'made-up',
-    seed: 3,
-    coins: 40,
-    unlimited: true,
-    clock: systemClock,
-    onError: () => undefined,
-  });
-  upstream = await listen(simulator.fetch, { host: '127.0.0.1', port: 0 });
+  upstream = await startUpstream({ seed: 3, coins: 40 });
 });
 afterAll(() => upstream?.close());
 
@@ -34,7 +24,7 @@ afterAll(() => upstream?.close());
 async function onDisk(options: string, script: string): Promise<{ code: number; text: string }[]> {
   const shell = `
     mount -t tmpfs -o ${options} tmpfs /mnt || exit 99
-    export CHANDLER_HOME=/mnt/home CHANDLER_BASE_URL=${upstream.url}/v1 CHANDLER_PLAN=enterprise CHANDLER_REQUESTS_PER_SECOND=unlimited
+    export CHANDLER_HOME=/mnt/home CHANDLER_BASE_URL=${upstream.baseUrl} CHANDLER_PLAN=enterprise CHANDLER_REQUESTS_PER_SECOND=unlimited
     chandler() { "${process.execPath}" "${program}" "$@" 2>&1; echo "code $?"; }
     ${script}`;
   const env = Object.fromEntries(

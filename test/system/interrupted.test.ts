@@ -1,25 +1,17 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { backfillTotals } from '../../src/store/backfill.ts';
-import { createScripted } from '../support/scripted.ts';
-import { createWorld, type World, type WorldOptions } from '../support/world.ts';
+import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
+import type { World, WorldOptions } from '../support/world.ts';
 
-const NOW = Date.UTC(2026, 10, 18, 12);
-const TODAY = Math.floor(NOW / DAY) * DAY;
 const WORK = { coins: ['btc-bitcoin', 'eth-ethereum'], from: TODAY - 603 * DAY, to: TODAY - 3 * DAY };
 
 let world: World;
-let upstream: ReturnType<typeof createScripted>;
+let upstream: ScriptedWorld['upstream'];
 afterEach(() => world?.close());
 
 async function make(options: WorldOptions): Promise<void> {
-  upstream = createScripted();
-  world = await createWorld({
-    startAt: NOW,
-    fetch: upstream.fetch,
-    simulator: { seed: 3, coins: 12, unlimited: true },
-    ...options,
-  });
+  ({ world, upstream } = await createScriptedWorld(options));
 }
 
 /** Runs until so many requests for candles have been sent, and is then interrupted. */

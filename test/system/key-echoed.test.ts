@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { runCli } from '../support/program.ts';
+import { BTC } from '../support/sample-records.ts';
 import { http, JSON_TYPE, startRawServer } from '../upstream/raw-server.ts';
 
 // With a character that addresses write in another way.
@@ -12,16 +13,7 @@ afterAll(async () => {
   for (const database of databases) await database.drop();
 });
 
-const COIN = {
-  id: 'btc-bitcoin',
-  name: 'Bitcoin',
-  symbol: 'BTC',
-  rank: 1,
-  is_new: false,
-  is_active: true,
-  type: 'coin',
-  quotes: {},
-};
+const COIN = { ...BTC, quotes: {} };
 
 /** One that repeats the key wherever it can; `candles` is what it says when it is asked for some. */
 async function echoing(candles: (n: number) => Buffer) {

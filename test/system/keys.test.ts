@@ -1,20 +1,18 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { Misconfigured } from '../../src/ingest/outcome.ts';
-import { createScripted, says } from '../support/scripted.ts';
-import { createWorld, type World, type WorldOptions } from '../support/world.ts';
+import { says } from '../support/scripted.ts';
+import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
+import type { World, WorldOptions } from '../support/world.ts';
 
-const NOW = Date.UTC(2026, 10, 18, 12);
-const TODAY = Math.floor(NOW / DAY) * DAY;
 const WORK = { coins: ['btc-bitcoin', 'eth-ethereum'], from: TODAY - 3_000 * DAY, to: TODAY - 3 * DAY, concurrency: 4 };
 
 let world: World;
-let upstream: ReturnType<typeof createScripted>;
+let upstream: ScriptedWorld['upstream'];
 afterEach(() => world?.close());
 
 async function make(options: WorldOptions): Promise<void> {
-  upstream = createScripted();
-  world = await createWorld({ startAt: NOW, fetch: upstream.fetch, ...options });
+  ({ world, upstream } = await createScriptedWorld(options));
 }
 const sent = () => upstream.log.map((asked) => asked.authorization);
 

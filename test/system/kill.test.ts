@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
-import { createSimulator, type Simulator } from '../../src/simulate.ts';
 import { verifySeries } from '../../src/views/verify.ts';
 import { createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
 import { runCli, startCli } from '../support/program.ts';
 import { randomOf } from '../support/random.ts';
+import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
 const CONCURRENCY = 4;
 const COINS = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'];
@@ -25,23 +24,13 @@ describe.each(engines)('a backfill killed with SIGKILL at any moment, its queue 
     return;
   }
   let database: TestDatabase;
-  let simulator: Simulator;
-  let server: Listening;
+  let upstream: SimulatedUpstream;
   beforeAll(async () => {
     database = await createTestDatabase();
-    simulator = createSimulator({
-      market: 'made-up',
-      seed: 5,
-      coins: 20,
-      unlimited: true,
-      latencyMs: 15,
-      clock: systemClock,
-      onError: () => undefined,
-    });
-    server = await listen(simulator.fetch, { host: '127.0.0.1', port: 0 });
+    upstream = await startUpstream({ seed: 5, coins: 20, latencyMs: 15 });
   });
   afterAll(async () => {
-    await server?.close();
+    await upstream?.close();
     await database?.drop();
   });
 
@@ -51,7 +40,7 @@ describe.each(engines)('a backfill killed with SIGKILL at any moment, its queue 
     const settings = {
       ...env(),
       DATABASE_URL: database.url,
-      CHANDLER_BASE_URL: `${server.url}/v1`,
+      CHANDLER_BASE_URL: upstream.baseUrl,
       CHANDLER_PLAN: 'enterprise',
       CHANDLER_REQUESTS_PER_SECOND: '100',
       CHANDLER_CANDLES_PER_REQUEST: '10',
@@ -68,7 +57,7 @@ describe.each(engines)('a backfill killed with SIGKILL at any moment, its queue 
       '--concurrency',
       String(CONCURRENCY),
     ];
-    const asked = () => simulator.counters().requests.ohlcv;
+    const { asked, simulator } = upstream;
     const covered = async () => {
       const [row] = await database.sql<
         { candles: number }[]

@@ -2,10 +2,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
-import { createSimulator } from '../../src/simulate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type RunningCli, runCli, startCli } from '../support/program.ts';
+import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
 const TO = Math.floor(Date.now() / DAY) * DAY - 5 * DAY;
 const FROM = TO - 1_200 * DAY;
@@ -16,27 +15,18 @@ const day = (at: number) => new Date(at).toISOString().slice(0, 10);
 const backfill = (coin: string) => ['backfill', coin, '--start', day(FROM), '--end', day(TO), '--yes', '--json'];
 
 let database: TestDatabase;
-let upstream: Listening;
+let upstream: SimulatedUpstream;
 let asked: string[];
 let running: RunningCli[];
 beforeEach(async () => {
   asked = [];
   running = [];
   database = await createTestDatabase();
-  const simulator = createSimulator({
-    market: 'made-up',
-    seed: 5,
-    coins: 20,
-    unlimited: true,
-    clock: systemClock,
-    onError: () => undefined,
-  });
-  const fetch = (request: Request) => {
+  upstream = await startUpstream({ seed: 5, coins: 20 }, (simulated) => (request) => {
     const coin = /\/coins\/([^/]+)\/ohlcv/.exec(request.url)?.[1];
     if (coin !== undefined) asked.push(coin);
-    return simulator.fetch(request);
-  };
-  upstream = await listen(fetch, { host: '127.0.0.1', port: 0 });
+    return simulated(request);
+  });
 });
 afterEach(async () => {
   for (const { process: child } of running) child.kill('SIGKILL');
@@ -46,7 +36,7 @@ afterEach(async () => {
 
 const settings = () => ({
   DATABASE_URL: database.url,
-  CHANDLER_BASE_URL: `${upstream.url}/v1`,
+  CHANDLER_BASE_URL: upstream.baseUrl,
   CHANDLER_PLAN: 'enterprise',
   CHANDLER_REQUESTS_PER_SECOND: '10',
   CHANDLER_CANDLES_PER_REQUEST: '10',

@@ -4,25 +4,18 @@ import { DAY } from '../../src/core/interval.ts';
 import { refreshCatalogue } from '../../src/ingest/catalogue.ts';
 import { createSimulator, type SimulatorOptions } from '../../src/simulate.ts';
 import { claimOrigin } from '../../src/store/installation.ts';
-import { createScripted, type Script } from '../support/scripted.ts';
-import { createWorld, type World } from '../support/world.ts';
+import type { Script } from '../support/scripted.ts';
+import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
+import type { World } from '../support/world.ts';
 
-const NOW = Date.UTC(2026, 10, 18, 12);
-const TODAY = Math.floor(NOW / DAY) * DAY;
 const COINS = ['btc-bitcoin', 'eth-ethereum'];
 const FIRST = { coins: COINS, from: TODAY - 33 * DAY, to: TODAY - 3 * DAY };
 const WIDER = { ...FIRST, from: TODAY - 63 * DAY };
 
 let world: World;
-let upstream: ReturnType<typeof createScripted>;
+let upstream: ScriptedWorld['upstream'];
 beforeEach(async () => {
-  upstream = createScripted();
-  world = await createWorld({
-    startAt: NOW,
-    fetch: upstream.fetch,
-    simulator: { seed: 3, coins: 6, unlimited: true },
-    catalogue: false,
-  });
+  ({ world, upstream } = await createScriptedWorld({ catalogue: false }));
 });
 afterEach(() => world.close());
 

@@ -2,11 +2,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
-import { createSimulator, type Simulator } from '../../src/simulate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { type RunningCli, runCli, startCli } from '../support/program.ts';
+import { type RunningCli, runCli, startCli, untilSaid } from '../support/program.ts';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
+import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
 const TO = Math.floor(Date.now() / DAY) * DAY - 5 * DAY;
 const FROM = TO - 900 * DAY;
@@ -20,22 +19,13 @@ const first = await startOwnRedis();
 describe.skipIf(first === null)('the Redis of a run', () => {
   let redis: OwnRedis;
   let database: TestDatabase;
-  let simulator: Simulator;
-  let upstream: Listening;
+  let upstream: SimulatedUpstream;
   let running: RunningCli[];
   beforeEach(async () => {
     running = [];
     redis = await startOn(first!.port);
     database = await createTestDatabase();
-    simulator = createSimulator({
-      market: 'made-up',
-      seed: 5,
-      coins: 20,
-      unlimited: true,
-      clock: systemClock,
-      onError: () => undefined,
-    });
-    upstream = await listen(simulator.fetch, { host: '127.0.0.1', port: 0 });
+    upstream = await startUpstream({ seed: 5, coins: 20 });
   });
   afterEach(async () => {
     for (const { process: child } of running) child.kill('SIGKILL');
@@ -54,12 +44,12 @@ describe.skipIf(first === null)('the Redis of a run', () => {
   const settings = () => ({
     DATABASE_URL: database.url,
     REDIS_URL: redis.url,
-    CHANDLER_BASE_URL: `${upstream.url}/v1`,
+    CHANDLER_BASE_URL: upstream.baseUrl,
     CHANDLER_PLAN: 'enterprise',
     CHANDLER_REQUESTS_PER_SECOND: '30',
     CHANDLER_CANDLES_PER_REQUEST: '10',
   });
-  const asked = () => simulator.counters().requests.ohlcv;
+  const asked = () => upstream.asked();
   async function start(...options: string[]): Promise<RunningCli> {
     const run = await startCli([...RUN, ...options], settings());
     running.push(run);
@@ -67,16 +57,6 @@ describe.skipIf(first === null)('the Redis of a run', () => {
   }
   async function untilAsked(run: RunningCli, requests: number): Promise<void> {
     while (asked() < requests && run.process.exitCode === null) await systemClock.sleep(5);
-  }
-  function untilSaid(run: RunningCli, what: RegExp): Promise<void> {
-    let said = '';
-    return new Promise((resolve) => {
-      run.process.stderr!.on('data', (part: Buffer) => {
-        said += part;
-        if (what.test(said)) resolve();
-      });
-      run.process.once('close', () => resolve());
-    });
   }
   type Report = {
     backfill: { end: string; reason?: string; until?: string | null; requests: number; gaps: unknown[] };

@@ -1,28 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
-import { createSimulator } from '../../src/simulate.ts';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { says } from '../support/scripted.ts';
+import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
 describe('an upstream that begins to refuse everything after it has answered', () => {
   let database: TestDatabase;
-  let upstream: Listening;
+  let upstream: SimulatedUpstream;
   let asked = 0;
   beforeAll(async () => {
     database = await createTestDatabase();
-    const simulator = createSimulator({
-      market: 'made-up',
-      seed: 3,
-      coins: 40,
-      unlimited: true,
-      clock: systemClock,
-      onError: () => undefined,
+    upstream = await startUpstream({ seed: 3, coins: 40 }, (simulated) => async (request) => {
+      return request.url.includes('/ohlcv') && asked++ > 0 ? says(403, 'no such key') : simulated(request);
     });
-    const answer = async (request: Request) =>
-      request.url.includes('/ohlcv') && asked++ > 0 ? says(403, 'no such key') : simulator.fetch(request);
-    upstream = await listen(answer, { host: '127.0.0.1', port: 0 });
   });
   afterAll(async () => {
     await upstream?.close();
@@ -37,7 +27,7 @@ describe('an upstream that begins to refuse everything after it has answered', (
       {
         env: {
           DATABASE_URL: database.url,
-          CHANDLER_BASE_URL: `${upstream.url}/v1`,
+          CHANDLER_BASE_URL: upstream.baseUrl,
           CHANDLER_PLAN: 'enterprise',
           CHANDLER_REQUESTS_PER_SECOND: 'unlimited',
         },

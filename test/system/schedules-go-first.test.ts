@@ -2,8 +2,8 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { setAsideAt } from '../../src/quota/set-aside.ts';
 import { waitTurn } from '../../src/quota/turn.ts';
-import { createScripted } from '../support/scripted.ts';
-import { createWorld, type World, type WorldOptions } from '../support/world.ts';
+import { createScriptedWorld, type ScriptedWorld } from '../support/scripted-world.ts';
+import type { World, WorldOptions } from '../support/world.ts';
 
 const NOW = Date.UTC(2026, 10, 18, 22);
 const TODAY = Math.floor(NOW / DAY) * DAY;
@@ -18,16 +18,14 @@ const SCHEDULED = { class: 'scheduled', name: 'tickers' } as const;
 const RUN_AHEAD_MS = 2_000;
 
 let world: World;
-let upstream: ReturnType<typeof createScripted>;
+let upstream: ScriptedWorld['upstream'];
 afterEach(() => world?.close());
 async function make(options: WorldOptions): Promise<void> {
-  upstream = createScripted();
-  world = await createWorld({
+  ({ world, upstream } = await createScriptedWorld({
     startAt: NOW,
-    fetch: upstream.fetch,
     simulator: { seed: 3, coins: 12, unlimited: true, latencyMs: 200 },
     ...options,
-  });
+  }));
 }
 
 describe('while a backfill of any size runs', () => {

@@ -1,10 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
-import { createScripted, says } from '../support/scripted.ts';
-import { createWorld, type World, type WorldOptions } from '../support/world.ts';
+import { says } from '../support/scripted.ts';
+import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
+import type { World, WorldOptions } from '../support/world.ts';
 
-const NOW = Date.UTC(2026, 10, 18, 12);
-const TODAY = Math.floor(NOW / DAY) * DAY;
 const MONTH_RESET = Date.UTC(2026, 11, 1);
 const WORK = {
   coins: ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'],
@@ -17,12 +16,11 @@ const CHUNKS = 3 * Math.ceil(1_497 / 366);
 const SPENT = 'you have reached maximum request limit';
 
 let world: World;
-let upstream: ReturnType<typeof createScripted>;
+let upstream: ScriptedWorld['upstream'];
 afterEach(() => world?.close());
 
 async function make(options: WorldOptions): Promise<void> {
-  upstream = createScripted();
-  world = await createWorld({ startAt: NOW, fetch: upstream.fetch, ...options });
+  ({ world, upstream } = await createScriptedWorld(options));
 }
 const accountAsked = () => upstream.log.filter((asked) => asked.path.endsWith('/users/me')).length;
 const refusals = () => upstream.ohlcv().filter((asked) => asked.status === 402).length;

@@ -2,25 +2,17 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import type { BackfillProgress } from '../../src/ingest/tally.ts';
 import { backfillTotals } from '../../src/store/backfill.ts';
-import { createScripted } from '../support/scripted.ts';
-import { type Chandler, createWorld, type World } from '../support/world.ts';
+import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
+import type { Chandler, World } from '../support/world.ts';
 
-const NOW = Date.UTC(2026, 10, 18, 12);
-const TODAY = Math.floor(NOW / DAY) * DAY;
 const SPAN = { from: TODAY - 603 * DAY, to: TODAY - 3 * DAY };
 
 let world: World;
-let upstream: ReturnType<typeof createScripted>;
+let upstream: ScriptedWorld['upstream'];
 afterEach(() => world?.close());
 
 async function makeTwo(): Promise<[Chandler, Chandler]> {
-  upstream = createScripted();
-  world = await createWorld({
-    startAt: NOW,
-    fetch: upstream.fetch,
-    limits: { perSecond: 40 },
-    simulator: { seed: 3, coins: 12, unlimited: true },
-  });
+  ({ world, upstream } = await createScriptedWorld({ limits: { perSecond: 40 } }));
   const open = () => world.open({ candlesPerRequest: 10 });
   return [await open(), await open()];
 }
