@@ -23,7 +23,8 @@ import { printJson } from './json.ts';
 import { argument, parseInteger } from './options.ts';
 import { isGone } from './owner.ts';
 import { makeReport, targetOptions } from './plan.ts';
-import { finishByLimits, forecastOf, type PlanReport, planAsJson, printPlan, quotaLeft } from './plan-report.ts';
+import { finishByLimits, forecastOf, type PlanReport, planAsJson, quotaLeft } from './plan-report.ts';
+import { printPlan } from './plan-text.ts';
 import { createProgress } from './progress.ts';
 import { checkCoinChoice, parseSpan, type TargetOptions } from './target.ts';
 

@@ -10,7 +10,8 @@ import type { CommandContext } from './context.ts';
 import { EXIT } from './exit.ts';
 import { printJson } from './json.ts';
 import { argument, parseInterval, parsePositiveInteger, parseQuote } from './options.ts';
-import { type PlanReport, planAsJson, printPlan } from './plan-report.ts';
+import { type PlanReport, planAsJson } from './plan-report.ts';
+import { printPlan } from './plan-text.ts';
 import { checkCoinChoice, parseSpan, resolveTarget, type TargetOptions } from './target.ts';
 
 export function planCommand(program: Command, context: CommandContext): void {

@@ -1,15 +1,8 @@
 /** The budget over its row in Postgres: asks for requests, and turns what upstream said into what everybody waits for. */
 import type { Clock, Instant } from '../clock.ts';
 import type { Sql } from '../store/connect.ts';
-import {
-  changeLedger,
-  type Ledger,
-  openLedger,
-  readDatabaseClock,
-  readLedger,
-  readSpenders,
-  takeRequests,
-} from '../store/quota.ts';
+import { changeLedger, type Ledger, openLedger, readDatabaseClock, readLedger, readSpenders } from '../store/quota.ts';
+import { takeRequests } from '../store/quota-take.ts';
 import { createGate, goodForMs } from './gate.ts';
 import { createClockOffset } from './offset.ts';
 import { gapMs, paceFactorAt } from './pace.ts';
