@@ -1,35 +1,33 @@
 /**
  * A whole backfill as a user runs it, against the two things it cannot do without: fetching the same URLs with the same client
- * (nothing parsed), and writing the same rows with the same statements, each at the same concurrency.
+ * (nothing parsed), and writing the same rows with the same statements. All at the same concurrency, each in a new process.
  */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { readOhlcvRows } from '../../src/contract/ohlcv.ts';
-import { ohlcvParameters, ohlcvPath } from '../../src/contract/paths.ts';
-import { INTERVAL_MS } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
-import { examine } from '../../src/ingest/examine.ts';
 import type { Sql } from '../../src/store/connect.ts';
 import { parseRange } from '../../src/store/multirange.ts';
 import { ensurePartitions } from '../../src/store/partition.ts';
-import { readBody } from '../../src/upstream/body.ts';
-import { createUpstream } from '../../src/upstream/client.ts';
-import { createSocketWire, type Wire } from '../../src/upstream/wire.ts';
+import { ensureBuilt } from '../support/build.ts';
 import { createTestDatabase, testRedisUrl } from '../support/database.ts';
 import { type Measured, type RunningSimulator, runMeasured, startSimulator } from './measured-cli.ts';
-import { makeSeriesOf, type PreparedChunk, storePrepared } from './prepared.ts';
-import { median, spread, table, thousands, timed, verdict } from './rounds.ts';
+import { makeSeriesOf } from './prepared.ts';
+import { median, spread, table, thousands, verdict } from './rounds.ts';
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
 const CONCURRENCY = 8;
-// Enough for a cold process to get warm: the yardsticks run in one that is.
-const COINS = 200;
+const COINS = Number(process.env.BENCH_COINS ?? 200);
 const COINS_4 = 4 * COINS;
 const START = '2015-07-01';
 const END = '2025-07-01';
 const SPAN = { from: Date.parse(START), to: Date.parse(END) };
 const PATIENCE_MS = 30_000;
-const TIMEOUTS = { connectMs: PATIENCE_MS, headersMs: PATIENCE_MS, bodyMs: PATIENCE_MS };
+const YARDSTICK = fileURLToPath(new URL('yardstick-process.mjs', import.meta.url));
 const ENGINES = ['postgres', 'redis'] as const;
 
 let simulator: RunningSimulator;
@@ -79,88 +77,45 @@ async function askedOf(sql: Sql): Promise<Asked[]> {
   return rows.map((row) => ({ coinId: row.coin_id, span: parseRange(row.span) }));
 }
 
-function questionOf({ coinId, span }: Asked) {
-  const to = span.to - INTERVAL_MS['24h'];
-  const query = ohlcvParameters({ from: span.from, to, interval: '24h', quote: 'usd', limit: 366 });
-  return { path: ohlcvPath(coinId), query };
-}
-
-/** Calls `work` for each item, `CONCURRENCY` at once. */
-async function each<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
-  const rest = items.values();
-  await Promise.all(
-    Array.from({ length: CONCURRENCY }, async () => {
-      for (const item of rest) await work(item);
-    }),
-  );
-}
-
-async function fetchOnly(wire: Wire, urls: readonly URL[]): Promise<number> {
-  const headers = { accept: 'application/json', 'accept-encoding': 'gzip', 'user-agent': 'chandler' };
-  return timed(() =>
-    each(urls, async (url) => {
-      const answer = await wire.send({ url, headers, signal: new AbortController().signal });
-      const body = await readBody(answer.chunks, answer.header('content-encoding'), 1e8);
-      if (answer.status !== 200 || body.kind !== 'whole') throw new Error(`${url} answered ${answer.status}`);
-    }),
-  );
-}
-
-async function writeOnly(chunks: readonly (Omit<PreparedChunk, 'series'> & Asked)[]): Promise<number> {
-  const database = await createTestDatabase({ max: CONCURRENCY });
+/** Milliseconds one half of the work took, in a process that is as new as the command's was. */
+async function yardstick(half: 'fetch' | 'write', asked: readonly Asked[]): Promise<number> {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-bench-'));
+  const database = await createTestDatabase({ max: 1 });
   try {
-    const coinIds = [...new Set(chunks.map((chunk) => chunk.coinId))];
+    const coinIds = [...new Set(asked.map(({ coinId }) => coinId))];
     const ids = await makeSeriesOf(database.sql, coinIds, '24h', SPAN);
-    const seriesOf = new Map(coinIds.map((coinId, i) => [coinId, { id: ids[i]!, interval: '24h' as const }]));
     await ensurePartitions(database.sql, '24h', SPAN);
-    const asOf = systemClock.now();
-    return await timed(() =>
-      each(chunks, ({ coinId, span, candles }) =>
-        storePrepared(database.sql, { series: seriesOf.get(coinId)!, span, candles }, asOf),
-      ),
+    const file = path.join(folder, 'asked.json');
+    writeFileSync(
+      file,
+      JSON.stringify({
+        baseUrl: simulator.baseUrl,
+        databaseUrl: database.url,
+        interval: '24h',
+        limit: 366,
+        concurrency: CONCURRENCY,
+        patienceMs: PATIENCE_MS,
+        asked: asked.map((one) => ({ ...one, seriesId: ids[coinIds.indexOf(one.coinId)] })),
+      }),
     );
+    const dist = pathToFileURL(await ensureBuilt()).href;
+    const { stdout } = await promisify(execFile)(process.execPath, [YARDSTICK, dist, half, file]);
+    return (JSON.parse(stdout) as { ms: number }).ms;
   } finally {
     await database.drop();
-  }
-}
-
-/** The answers to all questions, decoded and checked: what is left is to write them. */
-async function prepare(asked: readonly Asked[]): Promise<(Omit<PreparedChunk, 'series'> & Asked)[]> {
-  const upstream = createUpstream({ baseUrl: simulator.baseUrl, key: null, clock: systemClock });
-  try {
-    const out: (Omit<PreparedChunk, 'series'> & Asked)[] = [];
-    for (const one of asked) {
-      const answer = await upstream.send(questionOf(one));
-      const read = answer.kind === 'answered' ? readOhlcvRows(answer.body) : null;
-      if (!read?.ok) throw new Error(`${one.coinId}: no answer`);
-      const { candles } = examine({ ...one, interval: '24h' }, read.rows, systemClock.now());
-      out.push({ ...one, candles });
-    }
-    return out;
-  } finally {
-    await upstream.close();
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 
 it('fills the warehouse at half the speed of its slower half or better', async () => {
   const engines = ENGINES.filter((engine) => engine === 'postgres' || testRedisUrl() !== null);
   const warmUp = await wholeBackfill('postgres', COINS);
-  const prepared = await prepare(warmUp.asked);
-  const urls = warmUp.asked.map((one) => {
-    const { path, query } = questionOf(one);
-    return new URL(`${simulator.baseUrl}${path}?${new URLSearchParams(query)}`);
-  });
-  const wire = createSocketWire(TIMEOUTS);
+  const { asked } = warmUp;
   const rounds: { fetch: number; write: number; whole: Whole[] }[] = [];
-  try {
-    await fetchOnly(wire, urls);
-    for (let round = 0; round < ROUNDS; round++) {
-      const whole: Whole[] = [];
-      for (const engine of engines) whole.push(await wholeBackfill(engine, COINS));
-      rounds.push({ fetch: await fetchOnly(wire, urls), write: await writeOnly(prepared), whole });
-    }
-  } finally {
-    await wire.close();
+  for (let round = 0; round < ROUNDS; round++) {
+    const whole: Whole[] = [];
+    for (const engine of engines) whole.push(await wholeBackfill(engine, COINS));
+    rounds.push({ fetch: await yardstick('fetch', asked), write: await yardstick('write', asked), whole });
   }
   const { candles, requests } = warmUp;
   const speed = (ms: readonly number[]) => `${thousands((candles / median(ms)) * 1000)} candles/s`;
