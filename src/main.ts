@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 /** The program: gives the command line its streams, its clock, its environment and Ctrl-C, and exits with its code. */
 import { EXIT, Interrupted } from './cli/exit.ts';
+import { keepHeapSmall } from './cli/heap.ts';
 import { createIo } from './cli/io.ts';
 import { runCli } from './cli/program.ts';
 import { systemClock } from './clock.ts';
-import { keepHeapSmall } from './heap.ts';
 
 keepHeapSmall();
 

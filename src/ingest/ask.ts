@@ -1,6 +1,7 @@
 /** Asks the upstream one question: a turn from the quota, one request, its record; and again only for a redirect or the other way to send the key. */
 import type { Clock, Instant } from '../clock.ts';
-import type { Quota, Spender, Take } from '../quota/quota.ts';
+import type { Span, Spans } from '../core/span.ts';
+import type { Quota, Spender, Stretch, Take } from '../quota/quota.ts';
 import { waitTurn } from '../quota/turn.ts';
 import type { Sql } from '../store/connect.ts';
 import { type FetchRow, recordFetchOnce } from '../store/fetch.ts';
@@ -23,8 +24,17 @@ export type AskOptions = {
   readonly record: AskDetails;
   readonly signal?: AbortSignal | undefined;
   readonly patience?: Patience;
-  /** By its documents, the plan does not include what is asked. */
-  readonly beyondPlan?: boolean;
+};
+
+/** A question whose extent is only known when its turn comes: what of the stretch is still worth a request then. */
+export type LateQuestion = {
+  readonly stretch: Stretch;
+  /** `gaps` is never empty. */
+  readonly about: (gaps: Spans) => Pick<Question, 'path' | 'query'> & {
+    readonly span: Span;
+    /** By its documents, the plan does not include what is asked. */
+    readonly beyondPlan: boolean;
+  };
 };
 
 export type Asked =
@@ -50,7 +60,13 @@ export type Asked =
  * @throws Misconfigured when nobody is there who could be the upstream, and nobody ever was; or when one is led around a
  * second time and nothing else has been answered.
  */
-export type Ask = (question: Pick<Question, 'path' | 'query'>, options: AskOptions) => Promise<Asked>;
+export type Ask = {
+  (question: Pick<Question, 'path' | 'query'>, options: AskOptions): Promise<Asked>;
+  (question: LateQuestion, options: AskOptions): Promise<Asked | Unasked>;
+};
+
+/** As an answer to a `LateQuestion` there may be none at all: nothing of it is worth a request any more, and none was spent. */
+export type Unasked = { readonly kind: 'unwanted' };
 
 /**
  * A 402 whose text is no wall's: is the month spent, or is there budget left, so that it means something else? Whoever judges
@@ -86,12 +102,25 @@ export function createAsk({
   let hasAnswered = false;
   /** How often one was led around since the last answer. */
   let ledAround = 0;
-  return async (first, { spender, record: details, signal, patience = impatient, beyondPlan = false }) => {
+  const ask = async (
+    asked: Pick<Question, 'path' | 'query'> | LateQuestion,
+    { spender, record: kind, signal, patience = impatient }: AskOptions,
+  ): Promise<Asked | Unasked> => {
     const keep = (row: FetchRow) => patience((again) => recordFetchOnce(sql, row, again));
-    let question: Question = first;
+    const take = (stretch?: Stretch) =>
+      patience(() => waitTurn({ quota, spender, stretch, clock, ...(signal ? { signal } : {}) }));
+    let turn = await take('stretch' in asked ? asked.stretch : undefined);
+    if (turn.kind === 'unwanted') return turn;
+    if (turn.kind === 'denied') return { kind: 'held', until: turn.until, reason: turn.reason };
+    const late = 'stretch' in asked ? asked.about(turn.gaps!) : null;
+    const first: Question = late ? { path: late.path, query: late.query } : (asked as Question);
+    const details = late ? { ...kind, span: late.span } : kind;
+    const beyondPlan = late?.beyondPlan ?? false;
+    let question = first;
     let redirects = 0;
     for (let requests = 1; ; requests++) {
-      const turn = await patience(() => waitTurn({ quota, spender, clock, ...(signal ? { signal } : {}) }));
+      // A second step, of a redirect or with the key sent the other way, belongs to the request that was worth it.
+      if (requests > 1) turn = await take();
       if (turn.kind === 'denied') {
         // The probe after an outage may have been a redirect: next time its first step lets the second one through.
         if (redirects > 0) ledAround = 0;
@@ -145,6 +174,7 @@ export function createAsk({
       return { kind: 'asked', answer, record, fetchId, requests, budgetLeft, ledAround: false, keySent: manner.sent() };
     }
   };
+  return ask as Ask;
 }
 
 /** The ledger is not told: it would hold back who has corrected the address. */

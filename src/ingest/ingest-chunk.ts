@@ -11,7 +11,6 @@ import type { Span } from '../core/span.ts';
 import { storeChunk } from '../store/chunk.ts';
 import type { Sql } from '../store/connect.ts';
 import { findFetch, recordFetchOnce } from '../store/fetch.ts';
-import { readOpenGaps } from '../store/gaps.ts';
 import { createPartitionKeeper, type PartitionKeeper } from '../store/partition.ts';
 import { type RefusalReason, recordRefusal } from '../store/refusal.ts';
 import type { Answer } from '../upstream/answer.ts';
@@ -24,7 +23,7 @@ import { wrongAddress, wrongKey } from './misconfigured.ts';
 import { createOriginCheck, type OriginCheck } from './origin.ts';
 import { INTERRUPTED, LedAround, Misconfigured, type Outcome, UpstreamTrouble } from './outcome.ts';
 import { impatient, type Patience } from './patience.ts';
-import { documentedWall, earliestSlot, isBeyond, knownDepth, provesOpen, splitAtWall, unprovenPart } from './wall.ts';
+import { documentedWall, earliestSlot, isBeyond, knownDepth, provesOpen, unprovenPart } from './wall.ts';
 import { depthOf } from './wall-depth.ts';
 import { createWallDoubts } from './wall-doubts.ts';
 import type { Walls } from './walls.ts';
@@ -59,26 +58,32 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   const doubts = createDoubts();
   const wallDoubts = createWallDoubts(deps);
   const ingest: IngestChunk = async (job, { attempt = 1, signal, patience = impatient } = {}) => {
-    const span = await patience(() => stillMissing(deps, job));
-    if (span === null) return NOTHING;
     const soon = doubts.waitingFor(job, clock.now()) ?? wallDoubts.waitingFor(job);
     if (soon !== null) return { kind: 'deferred', until: soon, requests: 0 };
+    // The wall moves on while a chunk waits in the queue.
+    const earliest = earliestSlot(knownDepth(deps.walls.of(job.interval)), job.interval, clock.now());
+    const from = Math.max(job.from, earliest);
+    if (from >= job.to) return NOTHING;
     const asked = await ask(
-      { path: ohlcvPath(job.coinId), query: ohlcvParameters(toQuestion(job, span, plan)) },
+      {
+        stretch: { ...job, span: { from, to: job.to }, plan: plan.name },
+        about: (gaps) => questionAbout(job, { from: gaps[0]!.from, to: gaps.at(-1)!.to }),
+      },
       {
         spender: { class: 'backfill', name: `backfill ${job.backfillId}` },
-        record: { endpoint: 'ohlcv', seriesId: job.seriesId, span, backfillId: job.backfillId, attempt },
+        record: { endpoint: 'ohlcv', seriesId: job.seriesId, backfillId: job.backfillId, attempt },
         signal,
         patience,
-        beyondPlan: isBeyond(documentedWall(plan, job.interval), job.interval, span.from, clock.now()),
       },
     ).catch((error: unknown) => {
       // Interrupted while waiting for a turn: nothing was sent, the chunk goes back as it came.
       if (signal?.aborted) return { kind: 'held', until: clock.now(), reason: INTERRUPTED } as const;
       throw error;
     });
+    if (asked.kind === 'unwanted') return NOTHING;
     if (asked.kind === 'held') return { kind: 'snoozed', until: asked.until, reason: asked.reason };
     const { answer } = asked;
+    const span = asked.record.span!;
     switch (answer.kind) {
       case 'answered':
         doubts.answered(job);
@@ -105,25 +110,13 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   };
   return (job, options) => wallDoubts.inTurn(job, () => ingest(job, options));
 
-  /** The stretch from the first to the last slot of the chunk that is worth a request at this moment; null when none is. */
-  async function stillMissing({ walls }: IngestChunkDeps, job: ChunkJob): Promise<Span | null> {
-    const now = clock.now();
-    const gaps = await readOpenGaps(sql, {
-      backfillId: job.backfillId,
-      seriesId: job.seriesId,
-      coinId: job.coinId,
-      quote: job.quote,
-      interval: job.interval,
-      span: job,
-      now,
-      askedSince: job.askedSince,
-      plan: plan.name,
-    });
-    // The wall moves on while a chunk waits in the queue.
-    const earliest = earliestSlot(knownDepth(walls.of(job.interval)), job.interval, now);
-    const { within } = splitAtWall(gaps, earliest);
-    const first = within[0];
-    return first === undefined ? null : { from: first.from, to: within.at(-1)!.to };
+  function questionAbout(job: ChunkJob, span: Span) {
+    return {
+      path: ohlcvPath(job.coinId),
+      query: ohlcvParameters(toQuestion(job, span, plan)),
+      span,
+      beyondPlan: isBeyond(documentedWall(plan, job.interval), job.interval, span.from, clock.now()),
+    };
   }
 }
 

@@ -6,7 +6,7 @@ import { takeRequests } from '../store/quota-take.ts';
 import { createGate, goodForMs } from './gate.ts';
 import { createClockOffset } from './offset.ts';
 import { gapMs, paceFactorAt } from './pace.ts';
-import type { Limits, Quota, QuotaState, SetAside, Spender, Take } from './quota.ts';
+import type { Limits, Quota, QuotaState, SetAside, Spender, Stretch, Take, Unwanted } from './quota.ts';
 import { createTakers } from './takers.ts';
 import {
   afterAnswered,
@@ -75,13 +75,18 @@ export function createQuota(options: QuotaOptions): Quota {
 
   const at = () => ({ accountId, now: useDatabaseClock ? null : clock.now() });
 
-  /** Takes up to `wanted` requests in one round trip: at least one grant, or one denial for all. */
-  async function takeUpTo(wanted: number, spender: Spender): Promise<readonly Take[]> {
+  /** Takes up to one request for each in one round trip: at least one of those who still want one is granted it, or all are denied. */
+  async function takeForAll(
+    stretches: readonly (Stretch | undefined)[],
+    spender: Spender,
+  ): Promise<readonly (Take | Unwanted | null)[]> {
+    const asked = stretches.filter((stretch) => stretch !== undefined);
     const aside = setAside();
     const leave = spender.class === 'backfill' ? aside : (aside.account ?? { day: 0, month: 0 });
     const args = {
       ...at(),
-      wanted,
+      wanted: stretches.length - asked.length,
+      ifOpen: asked.length === 0 ? null : { asked, now: clock.now(), plan: asked[0]!.plan },
       perMonth: limits.perMonth,
       perMonthFixed,
       perDay: limits.perDay,
@@ -113,14 +118,18 @@ export function createQuota(options: QuotaOptions): Quota {
     if (row.troubled) troubled = true;
     const { denied, granted } = row;
     const first = row.at + (useDatabaseClock ? offset.observe(askedAt, clock.now(), row.now) : 0);
-    // Never before: rounded up to the clock's millisecond.
-    if (denied !== null) return [{ kind: 'denied', reason: denied, until: Math.ceil(first) }];
-    const { gapMs: apart } = row;
     // A probe goes alone: nobody is in its way when it is late, and everybody waits for it.
-    const goodFor = row.isProbe ? graceMs : goodForMs(apart, graceMs, lateMs);
-    return Array.from({ length: granted }, (_, i) => {
-      const sendAt = Math.ceil(first + i * apart);
-      return { kind: 'granted', sendAt, goodUntil: sendAt + goodFor };
+    const goodFor = row.isProbe ? graceMs : goodForMs(row.gapMs, graceMs, lateMs);
+    const gaps = row.gaps.values();
+    let left = granted;
+    return stretches.map((stretch) => {
+      const open = stretch === undefined ? undefined : gaps.next().value!;
+      if (open?.length === 0) return { kind: 'unwanted' };
+      // Never before: rounded up to the clock's millisecond.
+      if (denied !== null) return { kind: 'denied', reason: denied, until: Math.ceil(first) };
+      if (left === 0) return null;
+      const sendAt = Math.ceil(first + (granted - left--) * row.gapMs);
+      return { kind: 'granted', sendAt, goodUntil: sendAt + goodFor, ...(open ? { gaps: open } : {}) };
     });
   }
 
@@ -137,7 +146,7 @@ export function createQuota(options: QuotaOptions): Quota {
 
   return {
     gate,
-    take: createTakers(takeUpTo),
+    take: createTakers(takeForAll) as Quota['take'],
     pause({ reason, retryAfterMs }) {
       const wait = retryAfterMs ?? (reason === 'limited' ? SHORTEST_BACK_OFF_MS : 0);
       const bound = reason === 'limited' ? wait : Math.min(wait, LONGEST_OUTAGE_WAIT_MS);

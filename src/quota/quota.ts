@@ -1,5 +1,7 @@
 /** The budget every process of this installation shares: one row of Postgres that says yes, later, or no. */
 import type { Instant } from '../clock.ts';
+import type { Spans } from '../core/span.ts';
+import type { OpenGapsQuery } from '../store/gaps.ts';
 import type { Gate } from './gate.ts';
 
 /** Scheduled work may use the whole budget; backfill what is left after setting aside what the schedules still need. */
@@ -31,17 +33,29 @@ export type SetAside = {
   readonly account?: { readonly day: number; readonly month: number };
 };
 
+/** What a request is for, and the plan whose refusals count. */
+export type Stretch = OpenGapsQuery & { readonly plan: string };
+
 export type HoldReason = 'limited' | 'spent' | 'unavailable';
 
 export type Take =
   /** One request is yours, and already counted: send it at `sendAt` (never before) or by `goodUntil`, or lose it. */
-  | { readonly kind: 'granted'; readonly sendAt: Instant; readonly goodUntil: Instant }
+  | {
+      readonly kind: 'granted';
+      readonly sendAt: Instant;
+      readonly goodUntil: Instant;
+      /** Of the stretch it was taken for: what is worth the request. */
+      readonly gaps?: Spans;
+    }
   /** Nothing was counted. Worth asking again at `until`. */
   | {
       readonly kind: 'denied';
       readonly reason: 'month' | 'day' | 'set aside' | 'queue' | HoldReason;
       readonly until: Instant;
     };
+
+/** Nothing was counted: nothing of the stretch is worth a request any more. */
+export type Unwanted = { readonly kind: 'unwanted' };
 
 export type QuotaState = {
   readonly accountId: string;
@@ -68,9 +82,11 @@ export type Quota = {
   readonly gate: Gate;
   /**
    * Takes one request from all windows or from none, in one round trip. Exact across processes: a grant counts in the
-   * windows in which `sendAt` lies.
+   * windows in which `sendAt` lies. For a stretch it is taken only if something of it is still worth a request, and without a
+   * second round trip to find out.
    */
   take(spender: Spender): Promise<Take>;
+  take(spender: Spender, stretch: Stretch | undefined): Promise<Take | Unwanted>;
   /** Upstream has just asked for a pause: at once nothing more is sent here, while `limited` or `unavailable` tells the others. */
   pause(hold: { readonly reason: 'limited' | 'unavailable'; readonly retryAfterMs: number | null }): void;
   /** A 429: everybody on this account waits (`retryAfterMs`, else jittered back-off) and the shared pace drops, then recovers slowly. `sentAt` keeps a burst of simultaneous 429s from compounding. */

@@ -1,38 +1,53 @@
 /** Takers of one process that come while a take is under way are served together by the next one: the row of the ledger is locked once for all of them. */
-import type { Spender, Take } from './quota.ts';
+import type { Spender, Stretch, Take, Unwanted } from './quota.ts';
 
-type Taker = { readonly resolve: (take: Take) => void; readonly reject: (error: unknown) => void };
-/** Resolves to one grant or more, at most `wanted`, or to one denial. */
-type TakeUpTo = (wanted: number, spender: Spender) => Promise<readonly Take[]>;
+type Taker = {
+  readonly stretch: Stretch | undefined;
+  readonly resolve: (take: Take | Unwanted) => void;
+  readonly reject: (error: unknown) => void;
+};
+/** Resolves to what each is told, in their order; null = no grant was left for it, and nothing is said about when. */
+type TakeForAll = (
+  stretches: readonly (Stretch | undefined)[],
+  spender: Spender,
+) => Promise<readonly (Take | Unwanted | null)[]>;
 
 /** One request for each call. Who comes first is served first, and those of other spenders do not wait for each other. */
-export function createTakers(takeUpTo: TakeUpTo): (spender: Spender) => Promise<Take> {
+export function createTakers(
+  takeForAll: TakeForAll,
+): (spender: Spender, stretch?: Stretch) => Promise<Take | Unwanted> {
   const lines = new Map<string, Taker[]>();
 
-  return (spender) =>
+  return (spender, stretch) =>
     new Promise((resolve, reject) => {
       const key = `${spender.class} ${spender.asksAccount ?? false} ${spender.name}`;
+      const taker = { stretch, resolve, reject };
       const line = lines.get(key);
       if (line) {
-        line.push({ resolve, reject });
+        line.push(taker);
         return;
       }
-      const takers = [{ resolve, reject }];
+      const takers = [taker];
       lines.set(key, takers);
       void serve(key, takers, spender);
     });
 
   async function serve(key: string, line: Taker[], spender: Spender): Promise<void> {
     while (line.length > 0) {
-      const wanted = line.length;
+      const served = [...line];
       try {
-        const takes = await takeUpTo(wanted, spender);
-        const isDenied = takes[0]?.kind === 'denied';
+        const takes = await takeForAll(
+          served.map((taker) => taker.stretch),
+          spender,
+        );
         // Whoever no grant was left for asks again: that answer says until when.
-        const served = line.splice(0, isDenied ? wanted : takes.length);
-        for (const [i, taker] of served.entries()) taker.resolve(takes[isDenied ? 0 : i]!);
+        line.splice(0, served.length, ...served.filter((_, i) => takes[i] === null));
+        for (const [i, taker] of served.entries()) {
+          const take = takes[i];
+          if (take) taker.resolve(take);
+        }
       } catch (error) {
-        for (const taker of line.splice(0, wanted)) taker.reject(error);
+        for (const taker of line.splice(0, served.length)) taker.reject(error);
       }
     }
     // In the same breath: nobody may join a line that is served no more.

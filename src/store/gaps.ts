@@ -68,37 +68,48 @@ export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise
   }));
 }
 
+/** A stretch of one series that somebody is about to ask for. */
+export type OpenGapsQuery = {
+  readonly backfillId: number;
+  readonly seriesId: number;
+  /** What the series is of, as far as the asker knows: another answer's candles must never be stored as its own. */
+  readonly coinId: string;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  readonly span: Span;
+  readonly askedSince: Instant;
+};
+
 /**
- * The part of `span` of one series that is still worth a request: what a worker checks before it spends one. Nothing is, once
- * the backfill it is for has ended, or for a series that is not what the asker takes it for.
+ * A query of `position` (from 1) and `gaps`: of each stretch the part that is still worth a request, which a worker must know before
+ * it spends one. Nothing is, once the backfill it is for has ended, or for a series that is not what the asker takes it for.
  */
-export async function readOpenGaps(
+export function openGaps(
   sql: SqlOrTransaction,
-  query: {
-    readonly backfillId: number;
-    readonly seriesId: number;
-    /** What the series is of, as far as the asker knows: another answer's candles must never be stored as its own. */
-    readonly coinId: string;
-    readonly quote: Quote;
-    readonly interval: Interval;
-    readonly span: Span;
-    readonly now: Instant;
-    readonly askedSince: Instant;
-    readonly plan: string;
-  },
-): Promise<Spans> {
-  const [row] = await sql<{ gaps: string }[]>`
-    select (tstzmultirange(${toRange(query.span)}::tstzrange) - s.covered
+  asked: readonly OpenGapsQuery[],
+  { now, plan }: { readonly now: Instant; readonly plan: string },
+) {
+  const list = <T>(of: (query: OpenGapsQuery) => T) => asked.map(of) as T[] & string[];
+  return sql`
+    select a.position, case when s.id is null then '{}' else tstzmultirange(a.span) - s.covered
       - coalesce((select range_agg(p.span) from market.pending p where p.series_id = s.id
-          and (p.due_at > to_timestamp(${query.now / 1000}) or p.asked_at >= to_timestamp(${query.askedSince / 1000}))), '{}')
+          and (p.due_at > to_timestamp(${now / 1000}) or p.asked_at >= a.asked_since)), '{}')
       - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id
-          and r.account_plan = ${query.plan} and ${stillRefused(sql, query.now)}), '{}')
-      )::text as gaps
-    from market.series s
-    where s.id = ${query.seriesId} and s.coin_id = ${query.coinId} and s.quote = ${query.quote}
-      and s.interval = ${query.interval}::market.candle_interval
-      and exists (select from ops.backfill b where b.id = ${query.backfillId} and b.state = 'running')`;
-  return row ? parseMultirange(row.gaps) : [];
+          and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}')
+      end as gaps
+    from (
+      select position, backfill_id, series_id, coin_id, quote, interval, span::tstzrange as span, to_timestamp(since) as asked_since
+      from unnest(${list((q) => q.backfillId)}::int[], ${list((q) => q.seriesId)}::int[], ${list((q) => q.coinId)}::text[],
+        ${list((q) => q.quote)}::text[], ${list((q) => q.interval)}::text[], ${list((q) => toRange(q.span))}::text[],
+        ${list((q) => q.askedSince / 1000)}::float8[])
+        with ordinality as u(backfill_id, series_id, coin_id, quote, interval, span, since, position)
+    ) a
+    left join lateral (
+      select id, covered from market.series
+      where id = a.series_id and coin_id = a.coin_id and quote = a.quote and interval = a.interval::market.candle_interval
+        and exists (select from ops.backfill b where b.id = a.backfill_id and b.state = 'running')
+      limit 1
+    ) s on true`;
 }
 
 /** What is refused of one series may have been a passing mood of the upstream, or of a gateway before it: one request a day finds out. */

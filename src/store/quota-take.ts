@@ -1,11 +1,16 @@
 /** Takes requests from the ledger's row: one statement, from every window or from none. */
 import type { Instant } from '../clock.ts';
+import type { Spans } from '../core/span.ts';
 import type { SqlOrTransaction } from './connect.ts';
+import { type OpenGapsQuery, openGaps } from './gaps.ts';
+import { parseMultirange } from './multirange.ts';
 import type { At } from './quota.ts';
 
 export type TakeArgs = At & {
-  /** How many requests are wanted; as many as fit are granted, one after the other. */
+  /** How many requests are wanted whatever is known; as many as fit are granted, one after the other. */
   readonly wanted: number;
+  /** And one for each of these in which something is still worth a request at this instant, under this plan. */
+  readonly ifOpen: { readonly asked: readonly OpenGapsQuery[]; readonly now: Instant; readonly plan: string } | null;
   readonly perMonth: number | null;
   /** `perMonth` was set by the operator: what upstream says may lower it, not raise it. */
   readonly perMonthFixed: boolean;
@@ -28,7 +33,7 @@ export type TakeArgs = At & {
 export type TakeRow = {
   /** Null = granted. */
   readonly denied: 'month' | 'day' | 'set aside' | 'queue' | 'limited' | 'spent' | 'unavailable' | null;
-  /** 0 when denied; else from 1 to what was wanted. */
+  /** 0 when denied, or when nothing was wanted; else from 1 to what was wanted. */
   readonly granted: number;
   /** When the first may be sent, or is worth asking again. */
   readonly at: Instant;
@@ -40,6 +45,8 @@ export type TakeRow = {
   readonly now: Instant;
   /** Upstream has been failing or refusing: the next good answer is worth writing down. */
   readonly troubled: boolean;
+  /** For each of `ifOpen`, in its order: what of it is worth a request. */
+  readonly gaps: readonly Spans[];
 };
 
 /**
@@ -48,8 +55,10 @@ export type TakeRow = {
  * account has no row yet.
  */
 export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<TakeRow | null> {
-  const [row] = await sql<TakeRow[]>`
-    with terms as materialized (
+  const { ifOpen } = t;
+  const [row] = await sql<(Omit<TakeRow, 'gaps'> & { gaps: string[] | null })[]>`
+    with ${ifOpen === null ? sql`` : sql`open as materialized (${openGaps(sql, ifOpen.asked, ifOpen)}),`}
+    terms as materialized (
       select
         ${t.perMonth}::bigint as plan_month, ${t.perMonthFixed}::boolean as plan_month_fixed, ${t.perDay}::bigint as per_day,
         make_interval(secs => ${t.gapMs / 1000}::float8) as full_gap,
@@ -57,7 +66,7 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
         make_interval(secs => ${t.graceMs / 1000}::float8) as grace,
         make_interval(secs => ${t.probeMs / 1000}::float8) as probe_wait,
         ${t.leaveMonth}::bigint as leave_month, ${t.leaveDay}::bigint as leave_day, ${t.asksAccount}::boolean as asks_account,
-        ${t.wanted}::int as wanted,
+        ${t.wanted}::int ${ifOpen === null ? sql`` : sql`+ (select count(*) from open where not isempty(gaps))::int`} as wanted,
         to_timestamp(${t.now === null ? null : t.now / 1000}::float8) as given_now
     ), locked as materialized (
       select * from ops.quota where account_id = ${t.accountId} for update
@@ -111,7 +120,7 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
     ), fitted as materialized (
       -- As many as stay in these windows, in sight, and away from the day's border; a probe goes alone. (least() passes nulls over.)
       select *, extract(epoch from gap)::float8 as gap_s, case
-        when denied is not null then 0
+        when denied is not null or wanted = 0 then 0
         when probe is not null then 1
         else greatest(1, least(
           wanted,
@@ -132,10 +141,10 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
         month_start = j.month, month_spent = j.month_used + j.granted,
         probe_until = case when j.probe is not null then j.send_at + j.probe_wait else j.probe_until end
       from fitted j
-      where j.denied is null and q.account_id = j.account_id
+      where j.granted > 0 and q.account_id = j.account_id
     ), noted as (
       insert into ops.quota_spent as s (account_id, month_start, class, name, month_spent, day_start, day_spent)
-      select account_id, month, ${t.spenderClass}, ${t.spenderName}, granted, day, granted from fitted where denied is null
+      select account_id, month, ${t.spenderClass}, ${t.spenderName}, granted, day, granted from fitted where granted > 0
       on conflict (account_id, month_start, class, name) do update set
         month_spent = s.month_spent + excluded.month_spent,
         day_spent = case when s.day_start = excluded.day_start then s.day_spent else 0 end + excluded.day_spent,
@@ -156,7 +165,8 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
           probe_until)
       end) * 1000)::float8 as at,
       (extract(epoch from coalesce(given_now, clock_timestamp())) * 1000)::float8 as now,
-      probe is not null as "isProbe", down_streak > 0 or limited_streak > 0 or probe is not null as troubled
+      probe is not null as "isProbe", down_streak > 0 or limited_streak > 0 or probe is not null as troubled,
+      ${ifOpen === null ? sql`null::jsonb` : sql`(select jsonb_agg(gaps::text order by position) from open)`} as gaps
     from fitted`;
-  return row ?? null;
+  return row ? { ...row, gaps: (row.gaps ?? []).map(parseMultirange) } : null;
 }

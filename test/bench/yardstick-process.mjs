@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 
 const [dist, half, file] = process.argv.slice(2);
-const { keepHeapSmall } = await import(`${dist}/heap.js`);
+const { keepHeapSmall } = await import(`${dist}/cli/heap.js`);
 keepHeapSmall();
 const { baseUrl, databaseUrl, interval, limit, concurrency, patienceMs, asked } = JSON.parse(
   readFileSync(file, 'utf8'),
