@@ -259,3 +259,84 @@ export const backfill = ops.table(
   },
   () => [check('backfill_state', sql`state in ('running', 'done', 'stopped', 'interrupted', 'failed')`)],
 );
+
+/** A rule of what is to be kept fresh. */
+export const track = ops.table(
+  'track',
+  {
+    id: integer('id').primaryKey().generatedAlwaysAsIdentity(),
+    tier: text('tier').notNull(),
+    coinId: text('coin_id').references(() => coin.id),
+    top: integer('top'),
+    interval: candleInterval('interval').notNull(),
+    quote: text('quote').notNull(),
+    since: instant('since').notNull(),
+    priority: smallint('priority').notNull(),
+    targetAge: interval('target_age').notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (t) => [
+    unique('track_rule').on(t.tier, t.coinId, t.top, t.interval, t.quote).nullsNotDistinct(),
+    check(
+      'track_tier',
+      sql`case tier when 'list' then coin_id is not null and top is null when 'top' then coin_id is null and coalesce(top, 0) > 0 when 'all' then coin_id is null and top is null else false end`,
+    ),
+    check('track_quote', sql`quote in ('usd', 'btc')`),
+    check('track_target_age', sql`target_age > interval '0'`),
+  ],
+);
+
+/** Tracked series that are treated alike. */
+export const tier = ops.table(
+  'tier',
+  {
+    id: integer('id').primaryKey().generatedAlwaysAsIdentity(),
+    tier: text('tier').notNull(),
+    priority: smallint('priority').notNull(),
+    interval: candleInterval('interval').notNull(),
+    targetAge: interval('target_age').notNull(),
+    achievableAge: interval('achievable_age'),
+    keepsUp: boolean('keeps_up').notNull().default(true),
+    plannedAt: instant('planned_at'),
+  },
+  (t) => [
+    unique('tier_kind').on(t.tier, t.priority, t.interval, t.targetAge),
+    check('tier_tier', sql`tier in ('list', 'top', 'all')`),
+  ],
+);
+
+export const tracked = ops.table(
+  'tracked',
+  {
+    seriesId: integer('series_id')
+      .primaryKey()
+      .references(() => series.id),
+    tierId: integer('tier_id')
+      .notNull()
+      .references(() => tier.id),
+    trackedAt: instant('tracked_at').notNull(),
+    askedAt: instant('asked_at'),
+    turnAt: instant('turn_at'),
+    seenUntil: instant('seen_until'),
+    endsAt: instant('ends_at'),
+  },
+  (t) => [
+    index('tracked_by_age').on(t.tierId, t.askedAt),
+    index('tracked_by_turn').on(t.tierId, t.turnAt),
+    index('tracked_ending').on(t.endsAt).where(sql`ends_at is not null`),
+  ],
+);
+
+export const coinRename = market.table(
+  'coin_rename',
+  {
+    oldId: text('old_id').primaryKey(),
+    newId: text('new_id').notNull(),
+    renamedAt: instant('renamed_at').notNull(),
+    source: text('source').notNull(),
+  },
+  () => [
+    check('coin_rename_ids', sql`old_id <> new_id`),
+    check('coin_rename_source', sql`source in ('coins', 'changelog')`),
+  ],
+);

@@ -1,0 +1,34 @@
+/** Why a series is tracked, which also says how much it matters when the budget does not allow everything. */
+import { DAY, HOUR, type Interval } from './interval.ts';
+
+/** Coins named one by one, the best-ranked N, every active coin. */
+export const TIERS = ['list', 'top', 'all'] as const;
+export type Tier = (typeof TIERS)[number];
+
+/** Higher is served first; with room between, so that one's own fit in. */
+export const DEFAULT_PRIORITY: Readonly<Record<Tier, number>> = { list: 20, top: 10, all: 0 };
+export const LOWEST_PRIORITY = -100;
+export const HIGHEST_PRIORITY = 100;
+
+/**
+ * How old the newest data may become when nobody has said otherwise. Named coins: one candle, but an hour at least, since a request
+ * costs the same whether it brings one candle or a hundred. `--top`: twice that below a day. All coins: as long as one request
+ * still holds, with any interval, all that has come meanwhile (366 × 5m are 30 hours); two days for daily candles.
+ */
+export function defaultTargetAgeMs(tier: Tier, interval: Interval): number {
+  return TARGET_AGES[tier][interval];
+}
+
+const TARGET_AGES: Readonly<Record<Tier, Readonly<Record<Interval, number>>>> = {
+  list: { '5m': HOUR, '15m': HOUR, '30m': HOUR, '1h': HOUR, '6h': 6 * HOUR, '12h': 12 * HOUR, '24h': DAY },
+  top: {
+    '5m': 2 * HOUR,
+    '15m': 2 * HOUR,
+    '30m': 2 * HOUR,
+    '1h': 2 * HOUR,
+    '6h': 12 * HOUR,
+    '12h': DAY,
+    '24h': DAY,
+  },
+  all: { '5m': DAY, '15m': DAY, '30m': DAY, '1h': DAY, '6h': DAY, '12h': DAY, '24h': 2 * DAY },
+};

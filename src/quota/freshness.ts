@@ -1,0 +1,140 @@
+/**
+ * How fresh tracked series can be kept with the requests there are: pure arithmetic.
+ *
+ * One request refreshes one series, whatever has come since the last one (up to what a request holds). So a tier of n series asked
+ * every `age` costs n/age requests. When all targets together cost more than there is, ages are stretched: equally within a
+ * priority, and never more for a higher priority than for a lower one.
+ */
+import type { Instant } from '../clock.ts';
+import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';
+import { forecast } from './forecast.ts';
+import type { QuotaState, SetAside } from './quota.ts';
+import type { Need } from './set-aside.ts';
+
+/** Tracked series that are treated alike. */
+export type TierDemand = {
+  readonly id: number;
+  /** Higher is served first. */
+  readonly priority: number;
+  readonly interval: Interval;
+  readonly targetAgeMs: number;
+  readonly series: number;
+};
+
+export type TierPlan = {
+  readonly id: number;
+  /** Each series is asked before its data is older than this; null = not with this budget, because there is nothing to spend. */
+  readonly achievableAgeMs: number | null;
+  readonly requestsPerDay: number;
+  /** False: more candles come between two requests than one request holds. The newest are kept; the others stay gaps. */
+  readonly keepsUp: boolean;
+};
+
+export type FreshnessPlan = {
+  readonly tiers: readonly TierPlan[];
+  readonly requestsPerDay: number;
+  /** What all targets would cost. */
+  readonly wantedPerDay: number;
+};
+
+/** While the budget is short, a priority leaves this share of what it could use to the lower ones: so that none starves. */
+const SHARE_OF_LOWER = 0.1;
+
+/** Of what may be spent so much is planned; the rest is for retries, and for turns that fall together. */
+export const HEADROOM = 0.9;
+
+/** `requestsPerDay` null = any number. */
+export function planFreshness({
+  tiers,
+  requestsPerDay,
+  candlesPerRequest,
+}: {
+  readonly tiers: readonly TierDemand[];
+  readonly requestsPerDay: number | null;
+  readonly candlesPerRequest: number;
+}): FreshnessPlan {
+  const holdsMs = (tier: TierDemand) => candlesPerRequest * INTERVAL_MS[tier.interval];
+  // A target that one request cannot hold would leave candles out: such a series is asked more often than it has to be.
+  const targetMs = (tier: TierDemand) => Math.min(tier.targetAgeMs, holdsMs(tier));
+  const demandOf = (some: readonly TierDemand[]) =>
+    some.reduce((sum, tier) => sum + (tier.series * DAY) / targetMs(tier), 0);
+
+  const planned: TierPlan[] = [];
+  const priorities = [...new Set(tiers.filter((t) => t.series > 0).map((t) => t.priority))].sort((a, b) => b - a);
+  let left = requestsPerDay ?? Number.POSITIVE_INFINITY;
+  let demandLeft = demandOf(tiers);
+  let stretch = 1;
+  const wantedPerDay = demandLeft;
+  for (const [i, priority] of priorities.entries()) {
+    const level = tiers.filter((tier) => tier.priority === priority && tier.series > 0);
+    const demand = demandOf(level);
+    const isLast = i === priorities.length - 1;
+    // Served alone, it stretches so far; served like all that come after it, so far. The better of the two, but not better than
+    // the priorities above it.
+    const alone = demand / (left * (isLast ? 1 : 1 - SHARE_OF_LOWER));
+    const alike = demandLeft / left;
+    stretch = left > 0 ? Math.max(stretch, Math.min(alone, alike)) : Number.POSITIVE_INFINITY;
+    for (const tier of level) {
+      const age = Math.ceil(targetMs(tier) * stretch);
+      planned.push(
+        Number.isFinite(age)
+          ? {
+              id: tier.id,
+              achievableAgeMs: age,
+              requestsPerDay: (tier.series * DAY) / age,
+              keepsUp: age <= holdsMs(tier),
+            }
+          : { id: tier.id, achievableAgeMs: null, requestsPerDay: 0, keepsUp: false },
+      );
+    }
+    left = Math.max(0, left - demand / stretch);
+    demandLeft -= demand;
+  }
+  const byId = new Map(planned.map((tier) => [tier.id, tier]));
+  const ofNone = ({ id, targetAgeMs }: TierDemand): TierPlan => ({
+    id,
+    achievableAgeMs: targetAgeMs,
+    requestsPerDay: 0,
+    keepsUp: true,
+  });
+  return {
+    tiers: tiers.map((tier) => byId.get(tier.id) ?? ofNone(tier)),
+    requestsPerDay: planned.reduce((sum, tier) => sum + tier.requestsPerDay, 0),
+    wantedPerDay,
+  };
+}
+
+/**
+ * Requests a day that can be spent on freshness, from day to day: what the plan allows after `setAside` for the other schedules,
+ * and no more than what is left of this month lasts for. `share` of it: the rest is for backfills. Null = any number.
+ */
+export function freshnessPerDay({
+  state,
+  setAside,
+  share = 1,
+}: {
+  readonly state: Pick<QuotaState, 'now' | 'month' | 'day' | 'pace'>;
+  /** What the other schedules need from an instant to the end of its windows. */
+  readonly setAside: (at: Instant) => SetAside;
+  readonly share?: number;
+}): number | null {
+  const { now, month, day, pace } = state;
+  const limits = { perMonth: month.limit, perDay: day.limit, perSecond: pace.limit };
+  const { perDay } = forecast({
+    requests: 0,
+    limits,
+    spent: { day: day.spent, month: month.spent },
+    now,
+    setAside,
+  });
+  if (perDay === null) return null;
+  const monthLeft = month.limit === null ? null : month.limit - month.spent - setAside(now).month;
+  const lasting = monthLeft === null ? perDay : Math.max(0, monthLeft) / ((month.reset - now) / DAY);
+  return Math.max(0, Math.min(perDay, lasting)) * share;
+}
+
+/** The plan as a standing schedule, so that backfills leave what it needs; null when it asks nothing. */
+export function freshnessNeed({ requestsPerDay }: Pick<FreshnessPlan, 'requestsPerDay'>): Need | null {
+  if (requestsPerDay <= 0) return null;
+  return { name: 'freshness', requests: 1, everyMs: DAY / requestsPerDay };
+}
