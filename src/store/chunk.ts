@@ -1,7 +1,7 @@
 /** The heart's transaction: candles, coverage, what stays pending, and the record of the request become true together or not at all. */
 import type { Instant } from '../clock.ts';
 import type { CandleColumns } from '../core/candle.ts';
-import { INTERVAL_MS, type Interval } from '../core/interval.ts';
+import { INTERVAL_MS, type Interval, settledUntil } from '../core/interval.ts';
 import { contains, intersect, normalize, type Span, type Spans, subtract, union } from '../core/span.ts';
 import { keepRevised, removeCandles, writeCandles } from './candle.ts';
 import type { Sql, SqlOrTransaction } from './connect.ts';
@@ -9,6 +9,7 @@ import { type FetchRow, recordFetch } from './fetch.ts';
 import { parseMultirange, parseRange, toMultirange, toRange } from './multirange.ts';
 import { clipPending, type Pending, replacePending } from './pending.ts';
 import { quarantine, repeatedRows, type SetAsideRow } from './quarantine.ts';
+import { markSeen } from './tracked.ts';
 
 export type ChunkAnswer = {
   readonly series: { readonly id: number; readonly interval: Interval };
@@ -105,6 +106,8 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
             where id = ${series.id}`
         : null,
       replacePending(tx, series.id, pendingBefore, pendingAfter(answer, state, verdict, granted)),
+      // Only at the newest end: what is asked of the past says nothing about how fresh a series is.
+      span.to > settledUntil(asOf, series.interval) ? markSeen(tx, series.id, Math.min(asOf, span.to)) : null,
     ]);
     if (revisions.length > 0) {
       await tx`update market.revision set fetch_id = ${await fetchId} where id = any(${revisions}::bigint[])`;
