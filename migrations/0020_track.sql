@@ -66,8 +66,9 @@ alter table ops.tracked set (fillfactor = 70);
 create view ops.track_target as
 with alive as (
   select id, case when rank > 0 then row_number() over (order by nullif(rank, 0) nulls last, id) end as position
-  from market.coin
+  from market.coin c
   where is_active and last_seen_at > (select max(last_seen_at) from market.coin) - interval '2 days'
+    and not exists (select from market.coin_rename r where r.old_id = c.id and r.renamed_at >= c.last_seen_at)
 ), named as (
   select t.*, a.id as of_coin, 0 as kind from ops.track t join alive a on a.id = t.coin_id where t.tier = 'list'
   union all

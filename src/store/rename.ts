@@ -112,7 +112,9 @@ export async function continueHistories(sql: SqlOrTransaction): Promise<number> 
 function successors(sql: SqlOrTransaction) {
   return sql`successor as (
     with recursive step as (
-      select old_id, new_id, 1 as hops from market.coin_rename
+      -- An id that was given to a coin anew is that coin's.
+      select r.old_id, r.new_id, 1 as hops from market.coin_rename r
+      where not exists (select from market.coin c where c.id = r.old_id and c.is_active and c.last_seen_at > r.renamed_at)
       union all
       select s.old_id, r.new_id, s.hops + 1 from step s join market.coin_rename r on r.old_id = s.new_id where s.hops < 20
     )
