@@ -4,8 +4,10 @@ import { systemClock } from './clock.ts';
 import { effectiveLimits } from './config.ts';
 import type { PlanName } from './contract/plans.ts';
 import { accountIdOf } from './ingest/account.ts';
+import { freshnessPerDay, HEADROOM } from './quota/freshness.ts';
 import { createQuota } from './quota/ledger.ts';
 import type { Limits, Quota } from './quota/quota.ts';
+import { setAsideAt } from './quota/set-aside.ts';
 import { readAccount } from './store/account.ts';
 
 export type Budget = {
@@ -45,4 +47,11 @@ export function quotaOf(
     useDatabaseClock: clock === systemClock,
     random: Math.random,
   });
+}
+
+/** Requests a day that can be planned for the freshness of tracked series: what the other schedules leave. Null = any number. */
+export async function readFreshnessPerDay(app: App, { quota }: Pick<Budget, 'quota'>): Promise<number | null> {
+  const others = app.needs.filter((need) => need.name !== 'freshness');
+  const setAside = (at: number) => setAsideAt(at, others);
+  return freshnessPerDay({ state: await quota.state(), setAside, share: HEADROOM });
 }

@@ -15,6 +15,7 @@ import { quotaCommand } from './quota.ts';
 import { simulateCommand } from './simulate.ts';
 import { sqlCommand } from './sql.ts';
 import { statusCommand } from './status.ts';
+import { trackCommand } from './track.ts';
 import { verifyCommand } from './verify.ts';
 import { VERSION } from './version.ts';
 
@@ -23,6 +24,7 @@ const COMMANDS: readonly ((program: Command, context: CommandContext) => void)[]
   demoCommand,
   planCommand,
   backfillCommand,
+  trackCommand,
   statusCommand,
   gapsCommand,
   verifyCommand,

@@ -17,6 +17,7 @@ import type { Output } from './io.ts';
 import { printJson, toIso } from './json.ts';
 import { isGone } from './owner.ts';
 import { formatTable } from './table.ts';
+import { printTiers } from './tier-table.ts';
 
 export function statusCommand(program: Command, context: CommandContext): void {
   program
@@ -47,6 +48,10 @@ export function printStatus(out: Output, status: Status, now: Instant): void {
   if (status.series.length === 0) {
     out.write('Nothing is wanted yet. Begin with: chandler backfill btc-bitcoin --start -30d\n');
   } else printSeries(out, status);
+  if (status.tiers.length > 0) {
+    out.write('\nTracked\n');
+    printTiers(out, status.tiers);
+  }
   const alive = status.backfills.filter((b) => !b.isSilent);
   if (alive.length > 0) printBackfills(out, alive, now);
   printSilent(

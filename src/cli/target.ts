@@ -54,7 +54,8 @@ export function parseSpan(
   return span;
 }
 
-function timeOption(name: string, text: string, now: Instant): Instant {
+/** @throws UsageError that names the option. */
+export function timeOption(name: string, text: string, now: Instant): Instant {
   try {
     return parseTime(text, now);
   } catch (error) {
@@ -77,21 +78,14 @@ export function checkCoinChoice(coins: readonly string[], { top, all }: Pick<Tar
 
 /** The coins of the target, each once, in the order they are to be filled. @throws UsageError for a coin nobody knows. */
 export async function resolveTarget(
-  deps: { readonly sql: Sql; readonly clock: Clock; readonly session: Session; readonly signal?: AbortSignal },
+  deps: CatalogueDeps,
   coins: readonly string[],
   options: TargetOptions,
 ): Promise<ResolvedTarget> {
   const { sql, clock } = deps;
   const span = parseSpan(options, clock.now());
   const named = [...new Set(coins)];
-  let catalogueRequests = await readCatalogue(deps, undefined);
-  let known = await findCoins(sql, named);
-  if (known.length < named.length && catalogueRequests === 0) {
-    // A new coin may have been listed since the catalogue was read.
-    catalogueRequests += await readCatalogue(deps, STALE_FOR_UNKNOWN_MS);
-    known = await findCoins(sql, named);
-  }
-  await requireCoins(sql, named, new Set(known.map((coin) => coin.id)));
+  const catalogueRequests = await readCatalogueFor(deps, named);
   const chosen = options.all
     ? await activeCoins(sql)
     : options.top === undefined
@@ -101,15 +95,31 @@ export async function resolveTarget(
   return { coinIds, quote: options.quote, interval: options.interval, span, catalogueRequests };
 }
 
+type CatalogueDeps = {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly session: Session;
+  readonly signal?: AbortSignal;
+};
+
+/** Reads the list of coins when it is old. Resolves to the requests it took. @throws UsageError for a coin nobody knows. */
+export async function readCatalogueFor(deps: CatalogueDeps, named: readonly string[]): Promise<number> {
+  const { sql } = deps;
+  let requests = await readCatalogue(deps, undefined);
+  let known = await findCoins(sql, named);
+  if (known.length < named.length && requests === 0) {
+    // A new coin may have been listed since the catalogue was read.
+    requests += await readCatalogue(deps, STALE_FOR_UNKNOWN_MS);
+    known = await findCoins(sql, named);
+  }
+  await requireCoins(sql, named, new Set(known.map((coin) => coin.id)));
+  return requests;
+}
+
 const STALE_FOR_UNKNOWN_MS = 3_600_000;
 
 async function readCatalogue(
-  {
-    sql,
-    clock,
-    session,
-    signal,
-  }: { readonly sql: Sql; readonly clock: Clock; readonly session: Session; readonly signal?: AbortSignal },
+  { sql, clock, session, signal }: CatalogueDeps,
   maxAgeMs: number | undefined,
 ): Promise<number> {
   const refresh: CatalogueRefresh = await refreshCatalogue({ ask: session.ask, sql, clock, signal }, maxAgeMs);

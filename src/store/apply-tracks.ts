@@ -38,21 +38,13 @@ export function applyTracks(sql: Sql, now: Instant): Promise<AppliedTracks> {
     const at = now / 1000;
     const renamed = await recordRenames(tx, await findRenames(tx), 'coins');
     const moved = await continueHistories(tx);
-    await tx`
-      insert into ops.tier (tier, priority, interval, target_age)
-      select distinct t.tier, t.priority, t.interval, t.target_age from ops.track_target t
-      where not exists (select from ops.tier k where k.tier = t.tier and k.priority = t.priority
-        and k.interval = t.interval and k.target_age = t.target_age)
-      on conflict do nothing`;
+    await resolveTargets(tx);
     await wantTargets(tx);
     const added = await tx<{ is_new: boolean }[]>`
       insert into ops.tracked as tr (series_id, tier_id, tracked_at)
-      select s.id, k.id, to_timestamp(${at})
-      from ops.track_target t
-      join market.series s on s.coin_id = t.coin_id and s.quote = t.quote and s.interval = t.interval
-      join ops.tier k on k.tier = t.tier and k.priority = t.priority and k.interval = t.interval and k.target_age = t.target_age
-      left join ops.tracked old on old.series_id = s.id
-      where old.series_id is null or old.tier_id <> k.id or old.ends_at is not null
+      select t.series_id, t.tier_id, to_timestamp(${at})
+      from track_target t left join ops.tracked old on old.series_id = t.series_id
+      where old.series_id is null or old.tier_id <> t.tier_id or old.ends_at is not null
       on conflict (series_id) do update set tier_id = excluded.tier_id, ends_at = null,
         tracked_at = case when tr.ends_at is null then tr.tracked_at else excluded.tracked_at end
       returning tracked_at = to_timestamp(${at}) as is_new`;
@@ -71,20 +63,41 @@ export function applyTracks(sql: Sql, now: Instant): Promise<AppliedTracks> {
   });
 }
 
-/** The same order of writing as `wantSeries`, so that the two never wait for each other crosswise. */
-async function wantTargets(tx: SqlOrTransaction): Promise<void> {
+/**
+ * Makes the series and tiers that are missing, and `track_target`, a temporary table of what the rules want: by numbers, so that
+ * Postgres knows how many rows a join with it has. (Joined by coin, interval and terms it expected a few and looped over 50,000.)
+ */
+async function resolveTargets(tx: SqlOrTransaction): Promise<void> {
+  await tx`create temporary table track_named on commit drop as select * from ops.track_target`;
+  await tx`analyze track_named`;
+  await tx`
+    insert into ops.tier (tier, priority, interval, target_age)
+    select distinct t.tier, t.priority, t.interval, t.target_age from track_named t
+    where not exists (select from ops.tier k where k.tier = t.tier and k.priority = t.priority
+      and k.interval = t.interval and k.target_age = t.target_age)
+    on conflict do nothing`;
+  // In the order in which `wantSeries` writes, so that the two never wait for each other crosswise.
   await tx`
     insert into market.series (coin_id, quote, interval, wanted, priority)
     select t.coin_id, t.quote, t.interval, tstzmultirange(tstzrange(t.since, null)), t.priority
-    from ops.track_target t
+    from track_named t
     where not exists (
       select from market.series s where s.coin_id = t.coin_id and s.quote = t.quote and s.interval = t.interval)
     order by 1, 2, 3
     on conflict (coin_id, quote, interval) do nothing`;
   await tx`
+    create temporary table track_target on commit drop as
+    select s.id as series_id, t.since, t.priority, (
+        select k.id from ops.tier k where k.tier = t.tier and k.priority = t.priority and k.interval = t.interval
+          and k.target_age = t.target_age) as tier_id
+    from track_named t join market.series s on s.coin_id = t.coin_id and s.quote = t.quote and s.interval = t.interval`;
+  await tx`analyze track_target`;
+}
+
+async function wantTargets(tx: SqlOrTransaction): Promise<void> {
+  await tx`
     with behind as (
-      select s.id, t.since, t.priority from ops.track_target t
-      join market.series s on s.coin_id = t.coin_id and s.quote = t.quote and s.interval = t.interval
+      select s.id, t.since, t.priority from track_target t join market.series s on s.id = t.series_id
       where not s.wanted @> tstzmultirange(tstzrange(t.since, null)) or s.priority <> t.priority
     ), locked as (
       select s.id from market.series s join behind b on b.id = s.id order by s.coin_id, s.quote, s.interval for update of s
@@ -100,8 +113,7 @@ async function endOthers(tx: SqlOrTransaction, at: number): Promise<number> {
     with over as (
       select tr.series_id, to_timestamp(ceil(${at}::float8 / ops.seconds_of(s.interval)) * ops.seconds_of(s.interval)) as ends_at
       from ops.tracked tr join market.series s on s.id = tr.series_id
-      where tr.ends_at is null and not exists (
-        select from ops.track_target t where t.coin_id = s.coin_id and t.quote = s.quote and t.interval = s.interval)
+      where tr.ends_at is null and not exists (select from track_target t where t.series_id = tr.series_id)
     ), locked as (
       select s.id from market.series s join over o on o.series_id = s.id order by s.coin_id, s.quote, s.interval for update of s
     ), cut as (

@@ -71,6 +71,13 @@ export async function readTracks(sql: SqlOrTransaction, filter: RuleFilter = {})
     order by t.tier = 'all', t.tier = 'top', t.top, t.interval desc, t.quote desc, t.priority desc, t.coin_id`;
 }
 
+/** How many series of these coins some rule wants now. */
+export async function countTracked(sql: SqlOrTransaction, coinIds: readonly string[]): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`
+    select count(*) as n from ops.track_target where coin_id = any(${coinIds as string[]}::text[])`;
+  return row!.n;
+}
+
 function matching(sql: SqlOrTransaction, { coins, intervals, quote }: RuleFilter) {
   return sql`true
     ${intervals === undefined ? sql`` : sql`and t.interval::text = any(${intervals as string[]}::text[])`}

@@ -5,6 +5,7 @@ import type { Interval } from '../core/interval.ts';
 import { SILENT_AFTER_MS } from '../store/backfill.ts';
 import type { Sql } from '../store/connect.ts';
 import { toInstant } from './instant.ts';
+import { readTierStatus, type TierStatus } from './tiers.ts';
 
 export type SeriesStatus = {
   readonly interval: Interval;
@@ -49,6 +50,8 @@ export type Status = {
   /** Coins the catalogue knows. */
   readonly coins: number;
   readonly series: readonly SeriesStatus[];
+  /** Of the tracked series, highest priority first. */
+  readonly tiers: readonly TierStatus[];
   readonly backfills: readonly BackfillStatus[];
   /** Of the last 24 hours, most requests first. */
   readonly fetches: readonly FetchStatus[];
@@ -59,16 +62,17 @@ export type Status = {
 const LATELY_SECONDS = 24 * 3600;
 
 export async function readStatus(sql: Sql, now: Instant): Promise<Status> {
-  const [counts, series, backfills, fetches] = await Promise.all([
+  const [counts, series, tiers, backfills, fetches] = await Promise.all([
     sql<{ coins: number; revisions: number; set_aside: number }[]>`
       select (select count(*) from market.coin) as coins, (select count(*) from market.revision) as revisions,
         (select count(*) from market.quarantine) as set_aside`,
     readSeries(sql),
+    readTierStatus(sql, now),
     readRunning(sql, now),
     readFetches(sql, now),
   ]);
   const { coins, revisions, set_aside } = counts[0]!;
-  return { coins, series, backfills, fetches, revisions, setAside: set_aside };
+  return { coins, series, tiers, backfills, fetches, revisions, setAside: set_aside };
 }
 
 async function readSeries(sql: Sql): Promise<SeriesStatus[]> {

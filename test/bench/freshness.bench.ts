@@ -1,0 +1,108 @@
+/** What keeping 50,000 tracked series fresh costs the database: the rules applied, the ages planned, the next ones chosen. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { DAY, HOUR, type Interval } from '../../src/core/interval.ts';
+import { planTracked, readStale, takeStale } from '../../src/ingest/freshness.ts';
+import type { Wall } from '../../src/ingest/wall.ts';
+import { applyTracks } from '../../src/store/apply-tracks.ts';
+import { recordCoins, recordTickers } from '../../src/store/coin.ts';
+import { addTracks, type TrackRule } from '../../src/store/track.ts';
+import { readTierStatus } from '../../src/views/tiers.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { median, spread, table, thousands, timed, verdict } from './rounds.ts';
+
+const SERIES = 50_000;
+const LIMIT = 1_000;
+const ROUNDS = 5;
+const NOW = Date.UTC(2025, 6, 1, 12);
+const SINCE = Date.UTC(2025, 0, 1);
+const open: Wall = { kind: 'open' };
+const walls = { of: (_: Interval): Wall => open };
+const plan = { name: 'enterprise', candlesPerRequest: 366 };
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase({ max: 4 });
+  // A thousand of the best-ranked hourly as well, so that many coins have two series.
+  const ids = Array.from({ length: SERIES - 1_000 }, (_, i) => `c${i}-coin`);
+  const coins = ids.map((id, i) => ({
+    id,
+    name: id,
+    symbol: `C${i}`,
+    rank: i + 1,
+    is_new: false,
+    is_active: true,
+    type: 'coin',
+  }));
+  await recordCoins(database.sql, coins, NOW);
+  await recordTickers(
+    database.sql,
+    ids.map((id, i) => ({ id, rank: i + 1, firstDataAt: SINCE - i * HOUR })),
+    NOW,
+  );
+  const rule = { quote: 'usd', since: SINCE } as const;
+  const rules: TrackRule[] = [
+    { ...rule, tier: 'all', interval: '24h', priority: 0, targetAgeMs: 2 * DAY },
+    { ...rule, tier: 'top', top: 1_000, interval: '1h', priority: 10, targetAgeMs: 2 * HOUR },
+    { ...rule, tier: 'top', top: 200, interval: '24h', priority: 10, targetAgeMs: DAY },
+    ...ids.slice(0, 50).map((coinId) => ({
+      ...rule,
+      tier: 'list' as const,
+      coinId,
+      interval: '24h' as const,
+      priority: 20,
+      targetAgeMs: DAY,
+    })),
+  ];
+  await addTracks(database.sql, rules, NOW);
+});
+afterAll(() => database?.drop());
+
+const applied = () => applyTracks(database.sql, NOW);
+const planned = () =>
+  planTracked({ sql: database.sql, now: NOW, requestsPerDay: 30_000, candlesPerRequest: 366, walls });
+const chosen = (now: number) => readStale(database.sql, { now, limit: LIMIT, plan, walls });
+
+async function rounds(work: () => Promise<unknown>): Promise<number[]> {
+  const ms: number[] = [];
+  for (let i = 0; i < ROUNDS; i++) ms.push((await timed(work)) / 1000);
+  return ms;
+}
+
+it(`keeps ${thousands(SERIES)} tracked series in turn in under two seconds a look`, async () => {
+  const { sql } = database;
+  const first = await timed(applied);
+  await sql`analyze`;
+  const again = await rounds(applied);
+  const planning = await rounds(planned);
+  const fresh = await rounds(() => chosen(NOW));
+  // Everything was asked within the last two days and holds half a year but for its newest end.
+  await sql`
+    update market.series s set covered = tstzmultirange(tstzrange('2025-01-01', '2025-06-27'), tstzrange('2025-06-28', '2025-06-29'))`;
+  await sql`
+    update ops.tracked set asked_at = to_timestamp(${NOW / 1000}) - interval '4 seconds' * (series_id % 43200),
+      turn_at = to_timestamp(${NOW / 1000}) - interval '4 seconds' * (series_id % 43200),
+      seen_until = to_timestamp(${NOW / 1000}) - interval '4 seconds' * (series_id % 43200)`;
+  await sql`vacuum analyze ops.tracked, market.series`;
+  const steady = await rounds(() => chosen(NOW));
+  const late = await rounds(() => chosen(NOW + 10 * DAY));
+  const taking = await rounds(() => takeStale(sql, { now: NOW + 10 * DAY, limit: LIMIT, plan, walls }));
+  const status = await rounds(() => readTierStatus(sql, NOW));
+  const look = median(steady) + median(planning) + median(again);
+  console.info(
+    table(`${thousands(SERIES)} tracked series, the next ${thousands(LIMIT)} of them, seconds, median of ${ROUNDS}`, [
+      ['rules applied, everything new', (first / 1000).toFixed(2)],
+      ['rules applied, nothing changed', spread(again)],
+      ['ages planned', spread(planning, 3)],
+      ['next ones chosen, none asked yet', spread(fresh, 3)],
+      ['next ones chosen, all asked by turns (< 2)', `${spread(steady, 3)} ${verdict(median(steady) < 2)}`],
+      ['next ones chosen, all late (< 2)', `${spread(late, 3)} ${verdict(median(late) < 2)}`],
+      ['next ones taken, all late', spread(taking, 3)],
+      ['rules, plan and choice together (< 2)', `${look.toFixed(2)} ${verdict(look < 2)}`],
+      ['status by tier', spread(status, 3)],
+    ]),
+  );
+  expect((await chosen(NOW + 10 * DAY)).length).toBe(LIMIT);
+  const explained = await sql.unsafe(`
+    explain select series_id from ops.tracked where tier_id = 1 and asked_at <= '2025-06-30' order by asked_at limit 100`);
+  expect(explained.map((row) => row['QUERY PLAN']).join('\n')).toContain('tracked_by_age');
+});
