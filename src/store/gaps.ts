@@ -113,6 +113,6 @@ export function openGaps(
 }
 
 /** What is refused of one series may have been a passing mood of the upstream, or of a gateway before it: one request a day finds out. */
-function stillRefused(sql: SqlOrTransaction, now: Instant) {
+export function stillRefused(sql: SqlOrTransaction, now: Instant) {
   return sql`r.refused_at > to_timestamp(${now / 1000}) - interval '1 day'`;
 }

@@ -5,6 +5,7 @@ import type { Interval } from '../core/interval.ts';
 import type { Spans } from '../core/span.ts';
 import type { Tier } from '../core/tier.ts';
 import type { SqlOrTransaction } from './connect.ts';
+import { stillRefused } from './gaps.ts';
 import { parseMultirange } from './multirange.ts';
 
 export type TierRow = {
@@ -122,7 +123,10 @@ export async function readMissing(
     select s.id as "seriesId", s.coin_id as "coinId", s.quote, s.interval, (
         s.wanted * tstzmultirange(tstzrange(greatest(w.earliest, w.began), w.until)) - s.covered
         - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id and r.account_plan = ${plan}
-            and (r.reason not in ('forbidden', 'bad request') or r.refused_at > to_timestamp(${now / 1000}) - interval '1 day')), '{}')
+            and ${stillRefused(sql, now)}), '{}')
+        -- The newest end is asked for before it can be final, to be fresh; what ends only when an answer may be the last word.
+        - coalesce((select range_agg(p.span) from ops.tracked tr join market.pending p on p.series_id = tr.series_id
+            where tr.series_id = s.id and tr.ends_at is not null and p.due_at > to_timestamp(${now / 1000})), '{}')
       )::text as missing
     from unnest(${ids as number[]}::int[]) with ordinality as asked(id, position)
     join market.series s on s.id = asked.id

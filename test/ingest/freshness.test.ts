@@ -179,6 +179,13 @@ test('a series that ends is asked for once its last candle can be final, and lea
   await keep(NOON + HOUR);
   // Its last candle closes at midnight, and settles a day later.
   expect(await coins(MIDNIGHT + 2 * DAY - 1)).toEqual([]);
+  // What has been answered without a last word waits until that is due.
+  const id = await idOf('b-b');
+  await database.sql`insert into market.pending (series_id, span, reason, asked_at, due_at)
+    values (${id}, tstzrange(null, to_timestamp(${(MIDNIGHT + DAY) / 1000})), 'unconfirmed', now(), to_timestamp(${(MIDNIGHT + 3 * DAY) / 1000}))`;
+  const early = await readStale(database.sql, { now: MIDNIGHT + 2 * DAY, limit: 10, plan, walls });
+  expect(early.map(({ chunk }) => chunk === null)).toEqual(early.map(({ seriesId }) => seriesId === id));
+  await database.sql`delete from market.pending`;
   const chunks = await take(MIDNIGHT + 2 * DAY);
   expect(chunks).toMatchObject([{ to: MIDNIGHT + DAY }, { to: MIDNIGHT + DAY }]);
   await database.sql`update market.series set covered = wanted`;
