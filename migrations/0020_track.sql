@@ -104,8 +104,6 @@ left join ops.tier ti on ti.id = tr.tier_id;
 --> statement-breakpoint
 comment on column market.freshness.final_until is 'End of the newest span with a final answer; null when there is none. Candles become final one candle width after they have closed.';
 --> statement-breakpoint
-comment on column market.freshness.is_tracked is 'True when the series is kept up to date; false when only a part of the past is wanted.';
---> statement-breakpoint
 comment on column market.freshness.tier is 'Why it is tracked: list (named by its coin), top (among the best-ranked) or all; null when no rule of chandler track is behind it.';
 --> statement-breakpoint
 comment on column market.freshness.target_age is 'How old its newest data may become before it is asked again, as chandler track says.';
@@ -143,3 +141,59 @@ comment on column ops.tracked.turn_at is 'From when its age counts for being ask
 comment on column ops.tracked.ends_at is 'No rule wants it any more: it is wanted up to here only, and leaves when that is complete.';
 --> statement-breakpoint
 comment on view ops.track_target is 'The series that the rules want now, by the list of coins as last read.';
+--> statement-breakpoint
+comment on column ops.track.id is 'Number of the rule.';
+--> statement-breakpoint
+comment on column ops.track.tier is 'list (a coin by its id), top (the best-ranked N) or all (every active coin).';
+--> statement-breakpoint
+comment on column ops.track.coin_id is 'Of tier list: the coin, market.coin.id.';
+--> statement-breakpoint
+comment on column ops.track.top is 'Of tier top: how many.';
+--> statement-breakpoint
+comment on column ops.track.interval is 'Width of the candles.';
+--> statement-breakpoint
+comment on column ops.track.quote is 'Currency of the prices.';
+--> statement-breakpoint
+comment on column ops.track.since is 'What opens before it is not wanted for this rule.';
+--> statement-breakpoint
+comment on column ops.track.priority is 'Higher goes first.';
+--> statement-breakpoint
+comment on column ops.track.target_age is 'How old the newest data may become before it is asked again.';
+--> statement-breakpoint
+comment on column ops.track.created_at is 'When it was first added.';
+--> statement-breakpoint
+comment on column ops.tier.id is 'Number of the tier.';
+--> statement-breakpoint
+comment on column ops.tier.tier is 'Why its series are tracked: list, top or all.';
+--> statement-breakpoint
+comment on column ops.tier.priority is 'Higher goes first.';
+--> statement-breakpoint
+comment on column ops.tier.interval is 'Width of the candles.';
+--> statement-breakpoint
+comment on column ops.tier.target_age is 'How old the newest data may become, by the rules.';
+--> statement-breakpoint
+comment on column ops.tier.planned_at is 'When achievable_age was worked out; null when never.';
+--> statement-breakpoint
+comment on column ops.tracked.series_id is 'market.series.id.';
+--> statement-breakpoint
+comment on column ops.tracked.tier_id is 'ops.tier.id.';
+--> statement-breakpoint
+comment on column ops.tracked.tracked_at is 'Since when it is tracked.';
+--> statement-breakpoint
+comment on column ops.tracked.asked_at is 'When its newest candles were last asked for, answered or not; null when never.';
+--> statement-breakpoint
+comment on column ops.tracked.seen_until is 'Up to here upstream has told all it had; null when it was not answered yet.';
+--> statement-breakpoint
+comment on column ops.track_target.coin_id is 'market.coin.id.';
+--> statement-breakpoint
+comment on column ops.track_target.quote is 'Currency of the prices.';
+--> statement-breakpoint
+comment on column ops.track_target.interval is 'Width of the candles.';
+--> statement-breakpoint
+comment on column ops.track_target.tier is 'The first of list, top and all that holds.';
+--> statement-breakpoint
+comment on column ops.track_target.since is 'The earliest of its rules.';
+--> statement-breakpoint
+comment on column ops.track_target.priority is 'The highest of its rules.';
+--> statement-breakpoint
+comment on column ops.track_target.target_age is 'The shortest of its rules.';

@@ -110,7 +110,7 @@ test('nothing before the coin began is asked, nor what a wall or a refusal keeps
     refusedAt: NOON,
     fetchId: null,
   });
-  const met: Wall = { kind: 'met', depthMs: 3 * DAY, message: 'no' };
+  const met: Wall = { kind: 'met', depthMs: 3 * DAY, skewMs: 0, message: 'no' };
   const chunks = await takeStale(database.sql, { now: NOON, limit: 10, plan, walls: { of: () => met } });
   expect(chunks).toMatchObject([
     { coinId: 'a-a', from: MIDNIGHT - DAY, to: MIDNIGHT + DAY },
@@ -161,7 +161,9 @@ test('what the budget allows is planned by tier, and shown', async () => {
 test('an interval that the plan does not have costs nothing and promises nothing; nor does an empty budget', async () => {
   await addTracks(database.sql, [rule('top'), rule('all', { interval: '1h' })], NOON);
   await keep(NOON);
-  const noHours = { of: (i: Interval): Wall => (i === '1h' ? { kind: 'met', depthMs: 0, message: 'no' } : open) };
+  const noHours = {
+    of: (i: Interval): Wall => (i === '1h' ? { kind: 'met', depthMs: 0, skewMs: 0, message: 'no' } : open),
+  };
   const options = { sql: database.sql, now: NOON, candlesPerRequest: 366 };
   const { tiers, requestsPerDay } = await planTracked({ ...options, requestsPerDay: 2, walls: noHours });
   expect(requestsPerDay).toBe(2);
