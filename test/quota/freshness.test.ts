@@ -191,7 +191,11 @@ describe('choosing who is asked next', () => {
         // What a look every ten minutes, a few turns to wait for and the spreading over the day add; at first, when all want
         // their turn at once, as long again as asking each one once takes.
         const slack = (age: number, at: number) =>
-          age * 1.1 + 2 * step + (4 * DAY) / perDay + HOUR / 4 + (at < 2 * oldest ? (series.length * DAY) / perDay : 0);
+          age * 1.15 +
+          2 * step +
+          (4 * DAY) / perDay +
+          HOUR / 4 +
+          (at < 2 * oldest ? (series.length * DAY) / perDay : 0);
         const worst = { late: 0, of: 0 };
         let spentToday = 0;
         for (let at = 0; at < end; at += step) {
