@@ -26,7 +26,7 @@ export type AppliedTracks = {
 };
 
 /** Any fixed number: whoever holds this advisory lock is applying the rules. */
-const LOCK = 4_242_002;
+const LOCK = 4_242_006;
 
 /** Asked for that long to become complete; what cannot be had by then stays a gap. */
 const ENDING = '30 days';
@@ -127,13 +127,14 @@ async function endOthers(tx: SqlOrTransaction, at: number): Promise<number> {
 }
 
 async function forgetCompleted(tx: SqlOrTransaction, at: number): Promise<number> {
-  // Tracked by mistake, say, and never asked about: as if it had never been wanted, unless somebody else wants it.
+  // Tracked by mistake, say, and never asked about: as if it had never been wanted, unless somebody else may want it. (A backfill
+  // does not say which coins it was about: any one that may have been about this series keeps it.)
   const untouched = await tx`
     with untouched as (
       select tr.series_id from ops.tracked tr join market.series s on s.id = tr.series_id
       where tr.ends_at is not null and tr.asked_at is null and s.covered = '{}'
         and not exists (select from ops.fetch f where f.series_id = s.id)
-        and not exists (select from ops.backfill_series b where b.series_id = s.id)
+        and not exists (select from ops.backfill b where b.interval = s.interval and b.quote = s.quote)
         and not exists (select from market.pending p where p.series_id = s.id)
         and not exists (select from market.refusal r where r.series_id = s.id)
         and not exists (select from market.candle c where c.series_id = s.id and c.interval = s.interval)
