@@ -1,19 +1,24 @@
 /** The list of coins: which ids exist, their ranks, and when their data begins. Two requests bring all of it. */
-import type { z } from 'zod';
 import type { Clock, Instant } from '../clock.ts';
 import { COINS_PATH, TICKERS_PATH } from '../contract/paths.ts';
-import { coinSummarySchema, describeValue, type Read, readRecord, tickerSchema } from '../contract/records.ts';
-import { parseTime } from '../contract/time.ts';
 import { HOUR } from '../core/interval.ts';
-import { catalogueSeenAt, countListed, recordCoins, recordTickers } from '../store/coin.ts';
+import { pickTickers } from '../core/ticker.ts';
+import { catalogueSeenAt, countListed, unknownCoins } from '../store/coin.ts';
 import type { Sql } from '../store/connect.ts';
 import { recordFetch } from '../store/fetch.ts';
+import { quarantineRecords, type SetAsideRecord } from '../store/quarantine.ts';
+import { writeTickers } from '../store/ticker.ts';
 import { absencesAwaitList } from '../store/pending.ts';
 import type { Ask, Asked } from './ask.ts';
 import { ASK_AGAIN_MS } from './doubts.ts';
+import { examineCoins, misdate } from './examine-snapshot.ts';
+import { examineTickers } from './examine-tickers.ts';
 import { wrongAddress, wrongKey } from './misconfigured.ts';
 import { createOriginCheck } from './origin.ts';
 import { Misconfigured, UpstreamTrouble } from './outcome.ts';
+import type { Examined } from './record-list.ts';
+import { coinsKind, tickersKind } from './snapshot-kinds.ts';
+import { LEAST_SHARE } from './snapshots.ts';
 
 /** Ranks move and coins appear: older than this it is asked again before it is relied on. */
 export const CATALOGUE_FRESH_MS = 24 * HOUR;
@@ -40,27 +45,25 @@ export async function refreshCatalogue(deps: CatalogueDeps, maxAgeMs = CATALOGUE
   const seenAt = await catalogueSeenAt(sql);
   if (seenAt !== null && clock.now() - seenAt < maxAgeMs) return { kind: 'fresh' };
   const known = await countListed(sql);
-  const tickers = await readList(deps, TICKERS_PATH, 'tickers', (body) => readRows(tickerSchema, body));
+  const tickers = await readList(deps, TICKERS_PATH, 'tickers', examineTickers);
   if (tickers.kind === 'held') return tickers;
-  const coins = await readList(deps, COINS_PATH, 'coins', (body) =>
-    atLeast(known * LEAST_SHARE, readRows(coinSummarySchema, body)),
-  );
+  const coins = await readList(deps, COINS_PATH, 'coins', (body) => atLeast(known * LEAST_SHARE, examineCoins(body)));
   if (coins.kind === 'held') return coins;
+  await tickersKind.prepare!(sql, tickers.asOf);
   // Together: a list without its tickers would be taken for complete, and no series be clipped to when its data began.
   await sql.begin(async (tx) => {
-    // One instant for both: what is older than the list itself would be left out as out of date.
-    const asOf = Math.min(coins.asOf, tickers.asOf);
-    await recordCoins(tx, coins.rows, asOf);
-    await recordTickers(
+    await coinsKind.write(tx, coins.value, coins.asOf);
+    const unknown = new Set(await unknownCoins(tx, tickers.value.coinId));
+    const { coinId } = tickers.value;
+    await writeTickers(
       tx,
-      tickers.rows.map((t) => {
-        const firstDataAt = t.first_data_at === null ? Number.NaN : parseTime(t.first_data_at);
-        return { id: t.id, rank: t.rank ?? 0, firstDataAt: Number.isNaN(firstDataAt) ? null : firstDataAt };
-      }),
-      asOf,
+      pickTickers(tickers.value, (i) => !unknown.has(coinId[i]!)),
+      tickers.asOf,
     );
+    for (const { endpoint, setAside, fetchId, asOf } of [coins, tickers])
+      await quarantineRecords(tx, endpoint, setAside, { fetchId, seenAt: asOf });
   });
-  return { kind: 'read', coins: coins.rows.length, requests: tickers.requests + coins.requests };
+  return { kind: 'read', coins: coins.value.length, requests: tickers.requests + coins.requests };
 }
 
 /**
@@ -80,39 +83,27 @@ export async function refreshForAbsences(
 }
 
 /** Coins are never deleted upstream, only become inactive: a list much shorter than the one before it is a broken one. */
-const LEAST_SHARE = 0.9;
-/** Of a list; more bad rows than that are not a few bad rows. */
-const MOST_BAD_SHARE = 0.1;
-
-/** A bad row costs itself, not the list. */
-function readRows<S extends z.ZodType>(schema: S, body: unknown): Read<z.output<S>[]> {
-  if (!Array.isArray(body)) return { ok: false, problem: `expected an array, got ${describeValue(body)}` };
-  const rows: z.output<S>[] = [];
-  let problem = '';
-  for (const [i, value] of body.entries()) {
-    const read = readRecord(schema, value);
-    if (read.ok) rows.push(read.value);
-    else problem ||= `[${i}].${read.problem}`;
-  }
-  return body.length - rows.length > body.length * MOST_BAD_SHARE ? { ok: false, problem } : { ok: true, value: rows };
+function atLeast<T>(least: number, examined: Examined<T>): Examined<T> {
+  if (!examined.ok || examined.rows >= least) return examined;
+  return { ok: false, problem: `${examined.rows} coins, of which ${Math.ceil(least)} at least were expected` };
 }
 
-function atLeast<T>(least: number, read: Read<T[]>): Read<T[]> {
-  if (!read.ok || read.value.length >= least) return read;
-  return { ok: false, problem: `${read.value.length} coins, of which ${Math.ceil(least)} at least were expected` };
-}
-
-type Reader<T> = (body: unknown) => Read<readonly T[]>;
+type List<T> = {
+  readonly kind: 'list';
+  readonly endpoint: string;
+  readonly value: T;
+  readonly setAside: readonly SetAsideRecord[];
+  readonly fetchId: number;
+  readonly asOf: Instant;
+  readonly requests: number;
+};
 
 async function readList<T>(
   { ask, sql, clock, signal }: CatalogueDeps,
   path: string,
   endpoint: string,
-  read: Reader<T>,
-): Promise<
-  | { readonly kind: 'rows'; readonly rows: readonly T[]; readonly asOf: Instant; readonly requests: number }
-  | Extract<Asked, { kind: 'held' }>
-> {
+  examine: (body: unknown, latest: Instant) => Examined<T>,
+): Promise<List<T> | Extract<Asked, { kind: 'held' }>> {
   let requests = 0;
   for (let attempt = 1; ; attempt++) {
     const asked = await ask(
@@ -129,14 +120,18 @@ async function readList<T>(
     const { answer, record } = asked;
     let problem: string;
     if (answer.kind === 'answered') {
-      const list = read(answer.body);
-      if (list.ok && list.value.length > 0) {
+      const misdated = misdate(answer.exchange);
+      const list: Examined<T> =
+        misdated === null ? examine(answer.body, answer.exchange.latest) : { ok: false, problem: misdated };
+      if (list.ok && list.rows > 0) {
         await createOriginCheck(sql)(answer.exchange).catch(async (error: Error) => {
           await recordFetch(sql, { ...record, outcome: 'malformed', message: error.message });
           throw error;
         });
-        await recordFetch(sql, { ...record, outcome: 'stored', rows: list.value.length, stored: list.value.length });
-        return { kind: 'rows', rows: list.value, asOf: answer.exchange.asOf, requests };
+        const { value, rows, setAside } = list;
+        const counts = { rows, stored: rows - setAside.length, setAside: setAside.length };
+        const fetchId = await recordFetch(sql, { ...record, outcome: 'stored', ...counts });
+        return { kind: 'list', endpoint, value, setAside, fetchId, asOf: answer.exchange.asOf, requests };
       }
       problem = list.ok ? `${path} answered an empty list` : list.problem;
       await recordFetch(sql, { ...record, outcome: 'malformed', message: problem });

@@ -49,3 +49,16 @@ export function readArray<T>(text: string, parse: (element: string) => T): (T | 
     return parse(element.startsWith('"') ? element.slice(1, -1).replace(/\\(.)/gs, '$1') : element);
   });
 }
+
+/**
+ * Shortest round-trip text of each double, which Postgres reads back to the same bits; it reads JSON's `null` too. For finite
+ * numbers only. `JSON.stringify` writes numbers twice as fast as string concatenation does.
+ */
+export function writeNumbers(values: readonly (number | null)[]): string {
+  return `{${JSON.stringify(values).slice(1, -1)}}`;
+}
+
+/** Instants as seconds. */
+export function writeInstants(values: readonly (number | null)[]): string {
+  return writeNumbers(values.map((at) => (at === null ? null : at / 1000)));
+}

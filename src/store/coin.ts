@@ -2,7 +2,9 @@
 import type { Instant } from '../clock.ts';
 import type { CoinSummary } from '../contract/records.ts';
 import { nearestNames } from '../core/nearest.ts';
+import { writeArray, writeInstants, writeNumbers } from './array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from './connect.ts';
+import { storableText } from './storable.ts';
 
 export type Coin = {
   readonly id: string;
@@ -19,19 +21,41 @@ export type Coin = {
   readonly lastSeenAt: Instant;
 };
 
-export type TickerFacts = { readonly id: string; readonly rank: number; readonly firstDataAt: Instant | null };
+/** What tickers tell of their coins, as parallel arrays; each coin once. */
+export type TickerFacts = {
+  readonly coinId: readonly string[];
+  readonly rank: readonly number[];
+  /** Null where the ticker does not say. */
+  readonly firstDataAt: readonly (Instant | null)[];
+};
 
-/** Makes the catalogue hold these coins as seen at `at`. What was seen later stays; changes go to `market.coin_change`. */
-export async function recordCoins(sql: SqlOrTransaction, coins: readonly CoinSummary[], at: Instant): Promise<void> {
+/** Any fixed number: whoever holds this advisory lock is writing coins or tickers. */
+const LOCK = 4_242_004;
+
+/** Coins and tickers both tell ranks, and go by each other's instants: one answer is written at a time. Until the transaction ends. */
+export function lockCatalogue(tx: SqlOrTransaction) {
+  return tx`select pg_advisory_xact_lock(${LOCK})`;
+}
+
+/**
+ * Makes the catalogue hold these coins as seen at `at`. What was seen later stays; changes go to `market.coin_change`. Resolves to
+ * the ids of those it did not know.
+ */
+export async function recordCoins(
+  sql: SqlOrTransaction,
+  coins: readonly CoinSummary[],
+  at: Instant,
+): Promise<readonly string[]> {
   const once = [...new Map(coins.map((coin) => [coin.id, coin])).values()];
-  if (once.length === 0) return;
-  await withFreshPlans(
-    sql,
-    (tx) => tx`
+  if (once.length === 0) return [];
+  return withFreshPlans(sql, async (tx) => {
+    await lockCatalogue(tx);
+    const appeared = await tx<{ id: string }[]>`
     with given as (
       select id, name, symbol, rank, type, coalesce(is_new, false) as is_new, is_active, to_timestamp(${at / 1000}) as at
-      from unnest(${once.map((c) => c.id)}::text[], ${once.map((c) => c.name)}::text[], ${once.map((c) => c.symbol)}::text[],
-        ${once.map((c) => c.rank)}::int[], ${once.map((c) => c.type ?? null)}::text[],
+      from unnest(${once.map((c) => c.id)}::text[], ${once.map((c) => storableText(c.name))}::text[],
+        ${once.map((c) => storableText(c.symbol))}::text[], ${once.map((c) => c.rank ?? 0)}::int[],
+        ${once.map((c) => (c.type == null ? null : storableText(c.type)))}::text[],
         ${once.map((c) => String(c.is_new ?? false))}::text[]::bool[], ${once.map((c) => String(c.is_active))}::text[]::bool[])
         as g(id, name, symbol, rank, type, is_new, is_active)
     ), changed as (
@@ -45,41 +69,71 @@ export async function recordCoins(sql: SqlOrTransaction, coins: readonly CoinSum
       ) v(field, old_value, new_value)
       where v.old_value <> v.new_value
       on conflict do nothing
+    ), ranked as (
+      -- A ticker that said the same rank again has left no trace in the coin.
+      select g.*, greatest(c.rank_seen_at, t.seen_at) as rank_seen_at
+      from given g left join market.coin c on c.id = g.id left join market.ticker t on t.coin_id = g.id
+    ), written as (
+      insert into market.coin as c (id, name, symbol, rank, type, is_new, is_active, first_seen_at, last_seen_at, rank_seen_at)
+      select id, name, symbol, rank, type, is_new, is_active, at, at, greatest(at, rank_seen_at) from ranked order by id
+      on conflict (id) do update
+      set name = excluded.name, symbol = excluded.symbol, type = excluded.type, is_new = excluded.is_new,
+        is_active = excluded.is_active, last_seen_at = excluded.last_seen_at,
+        rank = case when excluded.rank_seen_at <= excluded.last_seen_at then excluded.rank else c.rank end,
+        rank_seen_at = excluded.rank_seen_at
+      where c.last_seen_at <= excluded.last_seen_at
+      returning id, xmax = 0 as is_new
     )
-    insert into market.coin as c (id, name, symbol, rank, type, is_new, is_active, first_seen_at, last_seen_at, rank_seen_at)
-    select id, name, symbol, rank, type, is_new, is_active, at, at, at from given order by id
-    on conflict (id) do update
-    set name = excluded.name, symbol = excluded.symbol, type = excluded.type, is_new = excluded.is_new,
-      is_active = excluded.is_active, last_seen_at = excluded.last_seen_at,
-      rank = case when c.rank_seen_at <= excluded.rank_seen_at then excluded.rank else c.rank end,
-      rank_seen_at = greatest(c.rank_seen_at, excluded.rank_seen_at)
-    where c.last_seen_at <= excluded.last_seen_at`,
-  );
+    select id from written where is_new`;
+    return appeared.map((row) => row.id);
+  });
 }
 
-/** Rank and first data of coins the catalogue holds already, as seen at `at`; others are left out. */
-export async function recordTickers(
-  sql: SqlOrTransaction,
-  tickers: readonly TickerFacts[],
-  at: Instant,
-): Promise<void> {
-  const once = [...new Map(tickers.map((ticker) => [ticker.id, ticker])).values()];
-  if (once.length === 0) return;
-  await withFreshPlans(
-    sql,
-    (tx) => tx`
+/**
+ * Rank and first data of coins the catalogue holds already, as seen at `at`; others are left out. An older answer tells no rank,
+ * and the first data only where they are not known yet.
+ */
+export async function recordTickers(sql: SqlOrTransaction, tickers: TickerFacts, at: Instant): Promise<void> {
+  if (tickers.coinId.length === 0) return;
+  await withFreshPlans(sql, async (tx) => {
+    await lockCatalogue(tx);
+    await tx`
     with given as (
       select id, rank, to_timestamp(first) as first_data_at, to_timestamp(${at / 1000}) as at
-      from unnest(${once.map((t) => t.id)}::text[], ${once.map((t) => t.rank)}::int[],
-        ${once.map((t) => (t.firstDataAt === null ? null : t.firstDataAt / 1000))}::float8[]) as g(id, rank, first)
-    ), locked as (
-      select c.id from market.coin c join given g on g.id = c.id order by c.id for update of c
+      from unnest(${writeArray(tickers.coinId)}::text[], ${writeNumbers(tickers.rank)}::int[],
+        ${writeInstants(tickers.firstDataAt)}::float8[]) as g(id, rank, first)
+    ), told as (
+      select g.id, g.at,
+        case when y.is_younger then c.rank else g.rank end as rank,
+        case when y.is_younger then coalesce(c.first_data_at, g.first_data_at)
+          else coalesce(g.first_data_at, c.first_data_at) end as first_data_at
+      from given g
+      join market.coin c on c.id = g.id
+      left join market.ticker t on t.coin_id = g.id
+      cross join lateral (select greatest(c.rank_seen_at, t.seen_at) > g.at as is_younger) y
     )
     update market.coin c
-    set rank = g.rank, rank_seen_at = g.at, first_data_at = coalesce(g.first_data_at, c.first_data_at)
-    from given g join locked l on l.id = g.id
-    where c.id = g.id and c.rank_seen_at <= g.at`,
+    set rank = t.rank, first_data_at = t.first_data_at, rank_seen_at = greatest(c.rank_seen_at, t.at)
+    from told t
+    where c.id = t.id and (c.rank, c.first_data_at) is distinct from (t.rank, t.first_data_at)`;
+  });
+}
+
+/** Of these, the ids the catalogue does not hold. */
+export async function unknownCoins(sql: SqlOrTransaction, ids: readonly string[]): Promise<string[]> {
+  const rows = await withFreshPlans(
+    sql,
+    (tx) => tx<{ id: string }[]>`
+      select id from unnest(${writeArray(ids)}::text[]) id where not exists (select from market.coin c where c.id = id)`,
   );
+  return rows.map((row) => row.id);
+}
+
+/** Active coins that the list of coins as seen at `at` no longer holds: upstream forgets none, so these may have been renamed. */
+export async function coinsGoneAt(sql: SqlOrTransaction, at: Instant): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    select id from market.coin where is_active and last_seen_at < to_timestamp(${at / 1000}) order by id`;
+  return rows.map((row) => row.id);
 }
 
 /** In the order asked for; unknown ids are left out. */

@@ -3,6 +3,7 @@ import type { Instant } from '../clock.ts';
 import type { Span, Spans } from '../core/span.ts';
 import type { SqlOrTransaction } from './connect.ts';
 import { toMultirange, toRange } from './multirange.ts';
+import { storableText } from './storable.ts';
 
 export type FetchRow = {
   readonly sentAt: Instant;
@@ -46,7 +47,7 @@ export async function recordFetch(sql: SqlOrTransaction, row: FetchRow): Promise
       ${row.seriesId}, ${row.span === null ? null : toRange(row.span)}::tstzrange, ${row.backfillId}, ${row.attempt},
       ${row.status}, ${row.outcome}, ${Math.round(row.durationMs)}, ${row.rows}, ${row.stored}, ${row.revised},
       ${row.setAside}, ${row.bytes}, ${row.bodySha256 === null ? null : Buffer.from(row.bodySha256)},
-      ${row.message === null ? null : storable(row.message)}, ${row.told === undefined ? null : toMultirange(row.told)}::tstzmultirange,
+      ${row.message === null ? null : storableText(row.message).slice(0, LONGEST_MESSAGE)}, ${row.told === undefined ? null : toMultirange(row.told)}::tstzmultirange,
       ${(row.doubted ?? []).length === 0 ? null : toMultirange(row.doubted!)}::tstzmultirange)
     returning id`;
   return made!.id;
@@ -64,11 +65,6 @@ export async function hasAnswered(sql: SqlOrTransaction, host: string): Promise<
 /** `again`: an attempt to record it was cut off, and may have been committed all the same. */
 export async function recordFetchOnce(sql: SqlOrTransaction, row: FetchRow, again: boolean): Promise<number> {
   return (again ? (await findFetch(sql, row))?.id : undefined) ?? recordFetch(sql, row);
-}
-
-/** Text that Postgres takes: it knows no NUL character, and an upstream's error page may hold anything. */
-function storable(message: string): string {
-  return message.replaceAll('\0', '').slice(0, LONGEST_MESSAGE);
 }
 
 type WrittenFetch = Pick<FetchRow, 'stored' | 'revised' | 'setAside'> & { readonly id: number };

@@ -1,6 +1,7 @@
-/** Rows that cannot be true, as upstream sent them: set aside with the reason, never stored as candles. */
+/** Rows that cannot be true, as upstream sent them: set aside with the reason, never stored anywhere else. */
 import type { Instant } from '../clock.ts';
 import type { SqlOrTransaction } from './connect.ts';
+import { storableJson, storableText } from './storable.ts';
 
 export type SetAsideRow = {
   /** Null when the row names no slot of the question. */
@@ -21,7 +22,7 @@ export async function repeatedRows(
   const found = await tx<{ at: number }[]>`
     with now as (
       select to_timestamp(at) as at, array_agg(row::jsonb order by row::jsonb) as rows
-      from unnest(${tied.map((r) => String(r.openTime! / 1000))}::float8[], ${tied.map((r) => toJson(r.row))}::text[]) as u(at, row)
+      from unnest(${tied.map((r) => String(r.openTime! / 1000))}::float8[], ${tied.map((r) => storableJson(r.row))}::text[]) as u(at, row)
       group by 1
     )
     select (extract(epoch from now.at) * 1000)::float8 as at from now
@@ -41,10 +42,47 @@ export async function quarantine(
   await tx`insert into market.quarantine (series_id, open_time, reason, row, fetch_id, seen_at)
     select ${seriesId}, to_timestamp(at::float8), reason, row::jsonb, ${from.fetchId}, to_timestamp(${from.seenAt / 1000})
     from unnest(${rows.map((r) => (r.openTime === null ? null : String(r.openTime / 1000)))}::text[],
-      ${rows.map((r) => r.reason.replaceAll('\0', '\ufffd'))}::text[], ${rows.map((r) => toJson(r.row))}::text[]) as u(at, reason, row)`;
+      ${rows.map((r) => storableText(r.reason))}::text[], ${rows.map((r) => storableJson(r.row))}::text[]) as u(at, reason, row)`;
 }
 
-/** What jsonb cannot hold, though JSON can: the character 0 and halves of a surrogate pair. */
-function toJson(row: unknown): string {
-  return JSON.stringify(row ?? null).replace(/\\u(?:0000|d[89a-f][0-9a-f]{2})/gi, '\\ufffd');
+/** A row of a snapshot. `id` is what it claims to be; empty when that cannot be read. */
+export type SetAsideRecord = { readonly id: string; readonly reason: string; readonly row: unknown };
+
+/** Longer ids are no ids. */
+const LONGEST_ID = 200;
+
+/** Each record and reason is kept once, as it came in the youngest answer: what is wrong at every snapshot does not grow. */
+export async function quarantineRecords(
+  tx: SqlOrTransaction,
+  endpoint: string,
+  records: readonly SetAsideRecord[],
+  from: { readonly fetchId: number; readonly seenAt: Instant },
+): Promise<void> {
+  const named = records.map(({ id, reason, row }) => ({
+    id: storableText(id).slice(0, LONGEST_ID),
+    reason: storableText(reason),
+    row: storableJson(row),
+  }));
+  const once = [...new Map(named.map((r) => [`${r.id} ${r.reason}`, r])).values()];
+  if (once.length === 0) return;
+  await tx`insert into market.quarantine as q (endpoint, record_id, reason, row, fetch_id, seen_at)
+    select ${endpoint}, id, reason, row::jsonb, ${from.fetchId}, to_timestamp(${from.seenAt / 1000})
+    from unnest(${once.map((r) => r.id)}::text[], ${once.map((r) => r.reason)}::text[], ${once.map((r) => r.row)}::text[])
+      as u(id, reason, row)
+    on conflict (endpoint, record_id, reason) where endpoint is not null do update
+    set times = q.times + 1,
+      row = case when q.seen_at <= excluded.seen_at then excluded.row else q.row end,
+      fetch_id = case when q.seen_at <= excluded.seen_at then excluded.fetch_id else q.fetch_id end,
+      seen_at = greatest(q.seen_at, excluded.seen_at)`;
+}
+
+/** What was set aside for this reason alone is so no longer. */
+export async function releaseRecords(
+  tx: SqlOrTransaction,
+  endpoint: string,
+  { ids, reason }: { readonly ids: readonly string[]; readonly reason: string },
+): Promise<void> {
+  if (ids.length === 0) return;
+  await tx`
+    delete from market.quarantine where endpoint = ${endpoint} and reason = ${reason} and record_id = any(${ids as string[]}::text[])`;
 }

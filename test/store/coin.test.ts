@@ -100,7 +100,7 @@ describe('recordCoins', () => {
       await recordCoins(database.sql, many, at);
       await recordTickers(
         database.sql,
-        many.map((c) => ({ id: c.id, rank: c.rank, firstDataAt: MONDAY })),
+        { coinId: many.map((c) => c.id), rank: many.map((c) => c.rank), firstDataAt: many.map(() => MONDAY) },
         at,
       );
       expect(performance.now() - started).toBeLessThan(20_000);
@@ -114,13 +114,10 @@ describe('recordTickers', () => {
     const first = Date.UTC(2013, 3, 28);
     await recordTickers(
       database.sql,
-      [
-        { id: 'a-a', rank: 3, firstDataAt: first },
-        { id: 'unknown', rank: 1, firstDataAt: null },
-      ],
+      { coinId: ['a-a', 'unknown'], rank: [3, 1], firstDataAt: [first, null] },
       TUESDAY,
     );
-    await recordTickers(database.sql, [{ id: 'a-a', rank: 4, firstDataAt: null }], TUESDAY + 1);
+    await recordTickers(database.sql, { coinId: ['a-a'], rank: [4], firstDataAt: [null] }, TUESDAY + 1);
     expect(await findCoins(database.sql, ['a-a', 'unknown'])).toMatchObject([
       { id: 'a-a', rank: 4, firstDataAt: first },
     ]);
@@ -130,7 +127,7 @@ describe('recordTickers', () => {
 
   test('an older ticker does not overwrite a newer rank', async () => {
     await recordCoins(database.sql, [coin('a-a', 7)], TUESDAY);
-    await recordTickers(database.sql, [{ id: 'a-a', rank: 99, firstDataAt: null }], MONDAY);
+    await recordTickers(database.sql, { coinId: ['a-a'], rank: [99], firstDataAt: [null] }, MONDAY);
     expect(await findCoins(database.sql, ['a-a'])).toMatchObject([{ rank: 7 }]);
   });
 });

@@ -131,7 +131,7 @@ describe('market.gaps', () => {
 
   test('nothing is missing from before the coin began, nor from the future', async () => {
     // Data that begin in the middle of a day belong to that day.
-    await recordTickers(database.sql, [{ id: BTC.id, rank: 1, firstDataAt: day(4) + 5 * HOUR }], JANUARY);
+    await recordTickers(database.sql, { coinId: [BTC.id], rank: [1], firstDataAt: [day(4) + 5 * HOUR] }, JANUARY);
     expect(await gaps()).toMatchObject([{ span: days(4, 11), slots: 7 }]);
     const today = Math.floor(Date.now() / DAY) * DAY;
     await want([{ from: today - 2 * DAY, to: today + 10 * DAY }]);

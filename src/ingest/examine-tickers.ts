@@ -1,0 +1,127 @@
+/** Checks an answer of `/tickers`: what may be stored, and what is set aside with the reason. Pure, and hand-written: it may be 50,000 rows. */
+import type { Instant } from '../clock.ts';
+import { describeValue } from '../contract/records.ts';
+import { parseTime } from '../contract/time.ts';
+import { noTickers, pickTickers, TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../core/ticker.ts';
+import type { SetAsideRecord } from '../store/quarantine.ts';
+import { type Examined, idOf, isId, isSound, NO_ID } from './record-list.ts';
+
+/** Beside the quotes. */
+const OWN: readonly TickerNumber[] = ['circulating_supply', 'total_supply', 'max_supply', 'beta_value'];
+const OF_QUOTE = TICKER_NUMBERS.filter((name) => !OWN.includes(name));
+const NEVER_NEGATIVE: ReadonlySet<TickerNumber> = new Set([
+  'price',
+  'volume_24h',
+  'market_cap',
+  'ath_price',
+  'circulating_supply',
+  'total_supply',
+  'max_supply',
+] as const);
+
+/** Upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */
+const ROUNDED_MS = 60_000;
+
+/**
+ * Splits the rows of one answer into tickers, priced in dollars, and impossible rows (promise P9): wrong type, no id, negative,
+ * from the future (after `latest`), or two different rows for one coin. Whether a coin is known is for the caller to ask.
+ */
+export function examineTickers(body: unknown, latest: Instant): Examined<TickerColumns> {
+  if (!Array.isArray(body)) return { ok: false, problem: `expected an array, got ${describeValue(body)}` };
+  const columns = noTickers();
+  const setAside: SetAsideRecord[] = [];
+  const positions = new Map<string, { readonly kept: number; readonly row: unknown }>();
+  const contested = new Set<number>();
+  let problem = '';
+  const refuse = (index: number, row: unknown, reason: string) => {
+    problem ||= `[${index}].${reason}`;
+    setAside.push({ id: idOf(row), reason, row });
+  };
+  for (let i = 0; i < body.length; i++) {
+    const row = body[i] as unknown;
+    const before = positions.get(idOf(row));
+    if (before !== undefined) {
+      if (JSON.stringify(before.row) === JSON.stringify(row)) continue;
+      refuse(i, row, TWO_ROWS);
+      contested.add(before.kept);
+      continue;
+    }
+    const kept = columns.coinId.length;
+    const reason = append(columns, row, latest + ROUNDED_MS);
+    if (reason === null) positions.set(columns.coinId[kept]!, { kept, row });
+    else refuse(i, row, reason);
+  }
+  if (!isSound({ rows: body.length, bad: setAside.length })) return { ok: false, problem };
+  if (columns.coinId.length > 0 && columns.numbers.price.every((price) => price === null))
+    return { ok: false, problem: 'no row has a price' };
+  const value = contested.size === 0 ? columns : pickTickers(columns, (position) => !contested.has(position));
+  return { ok: true, value, rows: body.length, setAside };
+}
+
+const TWO_ROWS = 'two different rows for one coin';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Adds one row to the columns, or says why not. */
+function append(columns: TickerColumns, value: unknown, latest: Instant): string | null {
+  if (!isObject(value)) return 'expected object';
+  if (!isId(value.id)) return NO_ID;
+  const usd = isObject(value.quotes) ? value.quotes.USD : undefined;
+  if (!isObject(usd)) return 'quotes: no USD';
+  const rank = isMissing(value.rank) ? 0 : value.rank;
+  if (typeof rank !== 'number' || !Number.isInteger(rank) || rank < 0 || rank >= 2 ** 31)
+    return 'rank: expected a whole number from 0';
+  for (const name of OWN) {
+    const fault = faultOf(name, value[name]);
+    if (fault !== null) return fault;
+  }
+  for (const name of OF_QUOTE) {
+    const fault = faultOf(name, usd[name]);
+    if (fault !== null) return `quotes.USD.${fault}`;
+  }
+  const updatedAt = readInstant(value.last_updated);
+  const firstDataAt = readInstant(value.first_data_at);
+  const athAt = readInstant(usd.ath_date);
+  for (const [name, at] of [
+    ['last_updated', updatedAt],
+    ['first_data_at', firstDataAt],
+    ['quotes.USD.ath_date', athAt],
+  ] as const) {
+    if (Number.isNaN(at)) return `${name}: expected RFC 3339 time`;
+    if (at !== null && at > latest) return `${name} lies in the future`;
+  }
+  columns.coinId.push(value.id);
+  columns.rank.push(rank);
+  columns.updatedAt.push(updatedAt);
+  columns.firstDataAt.push(firstDataAt);
+  columns.athAt.push(athAt);
+  for (const name of OWN) columns.numbers[name].push(numberOf(value[name]));
+  for (const name of OF_QUOTE) columns.numbers[name].push(numberOf(usd[name]));
+  return null;
+}
+
+function faultOf(name: TickerNumber, value: unknown): string | null {
+  if (isMissing(value)) return null;
+  if (typeof value !== 'number') return `${name}: expected number`;
+  if (!Number.isFinite(value)) return `${name} is not finite`;
+  return value < 0 && NEVER_NEGATIVE.has(name) ? `${name} is negative` : null;
+}
+
+/** Absent, null and "" are what upstream writes for nothing. */
+function isMissing(value: unknown): value is null | undefined | '' {
+  return value === null || value === undefined || value === '';
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === 'number' ? value : null;
+}
+
+/** NaN when it is no time. */
+function readInstant(value: unknown): Instant | null {
+  if (isMissing(value)) return null;
+  return typeof value === 'string' ? parseTime(value) : Number.NaN;
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
