@@ -124,7 +124,8 @@ export async function unknownCoins(sql: SqlOrTransaction, ids: readonly string[]
   const rows = await withFreshPlans(
     sql,
     (tx) => tx<{ id: string }[]>`
-      select id from unnest(${writeArray(ids)}::text[]) id where not exists (select from market.coin c where c.id = id)`,
+      select u.id from unnest(${writeArray(ids)}::text[]) as u(id)
+      where not exists (select from market.coin c where c.id = u.id)`,
   );
   return rows.map((row) => row.id);
 }
