@@ -29,6 +29,8 @@ CREATE TABLE "market"."ticker" (
 	"seen_at" timestamp with time zone NOT NULL
 -- Every row is rewritten by every snapshot: room on the page keeps that out of the index.
 ) WITH (fillfactor = 45);--> statement-breakpoint
+-- Every list of coins rewrites every coin.
+alter table market.coin set (fillfactor = 50);--> statement-breakpoint
 create table market.ticker_history (
   at timestamptz not null,
   updated_at timestamptz not null,

@@ -1,10 +1,9 @@
 /** Checks an answer of `/tickers`: what may be stored, and what is set aside with the reason. Pure, and hand-written: it may be 50,000 rows. */
 import type { Instant } from '../clock.ts';
-import { describeValue } from '../contract/records.ts';
 import { parseTime } from '../contract/time.ts';
 import { noTickers, pickTickers, TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../core/ticker.ts';
 import type { SetAsideRecord } from '../store/quarantine.ts';
-import { type Examined, idOf, isId, isSound, NO_ID } from './record-list.ts';
+import { type Examined, idOf, isId, isSound, NO_ID, noList, orBroken, rowsOf } from './record-list.ts';
 
 /** Beside the quotes. */
 const OWN: readonly TickerNumber[] = ['circulating_supply', 'total_supply', 'max_supply', 'beta_value'];
@@ -27,35 +26,50 @@ const ROUNDED_MS = 60_000;
  * from the future (after `latest`), or two different rows for one coin. Whether a coin is known is for the caller to ask.
  */
 export function examineTickers(body: unknown, latest: Instant): Examined<TickerColumns> {
-  if (!Array.isArray(body)) return { ok: false, problem: `expected an array, got ${describeValue(body)}` };
+  const listed = rowsOf(body);
+  return listed === null ? noList(body) : orBroken(() => examineRows(listed, latest));
+}
+
+function examineRows(listed: Iterable<unknown>, latest: Instant): Examined<TickerColumns> {
   const columns = noTickers();
   const setAside: SetAsideRecord[] = [];
-  const positions = new Map<string, { readonly kept: number; readonly row: unknown }>();
-  const contested = new Set<number>();
+  const positions = new Map<string, number>();
+  /** Positions that are not to be kept: of rows that come again, and of two that contradict each other. */
+  const dropped = new Set<number>();
   let problem = '';
-  const refuse = (index: number, row: unknown, reason: string) => {
-    problem ||= `[${index}].${reason}`;
+  let rows = 0;
+  const refuse = (row: unknown, reason: string) => {
+    problem ||= `[${rows - 1}].${reason}`;
     setAside.push({ id: idOf(row), reason, row });
   };
-  for (let i = 0; i < body.length; i++) {
-    const row = body[i] as unknown;
-    const before = positions.get(idOf(row));
-    if (before !== undefined) {
-      if (JSON.stringify(before.row) === JSON.stringify(row)) continue;
-      refuse(i, row, TWO_ROWS);
-      contested.add(before.kept);
+  for (const row of listed) {
+    rows++;
+    const at = columns.coinId.length;
+    const reason = append(columns, row, latest + ROUNDED_MS);
+    if (reason !== null) {
+      refuse(row, reason);
       continue;
     }
-    const kept = columns.coinId.length;
-    const reason = append(columns, row, latest + ROUNDED_MS);
-    if (reason === null) positions.set(columns.coinId[kept]!, { kept, row });
-    else refuse(i, row, reason);
+    const before = positions.get(columns.coinId[at]!);
+    if (before === undefined) {
+      positions.set(columns.coinId[at]!, at);
+      continue;
+    }
+    dropped.add(at);
+    if (isSame(columns, before, at)) continue;
+    dropped.add(before);
+    refuse(row, TWO_ROWS);
   }
-  if (!isSound({ rows: body.length, bad: setAside.length })) return { ok: false, problem };
+  if (!isSound({ rows, bad: setAside.length })) return { ok: false, problem };
   if (columns.coinId.length > 0 && columns.numbers.price.every((price) => price === null))
     return { ok: false, problem: 'no row has a price' };
-  const value = contested.size === 0 ? columns : pickTickers(columns, (position) => !contested.has(position));
-  return { ok: true, value, rows: body.length, setAside };
+  const value = dropped.size === 0 ? columns : pickTickers(columns, (position) => !dropped.has(position));
+  return { ok: true, value, rows, setAside };
+}
+
+function isSame({ numbers, rank, updatedAt, athAt, firstDataAt }: TickerColumns, a: number, b: number): boolean {
+  const columns = [rank, updatedAt, athAt, firstDataAt, ...Object.values(numbers)];
+  return columns.every((column) => column[a] === column[b]);
 }
 
 const TWO_ROWS = 'two different rows for one coin';

@@ -2,11 +2,32 @@
 import type { z } from 'zod';
 import { describeValue, readRecord } from '../contract/records.ts';
 import type { SetAsideRecord } from '../store/quarantine.ts';
+import { LongList } from '../upstream/json.ts';
 
 /** An answer, checked. `rows` as answered, before anything was dropped. */
 export type Examined<T> =
   | { readonly ok: true; readonly value: T; readonly rows: number; readonly setAside: readonly SetAsideRecord[] }
   | { readonly ok: false; readonly problem: string };
+
+/** The rows of a body; null when it is no list. Those of a long one are read as they are asked for: keep none of them. */
+export function rowsOf(body: unknown): Iterable<unknown> | null {
+  return Array.isArray(body) || body instanceof LongList ? body : null;
+}
+
+/** What is said of a body that is no list. */
+export function noList(body: unknown): { readonly ok: false; readonly problem: string } {
+  return { ok: false, problem: `expected an array, got ${describeValue(body)}` };
+}
+
+/** A long list that turns out to be broken on the way is no list either. */
+export function orBroken<T>(examine: () => Examined<T>): Examined<T> {
+  try {
+    return examine();
+  } catch (error) {
+    if (error instanceof SyntaxError) return { ok: false, problem: `broken JSON: ${error.message}` };
+    throw error;
+  }
+}
 
 /** Of a list; more bad rows than that are not a few bad rows. */
 const MOST_BAD_SHARE = 0.1;
@@ -27,11 +48,22 @@ export function examineList<S extends z.ZodType<{ readonly id: string }>>(
   body: unknown,
   fault: (record: z.output<S>) => string | null,
 ): Examined<readonly z.output<S>[]> {
-  if (!Array.isArray(body)) return { ok: false, problem: `expected an array, got ${describeValue(body)}` };
+  const listed = rowsOf(body);
+  if (listed === null) return noList(body);
+  return orBroken(() => examineRows(schema, listed, fault));
+}
+
+function examineRows<S extends z.ZodType<{ readonly id: string }>>(
+  schema: S,
+  listed: Iterable<unknown>,
+  fault: (record: z.output<S>) => string | null,
+): Examined<readonly z.output<S>[]> {
   const records = new Map<string, z.output<S>>();
   const setAside: SetAsideRecord[] = [];
   let problem = '';
-  for (const [i, row] of body.entries()) {
+  let rows = 0;
+  for (const row of listed) {
+    const i = rows++;
     const read = readRecord(schema, row);
     const reason = read.ok ? (isId(read.value.id) ? fault(read.value) : NO_ID) : withoutValue(read.problem);
     if (read.ok && reason === null) {
@@ -41,8 +73,8 @@ export function examineList<S extends z.ZodType<{ readonly id: string }>>(
     problem ||= `[${i}].${read.ok ? reason : read.problem}`;
     setAside.push({ id: idOf(row), reason: reason!, row });
   }
-  if (!isSound({ rows: body.length, bad: setAside.length })) return { ok: false, problem };
-  return { ok: true, value: [...records.values()], rows: body.length, setAside };
+  if (!isSound({ rows, bad: setAside.length })) return { ok: false, problem };
+  return { ok: true, value: [...records.values()], rows, setAside };
 }
 
 export const NO_ID = 'id: expected the id of something';

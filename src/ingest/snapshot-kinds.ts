@@ -12,7 +12,7 @@ import { writeTickers } from '../store/ticker.ts';
 import type { Exchange } from '../upstream/answer.ts';
 import { examineCoins, examineExchanges, examineGlobal } from './examine-snapshot.ts';
 import { examineTickers } from './examine-tickers.ts';
-import { type Examined, idOf } from './record-list.ts';
+import { type Examined, idOf, rowsOf } from './record-list.ts';
 
 export const SNAPSHOTS = ['tickers', 'global', 'coins', 'exchanges'] as const;
 export type SnapshotName = (typeof SNAPSHOTS)[number];
@@ -72,8 +72,11 @@ export async function checkTickers(
   const ids = new Set(unknown);
   const { coinId } = examined.value;
   const tickers = pickTickers(examined.value, (position) => !ids.has(coinId[position]!));
-  const rows = (body as readonly unknown[]).filter((row) => ids.has(idOf(row))).slice(0, MOST_UNKNOWN_KEPT);
-  const setAside = [...examined.setAside, ...rows.map((row) => ({ id: idOf(row), reason: UNKNOWN_COIN, row }))];
+  const setAside = [...examined.setAside];
+  for (const row of rowsOf(body)!) {
+    if (setAside.length === examined.setAside.length + MOST_UNKNOWN_KEPT) break;
+    if (ids.has(idOf(row))) setAside.push({ id: idOf(row), reason: UNKNOWN_COIN, row });
+  }
   return { ...examined, value: { tickers, unknown }, setAside };
 }
 

@@ -6,27 +6,43 @@ import { lockCatalogue, recordTickers } from './coin.ts';
 import { type SqlOrTransaction, withFreshPlans } from './connect.ts';
 
 const HISTORY_NUMBERS: readonly TickerNumber[] = ['price', 'volume_24h', 'market_cap', 'circulating_supply'];
+const NUMBERS = TICKER_NUMBERS.join(', ');
 
-const LATEST = `
-  insert into market.ticker as t (coin_id, updated_at, at, rank, ath_at, ${TICKER_NUMBERS.join(', ')}, seen_at)
-  select id, coalesce(to_timestamp(updated), to_timestamp($1::float8)), to_timestamp($1::float8), rank, to_timestamp(ath),
-    ${TICKER_NUMBERS.join(', ')}, to_timestamp($1::float8)
-  from unnest($2::text[], $3::float8[], $4::int[], $5::float8[], ${TICKER_NUMBERS.map((_, i) => `$${i + 6}::float8[]`).join(', ')})
-    as u(id, updated, rank, ath, ${TICKER_NUMBERS.join(', ')})
-  order by id
-  on conflict (coin_id) do update
-  set updated_at = excluded.updated_at, at = excluded.at, rank = excluded.rank, ath_at = excluded.ath_at,
-    ${TICKER_NUMBERS.map((name) => `${name} = excluded.${name}`).join(', ')},
-    seen_at = greatest(t.seen_at, excluded.seen_at)
-  -- As rows: by updated_at, then at, then the values, so that of any two tickers it is always the same one that stays.
-  where excluded > t`;
+/** What the row has beside the coin and the instants: which of two tickers of one instant stays must not depend on their order. */
+const valuesOf = (alias: string) =>
+  `row(${['rank', 'ath_at', ...TICKER_NUMBERS].map((name) => `${alias}.${name}`).join(', ')})::record`;
+const NEWER = `((g.updated_at, g.at) > (t.updated_at, t.at)
+      or (g.updated_at, g.at) = (t.updated_at, t.at) and ${valuesOf('g')} > ${valuesOf('t')})`;
 
-const HISTORY = `
+/**
+ * One statement, so that the numbers travel once and are parsed once. An update of what is there and an insert of what is not:
+ * both for fewer coins than `on conflict` would take as long for.
+ */
+const WRITE = `
+  with given as materialized (
+    select id as coin_id, coalesce(to_timestamp(updated), s.at) as updated_at, s.at, rank, to_timestamp(ath) as ath_at, ${NUMBERS}
+    from (select to_timestamp($1::float8) as at) s,
+      unnest($2::text[], $3::float8[], $4::int[], $5::float8[], ${TICKER_NUMBERS.map((_, i) => `$${i + 6}::float8[]`).join(', ')})
+      as u(id, updated, rank, ath, ${NUMBERS})
+  ), newer as (
+    update market.ticker t
+    set updated_at = g.updated_at, at = g.at, rank = g.rank, ath_at = g.ath_at, seen_at = greatest(t.seen_at, g.at),
+      ${TICKER_NUMBERS.map((name) => `${name} = g.${name}`).join(', ')}
+    from given g where t.coin_id = g.coin_id and ${NEWER}
+  ), seen as (
+    -- Those of which something newer is known have been seen all the same.
+    update market.ticker t set seen_at = g.at
+    from given g where t.coin_id = g.coin_id and t.seen_at < g.at and not ${NEWER}
+  ), first as (
+    insert into market.ticker (coin_id, updated_at, at, rank, ath_at, ${NUMBERS}, seen_at)
+    select coin_id, updated_at, at, rank, ath_at, ${NUMBERS}, at
+    from given g where not exists (select from market.ticker t where t.coin_id = g.coin_id)
+  )
   insert into market.ticker_history as h (at, updated_at, rank, coin_id, ${HISTORY_NUMBERS.join(', ')})
-  select to_timestamp($1::float8), coalesce(to_timestamp(updated), to_timestamp($1::float8)), rank, id, ${HISTORY_NUMBERS.join(', ')}
-  from unnest($2::text[], $3::float8[], $4::int[], ${HISTORY_NUMBERS.map((_, i) => `$${i + 5}::float8[]`).join(', ')})
-    as u(id, updated, rank, ${HISTORY_NUMBERS.join(', ')})
-  order by id
+  select at, updated_at, rank, coin_id, ${HISTORY_NUMBERS.join(', ')} from given`;
+
+/** Two answers of one instant: the same one stays, whichever came first. */
+const OVERWRITE = `
   on conflict (coin_id, at) do update
   set updated_at = excluded.updated_at, rank = excluded.rank, ${HISTORY_NUMBERS.map((name) => `${name} = excluded.${name}`).join(', ')}
   where excluded > h`;
@@ -42,18 +58,21 @@ export async function writeTickers(sql: SqlOrTransaction, tickers: TickerColumns
     await lockCatalogue(tx);
     // Before the tickers, which tell what was known of the ranks until now.
     await recordTickers(tx, tickers, at);
-    const [instant, ids, updated] = [at / 1000, writeArray(tickers.coinId), writeInstants(tickers.updatedAt)];
-    const rank = writeNumbers(tickers.rank);
-    const numbers = (names: readonly TickerNumber[]) => names.map((name) => writeNumbers(tickers.numbers[name]));
-    const ath = writeInstants(tickers.athAt);
-    await tx.unsafe(LATEST, [instant, ids, updated, rank, ath, ...numbers(TICKER_NUMBERS)], { prepare: true });
-    // Those of which something newer is known have been seen all the same.
-    await tx`
-      update market.ticker t set seen_at = to_timestamp(${instant})
-      from unnest(${ids}::text[]) as u(id) where t.coin_id = u.id and t.seen_at < to_timestamp(${instant})`;
-    const written = await tx.unsafe(HISTORY, [instant, ids, updated, rank, ...numbers(HISTORY_NUMBERS)], {
-      prepare: true,
-    });
+    // Under the lock nobody adds to this instant: where nothing is yet, a plain insert is enough.
+    const [there] = await tx<{ any: boolean }[]>`
+      select exists (select from market.ticker_history where at = to_timestamp(${at / 1000})) as any`;
+    const written = await tx.unsafe(
+      there!.any ? WRITE + OVERWRITE : WRITE,
+      [
+        at / 1000,
+        writeArray(tickers.coinId),
+        writeInstants(tickers.updatedAt),
+        writeNumbers(tickers.rank),
+        writeInstants(tickers.athAt),
+        ...TICKER_NUMBERS.map((name) => writeNumbers(tickers.numbers[name])),
+      ],
+      { prepare: true },
+    );
     return written.count;
   });
 }

@@ -45,7 +45,10 @@ export type Refusal =
   /** 400 and other 4xx: the question itself is not understood. */
   | { readonly reason: 'bad request' };
 
-export type Answer = { readonly exchange: Exchange } & (
+export type Answer = {
+  readonly exchange: Exchange;
+} & /** `body`: an object, an array, or (of more than 4 MB) a `LongList`. */
+(
   | { readonly kind: 'answered'; readonly body: unknown }
   /**
    * A redirect inside the configured origin: ask again there, as another request. `path` starts with `/` and carries the query,

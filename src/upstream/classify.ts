@@ -3,6 +3,7 @@ import type { Instant } from '../clock.ts';
 import { parseWall, saysUnknownId } from '../contract/errors.ts';
 import type { Answer, Exchange } from './answer.ts';
 import type { Body } from './body.ts';
+import { parseJson } from './json.ts';
 import { describeNetworkError } from './network-error.ts';
 import { readRedirect } from './redirect.ts';
 import { retryAfterMs } from './retry-after.ts';
@@ -100,15 +101,6 @@ function messageOf(value: unknown): string | null {
   const text =
     typeof error === 'object' && error !== null ? (error as { message?: unknown }).message : (error ?? message);
   return typeof text === 'string' ? oneLine(text, 300) : null;
-}
-
-/** Undefined when it is not JSON. A byte-order mark is not an error. */
-function parseJson(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8', bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0));
-  } catch {
-    return undefined;
-  }
 }
 
 function isHtml({ body, header }: Pick<Received, 'body' | 'header'>): boolean {
