@@ -1,5 +1,4 @@
 /** Tickers as columns: how a snapshot travels to the database. */
-import type { Instant } from '../clock.ts';
 
 /** The numbers of a ticker, in the order of the columns of `market.ticker`; prices in US dollars, spelt as upstream does. */
 export const TICKER_NUMBERS = [
@@ -26,16 +25,19 @@ export const TICKER_NUMBERS = [
 ] as const;
 export type TickerNumber = (typeof TICKER_NUMBERS)[number];
 
-/** Parallel arrays, each coin once. Numbers are finite, or null where upstream says nothing. */
+/**
+ * Parallel arrays, each coin once. All numbers, so that they need eight bytes each: NaN stands where upstream says nothing, and
+ * nothing else is not finite.
+ */
 export type TickerColumns = {
   readonly coinId: string[];
   /** 0: none. */
   readonly rank: number[];
-  /** As upstream says itself; null when it does not. */
-  readonly updatedAt: (Instant | null)[];
-  readonly athAt: (Instant | null)[];
-  readonly firstDataAt: (Instant | null)[];
-  readonly numbers: Readonly<Record<TickerNumber, (number | null)[]>>;
+  /** Instants; as upstream says itself. */
+  readonly updatedAt: number[];
+  readonly athAt: number[];
+  readonly firstDataAt: number[];
+  readonly numbers: Readonly<Record<TickerNumber, number[]>>;
 };
 
 export function noTickers(): TickerColumns {
@@ -46,14 +48,23 @@ export function noTickers(): TickerColumns {
 /** Only those at the positions that `keep` says yes to. */
 export function pickTickers(columns: TickerColumns, keep: (position: number) => boolean): TickerColumns {
   const positions = columns.coinId.map((_, i) => keep(i));
-  const only = <T>(values: readonly T[]) => values.filter((_, i) => positions[i]);
-  const numbers = Object.fromEntries(TICKER_NUMBERS.map((name) => [name, only(columns.numbers[name])]));
+  return mapColumns(columns, (values) => values.filter((_, i) => positions[i]));
+}
+
+/** The same in pieces of at most `size`. */
+export function* inPieces(columns: TickerColumns, size: number): Generator<TickerColumns> {
+  for (let from = 0; from < columns.coinId.length; from += size)
+    yield mapColumns(columns, (values) => values.slice(from, from + size));
+}
+
+function mapColumns(columns: TickerColumns, change: <T>(values: readonly T[]) => T[]): TickerColumns {
+  const numbers = Object.fromEntries(TICKER_NUMBERS.map((name) => [name, change(columns.numbers[name])]));
   return {
-    coinId: only(columns.coinId),
-    rank: only(columns.rank),
-    updatedAt: only(columns.updatedAt),
-    athAt: only(columns.athAt),
-    firstDataAt: only(columns.firstDataAt),
+    coinId: change(columns.coinId),
+    rank: change(columns.rank),
+    updatedAt: change(columns.updatedAt),
+    athAt: change(columns.athAt),
+    firstDataAt: change(columns.firstDataAt),
     numbers: numbers as TickerColumns['numbers'],
   };
 }

@@ -61,7 +61,7 @@ function examineRows(listed: Iterable<unknown>, latest: Instant): Examined<Ticke
     refuse(row, TWO_ROWS);
   }
   if (!isSound({ rows, bad: setAside.length })) return { ok: false, problem };
-  if (columns.coinId.length > 0 && columns.numbers.price.every((price) => price === null))
+  if (columns.coinId.length > 0 && columns.numbers.price.every(Number.isNaN))
     return { ok: false, problem: 'no row has a price' };
   const value = dropped.size === 0 ? columns : pickTickers(columns, (position) => !dropped.has(position));
   return { ok: true, value, rows, setAside };
@@ -69,7 +69,7 @@ function examineRows(listed: Iterable<unknown>, latest: Instant): Examined<Ticke
 
 function isSame({ numbers, rank, updatedAt, athAt, firstDataAt }: TickerColumns, a: number, b: number): boolean {
   const columns = [rank, updatedAt, athAt, firstDataAt, ...Object.values(numbers)];
-  return columns.every((column) => column[a] === column[b]);
+  return columns.every((column) => Object.is(column[a], column[b]));
 }
 
 const TWO_ROWS = 'two different rows for one coin';
@@ -93,22 +93,18 @@ function append(columns: TickerColumns, value: unknown, latest: Instant): string
     const fault = faultOf(name, usd[name]);
     if (fault !== null) return `quotes.USD.${fault}`;
   }
-  const updatedAt = readInstant(value.last_updated);
-  const firstDataAt = readInstant(value.first_data_at);
-  const athAt = readInstant(usd.ath_date);
-  for (const [name, at] of [
-    ['last_updated', updatedAt],
-    ['first_data_at', firstDataAt],
-    ['quotes.USD.ath_date', athAt],
-  ] as const) {
-    if (Number.isNaN(at)) return `${name}: expected RFC 3339 time`;
-    if (at !== null && at > latest) return `${name} lies in the future`;
+  const instants = [
+    ['updatedAt', 'last_updated', readInstant(value.last_updated)],
+    ['firstDataAt', 'first_data_at', readInstant(value.first_data_at)],
+    ['athAt', 'quotes.USD.ath_date', readInstant(usd.ath_date)],
+  ] as const;
+  for (const [, name, at] of instants) {
+    if (at === null) return `${name}: expected RFC 3339 time`;
+    if (at > latest) return `${name} lies in the future`;
   }
   columns.coinId.push(value.id);
   columns.rank.push(rank);
-  columns.updatedAt.push(updatedAt);
-  columns.firstDataAt.push(firstDataAt);
-  columns.athAt.push(athAt);
+  for (const [column, , at] of instants) columns[column].push(at!);
   for (const name of OWN) columns.numbers[name].push(numberOf(value[name]));
   for (const name of OF_QUOTE) columns.numbers[name].push(numberOf(usd[name]));
   return null;
@@ -126,14 +122,15 @@ function isMissing(value: unknown): value is null | undefined | '' {
   return value === null || value === undefined || value === '';
 }
 
-function numberOf(value: unknown): number | null {
-  return typeof value === 'number' ? value : null;
+function numberOf(value: unknown): number {
+  return typeof value === 'number' ? value : Number.NaN;
 }
 
-/** NaN when it is no time. */
+/** NaN when nothing is there, null when it is no time. */
 function readInstant(value: unknown): Instant | null {
-  if (isMissing(value)) return null;
-  return typeof value === 'string' ? parseTime(value) : Number.NaN;
+  if (isMissing(value)) return Number.NaN;
+  const at = typeof value === 'string' ? parseTime(value) : Number.NaN;
+  return Number.isNaN(at) ? null : at;
 }
 
 function isObject(value: unknown): value is Fields {

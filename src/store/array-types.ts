@@ -51,14 +51,14 @@ export function readArray<T>(text: string, parse: (element: string) => T): (T | 
 }
 
 /**
- * Shortest round-trip text of each double, which Postgres reads back to the same bits; it reads JSON's `null` too. For finite
- * numbers only. `JSON.stringify` writes numbers twice as fast as string concatenation does.
+ * Shortest round-trip text of each double, which Postgres reads back to the same bits; it reads JSON's `null` too, which is
+ * what becomes of NaN. `JSON.stringify` writes numbers twice as fast as string concatenation does.
  */
 export function writeNumbers(values: readonly (number | null)[]): string {
   return `{${JSON.stringify(values).slice(1, -1)}}`;
 }
 
-/** Instants as seconds. */
+/** Instants as seconds; null and NaN are null. */
 export function writeInstants(values: readonly (number | null)[]): string {
-  return writeNumbers(values.map((at) => (at === null ? null : at / 1000)));
+  return writeNumbers(values.map((at) => (at === null ? Number.NaN : at / 1000)));
 }

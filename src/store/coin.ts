@@ -25,7 +25,7 @@ export type Coin = {
 export type TickerFacts = {
   readonly coinId: readonly string[];
   readonly rank: readonly number[];
-  /** Null where the ticker does not say. */
+  /** Instants; null or NaN where the ticker does not say. */
   readonly firstDataAt: readonly (Instant | null)[];
 };
 

@@ -1,6 +1,6 @@
 /** Tickers: the newest of every coin, and all of every snapshot. */
 import type { Instant } from '../clock.ts';
-import { TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../core/ticker.ts';
+import { inPieces, TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../core/ticker.ts';
 import { writeArray, writeInstants, writeNumbers } from './array-types.ts';
 import { lockCatalogue, recordTickers } from './coin.ts';
 import { type SqlOrTransaction, withFreshPlans } from './connect.ts';
@@ -47,6 +47,9 @@ const OVERWRITE = `
   set updated_at = excluded.updated_at, rank = excluded.rank, ${HISTORY_NUMBERS.map((name) => `${name} = excluded.${name}`).join(', ')}
   where excluded > h`;
 
+/** Rows of one statement: the driver keeps a buffer as long as its longest. */
+const PIECE = 10_000;
+
 /**
  * Writes one snapshot of coins that the catalogue knows: its history, what of it is the newest, and rank and first data of the
  * coins. Reads are not monotonic (upstream-api.md, section 5 no 1): of two tickers the one updated later is the newer, whichever
@@ -61,18 +64,24 @@ export async function writeTickers(sql: SqlOrTransaction, tickers: TickerColumns
     // Under the lock nobody adds to this instant: where nothing is yet, a plain insert is enough.
     const [there] = await tx<{ any: boolean }[]>`
       select exists (select from market.ticker_history where at = to_timestamp(${at / 1000})) as any`;
-    const written = await tx.unsafe(
-      there!.any ? WRITE + OVERWRITE : WRITE,
-      [
-        at / 1000,
-        writeArray(tickers.coinId),
-        writeInstants(tickers.updatedAt),
-        writeNumbers(tickers.rank),
-        writeInstants(tickers.athAt),
-        ...TICKER_NUMBERS.map((name) => writeNumbers(tickers.numbers[name])),
-      ],
-      { prepare: true },
-    );
-    return written.count;
+    let written = 0;
+    for (const piece of inPieces(tickers, PIECE)) {
+      const result = await tx.unsafe(there!.any ? WRITE + OVERWRITE : WRITE, parametersOf(piece, at), {
+        prepare: true,
+      });
+      written += result.count;
+    }
+    return written;
   });
+}
+
+function parametersOf({ coinId, updatedAt, rank, athAt, numbers }: TickerColumns, at: Instant) {
+  return [
+    at / 1000,
+    writeArray(coinId),
+    writeInstants(updatedAt),
+    writeNumbers(rank),
+    writeInstants(athAt),
+    ...TICKER_NUMBERS.map((name) => writeNumbers(numbers[name])),
+  ];
 }

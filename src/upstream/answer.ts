@@ -47,8 +47,7 @@ export type Refusal =
 
 export type Answer = {
   readonly exchange: Exchange;
-} & /** `body`: an object, an array, or (of more than 4 MB) a `LongList`. */
-(
+} /** `body`: an object, an array, or (of more than 4 MB) a `LongList`. */ & (
   | { readonly kind: 'answered'; readonly body: unknown }
   /**
    * A redirect inside the configured origin: ask again there, as another request. `path` starts with `/` and carries the query,

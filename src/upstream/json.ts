@@ -4,7 +4,7 @@
  */
 
 const LONG = 4 * 1024 * 1024;
-const STRETCH = 256 * 1024;
+const STRETCH = 32 * 1024;
 
 const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c];
 const [SQUARE_OPEN, SQUARE_CLOSE, CURLY_OPEN, CURLY_CLOSE] = [0x5b, 0x5d, 0x7b, 0x7d];
