@@ -2,7 +2,7 @@
 import { COINS_PATH, EXCHANGES_PATH, GLOBAL_PATH, TICKERS_PATH } from '../contract/paths.ts';
 import type { CoinSummary } from '../contract/records.ts';
 import { pickTickers, type TickerColumns } from '../core/ticker.ts';
-import { coinsGoneAt, countCoins, recordCoins, unknownCoins } from '../store/coin.ts';
+import { coinsGoneAt, countListed, recordCoins, unknownCoins } from '../store/coin.ts';
 import type { Sql, SqlOrTransaction } from '../store/connect.ts';
 import { type ExchangeFacts, writeExchanges } from '../store/exchange.ts';
 import { type GlobalFacts, writeGlobal } from '../store/global-history.ts';
@@ -50,7 +50,7 @@ const MOST_UNKNOWN_KEPT = 1_000;
 
 export const tickersKind: SnapshotKind<{ readonly tickers: TickerColumns; readonly unknown: readonly string[] }> = {
   path: TICKERS_PATH,
-  notYet: async (sql) => ((await countCoins(sql)) === 0 ? NO_CATALOGUE : null),
+  notYet: async (sql) => ((await countListed(sql)) === 0 ? NO_CATALOGUE : null),
   check: (sql, body, exchange) => checkTickers(sql, body, exchange),
   prepare: (sql, at) => ensurePartitionsOf(sql, TICKER_HISTORY, { from: at, to: at + 1 }),
   write: async (tx, { tickers, unknown }, at) => {
@@ -82,7 +82,7 @@ export async function checkTickers(
 
 export const coinsKind: SnapshotKind<readonly CoinSummary[]> = {
   path: COINS_PATH,
-  knownRows: countCoins,
+  knownRows: countListed,
   check: async (_, body) => examineCoins(body),
   write: async (tx, coins, at) => {
     const appeared = await recordCoins(tx, coins, at);
