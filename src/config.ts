@@ -1,5 +1,6 @@
 /** The environment as a value: pure, and naming every problem at once. */
 import { MAX_CANDLES, PLAN_NAMES, PLANS, type PlanName } from './contract/plans.ts';
+import { DEFAULT_KEEP, type Keep, LEAST_DAYS_OF_FETCHES, parseCandlesKept, parseKept } from './core/keep.ts';
 import { didYouMean, isSlipOf, nearestNames } from './core/nearest.ts';
 import { LOG_LEVELS, type LogLevel, maskPasswords } from './log.ts';
 import type { Limits } from './quota/quota.ts';
@@ -27,6 +28,8 @@ export type Config = {
   readonly candlesPerRequest: number | null;
   readonly authScheme: (typeof AUTH_SCHEMES)[number];
   readonly listen: { readonly host: string; readonly port: number };
+  /** How long each table keeps what it has. */
+  readonly keep: Keep;
   readonly logLevel: LogLevel;
 };
 
@@ -51,6 +54,11 @@ export const VARIABLES = [
   'CHANDLER_CANDLES_PER_REQUEST',
   'CHANDLER_AUTH_SCHEME',
   'CHANDLER_LISTEN',
+  'CHANDLER_KEEP_TICKERS',
+  'CHANDLER_KEEP_FETCHES',
+  'CHANDLER_KEEP_GLOBAL',
+  'CHANDLER_KEEP_EXCHANGES',
+  'CHANDLER_KEEP_CANDLES',
   'LOG_LEVEL',
 ] as const;
 type Variable = (typeof VARIABLES)[number];
@@ -77,6 +85,16 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
   window('CHANDLER_DAILY_REQUESTS', 'perDay', true);
   window('CHANDLER_REQUESTS_PER_SECOND', 'perSecond', false);
 
+  const kept = (name: Variable, fallback: number | null, leastDays = 1) =>
+    read<number | null>(name, fallback, (text) => orProblem(parseKept(text, leastDays)));
+  const keep: Keep = {
+    tickers: kept('CHANDLER_KEEP_TICKERS', DEFAULT_KEEP.tickers),
+    fetches: kept('CHANDLER_KEEP_FETCHES', DEFAULT_KEEP.fetches, LEAST_DAYS_OF_FETCHES),
+    global: kept('CHANDLER_KEEP_GLOBAL', DEFAULT_KEEP.global),
+    exchanges: kept('CHANDLER_KEEP_EXCHANGES', DEFAULT_KEEP.exchanges),
+    candles: read('CHANDLER_KEEP_CANDLES', DEFAULT_KEEP.candles, (text) => orProblem(parseCandlesKept(text))),
+  };
+
   const config: Config = {
     databaseUrl: read<string | null>('DATABASE_URL', null, parseDatabaseUrl),
     redisUrl: read<string | null>('REDIS_URL', null, parseRedisUrl),
@@ -89,6 +107,7 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
     candlesPerRequest: read<number | null>('CHANDLER_CANDLES_PER_REQUEST', null, parseCandles),
     authScheme: read('CHANDLER_AUTH_SCHEME', 'auto', (text) => parseOneOf(text, AUTH_SCHEMES)),
     listen: read('CHANDLER_LISTEN', { host: '127.0.0.1', port: 8080 }, parseListen),
+    keep,
     logLevel: read('LOG_LEVEL', 'info', (text) => parseOneOf(text, LOG_LEVELS)),
   };
   return problems.length === 0 ? { ok: config } : { problems };
@@ -168,6 +187,10 @@ function parseLimit(text: string, whole: boolean): number | null | Problem {
   return new Problem(
     whole ? 'it must be a whole number above 0, or unlimited' : 'it must be a number above 0, or unlimited',
   );
+}
+
+function orProblem<T>(read: { readonly kept: T } | { readonly mustBe: string }): T | Problem {
+  return 'kept' in read ? read.kept : new Problem(read.mustBe);
 }
 
 function parseCandles(text: string): number | Problem {

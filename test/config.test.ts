@@ -8,6 +8,8 @@ import {
   PAID_BASE_URL,
   parseConfig,
 } from '../src/config.ts';
+import { DAY } from '../src/core/interval.ts';
+import { DEFAULT_KEEP } from '../src/core/keep.ts';
 
 function config(env: Record<string, string>): Config {
   const result = parseConfig(env);
@@ -34,6 +36,7 @@ describe('parseConfig', () => {
       candlesPerRequest: null,
       authScheme: 'auto',
       listen: { host: '127.0.0.1', port: 8080 },
+      keep: DEFAULT_KEEP,
       logLevel: 'info',
     });
   });
@@ -62,6 +65,11 @@ describe('parseConfig', () => {
         CHANDLER_CANDLES_PER_REQUEST: '100',
         CHANDLER_AUTH_SCHEME: 'bare',
         CHANDLER_LISTEN: '[::1]:0',
+        CHANDLER_KEEP_TICKERS: '30d',
+        CHANDLER_KEEP_FETCHES: '1y',
+        CHANDLER_KEEP_GLOBAL: '52w',
+        CHANDLER_KEEP_EXCHANGES: 'forever',
+        CHANDLER_KEEP_CANDLES: '5m=90d, 1h=2y',
         LOG_LEVEL: 'debug',
       }),
     ).toEqual({
@@ -76,6 +84,13 @@ describe('parseConfig', () => {
       candlesPerRequest: 100,
       authScheme: 'bare',
       listen: { host: '::1', port: 0 },
+      keep: {
+        tickers: 30 * DAY,
+        fetches: 365 * DAY,
+        global: 364 * DAY,
+        exchanges: null,
+        candles: { ...DEFAULT_KEEP.candles, '5m': 90 * DAY, '1h': 730 * DAY },
+      },
       logLevel: 'debug',
     });
   });
@@ -108,12 +123,31 @@ describe('parseConfig', () => {
     ['CHANDLER_AUTH_SCHEME', 'bearr', /did you mean bearer/],
     ['CHANDLER_LISTEN', '8080', /127\.0\.0\.1:8080/],
     ['CHANDLER_LISTEN', 'localhost:70000', /host and port/],
+    [
+      'CHANDLER_KEEP_TICKERS',
+      '90',
+      /"90", it must be a number of days, weeks or years like 90d, 12w or 2y, or forever/,
+    ],
+    ['CHANDLER_KEEP_TICKERS', '0d', /like 90d/],
+    ['CHANDLER_KEEP_TICKERS', '-5d', /like 90d/],
+    ['CHANDLER_KEEP_GLOBAL', '999999y', /like 90d/],
+    ['CHANDLER_KEEP_EXCHANGES', 'never', /or forever/],
+    ['CHANDLER_KEEP_FETCHES', '3d', /like 90d, 12w or 2y, 7d or more, or forever/],
+    ['CHANDLER_KEEP_CANDLES', 'soon', /like 90d.* or by interval, like 5m=90d 1h=2y/],
+    ['CHANDLER_KEEP_CANDLES', '2h=90d', /which has 2h=90d; .* of 5m 15m/],
+    ['CHANDLER_KEEP_CANDLES', '1h=90d 1h=80d', /write each interval once/],
+    ['CHANDLER_KEEP_CANDLES', '1h=90d 5m=soon', /which has 5m=soon; it must be a number of days/],
     ['LOG_LEVEL', 'verbose', /none of trace/],
   ])('says of %s=%s what is wrong and what would be right', (name, value, expected) => {
     const found = problems({ [name]: value });
     expect(found).toHaveLength(1);
     expect(found[0]).toMatch(new RegExp(`^${name} .*\\.$`));
     expect(found[0]).toMatch(expected);
+  });
+
+  test('candles may be kept for one time, whatever their interval', () => {
+    const { candles } = config({ CHANDLER_KEEP_CANDLES: '3y' }).keep;
+    expect(new Set(Object.values(candles))).toEqual(new Set([3 * 365 * DAY]));
   });
 
   test('names every problem at once', () => {

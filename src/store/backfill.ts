@@ -101,9 +101,15 @@ export async function backfillTotals(sql: SqlOrTransaction, id: number): Promise
   const groups = await sql<
     { outcome: string; requests: number; rows: number; stored: number; revised: number; setAside: number }[]
   >`
-    select outcome, count(*) as requests, sum(rows) as rows, sum(stored) as stored, sum(revised) as revised,
-      sum(set_aside) as "setAside"
-    from ops.fetch where backfill_id = ${id} group by outcome order by outcome`;
+    select outcome, sum(requests)::bigint as requests, sum(rows)::bigint as rows, sum(stored)::bigint as stored,
+      sum(revised)::bigint as revised, sum(set_aside)::bigint as "setAside"
+    from (
+      select outcome, 1 as requests, rows, stored, revised, set_aside from ops.fetch where backfill_id = ${id}
+      union all
+      -- Those whose records were removed for their age.
+      select outcome, requests, rows, stored, revised, set_aside from ops.backfill_past where backfill_id = ${id}
+    ) of_backfill
+    group by outcome order by outcome`;
   const sum = (name: 'requests' | 'rows' | 'stored' | 'revised' | 'setAside') =>
     groups.reduce((total, group) => total + group[name], 0);
   return {

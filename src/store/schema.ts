@@ -1,5 +1,5 @@
 /**
- * The tables as drizzle sees them. `market.candle` is not here: it is partitioned, which drizzle cannot say, and only
+ * The tables as drizzle sees them; those of snapshots are in `snapshot-schema.ts`. `market.candle` is not here: it is partitioned, which drizzle cannot say, and only
  * ever touched by hand-written SQL (`migrations/`, `candle.ts`). Views are plain SQL in `migrations/` too.
  */
 import { sql } from 'drizzle-orm';
@@ -33,7 +33,7 @@ const tstzrange = customType<{ data: string }>({ dataType: () => 'tstzrange' });
 const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
 const bytea = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
 
-const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' });
+export const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' });
 const identity = (name: string) => bigint(name, { mode: 'number' }).generatedAlwaysAsIdentity();
 
 export const coin = market.table(
@@ -107,7 +107,7 @@ export const revision = market.table(
     volume: doublePrecision('volume'),
     marketCap: doublePrecision('market_cap'),
   },
-  (t) => [index('revision_of_candle').on(t.seriesId, t.openTime)],
+  (t) => [index('revision_of_candle').on(t.seriesId, t.openTime), index('revision_of_fetch').on(t.fetchId)],
 );
 
 export const pending = market.table(
@@ -133,14 +133,22 @@ export const quarantine = market.table(
   'quarantine',
   {
     id: identity('id').primaryKey(),
-    seriesId: integer('series_id').notNull(),
+    seriesId: integer('series_id'),
     openTime: instant('open_time'),
     reason: text('reason').notNull(),
     row: jsonb('row').notNull(),
     fetchId: bigint('fetch_id', { mode: 'number' }),
     seenAt: instant('seen_at').notNull(),
+    endpoint: text('endpoint'),
+    recordId: text('record_id'),
+    times: integer('times').notNull().default(1),
   },
-  (t) => [index('quarantine_of_series').on(t.seriesId, t.openTime)],
+  (t) => [
+    index('quarantine_of_series').on(t.seriesId, t.openTime),
+    uniqueIndex('quarantine_of_record').on(t.endpoint, t.recordId, t.reason).where(sql`endpoint is not null`),
+    index('quarantine_of_fetch').on(t.fetchId),
+    check('quarantine_subject', sql`(series_id is null) = (endpoint is not null and record_id is not null)`),
+  ],
 );
 
 export const refusal = market.table(
@@ -237,6 +245,7 @@ export const fetch = ops.table(
     index('fetch_doubts').on(t.seriesId).where(sql`doubted is not null`),
     index('fetch_by_time').using('brin', t.sentAt).with({ autosummarize: true }),
     index('fetch_of_series').on(t.seriesId, t.asOf).where(sql`series_id is not null`),
+    index('fetch_of_endpoint').on(t.endpoint, t.accountId, t.sentAt).where(sql`series_id is null`),
     index('fetch_of_backfill').on(t.backfillId).where(sql`backfill_id is not null`),
   ],
 );

@@ -107,7 +107,8 @@ async function readRunning(sql: Sql, now: Instant): Promise<BackfillStatus[]> {
     select b.id, b.interval, b.quote, b.owner, b.planned_requests as planned,
       extract(epoch from b.requested_at)::float8 as requested_at, extract(epoch from b.heartbeat_at)::float8 as heartbeat_at,
       extract(epoch from lower(b.span))::float8 as span_from, extract(epoch from upper(b.span))::float8 as span_to,
-      (select count(*) from ops.fetch f where f.backfill_id = b.id) as requests
+      (select count(*) from ops.fetch f where f.backfill_id = b.id)
+        + (select coalesce(sum(p.requests), 0)::bigint from ops.backfill_past p where p.backfill_id = b.id) as requests
     from ops.backfill b where b.state = 'running' order by b.id`;
   return rows.map((row) => ({
     id: row.id,

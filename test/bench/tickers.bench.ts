@@ -85,7 +85,9 @@ type Taken = { readonly ms: number; readonly fetchMs: number; readonly kind: str
 async function takeSnapshots(count: number): Promise<{ readonly taken: readonly Taken[]; readonly rssMb: number }> {
   const script = fileURLToPath(new URL('snapshot-process.mjs', import.meta.url));
   const { port } = server.address() as AddressInfo;
-  const args = [script, dist, database.url, `http://127.0.0.1:${port}/v1`, String(count)];
+  // As main.ts sets them.
+  const flags = ['--semi-space-growth-factor=1', '--heap-growing-percent=30'];
+  const args = [...flags, script, dist, database.url, `http://127.0.0.1:${port}/v1`, String(count)];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   const [[code], out, problems] = await Promise.all([once(child, 'exit'), text(child.stdout), text(child.stderr)]);
   if (code !== 0) throw new Error(`the snapshots ended with ${code}: ${problems}`);
