@@ -6,8 +6,8 @@
 const LONG = 4 * 1024 * 1024;
 const STRETCH = 32 * 1024;
 
-const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c];
-const [SQUARE_OPEN, SQUARE_CLOSE, CURLY_OPEN, CURLY_CLOSE] = [0x5b, 0x5d, 0x7b, 0x7d];
+const SQUARE_OPEN = 0x5b;
+const ELEMENT_ENDS = '},';
 
 /** The elements of a long list. To iterate again is to read it again. @throws SyntaxError on the way, where it is broken. */
 export class LongList implements Iterable<unknown> {
@@ -44,39 +44,40 @@ export function parseJson(bytes: Buffer, { long = LONG, stretch = STRETCH } = {}
   }
 }
 
-/** What is inside the elements is for `JSON.parse` to judge; here only strings and depth count. */
+/**
+ * Cut where an element may end. What begins with an element, and is right between two brackets, ends with one: a cut inside a text
+ * or a nested list is no JSON. Then the next place is tried, further and further away.
+ */
 function* stretchesOf(bytes: Buffer, open: number, stretch: number): Generator<unknown[]> {
-  let depth = 0;
   let from = open + 1;
-  const elements = (to: number) => JSON.parse(`[${bytes.toString('utf8', from, to)}]`) as unknown[];
-  for (let i = from; i < bytes.length; i++) {
-    const byte = bytes[i]!;
-    if (byte === QUOTE) {
-      i = endOfString(bytes, i);
-    } else if (byte === CURLY_OPEN || byte === SQUARE_OPEN) {
-      depth++;
-    } else if (byte === CURLY_CLOSE || byte === SQUARE_CLOSE) {
-      if (--depth >= 0) continue;
-      if (byte === CURLY_CLOSE || firstOf(bytes, i + 1) < bytes.length) break;
-      // Nothing between the last comma and the bracket.
-      if (firstOf(bytes, from) === i && from > open + 1) break;
-      yield elements(i);
-      return;
-    } else if (byte === COMMA && depth === 0 && i - from >= stretch) {
-      // Nothing before the comma would go unnoticed: an empty list is a list.
-      if (firstOf(bytes, from) === i) break;
-      yield elements(i);
-      from = i + 1;
+  let misses = 0;
+  for (let look = from + stretch; ; ) {
+    const end = bytes.indexOf(ELEMENT_ENDS, look);
+    if (end === -1) break;
+    const elements = parseList(`[${bytes.toString('utf8', from, end + 1)}]`);
+    if (elements === null) {
+      look = end + 2 ** misses++;
+      continue;
     }
+    yield elements;
+    misses = 0;
+    from = end + ELEMENT_ENDS.length;
+    look = from + stretch;
   }
-  throw new SyntaxError('the list is broken off, or goes on after its end');
+  const rest = parseList(`[${bytes.toString('utf8', from)}`);
+  // Nothing may stand between the last comma and the bracket.
+  if (rest === null || (rest.length === 0 && from > open + 1)) {
+    throw new SyntaxError('the list is broken off, or goes on after its end');
+  }
+  yield rest;
 }
 
-/** Where the string ends that begins at `at`; past the end when it does not. */
-function endOfString(bytes: Buffer, at: number): number {
-  let i = at + 1;
-  while (i < bytes.length && bytes[i] !== QUOTE) i += bytes[i] === BACKSLASH ? 2 : 1;
-  return i;
+function parseList(text: string): unknown[] | null {
+  try {
+    return JSON.parse(text) as unknown[];
+  } catch {
+    return null;
+  }
 }
 
 /** The first byte from `at` on that is no white space. */

@@ -12,8 +12,11 @@ let scripted: ScriptedWorld;
 afterEach(() => scripted.world.close());
 
 /** A world that has its list of coins, and snapshots of it. */
-async function open({ catalogue = true }: { readonly catalogue?: boolean } = {}) {
-  scripted = await createScriptedWorld({ catalogue });
+async function open({ catalogue = true, coins = 6 }: { readonly catalogue?: boolean; readonly coins?: number } = {}) {
+  scripted = await createScriptedWorld({
+    catalogue,
+    simulator: { seed: 3, coins, unlimited: true, limits: { plan: 'enterprise' } },
+  });
   const { world, upstream } = scripted;
   const chandler = await world.open();
   upstream.forget();
@@ -303,6 +306,17 @@ describe('a snapshot of the exchanges', () => {
     expect(await sql`select from market.exchange_history`).toHaveLength(22);
     expect(await aside()).toMatchObject([{ reason: 'quotes.USD.adjusted_volume_24h is negative or not finite' }]);
   });
+});
+
+test('the simulator has 50,000 coins for all of them', { timeout: 300_000 }, async () => {
+  const { sql, snapshots } = await open({ catalogue: false, coins: 50_000 });
+  const coins = stored(await snapshots.coins());
+  expect(coins.rows).toBe(50_000);
+  const tickers = stored(await snapshots.tickers());
+  const [active] = await sql`select count(*) as n from market.coin where is_active`;
+  expect(tickers).toMatchObject({ rows: active!.n, stored: active!.n, setAside: 0, told: { unknown: [] } });
+  expect(stored(await snapshots.global())).toMatchObject({ stored: 1, setAside: 0 });
+  expect(stored(await snapshots.exchanges())).toMatchObject({ stored: 12, setAside: 0 });
 });
 
 describe('every snapshot', () => {
