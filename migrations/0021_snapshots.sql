@@ -122,6 +122,13 @@ CREATE TABLE "ops"."backfill_past" (
 	CONSTRAINT "backfill_past_backfill_id_outcome_pk" PRIMARY KEY("backfill_id","outcome")
 );--> statement-breakpoint
 comment on table ops.backfill_past is 'Sums of the requests of a backfill whose rows in ops.fetch were removed for their age.';--> statement-breakpoint
+comment on column ops.backfill_past.backfill_id is 'ops.backfill.id.';--> statement-breakpoint
+comment on column ops.backfill_past.outcome is 'How the requests ended, as in ops.fetch.';--> statement-breakpoint
+comment on column ops.backfill_past.requests is 'How many there were.';--> statement-breakpoint
+comment on column ops.backfill_past.rows is 'Rows in their answers.';--> statement-breakpoint
+comment on column ops.backfill_past.stored is 'Rows that were new or changed.';--> statement-breakpoint
+comment on column ops.backfill_past.revised is 'Final candles that they changed or removed.';--> statement-breakpoint
+comment on column ops.backfill_past.set_aside is 'Rows that could not be true.';--> statement-breakpoint
 comment on table market.ticker is 'The newest ticker of every coin, prices in US dollars. A coin that upstream no longer lists keeps its last one: see seen_at.';--> statement-breakpoint
 comment on column market.ticker.coin_id is 'market.coin.id: btc-bitcoin.';--> statement-breakpoint
 comment on column market.ticker.updated_at is 'When upstream last updated it, as it says itself; of two tickers the one updated later is the newer.';--> statement-breakpoint
