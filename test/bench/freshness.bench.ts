@@ -36,7 +36,7 @@ beforeAll(async () => {
   await recordCoins(database.sql, coins, NOW);
   await recordTickers(
     database.sql,
-    ids.map((id, i) => ({ id, rank: i + 1, firstDataAt: SINCE - i * HOUR })),
+    { coinId: ids, rank: ids.map((_, i) => i + 1), firstDataAt: ids.map((_, i) => SINCE - i * HOUR) },
     NOW,
   );
   const rule = { quote: 'usd', since: SINCE } as const;

@@ -100,7 +100,7 @@ test('a chunk is the newest end with what is missing before it, and no more than
 test('nothing before the coin began is asked, nor what a wall or a refusal keeps from us; its turn is over all the same', async () => {
   await addTracks(database.sql, [rule('all')], NOON);
   await keep(NOON);
-  await recordTickers(database.sql, [{ id: 'a-a', rank: 1, firstDataAt: MIDNIGHT - DAY + HOUR }], NOON);
+  await recordTickers(database.sql, { coinId: ['a-a'], rank: [1], firstDataAt: [MIDNIGHT - DAY + HOUR] }, NOON);
   await recordRefusal(database.sql, {
     plan: 'free',
     seriesId: await idOf('b-b'),

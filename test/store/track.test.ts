@@ -129,7 +129,7 @@ describe('applying them', () => {
   test('what lies in the future is no gap, nor is what lies before the coin began', async () => {
     const today = Math.floor(Date.now() / DAY) * DAY;
     await recordCoins(database.sql, [coin('a-a', 1)], today);
-    await recordTickers(database.sql, [{ id: 'a-a', rank: 1, firstDataAt: today - 3 * DAY + HOUR }], today);
+    await recordTickers(database.sql, { coinId: ['a-a'], rank: [1], firstDataAt: [today - 3 * DAY + HOUR] }, today);
     await add(named('a-a', { since: today - 300 * DAY }));
     await apply(today);
     const [row] = await database.sql`select slots_wanted, slots_missing, wanted_from from market.coverage`;
@@ -274,11 +274,11 @@ describe('a coin that was given a new id', () => {
 
   test('is another coin when its data began on another day, or it came weeks later', async () => {
     await start(named('mat-matic'));
-    await recordTickers(database.sql, [{ id: 'mat-matic', rank: 5, firstDataAt: day(-900) }], MONDAY);
+    await recordTickers(database.sql, { coinId: ['mat-matic'], rank: [5], firstDataAt: [day(-900)] }, MONDAY);
     const dead = coin('mat-matic', 0, { is_active: false });
     await recordCoins(database.sql, [coin('btc-bitcoin', 1), dead], day(1));
     await recordCoins(database.sql, [coin('btc-bitcoin', 1), dead, coin('new-new', 5, renamed)], day(2));
-    await recordTickers(database.sql, [{ id: 'new-new', rank: 5, firstDataAt: day(2) }], day(2));
+    await recordTickers(database.sql, { coinId: ['new-new'], rank: [5], firstDataAt: [day(2)] }, day(2));
     expect(await apply(day(2))).toMatchObject({ renamed: 0 });
     await database.sql`update market.coin set first_data_at = null, first_seen_at = to_timestamp(${day(20) / 1000}) where id = 'new-new'`;
     expect(await apply(day(20))).toMatchObject({ renamed: 0 });
