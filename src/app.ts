@@ -1,9 +1,7 @@
 /** The composition root: configuration → database → everything that stands on it, closed again in reverse order. */
-import { type Clock, type Instant, systemClock } from './clock.ts';
+import { type Clock, systemClock } from './clock.ts';
 import type { Config } from './config.ts';
 import type { Log } from './log.ts';
-import type { SetAside } from './quota/quota.ts';
-import { type Need, setAsideAt, standingNeeds } from './quota/set-aside.ts';
 import { type Database, openDatabase } from './store/connect.ts';
 import { startEmbedded } from './store/embedded.ts';
 import { checkSchema, isUnmigrated, migrate } from './store/migrate.ts';
@@ -29,10 +27,6 @@ export type App = {
   readonly database: Database;
   /** Names of the migrations that opening applied. */
   readonly migrated: readonly string[];
-  /** The standing schedules, which ask whatever a backfill does. */
-  readonly needs: readonly Need[];
-  /** Requests the schedules still need from `at` (default: now) until their windows end: a backfill must leave so much. */
-  setAside(at?: Instant): SetAside;
   /** Starts an embedded server that is gone again; nothing can be done here about another one. @throws StoreError when it cannot start */
   bringBack(): Promise<void>;
   close(): Promise<void>;
@@ -47,10 +41,8 @@ export async function openApp(config: Config, { clock, log, schema }: AppOptions
     releasers.add(() => database.close());
     const migrated = await settleSchema(database, config.databaseUrl === null ? 'migrate' : schema);
     if (migrated.length > 0) log.debug({ migrations: migrated }, 'schema brought up to date');
-    const needs = standingNeeds({ withKey: config.apiKey !== null });
-    const setAside = (at: Instant = clock.now()) => setAsideAt(at, needs);
     const bringBack = config.databaseUrl === null ? serverStarter(config, log) : async () => undefined;
-    return { config, clock, log, database, migrated, needs, setAside, bringBack, close: releasers.release };
+    return { config, clock, log, database, migrated, bringBack, close: releasers.release };
   } catch (error) {
     await releasers.release();
     throw error;

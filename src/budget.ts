@@ -1,12 +1,13 @@
 /** The quota of the configured account: put together once here, for whoever asks upstream and for whoever only looks. */
 import type { App } from './app.ts';
-import { systemClock } from './clock.ts';
-import { effectiveLimits } from './config.ts';
+import { type Instant, systemClock } from './clock.ts';
+import { type Config, effectiveLimits } from './config.ts';
 import type { PlanName } from './contract/plans.ts';
 import { accountIdOf } from './ingest/account.ts';
+import { needsOf, refuseOverspending, type Schedule, timetable } from './ingest/timetable.ts';
 import { freshnessPerDay, HEADROOM } from './quota/freshness.ts';
 import { createQuota } from './quota/ledger.ts';
-import type { Limits, Quota } from './quota/quota.ts';
+import type { Limits, Quota, SetAside } from './quota/quota.ts';
 import { setAsideAt } from './quota/set-aside.ts';
 import { readAccount } from './store/account.ts';
 
@@ -16,7 +17,11 @@ export type Budget = {
   /** `assumed`: there is a key, and nobody has asked upstream yet which plan it has. */
   readonly planSource: 'configured' | 'account' | 'assumed';
   readonly limits: Limits;
+  /** What is asked whatever a backfill does. */
+  readonly schedules: readonly Schedule[];
   readonly quota: Quota;
+  /** Requests the schedules still need from an instant until their windows end: a backfill must leave so much. */
+  setAside(at: Instant): SetAside;
 };
 
 /** Of the account that the configuration names, as far as it is known. Asks upstream nothing. */
@@ -28,30 +33,52 @@ export async function readBudget(app: App): Promise<Budget> {
   const plan = config.plan ?? saved?.plan ?? 'free';
   const planSource = config.plan !== null ? 'configured' : isTold ? 'account' : 'assumed';
   const limits = effectiveLimits(plan, config);
-  return { accountId, plan, planSource, limits, quota: quotaOf(app, { accountId, limits }) };
+  const schedules = schedulesOf(config, plan, limits);
+  const quota = quotaOf(app, { accountId, limits, plan });
+  return { accountId, plan, planSource, limits, schedules, quota, setAside: setAsideOf(schedules) };
+}
+
+/** The schedules of an account on `plan`. */
+export function schedulesOf(config: Config, plan: PlanName, limits: Limits): readonly Schedule[] {
+  return timetable({ plan, limits, hasKey: config.apiKey !== null, cadences: config.cadences });
+}
+
+/** What they still need from an instant until its windows end. */
+export function setAsideOf(schedules: readonly Schedule[]): (at: Instant) => SetAside {
+  const needs = needsOf(schedules);
+  return (at) => setAsideAt(at, needs);
+}
+
+/** @throws Misconfigured, with the arithmetic, when the schedules of `plan` alone ask for more than it has. */
+export function checkSchedules(config: Config, plan: PlanName, now: Instant): void {
+  const limits = effectiveLimits(plan, config);
+  refuseOverspending(schedulesOf(config, plan, limits), { plan, limits, now });
 }
 
 /** The ledger of one account, as every process of this installation must see it. */
 export function quotaOf(
   app: App,
-  { accountId, limits }: { readonly accountId: string; readonly limits: Limits },
+  { accountId, limits, plan }: { readonly accountId: string; readonly limits: Limits; readonly plan: PlanName },
 ): Quota {
   const { config, clock, database } = app;
+  const setAside = setAsideOf(schedulesOf(config, plan, limits));
   return createQuota({
     sql: database.sql,
     clock,
     accountId,
     limits,
     perMonthFixed: config.limits.perMonth !== undefined,
-    setAside: () => app.setAside(),
+    setAside: () => setAside(clock.now()),
     useDatabaseClock: clock === systemClock,
     random: Math.random,
   });
 }
 
 /** Requests a day that can be planned for the freshness of tracked series: what the other schedules leave. Null = any number. */
-export async function readFreshnessPerDay(app: App, { quota }: Pick<Budget, 'quota'>): Promise<number | null> {
-  const others = app.needs.filter((need) => need.name !== 'freshness');
-  const setAside = (at: number) => setAsideAt(at, others);
+export async function readFreshnessPerDay({
+  quota,
+  schedules,
+}: Pick<Budget, 'quota' | 'schedules'>): Promise<number | null> {
+  const setAside = setAsideOf(schedules.filter(({ name }) => name !== 'freshness'));
   return freshnessPerDay({ state: await quota.state(), setAside, share: HEADROOM });
 }

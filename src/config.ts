@@ -2,6 +2,9 @@
 import { MAX_CANDLES, PLAN_NAMES, PLANS, type PlanName } from './contract/plans.ts';
 import { DEFAULT_KEEP, type Keep, LEAST_DAYS_OF_FETCHES, parseCandlesKept, parseKept } from './core/keep.ts';
 import { didYouMean, isSlipOf, nearestNames } from './core/nearest.ts';
+import { parseCadence } from './ingest/cadence.ts';
+import { SCHEDULE_NAMES } from './ingest/schedules.ts';
+import { type Cadences, type ScheduleVariable, scheduleVariable } from './ingest/timetable.ts';
 import { LOG_LEVELS, type LogLevel, maskPasswords } from './log.ts';
 import type { Limits } from './quota/quota.ts';
 import { checkDatabaseUrl } from './store/database-url.ts';
@@ -27,6 +30,8 @@ export type Config = {
   /** Null: the plan's. */
   readonly candlesPerRequest: number | null;
   readonly authScheme: (typeof AUTH_SCHEMES)[number];
+  /** How often schedules run, where that is set by hand; a schedule that is absent has the plan's cadence. */
+  readonly cadences: Cadences;
   readonly listen: { readonly host: string; readonly port: number };
   /** How long each table keeps what it has. */
   readonly keep: Keep;
@@ -60,8 +65,9 @@ export const VARIABLES = [
   'CHANDLER_KEEP_EXCHANGES',
   'CHANDLER_KEEP_CANDLES',
   'LOG_LEVEL',
+  ...SCHEDULE_NAMES.map(scheduleVariable),
 ] as const;
-type Variable = (typeof VARIABLES)[number];
+type Variable = (typeof VARIABLES)[number] | ScheduleVariable;
 
 /** The configuration, or one sentence for each thing wrong with it. A variable set to nothing counts as not set. */
 export function parseConfig(env: Environment): { readonly ok: Config } | { readonly problems: readonly string[] } {
@@ -95,6 +101,12 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
     candles: read('CHANDLER_KEEP_CANDLES', DEFAULT_KEEP.candles, (text) => orProblem(parseCandlesKept(text))),
   };
 
+  const cadences: { -readonly [name in keyof Cadences]: string } = {};
+  for (const name of SCHEDULE_NAMES) {
+    const cadence = read<string | undefined>(scheduleVariable(name), undefined, parseSchedule);
+    if (cadence !== undefined) cadences[name] = cadence;
+  }
+
   const config: Config = {
     databaseUrl: read<string | null>('DATABASE_URL', null, parseDatabaseUrl),
     redisUrl: read<string | null>('REDIS_URL', null, parseRedisUrl),
@@ -106,6 +118,7 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
     limits,
     candlesPerRequest: read<number | null>('CHANDLER_CANDLES_PER_REQUEST', null, parseCandles),
     authScheme: read('CHANDLER_AUTH_SCHEME', 'auto', (text) => parseOneOf(text, AUTH_SCHEMES)),
+    cadences,
     listen: read('CHANDLER_LISTEN', { host: '127.0.0.1', port: 8080 }, parseListen),
     keep,
     logLevel: read('LOG_LEVEL', 'info', (text) => parseOneOf(text, LOG_LEVELS)),
@@ -256,6 +269,14 @@ function parseHttpUrl(text: string): string | Problem {
 
 function parseFolder(text: string): string | Problem {
   return text.startsWith('~') ? new Problem('but ~ is a word of the shell; write the whole path of the folder') : text;
+}
+
+/** A cron expression, tidied, or `off`. */
+function parseSchedule(text: string): string | Problem {
+  if (text.toLowerCase() === 'off') return 'off';
+  const parsed = parseCadence(text);
+  if ('ok' in parsed) return parsed.ok.cron;
+  return new Problem(`${parsed.problem}, or off${didYouMean(text, ['off'])}`);
 }
 
 function parseListen(text: string): Config['listen'] | Problem {

@@ -1,7 +1,7 @@
 /** The parts that ask the upstream, put together from the configuration: for `plan`, `backfill`, `demo` and whatever ingests next. */
 import { hostname } from 'node:os';
 import type { App } from './app.ts';
-import { quotaOf } from './budget.ts';
+import { checkSchedules, quotaOf } from './budget.ts';
 import { effectiveLimits } from './config.ts';
 import { type ChunkQueue, openQueueHost, type QueueHost } from './ingest/queue.ts';
 import { queueNameOf } from './ingest/queue-name.ts';
@@ -24,7 +24,7 @@ export type IngestionOptions = {
   readonly withQueue?: boolean;
 };
 
-/** @throws Misconfigured when the key is refused, StoreError when the database, or a queue that was asked for, cannot be used. */
+/** @throws Misconfigured when the key is refused or the schedules alone ask for more than the plan has, StoreError when the database, or a queue that was asked for, cannot be used. */
 export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
   const { config, clock, database } = app;
   const upstream = createUpstream({ baseUrl: config.baseUrl, key: config.apiKey, clock });
@@ -42,6 +42,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
     await upstream.close();
   };
   try {
+    if (config.plan !== null) checkSchedules(config, config.plan, clock.now());
     if (options.withQueue) await openHost();
     const session = await openSession({
       sql: database.sql,
@@ -56,6 +57,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
       createQuota: (account) => quotaOf(app, account),
       signal: options.signal,
     });
+    if (config.plan === null) checkSchedules(config, session.plan.name, clock.now());
     const { accountId, plan } = session;
     const openQueue = async () => {
       const name = queueNameOf(await readInstallationId(database.sql), { accountId, baseUrl: config.baseUrl, plan });

@@ -20,10 +20,11 @@ export type PlanReport = {
   readonly now: Instant;
   /** Variables that replace limits of this account's plan. */
   readonly overrides: readonly string[];
-  /** Limits of each plan for this kind of account, by the documents. */
-  readonly limitsOf: (plan: PlanName) => Limits;
+  /** What each plan allows this kind of account, by the documents, and what its schedules need of it. */
+  readonly termsOf: (plan: PlanName) => Terms;
 };
 
+type Terms = { readonly limits: Limits; readonly setAside: (at: Instant) => SetAside };
 type Budgeted = Pick<PlanReport, 'quota' | 'setAside' | 'now'>;
 
 /** What a backfill may still spend in the window that binds first; null without limits. */
@@ -43,12 +44,17 @@ export function bindingWindow({ quota, setAside, now }: Budgeted) {
 
 /** When `requests` of this account are done, from `report.now` on. */
 export function forecastOf(report: PlanReport, requests: number): Forecast {
-  return forecastUnder(report, requests, report.session.limits, false);
+  return forecastUnder(report, requests, { limits: report.session.limits, setAside: report.setAside }, false);
 }
 
-/** The same under other limits; `fresh`: as an account of which nothing is spent yet. */
-export function forecastUnder(report: PlanReport, requests: number, limits: Limits, fresh: boolean): Forecast {
-  const { quota, now, setAside } = report;
+/** The same under other terms; `fresh`: as an account of which nothing is spent yet. */
+export function forecastUnder(
+  report: PlanReport,
+  requests: number,
+  { limits, setAside }: Terms,
+  fresh: boolean,
+): Forecast {
+  const { quota, now } = report;
   // Another plan is a new account: nothing of its month is spent yet.
   const spent = fresh ? { day: 0, month: 0 } : { day: quota.day.spent, month: quota.month.spent };
   // While there is a hold nothing is sent; another account would not be held.
@@ -73,9 +79,10 @@ export function finishByLimits(forecast: Forecast, requests: number): Instant | 
 }
 
 export function planAsJson(report: PlanReport): Record<string, unknown> {
-  const { target, plan, session, wall, limitsOf } = report;
-  const done = (requests: number, limits: Limits, fresh: boolean) => {
-    const forecast = forecastUnder(report, requests, limits, fresh);
+  const { target, plan, session, wall, termsOf } = report;
+  const mine: Terms = { limits: session.limits, setAside: report.setAside };
+  const done = (requests: number, terms: Terms, fresh: boolean) => {
+    const forecast = forecastUnder(report, requests, terms, fresh);
     return { finishAt: toIso(finishByLimits(forecast, requests)), noFinishBecause: whyNoFinish(forecast, requests) };
   };
   return {
@@ -100,17 +107,17 @@ export function planAsJson(report: PlanReport): Record<string, unknown> {
       requestsIfOpen: plan.costIfOpen.requests,
     },
     quotaLeft: quotaLeft(report),
-    ...done(plan.cost.requests, session.limits, false),
+    ...done(plan.cost.requests, mine, false),
     overrides: report.overrides,
     plans: PLAN_NAMES.map((name) => {
-      const mine = name === session.plan.name;
-      const cost = mine ? plan.cost : plan.underPlans[name];
+      const isMine = name === session.plan.name;
+      const cost = isMine ? plan.cost : plan.underPlans[name];
       return {
         plan: name,
         requests: cost.requests,
         rowsExpected: cost.slots,
         slotsBeyondPlan: cost.refusedSlots,
-        ...done(cost.requests, mine ? session.limits : limitsOf(name), !mine),
+        ...done(cost.requests, isMine ? mine : termsOf(name), !isMine),
       };
     }),
   };

@@ -113,17 +113,17 @@ function finishText(forecast: Forecast, requests: number, now: Instant): string 
 }
 
 function printOtherPlans(out: Output, report: PlanReport): void {
-  const { plan, session, limitsOf, now, overrides } = report;
+  const { plan, session, termsOf, now, overrides } = report;
   const rows = PLAN_NAMES.map((name) => {
     const mine = name === session.plan.name;
     const cost = mine ? plan.cost : plan.underPlans[name];
-    const limits = mine ? session.limits : limitsOf(name);
-    const forecast = forecastUnder(report, cost.requests, limits, !mine);
+    const terms = mine ? { limits: session.limits, setAside: report.setAside } : termsOf(name);
+    const forecast = forecastUnder(report, cost.requests, terms, !mine);
     const { finishAt } = forecast;
     const possible = cost.slots > 0 || cost.requests > 0;
     return [
       `${mine ? '→ ' : '  '}${name}`,
-      formatLimit(limits.perMonth),
+      formatLimit(terms.limits.perMonth),
       possible ? formatCount(cost.requests) : '–',
       possible ? formatCount(cost.slots) : '–',
       cost.refusedSlots === 0 ? '' : formatCount(cost.refusedSlots),

@@ -1,6 +1,7 @@
 /** `chandler plan`: what a backfill would ask, what it costs, and when it is done. Spends nothing but a list of coins that is missing. */
 import type { Command } from 'commander';
 import type { App } from '../app.ts';
+import { schedulesOf, setAsideOf } from '../budget.ts';
 import { effectiveLimits } from '../config.ts';
 import { INTERVALS } from '../core/interval.ts';
 import { planBackfill } from '../ingest/plan.ts';
@@ -74,10 +75,13 @@ export async function makeReport(
     session,
     wall,
     quota: await session.quota.state(),
-    setAside: (at) => app.setAside(at),
+    setAside: setAsideOf(schedulesOf(config, session.plan.name, session.limits)),
     now,
     overrides: overridesOf(config),
-    limitsOf: (name) => effectiveLimits(name, { ...config, limits: {} }),
+    termsOf: (name) => {
+      const limits = effectiveLimits(name, { ...config, limits: {} });
+      return { limits, setAside: setAsideOf(schedulesOf(config, name, limits)) };
+    },
   };
 }
 

@@ -12,6 +12,7 @@ import { printJsonError } from './json.ts';
 import { migrateCommand } from './migrate.ts';
 import { planCommand } from './plan.ts';
 import { quotaCommand } from './quota.ts';
+import { scheduleCommand } from './schedule.ts';
 import { simulateCommand } from './simulate.ts';
 import { sqlCommand } from './sql.ts';
 import { statusCommand } from './status.ts';
@@ -29,6 +30,7 @@ const COMMANDS: readonly ((program: Command, context: CommandContext) => void)[]
   gapsCommand,
   verifyCommand,
   quotaCommand,
+  scheduleCommand,
   sqlCommand,
   migrateCommand,
   doctorCommand,

@@ -2,19 +2,11 @@
 import type { Command } from 'commander';
 import { type Budget, readBudget } from '../budget.ts';
 import type { Instant } from '../clock.ts';
+import type { Schedule } from '../ingest/timetable.ts';
 import type { Quota, QuotaState, SetAside } from '../quota/quota.ts';
-import type { Need } from '../quota/set-aside.ts';
 import type { CommandContext } from './context.ts';
 import { EXIT } from './exit.ts';
-import {
-  formatCount,
-  formatCounted,
-  formatDuration,
-  formatInstant,
-  formatLimit,
-  formatRate,
-  formatRelative,
-} from './format.ts';
+import { formatCount, formatCounted, formatInstant, formatLimit, formatRate, formatRelative } from './format.ts';
 import type { Output } from './io.ts';
 import { printJson, toIso } from './json.ts';
 import { formatTable } from './table.ts';
@@ -31,10 +23,10 @@ export function quotaCommand(program: Command, context: CommandContext): void {
       context.action(async (options: { json?: boolean }) =>
         context.withApp({ schema: 'require' }, async (app) => {
           const budget = await readBudget(app);
-          const setAside = app.setAside();
           const [state, spenders] = await Promise.all([budget.quota.state(), budget.quota.spenders()]);
-          if (options.json) printJson(context.io.out, asJson(budget, state, spenders, setAside, app.needs));
-          else printQuota(context.io.out, budget, state, spenders, setAside, app.needs);
+          const setAside = budget.setAside(state.now);
+          if (options.json) printJson(context.io.out, asJson(budget, state, spenders, setAside));
+          else printQuota(context.io.out, budget, state, spenders, setAside);
           return EXIT.done;
         }),
       ),
@@ -59,14 +51,7 @@ function windowsOf(state: QuotaState, setAside: SetAside): Window[] {
   });
 }
 
-function printQuota(
-  out: Output,
-  budget: Budget,
-  state: QuotaState,
-  spenders: Spenders,
-  setAside: SetAside,
-  needs: readonly Need[],
-): void {
+function printQuota(out: Output, budget: Budget, state: QuotaState, spenders: Spenders, setAside: SetAside): void {
   const source = { configured: 'as configured', account: 'as the account says', assumed: 'assumed, not asked yet' };
   out.write(`Account ${budget.accountId}, plan ${budget.plan} (${source[budget.planSource]})\n\n`);
   const right = { align: 'right' as const };
@@ -85,7 +70,7 @@ function printQuota(
   ]);
   out.write(formatTable(columns, rows, out.columns()));
   out.write(
-    `\nLeft is for backfills. Set aside for scheduled work until each reset: ${needs.map(describeNeed).join('; ')}.\n`,
+    `\nLeft is for backfills. Set aside for the schedules until each reset: ${describeNeeds(budget.schedules)}.\n`,
   );
   const { limit, now } = state.pace;
   const slowed =
@@ -106,23 +91,21 @@ function printQuota(
   out.write(formatTable(names, spent, out.columns()));
 }
 
-/** What each schedule asks for, in words; a name without words stays as it is. */
-const NEEDS: Readonly<Record<string, string>> = {
-  catalogue: 'the list of coins and their tickers',
-  account: 'the account (plan and use)',
-};
-
-function describeNeed({ name, requests, everyMs }: Need): string {
-  return `${NEEDS[name] ?? name}, ${formatCounted(requests, 'request')} every ${formatDuration(everyMs)}`;
+/** Those that ask the upstream; `chandler schedule` has them all. */
+function askingOf(schedules: readonly Schedule[]) {
+  return schedules.flatMap(({ name, requests, cadence }) =>
+    requests === 0 || cadence === null ? [] : [{ name, requests, cadence }],
+  );
 }
 
-function asJson(
-  budget: Budget,
-  state: QuotaState,
-  spenders: Spenders,
-  setAside: SetAside,
-  needs: readonly Need[],
-): unknown {
+function describeNeeds(schedules: readonly Schedule[]): string {
+  const needs = askingOf(schedules).map(
+    ({ name, requests, cadence }) => `${name}, ${formatCounted(requests, 'request')} at ${cadence.cron}`,
+  );
+  return needs.length === 0 ? 'nothing, all of them are off' : needs.join('; ');
+}
+
+function asJson(budget: Budget, state: QuotaState, spenders: Spenders, setAside: SetAside): unknown {
   const windows = windowsOf(state, setAside).map(({ name, reset, ...w }) => [name, { ...w, reset: toIso(reset) }]);
   const { pace, hold } = state;
   return {
@@ -130,7 +113,11 @@ function asJson(
     plan: budget.plan,
     planSource: budget.planSource,
     ...Object.fromEntries(windows),
-    scheduled: needs.map(({ name, requests, everyMs }) => ({ name, requests, everyMs })),
+    scheduled: askingOf(budget.schedules).map(({ name, requests, cadence }) => ({
+      name,
+      requests,
+      cron: cadence.cron,
+    })),
     requestsPerSecond: { limit: pace.limit, now: pace.now },
     hold: hold === null ? null : { ...hold, until: toIso(hold.until) },
     spenders,

@@ -184,7 +184,7 @@ async function applyAndPlan(app: App): Promise<TrackReport> {
   const { sql } = app.database;
   const { clock, config } = app;
   const budget = await readBudget(app);
-  const perDay = await readFreshnessPerDay(app, budget);
+  const perDay = await readFreshnessPerDay(budget);
   const { applied, plan } = await keepTracks({
     sql,
     now: clock.now(),

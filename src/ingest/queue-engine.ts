@@ -1,33 +1,32 @@
-/** What the queue stands on: BullMQ's parts, and their connections, on Redis or on Postgres. */
+/** What the queues stand on: BullMQ's parts, and their connections, on Redis or on Postgres; for any kind of job. */
 import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq';
 import type { Redis, RedisOptions } from 'ioredis';
 import pg from 'pg';
 import { readDatabaseUrl } from '../store/database-url.ts';
-import type { ChunkJob } from './chunk-job.ts';
 import { isRedisAway, openRedis, QueueAway } from './redis.ts';
 
 export type QueueEngine =
   | { readonly kind: 'redis'; readonly url: string }
   | { readonly kind: 'postgres'; readonly url: string };
 
-type WorkerSettings = {
+export type WorkerSettings = {
   readonly concurrency: number;
   readonly lockDuration: number;
   readonly stalledInterval: number;
   readonly maxStalledCount: number;
-  readonly maximumRateLimitDelay: number;
+  readonly maximumRateLimitDelay?: number;
   readonly runRetryDelay: number;
 };
-type Handler = (
+export type Handler<Job> = (
   job: {
-    readonly data: ChunkJob;
+    readonly data: Job;
     readonly attemptsMade: number;
     moveToDelayed(timestamp: number, token?: string): Promise<void>;
   },
   token?: string,
 ) => Promise<void>;
-export type AnyQueue = Pick<
-  Queue<ChunkJob>,
+export type AnyQueue<Job> = Pick<
+  Queue<Job>,
   | 'addBulk'
   | 'getJobState'
   | 'remove'
@@ -39,24 +38,22 @@ export type AnyQueue = Pick<
   | 'resume'
   | 'close'
 > & { on(event: 'error', listener: (error: Error) => void): unknown };
-type AnyWorker = Pick<Worker<ChunkJob, void>, 'close'> & {
+type AnyWorker<Job> = Pick<Worker<Job, void>, 'close'> & {
   on(event: 'error', listener: (error: Error) => void): unknown;
   on(
     event: 'failed',
-    listener: (
-      job: { data: ChunkJob; attemptsMade: number; opts: { attempts?: number } } | undefined,
-      error: Error,
-    ) => void,
+    listener: (job: { data: Job; attemptsMade: number; opts: { attempts?: number } } | undefined, error: Error) => void,
   ): unknown;
 };
 export type Connections = {
-  queue(name: string): AnyQueue;
-  worker(name: string, handler: Handler, settings: WorkerSettings): AnyWorker;
+  queue<Job>(name: string): AnyQueue<Job>;
+  worker<Job>(name: string, handler: Handler<Job>, settings: WorkerSettings): AnyWorker<Job>;
   /** False: whatever is asked of it now would fail. */
   isUp(): boolean;
   close(): Promise<void>;
 };
 
+/** `maxConnections`: of the Postgres engine; must be larger than the number of workers. @throws when it cannot be reached at all. */
 export async function connect(
   engine: QueueEngine,
   maxConnections: number,
@@ -75,8 +72,8 @@ async function connectRedis(url: string, onError: (error: Error) => void): Promi
   /** One that is silent looks connected. */
   let answers = true;
   return {
-    queue: (name) => {
-      const queue = new Queue<ChunkJob>(name, { connection: calls });
+    queue: <Job>(name: string) => {
+      const queue = new Queue<Job>(name, { connection: calls });
       const or = <A extends unknown[], T>(ask: (...args: A) => Promise<T>) => {
         return (...args: A) =>
           ask.apply(queue, args).then(
@@ -102,9 +99,9 @@ async function connectRedis(url: string, onError: (error: Error) => void): Promi
         resume: or(queue.resume),
         close: or(queue.close),
         on: (event: 'error', listener: (error: Error) => void) => queue.on(event, listener),
-      } as unknown as AnyQueue;
+      } as unknown as AnyQueue<Job>;
     },
-    worker: (name, handler, settings) => {
+    worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) => {
       // What a worker asks waits until it is back: a chunk that ended meanwhile is told as ended then.
       const connection = calls.duplicate({
         maxRetriesPerRequest: null,
@@ -115,7 +112,7 @@ async function connectRedis(url: string, onError: (error: Error) => void): Promi
       } as RedisOptions);
       connection.on('error', onError);
       workers.add(connection);
-      return new Worker<ChunkJob, void>(name, handler, { connection, ...settings }) as unknown as AnyWorker;
+      return new Worker<Job, void>(name, handler, { connection, ...settings }) as unknown as AnyWorker<Job>;
     },
     isUp: () => answers && calls.status === 'ready',
     close: async () => {
@@ -148,13 +145,14 @@ async function connectPostgres(url: string, max: number, onError: (error: Error)
     client.release();
   }
   return {
-    queue: (name) => new Queue(name, { connection: shared }, createPostgresBackend) as unknown as AnyQueue,
-    worker: (name, handler, settings) => {
+    queue: <Job>(name: string) =>
+      new Queue(name, { connection: shared }, createPostgresBackend) as unknown as AnyQueue<Job>,
+    worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) => {
       // A pool of its own: a worker leaves its listeners on the pool it is given, and holds one connection to listen.
       const connection = openPool();
       const worker = new Worker(name, handler, { connection, ...settings }, createPostgresBackend);
       worker.once('closed', () => void connection.end().catch(onError));
-      return worker as unknown as AnyWorker;
+      return worker as unknown as AnyWorker<Job>;
     },
     isUp: () => true,
     close: () => shared.end(),

@@ -98,7 +98,7 @@ export async function openChunkQueue({
 
 function createChunkQueue(connections: Connections, name: string, options: QueueOptions): ChunkQueue {
   const { onError, lockMs = LOCK_MS } = options;
-  const queue = connections.queue(name);
+  const queue = connections.queue<ChunkJob>(name);
   queue.on('error', onError);
   const jobOptions = {
     attempts: options.attempts ?? ATTEMPTS,
@@ -137,7 +137,7 @@ function createChunkQueue(connections: Connections, name: string, options: Queue
       void queue.removeRateLimitKey().catch(onError);
       void unpause().catch(onError);
       const inHand = new Set<Promise<Outcome>>();
-      const worker = connections.worker(
+      const worker = connections.worker<ChunkJob>(
         name,
         async (job, token) => {
           const mine = handle(job.data, job.attemptsMade + 1);

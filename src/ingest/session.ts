@@ -25,7 +25,11 @@ export type SessionOptions = {
   readonly plan: PlanName | null;
   readonly limitsOf: (plan: PlanName) => Limits;
   readonly candlesPerRequest: number | null;
-  readonly createQuota: (options: { readonly accountId: string; readonly limits: Limits }) => Quota;
+  readonly createQuota: (options: {
+    readonly accountId: string;
+    readonly limits: Limits;
+    readonly plan: PlanName;
+  }) => Quota;
   readonly signal?: AbortSignal | undefined;
 };
 
@@ -135,6 +139,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     const first = options.createQuota({
       accountId,
       limits: options.plan === null ? { ...limits, perMonth: null } : limits,
+      plan: planName,
     });
     const result = await checkWith(first);
     if (options.plan === null && result.kind === 'known' && result.plan !== null) {
@@ -154,7 +159,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     options.candlesPerRequest === null ? {} : { candlesPerRequest: options.candlesPerRequest },
   );
   const limits = options.limitsOf(planName);
-  const quota = options.createQuota({ accountId, limits });
+  const quota = options.createQuota({ accountId, limits, plan: planName });
   const ask = askWith(quota);
   const walls = await readWalls(sql, clock, plan);
   let proven = false;

@@ -9,7 +9,6 @@ import type { Instant } from '../clock.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';
 import { forecast } from './forecast.ts';
 import type { QuotaState, SetAside } from './quota.ts';
-import type { Need } from './set-aside.ts';
 
 /** Tracked series that are treated alike. */
 export type TierDemand = {
@@ -133,8 +132,7 @@ export function freshnessPerDay({
   return Math.max(0, Math.min(perDay, lasting)) * share;
 }
 
-/** The plan as a standing schedule, so that backfills leave what it needs; null when it asks nothing. */
-export function freshnessNeed({ requestsPerDay }: Pick<FreshnessPlan, 'requestsPerDay'>): Need | null {
-  if (requestsPerDay <= 0) return null;
-  return { name: 'freshness', requests: 1, everyMs: DAY / requestsPerDay };
+/** What a run may ask of it, when it is run so often a day: 0 when nothing is planned. */
+export function freshnessPerRun(requestsPerDay: number, runsPerDay: number): number {
+  return runsPerDay === 0 ? 0 : Math.ceil(requestsPerDay / runsPerDay);
 }

@@ -1,39 +1,32 @@
-/** What the standing schedules will still ask until the day and the month end: backfill must leave it. */
+/** What the schedules will still ask until the day and the month end: backfill must leave it. */
 import type { Instant } from '../clock.ts';
-import { HOUR } from '../core/interval.ts';
 import type { SetAside } from './quota.ts';
 import { dayReset, monthReset } from './window.ts';
 
-/** A standing schedule: so many requests, so often. */
+/** A schedule that asks: so many requests at each of its ticks. */
 export type Need = {
   readonly name: string;
   readonly requests: number;
-  readonly everyMs: number;
+  /** Ticks in `[from, to)`. */
+  readonly ticks: (from: Instant, to: Instant) => number;
   /** They ask the account: set aside from the other schedules as well. */
   readonly asksAccount?: boolean;
 };
 
-const CATALOGUE: Need = { name: 'catalogue', requests: 2, everyMs: 24 * HOUR };
-const ACCOUNT: Need = { name: 'account', requests: 1, everyMs: 6 * HOUR, asksAccount: true };
+const MINUTE = 60_000;
 
-/** The schedules every installation has. Without a key there is no account to ask. */
-export function standingNeeds({ withKey }: { readonly withKey: boolean }): readonly Need[] {
-  return withKey ? [CATALOGUE, ACCOUNT] : [CATALOGUE];
-}
-
-/** The most that `needs` can ask from `now` to the end of the UTC day and month, whenever in their period they run. */
+/** What `needs` ask from `now` to the end of the UTC day and month: exactly, tick by tick. */
 export function setAsideAt(now: Instant, needs: readonly Need[]): SetAside {
   const account = needs.filter((need) => need.asksAccount);
-  const day = dayReset(now) - now;
-  const month = monthReset(now) - now;
+  // What came due within this minute, the narrowest there is between two ticks, may still be on its way.
+  const from = Math.floor(now / MINUTE) * MINUTE;
+  const day = dayReset(now);
+  const month = monthReset(now);
+  const sum = (some: readonly Need[], to: Instant) =>
+    some.reduce((total, { requests, ticks }) => total + requests * ticks(from, to), 0);
   return {
-    day: within(day, needs),
-    month: within(month, needs),
-    account: { day: within(day, account), month: within(month, account) },
+    day: sum(needs, day),
+    month: sum(needs, month),
+    account: { day: sum(account, day), month: sum(account, month) },
   };
-}
-
-/** A half-open stretch holds at most `ceil(length / period)` beginnings of a period. */
-function within(lengthMs: number, needs: readonly Need[]): number {
-  return needs.reduce((sum, { requests, everyMs }) => sum + requests * Math.ceil(lengthMs / everyMs), 0);
 }

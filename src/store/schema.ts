@@ -269,6 +269,29 @@ export const backfill = ops.table(
   () => [check('backfill_state', sql`state in ('running', 'done', 'stopped', 'interrupted', 'failed')`)],
 );
 
+export const scheduleRun = ops.table(
+  'schedule_run',
+  {
+    id: identity('id').primaryKey(),
+    schedule: text('schedule').notNull(),
+    tick: instant('tick').notNull(),
+    state: text('state').notNull(),
+    attempts: smallint('attempts').notNull(),
+    owner: text('owner').notNull(),
+    begunAt: instant('begun_at').notNull(),
+    endedAt: instant('ended_at'),
+    leaseUntil: instant('lease_until'),
+    waitUntil: instant('wait_until'),
+    message: text('message'),
+  },
+  (t) => [
+    unique('schedule_run_of_tick').on(t.schedule, t.tick),
+    index('schedule_run_latest').on(t.schedule, t.id),
+    index('schedule_run_failures').on(t.schedule, t.id).where(sql`state = 'failed'`),
+    check('schedule_run_state', sql`state in ('running', 'waiting', 'held', 'done', 'failed', 'overtaken')`),
+  ],
+);
+
 /** A rule of what is to be kept fresh. */
 export const track = ops.table(
   'track',

@@ -1,8 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, INTERVALS } from '../../src/core/interval.ts';
-import { freshnessNeed, freshnessPerDay, HEADROOM, planFreshness, type TierDemand } from '../../src/quota/freshness.ts';
-import { setAsideAt } from '../../src/quota/set-aside.ts';
+import {
+  freshnessPerDay,
+  freshnessPerRun,
+  HEADROOM,
+  planFreshness,
+  type TierDemand,
+} from '../../src/quota/freshness.ts';
 import { chooseStale, freshnessRoom, type StaleCandidate, turnAfter } from '../../src/quota/stale.ts';
 
 const daily = (rest: Partial<TierDemand>): TierDemand => ({
@@ -260,9 +265,10 @@ describe('the budget of freshness', () => {
     expect(freshnessRoom({ perDay: null, spentToday: 5, now: 0 })).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it('is set aside like any other schedule', () => {
-    expect(freshnessNeed({ requestsPerDay: 0 })).toBeNull();
-    const need = freshnessNeed({ requestsPerDay: 960 })!;
-    expect(setAsideAt(at('2024-03-02T18:00:00Z'), [need]).day).toBe(240);
+  it('is shared out among the runs of a day', () => {
+    expect(freshnessPerRun(0, 48)).toBe(0);
+    expect(freshnessPerRun(960, 48)).toBe(20);
+    expect(freshnessPerRun(961, 48)).toBe(21);
+    expect(freshnessPerRun(960, 0)).toBe(0);
   });
 });

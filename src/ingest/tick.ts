@@ -1,0 +1,53 @@
+/** A tick of a schedule, and whether it is still to be run: what all processes that tick go by, and the database decides. */
+import type { Instant } from '../clock.ts';
+import type { ScheduleRun } from '../store/schedule-run.ts';
+
+/** The job of a tick. */
+export type Tick = { readonly schedule: string; readonly tick: Instant };
+
+/** The same whoever ticks: the queue refuses a second job of the same id while the first lives. */
+export function tickJobId({ schedule, tick }: Tick): string {
+  return `${schedule}-${tick / 1000}`;
+}
+
+/** How long a run is believed to be under way without a sign of life. */
+export const LEASE_MS = 30_000;
+/** How often it gives one. */
+export const BEAT_MS = 10_000;
+/** So often a run is tried, and after the first time it waits so long; twice as long after each further one. */
+export const MOST_ATTEMPTS = 4;
+export const BACKOFF_MS = 15_000;
+/** Clocks of different hosts may disagree so much; more than that ahead of us is a clock that was set since. */
+const SKEW_MS = 5 * 60_000;
+/** No hold is longer than a month. */
+const LONGEST_WAIT_MS = 32 * 86_400_000;
+
+/**
+ * Where a tick stands, by the latest run of its schedule. `due`: to be run now. `busy`: a run of this schedule is under way.
+ * `later`: it waits, until `waitUntil`. `over`: it was run, or a later one was.
+ */
+export function standingOf(latest: ScheduleRun | null, tick: Instant, now: Instant): 'due' | 'busy' | 'later' | 'over' {
+  if (latest === null) return 'due';
+  if (latest.state === 'running' && isAhead(latest.leaseUntil, now, LEASE_MS)) return 'busy';
+  // The clock was set back: what is lived through again is run again, because the market has gone on.
+  if (latest.tick > now + SKEW_MS) return 'due';
+  if (tick > latest.tick) return 'due';
+  if (tick < latest.tick) return 'over';
+  switch (latest.state) {
+    case 'running':
+      // A run that ends its process is not begun for ever.
+      return latest.attempts < MOST_ATTEMPTS ? 'due' : 'over';
+    case 'waiting':
+    case 'held':
+      return isAhead(latest.waitUntil, now, LONGEST_WAIT_MS) ? 'later' : 'due';
+    case 'done':
+    case 'failed':
+    case 'overtaken':
+      return 'over';
+  }
+}
+
+/** Still to come, and not further away than it can have been meant: the clock may have been set back since. */
+function isAhead(until: Instant | null, now: Instant, most: number): boolean {
+  return until !== null && until > now && until <= now + most + SKEW_MS;
+}
