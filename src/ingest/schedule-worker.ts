@@ -33,6 +33,8 @@ const SHORTEST_HOLD_MS = 10_000;
 export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
   const { sql, clock, queue, owner } = deps;
   const stop = new AbortController();
+  /** Nobody waits for what is under way any more: it is no sign of life of ours. */
+  const abandon = new AbortController();
   /** What was asked is stored; that it was run must not get lost either, or it would be asked again. */
   const patience = createPatience({
     clock,
@@ -50,7 +52,7 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
     const run = await claimRun(sql, claim, (latest) => standingOf(latest, tick, claim.now) === 'due');
     if (run === null) return;
     const alive = new AbortController();
-    const beating = beat(run, alive.signal);
+    const beating = beat(run, AbortSignal.any([alive.signal, abandon.signal]));
     let end: RunEnd;
     try {
       end = ended(await entry.run(deps.runs, { tick, signal: stop.signal }));
@@ -88,6 +90,7 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
   return {
     close: async (force) => {
       stop.abort();
+      if (force) abandon.abort();
       await worker.close(force);
     },
   };

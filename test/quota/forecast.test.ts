@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { type ForecastArgs, forecast } from '../../src/quota/forecast.ts';
-import { type Need, setAsideAt, standingNeeds } from '../../src/quota/set-aside.ts';
+import { type Need, setAsideAt } from '../../src/quota/set-aside.ts';
 
 const at = (text: string) => Date.parse(text);
 const NOON = at('2024-03-10T12:00:00Z');
@@ -76,7 +76,7 @@ describe('a forecast', () => {
         fc.record({
           name: fc.constant('x'),
           requests: fc.integer({ min: 1, max: 2 }),
-          everyMs: fc.constantFrom(12 * HOUR, DAY, 7 * DAY, 30 * DAY),
+          ticks: fc.constantFrom(12 * HOUR, DAY, 7 * DAY, 30 * DAY).map(every),
         }),
         { maxLength: 2 },
       ),
@@ -140,38 +140,31 @@ function oneByOne({ requests, limits, spent, now, setAside }: ForecastArgs): num
   return last;
 }
 
-describe('what is set aside', () => {
-  const needs: readonly Need[] = standingNeeds({ withKey: true });
+/** Ticks at the multiples of a period. */
+function every(periodMs: number): Need['ticks'] {
+  return (from, to) => Math.max(0, Math.ceil(to / periodMs) - Math.ceil(from / periodMs));
+}
 
-  it('is what the schedules can still ask until the day and the month end', () => {
+describe('what is set aside', () => {
+  const needs: readonly Need[] = [
+    { name: 'coins', requests: 2, ticks: every(DAY) },
+    { name: 'account', requests: 1, ticks: every(6 * HOUR), asksAccount: true },
+  ];
+
+  it('is what the schedules will ask until the day and the month end, tick by tick', () => {
     expect(setAsideAt(at('2024-03-10T00:00:00Z'), needs)).toEqual({
       day: 2 + 4,
       month: 22 * (2 + 4),
       account: { day: 4, month: 22 * 4 },
     });
-    expect(setAsideAt(at('2024-03-31T18:30:00Z'), needs)).toMatchObject({ day: 2 + 1, month: 2 + 1 });
+    // Of the 31st nothing but the account's run at 18:00 is left, and at 18:01 not even that.
+    expect(setAsideAt(at('2024-03-31T17:59:59.999Z'), needs)).toMatchObject({ day: 1, month: 1 });
+    expect(setAsideAt(at('2024-03-31T18:01:00Z'), needs)).toMatchObject({ day: 0, month: 0 });
   });
 
-  it('has no account to ask without a key', () => {
-    const anonymous = setAsideAt(at('2024-03-10T00:00:00Z'), standingNeeds({ withKey: false }));
-    expect(anonymous).toEqual({ day: 2, month: 44, account: { day: 0, month: 0 } });
-  });
-
-  it('is never less than what a schedule asks, whenever in its period it runs', () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 0, max: 40 * DAY }),
-        fc.integer({ min: HOUR, max: 40 * DAY }),
-        fc.nat(),
-        (offset, everyMs, phase) => {
-          const now = at('2024-02-01T00:00:00Z') + offset;
-          const end = at(new Date(now + DAY).toISOString().slice(0, 10));
-          let runs = 0;
-          for (let t = Math.ceil((now - phase) / everyMs) * everyMs + phase; t < end; t += everyMs) runs++;
-          const { day } = setAsideAt(now, [{ name: 'x', requests: 3, everyMs }]);
-          expect(day).toBeGreaterThanOrEqual(3 * runs);
-        },
-      ),
-    );
+  it('keeps what a run that is due this minute will ask', () => {
+    expect(setAsideAt(at('2024-03-31T18:00:59.999Z'), needs)).toMatchObject({ day: 1, month: 1 });
+    // Nothing of the day before.
+    expect(setAsideAt(at('2024-03-31T00:00:30Z'), needs)).toMatchObject({ day: 2 + 4, month: 2 + 4 });
   });
 });

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
+import { cadenceOf } from '../../src/ingest/cadence.ts';
 import { setAsideAt } from '../../src/quota/set-aside.ts';
 import { waitTurn } from '../../src/quota/turn.ts';
 import { createScriptedWorld, type ScriptedWorld } from '../support/scripted-world.ts';
@@ -58,7 +59,7 @@ describe('while a backfill of any size runs', () => {
   });
 
   test('what they still need stays set aside to the end of the day: the backfill stops, they go on', async () => {
-    const needs = [{ name: 'tickers', requests: 1, everyMs: 30 * 60_000 }];
+    const needs = [{ name: 'tickers', requests: 1, ticks: cadenceOf('*/30 * * * *').count }];
     const perDay = 60;
     await make({
       limits: { perMonth: null, perDay },
