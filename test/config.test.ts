@@ -35,6 +35,7 @@ describe('parseConfig', () => {
       limits: {},
       candlesPerRequest: null,
       authScheme: 'auto',
+      cadences: {},
       listen: { host: '127.0.0.1', port: 8080 },
       keep: DEFAULT_KEEP,
       logLevel: 'info',
@@ -71,6 +72,9 @@ describe('parseConfig', () => {
         CHANDLER_KEEP_EXCHANGES: 'forever',
         CHANDLER_KEEP_CANDLES: '5m=90d, 1h=2y',
         LOG_LEVEL: 'debug',
+        CHANDLER_SCHEDULE_TICKERS: ' */5  * * * * ',
+        CHANDLER_SCHEDULE_GLOBAL: 'OFF',
+        CHANDLER_SCHEDULE_RETENTION: '@weekly',
       }),
     ).toEqual({
       databaseUrl: 'postgresql://u:p@db/x',
@@ -83,6 +87,7 @@ describe('parseConfig', () => {
       limits: { perMonth: 5000, perDay: null, perSecond: 0.5 },
       candlesPerRequest: 100,
       authScheme: 'bare',
+      cadences: { tickers: '*/5 * * * *', global: 'off', retention: '@weekly' },
       listen: { host: '::1', port: 0 },
       keep: {
         tickers: 30 * DAY,
@@ -138,6 +143,14 @@ describe('parseConfig', () => {
     ['CHANDLER_KEEP_CANDLES', '1h=90d 1h=80d', /write each interval once/],
     ['CHANDLER_KEEP_CANDLES', '1h=90d 5m=soon', /which has 5m=soon; it must be a number of days/],
     ['LOG_LEVEL', 'verbose', /none of trace/],
+    [
+      'CHANDLER_SCHEDULE_TICKERS',
+      '5m',
+      /"5m", which is no cron expression; write minute.*like \*\/15 \* \* \* \*, or off\.$/,
+    ],
+    ['CHANDLER_SCHEDULE_COINS', '0 25 * * *', /no cron expression \(25 is no hour\)/],
+    ['CHANDLER_SCHEDULE_COINS', '* * * * * *', /more than once a minute/],
+    ['CHANDLER_SCHEDULE_GAPS', 'of', /or off \(did you mean off\?\)/],
   ])('says of %s=%s what is wrong and what would be right', (name, value, expected) => {
     const found = problems({ [name]: value });
     expect(found).toHaveLength(1);
@@ -169,6 +182,9 @@ describe('parseConfig', () => {
     ] as const) {
       expect(problems({ [given]: 'x' })).toEqual([`${given} is no setting of Chandler (did you mean ${meant}?).`]);
     }
+    expect(problems({ CHANDLER_SCHEDULE_TICKER: 'off' })).toEqual([
+      'CHANDLER_SCHEDULE_TICKER is no setting of Chandler (did you mean CHANDLER_SCHEDULE_TICKERS?).',
+    ]);
     expect(problems({ CHANDLER_WEATHER: 'x' })[0]).toContain('there are CHANDLER_HOME, CHANDLER_BASE_URL');
   });
 

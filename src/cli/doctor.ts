@@ -8,6 +8,7 @@ import { type Check, failWith, ok } from './doctor/check.ts';
 import { checkConfiguration } from './doctor/configuration.ts';
 import { checkHome, checkNode } from './doctor/machine.ts';
 import { checkRedis } from './doctor/redis.ts';
+import { checkScheduled } from './doctor/schedules.ts';
 import { checkUpstream } from './doctor/upstream.ts';
 import { checkWarehouse } from './doctor/warehouse.ts';
 import { EXIT } from './exit.ts';
@@ -71,6 +72,7 @@ async function* examine(context: CommandContext, options: Options): AsyncGenerat
   let about = 'database';
   try {
     yield* await checkWarehouse(app);
+    yield* await checkScheduled(app);
     about = 'upstream';
     if (options.online) yield* await checkUpstream(app, context.signal);
   } catch (error) {

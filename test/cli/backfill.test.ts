@@ -43,8 +43,12 @@ test('a plan shows the limits set by hand in its own row only, and says where th
 });
 
 test('a backfill that stops early says why, until when, how to go on, and what the rest takes', async () => {
-  // Two are for the list of coins, and as many stay set aside for it: nothing is left for a backfill.
-  const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_DAILY_REQUESTS: '4' };
+  // Two are for the list of coins, and as many stay set aside for it in the evening: nothing is left for a backfill.
+  const settings = {
+    CHANDLER_PLAN: 'enterprise',
+    CHANDLER_DAILY_REQUESTS: '4',
+    CHANDLER_SCHEDULE_COINS: '0 18 * * *',
+  };
   const argv = ['backfill', '--top', '5', '--start', '-30d', '--max-wait', '0s'];
   const { code, out, err } = await chandler(argv, settings);
   expect(code).toBe(75);

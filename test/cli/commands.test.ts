@@ -196,11 +196,16 @@ describe('quota', () => {
     expect(quota.month.left).toBe(20_000 - quota.month.setAside);
     const { out } = await chandler('quota');
     expect(out).toMatch(/^Account anonymous@api\.coinpaprika\.com, plan free \(as configured\)$/m);
-    expect(out).toMatch(/^month +0 +\d+ +[\d,]+ +20,000 +\d{4}-\d\d-01 00:00Z \(in /m);
+    expect(out).toMatch(/^month +0 +[\d,]+ +[\d,]+ +20,000 +\d{4}-\d\d-01 00:00Z \(in /m);
     expect(out).toContain(
-      'Set aside for scheduled work until each reset: the list of coins and their tickers, 2 requests every 1d.',
+      'Set aside for the schedules until each reset: tickers, 1 request at */15 * * * *; global, 1 request at */30 * * * *; coins, 2 requests at 7 */6 * * *; exchanges, 1 request at 22 0 * * *.',
     );
-    expect(quota.scheduled).toEqual([{ name: 'catalogue', requests: 2, everyMs: DAY }]);
+    expect(quota.scheduled).toEqual([
+      { name: 'tickers', requests: 1, cron: '*/15 * * * *' },
+      { name: 'global', requests: 1, cron: '*/30 * * * *' },
+      { name: 'coins', requests: 2, cron: '7 */6 * * *' },
+      { name: 'exchanges', requests: 1, cron: '22 0 * * *' },
+    ]);
   });
 
   test('never shows the key', async () => {

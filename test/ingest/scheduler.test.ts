@@ -205,7 +205,7 @@ describe.each(engines)('on %s', (engine) => {
 
   test('a queue that is lost while a run is under way does not make another join it', async () => {
     const bench = await makeBench(engine);
-    let finish = (_: RunOutcome) => {};
+    let finish: (outcome: RunOutcome) => void = () => undefined;
     bench.run = () =>
       new Promise((resolve) => {
         finish = resolve;
@@ -289,7 +289,7 @@ describe.each(engines)('on %s', (engine) => {
 
   test('a run longer than its interval is not joined by another; what it missed is caught up by one', async () => {
     const bench = await makeBench(engine);
-    let finish = (_: RunOutcome) => {};
+    let finish: (outcome: RunOutcome) => void = () => undefined;
     bench.run = () =>
       new Promise((resolve) => {
         finish = resolve;
@@ -308,7 +308,7 @@ describe.each(engines)('on %s', (engine) => {
 
   test('a run whose process is killed is done by another, once its signs of life have ceased', async () => {
     const bench = await makeBench(engine);
-    bench.run = () => new Promise(() => {});
+    bench.run = () => new Promise(() => undefined);
     await bench.start('a');
     await bench.settle(1);
     await bench.kill('a');

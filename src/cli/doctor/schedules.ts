@@ -1,0 +1,36 @@
+/** What `chandler doctor` asks of the schedules: whether the plan has room for them, and whether the last runs went well. */
+import type { App } from '../../app.ts';
+import { checkSchedules, readBudget } from '../../budget.ts';
+import { Misconfigured } from '../../ingest/outcome.ts';
+import { loadOf } from '../../ingest/timetable.ts';
+import { latestRuns } from '../../store/schedule-run.ts';
+import { formatCounted, formatPercent, formatRelative } from '../format.ts';
+import { type Check, failWith, ok, warn } from './check.ts';
+
+export async function checkScheduled(app: App): Promise<Check[]> {
+  const { plan, limits, schedules } = await readBudget(app);
+  const now = app.clock.now();
+  try {
+    checkSchedules(app.config, plan, now);
+  } catch (error) {
+    if (!(error instanceof Misconfigured)) throw error;
+    return [failWith('schedules', error.message)];
+  }
+  const { requests } = loadOf(schedules, now).month;
+  const share = limits.perMonth === null ? '' : `, ${formatPercent(requests, limits.perMonth)} of the plan`;
+  const runs = await latestRuns(
+    app.database.sql,
+    schedules.map(({ name }) => name),
+  );
+  const failed = runs.filter(({ state }) => state === 'failed');
+  return [
+    ok('schedules', `${formatCounted(requests, 'request')} a month${share}`),
+    ...failed.map(({ schedule, endedAt, begunAt, message }) =>
+      warn(
+        `schedule ${schedule}`,
+        `its last run failed ${formatRelative(endedAt ?? begunAt, now)}: ${message}`,
+        'its next run tries again; chandler schedule says when',
+      ),
+    ),
+  ];
+}

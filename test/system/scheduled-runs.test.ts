@@ -1,0 +1,93 @@
+/** The schedules that ask through what a backfill asks through, against the simulator: what two processes spend on them, request by request. */
+import { afterEach, expect, test, vi } from 'vitest';
+import { DAY, HOUR } from '../../src/core/interval.ts';
+import { createScheduleWorker } from '../../src/ingest/schedule-worker.ts';
+import { createScheduler } from '../../src/ingest/scheduler.ts';
+import type { Run } from '../../src/ingest/schedules.ts';
+import { openTickQueue } from '../../src/ingest/tick-queue.ts';
+import { needsOf, timetable } from '../../src/ingest/timetable.ts';
+import { setAsideAt } from '../../src/quota/set-aside.ts';
+import { latestRuns } from '../../src/store/schedule-run.ts';
+import { seedSeries } from '../support/warehouse.ts';
+import { createWorld, type World } from '../support/world.ts';
+
+const TODAY = Date.UTC(2026, 10, 18);
+let world: World;
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+  await world?.close();
+});
+
+test('a day of coins, account and partitions costs what was set aside for it, by however many processes', async () => {
+  world = await createWorld({
+    startAt: TODAY - HOUR,
+    apiKey: 'right',
+    plan: 'pro',
+    simulator: { seed: 3, coins: 12, limits: { keys: { right: 'pro' } } },
+  });
+  const { clock, database } = world;
+  const { sql } = database;
+  await seedSeries(sql, { coinId: 'btc-bitcoin', interval: '1h', wanted: [], covered: [], candles: [] });
+  const schedules = timetable({
+    plan: 'pro',
+    limits: { perMonth: 1_000_000, perDay: null, perSecond: 10 },
+    hasKey: true,
+    cadences: { tickers: 'off', global: 'off', exchanges: 'off', freshness: 'off', gaps: 'off', retention: 'off' },
+  });
+  const none: Run = async () => ({ kind: 'done' });
+  const schedulers = await Promise.all(
+    ['a', 'b'].map(async (owner) => {
+      const { session } = await world.open();
+      const engine = { kind: 'postgres', url: database.url } as const;
+      const queue = await openTickQueue({ engine, onError: () => undefined });
+      const others = {
+        tickers: none,
+        global: none,
+        exchanges: none,
+        freshness: none,
+        gaps: none,
+        partitions: none,
+        retention: none,
+      };
+      const runs = { sql, clock, session, ...others };
+      const worker = createScheduleWorker({ sql, clock, queue, owner, runs });
+      closers.push(async () => {
+        await worker.close();
+        await queue.close();
+      });
+      const scheduler = createScheduler({ sql, clock, queue, schedules, onError: () => undefined });
+      const settle = () => vi.waitFor(async () => expect(await queue.size()).toBe(0), { timeout: 20_000, interval: 5 });
+      return { look: scheduler.look, settle, quota: session.quota };
+    }),
+  );
+  const { settle, quota } = schedulers[0]!;
+  const spent = async () => {
+    const spenders = await quota.spenders();
+    return spenders.filter((s) => s.class === 'scheduled').reduce((sum, { day }) => sum + day, 0);
+  };
+  const tick = async () => {
+    await Promise.all(schedulers.map(({ look }) => look()));
+    await settle();
+  };
+  // What is due from yesterday is caught up before the day begins.
+  await tick();
+  const asked = () => world.simulator.counters().accounts.reduce((sum, { requests }) => sum + requests, 0);
+  const before = asked();
+  const expected = setAsideAt(TODAY, needsOf(schedules)).day;
+  expect(expected).toBe(24 * 2 + 4);
+  for (let at = TODAY + 7 * 60_000; at < TODAY + DAY; at += 30 * 60_000) {
+    clock.advanceTo(at);
+    await tick();
+  }
+  expect(asked() - before).toBe(expected);
+  expect(await spent()).toBe(expected);
+
+  const runs = await latestRuns(sql, ['coins', 'account', 'partitions']);
+  expect(runs.map(({ state, message }) => ({ state, message }))).toEqual(
+    Array(3).fill({ state: 'done', message: null }),
+  );
+  const partitions = await sql<{ name: string }[]>`
+    select relname as name from pg_class where relname like 'candle_1h_%' and relispartition and relkind = 'r' order by 1`;
+  expect(partitions.map(({ name }) => name)).toEqual(['candle_1h_2026q4', 'candle_1h_2027q1']);
+});
