@@ -5,6 +5,7 @@ CREATE TABLE "ops"."schedule_run" (
 	"tick" timestamp with time zone NOT NULL,
 	"state" text NOT NULL,
 	"attempts" smallint NOT NULL,
+	"failures" integer NOT NULL,
 	"owner" text NOT NULL,
 	"begun_at" timestamp with time zone NOT NULL,
 	"ended_at" timestamp with time zone,
@@ -26,6 +27,8 @@ comment on column ops.schedule_run.tick is 'The instant it was due.';
 comment on column ops.schedule_run.state is 'running; waiting (it failed, and is tried again at wait_until); held (by the quota, until wait_until); done; failed (no attempt is left); overtaken (the next tick came before it could be done).';
 --> statement-breakpoint
 comment on column ops.schedule_run.attempts is 'Times it was begun; those held by the quota do not count.';
+--> statement-breakpoint
+comment on column ops.schedule_run.failures is 'Runs of this schedule that failed, one after the other, up to here; the more, the longer until the next.';
 --> statement-breakpoint
 comment on column ops.schedule_run.lease_until is 'Until when its owner is believed to be at it without another sign of life.';
 --> statement-breakpoint

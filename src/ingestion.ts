@@ -3,10 +3,11 @@ import { hostname } from 'node:os';
 import type { App } from './app.ts';
 import { checkSchedules, quotaOf } from './budget.ts';
 import { effectiveLimits } from './config.ts';
-import { type ChunkQueue, openQueueHost, type QueueHost } from './ingest/queue.ts';
+import { type ChunkQueue, openQueueHost, type QueueHost, type QueueOptions } from './ingest/queue.ts';
 import { queueNameOf } from './ingest/queue-name.ts';
 import { isRedisAway } from './ingest/redis.ts';
 import { openSession, type Session } from './ingest/session.ts';
+import { openTickQueue, type TickQueue } from './ingest/tick-queue.ts';
 import { isDatabaseAway } from './store/database-away.ts';
 import { readInstallationId } from './store/installation.ts';
 import { createUpstream } from './upstream/client.ts';
@@ -15,6 +16,8 @@ export type Ingestion = {
   readonly session: Session;
   /** Opened when first asked for, if not before: planning needs no queue. */
   queue(): Promise<ChunkQueue>;
+  /** The queue of the schedules' ticks, on the same engine; whoever opens it closes it. */
+  openTicks(): Promise<TickQueue>;
   close(): Promise<void>;
 };
 
@@ -30,7 +33,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
   const upstream = createUpstream({ baseUrl: config.baseUrl, key: config.apiKey, clock });
   let host: Promise<QueueHost> | undefined;
   const openHost = () => {
-    host ??= openQueues(app);
+    host ??= openQueueHost(engineOf(app));
     return host;
   };
   let opened: Promise<ChunkQueue> | undefined;
@@ -59,22 +62,22 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
     });
     if (config.plan === null) checkSchedules(config, session.plan.name, clock.now());
     const { accountId, plan } = session;
-    const openQueue = async () => {
-      const name = queueNameOf(await readInstallationId(database.sql), { accountId, baseUrl: config.baseUrl, plan });
-      return (await openHost()).open(name);
-    };
+    const nameOf = async (kind: 'chunks' | 'ticks') =>
+      queueNameOf(await readInstallationId(database.sql), { accountId, baseUrl: config.baseUrl, plan }, kind);
+    const openQueue = async () => (await openHost()).open(await nameOf('chunks'));
+    const openTicks = async () => openTickQueue({ ...engineOf(app), name: await nameOf('ticks') });
     const queue = () => {
       opened ??= openQueue();
       return opened;
     };
-    return { session, queue, close };
+    return { session, queue, openTicks, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function openQueues({ config: { redisUrl }, database, log }: App): Promise<QueueHost> {
+function engineOf({ config: { redisUrl }, database, log }: App): Pick<QueueOptions, 'engine' | 'onError'> {
   const engine =
     redisUrl === null
       ? ({ kind: 'postgres', url: database.url } as const)
@@ -88,7 +91,7 @@ async function openQueues({ config: { redisUrl }, database, log }: App): Promise
     if (!isTold(error)) log.warn(`queue: ${error.message}`);
     log.debug({ err: error }, 'queue');
   };
-  return openQueueHost({ engine, onError });
+  return { engine, onError };
 }
 
 /** Who runs here, as `ops.backfill` names them. */

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { type Budget, checkSchedules, readBudget } from '../budget.ts';
 import type { Instant } from '../clock.ts';
 import { DAY } from '../core/interval.ts';
+import { pausedUntil } from '../ingest/tick.ts';
 import { type Load, loadOf, requestsIn } from '../ingest/timetable.ts';
 import { latestFailures, latestRuns, type ScheduleRun } from '../store/schedule-run.ts';
 import type { CommandContext } from './context.ts';
@@ -126,8 +127,12 @@ function describeTrouble(run: ScheduleRun | undefined, now: Instant): string | n
       return `waits until ${until}, because ${waitingFor(run.message)}`;
     case 'waiting':
       return `failed and is tried again at ${until}: ${run.message}`;
-    case 'failed':
-      return `failed after ${attempts}, and is tried again with its next run: ${run.message}`;
+    case 'failed': {
+      const pause = pausedUntil(run);
+      const more = run.failures > 1 ? `, as did the ${formatCounted(run.failures - 1, 'run')} before it` : '';
+      const when = pause === null || pause <= now ? '' : ` after ${formatInstant(pause)}`;
+      return `failed after ${attempts}${more}, and is tried again with its next run${when}: ${run.message}`;
+    }
     case 'overtaken':
       return `its next run came before it was done: ${run.message}`;
     case 'running':

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 
 /**
- * The same for those only that would ask a chunk alike: a worker asks whatever it takes with its own key, at its own address, and
+ * The same, for each kind of job, for those only that would ask a chunk alike: a worker asks whatever it takes with its own key, at its own address, and
  * leaves out what its own plan does not show.
  */
 export function queueNameOf(
@@ -13,8 +13,9 @@ export function queueNameOf(
     readonly baseUrl: string;
     readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   },
+  kind: 'chunks' | 'ticks' = 'chunks',
 ): string {
   const { accountId, baseUrl, plan } = asker;
   const alike = JSON.stringify([accountId, baseUrl, plan.name, plan.candlesPerRequest]);
-  return `chunks-${installation}-${createHash('sha256').update(alike).digest('hex').slice(0, 8)}`;
+  return `${kind}-${installation}-${createHash('sha256').update(alike).digest('hex').slice(0, 8)}`;
 }

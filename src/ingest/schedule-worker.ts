@@ -44,12 +44,15 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
   });
   const worker = queue.work({ concurrency: deps.concurrency ?? SCHEDULES.length, handle });
 
-  async function handle({ schedule, tick }: Tick): Promise<void> {
+  async function handle({ schedule, tick, anew = false }: Tick): Promise<void> {
     const entry = SCHEDULES.find(({ name }) => name === schedule);
     // Another version of us has one that we do not know: it is offered again, and that version's worker may get it.
     if (entry === undefined || stop.signal.aborted) return;
     const claim = { schedule, tick, owner, now: clock.now(), leaseMs: LEASE_MS };
-    const run = await claimRun(sql, claim, (latest) => standingOf(latest, tick, claim.now) === 'due');
+    const run = await claimRun(sql, claim, (latest) => {
+      const standing = standingOf(latest, tick, claim.now);
+      return standing === 'due' || (standing === 'paused' && anew);
+    });
     if (run === null) return;
     const alive = new AbortController();
     const beating = beat(run, AbortSignal.any([alive.signal, abandon.signal]));

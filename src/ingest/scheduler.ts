@@ -39,6 +39,8 @@ export function createScheduler({ sql, clock, queue, schedules, onError }: Sched
   const names = active.map(({ name }) => name);
   let stop = new AbortController();
   let running: Promise<void> | null = null;
+  /** Until the first look has been: what failed under another configuration need not fail under this one. */
+  let anew = true;
 
   const look = async (): Promise<Instant> => {
     const now = clock.now();
@@ -48,17 +50,20 @@ export function createScheduler({ sql, clock, queue, schedules, onError }: Sched
       const run = latest.get(name) ?? null;
       const tick = cadence.latest(now);
       const standing = tick === null ? 'over' : standingOf(run, tick, now);
-      if (tick !== null && standing === 'due') await queue.offer({ schedule: name, tick });
+      const isDue = standing === 'due' || (standing === 'paused' && anew);
+      if (tick !== null && isDue) await queue.offer({ schedule: name, tick, anew });
       again = Math.min(again, cadence.next(now), standing === 'later' ? waitOf(run, again) : again);
     }
+    anew = false;
     return again;
   };
 
   const loop = async (signal: AbortSignal) => {
     while (!signal.aborted) {
       const begunAt = clock.now();
-      const again = await look().catch((error: unknown) => {
-        onError(error instanceof Error ? error : new Error(String(error)));
+      // Redis keeps what it is asked until it is back: a look may last as long, and must not hold up who stops us.
+      const again = await unlessAborted(look(), signal).catch((error: unknown) => {
+        if (!signal.aborted) onError(error instanceof Error ? error : new Error(String(error)));
         return begunAt + AGAIN_MS;
       });
       await clock.sleep(Math.min(again - clock.now(), LOOK_MS), signal).catch(() => undefined);
@@ -78,6 +83,15 @@ export function createScheduler({ sql, clock, queue, schedules, onError }: Sched
       running = null;
     },
   };
+}
+
+/** Rejects when the signal is aborted, whatever then becomes of the work. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason);
+    signal.addEventListener('abort', stop, { once: true });
+    work.finally(() => signal.removeEventListener('abort', stop)).then(resolve, reject);
+  });
 }
 
 function waitOf(run: ScheduleRun | null, otherwise: Instant): Instant {

@@ -2,8 +2,8 @@
 import type { Instant } from '../clock.ts';
 import type { ScheduleRun } from '../store/schedule-run.ts';
 
-/** The job of a tick. */
-export type Tick = { readonly schedule: string; readonly tick: Instant };
+/** The job of a tick. `anew`: of a process that has just started, perhaps with what was wrong put right. */
+export type Tick = { readonly schedule: string; readonly tick: Instant; readonly anew?: boolean };
 
 /** The same whoever ticks: the queue refuses a second job of the same id while the first lives. */
 export function tickJobId({ schedule, tick }: Tick): string {
@@ -17,6 +17,9 @@ export const BEAT_MS = 10_000;
 /** So often a run is tried, and after the first time it waits so long; twice as long after each further one. */
 export const MOST_ATTEMPTS = 4;
 export const BACKOFF_MS = 15_000;
+/** A schedule that fails run after run is run more and more seldom, from the second time on: each run may cost requests. */
+const PAUSE_MS = 5 * 60_000;
+const LONGEST_PAUSE_MS = 3_600_000;
 /** Clocks of different hosts may disagree so much; more than that ahead of us is a clock that was set since. */
 const SKEW_MS = 5 * 60_000;
 /** No hold is longer than a month. */
@@ -24,14 +27,18 @@ const LONGEST_WAIT_MS = 32 * 86_400_000;
 
 /**
  * Where a tick stands, by the latest run of its schedule. `due`: to be run now. `busy`: a run of this schedule is under way.
- * `later`: it waits, until `waitUntil`. `over`: it was run, or a later one was.
+ * `later`: it waits, until `waitUntil`. `paused`: it failed too often of late. `over`: it was run, or a later one was.
  */
-export function standingOf(latest: ScheduleRun | null, tick: Instant, now: Instant): 'due' | 'busy' | 'later' | 'over' {
+export function standingOf(
+  latest: ScheduleRun | null,
+  tick: Instant,
+  now: Instant,
+): 'due' | 'busy' | 'later' | 'paused' | 'over' {
   if (latest === null) return 'due';
   if (latest.state === 'running' && isAhead(latest.leaseUntil, now, LEASE_MS)) return 'busy';
   // The clock was set back: what is lived through again is run again, because the market has gone on.
   if (latest.tick > now + SKEW_MS) return 'due';
-  if (tick > latest.tick) return 'due';
+  if (tick > latest.tick) return isAhead(pausedUntil(latest), now, LONGEST_PAUSE_MS) ? 'paused' : 'due';
   if (tick < latest.tick) return 'over';
   switch (latest.state) {
     case 'running':
@@ -45,6 +52,12 @@ export function standingOf(latest: ScheduleRun | null, tick: Instant, now: Insta
     case 'overtaken':
       return 'over';
   }
+}
+
+/** No run before this, unless somebody has started us anew; null: none is waited for. */
+export function pausedUntil({ state, failures, endedAt }: ScheduleRun): Instant | null {
+  if (state !== 'failed' || failures < 2 || endedAt === null) return null;
+  return endedAt + Math.min(LONGEST_PAUSE_MS, PAUSE_MS * 2 ** Math.min(failures - 2, 10));
 }
 
 /** Still to come, and not further away than it can have been meant: the clock may have been set back since. */

@@ -11,6 +11,8 @@ export type ScheduleRun = {
   readonly state: RunState;
   /** Times it was begun and not held. */
   readonly attempts: number;
+  /** Runs that failed, one after the other, up to here. */
+  readonly failures: number;
   readonly owner: string;
   readonly begunAt: Instant;
   readonly endedAt: Instant | null;
@@ -73,10 +75,11 @@ export async function claimRun(
     }
     // A tick that is lived through a second time, because the clock was set back, has a row of the first time.
     await tx`delete from ops.schedule_run where schedule = ${schedule} and tick = ${time(tx, tick)}`;
+    const failures = (latest?.failures ?? 0) + (latest?.state === 'running' && !isSame ? 1 : 0);
     const [row] = await tx<ScheduleRun[]>`
-      insert into ops.schedule_run (schedule, tick, state, attempts, owner, begun_at, lease_until)
-      values (${schedule}, ${time(tx, tick)}, 'running', ${isSame ? latest.attempts + 1 : 1}, ${owner}, ${time(tx, now)},
-        ${time(tx, now + leaseMs)})
+      insert into ops.schedule_run (schedule, tick, state, attempts, failures, owner, begun_at, lease_until)
+      values (${schedule}, ${time(tx, tick)}, 'running', ${isSame ? latest.attempts + 1 : 1}, ${failures}, ${owner},
+        ${time(tx, now)}, ${time(tx, now + leaseMs)})
       returning ${columns(tx as unknown as Sql)}`;
     return row!;
   })) as ScheduleRun | null;
@@ -100,7 +103,8 @@ export async function endRun(sql: SqlOrTransaction, run: ScheduleRun, end: RunEn
   await sql`
     update ops.schedule_run set state = ${end.state}, ended_at = ${time(sql, now)}, lease_until = null,
       wait_until = ${time(sql, until)}, message = ${'message' in end ? end.message.slice(0, LONGEST_MESSAGE) : null},
-      attempts = attempts - ${end.state === 'held' ? 1 : 0}
+      attempts = attempts - ${end.state === 'held' ? 1 : 0},
+      failures = case ${end.state} when 'done' then 0 when 'failed' then failures + 1 else failures end
     where id = ${run.id} and state = 'running'`;
   await sql`
     delete from ops.schedule_run
@@ -110,7 +114,7 @@ export async function endRun(sql: SqlOrTransaction, run: ScheduleRun, end: RunEn
 function columns(sql: SqlOrTransaction) {
   const ms = (column: string) => sql`(extract(epoch from ${sql(column)}) * 1000)::float8`;
   return sql`
-    id, schedule, ${ms('tick')} as tick, state, attempts, owner, ${ms('begun_at')} as "begunAt", ${ms('ended_at')} as "endedAt",
+    id, schedule, ${ms('tick')} as tick, state, attempts, failures, owner, ${ms('begun_at')} as "begunAt", ${ms('ended_at')} as "endedAt",
     ${ms('lease_until')} as "leaseUntil", ${ms('wait_until')} as "waitUntil", message`;
 }
 

@@ -277,6 +277,7 @@ export const scheduleRun = ops.table(
     tick: instant('tick').notNull(),
     state: text('state').notNull(),
     attempts: smallint('attempts').notNull(),
+    failures: integer('failures').notNull(),
     owner: text('owner').notNull(),
     begunAt: instant('begun_at').notNull(),
     endedAt: instant('ended_at'),

@@ -252,6 +252,23 @@ describe.each(engines)('on %s', (engine) => {
     expect((await latestRuns(bench.database.sql, ['tickers']))[0]).toMatchObject({ state: 'failed', attempts: 1 });
   });
 
+  test('what fails run after run is run more and more seldom; a process that starts tries at once', async () => {
+    const bench = await makeBench(engine);
+    const everyMinute = { ...ONLY_TICKERS, tickers: '* * * * *' };
+    bench.run = async () => Promise.reject(new Misconfigured('the key is wrong'));
+    await Promise.all(['a', 'b'].map((name) => bench.start(name, everyMinute)));
+    await bench.settle();
+    for (let minute = 1; minute <= 240; minute++) await bench.advance(MINUTE);
+    expect(bench.ran.map(({ at }) => (at - START) / MINUTE)).toEqual([0, 1, 6, 16, 36, 76, 136, 196]);
+    expect((await latestRuns(bench.database.sql, ['tickers']))[0]).toMatchObject({ state: 'failed', failures: 8 });
+    bench.run = async () => done;
+    await bench.start('c', everyMinute);
+    await bench.settle();
+    await bench.advance(MINUTE);
+    expect(bench.ran.slice(8).map(({ tick }) => (tick - START) / MINUTE)).toEqual([240, 241]);
+    expect((await latestRuns(bench.database.sql, ['tickers']))[0]).toMatchObject({ state: 'done', failures: 0 });
+  });
+
   test('a run that the quota holds waits until it may go on, and no attempt is burned', async () => {
     const bench = await makeBench(engine);
     const until = START + 10 * MINUTE;
@@ -365,4 +382,29 @@ describe.each(engines)('on %s', (engine) => {
       expect(bench.ran.length - before).toBe(8);
     }
   });
+});
+
+test('a queue that does not answer does not hold up who stops, and is asked again when it rejects', async () => {
+  const database = await createTestDatabase();
+  closers.push(() => database.drop());
+  const clock = createVirtualClock(START);
+  const limits = { perMonth: null, perDay: null, perSecond: null };
+  const schedules = timetable({ plan: 'free', limits, hasKey: false, cadences: ONLY_TICKERS });
+  const offers: number[] = [];
+  const errors: string[] = [];
+  const offer = async () => {
+    offers.push(clock.now());
+    if (offers.length === 1) throw new Error('away');
+    return new Promise<void>(() => undefined);
+  };
+  const onError = (error: Error) => {
+    errors.push(error.message);
+  };
+  const scheduler = createScheduler({ sql: database.sql, clock, queue: { offer }, schedules, onError });
+  scheduler.start();
+  await vi.waitFor(() => expect(clock.sleepers()).toBe(1));
+  clock.advance(2_000);
+  await vi.waitFor(() => expect(offers).toEqual([START, START + 2_000]));
+  await scheduler.stop();
+  expect(errors).toEqual(['away']);
 });
