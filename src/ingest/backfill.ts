@@ -218,7 +218,8 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
       if (oldest === undefined || coin.seriesId === null) continue;
       for (const { from, to } of chunksNewestFirst(coin.gaps, interval, deps.plan.candlesPerRequest)) {
         if (from >= oldest.to) continue;
-        const job = {
+        const job: ChunkJob = {
+          kind: 'backfill',
           backfillId,
           seriesId: coin.seriesId,
           coinId: coin.coinId,

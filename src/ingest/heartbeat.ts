@@ -34,7 +34,7 @@ export function withRevival(
   return async (job, options) => {
     const outcome = await ingestChunk(job, options);
     const isUnasked = outcome.kind === 'stored' && outcome.requests === 0;
-    if (!isUnasked || job.backfillId !== id || signal.aborted) return outcome;
+    if (!isUnasked || job.kind !== 'backfill' || job.backfillId !== id || signal.aborted) return outcome;
     return (await reviveBackfill(sql, id, clock.now())) ? ingestChunk(job, options) : outcome;
   };
 }

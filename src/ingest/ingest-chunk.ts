@@ -8,6 +8,7 @@ import { ohlcvParameters, ohlcvPath } from '../contract/paths.ts';
 import type { Plan } from '../contract/plans.ts';
 import { INTERVAL_MS } from '../core/interval.ts';
 import type { Span } from '../core/span.ts';
+import type { Spender } from '../quota/quota.ts';
 import { storeChunk } from '../store/chunk.ts';
 import type { Sql } from '../store/connect.ts';
 import { findFetch, recordFetchOnce } from '../store/fetch.ts';
@@ -15,7 +16,7 @@ import { createPartitionKeeper, type PartitionKeeper } from '../store/partition.
 import { type RefusalReason, recordRefusal } from '../store/refusal.ts';
 import type { Answer } from '../upstream/answer.ts';
 import type { Ask, Asked } from './ask.ts';
-import type { ChunkJob } from './chunk-job.ts';
+import { type ChunkJob, FRESHNESS } from './chunk-job.ts';
 import { createDoubts } from './doubts.ts';
 import { weigh } from './evidence.ts';
 import { examine } from './examine.ts';
@@ -66,12 +67,12 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
     if (from >= job.to) return NOTHING;
     const asked = await ask(
       {
-        stretch: { ...job, span: { from, to: job.to }, plan: plan.name },
+        stretch: { ...job, backfillId: backfillOf(job), span: { from, to: job.to }, plan: plan.name },
         about: (gaps) => questionAbout(job, { from: gaps[0]!.from, to: gaps.at(-1)!.to }),
       },
       {
-        spender: { class: 'backfill', name: `backfill ${job.backfillId}` },
-        record: { endpoint: 'ohlcv', seriesId: job.seriesId, backfillId: job.backfillId, attempt },
+        spender: spenderOf(job),
+        record: { endpoint: 'ohlcv', seriesId: job.seriesId, backfillId: backfillOf(job), attempt },
         signal,
         patience,
       },
@@ -118,6 +119,16 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
       beyondPlan: isBeyond(documentedWall(plan, job.interval), job.interval, span.from, clock.now()),
     };
   }
+}
+
+function spenderOf(job: ChunkJob): Spender {
+  return job.kind === 'freshness'
+    ? { class: 'scheduled', name: FRESHNESS }
+    : { class: 'backfill', name: `backfill ${job.backfillId}` };
+}
+
+function backfillOf(job: ChunkJob): number | null {
+  return job.kind === 'freshness' ? null : job.backfillId;
 }
 
 function toQuestion(job: ChunkJob, span: Span, plan: Plan) {

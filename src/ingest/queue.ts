@@ -4,7 +4,7 @@
  */
 import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
 import { systemClock } from '../clock.ts';
-import { type ChunkJob, chunkJobId } from './chunk-job.ts';
+import { type ChunkIdentity, type ChunkJob, chunkJobId } from './chunk-job.ts';
 import { Misconfigured, type Outcome, SeriesGivenUp } from './outcome.ts';
 import { type Connections, connect, type QueueEngine } from './queue-engine.ts';
 import { QueueAway } from './redis.ts';
@@ -37,7 +37,7 @@ export type ChunkQueue = {
   /** Adds those that are not there yet. */
   add(jobs: readonly ChunkJob[]): Promise<void>;
   /** `gone`: done, or failed for good, or never there. */
-  stateOf(job: ChunkJob): Promise<'waiting' | 'active' | 'gone'>;
+  stateOf(job: ChunkIdentity): Promise<'waiting' | 'active' | 'gone'>;
   /** Takes back what no worker has begun. */
   remove(jobs: readonly ChunkJob[]): Promise<void>;
   size(): Promise<number>;

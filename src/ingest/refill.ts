@@ -140,7 +140,7 @@ export function createRefill(deps: RefillDeps): Refill {
     const earliest = earliestSlot(knownDepth(walls.of(interval)), interval, clock.now());
     const { within } = splitAtWall(subtract(gaps, givenUp.get(seriesId) ?? []), earliest);
     for (const { from, to } of chunksNewestFirst(within, interval, plan.candlesPerRequest)) {
-      const job = { backfillId, seriesId, coinId, quote, interval, from, to, askedSince };
+      const job: ChunkJob = { kind: 'backfill', backfillId, seriesId, coinId, quote, interval, from, to, askedSince };
       const round = (rounds.get(chunkJobId(job)) ?? 0) + 1;
       if (round > MOST_ROUNDS) {
         giveUp(job);

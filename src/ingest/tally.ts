@@ -52,6 +52,7 @@ export function createTally(
   },
   stopWith: (how: BackfillEnd) => void,
 ) {
+  const isOurs = (job: ChunkJob) => job.kind === 'backfill' && job.backfillId === backfillId;
   const refused = new Map<RefusalReason, { chunks: number; message: string }>();
   const failed: { coinId: string; span: Span; message: string }[] = [];
   let progress: BackfillProgress = {
@@ -104,7 +105,7 @@ export function createTally(
             refusedInARow.clear();
             waitingSince = null;
           }
-          if (job.backfillId !== backfillId) return tell({ chunksDone: progress.chunksDone + 1, waiting: null });
+          if (!isOurs(job)) return tell({ chunksDone: progress.chunksDone + 1, waiting: null });
           revised += outcome.revised;
           setAside += outcome.setAside;
           return tell({
@@ -118,7 +119,7 @@ export function createTally(
           tell({ waiting: { until: outcome.until, reason: outcome.reason } });
           return waits(outcome.until, outcome.reason, now);
         case 'deferred':
-          if (job.backfillId === backfillId && outcome.requests > 0)
+          if (isOurs(job) && outcome.requests > 0)
             tell({ requests: progress.requests + outcome.requests });
           // The others go on meanwhile; it is a wait of the run only as long as none of them is answered.
           return waits(now, 'unavailable', now);
@@ -126,7 +127,7 @@ export function createTally(
           waitingSince = null;
           const before = refused.get(outcome.reason);
           refused.set(outcome.reason, { chunks: (before?.chunks ?? 0) + 1, message: outcome.message });
-          const requests = progress.requests + (job.backfillId === backfillId ? 1 : 0);
+          const requests = progress.requests + (isOurs(job) ? 1 : 0);
           tell({ chunksDone: progress.chunksDone + 1, requests, waiting: null });
           if (outcome.reason === 'plan wall' || outcome.reason === 'interval') return;
           refusedInARow.add(job.seriesId);

@@ -70,7 +70,8 @@ export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise
 
 /** A stretch of one series that somebody is about to ask for. */
 export type OpenGapsQuery = {
-  readonly backfillId: number;
+  /** Null: of a tracked series, for its freshness. */
+  readonly backfillId: number | null;
   readonly seriesId: number;
   /** What the series is of, as far as the asker knows: another answer's candles must never be stored as its own. */
   readonly coinId: string;
@@ -82,7 +83,11 @@ export type OpenGapsQuery = {
 
 /**
  * A query of `position` (from 1) and `gaps`: of each stretch the part that is still worth a request, which a worker must know before
- * it spends one. Nothing is, once the backfill it is for has ended, or for a series that is not what the asker takes it for.
+ * it spends one. Nothing is, once the backfill it is for has ended, or the series is no longer tracked; nor for a series that is
+ * not what the asker takes it for.
+ *
+ * A backfill asks only for what is due. The newest end of a tracked series is asked before it can be final, to be fresh; once no
+ * rule wants the series any more it is asked like the rest, for its last word.
  */
 export function openGaps(
   sql: SqlOrTransaction,
@@ -93,7 +98,7 @@ export function openGaps(
   return sql`
     select a.position, case when s.id is null then '{}' else tstzmultirange(a.span) - s.covered
       - coalesce((select range_agg(p.span) from market.pending p where p.series_id = s.id
-          and (p.due_at > to_timestamp(${now / 1000}) or p.asked_at >= a.asked_since)), '{}')
+          and ((p.due_at > to_timestamp(${now / 1000}) and not s.is_fresh) or p.asked_at >= a.asked_since)), '{}')
       - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id
           and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}')
       end as gaps
@@ -105,9 +110,11 @@ export function openGaps(
         with ordinality as u(backfill_id, series_id, coin_id, quote, interval, span, since, position)
     ) a
     left join lateral (
-      select id, covered from market.series
+      select id, covered, a.backfill_id is null and tr.ends_at is null as is_fresh
+      from market.series left join ops.tracked tr on tr.series_id = id and a.backfill_id is null
       where id = a.series_id and coin_id = a.coin_id and quote = a.quote and interval = a.interval::market.candle_interval
-        and exists (select from ops.backfill b where b.id = a.backfill_id and b.state = 'running')
+        and case when a.backfill_id is null then tr.series_id is not null
+          else exists (select from ops.backfill b where b.id = a.backfill_id and b.state = 'running') end
       limit 1
     ) s on true`;
 }

@@ -16,6 +16,7 @@ afterEach(async () => {
 });
 
 const job = (seriesId: number): ChunkJob => ({
+  kind: 'backfill',
   backfillId: 1,
   seriesId,
   coinId: 'btc-bitcoin',

@@ -89,6 +89,7 @@ export async function openOrdering() {
       });
       upstream.script = (request) => (request.url.includes('ohlcv') ? Promise.resolve(reply(request)) : null);
       const job: ChunkJob = {
+        kind: 'backfill',
         backfillId,
         seriesId: ids[0]!,
         coinId: COIN,

@@ -83,6 +83,7 @@ test('a wipe takes away only what is in the own queue', async () => {
   await create();
   const [mine, other] = [await world.open({ plan: 'free' }), await world.open({ plan: 'starter' })];
   const job = {
+    kind: 'backfill',
     backfillId: 1,
     seriesId: 1,
     coinId: 'btc-bitcoin',
