@@ -49,7 +49,9 @@ export function createDoubts(): Doubts {
       inDoubt.set(job.interval, doubted);
       return dueAt;
     },
-    answered: ({ seriesId, interval }) => {
+    answered: (job) => {
+      const { seriesId, interval } = job;
+      chunks.delete(chunkJobId(job));
       since.delete(seriesId);
       inDoubt.delete(interval);
     },

@@ -118,7 +118,7 @@ export async function takeStale(sql: SqlOrTransaction, options: ReadStaleOptions
   const stale = await readStale(sql, options);
   await markAsked(
     sql,
-    stale.map(({ seriesId, turnAt }) => ({ seriesId, askedAt: options.now, turnAt })),
+    stale.map(({ seriesId, turnAt, chunk }) => ({ seriesId, askedAt: options.now, turnAt, isQueued: chunk !== null })),
   );
   return stale.flatMap(({ chunk }) => (chunk === null ? [] : [chunk]));
 }

@@ -1,6 +1,7 @@
 /**
  * Lets a series that upstream keeps failing on step back, so that the others get on; and gives it up in this run when upstream
- * answers for others all the while (promise P6: one poisoned coin can neither block the others nor burn the quota).
+ * answers for others all the while (promise P6: one poisoned coin can neither block the others nor burn the quota). A later run, or
+ * turn, tries it once before it gives it up again.
  */
 import type { Clock, Instant } from '../clock.ts';
 import type { IngestChunk } from './ingest-chunk.ts';
@@ -33,7 +34,9 @@ export function withStepBack(ingestChunk: IngestChunk, clock: Clock): IngestChun
   return async (job, options = {}) => {
     const { seriesId } = job;
     const trouble = troubled.get(seriesId);
-    if (trouble !== undefined && isHopeless(trouble)) throw new SeriesGivenUp(trouble.message);
+    // Whoever asks anew since then may try once more.
+    if (trouble !== undefined && isHopeless(trouble) && job.askedSince <= trouble.at)
+      throw new SeriesGivenUp(trouble.message);
     const until = notBefore(trouble);
     if (until > clock.now() && !options.signal?.aborted) return { kind: 'deferred', until, requests: 0 };
     try {

@@ -119,8 +119,7 @@ export function createTally(
           tell({ waiting: { until: outcome.until, reason: outcome.reason } });
           return waits(outcome.until, outcome.reason, now);
         case 'deferred':
-          if (isOurs(job) && outcome.requests > 0)
-            tell({ requests: progress.requests + outcome.requests });
+          if (isOurs(job) && outcome.requests > 0) tell({ requests: progress.requests + outcome.requests });
           // The others go on meanwhile; it is a wait of the run only as long as none of them is answered.
           return waits(now, 'unavailable', now);
         case 'refused': {

@@ -255,7 +255,7 @@ export const backfill = ops.table(
   {
     id: integer('id').primaryKey().generatedAlwaysAsIdentity(),
     requestedAt: instant('requested_at').notNull(),
-    startedAt: instant('started_at').notNull(),
+    startedAt: instant('started_at'),
     finishedAt: instant('finished_at'),
     state: text('state').notNull(),
     spec: jsonb('spec').notNull(),
@@ -263,11 +263,36 @@ export const backfill = ops.table(
     interval: candleInterval('interval').notNull(),
     quote: text('quote').notNull(),
     plannedRequests: integer('planned_requests').notNull(),
-    owner: text('owner').notNull(),
-    heartbeatAt: instant('heartbeat_at').notNull(),
+    owner: text('owner'),
+    heartbeatAt: instant('heartbeat_at'),
+    isDetached: boolean('is_detached').notNull().default(false),
+    priority: smallint('priority').notNull().default(0),
+    coinIds: text('coin_ids').array(),
+    leftRequests: integer('left_requests'),
+    waitUntil: instant('wait_until'),
+    finishAt: instant('finish_at'),
+    message: text('message'),
   },
-  () => [check('backfill_state', sql`state in ('running', 'done', 'stopped', 'interrupted', 'failed')`)],
+  (t) => [
+    index('backfill_to_do').on(t.priority, t.id).where(sql`is_detached and state in ('queued', 'running')`),
+    check(
+      'backfill_state',
+      sql`state in ('queued', 'running', 'paused', 'done', 'stopped', 'interrupted', 'failed', 'cancelled')`,
+    ),
+    check(
+      'backfill_owned',
+      sql`state <> 'running' or (owner is not null and heartbeat_at is not null and started_at is not null)`,
+    ),
+    check('backfill_detached', sql`not is_detached or coin_ids is not null`),
+  ],
 );
+
+export const instance = ops.table('instance', {
+  owner: text('owner').primaryKey(),
+  roles: text('roles').array().notNull(),
+  startedAt: instant('started_at').notNull(),
+  heartbeatAt: instant('heartbeat_at').notNull(),
+});
 
 export const scheduleRun = ops.table(
   'schedule_run',
@@ -352,11 +377,13 @@ export const tracked = ops.table(
     turnAt: instant('turn_at'),
     seenUntil: instant('seen_until'),
     endsAt: instant('ends_at'),
+    queuedAt: instant('queued_at'),
   },
   (t) => [
     index('tracked_by_age').on(t.tierId, t.askedAt),
     index('tracked_by_turn').on(t.tierId, t.turnAt),
     index('tracked_ending').on(t.endsAt).where(sql`ends_at is not null`),
+    index('tracked_queued').on(t.queuedAt).where(sql`queued_at is not null`),
   ],
 );
 

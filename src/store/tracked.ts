@@ -142,7 +142,13 @@ export async function readMissing(
   return rows.map((row) => ({ ...row, missing: parseMultirange(row.missing) }));
 }
 
-export type Asked = { readonly seriesId: number; readonly askedAt: Instant; readonly turnAt: Instant };
+export type Asked = {
+  readonly seriesId: number;
+  readonly askedAt: Instant;
+  readonly turnAt: Instant;
+  /** A chunk of it goes into the queue. */
+  readonly isQueued: boolean;
+};
 
 /** Their turn is over, whatever becomes of it: one that fails must not be the next one again. */
 export async function markAsked(sql: SqlOrTransaction, asked: readonly Asked[]): Promise<void> {
@@ -150,12 +156,19 @@ export async function markAsked(sql: SqlOrTransaction, asked: readonly Asked[]):
   await sql`
     with given as (
       select * from unnest(${asked.map((a) => a.seriesId)}::int[], ${asked.map((a) => String(a.askedAt / 1000))}::float8[],
-        ${asked.map((a) => String(a.turnAt / 1000))}::float8[]) as g(id, asked_at, turn_at)
+        ${asked.map((a) => String(a.turnAt / 1000))}::float8[], ${asked.map((a) => String(a.isQueued))}::text[]::bool[])
+        as g(id, asked_at, turn_at, is_queued)
     ), locked as (
       select tr.series_id from ops.tracked tr join given g on g.id = tr.series_id order by tr.series_id for update of tr
     )
-    update ops.tracked tr set asked_at = to_timestamp(g.asked_at), turn_at = to_timestamp(g.turn_at)
+    update ops.tracked tr set asked_at = to_timestamp(g.asked_at), turn_at = to_timestamp(g.turn_at),
+      queued_at = case when g.is_queued then to_timestamp(g.asked_at) end
     from given g join locked l on l.series_id = g.id where tr.series_id = g.id`;
+}
+
+/** Their chunks have ended, however: the queue need not have them any more. */
+export async function markEnded(sql: SqlOrTransaction, seriesId: number): Promise<void> {
+  await sql`update ops.tracked set queued_at = null where series_id = ${seriesId} and queued_at is not null`;
 }
 
 /**
@@ -164,23 +177,39 @@ export async function markAsked(sql: SqlOrTransaction, asked: readonly Asked[]):
  */
 export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number[]): Promise<number> {
   if (seriesIds.length === 0) return 0;
-  const rows = await sql`
-    update ops.tracked set asked_at = seen_until, turn_at = seen_until
-    where series_id = any(${seriesIds as number[]}::int[]) and (seen_until is null or seen_until < asked_at)
-    returning series_id`;
-  return rows.length;
+  const rows = await sql<{ is_back: boolean }[]>`
+    with behind as (
+      select series_id, seen_until is null or seen_until < asked_at - interval '15 minutes' as is_back from ops.tracked
+      where series_id = any(${seriesIds as number[]}::int[]) for update
+    )
+    update ops.tracked tr set queued_at = null, asked_at = case when b.is_back then tr.seen_until else tr.asked_at end,
+      turn_at = case when b.is_back then tr.seen_until else tr.turn_at end
+    from behind b where tr.series_id = b.series_id returning b.is_back`;
+  return rows.filter((row) => row.is_back).length;
 }
 
 /**
- * Series asked before this, and not answered since: of those whose chunk the queue no longer has, the turn is to be handed back.
- * (What was answered from a cache is some minutes older than the question.)
+ * Series whose chunk was put into the queue before this and has not ended: where the queue no longer has it, the turn is to be handed
+ * back. (What was answered from a cache is some minutes older than the question, so an answer alone says little.)
  */
-export async function readUnanswered(sql: SqlOrTransaction, askedBefore: Instant, limit: number): Promise<number[]> {
+export async function readQueued(sql: SqlOrTransaction, before: Instant, limit: number): Promise<number[]> {
   const rows = await sql<{ id: number }[]>`
-    select series_id as id from ops.tracked
-    where asked_at < to_timestamp(${askedBefore / 1000}) and (seen_until is null or seen_until < asked_at - interval '15 minutes')
-    order by asked_at limit ${limit}`;
+    select series_id as id from ops.tracked where queued_at < to_timestamp(${before / 1000}) order by queued_at, series_id limit ${limit}`;
   return rows.map((row) => row.id);
+}
+
+/** How many have a chunk in the queue: what is asked soon, and not spent yet. */
+export async function countQueued(sql: SqlOrTransaction): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`select count(*) as n from ops.tracked where queued_at is not null`;
+  return row!.n;
+}
+
+/** Requests a day that the planned ages come to: what the schedules set aside for it. */
+export async function readFreshnessDemand(sql: SqlOrTransaction): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`
+    select coalesce(sum(86400 / extract(epoch from k.achievable_age)), 0)::float8 as n
+    from ops.tracked tr join ops.tier k on k.id = tr.tier_id where k.achievable_age is not null`;
+  return row!.n;
 }
 
 /** An answer reached the newest end of a series: up to here upstream has told all it had. Nothing happens to a series that is not tracked. */

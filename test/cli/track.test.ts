@@ -132,7 +132,7 @@ describe('track remove', () => {
     const now = systemClock.now();
     await markAsked(
       database.sql,
-      rows.map(({ id }) => ({ seriesId: id, askedAt: now, turnAt: now })),
+      rows.map(({ id }) => ({ seriesId: id, askedAt: now, turnAt: now, isQueued: false })),
     );
     const { code, out } = await track('remove', 'btc-bitcoin', 'doge-dogecoin');
     expect(code).toBe(0);

@@ -6,7 +6,7 @@ import { recordCoins, recordTickers } from '../../src/store/coin.ts';
 import { toMultirange } from '../../src/store/multirange.ts';
 import { recordRefusal } from '../../src/store/refusal.ts';
 import { addTracks, removeTracks, type TrackRule } from '../../src/store/track.ts';
-import { handBack, markSeen, readUnanswered } from '../../src/store/tracked.ts';
+import { countQueued, handBack, markEnded, markSeen, readQueued } from '../../src/store/tracked.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
@@ -125,9 +125,13 @@ test('a turn that did not come about is handed back', async () => {
   await take(NOON);
   const [a, b] = [await idOf('a-a'), await idOf('b-b')];
   await markSeen(database.sql, a, NOON - 60_000);
-  expect(await readUnanswered(database.sql, NOON + 60_000, 10)).toEqual([b]);
-  expect(await readUnanswered(database.sql, NOON, 10)).toEqual([]);
-  expect(await handBack(database.sql, [b])).toBe(1);
+  expect(await readQueued(database.sql, NOON + 60_000, 10)).toEqual([a, b]);
+  expect(await readQueued(database.sql, NOON, 10)).toEqual([]);
+  await markEnded(database.sql, a);
+  expect(await readQueued(database.sql, NOON + 60_000, 10)).toEqual([b]);
+  expect(await countQueued(database.sql)).toBe(1);
+  expect(await handBack(database.sql, [a, b])).toBe(1);
+  expect(await countQueued(database.sql)).toBe(0);
   expect(await coins(NOON + 60_000)).toEqual(['b-b']);
 });
 

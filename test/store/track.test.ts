@@ -56,7 +56,7 @@ const seriesOf = async (coinId: string) => {
   return row!.id;
 };
 const asked = async (coinId: string, at: number) =>
-  markAsked(database.sql, [{ seriesId: await seriesOf(coinId), askedAt: at, turnAt: at }]);
+  markAsked(database.sql, [{ seriesId: await seriesOf(coinId), askedAt: at, turnAt: at, isQueued: false }]);
 const cover = async (coinId: string, from: number, to: number) =>
   database.sql`update market.series set covered = ${toMultirange([{ from, to }])}::tstzmultirange where coin_id = ${coinId}`;
 
