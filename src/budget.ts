@@ -10,6 +10,7 @@ import { createQuota } from './quota/ledger.ts';
 import type { Limits, Quota, SetAside } from './quota/quota.ts';
 import { setAsideAt } from './quota/set-aside.ts';
 import { readAccount } from './store/account.ts';
+import { readFreshnessDemand } from './store/tracked.ts';
 
 export type Budget = {
   readonly accountId: string;
@@ -33,14 +34,14 @@ export async function readBudget(app: App): Promise<Budget> {
   const plan = config.plan ?? saved?.plan ?? 'free';
   const planSource = config.plan !== null ? 'configured' : isTold ? 'account' : 'assumed';
   const limits = effectiveLimits(plan, config);
-  const schedules = schedulesOf(config, plan, limits);
+  const schedules = schedulesOf(config, plan, limits, await readFreshnessDemand(database.sql));
   const quota = quotaOf(app, { accountId, limits, plan });
   return { accountId, plan, planSource, limits, schedules, quota, setAside: setAsideOf(schedules) };
 }
 
-/** The schedules of an account on `plan`. */
-export function schedulesOf(config: Config, plan: PlanName, limits: Limits): readonly Schedule[] {
-  return timetable({ plan, limits, hasKey: config.apiKey !== null, cadences: config.cadences });
+/** The schedules of an account on `plan`; `freshnessPerDay`: what the tracked series come to (`readFreshnessDemand`). */
+export function schedulesOf(config: Config, plan: PlanName, limits: Limits, freshnessPerDay = 0): readonly Schedule[] {
+  return timetable({ plan, limits, hasKey: config.apiKey !== null, cadences: config.cadences, freshnessPerDay });
 }
 
 /** What they still need from an instant until its windows end. */
@@ -61,17 +62,40 @@ export function quotaOf(
   { accountId, limits, plan }: { readonly accountId: string; readonly limits: Limits; readonly plan: PlanName },
 ): Quota {
   const { config, clock, database } = app;
-  const setAside = setAsideOf(schedulesOf(config, plan, limits));
   return createQuota({
     sql: database.sql,
     clock,
     accountId,
     limits,
     perMonthFixed: config.limits.perMonth !== undefined,
-    setAside: () => setAside(clock.now()),
+    setAside: standingOf(app, plan, limits),
     useDatabaseClock: clock === systemClock,
     random: Math.random,
   });
+}
+
+/** What the tracked series come to changes seldom, and every take must know it. */
+const DEMAND_FRESH_MS = 60_000;
+
+/** What the schedules still need at this moment, with what freshness was last planned to ask. */
+function standingOf({ config, clock, database }: App, plan: PlanName, limits: Limits): () => Promise<SetAside> {
+  let read: { readonly at: Instant; readonly need: Promise<(at: Instant) => SetAside> } | null = null;
+  let last: { readonly demand: number; readonly need: (at: Instant) => SetAside } | null = null;
+  const readNeed = async () => {
+    const demand = await readFreshnessDemand(database.sql);
+    if (last?.demand !== demand) last = { demand, need: setAsideOf(schedulesOf(config, plan, limits, demand)) };
+    return last.need;
+  };
+  return async () => {
+    const now = clock.now();
+    if (read === null || Math.abs(now - read.at) > DEMAND_FRESH_MS) read = { at: now, need: readNeed() };
+    const mine = read;
+    const need = await mine.need.catch((error: unknown) => {
+      if (read === mine) read = null;
+      throw error;
+    });
+    return need(clock.now());
+  };
 }
 
 /** Requests a day that can be planned for the freshness of tracked series: what the other schedules leave. Null = any number. */

@@ -7,6 +7,7 @@ import { INTERVALS } from '../core/interval.ts';
 import { planBackfill } from '../ingest/plan.ts';
 import type { Session } from '../ingest/session.ts';
 import { openIngestion } from '../ingestion.ts';
+import { readFreshnessDemand } from '../store/tracked.ts';
 import type { CommandContext } from './context.ts';
 import { EXIT } from './exit.ts';
 import { printJson } from './json.ts';
@@ -69,18 +70,19 @@ export async function makeReport(
   const wall = session.walls.of(target.interval);
   const now = clock.now();
   const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, wall });
+  const fresh = await readFreshnessDemand(sql);
   return {
     target,
     plan,
     session,
     wall,
     quota: await session.quota.state(),
-    setAside: setAsideOf(schedulesOf(config, session.plan.name, session.limits)),
+    setAside: setAsideOf(schedulesOf(config, session.plan.name, session.limits, fresh)),
     now,
     overrides: overridesOf(config),
     termsOf: (name) => {
       const limits = effectiveLimits(name, { ...config, limits: {} });
-      return { limits, setAside: setAsideOf(schedulesOf(config, name, limits)) };
+      return { limits, setAside: setAsideOf(schedulesOf(config, name, limits, fresh)) };
     },
   };
 }

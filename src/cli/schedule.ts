@@ -69,7 +69,7 @@ function printSchedules(out: Output, report: Report): void {
     return [
       name,
       cadence?.cron ?? 'off',
-      formatCount(requests),
+      formatCount(Math.ceil(requests)),
       formatCount(asked),
       limits.perMonth === null || asked === 0 ? '–' : formatPercent(asked, limits.perMonth),
       describeLast(lastRuns.get(name), now),
@@ -160,7 +160,7 @@ function asJson({ budget, now, day, month, lastRuns, lastFailures }: Report): un
         asks,
         cron: cadence?.cron ?? null,
         source: isSet ? 'configured' : 'plan',
-        requestsPerRun: requests,
+        requestsPerRun: Math.ceil(requests * 100) / 100,
         requestsPerDay: requestsIn([schedule], day.from, day.to),
         requestsPerMonth: asked,
         shareOfMonth: share(asked, limits.perMonth),

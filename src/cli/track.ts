@@ -191,6 +191,7 @@ async function applyAndPlan(app: App): Promise<TrackReport> {
     requestsPerDay: perDay,
     candlesPerRequest: candlesPerRequest(budget.plan, config),
     walls: await readWalls(sql, clock, planOf(budget.plan)),
+    keep: config.keep.candles,
   });
   return { applied, plan, perDay, tiers: await readTierStatus(sql, clock.now()) };
 }

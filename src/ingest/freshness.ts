@@ -6,6 +6,7 @@ import type { Instant } from '../clock.ts';
 import type { Quote } from '../core/candle.ts';
 import { chunksNewestFirst, countSlots } from '../core/chunk.ts';
 import type { Interval } from '../core/interval.ts';
+import type { Keep } from '../core/keep.ts';
 import type { Span } from '../core/span.ts';
 import { type FreshnessPlan, planFreshness } from '../quota/freshness.ts';
 import { chooseStale, EAGER, turnAfter } from '../quota/stale.ts';
@@ -61,9 +62,9 @@ export async function planTracked(options: PlanTrackedOptions): Promise<TrackedP
 
 /** The rules applied to the list of coins as last read, and the ages planned anew. */
 export async function keepTracks(
-  options: PlanTrackedOptions & { readonly sql: Sql },
+  options: PlanTrackedOptions & { readonly sql: Sql; readonly keep?: Keep['candles'] },
 ): Promise<{ readonly applied: AppliedTracks; readonly plan: TrackedPlan }> {
-  const applied = await applyTracks(options.sql, options.now);
+  const applied = await applyTracks(options.sql, options.now, options.keep);
   return { applied, plan: await planTracked(options) };
 }
 

@@ -58,7 +58,7 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
     const beating = beat(run, AbortSignal.any([alive.signal, abandon.signal]));
     let end: RunEnd;
     try {
-      end = ended(await entry.run(deps.runs, { tick, signal: stop.signal }));
+      end = ended(await entry.run(deps.runs, { tick, attempt: run.attempts, signal: stop.signal, patience }));
     } catch (error) {
       end = failed(run, error);
     }

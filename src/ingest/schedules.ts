@@ -5,6 +5,7 @@ import type { Sql } from '../store/connect.ts';
 import { ensurePartitionsAhead } from '../store/partition.ts';
 import { refreshCatalogue } from './catalogue.ts';
 import { UpstreamTrouble } from './outcome.ts';
+import type { Patience } from './patience.ts';
 import type { Session } from './session.ts';
 
 /** How a run ends, if it does not throw: then it is tried again a few times. */
@@ -16,8 +17,12 @@ export type RunOutcome =
 export type RunContext = {
   /** What it is run for: the instant it was due. May be long past when nobody was there to run it. */
   readonly tick: Instant;
+  /** Counts from 1: a run that failed is begun again a few times. */
+  readonly attempt: number;
   /** Aborted when the process stops: what has been asked should be stored, and nothing more asked. */
   readonly signal: AbortSignal;
+  /** For a database that is away while an answer is in hand. */
+  readonly patience: Patience;
 };
 
 export type Run = (context: RunContext) => Promise<RunOutcome>;

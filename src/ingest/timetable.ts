@@ -2,6 +2,7 @@
 import type { Instant } from '../clock.ts';
 import { PLAN_NAMES, type PlanName } from '../contract/plans.ts';
 import { DAY } from '../core/interval.ts';
+import { freshnessPerRun } from '../quota/freshness.ts';
 import type { Limits } from '../quota/quota.ts';
 import type { Need } from '../quota/set-aside.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../quota/window.ts';
@@ -12,7 +13,7 @@ import { SCHEDULES, type ScheduleEntry, type ScheduleName, type Tier } from './s
 export type Schedule = {
   readonly name: ScheduleName;
   readonly asks: string;
-  /** Of the upstream, a run. */
+  /** Of the upstream, a run; on average. */
   readonly requests: number;
   /** Null: off. */
   readonly cadence: Cadence | null;
@@ -29,8 +30,8 @@ export type TimetableTerms = {
   readonly limits: Limits;
   readonly hasKey: boolean;
   readonly cadences: Cadences;
-  /** Requests that a run of freshness may ask; 0 as long as no series is followed. */
-  readonly freshnessRequests?: number;
+  /** Requests a day that freshness asks; 0 as long as no series is tracked. */
+  readonly freshnessPerDay?: number;
 };
 
 /** Of a limited window the plan's own cadences may take so much; where limits are set so low that they do not fit, a smaller plan's apply. */
@@ -52,7 +53,7 @@ function tierOf(entries: readonly ScheduleEntry[], terms: TimetableTerms): Tier 
   const upTo = TIERS.slice(0, TIERS.indexOf(terms.plan) + 1).reverse();
   const fits = (tier: Tier) => {
     // What freshness may ask is cut from what these leave.
-    const alone = { freshnessRequests: 0 };
+    const alone = { freshnessPerDay: 0 };
     const schedules = entries.map((entry) => scheduleOf(entry, cadenceUnder(entry, tier), alone, false));
     const { day, month } = loadOf(schedules, A_YEAR);
     const within = (asked: number, limit: number | null) => limit === null || asked <= limit * MOST_SHARE;
@@ -74,17 +75,23 @@ const known = new Map<string, Cadence>();
 function scheduleOf(
   entry: ScheduleEntry,
   cron: string,
-  { freshnessRequests = 0 }: Pick<TimetableTerms, 'freshnessRequests'>,
+  { freshnessPerDay = 0 }: Pick<TimetableTerms, 'freshnessPerDay'>,
   isSet: boolean,
 ): Schedule {
+  const own = cron === 'off' ? null : cadence(cron);
   return {
     name: entry.name,
     asks: entry.asks,
-    requests: entry.requests === 'freshness' ? freshnessRequests : entry.requests,
-    cadence: cron === 'off' ? null : cadence(cron),
+    requests: entry.requests === 'freshness' ? freshnessPerRun(freshnessPerDay, ticksPerDay(own)) : entry.requests,
+    cadence: own,
     isSet,
     asksAccount: entry.asksAccount ?? false,
   };
+}
+
+/** Of a year, so that those that run on some days only are counted, too. */
+function ticksPerDay(cadence: Cadence | null): number {
+  return (cadence?.count(A_YEAR, A_YEAR + 366 * DAY) ?? 0) / 366;
 }
 
 /** What was found out about one is kept. */
@@ -110,7 +117,9 @@ export type Load = {
 
 /** What one or all of them ask in `[from, to)`. */
 export function requestsIn(schedules: readonly Schedule[], from: Instant, to: Instant): number {
-  return schedules.reduce((sum, { requests, cadence }) => sum + requests * (cadence?.count(from, to) ?? 0), 0);
+  return Math.round(
+    schedules.reduce((sum, { requests, cadence }) => sum + requests * (cadence?.count(from, to) ?? 0), 0),
+  );
 }
 
 /** The day and the month, of a year from `now` on, in which they ask most. */

@@ -132,7 +132,7 @@ export function freshnessPerDay({
   return Math.max(0, Math.min(perDay, lasting)) * share;
 }
 
-/** What a run may ask of it, when it is run so often a day: 0 when nothing is planned. */
+/** What a run asks of it on average, when it is run so often a day: 0 when nothing is planned. */
 export function freshnessPerRun(requestsPerDay: number, runsPerDay: number): number {
-  return runsPerDay === 0 ? 0 : Math.ceil(requestsPerDay / runsPerDay);
+  return runsPerDay === 0 ? 0 : requestsPerDay / runsPerDay;
 }

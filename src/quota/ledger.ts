@@ -35,7 +35,7 @@ export type QuotaOptions = {
   /** `limits.perMonth` was set by the operator: upstream's own figure may lower it but not raise it. */
   readonly perMonthFixed?: boolean;
   /** What the schedules still need at this instant. */
-  readonly setAside: () => SetAside;
+  readonly setAside: () => SetAside | Promise<SetAside>;
   /** True: all hosts go by the database's clock. False: by `clock`, which all takers must then share. */
   readonly useDatabaseClock: boolean;
   /** In [0, 1): spreads back-offs. */
@@ -81,7 +81,7 @@ export function createQuota(options: QuotaOptions): Quota {
     spender: Spender,
   ): Promise<readonly (Take | Unwanted | null)[]> {
     const asked = stretches.filter((stretch) => stretch !== undefined);
-    const aside = setAside();
+    const aside = await setAside();
     const leave = spender.class === 'backfill' ? aside : (aside.account ?? { day: 0, month: 0 });
     const args = {
       ...at(),

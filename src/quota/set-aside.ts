@@ -3,7 +3,7 @@ import type { Instant } from '../clock.ts';
 import type { SetAside } from './quota.ts';
 import { dayReset, monthReset } from './window.ts';
 
-/** A schedule that asks: so many requests at each of its ticks. */
+/** A schedule that asks: so many requests at each of its ticks, on average. */
 export type Need = {
   readonly name: string;
   readonly requests: number;
@@ -14,6 +14,8 @@ export type Need = {
 };
 
 const MINUTE = 60_000;
+/** Fractions of requests do not add up exactly. */
+const HAIR = 1e-6;
 
 /** What `needs` ask from `now` to the end of the UTC day and month: exactly, tick by tick. */
 export function setAsideAt(now: Instant, needs: readonly Need[]): SetAside {
@@ -23,7 +25,7 @@ export function setAsideAt(now: Instant, needs: readonly Need[]): SetAside {
   const day = dayReset(now);
   const month = monthReset(now);
   const sum = (some: readonly Need[], to: Instant) =>
-    some.reduce((total, { requests, ticks }) => total + requests * ticks(from, to), 0);
+    Math.max(0, Math.ceil(some.reduce((total, { requests, ticks }) => total + requests * ticks(from, to), 0) - HAIR));
   return {
     day: sum(needs, day),
     month: sum(needs, month),

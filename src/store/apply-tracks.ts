@@ -8,6 +8,8 @@
  * meanwhile is a gap, and is filled like any other.
  */
 import type { Instant } from '../clock.ts';
+import { INTERVALS, type Interval } from '../core/interval.ts';
+import type { Keep } from '../core/keep.ts';
 import { type Sql, type SqlOrTransaction, withFreshPlans } from './connect.ts';
 import { continueHistories, findRenames, recordRenames } from './rename.ts';
 
@@ -31,14 +33,16 @@ const LOCK = 4_242_006;
 /** Asked for that long to become complete; what cannot be had by then stays a gap. */
 const ENDING = '30 days';
 
-/** Safe to run at any time, by any number of processes; twice in a row the second changes nothing. */
-export function applyTracks(sql: Sql, now: Instant): Promise<AppliedTracks> {
+/**
+ * Safe to run at any time, by any number of processes; twice in a row the second changes nothing. `keep`: how long candles are kept.
+ */
+export function applyTracks(sql: Sql, now: Instant, keep: Partial<Keep['candles']> = {}): Promise<AppliedTracks> {
   return withFreshPlans(sql, async (tx) => {
     await tx`select pg_advisory_xact_lock(${LOCK})`;
     const at = now / 1000;
     const renamed = await recordRenames(tx, await findRenames(tx), 'coins');
     const moved = await continueHistories(tx);
-    await resolveTargets(tx);
+    await resolveTargets(tx, oldestKept(now, keep));
     await wantTargets(tx);
     const added = await tx<{ is_new: boolean }[]>`
       insert into ops.tracked as tr (series_id, tier_id, tracked_at)
@@ -67,8 +71,12 @@ export function applyTracks(sql: Sql, now: Instant): Promise<AppliedTracks> {
  * Makes the series and tiers that are missing, and `track_target`, a temporary table of what the rules want: by numbers, so that
  * Postgres knows how many rows a join with it has. (Joined by coin, interval and terms it expected a few and looped over 50,000.)
  */
-async function resolveTargets(tx: SqlOrTransaction): Promise<void> {
+async function resolveTargets(tx: SqlOrTransaction, oldest: ReadonlyMap<Interval, Instant>): Promise<void> {
   await tx`create temporary table track_named on commit drop as select * from ops.track_target`;
+  await tx`
+    update track_named t set since = to_timestamp(k.oldest)
+    from unnest(${[...oldest.keys()]}::text[], ${[...oldest.values()].map((at) => String(at / 1000))}::float8[]) as k(interval, oldest)
+    where t.interval = k.interval::market.candle_interval and t.since < to_timestamp(k.oldest)`;
   await tx`analyze track_named`;
   await tx`
     insert into ops.tier (tier, priority, interval, target_age)
@@ -92,6 +100,16 @@ async function resolveTargets(tx: SqlOrTransaction): Promise<void> {
           and k.target_age = t.target_age) as tier_id
     from track_named t join market.series s on s.coin_id = t.coin_id and s.quote = t.quote and s.interval = t.interval`;
   await tx`analyze track_target`;
+}
+
+/** What is removed for its age is not wanted again, or it would be fetched and removed for ever. */
+function oldestKept(now: Instant, keep: Partial<Keep['candles']>): ReadonlyMap<Interval, Instant> {
+  return new Map(
+    INTERVALS.flatMap((interval) => {
+      const kept = keep[interval] ?? null;
+      return kept === null ? [] : [[interval, now - kept] as const];
+    }),
+  );
 }
 
 async function wantTargets(tx: SqlOrTransaction): Promise<void> {

@@ -268,7 +268,7 @@ describe('the budget of freshness', () => {
   it('is shared out among the runs of a day', () => {
     expect(freshnessPerRun(0, 48)).toBe(0);
     expect(freshnessPerRun(960, 48)).toBe(20);
-    expect(freshnessPerRun(961, 48)).toBe(21);
+    expect(freshnessPerRun(12, 48)).toBe(0.25);
     expect(freshnessPerRun(960, 0)).toBe(0);
   });
 });
