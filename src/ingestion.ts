@@ -1,4 +1,4 @@
-/** The parts that ask the upstream, put together from the configuration: for `plan`, `backfill`, `demo` and whatever ingests next. */
+/** The parts that ask the upstream, put together from the configuration: for `plan`, `backfill`, `demo` and the service. */
 import { hostname } from 'node:os';
 import type { App } from './app.ts';
 import { checkSchedules, quotaOf } from './budget.ts';
@@ -6,7 +6,7 @@ import { effectiveLimits } from './config.ts';
 import { type ChunkQueue, openQueueHost, type QueueHost, type QueueOptions } from './ingest/queue.ts';
 import { queueNameOf } from './ingest/queue-name.ts';
 import { isRedisAway } from './ingest/redis.ts';
-import { openSession, type Session } from './ingest/session.ts';
+import { openSession, type Session, type SessionOptions } from './ingest/session.ts';
 import { openTickQueue, type TickQueue } from './ingest/tick-queue.ts';
 import { isDatabaseAway } from './store/database-away.ts';
 import { readInstallationId } from './store/installation.ts';
@@ -16,6 +16,8 @@ export type Ingestion = {
   readonly session: Session;
   /** Opened when first asked for, if not before: planning needs no queue. */
   queue(): Promise<ChunkQueue>;
+  /** The queue of the newest ends of tracked series: apart, so that no backfill stands before them. */
+  freshQueue(): Promise<ChunkQueue>;
   /** The queue of the schedules' ticks, on the same engine; whoever opens it closes it. */
   openTicks(): Promise<TickQueue>;
   close(): Promise<void>;
@@ -25,6 +27,8 @@ export type IngestionOptions = {
   readonly signal?: AbortSignal;
   /** Opens the queue before anything is asked: whoever will need it hears of a queue that is not there before he pays for requests. */
   readonly withQueue?: boolean;
+  /** Told of each request, for figures. */
+  readonly onAsked?: SessionOptions['onAsked'];
 };
 
 /** @throws Misconfigured when the key is refused or the schedules alone ask for more than the plan has, StoreError when the database, or a queue that was asked for, cannot be used. */
@@ -36,11 +40,11 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
     host ??= openQueueHost(engineOf(app));
     return host;
   };
-  let opened: Promise<ChunkQueue> | undefined;
+  const opened = new Map<'chunks' | 'fresh', Promise<ChunkQueue>>();
   const close = async () => {
     // A queue that could not be opened has been told to whoever asked for it; one that has gone needs no goodbye.
     const atDebug = (error: unknown) => app.log.debug({ err: error }, 'queue not closed');
-    await opened?.then((queue) => queue.close()).catch(atDebug);
+    for (const queue of opened.values()) await queue.then((open) => open.close()).catch(atDebug);
     await host?.then((host) => host.close()).catch(atDebug);
     await upstream.close();
   };
@@ -59,18 +63,20 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
       candlesPerRequest: config.candlesPerRequest,
       createQuota: (account) => quotaOf(app, account),
       signal: options.signal,
+      ...(options.onAsked ? { onAsked: options.onAsked } : {}),
     });
     if (config.plan === null) checkSchedules(config, session.plan.name, clock.now());
     const { accountId, plan } = session;
-    const nameOf = async (kind: 'chunks' | 'ticks') =>
+    const nameOf = async (kind: 'chunks' | 'fresh' | 'ticks') =>
       queueNameOf(await readInstallationId(database.sql), { accountId, baseUrl: config.baseUrl, plan }, kind);
-    const openQueue = async () => (await openHost()).open(await nameOf('chunks'));
+    const openQueue = async (kind: 'chunks' | 'fresh') => (await openHost()).open(await nameOf(kind));
     const openTicks = async () => openTickQueue({ ...engineOf(app), name: await nameOf('ticks') });
-    const queue = () => {
-      opened ??= openQueue();
-      return opened;
+    const open = (kind: 'chunks' | 'fresh') => {
+      const queue = opened.get(kind) ?? openQueue(kind);
+      opened.set(kind, queue);
+      return queue;
     };
-    return { session, queue, openTicks, close };
+    return { session, queue: () => open('chunks'), freshQueue: () => open('fresh'), openTicks, close };
   } catch (error) {
     await close();
     throw error;

@@ -13,6 +13,7 @@ import { migrateCommand } from './migrate.ts';
 import { planCommand } from './plan.ts';
 import { quotaCommand } from './quota.ts';
 import { scheduleCommand } from './schedule.ts';
+import { serviceCommand } from './service.ts';
 import { simulateCommand } from './simulate.ts';
 import { sqlCommand } from './sql.ts';
 import { statusCommand } from './status.ts';
@@ -31,6 +32,7 @@ const COMMANDS: readonly ((program: Command, context: CommandContext) => void)[]
   verifyCommand,
   quotaCommand,
   scheduleCommand,
+  serviceCommand,
   sqlCommand,
   migrateCommand,
   doctorCommand,

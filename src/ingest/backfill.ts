@@ -53,12 +53,16 @@ export type BackfillDeps = {
 };
 
 export type BackfillOptions = {
+  /** A backfill that is recorded and running already: whoever claimed it gives its signs of life and says how it ended. */
+  readonly claimedId?: number;
   readonly target: BackfillTarget;
-  /** As it was asked for; kept in `ops.backfill`. */
+  /** As it was asked for; kept in `ops.backfill` (of one that is claimed it is there already). */
   readonly spec: Readonly<Record<string, unknown>>;
   readonly planned: BackfillPlan;
   readonly startedAt: Instant;
   readonly concurrency: number;
+  /** Chunks in the queue at least: more where other processes work them off, too. */
+  readonly window?: number;
   /** Longer waits than this end the run. */
   readonly maxWaitMs: number;
   readonly signal: AbortSignal;
@@ -75,18 +79,9 @@ const MOST_PROBES = 5;
 export async function runBackfill(deps: BackfillDeps, options: BackfillOptions): Promise<BackfillRun> {
   const { sql, clock, queue, walls } = deps;
   const { target, signal, startedAt } = options;
-  const asked: SeriesAsked = { ...target, priority: 0 };
-  await wantSeries(sql, asked);
-  const id = await startBackfill(sql, {
-    spec: options.spec,
-    span: target.span,
-    interval: target.interval,
-    quote: target.quote,
-    plannedRequests: options.planned.cost.requests,
-    owner: deps.owner,
-    requestedAt: startedAt,
-    startedAt,
-  });
+  const { claimedId } = options;
+  const isClaimed = claimedId !== undefined;
+  const id = claimedId ?? (await start(deps, options));
 
   const stop = new AbortController();
   // Every worker that waits for its turn listens; that is no leak.
@@ -129,8 +124,9 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
     });
   };
   const alive = { sql, clock, id, signal: stop.signal };
-  const ingestChunk = oneAtATime(withStepBack(withRevival(deps.ingestChunk, alive), clock));
-  const heartbeat = keepBeating(sql, clock, id, stop.signal);
+  const own = isClaimed ? deps.ingestChunk : withRevival(deps.ingestChunk, alive);
+  const ingestChunk = oneAtATime(withStepBack(own, clock));
+  const heartbeat = isClaimed ? null : keepBeating(sql, clock, id, stop.signal);
   const refill = createRefill({
     sql,
     clock,
@@ -142,7 +138,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
     walls,
     patience,
     // Few large additions: each costs the queue on Postgres two temporary tables.
-    window: Math.max(256, options.concurrency * 16),
+    window: Math.max(options.window ?? 256, options.concurrency * 16),
     checkEveryMs: CHECK_EVERY_MS,
     onGone: () => tally.gone(),
     onGivenUp: (job) => tally.fail(job, new Error('ended several times with slots still not answered')),
@@ -186,7 +182,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
     await heartbeat;
   }
   if (failure !== null) {
-    await finishBackfill(sql, id, 'failed', clock.now()).catch(() => undefined);
+    if (!isClaimed) await finishBackfill(sql, id, 'failed', clock.now()).catch(() => undefined);
     throw failure;
   }
   const ended = end as BackfillEnd;
@@ -202,7 +198,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   async function settle(how: BackfillEnd): Promise<BackfillTotals> {
     // A key that was revoked or an address that went astray says nothing about the series it was met at.
     await withdrawRefusals(sql, id, how.kind === 'misconfigured');
-    await finishBackfill(sql, id, how.kind === 'misconfigured' ? 'failed' : how.kind, clock.now());
+    if (!isClaimed) await finishBackfill(sql, id, how.kind === 'misconfigured' ? 'failed' : how.kind, clock.now());
     return backfillTotals(sql, id);
   }
 
@@ -250,6 +246,22 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
       await clock.sleep(outcome.until - clock.now(), stop.signal).catch(() => undefined);
     }
   }
+}
+
+/** Writes down what is wanted, and that it is under way. */
+async function start({ sql, owner }: BackfillDeps, { target, spec, planned, startedAt }: BackfillOptions) {
+  const asked: SeriesAsked = { ...target, priority: 0 };
+  await wantSeries(sql, asked);
+  return startBackfill(sql, {
+    spec,
+    span: target.span,
+    interval: target.interval,
+    quote: target.quote,
+    plannedRequests: planned.cost.requests,
+    owner,
+    requestedAt: startedAt,
+    startedAt,
+  });
 }
 
 /**

@@ -13,7 +13,7 @@ export function queueNameOf(
     readonly baseUrl: string;
     readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   },
-  kind: 'chunks' | 'ticks' = 'chunks',
+  kind: 'chunks' | 'fresh' | 'ticks' = 'chunks',
 ): string {
   const { accountId, baseUrl, plan } = asker;
   const alike = JSON.stringify([accountId, baseUrl, plan.name, plan.candlesPerRequest]);

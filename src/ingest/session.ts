@@ -31,6 +31,12 @@ export type SessionOptions = {
     readonly plan: PlanName;
   }) => Quota;
   readonly signal?: AbortSignal | undefined;
+  /** Told of each question that was asked, with how many requests that took. */
+  readonly onAsked?: (asked: {
+    readonly endpoint: string;
+    readonly outcome: string;
+    readonly requests: number;
+  }) => void;
 };
 
 export type Session = {
@@ -74,8 +80,29 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     },
   });
   const contact = createContact(sql, new URL(baseUrl).host);
-  const askWith = (quota: Quota): Ask =>
-    createAsk({ upstream, baseUrl, contact, quota, manner, sql, clock, accountId, judgeSpent: judgeWith(quota) });
+  const askWith = (quota: Quota): Ask => {
+    const ask = createAsk({
+      upstream,
+      baseUrl,
+      contact,
+      quota,
+      manner,
+      sql,
+      clock,
+      accountId,
+      judgeSpent: judgeWith(quota),
+    });
+    const { onAsked } = options;
+    if (onAsked === undefined) return ask;
+    return async (question, details) => {
+      const asked = await ask(question, details);
+      if (asked.kind === 'asked') {
+        const { endpoint } = details.record;
+        onAsked({ endpoint, outcome: asked.answer.kind, requests: asked.requests });
+      }
+      return asked;
+    };
+  };
   const checkWith = async (quota: Quota) => {
     const result = await checkAccount({
       ask: askWith(quota),

@@ -6,7 +6,15 @@ import type { Span } from '../core/span.ts';
 import type { SqlOrTransaction } from './connect.ts';
 import { toRange } from './multirange.ts';
 
-export type BackfillState = 'running' | 'done' | 'stopped' | 'interrupted' | 'failed';
+export type BackfillState =
+  | 'queued'
+  | 'running'
+  | 'paused'
+  | 'done'
+  | 'stopped'
+  | 'interrupted'
+  | 'failed'
+  | 'cancelled';
 
 /** Records the run and its series in one statement. Resolves to its id; it is running. */
 export async function startBackfill(
@@ -52,10 +60,11 @@ export async function reviveBackfill(sql: SqlOrTransaction, id: number, at: Inst
   return result.count === 1;
 }
 
-/** Runs of owners that are known to be gone become `interrupted`, however lately they gave a sign of life. */
+/** Runs of owners that are known to be gone become `interrupted`, however lately they gave a sign of life; those of a service wait for another. */
 export async function abandonRunsOf(sql: SqlOrTransaction, owners: readonly string[]): Promise<void> {
   await sql`
-    update ops.backfill set state = 'interrupted', finished_at = heartbeat_at
+    update ops.backfill set state = case when is_detached then 'queued' else 'interrupted' end,
+      finished_at = case when not is_detached then heartbeat_at end
     where state = 'running' and owner = any(${owners as string[]}::text[])`;
 }
 
@@ -69,7 +78,7 @@ export async function runningOwners(sql: SqlOrTransaction): Promise<string[]> {
 export async function finishBackfill(
   sql: SqlOrTransaction,
   id: number,
-  state: Exclude<BackfillState, 'running'>,
+  state: 'done' | 'stopped' | 'interrupted' | 'failed',
   at: Instant,
 ): Promise<void> {
   await sql`
@@ -79,11 +88,11 @@ export async function finishBackfill(
 /** A beat comes every ten seconds: a run whose owner gave no sign of life for so long was killed, or cannot reach the database. */
 export const SILENT_AFTER_MS = 60_000;
 
-/** Runs whose owner has given no sign of life for `olderThanMs` were killed: they become `interrupted`. Resolves to their ids. */
+/** Runs whose owner has given no sign of life for `olderThanMs` were killed: they become `interrupted` (those of a service are claimed by another as they are). Resolves to their ids. */
 export async function abandonStale(sql: SqlOrTransaction, now: Instant, olderThanMs: number): Promise<number[]> {
   const rows = await sql<{ id: number }[]>`
     update ops.backfill set state = 'interrupted', finished_at = heartbeat_at
-    where state = 'running' and heartbeat_at < to_timestamp(${(now - olderThanMs) / 1000}) returning id`;
+    where state = 'running' and not is_detached and heartbeat_at < to_timestamp(${(now - olderThanMs) / 1000}) returning id`;
   return rows.map((row) => row.id).sort((a, b) => a - b);
 }
 

@@ -14,7 +14,7 @@ const ROWS: readonly (readonly (readonly string[])[])[] = [
   [['store']],
   [['upstream'], ['quota'], ['views'], ['simulator']],
   [['ingest'], ['service'], ['dashboard']],
-  [['app.ts', 'config.ts', 'budget.ts', 'ingestion.ts', 'simulate.ts']],
+  [['app.ts', 'config.ts', 'budget.ts', 'ingestion.ts', 'simulate.ts', 'background']],
   [['main.ts', 'cli']],
 ];
 
@@ -28,6 +28,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   commander: 'cli',
   'cli-progress': 'cli',
   pino: 'log.ts',
+  'prom-client': 'background',
 };
 
 type Ban = { readonly pattern: RegExp; readonly what: string; readonly allowed: readonly RegExp[] };

@@ -1,0 +1,45 @@
+/** The HTTP side of the service: how it is, and its figures. */
+import { schedulesOf, setAsideOf } from '../budget.ts';
+import { type Listening, listen } from '../service/listen.ts';
+import { createOperations } from '../service/operations.ts';
+import { readFreshnessDemand } from '../store/tracked.ts';
+import { readFigures } from '../views/figures.ts';
+import type { Standing } from './metrics.ts';
+import type { Parts } from './parts.ts';
+import { healthOf } from './status.ts';
+import { asError } from './troubles.ts';
+
+export async function openHttp(parts: Parts): Promise<Listening> {
+  const { config, status, troubles, clock, log, metrics } = parts;
+  const onError = (error: unknown, url: string) => log.error({ err: error, url }, 'a request could not be answered');
+  const handler = createOperations({
+    health: () => ({ isReady: status.phase === 'ready', body: { ...healthOf(status, troubles, clock.now()) } }),
+    metrics: () => metrics.text(() => readStanding(parts)),
+    onError,
+  });
+  return listen(handler, { ...config.listen, onError });
+}
+
+/** Of what cannot be read now nothing is said: the counters of this process are worth having all the same. */
+async function readStanding({ open: { app, ingestion }, status, clock, troubles }: Parts): Promise<Standing> {
+  const isReady = status.phase === 'ready';
+  const nothing: Standing = { figures: null, quota: null, setAside: null, queued: {}, isReady };
+  if (app === null) return nothing;
+  try {
+    const figures = await readFigures(app.database.sql, clock.now());
+    if (ingestion === null) return { ...nothing, figures };
+    const { session } = ingestion;
+    const [quota, demand, chunks, fresh] = await Promise.all([
+      session.quota.state(),
+      readFreshnessDemand(app.database.sql),
+      ingestion.queue().then((queue) => queue.size()),
+      ingestion.freshQueue().then((queue) => queue.size()),
+    ]);
+    const setAside = setAsideOf(schedulesOf(app.config, session.plan.name, session.limits, demand))(clock.now());
+    troubles.over('the figures');
+    return { figures, quota, setAside, queued: { backfill: chunks, freshness: fresh }, isReady };
+  } catch (error) {
+    troubles.met('the figures', asError(error));
+    return nothing;
+  }
+}

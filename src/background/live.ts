@@ -1,0 +1,221 @@
+/** One session of the service: everything that asks, until it is told to stop or the account has another plan. */
+import { type App, createReleasers, type Releasers } from '../app.ts';
+import { schedulesOf, setAsideOf } from '../budget.ts';
+import { createBackfillRunner } from '../ingest/backfill-runner.ts';
+import { withTurns } from '../ingest/keep-fresh.ts';
+import { oneAtATime } from '../ingest/one-at-a-time.ts';
+import { createPatience, DATABASE_AWAY, type Patience } from '../ingest/patience.ts';
+import type { ChunkQueue } from '../ingest/queue.ts';
+import { createScheduleWorker } from '../ingest/schedule-worker.ts';
+import { createScheduler } from '../ingest/scheduler.ts';
+import type { Session } from '../ingest/session.ts';
+import { withStepBack } from '../ingest/step-back.ts';
+import { type Ingestion, openIngestion } from '../ingestion.ts';
+import { forecast } from '../quota/forecast.ts';
+import { readAccount } from '../store/account.ts';
+import { markEnded, readFreshnessDemand } from '../store/tracked.ts';
+import { tellChunk, tellFailure, toIso } from './chunk-log.ts';
+import type { Parts } from './parts.ts';
+import { createFreshness, createRuns } from './runs.ts';
+import { asError } from './troubles.ts';
+import { whenThere } from './when-there.ts';
+
+/** How long what is in hand may take when it is told to stop: then it is left to others. */
+const GRACE_MS = 6_000;
+export const UPKEEP_MS = 10_000;
+
+export function ready({ status, onReady, log }: Parts): void {
+  status.phase = 'ready';
+  log.info({ roles: status.roles, owner: status.owner }, 'ready');
+  onReady?.();
+}
+
+/** One session, from its beginning until it is told to stop, or the account has another plan. */
+export async function live(parts: Parts, app: App): Promise<void> {
+  const { status, signal, clock, metrics, roles } = parts;
+  const ingestion = await whenThere(parts, 'the queue', () =>
+    openIngestion(app, { signal, withQueue: true, onAsked: metrics.asked }),
+  );
+  if (ingestion === null) return;
+  status.phase = 'starting';
+  const renew = new AbortController();
+  const ending = AbortSignal.any([signal, renew.signal]);
+  const releasers = createReleasers();
+  const patience = patienceOf(parts, app, ending);
+  parts.open.ingestion = ingestion;
+  try {
+    const freshQueue = await ingestion.freshQueue();
+    const freshness = createFreshness(app, ingestion.session, freshQueue);
+    const ticks = await ingestion.openTicks();
+    releasers.add(() => ticks.close());
+    if (roles.includes('worker')) {
+      const worker = createScheduleWorker({
+        sql: app.database.sql,
+        clock,
+        queue: ticks,
+        runs: createRuns(app, ingestion.session, freshness),
+        owner: parts.owner,
+        onEnd: (run, end, tookMs) => {
+          metrics.run(run, end, tookMs);
+          const { schedule, tick, attempts } = run;
+          const level = end.state === 'failed' ? 'error' : end.state === 'waiting' ? 'warn' : 'info';
+          app.log[level](
+            { schedule, tick: new Date(tick).toISOString(), attempts, ...end, tookMs },
+            `schedule ${schedule}: ${end.state}`,
+          );
+        },
+      });
+      releasers.add(() => worker.close());
+      workFreshness(parts, app, ingestion.session, freshQueue, patience, ending, releasers);
+      await runBackfills(parts, app, ingestion, releasers);
+    }
+    if (roles.includes('scheduler')) {
+      const { plan, limits } = ingestion.session;
+      const scheduler = createScheduler({
+        sql: app.database.sql,
+        clock,
+        queue: ticks,
+        schedules: schedulesOf(app.config, plan.name, limits),
+        onError: (error) => parts.troubles.met('the scheduler', error),
+      });
+      releasers.add(() => scheduler.stop());
+      await whenThere(parts, 'the scheduler', scheduler.look);
+      scheduler.start();
+    }
+    if (!ending.aborted) ready(parts);
+    await upkeep(parts, app, ingestion, freshness.recover, ending, () => renew.abort());
+  } finally {
+    if (signal.aborted) status.phase = 'stopping';
+    const closing = releasers.release().then(() => ingestion.close());
+    // What takes longer is left: its chunk is looked at again by whoever finds it, before anything is asked.
+    const late = new AbortController();
+    await Promise.race([
+      closing,
+      clock.sleep(GRACE_MS, late.signal).then(
+        () => app.log.warn('not everything was finished in time; what is left is done by others, or next time'),
+        () => undefined,
+      ),
+    ]);
+    late.abort();
+    parts.open.ingestion = null;
+    closing.catch((error: unknown) => app.log.debug({ err: error }, 'not closed'));
+  }
+}
+
+/** Sits out a database or a queue that is away with an answer in hand; an embedded database is started again. */
+function patienceOf({ clock, troubles }: Parts, app: App, signal: AbortSignal): Patience {
+  return createPatience({
+    clock,
+    signal,
+    onAway: (reason) => {
+      troubles.met(reason === DATABASE_AWAY ? 'the database' : 'the queue', new Error(reason));
+      if (reason !== DATABASE_AWAY) return;
+      app.bringBack().catch((error: unknown) => troubles.met('the embedded database', asError(error)));
+    },
+    onBack: (reason) => {
+      troubles.over(reason === DATABASE_AWAY ? 'the database' : 'the queue');
+      troubles.over('the embedded database');
+    },
+  });
+}
+
+function workFreshness(
+  parts: Parts,
+  app: App,
+  session: Session,
+  queue: ChunkQueue,
+  patience: Patience,
+  signal: AbortSignal,
+  releasers: Releasers,
+): void {
+  const { clock } = parts;
+  const { sql } = app.database;
+  const ingestChunk = withTurns(oneAtATime(withStepBack(session.ingestChunk, clock)), sql);
+  const worker = queue.work({
+    concurrency: parts.concurrency,
+    handle: (job, attempt) => ingestChunk(job, { attempt, signal, patience }),
+    snoozeMs: (outcome) => outcome.until - clock.now(),
+    events: {
+      onOutcome: (job, outcome) => tellChunk(parts, job, outcome),
+      onFailure: (job, error, final) => {
+        tellFailure(parts, job, error, final);
+        if (!final) return;
+        patience(() => markEnded(sql, job.seriesId)).catch((again: unknown) => {
+          // Found and handed back as one that the queue has lost.
+          app.log.debug({ err: again }, 'the end of a chunk was not written down');
+        });
+      },
+    },
+  });
+  releasers.add(() => worker.close());
+}
+
+async function runBackfills(parts: Parts, app: App, ingestion: Ingestion, releasers: Releasers): Promise<void> {
+  const { clock, log, troubles, owner, concurrency } = parts;
+  const { session } = ingestion;
+  const runner = createBackfillRunner({
+    sql: app.database.sql,
+    clock,
+    queue: await ingestion.queue(),
+    session,
+    owner,
+    concurrency,
+    finishOf: (requests) => finishOf(app, session, requests),
+    onBegin: ({ id, interval, quote, coinIds }, requests) =>
+      log.info({ backfill: id, interval, quote, coins: coinIds.length, requests }, `backfill ${id} goes on`),
+    onEnd: ({ id, state, message, waitUntil, ...counts }) =>
+      log[state === 'failed' ? 'error' : 'info'](
+        { backfill: id, state, message, ...(waitUntil === null ? {} : { until: toIso(waitUntil) }), ...counts },
+        `backfill ${id}: ${state}`,
+      ),
+    onChunk: (job, outcome) => tellChunk(parts, job, outcome),
+    onFailure: (job, error, final) => tellFailure(parts, job, error, final),
+    onError: (error) => troubles.met('the backfills', error),
+    bringBack: app.bringBack,
+  });
+  runner.start();
+  releasers.add(() => runner.stop());
+}
+
+async function finishOf(app: App, session: Session, requests: number): Promise<number | null> {
+  const { quota, plan, limits } = session;
+  const [state, demand] = await Promise.all([quota.state(), readFreshnessDemand(app.database.sql)]);
+  const { finishAt, bindingWindow } = forecast({
+    requests,
+    limits,
+    spent: { day: state.day.spent, month: state.month.spent },
+    now: Math.max(state.now, state.hold?.until ?? 0),
+    setAside: setAsideOf(schedulesOf(app.config, plan.name, limits, demand)),
+  });
+  // As fast as the upstream answers: nobody knows how fast that is.
+  return bindingWindow === null && requests > 0 ? null : finishAt;
+}
+
+/** Until it ends: looks for chunks that the queue lost, and whether the account still has the plan that everything goes by. */
+async function upkeep(
+  parts: Parts,
+  app: App,
+  { session }: Ingestion,
+  recover: () => Promise<number>,
+  signal: AbortSignal,
+  renew: () => void,
+): Promise<void> {
+  const { clock, troubles, log, config } = parts;
+  while (!signal.aborted) {
+    await clock.sleep(UPKEEP_MS, signal).catch(() => undefined);
+    if (signal.aborted) return;
+    try {
+      const saved = config.plan === null ? await readAccount(app.database.sql, session.accountId) : null;
+      if (saved !== null && saved.plan !== session.plan.name) {
+        log.info({ from: session.plan.name, to: saved.plan }, `the account has the plan ${saved.plan} now`);
+        return renew();
+      }
+      await session.walls.reload();
+      const lost = await recover();
+      if (lost > 0) log.warn({ chunks: lost }, 'the queue had lost chunks; they are asked again');
+      for (const what of ['the upkeep', 'the scheduler', 'the backfills']) troubles.over(what);
+    } catch (error) {
+      troubles.met('the upkeep', asError(error));
+    }
+  }
+}

@@ -1,0 +1,35 @@
+/** What the parts of the service share: how it was started, how it is, and what it counts. */
+import type { App } from '../app.ts';
+import type { Clock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import type { Ingestion } from '../ingestion.ts';
+import type { Log } from '../log.ts';
+import type { Metrics } from './metrics.ts';
+import type { Role, ServiceStatus } from './status.ts';
+import type { Troubles } from './troubles.ts';
+
+export type ServeOptions = {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly roles: readonly Role[];
+  /** `host:pid`. */
+  readonly owner: string;
+  /** Requests under way at once: for backfills, and as many for freshness. */
+  readonly concurrency: number;
+  /** Brings a shared database to the schema of this version; otherwise it waits until somebody has. */
+  readonly migrate: boolean;
+  /** Aborted to end it. */
+  readonly signal: AbortSignal;
+  /** Told of the address, when there is one. */
+  readonly onListening?: (url: string) => void;
+  readonly onReady?: () => void;
+};
+
+export type Parts = ServeOptions & {
+  readonly status: ServiceStatus;
+  readonly troubles: Troubles;
+  readonly metrics: Metrics;
+  /** What `/metrics` asks, as far as it is open. */
+  open: { app: App | null; ingestion: Ingestion | null };
+};

@@ -1,0 +1,58 @@
+/** The runs of the schedules, put together for one session. */
+import type { App } from '../app.ts';
+import { readFreshnessPerDay, schedulesOf } from '../budget.ts';
+import { auditGaps } from '../ingest/audit.ts';
+import { FRESHNESS } from '../ingest/chunk-job.ts';
+import { createKeepFresh, type KeepFresh } from '../ingest/keep-fresh.ts';
+import type { ChunkQueue } from '../ingest/queue.ts';
+import type { Runs } from '../ingest/schedules.ts';
+import type { Session } from '../ingest/session.ts';
+import { snapshotRun } from '../ingest/snapshot-run.ts';
+import { createSnapshots } from '../ingest/snapshots.ts';
+import { removeOld } from '../store/retention.ts';
+
+export function createFreshness(app: App, session: Session, queue: ChunkQueue): KeepFresh {
+  const { config, clock, database } = app;
+  const { plan, limits, quota } = session;
+  const schedules = schedulesOf(config, plan.name, limits);
+  return createKeepFresh({
+    sql: database.sql,
+    clock,
+    queue,
+    plan,
+    walls: session.walls,
+    keep: config.keep.candles,
+    perSecond: limits.perSecond,
+    perDay: () => readFreshnessPerDay({ quota, schedules }),
+    spentToday: async () => {
+      const spenders = await quota.spenders();
+      return spenders.find((one) => one.class === 'scheduled' && one.name === FRESHNESS)?.day ?? 0;
+    },
+  });
+}
+
+export function createRuns(app: App, session: Session, freshness: KeepFresh): Runs {
+  const { config, clock, database, log } = app;
+  const { sql } = database;
+  const { ask, accountId, plan, walls } = session;
+  const snapshots = createSnapshots({ sql, ask, clock, accountId });
+  return {
+    sql,
+    clock,
+    session,
+    tickers: snapshotRun(snapshots.tickers),
+    global: snapshotRun(snapshots.global),
+    exchanges: snapshotRun(snapshots.exchanges),
+    freshness: () => freshness.run(),
+    gaps: async () => {
+      const queued = await auditGaps({ sql, clock, plan, walls });
+      for (const id of queued) log.info({ backfill: id }, `backfill ${id}: history of tracked series is missing`);
+      return { kind: 'done' };
+    },
+    retention: async ({ signal }) => {
+      const removed = await removeOld(database, { keep: config.keep, now: clock.now(), signal });
+      if (removed !== null) log.info({ removed }, 'what is older than it is kept for was removed');
+      return { kind: 'done' };
+    },
+  };
+}

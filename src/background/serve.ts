@@ -1,0 +1,86 @@
+/**
+ * The background service: one process that opens the database as soon as it is there, and then keeps everything fresh until it is
+ * told to stop. Any number of them share the work: ticks, chunks and backfills are claimed, never assigned.
+ *
+ *     waiting (for database, migration, queue) → starting → ready → stopping
+ *                  ▲                                          │
+ *                  └── the account has another plan: a new session, with its limits, schedules and queues
+ */
+import { type App, createReleasers, openApp } from '../app.ts';
+import { isDatabaseAway } from '../store/database-away.ts';
+import { forgetInstance, keepInstance } from '../store/instance.ts';
+import { openHttp } from './http.ts';
+import { live, ready, UPKEEP_MS } from './live.ts';
+import { createMetrics } from './metrics.ts';
+import type { Parts, ServeOptions } from './parts.ts';
+import type { ServiceStatus } from './status.ts';
+import { asError, createTroubles } from './troubles.ts';
+import { whenThere } from './when-there.ts';
+
+/** What is to be closed at the end may take so long; an embedded server that does not stop in time is taken over by the next command. */
+const GOODBYE_MS = 3_000;
+
+/** Resolves when it was told to stop and has. @throws Misconfigured, StoreError when only another setting would help. */
+export async function serve(options: ServeOptions): Promise<void> {
+  const { clock, log, roles, owner, signal, config } = options;
+  const troubles = createTroubles(log, clock);
+  const status: ServiceStatus = { owner, roles, startedAt: clock.now(), phase: 'waiting' };
+  const parts: Parts = {
+    ...options,
+    status,
+    troubles,
+    metrics: createMetrics(),
+    open: { app: null, ingestion: null },
+  };
+  const releasers = createReleasers();
+  try {
+    if (roles.includes('http')) {
+      const server = await openHttp(parts);
+      releasers.add(() => server.close());
+      log.info({ url: server.url }, `serving /health, /ready and /metrics at ${server.url}`);
+      options.onListening?.(server.url);
+    }
+    const app = await whenThere(parts, 'the database', () =>
+      openApp(config, { clock, log, schema: options.migrate ? 'migrate' : 'prepare' }),
+    );
+    if (app === null) return;
+    releasers.add(() => app.close());
+    parts.open.app = app;
+    const keeping = keepAlive(parts, app);
+    releasers.add(() => keeping);
+    const works = roles.includes('scheduler') || roles.includes('worker');
+    if (!works) {
+      ready(parts);
+      await aborted(signal);
+    }
+    while (works && !signal.aborted) await live(parts, app);
+  } finally {
+    status.phase = 'stopping';
+    await Promise.race([releasers.release(), clock.sleep(GOODBYE_MS)]);
+  }
+}
+
+/** Signs of life, from when the database is open until the end. */
+async function keepAlive({ clock, troubles, signal, owner, roles, status }: Parts, app: App): Promise<void> {
+  const { sql } = app.database;
+  while (!signal.aborted) {
+    try {
+      await keepInstance(sql, { owner, roles, startedAt: status.startedAt, heartbeatAt: clock.now() });
+      troubles.over('the database');
+    } catch (error) {
+      if (isDatabaseAway(error)) {
+        troubles.met('the database', asError(error));
+        await app.bringBack().catch((again: unknown) => troubles.met('the embedded database', asError(again)));
+      } else troubles.met('the signs of life', asError(error));
+    }
+    await clock.sleep(UPKEEP_MS, signal).catch(() => undefined);
+  }
+  await forgetInstance(sql, owner).catch((error: unknown) => app.log.debug({ err: error }, 'not signed off'));
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,38 @@
+/** How the service is: what its parts say, and what `/health` and `/ready` answer. */
+import type { Instant } from '../clock.ts';
+import type { Troubles } from './troubles.ts';
+
+export const ROLES = ['scheduler', 'worker', 'http'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** `waiting`: for a database, a queue or a migration. `ready`: everything runs, and the first look for what is due has been. */
+export type Phase = 'waiting' | 'starting' | 'ready' | 'stopping';
+
+export type ServiceStatus = {
+  readonly owner: string;
+  readonly roles: readonly Role[];
+  readonly startedAt: Instant;
+  phase: Phase;
+};
+
+export type ServiceHealth = {
+  readonly status: Phase;
+  readonly owner: string;
+  readonly roles: readonly Role[];
+  readonly upSeconds: number;
+  readonly troubles: readonly { readonly what: string; readonly message: string; readonly since: string }[];
+};
+
+export function healthOf(status: ServiceStatus, troubles: Troubles, now: Instant): ServiceHealth {
+  return {
+    status: status.phase,
+    owner: status.owner,
+    roles: status.roles,
+    upSeconds: Math.max(0, Math.round((now - status.startedAt) / 1000)),
+    troubles: troubles.all().map(({ what, message, since }) => ({
+      what,
+      message,
+      since: new Date(since).toISOString(),
+    })),
+  };
+}

@@ -1,0 +1,270 @@
+/**
+ * Works off the backfills that wait for a service: claims the most urgent one, runs it until it is done, has to wait, is paused,
+ * or one of higher priority comes; and while there is none, helps other processes with the chunks of theirs.
+ *
+ * Giving a backfill back costs nothing, for whoever claims it next plans what is still missing.
+ */
+import type { Clock, Instant } from '../clock.ts';
+import { type ClaimedBackfill, claimBackfill, endClaim, renewClaim } from '../store/backfill-queue.ts';
+import type { Sql } from '../store/connect.ts';
+import { type BackfillRun, runBackfill } from './backfill.ts';
+import { refreshForAbsences } from './catalogue.ts';
+import type { ChunkJob } from './chunk-job.ts';
+import { oneAtATime } from './one-at-a-time.ts';
+import { Misconfigured, type Outcome } from './outcome.ts';
+import { awayReason, createPatience } from './patience.ts';
+import { planBackfill } from './plan.ts';
+import type { ChunkQueue, ChunkWorker } from './queue.ts';
+import type { Session } from './session.ts';
+import { withStepBack } from './step-back.ts';
+import type { BackfillProgress } from './tally.ts';
+
+export type BackfillEndTold = {
+  readonly id: number;
+  readonly state: 'done' | 'failed' | 'queued' | 'taken';
+  readonly message: string | null;
+  readonly waitUntil: Instant | null;
+  readonly requests: number;
+  readonly stored: number;
+};
+
+export type BackfillRunnerDeps = {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly queue: ChunkQueue;
+  readonly session: Pick<Session, 'ask' | 'ingestChunk' | 'plan' | 'walls'>;
+  /** `host:pid`. */
+  readonly owner: string;
+  readonly concurrency: number;
+  /** When so many requests of a backfill will be done by what is known of the quota; null: nobody can say. */
+  readonly finishOf: (requests: number) => Promise<Instant | null>;
+  readonly onBegin: (claimed: ClaimedBackfill, requests: number) => void;
+  readonly onEnd: (end: BackfillEndTold) => void;
+  readonly onChunk: (job: ChunkJob, outcome: Outcome) => void;
+  readonly onFailure: (job: ChunkJob, error: Error, final: boolean) => void;
+  /** Something that it cannot do now, and will try again. */
+  readonly onError: (error: Error) => void;
+  readonly bringBack?: () => Promise<void>;
+  readonly realMs?: (ms: number) => number;
+  /** How often it looks for work, and whether its own is still wanted. */
+  readonly lookMs?: number;
+};
+
+export type BackfillRunner = {
+  start(): void;
+  /** Resolves when what was in hand is stored or handed back. */
+  stop(): Promise<void>;
+  /** The one in hand. */
+  current(): { readonly id: number; readonly progress: BackfillProgress | null } | null;
+};
+
+const LOOK_MS = 2_000;
+/** A longer wait gives the place to another; this one is claimed again when it is over. */
+const MOST_WAIT_MS = 60_000;
+/** Other processes work off the chunks as well, and whoever keeps the window learns of theirs a little later. */
+const WINDOW = 256;
+
+export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
+  const { sql, clock, queue, session, owner, lookMs = LOOK_MS } = deps;
+  const realMs = deps.realMs ?? ((ms: number) => ms);
+  const stop = new AbortController();
+  let running: Promise<void> | null = null;
+  let current: { readonly id: number; progress: BackfillProgress | null } | null = null;
+
+  return {
+    start: () => {
+      running ??= loop();
+    },
+    stop: async () => {
+      stop.abort();
+      await running;
+    },
+    current: () => current,
+  };
+
+  async function loop(): Promise<void> {
+    let helper: ChunkWorker | null = null;
+    while (!stop.signal.aborted) {
+      const claimed = await claimBackfill(sql, { owner, now: clock.now() }).catch(told);
+      if (claimed === null) {
+        helper ??= help();
+        await clock.sleep(lookMs, stop.signal).catch(() => undefined);
+        continue;
+      }
+      await helper?.close();
+      helper = null;
+      await work(claimed);
+    }
+    await helper?.close();
+  }
+
+  function told(error: unknown): null {
+    if (!stop.signal.aborted) deps.onError(asError(error));
+    return null;
+  }
+
+  /** Chunks of backfills that other processes keep in the queue. */
+  function help(): ChunkWorker {
+    const patience = createPatience({
+      clock,
+      signal: stop.signal,
+      onAway: () => undefined,
+      onBack: () => undefined,
+    });
+    const ingestChunk = oneAtATime(withStepBack(session.ingestChunk, clock));
+    return queue.work({
+      concurrency: deps.concurrency,
+      handle: (job, attempt) => ingestChunk(job, { attempt, signal: stop.signal, patience }),
+      snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
+      events: { onOutcome: deps.onChunk, onFailure: deps.onFailure },
+    });
+  }
+
+  async function work(claimed: ClaimedBackfill): Promise<void> {
+    const { id } = claimed;
+    const mine = { progress: null as BackfillProgress | null, id };
+    current = mine;
+    const release = new AbortController();
+    const signal = AbortSignal.any([stop.signal, release.signal]);
+    let left = 0;
+    const watching = watch(claimed, release, () => left);
+    let end: BackfillEndTold;
+    try {
+      const run = await execute(claimed, signal, (progress) => {
+        mine.progress = progress;
+        left = Math.max(0, progress.chunksPlanned - progress.chunksDone);
+      });
+      end = await ended(claimed, run);
+    } catch (error) {
+      end = await broken(claimed, asError(error));
+    } finally {
+      release.abort();
+      await watching;
+      current = null;
+    }
+    deps.onEnd(end);
+  }
+
+  async function execute(
+    claimed: ClaimedBackfill,
+    signal: AbortSignal,
+    onProgress: (progress: BackfillProgress) => void,
+  ): Promise<BackfillRun> {
+    const { id, coinIds, interval, quote, span } = claimed;
+    const { walls, plan, ask } = session;
+    await walls.reload();
+    const list = await refreshForAbsences({ ask, sql, clock, signal });
+    if (list.kind === 'failed') deps.onError(new Error(`${list.message}; what was empty stays unconfirmed`));
+    const startedAt = clock.now();
+    const target = { coinIds, interval, quote, span };
+    const wall = walls.of(interval);
+    const planned = await planBackfill({ sql, target, now: startedAt, askedSince: startedAt, plan, wall });
+    deps.onBegin(claimed, planned.cost.requests);
+    return runBackfill(
+      {
+        sql,
+        clock,
+        queue,
+        ingestChunk: async (job, options) => {
+          const outcome = await session.ingestChunk(job, options).catch((error: unknown) => {
+            deps.onFailure(job, asError(error), false);
+            throw error;
+          });
+          deps.onChunk(job, outcome);
+          return outcome;
+        },
+        walls,
+        plan,
+        owner,
+        ...(deps.bringBack ? { bringBack: deps.bringBack } : {}),
+        realMs,
+      },
+      {
+        claimedId: id,
+        target,
+        spec: {},
+        planned,
+        startedAt,
+        concurrency: deps.concurrency,
+        window: WINDOW,
+        maxWaitMs: MOST_WAIT_MS,
+        signal,
+        onProgress,
+      },
+    );
+  }
+
+  /** Gives signs of life, and gives the backfill up when it was paused or cancelled, or a more urgent one waits. */
+  async function watch({ id }: ClaimedBackfill, release: AbortController, left: () => number): Promise<void> {
+    while (!release.signal.aborted) {
+      try {
+        const leftRequests = left();
+        const finishAt = await deps.finishOf(leftRequests);
+        const claim = await renewClaim(sql, { id, owner, now: clock.now(), leftRequests, finishAt });
+        if (!claim.isMine || claim.isPreempted) return release.abort();
+      } catch (error) {
+        // The run itself waits for a database that is away.
+        if (awayReason(error) === null) deps.onError(asError(error));
+      }
+      await clock.sleep(lookMs, release.signal).catch(() => undefined);
+    }
+  }
+
+  async function ended({ id }: ClaimedBackfill, run: BackfillRun): Promise<BackfillEndTold> {
+    const claim = { id, owner, now: clock.now() };
+    const { requests, stored } = run.totals ?? run.seen;
+    const told = { id, requests, stored };
+    switch (run.end.kind) {
+      case 'done': {
+        const message = whatIsLeft(run);
+        await endClaim(sql, claim, { state: 'done', leftRequests: 0, message });
+        return { ...told, state: 'done', message, waitUntil: null };
+      }
+      case 'stopped': {
+        const { until, reason } = run.end;
+        await endClaim(sql, claim, { state: 'queued', waitUntil: until, message: reason });
+        return { ...told, state: 'queued', message: reason, waitUntil: until };
+      }
+      case 'misconfigured': {
+        const { message } = run.end;
+        await endClaim(sql, claim, { state: 'failed', leftRequests: null, message });
+        return { ...told, state: 'failed', message, waitUntil: null };
+      }
+      case 'interrupted':
+        await endClaim(sql, claim, { state: 'queued', waitUntil: null, message: null });
+        return { ...told, state: 'taken', message: null, waitUntil: null };
+    }
+  }
+
+  async function broken({ id }: ClaimedBackfill, error: Error): Promise<BackfillEndTold> {
+    const claim = { id, owner, now: clock.now() };
+    const told = { id, requests: 0, stored: 0, message: error.message };
+    const isHopeless = error instanceof Misconfigured;
+    const waitUntil = isHopeless ? null : clock.now() + MOST_WAIT_MS;
+    if (!stop.signal.aborted) deps.onError(error);
+    await endClaim(
+      sql,
+      claim,
+      isHopeless
+        ? { state: 'failed', leftRequests: null, message: error.message }
+        : { state: 'queued', waitUntil, message: error.message },
+    ).catch((again: unknown) => {
+      // Its claim runs out by itself when the database is away.
+      if (awayReason(again) === null) deps.onError(asError(again));
+    });
+    return { ...told, state: isHopeless ? 'failed' : 'queued', waitUntil };
+  }
+}
+
+/** What a backfill that has ended could not get; null when it got everything. */
+function whatIsLeft({ failed, refused }: BackfillRun): string | null {
+  const parts = [
+    ...(failed.length === 0 ? [] : [`${failed.length} chunks could not be had (${failed[0]!.message})`]),
+    ...[...refused].map(([reason, { chunks, message }]) => `${chunks} chunks refused, ${reason}: ${message}`),
+  ];
+  return parts.length === 0 ? null : parts.join('; ').slice(0, 1_000);
+}
+
+function asError(cause: unknown): Error {
+  return cause instanceof Error ? cause : new Error(String(cause));
+}

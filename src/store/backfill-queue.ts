@@ -1,0 +1,186 @@
+/**
+ * Backfills that the service works off: recorded by whoever wants them, claimed by one process at a time, highest priority first.
+ * One whose process died is claimed again by another; what was done of it is not missing any more, so nothing is done twice.
+ */
+import type { Instant } from '../clock.ts';
+import type { Quote } from '../core/candle.ts';
+import type { Interval } from '../core/interval.ts';
+import type { Span } from '../core/span.ts';
+import { type BackfillState, SILENT_AFTER_MS } from './backfill.ts';
+import type { SqlOrTransaction } from './connect.ts';
+import { toRange } from './multirange.ts';
+
+export type QueuedBackfill = {
+  readonly requestedAt: Instant;
+  /** What was typed, as JSON. */
+  readonly spec: Readonly<Record<string, unknown>>;
+  readonly coinIds: readonly string[];
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly span: Span;
+  readonly plannedRequests: number;
+  readonly priority: number;
+};
+
+/** Resolves to its number. */
+export async function queueBackfill(sql: SqlOrTransaction, backfill: QueuedBackfill): Promise<number> {
+  const { requestedAt, spec, coinIds, interval, quote, span, plannedRequests, priority } = backfill;
+  const [row] = await sql<{ id: number }[]>`
+    insert into ops.backfill (requested_at, state, is_detached, spec, coin_ids, span, interval, quote, planned_requests,
+      left_requests, priority)
+    values (to_timestamp(${requestedAt / 1000}), 'queued', true, ${JSON.stringify(spec)}::text::jsonb, ${coinIds as string[]}::text[],
+      ${toRange(span)}::tstzrange, ${interval}::market.candle_interval, ${quote}, ${plannedRequests}, ${plannedRequests}, ${priority})
+    returning id`;
+  return row!.id;
+}
+
+export type ClaimedBackfill = {
+  readonly id: number;
+  readonly coinIds: readonly string[];
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly span: Span;
+  readonly priority: number;
+};
+
+type Claimable = { readonly now: Instant; readonly abovePriority?: number };
+
+/** Waits for nobody, or is of an owner that gave no sign of life for long. */
+function isClaimable(sql: SqlOrTransaction, { now, abovePriority = -32_768 }: Claimable) {
+  return sql`is_detached and priority > ${abovePriority} and (
+    (state = 'queued' and (wait_until is null or wait_until <= to_timestamp(${now / 1000})))
+    or (state = 'running' and heartbeat_at < to_timestamp(${(now - SILENT_AFTER_MS) / 1000})))`;
+}
+
+/** The next one is this owner's: it is running. Null when there is none. */
+export async function claimBackfill(
+  sql: SqlOrTransaction,
+  { owner, now }: { readonly owner: string; readonly now: Instant },
+): Promise<ClaimedBackfill | null> {
+  const [row] = await sql<(Omit<ClaimedBackfill, 'span'> & { from: number; to: number })[]>`
+    update ops.backfill set state = 'running', owner = ${owner}, heartbeat_at = to_timestamp(${now / 1000}),
+      started_at = coalesce(started_at, to_timestamp(${now / 1000})), wait_until = null, message = null
+    where id = (select id from ops.backfill where ${isClaimable(sql, { now })}
+      order by priority desc, id limit 1 for update skip locked)
+    returning id, coin_ids as "coinIds", interval, quote, priority,
+      extract(epoch from lower(span))::float8 * 1000 as from, extract(epoch from upper(span))::float8 * 1000 as to`;
+  if (row === undefined) return null;
+  const { from, to, ...claimed } = row;
+  return { ...claimed, span: { from, to } };
+}
+
+/** Where a claimed backfill stands, as others may have changed it meanwhile. */
+export type Claim = {
+  /** Still this owner's, and running. */
+  readonly isMine: boolean;
+  /** One of higher priority waits for a process. */
+  readonly isPreempted: boolean;
+};
+
+/** A sign of life of the owner; also what is known of how far it is. */
+export async function renewClaim(
+  sql: SqlOrTransaction,
+  claim: {
+    readonly id: number;
+    readonly owner: string;
+    readonly now: Instant;
+    readonly leftRequests: number;
+    readonly finishAt: Instant | null;
+  },
+): Promise<Claim> {
+  const { id, owner, now, leftRequests, finishAt } = claim;
+  const [row] = await sql<{ priority: number }[]>`
+    update ops.backfill set heartbeat_at = to_timestamp(${now / 1000}), left_requests = ${leftRequests},
+      finish_at = to_timestamp(${finishAt === null ? null : finishAt / 1000}::float8)
+    where id = ${id} and state = 'running' and owner = ${owner} returning priority`;
+  if (row === undefined) return { isMine: false, isPreempted: false };
+  const [urgent] = await sql`
+    select 1 from ops.backfill where ${isClaimable(sql, { now, abovePriority: row.priority })} limit 1`;
+  return { isMine: true, isPreempted: urgent !== undefined };
+}
+
+/** Ends a claim: what others have made of the backfill meanwhile stays. */
+export async function endClaim(
+  sql: SqlOrTransaction,
+  { id, owner, now }: { readonly id: number; readonly owner: string; readonly now: Instant },
+  end:
+    | { readonly state: 'done' | 'failed'; readonly leftRequests: number | null; readonly message: string | null }
+    /** For whoever comes next, not before `waitUntil`. */
+    | { readonly state: 'queued'; readonly waitUntil: Instant | null; readonly message: string | null },
+): Promise<void> {
+  const isOver = end.state !== 'queued';
+  const waitUntil = end.state === 'queued' ? end.waitUntil : null;
+  const left = end.state === 'queued' ? null : end.leftRequests;
+  await sql`
+    update ops.backfill set state = ${end.state}, message = ${end.message}, heartbeat_at = to_timestamp(${now / 1000}),
+      finished_at = ${isOver ? sql`to_timestamp(${now / 1000})` : null}, left_requests = coalesce(${left}::int, left_requests),
+      wait_until = to_timestamp(${waitUntil === null ? null : waitUntil / 1000}::float8),
+      finish_at = ${isOver ? null : sql`finish_at`}
+    where id = ${id} and state = 'running' and owner = ${owner}`;
+}
+
+export type BackfillChange = 'pause' | 'resume' | 'cancel';
+
+const FROM: Readonly<Record<BackfillChange, readonly BackfillState[]>> = {
+  pause: ['queued', 'running'],
+  resume: ['paused', 'failed', 'cancelled'],
+  cancel: ['queued', 'running', 'paused'],
+};
+const TO: Readonly<Record<BackfillChange, BackfillState>> = { pause: 'paused', resume: 'queued', cancel: 'cancelled' };
+
+/** Of a running one the chunks under way are finished and no more is asked. Resolves to the state it had; null when that does not allow it. */
+export async function changeBackfill(
+  sql: SqlOrTransaction,
+  id: number,
+  change: BackfillChange,
+  now: Instant,
+): Promise<BackfillState | null> {
+  const [row] = await sql<{ before: BackfillState }[]>`
+    with found as (
+      select id, state from ops.backfill
+      where id = ${id} and is_detached and state = any(${FROM[change] as string[]}::text[]) for update
+    )
+    update ops.backfill b set state = ${TO[change]}, wait_until = null, message = null, finish_at = null,
+      finished_at = ${change === 'cancel' ? sql`to_timestamp(${now / 1000})` : null}
+    from found where b.id = found.id returning found.state as before`;
+  return row?.before ?? null;
+}
+
+/** Resolves to whether there is such a backfill of the service that is not over. */
+export async function prioritizeBackfill(sql: SqlOrTransaction, id: number, priority: number): Promise<boolean> {
+  const rows = await sql`
+    update ops.backfill set priority = ${priority}
+    where id = ${id} and is_detached and state in ('queued', 'running', 'paused') returning id`;
+  return rows.length === 1;
+}
+
+export type HistoryGroup = {
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly since: Instant;
+  /** Best-ranked first. */
+  readonly coinIds: readonly string[];
+};
+
+/** The tracked series by what is wanted of them: those of one group make one backfill. */
+export async function readHistoryGroups(sql: SqlOrTransaction): Promise<HistoryGroup[]> {
+  return sql<HistoryGroup[]>`
+    select s.interval, s.quote, w.since, array_agg(s.coin_id order by nullif(c.rank, 0) nulls last, s.coin_id) as "coinIds"
+    from ops.tracked tr join market.series s on s.id = tr.series_id join market.coin c on c.id = s.coin_id
+    cross join lateral (
+      select extract(epoch from lower(r))::float8 * 1000 as since from unnest(s.wanted) r where upper_inf(r)
+    ) w
+    where tr.ends_at is null
+    group by s.interval, s.quote, w.since order by max(s.priority) desc, s.interval desc, s.quote, w.since`;
+}
+
+/**
+ * Is a backfill of this group at work, or did one end lately with something that could not be had? `key` is what its spec says.
+ */
+export async function isHistoryPending(sql: SqlOrTransaction, key: string, endedSince: Instant): Promise<boolean> {
+  const [row] = await sql`
+    select 1 from ops.backfill where is_detached and spec ->> 'history' = ${key} and (
+      state in ('queued', 'running', 'paused')
+      or (finished_at > to_timestamp(${endedSince / 1000}) and (state <> 'done' or message is not null))) limit 1`;
+  return row !== undefined;
+}
