@@ -1,5 +1,5 @@
 /**
- * The tables as drizzle sees them; those of snapshots are in `snapshot-schema.ts`. `market.candle` is not here: it is partitioned, which drizzle cannot say, and only
+ * The tables as drizzle sees them; those of snapshots are in `snapshot-schema.ts`, of the service in `service-schema.ts`. `market.candle` is not here: it is partitioned, which drizzle cannot say, and only
  * ever touched by hand-written SQL (`migrations/`, `candle.ts`). Views are plain SQL in `migrations/` too.
  */
 import { sql } from 'drizzle-orm';
@@ -284,37 +284,6 @@ export const backfill = ops.table(
       sql`state <> 'running' or (owner is not null and heartbeat_at is not null and started_at is not null)`,
     ),
     check('backfill_detached', sql`not is_detached or coin_ids is not null`),
-  ],
-);
-
-export const instance = ops.table('instance', {
-  owner: text('owner').primaryKey(),
-  roles: text('roles').array().notNull(),
-  startedAt: instant('started_at').notNull(),
-  heartbeatAt: instant('heartbeat_at').notNull(),
-});
-
-export const scheduleRun = ops.table(
-  'schedule_run',
-  {
-    id: identity('id').primaryKey(),
-    schedule: text('schedule').notNull(),
-    tick: instant('tick').notNull(),
-    state: text('state').notNull(),
-    attempts: smallint('attempts').notNull(),
-    failures: integer('failures').notNull(),
-    owner: text('owner').notNull(),
-    begunAt: instant('begun_at').notNull(),
-    endedAt: instant('ended_at'),
-    leaseUntil: instant('lease_until'),
-    waitUntil: instant('wait_until'),
-    message: text('message'),
-  },
-  (t) => [
-    unique('schedule_run_of_tick').on(t.schedule, t.tick),
-    index('schedule_run_latest').on(t.schedule, t.id),
-    index('schedule_run_failures').on(t.schedule, t.id).where(sql`state = 'failed'`),
-    check('schedule_run_state', sql`state in ('running', 'waiting', 'held', 'done', 'failed', 'overtaken')`),
   ],
 );
 

@@ -1,0 +1,35 @@
+/** The tables that a running service keeps, as drizzle sees them. */
+import { sql } from 'drizzle-orm';
+import { bigint, check, index, integer, smallint, text, unique } from 'drizzle-orm/pg-core';
+import { instant, ops } from './schema.ts';
+
+export const scheduleRun = ops.table(
+  'schedule_run',
+  {
+    id: bigint('id', { mode: 'number' }).generatedAlwaysAsIdentity().primaryKey(),
+    schedule: text('schedule').notNull(),
+    tick: instant('tick').notNull(),
+    state: text('state').notNull(),
+    attempts: smallint('attempts').notNull(),
+    failures: integer('failures').notNull(),
+    owner: text('owner').notNull(),
+    begunAt: instant('begun_at').notNull(),
+    endedAt: instant('ended_at'),
+    leaseUntil: instant('lease_until'),
+    waitUntil: instant('wait_until'),
+    message: text('message'),
+  },
+  (t) => [
+    unique('schedule_run_of_tick').on(t.schedule, t.tick),
+    index('schedule_run_latest').on(t.schedule, t.id),
+    index('schedule_run_failures').on(t.schedule, t.id).where(sql`state = 'failed'`),
+    check('schedule_run_state', sql`state in ('running', 'waiting', 'held', 'done', 'failed', 'overtaken')`),
+  ],
+);
+
+export const instance = ops.table('instance', {
+  owner: text('owner').primaryKey(),
+  roles: text('roles').array().notNull(),
+  startedAt: instant('started_at').notNull(),
+  heartbeatAt: instant('heartbeat_at').notNull(),
+});
