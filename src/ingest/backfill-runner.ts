@@ -62,7 +62,7 @@ const LOOK_MS = 2_000;
 /** A longer wait gives the place to another; this one is claimed again when it is over. */
 const MOST_WAIT_MS = 60_000;
 /** Other processes work off the chunks as well, and whoever keeps the window learns of theirs a little later. */
-const WINDOW = 256;
+const WINDOW = 512;
 
 export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   const { sql, clock, queue, session, owner, lookMs = LOOK_MS } = deps;
