@@ -13,9 +13,10 @@ import { abandonRunsOf, abandonStale, runningOwners, SILENT_AFTER_MS } from '../
 import { compactKeys } from '../store/compact.ts';
 import { wantSeries } from '../store/series.ts';
 import { backfillAsJson, makeBackfillReport, printBackfillReport } from './backfill-report.ts';
+import { parsePriority } from './backfills.ts';
 import { canAsk, confirm } from './confirm.ts';
 import type { CommandContext } from './context.ts';
-import { detach } from './detach.ts';
+import { describeDetached, detach } from './detach.ts';
 import { parseDuration } from './duration.ts';
 import { EXIT, type ExitCode, UsageError } from './exit.ts';
 import { formatBytes, formatCount, formatDuration } from './format.ts';
@@ -32,6 +33,7 @@ export type BackfillCommandOptions = TargetOptions & {
   readonly dryRun?: boolean;
   readonly yes?: boolean;
   readonly detach?: boolean;
+  readonly priority?: number;
   readonly maxWait: number;
   readonly concurrency: number;
   readonly json?: boolean;
@@ -52,7 +54,8 @@ export function backfillCommand(program: Command, context: CommandContext): void
   )
     .option('--dry-run', 'show the plan and stop')
     .option('--yes', `do not ask before more than ${formatCount(ASK_ABOVE)} requests`)
-    .option('--detach', 'run in the background, with its output in a log file')
+    .option('--detach', 'record it for the service to work off (chandler service), and end')
+    .option('--priority <n>', 'with --detach: the highest goes first (default: 0)', argument(parsePriority))
     .addOption(
       new Option(
         '--max-wait <time>',
@@ -69,13 +72,23 @@ export function backfillCommand(program: Command, context: CommandContext): void
     )
     .option('--json', 'print JSON')
     .action(
-      context.action(async (coins: string[], options: BackfillCommandOptions) => {
+      context.action(async (coins: string[], options: BackfillCommandOptions, command: Command) => {
         checkCoinChoice(coins, options);
         parseSpan(options, context.clock.now());
-        if (options.detach && !options.dryRun) return detach(context, options);
+        checkDetached(options, (name) => command.getOptionValueSource(name) === 'cli');
         return context.withApp({ schema: 'prepare', patient: true }, (app) => backfill(app, context, coins, options));
       }),
     );
+}
+
+/** What is for the one is not for the other. */
+function checkDetached({ detach, priority }: BackfillCommandOptions, isGiven: (name: string) => boolean): void {
+  if (priority !== undefined && !detach)
+    throw new UsageError('--priority is for backfills of the service; give --detach, too, or leave it out.');
+  if (detach && isGiven('maxWait'))
+    throw new UsageError('--max-wait is not for --detach: the service waits as long as it takes; leave it out.');
+  if (detach && isGiven('concurrency'))
+    throw new UsageError('--concurrency is not for --detach: chandler service has it; leave it out.');
 }
 
 /** Also the main part of `chandler demo`. */
@@ -88,7 +101,7 @@ export async function backfill(
   const { io, signal } = context;
   let ingestion: Ingestion | undefined;
   try {
-    ingestion = await openIngestion(app, { signal, withQueue: !options.dryRun });
+    ingestion = await openIngestion(app, { signal, withQueue: !options.dryRun && !options.detach });
     const { session } = ingestion;
     const report = await makeReport(app, session, coins, options, signal);
     if (options.json && options.dryRun) printJson(io.out, planAsJson(report));
@@ -104,6 +117,13 @@ export async function backfill(
       io.err.write('Nothing was asked.\n');
       if (options.json) printJson(io.out, { plan: planAsJson(report), backfill: null });
       return EXIT.stoppedEarly;
+    }
+    if (options.detach) {
+      const { priority = 0 } = options;
+      const recorded = await detach(app, report, { spec: specOf(coins, options), priority });
+      if (options.json) printJson(io.out, { plan: planAsJson(report), backfill: { state: 'queued', ...recorded } });
+      else io.out.write(`\n${describeDetached(recorded)}`);
+      return EXIT.done;
     }
     await clearLeftovers(app, ingestion);
     const list = await refreshForAbsences({ ask: session.ask, sql, clock: app.clock, signal });
@@ -173,6 +193,11 @@ async function agreed(
   return confirm(io, `Spend up to ${formatCount(most)} requests?`, signal);
 }
 
+/** As it was asked for. */
+function specOf(coins: readonly string[], { top, all, start, end, interval, quote }: BackfillCommandOptions) {
+  return { coins, top, all, start, end, interval, quote };
+}
+
 async function runWithProgress(
   app: App,
   { io, signal }: CommandContext,
@@ -205,7 +230,6 @@ async function runWithProgress(
     wasAway = reason;
   };
   try {
-    const { top, all, start, end, interval, quote } = options;
     return await runBackfill(
       {
         sql: app.database.sql,
@@ -226,7 +250,7 @@ async function runWithProgress(
       },
       {
         target: report.target,
-        spec: { coins, top, all, start, end, interval, quote },
+        spec: specOf(coins, options),
         planned: report.plan,
         startedAt: app.clock.now(),
         concurrency: options.concurrency,

@@ -1,38 +1,37 @@
-/** Runs the same command again in the background, so that closing the terminal does not end it. */
-import { spawn } from 'node:child_process';
-import { mkdir, open } from 'node:fs/promises';
-import { join } from 'node:path';
-import type { CommandContext } from './context.ts';
-import { EXIT, type ExitCode } from './exit.ts';
-import { printJson } from './json.ts';
+/** `chandler backfill --detach`: records what is wanted, for the service to work off. */
+import type { App } from '../app.ts';
+import { queueBackfill } from '../store/backfill-queue.ts';
+import { liveInstances } from '../store/instance.ts';
+import { wantSeries } from '../store/series.ts';
+import type { PlanReport } from './plan-report.ts';
 
-/** Starts this command line without `--detach`; its output goes to a log file in the home folder. */
+export type Detached = {
+  readonly id: number;
+  readonly priority: number;
+  /** A service is there that will take it over. */
+  readonly isServed: boolean;
+};
+
 export async function detach(
-  { config, clock, io }: CommandContext,
-  { json = false }: { readonly json?: boolean },
-): Promise<ExitCode> {
-  const { home } = config();
-  const folder = join(home, 'log');
-  await mkdir(folder, { recursive: true });
-  const stamp = new Date(clock.now()).toISOString().replace(/[-:]|\.\d+/g, '');
-  const path = join(folder, `backfill-${stamp}-${process.pid}.log`);
-  const log = await open(path, 'a');
-  try {
-    const args = process.argv.slice(1).filter((argument) => argument !== '--detach');
-    const child = spawn(process.execPath, [...process.execArgv, ...args], {
-      detached: true,
-      stdio: ['ignore', log.fd, log.fd],
-    });
-    await new Promise<void>((resolve, reject) => child.once('spawn', resolve).once('error', reject));
-    child.unref();
-    if (json) {
-      printJson(io.out, { process: child.pid, log: path });
-      return EXIT.done;
-    }
-    io.out.write(`Running in the background as process ${child.pid}; its report goes to ${path}.\n`);
-    io.out.write('chandler status shows how far it is. Stopping it loses nothing.\n');
-    return EXIT.done;
-  } finally {
-    await log.close();
-  }
+  { database: { sql }, clock }: App,
+  { target, plan }: Pick<PlanReport, 'target' | 'plan'>,
+  { spec, priority }: { readonly spec: Readonly<Record<string, unknown>>; readonly priority: number },
+): Promise<Detached> {
+  const now = clock.now();
+  const { coinIds, interval, quote, span } = target;
+  const id = await sql.begin(async (tx) => {
+    await wantSeries(tx, { ...target, priority: 0 });
+    const plannedRequests = plan.cost.requests;
+    return queueBackfill(tx, { requestedAt: now, spec, coinIds, interval, quote, span, plannedRequests, priority });
+  });
+  const services = await liveInstances(sql, now);
+  return { id, priority, isServed: services.some(({ roles }) => roles.includes('worker')) };
+}
+
+/** What is said of it. */
+export function describeDetached({ id, isServed }: Detached): string {
+  const next = isServed
+    ? 'the service works it off'
+    : 'no service is running: start one with chandler service, and it works it off';
+  return `Backfill ${id} is recorded; ${next}. chandler backfills list shows how far it is.\n`;
 }

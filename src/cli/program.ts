@@ -2,6 +2,7 @@
 import { Command, CommanderError, type Option } from 'commander';
 import { maskPasswords } from '../log.ts';
 import { backfillCommand } from './backfill.ts';
+import { backfillsCommand } from './backfills.ts';
 import { type CliDeps, type CommandContext, createContext } from './context.ts';
 import { demoCommand } from './demo.ts';
 import { doctorCommand } from './doctor.ts';
@@ -31,6 +32,7 @@ const COMMANDS: readonly ((program: Command, context: CommandContext) => void)[]
   gapsCommand,
   verifyCommand,
   quotaCommand,
+  backfillsCommand,
   scheduleCommand,
   serviceCommand,
   sqlCommand,

@@ -111,7 +111,7 @@ function printSilent(out: Output, backfills: Status['backfills'], now: Instant):
     const [series, span] = describeBackfill(b);
     out.write(
       `\nBackfill ${b.id} (${series}, ${span}): no sign of life since ${formatInstant(b.heartbeatAt)} (${formatRelative(b.heartbeatAt, now)}).\n` +
-        `Its process ${b.owner} was killed or cannot reach the database. Give the same command again: only what is missing is asked for.\n`,
+        `Its process ${b.owner} was killed or cannot reach the database. ${b.isDetached ? 'A running service takes it over' : 'Give the same command again'}: only what is missing is asked for.\n`,
     );
   }
 }

@@ -34,7 +34,7 @@ export async function readHealth(sql: Sql, silentSince: Instant): Promise<Health
       (select count(*) from market.quarantine) as "setAside"`;
   const silent = await sql<{ id: number; owner: string; heartbeat_at: number }[]>`
     select id, owner, extract(epoch from heartbeat_at)::float8 as heartbeat_at from ops.backfill
-    where state = 'running' and heartbeat_at < to_timestamp(${silentSince / 1000}) order by id`;
+    where state = 'running' and not is_detached and heartbeat_at < to_timestamp(${silentSince / 1000}) order by id`;
   return {
     ...server!,
     now: toInstant(server!.now)!,

@@ -33,6 +33,8 @@ export type BackfillStatus = {
   readonly to: Instant | null;
   readonly plannedRequests: number;
   readonly requests: number;
+  /** Of the service: another process takes it over. */
+  readonly isDetached: boolean;
   readonly owner: string;
   readonly heartbeatAt: Instant;
   /** No sign of life for so long that it was killed, or cannot reach the database. */
@@ -102,9 +104,10 @@ async function readRunning(sql: Sql, now: Instant): Promise<BackfillStatus[]> {
       span_from: number | null;
       span_to: number | null;
       owner: string;
+      is_detached: boolean;
     })[]
   >`
-    select b.id, b.interval, b.quote, b.owner, b.planned_requests as planned,
+    select b.id, b.interval, b.quote, b.owner, b.is_detached, b.planned_requests as planned,
       extract(epoch from b.requested_at)::float8 as requested_at, extract(epoch from b.heartbeat_at)::float8 as heartbeat_at,
       extract(epoch from lower(b.span))::float8 as span_from, extract(epoch from upper(b.span))::float8 as span_to,
       (select count(*) from ops.fetch f where f.backfill_id = b.id)
@@ -119,6 +122,7 @@ async function readRunning(sql: Sql, now: Instant): Promise<BackfillStatus[]> {
     to: toInstant(row.span_to),
     plannedRequests: row.planned,
     requests: row.requests,
+    isDetached: row.is_detached,
     owner: row.owner,
     heartbeatAt: toInstant(row.heartbeat_at)!,
     isSilent: toInstant(row.heartbeat_at)! < now - SILENT_AFTER_MS,

@@ -1,6 +1,4 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ensureBuilt } from '../support/build.ts';
@@ -86,20 +84,5 @@ describe('the program', () => {
       code: 1,
       err: 'error: column "nonsense" does not exist (line 1, column 8)\n',
     });
-  });
-
-  test('in the background, --json tells where its report goes', async () => {
-    const home = mkdtempSync(path.join(tmpdir(), 'chandler-detach-'));
-    const child = spawn(
-      process.execPath,
-      [program, 'backfill', 'btc-bitcoin', '--start', '-3d', '--detach', '--json'],
-      {
-        env: { PATH: process.env.PATH, CHANDLER_HOME: home, DATABASE_URL: 'postgres://u@127.0.0.1:1/x' },
-      },
-    );
-    const { log } = JSON.parse(await outputUntil(child, /\n/));
-    expect(path.dirname(log)).toBe(path.join(home, 'log'));
-    await expect.poll(() => readFileSync(log, 'utf8'), { timeout: 30_000 }).toContain('"exitCode":1}');
-    rmSync(home, { recursive: true });
   });
 });

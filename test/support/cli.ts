@@ -14,13 +14,15 @@ export type CommandOptions = {
   readonly columns?: number;
   /** Called with everything standard output has got so far. */
   readonly onOutput?: (text: string) => void;
+  /** The same of standard error. */
+  readonly onError?: (text: string) => void;
 };
 
 export type CommandResult = { readonly code: number; readonly out: string; readonly err: string };
 
 export async function runCommand(argv: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
   const [stdout, out] = sink(options.columns, options.onOutput);
-  const [stderr, err] = sink(options.columns);
+  const [stderr, err] = sink(options.columns, options.onError);
   const code = await runCli(argv, {
     io: createIo({
       stdin: Readable.from(options.stdin === undefined ? [] : [options.stdin]),
