@@ -133,7 +133,18 @@ describe('the service', () => {
   });
 
   test('takes over a recorded backfill, once, however many services there are', async () => {
-    const recorded = await json('backfill', '--top', '3', '--start', '-300d', '--detach', '--priority', '5');
+    const recorded = await json(
+      'backfill',
+      '--top',
+      '3',
+      '--start',
+      '-30d',
+      '--interval',
+      '1h',
+      '--detach',
+      '--priority',
+      '5',
+    );
     expect(recorded.backfill).toEqual({ state: 'queued', id: 1, priority: 5, isServed: false });
     const two = [start(), start(['--role', 'worker'])];
     await vi.waitFor(
@@ -144,7 +155,7 @@ describe('the service', () => {
     );
     expect((await json('backfills', 'list', '--all'))[0]).toMatchObject({
       isDetached: true,
-      spent: recorded.plan.requests,
+      spent: recorded.plan.wall.requestsIfOpen,
       leftRequests: 0,
       finishAt: null,
       message: null,

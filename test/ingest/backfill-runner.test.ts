@@ -1,0 +1,183 @@
+/** Backfills that wait for a service: claimed, given back, taken over, against the simulator. */
+import { afterEach, expect, test, vi } from 'vitest';
+import { DAY } from '../../src/core/interval.ts';
+import { auditGaps } from '../../src/ingest/audit.ts';
+import { type BackfillEndTold, createBackfillRunner } from '../../src/ingest/backfill-runner.ts';
+import { applyTracks } from '../../src/store/apply-tracks.ts';
+import { SILENT_AFTER_MS } from '../../src/store/backfill.ts';
+import { changeBackfill, claimBackfill, prioritizeBackfill, queueBackfill } from '../../src/store/backfill-queue.ts';
+import { wantSeries } from '../../src/store/series.ts';
+import { addTracks } from '../../src/store/track.ts';
+import { readBackfills } from '../../src/views/backfills.ts';
+import { createWorld, type World, type WorldOptions } from '../support/world.ts';
+
+const NOW = Date.UTC(2026, 10, 18, 12);
+const SPAN = { from: NOW - 900.5 * DAY, to: NOW - 0.5 * DAY };
+let world: World;
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+  await world?.close();
+});
+
+async function open(options: WorldOptions = {}) {
+  world = await createWorld({ startAt: NOW, simulator: { seed: 5, coins: 12, latencyMs: 20 }, ...options });
+  // Reads the list of coins.
+  return world.open();
+}
+
+async function record(coinIds: readonly string[], priority = 0): Promise<number> {
+  const { sql } = world.database;
+  const target = { coinIds, interval: '24h', quote: 'usd', span: SPAN } as const;
+  await wantSeries(sql, { ...target, priority: 0 });
+  return queueBackfill(sql, { ...target, requestedAt: NOW, spec: { coinIds }, plannedRequests: 3, priority });
+}
+
+async function service(owner: string, more: { readonly lookMs?: number } = {}) {
+  const { session, queue } = await world.open();
+  const ends: BackfillEndTold[] = [];
+  const begun: number[] = [];
+  const errors: Error[] = [];
+  const runner = createBackfillRunner({
+    sql: world.database.sql,
+    clock: world.clock,
+    queue,
+    session,
+    owner,
+    concurrency: 2,
+    finishOf: async () => NOW + DAY,
+    onBegin: ({ id }) => begun.push(id),
+    onEnd: (end) => ends.push(end),
+    onChunk: () => undefined,
+    onFailure: () => undefined,
+    onError: (error) => errors.push(error),
+    lookMs: 30,
+    ...more,
+  });
+  closers.push(() => runner.stop());
+  runner.start();
+  return { runner, ends, begun, errors };
+}
+
+const stateOf = async (id: number) => (await readBackfills(world.database.sql, { all: true, id }))[0]!;
+const until = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 20_000, interval: 20 });
+const become = (id: number, state: string) => until(async () => expect((await stateOf(id)).state).toBe(state));
+const COINS = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'];
+
+test('is worked off, the most urgent first, with what it cost and brought', async () => {
+  await open();
+  const [low, high] = [await record(['btc-bitcoin'], -5), await record(['eth-ethereum', 'ltc-litecoin'], 5)];
+  const { begun, errors } = await service('a:1');
+  await become(low, 'done');
+  expect(begun).toEqual([high, low]);
+  const done = await stateOf(high);
+  expect(done).toMatchObject({ state: 'done', spent: 6, leftRequests: 0, owner: 'a:1', message: null, finishAt: null });
+  expect(done.stored).toBeGreaterThan(1_500);
+  expect(errors).toEqual([]);
+});
+
+test('that is paused asks nothing more, and goes on where it was when it is resumed', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  const { sql } = world.database;
+  const id = await record(COINS);
+  const { ends } = await service('a:1');
+  await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
+  expect(await changeBackfill(sql, id, 'pause', NOW)).toBe('running');
+  await until(() => expect(ends).toMatchObject([{ id, state: 'taken' }]));
+  const { spent } = await stateOf(id);
+  expect(spent).toBeLessThan(9);
+  await world.clock.sleep(300);
+  expect(await stateOf(id)).toMatchObject({ state: 'paused', spent });
+  expect(await changeBackfill(sql, id, 'pause', NOW)).toBeNull();
+  expect(await changeBackfill(sql, id, 'resume', NOW)).toBe('paused');
+  await become(id, 'done');
+  expect(await stateOf(id)).toMatchObject({ spent: 9 });
+});
+
+test('that is cancelled ends, and what it has brought stays', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  const { sql } = world.database;
+  const id = await record(COINS);
+  const { ends } = await service('a:1');
+  await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
+  await changeBackfill(sql, id, 'cancel', NOW);
+  await until(() => expect(ends).toHaveLength(1));
+  const { spent, stored, state, finishedAt } = await stateOf(id);
+  expect({ state, finishedAt }).toEqual({ state: 'cancelled', finishedAt: NOW });
+  expect(spent).toBeLessThan(9);
+  expect(stored).toBeGreaterThan(0);
+});
+
+test('gives way to a more urgent one, and is gone on with afterwards', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  const { sql } = world.database;
+  const id = await record(COINS);
+  const { begun } = await service('a:1');
+  await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(0));
+  const [other] = await sql<{ id: string }[]>`
+    select id from market.coin where is_active and id <> all(${COINS}::text[]) order by rank limit 1`;
+  const urgent = await record([other!.id]);
+  expect(await prioritizeBackfill(sql, urgent, 50)).toBe(true);
+  await become(id, 'done');
+  expect(begun).toEqual([id, urgent, id]);
+  expect(await stateOf(id)).toMatchObject({ spent: 9 });
+});
+
+test('whose process died is taken over by another, and nothing is asked twice', async () => {
+  await open();
+  const { sql } = world.database;
+  const id = await record(COINS);
+  // Claimed, and never heard of again.
+  expect(await claimBackfill(sql, { owner: 'dead:1', now: world.clock.now() })).toMatchObject({ id, coinIds: COINS });
+  const { begun } = await service('b:2');
+  await world.clock.sleep(200);
+  expect(begun).toEqual([]);
+  world.clock.advanceTo(world.clock.now() + SILENT_AFTER_MS + 1_000);
+  await become(id, 'done');
+  expect(await stateOf(id)).toMatchObject({ owner: 'b:2', spent: 9 });
+});
+
+test('of one stopped service is gone on with by the next', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  const id = await record(COINS);
+  const first = await service('a:1');
+  await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
+  await first.runner.stop();
+  expect((await stateOf(id)).state).toBe('queued');
+  await service('b:2');
+  await become(id, 'done');
+  expect(await stateOf(id)).toMatchObject({ owner: 'b:2', spent: 9 });
+});
+
+test('that the budget holds waits until then, with the reason, and lets others go before', async () => {
+  await open({ limits: { perDay: 8 } });
+  const id = await record(COINS);
+  const { ends } = await service('a:1');
+  await until(() => expect(ends).toHaveLength(1));
+  const midnight = Date.UTC(2026, 10, 19);
+  const held = await stateOf(id);
+  expect(held).toMatchObject({ state: 'queued', message: 'day' });
+  expect(held.waitUntil).toBeGreaterThanOrEqual(midnight);
+  expect(held.waitUntil).toBeLessThan(midnight + 60_000);
+  expect(held.leftRequests).toBeGreaterThan(0);
+  world.clock.advanceTo(held.waitUntil! + 1_000);
+  await become(id, 'done');
+});
+
+test('the audit makes one of what tracked series miss of their past, and only one', async () => {
+  const { session } = await open();
+  const { sql } = world.database;
+  const term = { interval: '24h', quote: 'usd', since: SPAN.from, priority: 10, targetAgeMs: DAY } as const;
+  await addTracks(sql, [{ tier: 'top', top: 3, ...term }], NOW);
+  await applyTracks(sql, NOW);
+  const { plan, walls } = session;
+  const audit = () => auditGaps({ sql, clock: world.clock, plan, walls });
+  const [id] = await audit();
+  expect(id).toBeDefined();
+  expect(await audit()).toEqual([]);
+  await service('b:2');
+  await become(id!, 'done');
+  // What is younger than one request holds is kept by freshness.
+  expect(await stateOf(id!)).toMatchObject({ priority: -10, coins: 3, spent: 6 });
+  expect(await audit()).toEqual([]);
+});
