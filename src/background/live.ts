@@ -1,11 +1,11 @@
 /** One session of the service: everything that asks, until it is told to stop or the account has another plan. */
 import { type App, createReleasers, type Releasers } from '../app.ts';
 import { schedulesOf, setAsideOf } from '../budget.ts';
-import { createBackfillRunner } from '../ingest/backfill-runner.ts';
+import { type BackfillRunner, createBackfillRunner } from '../ingest/backfill-runner.ts';
 import { withTurns } from '../ingest/keep-fresh.ts';
 import { oneAtATime } from '../ingest/one-at-a-time.ts';
 import { createPatience, DATABASE_AWAY, type Patience } from '../ingest/patience.ts';
-import type { ChunkQueue } from '../ingest/queue.ts';
+import type { ChunkQueue, ChunkWorker } from '../ingest/queue.ts';
 import { createScheduleWorker } from '../ingest/schedule-worker.ts';
 import { createScheduler } from '../ingest/scheduler.ts';
 import type { Session } from '../ingest/session.ts';
@@ -41,6 +41,9 @@ export async function live(parts: Parts, app: App): Promise<void> {
   const renew = new AbortController();
   const ending = AbortSignal.any([signal, renew.signal]);
   const releasers = createReleasers();
+  /** All at once: each waits for what it has in hand. */
+  const stops: (() => Promise<void>)[] = [];
+  let runner: BackfillRunner | null = null;
   const patience = patienceOf(parts, app, ending);
   parts.open.ingestion = ingestion;
   try {
@@ -65,9 +68,10 @@ export async function live(parts: Parts, app: App): Promise<void> {
           );
         },
       });
-      releasers.add(() => worker.close());
-      workFreshness(parts, app, ingestion.session, freshQueue, patience, ending, releasers);
-      await runBackfills(parts, app, ingestion, releasers);
+      stops.push(() => worker.close());
+      stops.push(workFreshness(parts, app, ingestion.session, freshQueue, patience, ending).close);
+      runner = await runBackfills(parts, app, ingestion);
+      stops.push(runner.stop);
     }
     if (roles.includes('scheduler')) {
       const { plan, limits } = ingestion.session;
@@ -78,7 +82,7 @@ export async function live(parts: Parts, app: App): Promise<void> {
         schedules: schedulesOf(app.config, plan.name, limits),
         onError: (error) => parts.troubles.met('the scheduler', error),
       });
-      releasers.add(() => scheduler.stop());
+      stops.push(() => scheduler.stop());
       await whenThere(parts, 'the scheduler', scheduler.look);
       scheduler.start();
     }
@@ -86,20 +90,34 @@ export async function live(parts: Parts, app: App): Promise<void> {
     await upkeep(parts, app, ingestion, freshness.recover, ending, () => renew.abort());
   } finally {
     if (signal.aborted) status.phase = 'stopping';
-    const closing = releasers.release().then(() => ingestion.close());
-    // What takes longer is left: its chunk is looked at again by whoever finds it, before anything is asked.
+    const closing = close(stops, releasers).then(() => ingestion.close());
+    closing.catch((error: unknown) => app.log.warn({ err: error }, 'not everything could be closed'));
     const late = new AbortController();
-    await Promise.race([
-      closing,
-      clock.sleep(GRACE_MS, late.signal).then(
-        () => app.log.warn('not everything was finished in time; what is left is done by others, or next time'),
-        () => undefined,
-      ),
-    ]);
+    const grace = clock.sleep(GRACE_MS, late.signal).then(
+      () => letGo(parts, runner),
+      () => undefined,
+    );
+    await Promise.race([closing.catch(() => undefined), grace]);
     late.abort();
     parts.open.ingestion = null;
-    closing.catch((error: unknown) => app.log.debug({ err: error }, 'not closed'));
   }
+}
+
+async function close(stops: readonly (() => Promise<void>)[], releasers: Releasers): Promise<void> {
+  const ends = await Promise.allSettled(stops.map((stop) => stop()));
+  await releasers.release();
+  const failed = ends.find((end) => end.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+}
+
+/** What takes too long is left to others: a chunk is looked at again by whoever finds it, before anything is asked. */
+async function letGo({ log, clock }: Parts, runner: BackfillRunner | null): Promise<void> {
+  log.warn('not everything was finished in time; what is left is done by others, or next time');
+  const release = runner
+    ?.release()
+    .catch((error: unknown) => log.debug({ err: error }, 'a backfill was not given back'));
+  // Should the database be away, the claim runs out by itself.
+  await Promise.race([release, clock.sleep(500)]);
 }
 
 /** Sits out a database or a queue that is away with an answer in hand; an embedded database is started again. */
@@ -126,12 +144,11 @@ function workFreshness(
   queue: ChunkQueue,
   patience: Patience,
   signal: AbortSignal,
-  releasers: Releasers,
-): void {
+): ChunkWorker {
   const { clock } = parts;
   const { sql } = app.database;
   const ingestChunk = withTurns(oneAtATime(withStepBack(session.ingestChunk, clock)), sql);
-  const worker = queue.work({
+  return queue.work({
     concurrency: parts.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal, patience }),
     snoozeMs: (outcome) => outcome.until - clock.now(),
@@ -147,10 +164,9 @@ function workFreshness(
       },
     },
   });
-  releasers.add(() => worker.close());
 }
 
-async function runBackfills(parts: Parts, app: App, ingestion: Ingestion, releasers: Releasers): Promise<void> {
+async function runBackfills(parts: Parts, app: App, ingestion: Ingestion): Promise<BackfillRunner> {
   const { clock, log, troubles, owner, concurrency } = parts;
   const { session } = ingestion;
   const runner = createBackfillRunner({
@@ -174,7 +190,7 @@ async function runBackfills(parts: Parts, app: App, ingestion: Ingestion, releas
     bringBack: app.bringBack,
   });
   runner.start();
-  releasers.add(() => runner.stop());
+  return runner;
 }
 
 async function finishOf(app: App, session: Session, requests: number): Promise<number | null> {

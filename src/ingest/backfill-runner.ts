@@ -54,6 +54,8 @@ export type BackfillRunner = {
   start(): void;
   /** Resolves when what was in hand is stored or handed back. */
   stop(): Promise<void>;
+  /** While `stop` still waits for what is in hand: others may have the backfill at once. */
+  release(): Promise<void>;
   /** The one in hand. */
   current(): { readonly id: number; readonly progress: BackfillProgress | null } | null;
 };
@@ -78,6 +80,11 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     stop: async () => {
       stop.abort();
       await running;
+    },
+    release: async () => {
+      if (current === null) return;
+      const claim = { id: current.id, owner, now: clock.now() };
+      await endClaim(sql, claim, { state: 'queued', waitUntil: null, message: null });
     },
     current: () => current,
   };
