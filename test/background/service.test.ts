@@ -1,10 +1,15 @@
 /** The service as its operator starts it, against a simulator over HTTP and a database of its own. */
+import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { planOf } from '../../src/contract/plans.ts';
+import { accountIdOf } from '../../src/ingest/account.ts';
+import { queueNameOf } from '../../src/ingest/queue-name.ts';
 import { type Listening, listen } from '../../src/service/listen.ts';
 import { createSimulator, type Simulator } from '../../src/simulate.ts';
+import { readInstallationId } from '../../src/store/installation.ts';
 import { runCommand } from '../support/cli.ts';
-import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
 
 let server: Listening;
 let simulator: Simulator;
@@ -97,6 +102,20 @@ const chandler = async (...argv: string[]) => {
 };
 const json = async (...argv: string[]) => JSON.parse(await chandler(...argv, '--json'));
 
+/** What is of other suites in it stays. */
+async function emptyOurRedis(): Promise<void> {
+  const redis = new Redis(testRedisUrl()!);
+  const baseUrl = env.CHANDLER_BASE_URL!;
+  const asker = { accountId: accountIdOf(null, baseUrl), baseUrl, plan: planOf('pro') };
+  const installation = await readInstallationId(database.sql);
+  for (const kind of ['chunks', 'fresh', 'ticks'] as const) {
+    const keys = await redis.keys(`bull:${queueNameOf(installation, asker, kind)}:*`);
+    expect(keys.length).toBeGreaterThan(0);
+    await redis.del(...keys);
+  }
+  redis.disconnect();
+}
+
 describe('the service', () => {
   test('keeps tracked series fresh, fetches their past, and says how it is', async () => {
     await chandler('track', 'add', '--top', '2', '--interval', '1h', '--since', '-40d');
@@ -161,6 +180,18 @@ describe('the service', () => {
       message: null,
     });
     expect(two.flatMap((service) => service.lines()).filter(({ msg }) => /^backfill 1: /.test(msg))).toHaveLength(1);
+  });
+
+  test.runIf(testRedisUrl() !== null)('loses nothing with a Redis that is emptied', async () => {
+    const service = start([], { REDIS_URL: testRedisUrl()! });
+    await service.line(/^schedule coins: done/);
+    const { backfill } = await json('backfill', '--top', '3', '--start', '-80d', '--interval', '1h', '--detach');
+    await service.line(new RegExp(`^backfill ${backfill.id} goes on`));
+    await service.line(/^chunk$/);
+    await emptyOurRedis();
+    await service.line(new RegExp(`^backfill ${backfill.id}: done`));
+    const [row] = await database.sql`select count(*)::int as n from market.gaps where reason not in ('provisional')`;
+    expect(row).toEqual({ n: 0 });
   });
 
   test('of a role does only what that is', async () => {
