@@ -7,7 +7,7 @@ import type { Sql } from '../store/connect.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import type { AuthScheme, Upstream } from '../upstream/answer.ts';
 import { ACCOUNT_FRESH_MS, type AccountCheck, accountIdOf, checkAccount } from './account.ts';
-import { type Ask, createAsk, type JudgeSpent } from './ask.ts';
+import { type Ask, type Asked, type AskOptions, createAsk, type JudgeSpent, type Unasked } from './ask.ts';
 import { createContact } from './contact.ts';
 import { createIngestChunk, type IngestChunk } from './ingest-chunk.ts';
 import { createKeyManner } from './key-manner.ts';
@@ -94,14 +94,16 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     });
     const { onAsked } = options;
     if (onAsked === undefined) return ask;
-    return async (question, details) => {
-      const asked = await ask(question, details);
+    // Both ways to ask, with one answer each: the types cannot say so for a function that hands either on.
+    const told = async (question: never, details: AskOptions) => {
+      const asked: Asked | Unasked = await ask(question, details);
       if (asked.kind === 'asked') {
         const { endpoint } = details.record;
         onAsked({ endpoint, outcome: asked.answer.kind, requests: asked.requests });
       }
       return asked;
     };
+    return told as Ask;
   };
   const checkWith = async (quota: Quota) => {
     const result = await checkAccount({

@@ -15,7 +15,7 @@ const ROWS: readonly (readonly (readonly string[])[])[] = [
   [['upstream'], ['quota'], ['views'], ['simulator']],
   [['ingest'], ['service'], ['dashboard']],
   [['app.ts', 'config.ts', 'budget.ts', 'ingestion.ts', 'simulate.ts', 'background']],
-  [['main.ts', 'heap.ts', 'cli']],
+  [['main.ts', 'cli']],
 ];
 
 const MOST_LINES = 400;
