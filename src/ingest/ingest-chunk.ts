@@ -26,7 +26,7 @@ import { INTERRUPTED, LedAround, Misconfigured, type Outcome, UpstreamTrouble } 
 import { impatient, type Patience } from './patience.ts';
 import { documentedWall, earliestSlot, isBeyond, knownDepth, provesOpen, unprovenPart } from './wall.ts';
 import { depthOf } from './wall-depth.ts';
-import { createWallDoubts } from './wall-doubts.ts';
+import { createWallDoubts, type WallDoubts } from './wall-doubts.ts';
 import type { Walls } from './walls.ts';
 
 export type IngestChunkDeps = {
@@ -88,8 +88,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
     switch (answer.kind) {
       case 'answered':
         doubts.answered(job);
-        wallDoubts.answered(job, span, answer.exchange.sentAt);
-        return storeAnswer({ ...deps, checkOrigin, keepPartitions }, job, span, asked, answer, patience);
+        return storeAnswer({ ...deps, wallDoubts, checkOrigin, keepPartitions }, job, span, asked, answer, patience);
       case 'limited': {
         const again = asked.budgetLeft ? doubts.doubt(job, answer.exchange.sentAt, clock.now()) : null;
         if (again !== null) return { kind: 'deferred', until: again, requests: asked.requests };
@@ -137,10 +136,14 @@ function toQuestion(job: ChunkJob, span: Span, plan: Plan) {
   return { from: span.from, to, interval: job.interval, quote: job.quote, limit: plan.candlesPerRequest };
 }
 
-type StoreDeps = IngestChunkDeps & { readonly checkOrigin: OriginCheck; readonly keepPartitions: PartitionKeeper };
+type StoreDeps = IngestChunkDeps & {
+  readonly wallDoubts: WallDoubts;
+  readonly checkOrigin: OriginCheck;
+  readonly keepPartitions: PartitionKeeper;
+};
 
 async function storeAnswer(
-  { sql, plan, walls, trust, checkOrigin, keepPartitions }: StoreDeps,
+  { sql, plan, walls, trust, wallDoubts, checkOrigin, keepPartitions }: StoreDeps,
   job: ChunkJob,
   span: Span,
   { record, requests }: Extract<Asked, { kind: 'asked' }>,
@@ -168,6 +171,7 @@ async function storeAnswer(
   const { sentAt, asOf, ageMs } = exchange;
   // Only where there are candles: of what is asked, a coin may have existed in the last few years only.
   const { openTime } = findings.candles;
+  wallDoubts.answered(job, openTime[0] ?? null, sentAt);
   if (openTime.length > 0) {
     const filled = { from: openTime[0]!, to: openTime.at(-1)! + INTERVAL_MS[interval] };
     await patience(() => keepPartitions(interval, filled));

@@ -23,15 +23,21 @@ const LEAST_DEPTH_MS = HOUR;
  * it stands costs a handful of requests.
  */
 export function depthOf(interval: Interval, span: Span, plan: Plan, answer: WallAnswer): Depth {
+  const dated = datedDepth(answer);
+  if (dated !== null) return dated;
   const { notBefore } = answer;
-  const { sentAt, date } = answer.exchange;
-  const there = date ?? sentAt;
-  if (notBefore !== null && there - notBefore >= LEAST_DEPTH_MS)
-    return { depthMs: there - notBefore, skewMs: there - sentAt };
+  const { sentAt } = answer.exchange;
   const aboutInterval = !plan.intervals.includes(interval) || /\binterval\b/i.test(answer.message);
   if (notBefore === null && aboutInterval) return { depthMs: 0, skewMs: 0 };
   const asked = sentAt - span.from;
   const documented = plan.historyDepthMs;
   const depthMs = documented !== null && documented < asked ? documented : Math.floor(asked / 2);
   return { depthMs: depthMs < INTERVAL_MS[interval] ? 0 : depthMs, skewMs: 0 };
+}
+
+/** The depth its text tells; null without a date that can be true. */
+export function datedDepth({ notBefore, exchange: { sentAt, date } }: WallAnswer): Depth | null {
+  const there = date ?? sentAt;
+  if (notBefore === null || there - notBefore < LEAST_DEPTH_MS) return null;
+  return { depthMs: there - notBefore, skewMs: there - sentAt };
 }

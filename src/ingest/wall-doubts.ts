@@ -12,7 +12,7 @@ import type { Span } from '../core/span.ts';
 import { type ChunkJob, chunkJobId } from './chunk-job.ts';
 import { ASK_AGAIN_MS } from './doubts.ts';
 import { expectedDepth, isBeyond, type Wall } from './wall.ts';
-import { type Depth, depthOf, type WallAnswer } from './wall-depth.ts';
+import { type Depth, datedDepth, depthOf, type WallAnswer } from './wall-depth.ts';
 import type { Walls } from './walls.ts';
 
 /** Refusals after the first, each asked for after the one before was heard of, with no answer from beyond between. */
@@ -30,8 +30,8 @@ export type WallDoubts = {
   waitingFor(job: ChunkJob): Instant | null;
   /** What a wall's refusal means: a wall, a refusal of this span only, or nothing yet, and when to come again. */
   weigh(job: ChunkJob, span: Span, answer: WallAnswer): 'wall' | 'span' | Instant;
-  /** A question for this span was answered. */
-  answered(job: ChunkJob, span: Span, sentAt: Instant): void;
+  /** A question was answered; with its first candle, which alone is evidence: nothing at all may be answered on either side of a wall. */
+  answered(job: ChunkJob, firstCandle: Instant | null, sentAt: Instant): void;
 };
 
 type Doubt = {
@@ -51,7 +51,7 @@ export function createWallDoubts(deps: {
 }): WallDoubts {
   const { clock, plan, walls } = deps;
   const doubts = new Map<Interval, Doubt>();
-  /** How far back a question that was answered began. */
+  /** How far back a candle was answered. */
   const deepest = new Map<Interval, number>();
   /** By chunk: how often it was refused without being believed, and when it is worth asking again. */
   const refusals = new Map<string, { readonly count: number; readonly dueAt: Instant }>();
@@ -94,7 +94,8 @@ export function createWallDoubts(deps: {
       refusals.set(id, { count, dueAt: now + ASK_AGAIN_MS });
       if (count >= MOST_OF_ONE_CHUNK) return 'span';
       const doubt = doubts.get(interval);
-      if (doubt === undefined || (doubt.lacking === 0 && wasAnswered)) {
+      // Within a wall that is believed, each refusal that names no date teaches where it stands; another date is another claim.
+      if (doubt === undefined || (doubt.lacking === 0 && (wasAnswered || datedDepth(answer) !== null))) {
         const lacking = wasAnswered ? WHERE_IT_WAS_ANSWERED_BEFORE : SECOND_OPINIONS;
         doubts.set(interval, { claim, since: now, lacking, asking: null });
       } else if (answer.exchange.sentAt > doubt.since) {
@@ -107,13 +108,13 @@ export function createWallDoubts(deps: {
       }
       return now + LOOK_AFTER_MS;
     },
-    answered: (job, span, sentAt) => {
+    answered: (job, firstCandle, sentAt) => {
       const { interval } = job;
       refusals.delete(chunkJobId(job));
       const doubt = doubts.get(interval);
-      if (doubt !== undefined && sentAt <= doubt.since) return;
-      deepest.set(interval, Math.max(deepest.get(interval) ?? 0, sentAt - span.from));
-      if (doubt !== undefined && isBeyond(doubt.claim, interval, span.from, sentAt)) doubts.delete(interval);
+      if (firstCandle === null || (doubt !== undefined && sentAt <= doubt.since)) return;
+      deepest.set(interval, Math.max(deepest.get(interval) ?? 0, sentAt - firstCandle));
+      if (doubt !== undefined && isBeyond(doubt.claim, interval, firstCandle, sentAt)) doubts.delete(interval);
     },
   };
 }

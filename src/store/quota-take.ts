@@ -69,7 +69,10 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
         ${t.wanted}::int ${ifOpen === null ? sql`` : sql`+ (select count(*) from open where not isempty(gaps))::int`} as wanted,
         to_timestamp(${t.now === null ? null : t.now / 1000}::float8) as given_now
     ), locked as materialized (
-      select * from ops.quota where account_id = ${t.accountId} for update
+      -- What is wanted is found out first: nobody waits for the row meanwhile.
+      select * from ops.quota
+      where account_id = (select ${t.accountId}::text from terms where wanted >= 0)
+      for update
     ), clocked as materialized (
       select *, coalesce(given_now, clock_timestamp()) as now from locked, terms
     ), paced as materialized (

@@ -159,6 +159,22 @@ describe('a wall that nobody expected', () => {
     expect(await reasons()).toEqual({ 'plan wall': expect.any(Number) });
   });
 
+  test('costs no more when a coin is answered nothing, on either side of it', async () => {
+    await make({ ...NO_WALL_OF_OURS, ...wallAt(100) });
+    upstream.script = async (request, simulated) => {
+      const response = await simulated(request);
+      if (!request.url.includes('ltc-litecoin/ohlcv')) return response;
+      const { headers } = response;
+      headers.delete('content-encoding');
+      headers.delete('content-length');
+      return new Response('[]', { headers });
+    };
+    const run = await (await world.open()).backfill(YEARS);
+    expect(run.end).toEqual({ kind: 'done' });
+    expect([...run.refused.keys()]).toEqual(['plan wall']);
+    expect(refusals()).toBeLessThanOrEqual(4 + 1);
+  });
+
   test('of an interval is believed once for all coins', async () => {
     await make({
       ...NO_WALL_OF_OURS,
@@ -226,6 +242,26 @@ describe('a refusal that tells of a wall where none is', () => {
     if (strays === 1) expect(await reading).toMatchObject({ kind: 'read' });
     else await expect(reading).rejects.toThrow(/CHANDLER_BASE_URL does not answer/);
     expect(upstream.log.filter((entry) => entry.path.endsWith('/tickers'))).toHaveLength(requests);
+  });
+
+  test('is a stray one within a wall that was believed a moment ago, too', async () => {
+    await make({ ...NO_WALL_OF_OURS, ...wallAt(1_000) });
+    let stray = false;
+    upstream.script = (request, _simulated, clock) => {
+      const start = Date.parse(new URL(request.url).searchParams.get('start') ?? '');
+      if (stray || !(start > clock.now() - 1_000 * DAY)) return null;
+      stray = true;
+      return DAY_AGO(clock.now());
+    };
+    const work = { ...YEARS, from: TODAY - 1_200 * DAY, to: TODAY - 900 * DAY, concurrency: 1 };
+    const run = await (await world.open()).backfill(work);
+    expect(run.end).toEqual({ kind: 'done' });
+    expect(stray).toBe(true);
+    expect(refusals()).toBe(3);
+    expect(run.totals!.byOutcome).toMatchObject({ stored: 3, wall: 3 });
+    const rows = await world.database
+      .sql`select round(extract(epoch from depth) / 86400)::int as days from market.refusal`;
+    expect(rows).toEqual([{ days: 1_000 }]);
   });
 
   test('to one chunk, whenever it is asked, while all others are answered, is a refusal of that one', async () => {
