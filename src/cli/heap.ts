@@ -1,4 +1,4 @@
-/** How much memory the engine may take before it looks for garbage. Measured with backfills; to be set before anything is loaded. */
+/** How much memory the engine may take before it looks for garbage; measured with backfills. */
 import { setFlagsFromString } from 'node:v8';
 
 export function keepHeapSmall(): void {
