@@ -33,6 +33,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     open: { app: null, ingestion: null },
   };
   const releasers = createReleasers();
+  const onStop = () => log.info('told to stop: what is in flight is finished or given back');
+  signal.addEventListener('abort', onStop, { once: true });
   try {
     if (roles.includes('http')) {
       const server = await openHttp(parts);
@@ -57,6 +59,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   } finally {
     status.phase = 'stopping';
     await Promise.race([releasers.release(), clock.sleep(GOODBYE_MS)]);
+    signal.removeEventListener('abort', onStop);
+    log.info('stopped');
   }
 }
 
