@@ -13,7 +13,7 @@ afterAll(async () => {
   for (const database of databases) await database.drop();
 });
 
-const COIN = { ...BTC, quotes: {} };
+const COIN = { ...BTC, quotes: { USD: { price: 95_000, volume_24h: 1, market_cap: 1 } } };
 
 /** One that repeats the key wherever it can; `candles` is what it says when it is asked for some. */
 async function echoing(candles: (n: number) => Buffer) {
