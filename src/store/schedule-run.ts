@@ -63,7 +63,7 @@ export async function claimRun(
   const { schedule, tick, owner, now, leaseMs } = claim;
   return (await sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(${LOCK}, hashtext(${schedule}))`;
-    const latest = (await latestRuns(tx as unknown as Sql, [schedule]))[0] ?? null;
+    const latest = (await latestRuns(tx, [schedule]))[0] ?? null;
     if (!mayBegin(latest)) return null;
     const isSame = latest?.tick === tick;
     if (latest !== null && !isSame) {
@@ -80,7 +80,7 @@ export async function claimRun(
       insert into ops.schedule_run (schedule, tick, state, attempts, failures, owner, begun_at, lease_until)
       values (${schedule}, ${time(tx, tick)}, 'running', ${isSame ? latest.attempts + 1 : 1}, ${failures}, ${owner},
         ${time(tx, now)}, ${time(tx, now + leaseMs)})
-      returning ${columns(tx as unknown as Sql)}`;
+      returning ${columns(tx)}`;
     return row!;
   })) as ScheduleRun | null;
 }
