@@ -7,6 +7,8 @@ import type { Parts } from '../../src/background/parts.ts';
 import { createTroubles } from '../../src/background/troubles.ts';
 import { type Clock, createScaledClock } from '../../src/clock.ts';
 import { parseConfig } from '../../src/config.ts';
+import { SCHEDULE_NAMES } from '../../src/ingest/schedules.ts';
+import { scheduleVariable } from '../../src/ingest/timetable.ts';
 import { createLog } from '../../src/log.ts';
 import { claimNotice, endNotice, raiseNotice } from '../../src/store/notice.ts';
 import { runCommand } from '../support/cli.ts';
@@ -131,12 +133,7 @@ async function queueBackfill(): Promise<void> {
 }
 
 /** All schedules are off, so that none is overdue. */
-const NO_SCHEDULES = Object.fromEntries(
-  ['TICKERS', 'GLOBAL', 'COINS', 'EXCHANGES', 'FRESHNESS', 'GAPS', 'PARTITIONS', 'RETENTION'].map((name) => [
-    `CHANDLER_SCHEDULE_${name}`,
-    'off',
-  ]),
-);
+const NO_SCHEDULES = Object.fromEntries(SCHEDULE_NAMES.map((name) => [scheduleVariable(name), 'off']));
 
 describe('the operator is told', () => {
   test('of the quota at 80 % and at 100 %, once in each window, however many services run', async () => {
