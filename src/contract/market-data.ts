@@ -55,7 +55,7 @@ export type SearchQuery = {
 };
 
 /** What a service needs. */
-export type MarketData = Candles;
+export type MarketData = Candles & Catalogue;
 
 /** The market itself. */
 export type Candles = {
