@@ -57,7 +57,10 @@ export type SearchQuery = {
 /** What a service needs. */
 export type MarketData = Candles & Catalogue;
 
-/** The market itself. */
+/**
+ * The market itself. Answers are never changed once they are given; one that is given again is the same object (`basis.ts`). What an
+ * answer stands on may be attached to it: `standingOn(answer, basis)`, which `basisHeaders(answer)` turns into headers.
+ */
 export type Candles = {
   /** Ascending; `null` when the coin is unknown (the service decides what that looks like on the wire). */
   ohlcv(query: OhlcvQuery): Promise<readonly OhlcvCandle[] | null>;
