@@ -124,3 +124,27 @@ begin
   end;
 end
 $$;
+--> statement-breakpoint
+-- The catalogue's answers, by kind: 'document coin', 'document person' …
+create function ops.count_documents() returns trigger language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  insert into ops.version as v (topic, version) select distinct 'document ' || kind, 1 from changed order by 1
+    on conflict (topic) do update set version = v.version + 1;
+  return null;
+end
+$$;
+--> statement-breakpoint
+create trigger counts_new after insert on market.document referencing new table as changed
+  for each statement execute function ops.count_documents();
+--> statement-breakpoint
+create trigger counts_changed after update on market.document referencing new table as changed
+  for each statement execute function ops.count_documents();
+--> statement-breakpoint
+create trigger counts_gone after delete on market.document referencing old table as changed
+  for each statement execute function ops.count_documents();
+--> statement-breakpoint
+create trigger counts_change after insert or update or delete or truncate on market.contract
+  for each statement execute function ops.count_change();
+--> statement-breakpoint
+create trigger counts_change after insert or update or delete or truncate on market.tag
+  for each statement execute function ops.count_change();

@@ -161,6 +161,27 @@ export const idChangesSchema = list(idChangeSchema);
 export const SEARCH_CATEGORIES = ['currencies', 'exchanges', 'icos', 'people', 'tags'] as const;
 export type SearchCategory = (typeof SEARCH_CATEGORIES)[number];
 
+const numberOrNull = z.union([number, z.null()], { error: 'expected number' });
+
+/** `/search`, `search`. */
+export const searchResultSchema = record({
+  currencies: list(
+    record({
+      id: text,
+      name: text,
+      symbol: text,
+      rank: numberOrNull,
+      is_new: flag,
+      is_active: flag,
+      type: z.union([text, z.null()], { error: 'expected string' }),
+    }),
+  ).optional(),
+  icos: list(record({ id: text, name: text, symbol: text, is_new: flag })).optional(),
+  exchanges: list(record({ id: text, name: text, rank: numberOrNull })).optional(),
+  people: list(record({ id: text, name: text, teams_count: numberOrNull })).optional(),
+  tags: list(record({ id: text, name: text, coin_counter: numberOrNull, ico_counter: numberOrNull })).optional(),
+}) satisfies z.ZodType<SearchResult>;
+
 /** `/search`: only the categories that were asked for. */
 export type SearchResult = {
   readonly currencies?: readonly {
@@ -187,6 +208,18 @@ export type SearchResult = {
     readonly ico_counter: number | null;
   }[];
 };
+
+/** `/price-converter`, `priceConverter`. */
+export const priceConversionSchema = record({
+  base_currency_id: text,
+  base_currency_name: text,
+  base_price_last_updated: text,
+  quote_currency_id: text,
+  quote_currency_name: text,
+  quote_price_last_updated: text,
+  amount: number,
+  price: numberOrNull,
+}) satisfies z.ZodType<PriceConversion>;
 
 /** `/price-converter`: `price` is what `amount` of the base is worth in the quote currency. */
 export type PriceConversion = {

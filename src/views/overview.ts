@@ -1,7 +1,7 @@
 /** The list of coins, the exchanges and the market as a whole, as upstream answers them. */
 import type { Instant } from '../clock.ts';
-import { standingOn } from '../contract/basis.ts';
-import type { Candles } from '../contract/market-data.ts';
+import { basisOf, standingOn } from '../contract/basis.ts';
+import type { Candles, Catalogue } from '../contract/market-data.ts';
 import type { CoinSummary, Exchange, GlobalOverview } from '../contract/records.ts';
 import type { Sql } from '../store/connect.ts';
 import { EXCHANGE_VOLUMES, type ExchangeFacts, exchangeRecord } from '../store/exchange.ts';
@@ -12,6 +12,7 @@ import type { Versions } from './versions.ts';
 
 /** Lists in so many combinations of currencies. */
 const MOST_LISTS = 20;
+const MOST_COINS = 2_000;
 const PIECE = 2_000;
 
 export function createOverviewViews({
@@ -20,10 +21,17 @@ export function createOverviewViews({
 }: {
   readonly sql: Sql;
   readonly versions: Versions;
-}): Pick<Candles, 'coins' | 'global' | 'exchanges'> {
+}): Pick<Candles, 'coins' | 'global' | 'exchanges'> &
+  Pick<Catalogue, 'exchange'> & { findCoin(coinId: string): Promise<CoinSummary | null> } {
   const coins = createKept<readonly CoinSummary[]>({ most: 1 });
   const global = createKept<GlobalOverview>({ most: 1 });
-  const exchanges = createKept<readonly Exchange[]>({ most: MOST_LISTS });
+  const lists = createKept<readonly Exchange[]>({ most: MOST_LISTS });
+  const one = createKept<CoinSummary | null>({ most: MOST_COINS });
+  const exchanges: Candles['exchanges'] = async ({ quotes }) => {
+    const { exchange, ticker } = await versions.topics();
+    const version = needsRates(quotes) ? `${exchange} ${ticker}` : String(exchange);
+    return lists.get(quotes.join(), version, () => readExchanges(sql, quotes));
+  };
   return {
     coins: async () => {
       const { coin, coin_rename } = await versions.topics();
@@ -33,10 +41,15 @@ export function createOverviewViews({
       const { global_history } = await versions.topics();
       return global.get('newest', String(global_history), () => readGlobal(sql));
     },
-    exchanges: async ({ quotes }) => {
-      const { exchange, ticker } = await versions.topics();
-      const version = needsRates(quotes) ? `${exchange} ${ticker}` : String(exchange);
-      return exchanges.get(quotes.join(), version, () => readExchanges(sql, quotes));
+    exchanges,
+    exchange: async ({ exchangeId, quotes }) => {
+      const all = await exchanges({ quotes });
+      const found = all.find(({ id }) => id === exchangeId);
+      return found === undefined ? null : standingOn(found, basisOf(all)!);
+    },
+    findCoin: async (coinId) => {
+      const { coin } = await versions.topics();
+      return one.get(coinId, String(coin), () => readCoin(sql, coinId));
     },
   };
 }
@@ -64,6 +77,14 @@ async function readCoins(sql: Sql): Promise<readonly CoinSummary[]> {
     }
   }
   return standingOn(list, { asOf, firstMissing: null });
+}
+
+async function readCoin(sql: Sql, coinId: string): Promise<CoinSummary | null> {
+  const [row] = await sql<CoinRow[]>`
+    select id, name, symbol, rank, is_new, is_active, type, null as answer,
+      round(extract(epoch from last_seen_at) * 1000)::float8 as "seenAt"
+    from market.coin where id = ${coinId}`;
+  return row === undefined ? null : standingOn(toCoin(row), { asOf: row.seenAt, firstMissing: null });
 }
 
 function toCoin({ answer, seenAt: _, ...coin }: CoinRow): CoinSummary {

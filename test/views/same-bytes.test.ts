@@ -137,7 +137,7 @@ beforeAll(async () => {
   await chandler.backfill({ coins: ['btc-bitcoin'], interval: '1h', from: today - DAY, to: today });
   const data = createWarehouse({ sql, clock: world.clock });
   serve = createService({
-    data: data as never,
+    data,
     access: openAccess,
     clock: world.clock,
     onError: (error) => {
