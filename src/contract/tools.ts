@@ -34,7 +34,7 @@ export const TAG_FIELDS = ['coins', 'icos'] as const;
 export type TagField = (typeof TAG_FIELDS)[number];
 
 /** `is required` or the rule, after the argument's name. */
-const must = (rule: string) => ({
+export const must = (rule: string) => ({
   error: (issue: { readonly input?: unknown }) => (issue.input === undefined ? 'is required' : rule),
 });
 
@@ -44,7 +44,7 @@ const text = (rule: string) => z.string(must(rule)).min(1, must(rule)).max(LONGE
 
 const COIN_RULE = 'must be the id of a coin, such as "btc-bitcoin"';
 const COIN_ID = /^[a-z0-9]+-[a-z0-9-]+$/;
-const coinId = text(COIN_RULE).regex(COIN_ID, must(COIN_RULE)).describe('Id of the coin, such as btc-bitcoin.');
+export const coinId = text(COIN_RULE).regex(COIN_ID, must(COIN_RULE)).describe('Id of the coin, such as btc-bitcoin.');
 
 const CURRENCY_RULE = 'must be the id of a coin or a fiat currency, such as "btc-bitcoin" or "usd-us-dollars"';
 const currencyId = text(CURRENCY_RULE).regex(COIN_ID, must(CURRENCY_RULE));
