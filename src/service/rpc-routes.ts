@@ -7,7 +7,6 @@ import type { StatusCode } from 'hono/utils/http-status';
 import type { Access } from '../contract/access.ts';
 import { RPC_CODES, type RpcError, rpcRequestSchema } from '../contract/json-rpc.ts';
 import { callerOf } from './admission.ts';
-import { answerMcp } from './mcp.ts';
 import { MAX_BODY_BYTES, MAX_DEPTH, type RpcBody, readRpcBody } from './rpc-body.ts';
 import { answerMessages, barredFrom, batchProblem, failure, idOf, refusedRequest } from './rpc-messages.ts';
 import type { ServiceEnv } from './service-env.ts';
@@ -42,8 +41,12 @@ export function rpcRoutes({ toolbox, access, origins = [], onError }: RpcRoutesP
     }
     const barred = await barredFrom(access, caller, Array.isArray(body.value) ? body.value : [body.value]);
     if (barred !== null) return answer(c, statusOf(barred), failure(idOf(body.value), barred));
+    // Not before it is needed: the SDK would slow down the start of every command.
+    const { answerMcp } = await import('./mcp.ts');
     return passOn(c, await answerMcp({ toolbox, onError }, caller, c.req.raw, body.value));
   });
+
+  routes.options('/', (c) => c.body(null, 204, PREFLIGHT));
 
   // There is no stream to open and no session to end (MCP, streamable HTTP).
   routes.all('/', (c) => {
@@ -52,6 +55,13 @@ export function rpcRoutes({ toolbox, access, origins = [], onError }: RpcRoutesP
   });
   return routes;
 }
+
+/** What a web page asks before it sends what MCP clients send; whether it may is decided by its origin, when it does. */
+const PREFLIGHT = {
+  'Access-Control-Allow-Methods': 'POST, OPTIONS',
+  'Access-Control-Allow-Headers': 'Authorization, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name',
+  'Access-Control-Max-Age': '86400',
+};
 
 /** What can be told from the headers alone. */
 function refusedUnread(c: Asked, origins: readonly string[]): Response | null {

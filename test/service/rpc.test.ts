@@ -370,6 +370,14 @@ describe('what is refused unread', () => {
     expect(await statuses(sender(rpcService({ origins: ['*'] })), strangers.slice(0, 2))).toEqual([200, 200]);
   });
 
+  it('tells web pages beforehand what they may send', async () => {
+    const answer = await ask({ method: 'OPTIONS' });
+    expect([answer.status, answer.headers.get('access-control-allow-headers')]).toEqual([
+      204,
+      expect.stringContaining('MCP-Protocol-Version'),
+    ]);
+  });
+
   it('takes JSON in UTF-8 with a charset, and nothing else for it', async () => {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 'ü', method: 'ping' });
     expect((await post(body, { 'Content-Type': 'Application/JSON; charset=utf-8' })).json.id).toBe('ü');

@@ -1,13 +1,10 @@
 /** The tool interface over the made-up market and a small catalogue, without a database. */
-import { Hono } from 'hono';
 import { createScaledClock } from '../../src/clock.ts';
 import type { Access } from '../../src/contract/access.ts';
 import type { Handler } from '../../src/contract/handler.ts';
 import type { Candles, Catalogue } from '../../src/contract/market-data.ts';
 import type { WarehouseTools } from '../../src/contract/warehouse-tools.ts';
-import { rpcRoutes } from '../../src/service/rpc-routes.ts';
-import type { ServiceEnv } from '../../src/service/service-env.ts';
-import { createToolbox } from '../../src/service/toolbox.ts';
+import { createService } from '../../src/service/service.ts';
 import { createMadeUpMarket } from '../../src/simulator/made-up.ts';
 import { createMadeUpWorld } from '../../src/simulator/made-up-world.ts';
 import { scriptedCatalogue } from './scripted-catalogue.ts';
@@ -47,12 +44,7 @@ export function rpcService(options: RpcServiceOptions = {}): Handler {
       throw error;
     });
   const data = { ...market, ...scriptedCatalogue(), ...options.data };
-  const app = new Hono<ServiceEnv>();
-  app.route(
-    '/rpc',
-    rpcRoutes({ toolbox: createToolbox({ data, access, warehouse, onError }), access, origins, onError }),
-  );
-  return async (request, peer) => app.fetch(request, peer ?? {});
+  return createService({ data, access, clock: frozen, warehouse, origins, onError });
 }
 
 /** Sends `body` as JSON, or as it is when it is text. */
