@@ -339,7 +339,7 @@ export const ENDPOINTS = {
 export type EndpointName = keyof typeof ENDPOINTS;
 export const ENDPOINT_NAMES = Object.keys(ENDPOINTS) as readonly EndpointName[];
 
-/** What the vendor's document has and our data cannot answer: no such route (decision 49). */
+/** What the vendor's document has and our data cannot answer: no such route (decision 54). */
 export const UNANSWERED = ['/coins/mappings', '/coins/{coin_id}/twitter'] as const;
 
 function of(
