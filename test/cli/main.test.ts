@@ -37,7 +37,7 @@ const ended = (child: ChildProcessWithoutNullStreams) =>
 
 describe('the program', () => {
   test('is small when it has been loaded, whatever the version of Node', async () => {
-    const tell = "process.on('exit', () => console.error(`peak ${process.resourceUsage().maxRSS / 1024} MB`))";
+    const tell = "process.on('exit', () => console.error('peak', process.resourceUsage().maxRSS / 1024, 'MB'))";
     const args = ['--import', `data:text/javascript,${encodeURIComponent(tell)}`, program, '--version'];
     const { code, err } = await ended(spawn(process.execPath, args, { env: { PATH: process.env.PATH } }));
     expect(code).toBe(0);
