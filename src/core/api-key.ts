@@ -6,6 +6,9 @@ const NAME_LENGTH = 8;
 const SECRET_LENGTH = 32;
 const KEY = new RegExp(`^(chandler_[0-9A-Za-z]{${NAME_LENGTH}})_[0-9A-Za-z]{${SECRET_LENGTH}}$`);
 
+/** What an operator calls a plan without any limit or wall; callers are shown the plan that comes nearest. */
+export const UNLIMITED = 'unlimited';
+
 export type NewApiKey = {
   /** Shown once, and kept nowhere. */
   readonly key: string;

@@ -6,6 +6,7 @@ import { createPlanWalls } from '../contract/plan-walls.ts';
 import { isPlanName, type Plan, type PlanName, planOf } from '../contract/plans.ts';
 import { formatTime } from '../contract/time.ts';
 import { callerAddress } from '../core/address.ts';
+import { UNLIMITED } from '../core/api-key.ts';
 import type { ApiKey } from '../store/api-key.ts';
 import { forgetAddresses, readUsage } from '../store/api-usage.ts';
 import type { Sql } from '../store/connect.ts';
@@ -28,8 +29,7 @@ export type MeteredAccessOptions = {
   readonly onError: (error: Error) => void;
 };
 
-/** What an operator calls a plan without any limit or wall; callers are shown the plan that comes nearest. */
-export const UNLIMITED = 'unlimited';
+/** What a caller without any limit is shown as. */
 const WIDEST: PlanName = 'enterprise';
 
 /** A caller as it is counted. */
