@@ -1,5 +1,5 @@
 /** The list of coins: which ids exist, their ranks, and when their data begins. Two requests bring all of it. */
-import type { Clock, Instant } from '../clock.ts';
+import { type Clock, type Instant, MOST_SKEW_MS } from '../clock.ts';
 import { COINS_PATH, TICKERS_PATH } from '../contract/paths.ts';
 import { HOUR } from '../core/interval.ts';
 import { pickTickers } from '../core/ticker.ts';
@@ -43,7 +43,9 @@ export type CatalogueDeps = {
 export async function refreshCatalogue(deps: CatalogueDeps, maxAgeMs = CATALOGUE_FRESH_MS): Promise<CatalogueRefresh> {
   const { sql, clock } = deps;
   const seenAt = await catalogueSeenAt(sql);
-  if (seenAt !== null && clock.now() - seenAt < maxAgeMs) return { kind: 'fresh' };
+  const ageMs = seenAt === null ? Number.POSITIVE_INFINITY : clock.now() - seenAt;
+  // Read in the future, before the clock was set back: nobody knows how old that is.
+  if (ageMs >= -MOST_SKEW_MS && ageMs < maxAgeMs) return { kind: 'fresh' };
   const known = await countListed(sql);
   const tickers = await readList(deps, TICKERS_PATH, 'tickers', examineTickers);
   if (tickers.kind === 'held') return tickers;
