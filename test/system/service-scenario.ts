@@ -157,7 +157,7 @@ export async function runServiceSeed(seed: number, redis: OwnRedis | null): Prom
       start,
       stop: () => withOne((service) => service.stop()),
       kill: () => withOne((service) => service.kill()),
-      restart: () => withOne(async (service) => (await service.stop(), await start())),
+      restart: () => withOne((service) => service.stop().then(start)),
       'database away': async () => {
         world.cutDatabase();
         await sitOut(between(5, 200) * 1_000);
