@@ -13,6 +13,7 @@ import { forgetInstance, keepInstance } from '../store/instance.ts';
 import { openHttp } from './http.ts';
 import { live, ready, UPKEEP_MS } from './live.ts';
 import { createMetrics } from './metrics.ts';
+import { notifyOperator } from './notify.ts';
 import type { Parts, ServeOptions } from './parts.ts';
 import { createSharedClock, type SharedClock } from './shared-clock.ts';
 import type { ServiceStatus } from './status.ts';
@@ -46,7 +47,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (roles.includes('http')) {
       const server = await openHttp(parts);
       releasers.add(() => server.close());
-      log.info({ url: server.url }, `serving /health, /ready and /metrics at ${server.url}`);
+      log.info({ url: server.url }, `serving /health, /ready, /metrics and /backfills at ${server.url}`);
       options.onListening?.(server.url);
     }
     const app = await whenThere(parts, 'the database', () =>
@@ -62,7 +63,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     parts.open.app = app;
     if ((await whenThere(parts, 'the database', () => keepTime(app.database.sql).then(() => true))) === null) return;
     const keeping = keepAlive(parts, app, keepTime);
-    releasers.add(() => keeping);
+    const telling = notifyOperator(parts, app);
+    releasers.add(() => Promise.all([keeping, telling]).then(() => undefined));
     const works = roles.includes('scheduler') || roles.includes('worker');
     if (!works) {
       ready(parts);
