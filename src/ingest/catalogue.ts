@@ -1,5 +1,10 @@
+<<<<<<< HEAD
 /** The list of coins: which ids exist, their ranks, and when their data begins. Two requests bring all of it; one, where the tickers are there. */
 import type { Clock, Instant } from '../clock.ts';
+=======
+/** The list of coins: which ids exist, their ranks, and when their data begins. Two requests bring all of it. */
+import { type Clock, type Instant, MOST_SKEW_MS } from '../clock.ts';
+>>>>>>> origin/main
 import { COINS_PATH, TICKERS_PATH } from '../contract/paths.ts';
 import { HOUR } from '../core/interval.ts';
 import { pickTickers } from '../core/ticker.ts';
@@ -48,7 +53,9 @@ export async function refreshCatalogue(
 ): Promise<CatalogueRefresh> {
   const { sql, clock } = deps;
   const seenAt = await catalogueSeenAt(sql);
-  if (seenAt !== null && clock.now() - seenAt < maxAgeMs) return { kind: 'fresh' };
+  const ageMs = seenAt === null ? Number.POSITIVE_INFINITY : clock.now() - seenAt;
+  // Read in the future, before the clock was set back: nobody knows how old that is.
+  if (ageMs >= -MOST_SKEW_MS && ageMs < maxAgeMs) return { kind: 'fresh' };
   const known = await countListed(sql);
   const tickersAt = tickersMaxAgeMs > 0 ? await tickersSeenAt(sql) : null;
   const isTold = tickersAt !== null && clock.now() - tickersAt < tickersMaxAgeMs;
