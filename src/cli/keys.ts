@@ -166,10 +166,11 @@ async function theKey(sql: Sql, prefix: string): Promise<ApiKey> {
 }
 
 function showOnce(out: Output, { key, row }: Made, json = false): void {
-  if (json) return printJson(out, { key, ...asJson(row) });
-  out.write(
-    `${key}\n\nThis is shown once: only its fingerprint is kept. ${row.prefix} is how it is called from now on.\n`,
-  );
+  if (json) printJson(out, { key, ...asJson(row) });
+  else
+    out.write(
+      `${key}\n\nThis is shown once: only its fingerprint is kept. ${row.prefix} is how it is called from now on.\n`,
+    );
 }
 
 function asJson({
