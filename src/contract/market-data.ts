@@ -55,7 +55,7 @@ export type SearchQuery = {
 };
 
 /** What a service needs. */
-export type MarketData = Candles;
+export type MarketData = Candles & Catalogue;
 
 /**
  * The market itself. Answers are never changed once they are given; one that is given again is the same object (`basis.ts`). What an
