@@ -11,6 +11,7 @@ import { openTickQueue, type TickQueue } from './ingest/tick-queue.ts';
 import { isDatabaseAway } from './store/database-away.ts';
 import { readInstallationId } from './store/installation.ts';
 import { createUpstream } from './upstream/client.ts';
+import { createRpcClient, sharesOrigin } from './upstream/rpc-client.ts';
 
 export type Ingestion = {
   readonly session: Session;
@@ -34,7 +35,16 @@ export type IngestionOptions = {
 /** @throws Misconfigured when the key is refused or the schedules alone ask for more than the plan has, StoreError when the database, or a queue that was asked for, cannot be used. */
 export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
   const { config, clock, database } = app;
-  const upstream = createUpstream({ baseUrl: config.baseUrl, key: config.apiKey, clock });
+  const { baseUrl, rpcUrl, apiKey } = config;
+  const upstream = createUpstream({ baseUrl, key: apiKey, clock });
+  const rpc =
+    rpcUrl === null
+      ? null
+      : {
+          client: createRpcClient({ rpcUrl, baseUrl, key: apiKey, clock }),
+          url: rpcUrl,
+          sharesOrigin: sharesOrigin({ rpcUrl, baseUrl }),
+        };
   let host: Promise<QueueHost> | undefined;
   const openHost = () => {
     host ??= openQueueHost(engineOf(app));
@@ -46,7 +56,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
     const atDebug = (error: unknown) => app.log.debug({ err: error }, 'queue not closed');
     for (const queue of opened.values()) await queue.then((open) => open.close()).catch(atDebug);
     await host?.then((host) => host.close()).catch(atDebug);
-    await upstream.close();
+    await Promise.all([upstream.close(), rpc?.client.close()]);
   };
   try {
     if (config.plan !== null) checkSchedules(config, config.plan, clock.now());
@@ -55,8 +65,9 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
       sql: database.sql,
       clock,
       upstream,
-      baseUrl: config.baseUrl,
-      apiKey: config.apiKey,
+      rpc,
+      baseUrl,
+      apiKey,
       authScheme: config.authScheme,
       plan: config.plan,
       limitsOf: (plan) => effectiveLimits(plan, config),

@@ -1,8 +1,7 @@
 /** The HTTP side of the service: how it is, and its figures. */
-import { schedulesOf, setAsideOf } from '../budget.ts';
+import { readDemand, schedulesOf, setAsideOf } from '../budget.ts';
 import { type Listening, listen } from '../service/listen.ts';
 import { createOperations } from '../service/operations.ts';
-import { readFreshnessDemand } from '../store/tracked.ts';
 import { readFigures } from '../views/figures.ts';
 import type { Standing } from './metrics.ts';
 import type { Parts } from './parts.ts';
@@ -31,7 +30,7 @@ async function readStanding({ open: { app, ingestion }, status, clock, troubles 
     const { session } = ingestion;
     const [quota, demand, chunks, fresh] = await Promise.all([
       session.quota.state(),
-      readFreshnessDemand(app.database.sql),
+      readDemand(app.database.sql),
       ingestion.queue().then((queue) => queue.size()),
       ingestion.freshQueue().then((queue) => queue.size()),
     ]);

@@ -1,6 +1,6 @@
 /** One session of the service: everything that asks, until it is told to stop or the account has another plan. */
 import { type App, createReleasers, type Releasers } from '../app.ts';
-import { schedulesOf, setAsideOf } from '../budget.ts';
+import { readDemand, schedulesOf, setAsideOf } from '../budget.ts';
 import { type BackfillRunner, createBackfillRunner } from '../ingest/backfill-runner.ts';
 import { withTurns } from '../ingest/keep-fresh.ts';
 import { oneAtATime } from '../ingest/one-at-a-time.ts';
@@ -13,7 +13,7 @@ import { withStepBack } from '../ingest/step-back.ts';
 import { type Ingestion, openIngestion } from '../ingestion.ts';
 import { forecast } from '../quota/forecast.ts';
 import { readAccount } from '../store/account.ts';
-import { markEnded, readFreshnessDemand } from '../store/tracked.ts';
+import { markEnded } from '../store/tracked.ts';
 import { tellChunk, tellFailure, toIso } from './chunk-log.ts';
 import type { Parts } from './parts.ts';
 import { createFreshness, createRuns } from './runs.ts';
@@ -195,7 +195,7 @@ async function runBackfills(parts: Parts, app: App, ingestion: Ingestion): Promi
 
 async function finishOf(app: App, session: Session, requests: number): Promise<number | null> {
   const { quota, plan, limits } = session;
-  const [state, demand] = await Promise.all([quota.state(), readFreshnessDemand(app.database.sql)]);
+  const [state, demand] = await Promise.all([quota.state(), readDemand(app.database.sql)]);
   const { finishAt, bindingWindow } = forecast({
     requests,
     limits,
