@@ -19,7 +19,7 @@ const done: RunOutcome = { kind: 'done' };
 /** Everything that is not under test is off. */
 const ONLY_TICKERS: Cadences = {
   ...Object.fromEntries(
-    (['global', 'coins', 'exchanges', 'freshness', 'gaps', 'partitions', 'retention'] as const).map((n) => [n, 'off']),
+    SCHEDULE_NAMES.map((n) => [n, 'off']),
   ),
   tickers: '*/15 * * * *',
 };
