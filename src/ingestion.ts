@@ -47,7 +47,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
         };
   let host: Promise<QueueHost> | undefined;
   const openHost = () => {
-    host ??= openQueueHost(engineOf(app));
+    host ??= openQueueHost({ ...engineOf(app), onWarning: (found, fix) => app.log.warn(`${found}; ${fix}`) });
     return host;
   };
   const opened = new Map<'chunks' | 'fresh', Promise<ChunkQueue>>();

@@ -40,7 +40,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (roles.includes('http')) {
       const server = await openHttp(parts);
       releasers.add(() => server.close());
-      log.info({ url: server.url }, `serving /health, /ready and /metrics at ${server.url}`);
+      log.info({ url: server.url }, `serving /health, /ready, /metrics and /backfills at ${server.url}`);
       options.onListening?.(server.url);
     }
     const app = await whenThere(parts, 'the database', () =>

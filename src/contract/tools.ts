@@ -34,17 +34,20 @@ export const TAG_FIELDS = ['coins', 'icos'] as const;
 export type TagField = (typeof TAG_FIELDS)[number];
 
 /** `is required` or the rule, after the argument's name. */
-const must = (rule: string) => ({
+export const must = (rule: string) => ({
   error: (issue: { readonly input?: unknown }) => (issue.input === undefined ? 'is required' : rule),
 });
 
 /** Longest identifier that anybody may have meant. */
 const LONGEST = 200;
-const text = (rule: string) => z.string(must(rule)).min(1, must(rule)).max(LONGEST, must(rule));
+/** Nobody's identifier has control characters or halves of a character in it, and no database takes all of them. */
+const isWritable = (given: string) => /^[^\p{Cc}\p{Cs}]*$/u.test(given);
+const text = (rule: string) =>
+  z.string(must(rule)).min(1, must(rule)).max(LONGEST, must(rule)).refine(isWritable, must(rule));
 
 const COIN_RULE = 'must be the id of a coin, such as "btc-bitcoin"';
 const COIN_ID = /^[a-z0-9]+-[a-z0-9-]+$/;
-const coinId = text(COIN_RULE).regex(COIN_ID, must(COIN_RULE)).describe('Id of the coin, such as btc-bitcoin.');
+export const coinId = text(COIN_RULE).regex(COIN_ID, must(COIN_RULE)).describe('Id of the coin, such as btc-bitcoin.');
 
 const CURRENCY_RULE = 'must be the id of a coin or a fiat currency, such as "btc-bitcoin" or "usd-us-dollars"';
 const currencyId = text(CURRENCY_RULE).regex(COIN_ID, must(CURRENCY_RULE));
@@ -130,7 +133,11 @@ export const TOOLS = {
     {
       baseCurrencyId: currencyId.describe('Id of the currency that is converted, such as btc-bitcoin.'),
       quoteCurrencyId: currencyId.describe('Id of the currency it is converted to, such as usd-us-dollars.'),
-      amount: z.number(must('must be a number')).default(0).describe('How much of the first.'),
+      amount: z
+        .number(must('must be a number'))
+        .min(0, must('must be a number of at least 0'))
+        .default(0)
+        .describe('How much of the first.'),
     },
   ),
   search: tool(
@@ -193,7 +200,7 @@ export function readToolCall<T extends Readonly<Record<string, Tool>>>(
   if (read.success) return { kind: 'call', call: { name, arguments: read.data } as CallOf<T> };
   const issue = read.error.issues[0]!;
   const argument = String(issue.path[0]);
-  if (issue.code === 'custom') return { kind: 'invalid', argument, message: issue.message };
+  if (issue.code === 'custom' && issue.params?.isWhole) return { kind: 'invalid', argument, message: issue.message };
   const value = (values as Record<string, unknown>)[argument];
   const got = value === undefined || value === null ? '' : `, got ${describeValue(value)}`;
   return { kind: 'invalid', argument, message: `invalid parameters: ${argument} ${issue.message}${got}` };
@@ -225,7 +232,7 @@ export function list<T>(description: string, parse: (given: string | null) => Pa
     .transform((given, context) => {
       const parsed = parse(given ?? null);
       if (parsed.ok) return parsed.value;
-      context.addIssue({ code: 'custom', message: parsed.message, path: [] });
+      context.addIssue({ code: 'custom', message: parsed.message, params: { isWhole: true } });
       return z.NEVER;
     })
     .describe(description);

@@ -1,16 +1,24 @@
-/** The REST interface of the API document over any `MarketData`: the warehouse's own server, and the simulator's. */
+/** The interface of the API document over any `MarketData`, REST and tools: the warehouse's own server, and the simulator's. */
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Clock } from '../clock.ts';
 import type { Access } from '../contract/access.ts';
+import { AS_OF_HEADER, COVERAGE_HEADER } from '../contract/basis.ts';
+import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName, UNANSWERED } from '../contract/endpoints.ts';
 import type { Handler } from '../contract/handler.ts';
+import { RPC_PATH } from '../contract/json-rpc.ts';
 import type { MarketData } from '../contract/market-data.ts';
 import { BASE_PATH } from '../contract/paths.ts';
+import type { WarehouseTools } from '../contract/warehouse-tools.ts';
 import { accountRoutes } from './account-routes.ts';
 import { admission } from './admission.ts';
 import { refuse, refuseRoute } from './answer.ts';
+import type { Answer } from './asked.ts';
+import { catalogueRoutes } from './catalogue-routes.ts';
+import { historyRoutes } from './history-routes.ts';
 import { marketRoutes } from './market-routes.ts';
-import { ohlcvRoutes } from './ohlcv-routes.ts';
+import { rpcRoutes } from './rpc-routes.ts';
 import type { ServiceEnv } from './service-env.ts';
+import { createToolbox } from './toolbox.ts';
 
 export type ServiceParts = {
   readonly data: MarketData;
@@ -18,16 +26,20 @@ export type ServiceParts = {
   readonly clock: Clock;
   /** Told of what nobody expected; the caller only sees a 500. */
   readonly onError: (error: unknown, url: string) => void;
+  /** What only a warehouse can be asked; without it there are the tools of the API document. */
+  readonly warehouse?: WarehouseTools | undefined;
+  /** Origins of web pages that may use the tools, besides those of this machine; `*`: all. */
+  readonly origins?: readonly string[] | undefined;
 };
 
-export function createService({ data, access, clock, onError }: ServiceParts): Handler {
+export function createService(parts: ServiceParts): Handler {
+  const { access, clock, onError } = parts;
   const app = new Hono<ServiceEnv>({ strict: false });
   app.use(everyAnswer(clock));
+  app.route(RPC_PATH, rpcRoutes({ ...parts, toolbox: createToolbox(parts) }));
   app.options('*', (c) => c.body(null, 204, PREFLIGHT));
   app.use(`${BASE_PATH}/*`, admission(access));
-  app.route(BASE_PATH, ohlcvRoutes({ data, access, clock }));
-  app.route(BASE_PATH, marketRoutes({ data }));
-  app.route(BASE_PATH, accountRoutes({ access }));
+  app.route(BASE_PATH, restRoutes(parts));
   app.notFound((c) => refuseRoute(c));
   app.onError((error, c) => {
     onError(error, c.req.url);
@@ -36,11 +48,33 @@ export function createService({ data, access, clock, onError }: ServiceParts): H
   return async (request, peer) => app.fetch(request, peer ?? {});
 }
 
+/** Every endpoint of the contract, and no other: one without an answer does not compile. */
+export function restRoutes(parts: ServiceParts): Hono<ServiceEnv> {
+  const answers: Readonly<Record<EndpointName, Answer>> = {
+    ...historyRoutes(parts),
+    ...marketRoutes(parts),
+    ...catalogueRoutes(parts),
+    ...accountRoutes(parts),
+  };
+  const routes = new Hono<ServiceEnv>();
+  // Before `/coins/{coin_id}`, of which the first one would be an id.
+  for (const path of UNANSWERED) routes.all(routePath(path), (c) => refuseRoute(c));
+  for (const name of ENDPOINT_NAMES) routes.on(['GET', 'POST'], routePath(ENDPOINTS[name].path), answers[name]);
+  return routes;
+}
+
+/** `/coins/{coin_id}` as the router writes it. */
+function routePath(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ':$1');
+}
+
 const PREFLIGHT = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, OPTIONS',
-  'Access-Control-Allow-Headers': 'Authorization, Content-Type',
+  'Access-Control-Allow-Headers': 'Authorization, Content-Type, If-None-Match',
   'Access-Control-Max-Age': '86400',
 };
+/** What a web page may read of an answer beside its body. */
+const EXPOSED = ['ETag', 'Retry-After', COVERAGE_HEADER, AS_OF_HEADER].join(', ');
 
 /** The date is the clock's, so that a client on a simulated clock can reckon the age of an answer. */
 function everyAnswer(clock: Clock): MiddlewareHandler<ServiceEnv> {
@@ -48,6 +82,7 @@ function everyAnswer(clock: Clock): MiddlewareHandler<ServiceEnv> {
     // Before the answer is made, not after: changing one that exists copies it.
     c.header('Date', new Date(clock.now()).toUTCString());
     c.header('Access-Control-Allow-Origin', '*');
+    c.header('Access-Control-Expose-Headers', EXPOSED);
     c.header('Vary', 'Accept-Encoding, Authorization');
     await next();
   };

@@ -184,3 +184,24 @@ export async function isHistoryPending(sql: SqlOrTransaction, key: string, ended
       or (finished_at > to_timestamp(${endedSince / 1000}) and (state <> 'done' or message is not null))) limit 1`;
   return row !== undefined;
 }
+
+/** What is not over, in the order in which it is taken; `wait_until` is when there is something to spend on it. */
+export async function readOpenBackfills(sql: SqlOrTransaction): Promise<
+  readonly {
+    readonly id: number;
+    readonly isRunning: boolean;
+    readonly left: number;
+    readonly waitUntil: Instant | null;
+  }[]
+> {
+  return sql`
+    select id, state = 'running' as "isRunning", coalesce(left_requests, planned_requests) as left,
+      (extract(epoch from wait_until) * 1000)::float8 as "waitUntil"
+    from ops.backfill where is_detached and state in ('queued', 'running') order by state desc, priority desc, id`;
+}
+
+/** When one that waits for its turn will be done; one that was begun meanwhile says so itself. */
+export async function saveFinish(sql: SqlOrTransaction, id: number, finishAt: Instant | null): Promise<void> {
+  const at = sql`to_timestamp(${finishAt === null ? null : finishAt / 1000}::float8)`;
+  await sql`update ops.backfill set finish_at = ${at} where id = ${id} and state = 'queued' and finish_at is distinct from ${at}`;
+}

@@ -124,6 +124,18 @@ describe('the tools', () => {
       'modifier',
       'invalid parameters: modifier must be symbol or symbol_search, got string "name"',
     ],
+    [
+      'getPeopleById',
+      { personId: 'a\u0000b' },
+      'personId',
+      'invalid parameters: personId must be the id of a person, such as "vitalik-buterin", got string "a\\u0000b"',
+    ],
+    [
+      'priceConverter',
+      { baseCurrencyId: 'btc-bitcoin', quoteCurrencyId: 'usd-us-dollars', amount: -1 },
+      'amount',
+      'invalid parameters: amount must be a number of at least 0, got number -1',
+    ],
     ['getGlobal', [], null, 'invalid parameters: arguments must be an object, got array of 0'],
   ])('refuse %s of %j, naming the argument', (name, given, argument, message) => {
     expect(read(name, given)).toEqual({ kind: 'invalid', argument, message });
