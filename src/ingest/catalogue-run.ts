@@ -99,7 +99,7 @@ async function askItem(
       return tool === null ? unanswered(parts, asking, asked.answer) : unansweredByTool(parts, asking, asked.answer);
     }
     if (tool !== null) await book!.answered(patience);
-    return await settleAnswer(parts, asking, asked.answer, limit);
+    return await settleAnswer(parts, asking, asked.answer, { limit, isOfTool: tool !== null });
   } catch (error) {
     if (signal.aborted) return { kind: 'held', until: clock.now(), reason: INTERRUPTED };
     throw error;

@@ -15,12 +15,17 @@ import type { Examined } from './record-list.ts';
 
 type Answered = Extract<Answer, { kind: 'answered' }>;
 
-/** `limit`: as many rows were asked for; null: all. */
+export type SettleOptions = {
+  /** As many rows were asked for; null: all. */
+  readonly limit: number | null;
+  readonly isOfTool: boolean;
+};
+
 export async function settleAnswer(
   parts: Parts,
   asking: Asking,
   answer: Answered,
-  limit: number | null,
+  { limit, isOfTool }: SettleOptions,
 ): Promise<ItemOutcome> {
   const { sql, clock, checkOrigin } = parts;
   const { kind, item, context, asked } = asking;
@@ -59,11 +64,10 @@ export async function settleAnswer(
     return { kind: 'passed' };
   }
   await patience(() => checkOrigin(exchange)).catch(async (error: Error) => {
-    if (error instanceof Misconfigured) {
-      const message = error.message;
-      await patience((again) => recordFetchOnce(sql, { ...record, outcome: 'malformed', rows, message }, again));
-    }
-    throw error;
+    if (!(error instanceof Misconfigured)) throw error;
+    const message = isOfTool ? error.message.replace('CHANDLER_BASE_URL', 'CHANDLER_RPC_URL') : error.message;
+    await patience((again) => recordFetchOnce(sql, { ...record, outcome: 'malformed', rows, message }, again));
+    throw new Misconfigured(message);
   });
   const stored: ItemEnd = isCut
     ? { ...end, outcome: 'cut', isCut: true, waitUntil: null, message: null }

@@ -62,10 +62,10 @@ export function createToolBook({
 }): ToolBook {
   const { url } = tools;
 
-  const failed = async (answer: Unusable, patience: Patience): Promise<boolean> => {
+  const failed = async (answer: Unusable, patience: Patience, isChance = !isFinal(answer)): Promise<boolean> => {
     const now = clock.now();
     const { failures } = await patience(() => readRpc(sql, url));
-    const isClosed = isFinal(answer) || failures + 1 >= CHANCE;
+    const isClosed = !isChance || failures + 1 >= CHANCE;
     const waitMs = Math.max(waitOf(answer), Math.min(DAY, FIRST_WAIT_MS * 4 ** Math.min(failures, 10)));
     const until = isClosed ? now + waitMs : null;
     await patience(() => recordRpcFailure(sql, { url, message: answer.message, until }));
@@ -85,8 +85,8 @@ export function createToolBook({
         if (answer.kind === 'limited' && answer.by === 'pace' && tools.sharesOrigin) {
           return { kind: 'held', until: clock.now(), reason: 'limited' };
         }
-        await failed(answer, patience);
-        // Whether or not it is left alone: what was wanted now, REST has.
+        // Without its tools nothing can be asked of it: for now REST is, which has the same.
+        await failed(answer, patience, false);
         return { kind: 'rest' };
       }
       const read = readRecord(toolListSchema, answer.body);
