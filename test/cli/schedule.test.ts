@@ -26,7 +26,7 @@ describe('schedule', () => {
     expect(out).toMatch(/^coins +7 \*\/6 \* \* \* +2 +248 +1\.2% +never +in 2m +the list of coins and their ranks$/m);
     expect(out).toMatch(/^gaps +52 \* \* \* \* +0 +0 +– +never +in 47m /m);
     expect(out).toContain(
-      '\nTogether 4,743 requests in a month of 31 days, 23.7% of 20,000; 153 requests in a day, 15.3% of 1,000 (plan free). The rest is for candles.\n',
+      '\nTogether 4,805 requests in a month of 31 days, 24% of 20,000; 155 requests in a day, 15.5% of 1,000 (plan free). The rest is for candles.\n',
     );
   });
 
