@@ -14,6 +14,7 @@ import { admission } from './admission.ts';
 import { refuse, refuseRoute } from './answer.ts';
 import type { Answer } from './asked.ts';
 import { catalogueRoutes } from './catalogue-routes.ts';
+import { docsRoutes } from './docs-routes.ts';
 import { historyRoutes } from './history-routes.ts';
 import { marketRoutes } from './market-routes.ts';
 import { rpcRoutes } from './rpc-routes.ts';
@@ -40,6 +41,7 @@ export function createService(parts: ServiceParts): Handler {
   app.options('*', (c) => c.body(null, 204, PREFLIGHT));
   app.use(`${BASE_PATH}/*`, admission(access));
   app.route(BASE_PATH, restRoutes(parts));
+  app.route('/', docsRoutes());
   app.notFound((c) => refuseRoute(c));
   app.onError((error, c) => {
     onError(error, c.req.url);

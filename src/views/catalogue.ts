@@ -1,6 +1,6 @@
 /** The catalogue as upstream answered it: documents as received. What nobody has asked about yet is empty, not unknown. */
 import type { Instant } from '../clock.ts';
-import { standingOn } from '../contract/basis.ts';
+import { basisOf, standingOn } from '../contract/basis.ts';
 import type {
   CoinDetails,
   CoinEvent,
@@ -16,6 +16,7 @@ import type { Catalogue } from '../contract/market-data.ts';
 import type { CoinSummary, Exchange } from '../contract/records.ts';
 import { formatTime } from '../contract/time.ts';
 import type { Sql } from '../store/connect.ts';
+import { coinOfContract } from '../store/contract.ts';
 import { type Document, type DocumentKind, readDocument, readDocuments } from '../store/document.ts';
 import { createKept } from './kept.ts';
 import { needsRates, type Rates, readRates } from './rates.ts';
@@ -75,7 +76,8 @@ export function createCatalogueViews({ sql, versions, findCoin, findExchange }: 
       const found = await read<CoinDetails>('coin', coinId);
       if (found !== null) return found.isGone ? null : found.value;
       // What the list of coins says of it, until it is asked about by itself.
-      return findCoin(coinId);
+      const coin = await findCoin(coinId);
+      return coin === null ? null : detailsOf(coin);
     },
     coinEvents: async (id) => (await listOf<CoinEvent>('coin_events', id, isCoin(id)))?.value ?? null,
     coinExchanges: async (id) => (await listOf<CoinExchange>('coin_exchanges', id, isCoin(id)))?.value ?? null,
@@ -102,7 +104,7 @@ export function createCatalogueViews({ sql, versions, findCoin, findExchange }: 
       const isKnown = async () => (await read<readonly string[]>('platforms', ''))?.value.includes(id) === true;
       return (await listOf<PlatformContract>('contracts', id, isKnown))?.value ?? null;
     },
-    coinOfContract: async ({ platformId, address }) => coinOfContract(sql, platformId, address),
+    coinOfContract: (query) => coinOfContract(sql, query),
     idChanges: async ({ page }) => {
       const { coin_rename } = await versions.topics();
       return lists.get(`ids ${page}`, String(coin_rename), () => readIdChanges(sql, page)) as Promise<
@@ -157,13 +159,30 @@ function marketIn<T extends WithQuotes>(row: T, quotes: readonly string[], at: I
   return { ...row, quotes: Object.fromEntries(quotes.map((symbol) => [symbol, valuesIn(symbol)])) };
 }
 
-/** Hexadecimal addresses are written in any case; others mean what they say. */
-async function coinOfContract(sql: Sql, platformId: string, address: string): Promise<string | null> {
-  const [row] = await sql<{ coin_id: string }[]>`
-    select coin_id from market.contract
-    where platform_id = ${platformId} and lower(address) = lower(${address}) and (address = ${address} or address ~* '^0x[0-9a-f]+$')
-    order by valid_to is null desc, address = ${address} desc, is_active desc nulls last, valid_from desc, coin_id limit 1`;
-  return row?.coin_id ?? null;
+/** What the list of coins says of one that nobody has asked about by itself. The rest is empty, as it is where upstream knows nothing. */
+function detailsOf(coin: CoinSummary): CoinDetails {
+  const { id, name, symbol, rank, is_new, is_active, type } = coin;
+  const details: CoinDetails = {
+    ...{ id, name, symbol, rank, is_new, is_active, type },
+    logo: null,
+    tags: [],
+    team: [],
+    description: null,
+    message: '',
+    open_source: null,
+    started_at: null,
+    development_status: null,
+    hardware_wallet: null,
+    proof_type: null,
+    org_structure: null,
+    hash_algorithm: null,
+    links: {},
+    links_extended: [],
+    whitepaper: { link: null, thumbnail: null },
+    first_data_at: null,
+    last_data_at: null,
+  };
+  return standingOn(details, basisOf(coin)!);
 }
 
 async function readIdChanges(sql: Sql, page: number): Promise<readonly IdChange[]> {

@@ -7,6 +7,7 @@ import { createSnapshots } from '../../src/ingest/snapshots.ts';
 import { createClient } from '../../src/store/connect.ts';
 import { createWarehouse } from '../../src/views/warehouse.ts';
 import { describeService, frozenClock } from '../service/conformance.ts';
+import { fillCatalogue, fillTickerHistory } from '../support/catalogue.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { seedSeries } from '../support/warehouse.ts';
 import { createWorld } from '../support/world.ts';
@@ -22,11 +23,15 @@ describeService('the warehouse', async () => {
   const snapshots = createSnapshots({ sql, ask, clock: world.clock, accountId });
   for (const snapshot of [snapshots.global, snapshots.exchanges]) await snapshot();
   await chandler.backfill({ coins: ['btc-bitcoin'], from: firstDay, to: NOW });
+  const days = Array.from({ length: 20 }, (_, i) => firstDay + i * DAY + 3_600_000);
+  await fillTickerHistory(sql, world.simulator.data, days);
+  await fillCatalogue(sql, world.simulator.data, world.clock.now());
   return {
     data: createWarehouse({ sql, clock: world.clock }),
     clock: frozenClock(NOW),
     coinId: 'btc-bitcoin',
     firstDay,
+    rates: 'coins',
     close: () => world.close(),
   };
 });
