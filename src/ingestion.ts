@@ -35,13 +35,15 @@ export type IngestionOptions = {
 /** @throws Misconfigured when the key is refused or the schedules alone ask for more than the plan has, StoreError when the database, or a queue that was asked for, cannot be used. */
 export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
   const { config, clock, database } = app;
+  const { fetch } = app.surroundings;
   const { baseUrl, rpcUrl, apiKey } = config;
-  const upstream = createUpstream({ baseUrl, key: apiKey, clock });
+  const asking = { baseUrl, key: apiKey, clock, ...(fetch === undefined ? {} : { fetch }) };
+  const upstream = createUpstream(asking);
   const rpc =
     rpcUrl === null
       ? null
       : {
-          client: createRpcClient({ rpcUrl, baseUrl, key: apiKey, clock }),
+          client: createRpcClient({ ...asking, rpcUrl }),
           url: rpcUrl,
           sharesOrigin: sharesOrigin({ rpcUrl, baseUrl }),
         };
@@ -94,7 +96,9 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
   }
 }
 
-function engineOf({ config: { redisUrl }, database, log }: App): Pick<QueueOptions, 'engine' | 'onError'> {
+function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffMs' | 'lockMs'> {
+  const { database, log, surroundings } = app;
+  const { redisUrl } = app.config;
   const engine =
     redisUrl === null
       ? ({ kind: 'postgres', url: database.url } as const)
@@ -108,7 +112,7 @@ function engineOf({ config: { redisUrl }, database, log }: App): Pick<QueueOptio
     if (!isTold(error)) log.warn(`queue: ${error.message}`);
     log.debug({ err: error }, 'queue');
   };
-  return { engine, onError };
+  return { engine, onError, ...surroundings.queue };
 }
 
 /** Who runs here, as `ops.backfill` names them. */

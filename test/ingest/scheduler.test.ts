@@ -18,7 +18,7 @@ const MINUTE = 60_000;
 const done: RunOutcome = { kind: 'done' };
 /** Everything that is not under test is off. */
 const ONLY_TICKERS: Cadences = {
-  ...Object.fromEntries(SCHEDULE_NAMES.map((n) => [n, 'off'])),
+  ...Object.fromEntries(SCHEDULE_NAMES.map((name) => [name, 'off'])),
   tickers: '*/15 * * * *',
 };
 

@@ -36,7 +36,13 @@ test('a day of coins, account and partitions costs what was set aside for it, by
     hasKey: true,
     cadences: {
       ...everyKind(() => 'off'),
-      ...{ tickers: 'off', global: 'off', exchanges: 'off', freshness: 'off', gaps: 'off', retention: 'off' },
+      tickers: 'off',
+      global: 'off',
+      exchanges: 'off',
+      freshness: 'off',
+      gaps: 'off',
+      retention: 'off',
+      compaction: 'off',
     },
   });
   const none: Run = async () => ({ kind: 'done' });
