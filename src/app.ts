@@ -18,6 +18,8 @@ export type AppOptions = {
   readonly clock: Clock;
   readonly log: Log;
   readonly schema: SchemaPolicy;
+  /** To the database, at most; default 10. The queue has its own. */
+  readonly connections?: number;
 };
 
 export type App = {
@@ -33,11 +35,11 @@ export type App = {
 };
 
 /** @throws StoreError in one sentence when the database cannot be reached, started or used */
-export async function openApp(config: Config, { clock, log, schema }: AppOptions): Promise<App> {
+export async function openApp(config: Config, { clock, log, schema, connections = 10 }: AppOptions): Promise<App> {
   const releasers = createReleasers();
   try {
     const url = config.databaseUrl ?? (await startServer(config, log, releasers));
-    const database = await openDatabase({ url });
+    const database = await openDatabase({ url, max: connections });
     releasers.add(() => database.close());
     const migrated = await settleSchema(database, config.databaseUrl === null ? 'migrate' : schema);
     if (migrated.length > 0) log.debug({ migrations: migrated }, 'schema brought up to date');

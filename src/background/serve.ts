@@ -19,6 +19,8 @@ import { whenThere } from './when-there.ts';
 
 /** What is to be closed at the end may take so long; an embedded server that does not stop in time is taken over by the next command. */
 const GOODBYE_MS = 3_000;
+/** Many workers share one server, and what one of them has under way keeps few of its connections busy. */
+const WORKERS_CONNECTIONS = 4;
 
 /** Resolves when it was told to stop and has. @throws Misconfigured, StoreError when only another setting would help. */
 export async function serve(options: ServeOptions): Promise<void> {
@@ -43,7 +45,12 @@ export async function serve(options: ServeOptions): Promise<void> {
       options.onListening?.(server.url);
     }
     const app = await whenThere(parts, 'the database', () =>
-      openApp(config, { clock, log, schema: options.migrate ? 'migrate' : 'prepare' }),
+      openApp(config, {
+        clock,
+        log,
+        schema: options.migrate ? 'migrate' : 'prepare',
+        connections: roles.includes('http') ? 10 : WORKERS_CONNECTIONS,
+      }),
     );
     if (app === null) return;
     releasers.add(() => app.close());

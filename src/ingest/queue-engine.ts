@@ -29,6 +29,7 @@ export type AnyQueue<Job> = Pick<
   Queue<Job>,
   | 'addBulk'
   | 'getJobState'
+  | 'getRanges'
   | 'remove'
   | 'getJobCounts'
   | 'obliterate'
@@ -53,7 +54,10 @@ export type Connections = {
   close(): Promise<void>;
 };
 
-/** `maxConnections`: of the Postgres engine; must be larger than the number of workers. @throws when it cannot be reached at all. */
+/**
+ * `maxConnections`: of the Postgres engine, for all queues and workers together. Each worker that is open keeps one to listen;
+ * without another one nothing is done at all. @throws when it cannot be reached at all.
+ */
 export async function connect(
   engine: QueueEngine,
   maxConnections: number,
@@ -90,6 +94,7 @@ async function connectRedis(url: string, onError: (error: Error) => void): Promi
       return {
         addBulk: or(queue.addBulk),
         getJobState: or(queue.getJobState),
+        getRanges: or(queue.getRanges),
         remove: or(queue.remove),
         getJobCounts: or(queue.getJobCounts),
         obliterate: or(queue.obliterate),
@@ -132,13 +137,13 @@ async function connectPostgres(url: string, max: number, onError: (error: Error)
     // asked again only where it is still missing, so nobody waits for a disk on its behalf.
     options: `${options ?? ''} -c search_path=bullmq -c synchronous_commit=off`,
   };
-  const openPool = () => {
-    const pool = new pg.Pool({ ...settings, max, keepAlive: true });
-    pool.on('error', onError);
-    return pool;
-  };
-  const shared = openPool();
-  const client = await shared.connect();
+  const pool = new pg.Pool({ ...settings, max, keepAlive: true });
+  let isClosing = false;
+  // Its connections say goodbye by themselves: what becomes of that is nobody's error any more.
+  pool.on('error', (error) => {
+    if (!isClosing) onError(error);
+  });
+  const client = await pool.connect();
   try {
     await runMigrations(client);
   } finally {
@@ -146,15 +151,33 @@ async function connectPostgres(url: string, max: number, onError: (error: Error)
   }
   return {
     queue: <Job>(name: string) =>
-      new Queue(name, { connection: shared }, createPostgresBackend) as unknown as AnyQueue<Job>,
-    worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) => {
-      // A pool of its own: a worker leaves its listeners on the pool it is given, and holds one connection to listen.
-      const connection = openPool();
-      const worker = new Worker(name, handler, { connection, ...settings }, createPostgresBackend);
-      worker.once('closed', () => void connection.end().catch(onError));
-      return worker as unknown as AnyWorker<Job>;
-    },
+      new Queue(name, { connection: borrowed(pool) }, createPostgresBackend) as unknown as AnyQueue<Job>,
+    worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) =>
+      new Worker(
+        name,
+        handler,
+        { connection: borrowed(pool), ...settings },
+        createPostgresBackend,
+      ) as unknown as AnyWorker<Job>,
     isUp: () => true,
-    close: () => shared.end(),
+    close: () => {
+      isClosing = true;
+      return pool.end();
+    },
   };
+}
+
+/**
+ * The pool as BullMQ sees it: whoever is given it listens for its errors and never stops, and workers come and go with each
+ * backfill. We listen ourselves.
+ */
+function borrowed(pool: pg.Pool): pg.Pool {
+  const view: Pick<pg.Pool, 'connect' | 'query' | 'end' | 'on' | 'options'> = {
+    connect: pool.connect.bind(pool),
+    query: pool.query.bind(pool),
+    end: async () => undefined,
+    on: () => pool,
+    options: pool.options,
+  };
+  return view as pg.Pool;
 }
