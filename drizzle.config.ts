@@ -3,7 +3,12 @@ import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({
   dialect: 'postgresql',
-  schema: ['./src/store/schema.ts', './src/store/snapshot-schema.ts', './src/store/service-schema.ts'],
+  schema: [
+    './src/store/schema.ts',
+    './src/store/snapshot-schema.ts',
+    './src/store/service-schema.ts',
+    './src/store/catalogue-schema.ts',
+  ],
   out: './migrations',
   schemaFilter: ['market', 'ops'],
 });

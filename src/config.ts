@@ -2,6 +2,18 @@
 import { MAX_CANDLES, PLAN_NAMES, PLANS, type PlanName } from './contract/plans.ts';
 import { DEFAULT_KEEP, type Keep, LEAST_DAYS_OF_FETCHES, parseCandlesKept, parseKept } from './core/keep.ts';
 import { didYouMean, isSlipOf, nearestNames } from './core/nearest.ts';
+import {
+  DEFAULT_REVISIONS_A_DAY,
+  DEFAULT_STUCK_AFTER_MS,
+  NOTICE_EVENTS,
+  type NoticeEvent,
+  type Notify,
+  parseNoticeEvents,
+  parseRevisionsADay,
+  parseStuckAfter,
+  parseWebhookUrl,
+  type Read,
+} from './core/notify.ts';
 import { parseCadence } from './ingest/cadence.ts';
 import { SCHEDULE_NAMES } from './ingest/schedules.ts';
 import { type Cadences, type ScheduleVariable, scheduleVariable } from './ingest/timetable.ts';
@@ -35,6 +47,8 @@ export type Config = {
   readonly listen: { readonly host: string; readonly port: number };
   /** How long each table keeps what it has. */
   readonly keep: Keep;
+  /** Null: nobody is told. */
+  readonly notify: Notify | null;
   readonly logLevel: LogLevel;
 };
 
@@ -64,6 +78,10 @@ export const VARIABLES = [
   'CHANDLER_KEEP_GLOBAL',
   'CHANDLER_KEEP_EXCHANGES',
   'CHANDLER_KEEP_CANDLES',
+  'CHANDLER_WEBHOOK_URL',
+  'CHANDLER_NOTIFY',
+  'CHANDLER_STUCK_AFTER',
+  'CHANDLER_REVISIONS_A_DAY',
   'LOG_LEVEL',
   ...SCHEDULE_NAMES.map(scheduleVariable),
 ] as const;
@@ -101,6 +119,17 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
     candles: read('CHANDLER_KEEP_CANDLES', DEFAULT_KEEP.candles, (text) => orProblem(parseCandlesKept(text))),
   };
 
+  const webhookUrl = read<string | null>('CHANDLER_WEBHOOK_URL', null, (text) =>
+    orWrong(parseWebhookUrl(text), notShown(text)),
+  );
+  const notify = {
+    events: read<readonly NoticeEvent[]>('CHANDLER_NOTIFY', NOTICE_EVENTS, (text) => orWrong(parseNoticeEvents(text))),
+    stuckAfterMs: read('CHANDLER_STUCK_AFTER', DEFAULT_STUCK_AFTER_MS, (text) => orWrong(parseStuckAfter(text))),
+    revisionsADay: read('CHANDLER_REVISIONS_A_DAY', DEFAULT_REVISIONS_A_DAY, (text) =>
+      orWrong(parseRevisionsADay(text)),
+    ),
+  };
+
   const cadences: { -readonly [name in keyof Cadences]: string } = {};
   for (const name of SCHEDULE_NAMES) {
     const cadence = read<string | undefined>(scheduleVariable(name), undefined, parseSchedule);
@@ -121,6 +150,7 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
     cadences,
     listen: read('CHANDLER_LISTEN', { host: '127.0.0.1', port: 8080 }, parseListen),
     keep,
+    notify: webhookUrl === null ? null : { url: webhookUrl, ...notify },
     logLevel: read('LOG_LEVEL', 'info', (text) => parseOneOf(text, LOG_LEVELS)),
   };
   return problems.length === 0 ? { ok: config } : { problems };
@@ -175,13 +205,16 @@ function misspelt(env: Environment): string[] {
 }
 
 function parseKey(text: string): string | Problem {
-  const shown = `(${text.length} characters, not shown)`;
   return /^[\x21-\x7e]+$/.test(text)
     ? text
     : new Problem(
         'which has spaces or characters a header cannot carry; give the key alone, as the provider shows it',
-        shown,
+        notShown(text),
       );
+}
+
+function notShown(text: string): string {
+  return `(${text.length} characters, not shown)`;
 }
 
 function parsePlan(text: string): PlanName | Problem {
@@ -204,6 +237,10 @@ function parseLimit(text: string, whole: boolean): number | null | Problem {
 
 function orProblem<T>(read: { readonly kept: T } | { readonly mustBe: string }): T | Problem {
   return 'kept' in read ? read.kept : new Problem(read.mustBe);
+}
+
+function orWrong<T>(read: Read<T>, shown?: string): T | Problem {
+  return 'ok' in read ? read.ok : new Problem(read.problem, shown);
 }
 
 function parseCandles(text: string): number | Problem {

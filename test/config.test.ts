@@ -38,6 +38,7 @@ describe('parseConfig', () => {
       cadences: {},
       listen: { host: '127.0.0.1', port: 8080 },
       keep: DEFAULT_KEEP,
+      notify: null,
       logLevel: 'info',
     });
   });
@@ -71,6 +72,10 @@ describe('parseConfig', () => {
         CHANDLER_KEEP_GLOBAL: '52w',
         CHANDLER_KEEP_EXCHANGES: 'forever',
         CHANDLER_KEEP_CANDLES: '5m=90d, 1h=2y',
+        CHANDLER_WEBHOOK_URL: 'https://hooks.example.com/services/T0/B0/x?y=z',
+        CHANDLER_NOTIFY: 'stuck quota',
+        CHANDLER_STUCK_AFTER: '2h',
+        CHANDLER_REVISIONS_A_DAY: '7',
         LOG_LEVEL: 'debug',
         CHANDLER_SCHEDULE_TICKERS: ' */5  * * * * ',
         CHANDLER_SCHEDULE_GLOBAL: 'OFF',
@@ -96,6 +101,12 @@ describe('parseConfig', () => {
         exchanges: null,
         candles: { ...DEFAULT_KEEP.candles, '5m': 90 * DAY, '1h': 730 * DAY },
       },
+      notify: {
+        url: 'https://hooks.example.com/services/T0/B0/x?y=z',
+        events: ['quota', 'stuck'],
+        stuckAfterMs: 2 * 3_600_000,
+        revisionsADay: 7,
+      },
       logLevel: 'debug',
     });
   });
@@ -111,6 +122,10 @@ describe('parseConfig', () => {
     ['REDIS_URL', 'redis//h', /"redis\/\/h".*redis:\/\/host:6379/],
     ['REDIS_URL', 'redis://h/first', /must end with the number of a database, like redis:\/\/host:6379\/0/],
     ['REDIS_URL', 'redis://h?maxRetriesPerRequest=1', /no \? and no #/],
+    ['CHANDLER_WEBHOOK_URL', 'hooks.example.com/T0', /is \(20 characters, not shown\), which is no web address/],
+    ['CHANDLER_NOTIFY', 'quota,stick', /"stick"; it must be all, or some of .*did you mean stuck/],
+    ['CHANDLER_STUCK_AFTER', '60', /"60", it must be minutes, hours or days like 30m, 2h or 1d/],
+    ['CHANDLER_REVISIONS_A_DAY', '-1', /"-1", it must be a whole number of candles in 24 hours/],
     ['CHANDLER_HOME', '~/data', /whole path/],
     ['CHANDLER_BASE_URL', 'https://example.org/', /does not end in \/v1/],
     ['CHANDLER_BASE_URL', 'example.org/v1', /https:\/\//],
@@ -224,6 +239,15 @@ test('the secrets of a configuration are the key and the passwords, as written a
   expect(
     secretsOf(config({ CHANDLER_API_KEY: 'key1', DATABASE_URL: 'postgres://u:p%40ss@h/x', REDIS_URL: 'redis://h' })),
   ).toEqual(['key1', 'p%40ss', 'p@ss']);
+});
+
+test('the address of the webhook is one of them, and what of it is not the host', () => {
+  const CHANDLER_WEBHOOK_URL = 'https://hooks.example.com/services/T0/B0/x?y=z';
+  const parts = [CHANDLER_WEBHOOK_URL, '/services/T0/B0/x?y=z'];
+  expect(secretsOf(config({ CHANDLER_WEBHOOK_URL }))).toEqual(parts);
+  expect(secretsIn({ CHANDLER_WEBHOOK_URL })).toEqual([CHANDLER_WEBHOOK_URL, ...parts]);
+  expect(secretsOf(config({ CHANDLER_WEBHOOK_URL: 'http://10.0.0.1/hook' }))).toEqual(['http://10.0.0.1/hook']);
+  expect(secretsIn({ CHANDLER_WEBHOOK_URL: 'hooks.example.com/T0' })).toEqual(['hooks.example.com/T0']);
 });
 
 test('what is printed is masked for real secrets only: not for a password that is a word of the address as well', () => {

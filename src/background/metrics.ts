@@ -1,5 +1,6 @@
 /** Figures for Prometheus: what happened in this process is counted as it happens, how the warehouse stands is read when asked for. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { NoticeEvent } from '../core/notify.ts';
 import type { ChunkJob } from '../ingest/chunk-job.ts';
 import type { Outcome } from '../ingest/outcome.ts';
 import type { QuotaState, SetAside } from '../quota/quota.ts';
@@ -21,6 +22,7 @@ export type Metrics = {
   chunk(job: ChunkJob, outcome: Outcome): void;
   chunkFailed(job: ChunkJob, final: boolean): void;
   run(run: ScheduleRun, end: RunEnd, tookMs: number): void;
+  notice(event: NoticeEvent, outcome: 'raised' | 'sent' | 'failed' | 'given up'): void;
   text(read: () => Promise<Standing>): Promise<{ readonly contentType: string; readonly text: string }>;
 };
 
@@ -48,6 +50,11 @@ export function createMetrics(): Metrics {
     'schedule',
     'state',
   ] as const);
+  const notices = counter(
+    'notices_total',
+    'Notices to the operator: noticed by this process, and what came of sending.',
+    ['event', 'outcome'] as const,
+  );
   const runSeconds = new Histogram({
     name: 'chandler_schedule_run_seconds',
     help: 'How long the runs of the schedules took.',
@@ -106,6 +113,7 @@ export function createMetrics(): Metrics {
       runs.inc({ schedule, state });
       runSeconds.observe({ schedule }, tookMs / 1000);
     },
+    notice: (event, outcome) => notices.inc({ event, outcome }),
     text: async (read) => {
       const { figures, quota, setAside, queued, isReady } = await read();
       ready.set(isReady ? 1 : 0);

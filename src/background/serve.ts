@@ -12,6 +12,7 @@ import { forgetInstance, keepInstance } from '../store/instance.ts';
 import { openHttp } from './http.ts';
 import { live, ready, UPKEEP_MS } from './live.ts';
 import { createMetrics } from './metrics.ts';
+import { notifyOperator } from './notify.ts';
 import type { Parts, ServeOptions } from './parts.ts';
 import type { ServiceStatus } from './status.ts';
 import { asError, createTroubles } from './troubles.ts';
@@ -56,7 +57,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     releasers.add(() => app.close());
     parts.open.app = app;
     const keeping = keepAlive(parts, app);
-    releasers.add(() => keeping);
+    const telling = notifyOperator(parts, app);
+    releasers.add(() => Promise.all([keeping, telling]).then(() => undefined));
     const works = roles.includes('scheduler') || roles.includes('worker');
     if (!works) {
       ready(parts);

@@ -11,6 +11,7 @@ import { checkRedis } from './doctor/redis.ts';
 import { checkScheduled } from './doctor/schedules.ts';
 import { checkUpstream } from './doctor/upstream.ts';
 import { checkWarehouse } from './doctor/warehouse.ts';
+import { checkWebhook } from './doctor/webhook.ts';
 import { EXIT } from './exit.ts';
 import { explain } from './explain.ts';
 import { formatCounted } from './format.ts';
@@ -24,7 +25,7 @@ export function doctorCommand(program: Command, context: CommandContext): void {
   program
     .command('doctor')
     .description('look at everything Chandler needs, and say what would mend what is not right')
-    .option('--online', 'ask the upstream as well; spends one request')
+    .option('--online', 'ask the upstream as well, for one request, and send a message to the webhook, if there is one')
     .option('--json', 'print JSON')
     .action(
       context.action(async (options: Options) => {
@@ -60,6 +61,8 @@ async function* examine(context: CommandContext, options: Options): AsyncGenerat
   yield* config.redisUrl === null
     ? [ok('Redis', 'not used: the queue lives in Postgres')]
     : await checkRedis(config.redisUrl);
+  if (config.notify !== null)
+    yield* await checkWebhook(config.notify, { send: options.online ?? false, signal: context.signal });
   // Nothing can be opened there; what does not need it has been looked at.
   if (home.some((check) => check.state === 'fail')) return;
   let app: App;

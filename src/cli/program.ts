@@ -1,5 +1,6 @@
 /** The command line: argv → command → exit code. Commands are added one by one, each from its own file. */
 import { Command, CommanderError, type Option } from 'commander';
+import { VERSION } from '../core/version.ts';
 import { maskPasswords } from '../log.ts';
 import { backfillCommand } from './backfill.ts';
 import { backfillsCommand } from './backfills.ts';
@@ -20,7 +21,6 @@ import { sqlCommand } from './sql.ts';
 import { statusCommand } from './status.ts';
 import { trackCommand } from './track.ts';
 import { verifyCommand } from './verify.ts';
-import { VERSION } from './version.ts';
 
 /** In the order the help shows them. */
 const COMMANDS: readonly ((program: Command, context: CommandContext) => void)[] = [

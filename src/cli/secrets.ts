@@ -1,4 +1,4 @@
-/** What must never be seen: the API key, and the passwords of databases. */
+/** What must never be seen: the API key, the address of the webhook, and the passwords of databases. */
 import type { Config, Environment } from '../config.ts';
 
 /** The texts of a configuration that no log, message or screen may show. */
@@ -7,7 +7,8 @@ export function secretsOf(config: Config): string[] {
     const password = url === null ? '' : new URL(url).password;
     return password === '' ? [] : [password, decodeURIComponent(password)];
   });
-  return [...(config.apiKey === null ? [] : [config.apiKey]), ...passwords];
+  const webhook = config.notify === null ? [] : partsOf(config.notify.url);
+  return [...(config.apiKey === null ? [] : [config.apiKey]), ...passwords, ...webhook];
 }
 
 /**
@@ -21,7 +22,16 @@ export function secretsIn(env: Environment): string[] {
     const isKnown = url === null || [url.username, url.pathname.slice(1), url.hostname].includes(url.password);
     return isKnown ? [] : [url.password, decoded(url.password)];
   });
-  return [key, ...passwords].filter((secret) => secret.length >= 8);
+  const hook = env.CHANDLER_WEBHOOK_URL?.trim() ?? '';
+  const webhook = URL.canParse(hook) ? [hook, ...partsOf(hook)] : [hook];
+  return [key, ...passwords, ...webhook].filter((secret) => secret.length >= 8);
+}
+
+/** The whole address of a webhook, and what of it is not the host: either is enough to write there. */
+function partsOf(address: string): string[] {
+  const { href, pathname, search } = new URL(address);
+  // A short path is no secret, and would garble what is printed.
+  return [href, ...((pathname + search).length >= 12 ? [pathname + search] : [])];
 }
 
 function decoded(text: string): string {

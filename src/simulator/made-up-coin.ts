@@ -77,7 +77,7 @@ export function madeUpCoin(seed: number, index: number): MadeUpCoin {
   }
   const kind = KINDS[(index - FAMOUS.length) % KINDS.length]!;
   const random = (salt: number) => unit(mix(key, salt));
-  const name = nameOf(seed, index);
+  const name = madeUpName(seed, index);
   const symbol = name
     .split(' ')[0]!
     .slice(0, 3 + below(3, mix(key, 1)))
@@ -118,11 +118,26 @@ const ENDINGS = ['a', 'e', 'i', 'o', 'u', 'an', 'en', 'in', 'on', 'un', 'ar', 'e
 const SUFFIXES = ['', '', '', ' Coin', ' Token', ' Network', ' Protocol', ' Finance'];
 
 /** Two syllables that spell the scrambled index, so no two coins share them; symbols, being shorter, may collide as real ones do. */
-function nameOf(seed: number, index: number): string {
+export function madeUpName(seed: number, index: number): string {
   const scramble = mix(seed, 0x6e616d65);
   const code = (Math.imul(index, (scramble & 0xfffe) | 1) + (scramble >>> 16)) & 0xffff;
+  return writeSyllables(code) + SUFFIXES[below(SUFFIXES.length, mix(scramble, index))]!;
+}
+
+/** A capitalised word of two syllables that spells sixteen bits. */
+export function writeSyllables(code: number): string {
   const word = syllable(code >> 8) + syllable(code & 0xff);
-  return word.charAt(0).toUpperCase() + word.slice(1) + SUFFIXES[below(SUFFIXES.length, mix(scramble, index))]!;
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}
+
+const WORD = new RegExp(`^([${CONSONANTS}])(${ENDINGS.join('|')})([${CONSONANTS}])(${ENDINGS.join('|')})$`);
+
+/** What a lower-case word spells; null when it is none of ours. A syllable begins with a consonant, so there is one way to read it. */
+export function readSyllables(word: string): number | null {
+  const parts = WORD.exec(word);
+  if (!parts) return null;
+  const byte = (consonant: string, ending: string) => CONSONANTS.indexOf(consonant) * 16 + ENDINGS.indexOf(ending);
+  return byte(parts[1]!, parts[2]!) * 256 + byte(parts[3]!, parts[4]!);
 }
 
 function syllable(byte: number): string {

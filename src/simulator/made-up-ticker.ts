@@ -28,24 +28,16 @@ export function madeUpTicker(world: MadeUpWorld, coin: MadeUpCoin, quotes: reado
 }
 
 function quoteOf(world: MadeUpWorld, coin: MadeUpCoin, symbol: string, now: Instant): TickerQuote {
-  const quote: Quote = symbol === 'BTC' ? 'btc' : 'usd';
-  const series = world.series(coin, quote);
-  // Anything but usd and btc is the dollar price over what one unit costs in dollars.
-  const perUnit = (at: Instant) => (symbol === 'ETH' ? dollarsPerEther(world, at) : (dollarsPer(symbol) ?? 1));
-  const priceAt = (at: Instant): number | null => {
-    const last = lastBarBefore(series, at);
-    return last && last.bar.close / perUnit(at);
-  };
+  const { series, perUnit, priceAt } = pricesIn(world, coin, symbol);
   const price = priceAt(now);
   const change = (ms: number) => percentChange(priceAt(now - ms), price);
   const volume = volumeOfDay(series, now);
-  const unitNow = perUnit(now);
   const marketCap = price === null ? null : price * coin.supply;
   const change24h = change(DAY);
   const ath = symbol === 'USD' ? allTimeHigh(series, now) : null;
   return {
     price,
-    volume_24h: volume === null ? null : volume / unitNow,
+    volume_24h: volume === null ? null : volume / perUnit(now),
     volume_24h_change_24h: percentChange(volumeOfDay(series, now - DAY), volume),
     market_cap: marketCap !== null && symbol === 'USD' ? Math.floor(marketCap) : marketCap,
     market_cap_change_24h: change24h,
@@ -64,9 +56,31 @@ function quoteOf(world: MadeUpWorld, coin: MadeUpCoin, symbol: string, now: Inst
   };
 }
 
-function dollarsPerEther(world: MadeUpWorld, at: Instant): number {
-  const ether = world.coins[1] ?? world.coins[0]!;
-  return lastBarBefore(world.series(ether, 'usd'), at)?.bar.close ?? 1;
+function pricesIn(world: MadeUpWorld, coin: MadeUpCoin, symbol: string) {
+  const quote: Quote = symbol === 'BTC' ? 'btc' : 'usd';
+  const series = world.series(coin, quote);
+  // Anything but usd and btc is the dollar price over what one unit costs in dollars.
+  const perUnit = (at: Instant) => (symbol === 'ETH' ? dollarsNow(world, 'ETH', at) : (dollarsPer(symbol) ?? 1));
+  const priceAt = (at: Instant): number | null => {
+    const last = lastBarBefore(series, at);
+    return last && last.bar.close / perUnit(at);
+  };
+  return { series, perUnit, priceAt };
+}
+
+/** What a coin costs, and what was traded of it in a day; as its ticker says. */
+export type Spot = { readonly price: number | null; readonly volume: number | null };
+
+export function spotOf(world: MadeUpWorld, coin: MadeUpCoin, symbol: string, now: Instant): Spot {
+  const { series, perUnit, priceAt } = pricesIn(world, coin, symbol);
+  const volume = volumeOfDay(series, now);
+  return { price: priceAt(now), volume: volume === null ? null : volume / perUnit(now) };
+}
+
+/** Dollars for one unit of `BTC` or `ETH`. */
+export function dollarsNow(world: MadeUpWorld, symbol: string, now: Instant): number {
+  const coin = symbol === 'ETH' ? (world.coins[1] ?? world.coins[0]!) : world.coins[0]!;
+  return lastBarBefore(world.series(coin, 'usd'), now)?.bar.close ?? 1;
 }
 
 /** Of the 24 hour candles before the current one; null where all of them are. */

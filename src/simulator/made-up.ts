@@ -5,10 +5,13 @@ import type { CoinSummary } from '../contract/records.ts';
 import { ceilToGrid, DAY, floorToGrid, INTERVAL_MS } from '../core/interval.ts';
 import { hashText, mix, unit } from './hash.ts';
 import { append, type Bar, barUntil, type MadeUpSeries, toCandle, visitBars } from './made-up-candle.ts';
+import { createMadeUpCatalogue } from './made-up-catalogue.ts';
 import type { MadeUpCoin } from './made-up-coin.ts';
-import { madeUpExchanges, madeUpGlobal } from './made-up-overview.ts';
+import { createMadeUpExchanges } from './made-up-exchanges.ts';
+import { madeUpGlobal } from './made-up-overview.ts';
 import { madeUpTicker } from './made-up-ticker.ts';
 import type { MadeUpWorld } from './made-up-world.ts';
+import { memoPerMinute } from './minute.ts';
 
 /** Some closed candles (a share `rate` of them) are first answered with values that change `afterMs` after their close. */
 export type Revisions = { readonly rate: number; readonly afterMs: number };
@@ -30,10 +33,26 @@ export function createMadeUpMarket({
     const now = clock.now();
     return world.coins.filter((coin) => coin.start < now && now < coin.end);
   };
-  const tickers = memoPerMinute(clock, (quotes: readonly string[], now) =>
-    active().map((coin) => madeUpTicker(world, coin, quotes, now)),
+  const allTickers = memoPerMinute((quotes, now) =>
+    active().map((coin) => madeUpTicker(world, coin, quotes.split(','), now)),
   );
+  const tickers = (quotes: readonly string[]) => allTickers(quotes.join(), clock.now());
+  const exchanges = createMadeUpExchanges(world);
+  const catalogue = createMadeUpCatalogue({
+    world,
+    clock,
+    exchanges,
+    summaryOf,
+    candlesOf: (coin, quote, now) => (interval, from, to, limit) =>
+      candlesAt(
+        world.series(coin, quote),
+        { coinId: coin.id, quote, interval, from, to: to - 1, limit },
+        now,
+        revisions,
+      ),
+  });
   return {
+    ...catalogue,
     ohlcv: async (query) => {
       const coin = known(query.coinId);
       return coin && candlesAt(world.series(coin, query.quote), query, clock.now(), revisions);
@@ -48,7 +67,7 @@ export function createMadeUpMarket({
       return world.coins.filter((coin) => coin.start < now).map((coin) => summaryOf(coin, now));
     },
     global: async () => madeUpGlobal(tickers(['USD']), clock.now()),
-    exchanges: async ({ quotes }) => madeUpExchanges(world, tickers(['USD']), quotes, clock.now()),
+    exchanges: async ({ quotes }) => exchanges.all(quotes, clock.now()),
   };
 }
 
@@ -113,22 +132,5 @@ function summaryOf(coin: MadeUpCoin, now: Instant): CoinSummary {
     is_new: now - coin.start < 5 * DAY,
     is_active: isActive,
     type: coin.type,
-  };
-}
-
-/** Tickers move once a minute; a list of all of them is not made twice for the same minute. */
-function memoPerMinute<T>(clock: Clock, make: (quotes: readonly string[], now: Instant) => T) {
-  let minute = NaN;
-  const made = new Map<string, T>();
-  return (quotes: readonly string[]): T => {
-    const now = clock.now();
-    if (Math.floor(now / 60_000) !== minute) {
-      made.clear();
-      minute = Math.floor(now / 60_000);
-    }
-    const key = quotes.join();
-    const value = made.get(key) ?? make(quotes, now);
-    made.set(key, value);
-    return value;
   };
 }

@@ -6,6 +6,7 @@ import { formatTime } from '../contract/time.ts';
 import type { Candle } from '../core/candle.ts';
 import { DAY, HOUR, INTERVAL_MS } from '../core/interval.ts';
 import { dollarsPer } from './rates.ts';
+import { recordedCatalogue } from './recorded-catalogue.ts';
 import { type RecordedSeries, readRecordedSeries } from './recorded-series.ts';
 
 const COINS: readonly CoinSummary[] = [
@@ -56,6 +57,14 @@ export function createRecordedMarket({
       };
     },
     exchanges: async ({ quotes }) => [bitstamp(all, quotes, clock.now())],
+    ...recordedCatalogue({
+      clock,
+      coins: COINS,
+      candlesOf: (coinId) => (interval, from, to, limit) =>
+        candlesOf(all, { coinId, interval, quote: 'usd', from, to: to - 1, limit }, clock.now()),
+      tickerOf,
+      exchangeOf: (quotes) => bitstamp(all, quotes, clock.now()),
+    }),
   };
 }
 

@@ -30,6 +30,8 @@ export type FetchRow = {
   readonly bytes: number;
   readonly bodySha256: Uint8Array | null;
   readonly message: string | null;
+  /** About which coin, exchange, tag, person or platform, where that is no series. */
+  readonly subject?: string | null;
   /** Of a stored answer about candles: what it said by itself, and what it left in doubt. */
   readonly told?: Spans;
   readonly doubted?: Spans;
@@ -42,12 +44,13 @@ const LONGEST_MESSAGE = 2_000;
 export async function recordFetch(sql: SqlOrTransaction, row: FetchRow): Promise<number> {
   const [made] = await sql<{ id: number }[]>`
     insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, span, backfill_id, attempt, status, outcome,
-      duration_ms, rows, stored, revised, set_aside, bytes, body_sha256, message, told, doubted)
+      duration_ms, rows, stored, revised, set_aside, bytes, body_sha256, message, subject, told, doubted)
     values (to_timestamp(${row.sentAt / 1000}), to_timestamp(${row.asOf / 1000}), ${row.accountId}, ${row.endpoint},
       ${row.seriesId}, ${row.span === null ? null : toRange(row.span)}::tstzrange, ${row.backfillId}, ${row.attempt},
       ${row.status}, ${row.outcome}, ${Math.round(row.durationMs)}, ${row.rows}, ${row.stored}, ${row.revised},
       ${row.setAside}, ${row.bytes}, ${row.bodySha256 === null ? null : Buffer.from(row.bodySha256)},
-      ${row.message === null ? null : storableText(row.message).slice(0, LONGEST_MESSAGE)}, ${row.told === undefined ? null : toMultirange(row.told)}::tstzmultirange,
+      ${row.message === null ? null : storableText(row.message).slice(0, LONGEST_MESSAGE)},
+      ${row.subject ?? null}, ${row.told === undefined ? null : toMultirange(row.told)}::tstzmultirange,
       ${(row.doubted ?? []).length === 0 ? null : toMultirange(row.doubted!)}::tstzmultirange)
     returning id`;
   return made!.id;
@@ -75,7 +78,7 @@ type WrittenFetch = Pick<FetchRow, 'stored' | 'revised' | 'setAside'> & { readon
  */
 export async function findFetch(
   sql: SqlOrTransaction,
-  row: Pick<FetchRow, 'accountId' | 'endpoint' | 'seriesId' | 'backfillId' | 'span' | 'sentAt' | 'asOf'>,
+  row: Pick<FetchRow, 'accountId' | 'endpoint' | 'seriesId' | 'backfillId' | 'span' | 'sentAt' | 'asOf' | 'subject'>,
 ): Promise<WrittenFetch | null> {
   // It may still be committing: it holds the series until then.
   if (row.seriesId !== null) await sql`select from market.series where id = ${row.seriesId} for share`;
@@ -84,7 +87,7 @@ export async function findFetch(
     select id, stored, revised, set_aside as "setAside" from ops.fetch
     where ${row.seriesId === null ? sql`series_id is null` : sql`series_id = ${row.seriesId}`} and as_of = to_timestamp(${row.asOf / 1000})
       and sent_at = to_timestamp(${row.sentAt / 1000}) and account_id = ${row.accountId} and endpoint = ${row.endpoint}
-      and backfill_id is not distinct from ${row.backfillId}
+      and backfill_id is not distinct from ${row.backfillId} and subject is not distinct from ${row.subject ?? null}
       and span is not distinct from ${row.span === null ? null : toRange(row.span)}::tstzrange
     limit 1`;
   return found ?? null;

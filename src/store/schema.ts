@@ -1,5 +1,5 @@
 /**
- * The tables as drizzle sees them; those of snapshots are in `snapshot-schema.ts`, of the service in `service-schema.ts`. `market.candle` is not here: it is partitioned, which drizzle cannot say, and only
+ * The tables as drizzle sees them; those of snapshots are in `snapshot-schema.ts`, of the catalogue in `catalogue-schema.ts`, of the service in `service-schema.ts`. `market.candle` is not here: it is partitioned, which drizzle cannot say, and only
  * ever touched by hand-written SQL (`migrations/`, `candle.ts`). Views are plain SQL in `migrations/` too.
  */
 import { sql } from 'drizzle-orm';
@@ -238,6 +238,7 @@ export const fetch = ops.table(
     bytes: integer('bytes').notNull(),
     bodySha256: bytea('body_sha256'),
     message: text('message'),
+    subject: text('subject'),
     told: tstzmultirange('told'),
     doubted: tstzmultirange('doubted'),
   },

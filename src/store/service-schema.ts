@@ -33,3 +33,30 @@ export const instance = ops.table('instance', {
   startedAt: instant('started_at').notNull(),
   heartbeatAt: instant('heartbeat_at').notNull(),
 });
+
+export const notice = ops.table(
+  'notice',
+  {
+    id: bigint('id', { mode: 'number' }).generatedAlwaysAsIdentity().primaryKey(),
+    event: text('event').notNull(),
+    topic: text('topic').notNull(),
+    text: text('text').notNull(),
+    raisedAt: instant('raised_at').notNull(),
+    upto: bigint('upto', { mode: 'number' }),
+    attempts: smallint('attempts').notNull().default(0),
+    dueAt: instant('due_at'),
+    sentAt: instant('sent_at'),
+    owner: text('owner'),
+    message: text('message'),
+  },
+  (t) => [
+    index('notice_of_topic').on(t.topic, t.raisedAt),
+    index('notice_to_send').on(t.id).where(sql`due_at is not null`),
+  ],
+);
+
+export const watch = ops.table('watch', {
+  name: text('name').primaryKey(),
+  since: instant('since'),
+  seenAt: instant('seen_at').notNull(),
+});

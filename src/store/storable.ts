@@ -9,3 +9,16 @@ export function storableText(text: string): string {
 export function storableJson(value: unknown): string {
   return JSON.stringify(value ?? null).replace(/\\u(?:0000|d[89a-f][0-9a-f]{2})/gi, '\\ufffd');
 }
+
+/**
+ * A JSON text as Postgres takes it for a `json` whose texts can be read: the character 0 and halves of surrogate pairs replaced,
+ * everything else as it stands.
+ */
+export function storableJsonText(text: string): string {
+  if (!text.includes('\\u')) return text;
+  // Pairs first, so that their halves are no halves; any other escape, so that a backslash that is escaped begins none.
+  return text.replace(
+    /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u([\da-fA-F]{4})|\\./gs,
+    (whole: string, hex: string | undefined) => (/^(0000|d[89a-f]..)$/i.test(hex ?? '') ? '\\ufffd' : whole),
+  );
+}

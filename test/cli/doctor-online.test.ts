@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { startHook } from '../support/hook.ts';
 import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
 let database: TestDatabase;
@@ -77,6 +78,39 @@ describe('doctor --online', () => {
       expect(code).toBe(1);
     } finally {
       instead = null;
+    }
+  });
+
+  test('sends the webhook a message, and says what it answers instead; without --online only who is told', async () => {
+    const hook = await startHook();
+    const env = { DATABASE_URL: database.url, CHANDLER_BASE_URL: `${upstream.url}/v1`, CHANDLER_WEBHOOK_URL: hook.url };
+    const ask = async (...options: string[]) => {
+      const { code, out } = await runCommand(['doctor', '--json', ...options], { env });
+      expect(out).not.toContain(hook.secret);
+      const checks: { name: string; state: string; found: string }[] = JSON.parse(out);
+      return { code, ...checks.find(({ name }) => name === 'webhook') };
+    };
+    try {
+      expect(await ask()).toMatchObject({
+        code: 0,
+        state: 'ok',
+        found: expect.stringMatching(/is told of quota, stuck/),
+      });
+      expect(hook.posts).toEqual([]);
+      expect(await ask('--online')).toMatchObject({
+        code: 0,
+        state: 'ok',
+        found: expect.stringMatching(/has taken a/),
+      });
+      expect(hook.texts()).toEqual(['chandler doctor: messages of Chandler arrive here.']);
+      hook.answer = (_, response) => void response.writeHead(404).end('no_service');
+      expect(await ask('--online')).toMatchObject({
+        code: 1,
+        state: 'fail',
+        found: expect.stringMatching(/404 \(no_s/),
+      });
+    } finally {
+      await hook.close();
     }
   });
 });

@@ -1,0 +1,112 @@
+/** JSON-RPC 2.0 as the tool interface speaks it: envelopes, error codes, and how a failure's message carries a status. */
+import { z } from 'zod';
+
+/** Below the server's own address. The vendor's hosted server has it under another path (upstream-api.md, section 4). */
+export const RPC_PATH = '/rpc';
+
+/**
+ * A string, a number or null; a request without any is a notification and gets no answer. A whole number that a double does
+ * not hold exactly could not be echoed, so it is none.
+ */
+export const rpcIdSchema = z.union(
+  [z.string(), z.number().refine((id) => !Number.isInteger(id) || Number.isSafeInteger(id)), z.null()],
+  { error: 'expected string, number (below 2^53) or null' },
+);
+export type RpcId = z.output<typeof rpcIdSchema>;
+
+const version = z.literal('2.0', { error: 'expected "2.0"' });
+
+/** A request, or a notification when `id` is absent. */
+export const rpcRequestSchema = z.object(
+  {
+    jsonrpc: version,
+    id: rpcIdSchema.optional(),
+    method: z.string({ error: 'expected string' }),
+    params: z
+      .union([z.record(z.string(), z.unknown()), z.array(z.unknown())], { error: 'expected object or array' })
+      .optional(),
+  },
+  { error: 'expected object' },
+);
+export type RpcRequest = z.output<typeof rpcRequestSchema>;
+
+export const rpcErrorSchema = z.object(
+  {
+    code: z.number({ error: 'expected number' }),
+    message: z.string({ error: 'expected string' }),
+    data: z.unknown().optional(),
+  },
+  { error: 'expected object' },
+);
+export type RpcError = z.output<typeof rpcErrorSchema>;
+
+/** What answers a request: either `result` or `error`, which the reader tells apart by `in`. */
+export const rpcResponseSchema = z.union(
+  [
+    z
+      .object({ jsonrpc: version, id: rpcIdSchema, result: z.unknown() })
+      .refine((answer) => answer.result !== undefined),
+    z.object({ jsonrpc: version, id: rpcIdSchema, error: rpcErrorSchema }),
+  ],
+  { error: 'expected a JSON-RPC 2.0 response' },
+);
+export type RpcResponse =
+  | { readonly jsonrpc: '2.0'; readonly id: RpcId; readonly result: unknown }
+  | { readonly jsonrpc: '2.0'; readonly id: RpcId; readonly error: RpcError };
+
+/** `result` of `tools/call`: the first element holds the tool's output, a JSON document as text. */
+export const toolResultSchema = z.object(
+  {
+    content: z
+      .array(z.looseObject({ type: z.string({ error: 'expected string' }), text: z.string().optional() }), {
+        error: 'expected array',
+      })
+      .min(1, { error: 'expected at least one element' }),
+    isError: z.boolean().optional(),
+    structuredContent: z.unknown().optional(),
+  },
+  { error: 'expected object' },
+);
+
+/** `result` of `tools/list`. `inputSchema` is JSON Schema: its `required` says what the server insists on. */
+export const toolListSchema = z.object(
+  {
+    tools: z.array(
+      z.looseObject({
+        name: z.string({ error: 'expected string' }),
+        description: z.string().optional(),
+        inputSchema: z.looseObject({ required: z.array(z.string()).optional() }),
+      }),
+      { error: 'expected array' },
+    ),
+    nextCursor: z.string().optional(),
+  },
+  { error: 'expected object' },
+);
+
+/** The codes of the JSON-RPC 2.0 specification, section 5.1, and one of the range it leaves to servers: the tool ran and failed. */
+export const RPC_CODES = {
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internalError: -32603,
+  toolFailed: -32000,
+} as const;
+
+/** The statuses a tool can fail with: those that the REST interface answers the same question with. */
+export type ToolFailureStatus = 400 | 402 | 403 | 404 | 429 | 500 | 503;
+
+/** `error.message` of a failed tool: the REST status, a colon, the REST text (API document, section 7). */
+export function toolFailureMessage(status: ToolFailureStatus, text: string): string {
+  return `${status}: ${text}`;
+}
+
+/** `error.data` of a failed tool: for programs, what the message says to people. */
+export const toolFailureDataSchema = z.object({
+  status: z.number(),
+  retryAfterSeconds: z.number().optional(),
+  /** The argument that is to blame, when it is one. */
+  argument: z.string().optional(),
+});
+export type ToolFailureData = z.output<typeof toolFailureDataSchema>;

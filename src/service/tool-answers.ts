@@ -1,0 +1,75 @@
+/** What each tool answers: the same data, and the same view of it, as the REST path of that name. */
+import { basisOf, standingOn } from '../contract/basis.ts';
+import type { Candles, Catalogue } from '../contract/market-data.ts';
+import type { Plan } from '../contract/plans.ts';
+import type { ToolCall } from '../contract/tools.ts';
+import { tagShownWith, tickerShownTo, tickersShownTo } from './shown.ts';
+
+/** The output, or null: there is nothing under the id that was given. */
+export async function answerTool(data: Candles & Catalogue, plan: Plan, call: ToolCall): Promise<object | null> {
+  switch (call.name) {
+    case 'getGlobal':
+      return data.global();
+    case 'getCoins':
+      return first(call.arguments.limit, await data.coins());
+    case 'getCoinById':
+      return data.coin(call.arguments.coinId);
+    case 'getCoinEvents':
+      return first(call.arguments.limit, await data.coinEvents(call.arguments.coinId));
+    case 'getCoinExchanges':
+      return first(call.arguments.limit, await data.coinExchanges(call.arguments.coinId));
+    case 'getCoinMarkets':
+      return first(call.arguments.limit, await data.coinMarkets(call.arguments));
+    case 'getTickers':
+      return viewed(await data.tickers(call.arguments), (all) => tickersShownTo(plan, all, call.arguments.limit));
+    case 'getTickersById':
+      return viewed(await data.ticker(call.arguments), (ticker) => tickerShownTo(plan, ticker));
+    case 'getPeopleById':
+      return data.person(call.arguments.personId);
+    case 'getTags': {
+      const { additionalFields, limit } = call.arguments;
+      return viewed(await data.tags(), (tags) =>
+        tags.slice(0, limit).map((tag) => tagShownWith(additionalFields, tag)),
+      );
+    }
+    case 'getTagById': {
+      const { tagId, additionalFields } = call.arguments;
+      return viewed(await data.tag(tagId), (tag) => tagShownWith(additionalFields, tag));
+    }
+    case 'getExchanges':
+      return first(call.arguments.limit, await data.exchanges(call.arguments));
+    case 'getExchangeByID':
+      return data.exchange(call.arguments);
+    case 'getExchangeMarkets':
+      return first(call.arguments.limit, await data.exchangeMarkets(call.arguments));
+    case 'getPlatforms':
+      return first(call.arguments.limit, await data.platforms());
+    case 'getContracts':
+      return first(call.arguments.limit, await data.contracts(call.arguments.platformId));
+    case 'getTickerByContract': {
+      const { platformId, contractAddress } = call.arguments;
+      const coinId = await data.coinOfContract({ platformId, address: contractAddress });
+      if (coinId === null) return null;
+      return viewed(await data.ticker({ coinId, quotes: ['USD'] }), (ticker) => tickerShownTo(plan, ticker));
+    }
+    case 'priceConverter': {
+      const { baseCurrencyId, quoteCurrencyId, amount } = call.arguments;
+      return data.convert({ baseId: baseCurrencyId, quoteId: quoteCurrencyId, amount });
+    }
+    case 'search': {
+      const { q, categories, modifier, limit } = call.arguments;
+      return data.search({ q, categories, symbolOnly: modifier, limit });
+    }
+  }
+}
+
+function first<T>(limit: number, all: readonly T[] | null): readonly T[] | null {
+  return viewed(all, (rows) => rows.slice(0, limit));
+}
+
+/** A view of an answer stands on what the answer stands on. */
+function viewed<T extends object, V extends object>(answer: T | null, view: (answer: T) => V): V | null {
+  if (answer === null) return null;
+  const basis = basisOf(answer);
+  return basis === null ? view(answer) : standingOn(view(answer), basis);
+}

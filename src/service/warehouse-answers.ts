@@ -1,0 +1,62 @@
+/** What the tools answer that only a warehouse has. */
+import type { Access } from '../contract/access.ts';
+import type { Candles } from '../contract/market-data.ts';
+import { writeOhlcvRows } from '../contract/ohlcv.ts';
+import { parseOhlcvParameters } from '../contract/parameters.ts';
+import type { Plan } from '../contract/plans.ts';
+import type { CallOf } from '../contract/tools.ts';
+import { StatementError, type WAREHOUSE_TOOLS, type WarehouseTools } from '../contract/warehouse-tools.ts';
+
+export type WarehouseCall = CallOf<typeof WAREHOUSE_TOOLS>;
+
+/** The output; null where there is no such id; or why not. */
+export type WarehouseAnswer =
+  | { readonly kind: 'answered'; readonly output: object | null }
+  | { readonly kind: 'refused'; readonly status: 400 | 402; readonly message: string };
+
+type Sources = { readonly data: Candles; readonly access: Access; readonly warehouse: WarehouseTools };
+
+export async function answerWarehouseTool(
+  { data, access, warehouse }: Sources,
+  plan: Plan,
+  call: WarehouseCall,
+): Promise<WarehouseAnswer> {
+  switch (call.name) {
+    case 'getOHLCV':
+      return ohlcv(data, access, plan, call.arguments);
+    case 'getCoverage':
+      return answered(await warehouse.coverage(call.arguments));
+    case 'getGaps':
+      return answered(await warehouse.gaps(call.arguments));
+    case 'runSql':
+      if (warehouse.runSql === undefined) throw new Error('runSql is not offered, and was called');
+      try {
+        return answered(await warehouse.runSql(call.arguments));
+      } catch (error) {
+        if (error instanceof StatementError) return { kind: 'refused', status: 400, message: error.message };
+        throw error;
+      }
+  }
+}
+
+/** The same rules, walls and candles as `/coins/{id}/ohlcv/historical`; only an unknown coin is told apart from one without candles. */
+async function ohlcv(
+  data: Candles,
+  access: Access,
+  plan: Plan,
+  { coinId, ...given }: Extract<WarehouseCall, { name: 'getOHLCV' }>['arguments'],
+): Promise<WarehouseAnswer> {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, String(value));
+  const parsed = parseOhlcvParameters(query);
+  if (!parsed.ok) return { kind: 'refused', status: 400, message: parsed.message };
+  const { start, ...question } = parsed.value;
+  const wall = access.refuseHistory(plan.name, question.interval, start);
+  if (wall !== null) return { kind: 'refused', status: 402, message: wall };
+  const candles = await data.ohlcv({ ...question, coinId });
+  return answered(candles && (JSON.parse(writeOhlcvRows(candles)) as object));
+}
+
+function answered(output: object | null): WarehouseAnswer {
+  return { kind: 'answered', output };
+}

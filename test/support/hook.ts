@@ -1,0 +1,50 @@
+/** A webhook on a port of its own that keeps what it is sent, and answers as it is told. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export type Hook = {
+  /** With a secret in its path. */
+  readonly url: string;
+  readonly secret: string;
+  /** Bodies as they came, oldest first. */
+  readonly posts: readonly string[];
+  /** The texts of the messages it has taken. */
+  texts(): string[];
+  /** How it answers from now on; null: it takes everything. */
+  answer: ((request: IncomingMessage, response: ServerResponse) => void) | null;
+  close(): Promise<void>;
+};
+
+export async function startHook(): Promise<Hook> {
+  const secret = 'T0SECRET/B0SECRET/xyzzy-1234567890';
+  const posts: string[] = [];
+  const taken: string[] = [];
+  const server = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8');
+    request.on('data', (text: string) => {
+      body += text;
+    });
+    request.on('end', () => {
+      posts.push(body);
+      if (hook.answer !== null) return hook.answer(request, response);
+      taken.push(body);
+      response.end('ok');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const hook: Hook = {
+    url: `http://127.0.0.1:${port}/services/${secret}`,
+    secret,
+    posts,
+    texts: () => taken.map((body) => (JSON.parse(body) as { text: string }).text),
+    answer: null,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return hook;
+}
