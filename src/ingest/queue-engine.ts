@@ -2,6 +2,7 @@
 import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq';
 import type { Redis, RedisOptions } from 'ioredis';
 import pg from 'pg';
+import { systemClock } from '../clock.ts';
 import { readDatabaseUrl } from '../store/database-url.ts';
 import { isRedisAway, openRedis, QueueAway } from './redis.ts';
 
@@ -53,6 +54,8 @@ export type Connections = {
   isUp(): boolean;
   close(): Promise<void>;
 };
+
+const GOODBYE_MS = 1_000;
 
 /**
  * `maxConnections`: of the Postgres engine, for all queues and workers together. Each worker that is open keeps one to listen;
@@ -160,9 +163,12 @@ async function connectPostgres(url: string, max: number, onError: (error: Error)
         createPostgresBackend,
       ) as unknown as AnyWorker<Job>,
     isUp: () => true,
-    close: () => {
+    close: async () => {
       isClosing = true;
-      return pool.end();
+      const late = new AbortController();
+      // A worker that could not say goodbye to a server that is away keeps its connection, and the pool would wait for it.
+      await Promise.race([pool.end(), systemClock.sleep(GOODBYE_MS, late.signal).catch(() => undefined)]);
+      late.abort();
     },
   };
 }
