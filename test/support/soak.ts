@@ -14,9 +14,10 @@ import { randomOf } from './random.ts';
 import { type ServiceProcess, startServiceProcess, type Vitals } from './service-process.ts';
 
 export type SoakOptions = {
-  /** How long processes are killed; then what is left is worked off. */
-  readonly forMs: number;
-  readonly killEveryMs: number;
+  /** One is killed every so often, for so long or so many times; then what is left is worked off. Requests are those that upstream has seen. */
+  readonly kills:
+    | { readonly everyMs: number; readonly forMs: number }
+    | { readonly everyRequests: number; readonly times: number };
   readonly perSecond: number;
   readonly faults: string;
   /** One process each. */
@@ -48,7 +49,7 @@ export type SoakReport = {
   readonly recordedCandleRequests: number;
   readonly candles: number;
   readonly differences: readonly string[];
-  /** Slots that were wanted, are not covered, and have no reason. */
+  /** Spans of the large backfill that were wanted, are not covered, and have no other reason. */
   readonly missing: number;
   /** Series whose candles are not the market's. */
   readonly wrong: readonly string[];
@@ -115,18 +116,23 @@ async function run(
   try {
     await Promise.all(places.map((place) => place.start()));
     await command('track', 'add', '--top', '10', '--interval', '1h', '--since', '-30d');
-    // Enough for the whole time, and in several parts, so that more than one process owns one.
-    const months = Math.ceil((options.forMs / 1000) * options.perSecond) > 2_000 ? '--all' : '--top';
-    const which = months === '--all' ? ['--all'] : ['--top', String(options.coins)];
-    await command('backfill', ...which, '--start', START, '--end', END, '--detach', '--yes');
+    await command('backfill', '--all', '--start', START, '--end', END, '--detach', '--yes');
     await command('backfill', '--top', '5', '--start', '-60d', '--interval', '1h', '--detach', '--yes');
-    for (let at = systemClock.now() + options.killEveryMs; at <= startedAt + options.forMs; at += options.killEveryMs) {
-      while (systemClock.now() < at) {
+    const { kills: when } = options;
+    const beganAt = systemClock.now();
+    const isEnough = () =>
+      'times' in when ? kills >= when.times : systemClock.now() - beganAt > when.forMs - when.everyMs;
+    while (!isEnough() && !(await isDone(sql))) {
+      const { asked, at } = { asked: simulator.counters().requests.total, at: systemClock.now() };
+      const isDue = () =>
+        'times' in when
+          ? simulator.counters().requests.total >= asked + when.everyRequests
+          : systemClock.now() >= at + when.everyMs;
+      while (!isDue() && !(await isDone(sql))) {
         await sleep(LOOK_MS);
         for (const place of places) place.look();
       }
-      const place = places[Math.floor(random() * places.length)]!;
-      await place.kill();
+      await places[Math.floor(random() * places.length)]!.kill();
       kills++;
     }
     const restFrom = systemClock.now();
@@ -230,8 +236,8 @@ async function counted({ sql }: TestDatabase, simulator: Simulator) {
       (select count(*)::int from ops.fetch) as recorded,
       (select count(*)::int from ops.fetch where endpoint = 'ohlcv') as requests,
       (select count(*)::int from market.candle) as candles,
-      (select count(*)::int from market.gaps where reason = 'missing') as missing,
-      (select max(n)::int from (select count(*) over (order by sent_at range between '999 ms' preceding and current row) as n
+      (select count(*)::int from market.gaps where reason = 'not asked yet' and interval = '24h') as missing,
+      (select max(n)::int from (select count(*) over (order by sent_at range between interval '999 ms' preceding and current row) as n
         from ops.fetch) x) as fullest`;
   return {
     upstream: simulator.counters(),
