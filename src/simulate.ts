@@ -124,6 +124,7 @@ function admitted(planOfCaller: (key: string | null) => PlanName): Access {
   return {
     admit: (caller) => ({ kind: 'admitted', plan: planOfCaller(caller.key) }),
     refuseHistory: () => null,
+    refuseTickerHistory: () => null,
     account: () => null,
   };
 }

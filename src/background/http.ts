@@ -1,8 +1,10 @@
-/** The HTTP side of the service: how it is, and its figures. */
+/** The HTTP side of the service: how it is, its figures, and how far its backfills are. */
 import { schedulesOf, setAsideOf } from '../budget.ts';
 import { type Listening, listen } from '../service/listen.ts';
-import { createOperations } from '../service/operations.ts';
+import { type BackfillsAsked, createOperations } from '../service/operations.ts';
+import { isDatabaseAway } from '../store/database-away.ts';
 import { readFreshnessDemand } from '../store/tracked.ts';
+import { backfillAsJson, readBackfills } from '../views/backfills.ts';
 import { readFigures } from '../views/figures.ts';
 import type { Standing } from './metrics.ts';
 import type { Parts } from './parts.ts';
@@ -15,9 +17,21 @@ export async function openHttp(parts: Parts): Promise<Listening> {
   const handler = createOperations({
     health: () => ({ isReady: status.phase === 'ready', body: { ...healthOf(status, troubles, clock.now()) } }),
     metrics: () => metrics.text(() => readStanding(parts)),
+    backfills: (which) => readProgress(parts, which),
     onError,
   });
   return listen(handler, { ...config.listen, onError });
+}
+
+async function readProgress({ open: { app }, troubles }: Parts, which: BackfillsAsked) {
+  if (app === null) return null;
+  try {
+    return (await readBackfills(app.database.sql, which)).map(backfillAsJson);
+  } catch (error) {
+    if (!isDatabaseAway(error)) throw error;
+    troubles.met('the database', asError(error));
+    return null;
+  }
 }
 
 /** Of what cannot be read now nothing is said: the counters of this process are worth having all the same. */

@@ -1,6 +1,6 @@
 /** One session of the service: everything that asks, until it is told to stop or the account has another plan. */
 import { type App, createReleasers, type Releasers } from '../app.ts';
-import { schedulesOf, setAsideOf } from '../budget.ts';
+import { schedulesOf } from '../budget.ts';
 import { type BackfillRunner, createBackfillRunner } from '../ingest/backfill-runner.ts';
 import { withTurns } from '../ingest/keep-fresh.ts';
 import { oneAtATime } from '../ingest/one-at-a-time.ts';
@@ -11,10 +11,11 @@ import { createScheduler } from '../ingest/scheduler.ts';
 import type { Session } from '../ingest/session.ts';
 import { withStepBack } from '../ingest/step-back.ts';
 import { type Ingestion, openIngestion } from '../ingestion.ts';
-import { forecast } from '../quota/forecast.ts';
 import { readAccount } from '../store/account.ts';
-import { markEnded, readFreshnessDemand } from '../store/tracked.ts';
+import { isDatabaseAway } from '../store/database-away.ts';
+import { markEnded } from '../store/tracked.ts';
 import { tellChunk, tellFailure, toIso } from './chunk-log.ts';
+import { forecastQueued, readFinishOf } from './finishes.ts';
 import type { Parts } from './parts.ts';
 import { createFreshness, createRuns } from './runs.ts';
 import { asError } from './troubles.ts';
@@ -23,6 +24,10 @@ import { whenThere } from './when-there.ts';
 /** How long what is in hand may take when it is told to stop: then it is left to others. */
 const GRACE_MS = 6_000;
 export const UPKEEP_MS = 10_000;
+/** How often, in rounds of the upkeep, it is reckoned when queued backfills will be done. */
+const FORECAST_ROUNDS = 3;
+
+const asLong = (ms: number) => ms;
 
 export function ready({ status, onReady, log }: Parts): void {
   status.phase = 'ready';
@@ -147,11 +152,12 @@ function workFreshness(
 ): ChunkWorker {
   const { clock } = parts;
   const { sql } = app.database;
+  const { realMs = asLong } = app.surroundings;
   const ingestChunk = withTurns(oneAtATime(withStepBack(session.ingestChunk, clock)), sql);
   return queue.work({
     concurrency: parts.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal, patience }),
-    snoozeMs: (outcome) => outcome.until - clock.now(),
+    snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
     events: {
       onOutcome: (job, outcome) => tellChunk(parts, job, outcome),
       onFailure: (job, error, final) => {
@@ -176,7 +182,7 @@ async function runBackfills(parts: Parts, app: App, ingestion: Ingestion): Promi
     session,
     owner,
     concurrency,
-    finishOf: (requests) => finishOf(app, session, requests),
+    finishOf: async (requests) => (await readFinishOf(app, session))(requests),
     onBegin: ({ id, interval, quote, coinIds }, requests) =>
       log.info({ backfill: id, interval, quote, coins: coinIds.length, requests }, `backfill ${id} goes on`),
     onEnd: ({ id, state, message, waitUntil, ...counts }) =>
@@ -188,23 +194,10 @@ async function runBackfills(parts: Parts, app: App, ingestion: Ingestion): Promi
     onFailure: (job, error, final) => tellFailure(parts, job, error, final),
     onError: (error) => troubles.met('the backfills', error),
     bringBack: app.bringBack,
+    realMs: app.surroundings.realMs ?? asLong,
   });
   runner.start();
   return runner;
-}
-
-async function finishOf(app: App, session: Session, requests: number): Promise<number | null> {
-  const { quota, plan, limits } = session;
-  const [state, demand] = await Promise.all([quota.state(), readFreshnessDemand(app.database.sql)]);
-  const { finishAt, bindingWindow } = forecast({
-    requests,
-    limits,
-    spent: { day: state.day.spent, month: state.month.spent },
-    now: Math.max(state.now, state.hold?.until ?? 0),
-    setAside: setAsideOf(schedulesOf(app.config, plan.name, limits, demand)),
-  });
-  // As fast as the upstream answers: nobody knows how fast that is.
-  return bindingWindow === null && requests > 0 ? null : finishAt;
 }
 
 /** Until it ends: looks for chunks that the queue lost, and whether the account still has the plan that everything goes by. */
@@ -217,7 +210,9 @@ async function upkeep(
   renew: () => void,
 ): Promise<void> {
   const { clock, troubles, log, config } = parts;
-  while (!signal.aborted) {
+  for (let round = 0; !signal.aborted; round++) {
+    // Before the first wait as well: whoever has just recorded one need not wait to see when it will be done.
+    if (round % FORECAST_ROUNDS === 0) await reckon(parts, app, session);
     await clock.sleep(UPKEEP_MS, signal).catch(() => undefined);
     if (signal.aborted) return;
     try {
@@ -233,5 +228,14 @@ async function upkeep(
     } catch (error) {
       troubles.met('the upkeep', asError(error));
     }
+  }
+}
+
+async function reckon({ troubles }: Parts, app: App, session: Session): Promise<void> {
+  try {
+    await forecastQueued(app, session);
+    troubles.over('the forecasts');
+  } catch (error) {
+    if (!isDatabaseAway(error)) troubles.met('the forecasts', asError(error));
   }
 }

@@ -4,12 +4,12 @@ import type { App } from '../app.ts';
 import type { Instant } from '../clock.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../core/tier.ts';
 import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../store/backfill-queue.ts';
-import { type BackfillRow, readBackfills } from '../views/backfills.ts';
+import { type BackfillRow, backfillAsJson, readBackfills } from '../views/backfills.ts';
 import type { CommandContext } from './context.ts';
 import { CommandFailed, EXIT, UsageError } from './exit.ts';
-import { formatCount, formatDay, formatInstant, formatRelative, formatSeries } from './format.ts';
+import { formatCount, formatDay, formatInstant, formatPercent, formatRelative, formatSeries } from './format.ts';
 import type { Output } from './io.ts';
-import { printJson, toIso } from './json.ts';
+import { printJson } from './json.ts';
 import { argument, parseInteger } from './options.ts';
 import { formatTable } from './table.ts';
 import { waitingFor } from './waiting.ts';
@@ -37,7 +37,7 @@ export function backfillsCommand(program: Command, context: CommandContext): voi
       context.action(async ({ all = false, json }: JsonOption & { readonly all?: boolean }) =>
         context.withApp({ schema: 'require' }, async ({ database: { sql }, clock }) => {
           const rows = await readBackfills(sql, { all });
-          if (json) printJson(context.io.out, rows.map(asJson));
+          if (json) printJson(context.io.out, rows.map(backfillAsJson));
           else printBackfills(context.io.out, rows, clock.now(), all);
           return EXIT.done;
         }),
@@ -87,7 +87,7 @@ export function parsePriority(text: string): number {
 
 async function tell(app: App, out: Output, id: number, done: string, json = false): Promise<void> {
   const [row] = await readBackfills(app.database.sql, { all: true, id });
-  if (json) printJson(out, asJson(row!));
+  if (json) printJson(out, backfillAsJson(row!));
   else out.write(`Backfill ${id} ${done}.\n`);
 }
 
@@ -117,6 +117,7 @@ function printBackfills(out: Output, rows: readonly BackfillRow[], now: Instant,
     { title: 'series', isWhole: true },
     { title: 'span', isWhole: true },
     { title: 'coins', ...right },
+    { title: 'progress', ...right },
     { title: 'spent', ...right },
     { title: 'left', ...right },
     { title: 'candles', ...right },
@@ -129,6 +130,7 @@ function printBackfills(out: Output, rows: readonly BackfillRow[], now: Instant,
     formatSeries(row),
     [row.from, row.to].map((at) => (at === null ? 'ever' : formatDay(at))).join(' … '),
     row.coins === null ? '–' : formatCount(row.coins),
+    row.progress === null ? '–' : formatPercent(row.progress, 1),
     formatCount(row.spent),
     row.leftRequests === null || row.finishedAt !== null ? '–' : formatCount(row.leftRequests),
     formatCount(row.stored),
@@ -146,19 +148,4 @@ function printBackfills(out: Output, rows: readonly BackfillRow[], now: Instant,
 function whenDone({ finishedAt, finishAt, state }: BackfillRow, now: Instant): string {
   if (finishedAt !== null) return formatRelative(finishedAt, now);
   return finishAt === null || state === 'paused' ? '–' : formatRelative(finishAt, now);
-}
-
-function asJson(row: BackfillRow): Record<string, unknown> {
-  const { from, to, requestedAt, startedAt, finishedAt, heartbeatAt, waitUntil, finishAt, ...rest } = row;
-  return {
-    ...rest,
-    from: toIso(from),
-    to: toIso(to),
-    requestedAt: toIso(requestedAt),
-    startedAt: toIso(startedAt),
-    finishedAt: toIso(finishedAt),
-    heartbeatAt: toIso(heartbeatAt),
-    waitUntil: toIso(waitUntil),
-    finishAt: toIso(finishAt),
-  };
 }

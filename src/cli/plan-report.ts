@@ -5,7 +5,7 @@ import type { BackfillPlan } from '../ingest/plan.ts';
 import type { Session } from '../ingest/session.ts';
 import type { Wall } from '../ingest/wall.ts';
 import { expectedDepth } from '../ingest/wall.ts';
-import { type Forecast, forecast } from '../quota/forecast.ts';
+import { type Forecast, forecast, forecastFrom } from '../quota/forecast.ts';
 import type { Limits, QuotaState, SetAside } from '../quota/quota.ts';
 import { toIso } from './json.ts';
 import type { ResolvedTarget } from './target.ts';
@@ -55,13 +55,9 @@ export function forecastUnder(
   fresh: boolean,
 ): Forecast {
   const { quota, now } = report;
-  // Another plan is a new account: nothing of its month is spent yet.
-  const spent = fresh ? { day: 0, month: 0 } : { day: quota.day.spent, month: quota.month.spent };
-  // While there is a hold nothing is sent; another account would not be held.
-  const from = fresh ? now : Math.max(now, quota.hold?.until ?? now);
-  const { limit, now: pace } = quota.pace;
-  const slowdown = fresh || limit === null || pace === null ? 1 : limit / pace;
-  return forecast({ requests, limits, spent, now: from, slowdown, setAside });
+  // Another plan is a new account: nothing of its month is spent yet, and nobody holds it.
+  if (fresh) return forecast({ requests, limits, spent: { day: 0, month: 0 }, now, setAside });
+  return forecastFrom({ ...quota, now }, { requests, limits, setAside });
 }
 
 export const NO_LIMIT = 'no limit slows it';

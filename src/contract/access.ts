@@ -1,7 +1,7 @@
 /** Who may ask what, and how much is left: the service asks an `Access` before it answers, and so never knows how limits are kept. */
 import type { Instant } from '../clock.ts';
 import type { Interval } from '../core/interval.ts';
-import type { PlanName } from './plans.ts';
+import type { PlanName, TickerResolution } from './plans.ts';
 import type { AccountInfo } from './records.ts';
 
 export type Caller = {
@@ -28,6 +28,8 @@ export type Access = {
   admit(caller: Caller, about: 'data' | 'account'): Admission | Promise<Admission>;
   /** May this plan see candles of this interval from `start` on? `null` when it may, else the refusal's text (status 402). */
   refuseHistory(plan: PlanName, interval: Interval, start: Instant): string | null;
+  /** The same of ticker history, by the width of its stretches. */
+  refuseTickerHistory(plan: PlanName, resolution: TickerResolution, start: Instant): string | null;
   /** What `/users/me` answers; `null` without a valid key. */
   account(caller: Caller): AccountInfo | null | Promise<AccountInfo | null>;
 };

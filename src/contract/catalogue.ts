@@ -235,8 +235,16 @@ export type PriceConversion = {
 };
 
 /** A row of `/tickers/{id}/historical`. */
-export type HistoricalTick = {
+export const historicalTickSchema = record({
   /** RFC 3339; the start of the stretch that the values stand for. */
+  timestamp: text,
+  price: numberOrNull,
+  volume_24h: numberOrNull,
+  market_cap: numberOrNull,
+});
+export const historicalTicksSchema = list(historicalTickSchema);
+
+export type HistoricalTick = {
   readonly timestamp: string;
   readonly price: number | null;
   readonly volume_24h: number | null;

@@ -33,6 +33,12 @@ export function intervalWallText(interval: Interval): string {
   return `Getting historical OHLCV data with interval ${interval} ${NOT_IN_PLAN}. ${ADVICE}`;
 }
 
+/** The refusal of ticker history; `notBefore` null where the plan has none of that width at all. */
+export function tickerWallText(resolution: string, notBefore: Instant | null, nanoseconds = 0): string {
+  const before = notBefore === null ? '' : ` before ${formatGoTime(notBefore, nanoseconds)}`;
+  return `Getting ${resolution} historical data${before} ${NOT_IN_PLAN}. ${ADVICE}`;
+}
+
 /** A wall of the plan; `notBefore` is the earliest start it allows, rounded up to the millisecond; null = not this at all. */
 export type Wall = { readonly notBefore: Instant | null };
 

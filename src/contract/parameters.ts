@@ -48,7 +48,7 @@ export function parseQuote(text: string | null): Parsed<Quote> {
   return isQuote(lower) ? ok(lower) : invalid('quote', `must be ${QUOTES.join(' or ')}`, text);
 }
 
-const TIME_FORMATS =
+export const TIME_FORMATS =
   'must be a date (2018-02-15), an RFC 3339 time (2018-02-15T05:15:00Z) or unix seconds (1518671700)';
 
 /** Any of the three formats the upstream takes; null when it is none of them. A date is midnight UTC. */
@@ -87,12 +87,16 @@ export function parseQuotes(text: string | null): Parsed<readonly string[]> {
   return unknown === undefined ? ok(quotes) : invalid('quotes', `must be of ${TICKER_QUOTES.join(' ')}`, unknown);
 }
 
-function ok<T>(value: T): Parsed<T> {
+export function ok<T>(value: T): Parsed<T> {
   return { ok: true, value };
 }
 
 /** Begins as the upstream's texts do, then says what they do not (decision 6). */
-function invalid(name: string, rule: string, given: string | null): { readonly ok: false; readonly message: string } {
+export function invalid(
+  name: string,
+  rule: string,
+  given: string | null,
+): { readonly ok: false; readonly message: string } {
   const got = given === null ? '' : `, got "${given.length > 40 ? `${given.slice(0, 39)}…` : given}"`;
   return { ok: false, message: `invalid parameters: ${name} ${rule}${got}` };
 }

@@ -4,6 +4,9 @@ import { DAY, type Interval } from '../core/interval.ts';
 export const PLAN_NAMES = ['free', 'starter', 'pro', 'business', 'ultimate', 'enterprise'] as const;
 export type PlanName = (typeof PLAN_NAMES)[number];
 
+/** What the width of a stretch of ticker history counts as: below an hour, below a day, a day and more. */
+export type TickerResolution = 'minute' | 'hourly' | 'daily';
+
 export type Plan = {
   readonly name: PlanName;
   /** Per calendar month, UTC; null = no limit. Source: API document, section 8. */
@@ -18,6 +21,8 @@ export type Plan = {
   readonly intervals: readonly Interval[];
   /** How far back from now a request may start; null = unlimited. A forecast as well. Source: upstream-api.md, 1.1. */
   readonly historyDepthMs: number | null;
+  /** How far back ticker history may start, by the width of its stretches; null = unlimited, 0 = not at all. Source: upstream-api.md, 1.7. */
+  readonly tickerHistoryDepthMs: Readonly<Record<TickerResolution, number | null>>;
   /** Most coins in `/tickers`; null = all. Source: upstream-api.md, 1.4. */
   readonly tickerCoins: number | null;
   /** Whether tickers carry `circulating_supply`. Source: upstream-api.md, 1.4. */
@@ -25,6 +30,8 @@ export type Plan = {
 };
 
 const DAILY: readonly Interval[] = ['24h'];
+const YEAR = 365 * DAY;
+const NO_WALLS = { minute: null, hourly: null, daily: null } as const;
 const HOURLY: readonly Interval[] = ['1h', '6h', '12h', '24h'];
 const ALL: readonly Interval[] = ['5m', '15m', '30m', '1h', '6h', '12h', '24h'];
 
@@ -48,14 +55,50 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
     anonymousRequestsPerDay: 1_000,
     intervals: DAILY,
     historyDepthMs: DAY,
+    tickerHistoryDepthMs: { minute: 0, hourly: DAY, daily: YEAR },
     tickerCoins: 2_000,
     circulatingSupply: false,
   },
-  starter: { ...COMMON, name: 'starter', requestsPerMonth: 400_000, intervals: DAILY, historyDepthMs: 30 * DAY },
-  pro: { ...COMMON, name: 'pro', requestsPerMonth: 1_000_000, intervals: DAILY, historyDepthMs: 90 * DAY },
-  business: { ...COMMON, name: 'business', requestsPerMonth: 5_000_000, intervals: HOURLY, historyDepthMs: 365 * DAY },
-  ultimate: { ...COMMON, name: 'ultimate', requestsPerMonth: 10_000_000, intervals: HOURLY, historyDepthMs: null },
-  enterprise: { ...COMMON, name: 'enterprise', requestsPerMonth: null, intervals: ALL, historyDepthMs: null },
+  starter: {
+    ...COMMON,
+    name: 'starter',
+    requestsPerMonth: 400_000,
+    intervals: DAILY,
+    historyDepthMs: 30 * DAY,
+    tickerHistoryDepthMs: { minute: 7 * DAY, hourly: 30 * DAY, daily: 5 * YEAR },
+  },
+  pro: {
+    ...COMMON,
+    name: 'pro',
+    requestsPerMonth: 1_000_000,
+    intervals: DAILY,
+    historyDepthMs: 90 * DAY,
+    tickerHistoryDepthMs: { minute: 30 * DAY, hourly: 90 * DAY, daily: null },
+  },
+  business: {
+    ...COMMON,
+    name: 'business',
+    requestsPerMonth: 5_000_000,
+    intervals: HOURLY,
+    historyDepthMs: 365 * DAY,
+    tickerHistoryDepthMs: { minute: YEAR, hourly: YEAR, daily: null },
+  },
+  ultimate: {
+    ...COMMON,
+    name: 'ultimate',
+    requestsPerMonth: 10_000_000,
+    intervals: HOURLY,
+    historyDepthMs: null,
+    tickerHistoryDepthMs: NO_WALLS,
+  },
+  enterprise: {
+    ...COMMON,
+    name: 'enterprise',
+    requestsPerMonth: null,
+    intervals: ALL,
+    historyDepthMs: null,
+    tickerHistoryDepthMs: NO_WALLS,
+  },
 };
 
 export function isPlanName(text: string): text is PlanName {
@@ -72,6 +115,7 @@ export type PlanOverrides = Partial<
     | 'candlesPerRequest'
     | 'intervals'
     | 'historyDepthMs'
+    | 'tickerHistoryDepthMs'
   >
 >;
 

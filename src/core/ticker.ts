@@ -23,6 +23,26 @@ export const TICKER_NUMBERS = [
   'max_supply',
   'beta_value',
 ] as const;
+/** The keys of a quote as upstream orders them. */
+export const TICKER_QUOTE_KEYS = [
+  'price',
+  'volume_24h',
+  'volume_24h_change_24h',
+  'market_cap',
+  'market_cap_change_24h',
+  'percent_change_15m',
+  'percent_change_30m',
+  'percent_change_1h',
+  'percent_change_6h',
+  'percent_change_12h',
+  'percent_change_24h',
+  'percent_change_7d',
+  'percent_change_30d',
+  'percent_change_1y',
+  'ath_price',
+  'ath_date',
+  'percent_from_price_ath',
+] as const;
 export type TickerNumber = (typeof TICKER_NUMBERS)[number];
 
 /**
@@ -37,12 +57,16 @@ export type TickerColumns = {
   readonly updatedAt: number[];
   readonly athAt: number[];
   readonly firstDataAt: number[];
+  /** Places in the answer, from 0. */
+  readonly position: number[];
+  /** The JSON of the row, where it is written otherwise than its columns would be. */
+  readonly answer: (string | null)[];
   readonly numbers: Readonly<Record<TickerNumber, number[]>>;
 };
 
 export function noTickers(): TickerColumns {
   const numbers = Object.fromEntries(TICKER_NUMBERS.map((name) => [name, []])) as unknown as TickerColumns['numbers'];
-  return { coinId: [], rank: [], updatedAt: [], athAt: [], firstDataAt: [], numbers };
+  return { coinId: [], rank: [], updatedAt: [], athAt: [], firstDataAt: [], position: [], answer: [], numbers };
 }
 
 /** Only those at the positions that `keep` says yes to. */
@@ -65,6 +89,8 @@ function mapColumns(columns: TickerColumns, change: <T>(values: readonly T[]) =>
     updatedAt: change(columns.updatedAt),
     athAt: change(columns.athAt),
     firstDataAt: change(columns.firstDataAt),
+    position: change(columns.position),
+    answer: change(columns.answer),
     numbers: numbers as TickerColumns['numbers'],
   };
 }

@@ -1,4 +1,5 @@
 /** Checks the smaller answers: the list of coins, the exchanges, the market as a whole. Pure. */
+import type { z } from 'zod';
 import type { Instant } from '../clock.ts';
 import {
   type CoinSummary,
@@ -10,28 +11,62 @@ import {
 } from '../contract/records.ts';
 import { parseTime } from '../contract/time.ts';
 import { DAY } from '../core/interval.ts';
-import { EXCHANGE_VOLUMES, type ExchangeFacts } from '../store/exchange.ts';
-import type { GlobalFacts } from '../store/global-history.ts';
+import type { ListedCoin } from '../store/coin.ts';
+import { EXCHANGE_VOLUMES, type ExchangeFacts, exchangeRecord } from '../store/exchange.ts';
+import { type GlobalFacts, globalRecord } from '../store/global-history.ts';
 import type { Exchange as Exchanged } from '../upstream/answer.ts';
-import { type Examined, examineList, isImpossible, isWhole, withoutValue } from './record-list.ts';
+import { isPlainCoin, otherwiseWritten } from './plain-row.ts';
+import { type Examined, examineList, isImpossible, isWhole, rowsOf, withoutValue } from './record-list.ts';
 
 /** Upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */
 const ROUNDED_MS = 60_000;
 
+/** A clock that was set by a day must not stop what is asked by it. */
+const MOST_DAYS_OFF = 2;
+
 /** Why the instant of an answer cannot be right: with a wrong clock somewhere a snapshot would go where nobody looks for it. */
 export function misdate({ asOf, sentAt }: Pick<Exchanged, 'asOf' | 'sentAt'>): string | null {
-  return asOf < sentAt - DAY ? `the answer says that it is of ${new Date(asOf).toISOString()}` : null;
+  return asOf < sentAt - MOST_DAYS_OFF * DAY ? `the answer says that it is of ${new Date(asOf).toISOString()}` : null;
 }
 
-export function examineCoins(body: unknown): Examined<readonly CoinSummary[]> {
-  return examineList(coinSummarySchema, body, (coin) =>
-    isWhole(coin.rank) ? null : 'rank: expected a whole number from 0',
-  );
+export function examineCoins(body: unknown): Examined<readonly ListedCoin[]> {
+  const fault = ({ rank }: CoinSummary) => (isWhole(rank) ? null : 'rank: expected a whole number from 0');
+  const examined = examineList(coinSummarySchema, body, fault);
+  if (!examined.ok) return examined;
+  const written = writtenById(coinSummarySchema, body, fault, (row) => (isPlainCoin(row) ? null : JSON.stringify(row)));
+  return { ...examined, value: examined.value.map((coin) => ({ ...coin, ...written.get(coin.id)! })) };
 }
 
 export function examineExchanges(body: unknown, latest: Instant): Examined<readonly ExchangeFacts[]> {
-  const examined = examineList(exchangeSchema, body, (exchange) => faultOf(exchange, latest + ROUNDED_MS));
-  return examined.ok ? { ...examined, value: examined.value.map(toFacts) } : examined;
+  const fault = (exchange: Exchange) => faultOf(exchange, latest + ROUNDED_MS);
+  const examined = examineList(exchangeSchema, body, fault);
+  if (!examined.ok) return examined;
+  const rows = writtenById(exchangeSchema, body, fault, (row) => row);
+  const value = examined.value.map((exchange) => {
+    const { answer: row, position } = rows.get(exchange.id)!;
+    const facts = toFacts(exchange);
+    return { ...facts, position, answer: otherwiseWritten(row, exchangeRecord(facts)) };
+  });
+  return { ...examined, value };
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** The good rows of a list once more, by their ids: where each stands, and how it is written. Of those that repeat an id the last. */
+function writtenById<S extends z.ZodType<{ readonly id: string }>, T>(
+  schema: S,
+  body: unknown,
+  fault: (record: z.output<S>) => string | null,
+  written: (row: Row) => T,
+): Map<string, { position: number; answer: T }> {
+  const found = new Map<string, { position: number; answer: T }>();
+  let position = 0;
+  for (const row of rowsOf(body) ?? []) {
+    const at = position++;
+    const read = readRecord(schema, row);
+    if (read.ok && fault(read.value) === null) found.set(read.value.id, { position: at, answer: written(row as Row) });
+  }
+  return found;
 }
 
 function faultOf(exchange: Exchange, latest: Instant): string | null {
@@ -43,7 +78,7 @@ function faultOf(exchange: Exchange, latest: Instant): string | null {
   return futureOf('last_updated', instantOf(exchange.last_updated), latest);
 }
 
-function toFacts(exchange: Exchange): ExchangeFacts {
+function toFacts(exchange: Exchange): Omit<ExchangeFacts, 'position' | 'answer'> {
   const usd = exchange.quotes.USD;
   const volumes = Object.fromEntries(EXCHANGE_VOLUMES.map((name) => [name, usd?.[name] ?? null]));
   const { id, name, description, message, links, fiats, adjusted_rank, reported_rank, currencies, markets } = exchange;
@@ -95,7 +130,7 @@ export function examineGlobal(body: unknown, latest: Instant): Examined<GlobalFa
     futureOf('market_cap_ath_date', marketCapAthAt, latest + ROUNDED_MS) ??
     futureOf('volume_24h_ath_date', volume24hAthAt, latest + ROUNDED_MS);
   if (future !== null) return aside(future);
-  const value: GlobalFacts = {
+  const facts: Omit<GlobalFacts, 'answer'> = {
     updatedAt,
     marketCap: g.market_cap_usd,
     volume24h: g.volume_24h_usd,
@@ -110,6 +145,7 @@ export function examineGlobal(body: unknown, latest: Instant): Examined<GlobalFa
     volume24hPercentFromAth: finite(g.volume_24h_percent_from_ath),
     volume24hPercentToAth: finite(g.volume_24h_percent_to_ath),
   };
+  const value: GlobalFacts = { ...facts, answer: otherwiseWritten(body, globalRecord(facts)) };
   return { ok: true, value, rows: 1, setAside: [] };
 }
 

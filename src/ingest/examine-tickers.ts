@@ -3,6 +3,7 @@ import type { Instant } from '../clock.ts';
 import { parseTime } from '../contract/time.ts';
 import { noTickers, pickTickers, TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../core/ticker.ts';
 import type { SetAsideRecord } from '../store/quarantine.ts';
+import { isPlainTicker } from './plain-row.ts';
 import { type Examined, idOf, isId, isSound, NO_ID, noList, orBroken, rowsOf } from './record-list.ts';
 
 /** Beside the quotes. */
@@ -45,7 +46,7 @@ function examineRows(listed: Iterable<unknown>, latest: Instant): Examined<Ticke
   for (const row of listed) {
     rows++;
     const at = columns.coinId.length;
-    const reason = append(columns, row, latest + ROUNDED_MS);
+    const reason = append(columns, row, rows - 1, latest + ROUNDED_MS);
     if (reason !== null) {
       refuse(row, reason);
       continue;
@@ -77,7 +78,7 @@ const TWO_ROWS = 'two different rows for one coin';
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Adds one row to the columns, or says why not. */
-function append(columns: TickerColumns, value: unknown, latest: Instant): string | null {
+function append(columns: TickerColumns, value: unknown, position: number, latest: Instant): string | null {
   if (!isObject(value)) return 'expected object';
   if (!isId(value.id)) return NO_ID;
   const usd = isObject(value.quotes) ? value.quotes.USD : undefined;
@@ -104,6 +105,8 @@ function append(columns: TickerColumns, value: unknown, latest: Instant): string
   }
   columns.coinId.push(value.id);
   columns.rank.push(rank);
+  columns.position.push(position);
+  columns.answer.push(isPlainTicker(value, usd) ? null : JSON.stringify(value));
   for (const [column, , at] of instants) columns[column].push(at!);
   for (const name of OWN) columns.numbers[name].push(numberOf(value[name]));
   for (const name of OF_QUOTE) columns.numbers[name].push(numberOf(usd[name]));

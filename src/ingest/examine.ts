@@ -4,6 +4,7 @@ import type { OhlcvRowRead } from '../contract/ohlcv.ts';
 import type { CandleColumns } from '../core/candle.ts';
 import { floorToGrid, INTERVAL_MS, type Interval } from '../core/interval.ts';
 import type { Span } from '../core/span.ts';
+import type { OpenCandle } from '../store/open-candle.ts';
 import type { SetAsideRow } from '../store/quarantine.ts';
 
 export type OhlcvQuestion = {
@@ -16,6 +17,8 @@ export type OhlcvQuestion = {
 export type Findings = {
   /** Sorted, each slot once, all of them slots of the question. */
   readonly candles: CandleColumns;
+  /** Of the candles those whose `time_close` lies before the end of their slot. */
+  readonly cutShort: readonly OpenCandle[];
   readonly setAside: readonly SetAsideRow[];
   /** As answered, before anything was dropped. */
   readonly rowCount: number;
@@ -63,7 +66,7 @@ export function examine(question: OhlcvQuestion, rows: readonly OhlcvRowRead[], 
   }
   const good = [...bySlot.values()];
   if (!sorted) good.sort((a, b) => a.openTime - b.openTime);
-  return { candles: toColumns(good), setAside, rowCount: rows.length };
+  return { candles: toColumns(good), cutShort: cutShort(good, interval), setAside, rowCount: rows.length };
 }
 
 type GoodRow = Extract<OhlcvRowRead, { ok: true }>;
@@ -101,6 +104,13 @@ function sameValues(a: GoodRow, b: GoodRow): boolean {
     a.close === b.close &&
     a.volume === b.volume &&
     a.marketCap === b.marketCap
+  );
+}
+
+function cutShort(rows: readonly GoodRow[], interval: Interval): OpenCandle[] {
+  const lastSecond = INTERVAL_MS[interval] - 1_000;
+  return rows.flatMap(({ openTime, closeTime }) =>
+    closeTime !== null && closeTime < openTime + lastSecond ? [{ openTime, closeTime }] : [],
   );
 }
 

@@ -188,6 +188,7 @@ async function storeAnswer(
         span,
         asOf,
         candles: findings.candles,
+        open: findings.cutShort.filter(({ openTime }) => openTime + INTERVAL_MS[interval] > asOf),
         setAside: findings.setAside,
         fetch: { ...record, outcome: 'stored', rows: findings.rowCount },
       },

@@ -5,6 +5,7 @@ import pg from 'pg';
 import { systemClock } from '../clock.ts';
 import { readDatabaseUrl } from '../store/database-url.ts';
 import { isRedisAway, openRedis, QueueAway } from './redis.ts';
+import { explainEviction, readEviction, whereIs, withoutNotice } from './redis-memory.ts';
 
 export type QueueEngine =
   | { readonly kind: 'redis'; readonly url: string }
@@ -59,22 +60,30 @@ const GOODBYE_MS = 1_000;
 
 /**
  * `maxConnections`: of the Postgres engine, for all queues and workers together. Each worker that is open keeps one to listen;
- * without another one nothing is done at all. @throws when it cannot be reached at all.
+ * without another one nothing is done at all. `onWarning`: it works, but not as it should. @throws when it cannot be reached at all.
  */
 export async function connect(
   engine: QueueEngine,
   maxConnections: number,
   onError: (error: Error) => void,
+  onWarning: (found: string, fix: string) => void = () => undefined,
 ): Promise<Connections> {
   return engine.kind === 'redis'
-    ? connectRedis(engine.url, onError)
+    ? connectRedis(engine.url, onError, onWarning)
     : connectPostgres(engine.url, maxConnections, onError);
 }
 
-async function connectRedis(url: string, onError: (error: Error) => void): Promise<Connections> {
+async function connectRedis(
+  url: string,
+  onError: (error: Error) => void,
+  onWarning: (found: string, fix: string) => void,
+): Promise<Connections> {
   // What we ask ourselves fails at once while it is away: whoever asks decides how long to wait.
   const calls = await openRedis(url);
   calls.on('error', onError);
+  const warning = explainEviction(await readEviction(calls), whereIs(url));
+  if (warning !== null) onWarning(warning.found, warning.fix);
+  withoutNotice(calls);
   const workers = new Set<Redis>();
   /** One that is silent looks connected. */
   let answers = true;

@@ -16,6 +16,8 @@ export type QueueOptions = {
   readonly maxConnections?: number;
   /** Errors of the engine's connections; the queue reconnects by itself. */
   readonly onError: (error: Error) => void;
+  /** Told when the engine works, but may lose what it is given: what was found, and what would mend it. */
+  readonly onWarning?: (found: string, fix: string) => void;
   /** Attempts per chunk, and the pause before the second one; it doubles each time, with jitter. */
   readonly attempts?: number;
   readonly backoffMs?: number;
@@ -88,7 +90,12 @@ export type QueueHost = {
 
 /** @throws when the engine cannot be reached at all. */
 export async function openQueueHost(options: QueueOptions): Promise<QueueHost> {
-  const connections = await connect(options.engine, options.maxConnections ?? MOST_CONNECTIONS, options.onError);
+  const connections = await connect(
+    options.engine,
+    options.maxConnections ?? MOST_CONNECTIONS,
+    options.onError,
+    options.onWarning,
+  );
   return {
     open: (name) => createChunkQueue(connections, name, options),
     openTicks: (name) => createTickQueue(connections, name, options),

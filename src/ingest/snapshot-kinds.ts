@@ -1,8 +1,7 @@
 /** What each kind of snapshot asks, how its answer is checked, and what is written of it. */
 import { COINS_PATH, EXCHANGES_PATH, GLOBAL_PATH, TICKERS_PATH } from '../contract/paths.ts';
-import type { CoinSummary } from '../contract/records.ts';
 import { pickTickers, type TickerColumns } from '../core/ticker.ts';
-import { coinsGoneAt, countListed, recordCoins, unknownCoins } from '../store/coin.ts';
+import { coinsGoneAt, countListed, type ListedCoin, recordCoins, unknownCoins } from '../store/coin.ts';
 import type { Sql, SqlOrTransaction } from '../store/connect.ts';
 import { type ExchangeFacts, writeExchanges } from '../store/exchange.ts';
 import { type GlobalFacts, writeGlobal } from '../store/global-history.ts';
@@ -80,7 +79,7 @@ export async function checkTickers(
   return { ...examined, value: { tickers, unknown }, setAside };
 }
 
-export const coinsKind: SnapshotKind<readonly CoinSummary[]> = {
+export const coinsKind: SnapshotKind<readonly ListedCoin[]> = {
   path: COINS_PATH,
   knownRows: countListed,
   check: async (_, body) => examineCoins(body),

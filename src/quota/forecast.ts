@@ -3,7 +3,7 @@ import type { Instant } from '../clock.ts';
 import { DAY } from '../core/interval.ts';
 import { GRACE_MS } from './ledger.ts';
 import { gapMs, HALF_LIFE_MS } from './pace.ts';
-import type { Limits, SetAside } from './quota.ts';
+import type { Limits, QuotaState, SetAside } from './quota.ts';
 import { dayReset, dayStart, monthReset, monthStart } from './window.ts';
 
 export type ForecastArgs = {
@@ -77,6 +77,26 @@ export function forecast({ requests, limits, spent, now, slowdown = 1, setAside 
     at += gaps * gap + lagMs(1 + (slowdown - 1) * 2 ** (-(at - now) / HALF_LIFE_MS), gaps * gap);
   }
   return { finishAt: Math.ceil(at), bindingWindow: binding, perDay: sustained };
+}
+
+/**
+ * The same from how an account stands: nothing is sent while everybody waits, and a window that ends meanwhile begins anew. The
+ * limits of day and month are those the ledger goes by.
+ */
+export function forecastFrom(
+  state: QuotaState,
+  { requests, limits, setAside }: Pick<ForecastArgs, 'requests' | 'limits' | 'setAside'>,
+): Forecast {
+  const { day, month, pace } = state;
+  const from = Math.max(state.now, state.hold?.until ?? 0);
+  return forecast({
+    requests,
+    limits: { ...limits, perDay: day.limit, perMonth: month.limit },
+    spent: { day: from < day.reset ? day.spent : 0, month: from < month.reset ? month.spent : 0 },
+    now: from,
+    slowdown: pace.limit === null || pace.now === null ? 1 : pace.limit / pace.now,
+    setAside,
+  });
 }
 
 /** How much longer what takes `fullMs` at full pace takes when the pace begins `slowdown` times slower and recovers (`paceFactorAt`). */

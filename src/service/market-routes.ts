@@ -1,48 +1,91 @@
-/** `/tickers`, `/coins`, `/global`, `/exchanges`: the market as it is now. */
-import { Hono } from 'hono';
-import { UNKNOWN_ID } from '../contract/errors.ts';
+/** `/global`, `/tickers`, `/coins`, `/exchanges`: the market as it is now. */
+import { PAGE_ROWS, parsePage } from '../contract/catalogue-parameters.ts';
+import type { EndpointName } from '../contract/endpoints.ts';
 import type { MarketData } from '../contract/market-data.ts';
-import { parseQuotes } from '../contract/parameters.ts';
-import { COINS_PATH, EXCHANGES_PATH, GLOBAL_PATH, TICKERS_PATH } from '../contract/paths.ts';
+import { legacyTickerOf, simpleTickerOf } from '../contract/older-records.ts';
+import { type Parsed, parseQuotes } from '../contract/parameters.ts';
 import { PLANS, type Plan } from '../contract/plans.ts';
 import type { Ticker } from '../contract/records.ts';
-import { answerJson, refuse } from './answer.ts';
-import type { ServiceEnv } from './service-env.ts';
+import { answerJson, refuse, refuseId, refuseRoute, type Shown } from './answer.ts';
+import { type Answer, type Asked, idOf } from './asked.ts';
+import { tickerShownTo, tickersShownTo } from './shown.ts';
 
-export function marketRoutes({ data }: { data: MarketData }): Hono<ServiceEnv> {
-  const routes = new Hono<ServiceEnv>();
+/** The quotes of the older form of tickers. */
+const LEGACY_QUOTES = ['USD', 'BTC'];
 
-  routes.on(['GET', 'POST'], TICKERS_PATH, async (c) => {
-    const quotes = parseQuotes(c.req.query('quotes') ?? null);
-    if (!quotes.ok) return refuse(c, 400, quotes.message);
-    const tickers = await data.tickers({ quotes: quotes.value });
-    const plan = PLANS[c.var.plan];
-    return answerJson(
-      c,
-      tickers.slice(0, plan.tickerCoins ?? undefined).map((ticker) => shownTo(plan, ticker)),
-    );
-  });
-
-  routes.on(['GET', 'POST'], `${TICKERS_PATH}/:id`, async (c) => {
-    const quotes = parseQuotes(c.req.query('quotes') ?? null);
-    if (!quotes.ok) return refuse(c, 400, quotes.message);
-    const ticker = await data.ticker({ coinId: c.req.param('id'), quotes: quotes.value });
-    return ticker ? answerJson(c, shownTo(PLANS[c.var.plan], ticker)) : refuse(c, 404, UNKNOWN_ID);
-  });
-
-  routes.on(['GET', 'POST'], COINS_PATH, async (c) => answerJson(c, await data.coins()));
-  routes.on(['GET', 'POST'], GLOBAL_PATH, async (c) => answerJson(c, await data.global()));
-  routes.on(['GET', 'POST'], EXCHANGES_PATH, async (c) => {
-    const quotes = parseQuotes(c.req.query('quotes') ?? null);
-    if (!quotes.ok) return refuse(c, 400, quotes.message);
-    return answerJson(c, await data.exchanges({ quotes: quotes.value }));
-  });
-  return routes;
+export function marketRoutes({ data }: { data: MarketData }) {
+  return {
+    getGlobal: async (c) => answerJson(c, await data.global()),
+    getCoins: async (c) => answerJson(c, await data.coins()),
+    getTickers: async (c) => {
+      const quotes = quotesOf(c);
+      if (!quotes.ok) return refuse(c, 400, quotes.message);
+      const tickers = await data.tickers({ quotes: quotes.value });
+      return answerJson(c, tickers, allShownTo(planOf(c), tickers));
+    },
+    getTickersSimple: async (c) => {
+      // As on the upstream's free host (upstream-api.md, 1.6).
+      if (c.var.plan === 'free') return refuseRoute(c);
+      const quotes = quotesOf(c);
+      if (!quotes.ok) return refuse(c, 400, quotes.message);
+      const page = parsePage(c.req.query('page') ?? null);
+      if (!page.ok) return refuse(c, 400, page.message);
+      const tickers = await data.tickers({ quotes: quotes.value });
+      const first = (page.value - 1) * PAGE_ROWS;
+      return answerJson(c, tickers, {
+        variant: `simple ${page.value}`,
+        as: () => tickers.slice(first, first + PAGE_ROWS).map(simpleTickerOf),
+      });
+    },
+    getTickersById: async (c) => {
+      const quotes = quotesOf(c);
+      if (!quotes.ok) return refuse(c, 400, quotes.message);
+      const coinId = idOf(c, 'coin_id');
+      const ticker = coinId === null ? null : await data.ticker({ coinId, quotes: quotes.value });
+      return ticker ? answerJson(c, ticker, shownTo(planOf(c), ticker)) : refuseId(c);
+    },
+    getTickersDeprecated: async (c) => {
+      const plan = planOf(c);
+      const tickers = await data.tickers({ quotes: LEGACY_QUOTES });
+      return answerJson(c, tickers, {
+        variant: `legacy ${plan.tickerCoins} ${plan.circulatingSupply}`,
+        as: () =>
+          tickers
+            .slice(0, plan.tickerCoins ?? undefined)
+            .map((ticker) => legacyTickerOf(ticker, plan.circulatingSupply)),
+      });
+    },
+    getTickerByIdDeprecated: async (c) => {
+      const { circulatingSupply } = planOf(c);
+      const coinId = idOf(c, 'coin_id');
+      const ticker = coinId === null ? null : await data.ticker({ coinId, quotes: LEGACY_QUOTES });
+      if (!ticker) return refuseId(c);
+      return answerJson(c, ticker, {
+        variant: `legacy ${circulatingSupply}`,
+        as: () => legacyTickerOf(ticker, circulatingSupply),
+      });
+    },
+    getExchanges: async (c) => {
+      const quotes = quotesOf(c);
+      if (!quotes.ok) return refuse(c, 400, quotes.message);
+      return answerJson(c, await data.exchanges({ quotes: quotes.value }));
+    },
+  } satisfies Partial<Record<EndpointName, Answer>>;
 }
 
-/** A ticker without what the plan does not include (decision 18). */
-function shownTo(plan: Plan, ticker: Ticker): Partial<Ticker> {
-  if (plan.circulatingSupply) return ticker;
-  const { circulating_supply: _, ...rest } = ticker;
-  return rest;
+export function quotesOf(c: Asked): Parsed<readonly string[]> {
+  return parseQuotes(c.req.query('quotes') ?? null);
+}
+
+function planOf(c: Asked): Plan {
+  return PLANS[c.var.plan];
+}
+
+function shownTo(plan: Plan, ticker: Ticker): Shown | undefined {
+  return plan.circulatingSupply ? undefined : { variant: 'no supply', as: () => tickerShownTo(plan, ticker) };
+}
+
+function allShownTo(plan: Plan, tickers: readonly Ticker[]): Shown | undefined {
+  if (plan.circulatingSupply && plan.tickerCoins === null) return undefined;
+  return { variant: `first ${plan.tickerCoins}`, as: () => tickersShownTo(plan, tickers) };
 }

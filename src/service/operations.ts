@@ -1,16 +1,33 @@
-/** What those who run the service ask it: `/health` (does it live), `/ready` (does it work), `/metrics` (Prometheus). */
-import { Hono } from 'hono';
+/**
+ * What those who run the service ask it: `/health` (does it live), `/ready` (does it work), `/metrics` (Prometheus), `/backfills`
+ * (how far it is).
+ */
+import { type Context, Hono } from 'hono';
 import type { Handler } from '../contract/handler.ts';
 
 export type Operations = {
   /** As JSON; `isReady` decides the status of `/ready`. */
   health(): { readonly isReady: boolean; readonly body: Readonly<Record<string, unknown>> };
   metrics(): Promise<{ readonly contentType: string; readonly text: string }>;
+  /** Null: the database cannot be asked now. */
+  backfills(which: BackfillsAsked): Promise<readonly Readonly<Record<string, unknown>>[] | null>;
   /** Told of what nobody expected; the caller only sees a 500. */
   onError(error: unknown, url: string): void;
 };
 
-export function createOperations({ health, metrics, onError }: Operations): Handler {
+export type BackfillsAsked = {
+  /** Those that are over as well. */
+  readonly all: boolean;
+  readonly limit: number;
+  /** Only this one. */
+  readonly id: number | null;
+};
+
+const USUAL_BACKFILLS = 100;
+const MOST_BACKFILLS = 1_000;
+const HIGHEST_ID = 2 ** 31 - 1;
+
+export function createOperations({ health, metrics, backfills, onError }: Operations): Handler {
   const app = new Hono({ strict: false });
   app.use(async (c, next) => {
     c.header('Cache-Control', 'no-store');
@@ -25,10 +42,52 @@ export function createOperations({ health, metrics, onError }: Operations): Hand
     const { contentType, text } = await metrics();
     return c.body(text, 200, { 'Content-Type': contentType });
   });
-  app.notFound((c) => c.json({ error: 'there are /health, /ready and /metrics' }, 404));
+  app.get('/backfills', async (c) => {
+    const asked = readQuery(c.req.query());
+    if ('error' in asked) return c.json(asked, 400);
+    const found = await backfills({ ...asked, id: null });
+    return found === null ? away(c) : c.json(found);
+  });
+  app.get('/backfills/:id', async (c) => {
+    const text = c.req.param('id');
+    const id = wholeNumber(text, HIGHEST_ID);
+    if (id === null) {
+      return c.json({ error: `${JSON.stringify(text)} is no number of a backfill; write it like /backfills/12` }, 400);
+    }
+    const found = await backfills({ all: true, limit: 1, id });
+    if (found === null) return away(c);
+    const [row] = found;
+    return row === undefined
+      ? c.json({ error: `there is no backfill ${id}; /backfills?all=true has them` }, 404)
+      : c.json(row);
+  });
+  app.notFound((c) => c.json({ error: 'there are /health, /ready, /metrics, /backfills and /backfills/<id>' }, 404));
   app.onError((error, c) => {
     onError(error, c.req.url);
     return c.json({ error: 'an unexpected server error has occurred' }, 500);
   });
   return async (request) => app.fetch(request);
+}
+
+function away(c: Context): Response {
+  return c.json({ error: 'the database cannot be asked now; /health says why' }, 503);
+}
+
+function readQuery(query: Readonly<Record<string, string>>): Omit<BackfillsAsked, 'id'> | { readonly error: string } {
+  const { all = 'false', limit: most = String(USUAL_BACKFILLS), ...others } = query;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) return { error: `${JSON.stringify(unknown)} is no parameter; there are all and limit` };
+  if (all !== 'true' && all !== 'false') {
+    return { error: `all is ${JSON.stringify(all)}, it must be true or false` };
+  }
+  const limit = wholeNumber(most, MOST_BACKFILLS);
+  if (limit === null) {
+    return { error: `limit is ${JSON.stringify(most)}, it must be a whole number from 1 to ${MOST_BACKFILLS}` };
+  }
+  return { all: all === 'true', limit };
+}
+
+function wholeNumber(text: string, most: number): number | null {
+  const value = /^\d{1,10}$/.test(text) ? Number(text) : 0;
+  return value >= 1 && value <= most ? value : null;
 }

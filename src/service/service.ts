@@ -2,6 +2,8 @@
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Clock } from '../clock.ts';
 import type { Access } from '../contract/access.ts';
+import { AS_OF_HEADER, COVERAGE_HEADER } from '../contract/basis.ts';
+import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName, UNANSWERED } from '../contract/endpoints.ts';
 import type { Handler } from '../contract/handler.ts';
 import { RPC_PATH } from '../contract/json-rpc.ts';
 import type { MarketData } from '../contract/market-data.ts';
@@ -10,8 +12,11 @@ import type { WarehouseTools } from '../contract/warehouse-tools.ts';
 import { accountRoutes } from './account-routes.ts';
 import { admission } from './admission.ts';
 import { refuse, refuseRoute } from './answer.ts';
+import type { Answer } from './asked.ts';
+import { catalogueRoutes } from './catalogue-routes.ts';
+import { docsRoutes } from './docs-routes.ts';
+import { historyRoutes } from './history-routes.ts';
 import { marketRoutes } from './market-routes.ts';
-import { ohlcvRoutes } from './ohlcv-routes.ts';
 import { rpcRoutes } from './rpc-routes.ts';
 import type { ServiceEnv } from './service-env.ts';
 import { createToolbox } from './toolbox.ts';
@@ -29,15 +34,14 @@ export type ServiceParts = {
 };
 
 export function createService(parts: ServiceParts): Handler {
-  const { data, access, clock, onError } = parts;
+  const { access, clock, onError } = parts;
   const app = new Hono<ServiceEnv>({ strict: false });
   app.use(everyAnswer(clock));
   app.route(RPC_PATH, rpcRoutes({ ...parts, toolbox: createToolbox(parts) }));
   app.options('*', (c) => c.body(null, 204, PREFLIGHT));
   app.use(`${BASE_PATH}/*`, admission(access));
-  app.route(BASE_PATH, ohlcvRoutes({ data, access, clock }));
-  app.route(BASE_PATH, marketRoutes({ data }));
-  app.route(BASE_PATH, accountRoutes({ access }));
+  app.route(BASE_PATH, restRoutes(parts));
+  app.route('/', docsRoutes());
   app.notFound((c) => refuseRoute(c));
   app.onError((error, c) => {
     onError(error, c.req.url);
@@ -46,11 +50,33 @@ export function createService(parts: ServiceParts): Handler {
   return async (request, peer) => app.fetch(request, peer ?? {});
 }
 
+/** Every endpoint of the contract, and no other: one without an answer does not compile. */
+export function restRoutes(parts: ServiceParts): Hono<ServiceEnv> {
+  const answers: Readonly<Record<EndpointName, Answer>> = {
+    ...historyRoutes(parts),
+    ...marketRoutes(parts),
+    ...catalogueRoutes(parts),
+    ...accountRoutes(parts),
+  };
+  const routes = new Hono<ServiceEnv>();
+  // Before `/coins/{coin_id}`, of which the first one would be an id.
+  for (const path of UNANSWERED) routes.all(routePath(path), (c) => refuseRoute(c));
+  for (const name of ENDPOINT_NAMES) routes.on(['GET', 'POST'], routePath(ENDPOINTS[name].path), answers[name]);
+  return routes;
+}
+
+/** `/coins/{coin_id}` as the router writes it. */
+function routePath(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ':$1');
+}
+
 const PREFLIGHT = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, OPTIONS',
-  'Access-Control-Allow-Headers': 'Authorization, Content-Type',
+  'Access-Control-Allow-Headers': 'Authorization, Content-Type, If-None-Match',
   'Access-Control-Max-Age': '86400',
 };
+/** What a web page may read of an answer beside its body. */
+const EXPOSED = ['ETag', 'Retry-After', COVERAGE_HEADER, AS_OF_HEADER].join(', ');
 
 /** The date is the clock's, so that a client on a simulated clock can reckon the age of an answer. */
 function everyAnswer(clock: Clock): MiddlewareHandler<ServiceEnv> {
@@ -58,6 +84,7 @@ function everyAnswer(clock: Clock): MiddlewareHandler<ServiceEnv> {
     // Before the answer is made, not after: changing one that exists copies it.
     c.header('Date', new Date(clock.now()).toUTCString());
     c.header('Access-Control-Allow-Origin', '*');
+    c.header('Access-Control-Expose-Headers', EXPOSED);
     c.header('Vary', 'Accept-Encoding, Authorization');
     await next();
   };

@@ -2,7 +2,14 @@
 import { createHash } from 'node:crypto';
 import type { Clock, Instant } from '../clock.ts';
 import type { Access, Admission, Caller } from '../contract/access.ts';
-import { historyWallText, INVALID_KEY, intervalWallText, KEY_REQUIRED, TOO_MANY_REQUESTS } from '../contract/errors.ts';
+import {
+  historyWallText,
+  INVALID_KEY,
+  intervalWallText,
+  KEY_REQUIRED,
+  TOO_MANY_REQUESTS,
+  tickerWallText,
+} from '../contract/errors.ts';
 import { type Plan, type PlanName, type PlanOverrides, planOf } from '../contract/plans.ts';
 import { formatTime } from '../contract/time.ts';
 import { DAY } from '../core/interval.ts';
@@ -147,8 +154,14 @@ export function createPlanLimits(options: PlanLimitsOptions): PlanLimits {
       const { intervals, historyDepthMs } = planOf(name, numbers);
       if (!intervals.includes(interval)) return intervalWallText(interval);
       const wall = historyDepthMs === null ? Number.NEGATIVE_INFINITY : clock.now() - historyDepthMs;
-      // The upstream's own clock has nanoseconds; ours are made from the instant, so that the text looks and parses like theirs.
-      return start < wall ? historyWallText(wall, (Math.floor(wall) * 7_919) % 1_000_000) : null;
+      return start < wall ? historyWallText(wall, nanosecondsOf(wall)) : null;
+    },
+    refuseTickerHistory(name, resolution, start) {
+      const depthMs = planOf(name, numbers).tickerHistoryDepthMs[resolution];
+      if (depthMs === null) return null;
+      const wall = clock.now() - depthMs;
+      if (depthMs > 0 && start >= wall) return null;
+      return depthMs === 0 ? tickerWallText(resolution, null) : tickerWallText(resolution, wall, nanosecondsOf(wall));
     },
     account(caller) {
       const account = caller.key === null ? null : identify(caller);
@@ -190,6 +203,11 @@ export function createPlanLimits(options: PlanLimitsOptions): PlanLimits {
   };
 }
 
+/** The upstream's own clock has nanoseconds; ours are made from the instant, so that the text looks and parses like theirs. */
+function nanosecondsOf(at: Instant): number {
+  return (Math.floor(at) * 7_919) % 1_000_000;
+}
+
 /** How an account is called wherever its key must not be seen. */
 export function accountIdOf(key: string): string {
   return `key-${createHash('sha256').update(key).digest('hex').slice(0, 12)}`;
@@ -201,6 +219,7 @@ export const NO_LIMITS = {
   anonymousRequestsPerDay: null,
   pacePerSecond: null,
   historyDepthMs: null,
+  tickerHistoryDepthMs: { minute: null, hourly: null, daily: null },
   intervals: ['5m', '15m', '30m', '1h', '6h', '12h', '24h'],
 } as const satisfies PlanLimitsOptions['overrides'];
 

@@ -2,7 +2,7 @@
  * Backfills that the service works off: recorded by whoever wants them, claimed by one process at a time, highest priority first.
  * One whose process died is claimed again by another; what was done of it is not missing any more, so nothing is done twice.
  */
-import type { Instant } from '../clock.ts';
+import { type Instant, MOST_SKEW_MS } from '../clock.ts';
 import type { Quote } from '../core/candle.ts';
 import type { Interval } from '../core/interval.ts';
 import type { Span } from '../core/span.ts';
@@ -45,11 +45,12 @@ export type ClaimedBackfill = {
 
 type Claimable = { readonly now: Instant; readonly abovePriority?: number };
 
-/** Waits for nobody, or is of an owner that gave no sign of life for long. */
+/** Waits for nobody, or is of an owner that gave no sign of life for long, or gave it in the future: the clock was set back since. */
 function isClaimable(sql: SqlOrTransaction, { now, abovePriority = -32_768 }: Claimable) {
   return sql`is_detached and priority > ${abovePriority} and (
     (state = 'queued' and (wait_until is null or wait_until <= to_timestamp(${now / 1000})))
-    or (state = 'running' and heartbeat_at < to_timestamp(${(now - SILENT_AFTER_MS) / 1000})))`;
+    or (state = 'running' and (heartbeat_at < to_timestamp(${(now - SILENT_AFTER_MS) / 1000})
+      or heartbeat_at > to_timestamp(${(now + MOST_SKEW_MS) / 1000}))))`;
 }
 
 /** The next one is this owner's: it is running. Null when there is none. */
@@ -183,4 +184,25 @@ export async function isHistoryPending(sql: SqlOrTransaction, key: string, ended
       state in ('queued', 'running', 'paused')
       or (finished_at > to_timestamp(${endedSince / 1000}) and (state <> 'done' or message is not null))) limit 1`;
   return row !== undefined;
+}
+
+/** What is not over, in the order in which it is taken; `wait_until` is when there is something to spend on it. */
+export async function readOpenBackfills(sql: SqlOrTransaction): Promise<
+  readonly {
+    readonly id: number;
+    readonly isRunning: boolean;
+    readonly left: number;
+    readonly waitUntil: Instant | null;
+  }[]
+> {
+  return sql`
+    select id, state = 'running' as "isRunning", coalesce(left_requests, planned_requests) as left,
+      (extract(epoch from wait_until) * 1000)::float8 as "waitUntil"
+    from ops.backfill where is_detached and state in ('queued', 'running') order by state desc, priority desc, id`;
+}
+
+/** When one that waits for its turn will be done; one that was begun meanwhile says so itself. */
+export async function saveFinish(sql: SqlOrTransaction, id: number, finishAt: Instant | null): Promise<void> {
+  const at = sql`to_timestamp(${finishAt === null ? null : finishAt / 1000}::float8)`;
+  await sql`update ops.backfill set finish_at = ${at} where id = ${id} and state = 'queued' and finish_at is distinct from ${at}`;
 }

@@ -7,6 +7,7 @@ import { keepRevised, removeCandles, writeCandles } from './candle.ts';
 import type { Sql, SqlOrTransaction } from './connect.ts';
 import { type FetchRow, recordFetch } from './fetch.ts';
 import { parseMultirange, parseRange, toMultirange, toRange } from './multirange.ts';
+import { type OpenCandle, replaceOpenCandles } from './open-candle.ts';
 import { clipPending, type Pending, replacePending } from './pending.ts';
 import { quarantine, repeatedRows, type SetAsideRow } from './quarantine.ts';
 import { markSeen } from './tracked.ts';
@@ -17,6 +18,8 @@ export type ChunkAnswer = {
   readonly span: Span;
   readonly asOf: Instant;
   readonly candles: CandleColumns;
+  /** Of the candles those that had not closed, and until when their data reach. */
+  readonly open: readonly OpenCandle[];
   readonly setAside: readonly SetAsideRow[];
   readonly fetch: Omit<FetchRow, 'stored' | 'revised' | 'setAside' | 'told' | 'doubted'>;
 };
@@ -100,11 +103,12 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
     await Promise.all([
       written,
       fetchId,
-      granted.length > 0 || gained !== 0
-        ? tx`update market.series
-            set covered = covered + ${toMultirange(granted)}::tstzmultirange, covered_candles = covered_candles + ${gained}
-            where id = ${series.id}`
-        : null,
+      // Whatever was stored: the row's version tells those who have read the candles before.
+      tx`update market.series
+        set covered = covered + ${toMultirange(granted)}::tstzmultirange, covered_candles = covered_candles + ${gained},
+          answered_at = greatest(answered_at, to_timestamp(${asOf / 1000}))
+        where id = ${series.id}`,
+      replaceOpenCandles(tx, series.id, answer.open, { within: union(writable, empty), isAny: state.hasOpen }),
       replacePending(tx, series.id, pendingBefore, pendingAfter(answer, state, verdict, granted)),
       // Only at the newest end: what is asked of the past says nothing about how fresh a series is.
       span.to > settledUntil(asOf, series.interval) ? markSeen(tx, series.id, Math.min(asOf, span.to)) : null,
@@ -143,6 +147,7 @@ type State = Omit<Known, 'repeated'> & {
   readonly toldByYounger: Spans;
   readonly askedByYounger: Spans;
   readonly hasRows: boolean;
+  readonly hasOpen: boolean;
 };
 
 async function rowsIn(tx: SqlOrTransaction, { series, span }: ChunkAnswer, spans: Spans): Promise<number> {
@@ -175,6 +180,7 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
         asked: string;
         listed_at: number;
         has_rows: boolean;
+        has_open: boolean;
         doubts: { spans: string; asOf: number }[];
         pending: PendingRead[];
       }[]
@@ -185,6 +191,7 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
         exists (select from market.candle c
           where c.series_id = ${series.id} and c.interval = ${series.interval}::market.candle_interval
             and c.open_time >= to_timestamp(${span.from / 1000}) and c.open_time < to_timestamp(${span.to / 1000})) as has_rows,
+        exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
         coalesce((select json_agg(json_build_object('spans', f.doubted::text, 'asOf', extract(epoch from f.as_of)))
           from ops.fetch f where f.series_id = ${series.id} and f.doubted && ${range}::tstzrange), '[]') as doubts,
         coalesce((select json_agg(json_build_object('span', p.span::text, 'reason', p.reason, 'answers', p.answers,
@@ -208,6 +215,7 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
     toldByYounger: within(row.told),
     askedByYounger: within(row.asked),
     hasRows: row.has_rows,
+    hasOpen: row.has_open,
     listedAt: Math.round(row.listed_at * 1000),
     doubts: row.doubts.map((doubt) => ({ asOf: Math.round(doubt.asOf * 1000), spans: within(doubt.spans) })),
     pending: row.pending.map((p) => ({

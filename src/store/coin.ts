@@ -21,6 +21,14 @@ export type Coin = {
   readonly lastSeenAt: Instant;
 };
 
+/** A row of the list of coins, as it is stored. */
+export type ListedCoin = CoinSummary & {
+  /** Its place in the list, from 0. */
+  readonly position?: number;
+  /** Its JSON, where it is written otherwise than its fields would be. */
+  readonly answer?: string | null;
+};
+
 /** What tickers tell of their coins, as parallel arrays; each coin once. */
 export type TickerFacts = {
   readonly coinId: readonly string[];
@@ -43,7 +51,7 @@ export function lockCatalogue(tx: SqlOrTransaction) {
  */
 export async function recordCoins(
   sql: SqlOrTransaction,
-  coins: readonly CoinSummary[],
+  coins: readonly ListedCoin[],
   at: Instant,
 ): Promise<readonly string[]> {
   const once = [...new Map(coins.map((coin) => [coin.id, coin])).values()];
@@ -52,12 +60,14 @@ export async function recordCoins(
     await lockCatalogue(tx);
     const appeared = await tx<{ id: string }[]>`
     with given as (
-      select id, name, symbol, rank, type, coalesce(is_new, false) as is_new, is_active, to_timestamp(${at / 1000}) as at
+      select id, name, symbol, rank, type, coalesce(is_new, false) as is_new, is_active, position, answer,
+        to_timestamp(${at / 1000}) as at
       from unnest(${once.map((c) => c.id)}::text[], ${once.map((c) => storableText(c.name))}::text[],
         ${once.map((c) => storableText(c.symbol))}::text[], ${once.map((c) => c.rank ?? 0)}::int[],
         ${once.map((c) => (c.type == null ? null : storableText(c.type)))}::text[],
-        ${once.map((c) => String(c.is_new ?? false))}::text[]::bool[], ${once.map((c) => String(c.is_active))}::text[]::bool[])
-        as g(id, name, symbol, rank, type, is_new, is_active)
+        ${once.map((c) => String(c.is_new ?? false))}::text[]::bool[], ${once.map((c) => String(c.is_active))}::text[]::bool[],
+        ${once.map((c) => c.position ?? null)}::int[], ${once.map((c) => c.answer ?? null)}::text[])
+        as g(id, name, symbol, rank, type, is_new, is_active, position, answer)
     ), changed as (
       insert into market.coin_change (coin_id, seen_at, field, old_value, new_value)
       select c.id, g.at, v.field, v.old_value, v.new_value
@@ -74,11 +84,14 @@ export async function recordCoins(
       select g.*, greatest(c.rank_seen_at, t.seen_at) as rank_seen_at
       from given g left join market.coin c on c.id = g.id left join market.ticker t on t.coin_id = g.id
     ), written as (
-      insert into market.coin as c (id, name, symbol, rank, type, is_new, is_active, first_seen_at, last_seen_at, rank_seen_at)
-      select id, name, symbol, rank, type, is_new, is_active, at, at, greatest(at, rank_seen_at) from ranked order by id
+      insert into market.coin as c (id, name, symbol, rank, type, is_new, is_active, position, answer,
+        first_seen_at, last_seen_at, rank_seen_at)
+      select id, name, symbol, rank, type, is_new, is_active, position, answer, at, at, greatest(at, rank_seen_at)
+      from ranked order by id
       on conflict (id) do update
       set name = excluded.name, symbol = excluded.symbol, type = excluded.type, is_new = excluded.is_new,
-        is_active = excluded.is_active, last_seen_at = excluded.last_seen_at,
+        is_active = excluded.is_active, position = excluded.position, answer = excluded.answer,
+        last_seen_at = excluded.last_seen_at,
         rank = case when excluded.rank_seen_at <= excluded.last_seen_at then excluded.rank else c.rank end,
         rank_seen_at = excluded.rank_seen_at
       where c.last_seen_at <= excluded.last_seen_at
@@ -141,7 +154,7 @@ export async function coinsGoneAt(sql: SqlOrTransaction, at: Instant): Promise<s
 export async function findCoins(sql: SqlOrTransaction, ids: readonly string[]): Promise<Coin[]> {
   return sql<Coin[]>`
     select ${columns(sql)} from unnest(${ids as string[]}::text[]) with ordinality as asked(asked_id, position)
-    join market.coin on id = asked_id order by position`;
+    join market.coin on id = asked_id order by asked.position`;
 }
 
 /** Active coins of the latest list that have a rank, best first. */

@@ -1,5 +1,7 @@
 /** Exchanges: every one ever seen as last seen, and the ranks and volumes of all of them at every snapshot. */
 import type { Instant } from '../clock.ts';
+import type { Exchange } from '../contract/records.ts';
+import { formatTime } from '../contract/time.ts';
 import { writeArray, writeInstants, writeNumbers } from './array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from './connect.ts';
 import { storableJson, storableText } from './storable.ts';
@@ -31,20 +33,24 @@ export type ExchangeFacts = {
   readonly flags: Readonly<Record<(typeof FLAGS)[number], boolean>>;
   readonly whole: Readonly<Record<(typeof WHOLE)[number], number | null>>;
   readonly volumes: Readonly<Record<(typeof EXCHANGE_VOLUMES)[number], number | null>>;
+  /** Its place in the list, from 0. */
+  readonly position: number;
+  /** Its JSON, where it is written otherwise than `exchangeRecord` writes it. */
+  readonly answer: string | null;
 };
 
 const TEXTS = ['name', 'description', 'message'] as const;
-const VALUES = [...TEXTS, 'types', 'links', 'fiats', ...FLAGS, ...WHOLE, ...EXCHANGE_VOLUMES];
+const VALUES = [...TEXTS, 'answer', 'position', 'types', 'links', 'fiats', ...FLAGS, ...WHOLE, ...EXCHANGE_VOLUMES];
 
 const LATEST = `
   insert into market.exchange as e (id, updated_at, at, first_seen_at, last_seen_at, ${VALUES.join(', ')})
-  select id, coalesce(to_timestamp(updated), s.at), s.at, s.at, s.at, name, description, message,
+  select id, coalesce(to_timestamp(updated), s.at), s.at, s.at, s.at, name, description, message, answer, position,
     array(select jsonb_array_elements_text(types::jsonb)), links::jsonb, fiats::jsonb,
     ${[...FLAGS, ...WHOLE, ...EXCHANGE_VOLUMES].join(', ')}
   from (select to_timestamp($1::float8) as at) s,
-    unnest($2::text[], $3::float8[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-      $10::bool[], $11::bool[], $12::bool[], $13::bool[], $14::int[], $15::int[], $16::int[], $17::int[],
-      $18::float8[], $19::float8[], $20::float8[], $21::float8[], $22::float8[], $23::float8[])
+    unnest($2::text[], $3::float8[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::text[], $10::text[],
+      $11::text[], $12::bool[], $13::bool[], $14::bool[], $15::bool[], $16::int[], $17::int[], $18::int[], $19::int[],
+      $20::float8[], $21::float8[], $22::float8[], $23::float8[], $24::float8[], $25::float8[])
     as u(id, updated, ${VALUES.join(', ')})
   order by id
   on conflict (id) do update
@@ -83,7 +89,18 @@ export async function writeExchanges(
   const volumes = (names: readonly (typeof EXCHANGE_VOLUMES)[number][]) =>
     names.map((name) => writeNumbers(exchanges.map((e) => e.volumes[name])));
   return withFreshPlans(sql, async (tx) => {
-    const latest = [instant, ids, updated, ...texts, ...lists, ...flags, ...whole, ...volumes(EXCHANGE_VOLUMES)];
+    const written = [writeArray(exchanges.map((e) => e.answer)), writeNumbers(exchanges.map((e) => e.position))];
+    const latest = [
+      instant,
+      ids,
+      updated,
+      ...texts,
+      ...written,
+      ...lists,
+      ...flags,
+      ...whole,
+      ...volumes(EXCHANGE_VOLUMES),
+    ];
     await tx.unsafe(LATEST, latest, { prepare: true });
     await tx`
       update market.exchange e
@@ -91,7 +108,31 @@ export async function writeExchanges(
       from unnest(${ids}::text[]) as u(id) where e.id = u.id
         and (e.last_seen_at < to_timestamp(${instant}) or e.first_seen_at > to_timestamp(${instant}))`;
     const history = [instant, ids, updated, ...whole, ...volumes(HISTORY_VOLUMES)];
-    const written = await tx.unsafe(HISTORY, history, { prepare: true });
-    return written.count;
+    const { count } = await tx.unsafe(HISTORY, history, { prepare: true });
+    return count;
   });
+}
+
+/** An exchange as upstream writes it, volumes in US dollars. */
+export function exchangeRecord(facts: Omit<ExchangeFacts, 'position' | 'answer'>): Exchange {
+  const { id, name, types, flags, description, message, links, whole, fiats, volumes, updatedAt } = facts;
+  return {
+    id,
+    name,
+    type: [...types],
+    active: flags.is_active,
+    website_status: flags.website_status,
+    api_status: flags.api_status,
+    description,
+    message,
+    links: Object.fromEntries(Object.entries(links).map(([kind, addresses]) => [kind, [...addresses]])),
+    markets_data_fetched: flags.markets_data_fetched,
+    adjusted_rank: whole.adjusted_rank,
+    reported_rank: whole.reported_rank,
+    currencies: whole.currencies,
+    markets: whole.markets,
+    fiats: fiats.map((fiat) => ({ name: fiat.name, symbol: fiat.symbol })),
+    quotes: { USD: { ...volumes } },
+    last_updated: updatedAt === null ? null : formatTime(updatedAt),
+  };
 }

@@ -52,7 +52,7 @@ export async function migrate({ sql, db, url }: Pick<Database, 'sql' | 'db' | 'u
         update ops.migration m set name = j.tag
         from unnest(${journal.map((e) => e.tag)}::text[], ${journal.map((e) => e.when)}::bigint[]) j(tag, at)
         where m.created_at = j.at and m.name is distinct from j.tag`;
-      await connection`select ops.admit_analyst()`;
+      await connection`select ops.admit_analyst(), ops.admit_server()`;
       return missing;
     } finally {
       await connection`select pg_advisory_unlock(${LOCK})`;

@@ -48,14 +48,17 @@ export async function removeOld(
       const partitions: string[] = [];
       const inUse: string[] = [];
       const drop = async (of: Partitioned, ms: number | null, prepare: (to: Instant) => Promise<void>) => {
-        if (ms === null) return;
+        if (ms === null) return false;
         const gone = await dropPartitions(connection, of, before(ms), options, prepare);
         partitions.push(...gone.dropped);
         inUse.push(...gone.inUse);
+        return gone.dropped.length + gone.inUse.length > 0;
       };
       await drop(TICKER_HISTORY, keep.tickers, async () => undefined);
       for (const interval of INTERVALS) {
-        await drop(candlesOf(interval), keep.candles[interval], (to) => forgetCandles(sql, interval, to));
+        const of = candlesOf(interval);
+        const forget = (to: Instant) => forgetCandles(sql, interval, to);
+        if (await drop(of, keep.candles[interval], forget)) await tellCandlesGone(sql, interval);
       }
       const stop = () => options.signal?.aborted === true;
       const rows = {
@@ -147,6 +150,11 @@ async function forgetCandles(sql: Sql, interval: Interval, to: Instant): Promise
         where id = ${id}`;
     });
   }
+}
+
+/** Who has read the candles since they were forgotten, and before they were gone, must read them again. */
+async function tellCandlesGone(sql: Sql, interval: Interval): Promise<void> {
+  await sql`update market.series set version = version where interval = ${interval}::market.candle_interval`;
 }
 
 async function deleteOld(

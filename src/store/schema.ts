@@ -50,6 +50,8 @@ export const coin = market.table(
     firstSeenAt: instant('first_seen_at').notNull(),
     lastSeenAt: instant('last_seen_at').notNull(),
     rankSeenAt: instant('rank_seen_at').notNull(),
+    position: integer('position'),
+    answer: text('answer'),
   },
   (t) => [index('coin_by_rank').on(t.rank).where(sql`is_active and rank > 0`), index('coin_by_symbol').on(t.symbol)],
 );
@@ -85,12 +87,32 @@ export const series = market.table(
     coveredCandles: bigint('covered_candles', { mode: 'number' }).notNull().default(0),
     priority: smallint('priority').notNull().default(0),
     createdAt: instant('created_at').notNull().default(sql`now()`),
+    version: bigint('version', { mode: 'number' }).notNull().default(0),
+    answeredAt: instant('answered_at'),
   },
   (t) => [
     unique('series_of_coin').on(t.coinId, t.quote, t.interval),
     check('series_quote', sql`quote in ('usd', 'btc')`),
   ],
 );
+
+export const openCandle = market.table(
+  'open_candle',
+  {
+    seriesId: integer('series_id')
+      .notNull()
+      .references(() => series.id, { onDelete: 'cascade' }),
+    openTime: instant('open_time').notNull(),
+    closeTime: instant('close_time').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.seriesId, t.openTime] })],
+);
+
+/** Counted by triggers. */
+export const version = ops.table('version', {
+  topic: text('topic').primaryKey(),
+  version: bigint('version', { mode: 'number' }).notNull(),
+});
 
 export const revision = market.table(
   'revision',

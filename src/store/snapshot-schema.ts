@@ -16,6 +16,8 @@ export const ticker = market.table('ticker', {
   rank: integer('rank').notNull(),
   ...numbers<TickerNumber>(TICKER_NUMBERS),
   athAt: instant('ath_at'),
+  position: integer('position'),
+  answer: text('answer'),
   seenAt: instant('seen_at').notNull(),
 });
 
@@ -25,6 +27,7 @@ export const globalHistory = market.table('global_history', {
   coins: integer('coins'),
   marketCapAthAt: instant('market_cap_ath_at'),
   volume24hAthAt: instant('volume_24h_ath_at'),
+  answer: text('answer'),
   ...numbers([
     'market_cap',
     'volume_24h',
@@ -57,6 +60,8 @@ export const exchange = market.table('exchange', {
   marketsDataFetched: boolean('markets_data_fetched').notNull(),
   description: text('description'),
   message: text('message'),
+  position: integer('position'),
+  answer: text('answer'),
   links: jsonb('links').notNull(),
   fiats: jsonb('fiats').notNull(),
   ...counts(),

@@ -10,7 +10,7 @@ const NUMBERS = TICKER_NUMBERS.join(', ');
 
 /** What the row has beside the coin and the instants: which of two tickers of one instant stays must not depend on their order. */
 const valuesOf = (alias: string) =>
-  `row(${['rank', 'ath_at', ...TICKER_NUMBERS].map((name) => `${alias}.${name}`).join(', ')})::record`;
+  `row(${['rank', 'ath_at', 'answer', ...TICKER_NUMBERS].map((name) => `${alias}.${name}`).join(', ')})::record`;
 const NEWER = `((g.updated_at, g.at) > (t.updated_at, t.at)
       or (g.updated_at, g.at) = (t.updated_at, t.at) and ${valuesOf('g')} > ${valuesOf('t')})`;
 
@@ -20,22 +20,24 @@ const NEWER = `((g.updated_at, g.at) > (t.updated_at, t.at)
  */
 const WRITE = `
   with given as materialized (
-    select id as coin_id, coalesce(to_timestamp(updated), s.at) as updated_at, s.at, rank, to_timestamp(ath) as ath_at, ${NUMBERS}
+    select id as coin_id, coalesce(to_timestamp(updated), s.at) as updated_at, s.at, rank, to_timestamp(ath) as ath_at, position, answer, ${NUMBERS}
     from (select to_timestamp($1::float8) as at) s,
-      unnest($2::text[], $3::float8[], $4::int[], $5::float8[], ${TICKER_NUMBERS.map((_, i) => `$${i + 6}::float8[]`).join(', ')})
-      as u(id, updated, rank, ath, ${NUMBERS})
+      unnest($2::text[], $3::float8[], $4::int[], $5::float8[], $6::int[], $7::text[],
+        ${TICKER_NUMBERS.map((_, i) => `$${i + 8}::float8[]`).join(', ')})
+      as u(id, updated, rank, ath, position, answer, ${NUMBERS})
   ), newer as (
     update market.ticker t
-    set updated_at = g.updated_at, at = g.at, rank = g.rank, ath_at = g.ath_at, seen_at = greatest(t.seen_at, g.at),
+    set updated_at = g.updated_at, at = g.at, rank = g.rank, ath_at = g.ath_at, answer = g.answer,
+      position = case when g.at >= t.seen_at then g.position else t.position end, seen_at = greatest(t.seen_at, g.at),
       ${TICKER_NUMBERS.map((name) => `${name} = g.${name}`).join(', ')}
     from given g where t.coin_id = g.coin_id and ${NEWER}
   ), seen as (
     -- Those of which something newer is known have been seen all the same.
-    update market.ticker t set seen_at = g.at
+    update market.ticker t set seen_at = g.at, position = g.position
     from given g where t.coin_id = g.coin_id and t.seen_at < g.at and not ${NEWER}
   ), first as (
-    insert into market.ticker (coin_id, updated_at, at, rank, ath_at, ${NUMBERS}, seen_at)
-    select coin_id, updated_at, at, rank, ath_at, ${NUMBERS}, at
+    insert into market.ticker (coin_id, updated_at, at, rank, ath_at, position, answer, ${NUMBERS}, seen_at)
+    select coin_id, updated_at, at, rank, ath_at, position, answer, ${NUMBERS}, at
     from given g where not exists (select from market.ticker t where t.coin_id = g.coin_id)
   )
   insert into market.ticker_history as h (at, updated_at, rank, coin_id, ${HISTORY_NUMBERS.join(', ')})
@@ -75,13 +77,22 @@ export async function writeTickers(sql: SqlOrTransaction, tickers: TickerColumns
   });
 }
 
-function parametersOf({ coinId, updatedAt, rank, athAt, numbers }: TickerColumns, at: Instant) {
+function parametersOf({ coinId, updatedAt, rank, athAt, position, answer, numbers }: TickerColumns, at: Instant) {
   return [
     at / 1000,
     writeArray(coinId),
     writeInstants(updatedAt),
     writeNumbers(rank),
     writeInstants(athAt),
+    writeNumbers(position),
+    writeArray(answer),
     ...TICKER_NUMBERS.map((name) => writeNumbers(numbers[name])),
   ];
+}
+
+/** How the market was when the tickers were read last; null when they never were. */
+export async function tickersSeenAt(sql: SqlOrTransaction): Promise<Instant | null> {
+  const [row] = await sql<{ at: number | null }[]>`
+    select (extract(epoch from max(at)) * 1000)::float8 as at from market.ticker`;
+  return row!.at;
 }

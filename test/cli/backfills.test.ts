@@ -69,11 +69,18 @@ describe('backfills', () => {
     await detach('--priority', '7');
     const { code, out } = await chandler('backfills', 'list');
     expect(code).toBe(0);
-    expect(out).toMatch(/^ *id +state +priority +series +span +coins +spent +left +candles +done$/m);
-    expect(out).toMatch(/^ *2 +queued +7 +24h usd +2026-10-05 … 2026-11-04 +3 +0 +3 +0 +–$/m);
+    expect(out).toMatch(/^ *id +state +priority +series +span +coins +progress +spent +left +candles +done$/m);
+    expect(out).toMatch(/^ *2 +queued +7 +24h usd +2026-10-05 … 2026-11-04 +3 +0% +0 +3 +0 +–$/m);
     const rows = JSON.parse((await chandler('backfills', 'list', '--json')).out);
     expect(rows.map(({ id }: { id: number }) => id)).toEqual([2, 1]);
-    expect(rows[0]).toMatchObject({ state: 'queued', plannedRequests: 3, leftRequests: 3, spent: 0, startedAt: null });
+    expect(rows[0]).toMatchObject({
+      state: 'queued',
+      plannedRequests: 3,
+      leftRequests: 3,
+      progress: 0,
+      spent: 0,
+      startedAt: null,
+    });
   });
 
   test('pauses, resumes, ranks and cancels', async () => {

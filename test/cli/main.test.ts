@@ -36,6 +36,15 @@ const ended = (child: ChildProcessWithoutNullStreams) =>
   });
 
 describe('the program', () => {
+  test('is small when it has been loaded, whatever the version of Node', async () => {
+    const tell = "process.on('exit', () => console.error('peak', process.resourceUsage().maxRSS / 1024, 'MB'))";
+    const args = ['--import', `data:text/javascript,${encodeURIComponent(tell)}`, program, '--version'];
+    const { code, err } = await ended(spawn(process.execPath, args, { env: { PATH: process.env.PATH } }));
+    expect(code).toBe(0);
+    // About 110 MB. Node 24 took 280 MB where the heap was told to stay small only after everything had been loaded.
+    expect(Number(/^peak (\S+) MB$/m.exec(err)?.[1])).toBeLessThan(200);
+  });
+
   test('ends quietly when its reader goes away', async () => {
     const day = 86_400_000;
     const from = Date.UTC(2020, 0, 1);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
-import { type ForecastArgs, forecast } from '../../src/quota/forecast.ts';
+import { type ForecastArgs, forecast, forecastFrom } from '../../src/quota/forecast.ts';
 import { type Need, setAsideAt } from '../../src/quota/set-aside.ts';
 
 const at = (text: string) => Date.parse(text);
@@ -166,5 +166,32 @@ describe('what is set aside', () => {
     expect(setAsideAt(at('2024-03-31T18:00:59.999Z'), needs)).toMatchObject({ day: 1, month: 1 });
     // Nothing of the day before.
     expect(setAsideAt(at('2024-03-31T00:00:30Z'), needs)).toMatchObject({ day: 2 + 4, month: 2 + 4 });
+  });
+});
+
+describe('a forecast from how an account stands', () => {
+  const limits = { perSecond: 10, perDay: 1000, perMonth: 20_000 };
+  const standing = (hold: number | null, spent = 1000, perMonth: number | null = 20_000) => ({
+    accountId: 'me',
+    now: NOON,
+    day: { start: at('2024-03-10T00:00:00Z'), reset: at('2024-03-11T00:00:00Z'), spent, limit: 1000 },
+    month: { start: at('2024-03-01T00:00:00Z'), reset: at('2024-04-01T00:00:00Z'), spent, limit: perMonth },
+    pace: { limit: 10, now: 10, nextFree: NOON },
+    hold: hold === null ? null : { until: hold, reason: 'spent' as const, message: '' },
+  });
+  const finish = (state: ReturnType<typeof standing>, requests: number) =>
+    forecastFrom(state, { requests, limits, setAside: nothing }).finishAt;
+
+  it('knows that a day that is waited out begins anew', () => {
+    const next = at('2024-03-11T00:05:00Z');
+    expect(finish(standing(next), 11)).toBe(next + 1_010);
+    expect(finish(standing(null), 11)).toBeLessThan(next);
+    // A month that is held has begun anew as well, whatever was spent of the one before.
+    const april = at('2024-04-01T00:05:00Z');
+    expect(finish(standing(april, 20_000), 11)).toBe(april + 1_010);
+  });
+
+  it('goes by the month that the upstream has named, where that is less than the plan', () => {
+    expect(finish(standing(null, 0, 100), 101)).toBeGreaterThan(at('2024-04-01T00:00:00Z'));
   });
 });

@@ -17,6 +17,7 @@ import {
 import { formatTime } from '../../src/contract/time.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { createService } from '../../src/service/service.ts';
+import { type AnswerPath, createAnswerCheck } from './upstream-schema.ts';
 
 export type Subject = {
   readonly data: MarketData;
@@ -24,6 +25,10 @@ export type Subject = {
   /** An active coin with a closed daily usd candle on each of the 20 days from `firstDay` (midnight UTC) on. */
   readonly coinId: string;
   readonly firstDay: number;
+  /** `bare`: a source that lacks whole parts of the catalogue, and values here and there; they are then empty, and null. */
+  readonly catalogue?: 'full' | 'bare';
+  /** `coins`: a source that nobody has told a rate of fiat currencies; values in them are null. */
+  readonly rates?: 'all' | 'coins';
   readonly close?: () => Promise<void>;
 };
 
@@ -36,6 +41,7 @@ export function frozenClock(at: number): Clock {
 export const openAccess: Access = {
   admit: () => ({ kind: 'admitted', plan: 'enterprise' }),
   refuseHistory: () => null,
+  refuseTickerHistory: () => null,
   account: () => null,
 };
 
@@ -146,6 +152,178 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       expect(readRecord(exchangesSchema, await json('/exchanges?quotes=USD'))).toMatchObject({ ok: true });
     });
 
+    describe('by the shapes of the vendor’s document', () => {
+      const isFull = () => subject.catalogue !== 'bare';
+      const checked = async <T>(path: AnswerPath, filled: string): Promise<T> => {
+        const body = await json(filled);
+        const lacks = !isFull() || (subject.rates === 'coins' && filled.includes('EUR'));
+        createAnswerCheck({ nulls: lacks ? 'anywhere' : 'documented' })(path, body);
+        return body as T;
+      };
+      type Row = { readonly id: string };
+
+      it('answers the market', async () => {
+        await checked('/global', '/global');
+        await checked('/coins', '/coins');
+        for (const quotes of ['', '?quotes=BTC', '?quotes=usd,EUR']) {
+          await checked('/tickers', `/tickers${quotes}`);
+          await checked('/tickers/{coin_id}', `/tickers/${subject.coinId}${quotes}`);
+          await checked('/tickers/simple', `/tickers/simple${quotes}`);
+          await checked('/exchanges', `/exchanges${quotes}`);
+        }
+        await checked('/ticker', '/ticker');
+        await checked('/ticker/{coin_id}', `/ticker/${subject.coinId}`);
+      });
+
+      it('answers prices a hundred to a page', async () => {
+        const all = (await json('/tickers')) as Row[];
+        const pages = [await json('/tickers/simple'), await json('/tickers/simple?page=2')] as Row[][];
+        expect(pages.flat().map(({ id }) => id)).toEqual(all.slice(0, 200).map(({ id }) => id));
+        expect(pages[0]!.length).toBeLessThanOrEqual(100);
+      });
+
+      it('answers history', async () => {
+        const range = `start=${day(2)}&end=${day(9)}`;
+        for (const path of ['/coins/{coin_id}/ohlcv', '/coins/{coin_id}/ohlcv/historical'] as const) {
+          expect(await checked(path, `${path.replace('{coin_id}', subject.coinId)}?${range}`)).toHaveLength(8);
+        }
+        for (const path of ['/coins/{coin_id}/ohlcv/latest', '/coins/{coin_id}/ohlcv/today'] as const) {
+          await checked(path, path.replace('{coin_id}', subject.coinId));
+        }
+        const ticks = `/tickers/${subject.coinId}/historical`;
+        const daily = await checked<{ timestamp: string }[]>(
+          '/tickers/{coin_id}/historical',
+          `${ticks}?${range}&interval=1d`,
+        );
+        if (isFull()) expect(daily.map(({ timestamp }) => timestamp)).toEqual([2, 3, 4, 5, 6, 7, 8].map(day));
+        const two = await checked<{ timestamp: string }[]>(
+          '/tickers/{coin_id}/historical',
+          `${ticks}?${range}&interval=24h&limit=2`,
+        );
+        expect(two).toEqual(daily.slice(0, 2));
+      });
+
+      it('answers one coin, where it is traded and what happens around it', async () => {
+        const { coinId } = subject;
+        const coin = await checked<Row>('/coins/{coin_id}', `/coins/${coinId}`);
+        expect(coin.id).toBe(coinId);
+        await checked('/coins/{coin_id}/events', `/coins/${coinId}/events`);
+        const places = await checked<Row[]>('/coins/{coin_id}/exchanges', `/coins/${coinId}/exchanges`);
+        const markets = await checked<{ exchange_id: string; quotes: object }[]>(
+          '/coins/{coin_id}/markets',
+          `/coins/${coinId}/markets?quotes=BTC,EUR`,
+        );
+        expect(markets.length).toBeGreaterThan(0);
+        for (const { exchange_id, quotes } of markets) {
+          expect(places.map(({ id }) => id)).toContain(exchange_id);
+          expect(Object.keys(quotes)).toEqual(['BTC', 'EUR']);
+        }
+      });
+
+      it('answers one exchange and its markets', async () => {
+        const [exchange] = (await json('/exchanges')) as Row[];
+        const path = `/exchanges/${exchange!.id}`;
+        expect(await checked('/exchanges/{exchange_id}', path)).toEqual(exchange);
+        expect(await checked('/exchanges/{exchange_id}/markets', `${path}/markets`)).not.toEqual([]);
+      });
+
+      it('answers tags, with their coins and icos only when asked to', async () => {
+        const tags = await checked<Row[]>('/tags', '/tags');
+        if (!isFull()) return expect(tags).toEqual([]);
+        const path = `/tags/${tags[0]!.id}`;
+        const keys = async (query: string) =>
+          Object.keys(await checked<object>('/tags/{tag_id}', path + query)).filter((key) =>
+            /^(coins|icos)$/.test(key),
+          );
+        expect(await keys('')).toEqual([]);
+        expect(await keys('?additional_fields=icos')).toEqual(['icos']);
+        expect(await keys('?additional_fields=coins,icos')).toEqual(['coins', 'icos']);
+        const all = await checked<object[]>('/tags', '/tags?additional_fields=coins');
+        expect(all[0]).toHaveProperty('coins');
+        expect(all[0]).not.toHaveProperty('icos');
+        return undefined;
+      });
+
+      it('answers the people of a team', async () => {
+        const { team } = (await json(`/coins/${subject.coinId}`)) as { team: Row[] };
+        if (!isFull()) return expect(team).toEqual([]);
+        const person = await checked<{ positions: { coin_id: string }[] }>(
+          '/people/{person_id}',
+          `/people/${team[0]!.id}`,
+        );
+        expect(person.positions.map(({ coin_id }) => coin_id)).toContain(subject.coinId);
+        return undefined;
+      });
+
+      it('leads from a contract to the ticker of its coin, by a relative address that keeps the query', async () => {
+        const platforms = await checked<string[]>('/contracts', '/contracts');
+        if (!isFull()) return expect(platforms).toEqual([]);
+        const rows = await checked<{ id: string; address: string }[]>(
+          '/contracts/{platform_id}',
+          `/contracts/${platforms[0]}`,
+        );
+        const { id, address } = rows[0]!;
+        for (const below of ['', '/historical']) {
+          const answer = await get(`/contracts/${platforms[0]}/${address}${below}?quotes=EUR&start=${day(2)}`);
+          expect([answer.status, answer.headers.get('location')]).toEqual([
+            301,
+            `/v1/tickers/${id}${below}?quotes=EUR&start=${day(2)}`,
+          ]);
+        }
+        expect((await get(`/contracts/${platforms[0]}/0x00`)).status).toBe(404);
+        return undefined;
+      });
+
+      it('finds, with and without a slash, what is asked for and no more', async () => {
+        const { symbol, name } = (await json(`/tickers/${subject.coinId}`)) as { symbol: string; name: string };
+        const found = await checked<{ currencies: Row[] }>('/search', `/search?q=${encodeURIComponent(name)}`);
+        expect(found.currencies[0]!.id).toBe(subject.coinId);
+        expect(Object.keys(found)).toEqual(['currencies', 'icos', 'exchanges', 'people', 'tags']);
+        expect(await json(`/search/?q=${encodeURIComponent(name)}`)).toEqual(found);
+        const one = (await json('/search?q=o&c=currencies,tags&limit=1')) as Record<string, Row[]>;
+        expect(Object.keys(one)).toEqual(['currencies', 'tags']);
+        for (const list of Object.values(one)) expect(list.length).toBeLessThanOrEqual(1);
+        for (const modifier of ['symbol_search', 'symbol']) {
+          const by = (await json(`/search?q=${symbol.toLowerCase()}&modifier=${modifier}`)) as {
+            currencies: { symbol: string }[];
+          };
+          expect(new Set(by.currencies.map((currency) => currency.symbol))).toEqual(new Set([symbol]));
+        }
+      });
+
+      it('converts, nothing by default', async () => {
+        const path = `/price-converter?base_currency_id=${subject.coinId}&quote_currency_id=usd-us-dollars`;
+        expect(await checked('/price-converter', path)).toMatchObject({ amount: 0, price: 0 });
+        const { quotes } = (await json(`/tickers/${subject.coinId}`)) as { quotes: { USD: { price: number } } };
+        const { price } = await checked<{ price: number }>('/price-converter', `${path}&amount=2.5`);
+        expect(price / (2.5 * quotes.USD.price)).toBeCloseTo(1, 9);
+      });
+
+      it('answers changes of ids', async () => {
+        await checked('/changelog/ids', '/changelog/ids');
+        expect(await checked('/changelog/ids', '/changelog/ids?page=1000')).toEqual([]);
+      });
+    });
+
+    it.each([
+      '/coins/nono-nowhere',
+      '/coins/nono-nowhere/events',
+      '/coins/nono-nowhere/exchanges',
+      '/coins/nono-nowhere/markets',
+      '/tickers/nono-nowhere/historical?start=2024-01-01&interval=1d',
+      '/ticker/nono-nowhere',
+      '/exchanges/nowhere',
+      '/exchanges/nowhere/markets',
+      '/tags/nothing',
+      '/people/nobody-nowhere',
+      '/contracts/nono-nowhere',
+      '/contracts/eth-ethereum/0x00',
+      '/price-converter?base_currency_id=nono-nowhere&quote_currency_id=usd-us-dollars',
+    ])('does not know %s', async (path) => {
+      const answer = await get(path);
+      expect([answer.status, await answer.json()]).toEqual([404, { error: 'id not found' }]);
+    });
+
     it.each([
       ['/coins/{id}/ohlcv/historical', 400, /start is required/],
       ['/coins/{id}/ohlcv/historical?start=soon', 400, /start must be/],
@@ -155,8 +333,34 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       ['/coins/{id}/ohlcv/latest?quote=eur', 400, /quote must be/],
       ['/tickers?quotes=USD,BTC,ETH,EUR', 400, /^Max number of quotes is 3$/],
       ['/tickers/{id}?quotes=XAU', 400, /quotes must be/],
+      ['/tickers/simple?page=0', 400, /page must be a whole number from 1/],
+      ['/tickers/{id}/historical', 400, /start is required/],
+      ['/tickers/{id}/historical?start=soon', 400, /start must be a date .*, got "soon"/],
+      ['/tickers/{id}/historical?start=2024-01-02&end=2024-01-01', 400, /end must not be before start/],
+      ['/tickers/{id}/historical?start=2024-01-02&interval=4h', 400, /interval must be one of .*, got "4h"/],
+      ['/tickers/{id}/historical?start=2024-01-02&interval=toString', 400, /interval must be/],
+      ['/tickers/{id}/historical?start=2024-01-02&limit=5001', 400, /limit must be a whole number from 1 to 5000/],
+      ['/tickers/{id}/historical?start=2024-01-02&quote=eur', 400, /quote must be usd or btc/],
+      ['/coins/{id}/markets?quotes=XAU', 400, /quotes must be/],
+      ['/exchanges?quotes=USD,BTC,ETH,EUR', 400, /^Max number of quotes is 3$/],
+      ['/exchanges/nowhere?quotes=XAU', 400, /quotes must be/],
+      ['/tags?additional_fields=people', 400, /additional_fields must be of coins icos, got "people"/],
+      ['/search', 400, /q is required/],
+      ['/search?q=%20', 400, /q is required/],
+      ['/search?q=a%00b', 400, /q must be a text/],
+      ['/search?q=btc&c=coins', 400, /c must be of currencies exchanges icos people tags, got "coins"/],
+      ['/search?q=btc&modifier=name', 400, /modifier must be symbol_search/],
+      ['/search?q=btc&limit=251', 400, /limit must be a whole number from 1 to 250, got "251"/],
+      ['/price-converter?base_currency_id=btc-bitcoin', 400, /quote_currency_id is required/],
+      ['/price-converter?quote_currency_id=btc-bitcoin', 400, /base_currency_id is required/],
+      [
+        '/price-converter?base_currency_id={id}&quote_currency_id={id}&amount=-1',
+        400,
+        /amount must be a number of at least 0, got "-1"/,
+      ],
+      ['/changelog/ids?page=two', 400, /page must be a whole number from 1/],
     ])('refuses %s', async (path, status, message) => {
-      const answer = await get(path.replace('{id}', subject.coinId));
+      const answer = await get(path.replaceAll('{id}', subject.coinId));
       expect(answer.status).toBe(status);
       expect(await answer.json()).toEqual({ error: expect.stringMatching(message) });
     });

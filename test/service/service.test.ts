@@ -21,6 +21,7 @@ describeService('the recorded market', async () => ({
   clock,
   coinId: 'eth-ethereum',
   firstDay: Date.UTC(2019, 10, 1),
+  catalogue: 'bare',
 }));
 
 function serviceWith(
@@ -54,7 +55,7 @@ describe('the service', () => {
     const preflight = await get('/v1/coins', { method: 'OPTIONS' });
     expect([preflight.status, preflight.headers.get('access-control-allow-headers')]).toEqual([
       204,
-      'Authorization, Content-Type',
+      'Authorization, Content-Type, If-None-Match',
     ]);
   });
 

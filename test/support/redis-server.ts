@@ -53,9 +53,9 @@ export type OwnRedis = RedisServer & {
 };
 
 /** One that a test may kill, from a program on the path; null, and one line that says so, when there is none. */
-export async function startOwnRedis(port?: number): Promise<OwnRedis | null> {
+export async function startOwnRedis(port?: number, settings: readonly string[] = []): Promise<OwnRedis | null> {
   for (const program of PROGRAMS) {
-    const server = await startProgram(program, port);
+    const server = await startProgram(program, port, settings);
     if (server) return server;
   }
   // The run may have a Redis all the same: a container's, or one that is shared.
@@ -63,7 +63,11 @@ export async function startOwnRedis(port?: number): Promise<OwnRedis | null> {
   return null;
 }
 
-async function startProgram(program: string, givenPort?: number): Promise<OwnRedis | null> {
+async function startProgram(
+  program: string,
+  givenPort?: number,
+  settings: readonly string[] = [],
+): Promise<OwnRedis | null> {
   const port = givenPort ?? (await freePort());
   const folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-redis-'));
   const args = [
@@ -77,6 +81,7 @@ async function startProgram(program: string, givenPort?: number): Promise<OwnRed
     folder,
     '--maxmemory-policy',
     'noeviction',
+    ...settings,
   ];
   const child = spawn(program, args, { stdio: 'ignore' });
   const life = { ended: false };

@@ -22,6 +22,7 @@ export function countingAccess(overrides: Partial<Access> = {}) {
       return { kind: 'admitted', plan: 'enterprise' };
     },
     refuseHistory: () => null,
+    refuseTickerHistory: () => null,
     account: () => null,
     ...overrides,
   };

@@ -1,6 +1,7 @@
 /** What `chandler doctor` asks of Redis, when the queue lives there. */
 import { Redis } from 'ioredis';
 import { explainRedisError } from '../../ingest/redis.ts';
+import { explainEviction, readEviction, whereIs } from '../../ingest/redis-memory.ts';
 import { maskPasswords } from '../../log.ts';
 import { type Check, failWith, ok, warn } from './check.ts';
 
@@ -22,15 +23,10 @@ export async function checkRedis(url: string): Promise<Check[]> {
   try {
     await redis.connect();
     if (first !== undefined) throw first;
-    const info = await redis.info();
-    const field = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim();
-    const policy = field('maxmemory_policy');
-    const found = ok('Redis', `version ${field('redis_version') ?? 'unknown'} at ${maskPasswords(url)}`);
-    if (policy === undefined || policy === 'noeviction') return [found];
-    return [
-      found,
-      warn('Redis memory', `policy ${policy} may throw queued work away`, 'set maxmemory-policy to noeviction'),
-    ];
+    const version = /^redis_version:(.*)$/m.exec(await redis.info('server'))?.[1]?.trim() ?? 'unknown';
+    const found = ok('Redis', `version ${version} at ${maskPasswords(url)}`);
+    const warning = explainEviction(await readEviction(redis), whereIs(url));
+    return warning === null ? [found] : [found, warn('Redis memory', warning.found, warning.fix)];
   } catch (error) {
     return [failWith('Redis', explainRedisError(first ?? (error as Error), url).message)];
   } finally {

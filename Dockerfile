@@ -1,0 +1,31 @@
+# Chandler without the embedded Postgres: in a container the database is another one (DATABASE_URL).
+FROM node:24.21.0-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# Nothing that is installed may run a program of its own here; none of it needs to.
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY tsconfig.json tsconfig.build.json ./
+COPY src ./src
+RUN npm run build
+
+FROM node:24.21.0-bookworm-slim AS packages
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# The optional packages are the embedded Postgres, and a faster packer that the queue does without.
+RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional
+
+FROM node:24.21.0-bookworm-slim
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=packages /app/node_modules ./node_modules
+COPY --from=build /app/dist ./dist
+COPY package.json LICENSE ./
+COPY migrations ./migrations
+COPY src/simulator/recorded-data ./src/simulator/recorded-data
+RUN ln -s /app/dist/main.js /usr/local/bin/chandler
+# Everything above belongs to root: who runs here changes nothing of it.
+USER node
+EXPOSE 8080
+# It listens to SIGTERM itself, also as process 1, and starts no other processes.
+ENTRYPOINT ["chandler"]
+CMD ["service"]

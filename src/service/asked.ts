@@ -1,0 +1,30 @@
+/** What a request asks: its query and its ids, checked before any data is touched. */
+import type { Context } from 'hono';
+import type { ServiceEnv } from './service-env.ts';
+
+export type Asked = Context<ServiceEnv>;
+
+/** Answers one endpoint. */
+export type Answer = (c: Asked) => Response | Promise<Response>;
+
+export function queryOf(c: Asked): URLSearchParams {
+  return new URLSearchParams(searchOf(c));
+}
+
+/** With its question mark; empty without a query. */
+export function searchOf(c: Asked): string {
+  const at = c.req.url.indexOf('?');
+  return at < 0 ? '' : c.req.url.slice(at);
+}
+
+const LONGEST_ID = 200;
+
+/** The id in the path under that name; null when nothing can be called so: too long, or with characters that no name has. */
+export function idOf(c: Asked, name: string): string | null {
+  const id = c.req.param(name) ?? '';
+  return isPossibleId(id) ? id : null;
+}
+
+export function isPossibleId(id: string): boolean {
+  return id.length <= LONGEST_ID && /^[^\s\p{Cc}\p{Cs}\ufffd]+$/u.test(id);
+}

@@ -1,0 +1,92 @@
+/** What is known about coins, exchanges, people, tags and contracts, and what is found or reckoned from it. */
+import {
+  parseConversionParameters,
+  parsePage,
+  parseSearchParameters,
+  parseTagFields,
+} from '../contract/catalogue-parameters.ts';
+import type { EndpointName } from '../contract/endpoints.ts';
+import type { MarketData } from '../contract/market-data.ts';
+import { BASE_PATH, TICKERS_PATH } from '../contract/paths.ts';
+import { answerJson, redirect, refuse, refuseId } from './answer.ts';
+import { type Answer, type Asked, idOf, isPossibleId, queryOf, searchOf } from './asked.ts';
+import { quotesOf } from './market-routes.ts';
+import { tagShownWith } from './shown.ts';
+
+export function catalogueRoutes({ data }: { data: MarketData }) {
+  /** A record by the id in the path, or `id not found`. */
+  const byId =
+    (name: string, read: (id: string) => Promise<object | null>): Answer =>
+    async (c) => {
+      const id = idOf(c, name);
+      const record = id === null ? null : await read(id);
+      return record ? answerJson(c, record) : refuseId(c);
+    };
+  /** The same, with prices in the currencies that are asked for. */
+  const byIdIn =
+    (name: string, read: (id: string, quotes: readonly string[]) => Promise<object | null>): Answer =>
+    async (c) => {
+      const quotes = quotesOf(c);
+      if (!quotes.ok) return refuse(c, 400, quotes.message);
+      return byId(name, (id) => read(id, quotes.value))(c);
+    };
+  /** To the coin behind a contract; what is below its ticker stays so, and so does the query. */
+  const toTicker =
+    (below: string): Answer =>
+    async (c) => {
+      const platformId = idOf(c, 'platform_id');
+      const address = idOf(c, 'contract_address');
+      const coinId = platformId && address ? await data.coinOfContract({ platformId, address }) : null;
+      if (coinId === null) return refuseId(c);
+      return redirect(c, `${BASE_PATH}${TICKERS_PATH}/${encodeURIComponent(coinId)}${below}${searchOf(c)}`);
+    };
+  const tagFields = (c: Asked) => parseTagFields(c.req.query('additional_fields') ?? null);
+
+  return {
+    getCoinById: byId('coin_id', (id) => data.coin(id)),
+    getCoinEvents: byId('coin_id', (id) => data.coinEvents(id)),
+    getCoinExchanges: byId('coin_id', (id) => data.coinExchanges(id)),
+    getCoinMarkets: byIdIn('coin_id', (coinId, quotes) => data.coinMarkets({ coinId, quotes })),
+    getExchangeByID: byIdIn('exchange_id', (exchangeId, quotes) => data.exchange({ exchangeId, quotes })),
+    getExchangeMarkets: byIdIn('exchange_id', (exchangeId, quotes) => data.exchangeMarkets({ exchangeId, quotes })),
+    getPeopleById: byId('person_id', (id) => data.person(id)),
+    getTags: async (c) => {
+      const fields = tagFields(c);
+      if (!fields.ok) return refuse(c, 400, fields.message);
+      const tags = await data.tags();
+      const as = () => tags.map((tag) => tagShownWith(fields.value, tag));
+      return answerJson(c, tags, { variant: [...fields.value].sort().join(), as });
+    },
+    getTagById: async (c) => {
+      const fields = tagFields(c);
+      if (!fields.ok) return refuse(c, 400, fields.message);
+      const id = idOf(c, 'tag_id');
+      const tag = id === null ? null : await data.tag(id);
+      if (!tag) return refuseId(c);
+      return answerJson(c, tag, {
+        variant: [...fields.value].sort().join(),
+        as: () => tagShownWith(fields.value, tag),
+      });
+    },
+    getPlatforms: async (c) => answerJson(c, await data.platforms()),
+    getContracts: byId('platform_id', (id) => data.contracts(id)),
+    getTicker: toTicker(''),
+    getHistoricalTicker: toTicker('/historical'),
+    search: async (c) => {
+      const query = parseSearchParameters(queryOf(c));
+      return query.ok ? answerJson(c, await data.search(query.value)) : refuse(c, 400, query.message);
+    },
+    priceConverter: async (c) => {
+      const query = parseConversionParameters(queryOf(c));
+      if (!query.ok) return refuse(c, 400, query.message);
+      const { baseId, quoteId } = query.value;
+      const conversion = isPossibleId(baseId) && isPossibleId(quoteId) ? await data.convert(query.value) : null;
+      return conversion ? answerJson(c, conversion) : refuseId(c);
+    },
+    getChangelogIDs: async (c) => {
+      const page = parsePage(c.req.query('page') ?? null);
+      if (!page.ok) return refuse(c, 400, page.message);
+      return answerJson(c, await data.idChanges({ page: page.value }));
+    },
+  } satisfies Partial<Record<EndpointName, Answer>>;
+}

@@ -1,0 +1,199 @@
+/** The catalogue as upstream answered it: documents as received. What nobody has asked about yet is empty, not unknown. */
+import type { Instant } from '../clock.ts';
+import { basisOf, standingOn } from '../contract/basis.ts';
+import type {
+  CoinDetails,
+  CoinEvent,
+  CoinExchange,
+  CoinMarket,
+  ExchangeMarket,
+  IdChange,
+  Person,
+  PlatformContract,
+  Tag,
+} from '../contract/catalogue.ts';
+import type { Catalogue } from '../contract/market-data.ts';
+import type { CoinSummary, Exchange } from '../contract/records.ts';
+import { formatTime } from '../contract/time.ts';
+import type { Sql } from '../store/connect.ts';
+import { coinOfContract } from '../store/contract.ts';
+import { type Document, type DocumentKind, readDocument, readDocuments } from '../store/document.ts';
+import { createKept } from './kept.ts';
+import { needsRates, type Rates, readRates } from './rates.ts';
+import type { Versions } from './versions.ts';
+
+/** Documents are a few kilobytes each; lists of markets are longer. */
+const MOST_DOCUMENTS = 2_000;
+const IDS_PER_PAGE = 100;
+
+type Part = Omit<Catalogue, 'search' | 'convert' | 'tickerHistory' | 'exchange'>;
+
+/** What these need of the other views. */
+export type CatalogueDeps = {
+  readonly sql: Sql;
+  readonly versions: Versions;
+  readonly findCoin: (coinId: string) => Promise<CoinSummary | null>;
+  readonly findExchange: (exchangeId: string) => Promise<Exchange | null>;
+};
+
+export function createCatalogueViews({ sql, versions, findCoin, findExchange }: CatalogueDeps): Part {
+  const documents = createKept<Read<unknown> | null>({ most: MOST_DOCUMENTS });
+  const converted = createKept<readonly WithQuotes[]>({ most: MOST_DOCUMENTS });
+  const lists = createKept<readonly unknown[]>({ most: 10 });
+
+  const read = async <T extends object>(kind: DocumentKind, id: string): Promise<Read<T> | null> => {
+    const version = String((await versions.topics())[`document ${kind}`]);
+    return (await documents.get(`${kind} ${id}`, version, () => toRead(readDocument(sql, kind, id)))) as Read<T> | null;
+  };
+  /** A list about something. Null: nobody has heard of that; empty: nobody has looked. */
+  const listOf = async <T>(
+    kind: DocumentKind,
+    id: string,
+    isKnown: () => Promise<boolean>,
+  ): Promise<Read<readonly T[]> | null> => {
+    const found = await read<readonly T[]>(kind, id);
+    if (found !== null) return found.isGone ? null : found;
+    return (await isKnown()) ? { value: nobodyLooked(), asOf: 0, isGone: false } : null;
+  };
+  const isCoin = (id: string) => async () => (await findCoin(id)) !== null;
+  const inQuotes = async <T extends WithQuotes>(
+    key: string,
+    found: Read<readonly T[]> | null,
+    quotes: readonly string[],
+  ) => {
+    if (found === null || (quotes.length === 1 && quotes[0] === 'USD')) return found?.value ?? null;
+    const { ticker } = await versions.topics();
+    const list = await converted.get(`${key} ${quotes}`, `${found.asOf} ${ticker}`, async () => {
+      const rates = await readRates(sql, quotes, needsRates(quotes) && found.asOf > 0 ? [found.asOf] : []);
+      const rows = found.value.map((row) => marketIn(row, quotes, found.asOf, rates));
+      return standingOn(rows, { asOf: found.asOf > 0 ? found.asOf : null, firstMissing: null });
+    });
+    return list as readonly T[];
+  };
+
+  return {
+    coin: async (coinId) => {
+      const found = await read<CoinDetails>('coin', coinId);
+      if (found !== null) return found.isGone ? null : found.value;
+      // What the list of coins says of it, until it is asked about by itself.
+      const coin = await findCoin(coinId);
+      return coin === null ? null : detailsOf(coin);
+    },
+    coinEvents: async (id) => (await listOf<CoinEvent>('coin_events', id, isCoin(id)))?.value ?? null,
+    coinExchanges: async (id) => (await listOf<CoinExchange>('coin_exchanges', id, isCoin(id)))?.value ?? null,
+    coinMarkets: async ({ coinId, quotes }) =>
+      inQuotes(`coin ${coinId}`, await listOf<CoinMarket>('coin_markets', coinId, isCoin(coinId)), quotes),
+    exchangeMarkets: async ({ exchangeId, quotes }) => {
+      const isKnown = async () => (await findExchange(exchangeId)) !== null;
+      return inQuotes(
+        `exchange ${exchangeId}`,
+        await listOf<ExchangeMarket>('exchange_markets', exchangeId, isKnown),
+        quotes,
+      );
+    },
+    tags: async () => {
+      const topics = await versions.topics();
+      return lists.get('tags', `${topics['document tag']} ${topics.tag}`, () => readTags(sql)) as Promise<
+        readonly Tag[]
+      >;
+    },
+    tag: async (id) => present(await read<Tag>('tag', id)),
+    person: async (id) => present(await read<Person>('person', id)),
+    platforms: async () => (await read<readonly string[]>('platforms', ''))?.value ?? nobodyLooked(),
+    contracts: async (id) => {
+      const isKnown = async () => (await read<readonly string[]>('platforms', ''))?.value.includes(id) === true;
+      return (await listOf<PlatformContract>('contracts', id, isKnown))?.value ?? null;
+    },
+    coinOfContract: (query) => coinOfContract(sql, query),
+    idChanges: async ({ page }) => {
+      const { coin_rename } = await versions.topics();
+      return lists.get(`ids ${page}`, String(coin_rename), () => readIdChanges(sql, page)) as Promise<
+        readonly IdChange[]
+      >;
+    },
+  };
+}
+
+type Read<T> = { readonly value: T; readonly asOf: Instant; readonly isGone: boolean };
+
+async function toRead(reading: Promise<Document | null>): Promise<Read<unknown> | null> {
+  const document = await reading;
+  if (document === null) return null;
+  const value = JSON.parse(document.text) as object;
+  return {
+    value: standingOn(value, { asOf: document.asOf, firstMissing: null }),
+    asOf: document.asOf,
+    isGone: document.goneAt !== null,
+  };
+}
+
+function present<T>(found: Read<T> | null): T | null {
+  return found === null || found.isGone ? null : found.value;
+}
+
+function nobodyLooked(): readonly never[] {
+  return standingOn([], { asOf: null, firstMissing: null });
+}
+
+async function readTags(sql: Sql): Promise<readonly Tag[]> {
+  const found = await readDocuments(sql, 'tag');
+  const asOf = found.length === 0 ? null : Math.max(...found.map((document) => document.asOf));
+  return standingOn(
+    found.map((document) => JSON.parse(document.text) as Tag),
+    { asOf, firstMissing: null },
+  );
+}
+
+type WithQuotes = { readonly quotes?: CoinMarket['quotes'] };
+type Values = { readonly price?: unknown; readonly volume_24h?: unknown };
+
+/** A market in these currencies, of one that is in dollars; null where nobody has told a rate. */
+function marketIn<T extends WithQuotes>(row: T, quotes: readonly string[], at: Instant, rates: Rates): T {
+  const usd = row.quotes?.USD as Values | undefined;
+  if (usd === undefined) return row;
+  const valuesIn = (symbol: string) => {
+    const by = symbol === 'USD' ? 1 : (rates(symbol, at)?.price ?? null);
+    const divide = (value: unknown) => (typeof value === 'number' && by !== null ? value / by : null);
+    return symbol === 'USD' ? usd : { price: divide(usd.price), volume_24h: divide(usd.volume_24h) };
+  };
+  return { ...row, quotes: Object.fromEntries(quotes.map((symbol) => [symbol, valuesIn(symbol)])) };
+}
+
+/** What the list of coins says of one that nobody has asked about by itself. The rest is empty, as it is where upstream knows nothing. */
+function detailsOf(coin: CoinSummary): CoinDetails {
+  const { id, name, symbol, rank, is_new, is_active, type } = coin;
+  const details: CoinDetails = {
+    ...{ id, name, symbol, rank, is_new, is_active, type },
+    logo: null,
+    tags: [],
+    team: [],
+    description: null,
+    message: '',
+    open_source: null,
+    started_at: null,
+    development_status: null,
+    hardware_wallet: null,
+    proof_type: null,
+    org_structure: null,
+    hash_algorithm: null,
+    links: {},
+    links_extended: [],
+    whitepaper: { link: null, thumbnail: null },
+    first_data_at: null,
+    last_data_at: null,
+  };
+  return standingOn(details, basisOf(coin)!);
+}
+
+async function readIdChanges(sql: Sql, page: number): Promise<readonly IdChange[]> {
+  const rows = await sql<{ old_id: string; new_id: string; at: number }[]>`
+    select old_id, new_id, round(extract(epoch from renamed_at) * 1000)::float8 as at from market.coin_rename
+    order by renamed_at desc, old_id limit ${IDS_PER_PAGE} offset ${(page - 1) * IDS_PER_PAGE}`;
+  const list = rows.map(({ old_id, new_id, at }) => ({
+    currency_id: new_id,
+    old_id,
+    new_id,
+    changed_at: formatTime(at),
+  }));
+  return standingOn(list, { asOf: rows[0]?.at ?? null, firstMissing: null });
+}

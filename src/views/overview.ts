@@ -1,0 +1,167 @@
+/** The list of coins, the exchanges and the market as a whole, as upstream answers them. */
+import type { Instant } from '../clock.ts';
+import { basisOf, standingOn } from '../contract/basis.ts';
+import type { Candles, Catalogue } from '../contract/market-data.ts';
+import type { CoinSummary, Exchange, GlobalOverview } from '../contract/records.ts';
+import type { Sql } from '../store/connect.ts';
+import { EXCHANGE_VOLUMES, type ExchangeFacts, exchangeRecord } from '../store/exchange.ts';
+import { type GlobalFacts, globalRecord } from '../store/global-history.ts';
+import { createKept } from './kept.ts';
+import { exchangeIn, needsRates, readRates } from './rates.ts';
+import type { Versions } from './versions.ts';
+
+/** Lists in so many combinations of currencies. */
+const MOST_LISTS = 20;
+const MOST_COINS = 2_000;
+const PIECE = 2_000;
+
+export function createOverviewViews({
+  sql,
+  versions,
+}: {
+  readonly sql: Sql;
+  readonly versions: Versions;
+}): Pick<Candles, 'coins' | 'global' | 'exchanges'> &
+  Pick<Catalogue, 'exchange'> & { findCoin(coinId: string): Promise<CoinSummary | null> } {
+  const coins = createKept<readonly CoinSummary[]>({ most: 1 });
+  const global = createKept<GlobalOverview>({ most: 1 });
+  const lists = createKept<readonly Exchange[]>({ most: MOST_LISTS });
+  const one = createKept<CoinSummary | null>({ most: MOST_COINS });
+  const exchanges: Candles['exchanges'] = async ({ quotes }) => {
+    const { exchange, ticker } = await versions.topics();
+    const version = needsRates(quotes) ? `${exchange} ${ticker}` : String(exchange);
+    return lists.get(quotes.join(), version, () => readExchanges(sql, quotes));
+  };
+  return {
+    coins: async () => {
+      const { coin, coin_rename } = await versions.topics();
+      return coins.get('all', `${coin} ${coin_rename}`, () => readCoins(sql));
+    },
+    global: async () => {
+      const { global_history } = await versions.topics();
+      return global.get('newest', String(global_history), () => readGlobal(sql));
+    },
+    exchanges,
+    exchange: async ({ exchangeId, quotes }) => {
+      const all = await exchanges({ quotes });
+      const found = all.find(({ id }) => id === exchangeId);
+      return found === undefined ? null : standingOn(found, basisOf(all)!);
+    },
+    findCoin: async (coinId) => {
+      const { coin } = await versions.topics();
+      return one.get(coinId, String(coin), () => readCoin(sql, coinId));
+    },
+  };
+}
+
+type CoinRow = Omit<CoinSummary, 'rank'> & {
+  readonly rank: number;
+  readonly answer: string | null;
+  readonly seenAt: Instant;
+};
+
+/** In the order of the newest list; those that it lacks at the end, but for those that have another id now. */
+async function readCoins(sql: Sql): Promise<readonly CoinSummary[]> {
+  const query = sql<CoinRow[]>`
+    select c.id, c.name, c.symbol, c.rank, c.is_new, c.is_active, c.type, c.answer,
+      round(extract(epoch from c.last_seen_at) * 1000)::float8 as "seenAt"
+    from market.coin c cross join (select max(last_seen_at) as at from market.coin) newest
+    where c.last_seen_at = newest.at or not exists (select from market.coin_rename r where r.old_id = c.id)
+    order by c.last_seen_at = newest.at desc, c.position nulls last, nullif(c.rank, 0) nulls last, c.id`;
+  const list: CoinSummary[] = [];
+  let asOf: Instant | null = null;
+  for await (const rows of query.cursor(PIECE)) {
+    for (const row of rows) {
+      list.push(toCoin(row));
+      asOf = Math.max(asOf ?? row.seenAt, row.seenAt);
+    }
+  }
+  return standingOn(list, { asOf, firstMissing: null });
+}
+
+async function readCoin(sql: Sql, coinId: string): Promise<CoinSummary | null> {
+  const [row] = await sql<CoinRow[]>`
+    select id, name, symbol, rank, is_new, is_active, type, null as answer,
+      round(extract(epoch from last_seen_at) * 1000)::float8 as "seenAt"
+    from market.coin where id = ${coinId}`;
+  return row === undefined ? null : standingOn(toCoin(row), { asOf: row.seenAt, firstMissing: null });
+}
+
+function toCoin({ answer, seenAt: _, ...coin }: CoinRow): CoinSummary {
+  if (answer === null) return coin;
+  const written = JSON.parse(answer) as CoinSummary;
+  // The rank may have come with a ticker since.
+  return typeof written.rank === 'number' ? { ...written, rank: coin.rank } : written;
+}
+
+type GlobalRow = Omit<GlobalFacts, 'updatedAt'> & { readonly at: Instant; readonly updatedAt: Instant };
+
+/** All null when nobody has ever asked. */
+async function readGlobal(sql: Sql): Promise<GlobalOverview> {
+  const [row] = await sql<GlobalRow[]>`
+    select market_cap as "marketCap", volume_24h as "volume24h", bitcoin_dominance as "bitcoinDominance", coins,
+      market_cap_change_24h as "marketCapChange24h", volume_24h_change_24h as "volume24hChange24h",
+      market_cap_ath as "marketCapAth", volume_24h_ath as "volume24hAth",
+      volume_24h_percent_from_ath as "volume24hPercentFromAth", volume_24h_percent_to_ath as "volume24hPercentToAth",
+      round(extract(epoch from market_cap_ath_at) * 1000)::float8 as "marketCapAthAt",
+      round(extract(epoch from volume_24h_ath_at) * 1000)::float8 as "volume24hAthAt",
+      round(extract(epoch from updated_at) * 1000)::float8 as "updatedAt",
+      round(extract(epoch from at) * 1000)::float8 as at, answer
+    from market.global_history order by at desc limit 1`;
+  if (row === undefined) return standingOn(globalRecord(NOTHING), { asOf: null, firstMissing: null });
+  const record = row.answer === null ? globalRecord(row) : (JSON.parse(row.answer) as GlobalOverview);
+  return standingOn(record, { asOf: row.at, firstMissing: null });
+}
+
+const NOTHING: Omit<GlobalFacts, 'answer'> = {
+  updatedAt: null,
+  marketCap: null,
+  volume24h: null,
+  bitcoinDominance: null,
+  coins: null,
+  marketCapChange24h: null,
+  volume24hChange24h: null,
+  marketCapAth: null,
+  marketCapAthAt: null,
+  volume24hAth: null,
+  volume24hAthAt: null,
+  volume24hPercentFromAth: null,
+  volume24hPercentToAth: null,
+};
+
+type ExchangeRow = Pick<
+  ExchangeFacts,
+  'id' | 'name' | 'types' | 'description' | 'message' | 'links' | 'fiats' | 'answer'
+> &
+  ExchangeFacts['flags'] &
+  ExchangeFacts['whole'] &
+  ExchangeFacts['volumes'] & { readonly updatedAt: Instant; readonly at: Instant; readonly seenAt: Instant };
+
+/** Those of the newest list, in its order. */
+async function readExchanges(sql: Sql, quotes: readonly string[]): Promise<readonly Exchange[]> {
+  const rows = await sql<ExchangeRow[]>`
+    select id, name, to_json(types) as types, description, message, links, fiats, answer, is_active, website_status,
+      api_status, markets_data_fetched, adjusted_rank, reported_rank, currencies, markets, ${sql(EXCHANGE_VOLUMES as unknown as string[])},
+      round(extract(epoch from updated_at) * 1000)::float8 as "updatedAt",
+      round(extract(epoch from at) * 1000)::float8 as at, round(extract(epoch from last_seen_at) * 1000)::float8 as "seenAt"
+    from market.exchange where last_seen_at = (select max(last_seen_at) from market.exchange)
+    order by position nulls last, adjusted_rank nulls last, id`;
+  const rates = await readRates(sql, quotes, needsRates(quotes) ? [...new Set(rows.map((row) => row.at))] : []);
+  const list = rows.map((row) => exchangeIn(toExchange(row), quotes, row.at, rates));
+  return standingOn(list, { asOf: rows[0]?.seenAt ?? null, firstMissing: null });
+}
+
+function toExchange(row: ExchangeRow): Exchange {
+  if (row.answer !== null) return JSON.parse(row.answer) as Exchange;
+  const { id, name, types, description, message, links, fiats, updatedAt } = row;
+  const { is_active, website_status, api_status, markets_data_fetched } = row;
+  const { adjusted_rank, reported_rank, currencies, markets } = row;
+  const volumes = Object.fromEntries(
+    EXCHANGE_VOLUMES.map((volume) => [volume, row[volume]]),
+  ) as ExchangeFacts['volumes'];
+  return exchangeRecord({
+    ...{ id, name, types, description, message, links, fiats, updatedAt, volumes },
+    flags: { is_active, website_status, api_status, markets_data_fetched },
+    whole: { adjusted_rank, reported_rank, currencies, markets },
+  });
+}

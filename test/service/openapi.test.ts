@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { describe, expect, it } from 'vitest';
+import { createScaledClock } from '../../src/clock.ts';
+import { UNANSWERED } from '../../src/contract/endpoints.ts';
+import { type OpenApiDocument, openApiDocument } from '../../src/contract/openapi.ts';
+import { createService, restRoutes } from '../../src/service/service.ts';
+import { createMadeUpMarket } from '../../src/simulator/made-up.ts';
+import { createMadeUpWorld } from '../../src/simulator/made-up-world.ts';
+import { openAccess } from './conformance.ts';
+import { ANSWERS } from './upstream-shapes.ts';
+
+const clock = createScaledClock({ speed: 0, startAt: Date.UTC(2024, 5, 1, 12, 3, 20) });
+const parts = {
+  data: createMadeUpMarket({ world: createMadeUpWorld({ seed: 1, coins: 30 }), clock }),
+  access: openAccess,
+  clock,
+  onError: (error: unknown) => {
+    throw error;
+  },
+};
+const service = createService(parts);
+const get = (path: string) => service(new Request(`http://service${path}`));
+const document = async () => (await (await get('/openapi.json')).json()) as OpenApiDocument;
+
+describe('the OpenAPI document', () => {
+  it('has every route, and no other', async () => {
+    const routes = new Set(
+      restRoutes(parts)
+        .routes.filter(({ method }) => method === 'GET')
+        .map(({ path }) => path.replaceAll(/:(\w+)/g, '{$1}')),
+    );
+    expect(Object.keys((await document()).paths).sort()).toEqual([...routes].sort());
+  });
+
+  it('has what the vendor’s document has, but for what we cannot answer', async () => {
+    const { paths } = await document();
+    expect(Object.keys(paths).sort()).toEqual(Object.keys(ANSWERS).sort());
+    for (const path of UNANSWERED) expect(paths).not.toHaveProperty([path]);
+  });
+
+  it('is sound: its names are there and its own, and a path’s parameters are those in its braces', async () => {
+    const { paths, components, tags } = await document();
+    const operations = Object.entries(paths).map(([path, { get }]) => ({ path, ...get }));
+    expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
+    for (const { path, parameters, tags: own } of operations) {
+      const named = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
+      expect(parameters.filter((one) => one.in === 'path').map(({ name }) => name)).toEqual(named);
+      expect(new Set(parameters.map(({ name }) => name)).size).toBe(parameters.length);
+      expect(tags.map(({ name }) => name)).toContain(own[0]);
+    }
+    const refs = [...JSON.stringify(paths).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)].map((m) => m[1]!);
+    expect(refs.length).toBeGreaterThan(50);
+    expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining(refs));
+    const unused = Object.keys(components.schemas).filter(
+      (name) => !JSON.stringify({ paths, components }).includes(`/${name}"`),
+    );
+    expect(unused).toEqual([]);
+  });
+
+  it('describes the answers that are given', async () => {
+    const { paths, components } = await document();
+    const ajv = new Ajv2020({ strict: false });
+    ajv.addSchema({ $id: 'doc', components });
+    const examples: Record<string, string> = { exchange_id: 'abacus', platform_id: 'eth-ethereum' };
+    const { team } = (await (await get('/v1/coins/btc-bitcoin')).json()) as { team: { id: string }[] };
+    examples.person_id = team[0]!.id;
+    let answered = 0;
+    for (const [path, { get: operation }] of Object.entries(paths)) {
+      const schema = operation.responses['200']?.content?.['application/json']?.schema;
+      if (!schema || operation.tags[0] === 'Account') continue;
+      const query = operation.parameters
+        .filter((one) => one.in === 'query' && one.required)
+        .map(({ name, schema: { example } }) => `${name}=${example}`);
+      const filled = operation.parameters
+        .filter((one) => one.in === 'path')
+        .reduce(
+          (text, { name, schema: { example } }) => text.replace(`{${name}}`, examples[name] ?? String(example)),
+          path,
+        );
+      const answer = await get(`/v1${filled}?${query.join('&')}`);
+      expect([path, answer.status]).toEqual([path, 200]);
+      const check = ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"doc#/')));
+      expect([path, check(await answer.json()), check.errors]).toEqual([path, true, null]);
+      answered++;
+    }
+    expect(answered).toBe(Object.keys(paths).length - 4);
+  });
+
+  it('promises nothing that is only accepted: no empty text for a number', () => {
+    const text = JSON.stringify(openApiDocument({ version: '1.2.3' }));
+    expect(text).toContain('"version":"1.2.3"');
+    expect(text).not.toMatch(/"const"|"anyOf":\[\]/);
+  });
+});
+
+describe('the page for people', () => {
+  it('shows every endpoint with its parameters, and loads and runs nothing', async () => {
+    const answer = await get('/docs');
+    const page = await answer.text();
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=UTF-8']);
+    for (const [path, { get: operation }] of Object.entries((await document()).paths)) {
+      expect(page).toContain(`<code>GET /v1${path}</code>`);
+      for (const { name } of operation.parameters) expect(page).toContain(`<code>${name}</code>`);
+    }
+    const policy = answer.headers.get('content-security-policy')!;
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).not.toContain('unsafe');
+    const style = /<style>([\s\S]*?)<\/style>/.exec(page)![1]!;
+    expect(policy).toContain(`'sha256-${createHash('sha256').update(style).digest('base64')}'`);
+    expect(page).not.toMatch(/<script|<link|<img| src=| style=| on\w+=/);
+  });
+
+  it('leads nowhere that is not there, and has one heading of each record', async () => {
+    const page = await (await get('/docs')).text();
+    const ids = [...page.matchAll(/ id="([^"]+)"/g)].map((match) => match[1]!);
+    expect(new Set(ids).size).toBe(ids.length);
+    const targets = [...page.matchAll(/ href="#([^"]+)"/g)].map((match) => match[1]!);
+    expect(ids).toEqual(expect.arrayContaining(targets));
+    expect(page).toMatch(/^<!doctype html><html lang="en">/);
+    expect(page).not.toContain('undefined');
+    expect(page).not.toContain('[object');
+  });
+});

@@ -1,0 +1,205 @@
+import { describe, expect, it } from 'vitest';
+import { createScaledClock } from '../../src/clock.ts';
+import type { Access } from '../../src/contract/access.ts';
+import { type Basis, standingOn } from '../../src/contract/basis.ts';
+import { parseWall } from '../../src/contract/errors.ts';
+import type { MarketData } from '../../src/contract/market-data.ts';
+import type { PlanName } from '../../src/contract/plans.ts';
+import { DAY } from '../../src/core/interval.ts';
+import { createService } from '../../src/service/service.ts';
+import { createMadeUpMarket } from '../../src/simulator/made-up.ts';
+import { createMadeUpWorld } from '../../src/simulator/made-up-world.ts';
+import { createPlanLimits } from '../../src/simulator/plan-limits.ts';
+import { openAccess } from './conformance.ts';
+
+const now = Date.UTC(2024, 5, 1, 12, 3, 20);
+const clock = createScaledClock({ speed: 0, startAt: now });
+const market = createMadeUpMarket({ world: createMadeUpWorld({ seed: 1, coins: 30 }), clock });
+
+function serviceOver(data: MarketData, access: Access = openAccess) {
+  const service = createService({
+    data,
+    access,
+    clock,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  return (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+    service(new Request(`http://service/v1${path}`, { headers, method }));
+}
+
+/** Says what everything stands on, and says the same thing again until it is told that something has changed. */
+function standing(data: MarketData, basis: Basis) {
+  const answers = new Map<string, object>();
+  let asked = 0;
+  const source = new Proxy(data, {
+    get: (target, name: keyof MarketData) => async (query: never) => {
+      const key = name + JSON.stringify(query);
+      asked++;
+      const kept = answers.get(key);
+      if (kept) return kept;
+      const made = (await target[name](query)) as object | null;
+      if (made === null) return null;
+      answers.set(key, standingOn(structuredClone(made), basis));
+      return answers.get(key);
+    },
+  });
+  return { source, changed: () => answers.clear(), asked: () => asked };
+}
+
+const OHLCV = '/coins/btc-bitcoin/ohlcv/historical?start=2024-05-01&end=2024-05-09';
+const PATHS = [OHLCV, '/tickers', '/tickers/btc-bitcoin', '/coins/btc-bitcoin', '/tags?additional_fields=coins'];
+
+describe('an answer of a source that says what it stands on', () => {
+  const basis = { asOf: Date.UTC(2024, 5, 1, 12, 1), firstMissing: null };
+
+  it('says so in headers, full, in part or not at all', async () => {
+    const standings: [Basis, string, string | null][] = [
+      [basis, 'full', '2024-06-01T12:01:00Z'],
+      [
+        { ...basis, firstMissing: Date.UTC(2024, 4, 3) },
+        'partial; first-missing=2024-05-03T00:00:00Z',
+        '2024-06-01T12:01:00Z',
+      ],
+      [{ asOf: null, firstMissing: null }, 'none', null],
+    ];
+    for (const [one, coverage, asOf] of standings) {
+      const get = serviceOver(standing(market, one).source);
+      for (const path of PATHS) {
+        const { headers } = await get(path);
+        expect([headers.get('x-chandler-coverage'), headers.get('x-chandler-as-of')]).toEqual([coverage, asOf]);
+      }
+    }
+    const { headers } = await serviceOver(market)(OHLCV);
+    expect([headers.get('x-chandler-coverage'), headers.get('etag')]).toEqual([null, null]);
+    expect(headers.get('access-control-expose-headers')).toContain('X-Chandler-Coverage');
+  });
+
+  it('has a tag that changes with it, and is not sent twice to who has it', async () => {
+    const { source, changed } = standing(market, basis);
+    const get = serviceOver(source);
+    for (const path of PATHS) {
+      const first = await get(path);
+      const etag = first.headers.get('etag')!;
+      expect(etag).toMatch(/^W\/"[\w-]+"$/);
+      for (const known of [etag, etag.slice(2), `"other", ${etag}`, '*']) {
+        const again = await get(path, { 'If-None-Match': known });
+        expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag]);
+        expect(again.headers.get('cache-control')).toMatch(/^public, max-age=60/);
+        expect(again.headers.get('x-chandler-coverage')).toBe('full');
+        expect(again.headers.get('content-type')).toBeNull();
+      }
+      const other = await get(path, { 'If-None-Match': 'W/"other"' });
+      expect([other.status, await other.text()]).toEqual([200, await first.text()]);
+    }
+    const etag = async () => (await get('/tickers/btc-bitcoin')).headers.get('etag');
+    const before = await etag();
+    changed();
+    expect(await etag()).toBe(before);
+    const dearer = { ...market, ticker: async () => standingOn({ id: 'btc-bitcoin' } as never, basis) };
+    expect((await serviceOver(dearer)('/tickers/btc-bitcoin')).headers.get('etag')).not.toBe(before);
+  });
+
+  it('keeps apart what different callers may see, and different questions show', async () => {
+    let plan: PlanName = 'free';
+    const { source, asked } = standing(market, basis);
+    const get = serviceOver(source, { ...openAccess, admit: () => ({ kind: 'admitted', plan }) });
+    const keys = async (path: string) => {
+      const body = (await (await get(path)).json()) as object | object[];
+      return Object.keys(Array.isArray(body) ? body[0]! : body);
+    };
+    for (const path of ['/tickers', '/tickers/btc-bitcoin']) {
+      plan = 'free';
+      expect(await keys(path)).not.toContain('circulating_supply');
+      plan = 'pro';
+      expect(await keys(path)).toContain('circulating_supply');
+      expect(await keys('/ticker/btc-bitcoin')).toContain('price_usd');
+      plan = 'free';
+      expect(await keys(path)).not.toContain('circulating_supply');
+    }
+    expect(await keys('/tags?additional_fields=coins')).toContain('coins');
+    expect(await keys('/tags')).not.toContain('coins');
+    expect(await keys('/tags?additional_fields=icos,coins')).toEqual(expect.arrayContaining(['coins', 'icos']));
+    expect(asked()).toBe(11);
+  });
+
+  it('has its headers on HEAD as on GET', async () => {
+    const get = serviceOver(standing(market, basis).source);
+    const [head, whole] = [await get(OHLCV, {}, 'HEAD'), await get(OHLCV)];
+    expect([head.status, await head.text()]).toEqual([200, '']);
+    expect(Object.fromEntries(head.headers)).toEqual(Object.fromEntries(whole.headers));
+  });
+});
+
+describe('ticker history by plan', () => {
+  const ask = async (plan: PlanName, interval: string, start: number) => {
+    const get = serviceOver(market, createPlanLimits({ clock, plan }));
+    const answer = await get(`/tickers/btc-bitcoin/historical?interval=${interval}&start=${start / 1_000}&limit=1`);
+    return [answer.status, answer.status === 200 ? null : ((await answer.json()) as { error: string }).error];
+  };
+
+  it.each<[PlanName, string, number]>([
+    ['free', '1d', 365 * DAY],
+    ['free', '1h', DAY],
+    ['starter', '12h', 30 * DAY],
+    ['starter', '5m', 7 * DAY],
+    ['business', '45m', 365 * DAY],
+  ])('of %s at %s goes so far back, and no further', async (plan, interval, depth) => {
+    const wall = Math.ceil((now - depth) / 1_000) * 1_000;
+    expect(await ask(plan, interval, wall)).toEqual([200, null]);
+    const [status, error] = await ask(plan, interval, wall - 1_000);
+    expect(status).toBe(402);
+    expect(error).toMatch(/^Getting (daily|hourly|minute) historical data before 20\d\d-.* \+0000 UTC is not allowed/);
+    expect(parseWall(String(error))!.notBefore).toBeGreaterThanOrEqual(now - depth);
+  });
+
+  it('is not there in minutes on the free plan, and has no end on the largest', async () => {
+    expect(await ask('free', '5m', now - 60_000)).toEqual([
+      402,
+      'Getting minute historical data is not allowed in this plan. Check plans on coinpaprika.com/api',
+    ]);
+    expect(await ask('enterprise', '5m', 0)).toEqual([200, null]);
+    expect(await ask('pro', '365d', 0)).toEqual([200, null]);
+  });
+});
+
+it('has pages of prices for who pays only, as upstream', async () => {
+  const answer = await serviceOver(market, createPlanLimits({ clock, plan: 'free' }))('/tickers/simple');
+  expect([answer.status, await answer.text()]).toEqual([404, '404 page not found']);
+});
+
+it.each(['/coins/mappings?coinpaprika=btc-bitcoin', '/coins/btc-bitcoin/twitter', '/fiats', '/coins/a/b/c'])(
+  'says of %s, about which it has no data, that there is no such route',
+  async (path) => {
+    const answer = await serviceOver(market)(path);
+    expect([answer.status, answer.headers.get('content-type'), await answer.text()]).toEqual([
+      404,
+      'text/plain',
+      '404 page not found',
+    ]);
+  },
+);
+
+it('ignores parameters that it does not know, and takes the first of two', async () => {
+  const get = serviceOver(market);
+  expect((await get(`${OHLCV}&quotes=EUR&junk=%00`)).status).toBe(200);
+  expect(await (await get(`${OHLCV}&limit=2&limit=junk`)).json()).toHaveLength(2);
+});
+
+it('asks no data for what nothing can be called', async () => {
+  const untouched = new Proxy(market, {
+    get: (_, name) => () => {
+      throw new Error(`${String(name)} was asked`);
+    },
+  });
+  const get = serviceOver(untouched);
+  for (const id of ['a%00b', 'a%20b', `a${'b'.repeat(200)}`, '%E2%80%A8', '%0d%0aset-cookie:x']) {
+    for (const path of ['/tickers/{id}', '/coins/{id}/markets', '/people/{id}', '/contracts/eth-ethereum/{id}']) {
+      const answer = await get(path.replace('{id}', id));
+      expect([path, id, answer.status]).toEqual([path, id, 404]);
+    }
+    const candles = await get(`/coins/${id}/ohlcv/latest`);
+    expect([candles.status, await candles.text()]).toEqual([200, '[]']);
+  }
+});

@@ -1,0 +1,102 @@
+/** The warehouse behind the service: the same suite as over the simulator, and what only a warehouse can get wrong. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { basisOf } from '../../src/contract/basis.ts';
+import type { MarketData } from '../../src/contract/market-data.ts';
+import { DAY } from '../../src/core/interval.ts';
+import { createSnapshots } from '../../src/ingest/snapshots.ts';
+import { createClient } from '../../src/store/connect.ts';
+import { createWarehouse } from '../../src/views/warehouse.ts';
+import { describeService, frozenClock } from '../service/conformance.ts';
+import { fillCatalogue, fillTickerHistory } from '../support/catalogue.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { seedSeries } from '../support/warehouse.ts';
+import { createWorld } from '../support/world.ts';
+
+const NOW = Date.UTC(2024, 5, 1, 12, 3, 20);
+
+describeService('the warehouse', async () => {
+  const firstDay = Date.UTC(2024, 4, 1);
+  const world = await createWorld({ startAt: NOW, simulator: { seed: 1, coins: 30 } });
+  const chandler = await world.open();
+  const { sql } = world.database;
+  const { ask, accountId } = chandler.session;
+  const snapshots = createSnapshots({ sql, ask, clock: world.clock, accountId });
+  for (const snapshot of [snapshots.global, snapshots.exchanges]) await snapshot();
+  await chandler.backfill({ coins: ['btc-bitcoin'], from: firstDay, to: NOW });
+  const days = Array.from({ length: 20 }, (_, i) => firstDay + i * DAY + 3_600_000);
+  await fillTickerHistory(sql, world.simulator.data, days);
+  await fillCatalogue(sql, world.simulator.data, world.clock.now());
+  return {
+    data: createWarehouse({ sql, clock: world.clock }),
+    clock: frozenClock(NOW),
+    coinId: 'btc-bitcoin',
+    firstDay,
+    rates: 'coins',
+    close: () => world.close(),
+  };
+});
+
+describe('what was read before', () => {
+  let database: TestDatabase;
+  let data: MarketData;
+  const clock = frozenClock(Date.UTC(2024, 0, 20, 12));
+  const first = Date.UTC(2024, 0, 1);
+  const query = { coinId: 'a-a', quote: 'usd', interval: '24h', from: first, to: first + 9 * DAY, limit: 366 } as const;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    data = createWarehouse({ sql: database.sql, clock });
+    await seedSeries(database.sql, {
+      coinId: 'a-a',
+      interval: '24h',
+      wanted: [{ from: first, to: first + 10 * DAY }],
+      covered: [{ from: first, to: first + 5 * DAY }],
+      candles: [0, 1, 2, 3, 4].map((n) => first + n * DAY),
+    });
+  });
+  afterAll(() => database?.drop());
+
+  it('is the same object while nothing has changed, and says what it lacks', async () => {
+    const candles = await data.ohlcv(query);
+    expect(candles).toHaveLength(5);
+    expect(await data.ohlcv(query)).toBe(candles);
+    expect(basisOf(candles)?.firstMissing).toBe(first + 5 * DAY);
+  });
+
+  it('is read again after every commit that changes it, whoever made it, and not before it is committed', async () => {
+    const { sql } = database;
+    const before = await data.ohlcv(query);
+    await sql.begin(async (tx) => {
+      await tx`update market.candle set close = 42 where interval = '24h' and open_time = to_timestamp(${first / 1000})`;
+      await tx`update market.series set priority = priority`;
+      expect(await data.ohlcv(query)).toBe(before);
+    });
+    expect((await data.ohlcv(query))?.[0]).toMatchObject({ close: 42 });
+    const coins = await data.coins();
+    expect(await data.coins()).toBe(coins);
+    await sql`update market.coin set name = 'other'`;
+    expect((await data.coins())[0]).toMatchObject({ name: 'other' });
+  });
+
+  it('is read again after connections were lost', async () => {
+    const { sql } = database;
+    await data.ohlcv(query);
+    await sql`update market.candle set close = 43 where interval = '24h' and open_time = to_timestamp(${first / 1000})`;
+    await sql`update market.series set priority = priority`;
+    const other = createClient({ url: database.url, max: 1 });
+    await other`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
+    await other.end();
+    const read = async () => (await data.ohlcv(query).catch(() => null))?.[0]?.close;
+    await expect.poll(read).toBe(43);
+  });
+
+  it('asks Postgres once for all who ask at the same time', async () => {
+    const answers = await Promise.all(Array.from({ length: 50 }, () => data.ohlcv(query)));
+    expect(new Set(answers).size).toBe(1);
+  });
+
+  it('does not mind ids that no text can be', async () => {
+    expect(await data.ohlcv({ ...query, coinId: 'a\0a' })).toBeNull();
+    expect(await data.ticker({ coinId: '\ud800', quotes: ['USD'] })).toBeNull();
+    expect(await data.coin('{"\\}')).toBeNull();
+  });
+});
