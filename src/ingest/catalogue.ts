@@ -1,10 +1,5 @@
-<<<<<<< HEAD
 /** The list of coins: which ids exist, their ranks, and when their data begins. Two requests bring all of it; one, where the tickers are there. */
-import type { Clock, Instant } from '../clock.ts';
-=======
-/** The list of coins: which ids exist, their ranks, and when their data begins. Two requests bring all of it. */
 import { type Clock, type Instant, MOST_SKEW_MS } from '../clock.ts';
->>>>>>> origin/main
 import { COINS_PATH, TICKERS_PATH } from '../contract/paths.ts';
 import { HOUR } from '../core/interval.ts';
 import { pickTickers } from '../core/ticker.ts';
