@@ -14,6 +14,8 @@ import { live, ready, UPKEEP_MS } from './live.ts';
 import { createMetrics } from './metrics.ts';
 import { notifyOperator } from './notify.ts';
 import type { Parts, ServeOptions } from './parts.ts';
+import { openMarket } from './serving.ts';
+import { createServingMetrics } from './serving-metrics.ts';
 import type { ServiceStatus } from './status.ts';
 import { asError, createTroubles } from './troubles.ts';
 import { whenThere } from './when-there.ts';
@@ -31,7 +33,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     status,
     troubles,
     metrics: createMetrics(),
-    open: { app: null, ingestion: null },
+    served: createServingMetrics(),
+    open: { app: null, ingestion: null, market: null },
   };
   const releasers = createReleasers();
   const onStop = () => log.info('told to stop: what is in flight is finished or given back');
@@ -40,7 +43,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (roles.includes('http')) {
       const server = await openHttp(parts);
       releasers.add(() => server.close());
-      log.info({ url: server.url }, `serving /health, /ready, /metrics and /backfills at ${server.url}`);
+      log.info({ url: server.url }, `serving /v1, /rpc, /health, /ready, /metrics and /backfills at ${server.url}`);
       options.onListening?.(server.url);
     }
     const app = await whenThere(parts, 'the database', () =>
@@ -49,6 +52,12 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (app === null) return;
     releasers.add(() => app.close());
     parts.open.app = app;
+    if (roles.includes('http')) {
+      const market = await whenThere(parts, 'the database', () => openMarket({ ...parts, app, metrics: parts.served }));
+      if (market === null) return;
+      releasers.add(market.close);
+      parts.open.market = market;
+    }
     const keeping = keepAlive(parts, app);
     const telling = notifyOperator(parts, app);
     releasers.add(() => Promise.all([keeping, telling]).then(() => undefined));
