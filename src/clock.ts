@@ -14,6 +14,9 @@ export function stopwatch(): number {
   return performance.now();
 }
 
+/** Clocks of different hosts may disagree so much: what was written down further ahead of ours is of before a clock was set back. */
+export const MOST_SKEW_MS = 5 * 60_000;
+
 export const systemClock: Clock = createScaledClock({ speed: 1 });
 
 /**

@@ -16,14 +16,23 @@ export type SeriesQuestion = {
   readonly limit: number;
 };
 
-/** A stretch that is covered: upstream has given its last word on every slot in it. Times RFC 3339; null: without end. */
+/** A series: how much of what is wanted has upstream's last word, and when. Times RFC 3339; null: without end. */
 export const coverageRowSchema = z.object({
   coin_id: z.string(),
   symbol: z.string(),
   quote: z.string(),
   interval: z.string(),
-  covered_from: z.string().nullable(),
-  covered_to: z.string().nullable(),
+  wanted_from: z.string().nullable(),
+  wanted_to: z.string().nullable(),
+  /** In candles. */
+  slots_wanted: z.number(),
+  slots_covered: z.number(),
+  slots_missing: z.number(),
+  /** Of those missing: too young for a last word. */
+  slots_unsettled: z.number(),
+  percent_complete: z.number(),
+  /** `[from, to)`, ascending. */
+  covered: z.array(z.object({ from: z.string().nullable(), to: z.string().nullable() })),
 });
 export type CoverageRow = z.output<typeof coverageRowSchema>;
 
@@ -46,22 +55,30 @@ export type GapRow = z.output<typeof gapRowSchema>;
 /** Rows as lists, because two columns of a statement may have one name. */
 export const sqlAnswerSchema = z.object({
   columns: z.array(z.string()),
-  /** Numbers that a double holds are numbers, whatever else is no JSON is text as Postgres writes it. */
+  /** Numbers that a double holds are numbers, JSON is JSON, whatever else is text as Postgres writes it. */
   rows: z.array(z.array(z.unknown())),
-  /** There were more rows than the limit. */
+  /** There were more rows than the limit, or than an answer may hold. */
   truncated: z.boolean(),
 });
 export type SqlAnswer = z.output<typeof sqlAnswerSchema>;
 
-/** What somebody's statement failed with: their fault, so it is told to them (status 400). Anything else a `runSql` rejects with is ours. */
+/** Why a statement was not carried out, told to whoever wrote it. Anything else a `runSql` rejects with is our fault. */
 export class StatementError extends Error {
   override readonly name = 'StatementError';
+  /** 429: too many statements at once. */
+  readonly status: 400 | 429;
+
+  constructor(message: string, status: 400 | 429 = 400) {
+    super(message);
+    this.status = status;
+  }
 }
 
 /** What a service over a warehouse can be asked beyond `MarketData`. */
 export type WarehouseTools = {
-  /** In the order of coin, quote, interval and time. */
+  /** Series in the order of coin, quote and interval. */
   coverage(question: SeriesQuestion): Promise<readonly CoverageRow[]>;
+  /** In the order of coin, quote, interval and time. */
   gaps(question: SeriesQuestion): Promise<readonly GapRow[]>;
   /** Absent: nobody may run SQL. Rejects with a `StatementError` when the statement is at fault. */
   runSql?(question: { readonly statement: string; readonly limit: number }): Promise<SqlAnswer>;
@@ -123,7 +140,7 @@ export const WAREHOUSE_TOOLS = {
         .describe('At most so many candles, from 1 to 366. Default: 366 with end, else 1.'),
     },
   ),
-  getCoverage: tool('Coverage', 'For which times candles are complete.', z.array(coverageRowSchema), series),
+  getCoverage: tool('Coverage', 'How much of which series is complete.', z.array(coverageRowSchema), series),
   getGaps: tool('Gaps', 'Which candles are missing, and why.', z.array(gapRowSchema), series),
   runSql: tool('SQL', 'Runs one reading SQL statement on the schema `market` (Postgres).', sqlAnswerSchema, {
     statement: z

@@ -6,13 +6,14 @@ import { parseOhlcvParameters } from '../contract/parameters.ts';
 import type { Plan } from '../contract/plans.ts';
 import type { CallOf } from '../contract/tools.ts';
 import { StatementError, type WAREHOUSE_TOOLS, type WarehouseTools } from '../contract/warehouse-tools.ts';
+import { INTERVALS } from '../core/interval.ts';
 
 export type WarehouseCall = CallOf<typeof WAREHOUSE_TOOLS>;
 
 /** The output; null where there is no such id; or why not. */
 export type WarehouseAnswer =
   | { readonly kind: 'answered'; readonly output: object | null }
-  | { readonly kind: 'refused'; readonly status: 400 | 402; readonly message: string };
+  | { readonly kind: 'refused'; readonly status: 400 | 402 | 429; readonly message: string };
 
 type Sources = { readonly data: Candles; readonly access: Access; readonly warehouse: WarehouseTools };
 
@@ -30,13 +31,22 @@ export async function answerWarehouseTool(
       return answered(await warehouse.gaps(call.arguments));
     case 'runSql':
       if (warehouse.runSql === undefined) throw new Error('runSql is not offered, and was called');
+      // Statements see through every wall of a plan: they are for those whose plan has none.
+      if (!seesEverything(access, plan)) return { kind: 'refused', status: 402, message: SQL_WALL };
       try {
         return answered(await warehouse.runSql(call.arguments));
       } catch (error) {
-        if (error instanceof StatementError) return { kind: 'refused', status: 400, message: error.message };
+        if (error instanceof StatementError) return { kind: 'refused', status: error.status, message: error.message };
         throw error;
       }
   }
+}
+
+const SQL_WALL = 'Running SQL is not allowed in this plan';
+
+function seesEverything(access: Access, plan: Plan): boolean {
+  const hasNoWall = INTERVALS.every((interval) => access.refuseHistory(plan.name, interval, 0) === null);
+  return hasNoWall && plan.tickerCoins === null && plan.circulatingSupply;
 }
 
 /** The same rules, walls and candles as `/coins/{id}/ohlcv/historical`; only an unknown coin is told apart from one without candles. */
