@@ -10,6 +10,7 @@ import { createService } from '../service/service.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import { openReader } from '../store/reader.ts';
 import { createWarehouse } from '../views/warehouse.ts';
+import { createWarehouseTools } from '../views/warehouse-tools.ts';
 import { type ServingMetrics, withFigures } from './serving-metrics.ts';
 
 /** A client that is slow does not keep a connection; one that keeps many does not keep others out for long. */
@@ -55,6 +56,7 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
     data: createWarehouse({ sql: reader.sql, clock, onKept: metrics.kept }),
     access: openToAll,
     clock,
+    warehouse: createWarehouseTools(reader.sql),
     isAway: isDatabaseAway,
     onError: (error, url) => {
       const away = isDatabaseAway(error);
