@@ -24,6 +24,8 @@ import { whenThere } from './when-there.ts';
 
 /** What is to be closed at the end may take so long; an embedded server that does not stop in time is taken over by the next command. */
 const GOODBYE_MS = 3_000;
+/** Many workers share one server, and what one of them has under way keeps few of its connections busy. */
+const WORKERS_CONNECTIONS = 4;
 
 /** Resolves when it was told to stop and has. @throws Misconfigured, StoreError when only another setting would help. */
 export async function serve(options: ServeOptions): Promise<void> {
@@ -58,6 +60,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         clock,
         log,
         schema: options.migrate ? 'migrate' : 'prepare',
+        connections: roles.includes('http') ? 10 : WORKERS_CONNECTIONS,
         surroundings: parts.surroundings,
       }),
     );
