@@ -1,4 +1,5 @@
 /** The environment as a value: pure, and naming every problem at once. */
+import { BlockList, isIP } from 'node:net';
 import { RPC_PATH } from './contract/json-rpc.ts';
 import { MAX_CANDLES, PLAN_NAMES, PLANS, type PlanName } from './contract/plans.ts';
 import { DEFAULT_KEEP, type Keep, LEAST_DAYS_OF_FETCHES, parseCandlesKept, parseKept } from './core/keep.ts';
@@ -30,6 +31,10 @@ export type Config = {
   readonly databaseUrl: string | null;
   /** Null: what is served is read through `databaseUrl`. */
   readonly serveDatabaseUrl: string | null;
+  /** Whether callers of the service have the limits of their plans. */
+  readonly serveLimits: boolean;
+  /** Whose `X-Forwarded-For` is believed; null: nobody's. */
+  readonly trustedProxies: BlockList | null;
   /** Null: the queue lives in Postgres. */
   readonly redisUrl: string | null;
   /** As given: relative to the folder the command runs in. */
@@ -66,7 +71,6 @@ const RPC_URL = 'https://mcp.coinpaprika.com/json-rpc';
 export const VARIABLES = [
   'DATABASE_URL',
   'REDIS_URL',
-  'CHANDLER_SERVE_DATABASE_URL',
   'CHANDLER_HOME',
   'CHANDLER_BASE_URL',
   'CHANDLER_RPC_URL',
@@ -78,6 +82,9 @@ export const VARIABLES = [
   'CHANDLER_CANDLES_PER_REQUEST',
   'CHANDLER_AUTH_SCHEME',
   'CHANDLER_LISTEN',
+  'CHANDLER_SERVE_DATABASE_URL',
+  'CHANDLER_SERVE_LIMITS',
+  'CHANDLER_TRUSTED_PROXIES',
   'CHANDLER_KEEP_TICKERS',
   'CHANDLER_KEEP_FETCHES',
   'CHANDLER_KEEP_GLOBAL',
@@ -144,6 +151,8 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
   const baseUrl = read('CHANDLER_BASE_URL', apiKey === null ? FREE_BASE_URL : PAID_BASE_URL, parseBaseUrl);
   const config: Config = {
     databaseUrl: read<string | null>('DATABASE_URL', null, parseDatabaseUrl),
+    serveLimits: read('CHANDLER_SERVE_LIMITS', true, (text) => orSwitch(parseOneOf(text.toLowerCase(), SWITCH))),
+    trustedProxies: read<BlockList | null>('CHANDLER_TRUSTED_PROXIES', null, parseProxies),
     serveDatabaseUrl: read<string | null>('CHANDLER_SERVE_DATABASE_URL', null, parseDatabaseUrl),
     redisUrl: read<string | null>('REDIS_URL', null, parseRedisUrl),
     home: read('CHANDLER_HOME', '.chandler', parseFolder),
@@ -347,6 +356,30 @@ function parseListen(text: string): Config['listen'] | Problem {
     );
   }
   return { host: (parts[1] ?? parts[2])!, port };
+}
+
+const SWITCH = ['on', 'off'] as const;
+
+function orSwitch(value: (typeof SWITCH)[number] | Problem): boolean | Problem {
+  return value instanceof Problem ? value : value === 'on';
+}
+
+/** Addresses and networks: `10.0.0.0/8, 192.0.2.1, 2001:db8::/32`. */
+function parseProxies(text: string): BlockList | Problem {
+  const list = new BlockList();
+  for (const part of text.split(',').map((one) => one.trim())) {
+    const [address = '', bits, ...more] = part.split('/');
+    const version = isIP(address);
+    const most = version === 6 ? 128 : 32;
+    const length = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
+    if (version === 0 || more.length > 0 || !(length <= most)) {
+      return new Problem(
+        `of which ${quoted(part)} is no address and no network; write it like 127.0.0.1 or 10.0.0.0/8, several with commas`,
+      );
+    }
+    list.addSubnet(address, length, version === 6 ? 'ipv6' : 'ipv4');
+  }
+  return list;
 }
 
 /** An address that may hold a password, and may be too broken to find it in. */

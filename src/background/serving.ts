@@ -5,7 +5,7 @@ import type { Config } from '../config.ts';
 import type { Handler } from '../contract/handler.ts';
 import type { Log } from '../log.ts';
 import { type ConnectionLimits, type Listening, listen } from '../service/listen.ts';
-import { openToAll } from '../service/open-to-all.ts';
+import { createMeteredAccess } from '../service/metered-access.ts';
 import { createService } from '../service/service.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import { openReader } from '../store/reader.ts';
@@ -27,7 +27,7 @@ export type Market = { readonly handler: Handler; close(): Promise<void> };
 
 export type MarketDeps = {
   readonly app: Pick<App, 'database' | 'bringBack'>;
-  readonly config: Pick<Config, 'serveDatabaseUrl'>;
+  readonly config: Pick<Config, 'serveDatabaseUrl' | 'serveLimits' | 'trustedProxies'>;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: ServingMetrics;
@@ -52,9 +52,16 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
       done();
     });
   };
+  const access = createMeteredAccess({
+    sql: reader.counting,
+    clock,
+    limits: config.serveLimits,
+    onError: (error) => log.warn({ err: error }, 'what a caller has asked could not be counted exactly'),
+  });
   const handler = createService({
     data: createWarehouse({ sql: reader.sql, clock, onKept: metrics.kept }),
-    access: openToAll,
+    access,
+    trustedProxies: config.trustedProxies,
     clock,
     warehouse: createWarehouseTools(reader.sql),
     isAway: isDatabaseAway,
@@ -64,7 +71,7 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
       log[away ? 'warn' : 'error']({ err: error, path: pathOf(url) }, 'a request could not be answered');
     },
   });
-  return { handler, close: reader.close };
+  return { handler, close: () => access.close().finally(() => reader.close()) };
 }
 
 /** Without what was asked: it may hold what nobody else should read. */

@@ -25,14 +25,22 @@ export type Shown = { readonly variant: string; readonly as: () => unknown };
 /** In every answer. `Vary`, because the plan of the caller decides what is shown. */
 const OPEN = {
   'Access-Control-Allow-Origin': '*',
-  'Access-Control-Expose-Headers': ['ETag', 'Retry-After', COVERAGE_HEADER, AS_OF_HEADER].join(', '),
+  'Access-Control-Expose-Headers': [
+    'ETag',
+    'Retry-After',
+    'RateLimit-Limit',
+    'RateLimit-Remaining',
+    'RateLimit-Reset',
+    COVERAGE_HEADER,
+    AS_OF_HEADER,
+  ].join(', '),
   Vary: 'Accept-Encoding, Authorization',
 } as const;
 
 type Fields = Readonly<Record<string, string>>;
 
 function answer(c: Context<ServiceEnv>, status: number, fields: Fields, body: string | null): Response {
-  return plainAnswer({ status, headers: { Date: c.get('date'), ...OPEN, ...fields }, body });
+  return plainAnswer({ status, headers: { Date: c.get('date'), ...OPEN, ...c.get('allowance'), ...fields }, body });
 }
 
 /** A body of the main service: charset and a newline at the end, as upstream. */
@@ -80,7 +88,7 @@ function answerSource(
   if (known !== undefined && isAmong(known, headers.ETag)) {
     return answer(c, 304, { ...headers, 'Cache-Control': fields['Cache-Control'] }, null);
   }
-  const all = { Date: c.get('date'), ...OPEN, ...headers, ...fields };
+  const all = { Date: c.get('date'), ...OPEN, ...c.get('allowance'), ...headers, ...fields };
   return plainAnswer({ status: 200, headers: all, body: text, packed });
 }
 
