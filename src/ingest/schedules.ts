@@ -6,6 +6,7 @@ import { compactAllKeys } from '../store/compact.ts';
 import type { Sql } from '../store/connect.ts';
 import { ensurePartitionsAhead } from '../store/partition.ts';
 import { refreshCatalogue } from './catalogue.ts';
+import { readIdChanges } from './id-changes.ts';
 import { UpstreamTrouble } from './outcome.ts';
 import type { Patience } from './patience.ts';
 import type { Session } from './session.ts';
@@ -87,6 +88,13 @@ const TABLE = [
       const read = await refreshCatalogue({ ask: session.ask, sql, clock, signal }, clock.now() - tick, HOUR);
       return read.kind === 'held' ? read : { kind: 'done' };
     },
+  },
+  {
+    name: 'renames',
+    asks: 'the coins that got a new id',
+    requests: 1,
+    cadence: { sparse: 'off', free: 'off', starter: '17 4 * * *' },
+    run: ({ session, sql, clock }, { signal }) => readIdChanges({ ask: session.ask, sql, clock, signal }),
   },
   {
     name: 'exchanges',
