@@ -8,6 +8,8 @@ export type PlainParts = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
+  /** The body in UTF-8, where that is kept: a long one is not to be written anew for everybody. */
+  readonly encoded?: () => Uint8Array;
   /** The body compressed with gzip, where it is worth keeping. */
   readonly packed?: () => Promise<Uint8Array>;
 };

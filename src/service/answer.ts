@@ -56,6 +56,7 @@ type Written = {
   readonly text: string;
   /** Shown with and without the text. */
   readonly headers: Fields & { readonly ETag: string };
+  readonly encoded: () => Uint8Array;
   readonly packed: () => Promise<Uint8Array>;
 };
 
@@ -75,13 +76,13 @@ function answerSource(
 ): Response {
   const fields = { 'Content-Type': type, 'Cache-Control': cacheControl(c) };
   if (basisOf(source) === null) return answer(c, 200, fields, write());
-  const { text, headers, packed } = keptOf(source, variant, write);
+  const { text, headers, encoded, packed } = keptOf(source, variant, write);
   const known = headerOf(c, 'if-none-match');
   if (known !== undefined && isAmong(known, headers.ETag)) {
     return answer(c, 304, { ...headers, 'Cache-Control': fields['Cache-Control'] }, null);
   }
   const all = { Date: c.get('date'), ...OPEN, ...headers, ...fields };
-  return plainAnswer({ status: 200, headers: all, body: text, packed });
+  return plainAnswer({ status: 200, headers: all, body: text, encoded, packed });
 }
 
 function keptOf(source: object, variant: string, write: () => string): Written {
@@ -91,9 +92,14 @@ function keptOf(source: object, variant: string, write: () => string): Written {
   if (kept !== undefined) return kept;
   const text = write();
   let packing: Promise<Uint8Array> | null = null;
+  let bytes: Uint8Array | null = null;
   const made: Written = {
     text,
     headers: { ...basisHeaders(source), ETag: `W/"${hash('sha1', text, 'base64url')}"` },
+    encoded: () => {
+      bytes ??= Buffer.from(text);
+      return bytes;
+    },
     packed: () => {
       packing ??= gzip(text);
       return packing;
