@@ -15,6 +15,8 @@ import { live, ready, UPKEEP_MS } from './live.ts';
 import { createMetrics } from './metrics.ts';
 import { notifyOperator } from './notify.ts';
 import type { Parts, ServeOptions } from './parts.ts';
+import { openMarket } from './serving.ts';
+import { createServingMetrics } from './serving-metrics.ts';
 import { createSharedClock, type SharedClock } from './shared-clock.ts';
 import type { ServiceStatus } from './status.ts';
 import { asError, createTroubles } from './troubles.ts';
@@ -40,7 +42,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     status,
     troubles,
     metrics: createMetrics(),
-    open: { app: null, ingestion: null },
+    served: createServingMetrics(),
+    open: { app: null, ingestion: null, market: null },
   };
   const releasers = createReleasers();
   const onStop = () => log.info('told to stop: what is in flight is finished or given back');
@@ -49,7 +52,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (roles.includes('http')) {
       const server = await openHttp(parts);
       releasers.add(() => server.close());
-      log.info({ url: server.url }, `serving /health, /ready, /metrics and /backfills at ${server.url}`);
+      log.info({ url: server.url }, `serving /v1, /rpc, /health, /ready, /metrics and /backfills at ${server.url}`);
       options.onListening?.(server.url);
     }
     const app = await whenThere(parts, 'the database', () =>
@@ -64,6 +67,12 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (app === null) return;
     releasers.add(() => app.close());
     parts.open.app = app;
+    if (roles.includes('http')) {
+      const market = await whenThere(parts, 'the database', () => openMarket({ ...parts, app, metrics: parts.served }));
+      if (market === null) return;
+      releasers.add(market.close);
+      parts.open.market = market;
+    }
     if ((await whenThere(parts, 'the database', () => keepTime(app.database.sql).then(() => true))) === null) return;
     const keeping = keepAlive(parts, app, keepTime);
     const telling = notifyOperator(parts, app);
