@@ -7,10 +7,11 @@ import { type ChunkQueue, openQueueHost, type QueueHost, type QueueOptions } fro
 import { queueNameOf } from './ingest/queue-name.ts';
 import { isRedisAway } from './ingest/redis.ts';
 import { openSession, type Session, type SessionOptions } from './ingest/session.ts';
-import { openTickQueue, type TickQueue } from './ingest/tick-queue.ts';
+import type { TickQueue } from './ingest/tick-queue.ts';
 import { isDatabaseAway } from './store/database-away.ts';
 import { readInstallationId } from './store/installation.ts';
 import { createUpstream } from './upstream/client.ts';
+import { createRpcClient, sharesOrigin } from './upstream/rpc-client.ts';
 
 export type Ingestion = {
   readonly session: Session;
@@ -18,7 +19,7 @@ export type Ingestion = {
   queue(): Promise<ChunkQueue>;
   /** The queue of the newest ends of tracked series: apart, so that no backfill stands before them. */
   freshQueue(): Promise<ChunkQueue>;
-  /** The queue of the schedules' ticks, on the same engine; whoever opens it closes it. */
+  /** The queue of the schedules' ticks, on the same engine; whoever opens it closes it, before all of this is closed. */
   openTicks(): Promise<TickQueue>;
   close(): Promise<void>;
 };
@@ -35,12 +36,17 @@ export type IngestionOptions = {
 export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
   const { config, clock, database } = app;
   const { fetch } = app.surroundings;
-  const upstream = createUpstream({
-    baseUrl: config.baseUrl,
-    key: config.apiKey,
-    clock,
-    ...(fetch === undefined ? {} : { fetch }),
-  });
+  const { baseUrl, rpcUrl, apiKey } = config;
+  const asking = { baseUrl, key: apiKey, clock, ...(fetch === undefined ? {} : { fetch }) };
+  const upstream = createUpstream(asking);
+  const rpc =
+    rpcUrl === null
+      ? null
+      : {
+          client: createRpcClient({ ...asking, rpcUrl }),
+          url: rpcUrl,
+          sharesOrigin: sharesOrigin({ rpcUrl, baseUrl }),
+        };
   let host: Promise<QueueHost> | undefined;
   const openHost = () => {
     host ??= openQueueHost({ ...engineOf(app), onWarning: (found, fix) => app.log.warn(`${found}; ${fix}`) });
@@ -52,7 +58,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
     const atDebug = (error: unknown) => app.log.debug({ err: error }, 'queue not closed');
     for (const queue of opened.values()) await queue.then((open) => open.close()).catch(atDebug);
     await host?.then((host) => host.close()).catch(atDebug);
-    await upstream.close();
+    await Promise.all([upstream.close(), rpc?.client.close()]);
   };
   try {
     if (config.plan !== null) checkSchedules(config, config.plan, clock.now());
@@ -61,8 +67,9 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
       sql: database.sql,
       clock,
       upstream,
-      baseUrl: config.baseUrl,
-      apiKey: config.apiKey,
+      rpc,
+      baseUrl,
+      apiKey,
       authScheme: config.authScheme,
       plan: config.plan,
       limitsOf: (plan) => effectiveLimits(plan, config),
@@ -76,7 +83,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
     const nameOf = async (kind: 'chunks' | 'fresh' | 'ticks') =>
       queueNameOf(await readInstallationId(database.sql), { accountId, baseUrl: config.baseUrl, plan }, kind);
     const openQueue = async (kind: 'chunks' | 'fresh') => (await openHost()).open(await nameOf(kind));
-    const openTicks = async () => openTickQueue({ ...engineOf(app), name: await nameOf('ticks') });
+    const openTicks = async () => (await openHost()).openTicks(await nameOf('ticks'));
     const open = (kind: 'chunks' | 'fresh') => {
       const queue = opened.get(kind) ?? openQueue(kind);
       opened.set(kind, queue);

@@ -11,10 +11,12 @@ import { EXIT, type ExitCode } from './exit.ts';
 import { explain } from './explain.ts';
 import { gapsCommand } from './gaps.ts';
 import { printJsonError } from './json.ts';
+import { keysCommand } from './keys.ts';
 import { migrateCommand } from './migrate.ts';
 import { planCommand } from './plan.ts';
 import { quotaCommand } from './quota.ts';
 import { scheduleCommand } from './schedule.ts';
+import { serveCommand } from './serve.ts';
 import { serviceCommand } from './service.ts';
 import { simulateCommand } from './simulate.ts';
 import { sqlCommand } from './sql.ts';
@@ -35,6 +37,8 @@ const COMMANDS: readonly ((program: Command, context: CommandContext) => void)[]
   backfillsCommand,
   scheduleCommand,
   serviceCommand,
+  serveCommand,
+  keysCommand,
   sqlCommand,
   migrateCommand,
   doctorCommand,

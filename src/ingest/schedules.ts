@@ -1,9 +1,14 @@
 /** The schedules: one entry each says what it asks, what that costs, how often under which plan, and what a run of it does. */
 import type { Clock, Instant } from '../clock.ts';
 import type { PlanName } from '../contract/plans.ts';
+import { HOUR } from '../core/interval.ts';
+import { CATALOGUE_KINDS, type CatalogueKind } from '../store/catalogue-item.ts';
+import { compactAllKeys } from '../store/compact.ts';
 import type { Sql } from '../store/connect.ts';
 import { ensurePartitionsAhead } from '../store/partition.ts';
 import { refreshCatalogue } from './catalogue.ts';
+import { CATALOGUE_PLAN } from './catalogue-plan.ts';
+import { readIdChanges } from './id-changes.ts';
 import { UpstreamTrouble } from './outcome.ts';
 import type { Patience } from './patience.ts';
 import type { Session } from './session.ts';
@@ -35,6 +40,7 @@ export type Runs = {
   readonly tickers: Run;
   readonly global: Run;
   readonly exchanges: Run;
+  readonly catalogue: Readonly<Record<CatalogueKind, Run>>;
   readonly freshness: Run;
   readonly gaps: Run;
   readonly retention: Run;
@@ -46,14 +52,22 @@ export type Tier = 'sparse' | PlanName;
 type Entry = {
   readonly name: string;
   readonly asks: string;
-  /** Of the upstream, a run; `freshness`: as many as its allowance says. */
-  readonly requests: number | 'freshness';
+  /** Of the upstream, a run; `freshness`: as many as its allowance says; `catalogue`: as many as are due, up to a bound. */
+  readonly requests: number | 'freshness' | 'catalogue';
+  /** So many more where another schedule, whose answers it uses, is off. */
+  readonly without?: { readonly schedule: string; readonly requests: number };
   /** In UTC; a plan that is not named has that of the nearest smaller one. `off`: not by default. */
   readonly cadence: Readonly<Partial<Record<Tier, string>> & { sparse: string }>;
   /** Asks `/users/me`: not without a key, and it goes before all others. */
   readonly asksAccount?: boolean;
   readonly run: (runs: Runs, context: RunContext) => Promise<RunOutcome>;
 };
+
+/** One for each kind of `catalogue-plan.ts`. */
+function catalogueEntry(kind: CatalogueKind): Entry & { readonly name: CatalogueKind } {
+  const { asks, cadence } = CATALOGUE_PLAN[kind];
+  return { name: kind, asks, cadence, requests: 'catalogue', run: (runs, context) => runs.catalogue[kind](context) };
+}
 
 /** Minutes are spread, so that what can wait does not queue behind what cannot. */
 const TABLE = [
@@ -74,13 +88,22 @@ const TABLE = [
   {
     name: 'coins',
     asks: 'the list of coins and their ranks',
-    requests: 2,
+    requests: 1,
+    // They say when the data of each coin begins.
+    without: { schedule: 'tickers', requests: 1 },
     cadence: { sparse: '7 0 * * *', free: '7 */6 * * *', starter: '7 * * * *' },
     run: async ({ session, sql, clock }, { tick, signal }) => {
       // What a backfill has read since the tick need not be read again.
-      const read = await refreshCatalogue({ ask: session.ask, sql, clock, signal }, clock.now() - tick);
+      const read = await refreshCatalogue({ ask: session.ask, sql, clock, signal }, clock.now() - tick, HOUR);
       return read.kind === 'held' ? read : { kind: 'done' };
     },
+  },
+  {
+    name: 'renames',
+    asks: 'the coins that got a new id',
+    requests: 1,
+    cadence: { sparse: 'off', free: 'off', starter: '17 4 * * *' },
+    run: ({ session, sql, clock }, { signal }) => readIdChanges({ ask: session.ask, sql, clock, signal }),
   },
   {
     name: 'exchanges',
@@ -89,6 +112,7 @@ const TABLE = [
     cadence: { sparse: 'off', free: '22 0 * * *', starter: '22 */6 * * *', pro: '22 * * * *' },
     run: (runs, context) => runs.exchanges(context),
   },
+  ...CATALOGUE_KINDS.map(catalogueEntry),
   {
     name: 'account',
     asks: 'the account: its plan, and what it has spent',
@@ -132,6 +156,16 @@ const TABLE = [
     requests: 0,
     cadence: { sparse: '42 2 * * *' },
     run: (runs, context) => runs.retention(context),
+  },
+  {
+    name: 'compaction',
+    asks: 'nothing: rebuilds keys that backfills have left half empty',
+    requests: 0,
+    cadence: { sparse: '57 */6 * * *' },
+    run: async ({ sql }, { signal }) => {
+      await compactAllKeys(sql, signal);
+      return { kind: 'done' };
+    },
   },
 ] as const satisfies readonly Entry[];
 

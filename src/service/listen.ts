@@ -1,11 +1,13 @@
 /** Puts a handler on a port. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerOptions, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { gzip as gzipCallback } from 'node:zlib';
 import { getRequestListener } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { systemClock } from '../clock.ts';
 import { type Handler, isConnectionReset } from '../contract/handler.ts';
+import { type PlainParts, partsOf } from '../contract/plain-answer.ts';
 
 const gzip = promisify(gzipCallback);
 /** Below this, compressing costs more than it saves. */
@@ -19,13 +21,28 @@ export type ListenOptions = {
   readonly gzip?: boolean;
   /** Told when a handler fails in a way it should not; the client only sees a 500. Without it, that ends the process. */
   readonly onError?: (error: unknown, url: string) => void;
+  /** Against clients that are slow, many or bad; without it, as Node.js has it. */
+  readonly limits?: ConnectionLimits;
+};
+
+export type ConnectionLimits = {
+  /** Until the headers of a request have arrived. */
+  readonly headersMs: number;
+  /** Until all of a request has arrived. */
+  readonly requestMs: number;
+  /** Without a word from either side, in a request or between two. */
+  readonly idleMs: number;
+  /** Between two requests. */
+  readonly keepAliveMs: number;
+  readonly maxHeaderBytes: number;
+  readonly maxConnections: number;
 };
 
 export type Listening = {
   /** Without a path: `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** Stops taking requests and cuts the connections that are open. */
-  close(): Promise<void>;
+  /** Stops taking requests; those under way have so long to end (default: no time), then their connections are cut. */
+  close(graceMs?: number): Promise<void>;
 };
 
 /** Resolves when the port is open; rejects with a message for the operator when it cannot be had. */
@@ -36,8 +53,11 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     async (request, env) => {
       const { incoming, outgoing } = env as { incoming: IncomingMessage; outgoing: ServerResponse };
       try {
-        const answer = await handler(request, { address: incoming.socket.remoteAddress ?? 'unknown' });
-        await send(answer, outgoing, compress && acceptsGzip(incoming));
+        const answer = await handler(request, {
+          address: incoming.socket.remoteAddress ?? 'unknown',
+          headers: incoming.headers,
+        });
+        await send(answer, outgoing, compress);
       } catch (error) {
         if (isConnectionReset(error)) cutConnection(outgoing);
         else if (!request.signal.aborted) {
@@ -49,7 +69,12 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     },
     { overrideGlobalObjects: false },
   );
-  const server = createServer(listener);
+  const { limits } = options;
+  const server = limits === undefined ? createServer(listener) : createServer(settingsOf(limits), listener);
+  if (limits !== undefined) {
+    server.maxConnections = limits.maxConnections;
+    server.setTimeout(limits.idleMs);
+  }
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(new Error(explain(error, options), { cause: error })));
     server.listen(options.port, options.host, resolve);
@@ -59,25 +84,81 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     family === 'IPv6' ? `[${address === '::' ? '::1' : address}]` : address === '0.0.0.0' ? '127.0.0.1' : address;
   return {
     url: `http://${host}:${port}`,
-    close: () =>
+    close: (graceMs = 0) =>
       new Promise((resolve, reject) => {
-        server.close((error) => (error ? reject(error) : resolve()));
-        server.closeAllConnections();
+        const late = new AbortController();
+        server.close((error) => {
+          late.abort();
+          if (error) reject(error);
+          else resolve();
+        });
+        if (graceMs === 0) return server.closeAllConnections();
+        server.closeIdleConnections();
+        systemClock.sleep(graceMs, late.signal).then(
+          () => server.closeAllConnections(),
+          () => undefined,
+        );
       }),
   };
 }
 
+/** How often it is looked whose time is up. */
+const LOOK_MS = 1_000;
+
+function settingsOf({ headersMs, requestMs, keepAliveMs, maxHeaderBytes }: ConnectionLimits): ServerOptions {
+  return {
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
+    keepAliveTimeout: keepAliveMs,
+    maxHeaderSize: maxHeaderBytes,
+    connectionsCheckingInterval: LOOK_MS,
+  };
+}
+
 async function send(answer: Response, outgoing: ServerResponse, compress: boolean): Promise<void> {
-  const headers: Record<string, string | number> = {};
+  const parts = partsOf(answer);
+  if (parts) return sendParts(parts, outgoing, compress);
+  const headers: Record<string, string> = {};
   for (const [name, value] of answer.headers) headers[name] = value;
-  let body: Uint8Array = new Uint8Array(await answer.arrayBuffer());
-  if (compress && body.byteLength >= MIN_GZIP_BYTES) {
-    body = await gzip(body, { level: 1 });
-    headers['content-encoding'] = 'gzip';
+  return sendBody(answer.status, headers, new Uint8Array(await answer.arrayBuffer()), outgoing, compress);
+}
+
+/** By far the most common case: nothing has to be read back out of a `Response`. */
+function sendParts(parts: PlainParts, outgoing: ServerResponse, compress: boolean): void | Promise<void> {
+  const { status, headers, body, packed } = parts;
+  if (body === null) {
+    outgoing.writeHead(status, headers).end();
+  } else if (compress && body.length >= MIN_GZIP_BYTES && acceptsGzip(outgoing.req)) {
+    return (packed?.() ?? gzip(body, { level: 1 })).then((bytes) => sendPacked(status, headers, bytes, outgoing));
+  } else {
+    const byteLength = parts.byteLength ?? Buffer.byteLength(body);
+    headers['Content-Length'] = String(byteLength);
+    // As many bytes as characters: nothing but ASCII, which is written in one piece, unlooked at.
+    outgoing.writeHead(status, headers).end(body, byteLength === body.length ? 'latin1' : 'utf8');
   }
-  if (body.byteLength > 0 || outgoing.req.method !== 'HEAD') headers['content-length'] = body.byteLength;
-  outgoing.writeHead(answer.status, headers);
-  outgoing.end(body);
+}
+
+async function sendBody(
+  status: number,
+  headers: Record<string, string>,
+  body: Uint8Array,
+  outgoing: ServerResponse,
+  compress: boolean,
+): Promise<void> {
+  if (compress && body.byteLength >= MIN_GZIP_BYTES && acceptsGzip(outgoing.req)) {
+    return sendPacked(status, headers, await gzip(body, { level: 1 }), outgoing);
+  }
+  const isEmpty = body.byteLength === 0 && outgoing.req.method === 'HEAD';
+  outgoing.writeHead(status, isEmpty ? headers : { ...headers, 'content-length': body.byteLength }).end(body);
+}
+
+function sendPacked(
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  bytes: Uint8Array,
+  outgoing: ServerResponse,
+): void {
+  outgoing.writeHead(status, { ...headers, 'content-encoding': 'gzip', 'content-length': bytes.byteLength }).end(bytes);
 }
 
 /** Where nobody catches it: a defect that nobody wants to hear of must not pass in silence. */

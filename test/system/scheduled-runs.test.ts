@@ -8,6 +8,7 @@ import { openTickQueue } from '../../src/ingest/tick-queue.ts';
 import { needsOf, timetable } from '../../src/ingest/timetable.ts';
 import { setAsideAt } from '../../src/quota/set-aside.ts';
 import { latestRuns } from '../../src/store/schedule-run.ts';
+import { everyKind } from '../support/every-kind.ts';
 import { seedSeries } from '../support/warehouse.ts';
 import { createWorld, type World } from '../support/world.ts';
 
@@ -19,7 +20,7 @@ afterEach(async () => {
   await world?.close();
 });
 
-test('a day of coins, account and partitions costs what was set aside for it, by however many processes', async () => {
+test('a day of coins, account, renames and partitions costs what was set aside for it, by however many processes', async () => {
   world = await createWorld({
     startAt: TODAY - HOUR,
     apiKey: 'right',
@@ -33,7 +34,16 @@ test('a day of coins, account and partitions costs what was set aside for it, by
     plan: 'pro',
     limits: { perMonth: 1_000_000, perDay: null, perSecond: 10 },
     hasKey: true,
-    cadences: { tickers: 'off', global: 'off', exchanges: 'off', freshness: 'off', gaps: 'off', retention: 'off' },
+    cadences: {
+      ...everyKind(() => 'off'),
+      tickers: 'off',
+      global: 'off',
+      exchanges: 'off',
+      freshness: 'off',
+      gaps: 'off',
+      retention: 'off',
+      compaction: 'off',
+    },
   });
   const none: Run = async () => ({ kind: 'done' });
   const schedulers = await Promise.all(
@@ -45,6 +55,7 @@ test('a day of coins, account and partitions costs what was set aside for it, by
         tickers: none,
         global: none,
         exchanges: none,
+        catalogue: everyKind(() => none),
         freshness: none,
         gaps: none,
         partitions: none,
@@ -75,7 +86,7 @@ test('a day of coins, account and partitions costs what was set aside for it, by
   const asked = () => world.simulator.counters().accounts.reduce((sum, { requests }) => sum + requests, 0);
   const before = asked();
   const expected = setAsideAt(TODAY, needsOf(schedules)).day;
-  expect(expected).toBe(24 * 2 + 4);
+  expect(expected).toBe(24 * 2 + 4 + 1);
   for (let at = TODAY + 7 * 60_000; at < TODAY + DAY; at += 30 * 60_000) {
     clock.advanceTo(at);
     await tick();
@@ -83,9 +94,9 @@ test('a day of coins, account and partitions costs what was set aside for it, by
   expect(asked() - before).toBe(expected);
   expect(await spent()).toBe(expected);
 
-  const runs = await latestRuns(sql, ['coins', 'account', 'partitions']);
+  const runs = await latestRuns(sql, ['coins', 'account', 'renames', 'partitions']);
   expect(runs.map(({ state, message }) => ({ state, message }))).toEqual(
-    Array(3).fill({ state: 'done', message: null }),
+    Array(4).fill({ state: 'done', message: null }),
   );
   const partitions = await sql<{ name: string }[]>`
     select relname as name from pg_class where relname like 'candle_1h_%' and relispartition and relkind = 'r' order by 1`;
