@@ -134,10 +134,13 @@ function sendParts(parts: PlainParts, outgoing: ServerResponse, compress: boolea
     return (packed?.() ?? gzip(body, { level: 1 })).then((bytes) => sendPacked(status, headers, bytes, outgoing));
   } else if (encoded !== undefined && body.length >= MIN_ENCODED) {
     const bytes = encoded();
-    outgoing.writeHead(status, { ...headers, 'Content-Length': bytes.byteLength }).end(bytes);
+    headers['Content-Length'] = String(bytes.byteLength);
+    outgoing.writeHead(status, headers).end(bytes);
   } else {
-    // Short ones leave together with their headers, in one piece.
-    outgoing.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body);
+    const byteLength = parts.byteLength ?? Buffer.byteLength(body);
+    headers['Content-Length'] = String(byteLength);
+    // As many bytes as characters: nothing but ASCII, which is written in one piece, unlooked at.
+    outgoing.writeHead(status, headers).end(body, byteLength === body.length ? 'latin1' : 'utf8');
   }
 }
 
