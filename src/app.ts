@@ -1,10 +1,12 @@
 /** The composition root: configuration → database → everything that stands on it, closed again in reverse order. */
 import { type Clock, systemClock } from './clock.ts';
 import type { Config } from './config.ts';
+import type { QueueOptions } from './ingest/queue.ts';
 import type { Log } from './log.ts';
 import { type Database, openDatabase } from './store/connect.ts';
 import { startEmbedded } from './store/embedded.ts';
 import { checkSchema, isUnmigrated, migrate } from './store/migrate.ts';
+import type { FetchFunction } from './upstream/wire.ts';
 
 /**
  * What to do about a schema that is missing or old. The embedded server is ours alone and is always brought up to date. A
@@ -14,16 +16,29 @@ import { checkSchema, isUnmigrated, migrate } from './store/migrate.ts';
  */
 export type SchemaPolicy = 'migrate' | 'prepare' | 'require';
 
+/** What stands around us, where that is not the network and the machine's time: a test lives through months in minutes. */
+export type Surroundings = {
+  /** In place of the network to the upstream. */
+  readonly fetch?: FetchFunction;
+  /** Whether the ledger goes by the database's clock, as all hosts must; by default when our own is the machine's. */
+  readonly useDatabaseClock?: boolean;
+  /** A queue waits by the machine's time: how long `ms` of our clock are there, and its own pauses. */
+  readonly realMs?: (ms: number) => number;
+  readonly queue?: Pick<QueueOptions, 'backoffMs' | 'lockMs'>;
+};
+
 export type AppOptions = {
   readonly clock: Clock;
   readonly log: Log;
   readonly schema: SchemaPolicy;
+  readonly surroundings?: Surroundings | undefined;
 };
 
 export type App = {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Log;
+  readonly surroundings: Surroundings;
   readonly database: Database;
   /** Names of the migrations that opening applied. */
   readonly migrated: readonly string[];
@@ -33,7 +48,8 @@ export type App = {
 };
 
 /** @throws StoreError in one sentence when the database cannot be reached, started or used */
-export async function openApp(config: Config, { clock, log, schema }: AppOptions): Promise<App> {
+export async function openApp(config: Config, options: AppOptions): Promise<App> {
+  const { clock, log, schema, surroundings = {} } = options;
   const releasers = createReleasers();
   try {
     const url = config.databaseUrl ?? (await startServer(config, log, releasers));
@@ -42,7 +58,7 @@ export async function openApp(config: Config, { clock, log, schema }: AppOptions
     const migrated = await settleSchema(database, config.databaseUrl === null ? 'migrate' : schema);
     if (migrated.length > 0) log.debug({ migrations: migrated }, 'schema brought up to date');
     const bringBack = config.databaseUrl === null ? serverStarter(config, log) : async () => undefined;
-    return { config, clock, log, database, migrated, bringBack, close: releasers.release };
+    return { config, clock, log, surroundings, database, migrated, bringBack, close: releasers.release };
   } catch (error) {
     await releasers.release();
     throw error;

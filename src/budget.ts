@@ -61,7 +61,7 @@ export function quotaOf(
   app: App,
   { accountId, limits, plan }: { readonly accountId: string; readonly limits: Limits; readonly plan: PlanName },
 ): Quota {
-  const { config, clock, database } = app;
+  const { config, clock, database, surroundings } = app;
   return createQuota({
     sql: database.sql,
     clock,
@@ -69,7 +69,7 @@ export function quotaOf(
     limits,
     perMonthFixed: config.limits.perMonth !== undefined,
     setAside: standingOf(app, plan, limits),
-    useDatabaseClock: clock === systemClock,
+    useDatabaseClock: surroundings.useDatabaseClock ?? clock === systemClock,
     random: Math.random,
   });
 }

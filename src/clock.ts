@@ -9,6 +9,9 @@ export type Clock = {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 };
 
+/** Clocks of different hosts may disagree so much: what was written down further ahead of ours is of before a clock was set back. */
+export const MOST_SKEW_MS = 5 * 60_000;
+
 export const systemClock: Clock = createScaledClock({ speed: 1 });
 
 /**

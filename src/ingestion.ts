@@ -34,7 +34,13 @@ export type IngestionOptions = {
 /** @throws Misconfigured when the key is refused or the schedules alone ask for more than the plan has, StoreError when the database, or a queue that was asked for, cannot be used. */
 export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
   const { config, clock, database } = app;
-  const upstream = createUpstream({ baseUrl: config.baseUrl, key: config.apiKey, clock });
+  const { fetch } = app.surroundings;
+  const upstream = createUpstream({
+    baseUrl: config.baseUrl,
+    key: config.apiKey,
+    clock,
+    ...(fetch === undefined ? {} : { fetch }),
+  });
   let host: Promise<QueueHost> | undefined;
   const openHost = () => {
     host ??= openQueueHost({ ...engineOf(app), onWarning: (found, fix) => app.log.warn(`${found}; ${fix}`) });
@@ -83,7 +89,9 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
   }
 }
 
-function engineOf({ config: { redisUrl }, database, log }: App): Pick<QueueOptions, 'engine' | 'onError'> {
+function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffMs' | 'lockMs'> {
+  const { database, log, surroundings } = app;
+  const { redisUrl } = app.config;
   const engine =
     redisUrl === null
       ? ({ kind: 'postgres', url: database.url } as const)
@@ -97,7 +105,7 @@ function engineOf({ config: { redisUrl }, database, log }: App): Pick<QueueOptio
     if (!isTold(error)) log.warn(`queue: ${error.message}`);
     log.debug({ err: error }, 'queue');
   };
-  return { engine, onError };
+  return { engine, onError, ...surroundings.queue };
 }
 
 /** Who runs here, as `ops.backfill` names them. */

@@ -4,6 +4,7 @@ import type { Access } from './contract/access.ts';
 import type { Handler } from './contract/handler.ts';
 import type { MarketData } from './contract/market-data.ts';
 import { ACCOUNT_PATHS, BASE_PATH, SIMULATOR_HEADER } from './contract/paths.ts';
+import { withHeader } from './contract/plain-answer.ts';
 import type { PlanName } from './contract/plans.ts';
 import { createService } from './service/service.ts';
 import { type FaultName, type FaultSpec, NO_FAULTS } from './simulator/fault-spec.ts';
@@ -100,8 +101,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       }
       if (latencyMs > 0) await clock.sleep(latencyMs, request.signal);
       const answer = await faulty(request, peer);
-      answer.headers.set(SIMULATOR_HEADER, name);
-      return answer;
+      return withHeader(answer, SIMULATOR_HEADER, name);
     },
   };
 }

@@ -27,6 +27,8 @@ export const UPKEEP_MS = 10_000;
 /** How often, in rounds of the upkeep, it is reckoned when queued backfills will be done. */
 const FORECAST_ROUNDS = 3;
 
+const asLong = (ms: number) => ms;
+
 export function ready({ status, onReady, log }: Parts): void {
   status.phase = 'ready';
   log.info({ roles: status.roles, owner: status.owner }, 'ready');
@@ -150,11 +152,12 @@ function workFreshness(
 ): ChunkWorker {
   const { clock } = parts;
   const { sql } = app.database;
+  const { realMs = asLong } = app.surroundings;
   const ingestChunk = withTurns(oneAtATime(withStepBack(session.ingestChunk, clock)), sql);
   return queue.work({
     concurrency: parts.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal, patience }),
-    snoozeMs: (outcome) => outcome.until - clock.now(),
+    snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
     events: {
       onOutcome: (job, outcome) => tellChunk(parts, job, outcome),
       onFailure: (job, error, final) => {
@@ -191,6 +194,7 @@ async function runBackfills(parts: Parts, app: App, ingestion: Ingestion): Promi
     onFailure: (job, error, final) => tellFailure(parts, job, error, final),
     onError: (error) => troubles.met('the backfills', error),
     bringBack: app.bringBack,
+    realMs: app.surroundings.realMs ?? asLong,
   });
   runner.start();
   return runner;

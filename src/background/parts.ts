@@ -1,5 +1,5 @@
 /** What the parts of the service share: how it was started, how it is, and what it counts. */
-import type { App } from '../app.ts';
+import type { App, Surroundings } from '../app.ts';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { Ingestion } from '../ingestion.ts';
@@ -19,6 +19,7 @@ export type ServeOptions = {
   readonly concurrency: number;
   /** Brings a shared database to the schema of this version; otherwise it waits until somebody has. */
   readonly migrate: boolean;
+  readonly surroundings?: Surroundings;
   /** Aborted to end it. */
   readonly signal: AbortSignal;
   /** Told of the address, when there is one. */

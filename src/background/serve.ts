@@ -7,6 +7,7 @@
  *                  └── the account has another plan: a new session, with its limits, schedules and queues
  */
 import { type App, createReleasers, openApp } from '../app.ts';
+import { systemClock } from '../clock.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import { forgetInstance, keepInstance } from '../store/instance.ts';
 import { openHttp } from './http.ts';
@@ -14,6 +15,7 @@ import { live, ready, UPKEEP_MS } from './live.ts';
 import { createMetrics } from './metrics.ts';
 import { notifyOperator } from './notify.ts';
 import type { Parts, ServeOptions } from './parts.ts';
+import { createSharedClock, type SharedClock } from './shared-clock.ts';
 import type { ServiceStatus } from './status.ts';
 import { asError, createTroubles } from './troubles.ts';
 import { whenThere } from './when-there.ts';
@@ -23,11 +25,16 @@ const GOODBYE_MS = 3_000;
 
 /** Resolves when it was told to stop and has. @throws Misconfigured, StoreError when only another setting would help. */
 export async function serve(options: ServeOptions): Promise<void> {
-  const { clock, log, roles, owner, signal, config } = options;
+  const { log, roles, owner, signal, config } = options;
+  const useDatabaseClock = options.surroundings?.useDatabaseClock ?? options.clock === systemClock;
+  const clock = createSharedClock(options.clock);
+  const keepTime = useDatabaseClock ? clock.follow : async () => undefined;
   const troubles = createTroubles(log, clock);
   const status: ServiceStatus = { owner, roles, startedAt: clock.now(), phase: 'waiting' };
   const parts: Parts = {
     ...options,
+    clock,
+    surroundings: { ...options.surroundings, useDatabaseClock },
     status,
     troubles,
     metrics: createMetrics(),
@@ -44,12 +51,18 @@ export async function serve(options: ServeOptions): Promise<void> {
       options.onListening?.(server.url);
     }
     const app = await whenThere(parts, 'the database', () =>
-      openApp(config, { clock, log, schema: options.migrate ? 'migrate' : 'prepare' }),
+      openApp(config, {
+        clock,
+        log,
+        schema: options.migrate ? 'migrate' : 'prepare',
+        surroundings: parts.surroundings,
+      }),
     );
     if (app === null) return;
     releasers.add(() => app.close());
     parts.open.app = app;
-    const keeping = keepAlive(parts, app);
+    if ((await whenThere(parts, 'the database', () => keepTime(app.database.sql).then(() => true))) === null) return;
+    const keeping = keepAlive(parts, app, keepTime);
     const telling = notifyOperator(parts, app);
     releasers.add(() => Promise.all([keeping, telling]).then(() => undefined));
     const works = roles.includes('scheduler') || roles.includes('worker');
@@ -57,7 +70,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       ready(parts);
       await aborted(signal);
     }
-    while (works && !signal.aborted) await live(parts, app);
+    // What goes away while a session begins ends that session, not the service.
+    while (works && !signal.aborted) await whenThere(parts, 'the session', () => live(parts, app));
   } finally {
     status.phase = 'stopping';
     await Promise.race([releasers.release(), clock.sleep(GOODBYE_MS)]);
@@ -66,11 +80,16 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/** Signs of life, from when the database is open until the end. */
-async function keepAlive({ clock, troubles, signal, owner, roles, status }: Parts, app: App): Promise<void> {
+/** Signs of life, and the right time, from when the database is open until the end. */
+async function keepAlive(
+  { clock, troubles, signal, owner, roles, status }: Parts,
+  app: App,
+  keepTime: SharedClock['follow'],
+): Promise<void> {
   const { sql } = app.database;
   while (!signal.aborted) {
     try {
+      await keepTime(sql);
       await keepInstance(sql, { owner, roles, startedAt: status.startedAt, heartbeatAt: clock.now() });
       troubles.over('the database');
     } catch (error) {

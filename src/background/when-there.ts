@@ -1,5 +1,5 @@
 /** Waiting for what is not there yet. */
-import { isDatabaseAway } from '../store/database-away.ts';
+import { awayReason } from '../ingest/patience.ts';
 import { StoreError } from '../store/store-error.ts';
 import type { Parts } from './parts.ts';
 
@@ -30,5 +30,5 @@ export async function whenThere<T>(
 
 /** Waiting may help: it is away, or somebody else will migrate it. */
 function isPassing(error: unknown): boolean {
-  return isDatabaseAway(error) || (error instanceof StoreError && !error.isConfiguration);
+  return awayReason(error) !== null || (error instanceof StoreError && !error.isConfiguration);
 }

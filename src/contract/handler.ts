@@ -1,7 +1,11 @@
 /** Everything that speaks HTTP is a function of a request, so that in a test a service stands where `fetch` would. */
 
 /** Who is at the other end of the connection; unknown when the handler is called in place of `fetch`. */
-export type Peer = { readonly address: string };
+export type Peer = {
+  readonly address: string;
+  /** The request's headers as the socket's reader has them, in lower case: cheaper than those of a `Request`. */
+  readonly headers?: Readonly<Record<string, string | string[] | undefined>>;
+};
 
 export type Handler = (request: Request, peer?: Peer) => Promise<Response>;
 

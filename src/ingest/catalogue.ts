@@ -1,5 +1,5 @@
-/** The list of coins: which ids exist, their ranks, and when their data begins. Two requests bring all of it. */
-import type { Clock, Instant } from '../clock.ts';
+/** The list of coins: which ids exist, their ranks, and when their data begins. Two requests bring all of it; one, where the tickers are there. */
+import { type Clock, type Instant, MOST_SKEW_MS } from '../clock.ts';
 import { COINS_PATH, TICKERS_PATH } from '../contract/paths.ts';
 import { HOUR } from '../core/interval.ts';
 import { pickTickers } from '../core/ticker.ts';
@@ -8,7 +8,7 @@ import type { Sql } from '../store/connect.ts';
 import { recordFetch } from '../store/fetch.ts';
 import { absencesAwaitList } from '../store/pending.ts';
 import { quarantineRecords, type SetAsideRecord } from '../store/quarantine.ts';
-import { writeTickers } from '../store/ticker.ts';
+import { tickersSeenAt, writeTickers } from '../store/ticker.ts';
 import type { Ask, Asked } from './ask.ts';
 import { ASK_AGAIN_MS } from './doubts.ts';
 import { examineCoins } from './examine-snapshot.ts';
@@ -37,18 +37,34 @@ export type CatalogueDeps = {
 };
 
 /**
- * Reads `/coins` and `/tickers` unless both were read less than `maxAgeMs` ago.
+ * Reads `/coins` and `/tickers` unless both were read less than `maxAgeMs` ago; `/coins` alone where a schedule has read the tickers
+ * less than `tickersMaxAgeMs` ago, and will again: what they say of a coin that is new comes with the next ones.
  * @throws Misconfigured when the key or the address is wrong, UpstreamTrouble when the upstream cannot be had.
  */
-export async function refreshCatalogue(deps: CatalogueDeps, maxAgeMs = CATALOGUE_FRESH_MS): Promise<CatalogueRefresh> {
+export async function refreshCatalogue(
+  deps: CatalogueDeps,
+  maxAgeMs = CATALOGUE_FRESH_MS,
+  tickersMaxAgeMs = 0,
+): Promise<CatalogueRefresh> {
   const { sql, clock } = deps;
   const seenAt = await catalogueSeenAt(sql);
-  if (seenAt !== null && clock.now() - seenAt < maxAgeMs) return { kind: 'fresh' };
+  const ageMs = seenAt === null ? Number.POSITIVE_INFINITY : clock.now() - seenAt;
+  // Read in the future, before the clock was set back: nobody knows how old that is.
+  if (ageMs >= -MOST_SKEW_MS && ageMs < maxAgeMs) return { kind: 'fresh' };
   const known = await countListed(sql);
-  const tickers = await readList(deps, TICKERS_PATH, 'tickers', examineTickers);
-  if (tickers.kind === 'held') return tickers;
+  const tickersAt = tickersMaxAgeMs > 0 ? await tickersSeenAt(sql) : null;
+  const isTold = tickersAt !== null && clock.now() - tickersAt < tickersMaxAgeMs;
+  const tickers = isTold ? null : await readList(deps, TICKERS_PATH, 'tickers', examineTickers);
+  if (tickers?.kind === 'held') return tickers;
   const coins = await readList(deps, COINS_PATH, 'coins', (body) => atLeast(known * LEAST_SHARE, examineCoins(body)));
   if (coins.kind === 'held') return coins;
+  if (tickers === null) {
+    await sql.begin(async (tx) => {
+      await coinsKind.write(tx, coins.value, coins.asOf);
+      await quarantineRecords(tx, coins.endpoint, coins.setAside, { fetchId: coins.fetchId, seenAt: coins.asOf });
+    });
+    return { kind: 'read', coins: coins.value.length, requests: coins.requests };
+  }
   await tickersKind.prepare!(sql, tickers.asOf);
   // Together: a list without its tickers would be taken for complete, and no series be clipped to when its data began.
   await sql.begin(async (tx) => {
@@ -149,6 +165,7 @@ async function readList<T>(
       const hint = 'check CHANDLER_BASE_URL and the network, or run the command again later';
       throw new UpstreamTrouble(`the list of coins cannot be read (${path}): ${problem}; ${hint}`);
     }
-    await clock.sleep(500 * 2 ** attempt, signal);
+    // Sooner, a cache would repeat a refusal.
+    await clock.sleep(answer.kind === 'refused' ? ASK_AGAIN_MS : 500 * 2 ** attempt, signal);
   }
 }

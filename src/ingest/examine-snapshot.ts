@@ -21,9 +21,12 @@ import { type Examined, examineList, isImpossible, isWhole, rowsOf, withoutValue
 /** Upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */
 const ROUNDED_MS = 60_000;
 
+/** A clock that was set by a day must not stop what is asked by it. */
+const MOST_DAYS_OFF = 2;
+
 /** Why the instant of an answer cannot be right: with a wrong clock somewhere a snapshot would go where nobody looks for it. */
 export function misdate({ asOf, sentAt }: Pick<Exchanged, 'asOf' | 'sentAt'>): string | null {
-  return asOf < sentAt - DAY ? `the answer says that it is of ${new Date(asOf).toISOString()}` : null;
+  return asOf < sentAt - MOST_DAYS_OFF * DAY ? `the answer says that it is of ${new Date(asOf).toISOString()}` : null;
 }
 
 export function examineCoins(body: unknown): Examined<readonly ListedCoin[]> {

@@ -1,6 +1,8 @@
 /** The schedules: one entry each says what it asks, what that costs, how often under which plan, and what a run of it does. */
 import type { Clock, Instant } from '../clock.ts';
 import type { PlanName } from '../contract/plans.ts';
+import { HOUR } from '../core/interval.ts';
+import { compactAllKeys } from '../store/compact.ts';
 import type { Sql } from '../store/connect.ts';
 import { ensurePartitionsAhead } from '../store/partition.ts';
 import { refreshCatalogue } from './catalogue.ts';
@@ -48,6 +50,8 @@ type Entry = {
   readonly asks: string;
   /** Of the upstream, a run; `freshness`: as many as its allowance says. */
   readonly requests: number | 'freshness';
+  /** So many more where another schedule, whose answers it uses, is off. */
+  readonly without?: { readonly schedule: string; readonly requests: number };
   /** In UTC; a plan that is not named has that of the nearest smaller one. `off`: not by default. */
   readonly cadence: Readonly<Partial<Record<Tier, string>> & { sparse: string }>;
   /** Asks `/users/me`: not without a key, and it goes before all others. */
@@ -74,11 +78,13 @@ const TABLE = [
   {
     name: 'coins',
     asks: 'the list of coins and their ranks',
-    requests: 2,
+    requests: 1,
+    // They say when the data of each coin begins.
+    without: { schedule: 'tickers', requests: 1 },
     cadence: { sparse: '7 0 * * *', free: '7 */6 * * *', starter: '7 * * * *' },
     run: async ({ session, sql, clock }, { tick, signal }) => {
       // What a backfill has read since the tick need not be read again.
-      const read = await refreshCatalogue({ ask: session.ask, sql, clock, signal }, clock.now() - tick);
+      const read = await refreshCatalogue({ ask: session.ask, sql, clock, signal }, clock.now() - tick, HOUR);
       return read.kind === 'held' ? read : { kind: 'done' };
     },
   },
@@ -132,6 +138,16 @@ const TABLE = [
     requests: 0,
     cadence: { sparse: '42 2 * * *' },
     run: (runs, context) => runs.retention(context),
+  },
+  {
+    name: 'compaction',
+    asks: 'nothing: rebuilds keys that backfills have left half empty',
+    requests: 0,
+    cadence: { sparse: '57 */6 * * *' },
+    run: async ({ sql }, { signal }) => {
+      await compactAllKeys(sql, signal);
+      return { kind: 'done' };
+    },
   },
 ] as const satisfies readonly Entry[];
 

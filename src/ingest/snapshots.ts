@@ -93,7 +93,7 @@ const LOOK_AGAIN_MS = 60_000;
 async function takeSnapshot<T>(taking: Taking<T>, run: Run): Promise<SnapshotOutcome> {
   const { sql, clock, ask, accountId, name, kind } = taking;
   const { patience, signal, since } = run;
-  const past = await patience(() => lastAsked(sql, { endpoint: name, accountId, limit: LOOK_BACK }));
+  const past = await patience(() => lastAsked(sql, { endpoint: name, accountId, limit: LOOK_BACK, now: clock.now() }));
   if (since !== undefined && past.some((asking) => asking.outcome === 'stored' && asking.sentAt >= since)) return THERE;
   const until = refusedUntil(past, clock.now());
   if (until > clock.now()) return { kind: 'refused', until, requests: 0, message: `${kind.path} was refused lately` };

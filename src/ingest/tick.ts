@@ -1,5 +1,5 @@
 /** A tick of a schedule, and whether it is still to be run: what all processes that tick go by, and the database decides. */
-import type { Instant } from '../clock.ts';
+import { type Instant, MOST_SKEW_MS } from '../clock.ts';
 import type { ScheduleRun } from '../store/schedule-run.ts';
 
 /** The job of a tick. `anew`: of a process that has just started, perhaps with what was wrong put right. */
@@ -20,8 +20,6 @@ export const BACKOFF_MS = 15_000;
 /** A schedule that fails run after run is run more and more seldom, from the second time on: each run may cost requests. */
 const PAUSE_MS = 5 * 60_000;
 const LONGEST_PAUSE_MS = 3_600_000;
-/** Clocks of different hosts may disagree so much; more than that ahead of us is a clock that was set since. */
-const SKEW_MS = 5 * 60_000;
 /** No hold is longer than a month. */
 const LONGEST_WAIT_MS = 32 * 86_400_000;
 
@@ -37,7 +35,7 @@ export function standingOf(
   if (latest === null) return 'due';
   if (latest.state === 'running' && isAhead(latest.leaseUntil, now, LEASE_MS)) return 'busy';
   // The clock was set back: what is lived through again is run again, because the market has gone on.
-  if (latest.tick > now + SKEW_MS) return 'due';
+  if (latest.tick > now + MOST_SKEW_MS) return 'due';
   if (tick > latest.tick) return isAhead(pausedUntil(latest), now, LONGEST_PAUSE_MS) ? 'paused' : 'due';
   if (tick < latest.tick) return 'over';
   switch (latest.state) {
@@ -62,5 +60,5 @@ export function pausedUntil({ state, failures, endedAt }: ScheduleRun): Instant 
 
 /** Still to come, and not further away than it can have been meant: the clock may have been set back since. */
 function isAhead(until: Instant | null, now: Instant, most: number): boolean {
-  return until !== null && until > now && until <= now + most + SKEW_MS;
+  return until !== null && until > now && until <= now + most + MOST_SKEW_MS;
 }

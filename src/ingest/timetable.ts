@@ -42,9 +42,20 @@ const TIERS: readonly Tier[] = ['sparse', ...PLAN_NAMES];
 export function timetable(terms: TimetableTerms): readonly Schedule[] {
   const entries = SCHEDULES.filter((entry) => terms.hasKey || !entry.asksAccount);
   const tier = tierOf(entries, terms);
-  return entries.map((entry) => {
+  const schedules = entries.map((entry) => {
     const byHand = terms.cadences[entry.name];
     return scheduleOf(entry, byHand ?? cadenceUnder(entry, tier), terms, byHand !== undefined);
+  });
+  return withoutOthers(entries, schedules);
+}
+
+/** Those that do by themselves what another one would have done for them ask more. */
+function withoutOthers(entries: readonly ScheduleEntry[], schedules: readonly Schedule[]): readonly Schedule[] {
+  const isOff = (name: string) => schedules.some((other) => other.name === name && other.cadence === null);
+  return schedules.map((schedule, i) => {
+    const { without } = entries[i]!;
+    if (without === undefined || !isOff(without.schedule)) return schedule;
+    return { ...schedule, requests: schedule.requests + without.requests };
   });
 }
 
@@ -54,7 +65,10 @@ function tierOf(entries: readonly ScheduleEntry[], terms: TimetableTerms): Tier 
   const fits = (tier: Tier) => {
     // What freshness may ask is cut from what these leave.
     const alone = { freshnessPerDay: 0 };
-    const schedules = entries.map((entry) => scheduleOf(entry, cadenceUnder(entry, tier), alone, false));
+    const schedules = withoutOthers(
+      entries,
+      entries.map((entry) => scheduleOf(entry, cadenceUnder(entry, tier), alone, false)),
+    );
     const { day, month } = loadOf(schedules, A_YEAR);
     const within = (asked: number, limit: number | null) => limit === null || asked <= limit * MOST_SHARE;
     return within(day.requests, terms.limits.perDay) && within(month.requests, terms.limits.perMonth);

@@ -7,9 +7,9 @@ import type { Answer } from './asked.ts';
 
 export function accountRoutes({ access }: { access: Access }) {
   const account: Answer = async (c) => {
-    const info = await access.account(c.var.caller);
+    const info = await access.account(c.get('caller'));
     if (info) return answerPrivately(c, info);
-    return refuse(c, 403, c.var.caller.key === null ? KEY_REQUIRED : INVALID_KEY);
+    return refuse(c, 403, c.get('caller').key === null ? KEY_REQUIRED : INVALID_KEY);
   };
   return { getUser: account, getKeyInfo: account } satisfies Partial<Record<EndpointName, Answer>>;
 }

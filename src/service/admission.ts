@@ -3,13 +3,14 @@ import type { MiddlewareHandler } from 'hono';
 import type { Access, Caller } from '../contract/access.ts';
 import { ACCOUNT_PATHS, BASE_PATH } from '../contract/paths.ts';
 import { refuse } from './answer.ts';
+import { headerOf } from './asked.ts';
 import type { ServiceEnv } from './service-env.ts';
 
 const ACCOUNT: readonly string[] = ACCOUNT_PATHS.map((path) => BASE_PATH + path);
 
 export function admission(access: Access): MiddlewareHandler<ServiceEnv> {
   return async (c, next) => {
-    const caller = callerOf(c.req.header('Authorization'), c.env?.address ?? 'here');
+    const caller = callerOf(headerOf(c, 'authorization'), c.env?.address ?? 'here');
     c.set('caller', caller);
     const answer = await access.admit(caller, ACCOUNT.includes(c.req.path.replace(/\/$/, '')) ? 'account' : 'data');
     if (answer.kind === 'rejected') return refuse(c, answer.status, answer.message, answer.retryAfterSeconds);

@@ -1,9 +1,15 @@
 /** The few kinds of answer the service gives, with the headers each one has. */
 import { hash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip as gzipCallback } from 'node:zlib';
 import type { Context } from 'hono';
-import { basisHeaders, basisOf } from '../contract/basis.ts';
+import { AS_OF_HEADER, basisHeaders, basisOf, COVERAGE_HEADER } from '../contract/basis.ts';
 import { type ErrorBody, UNKNOWN_ID, UNKNOWN_ROUTE } from '../contract/errors.ts';
+import { plainAnswer } from '../contract/plain-answer.ts';
+import { headerOf } from './asked.ts';
 import type { ServiceEnv } from './service-env.ts';
+
+const gzip: (text: string) => Promise<Uint8Array> = promisify(gzipCallback);
 
 /** As the upstream's free host caches (upstream-api.md, section 0); what a key shows is for its holder only (decision 16). */
 const SHARED = 'public, max-age=60, s-maxage=60, stale-while-revalidate=10, stale-if-error=600';
@@ -16,9 +22,22 @@ const OHLCV_TYPE = 'application/json';
 /** What of a record an answer shows, when that is not all of it: `variant` tells apart what is shown of the same record. */
 export type Shown = { readonly variant: string; readonly as: () => unknown };
 
+/** In every answer. `Vary`, because the plan of the caller decides what is shown. */
+const OPEN = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Expose-Headers': ['ETag', 'Retry-After', COVERAGE_HEADER, AS_OF_HEADER].join(', '),
+  Vary: 'Accept-Encoding, Authorization',
+} as const;
+
+type Fields = Readonly<Record<string, string>>;
+
+function answer(c: Context<ServiceEnv>, status: number, fields: Fields, body: string | null): Response {
+  return plainAnswer({ status, headers: { Date: c.get('date'), ...OPEN, ...fields }, body });
+}
+
 /** A body of the main service: charset and a newline at the end, as upstream. */
 export function answerJson(c: Context<ServiceEnv>, source: object, shown?: Shown): Response {
-  return answerText(c, MAIN_TYPE, source, shown?.variant ?? '', () => {
+  return answerSource(c, MAIN_TYPE, source, shown?.variant ?? '', () => {
     return `${JSON.stringify(shown ? shown.as() : source)}\n`;
   });
 }
@@ -29,11 +48,16 @@ export function answerCandles<T extends object>(
   source: T | null,
   write: (source: T) => string,
 ): Response {
-  if (source === null) return c.body('[]', 200, { 'Content-Type': OHLCV_TYPE, 'Cache-Control': cacheControl(c) });
-  return answerText(c, OHLCV_TYPE, source, '', () => write(source));
+  if (source !== null) return answerSource(c, OHLCV_TYPE, source, '', () => write(source));
+  return answer(c, 200, { 'Content-Type': OHLCV_TYPE, 'Cache-Control': cacheControl(c) }, '[]');
 }
 
-type Written = { readonly text: string; readonly headers: Readonly<Record<string, string>> };
+type Written = {
+  readonly text: string;
+  /** Shown with and without the text. */
+  readonly headers: Fields & { readonly ETag: string };
+  readonly packed: () => Promise<Uint8Array>;
+};
 
 /** By source and variant. A source that answers the same object again has nothing new to say (basis.ts). */
 const written = new WeakMap<object, Map<string, Written>>();
@@ -42,21 +66,22 @@ const written = new WeakMap<object, Map<string, Written>>();
  * A source that does not say what its answers stand on (a simulator) makes them anew each time and, like the upstream, gives no
  * `ETag`. Weak ones, because the same answer travels compressed and plain.
  */
-function answerText(
+function answerSource(
   c: Context<ServiceEnv>,
   type: string,
   source: object,
   variant: string,
   write: () => string,
 ): Response {
-  if (basisOf(source) === null) {
-    return c.body(write(), 200, { 'Content-Type': type, 'Cache-Control': cacheControl(c) });
+  const fields = { 'Content-Type': type, 'Cache-Control': cacheControl(c) };
+  if (basisOf(source) === null) return answer(c, 200, fields, write());
+  const { text, headers, packed } = keptOf(source, variant, write);
+  const known = headerOf(c, 'if-none-match');
+  if (known !== undefined && isAmong(known, headers.ETag)) {
+    return answer(c, 304, { ...headers, 'Cache-Control': fields['Cache-Control'] }, null);
   }
-  const { text, headers } = keptOf(source, variant, write);
-  const all = { ...headers, 'Cache-Control': cacheControl(c) };
-  const known = c.req.header('If-None-Match');
-  if (known !== undefined && isAmong(known, headers.ETag!)) return c.body(null, 304, all);
-  return c.body(text, 200, { ...all, 'Content-Type': type });
+  const all = { Date: c.get('date'), ...OPEN, ...headers, ...fields };
+  return plainAnswer({ status: 200, headers: all, body: text, packed });
 }
 
 function keptOf(source: object, variant: string, write: () => string): Written {
@@ -65,7 +90,15 @@ function keptOf(source: object, variant: string, write: () => string): Written {
   const kept = variants.get(variant);
   if (kept !== undefined) return kept;
   const text = write();
-  const made = { text, headers: { ...basisHeaders(source), ETag: `W/"${hash('sha1', text, 'base64url')}"` } };
+  let packing: Promise<Uint8Array> | null = null;
+  const made: Written = {
+    text,
+    headers: { ...basisHeaders(source), ETag: `W/"${hash('sha1', text, 'base64url')}"` },
+    packed: () => {
+      packing ??= gzip(text);
+      return packing;
+    },
+  };
   variants.set(variant, made);
   return made;
 }
@@ -81,7 +114,7 @@ function isAmong(ifNoneMatch: string, etag: string): boolean {
 
 /** What belongs to one caller at one moment. */
 export function answerPrivately(c: Context<ServiceEnv>, body: unknown): Response {
-  return c.body(`${JSON.stringify(body)}\n`, 200, { 'Content-Type': MAIN_TYPE, 'Cache-Control': NEVER });
+  return answer(c, 200, { 'Content-Type': MAIN_TYPE, 'Cache-Control': NEVER }, `${JSON.stringify(body)}\n`);
 }
 
 export function refuse(
@@ -91,9 +124,13 @@ export function refuse(
   retryAfterSeconds?: number,
 ): Response {
   const body: ErrorBody = { error: message };
-  const headers: Record<string, string> = { 'Content-Type': 'application/json', 'Cache-Control': NEVER };
-  if (retryAfterSeconds !== undefined) headers['Retry-After'] = String(retryAfterSeconds);
-  return c.body(JSON.stringify(body), status, headers);
+  const retry: Fields = retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
+  return answer(
+    c,
+    status,
+    { 'Content-Type': 'application/json', 'Cache-Control': NEVER, ...retry },
+    JSON.stringify(body),
+  );
 }
 
 export function refuseId(c: Context<ServiceEnv>): Response {
@@ -101,7 +138,7 @@ export function refuseId(c: Context<ServiceEnv>): Response {
 }
 
 export function refuseRoute(c: Context<ServiceEnv>): Response {
-  return c.body(UNKNOWN_ROUTE, 404, { 'Content-Type': 'text/plain', 'Cache-Control': NEVER });
+  return answer(c, 404, { 'Content-Type': 'text/plain', 'Cache-Control': NEVER }, UNKNOWN_ROUTE);
 }
 
 /**
@@ -110,13 +147,24 @@ export function refuseRoute(c: Context<ServiceEnv>): Response {
  */
 export function redirect(c: Context<ServiceEnv>, location: string): Response {
   const href = location.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
-  return c.body(`<a href="${href}">Moved Permanently</a>.\n\n`, 301, {
+  const fields = {
     'Content-Type': 'text/html; charset=utf-8',
     'Cache-Control': cacheControl(c),
     Location: location,
-  });
+  };
+  return answer(c, 301, fields, `<a href="${href}">Moved Permanently</a>.\n\n`);
+}
+
+/** Asked before a page's script may ask: what it may send. */
+export function answerPreflight(c: Context<ServiceEnv>): Response {
+  const fields = {
+    'Access-Control-Allow-Methods': 'GET, HEAD, POST, OPTIONS',
+    'Access-Control-Allow-Headers': 'Authorization, Content-Type, If-None-Match',
+    'Access-Control-Max-Age': '86400',
+  };
+  return answer(c, 204, fields, null);
 }
 
 function cacheControl(c: Context<ServiceEnv>): string {
-  return c.var.caller.key === null ? SHARED : PRIVATE;
+  return c.get('caller').key === null ? SHARED : PRIVATE;
 }

@@ -7,6 +7,14 @@ export type Asked = Context<ServiceEnv>;
 /** Answers one endpoint. */
 export type Answer = (c: Asked) => Response | Promise<Response>;
 
+/** By its name in lower case; of several the first. */
+export function headerOf(c: Asked, name: string): string | undefined {
+  const headers = c.env?.headers;
+  if (headers === undefined) return c.req.header(name);
+  const value = headers[name];
+  return typeof value === 'string' ? value : value?.[0];
+}
+
 export function queryOf(c: Asked): URLSearchParams {
   return new URLSearchParams(searchOf(c));
 }

@@ -5,6 +5,7 @@ import { VERSION } from '../core/version.ts';
 import { DOCS_POLICY, docsPage } from './docs-page.ts';
 import type { ServiceEnv } from './service-env.ts';
 
+export const DOCS_PATHS = ['/openapi.json', '/docs'] as const;
 const CACHE = 'public, max-age=300';
 
 export function docsRoutes(): Hono<ServiceEnv> {
@@ -15,10 +16,10 @@ export function docsRoutes(): Hono<ServiceEnv> {
     made ??= write();
     return made;
   };
-  routes.get('/openapi.json', async (c) =>
+  routes.get(DOCS_PATHS[0], async (c) =>
     c.body((await written()).json, 200, { 'Content-Type': 'application/json; charset=UTF-8', 'Cache-Control': CACHE }),
   );
-  routes.get('/docs', async (c) =>
+  routes.get(DOCS_PATHS[1], async (c) =>
     c.body((await written()).page, 200, {
       'Content-Type': 'text/html; charset=UTF-8',
       'Cache-Control': CACHE,

@@ -18,7 +18,7 @@ export function historyRoutes({ data, access, clock }: HistoryParts) {
     const parsed = parseOhlcvParameters(queryOf(c));
     if (!parsed.ok) return refuse(c, 400, parsed.message);
     const { start, ...query } = parsed.value;
-    const wall = access.refuseHistory(c.var.plan, query.interval, start);
+    const wall = access.refuseHistory(c.get('plan'), query.interval, start);
     if (wall !== null) return refuse(c, 402, wall);
     const coinId = idOf(c, 'coin_id');
     return answerCandles(c, coinId === null ? null : await data.ohlcv({ ...query, coinId }), writeOhlcvRows);
@@ -47,7 +47,7 @@ export function historyRoutes({ data, access, clock }: HistoryParts) {
       const parsed = parseTickerHistoryParameters(queryOf(c), clock.now());
       if (!parsed.ok) return refuse(c, 400, parsed.message);
       const { start, resolution, ...query } = parsed.value;
-      const wall = access.refuseTickerHistory(c.var.plan, resolution, start);
+      const wall = access.refuseTickerHistory(c.get('plan'), resolution, start);
       if (wall !== null) return refuse(c, 402, wall);
       const coinId = idOf(c, 'coin_id');
       const ticks = coinId === null ? null : await data.tickerHistory({ ...query, coinId });

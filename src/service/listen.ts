@@ -6,6 +6,7 @@ import { gzip as gzipCallback } from 'node:zlib';
 import { getRequestListener } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Handler, isConnectionReset } from '../contract/handler.ts';
+import { type PlainParts, partsOf } from '../contract/plain-answer.ts';
 
 const gzip = promisify(gzipCallback);
 /** Below this, compressing costs more than it saves. */
@@ -36,8 +37,11 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     async (request, env) => {
       const { incoming, outgoing } = env as { incoming: IncomingMessage; outgoing: ServerResponse };
       try {
-        const answer = await handler(request, { address: incoming.socket.remoteAddress ?? 'unknown' });
-        await send(answer, outgoing, compress && acceptsGzip(incoming));
+        const answer = await handler(request, {
+          address: incoming.socket.remoteAddress ?? 'unknown',
+          headers: incoming.headers,
+        });
+        await send(answer, outgoing, compress);
       } catch (error) {
         if (isConnectionReset(error)) cutConnection(outgoing);
         else if (!request.signal.aborted) {
@@ -68,16 +72,46 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
 }
 
 async function send(answer: Response, outgoing: ServerResponse, compress: boolean): Promise<void> {
-  const headers: Record<string, string | number> = {};
+  const parts = partsOf(answer);
+  if (parts) return sendParts(parts, outgoing, compress);
+  const headers: Record<string, string> = {};
   for (const [name, value] of answer.headers) headers[name] = value;
-  let body: Uint8Array = new Uint8Array(await answer.arrayBuffer());
-  if (compress && body.byteLength >= MIN_GZIP_BYTES) {
-    body = await gzip(body, { level: 1 });
-    headers['content-encoding'] = 'gzip';
+  return sendBody(answer.status, headers, new Uint8Array(await answer.arrayBuffer()), outgoing, compress);
+}
+
+/** By far the most common case: nothing has to be read back out of a `Response`. */
+function sendParts(parts: PlainParts, outgoing: ServerResponse, compress: boolean): void | Promise<void> {
+  const { status, headers, body, packed } = parts;
+  if (body === null) {
+    outgoing.writeHead(status, headers).end();
+  } else if (compress && body.length >= MIN_GZIP_BYTES && acceptsGzip(outgoing.req)) {
+    return (packed?.() ?? gzip(body, { level: 1 })).then((bytes) => sendPacked(status, headers, bytes, outgoing));
+  } else {
+    outgoing.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body);
   }
-  if (body.byteLength > 0 || outgoing.req.method !== 'HEAD') headers['content-length'] = body.byteLength;
-  outgoing.writeHead(answer.status, headers);
-  outgoing.end(body);
+}
+
+async function sendBody(
+  status: number,
+  headers: Record<string, string>,
+  body: Uint8Array,
+  outgoing: ServerResponse,
+  compress: boolean,
+): Promise<void> {
+  if (compress && body.byteLength >= MIN_GZIP_BYTES && acceptsGzip(outgoing.req)) {
+    return sendPacked(status, headers, await gzip(body, { level: 1 }), outgoing);
+  }
+  const isEmpty = body.byteLength === 0 && outgoing.req.method === 'HEAD';
+  outgoing.writeHead(status, isEmpty ? headers : { ...headers, 'content-length': body.byteLength }).end(body);
+}
+
+function sendPacked(
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  bytes: Uint8Array,
+  outgoing: ServerResponse,
+): void {
+  outgoing.writeHead(status, { ...headers, 'content-encoding': 'gzip', 'content-length': bytes.byteLength }).end(bytes);
 }
 
 /** Where nobody catches it: a defect that nobody wants to hear of must not pass in silence. */

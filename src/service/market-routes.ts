@@ -25,7 +25,7 @@ export function marketRoutes({ data }: { data: MarketData }) {
     },
     getTickersSimple: async (c) => {
       // As on the upstream's free host (upstream-api.md, 1.6).
-      if (c.var.plan === 'free') return refuseRoute(c);
+      if (c.get('plan') === 'free') return refuseRoute(c);
       const quotes = quotesOf(c);
       if (!quotes.ok) return refuse(c, 400, quotes.message);
       const page = parsePage(c.req.query('page') ?? null);
@@ -78,7 +78,7 @@ export function quotesOf(c: Asked): Parsed<readonly string[]> {
 }
 
 function planOf(c: Asked): Plan {
-  return PLANS[c.var.plan];
+  return PLANS[c.get('plan')];
 }
 
 function shownTo(plan: Plan, ticker: Ticker): Shown | undefined {

@@ -5,5 +5,6 @@ import type { PlanName } from '../contract/plans.ts';
 
 export type ServiceEnv = {
   Bindings: Partial<Peer>;
-  Variables: { caller: Caller; plan: PlanName };
+  /** `date` as the header of that name has it. */
+  Variables: { caller: Caller; plan: PlanName; date: string };
 };

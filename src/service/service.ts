@@ -2,7 +2,6 @@
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Clock } from '../clock.ts';
 import type { Access } from '../contract/access.ts';
-import { AS_OF_HEADER, COVERAGE_HEADER } from '../contract/basis.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName, UNANSWERED } from '../contract/endpoints.ts';
 import type { Handler } from '../contract/handler.ts';
 import { RPC_PATH } from '../contract/json-rpc.ts';
@@ -11,10 +10,10 @@ import { BASE_PATH } from '../contract/paths.ts';
 import type { WarehouseTools } from '../contract/warehouse-tools.ts';
 import { accountRoutes } from './account-routes.ts';
 import { admission } from './admission.ts';
-import { refuse, refuseRoute } from './answer.ts';
+import { answerPreflight, refuse, refuseRoute } from './answer.ts';
 import type { Answer } from './asked.ts';
 import { catalogueRoutes } from './catalogue-routes.ts';
-import { docsRoutes } from './docs-routes.ts';
+import { DOCS_PATHS, docsRoutes } from './docs-routes.ts';
 import { historyRoutes } from './history-routes.ts';
 import { marketRoutes } from './market-routes.ts';
 import { rpcRoutes } from './rpc-routes.ts';
@@ -36,9 +35,10 @@ export type ServiceParts = {
 export function createService(parts: ServiceParts): Handler {
   const { access, clock, onError } = parts;
   const app = new Hono<ServiceEnv>({ strict: false });
-  app.use(everyAnswer(clock));
+  app.use(dated(clock));
+  for (const path of [RPC_PATH, ...DOCS_PATHS]) app.use(path, openToAll);
   app.route(RPC_PATH, rpcRoutes({ ...parts, toolbox: createToolbox(parts) }));
-  app.options('*', (c) => c.body(null, 204, PREFLIGHT));
+  app.options('*', (c) => answerPreflight(c));
   app.use(`${BASE_PATH}/*`, admission(access));
   app.route(BASE_PATH, restRoutes(parts));
   app.route('/', docsRoutes());
@@ -70,22 +70,23 @@ function routePath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1');
 }
 
-const PREFLIGHT = {
-  'Access-Control-Allow-Methods': 'GET, HEAD, POST, OPTIONS',
-  'Access-Control-Allow-Headers': 'Authorization, Content-Type, If-None-Match',
-  'Access-Control-Max-Age': '86400',
-};
-/** What a web page may read of an answer beside its body. */
-const EXPOSED = ['ETag', 'Retry-After', COVERAGE_HEADER, AS_OF_HEADER].join(', ');
-
 /** The date is the clock's, so that a client on a simulated clock can reckon the age of an answer. */
-function everyAnswer(clock: Clock): MiddlewareHandler<ServiceEnv> {
-  return async (c, next) => {
-    // Before the answer is made, not after: changing one that exists copies it.
-    c.header('Date', new Date(clock.now()).toUTCString());
-    c.header('Access-Control-Allow-Origin', '*');
-    c.header('Access-Control-Expose-Headers', EXPOSED);
-    c.header('Vary', 'Accept-Encoding, Authorization');
-    await next();
+function dated(clock: Clock): MiddlewareHandler<ServiceEnv> {
+  let second = NaN;
+  let text = '';
+  return (c, next) => {
+    const now = Math.floor(clock.now() / 1_000);
+    if (now !== second) text = new Date(now * 1_000).toUTCString();
+    second = now;
+    c.set('date', text);
+    return next();
   };
 }
+
+/** For the answers that are not made by `answer.ts`; before they are made, since changing one that exists copies it. */
+const openToAll: MiddlewareHandler<ServiceEnv> = (c, next) => {
+  c.header('Date', c.get('date'));
+  c.header('Access-Control-Allow-Origin', '*');
+  c.header('Vary', 'Accept-Encoding, Authorization');
+  return next();
+};

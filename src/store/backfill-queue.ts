@@ -2,7 +2,7 @@
  * Backfills that the service works off: recorded by whoever wants them, claimed by one process at a time, highest priority first.
  * One whose process died is claimed again by another; what was done of it is not missing any more, so nothing is done twice.
  */
-import type { Instant } from '../clock.ts';
+import { type Instant, MOST_SKEW_MS } from '../clock.ts';
 import type { Quote } from '../core/candle.ts';
 import type { Interval } from '../core/interval.ts';
 import type { Span } from '../core/span.ts';
@@ -45,11 +45,12 @@ export type ClaimedBackfill = {
 
 type Claimable = { readonly now: Instant; readonly abovePriority?: number };
 
-/** Waits for nobody, or is of an owner that gave no sign of life for long. */
+/** Waits for nobody, or is of an owner that gave no sign of life for long, or gave it in the future: the clock was set back since. */
 function isClaimable(sql: SqlOrTransaction, { now, abovePriority = -32_768 }: Claimable) {
   return sql`is_detached and priority > ${abovePriority} and (
     (state = 'queued' and (wait_until is null or wait_until <= to_timestamp(${now / 1000})))
-    or (state = 'running' and heartbeat_at < to_timestamp(${(now - SILENT_AFTER_MS) / 1000})))`;
+    or (state = 'running' and (heartbeat_at < to_timestamp(${(now - SILENT_AFTER_MS) / 1000})
+      or heartbeat_at > to_timestamp(${(now + MOST_SKEW_MS) / 1000}))))`;
 }
 
 /** The next one is this owner's: it is running. Null when there is none. */

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../clock.ts';
-import type { Interval } from '../core/interval.ts';
+import { INTERVALS, type Interval } from '../core/interval.ts';
 import type { Sql } from './connect.ts';
 
 export type Compaction = { readonly partitions: number; readonly bytesSaved: number };
@@ -14,6 +14,9 @@ const LEAST_BYTES = 8 * 1024 * 1024;
 /** A full key takes 31.5 bytes a candle. */
 const MOST_BYTES_PER_ROW = 38;
 
+/** How soon it is looked again whether others are busy. */
+const LOOK_MS = 20;
+
 /** A rebuild waits for whoever writes, and for whoever reads since before it: for nobody longer than this. */
 const LONGEST_WAIT_MS = 1_000;
 /** How often it is looked whether it waits. */
@@ -22,12 +25,15 @@ const STEP_MS = 100;
 /**
  * One partition after the other, without blocking readers or writers, and without waiting for them: what others are busy with is
  * left to a later run. Ends as soon as the signal is aborted. May be killed at any time: what an interrupted rebuild left is
- * removed by the next one. A role that does not own the tables changes nothing.
+ * removed by the next one. A role that does not own the tables changes nothing. `calmMs`: where others write now and then, as a
+ * service does all the time, a moment in which nobody does is looked for so long before each rebuild.
  */
-export async function compactKeys(sql: Sql, interval: Interval, signal: AbortSignal): Promise<Compaction> {
+export async function compactKeys(sql: Sql, interval: Interval, signal: AbortSignal, calmMs = 0): Promise<Compaction> {
   const work = { sql, signal };
-  const keys = await sql<{ schema: string; table: string; key: string }[]>`
-    select n.nspname as schema, t.relname as table, i.relname as key
+  const keys = await sql<{ schema: string; table: string; key: string; full: boolean }[]>`
+    select n.nspname as schema, t.relname as table, i.relname as key,
+      -- As last counted: rows only become more, so a key that was full enough for those is.
+      t.reltuples > 0 and pg_relation_size(i.oid) < ${MOST_BYTES_PER_ROW} * t.reltuples as full
     from pg_partition_tree('market.candle') p
     join pg_class t on t.oid = p.relid
     join pg_namespace n on n.oid = t.relnamespace
@@ -38,15 +44,16 @@ export async function compactKeys(sql: Sql, interval: Interval, signal: AbortSig
     order by t.relname`;
   let partitions = 0;
   let bytesSaved = 0;
-  for (const { schema, table, key } of keys) {
+  for (const { schema, table, key, full } of keys) {
     if (signal.aborted) break;
     try {
       await dropLeftovers(work, schema, table);
+      if (full) continue;
       await withoutWaiting(work, `analyze ${schema}."${table}"`);
       const before = await sizeOf(sql, schema, table, key);
       if (before.bytes < MOST_BYTES_PER_ROW * before.rows) continue;
       // It would only find out at its end that it has to wait, and leave half an index behind.
-      if (await othersAreBusy(sql)) break;
+      if (!(await isCalm(work, calmMs))) break;
       await withoutWaiting(work, `reindex index concurrently ${schema}."${key}"`);
       partitions++;
       bytesSaved += Math.max(0, before.bytes - (await sizeOf(sql, schema, table, key)).bytes);
@@ -62,7 +69,29 @@ export async function compactKeys(sql: Sql, interval: Interval, signal: AbortSig
   return { partitions, bytesSaved };
 }
 
+/** For a moment in which nobody writes, a service waits so long before each rebuild. */
+const CALM_MS = 10_000;
+
+/** Those of all intervals, beside whoever writes. */
+export async function compactAllKeys(sql: Sql, signal: AbortSignal): Promise<Compaction> {
+  let all: Compaction = { partitions: 0, bytesSaved: 0 };
+  for (const interval of INTERVALS) {
+    const { partitions, bytesSaved } = await compactKeys(sql, interval, signal, CALM_MS);
+    all = { partitions: all.partitions + partitions, bytesSaved: all.bytesSaved + bytesSaved };
+  }
+  return all;
+}
+
 type Work = { readonly sql: Sql; readonly signal: AbortSignal };
+
+/** Is there, within `calmMs`, a moment in which nobody is busy? */
+async function isCalm({ sql, signal }: Work, calmMs: number): Promise<boolean> {
+  for (let waited = 0; await othersAreBusy(sql); waited += LOOK_MS) {
+    if (waited >= calmMs || signal.aborted) return false;
+    await systemClock.sleep(LOOK_MS, signal).catch(() => undefined);
+  }
+  return true;
+}
 
 /** Does anybody else hold a snapshot, or write? */
 async function othersAreBusy(sql: Sql): Promise<boolean> {

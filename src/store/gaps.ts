@@ -1,5 +1,5 @@
 /** What is missing, by set arithmetic in Postgres: asked for − covered − what need not or cannot be asked now. */
-import type { Instant } from '../clock.ts';
+import { type Instant, MOST_SKEW_MS } from '../clock.ts';
 import type { Quote } from '../core/candle.ts';
 import type { Interval } from '../core/interval.ts';
 import type { Span, Spans } from '../core/span.ts';
@@ -51,7 +51,7 @@ export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise
     ), split as materialized (
       select m.*,
         coalesce((select range_agg(p.span) from market.pending p where p.series_id = m.series_id
-          and (p.due_at > to_timestamp(${query.now / 1000}) or p.asked_at >= to_timestamp(${query.askedSince / 1000}))), '{}') as waiting,
+          and (p.due_at > to_timestamp(${query.now / 1000}) or ${askedSince(sql, sql`to_timestamp(${query.askedSince / 1000})`, query.now)})), '{}') as waiting,
         coalesce((select range_agg(r.span) from market.refusal r where r.series_id = m.series_id
           and r.account_plan = ${query.plan} and ${stillRefused(sql, query.now)}), '{}') as refused
       from missing m where not isempty(m.missing)
@@ -98,7 +98,7 @@ export function openGaps(
   return sql`
     select a.position, case when s.id is null then '{}' else tstzmultirange(a.span) - s.covered
       - coalesce((select range_agg(p.span) from market.pending p where p.series_id = s.id
-          and ((p.due_at > to_timestamp(${now / 1000}) and not s.is_fresh) or p.asked_at >= a.asked_since)), '{}')
+          and ((p.due_at > to_timestamp(${now / 1000}) and not s.is_fresh) or ${askedSince(sql, sql`a.asked_since`, now)})), '{}')
       - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id
           and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}')
       end as gaps
@@ -117,6 +117,11 @@ export function openGaps(
           else exists (select from ops.backfill b where b.id = a.backfill_id and b.state = 'running') end
       limit 1
     ) s on true`;
+}
+
+/** What was asked in the future, before the clock was set back, need not have been asked since. */
+function askedSince(sql: SqlOrTransaction, since: ReturnType<SqlOrTransaction>, now: Instant) {
+  return sql`(p.asked_at >= ${since} and p.asked_at <= to_timestamp(${(now + MOST_SKEW_MS) / 1000}))`;
 }
 
 /** What is refused of one series may have been a passing mood of the upstream, or of a gateway before it: one request a day finds out. */

@@ -1,5 +1,5 @@
 /** One snapshot's transaction: what it told, what was set aside, and the record of the request become true together or not at all. */
-import type { Instant } from '../clock.ts';
+import { type Instant, MOST_SKEW_MS } from '../clock.ts';
 import type { Sql, SqlOrTransaction } from './connect.ts';
 import { type FetchRow, recordFetch } from './fetch.ts';
 import { quarantineRecords, type SetAsideRecord } from './quarantine.ts';
@@ -26,25 +26,24 @@ export async function storeSnapshot<T>(
   return commit as SnapshotCommit<T>;
 }
 
+type AskedOf = { readonly endpoint: string; readonly accountId: string };
 /** A request of an endpoint as it ended. */
 export type Asking = { readonly sentAt: Instant; readonly outcome: string; readonly rows: number };
 
-/** The last requests of an endpoint by an account, newest first. */
+/** The last requests of an endpoint by an account, newest first; those of the future, before the clock was set back, say nothing about now. */
 export async function lastAsked(
   sql: SqlOrTransaction,
-  { endpoint, accountId, limit }: { readonly endpoint: string; readonly accountId: string; readonly limit: number },
+  { endpoint, accountId, limit, now }: AskedOf & { readonly limit: number; readonly now: Instant },
 ): Promise<Asking[]> {
   return sql<Asking[]>`
     select round(extract(epoch from sent_at) * 1000)::float8 as "sentAt", outcome, rows from ops.fetch
     where endpoint = ${endpoint} and account_id = ${accountId} and series_id is null
+      and sent_at <= to_timestamp(${(now + MOST_SKEW_MS) / 1000})
     order by sent_at desc limit ${limit}`;
 }
 
 /** How many rows the last answer of an endpoint had that was believed; null when there is none. */
-export async function lastStoredRows(
-  sql: SqlOrTransaction,
-  { endpoint, accountId }: { readonly endpoint: string; readonly accountId: string },
-): Promise<number | null> {
+export async function lastStoredRows(sql: SqlOrTransaction, { endpoint, accountId }: AskedOf): Promise<number | null> {
   const [row] = await sql<{ rows: number }[]>`
     select rows from ops.fetch
     where endpoint = ${endpoint} and account_id = ${accountId} and series_id is null and outcome = 'stored'

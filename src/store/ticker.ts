@@ -89,3 +89,10 @@ function parametersOf({ coinId, updatedAt, rank, athAt, position, answer, number
     ...TICKER_NUMBERS.map((name) => writeNumbers(numbers[name])),
   ];
 }
+
+/** How the market was when the tickers were read last; null when they never were. */
+export async function tickersSeenAt(sql: SqlOrTransaction): Promise<Instant | null> {
+  const [row] = await sql<{ at: number | null }[]>`
+    select (extract(epoch from max(at)) * 1000)::float8 as at from market.ticker`;
+  return row!.at;
+}

@@ -1,5 +1,5 @@
 /** The tracked series: in which tier each is, when it was asked, and up to when upstream has told all it had. */
-import type { Instant } from '../clock.ts';
+import { type Instant, MOST_SKEW_MS } from '../clock.ts';
 import type { Quote } from '../core/candle.ts';
 import type { Interval } from '../core/interval.ts';
 import type { Spans } from '../core/span.ts';
@@ -60,8 +60,8 @@ export type StaleRow = {
 
 /**
  * Of each tier the `limit` that were asked longest ago, if that is an achievable age or more; the `limit` never asked, best-ranked
- * first; and the `limit` whose turn comes early, if `eager` of the age is over. A series that ends waits until its last candle can
- * be final. Goes by the indexes: what it costs depends on the limit and the number of tiers, not on that of the series (but for
+ * first; and the `limit` whose turn comes early, if `eager` of the age is over. Those that were asked in the future (the clock was
+ * set back since) have reached their age, for nobody knows how old they are. A series that ends waits until its last candle can be final. Goes by the indexes: what it costs depends on the limit and the number of tiers, not on that of the series (but for
  * those never asked).
  */
 export async function readStaleRows(
@@ -84,6 +84,10 @@ export async function readStaleRows(
           where tier_id = tier.id and turn_at <= ${at} - tier.age * ${eager}::float8
             and (ends_at is null or ends_at + tier.width <= ${at})
           order by turn_at limit ${limit})
+        union
+        (select series_id, ${at} - tier.age, ${at} - tier.age from ops.tracked
+          where tier_id = tier.id and asked_at > to_timestamp(${(now + MOST_SKEW_MS) / 1000}) and (ends_at is null or ends_at + tier.width <= ${at})
+          order by asked_at limit ${limit})
       ) tr
       union all
       select tier.*, tr.series_id, null, null, tr.rank
@@ -194,7 +198,9 @@ export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number
  */
 export async function readQueued(sql: SqlOrTransaction, before: Instant, limit: number): Promise<number[]> {
   const rows = await sql<{ id: number }[]>`
-    select series_id as id from ops.tracked where queued_at < to_timestamp(${before / 1000}) order by queued_at, series_id limit ${limit}`;
+    select series_id as id from ops.tracked
+    where queued_at < to_timestamp(${before / 1000}) or queued_at > to_timestamp(${(before + MOST_SKEW_MS) / 1000})
+    order by queued_at, series_id limit ${limit}`;
   return rows.map((row) => row.id);
 }
 

@@ -198,12 +198,12 @@ describe('quota', () => {
     expect(out).toMatch(/^Account anonymous@api\.coinpaprika\.com, plan free \(as configured\)$/m);
     expect(out).toMatch(/^month +0 +[\d,]+ +[\d,]+ +20,000 +\d{4}-\d\d-01 00:00Z \(in /m);
     expect(out).toContain(
-      'Set aside for the schedules until each reset: tickers, 1 request at */15 * * * *; global, 1 request at */30 * * * *; coins, 2 requests at 7 */6 * * *; exchanges, 1 request at 22 0 * * *.',
+      'Set aside for the schedules until each reset: tickers, 1 request at */15 * * * *; global, 1 request at */30 * * * *; coins, 1 request at 7 */6 * * *; exchanges, 1 request at 22 0 * * *.',
     );
     expect(quota.scheduled).toEqual([
       { name: 'tickers', requests: 1, cron: '*/15 * * * *' },
       { name: 'global', requests: 1, cron: '*/30 * * * *' },
-      { name: 'coins', requests: 2, cron: '7 */6 * * *' },
+      { name: 'coins', requests: 1, cron: '7 */6 * * *' },
       { name: 'exchanges', requests: 1, cron: '22 0 * * *' },
     ]);
   });

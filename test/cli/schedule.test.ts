@@ -23,10 +23,10 @@ describe('schedule', () => {
     expect(out).toMatch(
       /^tickers +\*\/15 \* \* \* \* +1 +2,976 +14\.9% +never +in 10m +the latest prices of all coins$/m,
     );
-    expect(out).toMatch(/^coins +7 \*\/6 \* \* \* +2 +248 +1\.2% +never +in 2m +the list of coins and their ranks$/m);
+    expect(out).toMatch(/^coins +7 \*\/6 \* \* \* +1 +124 +0\.6% +never +in 2m +the list of coins and their ranks$/m);
     expect(out).toMatch(/^gaps +52 \* \* \* \* +0 +0 +– +never +in 47m /m);
     expect(out).toContain(
-      '\nTogether 4,743 requests in a month of 31 days, 23.7% of 20,000; 153 requests in a day, 15.3% of 1,000 (plan free). The rest is for candles.\n',
+      '\nTogether 4,619 requests in a month of 31 days, 23.1% of 20,000; 149 requests in a day, 14.9% of 1,000 (plan free). The rest is for candles.\n',
     );
   });
 
@@ -86,7 +86,7 @@ describe('schedule', () => {
       const { code, err, out } = await chandler([...argv, '--json'], settings);
       expect(code).toBe(2);
       expect(err).toMatch(
-        /^error: the schedules alone ask for 24,087 requests in a month of 31 days \(tickers 22,320 × 1 \+ .*there are 20,000 \(plan free\); ask less often, like CHANDLER_SCHEDULE_TICKERS='\*\/15 \* \* \* \*'/,
+        /^error: the schedules alone ask for 23,963 requests in a month of 31 days \(tickers 22,320 × 1 \+ .*there are 20,000 \(plan free\); ask less often, like CHANDLER_SCHEDULE_TICKERS='\*\/15 \* \* \* \*'/,
       );
       expect(JSON.parse(out)).toMatchObject({ exitCode: 2 });
       const [row] = await database.sql<{ n: number }[]>`select count(*) as n from ops.fetch`;

@@ -5,7 +5,7 @@ import { DAY, HOUR } from '../../src/core/interval.ts';
 import { Misconfigured } from '../../src/ingest/outcome.ts';
 import { createScheduleWorker, type ScheduleWorker } from '../../src/ingest/schedule-worker.ts';
 import { createScheduler, type Scheduler } from '../../src/ingest/scheduler.ts';
-import type { Run, RunOutcome, Runs } from '../../src/ingest/schedules.ts';
+import { type Run, type RunOutcome, type Runs, SCHEDULE_NAMES } from '../../src/ingest/schedules.ts';
 import { openTickQueue, type TickQueue } from '../../src/ingest/tick-queue.ts';
 import { type Cadences, timetable } from '../../src/ingest/timetable.ts';
 import { latestFailures, latestRuns } from '../../src/store/schedule-run.ts';
@@ -17,9 +17,7 @@ const MINUTE = 60_000;
 const done: RunOutcome = { kind: 'done' };
 /** Everything that is not under test is off. */
 const ONLY_TICKERS: Cadences = {
-  ...Object.fromEntries(
-    (['global', 'coins', 'exchanges', 'freshness', 'gaps', 'partitions', 'retention'] as const).map((n) => [n, 'off']),
-  ),
+  ...Object.fromEntries(SCHEDULE_NAMES.map((name) => [name, 'off'])),
   tickers: '*/15 * * * *',
 };
 

@@ -35,8 +35,8 @@ describe('the cadences of a plan', () => {
   test('leave an anonymous user most of the day and of the month for candles', () => {
     const { day, month } = loadOf(schedulesOf('free'), NOW);
     // 96 for tickers, 48 for the market as a whole, 8 for coins, 1 for exchanges.
-    expect(day.requests).toBe(153);
-    expect(month.requests).toBe(31 * 153);
+    expect(day.requests).toBe(149);
+    expect(month.requests).toBe(31 * 149);
     expect(day.requests / 1_000).toBeLessThan(0.25);
     expect(month.requests / 20_000).toBeLessThan(0.25);
   });
@@ -82,7 +82,7 @@ describe('the cadences of a plan', () => {
     expect(cronOf(schedules, 'tickers')).toBe('0 * * * *');
     expect(cronOf(schedules, 'global')).toBeNull();
     expect(schedules.find(({ name }) => name === 'tickers')?.isSet).toBe(true);
-    expect(loadOf(schedules, NOW).day.requests).toBe(24 + 8 + 1);
+    expect(loadOf(schedules, NOW).day.requests).toBe(24 + 4 + 1);
   });
 });
 
@@ -96,13 +96,13 @@ describe('schedules that alone exceed the plan', () => {
 
   test('are refused with the arithmetic of the fullest month', () => {
     expect(() => check({ tickers: '*/2 * * * *' })).toThrow(
-      "the schedules alone ask for 24,087 requests in a month of 31 days (tickers 22,320 × 1 + global 1,488 × 1 + coins 124 × 2 + exchanges 31 × 1), and there are 20,000 (plan free); ask less often, like CHANDLER_SCHEDULE_TICKERS='*/15 * * * *', or leave one out with CHANDLER_SCHEDULE_TICKERS=off",
+      "the schedules alone ask for 23,963 requests in a month of 31 days (tickers 22,320 × 1 + global 1,488 × 1 + coins 124 × 1 + exchanges 31 × 1), and there are 20,000 (plan free); ask less often, like CHANDLER_SCHEDULE_TICKERS='*/15 * * * *', or leave one out with CHANDLER_SCHEDULE_TICKERS=off",
     );
   });
 
   test('are refused by the anonymous day as well', () => {
     expect(() => check({ tickers: '* * * * *' }, { perMonth: null, perDay: 1_000, perSecond: 10 })).toThrow(
-      /^the schedules alone ask for 1,497 requests in a day \(tickers 1,440 × 1 \+ .*there are 1,000 \(plan free\)/,
+      /^the schedules alone ask for 1,493 requests in a day \(tickers 1,440 × 1 \+ .*there are 1,000 \(plan free\)/,
     );
   });
 
@@ -120,8 +120,15 @@ test('a backfill leaves exactly what the ticks that are left will ask', () => {
   expect(needs.map(({ name }) => name)).toEqual(['tickers', 'global', 'coins', 'exchanges']);
   // From 12:01 on: tickers 47, global 23, coins 12:07 and 18:07; then nine more days.
   expect(setAsideAt(NOW + 60_000, needs)).toEqual({
-    day: 47 + 23 + 4,
-    month: 47 + 23 + 4 + 9 * 153,
+    day: 47 + 23 + 2,
+    month: 47 + 23 + 2 + 9 * 149,
     account: { day: 0, month: 0 },
   });
+});
+
+test('the list of coins takes a request more where nobody reads the tickers', () => {
+  const coins = (cadences: Cadences) =>
+    schedulesOf('free', false, undefined, cadences).find(({ name }) => name === 'coins')!.requests;
+  expect(coins({})).toBe(1);
+  expect(coins({ tickers: 'off' })).toBe(2);
 });

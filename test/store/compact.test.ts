@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { compactKeys } from '../../src/store/compact.ts';
+import { compactAllKeys, compactKeys } from '../../src/store/compact.ts';
 import { ensurePartitions } from '../../src/store/partition.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -8,15 +8,19 @@ const never = new AbortController().signal;
 let database: TestDatabase;
 beforeAll(async () => {
   database = await createTestDatabase();
-  await ensurePartitions(database.sql, '24h', { from: Date.UTC(2020, 0, 1), to: Date.UTC(2021, 0, 1) });
-  // Each series newest first, as backfills write, a few series in turn: 292,800 candles.
-  for (let block = 11; block >= 0; block--) {
-    await database.sql`insert into market.candle (open_time, open, series_id, interval)
-      select timestamptz '2020-01-01' + make_interval(days => ${block * 30} + d), 1, s, '24h'
-      from generate_series(1, 800) s, generate_series(29, 0, -1) d`;
-  }
+  await fill(2020);
 });
 afterAll(() => database.drop());
+
+/** Each series newest first, as backfills write, a few series in turn: 292,800 candles. */
+async function fill(year: number): Promise<void> {
+  await ensurePartitions(database.sql, '24h', { from: Date.UTC(year, 0, 1), to: Date.UTC(year + 1, 0, 1) });
+  for (let block = 11; block >= 0; block--) {
+    await database.sql`insert into market.candle (open_time, open, series_id, interval)
+      select ${`${year}-01-01`}::timestamptz + make_interval(days => ${block * 30} + d), 1, s, '24h'
+      from generate_series(1, 800) s, generate_series(29, 0, -1) d`;
+  }
+}
 
 const keyBytes = async () => {
   const [row] = await database.sql<{ bytes: number }[]>`
@@ -93,4 +97,30 @@ test('other intervals, and a run that is being stopped, are left alone', async (
   const stopped = AbortSignal.abort();
   expect(await compactKeys(database.sql, '24h', stopped)).toEqual({ partitions: 0, bytesSaved: 0 });
   expect(await compactKeys(database.sql, '1h', never)).toEqual({ partitions: 0, bytesSaved: 0 });
+});
+
+test('beside a service that writes all the time, a moment in which nobody does is looked for', async () => {
+  await fill(2021);
+  const stop = new AbortController();
+  let written = 0;
+  const writers = [1, 2, 3].map(async (writer) => {
+    while (!stop.signal.aborted) {
+      await database.sql.begin(async (tx) => {
+        await tx`insert into market.candle (open_time, open, series_id, interval)
+          values ('2021-01-01', 1, ${1_000_000 * writer + written}, '24h')`;
+        await tx`select pg_sleep(0.005)`;
+      });
+      written++;
+      await systemClock.sleep(20);
+    }
+  });
+  try {
+    const { partitions } = await compactAllKeys(database.sql, never);
+    expect(partitions).toBe(1);
+    expect(written).toBeGreaterThan(5);
+    expect(await invalid()).toEqual([]);
+  } finally {
+    stop.abort();
+    await Promise.all(writers);
+  }
 });

@@ -5,16 +5,15 @@
  */
 import { expect } from 'vitest';
 import { countSlots } from '../../src/core/chunk.ts';
-import { ceilToGrid, DAY, floorToGrid, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
-import { intersect, type Span, subtract } from '../../src/core/span.ts';
+import { ceilToGrid, DAY, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import type { QueueEngine } from '../../src/ingest/queue-engine.ts';
 import { type FaultSpec, parseFaultSpec } from '../../src/simulator/fault-spec.ts';
-import { parseMultirange, toRange } from '../../src/store/multirange.ts';
+import { toRange } from '../../src/store/multirange.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
-import { verifySeries } from '../../src/views/verify.ts';
 import { behindCache } from '../support/cache.ts';
 import { randomOf } from '../support/random.ts';
 import { type Chandler, createWorld, type World } from '../support/world.ts';
+import { checkSpent, checkStored, missingOf, seriesOf } from './oracle.ts';
 
 /**
  * "There is nothing" told twice, an hour apart, cannot be told from the truth by anybody: that lie is only told while `soon`.
@@ -192,14 +191,6 @@ async function chaoticRun(world: World, chandler: Chandler, work: Work, random: 
     });
 }
 
-async function seriesOf(world: World) {
-  return world.database.sql<
-    { id: number; coin_id: string; interval: Interval; wanted: string; covered: string; first: number | null }[]
-  >`
-    select s.id, s.coin_id, s.interval, s.wanted::text, s.covered::text, (extract(epoch from c.first_data_at) * 1000)::float8 as first
-    from market.series s join market.coin c on c.id = s.coin_id`;
-}
-
 async function nextDue(world: World, { interval, coins, from, to }: Work): Promise<number | null> {
   const [row] = await world.database.sql<{ due: number | null }[]>`
     select (extract(epoch from min(p.due_at)) * 1000)::float8 as due from market.pending p
@@ -210,74 +201,18 @@ async function nextDue(world: World, { interval, coins, from, to }: Work): Promi
 
 /** What holds at every step, whatever happened. */
 async function checkAlways(world: World, seed: number): Promise<void> {
-  const { sql } = world.database;
-  const now = world.clock.now();
-  for await (const proof of verifySeries(sql, {}, now))
-    expect(proof.differences, `seed ${seed}: ${proof.coinId}`).toEqual([]);
-  for (const series of await seriesOf(world)) {
-    for (const span of parseMultirange(series.covered)) await compare(world, series, span, seed);
-  }
-  const [ledger] = await sql<
-    { counted: number }[]
-  >`select coalesce(sum(month_spent), 0)::int as counted from ops.quota_spent`;
-  const { requests, accounts } = world.simulator.counters();
-  expect(ledger!.counted, `seed ${seed}: requests counted here against requests upstream saw`).toBeGreaterThanOrEqual(
-    requests.total,
-  );
-  for (const account of accounts)
-    expect(account.rejected, `seed ${seed}: the budget was overrun`).toEqual({ pace: 0, day: 0, month: 0 });
-}
-
-/** The candles stored inside coverage are the market's, all of them and no others. */
-async function compare(
-  world: World,
-  series: { id: number; coin_id: string; interval: Interval },
-  span: Span,
-  seed: number,
-): Promise<void> {
-  const truth = await world.simulator.data.ohlcv({
-    coinId: series.coin_id,
-    quote: 'usd',
-    interval: series.interval,
-    from: span.from,
-    to: span.to - 1,
-    limit: 1_000_000,
-  });
-  const stored = await world.database.sql`
-    select (extract(epoch from open_time) * 1000)::float8 as "openTime", open, high, low, close, volume, market_cap as "marketCap"
-    from market.candle where series_id = ${series.id} and interval = ${series.interval}::market.candle_interval
-      and open_time >= to_timestamp(${span.from / 1000}) and open_time < to_timestamp(${span.to / 1000}) order by open_time`;
-  const expected = truth!.map(({ openTime, open, high, low, close, volume, marketCap }) => ({
-    openTime,
-    open,
-    high,
-    low,
-    close,
-    volume,
-    marketCap,
-  }));
-  expect(
-    [...stored].map((row) => ({ ...row })),
-    `seed ${seed}: ${series.coin_id} ${series.interval}`,
-  ).toEqual(expected);
+  await checkStored(world, `seed ${seed}`);
+  await checkSpent(world, `seed ${seed}`);
 }
 
 /** Coverage is exactly what was wanted, from when the coin began. */
 async function checkComplete(world: World, works: readonly Work[], seed: number): Promise<void> {
   const now = world.clock.now();
   for (const series of await seriesOf(world)) {
-    const { interval } = series;
-    const began = series.first === null ? Number.NEGATIVE_INFINITY : floorToGrid(series.first, interval);
-    const mine = works.filter((work) => work.interval === interval && work.coins.includes(series.coin_id));
-    const wanted = intersect(parseMultirange(series.wanted), [{ from: began, to: now }]);
-    const [written] = await world.database.sql<{ spans: string }[]>`
-      select coalesce(range_agg(span), '{}')::text as spans from market.pending
-      where series_id = ${series.id} and reason = 'malformed' and answers >= 3 and due_at = 'infinity'`;
-    const reasons = parseMultirange(written!.spans);
-    const missing = subtract(subtract(wanted, parseMultirange(series.covered)), reasons);
-    expect(
-      missing,
-      `seed ${seed}: ${series.coin_id} ${interval} misses ${countSlots(missing, interval)} slots of ${mine.length} works`,
-    ).toEqual([]);
+    const { interval, coinId } = series;
+    const mine = works.filter((work) => work.interval === interval && work.coins.includes(coinId));
+    const missing = await missingOf(world, series, now);
+    const slots = countSlots(missing, interval);
+    expect(missing, `seed ${seed}: ${coinId} ${interval} misses ${slots} slots of ${mine.length} works`).toEqual([]);
   }
 }

@@ -33,7 +33,15 @@ test('a day of coins, account and partitions costs what was set aside for it, by
     plan: 'pro',
     limits: { perMonth: 1_000_000, perDay: null, perSecond: 10 },
     hasKey: true,
-    cadences: { tickers: 'off', global: 'off', exchanges: 'off', freshness: 'off', gaps: 'off', retention: 'off' },
+    cadences: {
+      tickers: 'off',
+      global: 'off',
+      exchanges: 'off',
+      freshness: 'off',
+      gaps: 'off',
+      retention: 'off',
+      compaction: 'off',
+    },
   });
   const none: Run = async () => ({ kind: 'done' });
   const schedulers = await Promise.all(

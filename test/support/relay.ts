@@ -1,0 +1,122 @@
+/** Stands between client and server: can be cut as a network is, and knows whether anything is going on. */
+import net from 'node:net';
+
+export type Relay = {
+  /** The server's address, through here. */
+  readonly url: string;
+  /** Grows with everything that passes. */
+  activity(): number;
+  /** Statements that Postgres has not answered yet; 0 of anything else. */
+  pending(): number;
+  /** Every connection is reset, and every new one, until it is mended. */
+  cut(): void;
+  mend(): void;
+  close(): Promise<void>;
+};
+
+type Pair = { readonly client: net.Socket; readonly server: net.Socket; readonly pending: () => number };
+
+export async function createRelay(target: string): Promise<Relay> {
+  const to = new URL(target);
+  const isPostgres = to.protocol.startsWith('postgres');
+  const pairs = new Set<Pair>();
+  let activity = 0;
+  let isCut = false;
+  const listener = net.createServer({ noDelay: true }, (client) => {
+    if (isCut) return void client.resetAndDestroy();
+    const server = net.connect({ host: to.hostname, port: Number(to.port), noDelay: true });
+    const count = isPostgres ? countStatements() : null;
+    const pair = { client, server, pending: () => count?.pending() ?? 0 };
+    pairs.add(pair);
+    const pass = (from: net.Socket, into: net.Socket, see: ((data: Buffer) => void) | undefined) => {
+      from.on('data', (data) => {
+        activity++;
+        see?.(data);
+        if (!into.write(data)) {
+          from.pause();
+          into.once('drain', () => from.resume());
+        }
+      });
+      from.on('end', () => into.end());
+      from.on('error', () => undefined);
+      from.on('close', () => {
+        activity++;
+        pairs.delete(pair);
+        into.destroy();
+      });
+    };
+    pass(client, server, count?.asked);
+    pass(server, client, count?.answered);
+  });
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  const url = new URL(target);
+  url.hostname = '127.0.0.1';
+  url.port = String((listener.address() as net.AddressInfo).port);
+  if (isPostgres) url.searchParams.set('sslmode', 'disable');
+  const cut = () => {
+    isCut = true;
+    for (const { client, server } of pairs) {
+      client.resetAndDestroy();
+      server.destroy();
+    }
+  };
+  return {
+    url: url.href,
+    activity: () => activity,
+    pending: () => [...pairs].reduce((sum, pair) => sum + pair.pending(), 0),
+    cut,
+    mend: () => {
+      isCut = false;
+    },
+    close: async () => {
+      const closed = new Promise((resolve) => listener.close(resolve));
+      cut();
+      await closed;
+    },
+  };
+}
+
+const [QUERY, SYNC, READY] = [...'QSZ'].map((letter) => letter.charCodeAt(0));
+
+/** Reads the frames of Postgres' protocol: a query or a sync is answered when the server says that it is ready again. */
+function countStatements() {
+  // The first message, which has no type, is answered so, too.
+  let pending = 1;
+  return {
+    pending: () => Math.max(0, pending),
+    asked: frames(true, (type) => {
+      if (type === QUERY || type === SYNC) pending++;
+    }),
+    answered: frames(false, (type) => {
+      if (type === READY) pending--;
+    }),
+  };
+}
+
+/** Calls `each` with the type of each message; `isUntyped`: the first one has none. */
+function frames(isUntyped: boolean, each: (type: number) => void): (data: Buffer) => void {
+  let left = Buffer.alloc(0);
+  let skip = 0;
+  let first = isUntyped;
+  return (data) => {
+    let at = Math.min(skip, data.length);
+    skip -= at;
+    if (skip > 0) return;
+    let rest = left.length === 0 ? data.subarray(at) : Buffer.concat([left, data.subarray(at)]);
+    at = 0;
+    for (;;) {
+      const head = first ? 4 : 5;
+      if (rest.length - at < head) break;
+      const length = rest.readUInt32BE(at + head - 4) + (first ? 0 : 1);
+      if (!first) each(rest[at]!);
+      first = false;
+      at += length;
+      if (at > rest.length) {
+        skip = at - rest.length;
+        at = rest.length;
+      }
+    }
+    rest = rest.subarray(at);
+    left = Buffer.from(rest);
+  };
+}

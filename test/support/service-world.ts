@@ -1,0 +1,301 @@
+/**
+ * Whole services, as an operator starts them, in a time that passes only when told: real Postgres and queues behind relays that can
+ * be cut, the simulator as upstream. Upstream and database have the true time; each service has the clock of its own host.
+ */
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { expect } from 'vitest';
+import { serve } from '../../src/background/serve.ts';
+import type { Role } from '../../src/background/status.ts';
+import { systemClock } from '../../src/clock.ts';
+import { type Config, type Environment, parseConfig } from '../../src/config.ts';
+import { createLog } from '../../src/log.ts';
+import { createSimulator, type Simulator, type SimulatorOptions } from '../../src/simulate.ts';
+import type { FetchFunction } from '../../src/upstream/wire.ts';
+import { createTestDatabase, type TestDatabase } from './database.ts';
+import type { OwnRedis } from './redis-server.ts';
+import { createRelay, type Relay } from './relay.ts';
+import { createVirtualClock, type HostClock, type VirtualClock } from './virtual-clock.ts';
+
+export type ServiceWorldOptions = {
+  readonly startAt: number;
+  readonly simulator: Omit<SimulatorOptions, 'clock' | 'onError' | 'market'>;
+  /** What the services are configured with, beside where everything is. */
+  readonly env: Environment;
+  /** One of the test's own, which loses what it knows; null: the queue is in Postgres. */
+  readonly redis: OwnRedis | null;
+};
+
+export type Service = {
+  readonly name: string;
+  readonly clock: HostClock;
+  /** What it has said, newest last. */
+  readonly lines: readonly string[];
+  /** As SIGTERM does; resolves when it has ended. */
+  stop(): Promise<void>;
+  /** As `kill -9` looks to everybody else: from now on nothing comes from it any more. */
+  kill(): void;
+  /** Why it ended by itself; null: it did not. */
+  failure(): Error | null;
+};
+
+/** A question that reached the upstream, at the true time. */
+export type AskedBy = { readonly at: number; readonly by: string; readonly path: string };
+
+/** `down`: nobody answers. `broken`: a gateway answers in its place. */
+export type UpstreamState = 'up' | 'down' | 'broken';
+
+export type ServiceWorld = {
+  readonly clock: VirtualClock;
+  readonly database: TestDatabase;
+  readonly simulator: Simulator;
+  readonly config: Config;
+  upstream: UpstreamState;
+  /** Every question, whatever came of it. */
+  readonly asked: readonly AskedBy[];
+  /** Resolves when it has nothing to do for now. */
+  start(name: string, options?: StartOptions): Promise<Service>;
+  services(): readonly Service[];
+  /** Time passes until the list of coins has been read: who wants a coin reads it first. Resolves to their ids. */
+  untilListed(): Promise<readonly string[]>;
+  /** So much time passes at once, and everybody does what is due. */
+  advance(ms: number): Promise<void>;
+  /** Resolves when nothing is going on that needs no time. */
+  settle(): Promise<void>;
+  /** Somebody sets the clock of the database's host: so far from the true time. */
+  setDatabaseOff(ms: number): Promise<void>;
+  cutDatabase(): void;
+  cutRedis(): void;
+  mend(): void;
+  /** Everything that is in the queues is gone, as after the start of a Redis without a disk. */
+  wipeQueues(): Promise<void>;
+  close(): Promise<void>;
+};
+
+export type StartOptions = {
+  readonly roles?: readonly Role[];
+  readonly concurrency?: number;
+  readonly env?: Environment;
+};
+
+const BASE_URL = 'http://upstream.test/v1';
+const ALL: readonly Role[] = ['scheduler', 'worker'];
+/** What is not shorter is no wait for a turn, but one of the loops that look for work. */
+const SHORT_MS = 1_999;
+/** Nothing passes, and nobody goes to sleep, for so many milliseconds of the machine's and so many looks: nothing is going on. */
+const QUIET_MS = 6;
+const QUIET_LOOKS = 5;
+/** A queue that snoozes looks again and again: that is not waited for for ever. */
+const LONGEST_SETTLE_MS = 10_000;
+/** How long the queue's waits are on the machine's time: it looks again soon, and then sees what time it is. */
+const LOOK_AGAIN_MS = 20;
+
+export async function createServiceWorld(options: ServiceWorldOptions): Promise<ServiceWorld> {
+  const { startAt, redis } = options;
+  const clock = createVirtualClock(startAt);
+  const database = await createTestDatabase({ max: 6 });
+  const direct = redis === null ? null : new Redis(redis.url);
+  await giveClock(database, startAt);
+  const simulator = createSimulator({
+    market: 'made-up',
+    ...options.simulator,
+    clock,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const services: (Service & { readonly relays: readonly Relay[]; readonly ended: Promise<void> })[] = [];
+  const asked: AskedBy[] = [];
+  let answers = 0;
+  let databaseOff = 0;
+  const isCut = { database: false, redis: false };
+  const world: ServiceWorld = {
+    clock,
+    database,
+    simulator,
+    config: configOf(options.env, database.url, null),
+    upstream: 'up',
+    asked,
+    services: () => services,
+    untilListed: async () => {
+      while (true) {
+        const coins = await database.sql<{ id: string }[]>`select id from market.coin order by id`;
+        if (coins.length > 0) return coins.map(({ id }) => id);
+        expectAlive(world);
+        await world.advance(60_000);
+      }
+    },
+    start: async (name, { roles = ALL, concurrency = 4, env = {} } = {}) => {
+      const relay = await createRelay(database.url);
+      const redisRelay = redis === null ? null : await createRelay(redis.url);
+      const relays = redisRelay === null ? [relay] : [relay, redisRelay];
+      const life = { isKilled: false, failure: null as Error | null };
+      const stop = new AbortController();
+      const host = clock.host();
+      const lines: string[] = [];
+      const at = () => new Date(clock.now()).toISOString();
+      const fetch: FetchFunction = async (request) => {
+        asked.push({ at: clock.now(), by: name, path: new URL(request.url).pathname.replace(/^\/v1/, '') });
+        if (life.isKilled || world.upstream === 'down') throw unreachable();
+        if (world.upstream === 'broken') return new Response('<h1>Bad gateway</h1>', { status: 502 });
+        return simulator.fetch(request).finally(() => answers++);
+      };
+      if (isCut.database) relay.cut();
+      if (isCut.redis) redisRelay?.cut();
+      const ended = serve({
+        config: configOf({ ...options.env, ...env }, relay.url, redisRelay?.url ?? null),
+        clock: host,
+        log: createLog({ level: 'info', write: (line) => lines.push(`${at()} ${line}`) }),
+        roles,
+        owner: `${name}:${randomUUID().slice(0, 8)}`,
+        concurrency,
+        migrate: false,
+        signal: stop.signal,
+        surroundings: {
+          fetch,
+          useDatabaseClock: true,
+          realMs: (ms) => Math.min(ms, LOOK_AGAIN_MS),
+          queue: { backoffMs: 2, lockMs: 1_000 },
+        },
+      }).catch((error: unknown) => {
+        if (!life.isKilled) life.failure = error as Error;
+      });
+      const leave = () => {
+        const at = services.indexOf(service);
+        if (at >= 0) services.splice(at, 1);
+      };
+      const service = {
+        name,
+        clock: host,
+        lines,
+        relays,
+        ended,
+        failure: () => life.failure,
+        stop: async () => {
+          stop.abort();
+          let isOver = false;
+          void ended.then(() => {
+            isOver = true;
+          });
+          // Its own patience goes by the clock, too.
+          for (let i = 0; i < 40 && !isOver; i++) {
+            await world.settle();
+            if (!isOver) await world.advance(500);
+          }
+          leave();
+          await Promise.all(relays.map((one) => one.close()));
+        },
+        kill: () => {
+          life.isKilled = true;
+          for (const one of relays) one.cut();
+          stop.abort();
+          leave();
+          closing.push(ended.then(async () => void (await Promise.all(relays.map((one) => one.close())))));
+        },
+      };
+      services.push(service);
+      await world.settle();
+      return service;
+    },
+    advance: async (ms) => {
+      const until = clock.now() + ms;
+      while (true) {
+        // Those who wait for their turn are woken when it comes: who comes late has lost it.
+        const next = clock.firstWakes(SHORT_MS);
+        const left = until - clock.now();
+        const step = next === null ? left : Math.min(left, next);
+        await setClock(database, clock.now() + step + databaseOff);
+        clock.advance(step);
+        await world.settle();
+        if (clock.now() >= until) return;
+      }
+    },
+    settle: async () => {
+      let seen = -1;
+      let quietSince = 0;
+      let looks = 0;
+      const begun = performance.now();
+      while (performance.now() - begun < LONGEST_SETTLE_MS) {
+        const now = performance.now();
+        const all = services.flatMap(({ relays }) => relays);
+        const activity = all.reduce((sum, one) => sum + one.activity(), asked.length + answers + clock.slept());
+        const isBusy = all.some((one) => one.pending() > 0);
+        if (activity !== seen || isBusy) {
+          quietSince = now;
+          looks = 0;
+        } else if (++looks >= QUIET_LOOKS && now - quietSince >= QUIET_MS) return;
+        seen = activity;
+        await systemClock.sleep(1);
+      }
+    },
+    setDatabaseOff: async (ms) => {
+      databaseOff = ms;
+      await setClock(database, clock.now() + databaseOff);
+    },
+    cutDatabase: () => {
+      isCut.database = true;
+      for (const { relays } of services) relays[0]?.cut();
+    },
+    cutRedis: () => {
+      isCut.redis = true;
+      for (const { relays } of services) relays[1]?.cut();
+    },
+    mend: () => {
+      isCut.database = false;
+      isCut.redis = false;
+      for (const { relays } of services) for (const one of relays) one.mend();
+    },
+    wipeQueues: async () => {
+      if (direct !== null) await direct.flushall();
+      else await database.sql`delete from bullmq.job`;
+    },
+    close: async () => {
+      world.mend();
+      for (const service of [...services]) await service.stop();
+      // Those that were killed sit out their own patience.
+      for (let i = 0; i < 20; i++) await world.advance(1_000);
+      await Promise.race([Promise.all(closing), systemClock.sleep(5_000)]);
+      direct?.disconnect();
+      await database.drop();
+    },
+  };
+  const closing: Promise<unknown>[] = [];
+  return world;
+}
+
+function configOf(env: Environment, databaseUrl: string, redisUrl: string | null): Config {
+  const parsed = parseConfig({
+    CHANDLER_BASE_URL: BASE_URL,
+    ...env,
+    DATABASE_URL: databaseUrl,
+    ...(redisUrl === null ? {} : { REDIS_URL: redisUrl }),
+  });
+  if ('ok' in parsed) return parsed.ok;
+  throw new Error(parsed.problems.join('\n'));
+}
+
+/** What the ledger goes by: `clock_timestamp()` of this database is ours, found before Postgres' own. */
+async function giveClock({ sql }: TestDatabase, at: number): Promise<void> {
+  await sql`create schema test_time`;
+  await sql`create table test_time.now (at timestamptz not null)`;
+  await sql`insert into test_time.now values (to_timestamp(${at / 1000}))`;
+  await sql`create function test_time.clock_timestamp() returns timestamptz language sql volatile as 'select at from test_time.now'`;
+  const [row] = await sql<{ name: string }[]>`select current_database() as name`;
+  await sql.unsafe(`alter database ${row!.name} set search_path = test_time, pg_catalog, "$user", public`);
+  // A server that dies is another test's; here thousands of small transactions would wait for a disk.
+  await sql.unsafe(`alter database ${row!.name} set synchronous_commit = off`);
+}
+
+async function setClock({ sql }: TestDatabase, at: number): Promise<void> {
+  await sql`update test_time.now set at = to_timestamp(${at / 1000})`;
+}
+
+function unreachable(): Error {
+  const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', syscall: 'connect' });
+  return Object.assign(new TypeError('fetch failed'), { cause });
+}
+
+/** No service has given up. */
+export function expectAlive(world: ServiceWorld): void {
+  for (const service of world.services()) expect(service.failure(), service.name).toBeNull();
+}

@@ -1,0 +1,112 @@
+/**
+ * The sentence that is the product, as checks: candles equal the market on all covered spans, coverage equals what was wanted, and
+ * upstream never counted more requests than the budget allowed.
+ */
+import { expect } from 'vitest';
+import type { Clock } from '../../src/clock.ts';
+import type { Quote } from '../../src/core/candle.ts';
+import { floorToGrid, INTERVAL_MS, type Interval, settledUntil } from '../../src/core/interval.ts';
+import { intersect, type Span, type Spans, subtract } from '../../src/core/span.ts';
+import type { Simulator } from '../../src/simulate.ts';
+import { parseMultirange } from '../../src/store/multirange.ts';
+import { verifySeries } from '../../src/views/verify.ts';
+import type { TestDatabase } from '../support/database.ts';
+
+/** What can be checked: a warehouse, and the upstream that it is of. */
+export type Seen = { readonly clock: Clock; readonly database: TestDatabase; readonly simulator: Simulator };
+
+export type SeenSeries = {
+  readonly id: number;
+  readonly coinId: string;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  readonly wanted: Spans;
+  readonly covered: Spans;
+  /** Open time of its coin's first candle; null: not known. */
+  readonly first: number | null;
+};
+
+export async function seriesOf({ database }: Seen): Promise<readonly SeenSeries[]> {
+  const rows = await database.sql<(Omit<SeenSeries, 'wanted' | 'covered'> & { wanted: string; covered: string })[]>`
+    select s.id, s.coin_id as "coinId", s.quote, s.interval, s.wanted::text, s.covered::text,
+      (extract(epoch from c.first_data_at) * 1000)::float8 as first
+    from market.series s join market.coin c on c.id = s.coin_id order by s.id`;
+  return rows.map((row) => ({
+    ...row,
+    wanted: parseMultirange(row.wanted),
+    covered: parseMultirange(row.covered),
+  }));
+}
+
+/** What is covered is sound in itself (P1, P9), and of the series chosen it is what the market says (P4, P7). */
+export async function checkStored(
+  seen: Seen,
+  label: string,
+  choose: (series: SeenSeries) => boolean = () => true,
+): Promise<void> {
+  for await (const proof of verifySeries(seen.database.sql, {}, seen.clock.now()))
+    expect(proof.differences, `${label}: ${proof.coinId}`).toEqual([]);
+  for (const series of (await seriesOf(seen)).filter(choose))
+    for (const span of series.covered) await compare(seen, series, span, label);
+}
+
+/** The candles stored inside coverage are the market's, all of them and no others. */
+async function compare(
+  { database, simulator }: Seen,
+  { id, coinId, quote, interval }: SeenSeries,
+  span: Span,
+  label: string,
+): Promise<void> {
+  const { from, to } = span;
+  const truth = await simulator.data.ohlcv({ coinId, quote, interval, from, to: to - 1, limit: 1_000_000 });
+  const stored = await database.sql`
+    select (extract(epoch from open_time) * 1000)::float8 as "openTime", open, high, low, close, volume, market_cap as "marketCap"
+    from market.candle where series_id = ${id} and interval = ${interval}::market.candle_interval
+      and open_time >= to_timestamp(${from / 1000}) and open_time < to_timestamp(${to / 1000}) order by open_time`;
+  const expected = truth!.map(({ openTime, open, high, low, close, volume, marketCap }) => ({
+    openTime,
+    open,
+    high,
+    low,
+    close,
+    volume,
+    marketCap,
+  }));
+  expect(
+    [...stored].map((row) => ({ ...row })),
+    `${label}: ${coinId} ${interval}`,
+  ).toEqual(expected);
+}
+
+/** We count at least what upstream saw, and it never had to refuse one for its number (P3). */
+export async function checkSpent({ database, simulator }: Seen, label: string): Promise<void> {
+  const [ledger] = await database.sql<
+    { counted: number }[]
+  >`select coalesce(sum(month_spent), 0)::int as counted from ops.quota_spent`;
+  const { requests, accounts } = simulator.counters();
+  expect(ledger!.counted, `${label}: requests counted here against requests upstream saw`).toBeGreaterThanOrEqual(
+    requests.total,
+  );
+  for (const account of accounts)
+    expect(account.rejected, `${label}: the budget was overrun`).toEqual({ pace: 0, day: 0, month: 0 });
+}
+
+/** Wanted, and neither covered nor told by upstream three times over to be malformed; from when the coin began. */
+export async function missingOf(
+  { database }: Seen,
+  { id, interval, wanted, covered, first }: SeenSeries,
+  now: number,
+): Promise<Spans> {
+  const began = first === null ? Number.NEGATIVE_INFINITY : floorToGrid(first, interval);
+  const [written] = await database.sql<{ spans: string }[]>`
+    select coalesce(range_agg(span), '{}')::text as spans from market.pending
+    where series_id = ${id} and reason = 'malformed' and answers >= 3 and due_at = 'infinity'`;
+  const due = intersect(wanted, [{ from: began, to: now }]);
+  return subtract(subtract(due, covered), parseMultirange(written!.spans));
+}
+
+/** What could not be final yet when it was asked for last, `ago` and two candles before `now`, may be missing. */
+export function unlessUnsettled(missing: Spans, interval: Interval, now: number, ago: number): Spans {
+  const final = settledUntil(now - ago, interval) - 2 * INTERVAL_MS[interval];
+  return intersect(missing, [{ from: Number.NEGATIVE_INFINITY, to: final }]);
+}

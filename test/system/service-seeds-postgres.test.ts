@@ -1,0 +1,3 @@
+import { testServiceSeeds } from './service-seeds.ts';
+
+testServiceSeeds('Postgres');

@@ -1,0 +1,37 @@
+/** Spreads the seeds of the services over test files. */
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
+import { runServiceSeed } from './service-scenario.ts';
+
+/** `SEED=17` runs that one alone, on both engines; `SERVICE_SEEDS=100` runs so many on each. */
+const only = process.env.SEED === undefined ? null : Number(process.env.SEED);
+const count = Number(process.env.SERVICE_SEEDS ?? 6);
+
+const first = await startOwnRedis();
+await first?.kill();
+
+export function testServiceSeeds(engine: 'Postgres' | 'Redis'): void {
+  const seeds = only !== null ? [only] : Array.from({ length: count }, (_, i) => i + 1);
+  describe.skipIf(engine === 'Redis' && first === null)(
+    `with services that are restarted, killed and cut off, their queues on ${engine}, what is covered is the market`,
+    () => {
+      let redis: OwnRedis | null = null;
+      beforeAll(async () => {
+        if (engine === 'Redis') redis = await startOwnRedis();
+      });
+      afterAll(() => redis?.kill());
+      test.each(seeds)('seed %i', { timeout: 240_000 }, async (seed) => {
+        try {
+          const { requests, faults, days } = await runServiceSeed(seed, redis);
+          if (only !== null)
+            console.info(`seed ${seed}: ${requests} requests, ${faults} faults, ${days.toFixed(1)} days`);
+        } catch (error) {
+          console.error(
+            `replay this failure with: SEED=${seed} npx vitest run test/system/service-seeds-${engine.toLowerCase()}`,
+          );
+          throw error;
+        }
+      });
+    },
+  );
+}
