@@ -31,6 +31,8 @@ export type AppOptions = {
   readonly clock: Clock;
   readonly log: Log;
   readonly schema: SchemaPolicy;
+  /** To the database, at most; default 10. The queue has its own. */
+  readonly connections?: number;
   readonly surroundings?: Surroundings | undefined;
 };
 
@@ -49,11 +51,11 @@ export type App = {
 
 /** @throws StoreError in one sentence when the database cannot be reached, started or used */
 export async function openApp(config: Config, options: AppOptions): Promise<App> {
-  const { clock, log, schema, surroundings = {} } = options;
+  const { clock, log, schema, connections = 10, surroundings = {} } = options;
   const releasers = createReleasers();
   try {
     const url = config.databaseUrl ?? (await startServer(config, log, releasers));
-    const database = await openDatabase({ url });
+    const database = await openDatabase({ url, max: connections });
     releasers.add(() => database.close());
     const migrated = await settleSchema(database, config.databaseUrl === null ? 'migrate' : schema);
     if (migrated.length > 0) log.debug({ migrations: migrated }, 'schema brought up to date');

@@ -9,6 +9,11 @@ export type Clock = {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 };
 
+/** Milliseconds on a clock that nobody sets: for how long something took, in fractions. */
+export function stopwatch(): number {
+  return performance.now();
+}
+
 /** Clocks of different hosts may disagree so much: what was written down further ahead of ours is of before a clock was set back. */
 export const MOST_SKEW_MS = 5 * 60_000;
 

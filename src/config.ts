@@ -27,6 +27,8 @@ export const AUTH_SCHEMES = ['auto', 'bearer', 'bare'] as const;
 export type Config = {
   /** Null: the embedded server, with its data in `home`. */
   readonly databaseUrl: string | null;
+  /** Null: what is served is read through `databaseUrl`. */
+  readonly serveDatabaseUrl: string | null;
   /** Null: the queue lives in Postgres. */
   readonly redisUrl: string | null;
   /** As given: relative to the folder the command runs in. */
@@ -66,6 +68,7 @@ const RPC_URL = 'https://mcp.coinpaprika.com/json-rpc';
 export const VARIABLES = [
   'DATABASE_URL',
   'REDIS_URL',
+  'CHANDLER_SERVE_DATABASE_URL',
   'CHANDLER_HOME',
   'CHANDLER_BASE_URL',
   'CHANDLER_RPC_URL',
@@ -144,6 +147,7 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
 
   const config: Config = {
     databaseUrl: read<string | null>('DATABASE_URL', null, parseDatabaseUrl),
+    serveDatabaseUrl: read<string | null>('CHANDLER_SERVE_DATABASE_URL', null, parseDatabaseUrl),
     redisUrl: read<string | null>('REDIS_URL', null, parseRedisUrl),
     home: read('CHANDLER_HOME', '.chandler', parseFolder),
     baseUrl: read('CHANDLER_BASE_URL', apiKey === null ? FREE_BASE_URL : PAID_BASE_URL, parseBaseUrl),

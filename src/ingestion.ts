@@ -7,7 +7,7 @@ import { type ChunkQueue, openQueueHost, type QueueHost, type QueueOptions } fro
 import { queueNameOf } from './ingest/queue-name.ts';
 import { isRedisAway } from './ingest/redis.ts';
 import { openSession, type Session, type SessionOptions } from './ingest/session.ts';
-import { openTickQueue, type TickQueue } from './ingest/tick-queue.ts';
+import type { TickQueue } from './ingest/tick-queue.ts';
 import { isDatabaseAway } from './store/database-away.ts';
 import { readInstallationId } from './store/installation.ts';
 import { createUpstream } from './upstream/client.ts';
@@ -18,7 +18,7 @@ export type Ingestion = {
   queue(): Promise<ChunkQueue>;
   /** The queue of the newest ends of tracked series: apart, so that no backfill stands before them. */
   freshQueue(): Promise<ChunkQueue>;
-  /** The queue of the schedules' ticks, on the same engine; whoever opens it closes it. */
+  /** The queue of the schedules' ticks, on the same engine; whoever opens it closes it, before all of this is closed. */
   openTicks(): Promise<TickQueue>;
   close(): Promise<void>;
 };
@@ -76,7 +76,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
     const nameOf = async (kind: 'chunks' | 'fresh' | 'ticks') =>
       queueNameOf(await readInstallationId(database.sql), { accountId, baseUrl: config.baseUrl, plan }, kind);
     const openQueue = async (kind: 'chunks' | 'fresh') => (await openHost()).open(await nameOf(kind));
-    const openTicks = async () => openTickQueue({ ...engineOf(app), name: await nameOf('ticks') });
+    const openTicks = async () => (await openHost()).openTicks(await nameOf('ticks'));
     const open = (kind: 'chunks' | 'fresh') => {
       const queue = opened.get(kind) ?? openQueue(kind);
       opened.set(kind, queue);

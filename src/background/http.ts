@@ -1,6 +1,6 @@
 /** The HTTP side of the service: how it is, its figures, and how far its backfills are. */
 import { schedulesOf, setAsideOf } from '../budget.ts';
-import { type Listening, listen } from '../service/listen.ts';
+import type { Listening } from '../service/listen.ts';
 import { type BackfillsAsked, createOperations } from '../service/operations.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import { readFreshnessDemand } from '../store/tracked.ts';
@@ -8,19 +8,24 @@ import { backfillAsJson, readBackfills } from '../views/backfills.ts';
 import { readFigures } from '../views/figures.ts';
 import type { Standing } from './metrics.ts';
 import type { Parts } from './parts.ts';
+import { listenToAll } from './serving.ts';
 import { healthOf } from './status.ts';
 import { asError } from './troubles.ts';
 
 export async function openHttp(parts: Parts): Promise<Listening> {
-  const { config, status, troubles, clock, log, metrics } = parts;
+  const { config, status, troubles, clock, log, metrics, served } = parts;
   const onError = (error: unknown, url: string) => log.error({ err: error, url }, 'a request could not be answered');
-  const handler = createOperations({
+  const operations = createOperations({
     health: () => ({ isReady: status.phase === 'ready', body: { ...healthOf(status, troubles, clock.now()) } }),
-    metrics: () => metrics.text(() => readStanding(parts)),
+    metrics: async () => {
+      const own = await metrics.text(() => readStanding(parts));
+      return { ...own, text: `${own.text}\n${await served.registry.metrics()}` };
+    },
     backfills: (which) => readProgress(parts, which),
     onError,
   });
-  return listen(handler, { ...config.listen, onError });
+  const market = () => parts.open.market?.handler ?? null;
+  return listenToAll({ operations, market, metrics: served }, { listen: config.listen, onError });
 }
 
 async function readProgress({ open: { app }, troubles }: Parts, which: BackfillsAsked) {

@@ -5,6 +5,8 @@ import type { Config } from '../config.ts';
 import type { Ingestion } from '../ingestion.ts';
 import type { Log } from '../log.ts';
 import type { Metrics } from './metrics.ts';
+import type { Market } from './serving.ts';
+import type { ServingMetrics } from './serving-metrics.ts';
 import type { Role, ServiceStatus } from './status.ts';
 import type { Troubles } from './troubles.ts';
 
@@ -31,6 +33,7 @@ export type Parts = ServeOptions & {
   readonly status: ServiceStatus;
   readonly troubles: Troubles;
   readonly metrics: Metrics;
+  readonly served: ServingMetrics;
   /** What `/metrics` asks, as far as it is open. */
-  open: { app: App | null; ingestion: Ingestion | null };
+  open: { app: App | null; ingestion: Ingestion | null; market: Market | null };
 };

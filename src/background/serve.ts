@@ -15,6 +15,8 @@ import { live, ready, UPKEEP_MS } from './live.ts';
 import { createMetrics } from './metrics.ts';
 import { notifyOperator } from './notify.ts';
 import type { Parts, ServeOptions } from './parts.ts';
+import { openMarket } from './serving.ts';
+import { createServingMetrics } from './serving-metrics.ts';
 import { createSharedClock, type SharedClock } from './shared-clock.ts';
 import type { ServiceStatus } from './status.ts';
 import { asError, createTroubles } from './troubles.ts';
@@ -22,6 +24,8 @@ import { whenThere } from './when-there.ts';
 
 /** What is to be closed at the end may take so long; an embedded server that does not stop in time is taken over by the next command. */
 const GOODBYE_MS = 3_000;
+/** Many workers share one server, and what one of them has under way keeps few of its connections busy. */
+const WORKERS_CONNECTIONS = 4;
 
 /** Resolves when it was told to stop and has. @throws Misconfigured, StoreError when only another setting would help. */
 export async function serve(options: ServeOptions): Promise<void> {
@@ -38,7 +42,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     status,
     troubles,
     metrics: createMetrics(),
-    open: { app: null, ingestion: null },
+    served: createServingMetrics(),
+    open: { app: null, ingestion: null, market: null },
   };
   const releasers = createReleasers();
   const onStop = () => log.info('told to stop: what is in flight is finished or given back');
@@ -47,7 +52,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (roles.includes('http')) {
       const server = await openHttp(parts);
       releasers.add(() => server.close());
-      log.info({ url: server.url }, `serving /health, /ready, /metrics and /backfills at ${server.url}`);
+      log.info({ url: server.url }, `serving /v1, /rpc, /health, /ready, /metrics and /backfills at ${server.url}`);
       options.onListening?.(server.url);
     }
     const app = await whenThere(parts, 'the database', () =>
@@ -55,12 +60,19 @@ export async function serve(options: ServeOptions): Promise<void> {
         clock,
         log,
         schema: options.migrate ? 'migrate' : 'prepare',
+        connections: roles.includes('http') ? 10 : WORKERS_CONNECTIONS,
         surroundings: parts.surroundings,
       }),
     );
     if (app === null) return;
     releasers.add(() => app.close());
     parts.open.app = app;
+    if (roles.includes('http')) {
+      const market = await whenThere(parts, 'the database', () => openMarket({ ...parts, app, metrics: parts.served }));
+      if (market === null) return;
+      releasers.add(market.close);
+      parts.open.market = market;
+    }
     if ((await whenThere(parts, 'the database', () => keepTime(app.database.sql).then(() => true))) === null) return;
     const keeping = keepAlive(parts, app, keepTime);
     const telling = notifyOperator(parts, app);

@@ -8,7 +8,7 @@ const LOOK_AGAIN_MS = 2_000;
 
 /** Opens what may not be there yet, again and again, and says so; null when it was told to stop meanwhile. */
 export async function whenThere<T>(
-  { status, troubles, clock, signal }: Parts,
+  { status, troubles, clock, signal }: Pick<Parts, 'status' | 'troubles' | 'clock' | 'signal'>,
   what: string,
   open: () => Promise<T>,
 ): Promise<T | null> {

@@ -15,6 +15,7 @@ import { migrateCommand } from './migrate.ts';
 import { planCommand } from './plan.ts';
 import { quotaCommand } from './quota.ts';
 import { scheduleCommand } from './schedule.ts';
+import { serveCommand } from './serve.ts';
 import { serviceCommand } from './service.ts';
 import { simulateCommand } from './simulate.ts';
 import { sqlCommand } from './sql.ts';
@@ -35,6 +36,7 @@ const COMMANDS: readonly ((program: Command, context: CommandContext) => void)[]
   backfillsCommand,
   scheduleCommand,
   serviceCommand,
+  serveCommand,
   sqlCommand,
   migrateCommand,
   doctorCommand,

@@ -3,7 +3,7 @@ import type { Config, Environment } from '../config.ts';
 
 /** The texts of a configuration that no log, message or screen may show. */
 export function secretsOf(config: Config): string[] {
-  const passwords = [config.databaseUrl, config.redisUrl].flatMap((url) => {
+  const passwords = [config.databaseUrl, config.serveDatabaseUrl, config.redisUrl].flatMap((url) => {
     const password = url === null ? '' : new URL(url).password;
     return password === '' ? [] : [password, decodeURIComponent(password)];
   });
@@ -17,7 +17,7 @@ export function secretsOf(config: Config): string[] {
  */
 export function secretsIn(env: Environment): string[] {
   const key = env.CHANDLER_API_KEY?.trim() ?? '';
-  const passwords = [env.DATABASE_URL, env.REDIS_URL].flatMap((text) => {
+  const passwords = [env.DATABASE_URL, env.CHANDLER_SERVE_DATABASE_URL, env.REDIS_URL].flatMap((text) => {
     const url = text !== undefined && URL.canParse(text.trim()) ? new URL(text.trim()) : null;
     const isKnown = url === null || [url.username, url.pathname.slice(1), url.hostname].includes(url.password);
     return isKnown ? [] : [url.password, decoded(url.password)];

@@ -63,8 +63,8 @@ export type BackfillRunner = {
 const LOOK_MS = 2_000;
 /** A longer wait gives the place to another; this one is claimed again when it is over. */
 const MOST_WAIT_MS = 60_000;
-/** Other processes work off the chunks as well, and whoever keeps the window learns of theirs a little later. */
-const WINDOW = 512;
+/** Other processes work off the chunks as well, and whoever keeps the window learns of theirs a little later: half of it is enough for seconds of ten workers. */
+const WINDOW = 1024;
 
 export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   const { sql, clock, queue, session, owner, lookMs = LOOK_MS } = deps;

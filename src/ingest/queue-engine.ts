@@ -2,6 +2,7 @@
 import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq';
 import type { Redis, RedisOptions } from 'ioredis';
 import pg from 'pg';
+import { systemClock } from '../clock.ts';
 import { readDatabaseUrl } from '../store/database-url.ts';
 import { isRedisAway, openRedis, QueueAway } from './redis.ts';
 import { explainEviction, readEviction, whereIs, withoutNotice } from './redis-memory.ts';
@@ -30,6 +31,7 @@ export type AnyQueue<Job> = Pick<
   Queue<Job>,
   | 'addBulk'
   | 'getJobState'
+  | 'getRanges'
   | 'remove'
   | 'getJobCounts'
   | 'obliterate'
@@ -54,7 +56,12 @@ export type Connections = {
   close(): Promise<void>;
 };
 
-/** `maxConnections`: of the Postgres engine; must be larger than the number of workers. `onWarning`: it works, but not as it should. @throws when it cannot be reached at all. */
+const GOODBYE_MS = 1_000;
+
+/**
+ * `maxConnections`: of the Postgres engine, for all queues and workers together. Each worker that is open keeps one to listen;
+ * without another one nothing is done at all. `onWarning`: it works, but not as it should. @throws when it cannot be reached at all.
+ */
 export async function connect(
   engine: QueueEngine,
   maxConnections: number,
@@ -99,6 +106,7 @@ async function connectRedis(
       return {
         addBulk: or(queue.addBulk),
         getJobState: or(queue.getJobState),
+        getRanges: or(queue.getRanges),
         remove: or(queue.remove),
         getJobCounts: or(queue.getJobCounts),
         obliterate: or(queue.obliterate),
@@ -141,13 +149,13 @@ async function connectPostgres(url: string, max: number, onError: (error: Error)
     // asked again only where it is still missing, so nobody waits for a disk on its behalf.
     options: `${options ?? ''} -c search_path=bullmq -c synchronous_commit=off`,
   };
-  const openPool = () => {
-    const pool = new pg.Pool({ ...settings, max, keepAlive: true });
-    pool.on('error', onError);
-    return pool;
-  };
-  const shared = openPool();
-  const client = await shared.connect();
+  const pool = new pg.Pool({ ...settings, max, keepAlive: true });
+  let isClosing = false;
+  // Its connections say goodbye by themselves: what becomes of that is nobody's error any more.
+  pool.on('error', (error) => {
+    if (!isClosing) onError(error);
+  });
+  const client = await pool.connect();
   try {
     await runMigrations(client);
   } finally {
@@ -155,15 +163,36 @@ async function connectPostgres(url: string, max: number, onError: (error: Error)
   }
   return {
     queue: <Job>(name: string) =>
-      new Queue(name, { connection: shared }, createPostgresBackend) as unknown as AnyQueue<Job>,
-    worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) => {
-      // A pool of its own: a worker leaves its listeners on the pool it is given, and holds one connection to listen.
-      const connection = openPool();
-      const worker = new Worker(name, handler, { connection, ...settings }, createPostgresBackend);
-      worker.once('closed', () => void connection.end().catch(onError));
-      return worker as unknown as AnyWorker<Job>;
-    },
+      new Queue(name, { connection: borrowed(pool) }, createPostgresBackend) as unknown as AnyQueue<Job>,
+    worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) =>
+      new Worker(
+        name,
+        handler,
+        { connection: borrowed(pool), ...settings },
+        createPostgresBackend,
+      ) as unknown as AnyWorker<Job>,
     isUp: () => true,
-    close: () => shared.end(),
+    close: async () => {
+      isClosing = true;
+      const late = new AbortController();
+      // A worker that could not say goodbye to a server that is away keeps its connection, and the pool would wait for it.
+      await Promise.race([pool.end(), systemClock.sleep(GOODBYE_MS, late.signal).catch(() => undefined)]);
+      late.abort();
+    },
   };
+}
+
+/**
+ * The pool as BullMQ sees it: whoever is given it listens for its errors and never stops, and workers come and go with each
+ * backfill. We listen ourselves.
+ */
+function borrowed(pool: pg.Pool): pg.Pool {
+  const view: Pick<pg.Pool, 'connect' | 'query' | 'end' | 'on' | 'options'> = {
+    connect: pool.connect.bind(pool),
+    query: pool.query.bind(pool),
+    end: async () => undefined,
+    on: () => pool,
+    options: pool.options,
+  };
+  return view as pg.Pool;
 }

@@ -8,10 +8,11 @@ import { type ChunkIdentity, type ChunkJob, chunkJobId } from './chunk-job.ts';
 import { Misconfigured, type Outcome, SeriesGivenUp } from './outcome.ts';
 import { type Connections, connect, type QueueEngine } from './queue-engine.ts';
 import { QueueAway } from './redis.ts';
+import { createTickQueue, type TickQueue } from './tick-queue.ts';
 
 export type QueueOptions = {
   readonly engine: QueueEngine;
-  /** Connections of the Postgres engine at most; must be larger than the number of workers. */
+  /** Connections of the Postgres engine at most, for all queues of a host; each worker keeps one of them. */
   readonly maxConnections?: number;
   /** Errors of the engine's connections; the queue reconnects by itself. */
   readonly onError: (error: Error) => void;
@@ -40,6 +41,8 @@ export type ChunkQueue = {
   add(jobs: readonly ChunkJob[]): Promise<void>;
   /** `gone`: done, or failed for good, or never there. */
   stateOf(job: ChunkIdentity): Promise<'waiting' | 'active' | 'gone'>;
+  /** The ids of all chunks that wait or are under way; one that changes its place meanwhile may be left out. */
+  ids(): Promise<ReadonlySet<string>>;
   /** Takes back what no worker has begun. */
   remove(jobs: readonly ChunkJob[]): Promise<void>;
   size(): Promise<number>;
@@ -72,20 +75,32 @@ const LOOK_AGAIN_MS = 1_000;
 /** How long an engine may take to be told that a worker leaves. */
 const GOODBYE_MS = 5_000;
 const GOODBYE_STEP_MS = 100;
+/** Three workers listen in a service (a fourth for a moment), and four ask: a server of 100 connections has room for ten such processes. */
+const MOST_CONNECTIONS = 8;
 /** A stalled chunk is harmless (it is checked before it is asked), so it may stall as often as processes die. */
 const MAX_STALLED = 1_000;
 
 /** An engine that is there: the queues on it are opened when their names are known. */
 export type QueueHost = {
   open(name: string): ChunkQueue;
+  openTicks(name: string): TickQueue;
   /** After the queues. */
   close(): Promise<void>;
 };
 
 /** @throws when the engine cannot be reached at all. */
 export async function openQueueHost(options: QueueOptions): Promise<QueueHost> {
-  const connections = await connect(options.engine, options.maxConnections ?? 12, options.onError, options.onWarning);
-  return { open: (name) => createChunkQueue(connections, name, options), close: () => connections.close() };
+  const connections = await connect(
+    options.engine,
+    options.maxConnections ?? MOST_CONNECTIONS,
+    options.onError,
+    options.onWarning,
+  );
+  return {
+    open: (name) => createChunkQueue(connections, name, options),
+    openTicks: (name) => createTickQueue(connections, name, options),
+    close: () => connections.close(),
+  };
 }
 
 /** One queue on an engine of its own. @throws when the engine cannot be reached at all. */
@@ -122,6 +137,8 @@ function createChunkQueue(connections: Connections, name: string, options: Queue
       if (state === 'active') return 'active';
       return state === 'unknown' || state === 'completed' || state === 'failed' ? 'gone' : 'waiting';
     },
+    // In the order a chunk goes through them.
+    ids: async () => new Set(await queue.getRanges(['waiting', 'prioritized', 'active', 'delayed'], 0, -1)),
     remove: async (jobs) => {
       await Promise.all(jobs.map((job) => queue.remove(chunkJobId(job))));
     },

@@ -32,17 +32,17 @@ export type Refill = {
 export type RefillDeps = {
   readonly sql: SqlOrTransaction;
   readonly clock: Clock;
-  readonly queue: Pick<ChunkQueue, 'add' | 'stateOf' | 'unpause'>;
+  readonly queue: Pick<ChunkQueue, 'add' | 'ids' | 'unpause'>;
   readonly target: BackfillTarget;
   readonly backfillId: number;
   readonly askedSince: number;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
-  readonly walls: Walls;
+  readonly walls: Pick<Walls, 'of'>;
   /** For a database that is away, and the queue in it. */
   readonly patience: Patience;
   /** Chunks in the queue at most. */
   readonly window: number;
-  /** How often the window is compared with the queue while nothing ends here. */
+  /** How often the window is compared with the queue at least. */
   readonly checkEveryMs: number;
   /** Told of a chunk that has ended elsewhere: another process did it or failed it. What is still missing of it comes again. */
   readonly onGone: (job: ChunkJob) => void;
@@ -52,6 +52,9 @@ export type RefillDeps = {
 
 /** A chunk that ends so often with its gap still open is given up in this run. */
 const MOST_ROUNDS = 3;
+/** How often the window is compared with the queue at most; and at least, when a pass waits for its last chunks. */
+const SOONEST_CHECK_MS = 125;
+const LAST_ONES_CHECK_MS = 500;
 
 export function createRefill(deps: RefillDeps): Refill {
   const { clock, queue, window, patience } = deps;
@@ -62,6 +65,8 @@ export function createRefill(deps: RefillDeps): Refill {
   let retrying = false;
   /** What the queue did not have when it was looked at last. */
   let gone = new Set<string>();
+  let checkMs = Math.min(2 * SOONEST_CHECK_MS, deps.checkEveryMs);
+  let checkedAt = clock.now();
   /** Called when a chunk ended or the run shall stop. */
   let look: () => void = () => undefined;
 
@@ -157,24 +162,28 @@ export function createRefill(deps: RefillDeps): Refill {
   }
 
   async function drained(signal: AbortSignal): Promise<void> {
-    await until(() => inFlight.size === 0, signal);
+    await until(() => inFlight.size === 0, signal, LAST_ONES_CHECK_MS);
   }
 
-  /** Waits for `ready`, which each chunk that ends may bring about; when none does for a while, looks whether the queue still has them. */
-  async function until(ready: () => boolean, signal: AbortSignal): Promise<void> {
+  /**
+   * Waits for `ready`, which each chunk that ends may bring about. Of those that end in other processes nobody tells: the queue
+   * is looked at, the sooner the more of the window they take, so that it never runs dry while there is more to ask.
+   */
+  async function until(ready: () => boolean, signal: AbortSignal, mostMs = deps.checkEveryMs): Promise<void> {
     const isOver = () => ready() || signal.aborted;
     while (!isOver()) {
-      let isQuiet = true;
       const over = new Promise<void>((resolve) => {
         look = () => {
-          isQuiet = false;
           if (isOver()) resolve();
         };
       });
       const idle = new AbortController();
-      await Promise.race([over, clock.sleep(deps.checkEveryMs, idle.signal).catch(() => undefined)]);
+      // A clock that was set back must not put it off.
+      const everyMs = Math.min(checkMs, mostMs);
+      const waitMs = Math.min(everyMs, checkedAt + everyMs - clock.now());
+      await Promise.race([over, clock.sleep(Math.max(0, waitMs), idle.signal).catch(() => undefined)]);
       idle.abort();
-      if (isQuiet) await reconcile();
+      if (!isOver()) await reconcile();
     }
   }
 
@@ -184,14 +193,17 @@ export function createRefill(deps: RefillDeps): Refill {
    */
   async function reconcile(): Promise<void> {
     await patience(() => queue.unpause());
+    const there = await patience(() => queue.ids());
+    const missing = [...inFlight].filter(([id]) => !there.has(id));
     const before = gone;
     gone = new Set();
-    for (const [id, job] of [...inFlight]) {
-      if ((await patience(() => queue.stateOf(job))) !== 'gone') continue;
+    for (const [id, job] of missing) {
       if (!before.has(id)) gone.add(id);
-      // It may have ended here meanwhile.
       else if (inFlight.delete(id)) deps.onGone(job);
     }
+    if (gone.size > window / 8) checkMs = Math.max(SOONEST_CHECK_MS, checkMs / 2);
+    else if (gone.size < window / 32) checkMs = Math.min(deps.checkEveryMs, checkMs * 2);
+    checkedAt = clock.now();
   }
 }
 

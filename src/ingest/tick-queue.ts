@@ -2,7 +2,7 @@
  * The queue of ticks: a bell, nothing more. Where a schedule stands is in the database (`ops.schedule_run`), so a tick that is
  * lost is rung again, and one that is rung twice is run once.
  */
-import { connect, type QueueEngine } from './queue-engine.ts';
+import { type Connections, connect, type QueueEngine } from './queue-engine.ts';
 import { type Tick, tickJobId } from './tick.ts';
 
 export type TickQueueOptions = {
@@ -36,10 +36,19 @@ const LOCK_MS = 10_000;
 /** How soon a worker whose engine is away looks for it again. */
 const LOOK_AGAIN_MS = 1_000;
 
-/** @throws when the engine cannot be reached at all. */
-export async function openTickQueue(options: TickQueueOptions): Promise<TickQueue> {
-  const { engine, onError, name = 'ticks', lockMs = LOCK_MS } = options;
-  const connections = await connect(engine, options.maxConnections ?? 8, onError);
+/** One on an engine of its own. @throws when the engine cannot be reached at all. */
+export async function openTickQueue({ name = 'ticks', ...options }: TickQueueOptions): Promise<TickQueue> {
+  const connections = await connect(options.engine, options.maxConnections ?? 8, options.onError);
+  const queue = createTickQueue(connections, name, options);
+  return { ...queue, close: () => queue.close().finally(() => connections.close()) };
+}
+
+/** Whoever made the connections closes them, after it. */
+export function createTickQueue(
+  connections: Connections,
+  name: string,
+  { onError, lockMs = LOCK_MS }: Pick<TickQueueOptions, 'onError' | 'lockMs'>,
+): TickQueue {
   const queue = connections.queue<Tick>(name);
   queue.on('error', onError);
   // A wipe that dies halfway leaves it paused; nobody else pauses it.
@@ -70,9 +79,6 @@ export async function openTickQueue(options: TickQueueOptions): Promise<TickQueu
       worker.on('failed', (_tick, error) => onError(error));
       return { close: (force) => worker.close(force) };
     },
-    close: async () => {
-      await queue.close();
-      await connections.close();
-    },
+    close: () => queue.close(),
   };
 }

@@ -119,7 +119,7 @@ export function answerPrivately(c: Context<ServiceEnv>, body: unknown): Response
 
 export function refuse(
   c: Context<ServiceEnv>,
-  status: 400 | 402 | 403 | 404 | 429 | 500,
+  status: 400 | 402 | 403 | 404 | 429 | 500 | 503,
   message: string,
   retryAfterSeconds?: number,
 ): Response {

@@ -1,10 +1,11 @@
 /** Puts a handler on a port. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerOptions, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { gzip as gzipCallback } from 'node:zlib';
 import { getRequestListener } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { systemClock } from '../clock.ts';
 import { type Handler, isConnectionReset } from '../contract/handler.ts';
 import { type PlainParts, partsOf } from '../contract/plain-answer.ts';
 
@@ -20,13 +21,28 @@ export type ListenOptions = {
   readonly gzip?: boolean;
   /** Told when a handler fails in a way it should not; the client only sees a 500. Without it, that ends the process. */
   readonly onError?: (error: unknown, url: string) => void;
+  /** Against clients that are slow, many or bad; without it, as Node.js has it. */
+  readonly limits?: ConnectionLimits;
+};
+
+export type ConnectionLimits = {
+  /** Until the headers of a request have arrived. */
+  readonly headersMs: number;
+  /** Until all of a request has arrived. */
+  readonly requestMs: number;
+  /** Without a word from either side, in a request or between two. */
+  readonly idleMs: number;
+  /** Between two requests. */
+  readonly keepAliveMs: number;
+  readonly maxHeaderBytes: number;
+  readonly maxConnections: number;
 };
 
 export type Listening = {
   /** Without a path: `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** Stops taking requests and cuts the connections that are open. */
-  close(): Promise<void>;
+  /** Stops taking requests; those under way have so long to end (default: no time), then their connections are cut. */
+  close(graceMs?: number): Promise<void>;
 };
 
 /** Resolves when the port is open; rejects with a message for the operator when it cannot be had. */
@@ -53,7 +69,12 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     },
     { overrideGlobalObjects: false },
   );
-  const server = createServer(listener);
+  const { limits } = options;
+  const server = limits === undefined ? createServer(listener) : createServer(settingsOf(limits), listener);
+  if (limits !== undefined) {
+    server.maxConnections = limits.maxConnections;
+    server.setTimeout(limits.idleMs);
+  }
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(new Error(explain(error, options), { cause: error })));
     server.listen(options.port, options.host, resolve);
@@ -63,11 +84,34 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     family === 'IPv6' ? `[${address === '::' ? '::1' : address}]` : address === '0.0.0.0' ? '127.0.0.1' : address;
   return {
     url: `http://${host}:${port}`,
-    close: () =>
+    close: (graceMs = 0) =>
       new Promise((resolve, reject) => {
-        server.close((error) => (error ? reject(error) : resolve()));
-        server.closeAllConnections();
+        const late = new AbortController();
+        server.close((error) => {
+          late.abort();
+          if (error) reject(error);
+          else resolve();
+        });
+        if (graceMs === 0) return server.closeAllConnections();
+        server.closeIdleConnections();
+        systemClock.sleep(graceMs, late.signal).then(
+          () => server.closeAllConnections(),
+          () => undefined,
+        );
       }),
+  };
+}
+
+/** How often it is looked whose time is up. */
+const LOOK_MS = 1_000;
+
+function settingsOf({ headersMs, requestMs, keepAliveMs, maxHeaderBytes }: ConnectionLimits): ServerOptions {
+  return {
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
+    keepAliveTimeout: keepAliveMs,
+    maxHeaderSize: maxHeaderBytes,
+    connectionsCheckingInterval: LOOK_MS,
   };
 }
 

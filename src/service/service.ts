@@ -26,6 +26,8 @@ export type ServiceParts = {
   readonly clock: Clock;
   /** Told of what nobody expected; the caller only sees a 500. */
   readonly onError: (error: unknown, url: string) => void;
+  /** Is it a source that cannot be reached for now? Then the client is told to come again. */
+  readonly isAway?: ((error: unknown) => boolean) | undefined;
   /** What only a warehouse can be asked; without it there are the tools of the API document. */
   readonly warehouse?: WarehouseTools | undefined;
   /** Origins of web pages that may use the tools, besides those of this machine; `*`: all. */
@@ -45,6 +47,7 @@ export function createService(parts: ServiceParts): Handler {
   app.notFound((c) => refuseRoute(c));
   app.onError((error, c) => {
     onError(error, c.req.url);
+    if (parts.isAway?.(error)) return refuse(c, 503, AWAY, AWAY_SECONDS);
     return refuse(c, 500, 'An unexpected server error has occurred');
   });
   return async (request, peer) => app.fetch(request, peer ?? {});
@@ -69,6 +72,9 @@ export function restRoutes(parts: ServiceParts): Hono<ServiceEnv> {
 function routePath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1');
 }
+
+const AWAY = 'the database cannot be reached, ask again in a few seconds';
+const AWAY_SECONDS = 5;
 
 /** The date is the clock's, so that a client on a simulated clock can reckon the age of an answer. */
 function dated(clock: Clock): MiddlewareHandler<ServiceEnv> {

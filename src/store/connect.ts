@@ -27,6 +27,8 @@ export type ConnectOptions = {
   readonly max?: number;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName?: string;
+  /** Of the server, for each connection. */
+  readonly settings?: Readonly<Record<string, string>>;
 };
 
 const OLDEST_SUPPORTED = 150_000;
@@ -59,7 +61,7 @@ export async function openDatabase({ url, max = 10, applicationName = 'chandler'
 }
 
 /** A client that connects when first used. @throws StoreError when the address is wrong. */
-export function createClient({ url, max = 10, applicationName = 'chandler' }: ConnectOptions): Sql {
+export function createClient({ url, max = 10, applicationName = 'chandler', settings = {} }: ConnectOptions): Sql {
   const address = readDatabaseUrl(url);
   const { user, password, options } = address;
   // Not the address itself: postgres.js would send every parameter it does not know to the server.
@@ -78,6 +80,7 @@ export function createClient({ url, max = 10, applicationName = 'chandler' }: Co
     connection: {
       application_name: address.applicationName ?? applicationName,
       ...(options === undefined ? {} : { options }),
+      ...settings,
       TimeZone: 'UTC',
       DateStyle: `ISO${FLUSHED_AT_ONCE}`,
     },

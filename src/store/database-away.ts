@@ -1,8 +1,8 @@
 /** Is it the database that cannot be reached? What is asked of it may then be asked again when it is back. */
 
-/** A connection that could not be made, or was lost; a server that is starting up, shutting down, or was killed. */
+/** A connection that could not be made, or was lost; a server that is starting up, shutting down, was killed, or has no connection left. */
 const AWAY =
-  /^(E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|HOSTDOWN|NETUNREACH|NETDOWN|AI_AGAIN|NOTFOUND)|CONNECT_TIMEOUT|CONNECTION_(CLOSED|DESTROYED)|57P0[123])$/;
+  /^(E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|HOSTDOWN|NETUNREACH|NETDOWN|AI_AGAIN|NOTFOUND)|CONNECT_TIMEOUT|CONNECTION_(CLOSED|DESTROYED)|57P0[123]|53300)$/;
 
 /** node-postgres (the queue's driver) gives these no code. */
 const AWAY_TEXT =

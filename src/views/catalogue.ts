@@ -37,9 +37,9 @@ export type CatalogueDeps = {
 };
 
 export function createCatalogueViews({ sql, versions, findCoin, findExchange }: CatalogueDeps): Part {
-  const documents = createKept<Read<unknown> | null>({ most: MOST_DOCUMENTS });
-  const converted = createKept<readonly WithQuotes[]>({ most: MOST_DOCUMENTS });
-  const lists = createKept<readonly unknown[]>({ most: 10 });
+  const documents = createKept<Read<unknown> | null>({ onGet: versions.counted('catalogue'), most: MOST_DOCUMENTS });
+  const converted = createKept<readonly WithQuotes[]>({ onGet: versions.counted('catalogue'), most: MOST_DOCUMENTS });
+  const lists = createKept<readonly unknown[]>({ onGet: versions.counted('catalogue'), most: 10 });
 
   const read = async <T extends object>(kind: DocumentKind, id: string): Promise<Read<T> | null> => {
     const version = String((await versions.topics())[`document ${kind}`]);

@@ -9,9 +9,12 @@ export type Kept<T> = {
 export function createKept<T>({
   most,
   weigh = () => 1,
+  onGet = () => undefined,
 }: {
   readonly most: number;
   readonly weigh?: (value: T) => number;
+  /** Told of each question: was it there, and still true? */
+  readonly onGet?: ((isHit: boolean) => void) | undefined;
 }): Kept<T> {
   type Entry = { readonly version: string; readonly value: Promise<T>; weight: number };
   const entries = new Map<string, Entry>();
@@ -32,6 +35,7 @@ export function createKept<T>({
   return {
     get: (key, version, load) => {
       const found = entries.get(key);
+      onGet(found?.version === version);
       if (found !== undefined) {
         if (found.version === version) {
           // The last one used is the last one in the map.

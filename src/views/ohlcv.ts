@@ -29,6 +29,7 @@ export function createOhlcvView({
   readonly versions: Versions;
 }): OhlcvView {
   const kept = createKept<readonly OhlcvCandle[]>({
+    onGet: versions.counted('ohlcv'),
     most: MOST_KEPT,
     weigh: (candles) => Math.max(LEAST_WEIGHT, candles.length),
   });

@@ -23,10 +23,10 @@ export function createOverviewViews({
   readonly versions: Versions;
 }): Pick<Candles, 'coins' | 'global' | 'exchanges'> &
   Pick<Catalogue, 'exchange'> & { findCoin(coinId: string): Promise<CoinSummary | null> } {
-  const coins = createKept<readonly CoinSummary[]>({ most: 1 });
-  const global = createKept<GlobalOverview>({ most: 1 });
-  const lists = createKept<readonly Exchange[]>({ most: MOST_LISTS });
-  const one = createKept<CoinSummary | null>({ most: MOST_COINS });
+  const coins = createKept<readonly CoinSummary[]>({ onGet: versions.counted('overview'), most: 1 });
+  const global = createKept<GlobalOverview>({ onGet: versions.counted('overview'), most: 1 });
+  const lists = createKept<readonly Exchange[]>({ onGet: versions.counted('overview'), most: MOST_LISTS });
+  const one = createKept<CoinSummary | null>({ onGet: versions.counted('overview'), most: MOST_COINS });
   const exchanges: Candles['exchanges'] = async ({ quotes }) => {
     const { exchange, ticker } = await versions.topics();
     const version = needsRates(quotes) ? `${exchange} ${ticker}` : String(exchange);

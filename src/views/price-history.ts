@@ -25,7 +25,7 @@ export function createPriceHistoryViews({
   versions,
   ticker,
 }: PriceHistoryDeps): Pick<Catalogue, 'tickerHistory' | 'convert'> {
-  const kept = createKept<readonly HistoricalTick[]>({ most: MOST_KEPT });
+  const kept = createKept<readonly HistoricalTick[]>({ onGet: versions.counted('history'), most: MOST_KEPT });
   /** What one unit costs in dollars, as last told; null price: nobody has told. */
   const priced = async (id: string): Promise<Priced | null> => {
     const fiat = findFiat(id);

@@ -73,8 +73,8 @@ export function createSearchView({
   readonly sql: Sql;
   readonly versions: Versions;
 }): Catalogue['search'] {
-  const currencies = createKept<Currencies>({ most: 1 });
-  const others = createKept<Index<never>>({ most: 3 });
+  const currencies = createKept<Currencies>({ onGet: versions.counted('search'), most: 1 });
+  const others = createKept<Index<never>>({ onGet: versions.counted('search'), most: 3 });
   const indexOf = async (category: 'exchanges' | 'people' | 'tags', topics: Topics) => {
     const version = { exchanges: topics.exchange, people: topics['document person'], tags: topics['document tag'] }[
       category

@@ -37,8 +37,12 @@ export function createTickerViews({
   readonly sql: Sql;
   readonly versions: Versions;
 }): Pick<Candles, 'ticker' | 'tickers'> {
-  const one = createKept<Ticker | null>({ most: MOST_TICKERS });
-  const lists = createKept<readonly Ticker[]>({ most: MOST_LISTED, weigh: (list) => list.length });
+  const one = createKept<Ticker | null>({ onGet: versions.counted('tickers'), most: MOST_TICKERS });
+  const lists = createKept<readonly Ticker[]>({
+    onGet: versions.counted('tickers'),
+    most: MOST_LISTED,
+    weigh: (list) => list.length,
+  });
   return {
     ticker: async ({ coinId, quotes }) => {
       const version = tickerVersion(await versions.topics());

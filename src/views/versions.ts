@@ -29,6 +29,8 @@ export type Versions = {
   topics(): Promise<Topics>;
   /** Null: the catalogue has no such coin. */
   coin(coinId: string): Promise<CoinVersion | null>;
+  /** To be told of each question for something of a view that may be kept: was it there, and still true? */
+  counted(view: string): (isHit: boolean) => void;
 };
 /** A table that nothing was ever written to may be missing. */
 export type Topics = Readonly<Record<string, number>>;
@@ -37,7 +39,9 @@ type Told = { readonly topics: Topics; readonly coins: ReadonlyMap<string, CoinV
 /** Those who ask while a statement is under way are answered by the next one. */
 type Round = { readonly coinIds: Set<string>; readonly told: Promise<Told> };
 
-export function createVersions(sql: Sql): Versions {
+export type OnKept = (view: string, isHit: boolean) => void;
+
+export function createVersions(sql: Sql, onKept: OnKept = () => undefined): Versions {
   let underWay: Promise<unknown> | null = null;
   let next: Round | null = null;
   const ask = (coinId: string | null): Promise<Told> => {
@@ -61,6 +65,7 @@ export function createVersions(sql: Sql): Versions {
     return next.told;
   };
   return {
+    counted: (view) => (isHit) => onKept(view, isHit),
     topics: async () => (await ask(null)).topics,
     coin: async (coinId) => (await ask(coinId)).coins.get(coinId) ?? null,
   };

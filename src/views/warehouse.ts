@@ -8,10 +8,12 @@ import { createOverviewViews } from './overview.ts';
 import { createPriceHistoryViews } from './price-history.ts';
 import { createSearchView } from './search.ts';
 import { createTickerViews } from './tickers.ts';
-import { createVersions } from './versions.ts';
+import { createVersions, type OnKept } from './versions.ts';
 
-export function createWarehouse({ sql, clock }: { readonly sql: Sql; readonly clock: Clock }): MarketData {
-  const versions = createVersions(sql);
+export type WarehouseDeps = { readonly sql: Sql; readonly clock: Clock; readonly onKept?: OnKept };
+
+export function createWarehouse({ sql, clock, onKept }: WarehouseDeps): MarketData {
+  const versions = createVersions(sql, onKept);
   const { ticker, tickers } = createTickerViews({ sql, versions });
   const { coins, findCoin, global, exchanges, exchange } = createOverviewViews({ sql, versions });
   const ohlcv = createOhlcvView({ sql, clock, versions });

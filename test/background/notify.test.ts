@@ -1,9 +1,11 @@
 /** What the operator is told, by one or several services, of tables as the work leaves them. */
+
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type App, openApp } from '../../src/app.ts';
 import { createMetrics } from '../../src/background/metrics.ts';
 import { notifyOperator } from '../../src/background/notify.ts';
 import type { Parts } from '../../src/background/parts.ts';
+import { createServingMetrics } from '../../src/background/serving-metrics.ts';
 import { createTroubles } from '../../src/background/troubles.ts';
 import { type Clock, createScaledClock } from '../../src/clock.ts';
 import { parseConfig } from '../../src/config.ts';
@@ -79,7 +81,8 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
     status: { owner: 'test', roles: ['http'], startedAt: START, phase: 'ready' },
     troubles,
     metrics,
-    open: { app, ingestion: null },
+    served: createServingMetrics(),
+    open: { app, ingestion: null, market: null },
   };
   const running = notifyOperator(parts, app);
   const end = async () => {

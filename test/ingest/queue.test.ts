@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { ChunkJob } from '../../src/ingest/chunk-job.ts';
+import { type ChunkJob, chunkJobId } from '../../src/ingest/chunk-job.ts';
 import { type ChunkQueue, openChunkQueue } from '../../src/ingest/queue.ts';
 import type { QueueEngine } from '../../src/ingest/queue-engine.ts';
 import { createTestDatabase, testRedisUrl } from '../support/database.ts';
@@ -141,6 +141,36 @@ describe.each(engines)('on %s', (_name, make) => {
       closers.push(() => worker.close());
     });
     expect(await Promise.race([handled, almostTheEnd])).toBe('handled');
+  });
+
+  test('knows the chunks that wait, are under way or are put off, and no others', async () => {
+    const { queue } = await make();
+    const ids = (...numbers: number[]) => new Set(numbers.map((n) => chunkJobId(job(n))));
+    expect(await queue.ids()).toEqual(new Set());
+    await queue.add([job(1), job(2), job(3)]);
+    expect(await queue.ids()).toEqual(ids(1, 2, 3));
+    let finish: () => void = () => undefined;
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const third = new Promise<void>((begun) => {
+      const worker = queue.work({
+        concurrency: 1,
+        handle: async ({ seriesId }) => {
+          if (seriesId === 1) return NOTHING;
+          if (seriesId === 2) return { kind: 'deferred', until: 0, requests: 0 };
+          begun();
+          await finished;
+          return NOTHING;
+        },
+        snoozeMs: () => 60_000,
+        events: { onOutcome: () => undefined, onFailure: () => undefined },
+      });
+      closers.push(() => worker.close());
+    });
+    await third;
+    expect(await queue.ids()).toEqual(ids(2, 3));
+    finish();
   });
 
   test('what waits can be wiped, or taken back one by one', async () => {

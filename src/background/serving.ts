@@ -1,0 +1,101 @@
+/** The warehouse over HTTP: its market data under `/v1` and `/rpc`, and how it is at `/health`, `/ready` and `/metrics`, at one address. */
+import type { App } from '../app.ts';
+import type { Clock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import type { Handler } from '../contract/handler.ts';
+import type { Log } from '../log.ts';
+import { type ConnectionLimits, type Listening, listen } from '../service/listen.ts';
+import { openToAll } from '../service/open-to-all.ts';
+import { createService } from '../service/service.ts';
+import { isDatabaseAway } from '../store/database-away.ts';
+import { openReader } from '../store/reader.ts';
+import { createWarehouse } from '../views/warehouse.ts';
+import { createWarehouseTools } from '../views/warehouse-tools.ts';
+import { type ServingMetrics, withFigures } from './serving-metrics.ts';
+
+/** A client that is slow does not keep a connection; one that keeps many does not keep others out for long. */
+export const CONNECTION_LIMITS: ConnectionLimits = {
+  headersMs: 10_000,
+  requestMs: 20_000,
+  idleMs: 60_000,
+  keepAliveMs: 15_000,
+  maxHeaderBytes: 16_384,
+  maxConnections: 2_000,
+};
+
+export type Market = { readonly handler: Handler; close(): Promise<void> };
+
+export type MarketDeps = {
+  readonly app: Pick<App, 'database' | 'bringBack'>;
+  readonly config: Pick<Config, 'serveDatabaseUrl'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: ServingMetrics;
+};
+
+/** The market data of an open warehouse, read by a role that can do nothing else. @throws StoreError when it cannot be reached */
+export async function openMarket({ app, config, clock, log, metrics }: MarketDeps): Promise<Market> {
+  const reader = await openReader({ url: config.serveDatabaseUrl ?? app.database.url });
+  if (!reader.hasRole)
+    log.warn(
+      'the role chandler_server is not there or not granted to this user: served by read-only transactions of this user',
+    );
+  let bringingBack = false;
+  const bringBack = () => {
+    if (bringingBack) return;
+    bringingBack = true;
+    const done = () => {
+      bringingBack = false;
+    };
+    app.bringBack().then(done, (error: unknown) => {
+      log.warn({ err: error }, 'the embedded database could not be started again');
+      done();
+    });
+  };
+  const handler = createService({
+    data: createWarehouse({ sql: reader.sql, clock, onKept: metrics.kept }),
+    access: openToAll,
+    clock,
+    warehouse: createWarehouseTools(reader.sql),
+    isAway: isDatabaseAway,
+    onError: (error, url) => {
+      const away = isDatabaseAway(error);
+      if (away) bringBack();
+      log[away ? 'warn' : 'error']({ err: error, path: pathOf(url) }, 'a request could not be answered');
+    },
+  });
+  return { handler, close: reader.close };
+}
+
+/** Without what was asked: it may hold what nobody else should read. */
+function pathOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).pathname : '';
+}
+
+const OPERATIONS = /^\/(health|ready|metrics|backfills)(\/|$)/;
+
+/** `market` is null while there is no database yet. */
+export function listenToAll(
+  {
+    operations,
+    market,
+    metrics,
+  }: { readonly operations: Handler; readonly market: () => Handler | null; readonly metrics: ServingMetrics },
+  {
+    listen: address,
+    onError,
+  }: { readonly listen: Config['listen']; readonly onError: (error: unknown, url: string) => void },
+): Promise<Listening> {
+  const measured = withFigures(async (request, peer) => (market() ?? notYet)(request, peer), metrics);
+  const handler: Handler = (request, peer) => {
+    const path = request.url.slice(request.url.indexOf('/', request.url.indexOf('//') + 2)).replace(/[?#].*$/s, '');
+    return OPERATIONS.test(path) ? operations(request, peer) : measured(request, peer);
+  };
+  return listen(handler, { ...address, onError, limits: CONNECTION_LIMITS });
+}
+
+const notYet: Handler = async () =>
+  new Response(JSON.stringify({ error: 'the database is not there yet, ask again in a few seconds' }), {
+    status: 503,
+    headers: { 'Content-Type': 'application/json', 'Cache-Control': 'no-store', 'Retry-After': '5' },
+  });

@@ -1,0 +1,48 @@
+/** Connections that only read: for serving. As the role `chandler_server` where the user may step down to it, and never able to write. */
+import { createClient, type Sql } from './connect.ts';
+import { explainDatabaseError } from './store-error.ts';
+
+const ROLE = 'chandler_server';
+
+/** Whatever is answered is answered in milliseconds; what takes longer is a fault, and must not pile up. */
+const STATEMENT_TIMEOUT_MS = 10_000;
+
+export type Reader = {
+  readonly sql: Sql;
+  /** False: there is no such role, or this user is no member of it; the connections cannot write all the same. */
+  readonly hasRole: boolean;
+  close(): Promise<void>;
+};
+
+/** @throws StoreError when nobody answers at the address */
+export async function openReader({ url, max = 8 }: { readonly url: string; readonly max?: number }): Promise<Reader> {
+  const hasRole = await mayStepDown(url);
+  const sql = createClient({
+    url,
+    max,
+    applicationName: 'chandler serve',
+    settings: {
+      default_transaction_read_only: 'on',
+      statement_timeout: String(STATEMENT_TIMEOUT_MS),
+      idle_in_transaction_session_timeout: String(STATEMENT_TIMEOUT_MS),
+      // Statements of microseconds: what compiling them costs is never earned.
+      jit: 'off',
+      ...(hasRole ? { role: ROLE } : {}),
+    },
+  });
+  return { sql, hasRole, close: () => sql.end({ timeout: 5 }) };
+}
+
+async function mayStepDown(url: string): Promise<boolean> {
+  const sql = createClient({ url, max: 1 });
+  try {
+    await sql.unsafe(`set role ${ROLE}`);
+    return true;
+  } catch (error) {
+    // No such role (invalid parameter value), or no member of it.
+    if (['22023', '42501', '42704'].includes((error as { readonly code?: string }).code ?? '')) return false;
+    throw explainDatabaseError(error, url) ?? error;
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}

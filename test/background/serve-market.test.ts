@@ -1,0 +1,209 @@
+/** `chandler serve` as its operator starts it, and what bad clients and a bad day of the database do to it. */
+import { once } from 'node:events';
+import net from 'node:net';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { routeOf } from '../../src/background/serving-metrics.ts';
+import { DAY } from '../../src/core/interval.ts';
+import { createClient } from '../../src/store/connect.ts';
+import { openReader } from '../../src/store/reader.ts';
+import { runCommand } from '../support/cli.ts';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { seedSeries } from '../support/warehouse.ts';
+
+const FIRST = Date.UTC(2024, 0, 1);
+let database: TestDatabase;
+const running: Serving[] = [];
+beforeEach(async () => {
+  database = await createTestDatabase();
+});
+afterEach(async () => {
+  for (const serving of running.splice(0)) await serving.stop();
+  await database.drop();
+});
+
+type Serving = { url(): Promise<string>; said(): string; stop(): Promise<number>; ready(): Promise<void> };
+
+function start(command = ['serve'], env: Record<string, string> = {}): Serving {
+  const stop = new AbortController();
+  let text = '';
+  const ended = runCommand(command, {
+    env: { DATABASE_URL: database.url, CHANDLER_LISTEN: '127.0.0.1:0', ...env },
+    signal: stop.signal,
+    onError: (all) => {
+      text = all;
+    },
+  });
+  const patience = { timeout: 20_000, interval: 25 };
+  const serving: Serving = {
+    said: () => text,
+    url: () =>
+      vi.waitFor(() => {
+        const [, url] = /"url":"([^"]+)"/.exec(text) ?? [];
+        expect(url, text).toBeDefined();
+        return url!;
+      }, patience),
+    ready: async () => {
+      const url = await serving.url();
+      await vi.waitFor(async () => expect((await fetch(`${url}/ready`)).status).toBe(200), patience);
+    },
+    stop: async () => {
+      stop.abort();
+      return (await ended).code;
+    },
+  };
+  running.push(serving);
+  return serving;
+}
+
+const seed = () =>
+  seedSeries(database.sql, {
+    coinId: 'btc-bitcoin',
+    interval: '24h',
+    wanted: [{ from: FIRST, to: FIRST + 5 * DAY }],
+    covered: [{ from: FIRST, to: FIRST + 5 * DAY }],
+    candles: [0, 1, 2, 3, 4].map((n) => FIRST + n * DAY),
+  });
+
+describe('chandler serve', () => {
+  test('answers like the upstream, says what it stands on, and counts', async () => {
+    await seed();
+    const serving = start();
+    await serving.ready();
+    const url = await serving.url();
+    const answer = await fetch(`${url}/v1/coins/btc-bitcoin/ohlcv/historical?start=2024-01-01&end=2024-01-05`);
+    expect([answer.status, ((await answer.json()) as unknown[]).length]).toEqual([200, 5]);
+    expect((await fetch(`${url}/v1/tickers/nono-nowhere`)).status).toBe(404);
+    const rpc = await fetch(`${url}/rpc`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }),
+    });
+    expect(((await rpc.json()) as { result: { tools: unknown[] } }).result.tools.length).toBeGreaterThan(18);
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    expect(metrics).toContain('chandler_served_requests_total{route="/v1/coins/{}/ohlcv/historical",status="200"} 1');
+    expect(metrics).toContain('chandler_served_requests_total{route="/v1/tickers/{}",status="404"} 1');
+    expect(metrics).toMatch(/chandler_served_kept_total\{view="ohlcv",result="miss"\} 1/);
+    expect(await serving.stop()).toBe(0);
+  });
+
+  test('waits for a database that nobody has migrated, and says so meanwhile', async () => {
+    const empty = await createEmptyDatabase();
+    try {
+      const serving = start(['serve'], { DATABASE_URL: empty.url });
+      const url = await serving.url();
+      const answer = await fetch(`${url}/v1/coins`);
+      expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
+      expect((await fetch(`${url}/ready`)).status).toBe(503);
+      expect((await fetch(`${url}/health`)).status).toBe(200);
+      expect((await runCommand(['migrate'], { env: { DATABASE_URL: empty.url } })).code).toBe(0);
+      await serving.ready();
+      expect(await (await fetch(`${url}/v1/coins`)).json()).toEqual([]);
+      await serving.stop();
+    } finally {
+      await empty.drop();
+    }
+  });
+
+  test('reads as a role that can do nothing else', async () => {
+    await seed();
+    const reader = await openReader({ url: database.url, max: 1 });
+    try {
+      expect(reader.hasRole).toBe(true);
+      const { sql } = reader;
+      expect(await sql`select current_user as me`).toEqual([{ me: 'chandler_server' }]);
+      await expect(sql`update market.coin set name = 'x'`).rejects.toThrow(/read-only|permission denied/);
+      await sql`set default_transaction_read_only = off`;
+      await expect(sql`update market.coin set name = 'x'`).rejects.toThrow('permission denied');
+      await expect(sql`select * from ops.account`).rejects.toThrow('permission denied');
+      await expect(sql`select * from ops.fetch`).rejects.toThrow('permission denied');
+    } finally {
+      await reader.close();
+    }
+  });
+
+  test('can do with the address of a user that may only read', async () => {
+    await seed();
+    const name = `reader_${Math.random().toString(36).slice(2, 10)}`;
+    await database.sql.unsafe(`create role ${name} login password 'guess-me-not' in role chandler_server`);
+    const url = new URL(database.url);
+    url.username = name;
+    url.password = 'guess-me-not';
+    const serving = start(['serve'], {
+      DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing',
+      CHANDLER_SERVE_DATABASE_URL: url.href,
+    });
+    await serving.ready();
+    const answer = await fetch(`${await serving.url()}/v1/coins/btc-bitcoin/ohlcv/historical?start=2024-01-01&limit=5`);
+    expect((await answer.json()) as unknown[]).toHaveLength(5);
+    expect(serving.said()).not.toContain('guess-me-not');
+    await serving.stop();
+    await database.sql.unsafe(`drop role ${name}`);
+  });
+
+  test('tells clients to come again while connections are lost, and answers again afterwards', async () => {
+    await seed();
+    const serving = start();
+    await serving.ready();
+    const path = `${await serving.url()}/v1/coins/btc-bitcoin/ohlcv/historical?start=2024-01-01&limit=5`;
+    const admin = createClient({ url: database.url, max: 1 });
+    for (let i = 0; i < 5; i++) {
+      const [, answer] = await Promise.all([
+        admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like 'chandler%' and pid <> pg_backend_pid()`,
+        fetch(path),
+      ]);
+      expect([200, 503]).toContain(answer.status);
+    }
+    await admin.end();
+    await vi.waitFor(async () => expect((await fetch(path)).status).toBe(200), { timeout: 20_000 });
+  });
+
+  test('the service serves it as well, where it has the http side', async () => {
+    await seed();
+    const serving = start(['service', '--role', 'http']);
+    await serving.ready();
+    const answer = await fetch(`${await serving.url()}/v1/coins/btc-bitcoin/ohlcv/historical?start=2024-01-01&limit=5`);
+    expect((await answer.json()) as unknown[]).toHaveLength(5);
+  });
+});
+
+describe('clients', () => {
+  test('that send more headers than anybody needs are refused', async () => {
+    const serving = start();
+    const url = await serving.url();
+    const answer = await fetch(`${url}/health`, { headers: { 'X-Long': 'x'.repeat(20_000) } });
+    expect(answer.status).toBe(431);
+  });
+
+  test('that never end their request do not keep the service from ending', async () => {
+    const serving = start();
+    const { hostname, port } = new URL(await serving.url());
+    const socket = net.connect({ host: hostname, port: Number(port) });
+    await once(socket, 'connect');
+    socket.write('GET /v1/coins HTTP/1.1\r\nHost: x\r\nX-Slow: ');
+    const closed = once(socket, 'close');
+    expect(await serving.stop()).toBe(0);
+    await closed;
+  });
+});
+
+test('routes are few, whatever is asked', () => {
+  expect(
+    [
+      '/v1/tickers',
+      '/v1/tickers/a/',
+      '/v1/coins/latest/ohlcv/latest',
+      '/v1/contracts/eth/0x1/historical',
+      '/v1/../x',
+      '/rpc',
+      '/%00',
+    ].map(routeOf),
+  ).toEqual([
+    '/v1/tickers',
+    '/v1/tickers/{}',
+    '/v1/coins/{}/ohlcv/latest',
+    '/v1/contracts/{}/{}/historical',
+    'other',
+    '/rpc',
+    'other',
+  ]);
+});

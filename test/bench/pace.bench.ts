@@ -1,0 +1,118 @@
+/** How much of the allowed pace ten workers of a service use together while a backfill has work for them: real processes, one quota. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
+import { runCli } from '../support/program.ts';
+import { type ServiceProcess, startServiceProcess } from '../support/service-process.ts';
+import { type RunningSimulator, startSimulator } from './measured-cli.ts';
+import { median, spread, table, thousands, verdict } from './rounds.ts';
+
+const WORKERS = Number(process.env.BENCH_WORKERS ?? 10);
+const PACES = (process.env.BENCH_PACES ?? '10,50,100').split(',').map(Number);
+const SECONDS = Number(process.env.BENCH_SECONDS ?? 30);
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 2);
+const CANDLES = process.env.BENCH_CANDLES;
+/** From the first chunk on, until every worker has begun. */
+const SETTLE_MS = 5_000;
+const COINS = 1_500;
+const ENGINES = ['postgres', 'redis'] as const;
+type Engine = (typeof ENGINES)[number];
+
+let simulator: RunningSimulator;
+beforeAll(async () => {
+  simulator = await startSimulator(COINS);
+});
+afterAll(async () => {
+  await simulator?.stop();
+});
+
+type Paced = {
+  /** Requests sent a second, as a part of what is allowed. */
+  readonly used: number;
+  /** Turns that the ledger counted while they were sent, as a part of what is allowed: lost ones too. */
+  readonly granted: number;
+  /** Seconds in which less than half of the pace was sent. */
+  readonly slackSeconds: number;
+  /** Of one core, all workers together. */
+  readonly cpu: number;
+};
+
+async function pacedRun(engine: Engine, perSecond: number): Promise<Paced> {
+  const database = await createTestDatabase({ max: 2 });
+  const env = {
+    DATABASE_URL: database.url,
+    CHANDLER_BASE_URL: simulator.baseUrl,
+    CHANDLER_PLAN: 'enterprise',
+    CHANDLER_REQUESTS_PER_SECOND: String(perSecond),
+    ...(CANDLES === undefined ? {} : { CHANDLER_CANDLES_PER_REQUEST: CANDLES }),
+    ...(engine === 'redis' ? { REDIS_URL: testRedisUrl()! } : {}),
+  };
+  const services: ServiceProcess[] = [];
+  try {
+    const roles = ['scheduler', ...Array<string>(WORKERS).fill('worker')];
+    services.push(...(await Promise.all(roles.map((role) => startServiceProcess(role, env)))));
+    await Promise.all(services.map((service) => service.said(/^ready/)));
+    // More than can be asked meanwhile.
+    const args = ['backfill', '--all', '--start', '2010-01-01', '--end', '2026-01-01', '--detach', '--json'];
+    const recorded = await runCli(args, env);
+    if (recorded.code !== 0) throw new Error(`the backfill was not recorded: ${recorded.err}`);
+    await Promise.any(services.map((service) => service.said(/^chunk$/)));
+    await systemClock.sleep(SETTLE_MS);
+    const before = await standing(database, services);
+    await systemClock.sleep(SECONDS * 1000);
+    const after = await standing(database, services);
+    const seconds = (after.at - before.at) / 1000;
+    const [sent] = await database.sql<{ n: number; slack: number }[]>`
+      with sent as (
+        select floor(extract(epoch from sent_at) - ${before.at / 1000}::float8) as second, count(*)::int as n from ops.fetch
+        where sent_at >= to_timestamp(${before.at / 1000}) and sent_at < to_timestamp(${after.at / 1000}) group by 1)
+      select sum(n)::int as n,
+        (select count(*)::int from generate_series(0, ${Math.floor(seconds) - 1}) g(second)
+          where coalesce((select n from sent where sent.second = g.second), 0) < ${perSecond / 2}) as slack from sent`;
+    const allowed = perSecond * seconds;
+    return {
+      used: sent!.n / allowed,
+      granted: (after.spent - before.spent) / allowed,
+      slackSeconds: sent!.slack,
+      cpu: (after.cpuMs - before.cpuMs) / (after.at - before.at),
+    };
+  } finally {
+    await Promise.all(services.map((service) => service.stop()));
+    await database.drop();
+  }
+}
+
+async function standing({ sql }: TestDatabase, services: readonly ServiceProcess[]) {
+  const [ledger] = await sql<{ spent: number }[]>`select sum(month_spent)::int as spent from ops.quota_spent`;
+  const cpuMs = services.reduce((sum, service) => sum + (service.vitals()?.cpuMs ?? 0), 0);
+  return { at: systemClock.now(), spent: ledger!.spent, cpuMs };
+}
+
+it(`${WORKERS} workers use 98 % of the pace they share`, async () => {
+  const engines = ENGINES.filter((engine) => engine === 'postgres' || testRedisUrl() !== null);
+  const lines: [string, string][] = [];
+  const percent = (values: readonly number[]) =>
+    `${spread(
+      values.map((value) => value * 100),
+      1,
+    )} %`;
+  for (const perSecond of PACES) {
+    for (const engine of engines) {
+      const runs: Paced[] = [];
+      for (let round = 0; round < ROUNDS; round++) runs.push(await pacedRun(engine, perSecond));
+      const used = runs.map((run) => run.used);
+      const slack = runs.map((run) => run.slackSeconds);
+      lines.push([
+        `${thousands(perSecond)}/s, queue on ${engine} (≥ 98 %)`,
+        `${percent(used)} ${verdict(median(used) >= 0.98)}; with turns that were lost ${percent(runs.map((run) => run.granted))}; ${Math.max(...slack)} s below half; ${spread(runs.map((run) => run.cpu))} cores`,
+      ]);
+      expect(Math.min(...used)).toBeGreaterThan(0);
+    }
+  }
+  console.info(
+    table(
+      `${WORKERS} workers, one quota, one backfill: sent of what is allowed, ${SECONDS} s, median of ${ROUNDS}`,
+      lines,
+    ),
+  );
+});

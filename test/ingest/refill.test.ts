@@ -1,0 +1,147 @@
+/** The window of chunks in the queue, while other processes work them off and tell nobody. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { DAY } from '../../src/core/interval.ts';
+import { type ChunkJob, chunkJobId } from '../../src/ingest/chunk-job.ts';
+import { createRefill, type Refill } from '../../src/ingest/refill.ts';
+import { recordCoins } from '../../src/store/coin.ts';
+import { wantSeries } from '../../src/store/series.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
+
+const NOW = Date.UTC(2026, 10, 18, 12);
+const COINS = Array.from({ length: 40 }, (_, i) => `c${i}-coin`);
+const PER_COIN = 100;
+const TOTAL = COINS.length * PER_COIN;
+const SPAN = { from: NOW - 0.5 * DAY - PER_COIN * DAY, to: NOW - 0.5 * DAY };
+const WINDOW = 1024;
+const STEP_MS = 50;
+
+let database: TestDatabase;
+let clock: VirtualClock;
+/** What is in the queue, in its order. */
+let queue: Map<string, ChunkJob>;
+let added: number;
+let gone: ChunkJob[];
+let refill: Refill;
+let stop: AbortController;
+let run: Promise<void>;
+let isOver: boolean;
+
+beforeEach(async () => {
+  database = await createTestDatabase({ max: 2 });
+  const { sql } = database;
+  const coins = COINS.map((id, i) => ({
+    id,
+    name: id,
+    symbol: `C${i}`,
+    rank: i + 1,
+    is_new: false,
+    is_active: true,
+    type: 'coin',
+  }));
+  await recordCoins(sql, coins, NOW);
+  const target = { coinIds: COINS, quote: 'usd', interval: '24h', span: SPAN } as const;
+  await wantSeries(sql, { ...target, priority: 0 });
+  clock = createVirtualClock(NOW);
+  queue = new Map();
+  added = 0;
+  gone = [];
+  isOver = false;
+  stop = new AbortController();
+  refill = createRefill({
+    sql,
+    clock,
+    queue: {
+      add: async (jobs) => {
+        for (const job of jobs) queue.set(chunkJobId(job), job);
+        added += jobs.length;
+      },
+      ids: async () => new Set(queue.keys()),
+      unpause: async () => undefined,
+    },
+    target,
+    backfillId: 1,
+    askedSince: NOW,
+    plan: { name: 'enterprise', candlesPerRequest: 1 },
+    walls: { of: () => ({ kind: 'open' }) },
+    patience: (work) => work(false),
+    window: WINDOW,
+    checkEveryMs: 2_000,
+    onGone: (job) => gone.push(job),
+    onGivenUp: () => undefined,
+  });
+  run = refill.run(stop.signal).finally(() => {
+    isOver = true;
+  });
+});
+afterEach(async () => {
+  stop.abort();
+  await run;
+  await database.drop();
+});
+
+/** Whatever it asks of the database is answered, and it waits for time to pass. */
+async function settled(): Promise<void> {
+  do await systemClock.sleep(1);
+  while (clock.sleepers() === 0 && !isOver);
+}
+
+function taken(count: number): ChunkJob[] {
+  const jobs = [...queue.values()].slice(0, count);
+  for (const job of jobs) queue.delete(chunkJobId(job));
+  return jobs;
+}
+
+/** Virtual time goes by in which so many a second are taken, each `mine`th of them by this process. Resolves to how often there were too few. */
+async function workOff(perSecond: number, mine: number): Promise<number> {
+  let dry = 0;
+  let [owed, count] = [0, 0];
+  await settled();
+  while (count < TOTAL) {
+    owed += (perSecond * STEP_MS) / 1000;
+    const wanted = Math.floor(owed);
+    owed -= wanted;
+    if (queue.size < wanted && added < TOTAL) dry++;
+    for (const job of taken(wanted)) if (++count % mine === 0) refill.ended(job, 'done');
+    clock.advance(STEP_MS);
+    await settled();
+  }
+  return dry;
+}
+
+describe('the window of a backfill', () => {
+  test.each([
+    ['100 a second, a tenth of them here', 100, 10],
+    ['200 a second, a tenth of them here', 200, 10],
+    ['500 a second, a tenth of them here', 500, 10],
+    ['200 a second, none of them here', 200, Number.POSITIVE_INFINITY],
+  ])('never runs dry while there is more to ask: %s', async (_, perSecond, mine) => {
+    expect(await workOff(perSecond, mine)).toBe(0);
+    expect(added).toBe(TOTAL);
+    // The last of them are noticed soon, and the next pass begins.
+    await database.sql`update market.series set covered = wanted`;
+    for (let waited = 0; !isOver; waited += STEP_MS) {
+      expect(waited).toBeLessThanOrEqual(2_000);
+      clock.advance(STEP_MS);
+      await settled();
+    }
+    expect(gone.length).toBe(TOTAL - Math.floor(TOTAL / mine));
+  });
+
+  test('asks for what was wiped with the next pass', async () => {
+    await settled();
+    const { size } = queue;
+    queue.clear();
+    while (gone.length < size) {
+      clock.advance(STEP_MS);
+      await settled();
+    }
+    expect(await workOff(1_000, 10)).toBe(0);
+    while (added === TOTAL) {
+      clock.advance(STEP_MS);
+      await settled();
+    }
+    expect(refill.inFlight().length).toBeGreaterThan(0);
+  });
+});
