@@ -10,6 +10,8 @@ import { createQuota } from './quota/ledger.ts';
 import type { Limits, Quota, SetAside } from './quota/quota.ts';
 import { setAsideAt } from './quota/set-aside.ts';
 import { readAccount } from './store/account.ts';
+import { type CatalogueDemand, readCatalogueDemand } from './store/catalogue-item.ts';
+import type { SqlOrTransaction } from './store/connect.ts';
 import { readFreshnessDemand } from './store/tracked.ts';
 
 export type Budget = {
@@ -25,6 +27,14 @@ export type Budget = {
   setAside(at: Instant): SetAside;
 };
 
+/** What the tracked series come to: requests a day of freshness, and what of the catalogue is wanted. */
+export type Demand = { readonly freshnessPerDay: number; readonly catalogue: CatalogueDemand };
+
+export async function readDemand(sql: SqlOrTransaction): Promise<Demand> {
+  const [freshnessPerDay, catalogue] = await Promise.all([readFreshnessDemand(sql), readCatalogueDemand(sql)]);
+  return { freshnessPerDay, catalogue };
+}
+
 /** Of the account that the configuration names, as far as it is known. Asks upstream nothing. */
 export async function readBudget(app: App): Promise<Budget> {
   const { config, database } = app;
@@ -34,14 +44,19 @@ export async function readBudget(app: App): Promise<Budget> {
   const plan = config.plan ?? saved?.plan ?? 'free';
   const planSource = config.plan !== null ? 'configured' : isTold ? 'account' : 'assumed';
   const limits = effectiveLimits(plan, config);
-  const schedules = schedulesOf(config, plan, limits, await readFreshnessDemand(database.sql));
+  const schedules = schedulesOf(config, plan, limits, await readDemand(database.sql));
   const quota = quotaOf(app, { accountId, limits, plan });
   return { accountId, plan, planSource, limits, schedules, quota, setAside: setAsideOf(schedules) };
 }
 
-/** The schedules of an account on `plan`; `freshnessPerDay`: what the tracked series come to (`readFreshnessDemand`). */
-export function schedulesOf(config: Config, plan: PlanName, limits: Limits, freshnessPerDay = 0): readonly Schedule[] {
-  return timetable({ plan, limits, hasKey: config.apiKey !== null, cadences: config.cadences, freshnessPerDay });
+/** The schedules of an account on `plan`; without a `demand` those that depend on it ask for nothing. */
+export function schedulesOf(
+  config: Config,
+  plan: PlanName,
+  limits: Limits,
+  demand: Partial<Demand> = {},
+): readonly Schedule[] {
+  return timetable({ plan, limits, hasKey: config.apiKey !== null, cadences: config.cadences, ...demand });
 }
 
 /** What they still need from an instant until its windows end. */
@@ -80,10 +95,11 @@ const DEMAND_FRESH_MS = 60_000;
 /** What the schedules still need at this moment, with what freshness was last planned to ask. */
 function standingOf({ config, clock, database }: App, plan: PlanName, limits: Limits): () => Promise<SetAside> {
   let read: { readonly at: Instant; readonly need: Promise<(at: Instant) => SetAside> } | null = null;
-  let last: { readonly demand: number; readonly need: (at: Instant) => SetAside } | null = null;
+  let last: { readonly demand: string; readonly need: (at: Instant) => SetAside } | null = null;
   const readNeed = async () => {
-    const demand = await readFreshnessDemand(database.sql);
-    if (last?.demand !== demand) last = { demand, need: setAsideOf(schedulesOf(config, plan, limits, demand)) };
+    const demand = await readDemand(database.sql);
+    const known = JSON.stringify(demand);
+    if (last?.demand !== known) last = { demand: known, need: setAsideOf(schedulesOf(config, plan, limits, demand)) };
     return last.need;
   };
   return async () => {

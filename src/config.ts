@@ -1,4 +1,5 @@
 /** The environment as a value: pure, and naming every problem at once. */
+import { RPC_PATH } from './contract/json-rpc.ts';
 import { MAX_CANDLES, PLAN_NAMES, PLANS, type PlanName } from './contract/plans.ts';
 import { DEFAULT_KEEP, type Keep, LEAST_DAYS_OF_FETCHES, parseCandlesKept, parseKept } from './core/keep.ts';
 import { didYouMean, isSlipOf, nearestNames } from './core/nearest.ts';
@@ -35,7 +36,8 @@ export type Config = {
   readonly home: string;
   /** Ends in `/v1`, without a slash after it. */
   readonly baseUrl: string;
-  readonly rpcUrl: string;
+  /** Null: only REST is used. */
+  readonly rpcUrl: string | null;
   readonly apiKey: string | null;
   /** Null: there is a key, and `/users/me` says which plan it has. */
   readonly plan: PlanName | null;
@@ -145,13 +147,14 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
     if (cadence !== undefined) cadences[name] = cadence;
   }
 
+  const baseUrl = read('CHANDLER_BASE_URL', apiKey === null ? FREE_BASE_URL : PAID_BASE_URL, parseBaseUrl);
   const config: Config = {
     databaseUrl: read<string | null>('DATABASE_URL', null, parseDatabaseUrl),
     serveDatabaseUrl: read<string | null>('CHANDLER_SERVE_DATABASE_URL', null, parseDatabaseUrl),
     redisUrl: read<string | null>('REDIS_URL', null, parseRedisUrl),
     home: read('CHANDLER_HOME', '.chandler', parseFolder),
-    baseUrl: read('CHANDLER_BASE_URL', apiKey === null ? FREE_BASE_URL : PAID_BASE_URL, parseBaseUrl),
-    rpcUrl: read('CHANDLER_RPC_URL', RPC_URL, parseHttpUrl),
+    baseUrl,
+    rpcUrl: read<string | null>('CHANDLER_RPC_URL', rpcUrlOf(baseUrl), parseRpcUrl),
     apiKey,
     plan: read<PlanName | null>('CHANDLER_PLAN', apiKey === null ? 'free' : null, parsePlan),
     limits,
@@ -314,6 +317,21 @@ function parseHttpUrl(text: string): string | Problem {
   if (url.search !== '' || url.hash !== '')
     return new Problem('which must end with its path: no ? and no #', masked(text));
   return text;
+}
+
+/** The vendor's beside the vendor's REST interface; any other upstream has both at one address: two markets must not be mixed. */
+function rpcUrlOf(baseUrl: string): string {
+  const { origin } = new URL(baseUrl);
+  const isVendor = [FREE_BASE_URL, PAID_BASE_URL].some((url) => new URL(url).origin === origin);
+  return isVendor ? RPC_URL : origin + RPC_PATH;
+}
+
+/** An address, or `off`. */
+function parseRpcUrl(text: string): string | null | Problem {
+  if (text.toLowerCase() === 'off') return null;
+  const url = parseHttpUrl(text);
+  if (!(url instanceof Problem)) return url;
+  return new Problem(`${url.sentence}, or off to use REST alone`, url.shown);
 }
 
 function parseFolder(text: string): string | Problem {

@@ -11,6 +11,7 @@ import type { TickQueue } from './ingest/tick-queue.ts';
 import { isDatabaseAway } from './store/database-away.ts';
 import { readInstallationId } from './store/installation.ts';
 import { createUpstream } from './upstream/client.ts';
+import { createRpcClient, sharesOrigin } from './upstream/rpc-client.ts';
 
 export type Ingestion = {
   readonly session: Session;
@@ -35,12 +36,17 @@ export type IngestionOptions = {
 export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
   const { config, clock, database } = app;
   const { fetch } = app.surroundings;
-  const upstream = createUpstream({
-    baseUrl: config.baseUrl,
-    key: config.apiKey,
-    clock,
-    ...(fetch === undefined ? {} : { fetch }),
-  });
+  const { baseUrl, rpcUrl, apiKey } = config;
+  const asking = { baseUrl, key: apiKey, clock, ...(fetch === undefined ? {} : { fetch }) };
+  const upstream = createUpstream(asking);
+  const rpc =
+    rpcUrl === null
+      ? null
+      : {
+          client: createRpcClient({ ...asking, rpcUrl }),
+          url: rpcUrl,
+          sharesOrigin: sharesOrigin({ rpcUrl, baseUrl }),
+        };
   let host: Promise<QueueHost> | undefined;
   const openHost = () => {
     host ??= openQueueHost({ ...engineOf(app), onWarning: (found, fix) => app.log.warn(`${found}; ${fix}`) });
@@ -52,7 +58,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
     const atDebug = (error: unknown) => app.log.debug({ err: error }, 'queue not closed');
     for (const queue of opened.values()) await queue.then((open) => open.close()).catch(atDebug);
     await host?.then((host) => host.close()).catch(atDebug);
-    await upstream.close();
+    await Promise.all([upstream.close(), rpc?.client.close()]);
   };
   try {
     if (config.plan !== null) checkSchedules(config, config.plan, clock.now());
@@ -61,8 +67,9 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
       sql: database.sql,
       clock,
       upstream,
-      baseUrl: config.baseUrl,
-      apiKey: config.apiKey,
+      rpc,
+      baseUrl,
+      apiKey,
       authScheme: config.authScheme,
       plan: config.plan,
       limitsOf: (plan) => effectiveLimits(plan, config),

@@ -1,17 +1,16 @@
 /** When the backfills of the service will be done: each after those that are taken before it, holds included. */
 import type { App } from '../app.ts';
-import { schedulesOf, setAsideOf } from '../budget.ts';
+import { readDemand, schedulesOf, setAsideOf } from '../budget.ts';
 import type { Instant } from '../clock.ts';
 import type { Session } from '../ingest/session.ts';
 import { forecastFrom } from '../quota/forecast.ts';
 import { readOpenBackfills, saveFinish } from '../store/backfill-queue.ts';
-import { readFreshnessDemand } from '../store/tracked.ts';
 
 /** When so many requests are done, from now on; null when nobody can say, as when no limit slows them. */
 export type FinishOf = (requests: number) => Instant | null;
 
 export async function readFinishOf(app: App, { quota, plan, limits }: Session): Promise<FinishOf> {
-  const [state, demand] = await Promise.all([quota.state(), readFreshnessDemand(app.database.sql)]);
+  const [state, demand] = await Promise.all([quota.state(), readDemand(app.database.sql)]);
   const setAside = setAsideOf(schedulesOf(app.config, plan.name, limits, demand));
   return (requests) => {
     const { finishAt, bindingWindow } = forecastFrom(state, { requests, limits, setAside });

@@ -1,9 +1,8 @@
 /** The HTTP side of the service: how it is, its figures, and how far its backfills are. */
-import { schedulesOf, setAsideOf } from '../budget.ts';
+import { readDemand, schedulesOf, setAsideOf } from '../budget.ts';
 import type { Listening } from '../service/listen.ts';
 import { type BackfillsAsked, createOperations } from '../service/operations.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
-import { readFreshnessDemand } from '../store/tracked.ts';
 import { backfillAsJson, readBackfills } from '../views/backfills.ts';
 import { readFigures } from '../views/figures.ts';
 import type { Standing } from './metrics.ts';
@@ -50,7 +49,7 @@ async function readStanding({ open: { app, ingestion }, status, clock, troubles 
     const { session } = ingestion;
     const [quota, demand, chunks, fresh] = await Promise.all([
       session.quota.state(),
-      readFreshnessDemand(app.database.sql),
+      readDemand(app.database.sql),
       ingestion.queue().then((queue) => queue.size()),
       ingestion.freshQueue().then((queue) => queue.size()),
     ]);

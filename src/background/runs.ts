@@ -1,7 +1,8 @@
 /** The runs of the schedules, put together for one session. */
 import type { App } from '../app.ts';
-import { readFreshnessPerDay, schedulesOf } from '../budget.ts';
+import { readDemand, readFreshnessPerDay, schedulesOf } from '../budget.ts';
 import { auditGaps } from '../ingest/audit.ts';
+import { createCatalogueRuns } from '../ingest/catalogue-run.ts';
 import { FRESHNESS } from '../ingest/chunk-job.ts';
 import { createKeepFresh, type KeepFresh } from '../ingest/keep-fresh.ts';
 import type { ChunkQueue } from '../ingest/queue.ts';
@@ -14,7 +15,6 @@ import { removeOld } from '../store/retention.ts';
 export function createFreshness(app: App, session: Session, queue: ChunkQueue): KeepFresh {
   const { config, clock, database } = app;
   const { plan, limits, quota } = session;
-  const schedules = schedulesOf(config, plan.name, limits);
   return createKeepFresh({
     sql: database.sql,
     clock,
@@ -23,7 +23,10 @@ export function createFreshness(app: App, session: Session, queue: ChunkQueue): 
     walls: session.walls,
     keep: config.keep.candles,
     perSecond: limits.perSecond,
-    perDay: () => readFreshnessPerDay({ quota, schedules }),
+    perDay: async () => {
+      const demand = await readDemand(database.sql);
+      return readFreshnessPerDay({ quota, schedules: schedulesOf(config, plan.name, limits, demand) });
+    },
     spentToday: async () => {
       const spenders = await quota.spenders();
       return spenders.find((one) => one.class === 'scheduled' && one.name === FRESHNESS)?.day ?? 0;
@@ -34,7 +37,8 @@ export function createFreshness(app: App, session: Session, queue: ChunkQueue): 
 export function createRuns(app: App, session: Session, freshness: KeepFresh): Runs {
   const { config, clock, database, log } = app;
   const { sql } = database;
-  const { ask, accountId, plan, walls } = session;
+  const { ask, accountId, plan, limits, walls } = session;
+  const schedules = schedulesOf(config, plan.name, limits);
   const snapshots = createSnapshots({ sql, ask, clock, accountId });
   return {
     sql,
@@ -43,6 +47,12 @@ export function createRuns(app: App, session: Session, freshness: KeepFresh): Ru
     tickers: snapshotRun(snapshots.tickers),
     global: snapshotRun(snapshots.global),
     exchanges: snapshotRun(snapshots.exchanges),
+    catalogue: createCatalogueRuns({
+      sql,
+      clock,
+      session,
+      mostOf: (kind) => schedules.find(({ name }) => name === kind)?.most ?? 0,
+    }),
     freshness: () => freshness.run(),
     gaps: async () => {
       const queued = await auditGaps({ sql, clock, plan, walls });

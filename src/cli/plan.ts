@@ -1,13 +1,12 @@
 /** `chandler plan`: what a backfill would ask, what it costs, and when it is done. Spends nothing but a list of coins that is missing. */
 import type { Command } from 'commander';
 import type { App } from '../app.ts';
-import { schedulesOf, setAsideOf } from '../budget.ts';
+import { readDemand, schedulesOf, setAsideOf } from '../budget.ts';
 import { effectiveLimits } from '../config.ts';
 import { INTERVALS } from '../core/interval.ts';
 import { planBackfill } from '../ingest/plan.ts';
 import type { Session } from '../ingest/session.ts';
 import { openIngestion } from '../ingestion.ts';
-import { readFreshnessDemand } from '../store/tracked.ts';
 import type { CommandContext } from './context.ts';
 import { EXIT } from './exit.ts';
 import { printJson } from './json.ts';
@@ -70,7 +69,7 @@ export async function makeReport(
   const wall = session.walls.of(target.interval);
   const now = clock.now();
   const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, wall });
-  const fresh = await readFreshnessDemand(sql);
+  const fresh = await readDemand(sql);
   return {
     target,
     plan,

@@ -11,6 +11,10 @@ export const TICKERS_PATH = '/tickers';
 export const COINS_PATH = '/coins';
 export const GLOBAL_PATH = '/global';
 export const EXCHANGES_PATH = '/exchanges';
+export const TAGS_PATH = '/tags';
+export const PEOPLE_PATH = '/people';
+/** Of platforms, and below it of their contracts. */
+export const CONTRACTS_PATH = '/contracts';
 /** "Who am I": the first is the API document's, the second the one that the real service has. One body (decision 7). */
 export const ACCOUNT_PATHS = ['/users/me', '/key/info'] as const;
 export type AccountPath = (typeof ACCOUNT_PATHS)[number];

@@ -24,7 +24,12 @@ export type AskOptions = {
   readonly record: AskDetails;
   readonly signal?: AbortSignal | undefined;
   readonly patience?: Patience;
+  /** Upstream may have no such route: then that is an answer, and no outage. */
+  readonly mayLack?: boolean;
 };
+
+/** What is asked at once, as it is. */
+export type PlainQuestion = Pick<Question, 'path' | 'query' | 'withText' | 'rpc'>;
 
 /** A question whose extent is only known when its turn comes: what of the stretch is still worth a request then. */
 export type LateQuestion = {
@@ -61,7 +66,7 @@ export type Asked =
  * second time and nothing else has been answered.
  */
 export type Ask = {
-  (question: Pick<Question, 'path' | 'query'>, options: AskOptions): Promise<Asked>;
+  (question: PlainQuestion, options: AskOptions): Promise<Asked>;
   (question: LateQuestion, options: AskOptions): Promise<Asked | Unasked>;
 };
 
@@ -75,6 +80,8 @@ export type Unasked = { readonly kind: 'unwanted' };
 export type JudgeSpent = (answer: Limited, beyondPlan: boolean) => Promise<'spent' | 'budget left' | 'not told'>;
 type Limited = Extract<Answer, { kind: 'limited' }>;
 
+/** A pause that another host than REST's asks for is at most so long for REST. */
+const LONGEST_PAUSE_ASIDE_MS = 60_000;
 const MOST_REDIRECTS = 3;
 const MOST_LED_AROUND = 2;
 
@@ -88,6 +95,7 @@ export function createAsk({
   clock,
   accountId,
   judgeSpent,
+  isAside = false,
 }: {
   readonly upstream: Upstream;
   readonly baseUrl: string;
@@ -98,13 +106,18 @@ export function createAsk({
   readonly clock: Clock;
   readonly accountId: string;
   readonly judgeSpent: JudgeSpent;
+  /**
+   * It is another host than REST's (the vendor's JSON-RPC interface): what goes wrong there is no trouble of REST's, and nothing
+   * configured wrongly. A pause that it asks for is heeded, for a minute at most.
+   */
+  readonly isAside?: boolean;
 }): Ask {
   let hasAnswered = false;
   /** How often one was led around since the last answer. */
   let ledAround = 0;
   const ask = async (
-    asked: Pick<Question, 'path' | 'query'> | LateQuestion,
-    { spender, record: kind, signal, patience = impatient }: AskOptions,
+    asked: PlainQuestion | LateQuestion,
+    { spender, record: kind, signal, patience = impatient, mayLack = false }: AskOptions,
   ): Promise<Asked | Unasked> => {
     const keep = (row: FetchRow) => patience((again) => recordFetchOnce(sql, row, again));
     const take = (stretch?: Stretch) =>
@@ -128,26 +141,26 @@ export function createAsk({
       }
       const scheme = manner.current();
       const answer = await upstream.send({ ...question, scheme });
-      heed(quota, answer);
-      if (await patience(() => contact.isMissing(answer.exchange))) {
+      if (!isAside) heed(quota, answer);
+      if (!isAside && (await patience(() => contact.isMissing(answer.exchange)))) {
         await keep(toRecord(answer, accountId, details));
         throw new Misconfigured(unreachableAt(baseUrl, answer));
       }
-      const spent = answer.kind === 'limited' && answer.by === 'spent' && !spender.asksAccount;
+      const spent = !isAside && answer.kind === 'limited' && answer.by === 'spent' && !spender.asksAccount;
       const budgetLeft = spent && (await patience(() => judgeSpent(answer, beyondPlan))) === 'budget left';
       const record = toRecord(answer, accountId, details);
       if (answer.kind === 'moved') {
         const fetchId = await keep(record);
         if (++redirects <= MOST_REDIRECTS) {
           // Steps that led nowhere before are no sign of life: they would end the streak that they are.
-          if (ledAround === 0) await patience(() => quota.answered({ sentAt: answer.exchange.sentAt }));
+          if (ledAround === 0 && !isAside) await patience(() => quota.answered({ sentAt: answer.exchange.sentAt }));
           question = { ...first, path: answer.path, absolute: true, query: {} };
           continue;
         }
         const message = `redirected more than ${MOST_REDIRECTS} times, last to ${answer.shown}`;
         const end = { kind: 'malformed', message, astray: false, exchange: answer.exchange } as const;
-        await patience(() => tellQuota(quota, end, spender));
-        if (++ledAround >= MOST_LED_AROUND && !hasAnswered) throw new Misconfigured(wrongAddress(message));
+        if (!isAside) await patience(() => tellQuota(quota, end, spender));
+        if (++ledAround >= MOST_LED_AROUND && !hasAnswered && !isAside) throw new Misconfigured(wrongAddress(message));
         return {
           kind: 'asked',
           answer: end,
@@ -167,9 +180,13 @@ export function createAsk({
       if (answer.kind === 'answered' || (answer.kind === 'refused' && !forbidden))
         await patience(() => manner.accepted(scheme));
       const fetchId = answer.kind === 'answered' ? null : await keep(record);
-      await patience(() =>
-        budgetLeft ? quota.answered({ sentAt: answer.exchange.sentAt }) : tellQuota(quota, answer, spender),
-      );
+      if (isAside) await patience(() => tellPause(quota, answer));
+      else if (mayLack && answer.kind === 'refused')
+        await patience(() => quota.answered({ sentAt: answer.exchange.sentAt }));
+      else
+        await patience(() =>
+          budgetLeft ? quota.answered({ sentAt: answer.exchange.sentAt }) : tellQuota(quota, answer, spender),
+        );
       if (forbidden && manner.refused(scheme)) continue;
       return { kind: 'asked', answer, record, fetchId, requests, budgetLeft, ledAround: false, keySent: manner.sent() };
     }
@@ -213,6 +230,13 @@ async function tellQuota(
     case 'malformed':
       return quota.unavailable({ sentAt, retryAfterMs: null, message: answer.message });
   }
+}
+
+async function tellPause(quota: Quota, answer: Exclude<Answer, { kind: 'moved' }>): Promise<void> {
+  if (answer.kind !== 'limited' || answer.by !== 'pace') return;
+  const retryAfterMs = Math.min(answer.retryAfterMs ?? LONGEST_PAUSE_ASIDE_MS, LONGEST_PAUSE_ASIDE_MS);
+  quota.pause({ reason: 'limited', retryAfterMs });
+  await quota.limited({ sentAt: answer.exchange.sentAt, retryAfterMs, message: answer.message });
 }
 
 function toRecord(answer: Answer, accountId: string, details: AskDetails): FetchRow {

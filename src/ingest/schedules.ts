@@ -2,10 +2,12 @@
 import type { Clock, Instant } from '../clock.ts';
 import type { PlanName } from '../contract/plans.ts';
 import { HOUR } from '../core/interval.ts';
+import { CATALOGUE_KINDS, type CatalogueKind } from '../store/catalogue-item.ts';
 import { compactAllKeys } from '../store/compact.ts';
 import type { Sql } from '../store/connect.ts';
 import { ensurePartitionsAhead } from '../store/partition.ts';
 import { refreshCatalogue } from './catalogue.ts';
+import { CATALOGUE_PLAN } from './catalogue-plan.ts';
 import { UpstreamTrouble } from './outcome.ts';
 import type { Patience } from './patience.ts';
 import type { Session } from './session.ts';
@@ -37,6 +39,7 @@ export type Runs = {
   readonly tickers: Run;
   readonly global: Run;
   readonly exchanges: Run;
+  readonly catalogue: Readonly<Record<CatalogueKind, Run>>;
   readonly freshness: Run;
   readonly gaps: Run;
   readonly retention: Run;
@@ -48,8 +51,8 @@ export type Tier = 'sparse' | PlanName;
 type Entry = {
   readonly name: string;
   readonly asks: string;
-  /** Of the upstream, a run; `freshness`: as many as its allowance says. */
-  readonly requests: number | 'freshness';
+  /** Of the upstream, a run; `freshness`: as many as its allowance says; `catalogue`: as many as are due, up to a bound. */
+  readonly requests: number | 'freshness' | 'catalogue';
   /** So many more where another schedule, whose answers it uses, is off. */
   readonly without?: { readonly schedule: string; readonly requests: number };
   /** In UTC; a plan that is not named has that of the nearest smaller one. `off`: not by default. */
@@ -58,6 +61,12 @@ type Entry = {
   readonly asksAccount?: boolean;
   readonly run: (runs: Runs, context: RunContext) => Promise<RunOutcome>;
 };
+
+/** One for each kind of `catalogue-plan.ts`. */
+function catalogueEntry(kind: CatalogueKind): Entry & { readonly name: CatalogueKind } {
+  const { asks, cadence } = CATALOGUE_PLAN[kind];
+  return { name: kind, asks, cadence, requests: 'catalogue', run: (runs, context) => runs.catalogue[kind](context) };
+}
 
 /** Minutes are spread, so that what can wait does not queue behind what cannot. */
 const TABLE = [
@@ -95,6 +104,7 @@ const TABLE = [
     cadence: { sparse: 'off', free: '22 0 * * *', starter: '22 */6 * * *', pro: '22 * * * *' },
     run: (runs, context) => runs.exchanges(context),
   },
+  ...CATALOGUE_KINDS.map(catalogueEntry),
   {
     name: 'account',
     asks: 'the account: its plan, and what it has spent',

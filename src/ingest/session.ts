@@ -19,6 +19,8 @@ export type SessionOptions = {
   readonly clock: Clock;
   readonly upstream: Upstream;
   readonly baseUrl: string;
+  /** The JSON-RPC interface; `sharesOrigin`: it is at the origin of REST. Null: only REST is used. */
+  readonly rpc?: { readonly client: Upstream; readonly url: string; readonly sharesOrigin: boolean } | null;
   readonly apiKey: string | null;
   readonly authScheme: 'auto' | AuthScheme;
   /** Null: what `/users/me` says. */
@@ -47,6 +49,8 @@ export type Session = {
   readonly limits: Limits;
   readonly quota: Quota;
   readonly ask: Ask;
+  /** The JSON-RPC interface, on the same quota; null: only REST is used. */
+  readonly tools: { readonly url: string; readonly sharesOrigin: boolean; readonly ask: Ask } | null;
   readonly walls: Walls;
   readonly ingestChunk: IngestChunk;
   /** Asks the account endpoint now. */
@@ -79,14 +83,17 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       await saveAccount(sql, saved);
     },
   });
+  const keyless = createKeyManner({ hasKey: false, configured: 'auto', known: null, remember: async () => undefined });
   const contact = createContact(sql, new URL(baseUrl).host);
-  const askWith = (quota: Quota): Ask => {
+  const askWith = (quota: Quota, { client = upstream, isAside = false } = {}): Ask => {
     const ask = createAsk({
-      upstream,
+      upstream: client,
+      isAside,
       baseUrl,
       contact,
       quota,
-      manner,
+      // To another host no key is sent, in whatever manner.
+      manner: isAside ? keyless : manner,
       sql,
       clock,
       accountId,
@@ -190,6 +197,8 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const limits = options.limitsOf(planName);
   const quota = options.createQuota({ accountId, limits, plan: planName });
   const ask = askWith(quota);
+  const { rpc = null } = options;
+  const tools = rpc && { ...rpc, ask: askWith(quota, { client: rpc.client, isAside: !rpc.sharesOrigin }) };
   const walls = await readWalls(sql, clock, plan);
   let proven = false;
   const ingestChunk = createIngestChunk({
@@ -214,6 +223,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     limits,
     quota,
     ask,
+    tools,
     walls,
     ingestChunk,
     check: () => checkWith(quota),

@@ -6,7 +6,9 @@ import { freshnessPerRun } from '../quota/freshness.ts';
 import type { Limits } from '../quota/quota.ts';
 import type { Need } from '../quota/set-aside.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../quota/window.ts';
+import { CATALOGUE_KINDS, type CatalogueDemand, type CatalogueKind } from '../store/catalogue-item.ts';
 import { type Cadence, cadenceOf } from './cadence.ts';
+import { achievableAgeMs, CATALOGUE_PLAN, requestsPerRun } from './catalogue-plan.ts';
 import { Misconfigured } from './outcome.ts';
 import { SCHEDULES, type ScheduleEntry, type ScheduleName, type Tier } from './schedules.ts';
 
@@ -15,6 +17,8 @@ export type Schedule = {
   readonly asks: string;
   /** Of the upstream, a run; on average. */
   readonly requests: number;
+  /** Of the catalogue: as many a run may ask; null for other schedules. */
+  readonly most?: number | null;
   /** Null: off. */
   readonly cadence: Cadence | null;
   /** Set by hand, not the plan's. */
@@ -32,6 +36,8 @@ export type TimetableTerms = {
   readonly cadences: Cadences;
   /** Requests a day that freshness asks; 0 as long as no series is tracked. */
   readonly freshnessPerDay?: number;
+  /** What of the catalogue is wanted; absent: not known, and so nothing but what was set by hand, that to the full. */
+  readonly catalogue?: CatalogueDemand;
 };
 
 /** Of a limited window the plan's own cadences may take so much; where limits are set so low that they do not fit, a smaller plan's apply. */
@@ -44,7 +50,7 @@ export function timetable(terms: TimetableTerms): readonly Schedule[] {
   const tier = tierOf(entries, terms);
   const schedules = entries.map((entry) => {
     const byHand = terms.cadences[entry.name];
-    return scheduleOf(entry, byHand ?? cadenceUnder(entry, tier), terms, byHand !== undefined);
+    return scheduleOf(entry, byHand ?? perTier(entry.cadence, tier), terms, { tier, isSet: byHand !== undefined });
   });
   return withoutOthers(entries, schedules);
 }
@@ -67,7 +73,7 @@ function tierOf(entries: readonly ScheduleEntry[], terms: TimetableTerms): Tier 
     const alone = { freshnessPerDay: 0 };
     const schedules = withoutOthers(
       entries,
-      entries.map((entry) => scheduleOf(entry, cadenceUnder(entry, tier), alone, false)),
+      entries.map((entry) => scheduleOf(entry, perTier(entry.cadence, tier), alone, { tier, isSet: false })),
     );
     const { day, month } = loadOf(schedules, A_YEAR);
     const within = (asked: number, limit: number | null) => limit === null || asked <= limit * MOST_SHARE;
@@ -79,9 +85,10 @@ function tierOf(entries: readonly ScheduleEntry[], terms: TimetableTerms): Tier 
 /** Any year will do: the cadences of the table are the same every day. */
 const A_YEAR = Date.UTC(2024, 0);
 
-function cadenceUnder({ cadence }: ScheduleEntry, tier: Tier): string {
+/** A tier that is not named has what the nearest smaller one has. */
+function perTier<T>(of: Readonly<Partial<Record<Tier, T>> & { sparse: T }>, tier: Tier): T {
   const upTo = TIERS.slice(0, TIERS.indexOf(tier) + 1).reverse();
-  return upTo.map((name) => cadence[name]).find((cron) => cron !== undefined) ?? cadence.sparse;
+  return upTo.map((name) => of[name]).find((one) => one !== undefined) ?? of.sparse;
 }
 
 const known = new Map<string, Cadence>();
@@ -89,18 +96,42 @@ const known = new Map<string, Cadence>();
 function scheduleOf(
   entry: ScheduleEntry,
   cron: string,
-  { freshnessPerDay = 0 }: Pick<TimetableTerms, 'freshnessPerDay'>,
-  isSet: boolean,
+  { freshnessPerDay = 0, catalogue }: Pick<TimetableTerms, 'freshnessPerDay' | 'catalogue'>,
+  { tier, isSet }: { readonly tier: Tier; readonly isSet: boolean },
 ): Schedule {
   const own = cron === 'off' ? null : cadence(cron);
+  const runsPerDay = ticksPerDay(own);
+  const kind = catalogueKindOf(entry);
+  const most = kind === null ? null : perTier(CATALOGUE_PLAN[kind].most, tier);
+  const requests = () => {
+    if (entry.requests === 'freshness') return freshnessPerRun(freshnessPerDay, runsPerDay);
+    if (entry.requests !== 'catalogue') return entry.requests;
+    const need = catalogue?.[kind!];
+    if (need === undefined) return isSet && own !== null ? most! : 0;
+    return requestsPerRun(kind!, need, { mostPerRun: most!, runsPerDay });
+  };
   return {
     name: entry.name,
     asks: entry.asks,
-    requests: entry.requests === 'freshness' ? freshnessPerRun(freshnessPerDay, ticksPerDay(own)) : entry.requests,
+    requests: requests(),
+    most,
     cadence: own,
     isSet,
     asksAccount: entry.asksAccount ?? false,
   };
+}
+
+/** What of the catalogue a schedule asks; null: it asks something else. */
+export function catalogueKindOf({ name }: { readonly name: ScheduleName }): CatalogueKind | null {
+  return CATALOGUE_KINDS.find((kind) => kind === name) ?? null;
+}
+
+/** How old the answers become with so much room; null: a schedule of something else, or one that is off. */
+export function ageOfCatalogue(schedule: Schedule, catalogue: CatalogueDemand): number | null {
+  const kind = catalogueKindOf(schedule);
+  if (kind === null) return null;
+  const runsPerDay = ticksPerDay(schedule.cadence);
+  return achievableAgeMs(kind, catalogue[kind], { mostPerRun: schedule.most ?? 0, runsPerDay });
 }
 
 /** Of a year, so that those that run on some days only are counted, too. */
@@ -188,7 +219,7 @@ export function scheduleVariable(name: ScheduleName): ScheduleVariable {
 /** What a small plan has by default, or less if it was that. */
 function suggestion({ name, cadence }: Schedule): string {
   const entry = SCHEDULES.find((one) => one.name === name)!;
-  const usual = cadenceUnder(entry, 'free');
+  const usual = perTier(entry.cadence, 'free');
   return usual === 'off' || usual === cadence?.cron ? '7 0 * * *' : usual;
 }
 

@@ -244,12 +244,13 @@ export const catalogueItem = ops.table(
     isCut: boolean('is_cut').notNull().default(false),
     message: text('message'),
   },
-  (t) => [primaryKey({ columns: [t.kind, t.id] })],
+  (t) => [primaryKey({ columns: [t.kind, t.id] }), index('catalogue_item_by_age').on(t.kind, t.askedAt)],
 );
 
 export const catalogueRefusal = ops.table(
   'catalogue_refusal',
   {
+    accountId: text('account_id').notNull(),
     accountPlan: text('account_plan').notNull(),
     kind: text('kind').notNull(),
     reason: text('reason').notNull(),
@@ -257,7 +258,7 @@ export const catalogueRefusal = ops.table(
     message: text('message').notNull(),
     refusedAt: instant('refused_at').notNull(),
   },
-  (t) => [primaryKey({ columns: [t.accountPlan, t.kind] })],
+  (t) => [primaryKey({ columns: [t.accountId, t.accountPlan, t.kind] })],
 );
 
 export const rpc = ops.table('rpc', {

@@ -48,7 +48,12 @@ export type Refusal =
 export type Answer = {
   readonly exchange: Exchange;
 } /** `body`: an object, an array, or (of more than 4 MB) a `LongList`. */ & (
-  | { readonly kind: 'answered'; readonly body: unknown }
+  | {
+      readonly kind: 'answered';
+      readonly body: unknown;
+      /** The JSON text of `body` as it came, where it was asked for. */
+      readonly text?: string;
+    }
   /**
    * A redirect inside the configured origin: ask again there, as another request. `path` starts with `/` and carries the query,
    * and with it perhaps the key; `shown` is for texts: without the query, and without the key.
@@ -73,11 +78,24 @@ export type Answer = {
 
 export type AuthScheme = 'bearer' | 'bare';
 
+/** One call of the JSON-RPC interface (API document, section 4.2). */
+export type RpcCall =
+  | { readonly method: 'tools/list'; readonly cursor?: string }
+  | {
+      readonly method: 'tools/call';
+      readonly tool: string;
+      readonly arguments: Readonly<Record<string, string | number>>;
+    };
+
 export type Question = {
   /** Below the base URL, starts with `/`: `/coins/btc-bitcoin/ohlcv/historical`; may carry a query when it comes from `moved` (then it is absolute on the origin and `absolute` is true). */
   readonly path: string;
   readonly absolute?: boolean;
   readonly query?: Readonly<Record<string, string>>;
+  /** The answer's own text is wanted, too. */
+  readonly withText?: boolean;
+  /** What the JSON-RPC interface is asked, which has one path for everything; only its client understands that. */
+  readonly rpc?: RpcCall;
   /** How the key is sent this time; ignored without a key. */
   readonly scheme?: AuthScheme;
   readonly signal?: AbortSignal;

@@ -109,7 +109,7 @@ function isHtml({ body, header }: Pick<Received, 'body' | 'header'>): boolean {
 }
 
 /** Texts from outside end up in logs and tables: one line, no control characters, bounded. */
-function oneLine(text: string, maxLength: number): string {
+export function oneLine(text: string, maxLength: number): string {
   const line = text.replace(/[\p{Cc}\s]+/gu, ' ').trim();
   return line.length > maxLength ? `${line.slice(0, maxLength - 1)}…` : line;
 }

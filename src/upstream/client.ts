@@ -1,173 +1,29 @@
-/** Asks the upstream: exactly one HTTP request per question, and every way it can end is a value. */
-import { type Clock, type Instant, systemClock } from '../clock.ts';
-import { SIMULATOR_HEADER } from '../contract/paths.ts';
-import { createMask } from '../log.ts';
-import type { Answer, AuthScheme, Exchange, NoContact, Question, Upstream } from './answer.ts';
-import { type Body, readBody } from './body.ts';
-import { classify, type Outcome } from './classify.ts';
-import { describeNetworkError } from './network-error.ts';
-import { createFetchWire, createSocketWire, type FetchFunction, type Timeouts, type WireAnswer } from './wire.ts';
+/** Asks the REST interface of the upstream: exactly one HTTP request per question, and every way it can end is a value. */
+import { readAddress, urlOf } from './address.ts';
+import type { Answer, Question, Upstream } from './answer.ts';
+import { classify, type Outcome, type Received } from './classify.ts';
+import { createSender, type SenderOptions } from './sender.ts';
 
-export type UpstreamOptions = {
+export type UpstreamOptions = SenderOptions & {
   /** `http(s)://host[:port]/v1`: no credentials, query or fragment. The key is sent to this origin and to no other. */
   readonly baseUrl: string;
-  /** Null: anonymous. */
-  readonly key: string | null;
-  readonly clock: Clock;
-  /** Stands in for the network. Its timeouts run on `clock`; those of real sockets run on the machine's time. */
-  readonly fetch?: FetchFunction;
-  readonly timeouts?: Partial<Timeouts>;
-  /** Bound of one body, packed and unpacked. */
-  readonly maxBytes?: number;
 };
-
-const DEFAULT_TIMEOUTS: Timeouts = { connectMs: 10_000, headersMs: 30_000, bodyMs: 60_000 };
-/** The whole catalogue is 53,000 coins in some 8 MB, and is the largest answer there is. */
-const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
-/** The names undici gives these two, so that one table describes both its timers and ours. */
-const HEADERS_TIMEOUT = 'UND_ERR_HEADERS_TIMEOUT';
-const BODY_TIMEOUT = 'UND_ERR_BODY_TIMEOUT';
 
 /** @throws TypeError when the base URL or the key is not usable (the message never repeats the key). */
 export function createUpstream(options: UpstreamOptions): Upstream {
-  const { key, clock, maxBytes = DEFAULT_MAX_BYTES } = options;
-  const base = readBaseUrl(options.baseUrl);
-  if (key !== null && !/^[\x21-\x7e]+$/.test(key)) {
-    throw new TypeError('the API key may only have visible ASCII characters, without spaces');
-  }
-  const withoutKey = createMask(key === null ? [] : [key], '[key]');
-  const timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
-  const wire = options.fetch ? createFetchWire(options.fetch) : createSocketWire(timeouts);
-  const timer = options.fetch ? clock : systemClock;
-
-  async function send(question: Question): Promise<Answer> {
-    question.signal?.throwIfAborted();
-    const url = urlOf(base, question);
-    const stop = new AbortController();
-    const onAbort = () => stop.abort(question.signal?.reason);
-    question.signal?.addEventListener('abort', onAbort, { once: true });
-    const within = <T>(ms: number, code: string, work: () => Promise<T>) => withDeadline(timer, ms, code, stop, work);
-    const sentAt = clock.now();
-    let head: WireAnswer | null = null;
-    let body: Body | null = null;
-    let outcome: Outcome;
-    let noContact: NoContact | null = null;
-    try {
-      const request = { url, headers: headersFor(key, question.scheme), signal: stop.signal };
-      head = await within(timeouts.connectMs + timeouts.headersMs, HEADERS_TIMEOUT, () => wire.send(request));
-      const { chunks } = head;
-      const encoding = head.header('content-encoding');
-      const reading = () => readBody(chunks, encoding, maxBytes);
-      body = await within(timeouts.bodyMs, BODY_TIMEOUT, reading).catch(
-        (error): Body => ({ kind: 'cut', bytes: 0, error }),
-      );
-      if (key !== null) body = cleanBody(body, key, withoutKey);
-      outcome = classify({ asked: url, status: head.status, header: head.header, body, now: clock.now() });
-    } catch (error) {
-      const failure = describeNetworkError(error, url.host);
-      const { message } = failure;
-      noContact = failure.noContact;
-      outcome =
-        noContact === 'not HTTP'
-          ? { kind: 'malformed', message, astray: true }
-          : { kind: 'unavailable', retryAfterMs: null, message };
-    } finally {
-      question.signal?.removeEventListener('abort', onAbort);
-    }
-    question.signal?.throwIfAborted();
-    return {
-      ...cleanTexts(outcome, withoutKey),
-      exchange: { ...exchangeOf(sentAt, clock.now(), head, body), noContact },
-    };
-  }
-
-  return { send, close: () => wire.close() };
-}
-
-/** Made once: an abort without a reason makes an exception with its stack each time, and this happens several times a request. */
-const OVER = new Error('the stage is over');
-
-/** Undici's own timers see silence; this also ends a stage that drips for ever, or a `fetch` that ignores its signal. */
-async function withDeadline<T>(timer: Clock, ms: number, code: string, stop: AbortController, work: () => Promise<T>) {
-  stop.signal.throwIfAborted();
-  const done = new AbortController();
-  const late = timer.sleep(ms, done.signal).then((): never => {
-    const error = Object.assign(new Error('too slow'), { code });
-    stop.abort(error);
-    throw error;
-  });
-  const aborted = new Promise<never>((_, reject) => {
-    stop.signal.addEventListener('abort', () => reject(stop.signal.reason), { signal: done.signal, once: true });
-  });
-  try {
-    return await Promise.race([work(), late, aborted]);
-  } finally {
-    done.abort(OVER);
-  }
-}
-
-function readBaseUrl(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-    throw new TypeError(`the base URL "${text}" is not an http or https address`);
-  }
-  if (url.username || url.password || url.search || url.hash) {
-    throw new TypeError(`the base URL of ${url.host} may have no credentials, query or fragment`);
-  }
-  return url;
-}
-
-function urlOf(base: URL, { path, absolute, query }: Question): URL {
-  if (!path.startsWith('/')) throw new TypeError(`a path starts with "/": "${path}"`);
-  // Joined as text: resolved as a reference, "//other.host/" would be another origin.
-  const url = new URL(base.origin + (absolute ? '' : base.pathname.replace(/\/+$/, '')) + path);
-  if (url.origin !== base.origin) throw new TypeError(`the path "${path}" leaves ${base.origin}`);
-  for (const [name, value] of Object.entries(query ?? {})) url.searchParams.set(name, value);
-  return url;
-}
-
-function headersFor(key: string | null, scheme: AuthScheme = 'bearer'): Record<string, string> {
+  const base = readAddress(options.baseUrl);
+  const sender = createSender(options);
   return {
-    accept: 'application/json',
-    'accept-encoding': 'gzip',
-    'user-agent': 'chandler',
-    ...(key === null ? {} : { authorization: scheme === 'bare' ? key : `Bearer ${key}` }),
+    send: async (question: Question): Promise<Answer> => {
+      const { scheme, signal, withText = false } = question;
+      const found = (received: Received) => (withText ? attachText(classify(received), received) : classify(received));
+      return sender.send({ url: urlOf(base, question), scheme, signal }, found);
+    },
+    close: sender.close,
   };
 }
 
-function exchangeOf(
-  sentAt: Instant,
-  now: Instant,
-  head: WireAnswer | null,
-  body: Body | null,
-): Omit<Exchange, 'noContact'> {
-  const date = Date.parse(head?.header('date') ?? '');
-  const age = Number(head?.header('age') ?? 0);
-  const ageMs = Number.isFinite(age) && age > 0 ? age * 1000 : 0;
-  return {
-    sentAt,
-    durationMs: Math.max(0, now - sentAt),
-    status: head?.status ?? null,
-    bytes: body === null ? 0 : body.kind === 'whole' ? body.bytes.length : body.bytes,
-    bodySha256: body?.kind === 'whole' ? body.sha256 : null,
-    asOf: (Number.isNaN(date) ? sentAt : Math.min(sentAt, date)) - ageMs,
-    ageMs,
-    date: Number.isNaN(date) ? null : date - ageMs,
-    latest: Number.isNaN(date) ? now : Math.max(now, date),
-    simulator: head?.header(SIMULATOR_HEADER) ?? null,
-  };
-}
-
-/** A server that echoes the key must not get it into our messages, logs and tables. */
-function cleanTexts(outcome: Outcome, withoutKey: (text: string) => string): Outcome {
-  if (outcome.kind === 'moved') return { ...outcome, shown: withoutKey(outcome.shown) };
-  return 'message' in outcome ? { ...outcome, message: withoutKey(outcome.message) } : outcome;
-}
-
-/** Before it is read, because a text that is cut short may end within the key. What could be a number stays: it may be one. */
-function cleanBody(body: Body, key: string, withoutKey: (text: string) => string): Body {
-  if (body.kind !== 'whole' || key.length < 8 || /^[\d.eE+-]+$/.test(key)) return body;
-  const forms = [key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)];
-  if (!forms.some((form) => body.bytes.includes(form))) return body;
-  return { ...body, bytes: Buffer.from(withoutKey(body.bytes.toString('utf8'))) };
+function attachText(outcome: Outcome, { body }: Received): Outcome {
+  if (outcome.kind !== 'answered' || body.kind !== 'whole') return outcome;
+  return { ...outcome, text: body.bytes.toString('utf8').replace(/^\uFEFF/, '') };
 }

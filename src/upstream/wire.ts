@@ -4,6 +4,8 @@ import { Agent } from 'undici';
 export type WireRequest = {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
+  /** The body of a POST; without it, it is a GET. */
+  readonly post?: string | undefined;
   readonly signal: AbortSignal;
 };
 
@@ -42,12 +44,13 @@ export function createSocketWire(timeouts: Timeouts): Wire {
     bodyTimeout: timeouts.bodyMs,
   });
   return {
-    async send({ url, headers, signal }) {
+    async send({ url, headers, post, signal }) {
       const answer = await agent.request({
         origin: url.origin,
         path: url.pathname + url.search,
-        method: 'GET',
+        method: post === undefined ? 'GET' : 'POST',
         headers,
+        body: post ?? null,
         signal,
       });
       return {
@@ -66,8 +69,9 @@ export function createSocketWire(timeouts: Timeouts): Wire {
 /** `fetch` gets one `Request` per question, with redirects left to us. */
 export function createFetchWire(fetch: FetchFunction): Wire {
   return {
-    async send({ url, headers, signal }) {
-      const answer = await fetch(new Request(url, { headers, signal, redirect: 'manual' }));
+    async send({ url, headers, post, signal }) {
+      const method = post === undefined ? {} : { method: 'POST', body: post };
+      const answer = await fetch(new Request(url, { ...method, headers, signal, redirect: 'manual' }));
       return { status: answer.status, header: (name) => answer.headers.get(name), chunks: answer.body ?? nothing() };
     },
     close: () => Promise.resolve(),

@@ -10,6 +10,7 @@ import { openTickQueue, type TickQueue } from '../../src/ingest/tick-queue.ts';
 import { type Cadences, timetable } from '../../src/ingest/timetable.ts';
 import { latestFailures, latestRuns } from '../../src/store/schedule-run.ts';
 import { createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
+import { everyKind } from '../support/every-kind.ts';
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
 
 const START = Date.UTC(2026, 10, 21, 12);
@@ -80,6 +81,7 @@ async function makeBench(kind: 'postgres' | 'redis'): Promise<Bench> {
         tickers: runOf('tickers'),
         global: runOf('global'),
         exchanges: runOf('exchanges'),
+        catalogue: everyKind(runOf),
         freshness: runOf('freshness'),
         gaps: runOf('gaps'),
         retention: runOf('retention'),

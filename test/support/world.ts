@@ -15,6 +15,7 @@ import type { Limits, SetAside } from '../../src/quota/quota.ts';
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../src/simulate.ts';
 import type { FaultSpec } from '../../src/simulator/fault-spec.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
+import { createRpcClient, sharesOrigin } from '../../src/upstream/rpc-client.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { createJumpingClock, type JumpingClock } from './jumping-clock.ts';
@@ -38,6 +39,8 @@ export type WorldOptions = {
   readonly setAside?: () => SetAside;
   /** How late a turn may be used; default: very late, for a busy machine, and a clock that runs faster than it. */
   readonly lateMs?: number;
+  /** Of the JSON-RPC interface; default: none. */
+  readonly rpcUrl?: string;
   /** False: `open` asks for no list of coins, because the test says what upstream answers to that, too. */
   readonly catalogue?: boolean;
 };
@@ -115,16 +118,20 @@ async function openChandler(
   change: Partial<SessionOptions>,
 ): Promise<Chandler> {
   const { sql } = database;
-  const upstream = createUpstream({
+  const asking = {
     baseUrl: BASE_URL,
     key: change.apiKey ?? options.apiKey ?? null,
     clock,
     fetch: options.fetch ? options.fetch(simulator.fetch, clock) : simulator.fetch,
-  });
+  };
+  const upstream = createUpstream(asking);
+  const { rpcUrl: url } = options;
+  const rpc = url === undefined ? null : { ...asking, rpcUrl: url };
   const session = await openSession({
     sql,
     clock,
     upstream,
+    rpc: rpc && { client: createRpcClient(rpc), url: rpc.rpcUrl, sharesOrigin: sharesOrigin(rpc) },
     baseUrl: BASE_URL,
     apiKey: options.apiKey ?? null,
     authScheme: 'auto',

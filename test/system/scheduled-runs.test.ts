@@ -8,6 +8,7 @@ import { openTickQueue } from '../../src/ingest/tick-queue.ts';
 import { needsOf, timetable } from '../../src/ingest/timetable.ts';
 import { setAsideAt } from '../../src/quota/set-aside.ts';
 import { latestRuns } from '../../src/store/schedule-run.ts';
+import { everyKind } from '../support/every-kind.ts';
 import { seedSeries } from '../support/warehouse.ts';
 import { createWorld, type World } from '../support/world.ts';
 
@@ -34,6 +35,7 @@ test('a day of coins, account and partitions costs what was set aside for it, by
     limits: { perMonth: 1_000_000, perDay: null, perSecond: 10 },
     hasKey: true,
     cadences: {
+      ...everyKind(() => 'off'),
       tickers: 'off',
       global: 'off',
       exchanges: 'off',
@@ -53,6 +55,7 @@ test('a day of coins, account and partitions costs what was set aside for it, by
         tickers: none,
         global: none,
         exchanges: none,
+        catalogue: everyKind(() => none),
         freshness: none,
         gaps: none,
         partitions: none,

@@ -1,0 +1,74 @@
+/** Parts of a JSON text as they stand in it: what `JSON.parse` forgets (white space, repeated keys, the texts of numbers) stays. */
+
+/** Deeper than any record of the API; deeper than that Postgres may not read it. */
+export const DEEPEST = 200;
+
+/** The texts of the elements of a list. `text` must be JSON, and a list. */
+export function rawElements(text: string): string[] {
+  return rawParts(text).map(({ start, end }) => text.slice(start, end));
+}
+
+/** The text of a member of an object, the last one of its name, as `JSON.parse` has it; null when there is none. `text` must be JSON, and an object. */
+export function rawMember(text: string, name: string): string | null {
+  const parts = rawParts(text);
+  let found: string | null = null;
+  for (let i = 0; i + 1 < parts.length; i += 2) {
+    const key = text.slice(parts[i]!.start, parts[i]!.end);
+    if (JSON.parse(key) === name) found = text.slice(parts[i + 1]!.start, parts[i + 1]!.end);
+  }
+  return found;
+}
+
+/** How many lists and objects are open at most, one within the other. */
+export function depthOf(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = endOfText(text, at) - 1;
+    else if (code === OPEN_LIST || code === OPEN_OBJECT) deepest = Math.max(deepest, ++depth);
+    else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth--;
+  }
+  return deepest;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_LIST = 0x5b;
+const CLOSE_LIST = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+/** What stands between the outermost brackets, cut at its commas and colons, without the white space around each part. */
+function rawParts(text: string): { readonly start: number; readonly end: number }[] {
+  const parts: { start: number; end: number }[] = [];
+  let depth = 0;
+  let start = -1;
+  let end = -1;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code <= 0x20) continue;
+    const isClose = code === CLOSE_LIST || code === CLOSE_OBJECT;
+    if (isClose) depth--;
+    if ((depth === 1 && (code === COMMA || code === COLON)) || (depth === 0 && isClose)) {
+      if (start !== -1) parts.push({ start, end });
+      start = -1;
+    } else if (depth > 0 && start === -1) start = at;
+    if (code === OPEN_LIST || code === OPEN_OBJECT) depth++;
+    if (code === QUOTE) at = endOfText(text, at) - 1;
+    end = at + 1;
+  }
+  return parts;
+}
+
+/** Behind the quotation mark that closes the one at `at`. */
+function endOfText(text: string, at: number): number {
+  for (let i = at + 1; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === BACKSLASH) i++;
+    else if (code === QUOTE) return i + 1;
+  }
+  return text.length;
+}

@@ -1,0 +1,181 @@
+/**
+ * What an answer of the JSON-RPC interface means: the same outcomes as of REST. Failures come in four dresses (API document, section
+ * 7; upstream-api.md, section 4): an HTTP status, a JSON-RPC error object, a tool's error as a normal result, and `isError`.
+ */
+import { parseWall, saysUnknownId, UNKNOWN_ROUTE } from '../contract/errors.ts';
+import {
+  RPC_CODES,
+  rpcErrorSchema,
+  toolFailureDataSchema,
+  toolListSchema,
+  toolResultSchema,
+} from '../contract/json-rpc.ts';
+import { readRecord } from '../contract/records.ts';
+import { rawMember } from '../core/raw-json.ts';
+import type { RpcCall } from './answer.ts';
+import { classify, type Outcome, oneLine, type Received } from './classify.ts';
+import { parseJson } from './json.ts';
+import { LONGEST_WAIT_MS } from './retry-after.ts';
+
+export type RpcAsked = { readonly id: number; readonly rpc: RpcCall; readonly withText: boolean };
+
+export function classifyRpc(received: Received, asked: RpcAsked): Outcome {
+  const { host } = received.asked;
+  const found = received.status === 200 ? classify(received) : null;
+  const body = found?.kind === 'answered' ? found.body : found === null ? errorBody(received) : null;
+  if (body === null || !isObject(body)) {
+    if (found === null) return classify(received);
+    return found.kind === 'answered'
+      ? malformed(`${host} answered with a list where one JSON-RPC answer was expected`)
+      : found;
+  }
+  const { jsonrpc, id, error, result } = body;
+  const isError = error !== undefined && error !== null;
+  if (jsonrpc !== '2.0') return malformed(`${host} answered with JSON that is not JSON-RPC 2.0`, true);
+  // A request that could not be read is answered without its id.
+  if (id !== asked.id && !(isError && (id === null || id === undefined))) {
+    return malformed(
+      `${host} answered with the id ${oneLine(JSON.stringify(id) ?? 'none', 60)} where ${asked.id} was asked`,
+    );
+  }
+  if (isError) return errorMeaning(error, host);
+  return asked.rpc.method === 'tools/list' ? listMeaning(result, host) : resultMeaning(result, host, asked.withText);
+}
+
+/** Of an HTTP failure: the JSON-RPC error it carries, which says more than the status; but 429 and the like are final words. */
+function errorBody({ status, body }: Received): unknown {
+  if (body.kind !== 'whole' || ![400, 404, 500].includes(status)) return null;
+  const parsed = parseJson(body.bytes);
+  return isObject(parsed) && parsed.jsonrpc === '2.0' && isObject(parsed.error) ? parsed : null;
+}
+
+function listMeaning(result: unknown, host: string): Outcome {
+  const read = readRecord(toolListSchema, result);
+  return read.ok
+    ? { kind: 'answered', body: read.value }
+    : malformed(`${host} answered with tools that cannot be read: ${read.problem}`);
+}
+
+function resultMeaning(result: unknown, host: string, withText: boolean): Outcome {
+  const read = readRecord(toolResultSchema, result);
+  if (!read.ok) return malformed(`${host} answered with a result that cannot be read: ${read.problem}`);
+  const [first] = read.value.content;
+  if (first?.type !== 'text' || first.text === undefined)
+    return malformed(`${host} answered with a result without a text`);
+  const { text } = first;
+  const said = (message: string) => `${host} answered: ${oneLine(message, 300)}`;
+  const parsed = parseText(text);
+  if (read.value.isError === true && (parsed === undefined || !isToolError(parsed))) {
+    return failureMeaning(statusIn(text), text, said(text), null);
+  }
+  if (parsed === undefined)
+    return malformed(`${host} answered with a text that is not JSON: ${oneLine(text.slice(0, 400), 80)}`);
+  if (isToolError(parsed)) return toolErrorMeaning(parsed.error, parsed, said);
+  const isEnvelope = isObject(parsed) && 'data' in parsed && isObject(parsed.meta) && !('id' in parsed);
+  const body = isEnvelope ? parsed.data : parsed;
+  if (body === null || typeof body !== 'object')
+    return malformed(`${host} answered with JSON that is neither an object nor a list`);
+  if (!withText) return { kind: 'answered', body };
+  return { kind: 'answered', body, text: isEnvelope ? rawMember(text, 'data')! : text };
+}
+
+/** Every record has an id, and lists are no objects: what has an error instead is one. */
+function isToolError(data: unknown): data is { readonly error: unknown } & Record<string, unknown> {
+  return isObject(data) && 'error' in data && data.error !== null && !('id' in data);
+}
+
+function toolErrorMeaning(error: unknown, whole: unknown, said: (message: string) => string): Outcome {
+  if (!isObject(error)) {
+    const text = String(error);
+    if (text === 'paid_endpoint') return notInPlan(said(JSON.stringify(whole)));
+    return failureMeaning(statusIn(text), text, said(text), null);
+  }
+  const { code, message, metadata } = error;
+  const text = `${typeof code === 'string' || typeof code === 'number' ? `${code} ` : ''}${typeof message === 'string' ? message : JSON.stringify(error)}`;
+  const seconds = isObject(metadata) ? metadata.retry_after_seconds : null;
+  return failureMeaning(statusIn(text), text, said(text), typeof seconds === 'number' ? seconds : null);
+}
+
+function errorMeaning(error: unknown, host: string): Outcome {
+  const read = readRecord(rpcErrorSchema, error);
+  if (!read.ok) return malformed(`${host} answered with an error that cannot be read: ${read.problem}`);
+  const { code, message, data } = read.value;
+  const told = toolFailureDataSchema.safeParse(data);
+  const status = (told.success ? told.data.status : null) ?? statusIn(message);
+  const said = `${host} answered: ${oneLine(message, 300)} (${code})`;
+  const { methodNotFound, invalidParams, invalidRequest, parseError } = RPC_CODES;
+  if (status === null || code === methodNotFound || code === invalidParams) {
+    const noTool =
+      code === methodNotFound ||
+      (code === invalidParams && /\btool\b.*\b(not found|unknown)\b|\bunknown tool\b/i.test(message));
+    if (noTool) return { kind: 'refused', reason: 'unknown route', message: said };
+    if ([invalidParams, invalidRequest, parseError].some((one) => one === code)) {
+      return { kind: 'refused', reason: 'bad request', message: said };
+    }
+  }
+  return failureMeaning(status, message, said, (told.success ? told.data.retryAfterSeconds : null) ?? null);
+}
+
+const STATUSES = /(?:^|[^\d.,])(400|401|402|403|404|408|425|429|50[0-4])(?![\d.,]*\d)/;
+
+/** The status that a failure's text carries: `402: …`, `CP402_…`, `Request failed with status code 402`. */
+function statusIn(text: string): number | null {
+  const status = /\bCP(\d{3})_/.exec(text)?.[1] ?? STATUSES.exec(text)?.[1];
+  return status === undefined ? null : Number(status);
+}
+
+const SAYS_NOT_IN_PLAN =
+  /INSUFFICIENT_PLAN|\bpaid\b|\b(higher|upgrade|requires?)\b.*\bplan\b|\bplan\b.*\b(requires?|required)\b/i;
+const SAYS_LIMITED = /\b(rate limit|too many requests|maximum request limit)\b/i;
+
+function failureMeaning(
+  status: number | null,
+  text: string,
+  message: string,
+  retryAfterSeconds: number | null,
+): Outcome {
+  const retryAfterMs =
+    retryAfterSeconds === null ? null : Math.min(Math.max(0, retryAfterSeconds * 1000), LONGEST_WAIT_MS);
+  const said = text.replace(/^\s*\d{3}\s*:?\s*/, '');
+  const wall = parseWall(text);
+  if (wall !== null) return { kind: 'refused', reason: 'wall', notBefore: wall.notBefore, message };
+  switch (status) {
+    case 400:
+      return { kind: 'refused', reason: 'bad request', message };
+    case 401:
+    case 403:
+      return { kind: 'refused', reason: 'forbidden', message };
+    case 402:
+      return SAYS_NOT_IN_PLAN.test(text) ? notInPlan(message) : { kind: 'limited', by: 'spent', retryAfterMs, message };
+    case 404:
+      return { kind: 'refused', reason: text.includes(UNKNOWN_ROUTE) ? 'unknown route' : 'unknown id', message };
+    case 429:
+      return { kind: 'limited', by: 'pace', retryAfterMs, message };
+    case null:
+      if (saysUnknownId(said)) return { kind: 'refused', reason: 'unknown id', message };
+      if (SAYS_LIMITED.test(text)) return { kind: 'limited', by: 'pace', retryAfterMs, message };
+      return { kind: 'unavailable', retryAfterMs, message };
+    default:
+      return { kind: 'unavailable', retryAfterMs, message };
+  }
+}
+
+function notInPlan(message: string): Outcome {
+  return { kind: 'refused', reason: 'wall', notBefore: null, message };
+}
+
+function malformed(message: string, astray = false): Outcome {
+  return { kind: 'malformed', message, astray };
+}
+
+function parseText(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
