@@ -26,6 +26,7 @@ describe('parseConfig', () => {
   test('with nothing set is the free plan, anonymous, with the embedded server', () => {
     expect(config({})).toEqual({
       databaseUrl: null,
+      serveDatabaseUrl: null,
       redisUrl: null,
       home: '.chandler',
       baseUrl: FREE_BASE_URL,
@@ -57,6 +58,7 @@ describe('parseConfig', () => {
     expect(
       config({
         DATABASE_URL: 'postgresql://u:p@db/x',
+        CHANDLER_SERVE_DATABASE_URL: 'postgresql://r:p@replica/x',
         REDIS_URL: 'rediss://r:6380',
         CHANDLER_HOME: '/data',
         CHANDLER_BASE_URL: 'http://127.0.0.1:9000/v1/',
@@ -87,6 +89,7 @@ describe('parseConfig', () => {
       }),
     ).toEqual({
       databaseUrl: 'postgresql://u:p@db/x',
+      serveDatabaseUrl: 'postgresql://r:p@replica/x',
       redisUrl: 'rediss://r:6380',
       home: '/data',
       baseUrl: 'http://127.0.0.1:9000/v1',
@@ -209,7 +212,9 @@ describe('parseConfig', () => {
     expect(problems({ CHANDLER_SCHEDULE_TICKER: 'off' })).toEqual([
       'CHANDLER_SCHEDULE_TICKER is no setting of Chandler (did you mean CHANDLER_SCHEDULE_TICKERS?).',
     ]);
-    expect(problems({ CHANDLER_WEATHER: 'x' })[0]).toContain('there are CHANDLER_HOME, CHANDLER_BASE_URL');
+    expect(problems({ CHANDLER_WEATHER: 'x' })[0]).toContain(
+      'there are CHANDLER_SERVE_DATABASE_URL, CHANDLER_HOME, CHANDLER_BASE_URL',
+    );
   });
 
   test('never shows a secret, however broken it is', () => {
