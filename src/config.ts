@@ -1,7 +1,8 @@
 /** The environment as a value: pure, and naming every problem at once. */
-import { BlockList, isIP } from 'node:net';
+import type { BlockList } from 'node:net';
 import { RPC_PATH } from './contract/json-rpc.ts';
 import { MAX_CANDLES, PLAN_NAMES, PLANS, type PlanName } from './contract/plans.ts';
+import { parseProxies } from './core/address.ts';
 import { DEFAULT_KEEP, type Keep, LEAST_DAYS_OF_FETCHES, parseCandlesKept, parseKept } from './core/keep.ts';
 import { didYouMean, isSlipOf, nearestNames } from './core/nearest.ts';
 import {
@@ -54,6 +55,10 @@ export type Config = {
   /** How often schedules run, where that is set by hand; a schedule that is absent has the plan's cadence. */
   readonly cadences: Cadences;
   readonly listen: { readonly host: string; readonly port: number };
+  /** Whether callers without walls may run reading SQL through the tools. */
+  readonly serveSql: boolean;
+  /** Origins of web pages that may use the tools, besides those of this machine; `*`: all. */
+  readonly serveOrigins: readonly string[];
   /** How long each table keeps what it has. */
   readonly keep: Keep;
   /** Null: nobody is told. */
@@ -70,6 +75,7 @@ const RPC_URL = 'https://mcp.coinpaprika.com/json-rpc';
 /** Every variable Chandler reads, in the order of the README. */
 export const VARIABLES = [
   'DATABASE_URL',
+  'CHANDLER_SERVE_DATABASE_URL',
   'REDIS_URL',
   'CHANDLER_HOME',
   'CHANDLER_BASE_URL',
@@ -82,9 +88,10 @@ export const VARIABLES = [
   'CHANDLER_CANDLES_PER_REQUEST',
   'CHANDLER_AUTH_SCHEME',
   'CHANDLER_LISTEN',
-  'CHANDLER_SERVE_DATABASE_URL',
   'CHANDLER_SERVE_LIMITS',
   'CHANDLER_TRUSTED_PROXIES',
+  'CHANDLER_SERVE_SQL',
+  'CHANDLER_SERVE_ORIGINS',
   'CHANDLER_KEEP_TICKERS',
   'CHANDLER_KEEP_FETCHES',
   'CHANDLER_KEEP_GLOBAL',
@@ -152,7 +159,7 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
   const config: Config = {
     databaseUrl: read<string | null>('DATABASE_URL', null, parseDatabaseUrl),
     serveLimits: read('CHANDLER_SERVE_LIMITS', true, (text) => orSwitch(parseOneOf(text.toLowerCase(), SWITCH))),
-    trustedProxies: read<BlockList | null>('CHANDLER_TRUSTED_PROXIES', null, parseProxies),
+    trustedProxies: read<BlockList | null>('CHANDLER_TRUSTED_PROXIES', null, (text) => orWrong(parseProxies(text))),
     serveDatabaseUrl: read<string | null>('CHANDLER_SERVE_DATABASE_URL', null, parseDatabaseUrl),
     redisUrl: read<string | null>('REDIS_URL', null, parseRedisUrl),
     home: read('CHANDLER_HOME', '.chandler', parseFolder),
@@ -165,6 +172,8 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
     authScheme: read('CHANDLER_AUTH_SCHEME', 'auto', (text) => parseOneOf(text, AUTH_SCHEMES)),
     cadences,
     listen: read('CHANDLER_LISTEN', { host: '127.0.0.1', port: 8080 }, parseListen),
+    serveSql: read<'on' | 'off'>('CHANDLER_SERVE_SQL', 'off', (text) => parseOneOf(text, ['on', 'off'])) === 'on',
+    serveOrigins: read<readonly string[]>('CHANDLER_SERVE_ORIGINS', [], parseOrigins),
     keep,
     notify: webhookUrl === null ? null : { url: webhookUrl, ...notify },
     logLevel: read('LOG_LEVEL', 'info', (text) => parseOneOf(text, LOG_LEVELS)),
@@ -364,22 +373,14 @@ function orSwitch(value: (typeof SWITCH)[number] | Problem): boolean | Problem {
   return value instanceof Problem ? value : value === 'on';
 }
 
-/** Addresses and networks: `10.0.0.0/8, 192.0.2.1, 2001:db8::/32`. */
-function parseProxies(text: string): BlockList | Problem {
-  const list = new BlockList();
-  for (const part of text.split(',').map((one) => one.trim())) {
-    const [address = '', bits, ...more] = part.split('/');
-    const version = isIP(address);
-    const most = version === 6 ? 128 : 32;
-    const length = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
-    if (version === 0 || more.length > 0 || !(length <= most)) {
-      return new Problem(
-        `of which ${quoted(part)} is no address and no network; write it like 127.0.0.1 or 10.0.0.0/8, several with commas`,
-      );
-    }
-    list.addSubnet(address, length, version === 6 ? 'ipv6' : 'ipv4');
-  }
-  return list;
+/** As a browser writes them in `Origin`: scheme, host, and the port where it is not the scheme's own. */
+function parseOrigins(text: string): readonly string[] | Problem {
+  const origins = text.split(/[\s,]+/).filter((origin) => origin !== '');
+  const wrong = origins.find(
+    (origin) => origin !== '*' && !(URL.canParse(origin) && new URL(origin).origin === origin),
+  );
+  if (wrong === undefined) return origins;
+  return new Problem(`of which ${quoted(wrong)} is no origin; write it like https://app.example, or * for all`);
 }
 
 /** An address that may hold a password, and may be too broken to find it in. */
