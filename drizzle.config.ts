@@ -7,6 +7,7 @@ export default defineConfig({
     './src/store/schema.ts',
     './src/store/snapshot-schema.ts',
     './src/store/service-schema.ts',
+    './src/store/serve-schema.ts',
     './src/store/catalogue-schema.ts',
   ],
   out: './migrations',

@@ -11,6 +11,7 @@ import { EXIT, type ExitCode } from './exit.ts';
 import { explain } from './explain.ts';
 import { gapsCommand } from './gaps.ts';
 import { printJsonError } from './json.ts';
+import { keysCommand } from './keys.ts';
 import { migrateCommand } from './migrate.ts';
 import { planCommand } from './plan.ts';
 import { quotaCommand } from './quota.ts';
@@ -37,6 +38,7 @@ const COMMANDS: readonly ((program: Command, context: CommandContext) => void)[]
   scheduleCommand,
   serviceCommand,
   serveCommand,
+  keysCommand,
   sqlCommand,
   migrateCommand,
   doctorCommand,

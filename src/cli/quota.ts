@@ -94,9 +94,10 @@ function printQuota(out: Output, budget: Budget, state: QuotaState, spenders: Sp
 
 /** Those that ask the upstream; `chandler schedule` has them all. */
 function askingOf(schedules: readonly Schedule[]) {
-  return schedules.flatMap(({ name, requests, cadence }) =>
-    requests === 0 || cadence === null ? [] : [{ name, requests, cadence }],
-  );
+  return schedules.flatMap((schedule) => {
+    const { requests, cadence } = schedule;
+    return requests === 0 || cadence === null ? [] : [{ ...schedule, cadence }];
+  });
 }
 
 function describeNeeds(schedules: readonly Schedule[]): string {

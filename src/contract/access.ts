@@ -11,13 +11,23 @@ export type Caller = {
   readonly address: string;
 };
 
+/** The tightest of a caller's windows, for the `RateLimit-*` headers. */
+export type Allowance = {
+  readonly limit: number;
+  /** After this request. */
+  readonly remaining: number;
+  /** Until the window begins anew. */
+  readonly resetSeconds: number;
+};
+
 export type Admission =
-  | { readonly kind: 'admitted'; readonly plan: PlanName }
+  | { readonly kind: 'admitted'; readonly plan: PlanName; readonly allowance?: Allowance }
   | {
       readonly kind: 'rejected';
       readonly status: 402 | 403 | 429;
       readonly message: string;
       readonly retryAfterSeconds?: number;
+      readonly allowance?: Allowance;
     };
 
 export type Access = {

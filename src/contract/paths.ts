@@ -15,6 +15,8 @@ export const TAGS_PATH = '/tags';
 export const PEOPLE_PATH = '/people';
 /** Of platforms, and below it of their contracts. */
 export const CONTRACTS_PATH = '/contracts';
+/** Coins that got a new id; from the plan `starter` on. */
+export const ID_CHANGES_PATH = '/changelog/ids';
 /** "Who am I": the first is the API document's, the second the one that the real service has. One body (decision 7). */
 export const ACCOUNT_PATHS = ['/users/me', '/key/info'] as const;
 export type AccountPath = (typeof ACCOUNT_PATHS)[number];

@@ -6,8 +6,11 @@
 
 export type PlainParts = {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
+  /** The answer's own: who sends it may add to them. Without `Content-Length`. */
+  readonly headers: Record<string, string>;
   readonly body: string | null;
+  /** Of the body, when it has been counted before. */
+  readonly byteLength?: number;
   /** The body compressed with gzip, where it is worth keeping. */
   readonly packed?: () => Promise<Uint8Array>;
 };
@@ -22,11 +25,11 @@ export function partsOf(answer: Response): PlainParts | null {
   return answer instanceof PlainAnswer ? answer.parts() : null;
 }
 
-/** The answer with one more header: the same answer, where its headers can be changed. */
+/** The same answer, with one more header. */
 export function withHeader(answer: Response, name: string, value: string): Response {
   const parts = partsOf(answer);
-  if (parts) return plainAnswer({ ...parts, headers: { ...parts.headers, [name]: value } });
-  answer.headers.set(name, value);
+  if (parts) parts.headers[name] = value;
+  else answer.headers.set(name, value);
   return answer;
 }
 

@@ -53,7 +53,8 @@ export async function refreshCatalogue(
   if (ageMs >= -MOST_SKEW_MS && ageMs < maxAgeMs) return { kind: 'fresh' };
   const known = await countListed(sql);
   const tickersAt = tickersMaxAgeMs > 0 ? await tickersSeenAt(sql) : null;
-  const isTold = tickersAt !== null && clock.now() - tickersAt < tickersMaxAgeMs;
+  const tickersAgeMs = tickersAt === null ? Number.POSITIVE_INFINITY : clock.now() - tickersAt;
+  const isTold = tickersAgeMs >= -MOST_SKEW_MS && tickersAgeMs < tickersMaxAgeMs;
   const tickers = isTold ? null : await readList(deps, TICKERS_PATH, 'tickers', examineTickers);
   if (tickers?.kind === 'held') return tickers;
   const coins = await readList(deps, COINS_PATH, 'coins', (body) => atLeast(known * LEAST_SHARE, examineCoins(body)));

@@ -8,6 +8,7 @@ import type { Sql } from '../store/connect.ts';
 import { ensurePartitionsAhead } from '../store/partition.ts';
 import { refreshCatalogue } from './catalogue.ts';
 import { CATALOGUE_PLAN } from './catalogue-plan.ts';
+import { readIdChanges } from './id-changes.ts';
 import { UpstreamTrouble } from './outcome.ts';
 import type { Patience } from './patience.ts';
 import type { Session } from './session.ts';
@@ -96,6 +97,13 @@ const TABLE = [
       const read = await refreshCatalogue({ ask: session.ask, sql, clock, signal }, clock.now() - tick, HOUR);
       return read.kind === 'held' ? read : { kind: 'done' };
     },
+  },
+  {
+    name: 'renames',
+    asks: 'the coins that got a new id',
+    requests: 1,
+    cadence: { sparse: 'off', free: 'off', starter: '17 4 * * *' },
+    run: ({ session, sql, clock }, { signal }) => readIdChanges({ ask: session.ask, sql, clock, signal }),
   },
   {
     name: 'exchanges',

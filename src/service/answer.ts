@@ -54,8 +54,10 @@ export function answerCandles<T extends object>(
 
 type Written = {
   readonly text: string;
-  /** Shown with and without the text. */
-  readonly headers: Fields & { readonly ETag: string };
+  readonly byteLength: number;
+  readonly etag: string;
+  /** Those that it has with and without the text, whoever asks. */
+  readonly headers: Fields;
   readonly packed: () => Promise<Uint8Array>;
 };
 
@@ -73,15 +75,19 @@ function answerSource(
   variant: string,
   write: () => string,
 ): Response {
-  const fields = { 'Content-Type': type, 'Cache-Control': cacheControl(c) };
-  if (basisOf(source) === null) return answer(c, 200, fields, write());
-  const { text, headers, packed } = keptOf(source, variant, write);
-  const known = headerOf(c, 'if-none-match');
-  if (known !== undefined && isAmong(known, headers.ETag)) {
-    return answer(c, 304, { ...headers, 'Cache-Control': fields['Cache-Control'] }, null);
+  if (basisOf(source) === null) {
+    return answer(c, 200, { 'Content-Type': type, 'Cache-Control': cacheControl(c) }, write());
   }
-  const all = { Date: c.get('date'), ...OPEN, ...headers, ...fields };
-  return plainAnswer({ status: 200, headers: all, body: text, packed });
+  const kept = keptOf(source, variant, write);
+  const headers: Record<string, string> = {
+    ...kept.headers,
+    Date: c.get('date'),
+    'Cache-Control': cacheControl(c),
+  };
+  const known = headerOf(c, 'if-none-match');
+  if (known !== undefined && isAmong(known, kept.etag)) return plainAnswer({ status: 304, headers, body: null });
+  headers['Content-Type'] = type;
+  return plainAnswer({ status: 200, headers, body: kept.text, byteLength: kept.byteLength, packed: kept.packed });
 }
 
 function keptOf(source: object, variant: string, write: () => string): Written {
@@ -90,10 +96,13 @@ function keptOf(source: object, variant: string, write: () => string): Written {
   const kept = variants.get(variant);
   if (kept !== undefined) return kept;
   const text = write();
+  const etag = `W/"${hash('sha1', text, 'base64url')}"`;
   let packing: Promise<Uint8Array> | null = null;
   const made: Written = {
     text,
-    headers: { ...basisHeaders(source), ETag: `W/"${hash('sha1', text, 'base64url')}"` },
+    byteLength: Buffer.byteLength(text),
+    etag,
+    headers: { ...OPEN, ...basisHeaders(source), ETag: etag },
     packed: () => {
       packing ??= gzip(text);
       return packing;

@@ -131,7 +131,10 @@ function sendParts(parts: PlainParts, outgoing: ServerResponse, compress: boolea
   } else if (compress && body.length >= MIN_GZIP_BYTES && acceptsGzip(outgoing.req)) {
     return (packed?.() ?? gzip(body, { level: 1 })).then((bytes) => sendPacked(status, headers, bytes, outgoing));
   } else {
-    outgoing.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body);
+    const byteLength = parts.byteLength ?? Buffer.byteLength(body);
+    headers['Content-Length'] = String(byteLength);
+    // As many bytes as characters: nothing but ASCII, which is written in one piece, unlooked at.
+    outgoing.writeHead(status, headers).end(body, byteLength === body.length ? 'latin1' : 'utf8');
   }
 }
 

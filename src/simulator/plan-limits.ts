@@ -2,14 +2,8 @@
 import { createHash } from 'node:crypto';
 import type { Clock, Instant } from '../clock.ts';
 import type { Access, Admission, Caller } from '../contract/access.ts';
-import {
-  historyWallText,
-  INVALID_KEY,
-  intervalWallText,
-  KEY_REQUIRED,
-  TOO_MANY_REQUESTS,
-  tickerWallText,
-} from '../contract/errors.ts';
+import { INVALID_KEY, KEY_REQUIRED, TOO_MANY_REQUESTS } from '../contract/errors.ts';
+import { createPlanWalls } from '../contract/plan-walls.ts';
 import { type Plan, type PlanName, type PlanOverrides, planOf } from '../contract/plans.ts';
 import { formatTime } from '../contract/time.ts';
 import { DAY } from '../core/interval.ts';
@@ -150,19 +144,7 @@ export function createPlanLimits(options: PlanLimitsOptions): PlanLimits {
       }
       return { kind: 'admitted', plan: account.plan.name };
     },
-    refuseHistory(name, interval, start) {
-      const { intervals, historyDepthMs } = planOf(name, numbers);
-      if (!intervals.includes(interval)) return intervalWallText(interval);
-      const wall = historyDepthMs === null ? Number.NEGATIVE_INFINITY : clock.now() - historyDepthMs;
-      return start < wall ? historyWallText(wall, nanosecondsOf(wall)) : null;
-    },
-    refuseTickerHistory(name, resolution, start) {
-      const depthMs = planOf(name, numbers).tickerHistoryDepthMs[resolution];
-      if (depthMs === null) return null;
-      const wall = clock.now() - depthMs;
-      if (depthMs > 0 && start >= wall) return null;
-      return depthMs === 0 ? tickerWallText(resolution, null) : tickerWallText(resolution, wall, nanosecondsOf(wall));
-    },
+    ...createPlanWalls(clock, (name) => planOf(name, numbers)),
     account(caller) {
       const account = caller.key === null ? null : identify(caller);
       if (account === null || typeof account === 'string') return null;
@@ -201,11 +183,6 @@ export function createPlanLimits(options: PlanLimitsOptions): PlanLimits {
     },
     forbidden: () => forbidden,
   };
-}
-
-/** The upstream's own clock has nanoseconds; ours are made from the instant, so that the text looks and parses like theirs. */
-function nanosecondsOf(at: Instant): number {
-  return (Math.floor(at) * 7_919) % 1_000_000;
 }
 
 /** How an account is called wherever its key must not be seen. */

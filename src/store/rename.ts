@@ -74,6 +74,17 @@ export async function findRenames(sql: SqlOrTransaction): Promise<Rename[]> {
     order by old_id`;
 }
 
+/**
+ * Changes of ids from here on may be news: the last one that the changelog told of, or, before the first, when the first coin was
+ * seen. Null when no coin ever was.
+ */
+export async function renamesReadUntil(sql: SqlOrTransaction): Promise<Instant | null> {
+  const [row] = await sql<{ at: number | null }[]>`
+    select (extract(epoch from coalesce((select max(renamed_at) from market.coin_rename where source = 'changelog'),
+      (select min(first_seen_at) from market.coin))) * 1000)::float8 as at`;
+  return row!.at;
+}
+
 /** Series and rules of old ids go over to the new ones that the catalogue holds. Resolves to how many series did. */
 export async function continueHistories(sql: SqlOrTransaction): Promise<number> {
   // Of the new id's series those that nobody has been answered about make room; what was wanted of them is kept.

@@ -20,7 +20,7 @@ afterEach(async () => {
   await world?.close();
 });
 
-test('a day of coins, account and partitions costs what was set aside for it, by however many processes', async () => {
+test('a day of coins, account, renames and partitions costs what was set aside for it, by however many processes', async () => {
   world = await createWorld({
     startAt: TODAY - HOUR,
     apiKey: 'right',
@@ -86,7 +86,7 @@ test('a day of coins, account and partitions costs what was set aside for it, by
   const asked = () => world.simulator.counters().accounts.reduce((sum, { requests }) => sum + requests, 0);
   const before = asked();
   const expected = setAsideAt(TODAY, needsOf(schedules)).day;
-  expect(expected).toBe(24 * 2 + 4);
+  expect(expected).toBe(24 * 2 + 4 + 1);
   for (let at = TODAY + 7 * 60_000; at < TODAY + DAY; at += 30 * 60_000) {
     clock.advanceTo(at);
     await tick();
@@ -94,9 +94,9 @@ test('a day of coins, account and partitions costs what was set aside for it, by
   expect(asked() - before).toBe(expected);
   expect(await spent()).toBe(expected);
 
-  const runs = await latestRuns(sql, ['coins', 'account', 'partitions']);
+  const runs = await latestRuns(sql, ['coins', 'account', 'renames', 'partitions']);
   expect(runs.map(({ state, message }) => ({ state, message }))).toEqual(
-    Array(3).fill({ state: 'done', message: null }),
+    Array(4).fill({ state: 'done', message: null }),
   );
   const partitions = await sql<{ name: string }[]>`
     select relname as name from pg_class where relname like 'candle_1h_%' and relispartition and relkind = 'r' order by 1`;

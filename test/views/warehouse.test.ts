@@ -6,7 +6,8 @@ import { DAY } from '../../src/core/interval.ts';
 import { createSnapshots } from '../../src/ingest/snapshots.ts';
 import { createClient } from '../../src/store/connect.ts';
 import { createWarehouse } from '../../src/views/warehouse.ts';
-import { describeService, frozenClock } from '../service/conformance.ts';
+import { describeService, frozenClock, type Subject } from '../service/conformance.ts';
+import { describeHostile } from '../service/hostile.ts';
 import { fillCatalogue, fillTickerHistory } from '../support/catalogue.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { seedSeries } from '../support/warehouse.ts';
@@ -14,7 +15,7 @@ import { createWorld } from '../support/world.ts';
 
 const NOW = Date.UTC(2024, 5, 1, 12, 3, 20);
 
-describeService('the warehouse', async () => {
+async function openWarehouse(): Promise<Subject> {
   const firstDay = Date.UTC(2024, 4, 1);
   const world = await createWorld({ startAt: NOW, simulator: { seed: 1, coins: 30 } });
   const chandler = await world.open();
@@ -34,7 +35,10 @@ describeService('the warehouse', async () => {
     rates: 'coins',
     close: () => world.close(),
   };
-});
+}
+
+describeService('the warehouse', openWarehouse);
+describeHostile('the warehouse', openWarehouse);
 
 describe('what was read before', () => {
   let database: TestDatabase;

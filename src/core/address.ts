@@ -1,0 +1,58 @@
+/** Who is asking, by the address of the connection or by what a proxy says of it. */
+import { type BlockList, isIP } from 'node:net';
+
+/**
+ * One name for each caller: IPv4 as it is, IPv6 by its first 64 bits, because whoever has one such address has all of them.
+ * Anything else as it came.
+ */
+export function callerAddress(address: string): string {
+  const plain = withoutZone(unmapped(address));
+  return isIP(plain) === 6 ? `${networkOf(plain)}::/64` : plain;
+}
+
+/**
+ * Behind proxies that are trusted: the last address in `X-Forwarded-For` that is none of them. What stands further left was
+ * written by strangers.
+ */
+export function forwardedAddress(peer: string, forwardedFor: string | null, trusted: BlockList): string {
+  let address = withoutZone(unmapped(peer));
+  const hops = (forwardedFor ?? '').split(',').map((hop) => withoutPort(hop.trim()));
+  while (isAmong(trusted, address)) {
+    const before = hops.pop();
+    if (before === undefined || isIP(before) === 0) break;
+    address = unmapped(before);
+  }
+  return address;
+}
+
+function isAmong(list: BlockList, address: string): boolean {
+  const version = isIP(address);
+  return version !== 0 && list.check(address, version === 6 ? 'ipv6' : 'ipv4');
+}
+
+function unmapped(address: string): string {
+  return /^::ffff:\d+\.\d+\.\d+\.\d+$/i.test(address) ? address.slice(7) : address;
+}
+
+function withoutZone(address: string): string {
+  const at = address.indexOf('%');
+  return at < 0 ? address : address.slice(0, at);
+}
+
+function withoutPort(hop: string): string {
+  const bracketed = /^\[([^\]]+)\](?::\d+)?$/.exec(hop);
+  if (bracketed) return bracketed[1]!;
+  return /^\d+\.\d+\.\d+\.\d+:\d+$/.test(hop) ? hop.slice(0, hop.lastIndexOf(':')) : hop;
+}
+
+/** The first four groups, each without leading zeros: `2001:db8:0:1`. */
+function networkOf(address: string): string {
+  const [head = '', tail] = address.toLowerCase().split('::');
+  const left = head === '' ? [] : head.split(':');
+  const right = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length - (address.includes('.') ? 1 : 0));
+  return [...left, ...Array.from({ length: zeros }, () => '0'), ...right]
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':');
+}

@@ -1,0 +1,251 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Admission, Caller } from '../../src/contract/access.ts';
+import { makeApiKey } from '../../src/core/api-key.ts';
+import { DAY } from '../../src/core/interval.ts';
+import { createMeteredAccess, type MeteredAccess } from '../../src/service/metered-access.ts';
+import { type ApiKeyTerms, createApiKey, revokeApiKey } from '../../src/store/api-key.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
+
+const NOON = Date.UTC(2026, 10, 3, 12);
+const onError = (error: Error) => {
+  throw error;
+};
+
+let database: TestDatabase;
+let clock: VirtualClock;
+let opened: MeteredAccess[];
+beforeEach(async () => {
+  database = await createTestDatabase();
+  clock = createVirtualClock(NOON);
+  opened = [];
+});
+afterEach(async () => {
+  await Promise.all(opened.map((access) => access.close()));
+  await database.drop();
+});
+
+function open(limits = true): MeteredAccess {
+  const access = createMeteredAccess({ sql: database.sql, clock, limits, onError });
+  opened.push(access);
+  return access;
+}
+
+const anonymous = (address: string): Caller => ({ key: null, scheme: null, address });
+const holder = (key: string, scheme: 'bearer' | 'bare' = 'bearer'): Caller => ({ key, scheme, address: '192.0.2.1' });
+
+async function make(terms: Partial<ApiKeyTerms> = {}) {
+  const made = makeApiKey();
+  const all = { name: null, plan: 'free', requestsPerMonth: null, requestsPerSecond: 1_000_000, expiresAt: null };
+  const row = await createApiKey(database.sql, { ...all, ...terms }, { ...made, now: clock.now() });
+  return { ...made, row };
+}
+
+/** Asks until it is refused, a hundred at once; never more than `most`. */
+async function askUntilRefused(
+  accesses: readonly MeteredAccess[],
+  caller: Caller,
+  most: number,
+): Promise<{ admitted: number; refused: Admission | undefined }> {
+  let admitted = 0;
+  for (let asked = 0; asked < most; asked += 100) {
+    // No faster than the pace.
+    if (caller.key === null) clock.advance(10_000);
+    const answers = await Promise.all(
+      Array.from({ length: caller.key === null ? 10 : 100 }, (_, i) =>
+        accesses[i % accesses.length]!.admit(caller, 'data'),
+      ),
+    );
+    admitted += answers.filter((answer) => answer.kind === 'admitted').length;
+    const refused = answers.find((answer) => answer.kind === 'rejected');
+    if (refused) return { admitted, refused };
+  }
+  return { admitted, refused: undefined };
+}
+
+const spent = async (subject: string) => {
+  const [row] = await database.sql<{ month: number; day: number }[]>`
+    select month_spent::int as month, day_spent::int as day from ops.api_usage where subject = ${subject}`;
+  return row;
+};
+
+describe('limits', () => {
+  test('a key may ask as often as its month allows, however many processes it asks, and not once more', async () => {
+    const { key, row } = await make({ requestsPerMonth: 1_234 });
+    const processes = [open(), open(), open()];
+    const { admitted, refused } = await askUntilRefused(processes, holder(key), 5_000);
+    // The others may hold a few that this one could not have.
+    const late = await Promise.all(
+      processes.flatMap((access) => Array.from({ length: 300 }, () => access.admit(holder(key), 'data'))),
+    );
+    expect(admitted + late.filter((answer) => answer.kind === 'admitted').length).toBe(1_234);
+    const toDecember = (Date.UTC(2026, 11, 1) - clock.now()) / 1000;
+    expect(refused).toEqual({
+      kind: 'rejected',
+      status: 402,
+      message: 'you have reached maximum request limit',
+      retryAfterSeconds: toDecember,
+      allowance: { limit: 1_234, remaining: 0, resetSeconds: toDecember },
+    });
+    expect(await spent(`key:${row.id}`)).toMatchObject({ month: 1_234 });
+    clock.advance(30 * DAY);
+    expect(await processes[0]!.admit(holder(key), 'data')).toMatchObject({ kind: 'admitted', plan: 'free' });
+  });
+
+  test('without a key an address has a thousand a day, and the next day a thousand more', async () => {
+    const access = open();
+    const ask = () => askUntilRefused([access], anonymous('192.0.2.7'), 20_000);
+    const { admitted, refused } = await ask();
+    expect(admitted).toBe(1_000);
+    expect(refused).toMatchObject({ status: 429, allowance: { limit: 1_000, remaining: 0 } });
+    expect(await access.admit(anonymous('192.0.2.8'), 'data')).toMatchObject({ kind: 'admitted', plan: 'free' });
+    clock.advance(DAY);
+    expect((await ask()).admitted).toBe(1_000);
+  });
+
+  test('an IPv6 network is one caller, and a mapped address is the same as the plain one', async () => {
+    const access = open();
+    await access.admit(anonymous('2001:db8:1:2::1'), 'data');
+    await access.admit(anonymous('2001:db8:1:2:ffff::9'), 'data');
+    await access.admit(anonymous('::ffff:192.0.2.9'), 'data');
+    await access.close();
+    expect(await spent('address:2001:db8:1:2::/64')).toEqual({ month: 2, day: 2 });
+    expect(await spent('address:192.0.2.9')).toEqual({ month: 1, day: 1 });
+  });
+
+  test('ten at once, ten a second: the eleventh is told to wait, and counts for nothing', async () => {
+    const access = open();
+    const answers = await Promise.all(Array.from({ length: 11 }, () => access.admit(anonymous('192.0.2.7'), 'data')));
+    expect(answers.slice(0, 10).every((answer) => answer.kind === 'admitted')).toBe(true);
+    expect(answers[10]).toEqual({
+      kind: 'rejected',
+      status: 429,
+      message: 'you have reached maximum request limit',
+      retryAfterSeconds: 1,
+    });
+    clock.advance(100);
+    expect(await access.admit(anonymous('192.0.2.7'), 'data')).toMatchObject({ kind: 'admitted' });
+    await access.close();
+    expect(await spent('address:192.0.2.7')).toEqual({ month: 11, day: 11 });
+  });
+
+  test('switched off, everybody sees everything and nothing is counted', async () => {
+    const access = open(false);
+    const answers = await Promise.all(Array.from({ length: 50 }, () => access.admit(anonymous('192.0.2.7'), 'data')));
+    expect(answers).toEqual(Array.from({ length: 50 }, () => ({ kind: 'admitted', plan: 'enterprise' })));
+    expect(access.refuseHistory('free', '5m', 0)).toBeNull();
+    expect(await spent('address:192.0.2.7')).toBeUndefined();
+  });
+
+  test('an unlimited key has neither pace nor month, and is counted for the operator', async () => {
+    const { key, row } = await make({ plan: 'unlimited', requestsPerSecond: null });
+    const access = open();
+    expect((await askUntilRefused([access], holder(key), 500)).admitted).toBe(500);
+    expect(await access.account(holder(key))).toMatchObject({
+      plan: 'enterprise',
+      usage: { message: 'unlimited plan', current_month: { requests_made: -1, requests_left: -1 } },
+    });
+    await access.close();
+    expect(await spent(`key:${row.id}`)).toMatchObject({ month: 500 });
+  });
+});
+
+describe('counting', () => {
+  test('costs far fewer statements than requests', async () => {
+    const { key, row } = await make({ plan: 'starter' });
+    await database.sql`create sequence statements`.simple();
+    await database.sql`
+      create function count_statement() returns trigger language plpgsql as $$ begin perform nextval('statements'); return null; end $$;
+      create trigger count_statement after update on ops.api_usage execute function count_statement()`.simple();
+    const access = open();
+    expect((await askUntilRefused([access], holder(key), 5_000)).admitted).toBe(5_000);
+    const [statements] = await database.sql<{ n: number }[]>`select last_value::int as n from statements`;
+    expect(statements!.n).toBeLessThan(100);
+    // Everything that was asked, and no more than one advance that is not used yet.
+    const counted = (await spent(`key:${row.id}`))!.month;
+    expect(counted).toBeGreaterThanOrEqual(5_000);
+    expect(counted).toBeLessThanOrEqual(5_000 + 2 * 256);
+    await access.close();
+    expect(await spent(`key:${row.id}`)).toMatchObject({ month: 5_000 });
+  });
+
+  test('what a process that died held in advance stays counted: never fewer than were asked', async () => {
+    const { key, row } = await make({ requestsPerMonth: 1_000 });
+    const dead = open();
+    opened.pop();
+    expect((await askUntilRefused([dead], holder(key), 300)).admitted).toBe(300);
+    const counted = (await spent(`key:${row.id}`))!.month;
+    const { admitted } = await askUntilRefused([open()], holder(key), 5_000);
+    expect(300 + admitted).toBeLessThanOrEqual(1_000);
+    expect(300 + admitted).toBeGreaterThanOrEqual(1_000 - (counted - 300));
+  });
+
+  test('who asks no more gets back what was held for him', async () => {
+    const { key, row } = await make();
+    const access = open();
+    await access.admit(holder(key), 'data');
+    expect(await spent(`key:${row.id}`)).toMatchObject({ month: 4 });
+    for (let i = 0; i < 6; i++) {
+      clock.advance(5_000);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await expect.poll(() => spent(`key:${row.id}`)).toMatchObject({ month: 1 });
+  });
+
+  test('questions about the account are not counted, and tell what was asked', async () => {
+    const { key } = await make({ plan: 'starter' });
+    const access = open();
+    for (let i = 0; i < 7; i++) await access.admit(holder(key), 'data');
+    await access.admit(holder(key), 'account');
+    expect(await access.account(holder(key))).toEqual({
+      plan: 'starter',
+      plan_started_at: '2026-11-03T12:00:00Z',
+      plan_status: 'active',
+      portal_url: null,
+      usage: { message: 'limited plan', current_month: { requests_made: 7, requests_left: 399_993 } },
+    });
+  });
+});
+
+describe('keys', () => {
+  test('are good in either scheme; what is not one of ours, or nearly, is not', async () => {
+    const { key, prefix } = await make();
+    const access = open();
+    expect(await access.admit(holder(key), 'data')).toMatchObject({ kind: 'admitted' });
+    expect(await access.admit(holder(key, 'bare'), 'data')).toMatchObject({ kind: 'admitted' });
+    const last = key.at(-1) === 'a' ? 'b' : 'a';
+    for (const wrong of ['x', prefix, key.slice(0, -1), `${key.slice(0, -1)}${last}`, `${key}a`, makeApiKey().key]) {
+      clock.advance(1_000);
+      expect(await access.admit(holder(wrong), 'data')).toEqual({
+        kind: 'rejected',
+        status: 403,
+        message: 'invalid api key',
+      });
+      expect(await access.account(holder(wrong))).toBeNull();
+    }
+  });
+
+  test('are not guessed faster than the pace', async () => {
+    const access = open();
+    const answers = await Promise.all(Array.from({ length: 11 }, () => access.admit(holder(makeApiKey().key), 'data')));
+    expect(answers.map((answer) => (answer.kind === 'rejected' ? answer.status : 200)).sort()).toEqual([
+      ...Array.from({ length: 10 }, () => 403),
+      429,
+    ]);
+  });
+
+  test('are refused soon after they were revoked, and when they expire', async () => {
+    const { key, prefix } = await make();
+    const { key: brief } = await make({ expiresAt: NOON + 60_000 });
+    const access = open();
+    expect(await access.admit(holder(key), 'data')).toMatchObject({ kind: 'admitted' });
+    expect(await access.admit(holder(brief), 'data')).toMatchObject({ kind: 'admitted' });
+    await revokeApiKey(database.sql, prefix, clock.now());
+    clock.advance(2_001);
+    expect(await access.admit(holder(key), 'data')).toMatchObject({ status: 403 });
+    clock.advance(57_998);
+    expect(await access.admit(holder(brief), 'data')).toMatchObject({ kind: 'admitted' });
+    clock.advance(1);
+    expect(await access.admit(holder(brief), 'data')).toMatchObject({ status: 403 });
+  });
+});
