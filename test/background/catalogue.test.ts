@@ -69,7 +69,7 @@ test('from the first minute on, through the tools, and says how old it is', asyn
     await service;
   }
   // What the README shows analysts can be asked.
-  const [, shown] = /### The catalogue[^]*?```sql\n([^]*?)```/.exec(readFileSync('README.md', 'utf8'))!;
+  const [, shown] = /### The catalogue.*?```sql\n(.*?)```/s.exec(readFileSync('README.md', 'utf8'))!;
   const statements = shown!.split(/;\s*\n/).filter((text) => text.trim() !== '');
   expect(statements).toHaveLength(4);
   for (const statement of statements) await sql.unsafe(statement);
