@@ -2,6 +2,7 @@
 import type { Clock } from './clock.ts';
 import type { Access } from './contract/access.ts';
 import type { Handler } from './contract/handler.ts';
+import { RPC_PATH } from './contract/json-rpc.ts';
 import type { MarketData } from './contract/market-data.ts';
 import { ACCOUNT_PATHS, BASE_PATH, SIMULATOR_HEADER } from './contract/paths.ts';
 import { withHeader } from './contract/plain-answer.ts';
@@ -33,12 +34,14 @@ export type SimulatorOptions = {
   readonly faults?: FaultSpec;
   /** How long each answer takes, on the simulator's clock. */
   readonly latencyMs?: number;
+  /** Origins of web pages that may use the tools, besides those of this machine. */
+  readonly origins?: readonly string[];
   /** Told of what nobody expected. */
   readonly onError: (error: unknown, url: string) => void;
 };
 
 export type SimulatorCounters = {
-  /** All that arrived under the base path, whatever became of them. */
+  /** All that arrived under the base path and at the JSON-RPC interface (`other`), whatever became of them. */
   readonly requests: {
     readonly total: number;
     readonly ohlcv: number;
@@ -66,7 +69,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   const name = nameOf(options);
   const overrides = { ...(options.unlimited ? NO_LIMITS : {}), ...options.limits?.overrides };
   const access = createPlanLimits({ ...options.limits, overrides, clock });
-  const service = createService({ data, access, clock, onError });
+  const service = createService({ data, access, clock, onError, origins: options.origins });
 
   const planOfCaller = (key: string | null): PlanName =>
     (key === null ? undefined : options.limits?.keys?.[key]) ?? options.limits?.plan ?? 'free';
@@ -93,7 +96,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     fetch: async (request, peer) => {
       const { pathname } = new URL(request.url);
       if (pathname === '/simulator') return Response.json(counters(), { headers: { 'Cache-Control': 'no-store' } });
-      if (pathname.startsWith(`${BASE_PATH}/`)) {
+      if (pathname.startsWith(`${BASE_PATH}/`) || pathname === RPC_PATH) {
         requests.total++;
         requests[kindOf(pathname)]++;
       }
