@@ -49,6 +49,10 @@ export type Config = {
   /** How often schedules run, where that is set by hand; a schedule that is absent has the plan's cadence. */
   readonly cadences: Cadences;
   readonly listen: { readonly host: string; readonly port: number };
+  /** Whether callers without walls may run reading SQL through the tools. */
+  readonly serveSql: boolean;
+  /** Origins of web pages that may use the tools, besides those of this machine; `*`: all. */
+  readonly serveOrigins: readonly string[];
   /** How long each table keeps what it has. */
   readonly keep: Keep;
   /** Null: nobody is told. */
@@ -78,6 +82,8 @@ export const VARIABLES = [
   'CHANDLER_CANDLES_PER_REQUEST',
   'CHANDLER_AUTH_SCHEME',
   'CHANDLER_LISTEN',
+  'CHANDLER_SERVE_SQL',
+  'CHANDLER_SERVE_ORIGINS',
   'CHANDLER_KEEP_TICKERS',
   'CHANDLER_KEEP_FETCHES',
   'CHANDLER_KEEP_GLOBAL',
@@ -156,6 +162,8 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
     authScheme: read('CHANDLER_AUTH_SCHEME', 'auto', (text) => parseOneOf(text, AUTH_SCHEMES)),
     cadences,
     listen: read('CHANDLER_LISTEN', { host: '127.0.0.1', port: 8080 }, parseListen),
+    serveSql: read<'on' | 'off'>('CHANDLER_SERVE_SQL', 'off', (text) => parseOneOf(text, ['on', 'off'])) === 'on',
+    serveOrigins: read<readonly string[]>('CHANDLER_SERVE_ORIGINS', [], parseOrigins),
     keep,
     notify: webhookUrl === null ? null : { url: webhookUrl, ...notify },
     logLevel: read('LOG_LEVEL', 'info', (text) => parseOneOf(text, LOG_LEVELS)),
@@ -347,6 +355,16 @@ function parseListen(text: string): Config['listen'] | Problem {
     );
   }
   return { host: (parts[1] ?? parts[2])!, port };
+}
+
+/** As a browser writes them in `Origin`: scheme, host, and the port where it is not the scheme's own. */
+function parseOrigins(text: string): readonly string[] | Problem {
+  const origins = text.split(/[\s,]+/).filter((origin) => origin !== '');
+  const wrong = origins.find(
+    (origin) => origin !== '*' && !(URL.canParse(origin) && new URL(origin).origin === origin),
+  );
+  if (wrong === undefined) return origins;
+  return new Problem(`of which ${quoted(wrong)} is no origin; write it like https://app.example, or * for all`);
 }
 
 /** An address that may hold a password, and may be too broken to find it in. */

@@ -33,6 +33,8 @@ export type SimulatorOptions = {
   readonly faults?: FaultSpec;
   /** How long each answer takes, on the simulator's clock. */
   readonly latencyMs?: number;
+  /** Origins of web pages that may use the tools, besides those of this machine. */
+  readonly origins?: readonly string[];
   /** Told of what nobody expected. */
   readonly onError: (error: unknown, url: string) => void;
 };
@@ -66,7 +68,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   const name = nameOf(options);
   const overrides = { ...(options.unlimited ? NO_LIMITS : {}), ...options.limits?.overrides };
   const access = createPlanLimits({ ...options.limits, overrides, clock });
-  const service = createService({ data, access, clock, onError });
+  const service = createService({ data, access, clock, onError, origins: options.origins });
 
   const planOfCaller = (key: string | null): PlanName =>
     (key === null ? undefined : options.limits?.keys?.[key]) ?? options.limits?.plan ?? 'free';

@@ -26,6 +26,7 @@ describe('parseConfig', () => {
   test('with nothing set is the free plan, anonymous, with the embedded server', () => {
     expect(config({})).toEqual({
       databaseUrl: null,
+      serveDatabaseUrl: null,
       redisUrl: null,
       home: '.chandler',
       baseUrl: FREE_BASE_URL,
@@ -37,6 +38,8 @@ describe('parseConfig', () => {
       authScheme: 'auto',
       cadences: {},
       listen: { host: '127.0.0.1', port: 8080 },
+      serveSql: false,
+      serveOrigins: [],
       keep: DEFAULT_KEEP,
       notify: null,
       logLevel: 'info',
@@ -55,6 +58,7 @@ describe('parseConfig', () => {
     expect(
       config({
         DATABASE_URL: 'postgresql://u:p@db/x',
+        CHANDLER_SERVE_DATABASE_URL: 'postgresql://r:p@replica/x',
         REDIS_URL: 'rediss://r:6380',
         CHANDLER_HOME: '/data',
         CHANDLER_BASE_URL: 'http://127.0.0.1:9000/v1/',
@@ -67,6 +71,8 @@ describe('parseConfig', () => {
         CHANDLER_CANDLES_PER_REQUEST: '100',
         CHANDLER_AUTH_SCHEME: 'bare',
         CHANDLER_LISTEN: '[::1]:0',
+        CHANDLER_SERVE_SQL: 'on',
+        CHANDLER_SERVE_ORIGINS: 'https://app.example, http://localhost:5173',
         CHANDLER_KEEP_TICKERS: '30d',
         CHANDLER_KEEP_FETCHES: '1y',
         CHANDLER_KEEP_GLOBAL: '52w',
@@ -83,6 +89,7 @@ describe('parseConfig', () => {
       }),
     ).toEqual({
       databaseUrl: 'postgresql://u:p@db/x',
+      serveDatabaseUrl: 'postgresql://r:p@replica/x',
       redisUrl: 'rediss://r:6380',
       home: '/data',
       baseUrl: 'http://127.0.0.1:9000/v1',
@@ -94,6 +101,8 @@ describe('parseConfig', () => {
       authScheme: 'bare',
       cadences: { tickers: '*/5 * * * *', global: 'off', retention: '@weekly' },
       listen: { host: '::1', port: 0 },
+      serveSql: true,
+      serveOrigins: ['https://app.example', 'http://localhost:5173'],
       keep: {
         tickers: 30 * DAY,
         fetches: 365 * DAY,
@@ -143,6 +152,9 @@ describe('parseConfig', () => {
     ['CHANDLER_AUTH_SCHEME', 'bearr', /did you mean bearer/],
     ['CHANDLER_LISTEN', '8080', /127\.0\.0\.1:8080/],
     ['CHANDLER_LISTEN', 'localhost:70000', /host and port/],
+    ['CHANDLER_SERVE_SQL', 'yes', /"yes", which is none of on, off/],
+    ['CHANDLER_SERVE_ORIGINS', 'https://a.example/x', /"https:\/\/a.example\/x" is no origin; write it like/],
+    ['CHANDLER_SERVE_ORIGINS', '* app.example', /"app.example" is no origin/],
     [
       'CHANDLER_KEEP_TICKERS',
       '90',
@@ -200,7 +212,9 @@ describe('parseConfig', () => {
     expect(problems({ CHANDLER_SCHEDULE_TICKER: 'off' })).toEqual([
       'CHANDLER_SCHEDULE_TICKER is no setting of Chandler (did you mean CHANDLER_SCHEDULE_TICKERS?).',
     ]);
-    expect(problems({ CHANDLER_WEATHER: 'x' })[0]).toContain('there are CHANDLER_HOME, CHANDLER_BASE_URL');
+    expect(problems({ CHANDLER_WEATHER: 'x' })[0]).toContain(
+      'there are CHANDLER_SERVE_DATABASE_URL, CHANDLER_HOME, CHANDLER_BASE_URL',
+    );
   });
 
   test('never shows a secret, however broken it is', () => {

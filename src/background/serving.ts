@@ -9,6 +9,7 @@ import { openToAll } from '../service/open-to-all.ts';
 import { createService } from '../service/service.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import { openReader } from '../store/reader.ts';
+import { createStatementRunner } from '../views/statement.ts';
 import { createWarehouse } from '../views/warehouse.ts';
 import { createWarehouseTools } from '../views/warehouse-tools.ts';
 import { type ServingMetrics, withFigures } from './serving-metrics.ts';
@@ -27,7 +28,7 @@ export type Market = { readonly handler: Handler; close(): Promise<void> };
 
 export type MarketDeps = {
   readonly app: Pick<App, 'database' | 'bringBack'>;
-  readonly config: Pick<Config, 'serveDatabaseUrl'>;
+  readonly config: Pick<Config, 'serveDatabaseUrl' | 'serveSql' | 'serveOrigins'>;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: ServingMetrics;
@@ -35,7 +36,9 @@ export type MarketDeps = {
 
 /** The market data of an open warehouse, read by a role that can do nothing else. @throws StoreError when it cannot be reached */
 export async function openMarket({ app, config, clock, log, metrics }: MarketDeps): Promise<Market> {
-  const reader = await openReader({ url: config.serveDatabaseUrl ?? app.database.url });
+  const url = config.serveDatabaseUrl ?? app.database.url;
+  const reader = await openReader({ url });
+  const statements = config.serveSql ? createStatementRunner({ url }) : null;
   if (!reader.hasRole)
     log.warn(
       'the role chandler_server is not there or not granted to this user: served by read-only transactions of this user',
@@ -56,7 +59,8 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
     data: createWarehouse({ sql: reader.sql, clock, onKept: metrics.kept }),
     access: openToAll,
     clock,
-    warehouse: createWarehouseTools(reader.sql),
+    warehouse: createWarehouseTools(reader.sql, statements?.run),
+    origins: config.serveOrigins,
     isAway: isDatabaseAway,
     onError: (error, url) => {
       const away = isDatabaseAway(error);
@@ -64,12 +68,15 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
       log[away ? 'warn' : 'error']({ err: error, path: pathOf(url) }, 'a request could not be answered');
     },
   });
-  return { handler, close: reader.close };
+  const close = async () => {
+    await Promise.all([reader.close(), statements?.close()]);
+  };
+  return { handler, close };
 }
 
 /** Without what was asked: it may hold what nobody else should read. */
 function pathOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).pathname : '';
+  return URL.canParse(url) ? new URL(url).pathname : url;
 }
 
 const OPERATIONS = /^\/(health|ready|metrics|backfills)(\/|$)/;

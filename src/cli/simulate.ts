@@ -96,7 +96,7 @@ export function simulateCommand(program: Command, context: CommandContext): void
     );
 }
 
-function openSimulator({ clock, io }: CommandContext, options: Options): Simulator {
+function openSimulator({ clock, io, config }: CommandContext, options: Options): Simulator {
   const { market, plan, key, unlimited = false, faults, seed, coins, latency } = options;
   return createSimulator({
     market,
@@ -107,6 +107,7 @@ function openSimulator({ clock, io }: CommandContext, options: Options): Simulat
     unlimited,
     faults,
     latencyMs: latency,
+    origins: config().serveOrigins,
     onError: (error, url) => io.err.write(`error: ${url}: ${error instanceof Error ? error.message : String(error)}\n`),
   });
 }

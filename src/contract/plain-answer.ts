@@ -11,6 +11,8 @@ export type PlainParts = {
   readonly body: string | null;
   /** Of the body, when it has been counted before. */
   readonly byteLength?: number;
+  /** The body in UTF-8, where that is kept: a long one is not to be written anew for everybody. */
+  readonly encoded?: () => Uint8Array;
   /** The body compressed with gzip, where it is worth keeping. */
   readonly packed?: () => Promise<Uint8Array>;
 };

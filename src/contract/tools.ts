@@ -43,7 +43,7 @@ const LONGEST = 200;
 /** Nobody's identifier has control characters or halves of a character in it, and no database takes all of them. */
 const isWritable = (given: string) => /^[^\p{Cc}\p{Cs}]*$/u.test(given);
 const text = (rule: string) =>
-  z.string(must(rule)).min(1, must(rule)).max(LONGEST, must(rule)).refine(isWritable, must(rule));
+  z.string(must(rule)).trim().min(1, must(rule)).max(LONGEST, must(rule)).refine(isWritable, must(rule));
 
 const COIN_RULE = 'must be the id of a coin, such as "btc-bitcoin"';
 const COIN_ID = /^[a-z0-9]+-[a-z0-9-]+$/;

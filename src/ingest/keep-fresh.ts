@@ -103,14 +103,22 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
   };
 }
 
-/** Strikes out the turn of each chunk that has ended; what is put off waits in the queue. */
+/**
+ * Strikes out the turn of each chunk that has ended; what is put off waits in the queue. One that began before a wall of the plan was
+ * refused as a whole, its newest end with it: the turn is handed back, and what lies within the wall is asked next time.
+ */
 export function withTurns(ingestChunk: IngestChunk, sql: Sql): IngestChunk {
   return async (job, options = {}) => {
     const { patience = impatient } = options;
     const outcome = await ingestChunk(job, options);
-    if (job.kind === 'freshness' && isOver(outcome)) await patience(() => markEnded(sql, job.seriesId));
+    if (job.kind === 'freshness' && isOver(outcome)) await patience(() => endTurn(sql, job.seriesId, outcome));
     return outcome;
   };
+}
+
+async function endTurn(sql: Sql, seriesId: number, outcome: Outcome): Promise<void> {
+  if (outcome.kind === 'refused' && outcome.reason === 'plan wall') await handBack(sql, [seriesId]);
+  else await markEnded(sql, seriesId);
 }
 
 function isOver(outcome: Outcome): boolean {

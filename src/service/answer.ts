@@ -64,6 +64,7 @@ type Written = {
   readonly etag: string;
   /** Those that it has with and without the text, whoever asks. */
   readonly headers: readonly string[];
+  readonly encoded: () => Uint8Array;
   readonly packed: () => Promise<Uint8Array>;
 };
 
@@ -89,7 +90,8 @@ function answerSource(
   const known = headerOf(c, 'if-none-match');
   if (known !== undefined && isAmong(known, kept.etag)) return plainAnswer({ status: 304, headers, body: null });
   headers.push('Content-Type', type);
-  return plainAnswer({ status: 200, headers, body: kept.text, byteLength: kept.byteLength, packed: kept.packed });
+  const { text: body, byteLength, encoded, packed } = kept;
+  return plainAnswer({ status: 200, headers, body, byteLength, encoded, packed });
 }
 
 function keptOf(source: object, variant: string, write: () => string): Written {
@@ -100,11 +102,16 @@ function keptOf(source: object, variant: string, write: () => string): Written {
   const text = write();
   const etag = `W/"${hash('sha1', text, 'base64url')}"`;
   let packing: Promise<Uint8Array> | null = null;
+  let bytes: Uint8Array | null = null;
   const made: Written = {
     text,
     byteLength: Buffer.byteLength(text),
     etag,
     headers: [...OPEN_LIST, ...Object.entries(basisHeaders(source)).flat(), 'ETag', etag],
+    encoded: () => {
+      bytes ??= Buffer.from(text);
+      return bytes;
+    },
     packed: () => {
       packing ??= gzip(text);
       return packing;

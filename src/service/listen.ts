@@ -12,6 +12,8 @@ import { type PlainParts, partsOf } from '../contract/plain-answer.ts';
 const gzip = promisify(gzipCallback);
 /** Below this, compressing costs more than it saves. */
 const MIN_GZIP_BYTES = 1_024;
+/** From here on, to write a text out as bytes costs more than to send them apart from the headers. */
+const MIN_ENCODED = 8_192;
 
 export type ListenOptions = {
   readonly host: string;
@@ -125,11 +127,15 @@ async function send(answer: Response, outgoing: ServerResponse, compress: boolea
 
 /** By far the most common case: nothing has to be read back out of a `Response`. */
 function sendParts(parts: PlainParts, outgoing: ServerResponse, compress: boolean): void | Promise<void> {
-  const { status, headers, body, packed } = parts;
+  const { status, headers, body, encoded, packed } = parts;
   if (body === null) {
     outgoing.writeHead(status, headers).end();
   } else if (compress && body.length >= MIN_GZIP_BYTES && acceptsGzip(outgoing.req)) {
     return (packed?.() ?? gzip(body, { level: 1 })).then((bytes) => sendPacked(status, headers, bytes, outgoing));
+  } else if (encoded !== undefined && body.length >= MIN_ENCODED) {
+    const bytes = encoded();
+    headers.push('Content-Length', String(bytes.byteLength));
+    outgoing.writeHead(status, headers).end(bytes);
   } else {
     const byteLength = parts.byteLength ?? Buffer.byteLength(body);
     headers.push('Content-Length', String(byteLength));

@@ -3,6 +3,7 @@ import { Hono, type MiddlewareHandler } from 'hono';
 import type { Clock } from '../clock.ts';
 import type { Access } from '../contract/access.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName, UNANSWERED } from '../contract/endpoints.ts';
+import { AWAY, AWAY_SECONDS } from '../contract/errors.ts';
 import type { Handler } from '../contract/handler.ts';
 import { RPC_PATH } from '../contract/json-rpc.ts';
 import type { MarketData } from '../contract/market-data.ts';
@@ -72,9 +73,6 @@ export function restRoutes(parts: ServiceParts): Hono<ServiceEnv> {
 function routePath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1');
 }
-
-const AWAY = 'the database cannot be reached, ask again in a few seconds';
-const AWAY_SECONDS = 5;
 
 /** The date is the clock's, so that a client on a simulated clock can reckon the age of an answer. */
 function dated(clock: Clock): MiddlewareHandler<ServiceEnv> {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Access, Caller } from '../contract/access.ts';
 import { AS_OF_HEADER, basisHeaders, COVERAGE_HEADER } from '../contract/basis.ts';
-import { UNKNOWN_ID } from '../contract/errors.ts';
+import { AWAY, AWAY_SECONDS, UNKNOWN_ID } from '../contract/errors.ts';
 import { RPC_CODES, type ToolFailureData, type ToolFailureStatus, toolFailureMessage } from '../contract/json-rpc.ts';
 import type { Candles, Catalogue } from '../contract/market-data.ts';
 import { PLANS } from '../contract/plans.ts';
@@ -49,9 +49,11 @@ export type ToolboxParts = {
   readonly warehouse?: WarehouseTools | undefined;
   /** Told of what nobody expected; the caller only learns that it happened. */
   readonly onError: (error: unknown, where: string) => void;
+  /** Is it a source that cannot be reached for now? Then the caller is told to come again. */
+  readonly isAway?: ((error: unknown) => boolean) | undefined;
 };
 
-export function createToolbox({ data, access, warehouse, onError }: ToolboxParts): Toolbox {
+export function createToolbox({ data, access, warehouse, onError, isAway }: ToolboxParts): Toolbox {
   const extra = offered(warehouse);
   const names = [...Object.keys(TOOLS), ...Object.keys(extra)];
 
@@ -77,7 +79,8 @@ export function createToolbox({ data, access, warehouse, onError }: ToolboxParts
       try {
         return await answer(caller, name, given);
       } catch (error) {
-        onError(error, `tools/call ${name}`);
+        onError(error, `tools/call ${name !== null && names.includes(name) ? name : 'of an unknown tool'}`);
+        if (isAway?.(error)) return failed(503, AWAY, { retryAfterSeconds: AWAY_SECONDS });
         return failed(500, 'An unexpected server error has occurred', {}, RPC_CODES.internalError);
       }
     },

@@ -6,6 +6,7 @@
 import type postgres from 'postgres';
 import { type SqlAnswer, StatementError } from '../contract/warehouse-tools.ts';
 import { createClient } from '../store/connect.ts';
+import { StoreError } from '../store/store-error.ts';
 
 export type StatementRunnerOptions = {
   readonly url: string;
@@ -59,6 +60,22 @@ type Column = { readonly name: string; readonly type: number; readonly category:
 
 /** All of it ends with the transaction. */
 async function enterRole(tx: Transaction, timeoutMs: number): Promise<void> {
+  try {
+    await settle(tx, timeoutMs);
+  } catch (error) {
+    if (!NO_ROLE.has((error as { readonly code?: string }).code ?? '')) throw error;
+    throw new StoreError(
+      'this user of the database cannot become the role analyst',
+      'run chandler migrate as an administrator, or grant analyst to it',
+      error,
+    );
+  }
+}
+
+/** No such role (an invalid value of a setting), or no member of it. */
+const NO_ROLE: ReadonlySet<string> = new Set(['22023', '42501', '42704']);
+
+async function settle(tx: Transaction, timeoutMs: number): Promise<void> {
   await tx`
     select set_config('role', 'analyst', true), set_config('search_path', 'market', true),
       set_config('statement_timeout', ${String(timeoutMs)}, true), set_config('lock_timeout', ${String(LOCK_TIMEOUT_MS)}, true),

@@ -1,6 +1,7 @@
 /** `chandler serve` as its operator starts it, and what bad clients and a bad day of the database do to it. */
 import { once } from 'node:events';
 import net from 'node:net';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { routeOf } from '../../src/background/serving-metrics.ts';
 import { DAY } from '../../src/core/interval.ts';
@@ -63,6 +64,34 @@ const seed = () =>
     covered: [{ from: FIRST, to: FIRST + 5 * DAY }],
     candles: [0, 1, 2, 3, 4].map((n) => FIRST + n * DAY),
   });
+
+test('has the tools of a warehouse for an MCP client that knows the address alone, SQL when it is turned on', async () => {
+  await seed();
+  const names = async (env: Record<string, string>) => {
+    const serving = start(['serve'], env);
+    await serving.ready();
+    const client = new Client({ name: 'test', version: '1' });
+    await client.connect(new StreamableHTTPClientTransport(new URL('/rpc', await serving.url())));
+    const { tools } = await client.listTools();
+    return { client, last: tools.map(({ name }) => name).slice(19) };
+  };
+  const without = await names({});
+  expect(without.last).toEqual(['getOHLCV', 'getCoverage', 'getGaps']);
+  const { structuredContent } = await without.client.callTool({ name: 'getCoverage', arguments: {} });
+  expect(structuredContent).toMatchObject({ result: [{ coin_id: 'btc-bitcoin', slots_covered: 5 }] });
+  expect((await without.client.callTool({ name: 'getGaps', arguments: {} })).structuredContent).toEqual({ result: [] });
+  await without.client.close();
+  const withSql = await names({ CHANDLER_SERVE_SQL: 'on' });
+  expect(withSql.last).toEqual(['getOHLCV', 'getCoverage', 'getGaps', 'runSql']);
+  const statement = 'select coin_id, count(*) from candles group by 1';
+  const answer = await withSql.client.callTool({ name: 'runSql', arguments: { statement } });
+  expect(answer.structuredContent).toEqual({
+    columns: ['coin_id', 'count'],
+    rows: [['btc-bitcoin', 5]],
+    truncated: false,
+  });
+  await withSql.client.close();
+});
 
 describe('chandler serve', () => {
   test('answers like the upstream, says what it stands on, and counts', async () => {

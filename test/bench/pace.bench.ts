@@ -16,6 +16,7 @@ const CANDLES = process.env.BENCH_CANDLES;
 const SETTLE_MS = 5_000;
 const COINS = 1_500;
 const ENGINES = ['postgres', 'redis'] as const;
+const CHOSEN = process.env.BENCH_ENGINES ?? ENGINES.join();
 type Engine = (typeof ENGINES)[number];
 
 let simulator: RunningSimulator;
@@ -89,7 +90,9 @@ async function standing({ sql }: TestDatabase, services: readonly ServiceProcess
 }
 
 it(`${WORKERS} workers use 98 % of the pace they share`, async () => {
-  const engines = ENGINES.filter((engine) => engine === 'postgres' || testRedisUrl() !== null);
+  const engines = ENGINES.filter(
+    (engine) => CHOSEN.includes(engine) && (engine === 'postgres' || testRedisUrl() !== null),
+  );
   const lines: [string, string][] = [];
   const percent = (values: readonly number[]) =>
     `${spread(

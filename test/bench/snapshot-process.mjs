@@ -38,10 +38,13 @@ const snapshots = createSnapshots({ sql, clock, ask: session.ask, accountId: ses
 const taken = [];
 for (let i = 0; i < Number(count); i++) {
   const startedAt = performance.now();
+  const before = process.cpuUsage();
   const outcome = await snapshots.tickers();
   const [fetch] = await sql`select duration_ms from ops.fetch order by id desc limit 1`;
+  const { user, system } = process.cpuUsage(before);
   taken.push({
     ms: performance.now() - startedAt,
+    cpuMs: (user + system) / 1000,
     fetchMs: fetch.duration_ms,
     kind: outcome.kind,
     stored: outcome.stored,

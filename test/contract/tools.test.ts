@@ -109,6 +109,7 @@ describe('the tools', () => {
       'coinId',
       'invalid parameters: coinId must be the id of a coin, such as "btc-bitcoin", got string "BTC"',
     ],
+    ['search', { q: ' \t' }, 'q', 'invalid parameters: q must be a text to look for, got string " \\t"'],
     ['getCoins', { limit: '5' }, 'limit', 'invalid parameters: limit must be a number, got string "5"'],
     ['getTickers', { quotes: ['USD'] }, 'quotes', 'invalid parameters: quotes must be a string, got array of 1'],
     ['getTickers', { quotes: 'USD,BTC,ETH,EUR' }, 'quotes', 'Max number of quotes is 3'],

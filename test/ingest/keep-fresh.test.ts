@@ -188,3 +188,26 @@ test('a series that upstream keeps failing on costs a turn no more than a chunk 
   await keep.run();
   await vi.waitFor(() => expect(asked()).toBe(4), { timeout: 20_000 });
 });
+
+test('a turn whose chunk began before a wall of the plan is handed back: what lies within the wall is asked next time', async () => {
+  // The documents promise ten years of these candles, and the upstream gives a day.
+  const historyDepthMs = DAY;
+  const { sql, keep, work, settled, outcomes } = await open({
+    simulator: { seed: 5, coins: 8, unlimited: false, limits: { plan: 'enterprise', overrides: { historyDepthMs } } },
+  });
+  await addTracks(sql, [rule('btc-bitcoin'), rule('eth-ethereum')], NOON);
+  work();
+  const unseen = async () => {
+    const [row] = await sql<
+      { n: number }[]
+    >`select count(*) filter (where seen_until is null)::int as n from ops.tracked`;
+    return row!.n;
+  };
+  for (let runs = 0; runs < 6 && (runs === 0 || (await unseen()) > 0); runs++) {
+    await keep.run();
+    await settled();
+  }
+  expect(outcomes.some(({ kind }) => kind === 'refused')).toBe(true);
+  // All of it at the same instant: nobody waits for another age.
+  expect(await unseen()).toBe(0);
+});

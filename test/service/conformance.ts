@@ -15,6 +15,7 @@ import {
   tickersSchema,
 } from '../../src/contract/records.ts';
 import { formatTime } from '../../src/contract/time.ts';
+import { TOOL_NAMES, type ToolName } from '../../src/contract/tools.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { createService } from '../../src/service/service.ts';
 import { type AnswerPath, createAnswerCheck } from './upstream-schema.ts';
@@ -31,6 +32,8 @@ export type Subject = {
   readonly rates?: 'all' | 'coins';
   readonly close?: () => Promise<void>;
 };
+
+type ContractRow = { readonly address: string; readonly id: string };
 
 /** A clock that stands still. */
 export function frozenClock(at: number): Clock {
@@ -363,6 +366,73 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       const answer = await get(path.replaceAll('{id}', subject.coinId));
       expect(answer.status).toBe(status);
       expect(await answer.json()).toEqual({ error: expect.stringMatching(message) });
+    });
+
+    it('answers tools with what REST answers', async () => {
+      const { coinId } = subject;
+      const idOf = async (path: string) => ((await json(path)) as { id: string }[])[0]?.id;
+      const exchangeId = await idOf('/exchanges');
+      const tagId = await idOf('/tags');
+      const personId = ((await json(`/coins/${coinId}`)) as { team: { id: string }[] }).team[0]?.id;
+      const [platformId] = (await json('/contracts')) as string[];
+      const contracts = platformId === undefined ? [] : ((await json(`/contracts/${platformId}`)) as ContractRow[]);
+      const contract = contracts[0];
+      const some = { limit: 7 };
+      const pairs: readonly (readonly [ToolName, object, string, boolean?])[] = [
+        ['getGlobal', {}, '/global'],
+        ['getCoins', some, '/coins'],
+        ['getCoinById', { coinId }, `/coins/${coinId}`],
+        ['getCoinEvents', { coinId, ...some }, `/coins/${coinId}/events`],
+        ['getCoinExchanges', { coinId, ...some }, `/coins/${coinId}/exchanges`],
+        ['getCoinMarkets', { coinId, quotes: 'USD,BTC', ...some }, `/coins/${coinId}/markets?quotes=USD,BTC`],
+        ['getTickers', { quotes: 'BTC', ...some }, '/tickers?quotes=BTC'],
+        ['getTickersById', { coinId, quotes: 'eth' }, `/tickers/${coinId}?quotes=ETH`],
+        ['getPeopleById', { personId }, `/people/${personId}`, personId !== undefined],
+        ['getTags', { ...some, additionalFields: 'coins' }, '/tags?additional_fields=coins'],
+        [
+          'getTagById',
+          { tagId, additionalFields: 'icos' },
+          `/tags/${tagId}?additional_fields=icos`,
+          tagId !== undefined,
+        ],
+        ['getExchanges', some, '/exchanges'],
+        ['getExchangeByID', { exchangeId }, `/exchanges/${exchangeId}`, exchangeId !== undefined],
+        ['getExchangeMarkets', { exchangeId, ...some }, `/exchanges/${exchangeId}/markets`, exchangeId !== undefined],
+        ['getPlatforms', some, '/contracts'],
+        ['getContracts', { platformId, ...some }, `/contracts/${platformId}`, platformId !== undefined],
+        [
+          'getTickerByContract',
+          { platformId, contractAddress: contract?.address },
+          `/tickers/${contract?.id}`,
+          contract !== undefined,
+        ],
+        [
+          'priceConverter',
+          { baseCurrencyId: coinId, quoteCurrencyId: 'usd-us-dollars', amount: 2 },
+          `/price-converter?base_currency_id=${coinId}&quote_currency_id=usd-us-dollars&amount=2`,
+        ],
+        ['search', { q: 'b', categories: 'currencies,tags', ...some }, '/search?q=b&c=currencies,tags&limit=7'],
+      ];
+      expect(pairs.map(([name]) => name)).toEqual(TOOL_NAMES);
+      for (const [name, given, path, exists = true] of pairs) {
+        if (!exists) continue;
+        const answer = await service(
+          new Request('http://service/rpc', {
+            method: 'POST',
+            headers: { 'Content-Type': 'application/json' },
+            body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: given } }),
+          }),
+        );
+        const said = (await answer.json()) as { result?: { content: { text: string }[] }; error?: unknown };
+        const rest = await get(path);
+        if (rest.status !== 200) {
+          expect(said.error, name).toMatchObject({ data: { status: rest.status } });
+          continue;
+        }
+        const body = await rest.json();
+        const expected = JSON.stringify(Array.isArray(body) && 'limit' in given ? body.slice(0, some.limit) : body);
+        expect(said.result?.content[0]?.text, name).toBe(expected);
+      }
     });
   });
 }

@@ -178,6 +178,16 @@ describe('failures of tools', () => {
     }
   });
 
+  it('say when to come again while the source cannot be reached', async () => {
+    const data = { coins: () => Promise.reject(new Error('gone')) };
+    const { json } = await sender(rpcService({ data, isAway: () => true, onError: () => undefined }))(call('getCoins'));
+    expect(json.error).toEqual({
+      code: -32000,
+      message: '503: the database cannot be reached, ask again in a few seconds',
+      data: { status: 503, retryAfterSeconds: 5 },
+    });
+  });
+
   it('keep to themselves what nobody expected', async () => {
     const errors: unknown[] = [];
     const boom = new Error('the password is hunter2');

@@ -96,7 +96,7 @@ describe('a statement', () => {
     ['select $1::int', /there is no parameter \$1/],
     ['select 1 as a, 2 as a', /column "a" specified more than once/],
     ['select 1\0', /character 0/],
-  ])('that is wrong is told why: %s', async (statement, message) => {
+  ])('that is wrong is told why: %j', async (statement, message) => {
     expect(await refusal(statement)).toMatch(message);
   });
 
@@ -115,6 +115,22 @@ describe('a statement', () => {
       );
     });
     await sql.end();
+  });
+
+  it('needs a user who may become the analyst, and says so to the operator', async () => {
+    const name = `stranger_${database.url.slice(-8)}`;
+    await database.sql.unsafe(`create role ${name} login password 'x'`);
+    const url = new URL(database.url);
+    url.username = name;
+    url.password = 'x';
+    const stranger = createStatementRunner({ url: url.href });
+    await expect(stranger.run({ statement: 'select 1 as a', limit: 1 })).rejects.toThrow(
+      /cannot become the role analyst; .* grant analyst/,
+    );
+    await database.sql.unsafe(`grant analyst to ${name}`);
+    expect((await stranger.run({ statement: 'select count(*) from candles', limit: 1 })).rows).toEqual([[10]]);
+    await stranger.close();
+    await database.sql.unsafe(`revoke analyst from ${name}; drop role ${name}`);
   });
 
   it('waits for its turn, but not behind a crowd', async () => {

@@ -1,0 +1,262 @@
+/**
+ * What is served, against a bare handler of the same HTTP library with the same bytes; and what has to be read, with millions of candles
+ * (CHANDLER_BENCH_CANDLES, default two million; 50000000 takes some minutes and 7 GB).
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { SEARCH_CATEGORIES } from '../../src/contract/catalogue.ts';
+import { DAY, HOUR, type Interval } from '../../src/core/interval.ts';
+import { ensurePartitions } from '../../src/store/partition.ts';
+import { createWarehouse } from '../../src/views/warehouse.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { type RunningCli, startCli } from '../support/program.ts';
+import { median, spread, table, thousands, timed, verdict } from './rounds.ts';
+
+const CANDLES = Number(process.env.CHANDLER_BENCH_CANDLES ?? 2_000_000);
+const SECONDS = Number(process.env.CHANDLER_BENCH_SECONDS ?? 4);
+const COINS = 50_000;
+const LISTED = 2_000;
+const YEARS = 10;
+const UNTIL = Math.floor(systemClock.now() / DAY) * DAY;
+const FROM = UNTIL - YEARS * 365 * DAY;
+const PER_COIN = YEARS * 365 * 25;
+const WITH_CANDLES = Math.max(1, Math.round(CANDLES / PER_COIN));
+const ROUNDS = 3;
+const CONNECTIONS = 64;
+
+let database: TestDatabase;
+let folder: string;
+let serving: RunningCli;
+let bare: ChildProcess;
+let servedAt: string;
+let bareAt: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  folder = mkdtempSync(path.join(tmpdir(), 'chandler-bench-'));
+  await fillCoins();
+  for (const interval of ['24h', '1h'] as const) await fillCandles(interval);
+  await database.sql`analyze`;
+  serving = await startCli(['serve'], {
+    DATABASE_URL: database.url,
+    CHANDLER_LISTEN: '127.0.0.1:0',
+    LOG_LEVEL: 'info',
+  });
+  servedAt = await said(serving.process, /"url":"([^"]+)"/, 'stderr');
+  await vi.waitFor(async () => expect((await fetch(`${servedAt}/ready`)).status).toBe(200), { timeout: 60_000 });
+}, 60 * 60_000);
+afterAll(async () => {
+  serving?.process.kill('SIGTERM');
+  bare?.kill();
+  await serving?.ended;
+  if (folder) rmSync(folder, { recursive: true });
+  await database?.drop();
+});
+
+function said(child: ChildProcess, what: RegExp, stream: 'stdout' | 'stderr'): Promise<string> {
+  let all = '';
+  return new Promise((resolve, reject) => {
+    child[stream]!.on('data', (part: Buffer) => {
+      all += part;
+      const [, found] = what.exec(all) ?? [];
+      if (found !== undefined) resolve(found);
+    });
+    child.once('close', () => reject(new Error(`ended: ${all}`)));
+  });
+}
+
+async function fillCoins(): Promise<void> {
+  const { sql } = database;
+  await sql`
+    insert into market.coin (id, name, symbol, rank, type, is_new, is_active, first_data_at, first_seen_at, last_seen_at, rank_seen_at, position)
+    select 'c' || i || '-coin-number-' || i, 'Coin number ' || md5(i::text), 'C' || i, i, 'coin', false, true,
+      to_timestamp(${FROM / 1000}), now(), date_trunc('minute', now()), now(), i
+    from generate_series(1, ${COINS}) i`;
+  await sql`
+    insert into market.ticker (coin_id, updated_at, at, rank, position, seen_at, price, volume_24h, volume_24h_change_24h, market_cap,
+      market_cap_change_24h, percent_change_15m, percent_change_30m, percent_change_1h, percent_change_6h, percent_change_12h,
+      percent_change_24h, percent_change_7d, percent_change_30d, percent_change_1y, ath_price, ath_at, percent_from_price_ath,
+      circulating_supply, total_supply, max_supply, beta_value)
+    select id, now(), date_trunc('minute', now()), rank, rank, date_trunc('minute', now()), 1e5 * random(), 1e10 * random(), 1.5,
+      floor(1e12 * random()), 0.5, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1e5, now() - interval '1 year', -3.21,
+      floor(1e9 * random()), 1e9, 0, 1.0101
+    from market.coin where rank <= ${LISTED}`;
+}
+
+/** Of the first coins, ten years of each; coin by coin, as backfills write them. */
+async function fillCandles(interval: Extract<Interval, '24h' | '1h'>): Promise<void> {
+  const { sql } = database;
+  const step = interval === '24h' ? DAY : HOUR;
+  await ensurePartitions(sql, interval, { from: FROM, to: UNTIL });
+  const range = `{[${new Date(FROM).toISOString()},${new Date(UNTIL).toISOString()})}`;
+  const series = await sql<{ id: number }[]>`
+    insert into market.series (coin_id, quote, interval, wanted, covered, answered_at)
+    select id, 'usd', ${interval}::market.candle_interval, ${range}::tstzmultirange, ${range}::tstzmultirange, now()
+    from market.coin where rank <= ${WITH_CANDLES} order by rank returning id`;
+  for (const { id } of series) {
+    await sql`
+      insert into market.candle (open_time, open, high, low, close, volume, market_cap, series_id, interval)
+      select at, p, p * 1.01, p * 0.99, p * 1.001, floor(p * 1e6), floor(p * 1e8), ${id}, ${interval}::market.candle_interval
+      from generate_series(to_timestamp(${FROM / 1000}), to_timestamp(${(UNTIL - step) / 1000}), ${`${step / 1000} seconds`}::interval) at
+      cross join lateral (select 100 + 50 * sin(extract(epoch from at) / 1e6) + random() as p) v`;
+  }
+}
+
+type Load = {
+  readonly perSecond: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly failures: number;
+  readonly answers: number;
+};
+
+async function load(url: string, ms = SECONDS * 1_000): Promise<Load> {
+  const script = fileURLToPath(new URL('load-process.mjs', import.meta.url));
+  const child = spawn(process.execPath, [script, url, String(CONNECTIONS), String(ms)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [out] = await Promise.all([text(child.stdout), once(child, 'exit')]);
+  return JSON.parse(out) as Load;
+}
+
+const year = `start=${new Date(UNTIL - 366 * DAY).toISOString().slice(0, 10)}&limit=366`;
+const CASES = [
+  { name: "one coin's ticker", path: '/v1/tickers/c7-coin-number-7', least: 0.6, mostP99: 25 },
+  { name: '366 daily candles', path: `/v1/coins/c1-coin-number-1/ohlcv/historical?${year}`, least: 0.4, mostP99: null },
+  { name: `/tickers with ${thousands(LISTED)} coins`, path: '/v1/tickers', least: 0.5, mostP99: null },
+] as const;
+
+it('serves as fast as it should, in no more memory', async () => {
+  const bodies = await Promise.all(
+    CASES.map(async ({ path: asked }) => [asked.replace(/\?.*/, ''), await (await fetch(servedAt + asked)).text()]),
+  );
+  const file = path.join(folder, 'bodies.json');
+  writeFileSync(file, JSON.stringify(bodies));
+  bare = spawn(process.execPath, [fileURLToPath(new URL('bare-process.mjs', import.meta.url)), file], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  bareAt = await said(bare, /(http:\S+)/, 'stdout');
+  const rows: [string, string][] = [];
+  const sizes: number[] = [];
+  for (const { name, path: asked, least, mostP99 } of CASES) {
+    await load(servedAt + asked, 1_000);
+    await load(bareAt + asked, 1_000);
+    const ratios: number[] = [];
+    const rates: number[] = [];
+    const p99s: number[] = [];
+    const costs = { bare: [] as number[], ours: [] as number[], postgres: [] as number[] };
+    const backends = await backendsOf('chandler serve');
+    for (let round = 0; round < ROUNDS; round++) {
+      const bareCpu = cpuOf([bare.pid!]);
+      const yardstick = await load(bareAt + asked);
+      costs.bare.push((cpuOf([bare.pid!]) - bareCpu) / yardstick.answers);
+      const cpu = cpuOf([serving.process.pid!]);
+      const cpuOfPostgres = cpuOf(backends);
+      const ours = await load(servedAt + asked);
+      costs.ours.push((cpuOf([serving.process.pid!]) - cpu) / ours.answers);
+      costs.postgres.push((cpuOf(backends) - cpuOfPostgres) / ours.answers);
+      expect([yardstick.failures, ours.failures]).toEqual([0, 0]);
+      ratios.push(ours.perSecond / yardstick.perSecond);
+      rates.push(ours.perSecond);
+      p99s.push(ours.p99);
+    }
+    sizes.push(rssOf(serving.process.pid!));
+    rows.push([`${name}, requests/s`, thousands(median(rates))]);
+    rows.push([`  of the yardstick's (≥ ${least})`, `${spread(ratios)} ${verdict(median(ratios) >= least)}`]);
+    // Where other programs run beside it, this says more than requests a second do.
+    const micros = (values: readonly number[]) => (median(values) * 1e6).toFixed(0);
+    rows.push([
+      '  processor time a request, µs',
+      `${micros(costs.ours)}, of Postgres ${micros(costs.postgres)}, of the yardstick ${micros(costs.bare)}`,
+    ]);
+    const p99 = mostP99 === null ? '' : ` ${verdict(median(p99s) < mostP99)}`;
+    rows.push([
+      `  p99 at ${CONNECTIONS} connections, ms${mostP99 === null ? '' : ` (< ${mostP99})`}`,
+      spread(p99s, 1) + p99,
+    ]);
+  }
+  const most = Number(process.env.CHANDLER_BENCH_SOAK_SECONDS ?? 0);
+  for (let spent = 0; spent < most; spent += 30) {
+    await load(servedAt + CASES[(spent / 30) % CASES.length]!.path, 30_000);
+    sizes.push(rssOf(serving.process.pid!));
+  }
+  rows.push(['resident size after each, MB', sizes.map((mb) => mb.toFixed(0)).join(', ')]);
+  console.info(table(`served over loopback, median of ${ROUNDS} rounds of ${SECONDS} s`, rows));
+});
+
+/** Processor time of these processes, in seconds. */
+function cpuOf(pids: readonly number[]): number {
+  const ticks = pids.map((pid) => {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /s, '')
+      .split(' ');
+    return Number(fields[11]) + Number(fields[12]);
+  });
+  return ticks.reduce((sum, n) => sum + n, 0) / 100;
+}
+
+async function backendsOf(name: string): Promise<number[]> {
+  const rows = await database.sql<{ pid: number }[]>`
+    select pid from pg_stat_activity where application_name = ${name} and datname = current_database()`;
+  return rows.map((row) => row.pid);
+}
+
+function rssOf(pid: number): number {
+  const [, kb] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kb) / 1024;
+}
+
+const QUESTIONS = 1_000;
+
+it('reads 366 candles, and finds a name among 50,000, in milliseconds', async () => {
+  const { sql } = database;
+  const data = createWarehouse({ sql, clock: systemClock });
+  const [stored] = await sql<
+    { n: number }[]
+  >`select sum(reltuples)::float8 as n from pg_class where relname like 'candle\\_%' and relkind = 'r'`;
+  const ask = (interval: Interval, step: number) => {
+    const rank = 1 + Math.floor(Math.random() * WITH_CANDLES);
+    const from = FROM + Math.floor(Math.random() * ((UNTIL - FROM) / step - 366)) * step;
+    const query = { quote: 'usd', interval, from, to: from + 365 * step, limit: 366 } as const;
+    return data.ohlcv({ ...query, coinId: `c${rank}-coin-number-${rank}` });
+  };
+  const rows: [string, string][] = [['candles stored', thousands(stored!.n)]];
+  for (const [interval, step] of [
+    ['24h', DAY],
+    ['1h', HOUR],
+    ['6h', 6 * HOUR],
+  ] as const) {
+    const times: number[] = [];
+    for (let i = 0; i < QUESTIONS; i++)
+      times.push(await timed(async () => expect(await ask(interval, step)).toHaveLength(366)));
+    const made = interval === '6h' ? ', made of 2,196 hourly ones' : '';
+    rows.push([
+      `366 candles of ${interval}${made}, never asked before: p99, ms (< 15)`,
+      `${p(times, 0.99).toFixed(1)} ${verdict(p(times, 0.99) < 15)}`,
+    ]);
+    rows.push(['  p50', p(times, 0.5).toFixed(1)]);
+  }
+  const search = (q: string) => data.search({ q, categories: SEARCH_CATEGORIES, symbolOnly: false, limit: 250 });
+  rows.push(['the first search, ms', (await timed(() => search('coin'))).toFixed(0)]);
+  const found: number[] = [];
+  for (let i = 0; i < QUESTIONS; i++) {
+    const hex = Math.floor(Math.random() * 2 ** 20).toString(16);
+    found.push(await timed(() => search(['coin', hex, `c${i}`, 'nothing at all', hex.slice(0, 2)][i % 5]!)));
+  }
+  rows.push([
+    `search over ${thousands(COINS)} coins: p99, ms (< 10)`,
+    `${p(found, 0.99).toFixed(1)} ${verdict(p(found, 0.99) < 10)}`,
+  ]);
+  console.info(table(`read from Postgres, ${thousands(QUESTIONS)} questions each, one after the other`, rows));
+});
+
+function p(values: readonly number[], share: number): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length * share)]!;
+}
