@@ -2,6 +2,7 @@
 import type { Clock } from './clock.ts';
 import type { Access } from './contract/access.ts';
 import type { Handler } from './contract/handler.ts';
+import { RPC_PATH } from './contract/json-rpc.ts';
 import type { MarketData } from './contract/market-data.ts';
 import { ACCOUNT_PATHS, BASE_PATH, SIMULATOR_HEADER } from './contract/paths.ts';
 import { withHeader } from './contract/plain-answer.ts';
@@ -40,7 +41,7 @@ export type SimulatorOptions = {
 };
 
 export type SimulatorCounters = {
-  /** All that arrived under the base path, whatever became of them. */
+  /** All that arrived under the base path and at the JSON-RPC interface (`other`), whatever became of them. */
   readonly requests: {
     readonly total: number;
     readonly ohlcv: number;
@@ -95,7 +96,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     fetch: async (request, peer) => {
       const { pathname } = new URL(request.url);
       if (pathname === '/simulator') return Response.json(counters(), { headers: { 'Cache-Control': 'no-store' } });
-      if (pathname.startsWith(`${BASE_PATH}/`)) {
+      if (pathname.startsWith(`${BASE_PATH}/`) || pathname === RPC_PATH) {
         requests.total++;
         requests[kindOf(pathname)]++;
       }

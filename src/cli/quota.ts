@@ -2,7 +2,8 @@
 import type { Command } from 'commander';
 import { type Budget, readBudget } from '../budget.ts';
 import type { Instant } from '../clock.ts';
-import type { Schedule } from '../ingest/timetable.ts';
+import { DAY } from '../core/interval.ts';
+import { catalogueKindOf, requestsIn, type Schedule } from '../ingest/timetable.ts';
 import type { Quota, QuotaState, SetAside } from '../quota/quota.ts';
 import type { CommandContext } from './context.ts';
 import { EXIT } from './exit.ts';
@@ -93,17 +94,28 @@ function printQuota(out: Output, budget: Budget, state: QuotaState, spenders: Sp
 
 /** Those that ask the upstream; `chandler schedule` has them all. */
 function askingOf(schedules: readonly Schedule[]) {
-  return schedules.flatMap(({ name, requests, cadence }) =>
-    requests === 0 || cadence === null ? [] : [{ name, requests, cadence }],
-  );
+  return schedules.flatMap((schedule) => {
+    const { requests, cadence } = schedule;
+    return requests === 0 || cadence === null ? [] : [{ ...schedule, cadence }];
+  });
 }
 
 function describeNeeds(schedules: readonly Schedule[]): string {
-  const needs = askingOf(schedules).map(
-    ({ name, requests, cadence }) => `${name}, ${formatCounted(requests, 'request')} at ${cadence.cron}`,
-  );
+  const asking = askingOf(schedules);
+  // The schedules of the catalogue ask now and then: together they are one line, and a number a day.
+  const catalogue = asking.filter((schedule) => catalogueKindOf(schedule) !== null);
+  const needs = asking
+    .filter((schedule) => catalogueKindOf(schedule) === null)
+    .map(({ name, requests, cadence }) => `${name}, ${formatCounted(requests, 'request')} at ${cadence.cron}`);
+  if (catalogue.length > 0) {
+    const perDay = requestsIn(catalogue, A_DAY, A_DAY + DAY);
+    needs.push(`the catalogue, ${formatCounted(Math.max(1, perDay), 'request')} a day`);
+  }
   return needs.length === 0 ? 'nothing, all of them are off' : needs.join('; ');
 }
+
+/** Any one will do. */
+const A_DAY = Date.UTC(2024, 0);
 
 function asJson(budget: Budget, state: QuotaState, spenders: Spenders, setAside: SetAside): unknown {
   const windows = windowsOf(state, setAside).map(({ name, reset, ...w }) => [name, { ...w, reset: toIso(reset) }]);
@@ -115,7 +127,7 @@ function asJson(budget: Budget, state: QuotaState, spenders: Spenders, setAside:
     ...Object.fromEntries(windows),
     scheduled: askingOf(budget.schedules).map(({ name, requests, cadence }) => ({
       name,
-      requests,
+      requests: Math.ceil(requests * 100) / 100,
       cron: cadence.cron,
     })),
     requestsPerSecond: { limit: pace.limit, now: pace.now },

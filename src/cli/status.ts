@@ -1,7 +1,10 @@
 /** `chandler status`: the warehouse at a glance. */
 import type { Command } from 'commander';
+import { readBudget } from '../budget.ts';
 import type { Instant } from '../clock.ts';
+import { CATALOGUE_PLAN } from '../ingest/catalogue-plan.ts';
 import { readStatus, type Status } from '../views/status.ts';
+import { type AchievableAges, achievableAges, printCatalogue } from './catalogue-table.ts';
 import type { CommandContext } from './context.ts';
 import { EXIT } from './exit.ts';
 import {
@@ -26,11 +29,12 @@ export function statusCommand(program: Command, context: CommandContext): void {
     .option('--json', 'print JSON')
     .action(
       context.action(async (options: { json?: boolean }) =>
-        context.withApp({ schema: 'require' }, async ({ database: { sql } }) => {
+        context.withApp({ schema: 'require' }, async (app) => {
           const now = context.clock.now();
-          const status = withTheDead(await readStatus(sql, now));
-          if (options.json) printJson(context.io.out, asJson(status));
-          else printStatus(context.io.out, status, now);
+          const status = withTheDead(await readStatus(app.database.sql, now));
+          const achievable = achievableAges(await readBudget(app), status.catalogue);
+          if (options.json) printJson(context.io.out, asJson(status, achievable));
+          else printStatus(context.io.out, status, now, achievable);
           return EXIT.done;
         }),
       ),
@@ -44,7 +48,7 @@ function withTheDead(status: Status): Status {
 }
 
 /** Also part of what `chandler demo` shows. */
-export function printStatus(out: Output, status: Status, now: Instant): void {
+export function printStatus(out: Output, status: Status, now: Instant, achievable: AchievableAges = new Map()): void {
   if (status.series.length === 0) {
     out.write('Nothing is wanted yet. Begin with: chandler backfill btc-bitcoin --start -30d\n');
   } else printSeries(out, status);
@@ -52,6 +56,7 @@ export function printStatus(out: Output, status: Status, now: Instant): void {
     out.write('\nTracked\n');
     printTiers(out, status.tiers);
   }
+  printCatalogue(out, status.catalogue, { now, achievable });
   const alive = status.backfills.filter((b) => !b.isSilent);
   if (alive.length > 0) printBackfills(out, alive, now);
   printSilent(
@@ -137,7 +142,7 @@ function printFetches(out: Output, { fetches }: Status, now: Instant): void {
   out.write(formatTable([...columns, { title: 'last' }], rows, out.columns()));
 }
 
-function asJson(status: Status): unknown {
+function asJson(status: Status, achievable: AchievableAges): unknown {
   return {
     ...status,
     series: status.series.map((s) => ({
@@ -151,6 +156,13 @@ function asJson(status: Status): unknown {
       from: toIso(b.from),
       to: toIso(b.to),
       heartbeatAt: toIso(b.heartbeatAt),
+    })),
+    catalogue: status.catalogue.map((c) => ({
+      ...c,
+      targetAgeMs: CATALOGUE_PLAN[c.kind].ageMs,
+      achievableAgeMs: achievable.get(c.kind) ?? null,
+      oldestAt: toIso(c.oldestAt),
+      newestAt: toIso(c.newestAt),
     })),
     fetches: status.fetches.map((f) => ({ ...f, lastAt: toIso(f.lastAt) })),
   };

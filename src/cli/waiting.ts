@@ -8,6 +8,8 @@ const WORDS: Readonly<Record<string, string>> = {
   'set aside': 'the rest of the quota is set aside for scheduled work',
   spent: 'the upstream says that the quota is used up',
   limited: 'the upstream asked for a pause',
+  failing: 'the upstream keeps failing on what is left',
+  doubt: 'what was answered is doubted, and asked about again',
   unavailable: 'the upstream does not answer as it should',
 };
 

@@ -60,7 +60,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   const wallDoubts = createWallDoubts(deps);
   const ingest: IngestChunk = async (job, { attempt = 1, signal, patience = impatient } = {}) => {
     const soon = doubts.waitingFor(job, clock.now()) ?? wallDoubts.waitingFor(job);
-    if (soon !== null) return { kind: 'deferred', until: soon, requests: 0 };
+    if (soon !== null) return { kind: 'deferred', until: soon, requests: 0, reason: 'doubt' };
     // The wall moves on while a chunk waits in the queue.
     const earliest = earliestSlot(knownDepth(deps.walls.of(job.interval)), job.interval, clock.now());
     const from = Math.max(job.from, earliest);
@@ -91,14 +91,15 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
         return storeAnswer({ ...deps, wallDoubts, checkOrigin, keepPartitions }, job, span, asked, answer, patience);
       case 'limited': {
         const again = asked.budgetLeft ? doubts.doubt(job, answer.exchange.sentAt, clock.now()) : null;
-        if (again !== null) return { kind: 'deferred', until: again, requests: asked.requests };
+        if (again !== null) return { kind: 'deferred', until: again, requests: asked.requests, reason: 'doubt' };
         if (asked.budgetLeft) return patience(() => refused(deps, job, span, asked, asWall(answer)));
         // The ledger makes everybody wait; the next take says until when.
         return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'spent' };
       }
       case 'refused': {
         const meaning = answer.reason === 'wall' ? wallDoubts.weigh(job, span, answer) : 'as it says';
-        if (typeof meaning === 'number') return { kind: 'deferred', until: meaning, requests: asked.requests };
+        if (typeof meaning === 'number')
+          return { kind: 'deferred', until: meaning, requests: asked.requests, reason: 'doubt' };
         return patience(() => refused(deps, job, span, asked, answer, meaning === 'span'));
       }
       case 'malformed':

@@ -17,7 +17,12 @@ export type Outcome =
   /** Not now: nothing was sent, no attempt is burned. */
   | { readonly kind: 'snoozed'; readonly until: Instant; readonly reason: string }
   /** Not this chunk now, for its series keeps failing, or what it was answered is doubted; the others go on. No attempt is burned. */
-  | { readonly kind: 'deferred'; readonly until: Instant; readonly requests: number }
+  | {
+      readonly kind: 'deferred';
+      readonly until: Instant;
+      readonly requests: number;
+      readonly reason: 'failing' | 'doubt';
+    }
   /** Upstream will not give us this; remembered, and not asked again until the plan changes. */
   | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly message: string };
 

@@ -38,7 +38,8 @@ export function withStepBack(ingestChunk: IngestChunk, clock: Clock): IngestChun
     if (trouble !== undefined && isHopeless(trouble) && job.askedSince <= trouble.at)
       throw new SeriesGivenUp(trouble.message);
     const until = notBefore(trouble);
-    if (until > clock.now() && !options.signal?.aborted) return { kind: 'deferred', until, requests: 0 };
+    if (until > clock.now() && !options.signal?.aborted)
+      return { kind: 'deferred', until, requests: 0, reason: 'failing' };
     try {
       const outcome = await ingestChunk(job, options);
       if (outcome.kind === 'refused' || (outcome.kind === 'stored' && outcome.requests > 0)) {

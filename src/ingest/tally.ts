@@ -3,7 +3,8 @@ import type { Instant } from '../clock.ts';
 import type { Span } from '../core/span.ts';
 import type { BackfillTotals } from '../store/backfill.ts';
 import type { RefusalReason } from '../store/refusal.ts';
-import type { ChunkJob } from './chunk-job.ts';
+import { type ChunkJob, chunkJobId } from './chunk-job.ts';
+import { ASK_AGAIN_MS } from './doubts.ts';
 import { INTERRUPTED, type Outcome } from './outcome.ts';
 import { type AwayReason, DATABASE_AWAY } from './patience.ts';
 import type { BackfillPlan } from './plan.ts';
@@ -34,6 +35,9 @@ export type BackfillSeen = {
 
 /** So many refusals of single series in a row, with nothing stored between, are not about the series. */
 const MOST_REFUSALS_IN_A_ROW = 10;
+
+/** As long as it takes to ask about one chunk four times, each time when no cache repeats the answer. */
+const LONGEST_DOUBT_MS = 5 * ASK_AGAIN_MS;
 
 /** Counts outcomes, tells the progress, and ends the run when it would wait too long or is refused everything. */
 export function createTally(
@@ -66,16 +70,27 @@ export function createTally(
   const refusedInARow = new Set<number>();
   let waitingSince: Instant | null = null;
   const away = new Map<AwayReason, Instant>();
+  /** By chunk: those that alone wait, and until when. */
+  const deferred = new Map<string, { readonly until: Instant; readonly reason: string }>();
   const tell = (change: Partial<BackfillProgress>) => {
     progress = { ...progress, ...change };
+    // Nothing else is left: the run waits for these.
+    if (
+      progress.waiting === null &&
+      deferred.size > 0 &&
+      progress.chunksDone + deferred.size >= progress.chunksPlanned
+    ) {
+      const soonest = [...deferred.values()].reduce((a, b) => (b.until < a.until ? b : a));
+      progress = { ...progress, waiting: soonest };
+    }
     // What is in hand may end meanwhile: that does not bring back what is away.
     for (const [reason, until] of away) progress = { ...progress, waiting: { until, reason } };
     onProgress({ ...progress, chunksPlanned: Math.max(progress.chunksPlanned, progress.chunksDone) });
   };
   /** Waits with no answer between them are one wait: an outage is many short ones. */
-  const waits = (until: Instant, reason: string, now: Instant) => {
+  const waits = (until: Instant, reason: string, now: Instant, mostMs = maxWaitMs) => {
     waitingSince ??= now;
-    if (until - waitingSince <= maxWaitMs) return;
+    if (until - waitingSince <= mostMs) return;
     stopWith({ kind: 'stopped', until, reason });
   };
   tell({});
@@ -99,6 +114,7 @@ export function createTally(
       tell({ waiting: null });
     },
     count: (job: ChunkJob, outcome: Outcome, now: Instant) => {
+      if (outcome.kind !== 'deferred') deferred.delete(chunkJobId(job));
       switch (outcome.kind) {
         case 'stored':
           if (outcome.requests > 0) {
@@ -119,9 +135,13 @@ export function createTally(
           tell({ waiting: { until: outcome.until, reason: outcome.reason } });
           return waits(outcome.until, outcome.reason, now);
         case 'deferred':
-          if (isOurs(job) && outcome.requests > 0) tell({ requests: progress.requests + outcome.requests });
-          // The others go on meanwhile; it is a wait of the run only as long as none of them is answered.
-          return waits(now, 'unavailable', now);
+          deferred.set(chunkJobId(job), { until: outcome.until, reason: outcome.reason });
+          tell({ requests: progress.requests + (isOurs(job) ? outcome.requests : 0), waiting: null });
+          // The others go on meanwhile; it is a wait of the run only as long as none of them is answered. A doubt is sat out however
+          // short a wait was allowed: the next run would begin with the same doubt, and never get past it.
+          return outcome.reason === 'doubt'
+            ? waits(now, 'doubt', now, Math.max(maxWaitMs, LONGEST_DOUBT_MS))
+            : waits(now, 'unavailable', now);
         case 'refused': {
           waitingSince = null;
           const before = refused.get(outcome.reason);
@@ -141,6 +161,7 @@ export function createTally(
     /** An attempt has failed, and will be made again. */
     trouble: (now: Instant) => waits(now, 'unavailable', now),
     fail: (job: ChunkJob, error: Error) => {
+      deferred.delete(chunkJobId(job));
       failed.push({ coinId: job.coinId, span: { from: job.from, to: job.to }, message: error.message });
       tell({ chunksDone: progress.chunksDone + 1 });
     },

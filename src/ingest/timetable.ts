@@ -8,7 +8,7 @@ import type { Need } from '../quota/set-aside.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../quota/window.ts';
 import { CATALOGUE_KINDS, type CatalogueDemand, type CatalogueKind } from '../store/catalogue-item.ts';
 import { type Cadence, cadenceOf } from './cadence.ts';
-import { achievableAgeMs, CATALOGUE_PLAN, requestsPerRun } from './catalogue-plan.ts';
+import { achievableAgeMs, CATALOGUE_PLAN, type CatalogueNeed, requestsPerRun } from './catalogue-plan.ts';
 import { Misconfigured } from './outcome.ts';
 import { SCHEDULES, type ScheduleEntry, type ScheduleName, type Tier } from './schedules.ts';
 
@@ -127,11 +127,11 @@ export function catalogueKindOf({ name }: { readonly name: ScheduleName }): Cata
 }
 
 /** How old the answers become with so much room; null: a schedule of something else, or one that is off. */
-export function ageOfCatalogue(schedule: Schedule, catalogue: CatalogueDemand): number | null {
+export function ageOfCatalogue(schedule: Schedule, need: CatalogueNeed): number | null {
   const kind = catalogueKindOf(schedule);
   if (kind === null) return null;
   const runsPerDay = ticksPerDay(schedule.cadence);
-  return achievableAgeMs(kind, catalogue[kind], { mostPerRun: schedule.most ?? 0, runsPerDay });
+  return achievableAgeMs(kind, need, { mostPerRun: schedule.most ?? 0, runsPerDay });
 }
 
 /** Of a year, so that those that run on some days only are counted, too. */

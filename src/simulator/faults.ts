@@ -41,7 +41,7 @@ export function withFaults(handler: Handler, { spec, clock, past }: FaultyParts)
   const none = Object.values(spec.rates).every((rate) => rate === 0);
   const faulty = async (request: Request, peer?: Peer): Promise<Response> => {
     if (none) return handler(request, peer);
-    const { fault, roll } = decide(addressOf(request.url));
+    const { fault, roll } = decide(request.method === 'POST' ? await callOf(request) : addressOf(request.url));
     const answer = await handler(request, peer);
     if (fault === null || !answer.ok) return answer;
     const spoilt = await spoil(fault, answer, { request, clock, past, roll });
@@ -65,6 +65,17 @@ function pick({ rates }: FaultSpec, at: number): FaultName | null {
 function addressOf(url: string): string {
   const { pathname, search } = new URL(url);
   return pathname + search;
+}
+
+/** What is posted is asked at one address: the call belongs to it, whatever its id. */
+async function callOf(request: Request): Promise<string> {
+  const posted = await request.clone().text();
+  try {
+    const { method, params } = JSON.parse(posted) as { readonly method?: unknown; readonly params?: unknown };
+    return addressOf(request.url) + JSON.stringify([method, params]);
+  } catch {
+    return addressOf(request.url) + posted;
+  }
 }
 
 type Circumstances = { request: Request; roll: number } & Pick<FaultyParts, 'clock' | 'past'>;

@@ -176,13 +176,17 @@ export async function readHistoryGroups(sql: SqlOrTransaction): Promise<HistoryG
 }
 
 /**
- * Is a backfill of this group at work, or did one end lately with something that could not be had? `key` is what its spec says.
+ * Is a backfill of this group at work, or did one end lately with something that could not be had? One that somebody has cancelled
+ * stays so until it is resumed, or somebody says anew what is to be tracked. `key` is what its spec says.
  */
 export async function isHistoryPending(sql: SqlOrTransaction, key: string, endedSince: Instant): Promise<boolean> {
   const [row] = await sql`
-    select 1 from ops.backfill where is_detached and spec ->> 'history' = ${key} and (
+    select 1 from ops.backfill b where is_detached and spec ->> 'history' = ${key} and (
       state in ('queued', 'running', 'paused')
-      or (finished_at > to_timestamp(${endedSince / 1000}) and (state <> 'done' or message is not null))) limit 1`;
+      or (state = 'cancelled' and not exists (
+        select from ops.track t where t.interval = b.interval and t.quote = b.quote and t.created_at > b.finished_at))
+      or (finished_at > to_timestamp(${endedSince / 1000}) and state <> 'cancelled' and (state <> 'done' or message is not null)))
+    limit 1`;
   return row !== undefined;
 }
 

@@ -154,7 +154,7 @@ export type CatalogueAge = {
   readonly idle: number;
   readonly answered: number;
   readonly unknown: number;
-  /** When the one was answered that was answered longest ago, of those that are not idle; null: some never were, or there are none. */
+  /** When the one was answered that was answered longest ago, of those that were and are not idle. */
   readonly oldestAt: Instant | null;
   readonly newestAt: Instant | null;
 };

@@ -3,6 +3,7 @@ import type { Instant } from '../clock.ts';
 import type { Quote } from '../core/candle.ts';
 import type { Interval } from '../core/interval.ts';
 import { SILENT_AFTER_MS } from '../store/backfill.ts';
+import { type CatalogueAge, readCatalogueAges } from '../store/catalogue-item.ts';
 import type { Sql } from '../store/connect.ts';
 import { toInstant } from './instant.ts';
 import { readTierStatus, type TierStatus } from './tiers.ts';
@@ -54,6 +55,7 @@ export type Status = {
   readonly series: readonly SeriesStatus[];
   /** Of the tracked series, highest priority first. */
   readonly tiers: readonly TierStatus[];
+  readonly catalogue: readonly CatalogueAge[];
   readonly backfills: readonly BackfillStatus[];
   /** Of the last 24 hours, most requests first. */
   readonly fetches: readonly FetchStatus[];
@@ -64,17 +66,18 @@ export type Status = {
 const LATELY_SECONDS = 24 * 3600;
 
 export async function readStatus(sql: Sql, now: Instant): Promise<Status> {
-  const [counts, series, tiers, backfills, fetches] = await Promise.all([
+  const [counts, series, tiers, catalogue, backfills, fetches] = await Promise.all([
     sql<{ coins: number; revisions: number; set_aside: number }[]>`
       select (select count(*) from market.coin) as coins, (select count(*) from market.revision) as revisions,
         (select count(*) from market.quarantine) as set_aside`,
     readSeries(sql),
     readTierStatus(sql, now),
+    readCatalogueAges(sql),
     readRunning(sql, now),
     readFetches(sql, now),
   ]);
   const { coins, revisions, set_aside } = counts[0]!;
-  return { coins, series, tiers, backfills, fetches, revisions, setAside: set_aside };
+  return { coins, series, tiers, catalogue, backfills, fetches, revisions, setAside: set_aside };
 }
 
 async function readSeries(sql: Sql): Promise<SeriesStatus[]> {

@@ -181,3 +181,23 @@ test('the audit makes one of what tracked series miss of their past, and only on
   expect(await stateOf(id!)).toMatchObject({ priority: -10, coins: 3, spent: 6 });
   expect(await audit()).toEqual([]);
 });
+
+test('one of the past that is cancelled stays so, until a rule is added', async () => {
+  const { session } = await open();
+  const { sql } = world.database;
+  const { clock } = world;
+  const term = { interval: '24h', quote: 'usd', since: SPAN.from, priority: 10, targetAgeMs: DAY } as const;
+  const track = async (top: number) => {
+    await addTracks(sql, [{ tier: 'top', top, ...term }], clock.now());
+    await applyTracks(sql, clock.now());
+  };
+  await track(2);
+  const { plan, walls } = session;
+  const audit = () => auditGaps({ sql, clock, plan, walls });
+  const [id] = await audit();
+  await changeBackfill(sql, id!, 'cancel', clock.now());
+  clock.advanceTo(NOW + 3 * DAY);
+  expect(await audit()).toEqual([]);
+  await track(3);
+  expect(await audit()).toHaveLength(1);
+});

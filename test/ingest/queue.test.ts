@@ -158,7 +158,7 @@ describe.each(engines)('on %s', (_name, make) => {
         concurrency: 1,
         handle: async ({ seriesId }) => {
           if (seriesId === 1) return NOTHING;
-          if (seriesId === 2) return { kind: 'deferred', until: 0, requests: 0 };
+          if (seriesId === 2) return { kind: 'deferred', until: 0, requests: 0, reason: 'failing' };
           begun();
           await finished;
           return NOTHING;

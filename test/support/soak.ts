@@ -44,8 +44,9 @@ export type SoakReport = {
   readonly upstream: SimulatorCounters;
   /** Requests that the ledger has counted. */
   readonly counted: number;
-  /** Requests in `ops.fetch`, and those of them for candles. */
+  /** Requests in `ops.fetch`; those of them that got an answer (one that found its connection cut may never have arrived); those for candles. */
   readonly recorded: number;
+  readonly answered: number;
   readonly recordedCandleRequests: number;
   readonly candles: number;
   readonly differences: readonly string[];
@@ -230,10 +231,19 @@ async function counted({ sql }: TestDatabase, simulator: Simulator) {
   for await (const proof of verifySeries(sql, {}, now))
     for (const difference of proof.differences) differences.push(`${proof.coinId} ${proof.interval}: ${difference}`);
   const [row] = await sql<
-    { counted: number; recorded: number; candles: number; requests: number; missing: number; fullest: number }[]
+    {
+      counted: number;
+      recorded: number;
+      answered: number;
+      candles: number;
+      requests: number;
+      missing: number;
+      fullest: number;
+    }[]
   >`
     select (select sum(month_spent)::int from ops.quota_spent) as counted,
       (select count(*)::int from ops.fetch) as recorded,
+      (select count(*)::int from ops.fetch where status is not null) as answered,
       (select count(*)::int from ops.fetch where endpoint = 'ohlcv') as requests,
       (select count(*)::int from market.candle) as candles,
       (select count(*)::int from market.gaps where reason = 'not asked yet' and interval = '24h') as missing,
@@ -243,6 +253,7 @@ async function counted({ sql }: TestDatabase, simulator: Simulator) {
     upstream: simulator.counters(),
     counted: row!.counted,
     recorded: row!.recorded,
+    answered: row!.answered,
     recordedCandleRequests: row!.requests,
     candles: row!.candles,
     missing: row!.missing,

@@ -32,6 +32,6 @@ test(`processes of a service that are killed lose nothing and double nothing (qu
   expect(report.missing).toBe(0);
   expect(report.candles).toBeGreaterThan(50_000);
   expect(report.counted).toBeGreaterThanOrEqual(report.upstream.requests.total);
-  expect(report.recorded).toBeLessThanOrEqual(report.upstream.requests.total);
+  expect(report.answered).toBeLessThanOrEqual(report.upstream.requests.total);
   for (const { lives } of report.places) for (const { peakMb } of lives) expect(peakMb).toBeLessThan(200);
 });
