@@ -29,15 +29,21 @@ ALTER TABLE "ops"."api_key" ADD CONSTRAINT "api_key_replaced_by_api_key_id_fk" F
 --> statement-breakpoint
 comment on table ops.api_key is 'Keys of those who may ask this service (chandler keys). The key itself is nowhere: only its SHA-256.';
 --> statement-breakpoint
+comment on column ops.api_key.id is 'Names the key in ops.api_usage.';
+--> statement-breakpoint
 comment on column ops.api_key.prefix is 'The part of the key by which it is recognised; no secret.';
 --> statement-breakpoint
 comment on column ops.api_key.hash is 'SHA-256 of the whole key, which has 190 random bits.';
+--> statement-breakpoint
+comment on column ops.api_key.name is 'Who has it; for the operator.';
 --> statement-breakpoint
 comment on column ops.api_key.plan is 'A plan of the API document, or unlimited.';
 --> statement-breakpoint
 comment on column ops.api_key.requests_per_month is 'Instead of the plan''s number; null: as the plan says.';
 --> statement-breakpoint
 comment on column ops.api_key.requests_per_second is 'Instead of the plan''s number; null: as the plan says.';
+--> statement-breakpoint
+comment on column ops.api_key.created_at is 'When it was made.';
 --> statement-breakpoint
 comment on column ops.api_key.expires_at is 'From then on it is refused; null: never.';
 --> statement-breakpoint
@@ -47,9 +53,17 @@ comment on column ops.api_key.replaced_by is 'The key that took its place (chand
 --> statement-breakpoint
 comment on table ops.api_usage is 'Requests answered by this service, by key (key:3) or by address without one (address:192.0.2.7). Includes what running processes hold in advance.';
 --> statement-breakpoint
+comment on column ops.api_usage.subject is 'key:<id>, or address:<IPv4, or the first 64 bits of IPv6>.';
+--> statement-breakpoint
 comment on column ops.api_usage.month_start is 'Begin of the calendar month (UTC) that month_spent counts.';
 --> statement-breakpoint
 comment on column ops.api_usage.day_start is 'Begin of the day (UTC) that day_spent counts.';
+--> statement-breakpoint
+comment on column ops.api_usage.month_spent is 'Requests of that month.';
+--> statement-breakpoint
+comment on column ops.api_usage.day_spent is 'Requests of that day.';
+--> statement-breakpoint
+comment on column ops.api_usage.updated_at is 'When a process last took some in advance.';
 --> statement-breakpoint
 -- Who may serve must be able to count.
 create or replace function ops.admit_server() returns void language plpgsql as $$

@@ -20,13 +20,9 @@ export function admission(access: Access): MiddlewareHandler<ServiceEnv> {
   };
 }
 
-/** As upstream names them (upstream-api.md, section 2). */
-function allowanceFields({ limit, remaining, resetSeconds }: Allowance): Readonly<Record<string, string>> {
-  return {
-    'RateLimit-Limit': String(limit),
-    'RateLimit-Remaining': String(remaining),
-    'RateLimit-Reset': String(resetSeconds),
-  };
+/** Names and values in turn; named as upstream does (upstream-api.md, section 2). */
+function allowanceFields({ limit, remaining, resetSeconds }: Allowance): readonly string[] {
+  return ['RateLimit-Limit', `${limit}`, 'RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${resetSeconds}`];
 }
 
 /** `Authorization: Bearer <key>` as the API document has it, or the bare key as the real service wants it (decision 7). */

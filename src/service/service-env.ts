@@ -10,7 +10,7 @@ export type ServiceEnv = {
     caller: Caller;
     plan: PlanName;
     date: string;
-    /** `RateLimit-*`, where the caller has a limit. */
-    allowance?: Readonly<Record<string, string>>;
+    /** `RateLimit-*`, names and values in turn, where the caller has a limit. */
+    allowance?: readonly string[];
   };
 };
