@@ -1,5 +1,6 @@
 /** The interface of the API document over any `MarketData`, REST and tools: the warehouse's own server, and the simulator's. */
 import { Hono, type MiddlewareHandler } from 'hono';
+import { getPathNoStrict } from 'hono/utils/url';
 import type { Clock } from '../clock.ts';
 import type { Access } from '../contract/access.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName, UNANSWERED } from '../contract/endpoints.ts';
@@ -37,7 +38,7 @@ export type ServiceParts = {
 
 export function createService(parts: ServiceParts): Handler {
   const { access, clock, onError } = parts;
-  const app = new Hono<ServiceEnv>({ strict: false });
+  const app = new Hono<ServiceEnv>({ getPath: withoutSlashesTooMany });
   app.use(dated(clock));
   for (const path of [RPC_PATH, ...DOCS_PATHS]) app.use(path, openToAll);
   app.route(RPC_PATH, rpcRoutes({ ...parts, toolbox: createToolbox(parts) }));
@@ -52,6 +53,12 @@ export function createService(parts: ServiceParts): Handler {
     return refuse(c, 500, 'An unexpected server error has occurred');
   });
   return async (request, peer) => app.fetch(request, peer ?? {});
+}
+
+/** A client of the upstream's own vendor asks for `/tickers//btc-bitcoin`: a slash too many is none (decision 22). */
+function withoutSlashesTooMany(request: Request): string {
+  const path = getPathNoStrict(request);
+  return path.includes('//') ? path.replaceAll(/\/{2,}/g, '/') : path;
 }
 
 /** Every endpoint of the contract, and no other: one without an answer does not compile. */
