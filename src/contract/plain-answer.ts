@@ -6,8 +6,8 @@
 
 export type PlainParts = {
   readonly status: number;
-  /** The answer's own: who sends it may add to them. Without `Content-Length`. */
-  readonly headers: Record<string, string>;
+  /** Names and values by turns, each name once: a list is made and sent faster than an object. The answer's own, without `Content-Length`. */
+  readonly headers: string[];
   readonly body: string | null;
   /** Of the body, when it has been counted before. */
   readonly byteLength?: number;
@@ -27,10 +27,10 @@ export function partsOf(answer: Response): PlainParts | null {
   return answer instanceof PlainAnswer ? answer.parts() : null;
 }
 
-/** The same answer, with one more header. */
+/** The same answer, with one more header, which it does not have yet. */
 export function withHeader(answer: Response, name: string, value: string): Response {
   const parts = partsOf(answer);
-  if (parts) parts.headers[name] = value;
+  if (parts) parts.headers.push(name, value);
   else answer.headers.set(name, value);
   return answer;
 }
@@ -49,7 +49,11 @@ class PlainAnswer {
 
   real(): Response {
     const { status, headers, body } = this.#parts;
-    this.#real ??= new Response(body, { status, headers: { ...headers } });
+    if (this.#real === null) {
+      const pairs: [string, string][] = [];
+      for (let i = 0; i < headers.length; i += 2) pairs.push([headers[i]!, headers[i + 1]!]);
+      this.#real = new Response(body, { status, headers: pairs });
+    }
     return this.#real;
   }
 

@@ -29,10 +29,16 @@ const OPEN = {
   Vary: 'Accept-Encoding, Authorization',
 } as const;
 
+const OPEN_LIST = Object.entries(OPEN).flat();
+
 type Fields = Readonly<Record<string, string>>;
 
 function answer(c: Context<ServiceEnv>, status: number, fields: Fields, body: string | null): Response {
-  return plainAnswer({ status, headers: { Date: c.get('date'), ...OPEN, ...fields }, body });
+  return plainAnswer({
+    status,
+    headers: [...OPEN_LIST, ...Object.entries(fields).flat(), 'Date', c.get('date')],
+    body,
+  });
 }
 
 /** A body of the main service: charset and a newline at the end, as upstream. */
@@ -57,7 +63,7 @@ type Written = {
   readonly byteLength: number;
   readonly etag: string;
   /** Those that it has with and without the text, whoever asks. */
-  readonly headers: Fields;
+  readonly headers: readonly string[];
   readonly encoded: () => Uint8Array;
   readonly packed: () => Promise<Uint8Array>;
 };
@@ -80,22 +86,12 @@ function answerSource(
     return answer(c, 200, { 'Content-Type': type, 'Cache-Control': cacheControl(c) }, write());
   }
   const kept = keptOf(source, variant, write);
-  const headers: Record<string, string> = {
-    ...kept.headers,
-    Date: c.get('date'),
-    'Cache-Control': cacheControl(c),
-  };
+  const headers = [...kept.headers, 'Date', c.get('date'), 'Cache-Control', cacheControl(c)];
   const known = headerOf(c, 'if-none-match');
   if (known !== undefined && isAmong(known, kept.etag)) return plainAnswer({ status: 304, headers, body: null });
-  headers['Content-Type'] = type;
-  return plainAnswer({
-    status: 200,
-    headers,
-    body: kept.text,
-    byteLength: kept.byteLength,
-    encoded: kept.encoded,
-    packed: kept.packed,
-  });
+  headers.push('Content-Type', type);
+  const { text: body, byteLength, encoded, packed } = kept;
+  return plainAnswer({ status: 200, headers, body, byteLength, encoded, packed });
 }
 
 function keptOf(source: object, variant: string, write: () => string): Written {
@@ -111,7 +107,7 @@ function keptOf(source: object, variant: string, write: () => string): Written {
     text,
     byteLength: Buffer.byteLength(text),
     etag,
-    headers: { ...OPEN, ...basisHeaders(source), ETag: etag },
+    headers: [...OPEN_LIST, ...Object.entries(basisHeaders(source)).flat(), 'ETag', etag],
     encoded: () => {
       bytes ??= Buffer.from(text);
       return bytes;

@@ -120,8 +120,8 @@ function settingsOf({ headersMs, requestMs, keepAliveMs, maxHeaderBytes }: Conne
 async function send(answer: Response, outgoing: ServerResponse, compress: boolean): Promise<void> {
   const parts = partsOf(answer);
   if (parts) return sendParts(parts, outgoing, compress);
-  const headers: Record<string, string> = {};
-  for (const [name, value] of answer.headers) headers[name] = value;
+  const headers: string[] = [];
+  for (const [name, value] of answer.headers) headers.push(name, value);
   return sendBody(answer.status, headers, new Uint8Array(await answer.arrayBuffer()), outgoing, compress);
 }
 
@@ -134,11 +134,11 @@ function sendParts(parts: PlainParts, outgoing: ServerResponse, compress: boolea
     return (packed?.() ?? gzip(body, { level: 1 })).then((bytes) => sendPacked(status, headers, bytes, outgoing));
   } else if (encoded !== undefined && body.length >= MIN_ENCODED) {
     const bytes = encoded();
-    headers['Content-Length'] = String(bytes.byteLength);
+    headers.push('Content-Length', String(bytes.byteLength));
     outgoing.writeHead(status, headers).end(bytes);
   } else {
     const byteLength = parts.byteLength ?? Buffer.byteLength(body);
-    headers['Content-Length'] = String(byteLength);
+    headers.push('Content-Length', String(byteLength));
     // As many bytes as characters: nothing but ASCII, which is written in one piece, unlooked at.
     outgoing.writeHead(status, headers).end(body, byteLength === body.length ? 'latin1' : 'utf8');
   }
@@ -146,7 +146,7 @@ function sendParts(parts: PlainParts, outgoing: ServerResponse, compress: boolea
 
 async function sendBody(
   status: number,
-  headers: Record<string, string>,
+  headers: readonly string[],
   body: Uint8Array,
   outgoing: ServerResponse,
   compress: boolean,
@@ -155,16 +155,13 @@ async function sendBody(
     return sendPacked(status, headers, await gzip(body, { level: 1 }), outgoing);
   }
   const isEmpty = body.byteLength === 0 && outgoing.req.method === 'HEAD';
-  outgoing.writeHead(status, isEmpty ? headers : { ...headers, 'content-length': body.byteLength }).end(body);
+  const length = isEmpty ? [] : ['Content-Length', String(body.byteLength)];
+  outgoing.writeHead(status, [...headers, ...length]).end(body);
 }
 
-function sendPacked(
-  status: number,
-  headers: Readonly<Record<string, string>>,
-  bytes: Uint8Array,
-  outgoing: ServerResponse,
-): void {
-  outgoing.writeHead(status, { ...headers, 'content-encoding': 'gzip', 'content-length': bytes.byteLength }).end(bytes);
+function sendPacked(status: number, headers: readonly string[], bytes: Uint8Array, outgoing: ServerResponse): void {
+  const added = ['Content-Encoding', 'gzip', 'Content-Length', String(bytes.byteLength)];
+  outgoing.writeHead(status, [...headers, ...added]).end(bytes);
 }
 
 /** Where nobody catches it: a defect that nobody wants to hear of must not pass in silence. */
