@@ -1,6 +1,8 @@
 /** The environment as a value: pure, and naming every problem at once. */
+import type { BlockList } from 'node:net';
 import { RPC_PATH } from './contract/json-rpc.ts';
 import { MAX_CANDLES, PLAN_NAMES, PLANS, type PlanName } from './contract/plans.ts';
+import { parseProxies } from './core/address.ts';
 import { DEFAULT_KEEP, type Keep, LEAST_DAYS_OF_FETCHES, parseCandlesKept, parseKept } from './core/keep.ts';
 import { didYouMean, isSlipOf, nearestNames } from './core/nearest.ts';
 import {
@@ -30,6 +32,10 @@ export type Config = {
   readonly databaseUrl: string | null;
   /** Null: what is served is read through `databaseUrl`. */
   readonly serveDatabaseUrl: string | null;
+  /** Whether callers of the service have the limits of their plans. */
+  readonly serveLimits: boolean;
+  /** Whose `X-Forwarded-For` is believed; null: nobody's. */
+  readonly trustedProxies: BlockList | null;
   /** Null: the queue lives in Postgres. */
   readonly redisUrl: string | null;
   /** As given: relative to the folder the command runs in. */
@@ -69,8 +75,8 @@ const RPC_URL = 'https://mcp.coinpaprika.com/json-rpc';
 /** Every variable Chandler reads, in the order of the README. */
 export const VARIABLES = [
   'DATABASE_URL',
-  'REDIS_URL',
   'CHANDLER_SERVE_DATABASE_URL',
+  'REDIS_URL',
   'CHANDLER_HOME',
   'CHANDLER_BASE_URL',
   'CHANDLER_RPC_URL',
@@ -82,6 +88,8 @@ export const VARIABLES = [
   'CHANDLER_CANDLES_PER_REQUEST',
   'CHANDLER_AUTH_SCHEME',
   'CHANDLER_LISTEN',
+  'CHANDLER_SERVE_LIMITS',
+  'CHANDLER_TRUSTED_PROXIES',
   'CHANDLER_SERVE_SQL',
   'CHANDLER_SERVE_ORIGINS',
   'CHANDLER_KEEP_TICKERS',
@@ -150,6 +158,8 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
   const baseUrl = read('CHANDLER_BASE_URL', apiKey === null ? FREE_BASE_URL : PAID_BASE_URL, parseBaseUrl);
   const config: Config = {
     databaseUrl: read<string | null>('DATABASE_URL', null, parseDatabaseUrl),
+    serveLimits: read('CHANDLER_SERVE_LIMITS', true, (text) => orSwitch(parseOneOf(text.toLowerCase(), SWITCH))),
+    trustedProxies: read<BlockList | null>('CHANDLER_TRUSTED_PROXIES', null, (text) => orWrong(parseProxies(text))),
     serveDatabaseUrl: read<string | null>('CHANDLER_SERVE_DATABASE_URL', null, parseDatabaseUrl),
     redisUrl: read<string | null>('REDIS_URL', null, parseRedisUrl),
     home: read('CHANDLER_HOME', '.chandler', parseFolder),
@@ -355,6 +365,12 @@ function parseListen(text: string): Config['listen'] | Problem {
     );
   }
   return { host: (parts[1] ?? parts[2])!, port };
+}
+
+const SWITCH = ['on', 'off'] as const;
+
+function orSwitch(value: (typeof SWITCH)[number] | Problem): boolean | Problem {
+  return value instanceof Problem ? value : value === 'on';
 }
 
 /** As a browser writes them in `Origin`: scheme, host, and the port where it is not the scheme's own. */

@@ -1,3 +1,4 @@
+import { BlockList } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { secretsIn, secretsOf } from '../src/cli/secrets.ts';
 import {
@@ -38,6 +39,8 @@ describe('parseConfig', () => {
       authScheme: 'auto',
       cadences: {},
       listen: { host: '127.0.0.1', port: 8080 },
+      serveLimits: true,
+      trustedProxies: null,
       serveSql: false,
       serveOrigins: [],
       keep: DEFAULT_KEEP,
@@ -71,6 +74,8 @@ describe('parseConfig', () => {
         CHANDLER_CANDLES_PER_REQUEST: '100',
         CHANDLER_AUTH_SCHEME: 'bare',
         CHANDLER_LISTEN: '[::1]:0',
+        CHANDLER_SERVE_LIMITS: 'OFF',
+        CHANDLER_TRUSTED_PROXIES: '10.0.0.0/8, ::1',
         CHANDLER_SERVE_SQL: 'on',
         CHANDLER_SERVE_ORIGINS: 'https://app.example, http://localhost:5173',
         CHANDLER_KEEP_TICKERS: '30d',
@@ -91,6 +96,8 @@ describe('parseConfig', () => {
       databaseUrl: 'postgresql://u:p@db/x',
       serveDatabaseUrl: 'postgresql://r:p@replica/x',
       redisUrl: 'rediss://r:6380',
+      serveLimits: false,
+      trustedProxies: expect.any(BlockList),
       home: '/data',
       baseUrl: 'http://127.0.0.1:9000/v1',
       rpcUrl: 'http://127.0.0.1:9000/rpc',
@@ -151,6 +158,9 @@ describe('parseConfig', () => {
     ['CHANDLER_CANDLES_PER_REQUEST', '367', /"367", it must be .* from 1 to 366, the most that the upstream answers/],
     ['CHANDLER_AUTH_SCHEME', 'bearr', /did you mean bearer/],
     ['CHANDLER_LISTEN', '8080', /127\.0\.0\.1:8080/],
+    ['CHANDLER_SERVE_LIMITS', 'of', /none of on, off/],
+    ['CHANDLER_TRUSTED_PROXIES', '10.0.0.0/33', /"10\.0\.0\.0\/33" is no address and no network/],
+    ['CHANDLER_TRUSTED_PROXIES', '127.0.0.1, proxy', /"proxy" is no address/],
     ['CHANDLER_LISTEN', 'localhost:70000', /host and port/],
     ['CHANDLER_SERVE_SQL', 'yes', /"yes", which is none of on, off/],
     ['CHANDLER_SERVE_ORIGINS', 'https://a.example/x', /"https:\/\/a.example\/x" is no origin; write it like/],

@@ -5,7 +5,7 @@ import type { Config } from '../config.ts';
 import type { Handler } from '../contract/handler.ts';
 import type { Log } from '../log.ts';
 import { type ConnectionLimits, type Listening, listen } from '../service/listen.ts';
-import { openToAll } from '../service/open-to-all.ts';
+import { createMeteredAccess } from '../service/metered-access.ts';
 import { createService } from '../service/service.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import { openReader } from '../store/reader.ts';
@@ -28,7 +28,7 @@ export type Market = { readonly handler: Handler; close(): Promise<void> };
 
 export type MarketDeps = {
   readonly app: Pick<App, 'database' | 'bringBack'>;
-  readonly config: Pick<Config, 'serveDatabaseUrl' | 'serveSql' | 'serveOrigins'>;
+  readonly config: Pick<Config, 'serveDatabaseUrl' | 'serveLimits' | 'serveSql' | 'serveOrigins' | 'trustedProxies'>;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: ServingMetrics;
@@ -55,9 +55,16 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
       done();
     });
   };
+  const access = createMeteredAccess({
+    sql: reader.counting,
+    clock,
+    limits: config.serveLimits,
+    onError: (error) => log.warn({ err: error }, 'what a caller has asked could not be counted exactly'),
+  });
   const handler = createService({
     data: createWarehouse({ sql: reader.sql, clock, onKept: metrics.kept }),
-    access: openToAll,
+    access,
+    trustedProxies: config.trustedProxies,
     clock,
     warehouse: createWarehouseTools(reader.sql, statements?.run),
     origins: config.serveOrigins,
@@ -69,6 +76,7 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
     },
   });
   const close = async () => {
+    await access.close();
     await Promise.all([reader.close(), statements?.close()]);
   };
   return { handler, close };

@@ -1,5 +1,5 @@
 /** Who is asking, by the address of the connection or by what a proxy says of it. */
-import { type BlockList, isIP } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 
 /**
  * One name for each caller: IPv4 as it is, IPv6 by its first 64 bits, because whoever has one such address has all of them.
@@ -23,6 +23,24 @@ export function forwardedAddress(peer: string, forwardedFor: string | null, trus
     address = unmapped(before);
   }
   return address;
+}
+
+/** Addresses and networks, with commas: `10.0.0.0/8, 192.0.2.1, 2001:db8::/32`. */
+export function parseProxies(text: string): { readonly ok: BlockList } | { readonly problem: string } {
+  const list = new BlockList();
+  for (const part of text.split(',').map((one) => one.trim())) {
+    const [address = '', bits, ...more] = part.split('/');
+    const version = isIP(address);
+    const most = version === 6 ? 128 : 32;
+    const length = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
+    if (version === 0 || more.length > 0 || !(length <= most)) {
+      return {
+        problem: `of which ${JSON.stringify(part)} is no address and no network; write it like 127.0.0.1 or 10.0.0.0/8, several with commas`,
+      };
+    }
+    list.addSubnet(address, length, version === 6 ? 'ipv6' : 'ipv4');
+  }
+  return { ok: list };
 }
 
 function isAmong(list: BlockList, address: string): boolean {

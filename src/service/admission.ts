@@ -1,5 +1,5 @@
 /** Before anything else: who is asking, and may they ask now? */
-import type { Context, MiddlewareHandler } from 'hono';
+import type { MiddlewareHandler } from 'hono';
 import type { Access, Allowance, Caller } from '../contract/access.ts';
 import { ACCOUNT_PATHS, BASE_PATH } from '../contract/paths.ts';
 import { refuse } from './answer.ts';
@@ -13,18 +13,16 @@ export function admission(access: Access): MiddlewareHandler<ServiceEnv> {
     const caller = callerOf(headerOf(c, 'authorization'), c.env?.address ?? 'here');
     c.set('caller', caller);
     const answer = await access.admit(caller, ACCOUNT.includes(c.req.path.replace(/\/$/, '')) ? 'account' : 'data');
-    if (answer.allowance !== undefined) tellAllowance(c, answer.allowance);
+    if (answer.allowance !== undefined) c.set('allowance', allowanceFields(answer.allowance));
     if (answer.kind === 'rejected') return refuse(c, answer.status, answer.message, answer.retryAfterSeconds);
     c.set('plan', answer.plan);
     return next();
   };
 }
 
-/** As upstream names them (upstream-api.md, section 2); before the answer is made, which then has them. */
-function tellAllowance(c: Context<ServiceEnv>, { limit, remaining, resetSeconds }: Allowance): void {
-  c.header('RateLimit-Limit', String(limit));
-  c.header('RateLimit-Remaining', String(remaining));
-  c.header('RateLimit-Reset', String(resetSeconds));
+/** Names and values in turn; named as upstream does (upstream-api.md, section 2). */
+function allowanceFields({ limit, remaining, resetSeconds }: Allowance): readonly string[] {
+  return ['RateLimit-Limit', `${limit}`, 'RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${resetSeconds}`];
 }
 
 /** `Authorization: Bearer <key>` as the API document has it, or the bare key as the real service wants it (decision 7). */

@@ -25,7 +25,15 @@ export type Shown = { readonly variant: string; readonly as: () => unknown };
 /** In every answer. `Vary`, because the plan of the caller decides what is shown. */
 const OPEN = {
   'Access-Control-Allow-Origin': '*',
-  'Access-Control-Expose-Headers': ['ETag', 'Retry-After', COVERAGE_HEADER, AS_OF_HEADER].join(', '),
+  'Access-Control-Expose-Headers': [
+    'ETag',
+    'Retry-After',
+    'RateLimit-Limit',
+    'RateLimit-Remaining',
+    'RateLimit-Reset',
+    COVERAGE_HEADER,
+    AS_OF_HEADER,
+  ].join(', '),
   Vary: 'Accept-Encoding, Authorization',
 } as const;
 
@@ -36,7 +44,7 @@ type Fields = Readonly<Record<string, string>>;
 function answer(c: Context<ServiceEnv>, status: number, fields: Fields, body: string | null): Response {
   return plainAnswer({
     status,
-    headers: [...OPEN_LIST, ...Object.entries(fields).flat(), 'Date', c.get('date')],
+    headers: [...OPEN_LIST, ...Object.entries(fields).flat(), 'Date', c.get('date'), ...(c.get('allowance') ?? [])],
     body,
   });
 }
@@ -87,6 +95,7 @@ function answerSource(
   }
   const kept = keptOf(source, variant, write);
   const headers = [...kept.headers, 'Date', c.get('date'), 'Cache-Control', cacheControl(c)];
+  headers.push(...(c.get('allowance') ?? []));
   const known = headerOf(c, 'if-none-match');
   if (known !== undefined && isAmong(known, kept.etag)) return plainAnswer({ status: 304, headers, body: null });
   headers.push('Content-Type', type);

@@ -6,5 +6,11 @@ import type { PlanName } from '../contract/plans.ts';
 export type ServiceEnv = {
   Bindings: Partial<Peer>;
   /** `date` as the header of that name has it. */
-  Variables: { caller: Caller; plan: PlanName; date: string };
+  Variables: {
+    caller: Caller;
+    plan: PlanName;
+    date: string;
+    /** `RateLimit-*`, names and values in turn, where the caller has a limit. */
+    allowance?: readonly string[];
+  };
 };

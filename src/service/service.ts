@@ -1,4 +1,5 @@
 /** The interface of the API document over any `MarketData`, REST and tools: the warehouse's own server, and the simulator's. */
+import type { BlockList } from 'node:net';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { getPathNoStrict } from 'hono/utils/url';
 import type { Clock } from '../clock.ts';
@@ -10,6 +11,7 @@ import { RPC_PATH } from '../contract/json-rpc.ts';
 import type { MarketData } from '../contract/market-data.ts';
 import { BASE_PATH } from '../contract/paths.ts';
 import type { WarehouseTools } from '../contract/warehouse-tools.ts';
+import { forwardedAddress } from '../core/address.ts';
 import { accountRoutes } from './account-routes.ts';
 import { admission } from './admission.ts';
 import { answerPreflight, refuse, refuseRoute } from './answer.ts';
@@ -26,6 +28,8 @@ export type ServiceParts = {
   readonly data: MarketData;
   readonly access: Access;
   readonly clock: Clock;
+  /** Whose word about who asks is believed (`X-Forwarded-For`); null: nobody's. */
+  readonly trustedProxies?: BlockList | null;
   /** Told of what nobody expected; the caller only sees a 500. */
   readonly onError: (error: unknown, url: string) => void;
   /** Is it a source that cannot be reached for now? Then the client is told to come again. */
@@ -52,7 +56,12 @@ export function createService(parts: ServiceParts): Handler {
     if (parts.isAway?.(error)) return refuse(c, 503, AWAY, AWAY_SECONDS);
     return refuse(c, 500, 'An unexpected server error has occurred');
   });
-  return async (request, peer) => app.fetch(request, peer ?? {});
+  const { trustedProxies = null } = parts;
+  if (trustedProxies === null) return async (request, peer) => app.fetch(request, peer ?? {});
+  return async (request, peer) => {
+    const forwarded = request.headers.get('X-Forwarded-For');
+    return app.fetch(request, peer ? { address: forwardedAddress(peer.address, forwarded, trustedProxies) } : {});
+  };
 }
 
 /** A client of the upstream's own vendor asks for `/tickers//btc-bitcoin`: a slash too many is none (decision 22). */

@@ -7,8 +7,13 @@ const ROLE = 'chandler_server';
 /** Whatever is answered is answered in milliseconds; what takes longer is a fault, and must not pile up. */
 const STATEMENT_TIMEOUT_MS = 10_000;
 
+/** One statement counts for all callers at once, so few are enough. */
+const COUNTING_CONNECTIONS = 2;
+
 export type Reader = {
   readonly sql: Sql;
+  /** A few connections beside: to look up keys and to count what is asked, the only thing that the role may write. */
+  readonly counting: Sql;
   /** False: there is no such role, or this user is no member of it; the connections cannot write all the same. */
   readonly hasRole: boolean;
   close(): Promise<void>;
@@ -17,20 +22,25 @@ export type Reader = {
 /** @throws StoreError when nobody answers at the address */
 export async function openReader({ url, max = 8 }: { readonly url: string; readonly max?: number }): Promise<Reader> {
   const hasRole = await mayStepDown(url);
+  const settings = {
+    statement_timeout: String(STATEMENT_TIMEOUT_MS),
+    idle_in_transaction_session_timeout: String(STATEMENT_TIMEOUT_MS),
+    // Statements of microseconds: what compiling them costs is never earned.
+    jit: 'off',
+    ...(hasRole ? { role: ROLE } : {}),
+  };
+  const applicationName = 'chandler serve';
   const sql = createClient({
     url,
     max,
-    applicationName: 'chandler serve',
-    settings: {
-      default_transaction_read_only: 'on',
-      statement_timeout: String(STATEMENT_TIMEOUT_MS),
-      idle_in_transaction_session_timeout: String(STATEMENT_TIMEOUT_MS),
-      // Statements of microseconds: what compiling them costs is never earned.
-      jit: 'off',
-      ...(hasRole ? { role: ROLE } : {}),
-    },
+    applicationName,
+    settings: { ...settings, default_transaction_read_only: 'on' },
   });
-  return { sql, hasRole, close: () => sql.end({ timeout: 5 }) };
+  const counting = createClient({ url, max: COUNTING_CONNECTIONS, applicationName, settings });
+  const close = async () => {
+    await Promise.all([sql.end({ timeout: 5 }), counting.end({ timeout: 5 })]);
+  };
+  return { sql, counting, hasRole, close };
 }
 
 async function mayStepDown(url: string): Promise<boolean> {

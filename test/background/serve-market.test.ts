@@ -24,7 +24,10 @@ afterEach(async () => {
 
 type Serving = { url(): Promise<string>; said(): string; stop(): Promise<number>; ready(): Promise<void> };
 
-function start(command = ['serve'], env: Record<string, string> = {}): Serving {
+/** Without limits, for most tests ask for old candles. */
+const UNLIMITED = { CHANDLER_SERVE_LIMITS: 'off' };
+
+function start(command = ['serve'], env: Record<string, string> = UNLIMITED): Serving {
   const stop = new AbortController();
   let text = '';
   const ended = runCommand(command, {
@@ -115,10 +118,67 @@ describe('chandler serve', () => {
     expect(await serving.stop()).toBe(0);
   });
 
+  test('a key is let in with the limits of its plan and told what is left; what is no key of ours is not', async () => {
+    await seed();
+    const env = { DATABASE_URL: database.url };
+    const create = await runCommand(['keys', 'create', '--plan', 'starter', '--monthly-requests', '2', '--json'], {
+      env,
+    });
+    const { key, prefix } = JSON.parse(create.out) as { key: string; prefix: string };
+    const serving = start(['serve'], {});
+    await serving.ready();
+    const url = await serving.url();
+    const ask = (authorization?: string, path = '/v1/coins') =>
+      fetch(`${url}${path}`, authorization === undefined ? {} : { headers: { Authorization: authorization } });
+    const first = await ask(`Bearer ${key}`);
+    expect([first.status, first.headers.get('ratelimit-limit'), first.headers.get('ratelimit-remaining')]).toEqual([
+      200,
+      '2',
+      '1',
+    ]);
+    expect(first.headers.get('cache-control')).toContain('private');
+    expect((await ask(key)).status).toBe(200);
+    const third = await ask(`Bearer ${key}`);
+    expect([third.status, await third.json()]).toEqual([402, { error: 'you have reached maximum request limit' }]);
+    expect(Number(third.headers.get('retry-after'))).toBeGreaterThan(0);
+    // Who has spent the month may still ask what he has spent.
+    expect(await (await ask(`Bearer ${key}`, '/v1/users/me')).json()).toMatchObject({
+      plan: 'starter',
+      usage: { current_month: { requests_made: 2, requests_left: 0 } },
+    });
+    expect((await ask('Bearer not-one-of-ours')).status).toBe(403);
+    // Without one it is the free plan: candles of the last day, and not more than a thousand requests.
+    const free = await ask(undefined, '/v1/coins/btc-bitcoin/ohlcv/historical?start=2024-01-01&limit=5');
+    expect([free.status, free.headers.get('ratelimit-limit')]).toEqual([402, '1000']);
+    expect(((await free.json()) as { error: string }).error).toContain('is not allowed in this plan');
+    const counted = await runCommand(['keys', 'list'], { env });
+    expect(counted.out).toContain(prefix);
+    expect(serving.said()).not.toContain(key);
+    await serving.stop();
+  });
+
+  test('behind a trusted proxy each of its callers is one of his own; without one, his word is not heard', async () => {
+    const asked = async (env: Record<string, string>) => {
+      const serving = start(['serve'], env);
+      await serving.ready();
+      const url = await serving.url();
+      for (const from of ['198.51.100.1', '198.51.100.2'])
+        await fetch(`${url}/v1/coins`, { headers: { 'X-Forwarded-For': from } });
+      await serving.stop();
+      const rows = await database.sql<{ subject: string }[]>`delete from ops.api_usage returning subject`;
+      return rows.map((row) => row.subject).sort();
+    };
+    expect(await asked({})).toEqual(['address:127.0.0.1']);
+    expect(await asked({ CHANDLER_TRUSTED_PROXIES: '127.0.0.0/8' })).toEqual([
+      'address:198.51.100.1',
+      'address:198.51.100.2',
+    ]);
+  });
+
   test('waits for a database that nobody has migrated, and says so meanwhile', async () => {
     const empty = await createEmptyDatabase();
     try {
-      const serving = start(['serve'], { DATABASE_URL: empty.url });
+      const serving = start(['serve'], { ...UNLIMITED, DATABASE_URL: empty.url });
       const url = await serving.url();
       const answer = await fetch(`${url}/v1/coins`);
       expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
@@ -158,6 +218,7 @@ describe('chandler serve', () => {
     url.username = name;
     url.password = 'guess-me-not';
     const serving = start(['serve'], {
+      ...UNLIMITED,
       DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing',
       CHANDLER_SERVE_DATABASE_URL: url.href,
     });
