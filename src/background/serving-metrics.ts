@@ -76,8 +76,10 @@ const MOST_SEGMENTS = 5;
 export function routeOf(path: string): string {
   if (path === RPC_PATH) return RPC_PATH;
   if (!path.startsWith(`${BASE_PATH}/`)) return 'other';
-  const segments = path.slice(BASE_PATH.length + 1).split('/');
-  if (segments.at(-1) === '') segments.pop();
+  const segments = path
+    .slice(BASE_PATH.length + 1)
+    .split('/')
+    .filter((segment) => segment !== '');
   if (segments.length > MOST_SEGMENTS) return 'other';
   const plain = `/${segments.join('/')}`;
   if (ROUTES.has(plain)) return BASE_PATH + plain;

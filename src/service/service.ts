@@ -1,6 +1,7 @@
 /** The interface of the API document over any `MarketData`, REST and tools: the warehouse's own server, and the simulator's. */
 import type { BlockList } from 'node:net';
 import { Hono, type MiddlewareHandler } from 'hono';
+import { getPathNoStrict } from 'hono/utils/url';
 import type { Clock } from '../clock.ts';
 import type { Access } from '../contract/access.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName, UNANSWERED } from '../contract/endpoints.ts';
@@ -41,7 +42,7 @@ export type ServiceParts = {
 
 export function createService(parts: ServiceParts): Handler {
   const { access, clock, onError } = parts;
-  const app = new Hono<ServiceEnv>({ strict: false });
+  const app = new Hono<ServiceEnv>({ getPath: withoutSlashesTooMany });
   app.use(dated(clock));
   for (const path of [RPC_PATH, ...DOCS_PATHS]) app.use(path, openToAll);
   app.route(RPC_PATH, rpcRoutes({ ...parts, toolbox: createToolbox(parts) }));
@@ -61,6 +62,12 @@ export function createService(parts: ServiceParts): Handler {
     const forwarded = request.headers.get('X-Forwarded-For');
     return app.fetch(request, peer ? { address: forwardedAddress(peer.address, forwarded, trustedProxies) } : {});
   };
+}
+
+/** A client of the upstream's own vendor asks for `/tickers//btc-bitcoin`: a slash too many is none (decision 22). */
+function withoutSlashesTooMany(request: Request): string {
+  const path = getPathNoStrict(request);
+  return path.includes('//') ? path.replaceAll(/\/{2,}/g, '/') : path;
 }
 
 /** Every endpoint of the contract, and no other: one without an answer does not compile. */

@@ -147,6 +147,8 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       const list = (await json('/tickers')) as Ticker[];
       const one = readRecord(tickerSchema, await json(`/tickers/${subject.coinId}`));
       expect(one.ok && one.value.id).toBe(subject.coinId);
+      // As the vendor's own client for JavaScript asks.
+      expect(await json(`/tickers//${subject.coinId}`)).toEqual(await json(`/tickers/${subject.coinId}`));
       expect(await json(`/tickers/${subject.coinId}/`)).toEqual(list.find((ticker) => ticker.id === subject.coinId));
     });
 
