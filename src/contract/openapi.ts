@@ -125,7 +125,7 @@ const REFUSALS = {
 function responsesOf({ answer, refusals, group }: Endpoint, schema: Schema | undefined): OpenApiOperation['responses'] {
   const good: OpenApiResponse = {
     description: 'The answer.',
-    ...(group !== 'Account' && { headers: STANDING }),
+    headers: { ...(group !== 'Account' && STANDING), ...ALLOWANCE },
     ...(schema && { content: { 'application/json': { schema } } }),
   };
   const moved: OpenApiResponse = {
@@ -137,7 +137,7 @@ function responsesOf({ answer, refusals, group }: Endpoint, schema: Schema | und
     String(status),
     {
       description: REFUSALS[status],
-      ...(status === 429 && { headers: RETRY }),
+      ...((status === 402 || status === 429) && { headers: { ...RETRY, ...ALLOWANCE } }),
       content: { 'application/json': { schema: refTo('Error') } },
     },
   ]);
@@ -145,6 +145,12 @@ function responsesOf({ answer, refusals, group }: Endpoint, schema: Schema | und
 }
 
 const RETRY = { 'Retry-After': { description: 'Seconds to wait.', schema: { type: 'integer' } } };
+/** Where the caller has a limit; of the tighter of its windows. */
+const ALLOWANCE = {
+  'RateLimit-Limit': { description: 'Requests in the window.', schema: { type: 'integer' } },
+  'RateLimit-Remaining': { description: 'Requests that are left in it.', schema: { type: 'integer' } },
+  'RateLimit-Reset': { description: 'Seconds until it begins anew.', schema: { type: 'integer' } },
+};
 const STANDING = {
   ETag: { description: 'For If-None-Match. Where it is known.', schema: { type: 'string' } },
   [COVERAGE_HEADER]: {
