@@ -84,7 +84,7 @@ test('has the tools of a warehouse for an MCP client that knows the address alon
   expect(structuredContent).toMatchObject({ result: [{ coin_id: 'btc-bitcoin', slots_covered: 5 }] });
   expect((await without.client.callTool({ name: 'getGaps', arguments: {} })).structuredContent).toEqual({ result: [] });
   await without.client.close();
-  const withSql = await names({ CHANDLER_SERVE_SQL: 'on' });
+  const withSql = await names({ ...UNLIMITED, CHANDLER_SERVE_SQL: 'on' });
   expect(withSql.last).toEqual(['getOHLCV', 'getCoverage', 'getGaps', 'runSql']);
   const statement = 'select coin_id, count(*) from candles group by 1';
   const answer = await withSql.client.callTool({ name: 'runSql', arguments: { statement } });
