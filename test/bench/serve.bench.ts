@@ -47,6 +47,7 @@ beforeAll(async () => {
   serving = await startCli(['serve'], {
     DATABASE_URL: database.url,
     CHANDLER_LISTEN: '127.0.0.1:0',
+    CHANDLER_SERVE_LIMITS: 'off',
     LOG_LEVEL: 'info',
   });
   servedAt = await said(serving.process, /"url":"([^"]+)"/, 'stderr');
