@@ -35,6 +35,9 @@ const OPEN = {
     AS_OF_HEADER,
   ].join(', '),
   Vary: 'Accept-Encoding, Authorization',
+  // A browser that is led to an answer shows data, whatever is in them: no page, and nothing that a page could load.
+  'X-Content-Type-Options': 'nosniff',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
 } as const;
 
 const OPEN_LIST = Object.entries(OPEN).flat();

@@ -24,7 +24,6 @@ export function docsRoutes(): Hono<ServiceEnv> {
       'Content-Type': 'text/html; charset=UTF-8',
       'Cache-Control': CACHE,
       'Content-Security-Policy': DOCS_POLICY,
-      'X-Content-Type-Options': 'nosniff',
       'Referrer-Policy': 'no-referrer',
     }),
   );

@@ -108,5 +108,6 @@ const openToAll: MiddlewareHandler<ServiceEnv> = (c, next) => {
   c.header('Date', c.get('date'));
   c.header('Access-Control-Allow-Origin', '*');
   c.header('Vary', 'Accept-Encoding, Authorization');
+  c.header('X-Content-Type-Options', 'nosniff');
   return next();
 };

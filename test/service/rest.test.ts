@@ -203,3 +203,20 @@ it('asks no data for what nothing can be called', async () => {
     expect([candles.status, await candles.text()]).toEqual([200, '[]']);
   }
 });
+
+it('no browser takes an answer for a page, good or bad, REST, tool or document', async () => {
+  const service = createService({ data: market, access: openAccess, clock, onError: () => undefined });
+  for (const path of [
+    '/v1/tickers/btc-bitcoin',
+    '/v1/coins/nono-nowhere',
+    '/nowhere',
+    '/rpc',
+    '/docs',
+    '/openapi.json',
+  ]) {
+    const { headers } = await service(new Request(`http://service${path}`));
+    expect(headers.get('x-content-type-options'), path).toBe('nosniff');
+  }
+  const { headers } = await service(new Request('http://service/v1/tickers/btc-bitcoin'));
+  expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'");
+});
