@@ -97,7 +97,7 @@ describe('/backfills', () => {
       ['/backfills?all=yes', 400, 'all is "yes", it must be true or false'],
       ['/backfills?limit=0', 400, 'limit is "0", it must be a whole number from 1 to 1000'],
       ['/backfills?state=done', 400, '"state" is no parameter; there are all and limit'],
-      ['/backfill', 404, 'there are /health, /ready, /metrics, /backfills and /backfills/<id>'],
+      ['/health/x', 404, 'there are /health, /ready, /metrics, /backfills and /backfills/<id>'],
     ];
     for (const [path, status, error] of answers) expect(await ask(path)).toEqual({ status, body: { error } });
   });
