@@ -7,13 +7,14 @@ import { backfillAsJson, readBackfills } from '../views/backfills.ts';
 import { readFigures } from '../views/figures.ts';
 import type { Standing } from './metrics.ts';
 import type { Parts } from './parts.ts';
-import { listenToAll } from './serving.ts';
+import { listenToAll, pathOf } from './serving.ts';
 import { healthOf } from './status.ts';
 import { asError } from './troubles.ts';
 
 export async function openHttp(parts: Parts): Promise<Listening> {
   const { config, status, troubles, clock, log, metrics, served } = parts;
-  const onError = (error: unknown, url: string) => log.error({ err: error, url }, 'a request could not be answered');
+  const onError = (error: unknown, url: string) =>
+    log.error({ err: error, path: pathOf(url) }, 'a request could not be answered');
   const operations = createOperations({
     health: () => ({ isReady: status.phase === 'ready', body: { ...healthOf(status, troubles, clock.now()) } }),
     metrics: async () => {

@@ -24,6 +24,8 @@ import { whenThere } from './when-there.ts';
 
 /** What is to be closed at the end may take so long; an embedded server that does not stop in time is taken over by the next command. */
 const GOODBYE_MS = 3_000;
+/** Of it, for answers that are under way. */
+const HTTP_GRACE_MS = 1_500;
 /** Many workers share one server, and what one of them has under way keeps few of its connections busy. */
 const WORKERS_CONNECTIONS = 4;
 
@@ -48,10 +50,12 @@ export async function serve(options: ServeOptions): Promise<void> {
   const releasers = createReleasers();
   const onStop = () => log.info('told to stop: what is in flight is finished or given back');
   signal.addEventListener('abort', onStop, { once: true });
+  let closeServer = async () => undefined as void;
   try {
     if (roles.includes('http')) {
       const server = await openHttp(parts);
-      releasers.add(() => server.close());
+      closeServer = once(() => server.close(HTTP_GRACE_MS));
+      releasers.add(closeServer);
       log.info({ url: server.url }, `serving /v1, /rpc, /health, /ready, /metrics and /backfills at ${server.url}`);
       options.onListening?.(server.url);
     }
@@ -71,6 +75,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       const market = await whenThere(parts, 'the database', () => openMarket({ ...parts, app, metrics: parts.served }));
       if (market === null) return;
       releasers.add(market.close);
+      // Before it: nobody is to be served by what is closed already.
+      releasers.add(closeServer);
       parts.open.market = market;
     }
     if ((await whenThere(parts, 'the database', () => keepTime(app.database.sql).then(() => true))) === null) return;
@@ -90,6 +96,15 @@ export async function serve(options: ServeOptions): Promise<void> {
     signal.removeEventListener('abort', onStop);
     log.info('stopped');
   }
+}
+
+/** Whoever asks again gets the same promise. */
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | null = null;
+  return () => {
+    done ??= work();
+    return done;
+  };
 }
 
 /** Signs of life, and the right time, from when the database is open until the end. */

@@ -83,7 +83,7 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
 }
 
 /** Without what was asked: it may hold what nobody else should read. */
-function pathOf(url: string): string {
+export function pathOf(url: string): string {
   return URL.canParse(url) ? new URL(url).pathname : url;
 }
 

@@ -73,7 +73,8 @@ export async function unanswered(parts: Parts, asking: Asking, answer: Unusable)
     const times = await patience(() =>
       recordCatalogueRefusal(sql, { accountId, plan: plan.name, kind, reason, message, at: sentAt }),
     );
-    return offUntil({ ...refusal, times }, clock.now())!;
+    // It may have taken so long that it is over already.
+    return offUntil({ ...refusal, times }, clock.now()) ?? { kind: 'held', until: clock.now(), reason: message };
   };
   switch (answer.kind) {
     case 'limited':

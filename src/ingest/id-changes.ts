@@ -53,7 +53,10 @@ export async function readIdChanges(deps: {
       await recordFetch(sql, { ...record, outcome: 'malformed', message: read.problem });
       throw new UpstreamTrouble(`${ID_CHANGES_PATH}: ${read.problem}`);
     }
-    await createOriginCheck(sql)(answer.exchange);
+    await createOriginCheck(sql)(answer.exchange).catch(async (error: Error) => {
+      await recordFetch(sql, { ...record, outcome: 'malformed', message: error.message });
+      throw error;
+    });
     const { changes, setAside } = examine(read.value, answer.exchange.latest);
     const counts = { rows: read.value.length, stored: changes.length, setAside: setAside.length };
     const fetchId = await recordFetch(sql, { ...record, outcome: 'stored', ...counts });

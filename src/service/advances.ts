@@ -5,7 +5,14 @@
 import type { Clock, Instant } from '../clock.ts';
 import type { Allowance } from '../contract/access.ts';
 import { DAY } from '../core/interval.ts';
-import { type Advance, type AdvanceWish, type GiveBack, giveBack, takeAdvances } from '../store/api-usage.ts';
+import {
+  type Advance,
+  type AdvanceWish,
+  forgetAddresses,
+  type GiveBack,
+  giveBack,
+  takeAdvances,
+} from '../store/api-usage.ts';
 import type { Sql } from '../store/connect.ts';
 
 /** Null: no limit. */
@@ -92,6 +99,8 @@ export function createAdvances({
         const all = [...batch.values()].map(({ wish }) => wish);
         const granted = await takeAdvances(sql, all, { now, month: monthOf(now), day: dayOf(now) });
         for (const advance of granted) batch.get(advance.subject)!.done.resolve(advance);
+        // Its row was cleared away just then; whoever asks again has a new one.
+        for (const { done } of batch.values()) done.reject(new Error('the count of a caller went away'));
       } catch (error) {
         for (const { done } of batch.values()) done.reject(error);
       }
@@ -105,6 +114,16 @@ export function createAdvances({
     return done.promise;
   };
 
+  /** What was taken for a month that is over is worth nothing; for a day that is over, it still counts in the month. */
+  const turnTo = (subject: string, purse: Purse, month: Instant, day: Instant): void => {
+    if (month === purse.month && day === purse.day) return;
+    const before = { month: purse.month, day: purse.day };
+    const isKept = month === before.month && purse.windows.perDay === null;
+    const unused = isKept ? 0 : purse.held;
+    Object.assign(purse, { month, day, held: purse.held - unused, known: isKept ? purse.known : null });
+    if (unused > 0 && month === before.month) giveBack(sql, [{ subject, ...before, unused }]).catch(onError);
+  };
+
   const fill = (subject: string, purse: Purse): Promise<void> => {
     purse.filling ??= (async () => {
       const now = clock.now();
@@ -112,14 +131,8 @@ export function createAdvances({
       const left = leftOf(purse);
       const wanted = left === null ? purse.size : Math.max(LEAST, Math.min(purse.size, Math.floor(left / SHARE)));
       const got = await advance({ subject, wanted, ...purse.windows });
-      if (got.month !== purse.month || got.day !== purse.day) purse.held = 0;
-      Object.assign(purse, {
-        month: got.month,
-        day: got.day,
-        held: purse.held + got.granted,
-        known: got,
-        filledAt: now,
-      });
+      turnTo(subject, purse, got.month, got.day);
+      Object.assign(purse, { held: purse.held + got.granted, known: got, filledAt: now });
     })().finally(() => {
       purse.filling = null;
     });
@@ -142,10 +155,8 @@ export function createAdvances({
       };
       purses.set(subject, purse);
     }
-    // What was taken for a day or a month that is over is worth nothing in the next one.
-    if (dayOf(now) > purse.day || monthOf(now) > purse.month)
-      Object.assign(purse, { month: monthOf(now), day: dayOf(now), held: 0, known: null });
     purse.windows = windows;
+    turnTo(subject, purse, Math.max(purse.month, monthOf(now)), Math.max(purse.day, dayOf(now)));
     purse.usedAt = now;
     return purse;
   };
@@ -183,7 +194,12 @@ export function createAdvances({
     await giveBack(sql, back).catch(onError);
   };
   const watching = (async () => {
+    let forgetAt = clock.now();
     while (!stop.signal.aborted) {
+      if (clock.now() >= forgetAt) {
+        forgetAt = clock.now() + DAY;
+        await forgetAddresses(sql, clock.now()).catch(onError);
+      }
       await clock.sleep(LOOK_MS, stop.signal).catch(() => undefined);
       if (!stop.signal.aborted) await giveBackUnused((purse) => clock.now() - purse.usedAt > IDLE_MS);
     }

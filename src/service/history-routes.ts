@@ -64,6 +64,6 @@ function withoutSlash(answer: Answer): Answer {
     const end = url.indexOf('?');
     if (url.at(end < 0 ? -1 : end - 1) !== '/') return answer(c);
     const { pathname } = new URL(url);
-    return redirect(c, pathname.slice(0, -1) + searchOf(c));
+    return redirect(c, pathname.replace(/\/{2,}/g, '/').slice(0, -1) + searchOf(c));
   };
 }

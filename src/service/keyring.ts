@@ -8,6 +8,8 @@ import type { Sql } from '../store/connect.ts';
 export type Keyring = {
   /** Null: not one of ours, revoked, or expired. */
   find(key: string): Promise<ApiKey | null>;
+  /** Nothing with this prefix was looked up lately: to find it costs a statement. */
+  isNew(key: string): boolean;
 };
 
 /** How long a revoked key may still be good. */
@@ -24,12 +26,19 @@ export function createKeyring({ sql, clock }: { readonly sql: Sql; readonly cloc
     if (known && now >= known.readAt && now - known.readAt < FRESH_MS) return known.row;
     const row = findApiKey(sql, prefix);
     kept.delete(prefix);
-    kept.set(prefix, { readAt: now, row });
-    row.catch(() => kept.delete(prefix));
+    const entry: Kept = { readAt: now, row };
+    kept.set(prefix, entry);
+    row.catch(() => {
+      if (kept.get(prefix) === entry) kept.delete(prefix);
+    });
     if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value!);
     return row;
   };
   return {
+    isNew(key) {
+      const prefix = prefixOf(key);
+      return prefix !== null && !kept.has(prefix);
+    },
     async find(key) {
       const prefix = prefixOf(key);
       const row = prefix === null ? null : await rowOf(prefix);

@@ -8,7 +8,7 @@ import { formatTime } from '../contract/time.ts';
 import { callerAddress } from '../core/address.ts';
 import { UNLIMITED } from '../core/api-key.ts';
 import type { ApiKey } from '../store/api-key.ts';
-import { forgetAddresses, readUsage } from '../store/api-usage.ts';
+import { readUsage } from '../store/api-usage.ts';
 import type { Sql } from '../store/connect.ts';
 import { createAdvances, monthOf, type Windows } from './advances.ts';
 import { createKeyring } from './keyring.ts';
@@ -54,7 +54,6 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
   }
   const pace = createPace(clock);
   const advances = createAdvances({ sql, clock, onError });
-  forgetAddresses(sql, clock.now()).catch(onError);
 
   async function accountOf(caller: Caller) {
     const key = caller.key === null ? null : await keyring.find(caller.key);
@@ -102,11 +101,14 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
     ...walls,
     admit(caller, about) {
       if (caller.key === null) return admitSubject(anonymous(caller.address), about);
+      // Guessing keys is no faster than asking without one, and costs no more statements than that.
+      const tooManyGuesses = () => tooFast(`guess:${callerAddress(caller.address)}`, planOf('free').requestsPerSecond);
+      const isNew = keyring.isNew(caller.key);
+      const refused = isNew ? tooManyGuesses() : null;
+      if (refused !== null) return refused;
       return identify(caller).then((subject) => {
         if (subject !== null) return admitSubject(subject, about);
-        // Guessing keys is no faster than asking without one.
-        const refused = tooFast(`guess:${callerAddress(caller.address)}`, planOf('free').requestsPerSecond);
-        return refused ?? { kind: 'rejected', status: 403, message: INVALID_KEY };
+        return (isNew ? null : tooManyGuesses()) ?? { kind: 'rejected', status: 403, message: INVALID_KEY };
       });
     },
     account: (caller) => accountOf(caller),

@@ -83,6 +83,11 @@ export async function replaceApiKey(
       revoked_at = case when ${until <= now} then ${time(sql, now)} else revoked_at end,
       expires_at = case when ${until <= now} then expires_at else least(expires_at, ${time(sql, until)}) end
     where prefix = ${prefix}`;
+  // What was asked with the old one counts for its holder, not for the key.
+  await sql`
+    insert into ops.api_usage (subject, month_start, month_spent, day_start, day_spent, updated_at)
+    select ${`key:${by}`}, u.month_start, u.month_spent, u.day_start, u.day_spent, u.updated_at
+    from ops.api_key k join ops.api_usage u on u.subject = 'key:' || k.id where k.prefix = ${prefix}`;
 }
 
 function columns(sql: SqlOrTransaction) {

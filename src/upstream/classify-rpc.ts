@@ -113,6 +113,8 @@ function errorMeaning(error: unknown, host: string): Outcome {
       return { kind: 'refused', reason: 'bad request', message: said };
     }
   }
+  // A status beside the text is the interface's own word about the id, whatever the text says.
+  if (told.success && told.data.status === 404) return { kind: 'refused', reason: 'unknown id', message: said };
   return failureMeaning(status, message, said, (told.success ? told.data.retryAfterSeconds : null) ?? null);
 }
 
@@ -148,7 +150,12 @@ function failureMeaning(
     case 402:
       return SAYS_NOT_IN_PLAN.test(text) ? notInPlan(message) : { kind: 'limited', by: 'spent', retryAfterMs, message };
     case 404:
-      return { kind: 'refused', reason: text.includes(UNKNOWN_ROUTE) ? 'unknown route' : 'unknown id', message };
+      if (text.includes(UNKNOWN_ROUTE)) return { kind: 'refused', reason: 'unknown route', message };
+      // Only the interface's own words are about an id; a gateway's are about the way there.
+      if (saysUnknownId(said) || /\bid not found\b|\bCP404_/i.test(text)) {
+        return { kind: 'refused', reason: 'unknown id', message };
+      }
+      return { kind: 'unavailable', retryAfterMs, message };
     case 429:
       return { kind: 'limited', by: 'pace', retryAfterMs, message };
     case null:

@@ -22,8 +22,9 @@ import { createKept } from './kept.ts';
 import { needsRates, type Rates, readRates } from './rates.ts';
 import type { Versions } from './versions.ts';
 
-/** Documents are a few kilobytes each; lists of markets are longer. */
+/** Documents are a few kilobytes each; a list weighs one for every ten of its rows, in each of its currencies. */
 const MOST_DOCUMENTS = 2_000;
+const ROWS_A_DOCUMENT = 10;
 const IDS_PER_PAGE = 100;
 
 type Part = Omit<Catalogue, 'search' | 'convert' | 'tickerHistory' | 'exchange'>;
@@ -37,8 +38,16 @@ export type CatalogueDeps = {
 };
 
 export function createCatalogueViews({ sql, versions, findCoin, findExchange }: CatalogueDeps): Part {
-  const documents = createKept<Read<unknown> | null>({ onGet: versions.counted('catalogue'), most: MOST_DOCUMENTS });
-  const converted = createKept<readonly WithQuotes[]>({ onGet: versions.counted('catalogue'), most: MOST_DOCUMENTS });
+  const documents = createKept<Read<unknown> | null>({
+    onGet: versions.counted('catalogue'),
+    most: MOST_DOCUMENTS,
+    weigh: (read) => (read !== null && Array.isArray(read.value) ? 1 + read.value.length / ROWS_A_DOCUMENT : 1),
+  });
+  const converted = createKept<readonly WithQuotes[]>({
+    onGet: versions.counted('catalogue'),
+    most: MOST_DOCUMENTS,
+    weigh: (rows) => 1 + (rows.length * Object.keys(rows[0]?.quotes ?? {}).length) / ROWS_A_DOCUMENT,
+  });
   const lists = createKept<readonly unknown[]>({ onGet: versions.counted('catalogue'), most: 10 });
 
   const read = async <T extends object>(kind: DocumentKind, id: string): Promise<Read<T> | null> => {

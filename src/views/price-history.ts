@@ -99,7 +99,8 @@ async function readHistory(
   }));
   return standingOn(list, {
     asOf: rows.length === 0 ? null : Math.max(...rows.map((row) => row.seen)),
-    firstMissing: firstGap(list, bounds, widthMs),
+    // Cut at its limit, the rest was not asked for.
+    firstMissing: firstGap(list, { ...bounds, to: list.length === limit ? bounds.from : bounds.to }, widthMs),
   });
 }
 

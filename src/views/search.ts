@@ -88,7 +88,9 @@ export function createSearchView({
     const wants = (category: SearchCategory) =>
       categories.includes(category) && (category === 'currencies' || !symbolOnly);
     if (wants('currencies')) {
-      const { index, bySymbol } = await currencies.get('all', String(topics.coin), () => readCurrencies(sql));
+      const { index, bySymbol } = await currencies.get('all', `${topics.coin} ${topics.coin_rename}`, () =>
+        readCurrencies(sql),
+      );
       const found = symbolOnly ? (bySymbol.get(q.trim().toLowerCase()) ?? []).slice(0, limit) : index.find(q, limit);
       result.currencies = found as never[];
     }

@@ -12,8 +12,8 @@ import type { Topics, Versions } from './versions.ts';
 
 /** Of single tickers. */
 const MOST_TICKERS = 10_000;
-/** Of lists, in tickers: 50,000 of them take 50 MB. */
-const MOST_LISTED = 120_000;
+/** Of lists, in tickers times currencies: with the text that is made of it each takes some 1.6 KB, and callers choose the currencies. */
+const MOST_LISTED = 60_000;
 /** Rows of a long list are taken in so many at a time, so that others are answered in between. */
 const PIECE = 1_000;
 
@@ -41,7 +41,7 @@ export function createTickerViews({
   const lists = createKept<readonly Ticker[]>({
     onGet: versions.counted('tickers'),
     most: MOST_LISTED,
-    weigh: (list) => list.length,
+    weigh: (list) => list.length * Math.max(1, Object.keys(list[0]?.quotes ?? {}).length),
   });
   return {
     ticker: async ({ coinId, quotes }) => {
