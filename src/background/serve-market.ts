@@ -40,7 +40,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   const operations = createOperations({
     health: () => ({ isReady: status.phase === 'ready', body: { ...healthOf(status, troubles, clock.now()) } }),
     metrics: async () => ({ contentType: metrics.registry.contentType, text: await metrics.registry.metrics() }),
-    backfills: async () => null,
+    backfills: null,
     onError,
   });
   try {

@@ -31,7 +31,7 @@ function explainSystemError(error: unknown): string | undefined {
     const at = path === undefined ? '' : ` at ${path}`;
     switch (code) {
       case 'EADDRINUSE':
-        return `port ${port} of ${address} is taken by another program; choose another with --port`;
+        return `port ${port} of ${address} is taken by another program; choose another with --port, or for serve and service with CHANDLER_LISTEN`;
       case 'EADDRNOTAVAIL':
         return `this machine has no address ${address}; choose one it has, like 127.0.0.1, or 0.0.0.0 for all`;
       case 'ENOSPC':

@@ -130,7 +130,7 @@ function exampleOf(path: string, parameters: readonly Parameter[]): string {
   const query = parameters
     .filter((parameter) => parameter.in === 'query' && parameter.required)
     .map(({ name, schema }) => `${name}=${encodeURIComponent(String(schema.example))}`);
-  return `curl '${filled}${query.length > 0 ? `?${query.join('&')}` : ''}'`;
+  return `curl 'http://127.0.0.1:8080${filled}${query.length > 0 ? `?${query.join('&')}` : ''}'`;
 }
 
 function table(caption: string, columns: readonly string[], rows: readonly Html[]): Html {

@@ -9,8 +9,8 @@ export type Operations = {
   /** As JSON; `isReady` decides the status of `/ready`. */
   health(): { readonly isReady: boolean; readonly body: Readonly<Record<string, unknown>> };
   metrics(): Promise<{ readonly contentType: string; readonly text: string }>;
-  /** Null: the database cannot be asked now. */
-  backfills(which: BackfillsAsked): Promise<readonly Readonly<Record<string, unknown>>[] | null>;
+  /** Resolves to null when the database cannot be asked now. Null: who runs this has none to show. */
+  readonly backfills: ((which: BackfillsAsked) => Promise<readonly Readonly<Record<string, unknown>>[] | null>) | null;
   /** Told of what nobody expected; the caller only sees a 500. */
   onError(error: unknown, url: string): void;
 };
@@ -42,6 +42,17 @@ export function createOperations({ health, metrics, backfills, onError }: Operat
     const { contentType, text } = await metrics();
     return c.body(text, 200, { 'Content-Type': contentType });
   });
+  if (backfills !== null) showBackfills(app, backfills);
+  const pages = `/health, /ready${backfills === null ? ' and /metrics' : ', /metrics, /backfills and /backfills/<id>'}`;
+  app.notFound((c) => c.json({ error: `there are ${pages}` }, 404));
+  app.onError((error, c) => {
+    onError(error, c.req.url);
+    return c.json({ error: 'an unexpected server error has occurred' }, 500);
+  });
+  return async (request) => app.fetch(request);
+}
+
+function showBackfills(app: Hono, backfills: NonNullable<Operations['backfills']>): void {
   app.get('/backfills', async (c) => {
     const asked = readQuery(c.req.query());
     if ('error' in asked) return c.json(asked, 400);
@@ -61,12 +72,6 @@ export function createOperations({ health, metrics, backfills, onError }: Operat
       ? c.json({ error: `there is no backfill ${id}; /backfills?all=true has them` }, 404)
       : c.json(row);
   });
-  app.notFound((c) => c.json({ error: 'there are /health, /ready, /metrics, /backfills and /backfills/<id>' }, 404));
-  app.onError((error, c) => {
-    onError(error, c.req.url);
-    return c.json({ error: 'an unexpected server error has occurred' }, 500);
-  });
-  return async (request) => app.fetch(request);
 }
 
 function away(c: Context): Response {

@@ -1,6 +1,6 @@
 /** The catalogue as upstream answered it: documents as received. What nobody has asked about yet is empty, not unknown. */
 import type { Instant } from '../clock.ts';
-import { basisOf, standingOn } from '../contract/basis.ts';
+import { standingOn } from '../contract/basis.ts';
 import type {
   CoinDetails,
   CoinEvent,
@@ -191,7 +191,8 @@ function detailsOf(coin: CoinSummary): CoinDetails {
     first_data_at: null,
     last_data_at: null,
   };
-  return standingOn(details, basisOf(coin)!);
+  // Of the details themselves nothing was ever seen.
+  return standingOn(details, { asOf: null, firstMissing: null });
 }
 
 async function readIdChanges(sql: Sql, page: number): Promise<readonly IdChange[]> {

@@ -116,6 +116,8 @@ describe('simulate', () => {
     const { code, err } = await runCommand(['simulate', '--port', String(port)]);
     taken.close();
     expect(code).toBe(1);
-    expect(err).toBe(`error: port ${port} of 127.0.0.1 is taken by another program; choose another with --port\n`);
+    expect(err).toBe(
+      `error: port ${port} of 127.0.0.1 is taken by another program; choose another with --port, or for serve and service with CHANDLER_LISTEN\n`,
+    );
   });
 });

@@ -117,7 +117,7 @@ const JUMPS = [
 
 test.each(JUMPS)(
   'the clock of %s jumps a day %s: nothing is silent for longer than its interval, nothing is lost',
-  { timeout: 180_000 },
+  { timeout: 420_000 },
   async (whose, _how, offs) => {
     await begin();
     await live(HOUR);
@@ -139,7 +139,7 @@ test.each(JUMPS)(
 );
 
 test('what a host that was a day ahead leaves behind when it dies is taken over at once', {
-  timeout: 180_000,
+  timeout: 420_000,
 }, async () => {
   await begin({ CHANDLER_CANDLES_PER_REQUEST: '20' });
   await live(30 * MINUTE);
