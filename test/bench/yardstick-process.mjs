@@ -88,6 +88,7 @@ async function writeAll() {
       span,
       asOf: sentAt,
       candles: findings.candles,
+      open: [],
       setAside: findings.setAside,
       fetch: { ...record, ...exchange, asOf: sentAt, outcome: 'stored', rows: findings.rowCount },
     };
