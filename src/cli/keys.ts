@@ -132,6 +132,7 @@ async function make(sql: Sql, terms: ApiKeyTerms, now: Instant): Promise<Made> {
 async function rotate(sql: Sql, prefix: string, keepMs: number, clock: Clock): Promise<Made> {
   const old = await theKey(sql, prefix);
   const now = clock.now();
+  if (old.replacedBy !== null) throw new CommandFailed(`${prefix} was replaced by ${old.replacedBy}; rotate that one`);
   if (old.revokedAt !== null)
     throw new CommandFailed(
       `${prefix} was revoked ${formatInstant(old.revokedAt)}; make a new one with chandler keys create`,

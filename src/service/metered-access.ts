@@ -145,7 +145,7 @@ function subjectOf(key: ApiKey): Subject {
   const plan: Plan = planOf(isPlanName(key.plan) ? key.plan : WIDEST);
   const isUnlimited = key.plan === UNLIMITED;
   return {
-    id: `key:${key.id}`,
+    id: `key:${key.accountId}`,
     plan: plan.name,
     windows: { perMonth: key.requestsPerMonth ?? (isUnlimited ? null : plan.requestsPerMonth), perDay: null },
     perSecond: key.requestsPerSecond ?? (isUnlimited ? null : plan.requestsPerSecond),

@@ -21,6 +21,8 @@ export type ApiKey = ApiKeyTerms & {
   readonly revokedAt: Instant | null;
   /** The prefix of the key that took its place. */
   readonly replacedBy: string | null;
+  /** The first of the keys that took each other's place: what its holder asks is counted there, whichever of them he sends. */
+  readonly accountId: number;
 };
 
 export type HashedApiKey = ApiKey & { readonly hash: Uint8Array };
@@ -42,7 +44,8 @@ export async function createApiKey(
     values (${prefix}, ${Buffer.from(hash)}, ${name}, ${plan}, ${requestsPerMonth}, ${requestsPerSecond}, ${time(sql, now)},
       ${time(sql, expiresAt)})
     returning id`;
-  return { id: row!.id, prefix, ...terms, createdAt: now, revokedAt: null, replacedBy: null };
+  const { id } = row!;
+  return { id, prefix, ...terms, createdAt: now, revokedAt: null, replacedBy: null, accountId: id };
 }
 
 /** Null when there is none with this prefix. */
@@ -60,7 +63,7 @@ export async function listApiKeys(
     select ${columns(sql)},
       (case when u.month_start >= ${time(sql, month)} then u.month_spent else 0 end)::float8 as "thisMonth",
       (extract(epoch from u.updated_at) * 1000)::float8 as "lastSeenAt"
-    from ops.api_key k left join ops.api_usage u on u.subject = 'key:' || k.id
+    from ops.api_key k left join ops.api_usage u on u.subject = 'key:' || ${account(sql)}
     where ${all} or (k.revoked_at is null and (k.expires_at is null or k.expires_at > ${time(sql, now)}))
     order by k.id`.then((rows) => rows.map((row) => ({ ...row, thisMonth: row.thisMonth ?? 0 })));
 }
@@ -83,11 +86,6 @@ export async function replaceApiKey(
       revoked_at = case when ${until <= now} then ${time(sql, now)} else revoked_at end,
       expires_at = case when ${until <= now} then expires_at else least(expires_at, ${time(sql, until)}) end
     where prefix = ${prefix}`;
-  // What was asked with the old one counts for its holder, not for the key.
-  await sql`
-    insert into ops.api_usage (subject, month_start, month_spent, day_start, day_spent, updated_at)
-    select ${`key:${by}`}, u.month_start, u.month_spent, u.day_start, u.day_spent, u.updated_at
-    from ops.api_key k join ops.api_usage u on u.subject = 'key:' || k.id where k.prefix = ${prefix}`;
 }
 
 function columns(sql: SqlOrTransaction) {
@@ -95,7 +93,14 @@ function columns(sql: SqlOrTransaction) {
   return sql`k.id, k.prefix, k.name, k.plan, k.requests_per_month::float8 as "requestsPerMonth",
     k.requests_per_second as "requestsPerSecond", ${millis('created_at')} as "createdAt", ${millis('expires_at')} as "expiresAt",
     ${millis('revoked_at')} as "revokedAt",
-    (select r.prefix from ops.api_key r where r.id = k.replaced_by) as "replacedBy"`;
+    (select r.prefix from ops.api_key r where r.id = k.replaced_by) as "replacedBy", ${account(sql)} as "accountId"`;
+}
+
+/** A key takes the place of one that is older, so the first of them has the lowest number. */
+function account(sql: SqlOrTransaction) {
+  return sql`(with recursive earlier as (
+    select k.id union all select o.id from earlier e join ops.api_key o on o.replaced_by = e.id
+  ) select min(id) from earlier)`;
 }
 
 function time(sql: SqlOrTransaction, at: Instant | null) {

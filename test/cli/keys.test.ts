@@ -83,11 +83,18 @@ test('a rotated key gives way to one with the same terms, at once or after a whi
     { prefix: first.prefix, replacedBy: second.prefix },
     { prefix: second.prefix },
   ]);
+  // One holder, one count: whichever of the two he sends.
+  expect(await json('list')).toMatchObject([{ thisMonth: 2 }, { thisMonth: 2 }]);
   clock.advance(DAY);
   expect([await statusOf(first.key), await statusOf(second.key)]).toEqual([403, 200]);
   const third = await json('rotate', second.prefix);
   expect([await statusOf(second.key), await statusOf(third.key)]).toEqual([403, 200]);
-  const gone = await keys('rotate', second.prefix);
+  expect(await json('list')).toMatchObject([{ prefix: third.prefix, thisMonth: 4 }]);
+  const followed = await keys('rotate', second.prefix);
+  expect(followed).toMatchObject({ code: 1 });
+  expect(followed.err).toContain(`${second.prefix} was replaced by ${third.prefix}; rotate that one`);
+  await keys('revoke', third.prefix);
+  const gone = await keys('rotate', third.prefix);
   expect(gone).toMatchObject({ code: 1 });
   expect(gone.err).toContain('was revoked 2026-11-04 12:00Z; make a new one with chandler keys create');
 });
