@@ -253,7 +253,7 @@ async function whatIsLeft(world: ServiceWorld, stepMs: number): Promise<readonly
 }
 
 /** As an operator does who looks into `chandler gaps`: what no rule tracks any more, and a backfill has not got, is wanted again. */
-async function askAgain(world: ServiceWorld): Promise<void> {
+export async function askAgain(world: ServiceWorld): Promise<void> {
   const now = world.clock.now();
   const { sql } = world.database;
   const tracked = new Set(

@@ -1,27 +1,23 @@
 /**
- * A quarter of a year of a service under one plan, in virtual time: restarts, outages of everything it stands on, double instances
- * and clocks that are set; and what is promised is looked at at every step. Reduced: few coins, small budgets, and a clock that mostly
- * passes in steps of some hours; some whole days are lived from tick to tick.
+ * A stretch of the life of a service under one plan, in virtual time: restarts, outages of everything it stands on, double instances
+ * and clocks that are set; and what is promised is looked at at every step. Made small: few coins, small budgets, and a clock that
+ * mostly passes in steps of some hours; the calm days are lived from tick to tick.
  */
-import { expect } from 'vitest';
 import { schedulesOf } from '../../src/budget.ts';
 import { systemClock } from '../../src/clock.ts';
 import { type Environment, effectiveLimits } from '../../src/config.ts';
 import type { PlanName, PlanOverrides } from '../../src/contract/plans.ts';
-import { PLANS } from '../../src/contract/plans.ts';
 import { ceilToGrid, DAY, HOUR, type Interval } from '../../src/core/interval.ts';
 import { DEFAULT_PRIORITY } from '../../src/core/tier.ts';
-import type { Schedule } from '../../src/ingest/timetable.ts';
 import { queueBackfill } from '../../src/store/backfill-queue.ts';
-import { latestRuns } from '../../src/store/schedule-run.ts';
 import { wantSeries } from '../../src/store/series.ts';
 import { addTracks, type TrackedCoins } from '../../src/store/track.ts';
-import { readBackfills } from '../../src/views/backfills.ts';
-import { readTierStatus } from '../../src/views/tiers.ts';
 import { randomOf } from '../support/random.ts';
 import type { OwnRedis } from '../support/redis-server.ts';
 import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
-import { checkSpent, checkStored, missingOf, seriesOf, unlessUnsettled } from '../system/oracle.ts';
+import { checkSpent, checkStored } from './oracle.ts';
+import { checkAges, checkCadence, checkComplete, checkRefusals, checkTicksOf } from './quarter-checks.ts';
+import { askAgain } from './service-scenario.ts';
 
 export type QuarterOptions = {
   readonly plan: PlanName;
@@ -33,14 +29,29 @@ export type QuarterOptions = {
   /** The plan's own, made smaller: the upstream keeps to them. */
   readonly limits: Pick<PlanOverrides, 'requestsPerMonth' | 'anonymousRequestsPerDay'>;
   readonly perSecond: number | null;
+  /** What else the services are configured with. */
+  readonly env?: Environment;
   readonly candlesPerRequest: number;
   readonly tracks: readonly (TrackedCoins & {
     readonly interval: Interval;
     readonly days: number;
     readonly targetAgeMs: number;
   })[];
+  /** Whether the budget has room for the target ages; if not, those that are told to be achievable are kept. */
+  readonly hasRoom: boolean;
   /** What the operator records every other week. */
   readonly backfill: { readonly interval: Interval; readonly days: number };
+};
+
+export type Stretch = {
+  readonly startAt: number;
+  readonly days: number;
+  /** Of the days, those on which something happens. */
+  readonly troubled: number;
+  /** Every so many days one is undisturbed, and lived from tick to tick; so is the last one. */
+  readonly livedEvery: number;
+  /** Nothing happens in the last days: everything must be as promised then. */
+  readonly calmAtTheEnd: number;
 };
 
 export type QuarterCounts = {
@@ -50,15 +61,9 @@ export type QuarterCounts = {
 };
 
 const MINUTE = 60_000;
-const START = Date.UTC(2026, 0, 1);
-/** `QUARTER_DAYS=20` is a quick look. */
-const DAYS = Number(process.env.QUARTER_DAYS ?? 90);
-/** Nothing happens in the last days: everything must be as promised then. */
-const CALM_DAYS = 3;
-const LONGEST_STEP_MS = 7 * HOUR;
-/** Every so many days one is lived from tick to tick, undisturbed. */
-const SAMPLED = 30;
-const RECORDED = 14;
+export const LONGEST_STEP_MS = 7 * HOUR;
+const RECORDED_EVERY = 14;
+const RECORDED_ON = 3;
 const CADENCES: Environment = {
   CHANDLER_SCHEDULE_TICKERS: '0 */6 * * *',
   CHANDLER_SCHEDULE_GLOBAL: '30 */12 * * *',
@@ -68,22 +73,23 @@ const CADENCES: Environment = {
   CHANDLER_SCHEDULE_GAPS: '52 */8 * * *',
 };
 const BORDER_MS = 2_100;
-const LOOKS = 200;
-const FRESHNESS_EVERY_MS = HOUR / 2;
 /** The day's last step: what a day has for freshness is spread over it, and must not be slept through. */
 const EVENING_MS = 23 * HOUR + 40 * MINUTE;
+/** A host's clock may be a day behind when it asks, and a candle of a day is final a day after it has closed. */
+const FINAL_FOR_ALL_MS = 4 * DAY;
 
-export async function liveAQuarter(options: QuarterOptions): Promise<QuarterCounts> {
+export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): Promise<QuarterCounts> {
   const { plan, hasKey, redis, limits, perSecond } = options;
   const random = randomOf(options.seed);
   const chance = (share: number) => random() < share;
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
   const between = (least: number, most: number) => least + Math.floor(random() * (most - least + 1));
   const world = await createServiceWorld({
-    startAt: START,
+    startAt: stretch.startAt,
     redis,
     env: {
       ...CADENCES,
+      ...options.env,
       ...(hasKey ? { CHANDLER_API_KEY: 'right', CHANDLER_SCHEDULE_ACCOUNT: '37 */12 * * *' } : {}),
       CHANDLER_PLAN: plan,
       CHANDLER_MONTHLY_REQUESTS: String(limits.requestsPerMonth ?? 'unlimited'),
@@ -104,8 +110,8 @@ export async function liveAQuarter(options: QuarterOptions): Promise<QuarterCoun
   let started = 0;
   let steps = 0;
   const start = () => world.start(`service-${++started}`);
-  /** Since then nothing disturbs; when it is in the future it is being disturbed. */
-  let calmSince = START;
+  /** Since then nothing disturbs. */
+  let calmSince = stretch.startAt;
   const events: Record<string, number> = {};
 
   const step = async (ms: number) => {
@@ -118,7 +124,8 @@ export async function liveAQuarter(options: QuarterOptions): Promise<QuarterCoun
       .join(', ')}`;
     expectAlive(world);
     await checkSpent(world, label);
-    if (calmSince < world.clock.now()) await checkCadence(world, schedules, label);
+    await checkStored(world, label, ({ id }) => id % 7 === steps % 7);
+    await checkCadence(world, schedules, label);
   };
   /** Time in which connections are made again, which goes by the machine's clock. */
   const recover = async () => {
@@ -161,15 +168,25 @@ export async function liveAQuarter(options: QuarterOptions): Promise<QuarterCoun
       await world.wipeQueues();
       for (let i = 0; i < 6; i++) await world.advance(11_000);
     },
-    'a clock set by a day': async () => {
-      const off = pick([-DAY, DAY]);
-      const { clock } = pick(world.services());
-      clock.setOff(off);
-      for (let i = 0; i < 3; i++) await world.advance(11_000);
-      await world.advance(between(1, 5) * HOUR);
-      clock.setOff(0);
-      for (let i = 0; i < 3; i++) await world.advance(11_000);
-    },
+    ...Object.fromEntries(
+      [DAY, -DAY].map((off) => [
+        `a clock set ${off > 0 ? 'forward' : 'back'} by a day`,
+        async () => {
+          const { clock } = pick(world.services());
+          clock.setOff(off);
+          for (let i = 0; i < 3; i++) await world.advance(11_000);
+          await world.advance(between(1, 5) * HOUR);
+          clock.setOff(0);
+          for (let i = 0; i < 3; i++) await world.advance(11_000);
+        },
+      ]),
+    ),
+  };
+  /** Each happens once before one happens again. */
+  let deck: string[] = [];
+  const draw = (): string => {
+    if (deck.length === 0) deck = Object.keys(happenings);
+    return deck.splice(Math.floor(random() * deck.length), 1)[0]!;
   };
 
   try {
@@ -180,33 +197,40 @@ export async function liveAQuarter(options: QuarterOptions): Promise<QuarterCoun
       options.tracks.map(({ days, ...rule }) => ({
         ...rule,
         quote: 'usd',
-        since: START - days * DAY,
+        since: stretch.startAt - days * DAY,
         priority: DEFAULT_PRIORITY[rule.tier],
       })),
       world.clock.now(),
     );
-    for (let day = 0; day < DAYS; day++) {
-      const end = START + (day + 1) * DAY;
-      const isCalm = day >= DAYS - CALM_DAYS || day % SAMPLED === SAMPLED - 1;
-      if (day % RECORDED === 3) await record(world, coins.slice(0, 6), options.backfill);
-      if (!isCalm && chance(0.4)) {
-        const what = pick(Object.keys(happenings));
+    const trackedAt = world.clock.now();
+    for (let day = 0; day < stretch.days; day++) {
+      const begin = stretch.startAt + day * DAY;
+      const end = begin + DAY;
+      const last = stretch.days - 1;
+      const isLived = day === last || day % stretch.livedEvery === stretch.livedEvery - 1;
+      const isCalm = isLived || day > last - stretch.calmAtTheEnd;
+      if (day === last - stretch.calmAtTheEnd + 1) await askAgain(world);
+      if (day % RECORDED_EVERY === RECORDED_ON) await record(world, coins.slice(0, 6), options.backfill);
+      if (!isCalm && day > 0 && chance(stretch.troubled)) {
+        const what = draw();
         events[what] = (events[what] ?? 0) + 1;
         await world.advance(between(1, 10) * HOUR);
-        calmSince = Number.POSITIVE_INFINITY;
         await happenings[what]!();
         calmSince = world.clock.now();
       }
+      const from = world.clock.now();
       while (world.clock.now() < end) {
         const now = world.clock.now();
-        const next = isCalm
+        const next = isLived
           ? Math.min(...schedules.map(({ cadence }) => cadence!.next(now)))
           : now + between(4 * HOUR, LONGEST_STEP_MS);
-        const evening = end - DAY + EVENING_MS;
+        const evening = begin + EVENING_MS;
         await step(Math.max(1, Math.min(next, now < evening ? evening : end) - now));
       }
-      await checkStored(world, `day ${day}`, ({ id }) => id % 7 === day % 7);
-      if (world.clock.now() - calmSince > DAY) await checkAges(world, `day ${day}`);
+      const label = `day ${day}`;
+      if (isLived) checkTicksOf(world, schedules, from, label);
+      await checkRefusals(world, label);
+      if (world.clock.now() - calmSince > DAY) await checkAges(world, { ...options, trackedAt }, label);
     }
     await checkComplete(world, plan);
     return { requests: world.simulator.counters().requests.total, steps, events };
@@ -222,66 +246,9 @@ async function record(
 ): Promise<void> {
   const { sql } = world.database;
   const now = world.clock.now();
-  const to = ceilToGrid(now, interval) - DAY;
+  // A backfill asks about each slot once: what cannot be final yet would be a gap when it is done, as it says.
+  const to = ceilToGrid(now, interval) - FINAL_FOR_ALL_MS;
   const target = { coinIds, interval, quote: 'btc', span: { from: to - days * DAY, to } } as const;
   await wantSeries(sql, { ...target, priority: 0 });
   await queueBackfill(sql, { ...target, requestedAt: now, spec: {}, plannedRequests: 1, priority: 0 });
-}
-
-/** The latest tick of each schedule has been run, and on an undisturbed day at its very instant (P8: whatever a backfill does). */
-async function checkCadence(world: ServiceWorld, schedules: readonly Schedule[], label: string): Promise<void> {
-  const now = world.clock.now();
-  const expected = schedules.map(
-    ({ name, cadence }) => `${name} ${new Date(cadence!.latest(now)!).toISOString()} done`,
-  );
-  const standing = async () => {
-    const names = schedules.map(({ name }) => name);
-    const runs = new Map((await latestRuns(world.database.sql, names)).map((run) => [run.schedule, run]));
-    return names.map((name) => {
-      const run = runs.get(name);
-      return run === undefined ? name : `${name} ${new Date(run.tick).toISOString()} ${run.state}`;
-    });
-  };
-  // The queue hands a tick over when it does, by the machine's time; ours stands still meanwhile.
-  for (let looks = 0; looks < LOOKS && (await standing()).join() !== expected.join(); looks++) {
-    await systemClock.sleep(50);
-    await world.settle();
-  }
-  expect(await standing(), label).toEqual(expected);
-}
-
-/** No series is older than its target, or than what was told to be achievable. */
-async function checkAges(world: ServiceWorld, label: string): Promise<void> {
-  for (const { tier, interval, unseen, oldestAgeMs, achievableAgeMs, targetAgeMs } of await readTierStatus(
-    world.database.sql,
-    world.clock.now(),
-  )) {
-    const what = `${label}: ${tier} ${interval}`;
-    expect(unseen, what).toBe(0);
-    if (achievableAgeMs === null || oldestAgeMs === null) continue;
-    expect(achievableAgeMs, what).toBeGreaterThanOrEqual(Math.min(targetAgeMs, achievableAgeMs));
-    expect(oldestAgeMs - LONGEST_STEP_MS - FRESHNESS_EVERY_MS, what).toBeLessThanOrEqual(achievableAgeMs);
-  }
-}
-
-/** Everything wanted is there, but for what the plan does not show, and what cannot be final yet. */
-async function checkComplete(world: ServiceWorld, plan: PlanName): Promise<void> {
-  const now = world.clock.now();
-  const { sql } = world.database;
-  await checkStored(world, 'in the end');
-  const tiers = await readTierStatus(sql, now);
-  const slowest = Math.max(0, ...tiers.map(({ achievableAgeMs }) => achievableAgeMs ?? 0));
-  const { historyDepthMs, intervals } = PLANS[plan];
-  const wall = historyDepthMs === null ? Number.NEGATIVE_INFINITY : now - historyDepthMs + slowest + 2 * DAY;
-  for (const series of await seriesOf(world)) {
-    const { coinId, interval } = series;
-    if (!intervals.includes(interval)) continue;
-    const missing = unlessUnsettled(await missingOf(world, series, now), interval, now, slowest + DAY);
-    expect(
-      missing.filter(({ to }) => to > wall),
-      `${coinId} ${interval}`,
-    ).toEqual([]);
-  }
-  const open = (await readBackfills(sql, { all: false })).map(({ id, state, message }) => ({ id, state, message }));
-  expect(open).toEqual([]);
 }
