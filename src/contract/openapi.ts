@@ -1,6 +1,6 @@
 /** The OpenAPI document of the REST interface, written from `ENDPOINTS` and the schemas of the records: it cannot say anything else than they do. */
 import { z } from 'zod';
-import { AS_OF_HEADER, COVERAGE_HEADER } from './basis.ts';
+import { AS_OF_HEADER, AS_OF_MEANS, COVERAGE_HEADER, COVERAGE_MEANS } from './basis.ts';
 import * as catalogue from './catalogue.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type Endpoint, type Parameter } from './endpoints.ts';
 import { UNKNOWN_ID } from './errors.ts';
@@ -153,11 +153,8 @@ const ALLOWANCE = {
 };
 const STANDING = {
   ETag: { description: 'For If-None-Match. Where it is known.', schema: { type: 'string' } },
-  [COVERAGE_HEADER]: {
-    description: 'full, partial; first-missing=<time>, or none: how much of what was asked for is held.',
-    schema: { type: 'string' },
-  },
-  [AS_OF_HEADER]: { description: 'When the newest of it was seen at the upstream.', schema: { type: 'string' } },
+  [COVERAGE_HEADER]: { description: COVERAGE_MEANS, schema: { type: 'string' } },
+  [AS_OF_HEADER]: { description: AS_OF_MEANS, schema: { type: 'string' } },
 };
 
 /** The named records, and the answer of each endpoint in terms of them. */
