@@ -68,7 +68,7 @@ export async function readIdChanges(deps: {
   return { kind: 'done' };
 }
 
-type Row = { readonly old_id: string; readonly new_id: string; readonly changed_at: string };
+type Row = Readonly<Record<'currency_id' | 'old_id' | 'new_id' | 'changed_at', string>>;
 
 function examine(rows: readonly Row[], latest: Instant) {
   const changes: Rename[] = [];
@@ -81,7 +81,7 @@ function examine(rows: readonly Row[], latest: Instant) {
         ? 'changed in the future'
         : null;
     if (reason !== null) setAside.push({ id: row.old_id, reason, row });
-    else changes.push({ oldId: row.old_id, newId: row.new_id, at });
+    else changes.push({ oldId: row.old_id, newId: row.new_id, at, currencyId: row.currency_id });
   }
   return { changes, setAside };
 }

@@ -196,14 +196,9 @@ function detailsOf(coin: CoinSummary): CoinDetails {
 }
 
 async function readIdChanges(sql: Sql, page: number): Promise<readonly IdChange[]> {
-  const rows = await sql<{ old_id: string; new_id: string; at: number }[]>`
-    select old_id, new_id, round(extract(epoch from renamed_at) * 1000)::float8 as at from market.coin_rename
+  const rows = await sql<{ currency_id: string; old_id: string; new_id: string; at: number }[]>`
+    select coalesce(currency_id, new_id) as currency_id, old_id, new_id, round(extract(epoch from renamed_at) * 1000)::float8 as at from market.coin_rename
     order by renamed_at desc, old_id limit ${IDS_PER_PAGE} offset ${(page - 1) * IDS_PER_PAGE}`;
-  const list = rows.map(({ old_id, new_id, at }) => ({
-    currency_id: new_id,
-    old_id,
-    new_id,
-    changed_at: formatTime(at),
-  }));
+  const list = rows.map(({ at, ...ids }) => ({ ...ids, changed_at: formatTime(at) }));
   return standingOn(list, { asOf: rows[0]?.at ?? null, firstMissing: null });
 }
