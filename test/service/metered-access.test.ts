@@ -11,7 +11,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
 
 const NOON = Date.UTC(2026, 10, 3, 12);
-const onError = (error: Error) => {
+const onError = (error: unknown) => {
   throw error;
 };
 
