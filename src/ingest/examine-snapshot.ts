@@ -14,6 +14,7 @@ import { DAY } from '../core/interval.ts';
 import type { ListedCoin } from '../store/coin.ts';
 import { EXCHANGE_VOLUMES, type ExchangeFacts, exchangeRecord } from '../store/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../store/global-history.ts';
+import { outOfJsonb } from '../store/storable.ts';
 import type { Exchange as Exchanged } from '../upstream/answer.ts';
 import { isPlainCoin, otherwiseWritten } from './plain-row.ts';
 import { type Examined, examineList, isImpossible, isWhole, rowsOf, withoutValue } from './record-list.ts';
@@ -45,7 +46,7 @@ export function examineExchanges(body: unknown, latest: Instant): Examined<reado
   const value = examined.value.map((exchange) => {
     const { answer: row, position } = rows.get(exchange.id)!;
     const facts = toFacts(exchange);
-    return { ...facts, position, answer: otherwiseWritten(row, exchangeRecord(facts)) };
+    return { ...facts, position, answer: otherwiseWritten(row, exchangeRecord(asStored(facts))) };
   });
   return { ...examined, value };
 }
@@ -100,6 +101,11 @@ function toFacts(exchange: Exchange): Omit<ExchangeFacts, 'position' | 'answer'>
     whole: { adjusted_rank, reported_rank, currencies, markets },
     volumes: volumes as ExchangeFacts['volumes'],
   };
+}
+
+/** The links are kept as jsonb, which has an order of keys of its own. */
+function asStored<T extends Pick<ExchangeFacts, 'links'>>(facts: T): T {
+  return { ...facts, links: outOfJsonb(facts.links) };
 }
 
 /** One record: when it cannot be true, all of it is set aside, and the value is null. */

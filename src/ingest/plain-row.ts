@@ -3,6 +3,7 @@
  * row the JSON is kept beside them. Pure, and hand-written: it may be asked of 50,000 rows.
  */
 import { TICKER_QUOTE_KEYS } from '../core/ticker.ts';
+import { storableJsonText } from '../store/storable.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -65,9 +66,9 @@ export function isPlainCoin(row: Fields): boolean {
   );
 }
 
-/** The character 0 cannot be stored. */
+/** The character 0 and halves of surrogate pairs cannot be stored as such. */
 function isPlainText(value: unknown): boolean {
-  return typeof value === 'string' && !value.includes('\0');
+  return typeof value === 'string' && !/[\0\p{Surrogate}]/u.test(value);
 }
 
 /** Null, or a number that is written as it was read: not one that doubles cannot tell from its neighbours, nor a zero below zero. */
@@ -81,8 +82,8 @@ function isPlainTime(value: unknown): value is string {
   return typeof value === 'string' && value.length === 20 && value[10] === 'T' && value[19] === 'Z';
 }
 
-/** Of a record that has been read: its JSON, where it is not that of `written`. */
+/** Of a record that has been read: its JSON, where it is not that of `written`, or holds what can only be stored escaped. */
 export function otherwiseWritten(record: unknown, written: unknown): string | null {
   const text = JSON.stringify(record);
-  return text === JSON.stringify(written) ? null : text;
+  return text === JSON.stringify(written) && storableJsonText(text) === text ? null : text;
 }

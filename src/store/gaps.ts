@@ -94,7 +94,15 @@ export function openGaps(
   asked: readonly OpenGapsQuery[],
   { now, plan }: { readonly now: Instant; readonly plan: string },
 ) {
-  const list = <T>(of: (query: OpenGapsQuery) => T) => asked.map(of) as T[] & string[];
+  const list = asked.map((query) => [
+    query.backfillId,
+    query.seriesId,
+    query.coinId,
+    query.quote,
+    query.interval,
+    toRange(query.span),
+    query.askedSince / 1000,
+  ]);
   return sql`
     select a.position, case when s.id is null then '{}' else tstzmultirange(a.span) - s.covered
       - coalesce((select range_agg(p.span) from market.pending p where p.series_id = s.id
@@ -103,11 +111,11 @@ export function openGaps(
           and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}')
       end as gaps
     from (
-      select position, backfill_id, series_id, coin_id, quote, interval, span::tstzrange as span, to_timestamp(since) as asked_since
-      from unnest(${list((q) => q.backfillId)}::int[], ${list((q) => q.seriesId)}::int[], ${list((q) => q.coinId)}::text[],
-        ${list((q) => q.quote)}::text[], ${list((q) => q.interval)}::text[], ${list((q) => toRange(q.span))}::text[],
-        ${list((q) => q.askedSince / 1000)}::float8[])
-        with ordinality as u(backfill_id, series_id, coin_id, quote, interval, span, since, position)
+      -- Of JSON, and not of arrays: Postgres guesses the length of an array it is given and that of one it does not know differently, and
+      -- would plan this statement, which every request needs, anew each time (four times as long as running it).
+      select position, (q->>0)::int as backfill_id, (q->>1)::int as series_id, q->>2 as coin_id, q->>3 as quote, q->>4 as interval,
+        (q->>5)::tstzrange as span, to_timestamp((q->>6)::float8) as asked_since
+      from jsonb_array_elements(${JSON.stringify(list)}::text::jsonb) with ordinality as u(q, position)
     ) a
     left join lateral (
       select id, covered, a.backfill_id is null and tr.ends_at is null as is_fresh

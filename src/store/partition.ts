@@ -83,14 +83,28 @@ export async function ensurePartitionsAhead(sql: Sql, now: Instant): Promise<voi
 
 export type PartitionKeeper = (interval: Interval, span: Span) => Promise<void>;
 
-/** `ensurePartitions` that remembers which it has seen: for who writes again and again into the same few. */
+/**
+ * `ensurePartitions` that remembers which it has seen: for who writes again and again into the same few. Those that come while one
+ * is being made wait for it here, and not each with a connection of its own at the server's lock.
+ */
 export function createPartitionKeeper(sql: Sql): PartitionKeeper {
   const seen = new Set<string>();
+  const making = new Map<string, Promise<void>>();
+  const make = async (interval: Interval, { name, from, to }: Partition) => {
+    try {
+      await ensurePartitions(sql, interval, { from, to });
+      seen.add(name);
+    } finally {
+      making.delete(name);
+    }
+  };
   return async (interval, span) => {
-    const names = partitionsOf(candlesOf(interval), span).map((partition) => partition.name);
-    if (names.every((name) => seen.has(name))) return;
-    await ensurePartitions(sql, interval, span);
-    for (const name of names) seen.add(name);
+    for (const partition of partitionsOf(candlesOf(interval), span)) {
+      const { name } = partition;
+      if (seen.has(name)) continue;
+      if (!making.has(name)) making.set(name, make(interval, partition));
+      await making.get(name);
+    }
   };
 }
 

@@ -386,6 +386,8 @@ export const coinRename = market.table(
     newId: text('new_id').notNull(),
     renamedAt: instant('renamed_at').notNull(),
     source: text('source').notNull(),
+    currencyId: text('currency_id'),
+    seenAt: instant('seen_at'),
   },
   () => [
     check('coin_rename_ids', sql`old_id <> new_id`),

@@ -11,6 +11,17 @@ export function storableJson(value: unknown): string {
 }
 
 /**
+ * An object as it comes back out of a jsonb: keys in its order (the shorter before the longer, then by their bytes), and what it
+ * cannot hold replaced. Only of the object itself, not of objects in it.
+ */
+export function outOfJsonb<T extends object>(value: T): T {
+  const stored = JSON.parse(storableJson(value)) as T;
+  const entries = Object.entries(stored).map(([key, inside]) => ({ key, bytes: Buffer.from(key), inside }));
+  entries.sort((a, b) => a.bytes.length - b.bytes.length || a.bytes.compare(b.bytes));
+  return Object.fromEntries(entries.map(({ key, inside }) => [key, inside])) as T;
+}
+
+/**
  * A JSON text as Postgres takes it for a `json` whose texts can be read: the character 0 and halves of surrogate pairs replaced,
  * everything else as it stands.
  */

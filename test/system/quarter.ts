@@ -209,7 +209,7 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
       const last = stretch.days - 1;
       const isLived = day === last || day % stretch.livedEvery === stretch.livedEvery - 1;
       const isCalm = isLived || day > last - stretch.calmAtTheEnd;
-      if (day === last - stretch.calmAtTheEnd + 1) await askAgain(world);
+      if (day > last - stretch.calmAtTheEnd) await askAgain(world);
       if (day % RECORDED_EVERY === RECORDED_ON) await record(world, coins.slice(0, 6), options.backfill);
       if (!isCalm && day > 0 && chance(stretch.troubled)) {
         const what = draw();

@@ -1,0 +1,51 @@
+/** Runs schedules of the product once, as the service does when they are due, without waiting for their ticks. */
+import { createCatalogueRuns } from '../../src/ingest/catalogue-run.ts';
+import { impatient } from '../../src/ingest/patience.ts';
+import { type Runs, SCHEDULES, type ScheduleName } from '../../src/ingest/schedules.ts';
+import { snapshotRun } from '../../src/ingest/snapshot-run.ts';
+import { createSnapshots } from '../../src/ingest/snapshots.ts';
+import type { Chandler, World } from './world.ts';
+
+/** Those of the catalogue, in an order in which each knows what it is to ask about from those before it. */
+export const CATALOGUE_SCHEDULES: readonly ScheduleName[] = [
+  'tags',
+  'platforms',
+  'contracts',
+  'coin_details',
+  'coin_events',
+  'coin_exchanges',
+  'coin_markets',
+  'exchange_markets',
+  'people',
+];
+
+/** One run of each, in this order, as of now; a run may ask as much as is due. @throws when one does not come to its end. */
+export async function runSchedules(
+  { database, clock }: Pick<World, 'database' | 'clock'>,
+  { session }: Pick<Chandler, 'session'>,
+  names: readonly ScheduleName[],
+): Promise<void> {
+  const { sql } = database;
+  const snapshots = createSnapshots({ sql, ask: session.ask, clock, accountId: session.accountId });
+  const none = async () => {
+    throw new Error('this schedule is not run here');
+  };
+  const runs: Runs = {
+    sql,
+    clock,
+    session,
+    tickers: snapshotRun(snapshots.tickers),
+    global: snapshotRun(snapshots.global),
+    exchanges: snapshotRun(snapshots.exchanges),
+    catalogue: createCatalogueRuns({ sql, clock, session, mostOf: () => Number.MAX_SAFE_INTEGER }),
+    freshness: none,
+    gaps: none,
+    retention: none,
+  };
+  for (const name of names) {
+    const entry = SCHEDULES.find((schedule) => schedule.name === name)!;
+    const signal = new AbortController().signal;
+    const outcome = await entry.run(runs, { tick: clock.now(), attempt: 1, signal, patience: impatient });
+    if (outcome.kind !== 'done') throw new Error(`the schedule ${name} was held: ${outcome.reason}`);
+  }
+}
