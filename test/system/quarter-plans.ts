@@ -1,8 +1,34 @@
 /** Four plans for a quarter (`quarter.ts`): the same kinds of budget as upstream's, with few coins and as much smaller. */
 import type { Environment } from '../../src/config.ts';
-import { HOUR } from '../../src/core/interval.ts';
+import type { PlanName, PlanOverrides } from '../../src/contract/plans.ts';
+import { HOUR, type Interval } from '../../src/core/interval.ts';
 import { CATALOGUE_KINDS } from '../../src/store/catalogue-item.ts';
-import type { QuarterOptions } from './quarter.ts';
+import type { TrackedCoins } from '../../src/store/track.ts';
+import type { OwnRedis } from '../support/redis-server.ts';
+
+export type QuarterOptions = {
+  readonly plan: PlanName;
+  readonly hasKey: boolean;
+  readonly redis: OwnRedis | null;
+  /** Chooses what happens when. */
+  readonly seed: number;
+  readonly coins: number;
+  /** The plan's own, made smaller: the upstream keeps to them. */
+  readonly limits: Pick<PlanOverrides, 'requestsPerMonth' | 'anonymousRequestsPerDay'>;
+  readonly perSecond: number | null;
+  /** What else the services are configured with. */
+  readonly env?: Environment;
+  readonly candlesPerRequest: number;
+  readonly tracks: readonly (TrackedCoins & {
+    readonly interval: Interval;
+    readonly days: number;
+    readonly targetAgeMs: number;
+  })[];
+  /** Whether the budget has room for the target ages; if not, those that are told to be achievable are kept. */
+  readonly hasRoom: boolean;
+  /** What the operator records every other week. */
+  readonly backfill: { readonly interval: Interval; readonly days: number };
+};
 
 const DAILY = [
   { tier: 'top', top: 8, interval: '24h', days: 1, targetAgeMs: 12 * HOUR },

@@ -6,42 +6,24 @@
 import { schedulesOf } from '../../src/budget.ts';
 import { systemClock } from '../../src/clock.ts';
 import { type Environment, effectiveLimits } from '../../src/config.ts';
-import type { PlanName, PlanOverrides } from '../../src/contract/plans.ts';
-import { ceilToGrid, DAY, HOUR, type Interval } from '../../src/core/interval.ts';
+import { ceilToGrid, DAY, HOUR } from '../../src/core/interval.ts';
 import { DEFAULT_PRIORITY } from '../../src/core/tier.ts';
 import { queueBackfill } from '../../src/store/backfill-queue.ts';
 import { wantSeries } from '../../src/store/series.ts';
-import { addTracks, type TrackedCoins } from '../../src/store/track.ts';
+import { addTracks } from '../../src/store/track.ts';
 import { randomOf } from '../support/random.ts';
-import type { OwnRedis } from '../support/redis-server.ts';
 import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
 import { checkSpent, checkStored } from './oracle.ts';
-import { checkAges, checkCadence, checkComplete, checkRefusals, checkTicksOf } from './quarter-checks.ts';
+import {
+  checkAges,
+  checkCadence,
+  checkComplete,
+  checkRefusals,
+  checkTicksOf,
+  LONGEST_STEP_MS,
+} from './quarter-checks.ts';
+import type { QuarterOptions } from './quarter-plans.ts';
 import { askAgain } from './service-scenario.ts';
-
-export type QuarterOptions = {
-  readonly plan: PlanName;
-  readonly hasKey: boolean;
-  readonly redis: OwnRedis | null;
-  /** Chooses what happens when. */
-  readonly seed: number;
-  readonly coins: number;
-  /** The plan's own, made smaller: the upstream keeps to them. */
-  readonly limits: Pick<PlanOverrides, 'requestsPerMonth' | 'anonymousRequestsPerDay'>;
-  readonly perSecond: number | null;
-  /** What else the services are configured with. */
-  readonly env?: Environment;
-  readonly candlesPerRequest: number;
-  readonly tracks: readonly (TrackedCoins & {
-    readonly interval: Interval;
-    readonly days: number;
-    readonly targetAgeMs: number;
-  })[];
-  /** Whether the budget has room for the target ages; if not, those that are told to be achievable are kept. */
-  readonly hasRoom: boolean;
-  /** What the operator records every other week. */
-  readonly backfill: { readonly interval: Interval; readonly days: number };
-};
 
 export type Stretch = {
   readonly startAt: number;
@@ -61,7 +43,6 @@ export type QuarterCounts = {
 };
 
 const MINUTE = 60_000;
-export const LONGEST_STEP_MS = 7 * HOUR;
 const RECORDED_EVERY = 14;
 const RECORDED_ON = 3;
 const CADENCES: Environment = {
