@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createScaledClock } from '../../src/clock.ts';
 import type { Access } from '../../src/contract/access.ts';
 import { type Basis, NOTHING, standingOn, wholeAsOf } from '../../src/contract/basis.ts';
-import { parseWall, parseWall } from '../../src/contract/errors.ts';
+import { parseWall } from '../../src/contract/errors.ts';
 import type { MarketData } from '../../src/contract/market-data.ts';
 import type { PlanName } from '../../src/contract/plans.ts';
 import { DAY } from '../../src/core/interval.ts';
