@@ -105,6 +105,7 @@ export const VARIABLES = [
   ...SCHEDULE_NAMES.map(scheduleVariable),
 ] as const;
 type Variable = (typeof VARIABLES)[number] | ScheduleVariable;
+const WITHOUT_WEBHOOK = 'but there is nobody to tell; set CHANDLER_WEBHOOK_URL as well, or leave it out';
 
 /** The configuration, or one sentence for each thing wrong with it. A variable set to nothing counts as not set. */
 export function parseConfig(env: Environment): { readonly ok: Config } | { readonly problems: readonly string[] } {
@@ -141,12 +142,16 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
   const webhookUrl = read<string | null>('CHANDLER_WEBHOOK_URL', null, (text) =>
     orWrong(parseWebhookUrl(text), notShown(text)),
   );
+  const hasWebhook = (env.CHANDLER_WEBHOOK_URL?.trim() ?? '') !== '';
+  const noticed = <T>(name: Variable, fallback: T, parse: (text: string) => Read<T>) =>
+    read<T>(name, fallback, (text) => {
+      const value = parse(text);
+      return hasWebhook || !('ok' in value) ? orWrong(value) : new Problem(WITHOUT_WEBHOOK);
+    });
   const notify = {
-    events: read<readonly NoticeEvent[]>('CHANDLER_NOTIFY', NOTICE_EVENTS, (text) => orWrong(parseNoticeEvents(text))),
-    stuckAfterMs: read('CHANDLER_STUCK_AFTER', DEFAULT_STUCK_AFTER_MS, (text) => orWrong(parseStuckAfter(text))),
-    revisionsADay: read('CHANDLER_REVISIONS_A_DAY', DEFAULT_REVISIONS_A_DAY, (text) =>
-      orWrong(parseRevisionsADay(text)),
-    ),
+    events: noticed<readonly NoticeEvent[]>('CHANDLER_NOTIFY', NOTICE_EVENTS, parseNoticeEvents),
+    stuckAfterMs: noticed('CHANDLER_STUCK_AFTER', DEFAULT_STUCK_AFTER_MS, parseStuckAfter),
+    revisionsADay: noticed('CHANDLER_REVISIONS_A_DAY', DEFAULT_REVISIONS_A_DAY, parseRevisionsADay),
   };
 
   const cadences: { -readonly [name in keyof Cadences]: string } = {};

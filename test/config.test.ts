@@ -195,6 +195,17 @@ describe('parseConfig', () => {
     expect(found[0]).toMatch(expected);
   });
 
+  test.each([
+    ['CHANDLER_NOTIFY', 'all'],
+    ['CHANDLER_STUCK_AFTER', '2h'],
+    ['CHANDLER_REVISIONS_A_DAY', '7'],
+  ])('refuses %s=%s where there is no webhook that it could be of', (name, value) => {
+    expect(problems({ [name]: value, CHANDLER_WEBHOOK_URL: ' ' })).toEqual([
+      `${name} is "${value}", but there is nobody to tell; set CHANDLER_WEBHOOK_URL as well, or leave it out.`,
+    ]);
+    expect(problems({ [name]: value, CHANDLER_WEBHOOK_URL: 'here' })).toHaveLength(1);
+  });
+
   test('candles may be kept for one time, whatever their interval', () => {
     const { candles } = config({ CHANDLER_KEEP_CANDLES: '3y' }).keep;
     expect(new Set(Object.values(candles))).toEqual(new Set([3 * 365 * DAY]));

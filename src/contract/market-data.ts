@@ -62,6 +62,8 @@ export type MarketData = Candles & Catalogue;
  * answer stands on may be attached to it: `standingOn(answer, basis)`, which `basisHeaders(answer)` turns into headers.
  */
 export type Candles = {
+  /** Every answer says what it stands on; then one about an unknown coin stands on nothing. */
+  readonly saysBasis?: true;
   /** Ascending; `null` when the coin is unknown (the service decides what that looks like on the wire). */
   ohlcv(query: OhlcvQuery): Promise<readonly OhlcvCandle[] | null>;
   /** Every active coin, by rank. `quotes` are upper-case symbols (`USD`, `BTC`). */

@@ -1,6 +1,6 @@
 /** The OpenAPI document of the REST interface, written from `ENDPOINTS` and the schemas of the records: it cannot say anything else than they do. */
 import { z } from 'zod';
-import { AS_OF_HEADER, COVERAGE_HEADER } from './basis.ts';
+import { AS_OF_HEADER, AS_OF_MEANS, COVERAGE_HEADER, COVERAGE_MEANS } from './basis.ts';
 import * as catalogue from './catalogue.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type Endpoint, type Parameter } from './endpoints.ts';
 import { UNKNOWN_ID } from './errors.ts';
@@ -120,44 +120,50 @@ const REFUSALS = {
   403: 'The key is unknown, or one is needed.',
   404: `There is no such thing: "${UNKNOWN_ID}".`,
   429: 'Too many requests at once, or today.',
+  503: 'The data cannot be reached for the moment.',
 } as const;
 
 function responsesOf({ answer, refusals, group }: Endpoint, schema: Schema | undefined): OpenApiOperation['responses'] {
   const good: OpenApiResponse = {
     description: 'The answer.',
-    headers: { ...(group !== 'Account' && STANDING), ...ALLOWANCE },
+    headers: group === 'Account' ? {} : { ...STANDING, ...ALLOWANCE },
     ...(schema && { content: { 'application/json': { schema } } }),
   };
   const moved: OpenApiResponse = {
     description: 'The ticker is there.',
-    headers: { Location: { description: 'Relative; the query is kept.', schema: { type: 'string' } } },
+    headers: { ...ALLOWANCE, Location: { description: 'Relative; the query is kept.', schema: { type: 'string' } } },
   };
-  const bad = [...refusals, 402, 403, 429] as const;
+  const bad = [...refusals, 402, 403, 429, 503] as const;
   const refused = bad.map((status) => [
     String(status),
     {
       description: REFUSALS[status],
-      ...((status === 402 || status === 429) && { headers: { ...RETRY, ...ALLOWANCE } }),
+      headers: { ...(MAY_RETRY.has(status) && RETRY), ...(status !== 403 && ALLOWANCE) },
       content: { 'application/json': { schema: refTo('Error') } },
     },
   ]);
   return { ...(answer === null ? { '301': moved } : { '200': good }), ...Object.fromEntries(refused) };
 }
 
-const RETRY = { 'Retry-After': { description: 'Seconds to wait.', schema: { type: 'integer' } } };
-/** Where the caller has a limit; of the tighter of its windows. */
+const MAY_RETRY: ReadonlySet<number> = new Set([402, 429, 503]);
+const RETRY = {
+  'Retry-After': { description: 'Seconds to wait, where waiting helps.', schema: { type: 'integer' } },
+};
+/** Where the caller has a limit. */
 const ALLOWANCE = {
-  'RateLimit-Limit': { description: 'Requests in the window.', schema: { type: 'integer' } },
-  'RateLimit-Remaining': { description: 'Requests that are left in it.', schema: { type: 'integer' } },
-  'RateLimit-Reset': { description: 'Seconds until it begins anew.', schema: { type: 'integer' } },
+  'RateLimit-Limit': {
+    description:
+      'Where the caller has a limit: the requests of the window that has least left, the day or the month, and of a second when a ' +
+      'request came too fast.',
+    schema: { type: 'integer' },
+  },
+  'RateLimit-Remaining': { description: 'Requests that are left in that window.', schema: { type: 'integer' } },
+  'RateLimit-Reset': { description: 'Seconds until that window begins anew.', schema: { type: 'integer' } },
 };
 const STANDING = {
   ETag: { description: 'For If-None-Match. Where it is known.', schema: { type: 'string' } },
-  [COVERAGE_HEADER]: {
-    description: 'full, partial; first-missing=<time>, or none: how much of what was asked for is held.',
-    schema: { type: 'string' },
-  },
-  [AS_OF_HEADER]: { description: 'When the newest of it was seen at the upstream.', schema: { type: 'string' } },
+  [COVERAGE_HEADER]: { description: COVERAGE_MEANS, schema: { type: 'string' } },
+  [AS_OF_HEADER]: { description: AS_OF_MEANS, schema: { type: 'string' } },
 };
 
 /** The named records, and the answer of each endpoint in terms of them. */

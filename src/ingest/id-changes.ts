@@ -12,7 +12,7 @@ import type { Sql } from '../store/connect.ts';
 import { recordFetch } from '../store/fetch.ts';
 import { quarantineRecords, type SetAsideRecord } from '../store/quarantine.ts';
 import { type Rename, recordRenames, renamesReadUntil } from '../store/rename.ts';
-import type { Answer } from '../upstream/answer.ts';
+import type { Answer, Exchange } from '../upstream/answer.ts';
 import type { Ask } from './ask.ts';
 import { ASK_AGAIN_MS } from './doubts.ts';
 import { createOriginCheck } from './origin.ts';
@@ -57,7 +57,7 @@ export async function readIdChanges(deps: {
       await recordFetch(sql, { ...record, outcome: 'malformed', message: error.message });
       throw error;
     });
-    const { changes, setAside } = examine(read.value, answer.exchange.latest);
+    const { changes, setAside } = examine(read.value, answer.exchange);
     const counts = { rows: read.value.length, stored: changes.length, setAside: setAside.length };
     const fetchId = await recordFetch(sql, { ...record, outcome: 'stored', ...counts });
     await quarantineRecords(sql, ENDPOINT, setAside, { fetchId, seenAt: answer.exchange.asOf });
@@ -70,7 +70,7 @@ export async function readIdChanges(deps: {
 
 type Row = Readonly<Record<'currency_id' | 'old_id' | 'new_id' | 'changed_at', string>>;
 
-function examine(rows: readonly Row[], latest: Instant) {
+function examine(rows: readonly Row[], { latest, asOf }: Pick<Exchange, 'latest' | 'asOf'>) {
   const changes: Rename[] = [];
   const setAside: SetAsideRecord[] = [];
   for (const row of rows) {
@@ -81,7 +81,7 @@ function examine(rows: readonly Row[], latest: Instant) {
         ? 'changed in the future'
         : null;
     if (reason !== null) setAside.push({ id: row.old_id, reason, row });
-    else changes.push({ oldId: row.old_id, newId: row.new_id, at, currencyId: row.currency_id });
+    else changes.push({ oldId: row.old_id, newId: row.new_id, at, currencyId: row.currency_id, seenAt: asOf });
   }
   return { changes, setAside };
 }

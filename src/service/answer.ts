@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip as gzipCallback } from 'node:zlib';
 import type { Context } from 'hono';
-import { AS_OF_HEADER, basisHeaders, basisOf, COVERAGE_HEADER } from '../contract/basis.ts';
+import { AS_OF_HEADER, basisHeaders, basisOf, COVERAGE_HEADER, headersOf, NOTHING } from '../contract/basis.ts';
 import { type ErrorBody, UNKNOWN_ID, UNKNOWN_ROUTE } from '../contract/errors.ts';
 import { plainAnswer } from '../contract/plain-answer.ts';
 import { headerOf } from './asked.ts';
@@ -63,10 +63,11 @@ export function answerJson(c: Context<ServiceEnv>, source: object, shown?: Shown
 export function answerCandles<T extends object>(
   c: Context<ServiceEnv>,
   source: T | null,
-  write: (source: T) => string,
+  { saysBasis, write }: { readonly saysBasis: boolean; readonly write: (source: T) => string },
 ): Response {
   if (source !== null) return answerSource(c, OHLCV_TYPE, source, '', () => write(source));
-  return answer(c, 200, { 'Content-Type': OHLCV_TYPE, 'Cache-Control': cacheControl(c) }, '[]');
+  const fields = { 'Content-Type': OHLCV_TYPE, 'Cache-Control': cacheControl(c) };
+  return answer(c, 200, { ...fields, ...(saysBasis && headersOf(NOTHING)) }, '[]');
 }
 
 type Written = {

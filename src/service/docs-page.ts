@@ -43,7 +43,8 @@ export async function docsPage(document: OpenApiDocument): Promise<string> {
 <a class="skip" href="#content">To the endpoints</a>
 <header><h1>${title}</h1><p>${description}</p>
 <p>Version ${version}. For programs: <a href="/openapi.json"><code>/openapi.json</code></a>.
-<code>Authorization: Bearer &lt;key&gt;</code>, or the key alone, or none where the operator allows it.</p></header>
+<code>Authorization: Bearer &lt;key&gt;</code>, or the key alone, or none where the operator allows it.
+What answers stand on, and what is left of a limit, is in their <a href="#headers">headers</a>.</p></header>
 <nav aria-label="Endpoints"><ul>${operations.map(
     ({ path, operationId }) => html`<li><a href="#${operationId}"><code>${path}</code></a></li>`,
   )}</ul></nav>
@@ -52,7 +53,9 @@ export async function docsPage(document: OpenApiDocument): Promise<string> {
       html`<h2>${name}</h2>${operations
         .filter(({ tags }) => tags.includes(name))
         .map((operation) => sectionOf(operation, server))}`,
-  )}<h2>Records</h2>${Object.entries(document.components.schemas).map(
+  )}<h2 id="headers">Headers of answers</h2>${headersTable(operations)}<h2>Records</h2>${Object.entries(
+    document.components.schemas,
+  ).map(
     ([name, schema]) => html`<section id="record-${name}"><h3>${name}</h3>${fieldsTable(name, schema)}</section>`,
   )}</main></body></html>
 `;
@@ -87,6 +90,25 @@ function parametersTable(parameters: readonly Parameter[]): Html | '' {
     return html`<tr><th scope="row"><code>${name}</code></th><td>${type}</td><td>${text}</td></tr>`;
   });
   return table('Parameters', ['Name', 'Type', 'Meaning'], rows);
+}
+
+/** Each header once, with the statuses that may have it. */
+function headersTable(operations: readonly OpenApiOperation[]): Html {
+  const found = new Map<string, { readonly description: string; readonly statuses: Set<string> }>();
+  for (const { responses } of operations) {
+    for (const [status, { headers = {} }] of Object.entries(responses)) {
+      for (const [name, { description }] of Object.entries(headers)) {
+        const header = found.get(name) ?? { description, statuses: new Set() };
+        header.statuses.add(status);
+        found.set(name, header);
+      }
+    }
+  }
+  const rows = [...found].map(([name, { description, statuses }]) => {
+    const where = [...statuses].sort().join(', ');
+    return html`<tr><th scope="row"><code>${name}</code></th><td>${where}</td><td>${description}</td></tr>`;
+  });
+  return table('Beside those that every answer has', ['Name', 'Statuses', 'Meaning'], rows);
 }
 
 function fieldsTable(name: string, schema: Schema): Html {

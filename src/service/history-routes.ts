@@ -13,6 +13,7 @@ import { type Answer, idOf, queryOf, searchOf } from './asked.ts';
 export type HistoryParts = { readonly data: MarketData; readonly access: Access; readonly clock: Clock };
 
 export function historyRoutes({ data, access, clock }: HistoryParts) {
+  const written = { saysBasis: data.saysBasis === true, write: writeOhlcvRows };
   /** An unknown coin has no candles: 200 `[]`, as upstream (decision 11). */
   const historical: Answer = async (c) => {
     const parsed = parseOhlcvParameters(queryOf(c));
@@ -21,7 +22,7 @@ export function historyRoutes({ data, access, clock }: HistoryParts) {
     const wall = access.refuseHistory(c.get('plan'), query.interval, start);
     if (wall !== null) return refuse(c, 402, wall);
     const coinId = idOf(c, 'coin_id');
-    return answerCandles(c, coinId === null ? null : await data.ohlcv({ ...query, coinId }), writeOhlcvRows);
+    return answerCandles(c, coinId === null ? null : await data.ohlcv({ ...query, coinId }), written);
   };
 
   /** One daily candle, which every plan may see. */
@@ -32,9 +33,9 @@ export function historyRoutes({ data, access, clock }: HistoryParts) {
       if (!quote.ok) return refuse(c, 400, quote.message);
       const at = openTime();
       const coinId = idOf(c, 'coin_id');
-      if (coinId === null) return answerCandles(c, null, writeOhlcvRows);
+      if (coinId === null) return answerCandles(c, null, written);
       const query = { coinId, quote: quote.value, interval: '24h', from: at, to: at, limit: 1 } as const;
-      return answerCandles(c, await data.ohlcv(query), writeOhlcvRows);
+      return answerCandles(c, await data.ohlcv(query), written);
     };
 
   const today = () => floorToGrid(clock.now(), '24h');

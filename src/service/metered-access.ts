@@ -60,8 +60,8 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
     if (key === null) return null;
     const { id, plan, windows } = subjectOf(key);
     const usage = await readUsage(sql, id);
-    const counted = usage !== null && usage.month >= monthOf(clock.now()) ? usage.monthSpent : 0;
-    const made = Math.max(0, counted - (limits ? advances.heldBy(id) : 0));
+    const told = usage !== null && usage.month >= monthOf(clock.now()) ? usage.monthSpent - usage.monthHeld : 0;
+    const made = told + (limits ? advances.untoldOf(id) : 0);
     const limit = limits ? windows.perMonth : null;
     return {
       plan: key.plan === UNLIMITED ? WIDEST : plan,
@@ -87,7 +87,10 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
     const lateMs = pace.tooEarly(subject, perSecond);
     if (lateMs === null) return null;
     const retryAfterSeconds = Math.max(1, Math.ceil(lateMs / 1000));
-    return { kind: 'rejected', status: 429, message: TOO_MANY_REQUESTS, retryAfterSeconds };
+    // What stands in the way is the pace, however much is left of day and month.
+    const limit = Math.max(1, Math.floor(perSecond ?? 1));
+    const allowance = { limit, remaining: 0, resetSeconds: retryAfterSeconds };
+    return { kind: 'rejected', status: 429, message: TOO_MANY_REQUESTS, retryAfterSeconds, allowance };
   };
   const admitSubject = (subject: Subject, about: 'data' | 'account'): Admission | Promise<Admission> => {
     const refused = tooFast(subject.id, subject.perSecond);

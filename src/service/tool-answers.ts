@@ -1,5 +1,5 @@
 /** What each tool answers: the same data, and the same view of it, as the REST path of that name. */
-import { basisOf, standingOn } from '../contract/basis.ts';
+import { standingOnSame } from '../contract/basis.ts';
 import type { Candles, Catalogue } from '../contract/market-data.ts';
 import type { Plan } from '../contract/plans.ts';
 import type { ToolCall } from '../contract/tools.ts';
@@ -67,9 +67,6 @@ function first<T>(limit: number, all: readonly T[] | null): readonly T[] | null 
   return viewed(all, (rows) => rows.slice(0, limit));
 }
 
-/** A view of an answer stands on what the answer stands on. */
 function viewed<T extends object, V extends object>(answer: T | null, view: (answer: T) => V): V | null {
-  if (answer === null) return null;
-  const basis = basisOf(answer);
-  return basis === null ? view(answer) : standingOn(view(answer), basis);
+  return answer === null ? null : standingOnSame(view(answer), answer);
 }

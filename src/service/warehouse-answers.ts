@@ -1,5 +1,6 @@
 /** What the tools answer that only a warehouse has. */
 import type { Access } from '../contract/access.ts';
+import { standingOnSame } from '../contract/basis.ts';
 import type { Candles } from '../contract/market-data.ts';
 import { writeOhlcvRows } from '../contract/ohlcv.ts';
 import { parseOhlcvParameters } from '../contract/parameters.ts';
@@ -64,7 +65,7 @@ async function ohlcv(
   const wall = access.refuseHistory(plan.name, question.interval, start);
   if (wall !== null) return { kind: 'refused', status: 402, message: wall };
   const candles = await data.ohlcv({ ...question, coinId });
-  return answered(candles && (JSON.parse(writeOhlcvRows(candles)) as object));
+  return answered(candles && standingOnSame(JSON.parse(writeOhlcvRows(candles)) as object, candles));
 }
 
 function answered(output: object | null): WarehouseAnswer {

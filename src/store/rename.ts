@@ -14,6 +14,8 @@ export type Rename = {
   readonly at: Instant;
   /** The coin that it is about, where that is told. */
   readonly currencyId?: string;
+  /** As of when it was told; default: `at`. */
+  readonly seenAt?: Instant;
 };
 export type RenameSource = 'coins' | 'changelog';
 
@@ -25,7 +27,7 @@ export async function recordRenames(
 ): Promise<number> {
   let news = 0;
   // In their order: a coin may be renamed twice, and back.
-  for (const { oldId, newId, at, currencyId } of [...renames]
+  for (const { oldId, newId, at, currencyId, seenAt } of [...renames]
     .filter((r) => r.oldId !== r.newId)
     .sort((a, b) => a.at - b.at)) {
     const rows = await sql`
@@ -37,10 +39,12 @@ export async function recordRenames(
         -- An id that is in use again is no old one.
         delete from market.coin_rename where old_id = ${newId} and exists (select from news)
       )
-      insert into market.coin_rename (old_id, new_id, renamed_at, source, currency_id)
-      select ${oldId}, ${newId}, to_timestamp(${at / 1000}), ${source}, ${currencyId ?? null} from news
+      insert into market.coin_rename (old_id, new_id, renamed_at, source, currency_id, seen_at)
+      select ${oldId}, ${newId}, to_timestamp(${at / 1000}), ${source}, ${currencyId ?? null},
+        to_timestamp(${(seenAt ?? at) / 1000}) from news
       on conflict (old_id) do update
-      set new_id = excluded.new_id, renamed_at = excluded.renamed_at, source = excluded.source, currency_id = excluded.currency_id
+      set new_id = excluded.new_id, renamed_at = excluded.renamed_at, source = excluded.source,
+        currency_id = excluded.currency_id, seen_at = excluded.seen_at
       returning 1`;
     news += rows.length;
   }

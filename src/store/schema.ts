@@ -387,6 +387,7 @@ export const coinRename = market.table(
     renamedAt: instant('renamed_at').notNull(),
     source: text('source').notNull(),
     currencyId: text('currency_id'),
+    seenAt: instant('seen_at'),
   },
   () => [
     check('coin_rename_ids', sql`old_id <> new_id`),

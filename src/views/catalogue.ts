@@ -1,6 +1,6 @@
 /** The catalogue as upstream answered it: documents as received. What nobody has asked about yet is empty, not unknown. */
 import type { Instant } from '../clock.ts';
-import { standingOn } from '../contract/basis.ts';
+import { basisOf, NOTHING, partAsOf, standingOn, together, wholeAsOf } from '../contract/basis.ts';
 import type {
   CoinDetails,
   CoinEvent,
@@ -19,7 +19,7 @@ import type { Sql } from '../store/connect.ts';
 import { coinOfContract } from '../store/contract.ts';
 import { type Document, type DocumentKind, readDocument, readDocuments } from '../store/document.ts';
 import { createKept } from './kept.ts';
-import { needsRates, type Rates, readRates } from './rates.ts';
+import { lacksRates, needsRates, type Rates, readRates } from './rates.ts';
 import type { Versions } from './versions.ts';
 
 /** Documents are a few kilobytes each; a list weighs one for every ten of its rows, in each of its currencies. */
@@ -75,7 +75,9 @@ export function createCatalogueViews({ sql, versions, findCoin, findExchange }: 
     const list = await converted.get(`${key} ${quotes}`, `${found.asOf} ${ticker}`, async () => {
       const rates = await readRates(sql, quotes, needsRates(quotes) && found.asOf > 0 ? [found.asOf] : []);
       const rows = found.value.map((row) => marketIn(row, quotes, found.asOf, rates));
-      return standingOn(rows, { asOf: found.asOf > 0 ? found.asOf : null, firstMissing: null });
+      const basis = basisOf(found.value)!;
+      const lacks = rows.length > 0 && lacksRates(quotes, [found.asOf], rates);
+      return standingOn(rows, lacks ? together([basis, NOTHING]) : basis);
     });
     return list as readonly T[];
   };
@@ -86,7 +88,7 @@ export function createCatalogueViews({ sql, versions, findCoin, findExchange }: 
       if (found !== null) return found.isGone ? null : found.value;
       // What the list of coins says of it, until it is asked about by itself.
       const coin = await findCoin(coinId);
-      return coin === null ? null : detailsOf(coin);
+      return coin === null ? null : standingOn(detailsOf(coin), partAsOf(basisOf(coin)?.asOf ?? null));
     },
     coinEvents: async (id) => (await listOf<CoinEvent>('coin_events', id, isCoin(id)))?.value ?? null,
     coinExchanges: async (id) => (await listOf<CoinExchange>('coin_exchanges', id, isCoin(id)))?.value ?? null,
@@ -130,10 +132,15 @@ async function toRead(reading: Promise<Document | null>): Promise<Read<unknown> 
   if (document === null) return null;
   const value = JSON.parse(document.text) as object;
   return {
-    value: standingOn(value, { asOf: document.asOf, firstMissing: null }),
+    // Of a list that was given with a limit only the beginning is there.
+    value: standingOn(value, isCutList(value, document) ? partAsOf(document.asOf) : wholeAsOf(document.asOf)),
     asOf: document.asOf,
     isGone: document.goneAt !== null,
   };
+}
+
+function isCutList(value: object, { isCut }: Document): boolean {
+  return isCut && Array.isArray(value);
 }
 
 function present<T>(found: Read<T> | null): T | null {
@@ -141,15 +148,15 @@ function present<T>(found: Read<T> | null): T | null {
 }
 
 function nobodyLooked(): readonly never[] {
-  return standingOn([], { asOf: null, firstMissing: null });
+  return standingOn([], NOTHING);
 }
 
 async function readTags(sql: Sql): Promise<readonly Tag[]> {
   const found = await readDocuments(sql, 'tag');
-  const asOf = found.length === 0 ? null : Math.max(...found.map((document) => document.asOf));
+  const told = found.map(({ asOf, isCut }) => (isCut ? partAsOf(asOf) : wholeAsOf(asOf)));
   return standingOn(
     found.map((document) => JSON.parse(document.text) as Tag),
-    { asOf, firstMissing: null },
+    told.length === 0 ? NOTHING : together(told),
   );
 }
 
@@ -171,7 +178,7 @@ function marketIn<T extends WithQuotes>(row: T, quotes: readonly string[], at: I
 /** What the list of coins says of one that nobody has asked about by itself. The rest is empty, as it is where upstream knows nothing. */
 function detailsOf(coin: CoinSummary): CoinDetails {
   const { id, name, symbol, rank, is_new, is_active, type } = coin;
-  const details: CoinDetails = {
+  return {
     ...{ id, name, symbol, rank, is_new, is_active, type },
     logo: null,
     tags: [],
@@ -191,14 +198,15 @@ function detailsOf(coin: CoinSummary): CoinDetails {
     first_data_at: null,
     last_data_at: null,
   };
-  // Of the details themselves nothing was ever seen.
-  return standingOn(details, { asOf: null, firstMissing: null });
 }
 
+/** Never all of them: the changelog is read from when the first coin was seen. */
 async function readIdChanges(sql: Sql, page: number): Promise<readonly IdChange[]> {
-  const rows = await sql<{ currency_id: string; old_id: string; new_id: string; at: number }[]>`
-    select coalesce(currency_id, new_id) as currency_id, old_id, new_id, round(extract(epoch from renamed_at) * 1000)::float8 as at from market.coin_rename
+  const rows = await sql<{ currency_id: string; old_id: string; new_id: string; at: number; seen: number | null }[]>`
+    select coalesce(currency_id, new_id) as currency_id, old_id, new_id, round(extract(epoch from renamed_at) * 1000)::float8 as at,
+      (select (extract(epoch from max(seen_at)) * 1000)::float8 from market.coin_rename) as seen
+    from market.coin_rename
     order by renamed_at desc, old_id limit ${IDS_PER_PAGE} offset ${(page - 1) * IDS_PER_PAGE}`;
-  const list = rows.map(({ at, ...ids }) => ({ ...ids, changed_at: formatTime(at) }));
-  return standingOn(list, { asOf: rows[0]?.at ?? null, firstMissing: null });
+  const list = rows.map(({ at, seen: _, ...ids }) => ({ ...ids, changed_at: formatTime(at) }));
+  return standingOn(list, rows.length === 0 ? NOTHING : partAsOf(rows[0]!.seen));
 }

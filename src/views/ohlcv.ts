@@ -3,10 +3,10 @@
  * candles make up, if every one of them is final. Never anything else.
  */
 import type { Clock, Instant } from '../clock.ts';
-import { standingOn } from '../contract/basis.ts';
+import { historyBasis, standingOn } from '../contract/basis.ts';
 import type { OhlcvCandle, OhlcvQuery } from '../contract/market-data.ts';
 import { floorToGrid, INTERVAL_MS, INTERVALS } from '../core/interval.ts';
-import { normalize, type Span, type Spans, subtract, union } from '../core/span.ts';
+import { intersect, normalize, type Span, type Spans, subtract, union } from '../core/span.ts';
 import type { Sql } from '../store/connect.ts';
 import { createKept } from './kept.ts';
 import { type CandlesRead, readCoarsened, readStored } from './read-candles.ts';
@@ -64,7 +64,7 @@ async function readCandles(
   const asked = { from: query.from, to: query.to + width };
   let candles: OhlcvCandle[] = [];
   let known: Spans = [];
-  const used: SeriesVersion[] = [];
+  const told: (CandlesRead & { readonly answeredAt: Instant | null })[] = [];
   for (const source of sources) {
     const span = stretchOf(candles, asked, { limit, width });
     const missing = subtract([span], known);
@@ -73,18 +73,18 @@ async function readCandles(
       source.interval === interval
         ? await readStored(sql, source, { span, limit })
         : await readCoarsened(sql, source, { interval, missing, limit });
-    used.push(source);
+    told.push({ ...found, answeredAt: source.answeredAt });
     candles = found.candles.length === 0 ? candles : merge(candles, found.candles, limit);
     known = union(known, knownOf(found, width));
   }
-  const told = stretchOf(candles, asked, { limit, width });
-  const began = coin.firstDataAt === null ? told.from : floorToGrid(coin.firstDataAt, interval);
-  const missing = subtract([{ from: Math.max(told.from, began), to: told.to }].filter(isSpan), known);
-  const seen = used.flatMap(({ answeredAt }) => answeredAt ?? []);
-  return standingOn(candles, {
-    asOf: seen.length === 0 ? null : Math.max(...seen),
-    firstMissing: missing[0]?.from ?? null,
-  });
+  const stretch = stretchOf(candles, asked, { limit, width });
+  const began = coin.firstDataAt === null ? stretch.from : floorToGrid(coin.firstDataAt, interval);
+  const span = { from: Math.max(stretch.from, began), to: stretch.to };
+  // A series that had nothing to say about this is nothing that it stands on.
+  const of = told.filter((found) => intersect([span].filter(isSpan), knownOf(found, width)).length > 0);
+  const seen = of.flatMap(({ answeredAt }) => answeredAt ?? []);
+  const asOf = seen.length === 0 ? null : Math.max(...seen);
+  return standingOn(candles, historyBasis({ asked: span, known, hasRows: candles.length > 0, asOf }));
 }
 
 /** What is asked, but no further than to the last candle that is still to be answered. */

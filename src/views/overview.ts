@@ -1,13 +1,13 @@
 /** The list of coins, the exchanges and the market as a whole, as upstream answers them. */
 import type { Instant } from '../clock.ts';
-import { basisOf, standingOn } from '../contract/basis.ts';
+import { NOTHING, partAsOf, standingOn, standingOnSame, wholeAsOf } from '../contract/basis.ts';
 import type { Candles, Catalogue } from '../contract/market-data.ts';
 import type { CoinSummary, Exchange, GlobalOverview } from '../contract/records.ts';
 import type { Sql } from '../store/connect.ts';
 import { EXCHANGE_VOLUMES, type ExchangeFacts, exchangeRecord } from '../store/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../store/global-history.ts';
 import { createKept } from './kept.ts';
-import { exchangeIn, needsRates, readRates } from './rates.ts';
+import { exchangeIn, lacksRates, needsRates, readRates } from './rates.ts';
 import type { Versions } from './versions.ts';
 
 /** Lists in so many combinations of currencies. */
@@ -45,7 +45,7 @@ export function createOverviewViews({
     exchange: async ({ exchangeId, quotes }) => {
       const all = await exchanges({ quotes });
       const found = all.find(({ id }) => id === exchangeId);
-      return found === undefined ? null : standingOn(found, basisOf(all)!);
+      return found === undefined ? null : standingOnSame(found, all);
     },
     findCoin: async (coinId) => {
       const { coin } = await versions.topics();
@@ -76,7 +76,7 @@ async function readCoins(sql: Sql): Promise<readonly CoinSummary[]> {
       asOf = Math.max(asOf ?? row.seenAt, row.seenAt);
     }
   }
-  return standingOn(list, { asOf, firstMissing: null });
+  return standingOn(list, wholeAsOf(asOf));
 }
 
 async function readCoin(sql: Sql, coinId: string): Promise<CoinSummary | null> {
@@ -84,7 +84,7 @@ async function readCoin(sql: Sql, coinId: string): Promise<CoinSummary | null> {
     select id, name, symbol, rank, is_new, is_active, type, null as answer,
       round(extract(epoch from last_seen_at) * 1000)::float8 as "seenAt"
     from market.coin where id = ${coinId}`;
-  return row === undefined ? null : standingOn(toCoin(row), { asOf: row.seenAt, firstMissing: null });
+  return row === undefined ? null : standingOn(toCoin(row), wholeAsOf(row.seenAt));
 }
 
 function toCoin({ answer, seenAt: _, ...coin }: CoinRow): CoinSummary {
@@ -108,12 +108,12 @@ async function readGlobal(sql: Sql): Promise<GlobalOverview> {
       round(extract(epoch from updated_at) * 1000)::float8 as "updatedAt",
       round(extract(epoch from at) * 1000)::float8 as at, answer
     from market.global_history order by at desc limit 1`;
-  if (row === undefined) return standingOn(globalRecord(NOTHING), { asOf: null, firstMissing: null });
+  if (row === undefined) return standingOn(globalRecord(NOBODY_ASKED), NOTHING);
   const record = row.answer === null ? globalRecord(row) : (JSON.parse(row.answer) as GlobalOverview);
-  return standingOn(record, { asOf: row.at, firstMissing: null });
+  return standingOn(record, wholeAsOf(row.at));
 }
 
-const NOTHING: Omit<GlobalFacts, 'answer'> = {
+const NOBODY_ASKED: Omit<GlobalFacts, 'answer'> = {
   updatedAt: null,
   marketCap: null,
   volume24h: null,
@@ -146,9 +146,11 @@ async function readExchanges(sql: Sql, quotes: readonly string[]): Promise<reado
       round(extract(epoch from at) * 1000)::float8 as at, round(extract(epoch from last_seen_at) * 1000)::float8 as "seenAt"
     from market.exchange where last_seen_at = (select max(last_seen_at) from market.exchange)
     order by position nulls last, adjusted_rank nulls last, id`;
-  const rates = await readRates(sql, quotes, needsRates(quotes) ? [...new Set(rows.map((row) => row.at))] : []);
+  const snapshots = [...new Set(rows.map((row) => row.at))];
+  const rates = await readRates(sql, quotes, needsRates(quotes) ? snapshots : []);
   const list = rows.map((row) => exchangeIn(toExchange(row), quotes, row.at, rates));
-  return standingOn(list, { asOf: rows[0]?.seenAt ?? null, firstMissing: null });
+  const asOf = rows[0]?.seenAt ?? null;
+  return standingOn(list, lacksRates(quotes, snapshots, rates) ? partAsOf(asOf) : wholeAsOf(asOf));
 }
 
 function toExchange(row: ExchangeRow): Exchange {

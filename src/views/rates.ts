@@ -50,6 +50,11 @@ export function needsRates(quotes: readonly string[]): boolean {
   return quotes.some((symbol) => symbol in COINS);
 }
 
+/** Is there one of these currencies that nobody has told a rate of, at one of these snapshots? */
+export function lacksRates(quotes: readonly string[], ats: readonly Instant[], rates: Rates): boolean {
+  return quotes.some((symbol) => symbol !== 'USD' && ats.some((at) => rates(symbol, at) === null));
+}
+
 /** The ticker in these currencies, of one that is in dollars. */
 export function tickerIn(ticker: Ticker, quotes: readonly string[], at: Instant, rates: Rates): Ticker {
   const usd = ticker.quotes.USD;

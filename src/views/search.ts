@@ -2,10 +2,12 @@
  * Search by name, symbol or id: the whole word first, then its beginning, then any part of it; the better known before the lesser. Of each
  * category one text holds all words in that order, so that the first places where the wanted one stands are the best.
  */
-import { standingOn } from '../contract/basis.ts';
+import type { Instant } from '../clock.ts';
+import { type Basis, NOTHING, partAsOf, standingOn, together, wholeAsOf } from '../contract/basis.ts';
 import type { SearchCategory, SearchResult } from '../contract/catalogue.ts';
 import type { Catalogue, SearchQuery } from '../contract/market-data.ts';
 import type { Sql } from '../store/connect.ts';
+import { documentsSeenAt } from '../store/document.ts';
 import { createKept } from './kept.ts';
 import type { Topics, Versions } from './versions.ts';
 
@@ -64,7 +66,9 @@ export function createIndex<T>(items: readonly T[], wordsOf: (item: T) => readon
 }
 
 type CoinFound = Found<'currencies'>;
-type Currencies = { readonly index: Index<CoinFound>; readonly bySymbol: ReadonlyMap<string, readonly CoinFound[]> };
+/** What is searched, and what that stands on. */
+type Searched<T> = { readonly index: Index<T>; readonly basis: Basis };
+type Currencies = Searched<CoinFound> & { readonly bySymbol: ReadonlyMap<string, readonly CoinFound[]> };
 
 export function createSearchView({
   sql,
@@ -74,31 +78,40 @@ export function createSearchView({
   readonly versions: Versions;
 }): Catalogue['search'] {
   const currencies = createKept<Currencies>({ onGet: versions.counted('search'), most: 1 });
-  const others = createKept<Index<never>>({ onGet: versions.counted('search'), most: 3 });
+  const others = createKept<Searched<never>>({ onGet: versions.counted('search'), most: 3 });
   const indexOf = async (category: 'exchanges' | 'people' | 'tags', topics: Topics) => {
     const version = { exchanges: topics.exchange, people: topics['document person'], tags: topics['document tag'] }[
       category
     ];
-    return others.get(category, String(version), () => READ[category](sql) as Promise<Index<never>>);
+    return others.get(category, String(version), () => READ[category](sql) as Promise<Searched<never>>);
   };
   return async (query: SearchQuery) => {
     const { q, categories, symbolOnly, limit } = query;
     const topics = await versions.topics();
     const result: { -readonly [C in SearchCategory]?: readonly never[] } = {};
+    const bases: Basis[] = [];
     const wants = (category: SearchCategory) =>
       categories.includes(category) && (category === 'currencies' || !symbolOnly);
     if (wants('currencies')) {
-      const { index, bySymbol } = await currencies.get('all', `${topics.coin} ${topics.coin_rename}`, () =>
+      const { index, bySymbol, basis } = await currencies.get('all', `${topics.coin} ${topics.coin_rename}`, () =>
         readCurrencies(sql),
       );
       const found = symbolOnly ? (bySymbol.get(q.trim().toLowerCase()) ?? []).slice(0, limit) : index.find(q, limit);
       result.currencies = found as never[];
+      bases.push(basis);
     }
     // Upstream names no ICO anywhere but here.
-    if (wants('icos')) result.icos = [];
-    for (const category of ['exchanges', 'people', 'tags'] as const)
-      if (wants(category)) result[category] = (await indexOf(category, topics)).find(q, limit);
-    return standingOn(result as SearchResult, { asOf: null, firstMissing: null });
+    if (wants('icos')) {
+      result.icos = [];
+      bases.push(NOTHING);
+    }
+    for (const category of ['exchanges', 'people', 'tags'] as const) {
+      if (!wants(category)) continue;
+      const { index, basis } = await indexOf(category, topics);
+      result[category] = index.find(q, limit);
+      bases.push(basis);
+    }
+    return standingOn(result as SearchResult, bases.length === 0 ? NOTHING : together(bases));
   };
 }
 
@@ -117,24 +130,37 @@ async function readCurrencies(sql: Sql): Promise<Currencies> {
     if (same) same.push(coin);
     else bySymbol.set(symbol, [coin]);
   }
-  return { index: createIndex(rows, (coin) => [coin.symbol, coin.name, coin.id]), bySymbol };
+  const [newest] = await sql<Newest[]>`
+    select (extract(epoch from max(last_seen_at)) * 1000)::float8 as at from market.coin`;
+  const index = createIndex(rows, (coin) => [coin.symbol, coin.name, coin.id]);
+  return { index, bySymbol, basis: wholeAsOf(newest!.at) };
 }
+
+type Newest = { readonly at: Instant | null };
 
 const READ = {
   exchanges: async (sql: Sql) => {
     const rows = await sql<Found<'exchanges'>[]>`
       select id, name, adjusted_rank as rank from market.exchange order by is_active desc, adjusted_rank nulls last, id`;
-    return createIndex(rows, (exchange) => [exchange.name, exchange.id]);
+    const [newest] = await sql<Newest[]>`
+      select (extract(epoch from max(last_seen_at)) * 1000)::float8 as at from market.exchange`;
+    return { index: createIndex(rows, (exchange) => [exchange.name, exchange.id]), basis: wholeAsOf(newest!.at) };
   },
   people: async (sql: Sql) => {
     const rows = await sql<Found<'people'>[]>`
       select p.id, p.name, p.teams as teams_count from market.person p
       join market.document d on d.kind = 'person' and d.id = p.id and d.gone_at is null order by p.teams desc nulls last, p.id`;
-    return createIndex(rows, (person) => [person.name, person.id]);
+    const at = await documentsSeenAt(sql, 'person');
+    // Upstream lists no people: only those of coins that are tracked are asked about.
+    return {
+      index: createIndex(rows, (person) => [person.name, person.id]),
+      basis: at === null ? NOTHING : partAsOf(at),
+    };
   },
   tags: async (sql: Sql) => {
     const rows = await sql<Found<'tags'>[]>`
       select id, name, coins as coin_counter, icos as ico_counter from market.tag where gone_at is null order by place, id`;
-    return createIndex(rows, (tag) => [tag.name, tag.id]);
+    const basis = wholeAsOf(await documentsSeenAt(sql, 'tag'));
+    return { index: createIndex(rows, (tag) => [tag.name, tag.id]), basis };
   },
 } as const;

@@ -1,13 +1,13 @@
 /** Tickers as upstream answers them: those of the newest snapshot as a list, and the newest one of each active coin. */
 import type { Instant } from '../clock.ts';
-import { standingOn } from '../contract/basis.ts';
+import { partAsOf, standingOn, wholeAsOf } from '../contract/basis.ts';
 import type { Candles } from '../contract/market-data.ts';
 import type { Ticker } from '../contract/records.ts';
 import { formatTime } from '../contract/time.ts';
 import { TICKER_NUMBERS, TICKER_QUOTE_KEYS, type TickerNumber } from '../core/ticker.ts';
 import type { Sql } from '../store/connect.ts';
 import { createKept } from './kept.ts';
-import { needsRates, type Rates, readRates, tickerIn } from './rates.ts';
+import { lacksRates, needsRates, type Rates, readRates, tickerIn } from './rates.ts';
 import type { Topics, Versions } from './versions.ts';
 
 /** Of single tickers. */
@@ -66,7 +66,8 @@ async function readTicker(sql: Sql, coinId: string, quotes: readonly string[]): 
     where t.coin_id = ${coinId} and c.is_active`;
   if (row === undefined) return null;
   const rates = needsRates(quotes) ? await readRates(sql, quotes, [row.at]) : NO_RATES;
-  return standingOn(tickerIn(toTicker(row), quotes, row.at, rates), { asOf: row.seenAt, firstMissing: null });
+  const basis = lacksRates(quotes, [row.at], rates) ? partAsOf(row.seenAt) : wholeAsOf(row.seenAt);
+  return standingOn(tickerIn(toTicker(row), quotes, row.at, rates), basis);
 }
 
 async function readTickers(sql: Sql, quotes: readonly string[]): Promise<readonly Ticker[]> {
@@ -85,7 +86,7 @@ async function readTickers(sql: Sql, quotes: readonly string[]): Promise<readonl
   const snapshots = [...new Set(read.map(({ at }) => at))];
   const rates = needsRates(quotes) ? await readRates(sql, quotes, snapshots) : NO_RATES;
   const list = read.map(({ ticker, at }) => tickerIn(ticker, quotes, at, rates));
-  return standingOn(list, { asOf, firstMissing: null });
+  return standingOn(list, lacksRates(quotes, snapshots, rates) ? partAsOf(asOf) : wholeAsOf(asOf));
 }
 
 const NO_RATES: Rates = () => null;

@@ -21,6 +21,7 @@ export function createWarehouse({ sql, clock, onKept }: WarehouseDeps): MarketDa
   const findExchange = (exchangeId: string) => exchange({ exchangeId, quotes: ['USD'] });
   const catalogue = createCatalogueViews({ sql, versions, findCoin, findExchange });
   return {
+    saysBasis: true,
     ohlcv: async (query) => (isPossible(query.coinId) ? ohlcv(query) : null),
     tickers,
     ticker: async (query) => (isPossible(query.coinId) ? ticker(query) : null),

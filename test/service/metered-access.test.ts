@@ -3,12 +3,15 @@ import type { Admission, Caller } from '../../src/contract/access.ts';
 import { makeApiKey } from '../../src/core/api-key.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { createMeteredAccess, type MeteredAccess } from '../../src/service/metered-access.ts';
+import { createService } from '../../src/service/service.ts';
+import { createMadeUpMarket } from '../../src/simulator/made-up.ts';
+import { createMadeUpWorld } from '../../src/simulator/made-up-world.ts';
 import { type ApiKeyTerms, createApiKey, revokeApiKey } from '../../src/store/api-key.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
 
 const NOON = Date.UTC(2026, 10, 3, 12);
-const onError = (error: Error) => {
+const onError = (error: unknown) => {
   throw error;
 };
 
@@ -122,11 +125,41 @@ describe('limits', () => {
       status: 429,
       message: 'you have reached maximum request limit',
       retryAfterSeconds: 1,
+      allowance: { limit: 10, remaining: 0, resetSeconds: 1 },
     });
     clock.advance(100);
     expect(await access.admit(anonymous('192.0.2.7'), 'data')).toMatchObject({ kind: 'admitted' });
     await access.close();
     expect(await spent('address:192.0.2.7')).toEqual({ month: 11, day: 11 });
+  });
+
+  test('whoever is refused reads in the headers what limit he has met, and when to come again', async () => {
+    const world = createMadeUpWorld({ seed: 1, coins: 2 });
+    const data = createMadeUpMarket({ world, clock });
+    const serve = createService({ data, access: open(), clock, onError });
+    const ask = async (key: string, path: string) => {
+      const headers = { Authorization: `Bearer ${key}` };
+      return serve(new Request(`http://service/v1${path}`, { headers }));
+    };
+    const told = ({ status, headers }: Response) => [
+      status,
+      ...['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'Retry-After'].map((name) => headers.get(name)),
+    ];
+    const toDecember = String((Date.UTC(2026, 11, 1) - clock.now()) / 1000);
+    const { key } = await make({ requestsPerMonth: 3, requestsPerSecond: 2 });
+    expect(told(await ask(key, '/global'))).toEqual([200, '3', '2', toDecember, null]);
+    expect(told(await ask(key, '/tickers/nobody'))).toEqual([404, '3', '1', toDecember, null]);
+    expect(told(await ask(key, '/global'))).toEqual([429, '2', '0', '1', '1']);
+    // Who asks about the account is held to the pace as well.
+    expect(told(await ask(key, '/users/me'))).toEqual([429, '2', '0', '1', '1']);
+    clock.advance(1_000);
+    expect(told(await ask(key, '/global'))[0]).toBe(200);
+    const later = String(Number(toDecember) - 1);
+    expect(told(await ask(key, '/global'))).toEqual([402, '3', '0', later, later]);
+    // One request in four seconds.
+    const slow = await make({ requestsPerSecond: 0.25 });
+    expect(told(await ask(slow.key, '/global'))[0]).toBe(200);
+    expect(told(await ask(slow.key, '/global'))).toEqual([429, '1', '0', '4', '4']);
   });
 
   test('switched off, everybody sees everything and nothing is counted', async () => {

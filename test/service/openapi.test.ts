@@ -111,6 +111,31 @@ describe('the page for people', () => {
     expect(page).not.toMatch(/<script|<link|<img| src=| style=| on\w+=/);
   });
 
+  it('says what the headers of answers mean, as the document does', async () => {
+    const page = await (await get('/docs')).text();
+    const { paths } = await document();
+    const responses = Object.values(paths)
+      .filter(({ get: operation }) => operation.tags[0] !== 'Account')
+      .flatMap(({ get: operation }) => Object.entries(operation.responses));
+    const told = new Map(responses.flatMap(([, { headers = {} }]) => Object.entries(headers)));
+    const names = [
+      'X-Chandler-Coverage',
+      'X-Chandler-As-Of',
+      'RateLimit-Limit',
+      'RateLimit-Remaining',
+      'RateLimit-Reset',
+    ];
+    expect([...told.keys()]).toEqual(expect.arrayContaining([...names, 'Retry-After', 'ETag', 'Location']));
+    for (const [name, { description }] of told) {
+      const written = description.replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+      expect([name, page.includes(`<code>${name}</code>`), page.includes(written)]).toEqual([name, true, true]);
+    }
+    for (const [status, { headers = {} }] of responses) {
+      expect([status, 'Retry-After' in headers]).toEqual([status, ['402', '429', '503'].includes(status)]);
+      expect([status, 'RateLimit-Limit' in headers]).toEqual([status, status !== '403']);
+    }
+  });
+
   it('leads nowhere that is not there, and has one heading of each record', async () => {
     const page = await (await get('/docs')).text();
     const ids = [...page.matchAll(/ id="([^"]+)"/g)].map((match) => match[1]!);

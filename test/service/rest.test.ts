@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createScaledClock } from '../../src/clock.ts';
 import type { Access } from '../../src/contract/access.ts';
-import { type Basis, standingOn } from '../../src/contract/basis.ts';
+import { type Basis, NOTHING, standingOn, wholeAsOf } from '../../src/contract/basis.ts';
 import { parseWall } from '../../src/contract/errors.ts';
 import type { MarketData } from '../../src/contract/market-data.ts';
 import type { PlanName } from '../../src/contract/plans.ts';
@@ -34,7 +34,7 @@ function standing(data: MarketData, basis: Basis) {
   const answers = new Map<string, object>();
   let asked = 0;
   const source = new Proxy(data, {
-    get: (target, name: keyof MarketData) => async (query: never) => {
+    get: (target, name: Exclude<keyof MarketData, 'saysBasis'>) => async (query: never) => {
       const key = name + JSON.stringify(query);
       asked++;
       const kept = answers.get(key);
@@ -52,17 +52,18 @@ const OHLCV = '/coins/btc-bitcoin/ohlcv/historical?start=2024-05-01&end=2024-05-
 const PATHS = [OHLCV, '/tickers', '/tickers/btc-bitcoin', '/coins/btc-bitcoin', '/tags?additional_fields=coins'];
 
 describe('an answer of a source that says what it stands on', () => {
-  const basis = { asOf: Date.UTC(2024, 5, 1, 12, 1), firstMissing: null };
+  const basis = wholeAsOf(Date.UTC(2024, 5, 1, 12, 1));
 
   it('says so in headers, full, in part or not at all', async () => {
     const standings: [Basis, string, string | null][] = [
       [basis, 'full', '2024-06-01T12:01:00Z'],
       [
-        { ...basis, firstMissing: Date.UTC(2024, 4, 3) },
+        { ...basis, coverage: 'partial', firstMissing: Date.UTC(2024, 4, 3) },
         'partial; first-missing=2024-05-03T00:00:00Z',
         '2024-06-01T12:01:00Z',
       ],
-      [{ asOf: null, firstMissing: null }, 'none', null],
+      [{ ...basis, coverage: 'partial' }, 'partial', '2024-06-01T12:01:00Z'],
+      [NOTHING, 'none', null],
     ];
     for (const [one, coverage, asOf] of standings) {
       const get = serviceOver(standing(market, one).source);

@@ -87,8 +87,11 @@ const QUIET_MS = 6;
 const QUIET_LOOKS = 5;
 /** A queue that snoozes looks again and again: that is not waited for for ever. */
 const LONGEST_SETTLE_MS = 10_000;
-/** How long the queue's waits are on the machine's time: it looks again soon, and then sees what time it is. */
-const LOOK_AGAIN_MS = 20;
+/**
+ * How long a queue's wait is on the machine's time: soon it looks again, and then sees what time it is. While no time passes it
+ * looks less and less often: queues that are held would keep the machine busy with looking, and nothing would ever be quiet.
+ */
+const LOOK_AGAIN_MS = { least: 20, most: 320 };
 
 export async function createServiceWorld(options: ServiceWorldOptions): Promise<ServiceWorld> {
   const { startAt, redis } = options;
@@ -108,6 +111,25 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
   const asked: AskedBy[] = [];
   let answers = 0;
   let databaseOff = 0;
+  let movedAt = performance.now();
+  /** Waits of the queues: until when they mean to wait, and when, on the machine's time, they look again. */
+  const waits = new Set<{ readonly until: number; readonly looksAt: number }>();
+  const shortened = (ms: number) => {
+    const since = performance.now() - movedAt;
+    const realMs = Math.min(ms, Math.max(LOOK_AGAIN_MS.least, Math.min(since, LOOK_AGAIN_MS.most)));
+    waits.add({ until: clock.now() + ms, looksAt: performance.now() + realMs });
+    return realMs;
+  };
+  /** Somebody's wait is over, and he has not seen it yet. */
+  const isOverslept = () => {
+    const now = performance.now();
+    let isOne = false;
+    for (const wait of waits) {
+      if (wait.looksAt <= now) waits.delete(wait);
+      else if (wait.until <= clock.now()) isOne = true;
+    }
+    return isOne;
+  };
   const isCut = { database: false, redis: false };
   const world: ServiceWorld = {
     clock,
@@ -154,7 +176,7 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
         surroundings: {
           fetch,
           useDatabaseClock: true,
-          realMs: (ms) => Math.min(ms, LOOK_AGAIN_MS),
+          realMs: shortened,
           queue: { backoffMs: 2, lockMs: 1_000 },
         },
       }).catch((error: unknown) => {
@@ -205,6 +227,7 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
         const left = until - clock.now();
         const step = next === null ? left : Math.min(left, next);
         await setClock(database, clock.now() + step + databaseOff);
+        movedAt = performance.now();
         clock.advance(step);
         await world.settle();
         if (clock.now() >= until) return;
@@ -219,7 +242,7 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
         const now = performance.now();
         const all = services.flatMap(({ relays }) => relays);
         const activity = all.reduce((sum, one) => sum + one.activity(), asked.length + answers + clock.slept());
-        const isBusy = all.some((one) => one.pending() > 0);
+        const isBusy = isOverslept() || all.some((one) => one.pending() > 0);
         if (activity !== seen || isBusy) {
           quietSince = now;
           looks = 0;

@@ -45,6 +45,10 @@ const MOST_SERVICES = 3;
 /** Steps of some hours, after the last disturbance, until nothing may be missing. */
 const MOST_CALM_STEPS = 120;
 const CALM_STEP_MS = 3 * HOUR;
+/** Longer than any of the loops that look for work, but for those that look for what was lost. */
+const LOOK_MS = 2_500;
+const QUIET_LOOKS = 5;
+const MOST_LOOKS = 100;
 
 export type ServiceSeedCounts = { readonly requests: number; readonly faults: number; readonly days: number };
 
@@ -211,6 +215,7 @@ export async function runServiceSeed(seed: number, redis: OwnRedis | null): Prom
     for (let step = 0; ; step++) {
       const stepMs = step < 40 ? CALM_STEP_MS : 4 * CALM_STEP_MS;
       await world.advance(stepMs);
+      await comeToRest(world);
       expectAlive(world);
       await checkSpent(world, label);
       const left = await whatIsLeft(world, stepMs);
@@ -225,8 +230,22 @@ export async function runServiceSeed(seed: number, redis: OwnRedis | null): Prom
       faults: Object.values(injected).reduce((sum, n) => sum + n, 0),
       days: (world.clock.now() - startAt) / DAY,
     };
+  } catch (error) {
+    // No two runs of a seed are quite alike, so what happened must be told by the one that failed.
+    for (const { name, lines } of world.services()) console.error(`the last of ${name}:\n${lines.slice(-40).join('')}`);
+    throw error;
   } finally {
     await world.close();
+  }
+}
+
+/** Some hours passed at once: what became due is asked before anybody looks, as it would be if they had passed one by one. */
+async function comeToRest(world: ServiceWorld): Promise<void> {
+  let quiet = 0;
+  for (let looks = 0; looks < MOST_LOOKS && quiet < QUIET_LOOKS; looks++) {
+    const before = world.asked.length;
+    await world.advance(LOOK_MS);
+    quiet = world.asked.length === before ? quiet + 1 : 0;
   }
 }
 
@@ -252,10 +271,11 @@ async function whatIsLeft(world: ServiceWorld, stepMs: number): Promise<readonly
   return left;
 }
 
-/** As an operator does who looks into `chandler gaps`: what no rule tracks any more, and a backfill has not got, is wanted again. */
+/** As an operator does who looks into `chandler gaps`: what no rule tracks any more, and no backfill has got or will get, is wanted again. */
 async function askAgain(world: ServiceWorld): Promise<void> {
   const now = world.clock.now();
   const { sql } = world.database;
+  if ((await readBackfills(sql, { all: false })).some(({ state }) => state !== 'failed')) return;
   const tracked = new Set(
     (await sql<{ id: number }[]>`select series_id as id from ops.tracked where ends_at is null`).map(({ id }) => id),
   );

@@ -1,0 +1,223 @@
+/** What answers of the warehouse say they stand on, over REST and as results of tools. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Handler } from '../../src/contract/handler.ts';
+import { DAY, HOUR } from '../../src/core/interval.ts';
+import { createService } from '../../src/service/service.ts';
+import { writeDocuments } from '../../src/store/document.ts';
+import { recordRenames } from '../../src/store/rename.ts';
+import { createWarehouse } from '../../src/views/warehouse.ts';
+import { createWarehouseTools } from '../../src/views/warehouse-tools.ts';
+import { frozenClock, openAccess } from '../service/conformance.ts';
+import { fillTickerHistory } from '../support/catalogue.ts';
+import { runSchedules } from '../support/scheduled.ts';
+import { seedSeries } from '../support/warehouse.ts';
+import { createWorld, type World } from '../support/world.ts';
+
+const NOW = Date.UTC(2024, 5, 10, 12, 3, 20);
+const TODAY = Date.UTC(2024, 5, 10);
+const day = (n: number) => new Date(TODAY + n * DAY).toISOString().slice(0, 10);
+const at = (ms: number) => new Date(ms).toISOString().replace('.000', '');
+
+let world: World;
+let serve: Handler;
+
+beforeAll(async () => {
+  world = await createWorld({ startAt: NOW, simulator: { seed: 1, coins: 6 } });
+  const chandler = await world.open();
+  const { sql } = world.database;
+  await runSchedules(world, chandler, ['exchanges']);
+  const days = (from: number, count: number) => Array.from({ length: count }, (_, i) => TODAY + (from + i) * DAY);
+  await seedSeries(sql, {
+    coinId: 'btc-bitcoin',
+    interval: '24h',
+    wanted: [{ from: TODAY - 30 * DAY, to: TODAY }],
+    // Of ten days two are known to be empty, the one after them is missing.
+    covered: [{ from: TODAY - 10 * DAY, to: TODAY - 3 * DAY }],
+    candles: [...days(-10, 5), ...days(-2, 2)],
+  });
+  await sql`update market.series set answered_at = to_timestamp(${(NOW - HOUR) / 1000})`;
+  // Two days with something in each hour, and one with a single look at it.
+  const hours = Array.from({ length: 48 }, (_, i) => TODAY - 4 * DAY + i * HOUR + 60_000);
+  await fillTickerHistory(sql, world.simulator.data, [...hours, TODAY - 2 * DAY + 5 * HOUR]);
+  serve = createService({
+    data: createWarehouse({ sql, clock: frozenClock(NOW) }),
+    warehouse: createWarehouseTools(sql),
+    access: openAccess,
+    clock: frozenClock(NOW),
+    onError: (error) => {
+      throw error;
+    },
+  });
+});
+afterAll(() => world?.close());
+
+/** `[coverage, as-of]` of a path. */
+const of = async (path: string) => {
+  const { status, headers } = await serve(new Request(`http://service/v1${path}`));
+  if (status !== 200) throw new Error(`${path}: ${status}`);
+  return [headers.get('x-chandler-coverage'), headers.get('x-chandler-as-of')];
+};
+const tool = async (name: string, given: object) => {
+  const request = new Request('http://service/rpc', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: given } }),
+  });
+  const { result } = (await (await serve(request)).json()) as { result?: { _meta?: Record<string, string> } };
+  return [result?._meta?.['chandler/coverage'] ?? null, result?._meta?.['chandler/as-of'] ?? null];
+};
+const seen = (text: string | null | undefined) => Date.parse(text ?? '');
+
+describe('candles', () => {
+  const asked = (query: string, id = 'btc-bitcoin') => of(`/coins/${id}/ohlcv/historical?${query}`);
+  const ANSWERED = at(Math.floor((NOW - HOUR) / 1000) * 1000);
+
+  it.each([
+    ['every slot has its candle, or is known to be empty', `start=${day(-10)}&end=${day(-4)}`, 'full'],
+    ['the limit ends before what is missing', `start=${day(-10)}&end=${day(0)}&limit=5`, 'full'],
+    [
+      'a slot is missing between others',
+      `start=${day(-10)}&end=${day(-1)}`,
+      `partial; first-missing=${day(-3)}T00:00:00Z`,
+    ],
+    [
+      'today is asked for and not there',
+      `start=${day(-2)}&end=${day(3)}`,
+      `partial; first-missing=${day(0)}T00:00:00Z`,
+    ],
+  ])('%s', async (_, query, coverage) => {
+    expect(await asked(query)).toEqual([coverage, ANSWERED]);
+    const [start, end, limit] = [/start=([^&]*)/, /end=([^&]*)/, /limit=(\d+)/].map((part) => part.exec(query)?.[1]);
+    const given = { coinId: 'btc-bitcoin', start, end, ...(limit && { limit: Number(limit) }) };
+    expect(await tool('getOHLCV', given)).toEqual([coverage, ANSWERED]);
+  });
+
+  it('nothing of the range was ever told, whatever else was', async () => {
+    const before = `start=${day(-20)}&end=${day(-15)}`;
+    expect(await asked(before)).toEqual(['none', null]);
+    expect(await tool('getOHLCV', { coinId: 'btc-bitcoin', start: day(-20), end: day(-15) })).toEqual(['none', null]);
+    // In no series at all, and about a coin that nobody knows.
+    expect(await asked(before, 'eth-ethereum')).toEqual(['none', null]);
+    expect(await asked(before, 'nono-nowhere')).toEqual(['none', null]);
+    expect(await of('/coins/nono-nowhere/ohlcv/today')).toEqual(['none', null]);
+  });
+
+  it('there is nothing to be missed before the data of a coin begin, nor in the future', async () => {
+    expect(await asked('start=2008-01-01&end=2008-02-01')).toEqual(['full', null]);
+    expect(await asked(`start=${day(2)}&end=${day(3)}`)).toEqual(['full', null]);
+  });
+});
+
+describe('ticker history', () => {
+  const asked = (query: string, id = 'btc-bitcoin') => of(`/tickers/${id}/historical?${query}`);
+  const newest = at(TODAY - 2 * DAY + 5 * HOUR);
+
+  it('is full where something was seen in every hour of its stretches', async () => {
+    expect(await asked(`start=${day(-4)}&end=${day(-2)}&interval=1d`)).toEqual([
+      'full',
+      at(TODAY - 2 * DAY - HOUR + 60_000),
+    ]);
+    expect(await asked(`start=${day(-4)}&end=${day(-2)}&interval=1h`)).toEqual(['full', expect.any(String)]);
+    expect(await asked(`start=${day(-4)}&end=${day(0)}&interval=1d&limit=2`)).toEqual(['full', expect.any(String)]);
+  });
+
+  it('is there in part where a stretch stands on less, or is left out', async () => {
+    const single = `start=${day(-2)}&end=${day(-1)}&interval=1d`;
+    expect(await asked(single)).toEqual([`partial; first-missing=${day(-2)}T00:00:00Z`, newest]);
+    expect(await asked(`start=${day(-4)}&end=${day(-1)}&interval=1d`)).toEqual([
+      `partial; first-missing=${day(-2)}T00:00:00Z`,
+      newest,
+    ]);
+    expect(await asked(`start=${day(-4)}&end=${day(-3)}&interval=5m`)).toEqual([
+      `partial; first-missing=${day(-4)}T00:05:00Z`,
+      expect.any(String),
+    ]);
+  });
+
+  it('is not there where nothing was seen', async () => {
+    expect(await asked(`start=${day(-9)}&end=${day(-5)}&interval=1d`)).toEqual(['none', null]);
+  });
+
+  it('lacks nothing from before the data of a young coin begin', async () => {
+    const { sql } = world.database;
+    // It began within the fourth hour of the first day of which something was seen.
+    const began = TODAY - 4 * DAY + 3 * HOUR + 10 * 60_000;
+    await sql`update market.coin set first_data_at = to_timestamp(${began / 1000}) where id = 'eth-ethereum'`;
+    await sql`delete from market.ticker_history where coin_id = 'eth-ethereum' and at < to_timestamp(${began / 1000})`;
+    const young = (query: string) => asked(query, 'eth-ethereum');
+    expect(await young(`start=${day(-90)}&end=${day(-2)}&interval=1d`)).toEqual(['full', expect.any(String)]);
+    expect(await young(`start=${day(-9)}&end=${day(-5)}&interval=1d`)).toEqual(['full', null]);
+    await sql`delete from market.ticker_history
+      where coin_id = 'eth-ethereum' and at between to_timestamp(${began / 1000}) and to_timestamp(${began / 1000 + 3600})`;
+    // What is kept is kept until the next snapshot.
+    await sql`update market.ticker set rank = rank`;
+    expect(await young(`start=${day(-90)}&end=${day(-2)}&interval=1d`)).toEqual([
+      `partial; first-missing=${day(-4)}T00:00:00Z`,
+      expect.any(String),
+    ]);
+  });
+});
+
+describe('what is found or reckoned', () => {
+  it('search stands on the lists of what was looked for', async () => {
+    const [coverage, asOf] = await of('/search?q=bitcoin&c=currencies');
+    expect(coverage).toBe('full');
+    expect(Math.abs(seen(asOf) - NOW)).toBeLessThan(HOUR);
+    expect(await of('/search?q=b&c=exchanges')).toEqual(['full', expect.any(String)]);
+    // Nobody has asked for tags yet, and ICOs nobody can.
+    expect(await of('/search?q=b&c=tags')).toEqual(['none', null]);
+    expect(await of('/search?q=b&c=icos')).toEqual(['none', null]);
+    expect(await of('/search?q=b')).toEqual(['partial', expect.any(String)]);
+    expect(await tool('search', { q: 'bitcoin', categories: 'currencies' })).toEqual([coverage, asOf]);
+  });
+
+  it('a conversion stands on the prices of both sides', async () => {
+    const path = (base: string, quote: string) =>
+      `/price-converter?base_currency_id=${base}&quote_currency_id=${quote}&amount=1`;
+    const [coverage, asOf] = await of(path('btc-bitcoin', 'eth-ethereum'));
+    expect([coverage, Number.isNaN(seen(asOf))]).toEqual(['full', false]);
+    expect(await of(path('btc-bitcoin', 'usd-us-dollars'))).toEqual(['full', expect.any(String)]);
+    expect(await of(path('btc-bitcoin', 'eur-euro'))).toEqual(['partial', expect.any(String)]);
+    expect(await of(path('eur-euro', 'pln-polish-zloty'))).toEqual(['none', null]);
+    expect(await of(path('usd-us-dollars', 'usd-us-dollars'))).toEqual(['full', null]);
+    const given = { baseCurrencyId: 'btc-bitcoin', quoteCurrencyId: 'eth-ethereum' };
+    expect(await tool('priceConverter', given)).toEqual([coverage, asOf]);
+  });
+
+  it('prices in a currency that nobody has told a rate of are there in part', async () => {
+    for (const path of ['/tickers', '/tickers/btc-bitcoin', '/exchanges']) {
+      expect([path, ...(await of(path))]).toEqual([path, 'full', expect.any(String)]);
+      expect([path, ...(await of(`${path}?quotes=USD,EUR`))]).toEqual([path, 'partial', expect.any(String)]);
+    }
+  });
+});
+
+describe('the catalogue', () => {
+  it('details are there in part while only the list of coins has told of them', async () => {
+    expect(await of('/coins/btc-bitcoin')).toEqual(['partial', expect.any(String)]);
+    expect(await of('/coins/btc-bitcoin/events')).toEqual(['none', null]);
+    expect(await of('/tags')).toEqual(['none', null]);
+  });
+
+  it('a list that was given with a limit is there in part', async () => {
+    const { sql } = world.database;
+    const keep = (isCut: boolean, when: number) =>
+      writeDocuments(sql, {
+        kind: 'coin_events',
+        documents: [{ id: 'btc-bitcoin', text: '[]', essence: '[]' }],
+        at: when,
+        isCut,
+      });
+    await keep(true, TODAY);
+    expect(await of('/coins/btc-bitcoin/events')).toEqual(['partial', at(TODAY)]);
+    await keep(false, TODAY + 1_000);
+    expect(await of('/coins/btc-bitcoin/events')).toEqual(['full', at(TODAY + 1_000)]);
+  });
+
+  it('changes of ids are those since we look, as of when they were told', async () => {
+    expect(await of('/changelog/ids')).toEqual(['none', null]);
+    const rename = { oldId: 'old-a', newId: 'new-a', at: TODAY - DAY, seenAt: TODAY };
+    await recordRenames(world.database.sql, [rename], 'changelog');
+    expect(await of('/changelog/ids')).toEqual(['partial', at(TODAY)]);
+  });
+});
