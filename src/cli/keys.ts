@@ -199,8 +199,8 @@ function asJson({
   };
 }
 
-function useAsJson({ thisMonth, lastSeenAt }: ApiKeyUse) {
-  return { thisMonth, lastSeenAt: lastSeenAt === null ? null : formatTime(lastSeenAt) };
+function useAsJson({ thisMonth, inAdvance, lastSeenAt }: ApiKeyUse) {
+  return { thisMonth, inAdvance, lastSeenAt: lastSeenAt === null ? null : formatTime(lastSeenAt) };
 }
 
 function printKeys(out: Output, rows: readonly ApiKeyUse[], now: Instant, all: boolean): void {
@@ -218,6 +218,7 @@ function printKeys(out: Output, rows: readonly ApiKeyUse[], now: Instant, all: b
     { title: 'name' },
     { title: 'plan', isWhole: true },
     { title: 'this month', ...right },
+    { title: 'in advance', ...right },
     { title: 'of', ...right },
     { title: 'created', isWhole: true },
     { title: 'state' },
@@ -228,6 +229,7 @@ function printKeys(out: Output, rows: readonly ApiKeyUse[], now: Instant, all: b
     row.name ?? '–',
     row.plan,
     formatCount(row.thisMonth),
+    formatCount(row.inAdvance),
     limitOf(row),
     formatDay(row.createdAt),
     stateOf(row, now),

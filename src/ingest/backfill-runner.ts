@@ -206,7 +206,11 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     while (!release.signal.aborted) {
       try {
         const leftRequests = left();
-        const finishAt = await deps.finishOf(leftRequests);
+        // A forecast that cannot be made must not look like a process that was killed.
+        const finishAt = await deps.finishOf(leftRequests).catch((error: unknown) => {
+          if (awayReason(error) === null) deps.onError(asError(error));
+          return null;
+        });
         const claim = await renewClaim(sql, { id, owner, now: clock.now(), leftRequests, finishAt });
         if (!claim.isMine || claim.isPreempted) return release.abort();
       } catch (error) {

@@ -25,8 +25,8 @@ export type Taken =
 export type Advances = {
   /** One request of a caller; resolves at once as long as something was taken in advance. @throws when the database is away. */
   take(subject: string, windows: Windows): Taken | Promise<Taken>;
-  /** Used by this process or others, as far as is known; what this process holds in advance is not used. */
-  heldBy(subject: string): number;
+  /** Used by this process, and not told to the database yet. */
+  untoldOf(subject: string): number;
   /** Gives everything back. */
   close(): Promise<void>;
 };
@@ -47,6 +47,8 @@ type Purse = {
   month: Instant;
   day: Instant;
   held: number;
+  /** Used this month, and not told to the database yet. */
+  untold: number;
   size: number;
   filledAt: Instant;
   usedAt: Instant;
@@ -120,8 +122,10 @@ export function createAdvances({
     const before = { month: purse.month, day: purse.day };
     const isKept = month === before.month && purse.windows.perDay === null;
     const unused = isKept ? 0 : purse.held;
-    Object.assign(purse, { month, day, held: purse.held - unused, known: isKept ? purse.known : null });
-    if (unused > 0 && month === before.month) giveBack(sql, [{ subject, ...before, unused }]).catch(onError);
+    const used = purse.untold;
+    Object.assign(purse, { month, day, held: purse.held - unused, untold: 0, known: isKept ? purse.known : null });
+    if (unused + used > 0 && month === before.month)
+      giveBack(sql, [{ subject, ...before, unused, used }]).catch(onError);
   };
 
   const fill = (subject: string, purse: Purse): Promise<void> => {
@@ -146,6 +150,7 @@ export function createAdvances({
         month: monthOf(now),
         day: dayOf(now),
         held: 0,
+        untold: 0,
         size: LEAST,
         filledAt: Number.NEGATIVE_INFINITY,
         usedAt: now,
@@ -163,6 +168,7 @@ export function createAdvances({
 
   const use = (subject: string, purse: Purse, now: Instant): Taken => {
     purse.held--;
+    purse.untold++;
     // Before it is empty, so that nobody waits.
     if (purse.held === Math.floor(purse.size / 4) && purse.size > LEAST) fill(subject, purse).catch(onError);
     return { kind: 'granted', allowance: allowanceOf(purse, now) };
@@ -183,12 +189,15 @@ export function createAdvances({
     }
   };
 
-  const giveBackUnused = async (which: (purse: Purse) => boolean): Promise<void> => {
+  /** Of callers who ask no more everything is given back; of all others it is told what they have used. */
+  const settle = async (isDone: (purse: Purse) => boolean): Promise<void> => {
     const back: GiveBack[] = [];
     for (const [subject, purse] of purses) {
-      if (purse.filling !== null || !which(purse)) continue;
-      purses.delete(subject);
-      if (purse.held > 0) back.push({ subject, month: purse.month, day: purse.day, unused: purse.held });
+      const isOver = purse.filling === null && isDone(purse);
+      const [unused, used] = [isOver ? purse.held : 0, purse.untold];
+      purse.untold = 0;
+      if (isOver) purses.delete(subject);
+      if (unused + used > 0) back.push({ subject, month: purse.month, day: purse.day, unused, used });
     }
     // Once: given back twice it would be more than the limit (api-usage.ts).
     await giveBack(sql, back).catch(onError);
@@ -201,7 +210,7 @@ export function createAdvances({
         await forgetAddresses(sql, clock.now()).catch(onError);
       }
       await clock.sleep(LOOK_MS, stop.signal).catch(() => undefined);
-      if (!stop.signal.aborted) await giveBackUnused((purse) => clock.now() - purse.usedAt > IDLE_MS);
+      if (!stop.signal.aborted) await settle((purse) => clock.now() - purse.usedAt > IDLE_MS);
     }
   })();
 
@@ -211,12 +220,12 @@ export function createAdvances({
       const purse = purseOf(subject, windows, now);
       return purse.held > 0 ? use(subject, purse, now) : takeSlowly(subject, purse);
     },
-    heldBy: (subject) => purses.get(subject)?.held ?? 0,
+    untoldOf: (subject) => purses.get(subject)?.untold ?? 0,
     async close() {
       stop.abort();
       await watching;
       await Promise.allSettled([...purses.values()].map((purse) => purse.filling));
-      await giveBackUnused(() => true);
+      await settle(() => true);
     },
   };
 }

@@ -48,6 +48,7 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
       admit: () => ({ kind: 'admitted', plan: WIDEST }),
       refuseHistory: () => null,
       refuseTickerHistory: () => null,
+      refuseIdChanges: () => null,
       account: (caller) => accountOf(caller),
       close: async () => undefined,
     };
@@ -60,8 +61,8 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
     if (key === null) return null;
     const { id, plan, windows } = subjectOf(key);
     const usage = await readUsage(sql, id);
-    const counted = usage !== null && usage.month >= monthOf(clock.now()) ? usage.monthSpent : 0;
-    const made = Math.max(0, counted - (limits ? advances.heldBy(id) : 0));
+    const told = usage !== null && usage.month >= monthOf(clock.now()) ? usage.monthSpent - usage.monthHeld : 0;
+    const made = told + (limits ? advances.untoldOf(id) : 0);
     const limit = limits ? windows.perMonth : null;
     return {
       plan: key.plan === UNLIMITED ? WIDEST : plan,

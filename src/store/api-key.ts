@@ -29,7 +29,10 @@ export type HashedApiKey = ApiKey & { readonly hash: Uint8Array };
 
 /** What a key has asked of the service; null where it has asked nothing yet. */
 export type ApiKeyUse = ApiKey & {
+  /** Used, as far as processes have told. */
   readonly thisMonth: number;
+  /** Taken in advance and not used: counted against the limit until it is given back. */
+  readonly inAdvance: number;
   readonly lastSeenAt: Instant | null;
 };
 
@@ -61,11 +64,14 @@ export async function listApiKeys(
 ): Promise<ApiKeyUse[]> {
   return sql<ApiKeyUse[]>`
     select ${columns(sql)},
-      (case when u.month_start >= ${time(sql, month)} then u.month_spent else 0 end)::float8 as "thisMonth",
+      (case when u.month_start >= ${time(sql, month)} then u.month_spent - u.month_held else 0 end)::float8 as "thisMonth",
+      (case when u.month_start >= ${time(sql, month)} then u.month_held else 0 end)::float8 as "inAdvance",
       (extract(epoch from u.updated_at) * 1000)::float8 as "lastSeenAt"
     from ops.api_key k left join ops.api_usage u on u.subject = 'key:' || ${account(sql)}
     where ${all} or (k.revoked_at is null and (k.expires_at is null or k.expires_at > ${time(sql, now)}))
-    order by k.id`.then((rows) => rows.map((row) => ({ ...row, thisMonth: row.thisMonth ?? 0 })));
+    order by k.id`.then((rows) =>
+    rows.map((row) => ({ ...row, thisMonth: row.thisMonth ?? 0, inAdvance: row.inAdvance ?? 0 })),
+  );
 }
 
 /** From `at` on, which may lie ahead. False when it was taken back already, or is not there. */

@@ -24,6 +24,12 @@ export type Usage = {
   readonly daySpent: number;
 };
 
+/** As far as processes have told. */
+export type UsageTold = Usage & {
+  /** Of what was spent this month: taken in advance, and not used. */
+  readonly monthHeld: number;
+};
+
 export type Advance = Usage & { readonly granted: number };
 
 /** One statement for any number of callers, each once: as much of what is wanted as fits into both of its windows. */
@@ -50,13 +56,14 @@ export async function takeAdvances(
       -- Windows only move forward: a process whose clock is behind counts in the one that has begun.
       select *, greatest(month_start, ${time(sql, month)}) as month, greatest(day_start, ${time(sql, day)}) as day,
         case when month_start >= ${time(sql, month)} then month_spent else 0 end as month_used,
+        case when month_start >= ${time(sql, month)} then month_held else 0 end as month_held_before,
         case when day_start >= ${time(sql, day)} then day_spent else 0 end as day_used
       from locked
     ), judged as (
       select *, greatest(0, least(wanted, per_month - month_used, per_day - day_used)) as granted from counted
     ), taken as (
       update ops.api_usage u set month_start = j.month, month_spent = j.month_used + j.granted,
-        day_start = j.day, day_spent = j.day_used + j.granted, updated_at = ${time(sql, now)}
+        month_held = j.month_held_before + j.granted, day_start = j.day, day_spent = j.day_used + j.granted, updated_at = ${time(sql, now)}
       from judged j where u.subject = j.subject
     )
     select subject, granted::float8, (month_used + granted)::float8 as "monthSpent", (day_used + granted)::float8 as "daySpent",
@@ -64,33 +71,39 @@ export async function takeAdvances(
     from judged`;
 }
 
-export type GiveBack = Pick<Usage, 'subject' | 'month' | 'day'> & { readonly unused: number };
+export type GiveBack = Pick<Usage, 'subject' | 'month' | 'day'> & {
+  /** Given back. */
+  readonly unused: number;
+  /** Used, of what was taken in that month, since it was last told. */
+  readonly used: number;
+};
 
 /**
- * What was taken in advance and not used. Never to be repeated when nobody knows whether it was done: given back twice, a caller would
+ * What was taken in advance and not used, and how much of it was. Never to be repeated when nobody knows whether it was done: given back twice, a caller would
  * have more than his limit.
  */
 export async function giveBack(sql: SqlOrTransaction, back: readonly GiveBack[]): Promise<void> {
   if (back.length === 0) return;
   await sql`
     with given as (
-      select * from unnest(${back.map((b) => b.subject)}::text[], ${back.map((b) => b.unused)}::bigint[],
+      select * from unnest(${back.map((b) => b.subject)}::text[], ${back.map((b) => b.unused)}::bigint[], ${back.map((b) => b.used)}::bigint[],
         ${back.map((b) => b.month / 1000)}::float8[], ${back.map((b) => b.day / 1000)}::float8[])
-        as g (subject, unused, month, day)
+        as g (subject, unused, used, month, day)
     ), locked as materialized (
-      select u.subject, g.unused, g.month, g.day from given g join ops.api_usage u on u.subject = g.subject
+      select u.subject, g.unused, g.used, g.month, g.day from given g join ops.api_usage u on u.subject = g.subject
       order by u.subject for update of u
     )
     update ops.api_usage u set
       month_spent = case when u.month_start = to_timestamp(l.month) then greatest(0, u.month_spent - l.unused) else u.month_spent end,
+      month_held = case when u.month_start = to_timestamp(l.month) then greatest(0, u.month_held - l.unused - l.used) else u.month_held end,
       day_spent = case when u.day_start = to_timestamp(l.day) then greatest(0, u.day_spent - l.unused) else u.day_spent end
     from locked l where u.subject = l.subject`;
 }
 
 /** Null when it has asked nothing yet. */
-export async function readUsage(sql: SqlOrTransaction, subject: string): Promise<Usage | null> {
-  const [row] = await sql<Usage[]>`
-    select subject, month_spent::float8 as "monthSpent", day_spent::float8 as "daySpent",
+export async function readUsage(sql: SqlOrTransaction, subject: string): Promise<UsageTold | null> {
+  const [row] = await sql<UsageTold[]>`
+    select subject, month_spent::float8 as "monthSpent", month_held::float8 as "monthHeld", day_spent::float8 as "daySpent",
       (extract(epoch from month_start) * 1000)::float8 as month, (extract(epoch from day_start) * 1000)::float8 as day
     from ops.api_usage where subject = ${subject}`;
   return row ?? null;

@@ -6,7 +6,7 @@ import { type Instant, MOST_SKEW_MS } from '../clock.ts';
 import type { Quote } from '../core/candle.ts';
 import type { Interval } from '../core/interval.ts';
 import type { Span } from '../core/span.ts';
-import { type BackfillState, SILENT_AFTER_MS } from './backfill.ts';
+import type { BackfillState } from './backfill.ts';
 import type { SqlOrTransaction } from './connect.ts';
 import { toRange } from './multirange.ts';
 
@@ -45,11 +45,19 @@ export type ClaimedBackfill = {
 
 type Claimable = { readonly now: Instant; readonly abovePriority?: number };
 
+/**
+ * An owner renews its claim every two seconds: one that has missed seven of them was killed, or cannot reach the database. One that
+ * lives all the same does no harm: each chunk is one job, of which what is missing is read when its turn comes, whoever keeps the
+ * window; with its next renewal it learns that the backfill is another's, and lets it go. What may be asked twice is what it had in
+ * its hands. Ten seconds is how long the chunks of a killed process are locked: whoever came sooner would wait for them.
+ */
+export const CLAIM_SILENT_AFTER_MS = 15_000;
+
 /** Waits for nobody, or is of an owner that gave no sign of life for long, or gave it in the future: the clock was set back since. */
 function isClaimable(sql: SqlOrTransaction, { now, abovePriority = -32_768 }: Claimable) {
   return sql`is_detached and priority > ${abovePriority} and (
     (state = 'queued' and (wait_until is null or wait_until <= to_timestamp(${now / 1000})))
-    or (state = 'running' and (heartbeat_at < to_timestamp(${(now - SILENT_AFTER_MS) / 1000})
+    or (state = 'running' and (heartbeat_at < to_timestamp(${(now - CLAIM_SILENT_AFTER_MS) / 1000})
       or heartbeat_at > to_timestamp(${(now + MOST_SKEW_MS) / 1000}))))`;
 }
 

@@ -40,6 +40,7 @@ export const apiUsage = ops.table('api_usage', {
   subject: text('subject').primaryKey(),
   monthStart: instant('month_start').notNull(),
   monthSpent: bigint('month_spent', { mode: 'number' }).notNull(),
+  monthHeld: bigint('month_held', { mode: 'number' }).notNull().default(0),
   dayStart: instant('day_start').notNull(),
   daySpent: bigint('day_spent', { mode: 'number' }).notNull(),
   updatedAt: instant('updated_at').notNull(),

@@ -52,6 +52,7 @@ test('a key is shown once, is good, and nothing in the database gives it away', 
       revokedAt: null,
       replacedBy: null,
       thisMonth: 1,
+      inAdvance: 0,
       lastSeenAt: '2026-11-03T12:00:00Z',
     },
   ]);
@@ -59,6 +60,34 @@ test('a key is shown once, is good, and nothing in the database gives it away', 
   expect(await statusOf(key)).toBe(403);
   expect((await keys('list')).out).toBe('There is none that is good; chandler keys create makes one.\n');
   expect((await keys('list', '--all')).out).toContain('expired 2027-02-01 12:00Z');
+});
+
+test('what was used is told apart from what a process holds in advance', async () => {
+  const { key } = await json('create', '--plan', 'pro');
+  const onError = (error: Error) => {
+    throw error;
+  };
+  const access = createMeteredAccess({ sql: database.sql, clock, limits: true, onError });
+  const use = async () => {
+    const [{ thisMonth, inAdvance }] = await json('list');
+    return { thisMonth, inAdvance };
+  };
+  const ask = () => access.admit({ key, scheme: 'bearer', address: '192.0.2.1' }, 'data');
+  for (let i = 0; i < 3; i++) await ask();
+  // Four were taken at once, and nothing was told of them yet; who asks himself is told by the process that counts.
+  expect(await use()).toEqual({ thisMonth: 0, inAdvance: 4 });
+  const made = async () => (await access.account({ key, scheme: 'bearer', address: '192.0.2.1' }))!.usage.current_month;
+  expect(await made()).toMatchObject({ requests_made: 3, requests_left: 999_997 });
+  clock.advance(5_000);
+  await expect.poll(use).toEqual({ thisMonth: 3, inAdvance: 1 });
+  expect(await made()).toMatchObject({ requests_made: 3 });
+  expect((await keys('list')).out).toMatch(/this month +in advance +of +created[\s\S]* 3 +1 +1,000,000 /);
+  await ask();
+  await access.close();
+  expect(await use()).toEqual({ thisMonth: 4, inAdvance: 0 });
+  // A month later nothing was used, nor is anything held.
+  clock.advance(31 * DAY);
+  expect(await use()).toEqual({ thisMonth: 0, inAdvance: 0 });
 });
 
 test('a revoked key is refused, and stays in the list of all', async () => {

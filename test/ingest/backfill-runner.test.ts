@@ -2,13 +2,23 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { auditGaps } from '../../src/ingest/audit.ts';
-import { type BackfillEndTold, createBackfillRunner } from '../../src/ingest/backfill-runner.ts';
+import {
+  type BackfillEndTold,
+  type BackfillRunnerDeps,
+  createBackfillRunner,
+} from '../../src/ingest/backfill-runner.ts';
 import { applyTracks } from '../../src/store/apply-tracks.ts';
-import { SILENT_AFTER_MS } from '../../src/store/backfill.ts';
-import { changeBackfill, claimBackfill, prioritizeBackfill, queueBackfill } from '../../src/store/backfill-queue.ts';
+import {
+  CLAIM_SILENT_AFTER_MS,
+  changeBackfill,
+  claimBackfill,
+  prioritizeBackfill,
+  queueBackfill,
+} from '../../src/store/backfill-queue.ts';
 import { wantSeries } from '../../src/store/series.ts';
 import { addTracks } from '../../src/store/track.ts';
 import { readBackfills } from '../../src/views/backfills.ts';
+import { verifySeries } from '../../src/views/verify.ts';
 import { createWorld, type World, type WorldOptions } from '../support/world.ts';
 
 const NOW = Date.UTC(2026, 10, 18, 12);
@@ -33,7 +43,7 @@ async function record(coinIds: readonly string[], priority = 0): Promise<number>
   return queueBackfill(sql, { ...target, requestedAt: NOW, spec: { coinIds }, plannedRequests: 3, priority });
 }
 
-async function service(owner: string, more: { readonly lookMs?: number } = {}) {
+async function service(owner: string, more: Partial<Pick<BackfillRunnerDeps, 'lookMs' | 'finishOf'>> = {}) {
   const { session, queue } = await world.open();
   const ends: BackfillEndTold[] = [];
   const begun: number[] = [];
@@ -132,9 +142,48 @@ test('whose process died is taken over by another, and nothing is asked twice', 
   const { begun } = await service('b:2');
   await world.clock.sleep(200);
   expect(begun).toEqual([]);
-  world.clock.advanceTo(world.clock.now() + SILENT_AFTER_MS + 1_000);
+  world.clock.advanceTo(world.clock.now() + CLAIM_SILENT_AFTER_MS + 1_000);
   await become(id, 'done');
   expect(await stateOf(id)).toMatchObject({ owner: 'b:2', spent: 9 });
+});
+
+test('whose process is only slow may have two owners for a while: at most what was in hand is asked twice, and nothing else happens', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  const id = await record(COINS);
+  // Its first sign of life is its last one.
+  const slow = await service('a:1', { lookMs: 3_600_000 });
+  await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
+  world.clock.advanceTo(world.clock.now() + CLAIM_SILENT_AFTER_MS + 1_000);
+  const second = await service('b:2');
+  await until(() => expect(second.begun).toEqual([id]));
+  await become(id, 'done');
+  await until(() => expect(slow.ends).toHaveLength(1));
+  const { owner, state, spent } = await stateOf(id);
+  expect({ owner, state }).toEqual({ owner: 'b:2', state: 'done' });
+  // Two are asked at once.
+  expect(spent).toBeLessThanOrEqual(9 + 2);
+  for await (const { differences } of verifySeries(world.database.sql, {}, world.clock.now()))
+    expect(differences).toEqual([]);
+  expect([...slow.errors, ...second.errors]).toEqual([]);
+});
+
+test('whose forecast cannot be made is no less alive: it stays with its owner', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 300 } });
+  const id = await record(COINS);
+  const finishOf = () => Promise.reject(new Error('no forecast'));
+  const { begun, errors } = await service('a:1', { finishOf });
+  await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
+  const claimedAt = (await stateOf(id)).startedAt!;
+  world.clock.advanceTo(world.clock.now() + CLAIM_SILENT_AFTER_MS + 1_000);
+  await until(async () => {
+    const [row] = await world.database.sql<{ at: number }[]>`
+      select extract(epoch from heartbeat_at)::float8 * 1000 as at from ops.backfill
+      where id = ${id} and state = 'running'`;
+    expect(row!.at).toBeGreaterThan(claimedAt + CLAIM_SILENT_AFTER_MS);
+  });
+  await become(id, 'done');
+  expect(begun).toEqual([id]);
+  expect(errors.map(({ message }) => message)).toContain('no forecast');
 });
 
 test('of one stopped service is gone on with by the next', async () => {
