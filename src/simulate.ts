@@ -128,6 +128,7 @@ function admitted(planOfCaller: (key: string | null) => PlanName): Access {
     admit: (caller) => ({ kind: 'admitted', plan: planOfCaller(caller.key) }),
     refuseHistory: () => null,
     refuseTickerHistory: () => null,
+    refuseIdChanges: () => null,
     account: () => null,
   };
 }

@@ -40,6 +40,8 @@ export type Access = {
   refuseHistory(plan: PlanName, interval: Interval, start: Instant): string | null;
   /** The same of ticker history, by the width of its stretches. */
   refuseTickerHistory(plan: PlanName, resolution: TickerResolution, start: Instant): string | null;
+  /** The same of the changelog of ids. */
+  refuseIdChanges(plan: PlanName): string | null;
   /** What `/users/me` answers; `null` without a valid key. */
   account(caller: Caller): AccountInfo | null | Promise<AccountInfo | null>;
 };

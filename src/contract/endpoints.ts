@@ -314,7 +314,7 @@ export const ENDPOINTS = {
   getChangelogIDs: of(
     '/changelog/ids',
     'Coins',
-    'Coins that got another id, the newest change first',
+    'Coins that got another id, the newest change first; not on the free plan',
     [page],
     idChangesSchema,
     [400],

@@ -42,6 +42,9 @@ export function tickerWallText(resolution: string, notBefore: Instant | null, na
   return `Getting ${resolution} historical data${before} ${NOT_IN_PLAN}. ${ADVICE}`;
 }
 
+/** The refusal of the changelog of ids, whose own text is unknown (decision 54). */
+export const ID_CHANGES_WALL = `Getting changes of ids ${NOT_IN_PLAN}. ${ADVICE}`;
+
 /** A wall of the plan; `notBefore` is the earliest start it allows, rounded up to the millisecond; null = not this at all. */
 export type Wall = { readonly notBefore: Instant | null };
 

@@ -1,14 +1,14 @@
 /** How far back a plan may look, and at what: the refusals of the simulator and of the warehouse's own service, which must not differ. */
 import type { Clock, Instant } from '../clock.ts';
 import type { Access } from './access.ts';
-import { historyWallText, intervalWallText, tickerWallText } from './errors.ts';
+import { historyWallText, ID_CHANGES_WALL, intervalWallText, tickerWallText } from './errors.ts';
 import { type Plan, type PlanName, planOf } from './plans.ts';
 
 /** `plan`: the plan of a name, with what the operator has changed of it. */
 export function createPlanWalls(
   clock: Clock,
   plan: (name: PlanName) => Plan = planOf,
-): Pick<Access, 'refuseHistory' | 'refuseTickerHistory'> {
+): Pick<Access, 'refuseHistory' | 'refuseTickerHistory' | 'refuseIdChanges'> {
   return {
     refuseHistory(name, interval, start) {
       const { intervals, historyDepthMs } = plan(name);
@@ -23,6 +23,7 @@ export function createPlanWalls(
       if (depthMs > 0 && start >= wall) return null;
       return depthMs === 0 ? tickerWallText(resolution, null) : tickerWallText(resolution, wall, nanosecondsOf(wall));
     },
+    refuseIdChanges: (name) => (plan(name).idChanges ? null : ID_CHANGES_WALL),
   };
 }
 

@@ -27,6 +27,8 @@ export type Plan = {
   readonly tickerCoins: number | null;
   /** Whether tickers carry `circulating_supply`. Source: upstream-api.md, 1.4. */
   readonly circulatingSupply: boolean;
+  /** Whether it may read the changelog of ids. Source: upstream-api.md, 1.25. */
+  readonly idChanges: boolean;
 };
 
 const DAILY: readonly Interval[] = ['24h'];
@@ -45,6 +47,7 @@ const COMMON = {
   candlesPerRequest: MAX_CANDLES,
   tickerCoins: null,
   circulatingSupply: true,
+  idChanges: true,
 } as const;
 
 export const PLANS: Readonly<Record<PlanName, Plan>> = {
@@ -58,6 +61,7 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
     tickerHistoryDepthMs: { minute: 0, hourly: DAY, daily: YEAR },
     tickerCoins: 2_000,
     circulatingSupply: false,
+    idChanges: false,
   },
   starter: {
     ...COMMON,
@@ -116,6 +120,7 @@ export type PlanOverrides = Partial<
     | 'intervals'
     | 'historyDepthMs'
     | 'tickerHistoryDepthMs'
+    | 'idChanges'
   >
 >;
 

@@ -6,7 +6,7 @@ import { claimRun, endRun, type RunEnd, renewLease, type ScheduleRun } from '../
 import { Misconfigured } from './outcome.ts';
 import { createPatience } from './patience.ts';
 import { type RunOutcome, type Runs, SCHEDULES } from './schedules.ts';
-import { BACKOFF_MS, BEAT_MS, LEASE_MS, MOST_ATTEMPTS, standingOf, type Tick } from './tick.ts';
+import { BACKOFF_MS, BEAT_MS, LEASE_MS, MOST_ATTEMPTS, mayRunAgain, standingOf, type Tick } from './tick.ts';
 import type { TickQueue } from './tick-queue.ts';
 
 export type ScheduleWorkerDeps = {
@@ -44,14 +44,14 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
   });
   const worker = queue.work({ concurrency: deps.concurrency ?? SCHEDULES.length, handle });
 
-  async function handle({ schedule, tick, anew = false }: Tick): Promise<void> {
+  async function handle({ schedule, tick, anew = false, first = false }: Tick): Promise<void> {
     const entry = SCHEDULES.find(({ name }) => name === schedule);
     // Another version of us has one that we do not know: it is offered again, and that version's worker may get it.
     if (entry === undefined || stop.signal.aborted) return;
     const claim = { schedule, tick, owner, now: clock.now(), leaseMs: LEASE_MS };
     const run = await claimRun(sql, claim, (latest) => {
       const standing = standingOf(latest, tick, claim.now);
-      return standing === 'due' || (standing === 'paused' && anew);
+      return standing === 'due' || (standing === 'paused' && anew) || (first && mayRunAgain(latest, tick));
     });
     if (run === null) return;
     const alive = new AbortController();

@@ -6,9 +6,10 @@
  * its interval, is caught up by one run.
  */
 import type { Clock, Instant } from '../clock.ts';
+import { CATALOGUE_KINDS, type CatalogueKind, readNeverAsked } from '../store/catalogue-item.ts';
 import type { Sql } from '../store/connect.ts';
 import { latestRuns, type ScheduleRun } from '../store/schedule-run.ts';
-import { standingOf } from './tick.ts';
+import { mayRunAgain, standingOf } from './tick.ts';
 import type { TickQueue } from './tick-queue.ts';
 import type { Schedule } from './timetable.ts';
 
@@ -42,16 +43,23 @@ export function createScheduler({ sql, clock, queue, schedules, onError }: Sched
   /** Until the first look has been: what failed under another configuration need not fail under this one. */
   let anew = true;
 
+  /** Of the catalogue: those of which nothing was asked when it was looked last. Once something was, it is never so again. */
+  let untried: readonly CatalogueKind[] = CATALOGUE_KINDS.filter((kind) => active.some(({ name }) => name === kind));
+
   const look = async (): Promise<Instant> => {
     const now = clock.now();
     const latest = new Map((await latestRuns(sql, names)).map((run) => [run.schedule, run]));
+    const neverAsked = await readNeverAsked(sql, untried);
+    untried = neverAsked.map(({ kind }) => kind);
+    const awaited = new Set<string>(neverAsked.flatMap(({ kind, isWanted }) => (isWanted ? [kind] : [])));
     let again = now + LOOK_MS;
     for (const { name, cadence } of active) {
       const run = latest.get(name) ?? null;
       const tick = cadence.latest(now);
       const standing = tick === null ? 'over' : standingOf(run, tick, now);
       const isDue = standing === 'due' || (standing === 'paused' && anew);
-      if (tick !== null && isDue) await queue.offer({ schedule: name, tick, anew });
+      const isFirst = !isDue && tick !== null && awaited.has(name) && mayRunAgain(run, tick);
+      if (tick !== null && (isDue || isFirst)) await queue.offer({ schedule: name, tick, anew, first: isFirst });
       again = Math.min(again, cadence.next(now), standing === 'later' ? waitOf(run, again) : again);
     }
     anew = false;

@@ -2,8 +2,16 @@
 import { type Instant, MOST_SKEW_MS } from '../clock.ts';
 import type { ScheduleRun } from '../store/schedule-run.ts';
 
-/** The job of a tick. `anew`: of a process that has just started, perhaps with what was wrong put right. */
-export type Tick = { readonly schedule: string; readonly tick: Instant; readonly anew?: boolean };
+/**
+ * The job of a tick. `anew`: of a process that has just started, perhaps with what was wrong put right. `first`: there is something
+ * to ask about that was not there when the tick was run, and nothing of its kind was ever asked.
+ */
+export type Tick = {
+  readonly schedule: string;
+  readonly tick: Instant;
+  readonly anew?: boolean;
+  readonly first?: boolean;
+};
 
 /** The same whoever ticks: the queue refuses a second job of the same id while the first lives. */
 export function tickJobId({ schedule, tick }: Tick): string {
@@ -50,6 +58,14 @@ export function standingOf(
     case 'overtaken':
       return 'over';
   }
+}
+
+/**
+ * On a new warehouse all schedules are due at once, also those that ask about what others bring: they find nothing, and their next
+ * tick may be a day away. So the tick is run again when there is something; not for ever, should that come to nothing again.
+ */
+export function mayRunAgain(latest: ScheduleRun | null, tick: Instant): boolean {
+  return latest !== null && latest.tick === tick && latest.state === 'done' && latest.attempts < MOST_ATTEMPTS;
 }
 
 /** No run before this, unless somebody has started us anew; null: none is waited for. */

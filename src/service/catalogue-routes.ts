@@ -1,4 +1,5 @@
 /** What is known about coins, exchanges, people, tags and contracts, and what is found or reckoned from it. */
+import type { Access } from '../contract/access.ts';
 import {
   parseConversionParameters,
   parsePage,
@@ -13,7 +14,7 @@ import { type Answer, type Asked, idOf, isPossibleId, queryOf, searchOf } from '
 import { quotesOf } from './market-routes.ts';
 import { tagShownWith } from './shown.ts';
 
-export function catalogueRoutes({ data }: { data: MarketData }) {
+export function catalogueRoutes({ data, access }: { readonly data: MarketData; readonly access: Access }) {
   /** A record by the id in the path, or `id not found`. */
   const byId =
     (name: string, read: (id: string) => Promise<object | null>): Answer =>
@@ -86,6 +87,8 @@ export function catalogueRoutes({ data }: { data: MarketData }) {
     getChangelogIDs: async (c) => {
       const page = parsePage(c.req.query('page') ?? null);
       if (!page.ok) return refuse(c, 400, page.message);
+      const wall = access.refuseIdChanges(c.get('plan'));
+      if (wall !== null) return refuse(c, 402, wall);
       return answerJson(c, await data.idChanges({ page: page.value }));
     },
   } satisfies Partial<Record<EndpointName, Answer>>;

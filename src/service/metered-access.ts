@@ -48,6 +48,7 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
       admit: () => ({ kind: 'admitted', plan: WIDEST }),
       refuseHistory: () => null,
       refuseTickerHistory: () => null,
+      refuseIdChanges: () => null,
       account: (caller) => accountOf(caller),
       close: async () => undefined,
     };

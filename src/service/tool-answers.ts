@@ -3,10 +3,29 @@ import { standingOnSame } from '../contract/basis.ts';
 import type { Candles, Catalogue } from '../contract/market-data.ts';
 import type { Plan } from '../contract/plans.ts';
 import type { ToolCall } from '../contract/tools.ts';
+import { isPossibleId } from './asked.ts';
 import { tagShownWith, tickerShownTo, tickersShownTo } from './shown.ts';
+
+/** The arguments that are ids. */
+const IDS = [
+  'coinId',
+  'personId',
+  'tagId',
+  'exchangeId',
+  'platformId',
+  'contractAddress',
+  'baseCurrencyId',
+  'quoteCurrencyId',
+] as const;
+
+/** Is one of them none that anything can have? Then no data are asked for it. */
+export function hasImpossibleId(given: Readonly<Record<string, unknown>>): boolean {
+  return IDS.some((name) => typeof given[name] === 'string' && !isPossibleId(given[name]));
+}
 
 /** The output, or null: there is nothing under the id that was given. */
 export async function answerTool(data: Candles & Catalogue, plan: Plan, call: ToolCall): Promise<object | null> {
+  if (hasImpossibleId(call.arguments)) return null;
   switch (call.name) {
     case 'getGlobal':
       return data.global();

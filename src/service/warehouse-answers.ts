@@ -8,6 +8,7 @@ import type { Plan } from '../contract/plans.ts';
 import type { CallOf } from '../contract/tools.ts';
 import { StatementError, type WAREHOUSE_TOOLS, type WarehouseTools } from '../contract/warehouse-tools.ts';
 import { INTERVALS } from '../core/interval.ts';
+import { hasImpossibleId } from './tool-answers.ts';
 
 export type WarehouseCall = CallOf<typeof WAREHOUSE_TOOLS>;
 
@@ -23,13 +24,14 @@ export async function answerWarehouseTool(
   plan: Plan,
   call: WarehouseCall,
 ): Promise<WarehouseAnswer> {
+  const isImpossible = hasImpossibleId(call.arguments);
   switch (call.name) {
     case 'getOHLCV':
-      return ohlcv(data, access, plan, call.arguments);
+      return isImpossible ? answered(null) : ohlcv(data, access, plan, call.arguments);
     case 'getCoverage':
-      return answered(await warehouse.coverage(call.arguments));
+      return answered(isImpossible ? [] : await warehouse.coverage(call.arguments));
     case 'getGaps':
-      return answered(await warehouse.gaps(call.arguments));
+      return answered(isImpossible ? [] : await warehouse.gaps(call.arguments));
     case 'runSql':
       if (warehouse.runSql === undefined) throw new Error('runSql is not offered, and was called');
       // Statements see through every wall of a plan: they are for those whose plan has none.

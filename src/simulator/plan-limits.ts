@@ -197,6 +197,7 @@ export const NO_LIMITS = {
   pacePerSecond: null,
   historyDepthMs: null,
   tickerHistoryDepthMs: { minute: null, hourly: null, daily: null },
+  idChanges: true,
   intervals: ['5m', '15m', '30m', '1h', '6h', '12h', '24h'],
 } as const satisfies PlanLimitsOptions['overrides'];
 

@@ -86,6 +86,22 @@ export async function readCatalogueDemand(sql: SqlOrTransaction): Promise<Catalo
   return Object.fromEntries(counted) as CatalogueDemand;
 }
 
+/** Of these kinds, those of which nothing was ever asked; `isWanted`: there is something that could be. */
+export async function readNeverAsked(
+  sql: SqlOrTransaction,
+  kinds: readonly CatalogueKind[],
+): Promise<{ readonly kind: CatalogueKind; readonly isWanted: boolean }[]> {
+  const rows = await Promise.all(
+    kinds.map(async (kind) => {
+      const [row] = await sql<{ is_wanted: boolean }[]>`
+        select exists (select from (${wantedOf(sql, kind)}) w) as is_wanted
+        where not exists (select from ops.catalogue_item where kind = ${kind})`;
+      return row === undefined ? [] : [{ kind, isWanted: row.is_wanted }];
+    }),
+  );
+  return rows.flat();
+}
+
 export type ReadDue = {
   readonly now: Instant;
   readonly limit: number;

@@ -105,9 +105,9 @@ describe('the tools', () => {
     ['getCoinById', { coinId: null }, 'coinId', 'invalid parameters: coinId is required'],
     [
       'getCoinById',
-      { coinId: 'BTC' },
+      { coinId: 7 },
       'coinId',
-      'invalid parameters: coinId must be the id of a coin, such as "btc-bitcoin", got string "BTC"',
+      'invalid parameters: coinId must be the id of a coin, such as "btc-bitcoin", got number 7',
     ],
     ['search', { q: ' \t' }, 'q', 'invalid parameters: q must be a text to look for, got string " \\t"'],
     ['getCoins', { limit: '5' }, 'limit', 'invalid parameters: limit must be a number, got string "5"'],
@@ -127,10 +127,11 @@ describe('the tools', () => {
     ],
     [
       'getPeopleById',
-      { personId: 'a\u0000b' },
+      { personId: ' ' },
       'personId',
-      'invalid parameters: personId must be the id of a person, such as "vitalik-buterin", got string "a\\u0000b"',
+      'invalid parameters: personId must be the id of a person, such as "vitalik-buterin", got string " "',
     ],
+    ['search', { q: 'a\u0000b' }, 'q', 'invalid parameters: q must be a text to look for, got string "a\\u0000b"'],
     [
       'priceConverter',
       { baseCurrencyId: 'btc-bitcoin', quoteCurrencyId: 'usd-us-dollars', amount: -1 },

@@ -6,7 +6,7 @@ import { applyTracks } from '../../src/store/apply-tracks.ts';
 import { type Script, says } from '../support/scripted.ts';
 import { createScriptedWorld, NOW } from '../support/scripted-world.ts';
 import { seedSeries } from '../support/warehouse.ts';
-import type { World } from '../support/world.ts';
+import type { World, WorldOptions } from '../support/world.ts';
 
 let world: World | undefined;
 afterEach(async () => {
@@ -25,8 +25,8 @@ const change = (n: number, changedAt: number) => ({
 const told: (body: (request: Request) => unknown) => Script = (body) => async (request, simulated) =>
   Response.json(body(request), { headers: (await simulated(request)).headers });
 
-async function open() {
-  const scripted = await createScriptedWorld();
+async function open(options: WorldOptions = {}) {
+  const scripted = await createScriptedWorld(options);
   world = scripted.world;
   const { sql } = world.database;
   const { session } = await world.open();
@@ -93,6 +93,14 @@ test('a plan that does not have it is asked once, and waits a day', async () => 
   expect(upstream.log).toHaveLength(1);
   upstream.script = told(() => [{ old_id: 'a' }]);
   await expect(read()).rejects.toThrow(/changelog\/ids: .*expected/);
+});
+
+test('the simulator has none for the free plan, and says so as a wall', async () => {
+  const { read, sql, upstream } = await open({ simulator: { seed: 3, coins: 6, unlimited: false }, plan: 'free' });
+  expect(await read()).toMatchObject({ kind: 'held', reason: expect.stringContaining('not allowed in this plan') });
+  expect(upstream.log).toHaveLength(1);
+  const [fetched] = await sql`select outcome, status from ops.fetch where endpoint = 'changelog'`;
+  expect(fetched).toEqual({ outcome: 'wall', status: 402 });
 });
 
 test('the simulator has one', async () => {

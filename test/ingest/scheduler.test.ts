@@ -8,6 +8,7 @@ import { createScheduler, type Scheduler } from '../../src/ingest/scheduler.ts';
 import { type Run, type RunOutcome, type Runs, SCHEDULE_NAMES } from '../../src/ingest/schedules.ts';
 import { openTickQueue, type TickQueue } from '../../src/ingest/tick-queue.ts';
 import { type Cadences, timetable } from '../../src/ingest/timetable.ts';
+import { recordItem } from '../../src/store/catalogue-item.ts';
 import { latestFailures, latestRuns } from '../../src/store/schedule-run.ts';
 import { createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
 import { everyKind } from '../support/every-kind.ts';
@@ -134,6 +135,35 @@ function times(ran: readonly Ran[]): Record<number, number> {
 const engines = ['postgres' as const, ...(testRedisUrl() === null ? [] : ['redis' as const])];
 
 describe.each(engines)('on %s', (engine) => {
+  test('what asks about things that others bring is run again when there are some, once; and not for ever if that comes to nothing', async () => {
+    const bench = await makeBench(engine);
+    const { sql } = bench.database;
+    const cadences = { ...ONLY_TICKERS, tickers: 'off', contracts: '24 */6 * * *' };
+    await Promise.all(['a', 'b'].map((name) => bench.start(name, cadences)));
+    await bench.settle();
+    for (let looks = 0; looks < 5; looks++) await bench.advance(10_000);
+    expect(bench.ran).toHaveLength(1);
+
+    await sql`insert into market.platform (id, place, first_seen_at, last_seen_at) values ('eth-ethereum', 1, now(), now())`;
+    bench.run = async ({ at }) => {
+      const end = { kind: 'contracts', id: 'eth-ethereum', askedAt: at, waitUntil: null, message: null } as const;
+      await recordItem(sql, { ...end, outcome: 'stored', rows: 3 });
+      return done;
+    };
+    for (let looks = 0; looks < 5; looks++) await bench.advance(10_000);
+    const [before, after] = bench.ran;
+    expect(bench.ran).toHaveLength(2);
+    expect(after).toMatchObject({ tick: before!.tick, at: START + 60_000 });
+
+    // As if it were asked about without an end that could be written down.
+    bench.run = async () => done;
+    await sql`delete from ops.catalogue_item`;
+    await Promise.all(['a', 'b'].map((name) => bench.stop(name)));
+    await bench.start('c', cadences);
+    for (let looks = 0; looks < 10; looks++) await bench.advance(10_000);
+    expect(bench.ran).toHaveLength(4);
+  });
+
   test('two processes tick for a day, one of them restarted in the middle: every tick is run once, when it is due', async () => {
     const bench = await makeBench(engine);
     const cadences = { ...ONLY_TICKERS, global: '*/30 * * * *', gaps: '52 */3 * * *' };

@@ -45,6 +45,7 @@ export const openAccess: Access = {
   admit: () => ({ kind: 'admitted', plan: 'enterprise' }),
   refuseHistory: () => null,
   refuseTickerHistory: () => null,
+  refuseIdChanges: () => null,
   account: () => null,
 };
 

@@ -100,7 +100,8 @@ describe.each(Object.entries(CLIENTS))('an MCP client: %s', (name, connect) => {
     const client = await connect();
     for (const [tool, given, message] of [
       ['getCoinById', { coinId: 'no-nowhere' }, /^404: id not found$/],
-      ['getCoinById', { coinId: 'BTC' }, /^400: invalid parameters: coinId must be /],
+      ['getCoinById', { coinId: 'BTC' }, /^404: id not found$/],
+      ['getCoinById', {}, /^400: invalid parameters: coinId is required/],
       ['getTickers', { quotes: 'A,B,C,D' }, /^400: Max number of quotes is 3$/],
     ] as const) {
       const result = await client.callTool({ name: tool, arguments: given });

@@ -182,6 +182,22 @@ it.each(['/coins/mappings?coinpaprika=btc-bitcoin', '/coins/btc-bitcoin/twitter'
   },
 );
 
+it.each([
+  ['free', null, 402],
+  ['free', 'a-key', 402],
+  ['starter', 'a-key', 200],
+  ['enterprise', 'a-key', 200],
+] as const)('the changelog of ids is for paying plans: %s', async (plan, key, status) => {
+  const access = createPlanLimits({ clock, plan: 'free', keys: { 'a-key': plan } });
+  const headers: Record<string, string> = key === null ? {} : { Authorization: `Bearer ${key}` };
+  const answer = await serviceOver(market, access)('/changelog/ids', headers);
+  expect(answer.status).toBe(status);
+  const text = 'Getting changes of ids is not allowed in this plan. Check plans on coinpaprika.com/api';
+  if (status === 402) expect(await answer.json()).toEqual({ error: text });
+  // A wall without a date, to whoever looks for one.
+  expect(parseWall(text)).toEqual({ notBefore: null });
+});
+
 it('ignores parameters that it does not know, and takes the first of two', async () => {
   const get = serviceOver(market);
   expect((await get(`${OHLCV}&quotes=EUR&junk=%00`)).status).toBe(200);

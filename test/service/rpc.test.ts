@@ -141,6 +141,46 @@ describe('failures of tools', () => {
     expect([status, json.error]).toEqual([200, { code: -32000, message: '404: id not found', data: { status: 404 } }]);
   });
 
+  it('is the same however an id is spelt, for every tool that takes one: no fault of the call', async () => {
+    const unknown = [
+      'BTC',
+      'bitcoin',
+      'Btc-Bitcoin',
+      'a b',
+      '0',
+      'a\0b',
+      '\ud800',
+      '../coins',
+      'x'.repeat(5_000),
+      '{"a":1}',
+    ];
+    const { json } = await post({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+    const { tools } = json.result as { tools: { name: string; inputSchema: { required: string[] } }[] };
+    const known: Record<string, string> = { platformId: 'eth-ethereum', baseCurrencyId: 'btc-bitcoin' };
+    let checked = 0;
+    for (const { name, inputSchema } of tools) {
+      const ids = inputSchema.required.filter((one) => /Id$|Address$/.test(one));
+      if (ids.length === 0) continue;
+      checked++;
+      for (const given of unknown) {
+        const filled = Object.fromEntries(inputSchema.required.map((one) => [one, known[one] ?? given]));
+        const answer = await post(call(name, { ...filled, [ids.at(-1)!]: given }));
+        const error = { code: -32000, message: '404: id not found', data: { status: 404 } };
+        expect([name, given, answer.json.error]).toEqual([name, given, error]);
+      }
+      for (const wrong of [7, '', ' ', ['btc-bitcoin'], true]) {
+        const filled = Object.fromEntries(inputSchema.required.map((one) => [one, known[one] ?? 'btc-bitcoin']));
+        const answer = await post(call(name, { ...filled, [ids.at(-1)!]: wrong }));
+        expect([name, answer.json.error]).toMatchObject([
+          name,
+          { code: -32602, message: expect.stringMatching(/^400: /), data: { status: 400, argument: ids.at(-1) } },
+        ]);
+      }
+    }
+    // Of the 19: seven have no id to be wrong.
+    expect(checked).toBe(12);
+  });
+
   it('names the argument that is wrong, as invalid params', async () => {
     const { json } = await post(call('getCoinMarkets', { coinId: 'btc-bitcoin', quotes: 'XAU' }));
     expect(json.error).toMatchObject({

@@ -23,6 +23,7 @@ export function countingAccess(overrides: Partial<Access> = {}) {
     },
     refuseHistory: () => null,
     refuseTickerHistory: () => null,
+    refuseIdChanges: () => null,
     account: () => null,
     ...overrides,
   };

@@ -272,7 +272,7 @@ async function whatIsLeft(world: ServiceWorld, stepMs: number): Promise<readonly
 }
 
 /** As an operator does who looks into `chandler gaps`: what no rule tracks any more, and no backfill has got or will get, is wanted again. */
-async function askAgain(world: ServiceWorld): Promise<void> {
+export async function askAgain(world: ServiceWorld): Promise<void> {
   const now = world.clock.now();
   const { sql } = world.database;
   if ((await readBackfills(sql, { all: false })).some(({ state }) => state !== 'failed')) return;

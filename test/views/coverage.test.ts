@@ -8,8 +8,8 @@ import { recordRenames } from '../../src/store/rename.ts';
 import { createWarehouse } from '../../src/views/warehouse.ts';
 import { createWarehouseTools } from '../../src/views/warehouse-tools.ts';
 import { frozenClock, openAccess } from '../service/conformance.ts';
-import { fillTickerHistory } from '../support/catalogue.ts';
 import { runSchedules } from '../support/scheduled.ts';
+import { fillTickerHistory } from '../support/ticker-history.ts';
 import { seedSeries } from '../support/warehouse.ts';
 import { createWorld, type World } from '../support/world.ts';
 

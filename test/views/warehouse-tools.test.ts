@@ -175,10 +175,22 @@ describe('the tools of a warehouse', () => {
   it.each([
     ['getCoverage', { interval: '1d' }, 'interval'],
     ['getGaps', { quote: 'eur' }, 'quote'],
-    ['getGaps', { coinId: "x'; drop table" }, 'coinId'],
+    ['getGaps', { coinId: 7 }, 'coinId'],
     ['runSql', { statement: 'x'.repeat(20_001) }, 'statement'],
   ])('%s of %.40j is refused, naming the argument', async (name, given, argument) => {
     const { json } = await post(call(name, given));
     expect(json.error).toMatchObject({ code: -32602, data: { status: 400, argument } });
   });
+
+  it.each(["x'; drop table market.candle; --", 'BTC', 'a\0b', '\ud800'])(
+    'of a coin called %j there is no candle, no series and no gap',
+    async (coinId) => {
+      const asked = { coinId, start: '2024-01-01' };
+      expect((await post(call('getOHLCV', asked))).json.error).toMatchObject({ message: '404: id not found' });
+      for (const name of ['getCoverage', 'getGaps']) {
+        const { json } = await post(call(name, { coinId }));
+        expect(JSON.parse(json.result.content[0].text)).toEqual([]);
+      }
+    },
+  );
 });

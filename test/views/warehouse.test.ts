@@ -2,31 +2,44 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { basisOf } from '../../src/contract/basis.ts';
 import type { MarketData } from '../../src/contract/market-data.ts';
-import { DAY } from '../../src/core/interval.ts';
-import { createSnapshots } from '../../src/ingest/snapshots.ts';
+import { DAY, HOUR } from '../../src/core/interval.ts';
+import { readCatalogueAges } from '../../src/store/catalogue-item.ts';
 import { createClient } from '../../src/store/connect.ts';
+import { wantSeries } from '../../src/store/series.ts';
 import { createWarehouse } from '../../src/views/warehouse.ts';
 import { describeService, frozenClock, type Subject } from '../service/conformance.ts';
 import { describeHostile } from '../service/hostile.ts';
-import { fillCatalogue, fillTickerHistory } from '../support/catalogue.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { CATALOGUE_SCHEDULES, runSchedules } from '../support/scheduled.ts';
 import { seedSeries } from '../support/warehouse.ts';
 import { createWorld } from '../support/world.ts';
 
 const NOW = Date.UTC(2024, 5, 1, 12, 3, 20);
 
+/** What a service would have gathered by its schedules, which it runs for a month: every coin is tracked. */
 async function openWarehouse(): Promise<Subject> {
   const firstDay = Date.UTC(2024, 4, 1);
-  const world = await createWorld({ startAt: NOW, simulator: { seed: 1, coins: 30 } });
+  const world = await createWorld({
+    startAt: firstDay + HOUR,
+    simulator: { seed: 1, coins: 30 },
+    rpcUrl: 'http://upstream.test/rpc',
+  });
   const chandler = await world.open();
   const { sql } = world.database;
-  const { ask, accountId } = chandler.session;
-  const snapshots = createSnapshots({ sql, ask, clock: world.clock, accountId });
-  for (const snapshot of [snapshots.global, snapshots.exchanges]) await snapshot();
+  for (let n = 0; n < 20; n++) {
+    world.clock.advanceTo(firstDay + n * DAY + HOUR);
+    await runSchedules(world, chandler, ['tickers']);
+  }
+  world.clock.advanceTo(NOW);
+  const coins = await sql<{ id: string }[]>`select id from market.coin`;
+  const span = { from: firstDay, to: NOW };
+  const coinIds = coins.map(({ id }) => id);
+  await wantSeries(sql, { coinIds, quote: 'usd', interval: '24h', span, priority: 0 });
+  await runSchedules(world, chandler, ['coins', 'tickers', 'global', 'exchanges', ...CATALOGUE_SCHEDULES]);
   await chandler.backfill({ coins: ['btc-bitcoin'], from: firstDay, to: NOW });
-  const days = Array.from({ length: 20 }, (_, i) => firstDay + i * DAY + 3_600_000);
-  await fillTickerHistory(sql, world.simulator.data, days);
-  await fillCatalogue(sql, world.simulator.data, world.clock.now());
+  const state = await readCatalogueAges(sql);
+  const left = state.filter(({ items, answered }) => items === 0 || answered < items);
+  if (left.length > 0) throw new Error(`the schedules left something unasked: ${JSON.stringify(left)}`);
   return {
     data: createWarehouse({ sql, clock: world.clock }),
     clock: frozenClock(NOW),
@@ -37,8 +50,17 @@ async function openWarehouse(): Promise<Subject> {
   };
 }
 
-describeService('the warehouse', openWarehouse);
-describeHostile('the warehouse', openWarehouse);
+let opened: Promise<Subject> | undefined;
+/** One for both suites: neither changes it. */
+const shared = async () => {
+  opened ??= openWarehouse();
+  const { close: _, ...subject } = await opened;
+  return subject;
+};
+afterAll(async () => (await opened)?.close?.());
+
+describeService('the warehouse', shared);
+describeHostile('the warehouse', shared);
 
 describe('what was read before', () => {
   let database: TestDatabase;

@@ -1,0 +1,41 @@
+/** Days of the quarter under some of the plans, with a queue on one of the engines: each kind of trouble comes, a day for each. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
+import { liveAQuarter } from './quarter.ts';
+import { QUARTER_PLANS, type QuarterPlan } from './quarter-plans.ts';
+
+/** The longest of the four takes half a minute on two quiet cores. */
+const PATIENCE_MS = 420_000;
+const CALM_AT_THE_END = 2;
+
+const first = await startOwnRedis();
+await first?.kill();
+
+export function testDays(engine: 'Postgres' | 'Redis', plans: readonly QuarterPlan[]): void {
+  describe.skipIf(engine === 'Redis' && first === null)(`days of a service with its queues on ${engine}`, () => {
+    let redis: OwnRedis | null = null;
+    beforeAll(async () => {
+      if (engine === 'Redis') redis = await startOwnRedis();
+    });
+    afterAll(() => redis?.kill());
+    test.each(plans)(
+      '%s: cadence, quota, ages and what is stored are as promised',
+      { timeout: PATIENCE_MS },
+      async (name) => {
+        const kinds = engine === 'Redis' ? 9 : 8;
+        const { events } = await liveAQuarter(
+          { ...QUARTER_PLANS[name], redis },
+          {
+            // Over the end of a month.
+            startAt: Date.UTC(2026, 0, 25),
+            days: 1 + kinds + CALM_AT_THE_END,
+            troubled: 1,
+            livedEvery: Number.POSITIVE_INFINITY,
+            calmAtTheEnd: CALM_AT_THE_END,
+          },
+        );
+        expect(Object.values(events)).toEqual(Array(kinds).fill(1));
+      },
+    );
+  });
+}

@@ -1,0 +1,100 @@
+/** Four plans for a quarter (`quarter.ts`): the same kinds of budget as upstream's, with few coins and as much smaller. */
+import type { Environment } from '../../src/config.ts';
+import type { PlanName, PlanOverrides } from '../../src/contract/plans.ts';
+import { HOUR, type Interval } from '../../src/core/interval.ts';
+import { CATALOGUE_KINDS } from '../../src/store/catalogue-item.ts';
+import type { TrackedCoins } from '../../src/store/track.ts';
+import type { OwnRedis } from '../support/redis-server.ts';
+
+export type QuarterOptions = {
+  readonly plan: PlanName;
+  readonly hasKey: boolean;
+  readonly redis: OwnRedis | null;
+  /** Chooses what happens when. */
+  readonly seed: number;
+  readonly coins: number;
+  /** The plan's own, made smaller: the upstream keeps to them. */
+  readonly limits: Pick<PlanOverrides, 'requestsPerMonth' | 'anonymousRequestsPerDay'>;
+  readonly perSecond: number | null;
+  /** What else the services are configured with. */
+  readonly env?: Environment;
+  readonly candlesPerRequest: number;
+  readonly tracks: readonly (TrackedCoins & {
+    readonly interval: Interval;
+    readonly days: number;
+    readonly targetAgeMs: number;
+  })[];
+  /** Whether the budget has room for the target ages; if not, those that are told to be achievable are kept. */
+  readonly hasRoom: boolean;
+  /** What the operator records every other week. */
+  readonly backfill: { readonly interval: Interval; readonly days: number };
+};
+
+const DAILY = [
+  { tier: 'top', top: 8, interval: '24h', days: 1, targetAgeMs: 12 * HOUR },
+  { tier: 'all', interval: '24h', days: 1, targetAgeMs: 24 * HOUR },
+] as const;
+const SMALL = {
+  coins: 24,
+  perSecond: null,
+  candlesPerRequest: 366,
+  backfill: { interval: '24h', days: 1 },
+} as const;
+
+/** More seldom than a plan without limits has them: each tick of a day that is lived is a step. */
+const CATALOGUE: Environment = Object.fromEntries(
+  CATALOGUE_KINDS.map((kind, i) => [`CHANDLER_SCHEDULE_${kind.toUpperCase()}`, `${5 * i + 2} */4 * * *`]),
+);
+
+export const QUARTER_PLANS = {
+  'without a key': {
+    ...SMALL,
+    plan: 'free',
+    hasKey: false,
+    seed: 1,
+    limits: { anonymousRequestsPerDay: 90, requestsPerMonth: 20_000 },
+    tracks: DAILY,
+    hasRoom: true,
+  },
+  /** Far too little for what is tracked; an interval, too, that this plan does not show. */
+  free: {
+    ...SMALL,
+    plan: 'free',
+    hasKey: true,
+    seed: 2,
+    limits: { requestsPerMonth: 1_100 },
+    tracks: [...DAILY, { tier: 'list', coinId: 'btc-bitcoin', interval: '1h', days: 1, targetAgeMs: 12 * HOUR }],
+    hasRoom: false,
+  },
+  pro: {
+    plan: 'pro',
+    hasKey: true,
+    seed: 3,
+    coins: 12,
+    limits: { requestsPerMonth: 4_000 },
+    perSecond: null,
+    candlesPerRequest: 7,
+    tracks: [{ tier: 'all', interval: '24h', days: 60, targetAgeMs: 12 * HOUR }],
+    hasRoom: true,
+    backfill: { interval: '24h', days: 60 },
+  },
+  enterprise: {
+    plan: 'enterprise',
+    hasKey: true,
+    seed: 4,
+    coins: 8,
+    limits: {},
+    perSecond: 10,
+    env: CATALOGUE,
+    candlesPerRequest: 366,
+    tracks: [
+      { tier: 'list', coinId: 'btc-bitcoin', interval: '5m', days: 2, targetAgeMs: 6 * HOUR },
+      { tier: 'top', top: 3, interval: '1h', days: 40, targetAgeMs: 12 * HOUR },
+      { tier: 'all', interval: '24h', days: 400, targetAgeMs: 24 * HOUR },
+    ],
+    hasRoom: true,
+    backfill: { interval: '6h', days: 200 },
+  },
+} as const satisfies Readonly<Record<string, Omit<QuarterOptions, 'redis'>>>;
+
+export type QuarterPlan = keyof typeof QUARTER_PLANS;

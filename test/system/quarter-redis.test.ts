@@ -1,0 +1,3 @@
+import { testDays } from './quarter-days.ts';
+
+testDays('Redis', ['free', 'enterprise']);

@@ -1,0 +1,235 @@
+/**
+ * A stretch of the life of a service under one plan, in virtual time: restarts, outages of everything it stands on, double instances
+ * and clocks that are set; and what is promised is looked at at every step. Made small: few coins, small budgets, and a clock that
+ * mostly passes in steps of some hours; the calm days are lived from tick to tick.
+ */
+import { schedulesOf } from '../../src/budget.ts';
+import { systemClock } from '../../src/clock.ts';
+import { type Environment, effectiveLimits } from '../../src/config.ts';
+import { ceilToGrid, DAY, HOUR } from '../../src/core/interval.ts';
+import { DEFAULT_PRIORITY } from '../../src/core/tier.ts';
+import { queueBackfill } from '../../src/store/backfill-queue.ts';
+import { wantSeries } from '../../src/store/series.ts';
+import { addTracks } from '../../src/store/track.ts';
+import { randomOf } from '../support/random.ts';
+import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
+import { checkSpent, checkStored } from './oracle.ts';
+import {
+  checkAges,
+  checkCadence,
+  checkComplete,
+  checkRefusals,
+  checkTicksOf,
+  LONGEST_STEP_MS,
+} from './quarter-checks.ts';
+import type { QuarterOptions } from './quarter-plans.ts';
+import { askAgain } from './service-scenario.ts';
+
+export type Stretch = {
+  readonly startAt: number;
+  readonly days: number;
+  /** Of the days, those on which something happens. */
+  readonly troubled: number;
+  /** Every so many days one is undisturbed, and lived from tick to tick; so is the last one. */
+  readonly livedEvery: number;
+  /** Nothing happens in the last days: everything must be as promised then. */
+  readonly calmAtTheEnd: number;
+};
+
+export type QuarterCounts = {
+  readonly requests: number;
+  readonly steps: number;
+  readonly events: Readonly<Record<string, number>>;
+};
+
+const MINUTE = 60_000;
+const RECORDED_EVERY = 14;
+const RECORDED_ON = 3;
+const CADENCES: Environment = {
+  CHANDLER_SCHEDULE_TICKERS: '0 */6 * * *',
+  CHANDLER_SCHEDULE_GLOBAL: '30 */12 * * *',
+  CHANDLER_SCHEDULE_COINS: '7 */12 * * *',
+  CHANDLER_SCHEDULE_EXCHANGES: '22 0 * * *',
+  CHANDLER_SCHEDULE_FRESHNESS: '*/30 * * * *',
+  CHANDLER_SCHEDULE_GAPS: '52 */8 * * *',
+};
+const BORDER_MS = 2_100;
+/** The day's last step: what a day has for freshness is spread over it, and must not be slept through. */
+const EVENING_MS = 23 * HOUR + 40 * MINUTE;
+/** A host's clock may be a day behind when it asks, and a candle of a day is final a day after it has closed. */
+const FINAL_FOR_ALL_MS = 4 * DAY;
+
+export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): Promise<QuarterCounts> {
+  const { plan, hasKey, redis, limits, perSecond } = options;
+  const random = randomOf(options.seed);
+  const chance = (share: number) => random() < share;
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
+  const between = (least: number, most: number) => least + Math.floor(random() * (most - least + 1));
+  const world = await createServiceWorld({
+    startAt: stretch.startAt,
+    redis,
+    env: {
+      ...CADENCES,
+      ...options.env,
+      ...(hasKey ? { CHANDLER_API_KEY: 'right', CHANDLER_SCHEDULE_ACCOUNT: '37 */12 * * *' } : {}),
+      CHANDLER_PLAN: plan,
+      CHANDLER_MONTHLY_REQUESTS: String(limits.requestsPerMonth ?? 'unlimited'),
+      CHANDLER_DAILY_REQUESTS: String(limits.anonymousRequestsPerDay ?? 'unlimited'),
+      CHANDLER_REQUESTS_PER_SECOND: String(perSecond ?? 'unlimited'),
+      CHANDLER_CANDLES_PER_REQUEST: String(options.candlesPerRequest),
+    },
+    simulator: {
+      seed: options.seed,
+      coins: options.coins,
+      limits: { plan, keys: { right: plan }, overrides: { ...limits, pacePerSecond: perSecond } },
+    },
+  });
+  const { sql } = world.database;
+  const schedules = schedulesOf(world.config, plan, effectiveLimits(plan, world.config)).filter(
+    ({ cadence }) => cadence !== null,
+  );
+  let started = 0;
+  let steps = 0;
+  const start = () => world.start(`service-${++started}`);
+  /** Since then nothing disturbs. */
+  let calmSince = stretch.startAt;
+  const events: Record<string, number> = {};
+
+  const step = async (ms: number) => {
+    await world.advance(ms);
+    // Nothing is sent within two seconds of the border of a limited window.
+    await world.advance(BORDER_MS);
+    steps++;
+    const label = `${new Date(world.clock.now()).toISOString()} after ${Object.entries(events)
+      .map(([name, n]) => `${n} × ${name}`)
+      .join(', ')}`;
+    expectAlive(world);
+    await checkSpent(world, label);
+    await checkStored(world, label, ({ id }) => id % 7 === steps % 7);
+    await checkCadence(world, schedules, label);
+  };
+  /** Time in which connections are made again, which goes by the machine's clock. */
+  const recover = async () => {
+    for (let i = 0; i < 25; i++) {
+      await world.advance(4_000);
+      await systemClock.sleep(40);
+    }
+  };
+  const away = async (cut: () => void) => {
+    cut();
+    for (let i = between(3, 9); i > 0; i--) await world.advance(25_000);
+    world.mend();
+    await recover();
+  };
+  const happenings: Readonly<Record<string, () => Promise<unknown>>> = {
+    'stopped and started again': async () => {
+      await world.services()[0]!.stop();
+      if (chance(0.5)) await world.advance(between(1, 6) * HOUR);
+      await start();
+    },
+    killed: async () => {
+      world.services()[0]!.kill();
+      await start();
+      // What the dead one had in hand is believed to be under way for a while.
+      for (let i = 0; i < 8; i++) await world.advance(15_000);
+      await recover();
+    },
+    'a second instance': async () => (world.services().length < 2 ? start() : world.services()[0]!.stop()),
+    'upstream away': async () => {
+      world.upstream = pick(['down', 'broken']);
+      await world.advance(10 * MINUTE);
+      await world.advance(between(1, 9) * HOUR);
+      world.upstream = 'up';
+      // The longest hold of an outage, and the longest pause of a schedule that failed again and again.
+      for (let i = 0; i < 8; i++) await world.advance(10 * MINUTE);
+    },
+    'database away': () => away(world.cutDatabase),
+    ...(redis === null ? {} : { 'Redis away': () => away(world.cutRedis) }),
+    'queues lost': async () => {
+      await world.wipeQueues();
+      for (let i = 0; i < 6; i++) await world.advance(11_000);
+    },
+    ...Object.fromEntries(
+      [DAY, -DAY].map((off) => [
+        `a clock set ${off > 0 ? 'forward' : 'back'} by a day`,
+        async () => {
+          const { clock } = pick(world.services());
+          clock.setOff(off);
+          for (let i = 0; i < 3; i++) await world.advance(11_000);
+          await world.advance(between(1, 5) * HOUR);
+          clock.setOff(0);
+          for (let i = 0; i < 3; i++) await world.advance(11_000);
+        },
+      ]),
+    ),
+  };
+  /** Each happens once before one happens again. */
+  let deck: string[] = [];
+  const draw = (): string => {
+    if (deck.length === 0) deck = Object.keys(happenings);
+    return deck.splice(Math.floor(random() * deck.length), 1)[0]!;
+  };
+
+  try {
+    await start();
+    const coins = await world.untilListed();
+    await addTracks(
+      sql,
+      options.tracks.map(({ days, ...rule }) => ({
+        ...rule,
+        quote: 'usd',
+        since: stretch.startAt - days * DAY,
+        priority: DEFAULT_PRIORITY[rule.tier],
+      })),
+      world.clock.now(),
+    );
+    const trackedAt = world.clock.now();
+    for (let day = 0; day < stretch.days; day++) {
+      const begin = stretch.startAt + day * DAY;
+      const end = begin + DAY;
+      const last = stretch.days - 1;
+      const isLived = day === last || day % stretch.livedEvery === stretch.livedEvery - 1;
+      const isCalm = isLived || day > last - stretch.calmAtTheEnd;
+      if (day > last - stretch.calmAtTheEnd) await askAgain(world);
+      if (day % RECORDED_EVERY === RECORDED_ON) await record(world, coins.slice(0, 6), options.backfill);
+      if (!isCalm && day > 0 && chance(stretch.troubled)) {
+        const what = draw();
+        events[what] = (events[what] ?? 0) + 1;
+        await world.advance(between(1, 10) * HOUR);
+        await happenings[what]!();
+        calmSince = world.clock.now();
+      }
+      const from = world.clock.now();
+      while (world.clock.now() < end) {
+        const now = world.clock.now();
+        const next = isLived
+          ? Math.min(...schedules.map(({ cadence }) => cadence!.next(now)))
+          : now + between(4 * HOUR, LONGEST_STEP_MS);
+        const evening = begin + EVENING_MS;
+        await step(Math.max(1, Math.min(next, now < evening ? evening : end) - now));
+      }
+      const label = `day ${day}`;
+      if (isLived) checkTicksOf(world, schedules, from, label);
+      await checkRefusals(world, label);
+      if (world.clock.now() - calmSince > DAY) await checkAges(world, { ...options, trackedAt }, label);
+    }
+    await checkComplete(world, plan);
+    return { requests: world.simulator.counters().requests.total, steps, events };
+  } finally {
+    await world.close();
+  }
+}
+
+async function record(
+  world: ServiceWorld,
+  coinIds: readonly string[],
+  { interval, days }: QuarterOptions['backfill'],
+): Promise<void> {
+  const { sql } = world.database;
+  const now = world.clock.now();
+  // A backfill asks about each slot once: what cannot be final yet would be a gap when it is done, as it says.
+  const to = ceilToGrid(now, interval) - FINAL_FOR_ALL_MS;
+  const target = { coinIds, interval, quote: 'btc', span: { from: to - days * DAY, to } } as const;
+  await wantSeries(sql, { ...target, priority: 0 });
+  await queueBackfill(sql, { ...target, requestedAt: now, spec: {}, plannedRequests: 1, priority: 0 });
+}
