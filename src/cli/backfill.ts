@@ -1,6 +1,7 @@
 /** `chandler backfill`: the plan, a question when it is dear, a live bar, and the report. May be killed at any time. */
 import { type Command, Option } from 'commander';
 import type { App } from '../app.ts';
+import type { Interval } from '../core/interval.ts';
 import { type BackfillRun, runBackfill } from '../ingest/backfill.ts';
 import { refreshForAbsences } from '../ingest/catalogue.ts';
 import { Misconfigured } from '../ingest/outcome.ts';
@@ -12,24 +13,25 @@ import { type Ingestion, openIngestion, ownerName } from '../ingestion.ts';
 import { abandonRunsOf, abandonStale, runningOwners, SILENT_AFTER_MS } from '../store/backfill.ts';
 import { compactKeys } from '../store/compact.ts';
 import { wantSeries } from '../store/series.ts';
-import { backfillAsJson, makeBackfillReport, printBackfillReport } from './backfill-report.ts';
+import { makeBackfillReport, printBackfillReport } from './backfill-report.ts';
+import { backfillsAsJson, type Ending, printBackfillTotal } from './backfill-total.ts';
 import { parsePriority } from './backfills.ts';
 import { canAsk, confirm } from './confirm.ts';
 import type { CommandContext } from './context.ts';
-import { describeDetached, detach } from './detach.ts';
+import { type Detached, describeDetached, detach } from './detach.ts';
 import { parseDuration } from './duration.ts';
 import { EXIT, type ExitCode, UsageError } from './exit.ts';
 import { formatBytes, formatCount, formatDuration } from './format.ts';
 import { printJson } from './json.ts';
 import { argument, parseInteger } from './options.ts';
 import { isGone } from './owner.ts';
-import { makeReport, targetOptions } from './plan.ts';
-import { finishByLimits, forecastOf, type PlanReport, planAsJson, quotaLeft } from './plan-report.ts';
-import { printPlan } from './plan-text.ts';
+import { makeReports, targetOptions } from './plan.ts';
+import { finishByLimits, forecastOf, type PlanReport, quotaLeft } from './plan-report.ts';
+import { mostRequests, plansAsJson, printPlans } from './plan-total.ts';
 import { createProgress } from './progress.ts';
-import { checkCoinChoice, parseSpan, type TargetOptions } from './target.ts';
+import { checkCoinChoice, eachInterval, parseSpan, type TargetsOptions } from './target.ts';
 
-export type BackfillCommandOptions = TargetOptions & {
+export type BackfillCommandOptions = TargetsOptions & {
   readonly dryRun?: boolean;
   readonly yes?: boolean;
   readonly detach?: boolean;
@@ -74,7 +76,7 @@ export function backfillCommand(program: Command, context: CommandContext): void
     .action(
       context.action(async (coins: string[], options: BackfillCommandOptions, command: Command) => {
         checkCoinChoice(coins, options);
-        parseSpan(options, context.clock.now());
+        for (const one of eachInterval(options)) parseSpan(one, context.clock.now());
         checkDetached(options, (name) => command.getOptionValueSource(name) === 'cli');
         return context.withApp({ schema: 'prepare', patient: true }, (app) => backfill(app, context, coins, options));
       }),
@@ -103,47 +105,102 @@ export async function backfill(
   try {
     ingestion = await openIngestion(app, { signal, withQueue: !options.dryRun && !options.detach });
     const { session } = ingestion;
-    const report = await makeReport(app, session, coins, options, signal);
-    if (options.json && options.dryRun) printJson(io.out, planAsJson(report));
-    if (!options.json) printPlan(io.out, report, options);
+    const reports = await makeReports(app, session, coins, options, signal);
+    if (options.json && options.dryRun) printJson(io.out, plansAsJson(reports));
+    if (!options.json) printPlans(io.out, reports, options);
     if (options.dryRun) return EXIT.done;
     const { sql } = app.database;
-    if (report.plan.coinsWithGaps === 0) {
-      await wantSeries(sql, { ...report.target, priority: 0 });
-      if (options.json) printJson(io.out, { plan: planAsJson(report), backfill: null });
-      return isRefused(report.plan, report.wall) ? EXIT.failed : EXIT.done;
+    const due = reports.filter(({ plan }) => plan.coinsWithGaps > 0);
+    const others = reports.filter((report) => !due.includes(report));
+    for (const { target } of others) await wantSeries(sql, { ...target, priority: 0 });
+    const isCut = others.some(({ plan, wall }) => isRefused(plan, wall));
+    if (due.length === 0) {
+      if (options.json) printJson(io.out, { plan: plansAsJson(reports), backfill: null });
+      return isCut ? EXIT.failed : EXIT.done;
     }
-    if (!(await agreed(context, report, options))) {
+    if (!(await agreed(context, due, options))) {
       io.err.write('Nothing was asked.\n');
-      if (options.json) printJson(io.out, { plan: planAsJson(report), backfill: null });
+      if (options.json) printJson(io.out, { plan: plansAsJson(reports), backfill: null });
       return EXIT.stoppedEarly;
     }
     if (options.detach) {
-      const { priority = 0 } = options;
-      const recorded = await detach(app, report, { spec: specOf(coins, options), priority });
-      if (options.json) printJson(io.out, { plan: planAsJson(report), backfill: { state: 'queued', ...recorded } });
-      else io.out.write(`\n${describeDetached(recorded)}`);
+      await detachAll(app, context, { reports, due }, coins, options);
       return EXIT.done;
     }
     await clearLeftovers(app, ingestion);
     const list = await refreshForAbsences({ ask: session.ask, sql, clock: app.clock, signal });
     if (list.kind === 'failed') io.err.write(`${list.message}; what was empty stays unconfirmed\n`);
-    const run = await runWithProgress(app, context, ingestion, report, coins, options);
-    // A run that could ask nothing has nothing to report.
-    const { stored } = run.totals ?? run.seen;
-    if (run.end.kind === 'misconfigured' && stored === 0) throw new UsageError(run.end.message);
-    const ending = await makeBackfillReport(app, report, run);
-    if (options.json) printJson(io.out, { plan: planAsJson(report), backfill: backfillAsJson(ending) });
-    else printBackfillReport(io.out, ending, app.clock.now());
-    if (run.end.kind === 'misconfigured') throw new UsageError(run.end.message);
-    if (run.end.kind === 'done') await compact(app, context, report);
-    return run.end.kind === 'done' ? await exitCodeOf(app, session, report, run) : exitCodeOfEnd(run.end);
+    const endings = await runEach(app, context, ingestion, due, coins, options);
+    const left = due.slice(endings.length);
+    if (options.json) printJson(io.out, { plan: plansAsJson(reports), backfill: backfillsAsJson(endings, left) });
+    else if (due.length > 1) printBackfillTotal(io.out, endings, left);
+    const { end } = endings.at(-1)!.ending.run;
+    if (end.kind === 'misconfigured') throw new UsageError(end.message);
+    if (end.kind !== 'done') return exitCodeOfEnd(end);
+    let code: ExitCode = isCut ? EXIT.failed : EXIT.done;
+    for (const { report, ending } of endings)
+      if ((await exitCodeOf(app, session, report, ending.run)) !== EXIT.done) code = EXIT.failed;
+    return code;
   } catch (error) {
     if (error instanceof Misconfigured) throw new UsageError(error.message);
     throw error;
   } finally {
     await ingestion?.close();
   }
+}
+
+/** One interval after the other, up to the first that ends early. @throws UsageError when nothing at all could be asked. */
+async function runEach(
+  app: App,
+  context: CommandContext,
+  ingestion: Ingestion,
+  due: readonly PlanReport[],
+  coins: readonly string[],
+  options: BackfillCommandOptions,
+): Promise<readonly Ending[]> {
+  const endings: Ending[] = [];
+  for (const planned of due) {
+    // What those before it have spent is not left for it.
+    const report =
+      endings.length === 0
+        ? planned
+        : { ...planned, now: app.clock.now(), quota: await ingestion.session.quota.state() };
+    if (due.length > 1) context.io.err.write(`${report.target.interval} candles\n`);
+    const run = await runWithProgress(app, context, ingestion, report, coins, options);
+    // A run that could ask nothing has nothing to report.
+    const { stored } = run.totals ?? run.seen;
+    if (run.end.kind === 'misconfigured' && stored === 0 && endings.length === 0) throw new UsageError(run.end.message);
+    const ending = await makeBackfillReport(app, report, run);
+    endings.push({ report, ending });
+    if (!options.json) {
+      if (due.length > 1) context.io.out.write(`\n${report.target.interval} candles:\n`);
+      printBackfillReport(context.io.out, ending, app.clock.now());
+    }
+    if (run.end.kind !== 'done') break;
+    await compact(app, context, report);
+  }
+  return endings;
+}
+
+/** Each interval is a backfill of its own. */
+async function detachAll(
+  app: App,
+  { io }: CommandContext,
+  { reports, due }: { readonly reports: readonly PlanReport[]; readonly due: readonly PlanReport[] },
+  coins: readonly string[],
+  options: BackfillCommandOptions,
+): Promise<void> {
+  const { priority = 0 } = options;
+  const recorded: (Detached & { readonly interval: Interval })[] = [];
+  for (const report of due) {
+    const { interval } = report.target;
+    recorded.push({ interval, ...(await detach(app, report, { spec: specOf(coins, options, interval), priority })) });
+  }
+  const [{ interval: _, ...first }] = recorded as [Detached & { readonly interval: Interval }];
+  const several = recorded.length === 1 ? {} : { intervals: recorded };
+  if (options.json) {
+    printJson(io.out, { plan: plansAsJson(reports), backfill: { state: 'queued', ...first, ...several } });
+  } else for (const one of recorded) io.out.write(`\n${describeDetached(one)}`);
 }
 
 /** Nothing depends on it: a key that is not rebuilt only takes more room. */
@@ -185,16 +242,16 @@ async function clearLeftovers({ database: { sql }, clock }: App, ingestion: Inge
 
 async function agreed(
   { io, signal }: CommandContext,
-  { plan }: PlanReport,
+  due: readonly PlanReport[],
   options: BackfillCommandOptions,
 ): Promise<boolean> {
-  const most = Math.max(plan.cost.requests, plan.costIfOpen.requests);
+  const most = mostRequests(due);
   if (most <= ASK_ABOVE || options.yes || !canAsk(io)) return true;
   return confirm(io, `Spend up to ${formatCount(most)} requests?`, signal);
 }
 
 /** As it was asked for. */
-function specOf(coins: readonly string[], { top, all, start, end, interval, quote }: BackfillCommandOptions) {
+function specOf(coins: readonly string[], { top, all, start, end, quote }: BackfillCommandOptions, interval: Interval) {
   return { coins, top, all, start, end, interval, quote };
 }
 
@@ -250,7 +307,7 @@ async function runWithProgress(
       },
       {
         target: report.target,
-        spec: specOf(coins, options),
+        spec: specOf(coins, options, report.target.interval),
         planned: report.plan,
         startedAt: app.clock.now(),
         concurrency: options.concurrency,

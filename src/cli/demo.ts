@@ -161,7 +161,15 @@ async function showBackfills(app: App, context: CommandContext): Promise<ExitCod
       `chandler backfill ${coins.join(' ')} --interval ${interval} --start ${start} --end ${end}`,
       why,
     );
-    const options = { start, end, interval, quote: 'usd', yes: true, maxWait: 60_000, concurrency: 4 } as const;
+    const options = {
+      start,
+      end,
+      interval: [interval],
+      quote: 'usd',
+      yes: true,
+      maxWait: 60_000,
+      concurrency: 4,
+    } as const;
     // The other plans once are enough.
     const code = await backfill(app, context, coins, { ...options, brief: i > 0 });
     if (code !== EXIT.done) return code;

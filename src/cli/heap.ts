@@ -1,9 +1,34 @@
 /** How much memory the engine may take before it looks for garbage; measured with backfills. */
-import { setFlagsFromString } from 'node:v8';
+import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 
+/** Both halves of the young generation together. */
+const YOUNG_BYTES = 16 * 1024 * 1024;
+/** Times its first size, which is 2 MB from Node.js 20 to 24. */
+const GROWTH = 8;
+/** Arrays of 2 KB that live: six times what any of them needs to grow. */
+const MOST_PROBES = 3_000;
+
+/** Before the program is loaded: what loading leaves behind makes the young generation grow, too. */
 export function keepHeapSmall(): void {
-  // The young generation may grow: kept at its first size it is looked through at every request, for 28 MB less and a fifth of the speed.
+  growYoung();
   // What lives long is little (50 MB with 50,000 coins). Left to itself the heap grows to three times that before it is looked through
   // (260 MB resident); at 30 % it is looked through so often that a backfill needs a tenth more processor time for 20 MB less.
   setFlagsFromString('--heap-growing-percent=60');
+}
+
+/**
+ * At its first size the young generation is looked through at every request, and a backfill takes a fifth longer; as large as Node.js
+ * 24 lets it grow, the process has 330 MB. There is no flag for its size that is heeded once the engine runs, only one for how much
+ * it grows when much has survived: so it is let grow once.
+ */
+function growYoung(): void {
+  setFlagsFromString(`--semi-space-growth-factor=${GROWTH}`);
+  const alive: number[][] = [];
+  while (youngBytes() < YOUNG_BYTES && alive.length < MOST_PROBES)
+    alive.push(new Array<number>(256).fill(alive.length));
+  setFlagsFromString('--semi-space-growth-factor=1');
+}
+
+function youngBytes(): number {
+  return getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')?.space_size ?? 0;
 }

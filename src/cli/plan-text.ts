@@ -101,7 +101,8 @@ function waiting(plan: BackfillPlan): string | null {
   return `${formatCounted(plan.waitingSlots, 'slot')} ${plan.waitingSlots === 1 ? 'has' : 'have'} no final answer yet and ${plan.waitingSlots === 1 ? 'is' : 'are'} not due to be asked again (chandler gaps says when)`;
 }
 
-function finishText(forecast: Forecast, requests: number, now: Instant): string {
+/** When so many requests are done, and why not sooner. */
+export function finishText(forecast: Forecast, requests: number, now: Instant): string {
   const { finishAt, bindingWindow } = forecast;
   if (finishAt === null) return `never: ${NO_BUDGET}`;
   if (whyNoFinish(forecast, requests) !== null) {

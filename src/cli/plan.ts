@@ -10,10 +10,17 @@ import { openIngestion } from '../ingestion.ts';
 import type { CommandContext } from './context.ts';
 import { EXIT } from './exit.ts';
 import { printJson } from './json.ts';
-import { argument, parseInterval, parsePositiveInteger, parseQuote } from './options.ts';
-import { type PlanReport, planAsJson } from './plan-report.ts';
-import { printPlan } from './plan-text.ts';
-import { checkCoinChoice, parseSpan, resolveTarget, type TargetOptions } from './target.ts';
+import { argument, list, parseInterval, parsePositiveInteger, parseQuote } from './options.ts';
+import type { PlanReport } from './plan-report.ts';
+import { plansAsJson, printPlans } from './plan-total.ts';
+import {
+  checkCoinChoice,
+  eachInterval,
+  parseSpan,
+  resolveTarget,
+  type TargetOptions,
+  type TargetsOptions,
+} from './target.ts';
 
 export function planCommand(program: Command, context: CommandContext): void {
   targetOptions(
@@ -25,15 +32,15 @@ export function planCommand(program: Command, context: CommandContext): void {
   )
     .option('--json', 'print JSON')
     .action(
-      context.action(async (coins: string[], options: TargetOptions & { readonly json?: boolean }) => {
+      context.action(async (coins: string[], options: TargetsOptions & { readonly json?: boolean }) => {
         checkCoinChoice(coins, options);
-        parseSpan(options, context.clock.now());
+        for (const one of eachInterval(options)) parseSpan(one, context.clock.now());
         return context.withApp({ schema: 'prepare' }, async (app) => {
           const ingestion = await openIngestion(app, { signal: context.signal });
           try {
-            const report = await makeReport(app, ingestion.session, coins, options, context.signal);
-            if (options.json) printJson(context.io.out, planAsJson(report));
-            else printPlan(context.io.out, report);
+            const reports = await makeReports(app, ingestion.session, coins, options, context.signal);
+            if (options.json) printJson(context.io.out, plansAsJson(reports));
+            else printPlans(context.io.out, reports);
             return EXIT.done;
           } finally {
             await ingestion.close();
@@ -51,12 +58,28 @@ export function targetOptions(command: Command): Command {
     .option('--all', 'every active coin')
     .option('--start <T>', 'from, always needed: a date (UTC midnight), a date-time with zone, or relative like -30d')
     .option('--end <T>', 'until, exclusive (default: now)')
-    .option('--interval <interval>', `width of a candle: ${INTERVALS.join(', ')}`, argument(parseInterval), '24h')
+    .option(
+      '--interval <interval>',
+      `widths of candles, several with commas: ${INTERVALS.join(', ')} (default: 24h)`,
+      list(parseInterval),
+    )
     .option('--quote <quote>', 'currency of the prices', argument(parseQuote), 'usd');
 }
 
-/** Resolves the target and counts what it costs. */
-export async function makeReport(
+/** Resolves the target of each interval and counts what it costs. */
+export async function makeReports(
+  app: App,
+  session: Session,
+  coins: readonly string[],
+  options: TargetsOptions,
+  signal: AbortSignal,
+): Promise<readonly PlanReport[]> {
+  const reports: PlanReport[] = [];
+  for (const one of eachInterval(options)) reports.push(await makeReport(app, session, coins, one, signal));
+  return reports;
+}
+
+async function makeReport(
   app: App,
   session: Session,
   coins: readonly string[],

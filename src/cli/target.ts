@@ -21,6 +21,17 @@ export type TargetOptions = {
   readonly all?: boolean;
 };
 
+/** As people type them: an interval may be several, each of which is a target of its own. */
+export type TargetsOptions = Omit<TargetOptions, 'interval'> & { readonly interval?: readonly Interval[] };
+
+/** The same options for each of the intervals, in the order in which they were given. */
+export function eachInterval<T extends TargetsOptions>(
+  options: T,
+): (Omit<T, 'interval'> & { readonly interval: Interval })[] {
+  const intervals = [...new Set(options.interval ?? (['24h'] as const))];
+  return intervals.map((interval) => ({ ...options, interval }));
+}
+
 export type ResolvedTarget = BackfillTarget & {
   /** Requests that reading the list of coins took; 0 when it was known. */
   readonly catalogueRequests: number;

@@ -109,13 +109,17 @@ async function withDeadline<T>(timer: Clock, ms: number, code: string, stop: Abo
     stop.abort(error);
     throw error;
   });
+  let onAbort: () => void = () => undefined;
   const aborted = new Promise<never>((_, reject) => {
-    stop.signal.addEventListener('abort', () => reject(stop.signal.reason), { signal: done.signal, once: true });
+    onAbort = () => reject(stop.signal.reason);
+    stop.signal.addEventListener('abort', onAbort, { once: true });
   });
   try {
     return await Promise.race([work(), late, aborted]);
   } finally {
     done.abort(OVER);
+    // Not by the listener's own signal: what hangs on one is found by a full collection only.
+    stop.signal.removeEventListener('abort', onAbort);
   }
 }
 

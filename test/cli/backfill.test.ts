@@ -90,3 +90,76 @@ test('a wall that turns out not to be there makes the total what all of it costs
   expect(lines[0]).toMatch(/^0 of \d requests?, /);
   expect(lines.at(-1)).toMatch(/^5 of 5 requests, /);
 });
+
+test('several intervals are planned and filled one after the other, and the report adds them up', async () => {
+  const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_REQUESTS_PER_SECOND: 'unlimited' };
+  const span = ['btc-bitcoin', 'eth-ethereum', '--start', '2026-10-14', '--end', '2026-10-29'];
+  const argv = [...span, '--interval', '24h,6h', '--interval', '1h', '--interval', '6h'];
+  const asJson = async (...given: string[]) => JSON.parse((await chandler([...given, '--json'], settings)).out);
+  const alone = await Promise.all(['24h', '6h', '1h'].map((one) => asJson('plan', ...span, '--interval', one)));
+  const plan = await asJson('plan', ...argv);
+  const sum = (name: string) => alone.reduce((total, one) => total + one[name], 0);
+  expect(plan).toMatchObject({
+    interval: '24h,6h,1h',
+    coins: 2,
+    requests: sum('requests'),
+    rowsExpected: sum('rowsExpected'),
+    from: alone[0].from,
+    to: alone[0].to,
+    intervals: alone.map(({ interval, requests, rowsExpected }) => ({ interval, requests, rowsExpected })),
+  });
+  // One alone has the shape that it always had; several have all of it, and more.
+  expect(alone[0]).not.toHaveProperty('intervals');
+  expect(Object.keys(plan)).toEqual(expect.arrayContaining(Object.keys(alone[0])));
+  const slots = 2 * 15 * (1 + 4 + 24);
+  expect(plan.rowsExpected).toBe(slots);
+  const text = (await chandler(['plan', ...argv], settings)).out;
+  expect(text.match(/^2 coins, (24h|6h|1h) candles in usd/gm)).toHaveLength(3);
+  expect(text).toMatch(/^Together: 6 requests for up to 870 rows, done as fast as the upstream answers/m);
+
+  const { code, out, err } = await chandler(['backfill', ...argv], settings);
+  expect(code).toBe(0);
+  expect(out.match(/^Done: nothing worth a request is left\.$/gm)).toHaveLength(3);
+  expect(out).toMatch(/^Together: 870 candles stored, 6 of 6 requests planned, 0 slots left, /m);
+  expect(err.match(/^\w+ candles$/gm)).toEqual(['24h candles', '6h candles', '1h candles']);
+  const runs =
+    await database.sql`select interval::text, spec->>'interval' as asked, state from ops.backfill order by id`;
+  expect(runs.map((row) => Object.values(row).join(' '))).toEqual(['24h 24h done', '6h 6h done', '1h 1h done']);
+
+  // What is there already is not asked again; what is new is.
+  const more = await asJson('backfill', ...span, '--interval', '1h,30m,15m');
+  expect(more.plan.intervals.map((one: { requests: number }) => one.requests)).toEqual([0, 4, 8]);
+  expect(more.backfill).toMatchObject({
+    end: 'done',
+    requests: 12,
+    requestsPlanned: 12,
+    stored: 2 * 15 * (48 + 96),
+    byOutcome: { stored: 12 },
+    intervals: [
+      { interval: '30m', requests: 4, stored: 2 * 15 * 48 },
+      { interval: '15m', requests: 8, stored: 2 * 15 * 96 },
+    ],
+    notBegun: [],
+  });
+  expect(await asJson('backfill', ...span, '--interval', '30m')).toMatchObject({ backfill: null });
+  const single = await asJson('backfill', ...span, '--interval', '12h');
+  expect(single.backfill).not.toHaveProperty('intervals');
+});
+
+test('of several intervals those are named that there was no time for', async () => {
+  const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_DAILY_REQUESTS: '5', CHANDLER_SCHEDULE_COINS: '0 18 * * *' };
+  // Two are for the list of coins, as many set aside for it: one is left for the first interval.
+  const argv = ['backfill', 'btc-bitcoin', 'eth-ethereum', '--start', '-30d', '--interval', '24h,12h,6h'];
+  const { code, out } = await chandler([...argv, '--max-wait', '0s'], settings);
+  expect(code).toBe(75);
+  expect(out).toMatch(/^Stopped early: the rest of the quota is set aside for scheduled work/m);
+  expect(out).toMatch(/^Not begun: 12h and 6h candles; the same command goes on with them\.$/m);
+  const detached = await chandler([...argv, '--detach', '--json'], settings);
+  expect(detached.code).toBe(0);
+  const { backfill } = JSON.parse(detached.out);
+  expect(backfill).toMatchObject({
+    state: 'queued',
+    id: backfill.intervals[0].id,
+    intervals: [{ interval: '24h' }, { interval: '12h' }, { interval: '6h' }],
+  });
+});
