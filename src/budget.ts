@@ -5,7 +5,7 @@ import { type Config, effectiveLimits } from './config.ts';
 import type { PlanName } from './contract/plans.ts';
 import { accountIdOf } from './ingest/account.ts';
 import { needsOf, refuseOverspending, type Schedule, timetable } from './ingest/timetable.ts';
-import { freshnessPerDay, HEADROOM } from './quota/freshness.ts';
+import { type FreshnessBudget, freshnessBudget } from './quota/freshness.ts';
 import { createQuota } from './quota/ledger.ts';
 import type { Limits, Quota, SetAside } from './quota/quota.ts';
 import { setAsideAt } from './quota/set-aside.ts';
@@ -114,11 +114,14 @@ function standingOf({ config, clock, database }: App, plan: PlanName, limits: Li
   };
 }
 
-/** Requests a day that can be planned for the freshness of tracked series: what the other schedules leave. Null = any number. */
-export async function readFreshnessPerDay({
+/** Requests a day for the freshness of tracked series: what the other schedules leave. */
+export async function readFreshnessBudget({
   quota,
   schedules,
-}: Pick<Budget, 'quota' | 'schedules'>): Promise<number | null> {
+}: Pick<Budget, 'quota' | 'schedules'>): Promise<FreshnessBudget> {
   const setAside = setAsideOf(schedules.filter(({ name }) => name !== 'freshness'));
-  return freshnessPerDay({ state: await quota.state(), setAside, share: HEADROOM });
+  const [state, spenders] = await Promise.all([quota.state(), quota.spenders()]);
+  const backfills = spenders.filter((spender) => spender.class === 'backfill');
+  const backfillSpent = backfills.reduce((sum, { month }) => sum + month, 0);
+  return freshnessBudget({ state, setAside, backfillSpent });
 }

@@ -1,6 +1,6 @@
 /** The runs of the schedules, put together for one session. */
 import type { App } from '../app.ts';
-import { readDemand, readFreshnessPerDay, schedulesOf } from '../budget.ts';
+import { readDemand, readFreshnessBudget, schedulesOf } from '../budget.ts';
 import { auditGaps } from '../ingest/audit.ts';
 import { createCatalogueRuns } from '../ingest/catalogue-run.ts';
 import { FRESHNESS } from '../ingest/chunk-job.ts';
@@ -23,9 +23,9 @@ export function createFreshness(app: App, session: Session, queue: ChunkQueue): 
     walls: session.walls,
     keep: config.keep.candles,
     perSecond: limits.perSecond,
-    perDay: async () => {
+    budget: async () => {
       const demand = await readDemand(database.sql);
-      return readFreshnessPerDay({ quota, schedules: schedulesOf(config, plan.name, limits, demand) });
+      return readFreshnessBudget({ quota, schedules: schedulesOf(config, plan.name, limits, demand) });
     },
     spentToday: async () => {
       const spenders = await quota.spenders();

@@ -1,7 +1,7 @@
 /** `chandler track`: what is to be kept fresh. Rules are added, removed and listed; the service does the rest. */
 import type { Command } from 'commander';
 import type { App } from '../app.ts';
-import { readBudget, readFreshnessPerDay } from '../budget.ts';
+import { readBudget, readFreshnessBudget } from '../budget.ts';
 import { candlesPerRequest } from '../config.ts';
 import { planOf } from '../contract/plans.ts';
 import type { Quote } from '../core/candle.ts';
@@ -184,7 +184,7 @@ async function applyAndPlan(app: App): Promise<TrackReport> {
   const { sql } = app.database;
   const { clock, config } = app;
   const budget = await readBudget(app);
-  const perDay = await readFreshnessPerDay(budget);
+  const { planned: perDay } = await readFreshnessBudget(budget);
   const { applied, plan } = await keepTracks({
     sql,
     now: clock.now(),

@@ -7,6 +7,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Keep } from '../core/keep.ts';
+import type { FreshnessBudget } from '../quota/freshness.ts';
 import { freshnessRoom } from '../quota/stale.ts';
 import type { Sql } from '../store/connect.ts';
 import { countQueued, handBack, markEnded, readQueued } from '../store/tracked.ts';
@@ -30,8 +31,7 @@ export type KeepFreshDeps = {
   readonly keep: Keep['candles'];
   /** How many go at once through the pace of the plan; null: any number. */
   readonly perSecond: number | null;
-  /** Requests a day that may be planned for; null: any number. */
-  readonly perDay: () => Promise<number | null>;
+  readonly budget: () => Promise<FreshnessBudget>;
   /** Requests that it has made since midnight UTC. */
   readonly spentToday: () => Promise<number>;
 };
@@ -62,7 +62,7 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
 
   const topUp = async (): Promise<number> => {
     const now = clock.now();
-    const [perDay, spent, queued] = await Promise.all([deps.perDay(), deps.spentToday(), countQueued(sql)]);
+    const [{ most: perDay }, spent, queued] = await Promise.all([deps.budget(), deps.spentToday(), countQueued(sql)]);
     const room = freshnessRoom({ perDay, spentToday: spent + queued, now });
     const most = Math.min(MOST_QUEUED, Math.ceil((deps.perSecond ?? Number.POSITIVE_INFINITY) * QUEUED_FOR_S));
     const chunks = await takeStale(sql, { now, limit: Math.min(room, most - queued), plan, walls });
@@ -80,7 +80,7 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
       await walls.reload();
       const now = clock.now();
       const { candlesPerRequest } = plan;
-      const requestsPerDay = await deps.perDay();
+      const { planned: requestsPerDay } = await deps.budget();
       planned = (await keepTracks({ sql, now, requestsPerDay, candlesPerRequest, walls, keep: deps.keep })).plan;
       await topUp();
       return { kind: 'done' };

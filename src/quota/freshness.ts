@@ -103,20 +103,30 @@ export function planFreshness({
   };
 }
 
+/** What freshness may ask a day; null = any number. */
+export type FreshnessBudget = {
+  /** What its ages are planned with. */
+  readonly planned: number | null;
+  /** At most: with what there is for retries, and for what is rounded down. */
+  readonly most: number | null;
+};
+
 /**
- * Requests a day that can be spent on freshness, from day to day: what the plan allows after `setAside` for the other schedules,
- * and no more than what is left of this month lasts for. `share` of it: the rest is for backfills. Null = any number.
+ * From day to day: what the plan allows after `setAside` for the other schedules, and no more than what is left of this month lasts
+ * for. What is not planned is for backfills, too; but what they have spent of it is not held back a second time: each backfill
+ * would take its share of what is left, and the ages would become longer and longer.
  */
-export function freshnessPerDay({
+export function freshnessBudget({
   state,
   setAside,
-  share = 1,
+  backfillSpent = 0,
 }: {
   readonly state: Pick<QuotaState, 'now' | 'month' | 'day' | 'pace'>;
   /** What the other schedules need from an instant to the end of its windows. */
   readonly setAside: (at: Instant) => SetAside;
-  readonly share?: number;
-}): number | null {
+  /** Of this month, by backfills. */
+  readonly backfillSpent?: number;
+}): FreshnessBudget {
   const { now, month, day, pace } = state;
   const limits = { perMonth: month.limit, perDay: day.limit, perSecond: pace.limit };
   const { perDay } = forecast({
@@ -126,10 +136,12 @@ export function freshnessPerDay({
     now,
     setAside,
   });
-  if (perDay === null) return null;
-  const monthLeft = month.limit === null ? null : month.limit - month.spent - setAside(now).month;
-  const lasting = monthLeft === null ? perDay : Math.max(0, monthLeft) / ((month.reset - now) / DAY);
-  return Math.max(0, Math.min(perDay, lasting)) * share;
+  if (perDay === null) return { planned: null, most: null };
+  const days = (month.reset - now) / DAY;
+  const left = month.limit === null ? null : Math.max(0, month.limit - month.spent - setAside(now).month);
+  const most = Math.max(0, left === null ? perDay : Math.min(perDay, left / days));
+  const held = left === null ? perDay : Math.min(perDay, (left + backfillSpent) / days);
+  return { planned: Math.min(most, Math.max(0, held) * HEADROOM), most };
 }
 
 /** What a run asks of it on average, when it is run so often a day: 0 when nothing is planned. */

@@ -41,7 +41,7 @@ async function open(options: WorldOptions = {}, perDay: number | null = null) {
     walls: session.walls,
     keep: { '5m': null, '15m': null, '30m': null, '1h': null, '6h': null, '12h': null, '24h': null },
     perSecond: null,
-    perDay: async () => perDay,
+    budget: async () => ({ planned: perDay, most: perDay }),
     spentToday: spent,
   });
   const outcomes: Outcome[] = [];

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, INTERVALS } from '../../src/core/interval.ts';
 import {
-  freshnessPerDay,
+  freshnessBudget,
   freshnessPerRun,
   HEADROOM,
   planFreshness,
@@ -241,17 +241,31 @@ describe('the budget of freshness', () => {
 
   it('is what the plan sustains after the other schedules, and what is left of the month lasts for', () => {
     const fresh = state('2024-03-02T00:00:00Z', { day: 0, month: 0 }, { day: 1_000, month: 30_000 });
-    expect(freshnessPerDay({ state: fresh, setAside: nothing })).toBe(1_000);
+    expect(freshnessBudget({ state: fresh, setAside: nothing })).toEqual({ planned: 900, most: 1_000 });
     const setAside = () => ({ day: 100, month: 3_000 });
-    expect(freshnessPerDay({ state: fresh, setAside })).toBe(900);
-    expect(freshnessPerDay({ state: fresh, setAside, share: 0.5 })).toBe(450);
+    expect(freshnessBudget({ state: fresh, setAside })).toEqual({ planned: 810, most: 900 });
     const late = state('2024-03-22T00:00:00Z', { day: 0, month: 29_000 }, { day: 1_000, month: 30_000 });
-    expect(freshnessPerDay({ state: late, setAside: nothing })).toBe(100);
+    expect(freshnessBudget({ state: late, setAside: nothing })).toEqual({ planned: 90, most: 100 });
     const spent = state('2024-03-22T00:00:00Z', { day: 0, month: 31_000 }, { day: 1_000, month: 30_000 });
-    expect(freshnessPerDay({ state: spent, setAside: nothing })).toBe(0);
+    expect(freshnessBudget({ state: spent, setAside: nothing })).toEqual({ planned: 0, most: 0 });
     const unlimited = { ...fresh, month: { ...fresh.month, limit: null }, day: { ...fresh.day, limit: null } };
     const pace = { ...fresh.pace, limit: null };
-    expect(freshnessPerDay({ state: { ...unlimited, pace }, setAside: nothing })).toBeNull();
+    const none = { planned: null, most: null };
+    expect(freshnessBudget({ state: { ...unlimited, pace }, setAside: nothing })).toEqual(none);
+  });
+
+  it('does not shrink when backfills have had what is theirs: there is no second share of what they left', () => {
+    const after = (backfillSpent: number, others: number) =>
+      freshnessBudget({
+        state: state('2024-03-02T00:00:00Z', { day: 0, month: backfillSpent + others }, { day: null, month: 30_000 }),
+        setAside: nothing,
+        backfillSpent,
+      }).planned;
+    expect(after(0, 0)).toBeCloseTo(900);
+    expect(after(3_000, 0)).toBeCloseTo(900);
+    expect(after(0, 3_000)).toBeCloseTo(810);
+    // What they took while little was tracked is gone.
+    expect(after(15_000, 0)).toBeCloseTo(500);
   });
 
   it('is spread over the day with a quarter of an hour in advance, and is never more than a day’s', () => {
