@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { Handler } from '../contract/handler.ts';
 import type { Log } from '../log.ts';
-import { type ConnectionLimits, type Listening, listen } from '../service/listen.ts';
+import { type Listening, listen } from '../service/listen.ts';
 import { createMeteredAccess } from '../service/metered-access.ts';
 import { createService } from '../service/service.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
@@ -15,15 +15,8 @@ import { createWarehouse } from '../views/warehouse.ts';
 import { createWarehouseTools } from '../views/warehouse-tools.ts';
 import { type ServingMetrics, withFigures } from './serving-metrics.ts';
 
-/** A client that is slow does not keep a connection; one that keeps many does not keep others out for long. */
-export const CONNECTION_LIMITS: ConnectionLimits = {
-  headersMs: 10_000,
-  requestMs: 20_000,
-  idleMs: 60_000,
-  keepAliveMs: 15_000,
-  maxHeaderBytes: 16_384,
-  maxConnections: 2_000,
-};
+/** Nothing that the warehouse answers takes so long. */
+const IDLE_MS = 60_000;
 
 export type Market = { readonly handler: Handler; close(): Promise<void> };
 
@@ -112,7 +105,7 @@ export function listenToAll(
     const path = request.url.slice(request.url.indexOf('/', request.url.indexOf('//') + 2)).replace(/[?#].*$/s, '');
     return OPERATIONS.test(path) ? operations(request, peer) : measured(request, peer);
   };
-  return listen(handler, { ...address, onError, limits: CONNECTION_LIMITS });
+  return listen(handler, { ...address, onError, limits: { idleMs: IDLE_MS } });
 }
 
 const notYet: Handler = async () =>

@@ -133,11 +133,15 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     current = mine;
     const release = new AbortController();
     const signal = AbortSignal.any([stop.signal, release.signal]);
-    let left = 0;
+    // Until it is planned nobody knows better than what is written down.
+    let left: number | null = null;
     const watching = watch(claimed, release, () => left);
     let end: BackfillEndTold;
     try {
-      const run = await execute(claimed, signal, (progress) => {
+      const onPlanned = (requests: number) => {
+        left = requests;
+      };
+      const run = await execute(claimed, signal, onPlanned, (progress) => {
         mine.progress = progress;
         left = Math.max(0, progress.chunksPlanned - progress.chunksDone);
       });
@@ -155,6 +159,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   async function execute(
     claimed: ClaimedBackfill,
     signal: AbortSignal,
+    onPlanned: (requests: number) => void,
     onProgress: (progress: BackfillProgress) => void,
   ): Promise<BackfillRun> {
     const { id, coinIds, interval, quote, span } = claimed;
@@ -166,6 +171,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     const target = { coinIds, interval, quote, span };
     const wall = walls.of(interval);
     const planned = await planBackfill({ sql, target, now: startedAt, askedSince: startedAt, plan, wall });
+    onPlanned(planned.cost.requests);
     deps.onBegin(claimed, planned.cost.requests);
     return runBackfill(
       {
@@ -202,16 +208,12 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   }
 
   /** Gives signs of life, and gives the backfill up when it was paused or cancelled, or a more urgent one waits. */
-  async function watch({ id }: ClaimedBackfill, release: AbortController, left: () => number): Promise<void> {
+  async function watch({ id }: ClaimedBackfill, release: AbortController, left: () => number | null): Promise<void> {
     while (!release.signal.aborted) {
       try {
         const leftRequests = left();
-        // A forecast that cannot be made must not look like a process that was killed.
-        const finishAt = await deps.finishOf(leftRequests).catch((error: unknown) => {
-          if (awayReason(error) === null) deps.onError(asError(error));
-          return null;
-        });
-        const claim = await renewClaim(sql, { id, owner, now: clock.now(), leftRequests, finishAt });
+        const known = leftRequests === null ? null : { leftRequests, finishAt: await forecast(leftRequests) };
+        const claim = await renewClaim(sql, { id, owner, now: clock.now(), known });
         if (!claim.isMine || claim.isPreempted) return release.abort();
       } catch (error) {
         // The run itself waits for a database that is away.
@@ -219,6 +221,14 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
       }
       await clock.sleep(lookMs, release.signal).catch(() => undefined);
     }
+  }
+
+  /** One that cannot be made must not look like a process that was killed. */
+  function forecast(requests: number): Promise<Instant | null> {
+    return deps.finishOf(requests).catch((error: unknown) => {
+      if (awayReason(error) === null) deps.onError(asError(error));
+      return null;
+    });
   }
 
   async function ended({ id }: ClaimedBackfill, run: BackfillRun): Promise<BackfillEndTold> {

@@ -23,8 +23,8 @@ export type ListenOptions = {
   readonly gzip?: boolean;
   /** Told when a handler fails in a way it should not; the client only sees a 500. Without it, that ends the process. */
   readonly onError?: (error: unknown, url: string) => void;
-  /** Against clients that are slow, many or bad; without it, as Node.js has it. */
-  readonly limits?: ConnectionLimits;
+  /** Against clients that are slow, many or bad; what is not given is as in `CONNECTION_LIMITS`. */
+  readonly limits?: Partial<ConnectionLimits>;
 };
 
 export type ConnectionLimits = {
@@ -32,12 +32,25 @@ export type ConnectionLimits = {
   readonly headersMs: number;
   /** Until all of a request has arrived. */
   readonly requestMs: number;
-  /** Without a word from either side, in a request or between two. */
-  readonly idleMs: number;
+  /** Without a word from either side, in a request or between two; null: for ever, because an answer may be held back on purpose. */
+  readonly idleMs: number | null;
   /** Between two requests. */
   readonly keepAliveMs: number;
   readonly maxHeaderBytes: number;
   readonly maxConnections: number;
+};
+
+/**
+ * A client that is slow does not keep a connection; one that keeps many does not keep others out for long. Node.js by itself would wait a
+ * minute for headers and five for the rest of a request. Requests are short: what takes longer than this is not coming.
+ */
+export const CONNECTION_LIMITS: ConnectionLimits = {
+  headersMs: 10_000,
+  requestMs: 20_000,
+  idleMs: null,
+  keepAliveMs: 15_000,
+  maxHeaderBytes: 16_384,
+  maxConnections: 2_000,
 };
 
 export type Listening = {
@@ -71,12 +84,10 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     },
     { overrideGlobalObjects: false },
   );
-  const { limits } = options;
-  const server = limits === undefined ? createServer(listener) : createServer(settingsOf(limits), listener);
-  if (limits !== undefined) {
-    server.maxConnections = limits.maxConnections;
-    server.setTimeout(limits.idleMs);
-  }
+  const limits = { ...CONNECTION_LIMITS, ...options.limits };
+  const server = createServer(settingsOf(limits), listener);
+  server.maxConnections = limits.maxConnections;
+  if (limits.idleMs !== null) server.setTimeout(limits.idleMs);
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(new Error(explain(error, options), { cause: error })));
     server.listen(options.port, options.host, resolve);
@@ -104,7 +115,7 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
   };
 }
 
-/** How often it is looked whose time is up. */
+/** How often it is looked whose time is up, at least. */
 const LOOK_MS = 1_000;
 
 function settingsOf({ headersMs, requestMs, keepAliveMs, maxHeaderBytes }: ConnectionLimits): ServerOptions {
@@ -113,7 +124,7 @@ function settingsOf({ headersMs, requestMs, keepAliveMs, maxHeaderBytes }: Conne
     requestTimeout: requestMs,
     keepAliveTimeout: keepAliveMs,
     maxHeaderSize: maxHeaderBytes,
-    connectionsCheckingInterval: LOOK_MS,
+    connectionsCheckingInterval: Math.min(LOOK_MS, headersMs),
   };
 }
 

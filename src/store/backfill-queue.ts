@@ -93,14 +93,20 @@ export async function renewClaim(
     readonly id: number;
     readonly owner: string;
     readonly now: Instant;
-    readonly leftRequests: number;
-    readonly finishAt: Instant | null;
+    /** Null: it is not planned yet; what was known before stays. */
+    readonly known: { readonly leftRequests: number; readonly finishAt: Instant | null } | null;
   },
 ): Promise<Claim> {
-  const { id, owner, now, leftRequests, finishAt } = claim;
+  const { id, owner, now, known } = claim;
+  const finishAt = known?.finishAt ?? null;
   const [row] = await sql<{ priority: number }[]>`
-    update ops.backfill set heartbeat_at = to_timestamp(${now / 1000}), left_requests = ${leftRequests},
-      finish_at = to_timestamp(${finishAt === null ? null : finishAt / 1000}::float8)
+    update ops.backfill set heartbeat_at = to_timestamp(${now / 1000})
+      ${
+        known === null
+          ? sql``
+          : sql`, left_requests = ${known.leftRequests},
+              finish_at = to_timestamp(${finishAt === null ? null : finishAt / 1000}::float8)`
+      }
     where id = ${id} and state = 'running' and owner = ${owner} returning priority`;
   if (row === undefined) return { isMine: false, isPreempted: false };
   const [urgent] = await sql`

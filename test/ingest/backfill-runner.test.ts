@@ -86,6 +86,22 @@ test('is worked off, the most urgent first, with what it cost and brought', asyn
   expect(errors).toEqual([]);
 });
 
+test('says what is left of it from when it is planned, and never that nothing is before that', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 100 } });
+  const id = await record(COINS);
+  const left: (number | null)[] = [];
+  const finishOf = async () => {
+    left.push((await stateOf(id)).leftRequests);
+    return NOW + DAY;
+  };
+  await service('a:1', { finishOf, lookMs: 1 });
+  await become(id, 'done');
+  // As recorded, as planned, and less and less.
+  expect(left[0]).toBe(3);
+  expect(Math.max(...left.map(Number))).toBe(9);
+  expect(left.slice(0, left.indexOf(9))).not.toContain(0);
+});
+
 test('that is paused asks nothing more, and goes on where it was when it is resumed', async () => {
   await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
   const { sql } = world.database;

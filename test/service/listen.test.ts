@@ -1,9 +1,12 @@
 import { EventEmitter, once } from 'node:events';
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
+import { createScaledClock } from '../../src/clock.ts';
 import { connectionReset, type Handler } from '../../src/contract/handler.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
+import { CONNECTION_LIMITS, type Listening, type ListenOptions, listen } from '../../src/service/listen.ts';
+import { createSimulator } from '../../src/simulate.ts';
 
 const open: Listening[] = [];
 const errors: unknown[] = [];
@@ -15,7 +18,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((server) => server.close()));
 });
 
-async function serve(handler: Handler, options: { gzip?: boolean } = {}): Promise<string> {
+async function serve(handler: Handler, options: Pick<ListenOptions, 'gzip' | 'limits'> = {}): Promise<string> {
   const server = await listen(handler, { host: '127.0.0.1', port: 0, onError, ...options });
   open.push(server);
   return server.url;
@@ -122,5 +125,53 @@ describe('a handler on a port', () => {
     await expect(listen(async () => new Response('y'), { host: '192.0.2.1', port: 0, onError })).rejects.toThrow(
       'this machine has no such address',
     );
+  });
+});
+
+describe('a client that does not finish', () => {
+  const clock = createScaledClock({ speed: 0, startAt: Date.UTC(2024, 5, 1, 12) });
+  const limits = { headersMs: 300, requestMs: 600 };
+  /** Sends this much and no more. Resolves to what was heard until the server closed. */
+  const sendHalf = (url: string, half: string) =>
+    new Promise<string>((resolve, reject) => {
+      let heard = '';
+      const socket = connect(Number(new URL(url).port), '127.0.0.1', () => socket.write(half));
+      const hung = setTimeout(
+        () => socket.destroy(new Error(`the server still waits for the rest of ${half}`)),
+        30_000,
+      );
+      socket.on('data', (data) => {
+        heard += data.toString();
+      });
+      socket.on('error', reject);
+      socket.on('close', () => {
+        clearTimeout(hung);
+        resolve(heard);
+      });
+    });
+  const head = (path: string) => `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
+
+  it.each([
+    ['half a line', 'GET /v1/gl'],
+    ['half a head', 'GET /v1/global HTTP/1.1\r\nHost:'],
+    ['half a body for the tools', `${head('/rpc')}Content-Length: 100\r\n\r\n{"jsonrpc":`],
+    ['half a chunk for the tools', `${head('/rpc')}Transfer-Encoding: chunked\r\n\r\nff\r\n{"jsonrpc":`],
+    ['half a body that nobody reads', `${head('/v1/global')}Content-Length: 100\r\n\r\n{"a`],
+  ])('is not waited for: %s, to a simulator', async (_, half) => {
+    const { fetch: handler } = createSimulator({ market: 'made-up', coins: 3, clock, unlimited: true, onError });
+    const url = await serve(handler, { limits });
+    const heard = await sendHalf(url, half);
+    // Answered where nothing of the rest is needed; else told that it took too long, or nothing.
+    expect(heard).toMatch(
+      half.includes('/v1/global HTTP/1.1\r\nHost: x') ? /^HTTP\/1\.1 200 / : /^(HTTP\/1\.1 408 .*|$)/,
+    );
+    expect(errors).toEqual([]);
+    expect((await fetch(`${url}/v1/global`)).status).toBe(200);
+  });
+
+  it('is not waited for by default either, and who is kept waiting by us may wait', () => {
+    const { headersMs, requestMs, keepAliveMs, idleMs } = CONNECTION_LIMITS;
+    expect(Math.max(headersMs, requestMs, keepAliveMs)).toBeLessThanOrEqual(20_000);
+    expect(idleMs).toBeNull();
   });
 });

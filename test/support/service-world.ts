@@ -69,6 +69,8 @@ export type ServiceWorld = {
   mend(): void;
   /** Everything that is in the queues is gone, as after the start of a Redis without a disk. */
   wipeQueues(): Promise<void>;
+  /** How much is in the queues: a job is one row or key, and on Redis each queue has a few keys of its own. */
+  queued(): Promise<number>;
   close(): Promise<void>;
 };
 
@@ -271,6 +273,11 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
     wipeQueues: async () => {
       if (direct !== null) await direct.flushall();
       else await database.sql`delete from bullmq.job`;
+    },
+    queued: async () => {
+      if (direct !== null) return direct.dbsize();
+      const [row] = await database.sql<{ n: number }[]>`select count(*)::int as n from bullmq.job`;
+      return row!.n;
     },
     close: async () => {
       world.mend();
