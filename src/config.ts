@@ -22,7 +22,7 @@ import { SCHEDULE_NAMES } from './ingest/schedules.ts';
 import { type Cadences, type ScheduleVariable, scheduleVariable } from './ingest/timetable.ts';
 import { LOG_LEVELS, type LogLevel, maskPasswords } from './log.ts';
 import type { Limits } from './quota/quota.ts';
-import { checkDatabaseUrl } from './store/database-url.ts';
+import { checkDatabaseUrl, SERVE_DATABASE_URL } from './store/database-url.ts';
 import { StoreError } from './store/store-error.ts';
 
 export const AUTH_SCHEMES = ['auto', 'bearer', 'bare'] as const;
@@ -75,7 +75,7 @@ const RPC_URL = 'https://mcp.coinpaprika.com/json-rpc';
 /** Every variable Chandler reads, in the order of the README. */
 export const VARIABLES = [
   'DATABASE_URL',
-  'CHANDLER_SERVE_DATABASE_URL',
+  SERVE_DATABASE_URL,
   'REDIS_URL',
   'CHANDLER_HOME',
   'CHANDLER_BASE_URL',
@@ -110,10 +110,10 @@ const WITHOUT_WEBHOOK = 'but there is nobody to tell; set CHANDLER_WEBHOOK_URL a
 /** The configuration, or one sentence for each thing wrong with it. A variable set to nothing counts as not set. */
 export function parseConfig(env: Environment): { readonly ok: Config } | { readonly problems: readonly string[] } {
   const problems: string[] = misspelt(env);
-  const read = <T>(name: Variable, fallback: T, parse: (text: string) => T | Problem): T => {
+  const read = <T>(name: Variable, fallback: T, parse: (text: string, name: Variable) => T | Problem): T => {
     const text = env[name]?.trim();
     if (text === undefined || text === '') return fallback;
-    const value = parse(text);
+    const value = parse(text, name);
     if (!(value instanceof Problem)) return value;
     problems.push(value.whole ?? `${name} is ${value.shown ?? quoted(text)}, ${value.sentence}.`);
     return fallback;
@@ -165,7 +165,7 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
     databaseUrl: read<string | null>('DATABASE_URL', null, parseDatabaseUrl),
     serveLimits: read('CHANDLER_SERVE_LIMITS', true, (text) => orSwitch(parseOneOf(text.toLowerCase(), SWITCH))),
     trustedProxies: read<BlockList | null>('CHANDLER_TRUSTED_PROXIES', null, (text) => orWrong(parseProxies(text))),
-    serveDatabaseUrl: read<string | null>('CHANDLER_SERVE_DATABASE_URL', null, parseDatabaseUrl),
+    serveDatabaseUrl: read<string | null>(SERVE_DATABASE_URL, null, parseDatabaseUrl),
     redisUrl: read<string | null>('REDIS_URL', null, parseRedisUrl),
     home: read('CHANDLER_HOME', '.chandler', parseFolder),
     baseUrl,
@@ -282,13 +282,13 @@ function parseCandles(text: string): number | Problem {
 }
 
 /** As the store will read it: one place knows what a good address is. */
-function parseDatabaseUrl(text: string): string | Problem {
+function parseDatabaseUrl(text: string, setting: string): string | Problem {
   try {
     checkDatabaseUrl(text);
     return text;
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
-    return new Problem('', undefined, `${error.message}.`);
+    return new Problem('', undefined, `${error.of(setting).message}.`);
   }
 }
 

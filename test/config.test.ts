@@ -134,6 +134,11 @@ describe('parseConfig', () => {
     ['DATABASE_URL', 'postgres://u@h', /names no database/],
     ['DATABASE_URL', 'postgres://u@h1,h2/x', /names several hosts; write the one/],
     ['DATABASE_URL', 'postgres://u:5%@h/x', /write % as %25/],
+    [
+      'CHANDLER_SERVE_DATABASE_URL',
+      'x',
+      /^CHANDLER_SERVE_DATABASE_URL 'x' .*; CHANDLER_SERVE_DATABASE_URL should look/,
+    ],
     ['REDIS_URL', 'redis://:5%@h', /"\*\*\*@h".*redis:\/\/host:6379/],
     ['REDIS_URL', 'redis//h', /"redis\/\/h".*redis:\/\/host:6379/],
     ['REDIS_URL', 'redis://h/first', /must end with the number of a database, like redis:\/\/host:6379\/0/],

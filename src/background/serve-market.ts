@@ -5,7 +5,8 @@ import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
 import { createOperations } from '../service/operations.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
-import { listenToAll, type Market, openMarket } from './serving.ts';
+import { StoreError } from '../store/store-error.ts';
+import { listenToAll, type Market, openMarket, settingOf } from './serving.ts';
 import { createServingMetrics } from './serving-metrics.ts';
 import { healthOf, type ServiceStatus } from './status.ts';
 import { asError, createTroubles } from './troubles.ts';
@@ -59,7 +60,11 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
     // A reader's own address is all it needs, where there is one.
     const settings = config.serveDatabaseUrl === null ? config : { ...config, databaseUrl: config.serveDatabaseUrl };
     const waiting = { status, troubles, clock, signal };
-    const app = await whenThere(waiting, 'the database', () => openApp(settings, { clock, log, schema: 'require' }));
+    const app = await whenThere(waiting, 'the database', () =>
+      openApp(settings, { clock, log, schema: 'require' }).catch((error: unknown) => {
+        throw error instanceof StoreError ? error.of(settingOf(config)) : error;
+      }),
+    );
     if (app === null) return;
     releasers.add(() => app.close());
     market = await whenThere(waiting, 'the database', () => openMarket({ app, config, clock, log, metrics }));

@@ -8,6 +8,7 @@ import { type Listening, listen } from '../service/listen.ts';
 import { createMeteredAccess } from '../service/metered-access.ts';
 import { createService } from '../service/service.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
+import { SERVE_DATABASE_URL } from '../store/database-url.ts';
 import { openReader } from '../store/reader.ts';
 import { createStatementRunner } from '../views/statement.ts';
 import { createWarehouse } from '../views/warehouse.ts';
@@ -27,10 +28,15 @@ export type MarketDeps = {
   readonly metrics: ServingMetrics;
 };
 
+/** Where the address that is served from was given. */
+export function settingOf({ serveDatabaseUrl }: Pick<Config, 'serveDatabaseUrl'>): string {
+  return serveDatabaseUrl === null ? 'DATABASE_URL' : SERVE_DATABASE_URL;
+}
+
 /** The market data of an open warehouse, read by a role that can do nothing else. @throws StoreError when it cannot be reached */
 export async function openMarket({ app, config, clock, log, metrics }: MarketDeps): Promise<Market> {
   const url = config.serveDatabaseUrl ?? app.database.url;
-  const reader = await openReader({ url });
+  const reader = await openReader({ url, setting: settingOf(config) });
   const statements = config.serveSql ? createStatementRunner({ url }) : null;
   if (!reader.hasRole)
     log.warn(

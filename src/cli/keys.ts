@@ -274,7 +274,13 @@ function parseKeep(text: string): number {
 
 function parseExpiry(text: string, now: Instant): Instant {
   const ahead = /^\+?(\d[\d.a-z]*)$/.exec(text);
-  const at = ahead && !/^\d+$/.test(text) ? now + parseDuration(ahead[1]!) : parseTime(text, now);
+  let at: Instant;
+  try {
+    at = ahead && !/^\d+$/.test(text) ? now + parseDuration(ahead[1]!) : parseTime(text, now);
+  } catch (error) {
+    if (error instanceof UsageError) throw new UsageError(`--expires '${text}' is no time. ${error.message}`);
+    throw error;
+  }
   if (at > now) return at;
   throw new UsageError(`--expires must lie ahead; ${text} is ${formatInstant(at)}.`);
 }

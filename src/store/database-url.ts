@@ -4,6 +4,9 @@ import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { didYouMean } from '../core/nearest.ts';
 import { maskUrl, StoreError } from './store-error.ts';
 
+/** Names a second Postgres: where serving reads. */
+export const SERVE_DATABASE_URL = 'CHANDLER_SERVE_DATABASE_URL';
+
 /** What may follow the `?`, with psql's names and meanings. Anything else would be sent to the server as a setting of that name. */
 const PARAMETERS = ['sslmode', 'sslrootcert', 'application_name', 'options', 'connect_timeout', 'channel_binding'];
 /** Not `allow` and `prefer`: those leave open whether anybody can listen. */

@@ -1,6 +1,6 @@
 /** Connections that only read: for serving. As the role `chandler_server` where the user may step down to it, and never able to write. */
 import { createClient, type Sql } from './connect.ts';
-import { explainDatabaseError } from './store-error.ts';
+import { explainDatabaseError, StoreError } from './store-error.ts';
 
 const ROLE = 'chandler_server';
 
@@ -19,9 +19,19 @@ export type Reader = {
   close(): Promise<void>;
 };
 
-/** @throws StoreError when nobody answers at the address */
-export async function openReader({ url, max = 8 }: { readonly url: string; readonly max?: number }): Promise<Reader> {
-  const hasRole = await mayStepDown(url);
+/** `setting` is where the address was given. @throws StoreError, which names it, when nobody answers there */
+export async function openReader({
+  url,
+  setting = 'DATABASE_URL',
+  max = 8,
+}: {
+  readonly url: string;
+  readonly setting?: string;
+  readonly max?: number;
+}): Promise<Reader> {
+  const hasRole = await mayStepDown(url).catch((error: unknown) => {
+    throw error instanceof StoreError ? error.of(setting) : error;
+  });
   const settings = {
     statement_timeout: String(STATEMENT_TIMEOUT_MS),
     idle_in_transaction_session_timeout: String(STATEMENT_TIMEOUT_MS),

@@ -12,6 +12,13 @@ export class StoreError extends Error {
     this.hint = hint;
     this.isConfiguration = isConfiguration;
   }
+
+  /** The same, said of another setting that names a Postgres. */
+  of(setting: string): StoreError {
+    const said = (text: string) => text.replaceAll(/\bDATABASE_URL\b/g, setting);
+    const problem = this.message.slice(0, -`; ${this.hint}`.length);
+    return new StoreError(said(problem), said(this.hint), this.cause, this.isConfiguration);
+  }
 }
 
 /** The address without its secrets: what may be printed. Text that is no URL is cut at the last `@`. */

@@ -230,6 +230,17 @@ describe('chandler serve', () => {
     await database.sql.unsafe(`drop role ${name}`);
   });
 
+  test('names the setting that has the wrong address, not the other one', async () => {
+    const url = new URL(database.url);
+    url.username = 'nobody-here';
+    const serving = start(['serve'], { ...UNLIMITED, CHANDLER_SERVE_DATABASE_URL: url.href });
+    await vi.waitFor(
+      () => expect(serving.said()).toMatch(/user .nobody-here.*correct .* in CHANDLER_SERVE_DATABASE_URL/),
+      20_000,
+    );
+    expect(await serving.stop()).toBe(2);
+  });
+
   test('tells clients to come again while connections are lost, and answers again afterwards', async () => {
     await seed();
     const serving = start();

@@ -133,7 +133,11 @@ test.each([
   [['create', '--plan', 'por'], /did you mean pro\?/],
   [['create', '--plan', 'pro', '--name', ' '], /text of 1 to 100 characters/],
   [['create', '--plan', 'pro', '--expires', '2026-01-01'], /--expires must lie ahead; 2026-01-01 is 2026-01-01 00:00Z/],
-  [['create', '--plan', 'pro', '--expires', 'soon'], /A time is a date/],
+  [['create', '--plan', 'pro', '--expires', 'soon'], /--expires 'soon' is no time\. A time is a date/],
+  [
+    ['create', '--plan', 'pro', '--expires', '5x'],
+    /--expires '5x' is no time\. A stretch of time is a number with its unit/,
+  ],
   [['create', '--plan', 'pro', '--monthly-requests', '0'], /whole number above 0/],
   [['create', '--plan', 'pro', '--requests-per-second', '-3'], /whole number above 0/],
   [['revoke', 'my key'], /A key is called by its first part, like chandler_1a2B3c4D/],

@@ -1,0 +1,103 @@
+/** A public client of the upstream works unchanged, with only the address set: over the simulator and over a warehouse, on real sockets. */
+import { createRequire } from 'node:module';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY } from '../../src/core/interval.ts';
+import { type Listening, listen } from '../../src/service/listen.ts';
+import { createService } from '../../src/service/service.ts';
+import { createSimulator } from '../../src/simulate.ts';
+import { wantSeries } from '../../src/store/series.ts';
+import { createWarehouse } from '../../src/views/warehouse.ts';
+import { CATALOGUE_SCHEDULES, runSchedules } from '../support/scheduled.ts';
+import { createWorld, type World } from '../support/world.ts';
+import { frozenClock, openAccess } from './conformance.ts';
+
+const NOW = Date.UTC(2024, 5, 1, 12, 3, 20);
+const day = (n: number) => new Date(NOW + n * DAY).toISOString().slice(0, 10);
+
+/** As far as it is called here; it has no types of its own. */
+type Client = {
+  url: string;
+  getGlobal(): Promise<unknown>;
+  getTicker(args?: { coinId: string }): Promise<unknown>;
+  getAllTickers(args?: object): Promise<unknown>;
+  getCoins(): Promise<unknown>;
+  getCoin(coinId: string): Promise<unknown>;
+  getCoinsOHLCVHistorical(args: object): Promise<unknown>;
+};
+// The vendor's own, for Node.js.
+const VendorsClient = createRequire(import.meta.url)('@coinpaprika/api-nodejs-client') as new () => Client;
+
+let world: World;
+const servers = new Map<string, Listening>();
+beforeAll(async () => {
+  const onError = (error: unknown) => {
+    throw error;
+  };
+  world = await createWorld({ startAt: NOW, simulator: { seed: 1, coins: 6, unlimited: true } });
+  const chandler = await world.open();
+  const { sql } = world.database;
+  const span = { from: NOW - 20 * DAY, to: NOW };
+  await wantSeries(sql, { coinIds: ['btc-bitcoin'], quote: 'usd', interval: '24h', span, priority: 0 });
+  await runSchedules(world, chandler, ['global', 'exchanges', ...CATALOGUE_SCHEDULES]);
+  await chandler.backfill({ coins: ['btc-bitcoin'], ...span });
+  // From here on time stands still, so that two answers can be compared.
+  const clock = frozenClock(world.clock.now() + 60_000);
+  const data = createWarehouse({ sql, clock });
+  const warehouse = createService({ data, access: openAccess, clock, onError });
+  const simulator = createSimulator({ market: 'made-up', seed: 1, coins: 6, unlimited: true, clock, onError }).fetch;
+  for (const [name, handler] of Object.entries({ simulator, warehouse }))
+    servers.set(name, await listen(handler, { host: '127.0.0.1', port: 0, onError }));
+});
+afterAll(async () => {
+  for (const server of servers.values()) await server.close();
+  await world?.close();
+});
+
+describe.each(['simulator', 'warehouse'])('the vendor’s client for Node.js, against the %s', (name) => {
+  const open = () => {
+    const url = `${servers.get(name)!.url}/v1`;
+    const client = new VendorsClient();
+    client.url = url;
+    return { client, get: async (path: string) => (await fetch(url + path)).json() as Promise<unknown> };
+  };
+
+  it('reads with every one of its methods what is answered', async () => {
+    const { client, get } = open();
+    const [range, coinId] = [{ start: day(-9), end: day(-3) }, 'btc-bitcoin'];
+    const historical = { start: day(-1), interval: '1d', limit: 10, quote: 'usd' };
+    const calls: [Promise<unknown>, string][] = [
+      [client.getGlobal(), '/global'],
+      [client.getTicker(), '/ticker'],
+      [client.getTicker({ coinId }), `/ticker/${coinId}`],
+      [client.getAllTickers(), '/tickers'],
+      [client.getAllTickers({ coinId, quotes: ['BTC', 'ETH'] }), `/tickers/${coinId}?quotes=BTC,ETH`],
+      [
+        client.getAllTickers({ coinId, historical }),
+        `/tickers/${coinId}/historical?start=${day(-1)}&limit=10&quote=usd&interval=1d`,
+      ],
+      [client.getCoins(), '/coins'],
+      [client.getCoin(coinId), `/coins/${coinId}`],
+      [
+        client.getCoinsOHLCVHistorical({ coinId, quote: 'usd', ...range }),
+        `/coins/${coinId}/ohlcv/historical?start=${range.start}&end=${range.end}`,
+      ],
+    ];
+    for (const [read, path] of calls) {
+      const answer = await read;
+      expect([path, answer]).toEqual([path, await get(path)]);
+      // Something is there, and it is no error.
+      expect([path, Object.keys(answer as object).length > 0]).toEqual([path, true]);
+      expect([path, answer]).not.toHaveProperty('1.error');
+    }
+    expect(await client.getCoinsOHLCVHistorical({ coinId, quote: 'usd', ...range })).toHaveLength(7);
+  });
+
+  it('is told of what is not there as by upstream', async () => {
+    const { client } = open();
+    expect(await client.getCoin('no-nowhere')).toEqual({ error: 'id not found' });
+    expect(await client.getCoinsOHLCVHistorical({ coinId: 'no-nowhere', start: day(-3) })).toEqual([]);
+    expect(await client.getAllTickers({ quotes: ['USD', 'BTC', 'ETH', 'EUR'] })).toEqual({
+      error: 'Max number of quotes is 3',
+    });
+  });
+});
