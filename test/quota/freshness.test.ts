@@ -255,17 +255,17 @@ describe('the budget of freshness', () => {
   });
 
   it('does not shrink when backfills have had what is theirs: there is no second share of what they left', () => {
-    const after = (backfillSpent: number, others: number) =>
+    const planned = (backfillSpent: number, others: number) =>
       freshnessBudget({
         state: state('2024-03-02T00:00:00Z', { day: 0, month: backfillSpent + others }, { day: null, month: 30_000 }),
         setAside: nothing,
         backfillSpent,
       }).planned;
-    expect(after(0, 0)).toBeCloseTo(900);
-    expect(after(3_000, 0)).toBeCloseTo(900);
-    expect(after(0, 3_000)).toBeCloseTo(810);
+    expect(planned(0, 0)).toBeCloseTo(900);
+    expect(planned(3_000, 0)).toBeCloseTo(900);
+    expect(planned(0, 3_000)).toBeCloseTo(810);
     // What they took while little was tracked is gone.
-    expect(after(15_000, 0)).toBeCloseTo(500);
+    expect(planned(15_000, 0)).toBeCloseTo(500);
   });
 
   it('is spread over the day with a quarter of an hour in advance, and is never more than a day’s', () => {
