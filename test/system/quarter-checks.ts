@@ -23,6 +23,8 @@ const LONGEST_RUN_MS = 60_000;
 /** How much time passes at once, on days that are not lived from tick to tick. */
 export const LONGEST_STEP_MS = 7 * HOUR;
 const FRESHNESS_EVERY_MS = HOUR / 2;
+/** How long the service, or what it stands on, is away at most: a budget without room makes up for that in days, not at once. */
+const LONGEST_TROUBLE_MS = 12 * HOUR;
 /** Answers of 402, 403 and 404 that a day may bring: a wall and a refused coin are doubted once a day each. */
 const MOST_REFUSED_A_DAY = 12;
 
@@ -91,7 +93,8 @@ export async function checkAges(
     }
     if (achievableAgeMs === null) throw new Error(`${what}: nobody knows how old it may become`);
     if (hasRoom) expect(achievableAgeMs, what).toBe(targetAgeMs);
-    const latest = achievableAgeMs + LONGEST_STEP_MS + FRESHNESS_EVERY_MS;
+    const stepsMs = LONGEST_STEP_MS + FRESHNESS_EVERY_MS;
+    const latest = achievableAgeMs + stepsMs + (hasRoom ? 0 : LONGEST_TROUBLE_MS);
     if (now - trackedAt > latest) expect(unseen, `${what} unseen`).toBe(0);
     if (oldestAgeMs !== null) expect(oldestAgeMs, what).toBeLessThanOrEqual(latest);
     if (now - trackedAt > latest) await checkNewest(world, { tier, interval, latest }, what);
