@@ -191,7 +191,9 @@ describe.each(['Postgres', 'Redis'])('with its queues on %s', (engine) => {
       const now = world.clock.now();
       expect(askedSince(MIDNIGHT, /ohlcv/)).toBeGreaterThan(FULL_MINUTE);
       const ticks = (await schedules()).find(({ name }) => name === 'global')!.cadence!.count(begun + MINUTE, now);
-      expect(Math.abs(askedSince(begun + MINUTE, /^\/global$/) - ticks)).toBeLessThanOrEqual(1);
+      // One asked late at the beginning, one not yet at the end, and one that a busy machine caught up with the next: late, but in time.
+      const globals = askedSince(begun + MINUTE, /^\/global$/);
+      expect(Math.abs(globals - ticks), `${globals} asked, ${ticks} ticks`).toBeLessThanOrEqual(3);
       for (const { unseen, oldestAgeMs } of await readTierStatus(world.database.sql, now)) {
         expect(unseen).toBe(0);
         expect(oldestAgeMs).toBeLessThan(TARGET_AGE + FRESHNESS_EVERY + 2 * MINUTE);

@@ -164,10 +164,11 @@ async function chaoticRun(world: World, chandler: Chandler, work: Work, random: 
     kind: ['interrupt', 'interrupt', 'wipe', 'wipe', 'cut'][Math.floor(random() * 5)],
   }));
   let chunks = 0;
-  const strike = (kind: string | undefined) => {
+  const struck: Promise<unknown>[] = [];
+  const strike = async (kind: string | undefined): Promise<unknown> => {
     if (kind === 'interrupt') return stop.abort();
     if (kind === 'wipe') return chandler.queue.wipe();
-    return world.database.sql`select pg_terminate_backend(pid) from pg_stat_activity
+    return world.database.sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid() and random() < 0.5`;
   };
   await chandler
@@ -181,7 +182,7 @@ async function chaoticRun(world: World, chandler: Chandler, work: Work, random: 
         chunks = chunksDone;
         for (const blow of kinds.splice(0)) {
           if (chunksDone / Math.max(1, chunksPlanned) < blow.at) kinds.push(blow);
-          else Promise.resolve(strike(blow.kind)).catch(() => undefined);
+          else struck.push(strike(blow.kind).catch(() => undefined));
         }
       },
     })
@@ -189,6 +190,9 @@ async function chaoticRun(world: World, chandler: Chandler, work: Work, random: 
     .catch((error: unknown) => {
       if (!/CONNECTION|ECONNRESET|EPIPE|terminat|57P01|57P03/i.test(String(error))) throw error;
     });
+  // Our own connections may have been cut, too: that must be known before the checks, which have no patience, use them.
+  await Promise.all(struck);
+  await new Promise(setImmediate);
 }
 
 async function nextDue(world: World, { interval, coins, from, to }: Work): Promise<number | null> {
