@@ -39,6 +39,7 @@ const MOST_QUEUED = 1_024 + 76;
 const MOST_GROWN_MB = 100;
 const TARGET_AGE = HOUR;
 const FRESHNESS_EVERY = 5 * MINUTE;
+const BORDER_MS = 2_500;
 
 /** Ticks at every minute of the hours that are lived. */
 const ENV = {
@@ -163,7 +164,9 @@ describe.each(['Postgres', 'Redis'])('with its queues on %s', (engine) => {
       let wasRunning = false;
       for (let at = START + 2 * MINUTE; at <= MIDNIGHT + 6 * MINUTE; at += MINUTE) {
         const from = world.clock.now();
-        await world.advance(at - from);
+        // The wait behind a day's border is as long as the loops that look for work sleep, which `advance` does not wake.
+        await world.advance(BORDER_MS);
+        await world.advance(at - from - BORDER_MS);
         const label = new Date(at).toISOString();
         expectAlive(world);
         await checkSpent(world, label);
@@ -190,10 +193,11 @@ describe.each(['Postgres', 'Redis'])('with its queues on %s', (engine) => {
       expect(minutes.held).toBeGreaterThan(45);
       const now = world.clock.now();
       expect(askedSince(MIDNIGHT, /ohlcv/)).toBeGreaterThan(FULL_MINUTE);
-      const ticks = (await schedules()).find(({ name }) => name === 'global')!.cadence!.count(begun + MINUTE, now);
-      // One asked late at the beginning, one not yet at the end, and one that a busy machine caught up with the next: late, but in time.
-      const globals = askedSince(begun + MINUTE, /^\/global$/);
-      expect(Math.abs(globals - ticks), `${globals} asked, ${ticks} ticks`).toBeLessThanOrEqual(3);
+      const { cadence } = (await schedules()).find(({ name }) => name === 'global')!;
+      for (let tick = cadence!.next(begun); tick <= now - MINUTE; tick = cadence!.next(tick)) {
+        const asked = world.asked.filter(({ at, path }) => path === '/global' && at >= tick && at < tick + MINUTE);
+        expect(asked, new Date(tick).toISOString()).toHaveLength(1);
+      }
       for (const { unseen, oldestAgeMs } of await readTierStatus(world.database.sql, now)) {
         expect(unseen).toBe(0);
         expect(oldestAgeMs).toBeLessThan(TARGET_AGE + FRESHNESS_EVERY + 2 * MINUTE);
