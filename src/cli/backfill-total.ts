@@ -25,7 +25,7 @@ export function printBackfillTotal(out: Output, endings: readonly Ending[], left
         'slot',
       )} left`;
   out.write(
-    `\nTogether: ${formatCounted(stored, 'candle')} stored, ${formatCount(requests)} of ${formatCounted(planned, 'request')} planned, ${gaps}, ${took}.\n`,
+    `\nTogether: ${formatCounted(stored, 'candle')} stored, ${formatCounted(requests, 'request')} spent, ${formatCount(planned)} planned, ${gaps}, ${took}.\n`,
   );
   if (left.length > 0) out.write(`Not begun: ${namesOf(left)}; the same command goes on with them.\n`);
 }

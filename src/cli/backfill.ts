@@ -191,16 +191,20 @@ async function detachAll(
   options: BackfillCommandOptions,
 ): Promise<void> {
   const { priority = 0 } = options;
-  const recorded: (Detached & { readonly interval: Interval })[] = [];
+  const recorded: { readonly interval: Interval; readonly detached: Detached }[] = [];
   for (const report of due) {
     const { interval } = report.target;
-    recorded.push({ interval, ...(await detach(app, report, { spec: specOf(coins, options, interval), priority })) });
+    const detached = await detach(app, report, { spec: specOf(coins, options, interval), priority });
+    recorded.push({ interval, detached });
   }
-  const [{ interval: _, ...first }] = recorded as [Detached & { readonly interval: Interval }];
-  const several = recorded.length === 1 ? {} : { intervals: recorded };
-  if (options.json) {
-    printJson(io.out, { plan: plansAsJson(reports), backfill: { state: 'queued', ...first, ...several } });
-  } else for (const one of recorded) io.out.write(`\n${describeDetached(one)}`);
+  if (!options.json) {
+    for (const { detached } of recorded) io.out.write(`\n${describeDetached(detached)}`);
+    return;
+  }
+  const intervals = recorded.map(({ interval, detached }) => ({ interval, ...detached }));
+  const several = recorded.length === 1 ? {} : { intervals };
+  const backfill = { state: 'queued', ...recorded[0]!.detached, ...several };
+  printJson(io.out, { plan: plansAsJson(reports), backfill });
 }
 
 /** Nothing depends on it: a key that is not rebuilt only takes more room. */

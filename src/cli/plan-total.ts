@@ -19,9 +19,15 @@ export function printPlans(out: Output, reports: Reports, options: { readonly br
   if (reports.length === 1) return;
   const requests = sum(reports, ({ plan }) => plan.cost.requests);
   const rows = sum(reports, ({ plan }) => plan.cost.slots);
-  out.write(`\nTogether: ${formatCounted(requests, 'request')} for up to ${formatCounted(rows, 'row')}`);
+  if (requests === 0) {
+    out.write('\nTogether: nothing to ask.\n');
+    return;
+  }
   const [first] = reports;
-  out.write(requests === 0 ? '.\n' : `, done ${finishText(forecastOf(first!, requests), requests, first!.now)}.\n`);
+  const done = finishText(forecastOf(first!, requests), requests, first!.now);
+  out.write(
+    `\nTogether: ${formatCounted(requests, 'request')} for up to ${formatCounted(rows, 'row')}, done ${done}.\n`,
+  );
 }
 
 /** Of several: the sums under the same names, and under `intervals` each by itself. What only one of them can have (`wall`) is null. */

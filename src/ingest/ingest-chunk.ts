@@ -166,7 +166,7 @@ async function storeAnswer(
     throw error;
   });
   const findings = examine({ coinId, interval, span }, read.rows, exchange.latest);
-  // Thousands of small objects that nobody needs any more: waiting for the database, they would outlive the young generation.
+  // Thousands of small objects that nobody needs any more: waiting here for the database, they would outlive the young generation.
   read.rows.length = 0;
   if (Array.isArray(body)) body.length = 0;
   const { sentAt, asOf, ageMs } = exchange;
@@ -198,6 +198,7 @@ async function storeAnswer(
     );
   // Cut off while it was committed, it may be stored already.
   const counts = await patience(async (again) => (again ? await findFetch(sql, record) : null) ?? store());
+  // As above: what is done is found by a full collection only, and what hangs on it with it (store/lost-connection.ts).
   for (const column of Object.values(findings.candles)) column.length = 0;
   return { kind: 'stored', requests, stored: counts.stored, revised: counts.revised, setAside: counts.setAside };
 }

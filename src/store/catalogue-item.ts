@@ -2,7 +2,7 @@
 import type { Instant } from '../clock.ts';
 import type { SqlOrTransaction } from './connect.ts';
 
-/** What is asked about; as many kinds as schedules. */
+/** What is asked about; as many kinds as schedules, in an order in which each is told what to ask about by those before it. */
 export const CATALOGUE_KINDS = [
   'tags',
   'platforms',

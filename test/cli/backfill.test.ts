@@ -120,11 +120,13 @@ test('several intervals are planned and filled one after the other, and the repo
   const { code, out, err } = await chandler(['backfill', ...argv], settings);
   expect(code).toBe(0);
   expect(out.match(/^Done: nothing worth a request is left\.$/gm)).toHaveLength(3);
-  expect(out).toMatch(/^Together: 870 candles stored, 6 of 6 requests planned, 0 slots left, /m);
+  expect(out).toMatch(/^Together: 870 candles stored, 6 requests spent, 6 planned, 0 slots left, /m);
   expect(err.match(/^\w+ candles$/gm)).toEqual(['24h candles', '6h candles', '1h candles']);
   const runs =
     await database.sql`select interval::text, spec->>'interval' as asked, state from ops.backfill order by id`;
   expect(runs.map((row) => Object.values(row).join(' '))).toEqual(['24h 24h done', '6h 6h done', '1h 1h done']);
+
+  expect((await chandler(['backfill', ...argv], settings)).out).toMatch(/^Together: nothing to ask\.$/m);
 
   // What is there already is not asked again; what is new is.
   const more = await asJson('backfill', ...span, '--interval', '1h,30m,15m');

@@ -5,7 +5,7 @@ import { createCatalogueRuns } from '../../src/ingest/catalogue-run.ts';
 import { UpstreamTrouble } from '../../src/ingest/outcome.ts';
 import { impatient } from '../../src/ingest/patience.ts';
 import type { RunOutcome } from '../../src/ingest/schedules.ts';
-import type { CatalogueKind } from '../../src/store/catalogue-item.ts';
+import { CATALOGUE_KINDS, type CatalogueKind } from '../../src/store/catalogue-item.ts';
 import { readDocument } from '../../src/store/document.ts';
 import { readRpc } from '../../src/store/rpc.ts';
 import { wantSeries } from '../../src/store/series.ts';
@@ -130,18 +130,7 @@ describe('a run', () => {
 
   test('fills every kind from what hangs together: people of coins, contracts of platforms, markets of exchanges', async () => {
     const { run, sql, coins } = await open({ tracked: 6 });
-    const kinds = [
-      'tags',
-      'platforms',
-      'contracts',
-      'coin_details',
-      'coin_events',
-      'coin_exchanges',
-      'coin_markets',
-      'exchange_markets',
-      'people',
-    ] as const;
-    for (const kind of kinds) expect(await run(kind), kind).toEqual({ kind: 'done' });
+    for (const kind of CATALOGUE_KINDS) expect(await run(kind), kind).toEqual({ kind: 'done' });
     const { data } = scripted.world.simulator;
     const [counts] = await sql`
       select (select count(*) from market.tag where gone_at is null) as tags, (select count(*) from market.platform) as platforms,

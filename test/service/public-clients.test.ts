@@ -5,9 +5,10 @@ import { DAY } from '../../src/core/interval.ts';
 import { type Listening, listen } from '../../src/service/listen.ts';
 import { createService } from '../../src/service/service.ts';
 import { createSimulator } from '../../src/simulate.ts';
+import { CATALOGUE_KINDS } from '../../src/store/catalogue-item.ts';
 import { wantSeries } from '../../src/store/series.ts';
 import { createWarehouse } from '../../src/views/warehouse.ts';
-import { CATALOGUE_SCHEDULES, runSchedules } from '../support/scheduled.ts';
+import { runSchedules } from '../support/scheduled.ts';
 import { createWorld, type World } from '../support/world.ts';
 import { frozenClock, openAccess } from './conformance.ts';
 
@@ -38,7 +39,7 @@ beforeAll(async () => {
   const { sql } = world.database;
   const span = { from: NOW - 20 * DAY, to: NOW };
   await wantSeries(sql, { coinIds: ['btc-bitcoin'], quote: 'usd', interval: '24h', span, priority: 0 });
-  await runSchedules(world, chandler, ['global', 'exchanges', ...CATALOGUE_SCHEDULES]);
+  await runSchedules(world, chandler, ['global', 'exchanges', ...CATALOGUE_KINDS]);
   await chandler.backfill({ coins: ['btc-bitcoin'], ...span });
   // From here on time stands still, so that two answers can be compared.
   const clock = frozenClock(world.clock.now() + 60_000);

@@ -6,19 +6,6 @@ import { snapshotRun } from '../../src/ingest/snapshot-run.ts';
 import { createSnapshots } from '../../src/ingest/snapshots.ts';
 import type { Chandler, World } from './world.ts';
 
-/** Those of the catalogue, in an order in which each knows what it is to ask about from those before it. */
-export const CATALOGUE_SCHEDULES: readonly ScheduleName[] = [
-  'tags',
-  'platforms',
-  'contracts',
-  'coin_details',
-  'coin_events',
-  'coin_exchanges',
-  'coin_markets',
-  'exchange_markets',
-  'people',
-];
-
 /** One run of each, in this order, as of now; a run may ask as much as is due. @throws when one does not come to its end. */
 export async function runSchedules(
   { database, clock }: Pick<World, 'database' | 'clock'>,

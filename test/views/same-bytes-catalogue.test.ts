@@ -3,10 +3,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Handler } from '../../src/contract/handler.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { createService } from '../../src/service/service.ts';
+import { CATALOGUE_KINDS } from '../../src/store/catalogue-item.ts';
 import { wantSeries } from '../../src/store/series.ts';
 import { createWarehouse } from '../../src/views/warehouse.ts';
 import { openAccess } from '../service/conformance.ts';
-import { CATALOGUE_SCHEDULES, runSchedules } from '../support/scheduled.ts';
+import { runSchedules } from '../support/scheduled.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 const NOW = Date.UTC(2025, 8, 25, 16, 41, 20);
@@ -100,7 +101,7 @@ beforeAll(async () => {
   await wantSeries(sql, { coinIds: ['eth-ethereum'], quote: 'usd', interval: '24h', span, priority: 0 });
   // As if the list of coins had been kept for a month: the changelog is read from there on.
   await sql`update market.coin set first_seen_at = to_timestamp(${(NOW - 30 * DAY) / 1000})`;
-  await runSchedules(world, chandler, ['exchanges', 'renames', ...CATALOGUE_SCHEDULES]);
+  await runSchedules(world, chandler, ['exchanges', 'renames', ...CATALOGUE_KINDS]);
   serve = createService({
     data: createWarehouse({ sql, clock: world.clock }),
     access: openAccess,

@@ -3,14 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { basisOf } from '../../src/contract/basis.ts';
 import type { MarketData } from '../../src/contract/market-data.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
-import { readCatalogueAges } from '../../src/store/catalogue-item.ts';
+import { CATALOGUE_KINDS, readCatalogueAges } from '../../src/store/catalogue-item.ts';
 import { createClient } from '../../src/store/connect.ts';
 import { wantSeries } from '../../src/store/series.ts';
 import { createWarehouse } from '../../src/views/warehouse.ts';
 import { describeService, frozenClock, type Subject } from '../service/conformance.ts';
 import { describeHostile } from '../service/hostile.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { CATALOGUE_SCHEDULES, runSchedules } from '../support/scheduled.ts';
+import { runSchedules } from '../support/scheduled.ts';
 import { seedSeries } from '../support/warehouse.ts';
 import { createWorld } from '../support/world.ts';
 
@@ -35,7 +35,7 @@ async function openWarehouse(): Promise<Subject> {
   const span = { from: firstDay, to: NOW };
   const coinIds = coins.map(({ id }) => id);
   await wantSeries(sql, { coinIds, quote: 'usd', interval: '24h', span, priority: 0 });
-  await runSchedules(world, chandler, ['coins', 'tickers', 'global', 'exchanges', ...CATALOGUE_SCHEDULES]);
+  await runSchedules(world, chandler, ['coins', 'tickers', 'global', 'exchanges', ...CATALOGUE_KINDS]);
   await chandler.backfill({ coins: ['btc-bitcoin'], from: firstDay, to: NOW });
   const state = await readCatalogueAges(sql);
   const left = state.filter(({ items, answered }) => items === 0 || answered < items);
