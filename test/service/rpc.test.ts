@@ -269,7 +269,7 @@ describe('plans hold for tools as for REST', () => {
     expect(await outputOf('getTickersById', { coinId: 'btc-bitcoin' })).toHaveProperty('circulating_supply');
   });
 
-  it('counts one request for each tool call, and none for the rest', async () => {
+  it('counts one request for each tool call, and asks about all the rest of a body once', async () => {
     asked.length = 0;
     await free(call('getGlobal'));
     await free(call('nonsense'));
@@ -277,6 +277,9 @@ describe('plans hold for tools as for REST', () => {
     expect(asked).toEqual(['data', 'data', 'data']);
     asked.length = 0;
     await free([call('getGlobal'), { jsonrpc: '2.0', id: 2, method: 'tools/list' }, call('getCoins'), 5]);
+    expect(asked).toEqual(['account', 'data', 'data']);
+    asked.length = 0;
+    await free([call('getGlobal'), call('getCoins')]);
     expect(asked).toEqual(['data', 'data']);
     asked.length = 0;
     await free({ jsonrpc: '2.0', id: 2, method: 'tools/list' });
@@ -284,6 +287,39 @@ describe('plans hold for tools as for REST', () => {
     await free('{');
     expect(asked).toEqual(['account', 'account', 'account']);
   });
+
+  it.each([
+    [429, 'JSON-RPC', {}],
+    [403, 'JSON-RPC', {}],
+    [429, 'MCP', { Accept: 'application/json, text/event-stream' }],
+    [403, 'MCP', { Accept: 'application/json, text/event-stream' }],
+  ] as const)(
+    'lets nothing in along with a call: whoever is refused with %d is so for a whole batch (%s)',
+    async (status, _, headers) => {
+      const { access } = countingAccess({ admit: () => ({ kind: 'rejected', status, message: 'no' }) });
+      const list = { jsonrpc: '2.0', method: 'tools/list' };
+      const initialize = {
+        jsonrpc: '2.0',
+        id: 'i',
+        method: 'initialize',
+        params: { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+      };
+      for (const batch of [
+        [
+          call('getGlobal'),
+          ...Array.from({ length: 18 }, (_, id) => ({ ...list, id })),
+          { ...list, id: 'p', method: 'ping' },
+        ],
+        [{ ...list, id: 'first' }, call('getGlobal')],
+        [call('getGlobal'), initialize],
+      ]) {
+        const { json } = await sender(rpcService({ access }))(batch, headers);
+        const answers = [json].flat();
+        expect(answers.filter((answer) => 'result' in answer)).toEqual([]);
+        for (const { error } of answers) expect(error).toMatchObject({ message: `${status}: no`, data: { status } });
+      }
+    },
+  );
 
   it('tells who asks by key and address', async () => {
     const callers: unknown[] = [];
