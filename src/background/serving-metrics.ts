@@ -2,7 +2,7 @@
 import { Counter, Histogram, Registry } from 'prom-client';
 import { stopwatch } from '../clock.ts';
 import { ENDPOINTS } from '../contract/endpoints.ts';
-import type { Handler } from '../contract/handler.ts';
+import type { Handler, Peer } from '../contract/handler.ts';
 import { RPC_PATH } from '../contract/json-rpc.ts';
 import { BASE_PATH } from '../contract/paths.ts';
 
@@ -48,7 +48,7 @@ export function createServingMetrics(): ServingMetrics {
 
 /** The handler, counted. */
 export function withFigures(handler: Handler, metrics: ServingMetrics): Handler {
-  return async (request, peer) => {
+  const counted = async (request: Request, peer?: Peer): Promise<Response> => {
     const begun = stopwatch();
     const path = pathOf(request.url);
     try {
@@ -60,12 +60,33 @@ export function withFigures(handler: Handler, metrics: ServingMetrics): Handler 
       throw error;
     }
   };
+  const timed = async (peer: Peer, given: Promise<Response | null>): Promise<Response | null> => {
+    const begun = stopwatch();
+    const path = withoutQuery(peer.target!);
+    try {
+      const answer = await given;
+      // Else it is asked for anew, and counted then.
+      if (answer !== null) metrics.answered(path, answer.status, stopwatch() - begun);
+      return answer;
+    } catch (error) {
+      metrics.answered(path, 500, stopwatch() - begun);
+      throw error;
+    }
+  };
+  const again = (peer: Peer) => {
+    const given = handler.again?.(peer) ?? null;
+    return given === null ? null : timed(peer, given);
+  };
+  return Object.assign(counted, { again });
 }
 
 function pathOf(url: string): string {
-  const begin = url.indexOf('/', url.indexOf('//') + 2);
-  const end = url.indexOf('?', begin);
-  return end === -1 ? url.slice(begin) : url.slice(begin, end);
+  return withoutQuery(url.slice(url.indexOf('/', url.indexOf('//') + 2)));
+}
+
+function withoutQuery(target: string): string {
+  const end = target.indexOf('?');
+  return end === -1 ? target : target.slice(0, end);
 }
 
 /** With every parameter as `{}`. */

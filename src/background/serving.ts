@@ -2,7 +2,7 @@
 import type { App } from '../app.ts';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
-import type { Handler } from '../contract/handler.ts';
+import type { Handler, Peer } from '../contract/handler.ts';
 import type { Log } from '../log.ts';
 import { type Listening, listen } from '../service/listen.ts';
 import { createMeteredAccess } from '../service/metered-access.ts';
@@ -100,12 +100,21 @@ export function listenToAll(
     onError,
   }: { readonly listen: Config['listen']; readonly onError: (error: unknown, url: string) => void },
 ): Promise<Listening> {
-  const measured = withFigures(async (request, peer) => (market() ?? notYet)(request, peer), metrics);
-  const handler: Handler = (request, peer) => {
+  const now: Handler = Object.assign(
+    async (request: Request, peer?: Peer) => (market() ?? notYet)(request, peer),
+    // What is no market's is in nobody's memory.
+    { again: (peer: Peer) => market()?.again?.(peer) ?? null },
+  );
+  const measured = withFigures(now, metrics);
+  const handler = (request: Request, peer?: Peer) => {
     const path = request.url.slice(request.url.indexOf('/', request.url.indexOf('//') + 2)).replace(/[?#].*$/s, '');
     return OPERATIONS.test(path) ? operations(request, peer) : measured(request, peer);
   };
-  return listen(handler, { ...address, onError, limits: { idleMs: IDLE_MS } });
+  return listen(Object.assign(handler, { again: measured.again }), {
+    ...address,
+    onError,
+    limits: { idleMs: IDLE_MS },
+  });
 }
 
 const notYet: Handler = async () =>

@@ -10,9 +10,10 @@ const ACCOUNT: readonly string[] = ACCOUNT_PATHS.map((path) => BASE_PATH + path)
 
 export function admission(access: Access): MiddlewareHandler<ServiceEnv> {
   return async (c, next) => {
-    const caller = callerOf(headerOf(c, 'authorization'), c.env?.address ?? 'here');
+    const known = c.env?.admitted;
+    const caller = known?.caller ?? callerOf(headerOf(c, 'authorization'), c.env?.address ?? 'here');
     c.set('caller', caller);
-    const answer = await access.admit(caller, ACCOUNT.includes(c.req.path.replace(/\/$/, '')) ? 'account' : 'data');
+    const answer = known?.admission ?? (await access.admit(caller, aboutOf(c.req.path)));
     if (answer.allowance !== undefined) c.set('allowance', allowanceFields(answer.allowance));
     if (answer.kind === 'rejected') return refuse(c, answer.status, answer.message, answer.retryAfterSeconds);
     c.set('plan', answer.plan);
@@ -20,8 +21,12 @@ export function admission(access: Access): MiddlewareHandler<ServiceEnv> {
   };
 }
 
+function aboutOf(path: string): 'account' | 'data' {
+  return ACCOUNT.includes(path.replace(/\/$/, '')) ? 'account' : 'data';
+}
+
 /** Names and values in turn; named as upstream does (upstream-api.md, section 2). */
-function allowanceFields({ limit, remaining, resetSeconds }: Allowance): readonly string[] {
+export function allowanceFields({ limit, remaining, resetSeconds }: Allowance): readonly string[] {
   return ['RateLimit-Limit', `${limit}`, 'RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${resetSeconds}`];
 }
 

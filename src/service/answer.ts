@@ -3,11 +3,14 @@ import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip as gzipCallback } from 'node:zlib';
 import type { Context } from 'hono';
+import type { Caller } from '../contract/access.ts';
 import { AS_OF_HEADER, basisHeaders, basisOf, COVERAGE_HEADER, headersOf, NOTHING } from '../contract/basis.ts';
 import { type ErrorBody, UNKNOWN_ID, UNKNOWN_ROUTE } from '../contract/errors.ts';
+import { stillTrueOf } from '../contract/lasting.ts';
 import { plainAnswer } from '../contract/plain-answer.ts';
 import { headerOf } from './asked.ts';
 import type { ServiceEnv } from './service-env.ts';
+import type { Written } from './written.ts';
 
 const gzip: (text: string) => Promise<Uint8Array> = promisify(gzipCallback);
 
@@ -70,16 +73,6 @@ export function answerCandles<T extends object>(
   return answer(c, 200, { ...fields, ...(saysBasis && headersOf(NOTHING)) }, '[]');
 }
 
-type Written = {
-  readonly text: string;
-  readonly byteLength: number;
-  readonly etag: string;
-  /** Those that it has with and without the text, whoever asks. */
-  readonly headers: readonly string[];
-  readonly encoded: () => Uint8Array;
-  readonly packed: () => Promise<Uint8Array>;
-};
-
 /** By source and variant. A source that answers the same object again has nothing new to say (basis.ts). */
 const written = new WeakMap<object, Map<string, Written>>();
 
@@ -97,17 +90,35 @@ function answerSource(
   if (basisOf(source) === null) {
     return answer(c, 200, { 'Content-Type': type, 'Cache-Control': cacheControl(c) }, write());
   }
-  const kept = keptOf(source, variant, write);
-  const headers = [...kept.headers, 'Date', c.get('date'), 'Cache-Control', cacheControl(c)];
-  headers.push(...(c.get('allowance') ?? []));
-  const known = headerOf(c, 'if-none-match');
-  if (known !== undefined && isAmong(known, kept.etag)) return plainAnswer({ status: 304, headers, body: null });
-  headers.push('Content-Type', type);
+  const kept = keptOf(source, type, variant, write);
+  if (kept.stillTrue !== null) c.env?.keep?.(c.get('plan'), kept);
+  return answerWritten(kept, {
+    date: c.get('date'),
+    cacheControl: cacheControl(c),
+    allowance: c.get('allowance'),
+    ifNoneMatch: headerOf(c, 'if-none-match'),
+  });
+}
+
+/** What of an answer is of the one who asks, and of the moment. */
+export type Asking = {
+  readonly date: string;
+  readonly cacheControl: string;
+  readonly allowance: readonly string[] | undefined;
+  readonly ifNoneMatch: string | undefined;
+};
+
+export function answerWritten(kept: Written, { date, cacheControl, allowance, ifNoneMatch }: Asking): Response {
+  const headers = [...kept.headers, 'Date', date, 'Cache-Control', cacheControl];
+  if (allowance !== undefined) headers.push(...allowance);
+  if (ifNoneMatch !== undefined && isAmong(ifNoneMatch, kept.etag))
+    return plainAnswer({ status: 304, headers, body: null });
+  headers.push('Content-Type', kept.type);
   const { text: body, byteLength, encoded, packed } = kept;
   return plainAnswer({ status: 200, headers, body, byteLength, encoded, packed });
 }
 
-function keptOf(source: object, variant: string, write: () => string): Written {
+function keptOf(source: object, type: string, variant: string, write: () => string): Written {
   const variants = written.get(source) ?? new Map<string, Written>();
   if (variants.size === 0) written.set(source, variants);
   const kept = variants.get(variant);
@@ -117,6 +128,7 @@ function keptOf(source: object, variant: string, write: () => string): Written {
   let packing: Promise<Uint8Array> | null = null;
   let bytes: Uint8Array | null = null;
   const made: Written = {
+    type,
     text,
     byteLength: Buffer.byteLength(text),
     etag,
@@ -129,6 +141,7 @@ function keptOf(source: object, variant: string, write: () => string): Written {
       packing ??= gzip(text);
       return packing;
     },
+    stillTrue: stillTrueOf(source),
   };
   variants.set(variant, made);
   return made;
@@ -197,5 +210,10 @@ export function answerPreflight(c: Context<ServiceEnv>): Response {
 }
 
 function cacheControl(c: Context<ServiceEnv>): string {
-  return c.get('caller').key === null ? SHARED : PRIVATE;
+  return cacheControlFor(c.get('caller'));
+}
+
+/** Of what may be kept at all. */
+export function cacheControlFor({ key }: Caller): string {
+  return key === null ? SHARED : PRIVATE;
 }

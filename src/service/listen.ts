@@ -6,7 +6,7 @@ import { gzip as gzipCallback } from 'node:zlib';
 import { getRequestListener } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { systemClock } from '../clock.ts';
-import { type Handler, isConnectionReset } from '../contract/handler.ts';
+import { type Handler, isConnectionReset, type Peer } from '../contract/handler.ts';
 import { type PlainParts, partsOf } from '../contract/plain-answer.ts';
 
 const gzip = promisify(gzipCallback);
@@ -68,10 +68,7 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     async (request, env) => {
       const { incoming, outgoing } = env as { incoming: IncomingMessage; outgoing: ServerResponse };
       try {
-        const answer = await handler(request, {
-          address: incoming.socket.remoteAddress ?? 'unknown',
-          headers: incoming.headers,
-        });
+        const answer = await handler(request, peers.get(incoming) ?? peerOf(incoming));
         await send(answer, outgoing, compress);
       } catch (error) {
         if (isConnectionReset(error)) cutConnection(outgoing);
@@ -84,8 +81,28 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     },
     { overrideGlobalObjects: false },
   );
+  /** Of those that turned out to be asked for anew. */
+  const peers = new WeakMap<IncomingMessage, Peer>();
+  const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    const peer = handler.again !== undefined && isPlainGet(incoming) ? peerOf(incoming) : null;
+    const again = peer === null ? null : handler.again!(peer);
+    if (again === null) return void listener(incoming, outgoing);
+    const give = async () => {
+      try {
+        const answer = await again;
+        if (answer !== null) return await send(answer, outgoing, compress);
+      } catch (error) {
+        onError(error, incoming.url ?? '');
+        if (outgoing.headersSent) return outgoing.destroy();
+        return outgoing.writeHead(500).end();
+      }
+      peers.set(incoming, peer!);
+      return listener(incoming, outgoing);
+    };
+    void give();
+  };
   const limits = { ...CONNECTION_LIMITS, ...options.limits };
-  const server = createServer(settingsOf(limits), listener);
+  const server = createServer(settingsOf(limits), onRequest);
   server.maxConnections = limits.maxConnections;
   if (limits.idleMs !== null) server.setTimeout(limits.idleMs);
   await new Promise<void>((resolve, reject) => {
@@ -113,6 +130,15 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
         );
       }),
   };
+}
+
+/** Whatever is odd about a request is for those who read all of it. */
+function isPlainGet({ method, headers }: IncomingMessage): boolean {
+  return method === 'GET' && headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
+}
+
+function peerOf({ method, url, socket, headers }: IncomingMessage): Peer {
+  return { address: socket.remoteAddress ?? 'unknown', target: method === 'GET' ? url : undefined, headers };
 }
 
 /** How often it is looked whose time is up, at least. */

@@ -2,9 +2,15 @@
 import type { Caller } from '../contract/access.ts';
 import type { Peer } from '../contract/handler.ts';
 import type { PlanName } from '../contract/plans.ts';
+import type { Admitted, Keep } from './written.ts';
 
 export type ServiceEnv = {
-  Bindings: Partial<Peer>;
+  Bindings: Partial<Peer> & {
+    /** Where that was found out before. */
+    admitted?: Admitted | undefined;
+    /** Told of an answer that may be given again. */
+    keep?: Keep | undefined;
+  };
   /** `date` as the header of that name has it. */
   Variables: {
     caller: Caller;

@@ -6,7 +6,7 @@ import type { Clock } from '../clock.ts';
 import type { Access } from '../contract/access.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName, UNANSWERED } from '../contract/endpoints.ts';
 import { AWAY, AWAY_SECONDS } from '../contract/errors.ts';
-import type { Handler } from '../contract/handler.ts';
+import type { Handler, Peer } from '../contract/handler.ts';
 import { RPC_PATH } from '../contract/json-rpc.ts';
 import type { MarketData } from '../contract/market-data.ts';
 import { BASE_PATH } from '../contract/paths.ts';
@@ -14,6 +14,7 @@ import type { WarehouseTools } from '../contract/warehouse-tools.ts';
 import { forwardedAddress } from '../core/address.ts';
 import { accountRoutes } from './account-routes.ts';
 import { admission } from './admission.ts';
+import { createAgain } from './again.ts';
 import { answerPreflight, refuse, refuseRoute } from './answer.ts';
 import type { Answer } from './asked.ts';
 import { catalogueRoutes } from './catalogue-routes.ts';
@@ -41,9 +42,13 @@ export type ServiceParts = {
 };
 
 export function createService(parts: ServiceParts): Handler {
-  const { access, clock, onError } = parts;
+  const { access, clock, onError, trustedProxies = null } = parts;
+  const date = createDate(clock);
   const app = new Hono<ServiceEnv>({ getPath: withoutSlashesTooMany });
-  app.use(dated(clock));
+  app.use((c, next) => {
+    c.set('date', date());
+    return next();
+  });
   for (const path of [RPC_PATH, ...DOCS_PATHS]) app.use(path, openToAll);
   app.route(RPC_PATH, rpcRoutes({ ...parts, toolbox: createToolbox(parts) }));
   app.options('*', (c) => answerPreflight(c));
@@ -56,12 +61,28 @@ export function createService(parts: ServiceParts): Handler {
     if (parts.isAway?.(error)) return refuse(c, 503, AWAY, AWAY_SECONDS);
     return refuse(c, 500, 'An unexpected server error has occurred');
   });
-  const { trustedProxies = null } = parts;
-  if (trustedProxies === null) return async (request, peer) => app.fetch(request, peer ?? {});
-  return async (request, peer) => {
-    const forwarded = request.headers.get('X-Forwarded-For');
-    return app.fetch(request, peer ? { address: forwardedAddress(peer.address, forwarded, trustedProxies) } : {});
+  const addressOf = (peer: Peer, forwarded: string | null) =>
+    trustedProxies === null ? peer.address : forwardedAddress(peer.address, forwarded, trustedProxies);
+  const again = createAgain({
+    access,
+    date,
+    addressOf: (peer) => addressOf(peer, textOf(peer.headers?.['x-forwarded-for'])),
+  });
+  const handler = async (request: Request, peer?: Peer) => {
+    if (peer === undefined) return app.fetch(request, {});
+    return app.fetch(request, {
+      ...peer,
+      address: addressOf(peer, request.headers.get('X-Forwarded-For')),
+      admitted: again.admittedOf(peer),
+      keep: again.keepFor(peer),
+    });
   };
+  return Object.assign(handler, { again: again.give });
+}
+
+/** As a `Request` gives a header that was sent several times. */
+function textOf(header: string | readonly string[] | undefined): string | null {
+  return typeof header === 'object' ? header.join(', ') : (header ?? null);
 }
 
 /** A client of the upstream's own vendor asks for `/tickers//btc-bitcoin`: a slash too many is none (decision 22). */
@@ -91,15 +112,14 @@ function routePath(path: string): string {
 }
 
 /** The date is the clock's, so that a client on a simulated clock can reckon the age of an answer. */
-function dated(clock: Clock): MiddlewareHandler<ServiceEnv> {
+function createDate(clock: Clock): () => string {
   let second = NaN;
   let text = '';
-  return (c, next) => {
+  return () => {
     const now = Math.floor(clock.now() / 1_000);
     if (now !== second) text = new Date(now * 1_000).toUTCString();
     second = now;
-    c.set('date', text);
-    return next();
+    return text;
   };
 }
 

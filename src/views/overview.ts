@@ -6,9 +6,8 @@ import type { CoinSummary, Exchange, GlobalOverview } from '../contract/records.
 import type { Sql } from '../store/connect.ts';
 import { EXCHANGE_VOLUMES, type ExchangeFacts, exchangeRecord } from '../store/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../store/global-history.ts';
-import { createKept } from './kept.ts';
 import { exchangeIn, lacksRates, needsRates, readRates } from './rates.ts';
-import type { Versions } from './versions.ts';
+import { createKeptByTopics, type Versions } from './versions.ts';
 
 /** Lists in so many combinations of currencies. */
 const MOST_LISTS = 20;
@@ -23,34 +22,46 @@ export function createOverviewViews({
   readonly versions: Versions;
 }): Pick<Candles, 'coins' | 'global' | 'exchanges'> &
   Pick<Catalogue, 'exchange'> & { findCoin(coinId: string): Promise<CoinSummary | null> } {
-  const coins = createKept<readonly CoinSummary[]>({ onGet: versions.counted('overview'), most: 1 });
-  const global = createKept<GlobalOverview>({ onGet: versions.counted('overview'), most: 1 });
-  const lists = createKept<readonly Exchange[]>({ onGet: versions.counted('overview'), most: MOST_LISTS });
-  const one = createKept<CoinSummary | null>({ onGet: versions.counted('overview'), most: MOST_COINS });
-  const exchanges: Candles['exchanges'] = async ({ quotes }) => {
-    const { exchange, ticker } = await versions.topics();
-    const version = needsRates(quotes) ? `${exchange} ${ticker}` : String(exchange);
-    return lists.get(quotes.join(), version, () => readExchanges(sql, quotes));
+  const view = { versions, view: 'overview' };
+  const coins = createKeptByTopics<readonly CoinSummary[]>({
+    ...view,
+    most: 1,
+    versionOf: ({ coin, coin_rename }) => `${coin} ${coin_rename}`,
+  });
+  const global = createKeptByTopics<GlobalOverview>({
+    ...view,
+    most: 1,
+    versionOf: ({ global_history }) => String(global_history),
+  });
+  const inDollars = createKeptByTopics<readonly Exchange[]>({
+    ...view,
+    most: MOST_LISTS,
+    versionOf: ({ exchange }) => String(exchange),
+  });
+  const inOthers = createKeptByTopics<readonly Exchange[]>({
+    ...view,
+    most: MOST_LISTS,
+    versionOf: ({ exchange, ticker }) => `${exchange} ${ticker}`,
+  });
+  const one = createKeptByTopics<CoinSummary | null>({
+    ...view,
+    most: MOST_COINS,
+    versionOf: ({ coin }) => String(coin),
+  });
+  const exchanges: Candles['exchanges'] = ({ quotes }) => {
+    const lists = needsRates(quotes) ? inOthers : inDollars;
+    return lists(quotes.join(), () => readExchanges(sql, quotes));
   };
   return {
-    coins: async () => {
-      const { coin, coin_rename } = await versions.topics();
-      return coins.get('all', `${coin} ${coin_rename}`, () => readCoins(sql));
-    },
-    global: async () => {
-      const { global_history } = await versions.topics();
-      return global.get('newest', String(global_history), () => readGlobal(sql));
-    },
+    coins: () => coins('all', () => readCoins(sql)),
+    global: () => global('newest', () => readGlobal(sql)),
     exchanges,
     exchange: async ({ exchangeId, quotes }) => {
       const all = await exchanges({ quotes });
       const found = all.find(({ id }) => id === exchangeId);
       return found === undefined ? null : standingOnSame(found, all);
     },
-    findCoin: async (coinId) => {
-      const { coin } = await versions.topics();
-      return one.get(coinId, String(coin), () => readCoin(sql, coinId));
-    },
+    findCoin: (coinId) => one(coinId, () => readCoin(sql, coinId)),
   };
 }
 

@@ -6,9 +6,8 @@ import type { Ticker } from '../contract/records.ts';
 import { formatTime } from '../contract/time.ts';
 import { TICKER_NUMBERS, TICKER_QUOTE_KEYS, type TickerNumber } from '../core/ticker.ts';
 import type { Sql } from '../store/connect.ts';
-import { createKept } from './kept.ts';
 import { lacksRates, needsRates, type Rates, readRates, tickerIn } from './rates.ts';
-import type { Topics, Versions } from './versions.ts';
+import { createKeptByTopics, type Topics, type Versions } from './versions.ts';
 
 /** Of single tickers. */
 const MOST_TICKERS = 10_000;
@@ -37,21 +36,16 @@ export function createTickerViews({
   readonly sql: Sql;
   readonly versions: Versions;
 }): Pick<Candles, 'ticker' | 'tickers'> {
-  const one = createKept<Ticker | null>({ onGet: versions.counted('tickers'), most: MOST_TICKERS });
-  const lists = createKept<readonly Ticker[]>({
-    onGet: versions.counted('tickers'),
+  const view = { versions, view: 'tickers', versionOf: tickerVersion };
+  const one = createKeptByTopics<Ticker | null>({ ...view, most: MOST_TICKERS });
+  const lists = createKeptByTopics<readonly Ticker[]>({
+    ...view,
     most: MOST_LISTED,
     weigh: (list) => list.length * Math.max(1, Object.keys(list[0]?.quotes ?? {}).length),
   });
   return {
-    ticker: async ({ coinId, quotes }) => {
-      const version = tickerVersion(await versions.topics());
-      return one.get(`${coinId} ${quotes}`, version, () => readTicker(sql, coinId, quotes));
-    },
-    tickers: async ({ quotes }) => {
-      const version = tickerVersion(await versions.topics());
-      return lists.get(quotes.join(), version, () => readTickers(sql, quotes));
-    },
+    ticker: ({ coinId, quotes }) => one(`${coinId} ${quotes}`, () => readTicker(sql, coinId, quotes)),
+    tickers: ({ quotes }) => lists(quotes.join(), () => readTickers(sql, quotes)),
   };
 }
 

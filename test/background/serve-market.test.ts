@@ -157,6 +157,82 @@ describe('chandler serve', () => {
     await serving.stop();
   });
 
+  test('what was answered before is answered again by the same rules: counted once, true, and by plan', async () => {
+    await seed();
+    const env = { DATABASE_URL: database.url };
+    const keyOf = async (...args: string[]) =>
+      JSON.parse((await runCommand(['keys', 'create', '--json', ...args], { env })).out) as {
+        key: string;
+        prefix: string;
+      };
+    const rich = await keyOf('--plan', 'enterprise', '--monthly-requests', '5');
+    const poor = await keyOf('--plan', 'free', '--monthly-requests', '4');
+    await database.sql`
+      insert into market.ticker (coin_id, updated_at, at, seen_at, rank, position, price, circulating_supply)
+      values ('btc-bitcoin', now(), now(), now(), 1, 1, 42.5, 19000000)`;
+    const serving = start(['serve'], {});
+    await serving.ready();
+    const path = `${await serving.url()}/v1/tickers/btc-bitcoin?quotes=USD`;
+    const ask = (key: string, headers: Record<string, string> = {}) =>
+      fetch(path, { headers: { Authorization: key, ...headers } });
+    const read = async (answer: Response) => {
+      const { circulating_supply, quotes } = (await answer.json()) as {
+        circulating_supply?: number;
+        quotes: { USD: { price: number } };
+      };
+      return [circulating_supply, quotes.USD.price, answer.headers.get('ratelimit-remaining')];
+    };
+    const first = await ask(rich.key);
+    const etag = first.headers.get('etag')!;
+    const again = await ask(rich.key);
+    const headersOf = ({ headers }: Response) =>
+      [...headers.keys()].filter((name) => !['keep-alive', 'connection'].includes(name)).sort();
+    expect(headersOf(again)).toEqual(headersOf(first));
+    expect([again.headers.get('etag'), again.headers.get('cache-control')]).toEqual([etag, 'private, max-age=60']);
+    expect([await read(first), await read(again)]).toEqual([
+      [19_000_000, 42.5, '4'],
+      [19_000_000, 42.5, '3'],
+    ]);
+    // Another plan sees less, whoever asked before.
+    expect(await read(await ask(poor.key))).toEqual([undefined, 42.5, '3']);
+    expect(await read(await ask(poor.key))).toEqual([undefined, 42.5, '2']);
+    const known = await ask(rich.key, { 'If-None-Match': etag });
+    expect([known.status, await known.text(), known.headers.get('ratelimit-remaining')]).toEqual([304, '', '2']);
+    // Committed, and seen by the very next answer, which is counted once.
+    await database.sql`update market.ticker set price = 43.5`;
+    expect(await read(await ask(rich.key, { 'If-None-Match': etag }))).toEqual([19_000_000, 43.5, '1']);
+    expect((await fetch(path, { method: 'HEAD', headers: { Authorization: rich.key } })).headers.get('etag')).not.toBe(
+      etag,
+    );
+    const spent = await ask(rich.key);
+    expect([spent.status, await spent.json()]).toEqual([402, { error: 'you have reached maximum request limit' }]);
+    expect((await ask('not-one-of-ours')).status).toBe(403);
+    const metrics = await (await fetch(`${await serving.url()}/metrics`)).text();
+    const told = (status: number) =>
+      new RegExp(`chandler_served_requests_total\\{route="/v1/tickers/\\{\\}",status="${status}"\\} (\\d+)`).exec(
+        metrics,
+      )?.[1];
+    expect([told(304), told(402)]).toEqual(['1', '1']);
+    await runCommand(['keys', 'revoke', poor.prefix], { env });
+    await vi.waitFor(async () => expect((await ask(poor.key)).status).toBe(403), { timeout: 5_000, interval: 700 });
+    await serving.stop();
+  });
+
+  test('what was answered before is not answered again while the database cannot be asked whether it holds', async () => {
+    await seed();
+    await database.sql`
+      insert into market.ticker (coin_id, updated_at, at, seen_at, rank, position, price)
+      values ('btc-bitcoin', now(), now(), now(), 1, 1, 42.5)`;
+    const serving = start();
+    await serving.ready();
+    const path = `${await serving.url()}/v1/tickers/btc-bitcoin`;
+    for (let i = 0; i < 3; i++) expect((await fetch(path)).status).toBe(200);
+    await database.sql`alter table ops.version rename to version_gone`;
+    expect((await fetch(path)).status).toBe(500);
+    await database.sql`alter table ops.version_gone rename to version`;
+    expect((await fetch(path)).status).toBe(200);
+  });
+
   test('behind a trusted proxy each of its callers is one of his own; without one, his word is not heard', async () => {
     const asked = async (env: Record<string, string>) => {
       const serving = start(['serve'], env);

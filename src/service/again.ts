@@ -1,0 +1,84 @@
+/**
+ * What was answered is answered again, unrouted, while its source says that it still holds: most of what a single read costs is finding
+ * out what is asked. Everything else is as ever: who asks is admitted and counted first, and what the plan decides is kept by plan.
+ */
+import type { Access } from '../contract/access.ts';
+import type { Handler, Peer } from '../contract/handler.ts';
+import type { PlanName } from '../contract/plans.ts';
+import { allowanceFields, callerOf } from './admission.ts';
+import { answerWritten, cacheControlFor } from './answer.ts';
+import type { Admitted, Keep, Written } from './written.ts';
+
+/** So many addresses at most; of the answers themselves none is held that the source has let go. */
+const MOST_TARGETS = 10_000;
+/** What is longer is not asked for often. */
+const LONGEST_TARGET = 200;
+
+export type Again = {
+  readonly give: NonNullable<Handler['again']>;
+  /** Where to put what is answered to this request; undefined: nowhere. */
+  keepFor(peer: Peer | undefined): Keep | undefined;
+  /** What was found out before it turned out that this must be asked for anew. */
+  admittedOf(peer: Peer | undefined): Admitted | undefined;
+};
+
+export function createAgain({
+  access,
+  date,
+  addressOf,
+}: {
+  readonly access: Access;
+  readonly date: () => string;
+  readonly addressOf: (peer: Peer) => string;
+}): Again {
+  const kept = new Map<string, Map<PlanName, WeakRef<Written>>>();
+  const admitted = new WeakMap<Peer, Admitted>();
+  const give = async (plans: ReadonlyMap<PlanName, WeakRef<Written>>, peer: Peer): Promise<Response | null> => {
+    const caller = callerOf(headerOf(peer, 'authorization'), addressOf(peer));
+    const asked = access.admit(caller, 'data');
+    const admission = asked instanceof Promise ? await asked : asked;
+    const answer = admission.kind === 'admitted' ? plans.get(admission.plan)?.deref() : undefined;
+    if (answer === undefined || !(await holds(answer))) {
+      admitted.set(peer, { caller, admission });
+      return null;
+    }
+    const { allowance } = admission;
+    return answerWritten(answer, {
+      date: date(),
+      cacheControl: cacheControlFor(caller),
+      allowance: allowance === undefined ? undefined : allowanceFields(allowance),
+      ifNoneMatch: headerOf(peer, 'if-none-match'),
+    });
+  };
+  return {
+    give: (peer) => {
+      const plans = peer.target === undefined ? undefined : kept.get(peer.target);
+      return plans === undefined ? null : give(plans, peer);
+    },
+    keepFor: (peer) => {
+      const target = peer?.target;
+      if (target === undefined || target.length > LONGEST_TARGET) return undefined;
+      return (plan, answer) => {
+        const plans = kept.get(target) ?? new Map<PlanName, WeakRef<Written>>();
+        plans.set(plan, new WeakRef(answer));
+        kept.set(target, plans);
+        if (kept.size > MOST_TARGETS) kept.delete(kept.keys().next().value!);
+      };
+    },
+    admittedOf: (peer) => (peer === undefined ? undefined : admitted.get(peer)),
+  };
+}
+
+/** A source that cannot be asked whether it does: asking it anew will say why. */
+async function holds({ stillTrue }: Written): Promise<boolean> {
+  try {
+    return stillTrue !== null && (await stillTrue());
+  } catch {
+    return false;
+  }
+}
+
+function headerOf({ headers }: Peer, name: string): string | undefined {
+  const value = headers?.[name];
+  return typeof value === 'string' ? value : value?.[0];
+}
