@@ -27,6 +27,8 @@ export type Admission =
       readonly status: 402 | 403 | 429;
       readonly message: string;
       readonly retryAfterSeconds?: number;
+      /** Nothing but the pace stands in the way, and in so long no longer: whoever can wait may ask again then. */
+      readonly waitMs?: number;
       readonly allowance?: Allowance;
     };
 

@@ -13,10 +13,12 @@ import {
 import type { Caller } from '../contract/access.ts';
 import { RPC_CODES } from '../contract/json-rpc.ts';
 import { VERSION } from '../core/version.ts';
+import type { Admit } from './patience.ts';
 import type { Toolbox, ToolOutcome } from './toolbox.ts';
 
 export type McpParts = {
   readonly toolbox: Toolbox;
+  readonly admit: Admit;
   /** Told of what nobody expected. */
   readonly onError: (error: unknown, where: string) => void;
 };
@@ -27,7 +29,7 @@ const INSTRUCTIONS =
 
 /** Answers one HTTP request whose JSON body has been read. */
 export async function answerMcp(
-  { toolbox, onError }: McpParts,
+  { toolbox, admit, onError }: McpParts,
   caller: Caller,
   request: Request,
   body: unknown,
@@ -38,7 +40,7 @@ export async function answerMcp(
   headers.delete('Content-Length');
   // Without the signal: an answer that nobody waits for any more is finished all the same, and leaves nothing behind.
   const bare = new Request(request.url, { method: 'POST', headers });
-  const serve = () => serverFor(toolbox, caller);
+  const serve = () => serverFor(toolbox, caller, admit);
   if (await isLegacyRequest(bare, body)) {
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
     const server = serve();
@@ -62,14 +64,14 @@ export async function answerMcp(
   return answer;
 }
 
-function serverFor(toolbox: Toolbox, caller: Caller): Server {
+function serverFor(toolbox: Toolbox, caller: Caller, admit: Admit): Server {
   const server = new Server(
     { name: 'chandler', title: 'Chandler', version: VERSION },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
   );
   server.setRequestHandler('tools/list', () => ({ tools: [...toolbox.tools] }));
   server.setRequestHandler('tools/call', async ({ params }) => {
-    const outcome = await toolbox.call(caller, params.name, params.arguments);
+    const outcome = await toolbox.call(caller, params.name, params.arguments, admit);
     const tool = toolbox.tools.find(({ name }) => name === params.name);
     return server.projectCallToolResult(toolResult(outcome), tool?.outputSchema);
   });

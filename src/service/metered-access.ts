@@ -32,6 +32,8 @@ export type MeteredAccessOptions = {
 /** What a caller without any limit is shown as. */
 const WIDEST: PlanName = 'enterprise';
 
+type Rejection = Extract<Admission, { kind: 'rejected' }>;
+
 /** A caller as it is counted. */
 type Subject = {
   readonly id: string;
@@ -84,9 +86,7 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
     const key = await keyring.find(caller.key!);
     return key === null ? null : subjectOf(key);
   };
-  const tooFast = (subject: string, perSecond: number | null): Admission | null => {
-    const lateMs = pace.tooEarly(subject, perSecond);
-    if (lateMs === null) return null;
+  const tooFast = (lateMs: number, perSecond: number | null): Rejection => {
     const retryAfterSeconds = Math.max(1, Math.ceil(lateMs / 1000));
     // What stands in the way is the pace, however much is left of day and month.
     const limit = Math.max(1, Math.floor(perSecond ?? 1));
@@ -94,8 +94,8 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
     return { kind: 'rejected', status: 429, message: TOO_MANY_REQUESTS, retryAfterSeconds, allowance };
   };
   const admitSubject = (subject: Subject, about: 'data' | 'account'): Admission | Promise<Admission> => {
-    const refused = tooFast(subject.id, subject.perSecond);
-    if (refused !== null) return refused;
+    const lateMs = pace.tooEarly(subject.id, subject.perSecond);
+    if (lateMs !== null) return { ...tooFast(lateMs, subject.perSecond), waitMs: Math.ceil(lateMs) };
     if (about === 'account') return { kind: 'admitted', plan: subject.plan };
     const taken = advances.take(subject.id, subject.windows);
     return taken instanceof Promise ? taken.then((t) => admissionOf(subject, t)) : admissionOf(subject, taken);
@@ -106,7 +106,11 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
     admit(caller, about) {
       if (caller.key === null) return admitSubject(anonymous(caller.address), about);
       // Guessing keys is no faster than asking without one, and costs no more statements than that.
-      const tooManyGuesses = () => tooFast(`guess:${callerAddress(caller.address)}`, planOf('free').requestsPerSecond);
+      const tooManyGuesses = () => {
+        const perSecond = planOf('free').requestsPerSecond;
+        const lateMs = pace.tooEarly(`guess:${callerAddress(caller.address)}`, perSecond);
+        return lateMs === null ? null : tooFast(lateMs, perSecond);
+      };
       const isNew = keyring.isNew(caller.key);
       const refused = isNew ? tooManyGuesses() : null;
       if (refused !== null) return refused;

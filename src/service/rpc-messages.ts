@@ -1,5 +1,5 @@
 /** Plain JSON-RPC 2.0 as the API document has it: `tools/list`, `tools/call`, alone or in a batch, without any handshake. */
-import type { Access, Caller } from '../contract/access.ts';
+import type { Caller } from '../contract/access.ts';
 import {
   RPC_CODES,
   type RpcError,
@@ -10,6 +10,7 @@ import {
   rpcRequestSchema,
 } from '../contract/json-rpc.ts';
 import { describeValue, readRecord } from '../contract/records.ts';
+import type { Admit } from './patience.ts';
 import { rejected, type Toolbox } from './toolbox.ts';
 
 /** Most messages in a batch. They are answered one after the other. */
@@ -24,20 +25,20 @@ export type RpcAnswer = {
   readonly isMalformed: boolean;
 };
 
-export type RpcParts = { readonly toolbox: Toolbox; readonly access: Access };
+export type RpcParts = { readonly toolbox: Toolbox; readonly admit: Admit };
 
 export async function answerMessages(parts: RpcParts, caller: Caller, body: unknown): Promise<RpcAnswer> {
   const problem = batchProblem(body);
   if (problem !== null) return { body: refusedRequest(null, problem), isMalformed: true };
   const messages = Array.isArray(body) ? body : [body];
-  const barred = await barredFrom(parts.access, caller, messages);
+  const barred = await barredFrom(parts.admit, caller, messages);
   const answers: RpcResponse[] = [];
   let isMalformed = true;
   for (const message of messages) {
     const read = readRecord(rpcRequestSchema, message);
     if (read.ok) {
       isMalformed = false;
-      const answer = await answerMessage(parts.toolbox, caller, read.value, barred);
+      const answer = await answerMessage(parts, caller, read.value, barred);
       if (answer !== null) answers.push(answer);
     } else answers.push(refusedRequest(idOf(message), read.problem));
   }
@@ -56,13 +57,9 @@ export function batchProblem(body: unknown): string | null {
  * A tool call is one request of the caller's quota. For all the rest of a body it is asked once, for identity and pace only: whoever
  * has spent the month may still see which tools there are, and nobody gets twenty lists along with one call that is refused.
  */
-export async function barredFrom(
-  access: Access,
-  caller: Caller,
-  messages: readonly unknown[],
-): Promise<RpcError | null> {
+export async function barredFrom(admit: Admit, caller: Caller, messages: readonly unknown[]): Promise<RpcError | null> {
   if (messages.length > 0 && messages.every(isToolCall)) return null;
-  const admission = await access.admit(caller, 'account');
+  const admission = await admit(caller, 'account');
   if (admission.kind === 'admitted') return null;
   const { code, message, data } = rejected(admission);
   return { code, message, data };
@@ -74,7 +71,7 @@ function isToolCall(message: unknown): boolean {
 }
 
 async function answerMessage(
-  toolbox: Toolbox,
+  parts: RpcParts,
   caller: Caller,
   { id, method, params }: RpcRequest,
   barred: RpcError | null,
@@ -82,21 +79,21 @@ async function answerMessage(
   // Every method only reads: what nobody wants the answer of need not be done.
   if (id === undefined) return null;
   if (barred !== null) return failure(id, barred);
-  const answer = await answerRequest(toolbox, caller, method, params);
+  const answer = await answerRequest(parts, caller, method, params);
   return 'result' in answer ? { jsonrpc: '2.0', id, ...answer } : failure(id, answer);
 }
 
 async function answerRequest(
-  toolbox: Toolbox,
+  parts: RpcParts,
   caller: Caller,
   method: string,
   params: unknown,
 ): Promise<{ readonly result: unknown } | RpcError> {
   switch (method) {
     case 'tools/call':
-      return callTool(toolbox, caller, params);
+      return callTool(parts, caller, params);
     case 'tools/list':
-      return { result: { tools: toolbox.tools } };
+      return { result: { tools: parts.toolbox.tools } };
     case 'ping':
       return { result: {} };
     default: {
@@ -107,12 +104,12 @@ async function answerRequest(
 }
 
 async function callTool(
-  toolbox: Toolbox,
+  { toolbox, admit }: RpcParts,
   caller: Caller,
   params: unknown,
 ): Promise<{ readonly result: unknown } | RpcError> {
   const { name, arguments: given } = (Array.isArray(params) ? {} : (params ?? {})) as Record<string, unknown>;
-  const outcome = await toolbox.call(caller, typeof name === 'string' ? name : null, given);
+  const outcome = await toolbox.call(caller, typeof name === 'string' ? name : null, given, admit);
   switch (outcome.kind) {
     case 'answered': {
       const result = { content: [{ type: 'text', text: JSON.stringify(outcome.output) }] };

@@ -4,9 +4,11 @@
  */
 import { type Context, Hono } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
+import type { Clock } from '../clock.ts';
 import type { Access } from '../contract/access.ts';
 import { RPC_CODES, type RpcError, rpcRequestSchema } from '../contract/json-rpc.ts';
 import { callerOf } from './admission.ts';
+import { patiently } from './patience.ts';
 import { MAX_BODY_BYTES, MAX_DEPTH, type RpcBody, readRpcBody } from './rpc-body.ts';
 import { answerMessages, barredFrom, batchProblem, failure, idOf, refusedRequest } from './rpc-messages.ts';
 import type { ServiceEnv } from './service-env.ts';
@@ -15,6 +17,7 @@ import type { Toolbox } from './toolbox.ts';
 export type RpcRoutesParts = {
   readonly toolbox: Toolbox;
   readonly access: Access;
+  readonly clock: Clock;
   /** Origins of web pages that may ask, besides those of this machine: `https://app.example`; `*` lets all of them. */
   readonly origins?: readonly string[] | undefined;
   readonly onError: (error: unknown, where: string) => void;
@@ -22,28 +25,30 @@ export type RpcRoutesParts = {
 
 type Asked = Context<ServiceEnv>;
 
-export function rpcRoutes({ toolbox, access, origins = [], onError }: RpcRoutesParts): Hono<ServiceEnv> {
+export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: RpcRoutesParts): Hono<ServiceEnv> {
   const routes = new Hono<ServiceEnv>();
 
   routes.post('/', async (c) => {
     const refused = refusedUnread(c, origins);
     if (refused !== null) return refused;
     const caller = callerOf(c.req.header('Authorization'), c.env?.address ?? 'here');
+    const { signal } = c.req.raw;
     const body = await readRpcBody(c.req.raw);
     if (body.kind !== 'json') {
-      const barred = await barredFrom(access, caller, []);
+      const barred = await barredFrom(access.admit, caller, []);
       return barred === null ? unreadable(c, body) : answer(c, 403, failure(null, barred));
     }
     const problem = batchProblem(body.value);
+    const admit = Array.isArray(body.value) ? patiently(access.admit, { clock, signal }) : access.admit;
     if (problem !== null || !isMcp(c, body.value)) {
-      const { body: said, isMalformed } = await answerMessages({ toolbox, access }, caller, body.value);
+      const { body: said, isMalformed } = await answerMessages({ toolbox, admit }, caller, body.value);
       return said === null ? c.body(null, 202, NEVER_KEPT) : answer(c, isMalformed ? 400 : 200, said);
     }
-    const barred = await barredFrom(access, caller, Array.isArray(body.value) ? body.value : [body.value]);
+    const barred = await barredFrom(admit, caller, Array.isArray(body.value) ? body.value : [body.value]);
     if (barred !== null) return answer(c, statusOf(barred), failure(idOf(body.value), barred));
     // Not before it is needed: the SDK would slow down the start of every command.
     const { answerMcp } = await import('./mcp.ts');
-    return passOn(c, await answerMcp({ toolbox, onError }, caller, c.req.raw, body.value));
+    return passOn(c, await answerMcp({ toolbox, admit, onError }, caller, c.req.raw, body.value));
   });
 
   routes.options('/', (c) => c.body(null, 204, PREFLIGHT));

@@ -10,6 +10,7 @@ import { describeValue } from '../contract/records.ts';
 import { readToolCall, TOOLS, type Tool } from '../contract/tools.ts';
 import { WAREHOUSE_TOOLS, type WarehouseTools } from '../contract/warehouse-tools.ts';
 import { didYouMean } from '../core/nearest.ts';
+import type { Admit } from './patience.ts';
 import { answerTool } from './tool-answers.ts';
 import { answerWarehouseTool } from './warehouse-answers.ts';
 
@@ -38,8 +39,11 @@ export type ToolOutcome =
 
 export type Toolbox = {
   readonly tools: readonly ListedTool[];
-  /** One request of the caller's quota, whatever becomes of it. Never rejects. A name that is no text is null. */
-  call(caller: Caller, name: string | null, given: unknown): Promise<ToolOutcome>;
+  /**
+   * One request of the caller's quota, whatever becomes of it; `admit` says whether there is one. Never rejects. A name that is no text
+   * is null.
+   */
+  call(caller: Caller, name: string | null, given: unknown, admit: Admit): Promise<ToolOutcome>;
 };
 
 export type ToolboxParts = {
@@ -57,8 +61,8 @@ export function createToolbox({ data, access, warehouse, onError, isAway }: Tool
   const extra = offered(warehouse);
   const names = [...Object.keys(TOOLS), ...Object.keys(extra)];
 
-  const answer = async (caller: Caller, name: string | null, given: unknown): Promise<ToolOutcome> => {
-    const admission = await access.admit(caller, 'data');
+  const answer = async (caller: Caller, name: string | null, given: unknown, admit: Admit): Promise<ToolOutcome> => {
+    const admission = await admit(caller, 'data');
     if (admission.kind === 'rejected') return rejected(admission);
     const plan = PLANS[admission.plan];
     if (name === null) return unknown(name, names);
@@ -75,9 +79,9 @@ export function createToolbox({ data, access, warehouse, onError, isAway }: Tool
 
   return {
     tools: [...Object.entries(TOOLS), ...Object.entries(extra)].map(([name, tool]) => listed(name, tool)),
-    async call(caller, name, given) {
+    async call(caller, name, given, admit) {
       try {
-        return await answer(caller, name, given);
+        return await answer(caller, name, given, admit);
       } catch (error) {
         onError(error, `tools/call ${name !== null && names.includes(name) ? name : 'of an unknown tool'}`);
         if (isAway?.(error)) return failed(503, AWAY, { retryAfterSeconds: AWAY_SECONDS });

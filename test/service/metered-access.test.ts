@@ -125,6 +125,7 @@ describe('limits', () => {
       status: 429,
       message: 'you have reached maximum request limit',
       retryAfterSeconds: 1,
+      waitMs: 100,
       allowance: { limit: 10, remaining: 0, resetSeconds: 1 },
     });
     clock.advance(100);
