@@ -11,6 +11,7 @@ import type { ApiKey } from '../store/api-key.ts';
 import { readUsage } from '../store/api-usage.ts';
 import type { Sql } from '../store/connect.ts';
 import { createAdvances, monthOf, type Windows } from './advances.ts';
+import { createGuesses } from './guesses.ts';
 import { createKeyring } from './keyring.ts';
 import { createPace } from './pace.ts';
 
@@ -34,6 +35,8 @@ const WIDEST: PlanName = 'enterprise';
 
 type Rejection = Extract<Admission, { kind: 'rejected' }>;
 
+const wrongKey: Rejection = { kind: 'rejected', status: 403, message: INVALID_KEY };
+
 /** A caller as it is counted. */
 type Subject = {
   readonly id: string;
@@ -56,6 +59,9 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
     };
   }
   const pace = createPace(clock);
+  // Guessing keys is no faster than asking without one, and costs no more statements than that.
+  const guessesPerSecond = planOf('free').requestsPerSecond;
+  const guesses = createGuesses({ pace, perSecond: guessesPerSecond });
   const advances = createAdvances({ sql, clock, onError });
 
   async function accountOf(caller: Caller) {
@@ -105,18 +111,19 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
     ...walls,
     admit(caller, about) {
       if (caller.key === null) return admitSubject(anonymous(caller.address), about);
-      // Guessing keys is no faster than asking without one, and costs no more statements than that.
-      const tooManyGuesses = () => {
-        const perSecond = planOf('free').requestsPerSecond;
-        const lateMs = pace.tooEarly(`guess:${callerAddress(caller.address)}`, perSecond);
-        return lateMs === null ? null : tooFast(lateMs, perSecond);
-      };
-      const isNew = keyring.isNew(caller.key);
-      const refused = isNew ? tooManyGuesses() : null;
-      if (refused !== null) return refused;
+      const from = `guess:${callerAddress(caller.address)}`;
+      if (keyring.isNew(caller.key)) {
+        return guesses
+          .lookUp(from, () => identify(caller))
+          .then((looked) => {
+            if ('lateMs' in looked) return tooFast(looked.lateMs, guessesPerSecond);
+            return looked.found === null ? wrongKey : admitSubject(looked.found, about);
+          });
+      }
       return identify(caller).then((subject) => {
         if (subject !== null) return admitSubject(subject, about);
-        return (isNew ? null : tooManyGuesses()) ?? { kind: 'rejected', status: 403, message: INVALID_KEY };
+        const early = guesses.wrong(from);
+        return early === null ? wrongKey : tooFast(early.lateMs, guessesPerSecond);
       });
     },
     account: (caller) => accountOf(caller),

@@ -4,6 +4,8 @@ import type { Clock, Instant } from '../clock.ts';
 export type Pace = {
   /** Null: go on; else how many milliseconds too early it is. */
   tooEarly(subject: string, perSecond: number | null): number | null;
+  /** The last time that it was not too early has turned out not to count. */
+  giveBack(subject: string, perSecond: number | null): void;
 };
 
 /** Callers that have been silent for a second have their whole second again, so nothing of them needs to be remembered. */
@@ -30,6 +32,10 @@ export function createPace(clock: Clock): Pace {
       if (lateMs > 1e-6) return lateMs;
       fullAt.set(subject, from + gapMs);
       return null;
+    },
+    giveBack(subject, perSecond) {
+      const held = fullAt.get(subject);
+      if (perSecond !== null && held !== undefined) fullAt.set(subject, held - 1000 / perSecond);
     },
   };
 }

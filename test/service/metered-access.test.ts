@@ -34,6 +34,7 @@ function open(limits = true, told: (error: Error) => void = onError): MeteredAcc
   return access;
 }
 
+const statusOf = (answer: Admission) => (answer.kind === 'rejected' ? answer.status : 200);
 const anonymous = (address: string): Caller => ({ key: null, scheme: null, address });
 const holder = (key: string, scheme: 'bearer' | 'bare' = 'bearer'): Caller => ({ key, scheme, address: '192.0.2.1' });
 
@@ -292,13 +293,41 @@ describe('keys', () => {
     const access = open();
     expect(await access.admit(holder(key), 'data')).toMatchObject({ kind: 'admitted' });
     const answers = await Promise.all(Array.from({ length: 11 }, () => access.admit(holder(makeApiKey().key), 'data')));
-    expect(answers.map((answer) => (answer.kind === 'rejected' ? answer.status : 200)).sort()).toEqual([
-      // One of the ten was the first look at the good one.
-      ...Array.from({ length: 9 }, () => 403),
-      429,
-      429,
-    ]);
+    expect(answers.map(statusOf).sort()).toEqual([...Array.from({ length: 10 }, () => 403), 429]);
     expect(await access.admit(holder(key), 'data')).toMatchObject({ kind: 'admitted' });
+  });
+
+  test('are no guesses when they are good: as many as there are behind one address, a process that was just started knows', async () => {
+    const made = await Promise.all(Array.from({ length: 60 }, () => make()));
+    const access = open();
+    const ask = (key: string) => access.admit(holder(key), 'data');
+    expect((await Promise.all(made.slice(0, 50).map(({ key }) => ask(key)))).map(statusOf)).toEqual(
+      Array.from({ length: 50 }, () => 200),
+    );
+    // Nor does a key that is asked with many times at once.
+    const [busy, ...others] = made.slice(50).map(({ key }) => key);
+    expect((await Promise.all(Array.from({ length: 30 }, () => ask(busy!)))).map(statusOf)).not.toContain(429);
+    // Among guesses they are held up by them, and of those no more are told that they are wrong than of guesses alone.
+    const mixed = others.flatMap((key) => [key, ...Array.from({ length: 5 }, () => makeApiKey().key)]);
+    const answers = (await Promise.all(mixed.map(ask))).map(statusOf);
+    expect(answers.filter((status) => status === 403)).toHaveLength(10);
+    // What is tried beyond that is not even looked at, be it right.
+    const { key } = await make();
+    expect(statusOf(await ask(key))).toBe(429);
+    clock.advance(1_000);
+    expect(statusOf(await ask(key))).toBe(200);
+  });
+
+  test('that could not be looked for were no guesses', async () => {
+    const away = await createTestDatabase();
+    await away.drop();
+    const access = createMeteredAccess({ sql: away.sql, clock, limits: true, onError: () => undefined });
+    opened.push(access);
+    const answers = await Promise.allSettled(
+      Array.from({ length: 25 }, () => access.admit(holder(makeApiKey().key), 'data')),
+    );
+    // None is told that it came too early: all hear that the database is away.
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 25 }, () => 'rejected'));
   });
 
   test('are refused soon after they were revoked, and when they expire', async () => {
