@@ -3,6 +3,7 @@ import type { Instant } from '../clock.ts';
 import type { OhlcvCandle } from '../contract/market-data.ts';
 import { ceilToGrid, floorToGrid, INTERVAL_MS, type Interval } from '../core/interval.ts';
 import { normalize, type Span, type Spans } from '../core/span.ts';
+import { CANDLE_VALUES, coarseCandle, widthOf } from '../store/coarse-candle.ts';
 import type { Sql } from '../store/connect.ts';
 import { parseMultirange, toMultirange } from '../store/multirange.ts';
 import type { SeriesVersion } from './versions.ts';
@@ -14,13 +15,12 @@ export type CandlesRead = {
   readonly covered: Spans;
 };
 
-const VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
 type ArraysRow = { readonly at: string | null; readonly covered: string | null } & Readonly<
-  Record<(typeof VALUES)[number], string | null>
+  Record<(typeof CANDLE_VALUES)[number], string | null>
 >;
 
 const ARRAYS = `array_agg(extract(epoch from c.open_time)::float8)::text as at,
-    ${VALUES.map((name) => `array_agg(c.${name})::text as ${name}`).join(', ')}`;
+    ${CANDLE_VALUES.map((name) => `array_agg(c.${name})::text as ${name}`).join(', ')}`;
 
 /** The interval stands in the statement itself: then a plan looks at the partitions of that interval only. */
 const stored = (interval: Interval) => `
@@ -30,7 +30,7 @@ const stored = (interval: Interval) => `
     (select json_agg(json_build_array(extract(epoch from o.open_time), extract(epoch from o.close_time)))
       from market.open_candle o where o.series_id = $1::int) as open_candles
   from (
-    select open_time, ${VALUES.join(', ')} from market.candle
+    select open_time, ${CANDLE_VALUES.join(', ')} from market.candle
     where series_id = $1::int and interval = '${interval}'
       and open_time >= to_timestamp($2::float8) and open_time < to_timestamp($3::float8)
     order by open_time limit $4::int) c`;
@@ -52,9 +52,10 @@ export async function readStored(
   return { candles: toCandles(row!, interval, open), covered: parseMultirange(row!.covered ?? '{}') };
 }
 
-/** As a whole or not at all: null where one of the parts is. */
-const whole = (name: string, of: string) => `case when count(${name}) = count(*) then ${of} end as ${name}`;
-
+/**
+ * Of the slots of `missing` ($4) that are covered as a whole, in their order, those that have candles. The bounds ($2, $3) are said once
+ * more beside those of the slot: they tell which partitions there is nothing in before the first slot is looked at.
+ */
 const coarsened = (fine: Interval, coarse: Interval) => `
   with s as materialized (
     select covered * tstzmultirange(tstzrange(to_timestamp($2::float8), to_timestamp($3::float8))) as covered
@@ -62,19 +63,17 @@ const coarsened = (fine: Interval, coarse: Interval) => `
   )
   select ${ARRAYS}, (select covered::text from s) as covered
   from (
-    select slot as open_time,
-      (array_agg(open order by open_time))[1] as open, ${whole('high', 'max(high)')}, ${whole('low', 'min(low)')},
-      (array_agg(close order by open_time desc))[1] as close, ${whole('volume', 'sum(volume)')},
-      (array_agg(market_cap order by open_time desc))[1] as market_cap
-    from (
-      select *, date_bin(interval '${INTERVAL_MS[coarse] / 1000} seconds', open_time, timestamptz 'epoch') as slot
-      from market.candle
-      where series_id = $1::int and interval = '${fine}'
-        and open_time >= to_timestamp($2::float8) and open_time < to_timestamp($3::float8)
-        and $4::tstzmultirange @> open_time) f
-    group by slot
-    having (select covered from s) @> tstzrange(slot, slot + interval '${INTERVAL_MS[coarse] / 1000} seconds')
-    order by slot limit $5::int) c`;
+    select slot as open_time, made.*
+    from s cross join unnest(s.covered * $4::tstzmultirange) stretch
+    cross join generate_series(
+      date_bin(${widthOf(coarse)}, lower(stretch) + ${widthOf(coarse)} - interval '1 microsecond', timestamptz 'epoch'),
+      upper(stretch) - ${widthOf(coarse)}, ${widthOf(coarse)}) slot
+    cross join lateral (${coarseCandle(fine, coarse, {
+      id: '$1::int',
+      slot: 'slot',
+      where: 'open_time >= to_timestamp($2::float8) and open_time < to_timestamp($3::float8)',
+    })}) made
+    limit $5::int) c`;
 
 /**
  * Candles of `interval` made of final finer ones (decision 25: volumes are summed, the market cap is that of the last), for those
@@ -99,7 +98,7 @@ export async function readCoarsened(
 function toCandles(row: ArraysRow, interval: Interval, open: ReadonlyMap<Instant, Instant>): OhlcvCandle[] {
   if (row.at === null) return [];
   const seconds = numbersOf(row.at);
-  const [opens, highs, lows, closes, volumes, caps] = VALUES.map((name) => numbersOf(row[name]!));
+  const [opens, highs, lows, closes, volumes, caps] = CANDLE_VALUES.map((name) => numbersOf(row[name]!));
   const lastSecond = INTERVAL_MS[interval] - 1_000;
   return seconds.map((at, i) => {
     const openTime = at! * 1000;
