@@ -27,6 +27,9 @@ import { StoreError } from './store/store-error.ts';
 
 export const AUTH_SCHEMES = ['auto', 'bearer', 'bare'] as const;
 
+/** Connections: more than a browser or a pool of a program opens; a tenth of what the service takes from everybody. */
+const MOST_PER_ADDRESS = 200;
+
 export type Config = {
   /** Null: the embedded server, with its data in `home`. */
   readonly databaseUrl: string | null;
@@ -36,6 +39,8 @@ export type Config = {
   readonly serveLimits: boolean;
   /** Whose `X-Forwarded-For` is believed; null: nobody's. */
   readonly trustedProxies: BlockList | null;
+  /** At one time, of one address that asks and is no trusted proxy; null: no limit. */
+  readonly connectionsPerAddress: number | null;
   /** Null: the queue lives in Postgres. */
   readonly redisUrl: string | null;
   /** As given: relative to the folder the command runs in. */
@@ -90,6 +95,7 @@ export const VARIABLES = [
   'CHANDLER_LISTEN',
   'CHANDLER_SERVE_LIMITS',
   'CHANDLER_TRUSTED_PROXIES',
+  'CHANDLER_CONNECTIONS_PER_ADDRESS',
   'CHANDLER_SERVE_SQL',
   'CHANDLER_SERVE_ORIGINS',
   'CHANDLER_KEEP_TICKERS',
@@ -165,6 +171,9 @@ export function parseConfig(env: Environment): { readonly ok: Config } | { reado
     databaseUrl: read<string | null>('DATABASE_URL', null, parseDatabaseUrl),
     serveLimits: read('CHANDLER_SERVE_LIMITS', true, (text) => orSwitch(parseOneOf(text.toLowerCase(), SWITCH))),
     trustedProxies: read<BlockList | null>('CHANDLER_TRUSTED_PROXIES', null, (text) => orWrong(parseProxies(text))),
+    connectionsPerAddress: read<number | null>('CHANDLER_CONNECTIONS_PER_ADDRESS', MOST_PER_ADDRESS, (text) =>
+      parseLimit(text, true),
+    ),
     serveDatabaseUrl: read<string | null>(SERVE_DATABASE_URL, null, parseDatabaseUrl),
     redisUrl: read<string | null>('REDIS_URL', null, parseRedisUrl),
     home: read('CHANDLER_HOME', '.chandler', parseFolder),

@@ -25,7 +25,7 @@ export async function openHttp(parts: Parts): Promise<Listening> {
     onError,
   });
   const market = () => parts.open.market?.handler ?? null;
-  return listenToAll({ operations, market, metrics: served }, { listen: config.listen, onError });
+  return listenToAll({ operations, market, metrics: served }, { config, onError });
 }
 
 async function readProgress({ open: { app }, troubles }: Parts, which: BackfillsAsked) {

@@ -47,7 +47,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   try {
     const server = await listenToAll(
       { operations, market: () => market?.handler ?? null, metrics },
-      { listen: config.listen, onError },
+      { config, onError },
     );
     let closing: Promise<void> | undefined;
     const closeServer = () => {

@@ -96,9 +96,12 @@ export function listenToAll(
     metrics,
   }: { readonly operations: Handler; readonly market: () => Handler | null; readonly metrics: ServingMetrics },
   {
-    listen: address,
+    config: { listen: address, connectionsPerAddress, trustedProxies },
     onError,
-  }: { readonly listen: Config['listen']; readonly onError: (error: unknown, url: string) => void },
+  }: {
+    readonly config: Pick<Config, 'listen' | 'connectionsPerAddress' | 'trustedProxies'>;
+    readonly onError: (error: unknown, url: string) => void;
+  },
 ): Promise<Listening> {
   const now: Handler = Object.assign(
     async (request: Request, peer?: Peer) => (market() ?? notYet)(request, peer),
@@ -113,7 +116,8 @@ export function listenToAll(
   return listen(Object.assign(handler, { again: measured.again }), {
     ...address,
     onError,
-    limits: { idleMs: IDLE_MS },
+    limits: { idleMs: IDLE_MS, maxPerAddress: connectionsPerAddress },
+    trustedProxies,
   });
 }
 

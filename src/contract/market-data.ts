@@ -67,7 +67,11 @@ export type Candles = {
   /** Ascending; `null` when the coin is unknown (the service decides what that looks like on the wire). */
   ohlcv(query: OhlcvQuery): Promise<readonly OhlcvCandle[] | null>;
   /** Every active coin, by rank. `quotes` are upper-case symbols (`USD`, `BTC`). */
-  tickers(query: { readonly quotes: readonly string[] }): Promise<readonly Ticker[]>;
+  tickers(query: {
+    readonly quotes: readonly string[];
+    /** More than so many, from the first, are not needed; all the same there may be more. */
+    readonly most?: number | null;
+  }): Promise<readonly Ticker[]>;
   ticker(query: { readonly coinId: string; readonly quotes: readonly string[] }): Promise<Ticker | null>;
   /** Every coin ever known, inactive ones too (rank 0). */
   coins(): Promise<readonly CoinSummary[]>;

@@ -25,6 +25,11 @@ export function forwardedAddress(peer: string, forwardedFor: string | null, trus
   return address;
 }
 
+/** Is it one of these proxies? */
+export function isTrusted(address: string, trusted: BlockList | null): boolean {
+  return trusted !== null && isAmong(trusted, withoutZone(unmapped(address)));
+}
+
 /** Addresses and networks, with commas: `10.0.0.0/8, 192.0.2.1, 2001:db8::/32`. */
 export function parseProxies(text: string): { readonly ok: BlockList } | { readonly problem: string } {
   const list = new BlockList();

@@ -1,6 +1,6 @@
 /** Puts a handler on a port. */
 import { createServer, type IncomingMessage, type ServerOptions, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, BlockList, Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { gzip as gzipCallback } from 'node:zlib';
 import { getRequestListener } from '@hono/node-server';
@@ -8,6 +8,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { systemClock } from '../clock.ts';
 import { type Handler, isConnectionReset, type Peer } from '../contract/handler.ts';
 import { type PlainParts, partsOf } from '../contract/plain-answer.ts';
+import { callerAddress, isTrusted } from '../core/address.ts';
 
 const gzip = promisify(gzipCallback);
 /** Below this, compressing costs more than it saves. */
@@ -25,6 +26,8 @@ export type ListenOptions = {
   readonly onError?: (error: unknown, url: string) => void;
   /** Against clients that are slow, many or bad; what is not given is as in `CONNECTION_LIMITS`. */
   readonly limits?: Partial<ConnectionLimits>;
+  /** Behind these addresses are many callers: they may have any number of connections. */
+  readonly trustedProxies?: BlockList | null;
 };
 
 export type ConnectionLimits = {
@@ -38,10 +41,12 @@ export type ConnectionLimits = {
   readonly keepAliveMs: number;
   readonly maxHeaderBytes: number;
   readonly maxConnections: number;
+  /** Of one address; null: as many as of all. */
+  readonly maxPerAddress: number | null;
 };
 
 /**
- * A client that is slow does not keep a connection; one that keeps many does not keep others out for long. Node.js by itself would wait a
+ * A client that is slow does not keep a connection; one address does not keep the others out. Node.js by itself would wait a
  * minute for headers and five for the rest of a request. Requests are short: what takes longer than this is not coming.
  */
 export const CONNECTION_LIMITS: ConnectionLimits = {
@@ -51,6 +56,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   keepAliveMs: 15_000,
   maxHeaderBytes: 16_384,
   maxConnections: 2_000,
+  maxPerAddress: null,
 };
 
 export type Listening = {
@@ -104,6 +110,8 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
   const limits = { ...CONNECTION_LIMITS, ...options.limits };
   const server = createServer(settingsOf(limits), onRequest);
   server.maxConnections = limits.maxConnections;
+  if (limits.maxPerAddress !== null)
+    server.on('connection', perAddress(limits.maxPerAddress, options.trustedProxies ?? null));
   if (limits.idleMs !== null) server.setTimeout(limits.idleMs);
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(new Error(explain(error, options), { cause: error })));
@@ -129,6 +137,31 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
           () => undefined,
         );
       }),
+  };
+}
+
+const TOO_MANY = '{"error":"too many connections from this address"}';
+const TURNED_AWAY = `HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: ${TOO_MANY.length}\r\nRetry-After: 5\r\nConnection: close\r\n\r\n${TOO_MANY}`;
+
+/** Turns away those of an address that has so many already, before anything is read of them. */
+function perAddress(most: number, trusted: BlockList | null): (socket: Socket) => void {
+  const open = new Map<string, number>();
+  return (socket) => {
+    const { remoteAddress } = socket;
+    if (remoteAddress === undefined || isTrusted(remoteAddress, trusted)) return;
+    const name = callerAddress(remoteAddress);
+    const count = open.get(name) ?? 0;
+    if (count >= most) {
+      socket.end(TURNED_AWAY);
+      socket.destroySoon();
+      return;
+    }
+    open.set(name, count + 1);
+    socket.once('close', () => {
+      const left = open.get(name)! - 1;
+      if (left === 0) open.delete(name);
+      else open.set(name, left);
+    });
   };
 }
 

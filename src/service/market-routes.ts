@@ -20,8 +20,9 @@ export function marketRoutes({ data }: { data: MarketData }) {
     getTickers: async (c) => {
       const quotes = quotesOf(c);
       if (!quotes.ok) return refuse(c, 400, quotes.message);
-      const tickers = await data.tickers({ quotes: quotes.value });
-      return answerJson(c, tickers, allShownTo(planOf(c), tickers));
+      const plan = planOf(c);
+      const tickers = await data.tickers({ quotes: quotes.value, most: plan.tickerCoins });
+      return answerJson(c, tickers, allShownTo(plan, tickers));
     },
     getTickersSimple: async (c) => {
       // As on the upstream's free host (upstream-api.md, 1.6).
@@ -33,7 +34,8 @@ export function marketRoutes({ data }: { data: MarketData }) {
       const tickers = await data.tickers({ quotes: quotes.value });
       const first = (page.value - 1) * PAGE_ROWS;
       return answerJson(c, tickers, {
-        variant: `simple ${page.value}`,
+        // Whatever number is asked for: what is beyond the end is one answer, and kept once.
+        variant: first < tickers.length ? `simple ${page.value}` : 'simple none',
         as: () => tickers.slice(first, first + PAGE_ROWS).map(simpleTickerOf),
       });
     },
@@ -46,7 +48,7 @@ export function marketRoutes({ data }: { data: MarketData }) {
     },
     getTickersDeprecated: async (c) => {
       const plan = planOf(c);
-      const tickers = await data.tickers({ quotes: LEGACY_QUOTES });
+      const tickers = await data.tickers({ quotes: LEGACY_QUOTES, most: plan.tickerCoins });
       return answerJson(c, tickers, {
         variant: `legacy ${plan.tickerCoins} ${plan.circulatingSupply}`,
         as: () =>

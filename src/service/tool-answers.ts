@@ -40,7 +40,9 @@ export async function answerTool(data: Candles & Catalogue, plan: Plan, call: To
     case 'getCoinMarkets':
       return first(call.arguments.limit, await data.coinMarkets(call.arguments));
     case 'getTickers':
-      return viewed(await data.tickers(call.arguments), (all) => tickersShownTo(plan, all, call.arguments.limit));
+      return viewed(await data.tickers({ quotes: call.arguments.quotes, most: plan.tickerCoins }), (all) =>
+        tickersShownTo(plan, all, call.arguments.limit),
+      );
     case 'getTickersById':
       return viewed(await data.ticker(call.arguments), (ticker) => tickerShownTo(plan, ticker));
     case 'getPeopleById':

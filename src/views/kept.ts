@@ -28,7 +28,8 @@ export function createKept<T>({
     entry.weight = weigh(value);
     weight += entry.weight;
     for (const [oldest, other] of entries) {
-      if (weight <= most) break;
+      // One that is too heavy by itself is kept all the same, until the next one comes: else it would be read anew each time.
+      if (weight <= most || other === entry) break;
       remove(oldest, other);
     }
   };

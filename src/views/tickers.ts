@@ -1,9 +1,10 @@
 /** Tickers as upstream answers them: those of the newest snapshot as a list, and the newest one of each active coin. */
 import type { Instant } from '../clock.ts';
-import { partAsOf, standingOn, wholeAsOf } from '../contract/basis.ts';
+import { basisOf, partAsOf, standingOn, wholeAsOf } from '../contract/basis.ts';
 import type { Candles } from '../contract/market-data.ts';
 import type { Ticker } from '../contract/records.ts';
 import { formatTime } from '../contract/time.ts';
+import { mapInPieces } from '../core/pieces.ts';
 import { TICKER_NUMBERS, TICKER_QUOTE_KEYS, type TickerNumber } from '../core/ticker.ts';
 import type { Sql } from '../store/connect.ts';
 import { lacksRates, needsRates, type Rates, readRates, tickerIn } from './rates.ts';
@@ -11,10 +12,13 @@ import { createKeptByTopics, type Topics, type Versions } from './versions.ts';
 
 /** Of single tickers. */
 const MOST_TICKERS = 10_000;
-/** Of lists, in tickers times currencies: with the text that is made of it each takes some 1.6 KB, and callers choose the currencies. */
+/** Of lists in other currencies, in tickers times currencies: with the text that is made of it each takes some 1.6 KB. */
 const MOST_LISTED = 60_000;
 /** Rows of a long list are taken in so many at a time, so that others are answered in between. */
 const PIECE = 1_000;
+
+/** Every ticker, in dollars. */
+type Listed = readonly Ticker[];
 
 type TickerRow = { readonly [name in TickerNumber]: number | null } & {
   readonly id: string;
@@ -38,14 +42,36 @@ export function createTickerViews({
 }): Pick<Candles, 'ticker' | 'tickers'> {
   const view = { versions, view: 'tickers', versionOf: tickerVersion };
   const one = createKeptByTopics<Ticker | null>({ ...view, most: MOST_TICKERS });
-  const lists = createKeptByTopics<readonly Ticker[]>({
+  const listed = createKeptByTopics<Listed>({ ...view, most: 1 });
+  const inDollars = () => listed('all', () => readTickers(sql));
+  const converted = createKeptByTopics<readonly Ticker[]>({
     ...view,
     most: MOST_LISTED,
     weigh: (list) => list.length * Math.max(1, Object.keys(list[0]?.quotes ?? {}).length),
   });
+  const inTurn = createTurns();
   return {
     ticker: ({ coinId, quotes }) => one(`${coinId} ${quotes}`, () => readTicker(sql, coinId, quotes)),
-    tickers: ({ quotes }) => lists(quotes.join(), () => readTickers(sql, quotes)),
+    tickers: async ({ quotes, most = null }) => {
+      if (quotes.length === 1 && quotes[0] === 'USD') return inDollars();
+      // Callers choose the currencies, and of three there are tens of thousands of lists: no more of one is made than is shown, of
+      // what is read already, and one after the other.
+      const load = async () => {
+        const all = await inDollars();
+        return convert(sql, quotes, all.slice(0, most ?? undefined), basisOf(all)?.asOf ?? null);
+      };
+      return converted(`${quotes} ${most ?? 'all'}`, () => inTurn(load));
+    },
+  };
+}
+
+/** One after the other, in the order in which they are asked for. */
+function createTurns() {
+  let last: Promise<unknown> = Promise.resolve();
+  return <T>(work: () => Promise<T>): Promise<T> => {
+    const mine = last.then(work, work);
+    last = mine;
+    return mine;
   };
 }
 
@@ -64,23 +90,38 @@ async function readTicker(sql: Sql, coinId: string, quotes: readonly string[]): 
   return standingOn(tickerIn(toTicker(row), quotes, row.at, rates), basis);
 }
 
-async function readTickers(sql: Sql, quotes: readonly string[]): Promise<readonly Ticker[]> {
+async function readTickers(sql: Sql): Promise<Listed> {
   const query = sql<TickerRow[]>`
     select ${columns(sql)} from market.ticker t join market.coin c on c.id = t.coin_id
     where c.is_active and t.seen_at = (select max(seen_at) from market.ticker)
     order by t.position nulls last, nullif(t.rank, 0) nulls last, t.coin_id`;
-  const read: { readonly ticker: Ticker; readonly at: Instant }[] = [];
+  const list: Ticker[] = [];
   let asOf: Instant | null = null;
   for await (const rows of query.cursor(PIECE)) {
     for (const row of rows) {
-      read.push({ ticker: toTicker(row), at: row.at });
+      const ticker = toTicker(row);
+      snapshotOf.set(ticker, row.at);
+      list.push(ticker);
       asOf = Math.max(asOf ?? row.seenAt, row.seenAt);
     }
   }
-  const snapshots = [...new Set(read.map(({ at }) => at))];
+  return standingOn(list, wholeAsOf(asOf));
+}
+
+/** Of a ticker of the list: the instant of its snapshot, as exactly as it is stored. */
+const snapshotOf = new WeakMap<Ticker, Instant>();
+
+async function convert(
+  sql: Sql,
+  quotes: readonly string[],
+  list: readonly Ticker[],
+  asOf: Instant | null,
+): Promise<readonly Ticker[]> {
+  const atOf = (ticker: Ticker) => snapshotOf.get(ticker)!;
+  const snapshots = [...new Set(list.map(atOf))];
   const rates = needsRates(quotes) ? await readRates(sql, quotes, snapshots) : NO_RATES;
-  const list = read.map(({ ticker, at }) => tickerIn(ticker, quotes, at, rates));
-  return standingOn(list, lacksRates(quotes, snapshots, rates) ? partAsOf(asOf) : wholeAsOf(asOf));
+  const made = await mapInPieces(list, PIECE, (ticker) => tickerIn(ticker, quotes, atOf(ticker), rates));
+  return standingOn(made, lacksRates(quotes, snapshots, rates) ? partAsOf(asOf) : wholeAsOf(asOf));
 }
 
 const NO_RATES: Rates = () => null;

@@ -1,10 +1,11 @@
 import { EventEmitter, once } from 'node:events';
 import { request } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createScaledClock } from '../../src/clock.ts';
 import { connectionReset, type Handler } from '../../src/contract/handler.ts';
+import { parseProxies } from '../../src/core/address.ts';
 import { CONNECTION_LIMITS, type Listening, type ListenOptions, listen } from '../../src/service/listen.ts';
 import { createSimulator } from '../../src/simulate.ts';
 
@@ -18,7 +19,10 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((server) => server.close()));
 });
 
-async function serve(handler: Handler, options: Pick<ListenOptions, 'gzip' | 'limits'> = {}): Promise<string> {
+async function serve(
+  handler: Handler,
+  options: Pick<ListenOptions, 'gzip' | 'limits' | 'trustedProxies'> = {},
+): Promise<string> {
   const server = await listen(handler, { host: '127.0.0.1', port: 0, onError, ...options });
   open.push(server);
   return server.url;
@@ -125,6 +129,45 @@ describe('a handler on a port', () => {
     await expect(listen(async () => new Response('y'), { host: '192.0.2.1', port: 0, onError })).rejects.toThrow(
       'this machine has no such address',
     );
+  });
+});
+
+describe('an address with too many connections', () => {
+  const connectTo = (url: string, localAddress?: string) =>
+    new Promise<Socket>((resolve, reject) => {
+      const where = { port: Number(new URL(url).port), host: '127.0.0.1', ...(localAddress && { localAddress }) };
+      const socket = connect(where, () => resolve(socket));
+      socket.on('error', reject);
+    });
+  const heardOf = async (socket: Socket) => {
+    let heard = '';
+    for await (const part of socket) heard += String(part);
+    return heard;
+  };
+
+  it('is told so, keeps nobody else out, and is let in again when it has fewer', async () => {
+    const url = await serve(async () => new Response('yes'), { limits: { maxPerAddress: 3 } });
+    const held = await Promise.all([1, 2, 3].map(() => connectTo(url)));
+    expect(await heardOf(await connectTo(url))).toMatch(
+      /^HTTP\/1\.1 429 .*\{"error":"too many connections from this address"\}$/s,
+    );
+    const other = await connectTo(url, '127.0.0.2');
+    other.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    expect(await heardOf(other)).toMatch(/^HTTP\/1\.1 200 /);
+    held[0]!.destroy();
+    await vi.waitFor(async () => expect((await fetch(url, { headers: { Connection: 'close' } })).status).toBe(200));
+    for (const socket of held) socket.destroy();
+  });
+
+  it('may be a trusted proxy: its connections are those of many', async () => {
+    const trusted = parseProxies('127.0.0.1');
+    const url = await serve(async () => new Response('yes'), {
+      limits: { maxPerAddress: 1 },
+      trustedProxies: 'ok' in trusted ? trusted.ok : null,
+    });
+    const held = await Promise.all([1, 2, 3].map(() => connectTo(url)));
+    expect((await fetch(url)).status).toBe(200);
+    for (const socket of held) socket.destroy();
   });
 });
 

@@ -103,6 +103,26 @@ describe('what was read before', () => {
     expect((await data.coins())[0]).toMatchObject({ name: 'other' });
   });
 
+  it('is made of the list in dollars, and of no more of it than is needed, where it is one in other currencies', async () => {
+    await database.sql`
+      insert into market.ticker (coin_id, updated_at, at, seen_at, rank, position, price)
+      select id, now(), now(), now(), rank, rank, 10 from market.coin where is_active`;
+    const all = await data.tickers({ quotes: ['USD'] });
+    expect(all.length).toBeGreaterThan(0);
+    await database.sql`alter table market.ticker rename to ticker_gone`;
+    try {
+      for (const quotes of [['EUR'], ['EUR', 'USD'], ['PLN', 'USD', 'EUR']]) {
+        const list = await data.tickers({ quotes, most: 1 });
+        expect(list.map(({ id, quotes: told }) => [id, Object.keys(told)])).toEqual([[all[0]!.id, quotes]]);
+        expect(await data.tickers({ quotes, most: 1 })).toBe(list);
+      }
+      // Of what nobody has told there is nothing to be had.
+      expect(basisOf(await data.tickers({ quotes: ['EUR'], most: 1 }))?.coverage).toBe('partial');
+    } finally {
+      await database.sql`alter table market.ticker_gone rename to ticker`;
+    }
+  });
+
   it('is read again after connections were lost', async () => {
     const { sql } = database;
     await data.ohlcv(query);
