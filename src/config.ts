@@ -4,7 +4,8 @@ import { RPC_PATH } from './contract/json-rpc.ts';
 import { MAX_CANDLES, PLAN_NAMES, PLANS, type PlanName } from './contract/plans.ts';
 import { parseProxies } from './core/address.ts';
 import { DEFAULT_KEEP, type Keep, LEAST_DAYS_OF_FETCHES, parseCandlesKept, parseKept } from './core/keep.ts';
-import { didYouMean, isSlipOf, nearestNames } from './core/nearest.ts';
+import { misspelt } from './core/misspelt.ts';
+import { didYouMean } from './core/nearest.ts';
 import {
   DEFAULT_REVISIONS_A_DAY,
   DEFAULT_STUCK_AFTER_MS,
@@ -115,7 +116,7 @@ const WITHOUT_WEBHOOK = 'but there is nobody to tell; set CHANDLER_WEBHOOK_URL a
 
 /** The configuration, or one sentence for each thing wrong with it. A variable set to nothing counts as not set. */
 export function parseConfig(env: Environment): { readonly ok: Config } | { readonly problems: readonly string[] } {
-  const problems: string[] = misspelt(env);
+  const problems: string[] = misspelt(env, VARIABLES);
   const read = <T>(name: Variable, fallback: T, parse: (text: string, name: Variable) => T | Problem): T => {
     const text = env[name]?.trim();
     if (text === undefined || text === '') return fallback;
@@ -218,29 +219,6 @@ class Problem {
     this.shown = shown;
     this.whole = whole;
   }
-}
-
-function misspelt(env: Environment): string[] {
-  const known = new Set<string>(VARIABLES);
-  const ours = VARIABLES.filter((name) => name.startsWith('CHANDLER_'));
-  const rests = new Map(ours.map((name) => [name.slice('CHANDLER_'.length), name]));
-  // Others' variables may look alike: only one that stands in place of ours, by a slip, is taken for it (LOGLEVEL is many programs' own).
-  const slips = (['DATABASE_URL', 'REDIS_URL'] as const).flatMap((right) => {
-    const slip = (env[right] ?? '') === '' ? Object.keys(env).find((name) => isSlipOf(name, right)) : undefined;
-    return slip === undefined ? [] : [`${slip} is no setting of Chandler (did you mean ${right}?).`];
-  });
-  const unknown = Object.keys(env)
-    .filter((name) => /^chandler_/i.test(name) && !known.has(name) && env[name] !== '')
-    .map((name) => {
-      const rest = name.slice('CHANDLER_'.length).toUpperCase();
-      const [near] = nearestNames(rest, rests.keys(), 1);
-      // Cut short is misspelt, too: KEY is farther from API_KEY than any two words may be.
-      const meant = near ?? [...rests.keys()].find((other) => rest !== '' && other.split('_').includes(rest));
-      return meant === undefined
-        ? `${name} is no setting of Chandler; there are ${ours.join(', ')}.`
-        : `${name} is no setting of Chandler (did you mean CHANDLER_${meant}?).`;
-    });
-  return [...slips, ...unknown];
 }
 
 function parseKey(text: string): string | Problem {
