@@ -1,6 +1,8 @@
 /**
  * Works off the backfills that wait for a service: claims the most urgent one, runs it until it is done, has to wait, is paused,
- * or one of higher priority comes; and while there is none, helps other processes with the chunks of theirs.
+ * or one of higher priority comes; and while there is none, helps other processes with the chunks of theirs. Where several processes
+ * work off one each, all take from one queue, in which the chunks of the most urgent one go first: the others have what it leaves, as
+ * when it waits for something or has fewer chunks than there are hands.
  *
  * Giving a backfill back costs nothing, for whoever claims it next plans what is still missing.
  */
@@ -162,7 +164,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     onPlanned: (requests: number) => void,
     onProgress: (progress: BackfillProgress) => void,
   ): Promise<BackfillRun> {
-    const { id, coinIds, interval, quote, span } = claimed;
+    const { id, coinIds, interval, quote, span, priority } = claimed;
     const { walls, plan, ask } = session;
     await walls.reload();
     const list = await refreshForAbsences({ ask, sql, clock, signal });
@@ -194,6 +196,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
       },
       {
         claimedId: id,
+        priority,
         target,
         spec: {},
         planned,
@@ -207,14 +210,18 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     );
   }
 
-  /** Gives signs of life, and gives the backfill up when it was paused or cancelled, or a more urgent one waits. */
-  async function watch({ id }: ClaimedBackfill, release: AbortController, left: () => number | null): Promise<void> {
+  /**
+   * Gives signs of life, and gives the backfill up when it was paused or cancelled, or a more urgent one waits; or when it has another
+   * priority now, for its chunks stand in the queue by the one that it had.
+   */
+  async function watch(claimed: ClaimedBackfill, release: AbortController, left: () => number | null): Promise<void> {
+    const { id } = claimed;
     while (!release.signal.aborted) {
       try {
         const leftRequests = left();
         const known = leftRequests === null ? null : { leftRequests, finishAt: await forecast(leftRequests) };
         const claim = await renewClaim(sql, { id, owner, now: clock.now(), known });
-        if (!claim.isMine || claim.isPreempted) return release.abort();
+        if (!claim.isMine || claim.isPreempted || claim.priority !== claimed.priority) return release.abort();
       } catch (error) {
         // The run itself waits for a database that is away.
         if (awayReason(error) === null) deps.onError(asError(error));

@@ -55,6 +55,8 @@ export type BackfillDeps = {
 export type BackfillOptions = {
   /** A backfill that is recorded and running already: whoever claimed it gives its signs of life and says how it ended. */
   readonly claimedId?: number;
+  /** Default: 0, as of one of the service that was given none. */
+  readonly priority?: number;
   readonly target: BackfillTarget;
   /** As it was asked for; kept in `ops.backfill` (of one that is claimed it is there already). */
   readonly spec: Readonly<Record<string, unknown>>;
@@ -133,6 +135,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
     queue,
     target,
     backfillId: id,
+    priority: options.priority ?? 0,
     askedSince: startedAt,
     plan: deps.plan,
     walls,

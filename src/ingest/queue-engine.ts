@@ -40,7 +40,11 @@ export type AnyQueue<Job> = Pick<
   | 'isPaused'
   | 'resume'
   | 'close'
-> & { on(event: 'error', listener: (error: Error) => void): unknown };
+> & {
+  /** Those that wait with a higher number than this priority get it: they are taken earlier. */
+  hasten(ids: readonly string[], priority: number): Promise<void>;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+};
 type AnyWorker<Job> = Pick<Worker<Job, void>, 'close'> & {
   on(event: 'error', listener: (error: Error) => void): unknown;
   on(
@@ -105,6 +109,7 @@ async function connectRedis(
       };
       return {
         addBulk: or(queue.addBulk),
+        hasten: or((ids: readonly string[], priority: number) => hasten(queue, ids, priority)),
         getJobState: or(queue.getJobState),
         getRanges: or(queue.getRanges),
         remove: or(queue.remove),
@@ -162,8 +167,12 @@ async function connectPostgres(url: string, max: number, onError: (error: Error)
     client.release();
   }
   return {
-    queue: <Job>(name: string) =>
-      new Queue(name, { connection: borrowed(pool) }, createPostgresBackend) as unknown as AnyQueue<Job>,
+    queue: <Job>(name: string) => {
+      const queue = new Queue(name, { connection: borrowed(pool) }, createPostgresBackend);
+      return Object.assign(queue, {
+        hasten: (ids: readonly string[], priority: number) => hasten(queue, ids, priority),
+      }) as unknown as AnyQueue<Job>;
+    },
     worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) =>
       new Worker(
         name,
@@ -180,6 +189,19 @@ async function connectPostgres(url: string, max: number, onError: (error: Error)
       late.abort();
     },
   };
+}
+
+async function hasten(queue: Pick<Queue, 'getJob'>, ids: readonly string[], priority: number): Promise<void> {
+  const jobs = await Promise.all(ids.map((id) => queue.getJob(id)));
+  const late = jobs.filter((job) => job !== undefined && job.priority > priority);
+  await Promise.all(
+    late.map((job) =>
+      job!.changePriority({ priority }).catch((error: unknown) => {
+        // Taken and done meanwhile.
+        if (!/Missing key for job/.test(String(error))) throw error;
+      }),
+    ),
+  );
 }
 
 /**

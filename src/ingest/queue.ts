@@ -4,6 +4,7 @@
  */
 import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
 import { systemClock } from '../clock.ts';
+import { HIGHEST_PRIORITY } from '../core/tier.ts';
 import { type ChunkIdentity, type ChunkJob, chunkJobId } from './chunk-job.ts';
 import { Misconfigured, type Outcome, SeriesGivenUp } from './outcome.ts';
 import { type Connections, connect, type QueueEngine } from './queue-engine.ts';
@@ -37,8 +38,11 @@ export type ChunkWorker = {
 };
 
 export type ChunkQueue = {
-  /** Adds those that are not there yet. */
-  add(jobs: readonly ChunkJob[]): Promise<void>;
+  /**
+   * Adds those that are not there yet. Of those that wait the ones of the highest priority are taken first, and among them in turn; one
+   * that waits already with a lower priority gets this one.
+   */
+  add(jobs: readonly ChunkJob[], priority?: number): Promise<void>;
   /** `gone`: done, or failed for good, or never there. */
   stateOf(job: ChunkIdentity): Promise<'waiting' | 'active' | 'gone'>;
   /** The ids of all chunks that wait or are under way; one that changes its place meanwhile may be left out. */
@@ -128,9 +132,16 @@ function createChunkQueue(connections: Connections, name: string, options: Queue
   };
   return {
     unpause,
-    add: async (jobs) => {
+    add: async (jobs, priority = 0) => {
       if (jobs.length === 0) return;
-      await queue.addBulk(jobs.map((data) => ({ name: JOB, data, opts: { ...jobOptions, jobId: chunkJobId(data) } })));
+      // BullMQ takes the lowest first, and 0 for none at all.
+      const opts = { ...jobOptions, priority: 1 + HIGHEST_PRIORITY - priority };
+      const waiting = new Set(await queue.getRanges(['prioritized'], 0, -1));
+      await queue.addBulk(jobs.map((data) => ({ name: JOB, data, opts: { ...opts, jobId: chunkJobId(data) } })));
+      await queue.hasten(
+        jobs.map(chunkJobId).filter((id) => waiting.has(id)),
+        opts.priority,
+      );
     },
     stateOf: async (job) => {
       const state = await queue.getJobState(chunkJobId(job));

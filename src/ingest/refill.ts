@@ -35,6 +35,8 @@ export type RefillDeps = {
   readonly queue: Pick<ChunkQueue, 'add' | 'ids' | 'unpause'>;
   readonly target: BackfillTarget;
   readonly backfillId: number;
+  /** Whose chunks are taken first, where several keep theirs in the queue. */
+  readonly priority: number;
   readonly askedSince: number;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   readonly walls: Pick<Walls, 'of'>;
@@ -102,7 +104,7 @@ export function createRefill(deps: RefillDeps): Refill {
       for (const job of batch) inFlight.set(chunkJobId(job), job);
       const adding = batch;
       batch = [];
-      await patience(() => queue.add(adding));
+      await patience(() => queue.add(adding, deps.priority));
     };
     for await (const job of missingChunks()) {
       if (signal.aborted) return count;

@@ -84,6 +84,8 @@ export type Claim = {
   readonly isMine: boolean;
   /** One of higher priority waits for a process. */
   readonly isPreempted: boolean;
+  /** As it is now. */
+  readonly priority: number | null;
 };
 
 /** A sign of life of the owner; also what is known of how far it is. */
@@ -108,10 +110,10 @@ export async function renewClaim(
               finish_at = to_timestamp(${finishAt === null ? null : finishAt / 1000}::float8)`
       }
     where id = ${id} and state = 'running' and owner = ${owner} returning priority`;
-  if (row === undefined) return { isMine: false, isPreempted: false };
+  if (row === undefined) return { isMine: false, isPreempted: false, priority: null };
   const [urgent] = await sql`
     select 1 from ops.backfill where ${isClaimable(sql, { now, abovePriority: row.priority })} limit 1`;
-  return { isMine: true, isPreempted: urgent !== undefined };
+  return { isMine: true, isPreempted: urgent !== undefined, priority: row.priority };
 }
 
 /** Ends a claim: what others have made of the backfill meanwhile stays. */

@@ -1,5 +1,6 @@
 /** Backfills that wait for a service: claimed, given back, taken over, against the simulator. */
-import { afterEach, expect, test, vi } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { auditGaps } from '../../src/ingest/audit.ts';
 import {
@@ -19,6 +20,7 @@ import { wantSeries } from '../../src/store/series.ts';
 import { addTracks } from '../../src/store/track.ts';
 import { readBackfills } from '../../src/views/backfills.ts';
 import { verifySeries } from '../../src/views/verify.ts';
+import { testRedisUrl } from '../support/database.ts';
 import { createWorld, type World, type WorldOptions } from '../support/world.ts';
 
 const NOW = Date.UTC(2026, 10, 18, 12);
@@ -43,8 +45,14 @@ async function record(coinIds: readonly string[], priority = 0): Promise<number>
   return queueBackfill(sql, { ...target, requestedAt: NOW, spec: { coinIds }, plannedRequests: 3, priority });
 }
 
-async function service(owner: string, more: Partial<Pick<BackfillRunnerDeps, 'lookMs' | 'finishOf'>> = {}) {
-  const { session, queue } = await world.open();
+async function service(
+  owner: string,
+  {
+    candlesPerRequest = null,
+    ...more
+  }: Partial<Pick<BackfillRunnerDeps, 'lookMs' | 'finishOf'>> & { readonly candlesPerRequest?: number | null } = {},
+) {
+  const { session, queue } = await world.open({ candlesPerRequest });
   const ends: BackfillEndTold[] = [];
   const begun: number[] = [];
   const errors: Error[] = [];
@@ -73,6 +81,11 @@ const stateOf = async (id: number) => (await readBackfills(world.database.sql, {
 const until = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 20_000, interval: 20 });
 const become = (id: number, state: string) => until(async () => expect((await stateOf(id)).state).toBe(state));
 const COINS = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'];
+async function otherCoins(count: number): Promise<string[]> {
+  const rows = await world.database.sql<{ id: string }[]>`
+    select id from market.coin where is_active and id <> all(${COINS}::text[]) order by rank limit ${count}`;
+  return rows.map(({ id }) => id);
+}
 
 test('is worked off, the most urgent first, with what it cost and brought', async () => {
   await open();
@@ -140,9 +153,7 @@ test('gives way to a more urgent one, and is gone on with afterwards', async () 
   const id = await record(COINS);
   const { begun } = await service('a:1');
   await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(0));
-  const [other] = await sql<{ id: string }[]>`
-    select id from market.coin where is_active and id <> all(${COINS}::text[]) order by rank limit 1`;
-  const urgent = await record([other!.id]);
+  const urgent = await record(await otherCoins(1));
   expect(await prioritizeBackfill(sql, urgent, 50)).toBe(true);
   await become(id, 'done');
   expect(begun).toEqual([id, urgent, id]);
@@ -265,4 +276,68 @@ test('one of the past that is cancelled stays so, until a rule is added', async 
   expect(await audit()).toEqual([]);
   await track(3);
   expect(await audit()).toHaveLength(1);
+});
+
+describe.each([
+  ['Postgres', {}],
+  ...(testRedisUrl() === null
+    ? []
+    : [['Redis', { engine: { kind: 'redis', url: testRedisUrl()! } } as const] as const]),
+] as const)('with two processes, on %s', (_name, engine) => {
+  /** Ten candles a request: ninety chunks a coin. Each has two in hand. */
+  const small = { candlesPerRequest: 10 };
+  const IN_HAND = 2 * 2;
+  const openTwo = (perSecond: number) =>
+    open({
+      ...engine,
+      queueName: randomUUID(),
+      limits: { perSecond },
+      simulator: { seed: 5, coins: 12, latencyMs: 5 },
+    });
+  const spentOf = async (id: number) => (await stateOf(id)).spent;
+
+  /** What the others spend while this one spends from 40 to 120: then it has chunks for everybody in the queue. */
+  async function spentBeside(id: number, other: number): Promise<number> {
+    await until(async () => expect(await spentOf(id)).toBeGreaterThan(40));
+    const before = await spentOf(other);
+    await until(async () => expect(await spentOf(id)).toBeGreaterThan(120));
+    return (await spentOf(other)) - before;
+  }
+
+  test('one that runs already has nothing more of the budget once a more urgent one has begun, and all of it afterwards', async () => {
+    await openTwo(40);
+    const low = await record(COINS.slice(0, 2), -10);
+    const services = [await service('a:1', small), await service('b:2', small)];
+    await until(async () => expect(await spentOf(low)).toBeGreaterThan(5));
+    const high = await record(await otherCoins(2), 100);
+    expect(await spentBeside(high, low)).toBeLessThanOrEqual(IN_HAND);
+    expect((await stateOf(low)).state).not.toBe('done');
+    await become(low, 'done');
+    expect((await stateOf(high)).state).toBe('done');
+    expect(services.flatMap(({ errors }) => errors)).toEqual([]);
+  });
+
+  test('one that is given another priority is worked off by that, wherever its chunks are', async () => {
+    await openTwo(40);
+    const [one, two] = [await record(COINS.slice(0, 2), 5), await record(await otherCoins(2), 0)];
+    const services = [await service('a:1', small), await service('b:2', small)];
+    await until(() => expect(new Set(services.flatMap(({ begun }) => begun))).toEqual(new Set([one, two])));
+    await until(async () => expect(await spentOf(one)).toBeGreaterThan(5));
+    expect(await spentOf(two)).toBeLessThanOrEqual(IN_HAND);
+    expect(await prioritizeBackfill(world.database.sql, two, 50)).toBe(true);
+    expect(await spentBeside(two, one)).toBeLessThanOrEqual(IN_HAND);
+    expect((await stateOf(one)).state).not.toBe('done');
+  });
+
+  test('one that waits for the next day stands in nobody’s way', async () => {
+    await openTwo(40);
+    const { sql } = world.database;
+    const high = await record(['btc-bitcoin'], 100);
+    await sql`update ops.backfill set wait_until = to_timestamp(${(NOW + DAY) / 1000}) where id = ${high}`;
+    const low = await record(['eth-ethereum'], -10);
+    await service('a:1', small);
+    await service('b:2', small);
+    await become(low, 'done');
+    expect(await stateOf(high)).toMatchObject({ state: 'queued', spent: 0 });
+  });
 });

@@ -173,6 +173,29 @@ describe.each(engines)('on %s', (_name, make) => {
     finish();
   });
 
+  test('what is more urgent is taken first, whenever it came, and what both want with the higher priority of the two', async () => {
+    const { queue } = await make();
+    await queue.add([job(1), job(2), job(3)], -10);
+    await queue.add([job(4), job(2)], 100);
+    await queue.add([job(5), job(4)]);
+    await queue.add([job(6)], -10);
+    const taken: number[] = [];
+    const all = new Promise<void>((done) => {
+      const worker = queue.work({
+        concurrency: 1,
+        handle: async ({ seriesId }) => {
+          if (taken.push(seriesId) === 6) done();
+          return NOTHING;
+        },
+        snoozeMs: () => 0,
+        events: { onOutcome: () => undefined, onFailure: () => undefined },
+      });
+      closers.push(() => worker.close());
+    });
+    await all;
+    expect(taken).toEqual([4, 2, 5, 1, 3, 6]);
+  });
+
   test('what waits can be wiped, or taken back one by one', async () => {
     const { queue } = await make();
     await queue.add([job(1), job(2)]);

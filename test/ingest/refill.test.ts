@@ -62,6 +62,7 @@ beforeEach(async () => {
     },
     target,
     backfillId: 1,
+    priority: 0,
     askedSince: NOW,
     plan: { name: 'enterprise', candlesPerRequest: 1 },
     walls: { of: () => ({ kind: 'open' }) },
