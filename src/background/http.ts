@@ -1,13 +1,14 @@
 /** The HTTP side of the service: how it is, its figures, and how far its backfills are. */
 import { readDemand, schedulesOf, setAsideOf } from '../budget.ts';
 import type { Listening } from '../service/listen.ts';
-import { type BackfillsAsked, createOperations } from '../service/operations.ts';
+import { type BackfillsAsked, createOperations, MOST_BACKFILLS, USUAL_BACKFILLS } from '../service/operations.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import { backfillAsJson, readBackfills } from '../views/backfills.ts';
 import { readFigures } from '../views/figures.ts';
 import type { Standing } from './metrics.ts';
 import type { Parts } from './parts.ts';
 import { listenToAll, pathOf } from './serving.ts';
+import { sharedReading } from './shared-reading.ts';
 import { healthOf } from './status.ts';
 import { asError } from './troubles.ts';
 
@@ -15,13 +16,20 @@ export async function openHttp(parts: Parts): Promise<Listening> {
   const { config, status, troubles, clock, log, metrics, served } = parts;
   const onError = (error: unknown, url: string) =>
     log.error({ err: error, path: pathOf(url) }, 'a request could not be answered');
+  // Nobody has to say who he is to ask for these.
+  const standing = sharedReading(clock, () => readStanding(parts));
+  const progress = sharedReading(clock, (which: BackfillsAsked) => readProgress(parts, which));
   const operations = createOperations({
     health: () => ({ isReady: status.phase === 'ready', body: { ...healthOf(status, troubles, clock.now()) } }),
     metrics: async () => {
-      const own = await metrics.text(() => readStanding(parts));
+      const own = await metrics.text(async () => ({ ...(await standing(null)), isReady: status.phase === 'ready' }));
       return { ...own, text: `${own.text}\n${await served.registry.metrics()}` };
     },
-    backfills: (which) => readProgress(parts, which),
+    backfills: async (which) => {
+      // Of two lengths only: whoever asks for another one has no reading of his own.
+      const limit = which.limit <= USUAL_BACKFILLS ? USUAL_BACKFILLS : MOST_BACKFILLS;
+      return (await progress({ ...which, limit }))?.slice(0, which.limit) ?? null;
+    },
     onError,
   });
   const market = () => parts.open.market?.handler ?? null;

@@ -23,8 +23,10 @@ export type BackfillsAsked = {
   readonly id: number | null;
 };
 
-const USUAL_BACKFILLS = 100;
-const MOST_BACKFILLS = 1_000;
+/** Where nobody says how many. */
+export const USUAL_BACKFILLS = 100;
+/** As many as may be asked for at once. */
+export const MOST_BACKFILLS = 1_000;
 const HIGHEST_ID = 2 ** 31 - 1;
 
 export function createOperations({ health, metrics, backfills, onError }: Operations): Handler {

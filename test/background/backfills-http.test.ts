@@ -45,6 +45,7 @@ async function serve(argv: readonly string[], more: Record<string, string> = {})
   );
   return async (path: string): Promise<{ readonly status: number; readonly body: unknown }> => {
     const answer = await fetch(`${url}${path}`);
+    if (path === '/metrics') return { status: answer.status, body: await answer.text() };
     expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
     return { status: answer.status, body: (await answer.json()) as unknown };
   };
@@ -63,6 +64,58 @@ async function queue(plannedRequests: number, priority = 0): Promise<number> {
     priority,
   });
 }
+
+/** So many of our connections wait for something that is locked. */
+async function waiting(): Promise<number> {
+  const [row] = await database.sql<{ n: number }[]>`
+    select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  return row!.n;
+}
+
+describe('however many ask', () => {
+  test.each([
+    ['/metrics', 'ops.schedule_run', ['/metrics']],
+    ['/backfills', 'ops.backfill', ['/backfills', '/backfills?all=true', '/backfills/1', '/backfills?limit=7']],
+  ])('one reads for all of them: %s', async (_, locked, paths) => {
+    await queue(8);
+    const ask = await serve(['--role', 'http']);
+    await vi.waitFor(async () => expect((await ask('/backfills')).status).toBe(200), { timeout: 20_000 });
+    // Until what was read just now has been forgotten.
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    let asking: Promise<{ readonly status: number }[]> = Promise.resolve([]);
+    const { most } = await database.sql.begin(async (tx) => {
+      await tx`lock table ${tx(locked)} in access exclusive mode`;
+      asking = Promise.all(Array.from({ length: 10 }, () => paths.map((path) => ask(path))).flat());
+      await vi.waitFor(async () => expect(await waiting()).toBeGreaterThan(0));
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return { most: await waiting() };
+    });
+    expect(most).toBe(1);
+    const answers = await asking;
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  });
+
+  test('what was read is answered for a second, and a number is read by itself', async () => {
+    await queue(8);
+    await database.sql`create sequence asked`.simple();
+    await database.sql`
+      alter view ops.backfill_progress rename to backfill_progress_uncounted;
+      create view ops.backfill_progress as
+        select p.* from (select nextval('asked') as n) counted, ops.backfill_progress_uncounted p where counted.n > 0`.simple();
+    const ask = await serve(['--role', 'http']);
+    await vi.waitFor(async () => expect((await ask('/backfills')).status).toBe(200), { timeout: 20_000 });
+    const readings = async () => (await database.sql<{ n: number }[]>`select last_value::int as n from asked`)[0]!.n;
+    const before = await readings();
+    const begun = Date.now();
+    for (let i = 0; i < 40; i++) await ask(`/backfills?limit=${i + 1}`);
+    expect((await readings()) - before).toBeLessThanOrEqual(1 + (Date.now() - begun) / 1_000);
+    expect((await ask('/backfills/1')).body).toMatchObject({ id: 1, plannedRequests: 8 });
+    await database.sql`update ops.backfill set planned_requests = 9`;
+    await vi.waitFor(async () => expect((await ask('/backfills/1')).body).toMatchObject({ plannedRequests: 9 }), {
+      timeout: 5_000,
+    });
+  });
+});
 
 describe('/backfills', () => {
   test('has what is to be done, most urgent first, and one by its number, as the command line prints them', async () => {
