@@ -19,6 +19,7 @@ import type { Sql } from '../store/connect.ts';
 import { coinOfContract } from '../store/contract.ts';
 import { type Document, type DocumentKind, readDocument, readDocuments } from '../store/document.ts';
 import { createKept } from './kept.ts';
+import { createListedCoinView } from './listed-coin.ts';
 import { lacksRates, needsRates, type Rates, readRates } from './rates.ts';
 import type { Versions } from './versions.ts';
 
@@ -48,6 +49,7 @@ export function createCatalogueViews({ sql, versions, findCoin, findExchange }: 
     most: MOST_DOCUMENTS,
     weigh: (rows) => 1 + (rows.length * Object.keys(rows[0]?.quotes ?? {}).length) / ROWS_A_DOCUMENT,
   });
+  const listedCoin = createListedCoinView({ sql, versions, findCoin });
   const lists = createKept<readonly unknown[]>({ onGet: versions.counted('catalogue'), most: 10 });
 
   const read = async <T extends object>(kind: DocumentKind, id: string): Promise<Read<T> | null> => {
@@ -86,9 +88,7 @@ export function createCatalogueViews({ sql, versions, findCoin, findExchange }: 
     coin: async (coinId) => {
       const found = await read<CoinDetails>('coin', coinId);
       if (found !== null) return found.isGone ? null : found.value;
-      // What the list of coins says of it, until it is asked about by itself.
-      const coin = await findCoin(coinId);
-      return coin === null ? null : standingOn(detailsOf(coin), partAsOf(basisOf(coin)?.asOf ?? null));
+      return listedCoin(coinId);
     },
     coinEvents: async (id) => (await listOf<CoinEvent>('coin_events', id, isCoin(id)))?.value ?? null,
     coinExchanges: async (id) => (await listOf<CoinExchange>('coin_exchanges', id, isCoin(id)))?.value ?? null,
@@ -173,31 +173,6 @@ function marketIn<T extends WithQuotes>(row: T, quotes: readonly string[], at: I
     return symbol === 'USD' ? usd : { price: divide(usd.price), volume_24h: divide(usd.volume_24h) };
   };
   return { ...row, quotes: Object.fromEntries(quotes.map((symbol) => [symbol, valuesIn(symbol)])) };
-}
-
-/** What the list of coins says of one that nobody has asked about by itself. The rest is empty, as it is where upstream knows nothing. */
-function detailsOf(coin: CoinSummary): CoinDetails {
-  const { id, name, symbol, rank, is_new, is_active, type } = coin;
-  return {
-    ...{ id, name, symbol, rank, is_new, is_active, type },
-    logo: null,
-    tags: [],
-    team: [],
-    description: null,
-    message: '',
-    open_source: null,
-    started_at: null,
-    development_status: null,
-    hardware_wallet: null,
-    proof_type: null,
-    org_structure: null,
-    hash_algorithm: null,
-    links: {},
-    links_extended: [],
-    whitepaper: { link: null, thumbnail: null },
-    first_data_at: null,
-    last_data_at: null,
-  };
 }
 
 /** Never all of them: the changelog is read from when the first coin was seen. */

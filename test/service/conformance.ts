@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Clock, createScaledClock } from '../../src/clock.ts';
 import type { Access } from '../../src/contract/access.ts';
+import type { CoinDetails } from '../../src/contract/catalogue.ts';
 import type { Handler } from '../../src/contract/handler.ts';
 import type { MarketData } from '../../src/contract/market-data.ts';
 import { readOhlcvRows } from '../../src/contract/ohlcv.ts';
@@ -30,6 +31,8 @@ export type Subject = {
   readonly catalogue?: 'full' | 'bare';
   /** `coins`: a source that nobody has told a rate of fiat currencies; values in them are null. */
   readonly rates?: 'all' | 'coins';
+  /** A coin that nobody has asked about by itself, and all that is known of it by lists. */
+  readonly listed?: CoinDetails;
   readonly close?: () => Promise<void>;
 };
 
@@ -224,6 +227,14 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
           expect(places.map(({ id }) => id)).toContain(exchange_id);
           expect(Object.keys(quotes)).toEqual(['BTC', 'EUR']);
         }
+      });
+
+      it('answers a coin that it was never told about by itself, and leaves out what no list says', async () => {
+        const { listed } = subject;
+        if (listed === undefined) return;
+        const coin = await json(`/coins/${listed.id}`);
+        createAnswerCheck({ nulls: 'documented', absent: 'any' })('/coins/{coin_id}', coin);
+        expect(coin).toEqual(listed);
       });
 
       it('answers one exchange and its markets', async () => {

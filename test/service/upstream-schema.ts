@@ -5,6 +5,8 @@ import { ANSWERS, SHAPES, type Shape } from './upstream-shapes.ts';
 export type Tolerance = {
   /** For sources that lack much (a recorded market has no capitalisation): any value may be null. */
   readonly nulls: 'documented' | 'anywhere';
+  /** For what nobody has asked about by itself: any field may be left out, as the document has none that is required. */
+  readonly absent?: 'some' | 'any';
 };
 
 /** Fields that recorded answers or the document's own notes have as null, though its shapes do not say so (upstream-api.md, 1.4 to 1.20). */
@@ -39,7 +41,7 @@ const MAY_BE_ABSENT = new Set([
 export type AnswerPath = keyof typeof ANSWERS;
 
 /** Throws with the first field that is not as the document says. */
-export function createAnswerCheck({ nulls }: Tolerance): (path: AnswerPath, body: unknown) => void {
+export function createAnswerCheck({ nulls, absent = 'some' }: Tolerance): (path: AnswerPath, body: unknown) => void {
   const ajv = new Ajv2020({ allErrors: false, strict: false });
   for (const [name, shape] of Object.entries(SHAPES)) ajv.addSchema(schemaOf(shape, name), `#${name}`.slice(1));
   const checks = new Map<string, ValidateFunction>();
@@ -66,7 +68,9 @@ export function createAnswerCheck({ nulls }: Tolerance): (path: AnswerPath, body
     }
     return {
       type: 'object',
-      required: fields.map(([name]) => name).filter((name) => !MAY_BE_ABSENT.has(`${where}.${name}`)),
+      required: fields
+        .map(([name]) => name)
+        .filter((name) => absent === 'some' && !MAY_BE_ABSENT.has(`${where}.${name}`)),
       properties: Object.fromEntries(fields.map(([name, field]) => [name, schemaOf(field, `${where}.${name}`)])),
     };
   }

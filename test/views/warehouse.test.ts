@@ -1,6 +1,7 @@
 /** The warehouse behind the service: the same suite as over the simulator, and what only a warehouse can get wrong. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { basisOf } from '../../src/contract/basis.ts';
+import type { CoinDetails } from '../../src/contract/catalogue.ts';
 import type { MarketData } from '../../src/contract/market-data.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { CATALOGUE_KINDS, readCatalogueAges } from '../../src/store/catalogue-item.ts';
@@ -16,7 +17,18 @@ import { createWorld } from '../support/world.ts';
 
 const NOW = Date.UTC(2024, 5, 1, 12, 3, 20);
 
-/** What a service would have gathered by its schedules, which it runs for a month: every coin is tracked. */
+/** A token with tags and tickers: what other lists than that of the coins say of it. */
+async function findListed(upstream: MarketData, coins: readonly { id: string }[]): Promise<CoinDetails> {
+  for (const coin of coins) {
+    const details = (await upstream.coin(coin.id))!;
+    const { id, name, symbol, rank, is_new, is_active, type, tags, contracts, first_data_at } = details;
+    if (!is_active || !tags?.length || !contracts?.length) continue;
+    return { id, name, symbol, rank, is_new, is_active, type, tags, contracts, first_data_at };
+  }
+  throw new Error('no coin has contracts and tags');
+}
+
+/** What a service would have gathered by its schedules, which it runs for a month: every coin but one is tracked. */
 async function openWarehouse(): Promise<Subject> {
   const firstDay = Date.UTC(2024, 4, 1);
   const world = await createWorld({
@@ -33,7 +45,8 @@ async function openWarehouse(): Promise<Subject> {
   world.clock.advanceTo(NOW);
   const coins = await sql<{ id: string }[]>`select id from market.coin`;
   const span = { from: firstDay, to: NOW };
-  const coinIds = coins.map(({ id }) => id);
+  const listed = await findListed(world.simulator.data, coins);
+  const coinIds = coins.map(({ id }) => id).filter((id) => id !== listed.id);
   await wantSeries(sql, { coinIds, quote: 'usd', interval: '24h', span, priority: 0 });
   await runSchedules(world, chandler, ['coins', 'tickers', 'global', 'exchanges', ...CATALOGUE_KINDS]);
   await chandler.backfill({ coins: ['btc-bitcoin'], from: firstDay, to: NOW });
@@ -46,6 +59,7 @@ async function openWarehouse(): Promise<Subject> {
     coinId: 'btc-bitcoin',
     firstDay,
     rates: 'coins',
+    listed,
     close: () => world.close(),
   };
 }
