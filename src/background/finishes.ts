@@ -1,39 +1,67 @@
-/** When the backfills of the service will be done: each after those that are taken before it, holds included. */
+/** When the backfills of the service will be done, by the order in which they are worked off: each after what goes before it, holds included. */
 import type { App } from '../app.ts';
 import { readDemand, schedulesOf, setAsideOf } from '../budget.ts';
 import type { Instant } from '../clock.ts';
+import { WINDOW } from '../ingest/backfill-runner.ts';
 import type { Session } from '../ingest/session.ts';
-import { forecastFrom } from '../quota/forecast.ts';
-import { readOpenBackfills, saveFinish } from '../store/backfill-queue.ts';
+import { forecastEachFrom } from '../quota/forecast.ts';
+import { type OpenBackfill, readOpenBackfills, saveFinishes } from '../store/backfill-queue.ts';
 
-/** When so many requests are done, from now on; null when nobody can say, as when no limit slows them. */
-export type FinishOf = (requests: number) => Instant | null;
-
-export async function readFinishOf(app: App, { quota, plan, limits }: Session): Promise<FinishOf> {
-  const [state, demand] = await Promise.all([quota.state(), readDemand(app.database.sql)]);
-  const setAside = setAsideOf(schedulesOf(app.config, plan.name, limits, demand));
-  return (requests) => {
-    const { finishAt, bindingWindow } = forecastFrom(state, { requests, limits, setAside });
-    // As fast as the upstream answers: nobody knows how fast that is.
-    return bindingWindow === null && requests > 0 ? null : finishAt;
-  };
+/** Of a running one, of which so much is left; null when nobody can say, as when no limit slows it. */
+export async function readFinish(app: App, session: Session, id: number, left: number): Promise<Instant | null> {
+  const open = await readOpenBackfills(app.database.sql);
+  const mine = open.find((backfill) => backfill.id === id);
+  const beside = mine === undefined ? 0 : workBeside({ ...mine, left }, open);
+  const [finishAt] = await finishesOf(app, session, [beside + left]);
+  return finishAt!;
 }
-
-/** So many are reckoned, the next ones: a forecast of years takes its time, and who waits behind more than that waits for long. */
-const MOST = 10;
 
 /** Of those that wait for their turn; one that is being worked on says so itself. */
 export async function forecastQueued(app: App, session: Session): Promise<void> {
   const { sql } = app.database;
   const open = await readOpenBackfills(sql);
-  const running = open.filter(({ isRunning }) => isRunning);
-  const queued = open.filter(({ isRunning }) => !isRunning);
-  if (queued.length === 0) return;
-  const finishOf = await readFinishOf(app, session);
-  let before = running.reduce((sum, { left }) => sum + left, 0);
-  for (const { id, left, waitUntil } of queued.slice(0, MOST)) {
-    before += left;
-    const finishAt = finishOf(before);
-    await saveFinish(sql, id, finishAt === null ? null : Math.max(finishAt, waitUntil ?? 0));
-  }
+  if (open.every(({ isRunning }) => isRunning)) return;
+  let work = 0;
+  const queued = open.flatMap((backfill) => {
+    work += backfill.left;
+    return backfill.isRunning ? [] : [{ ...backfill, work }];
+  });
+  const finishes = await finishesOf(
+    app,
+    session,
+    queued.map((backfill) => backfill.work),
+  );
+  await saveFinishes(
+    sql,
+    queued.map(({ id, waitUntil }, i) => {
+      const finishAt = finishes[i]!;
+      return { id, finishAt: finishAt === null ? null : Math.max(finishAt, waitUntil ?? 0) };
+    }),
+  );
+}
+
+/**
+ * What is asked of others before a running one is done: all of the more urgent ones, and of those that run beside it with the same
+ * priority as much as of itself, for they take turns, and what they have in the queue already.
+ */
+function workBeside(mine: OpenBackfill, open: readonly OpenBackfill[]): number {
+  return open.reduce((sum, { id, priority, isRunning, left }) => {
+    if (priority > mine.priority) return sum + left;
+    const takesTurns = id !== mine.id && priority === mine.priority && isRunning;
+    return takesTurns ? sum + Math.min(left, mine.left + WINDOW) : sum;
+  }, 0);
+}
+
+/** When so many requests are done, from now on. */
+async function finishesOf(
+  app: App,
+  { quota, plan, limits }: Session,
+  ascending: readonly number[],
+): Promise<readonly (Instant | null)[]> {
+  const [state, demand] = await Promise.all([quota.state(), readDemand(app.database.sql)]);
+  const setAside = setAsideOf(schedulesOf(app.config, plan.name, limits, demand));
+  return forecastEachFrom(state, ascending, { limits, setAside }).map(({ finishAt, bindingWindow }, i) =>
+    // As fast as the upstream answers: nobody knows how fast that is.
+    bindingWindow === null && ascending[i]! > 0 ? null : finishAt,
+  );
 }

@@ -15,7 +15,7 @@ import { readAccount } from '../store/account.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import { markEnded } from '../store/tracked.ts';
 import { tellChunk, tellFailure, toIso } from './chunk-log.ts';
-import { forecastQueued, readFinishOf } from './finishes.ts';
+import { forecastQueued, readFinish } from './finishes.ts';
 import type { Parts } from './parts.ts';
 import { createFreshness, createRuns } from './runs.ts';
 import { asError } from './troubles.ts';
@@ -182,7 +182,7 @@ async function runBackfills(parts: Parts, app: App, ingestion: Ingestion): Promi
     session,
     owner,
     concurrency,
-    finishOf: async (requests) => (await readFinishOf(app, session))(requests),
+    finishOf: (id, left) => readFinish(app, session, id, left),
     onBegin: ({ id, interval, quote, coinIds }, requests) =>
       log.info({ backfill: id, interval, quote, coins: coinIds.length, requests }, `backfill ${id} goes on`),
     onEnd: ({ id, state, message, waitUntil, ...counts }) =>

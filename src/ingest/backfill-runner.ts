@@ -38,8 +38,8 @@ export type BackfillRunnerDeps = {
   /** `host:pid`. */
   readonly owner: string;
   readonly concurrency: number;
-  /** When so many requests of a backfill will be done by what is known of the quota; null: nobody can say. */
-  readonly finishOf: (requests: number) => Promise<Instant | null>;
+  /** When a backfill, of which so many requests are left, will be done by what is known of the quota and of others; null: nobody can say. */
+  readonly finishOf: (id: number, left: number) => Promise<Instant | null>;
   readonly onBegin: (claimed: ClaimedBackfill, requests: number) => void;
   readonly onEnd: (end: BackfillEndTold) => void;
   readonly onChunk: (job: ChunkJob, outcome: Outcome) => void;
@@ -66,7 +66,7 @@ const LOOK_MS = 2_000;
 /** A longer wait gives the place to another; this one is claimed again when it is over. */
 const MOST_WAIT_MS = 60_000;
 /** Other processes work off the chunks as well, and whoever keeps the window learns of theirs a little later: half of it is enough for seconds of ten workers. */
-const WINDOW = 1024;
+export const WINDOW = 1024;
 
 export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   const { sql, clock, queue, session, owner, lookMs = LOOK_MS } = deps;
@@ -219,7 +219,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     while (!release.signal.aborted) {
       try {
         const leftRequests = left();
-        const known = leftRequests === null ? null : { leftRequests, finishAt: await forecast(leftRequests) };
+        const known = leftRequests === null ? null : { leftRequests, finishAt: await forecast(id, leftRequests) };
         const claim = await renewClaim(sql, { id, owner, now: clock.now(), known });
         if (!claim.isMine || claim.isPreempted || claim.priority !== claimed.priority) return release.abort();
       } catch (error) {
@@ -231,8 +231,8 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   }
 
   /** One that cannot be made must not look like a process that was killed. */
-  function forecast(requests: number): Promise<Instant | null> {
-    return deps.finishOf(requests).catch((error: unknown) => {
+  function forecast(id: number, left: number): Promise<Instant | null> {
+    return deps.finishOf(id, left).catch((error: unknown) => {
       if (awayReason(error) === null) deps.onError(asError(error));
       return null;
     });

@@ -32,7 +32,15 @@ export type Forecast = {
 const FOREVER_MS = 400 * 365 * DAY;
 
 /** Pure. Costs one step per day or month that passes, however many the requests. */
-export function forecast({ requests, limits, spent, now, slowdown = 1, setAside }: ForecastArgs): Forecast {
+export function forecast({ requests, ...rest }: ForecastArgs): Forecast {
+  return forecastEach([requests], rest)[0]!;
+}
+
+/** The same of several numbers of requests, in ascending order, for the cost of the last one. */
+export function forecastEach(
+  ascending: readonly number[],
+  { limits, spent, now, slowdown = 1, setAside }: Omit<ForecastArgs, 'requests'>,
+): Forecast[] {
   const { perDay, perMonth } = limits;
   const gap = gapMs(limits.perSecond);
   const dayIsLimited = perDay !== null;
@@ -43,40 +51,51 @@ export function forecast({ requests, limits, spent, now, slowdown = 1, setAside 
   let day = dayStart(now);
   let month = monthStart(now);
   let at = now;
-  let left = requests;
-  let binding: Forecast['bindingWindow'] = gap > 0 && requests > 1 ? 'second' : null;
+  let done = 0;
+  let binding: Forecast['bindingWindow'] = null;
   const sustained = sustainedPerDay(limits, gap, now, setAside);
-  while (left > 0) {
-    at = outsideBorders(at, dayIsLimited, perMonth !== null);
-    if (at - now > FOREVER_MS) return { finishAt: null, bindingWindow: binding, perDay: sustained };
-    if (perMonth !== null && monthStart(at) > month) {
-      month = monthStart(at);
-      rooms.month = perMonth - setAside(month).month;
+  return ascending.map((requests) => {
+    if (gap > 0 && requests > 1) binding ??= 'second';
+    const finishAt = goOn(requests - done);
+    done = requests;
+    return { finishAt, bindingWindow: binding, perDay: sustained };
+  });
+
+  function goOn(more: number): Instant | null {
+    let left = more;
+    if (left > 0 && done > 0) at += gap;
+    while (left > 0) {
+      at = outsideBorders(at, dayIsLimited, perMonth !== null);
+      if (at - now > FOREVER_MS) return null;
+      if (perMonth !== null && monthStart(at) > month) {
+        month = monthStart(at);
+        rooms.month = perMonth - setAside(month).month;
+      }
+      if (dayIsLimited && dayStart(at) > day) {
+        day = dayStart(at);
+        rooms.day = perDay - setAside(day).day;
+      }
+      if (rooms.month <= 0) {
+        binding = 'month';
+        at = monthReset(at);
+        continue;
+      }
+      if (rooms.day <= 0) {
+        if (binding !== 'month') binding = 'day';
+        at = dayReset(at);
+        continue;
+      }
+      const end = dayIsLimited ? dayReset(at) : perMonth !== null ? monthReset(at) : Number.POSITIVE_INFINITY;
+      const fitting = gap === 0 ? Number.POSITIVE_INFINITY : Math.ceil((end - GRACE_MS - at) / gap);
+      const sent = Math.min(left, rooms.day, rooms.month, fitting);
+      left -= sent;
+      rooms.day -= sent;
+      rooms.month -= sent;
+      const gaps = left === 0 ? sent - 1 : sent;
+      at += gaps * gap + lagMs(1 + (slowdown - 1) * 2 ** (-(at - now) / HALF_LIFE_MS), gaps * gap);
     }
-    if (dayIsLimited && dayStart(at) > day) {
-      day = dayStart(at);
-      rooms.day = perDay - setAside(day).day;
-    }
-    if (rooms.month <= 0) {
-      binding = 'month';
-      at = monthReset(at);
-      continue;
-    }
-    if (rooms.day <= 0) {
-      if (binding !== 'month') binding = 'day';
-      at = dayReset(at);
-      continue;
-    }
-    const end = dayIsLimited ? dayReset(at) : perMonth !== null ? monthReset(at) : Number.POSITIVE_INFINITY;
-    const fitting = gap === 0 ? Number.POSITIVE_INFINITY : Math.ceil((end - GRACE_MS - at) / gap);
-    const sent = Math.min(left, rooms.day, rooms.month, fitting);
-    left -= sent;
-    rooms.day -= sent;
-    rooms.month -= sent;
-    const gaps = left === 0 ? sent - 1 : sent;
-    at += gaps * gap + lagMs(1 + (slowdown - 1) * 2 ** (-(at - now) / HALF_LIFE_MS), gaps * gap);
+    return Math.ceil(at);
   }
-  return { finishAt: Math.ceil(at), bindingWindow: binding, perDay: sustained };
 }
 
 /**
@@ -85,12 +104,19 @@ export function forecast({ requests, limits, spent, now, slowdown = 1, setAside 
  */
 export function forecastFrom(
   state: QuotaState,
-  { requests, limits, setAside }: Pick<ForecastArgs, 'requests' | 'limits' | 'setAside'>,
+  { requests, ...terms }: Pick<ForecastArgs, 'requests' | 'limits' | 'setAside'>,
 ): Forecast {
+  return forecastEachFrom(state, [requests], terms)[0]!;
+}
+
+export function forecastEachFrom(
+  state: QuotaState,
+  ascending: readonly number[],
+  { limits, setAside }: Pick<ForecastArgs, 'limits' | 'setAside'>,
+): Forecast[] {
   const { day, month, pace } = state;
   const from = Math.max(state.now, state.hold?.until ?? 0);
-  return forecast({
-    requests,
+  return forecastEach(ascending, {
     limits: { ...limits, perDay: day.limit, perMonth: month.limit },
     spent: { day: from < day.reset ? day.spent : 0, month: from < month.reset ? month.spent : 0 },
     now: from,

@@ -206,23 +206,31 @@ export async function isHistoryPending(sql: SqlOrTransaction, key: string, ended
   return row !== undefined;
 }
 
-/** What is not over, in the order in which it is taken; `wait_until` is when there is something to spend on it. */
-export async function readOpenBackfills(sql: SqlOrTransaction): Promise<
-  readonly {
-    readonly id: number;
-    readonly isRunning: boolean;
-    readonly left: number;
-    readonly waitUntil: Instant | null;
-  }[]
-> {
+export type OpenBackfill = {
+  readonly id: number;
+  readonly priority: number;
+  readonly isRunning: boolean;
+  readonly left: number;
+  /** When there is something to spend on it. */
+  readonly waitUntil: Instant | null;
+};
+
+/** What is not over, in the order in which it is worked off: of the same priority those first that run already. */
+export async function readOpenBackfills(sql: SqlOrTransaction): Promise<readonly OpenBackfill[]> {
   return sql`
-    select id, state = 'running' as "isRunning", coalesce(left_requests, planned_requests) as left,
+    select id, priority, state = 'running' as "isRunning", coalesce(left_requests, planned_requests) as left,
       (extract(epoch from wait_until) * 1000)::float8 as "waitUntil"
-    from ops.backfill where is_detached and state in ('queued', 'running') order by state desc, priority desc, id`;
+    from ops.backfill where is_detached and state in ('queued', 'running') order by priority desc, state desc, id`;
 }
 
-/** When one that waits for its turn will be done; one that was begun meanwhile says so itself. */
-export async function saveFinish(sql: SqlOrTransaction, id: number, finishAt: Instant | null): Promise<void> {
-  const at = sql`to_timestamp(${finishAt === null ? null : finishAt / 1000}::float8)`;
-  await sql`update ops.backfill set finish_at = ${at} where id = ${id} and state = 'queued' and finish_at is distinct from ${at}`;
+/** When those that wait for their turn will be done; one that was begun meanwhile says so itself. */
+export async function saveFinishes(
+  sql: SqlOrTransaction,
+  finishes: readonly { readonly id: number; readonly finishAt: Instant | null }[],
+): Promise<void> {
+  await sql`
+    update ops.backfill b set finish_at = to_timestamp(f.at)
+    from unnest(${finishes.map(({ id }) => id)}::int[],
+      ${finishes.map(({ finishAt }) => (finishAt === null ? null : String(finishAt / 1000)))}::float8[]) as f(id, at)
+    where b.id = f.id and b.state = 'queued' and b.finish_at is distinct from to_timestamp(f.at)`;
 }

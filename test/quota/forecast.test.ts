@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
-import { type ForecastArgs, forecast, forecastFrom } from '../../src/quota/forecast.ts';
+import { type ForecastArgs, forecast, forecastEach, forecastFrom } from '../../src/quota/forecast.ts';
 import { type Need, setAsideAt } from '../../src/quota/set-aside.ts';
 
 const at = (text: string) => Date.parse(text);
@@ -85,6 +85,9 @@ describe('a forecast', () => {
       fc.property(arbitrary, ({ needs, ...rest }) => {
         const args = { ...rest, setAside: (instant: number) => setAsideAt(instant, needs) };
         const { finishAt } = forecast(args);
+        // And with a stop on the way.
+        const { requests, ...terms } = args;
+        expect(forecastEach([Math.floor(requests / 3), requests], terms)[1]!.finishAt).toBe(finishAt);
         const slowly = oneByOne(args);
         if (slowly === null) expect(finishAt ?? Number.POSITIVE_INFINITY).toBeGreaterThan(args.now + HORIZON);
         else expect(finishAt).toBe(slowly);

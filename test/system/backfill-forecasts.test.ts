@@ -1,0 +1,86 @@
+/** When backfills of the service are done, as they are told: by the order in which they are worked off. */
+import { afterEach, expect, test } from 'vitest';
+import { DAY } from '../../src/core/interval.ts';
+import { SCHEDULES } from '../../src/ingest/schedules.ts';
+import { scheduleVariable } from '../../src/ingest/timetable.ts';
+import { queueBackfill } from '../../src/store/backfill-queue.ts';
+import { wantSeries } from '../../src/store/series.ts';
+import { readBackfills } from '../../src/views/backfills.ts';
+import { createServiceWorld, type ServiceWorld } from '../support/service-world.ts';
+
+const START = Date.UTC(2026, 5, 10, 12);
+const SECOND = 1_000;
+const PER_SECOND = 5;
+/** With a candle a request: so many of a coin. */
+const DAYS = 100;
+
+let world: ServiceWorld;
+afterEach(() => world?.close());
+
+async function begin(services: readonly string[]): Promise<readonly string[]> {
+  world = await createServiceWorld({
+    startAt: START,
+    redis: null,
+    env: {
+      CHANDLER_PLAN: 'enterprise',
+      CHANDLER_REQUESTS_PER_SECOND: String(PER_SECOND),
+      CHANDLER_CANDLES_PER_REQUEST: '1',
+      ...Object.fromEntries(SCHEDULES.map(({ name }) => [scheduleVariable(name), 'off'])),
+      CHANDLER_SCHEDULE_COINS: '7 0 * * *',
+    },
+    simulator: { seed: 5, coins: 20, limits: { plan: 'enterprise', overrides: { pacePerSecond: PER_SECOND } } },
+  });
+  await world.start(services[0]!);
+  const coinIds = await world.untilListed();
+  for (const name of services.slice(1)) await world.start(name);
+  return coinIds;
+}
+
+async function record(coinIds: readonly string[], priority: number): Promise<number> {
+  const { sql } = world.database;
+  const to = START - 4 * DAY - (START % DAY);
+  const target = { coinIds, interval: '24h', quote: 'usd', span: { from: to - DAYS * DAY, to } } as const;
+  await wantSeries(sql, { ...target, priority: 0 });
+  const requestedAt = world.clock.now();
+  const plannedRequests = coinIds.length * DAYS;
+  return queueBackfill(sql, { ...target, requestedAt, spec: {}, plannedRequests, priority });
+}
+
+const readAll = async () => new Map((await readBackfills(world.database.sql, { all: true })).map((b) => [b.id, b]));
+
+/** From now until they are told to be done, in requests at the full pace. */
+async function readWork(): Promise<ReadonlyMap<number, number | null>> {
+  const rows = [...(await readAll()).values()];
+  const pace = (PER_SECOND / 1.01) * SECOND ** -1;
+  return new Map(rows.map(({ id, finishAt }) => [id, finishAt && (finishAt - world.clock.now()) * pace]));
+}
+
+test('those that run at once after the more urgent ones, and between equals as they take turns; those that wait after all before them', {
+  timeout: 240_000,
+}, async () => {
+  const coinIds = await begin(['a', 'b', 'c']);
+  const [big, small] = [await record(coinIds.slice(0, 12), 0), await record(coinIds.slice(12, 13), 0)];
+  const urgent = await record(coinIds.slice(14, 17), 50);
+  const waiting: number[] = [];
+  for (let i = 0; i < 12; i++) waiting.push(await record([coinIds[18]!], -1));
+  const running = async () => [...(await readAll()).values()].filter(({ state }) => state === 'running').length;
+  for (let i = 0; (await running()) < 3; i++) {
+    expect(i).toBeLessThan(20);
+    await world.advance(2 * SECOND);
+  }
+  // Until the upkeep has reckoned, thirty seconds apart.
+  await world.advance(31 * SECOND);
+  await world.advance(3 * SECOND);
+  const all = await readAll();
+  expect([big, small, urgent].map((id) => all.get(id)!.state)).toEqual(['running', 'running', 'running']);
+  const left = (id: number) => all.get(id)!.leftRequests!;
+  const work = await readWork();
+  const near = (id: number, requests: number) => expect(work.get(id), `of ${id}`).toBeCloseTo(requests, -2);
+  near(urgent, left(urgent));
+  near(big, left(urgent) + left(small) + left(big));
+  // Of the big one as much, and what it has in the queue already.
+  expect(left(big)).toBeGreaterThan(left(small) + 1_024 + 60);
+  near(small, left(urgent) + left(small) + left(small) + 1_024);
+  const before = left(urgent) + left(small) + left(big);
+  for (const [i, id] of waiting.entries()) near(id, before + (i + 1) * DAYS);
+});
