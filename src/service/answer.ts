@@ -12,7 +12,11 @@ import { headerOf } from './asked.ts';
 import type { ServiceEnv } from './service-env.ts';
 import type { Written } from './written.ts';
 
-const gzip: (text: string) => Promise<Uint8Array> = promisify(gzipCallback);
+const gzip: (text: string, options: { readonly level: number }) => Promise<Uint8Array> = promisify(gzipCallback);
+/** A text that is kept is packed once, and well; a very long one, of which anybody can have another one made, fast. */
+const LONG_TEXT = 1_000_000;
+const WELL = { level: 6 };
+const FAST = { level: 1 };
 
 /** As the upstream's free host caches (upstream-api.md, section 0); what a key shows is for its holder only (decision 16). */
 const SHARED = 'public, max-age=60, s-maxage=60, stale-while-revalidate=10, stale-if-error=600';
@@ -138,7 +142,7 @@ function keptOf(source: object, type: string, variant: string, write: () => stri
       return bytes;
     },
     packed: () => {
-      packing ??= gzip(text);
+      packing ??= gzip(text, text.length < LONG_TEXT ? WELL : FAST);
       return packing;
     },
     stillTrue: stillTrueOf(source),

@@ -59,27 +59,32 @@ export function lacksRates(quotes: readonly string[], ats: readonly Instant[], r
 export function tickerIn(ticker: Ticker, quotes: readonly string[], at: Instant, rates: Rates): Ticker {
   const usd = ticker.quotes.USD;
   if (usd === undefined || (quotes.length === 1 && quotes[0] === 'USD')) return ticker;
-  const entries = quotes.map((symbol) => [symbol, symbol === 'USD' ? usd : quoteIn(usd, rates(symbol, at))]);
-  return { ...ticker, quotes: Object.fromEntries(entries) as Ticker['quotes'] };
+  const told: Record<string, TickerQuote> = {};
+  for (const symbol of quotes) told[symbol] = symbol === 'USD' ? usd : quoteIn(usd, rates(symbol, at));
+  return { ...ticker, quotes: told };
 }
 
+const IS_CHANGE: ReadonlySet<string> = new Set(CHANGES);
+/** In dollars. */
+const IS_AMOUNT: ReadonlySet<string> = new Set(['price', 'volume_24h', 'market_cap']);
+/** Told as they are in dollars. */
+const IS_KEPT: ReadonlySet<string> = new Set(['volume_24h_change_24h', 'market_cap_change_24h']);
+
 /**
- * As upstream writes other currencies than the dollar: without all-time high, and with the changes of volume and market cap as they are in
- * dollars (upstream-api.md, 1.4, and its recorded answers).
+ * As upstream writes it in other currencies than the dollar: without all-time high, and with the changes of volume and market cap as they
+ * are in dollars (upstream-api.md, 1.4, and its recorded answers).
  */
 function quoteIn(usd: TickerQuote, rate: Rate | null): TickerQuote {
-  const nothing = Object.fromEntries(Object.keys(usd).map((name) => [name, null])) as TickerQuote;
-  if (rate === null) return nothing;
-  const changes = CHANGES.map((name) => [name, changeIn(usd[name], rate[name])] as const);
-  return {
-    ...nothing,
-    price: divide(usd.price, rate.price),
-    volume_24h: divide(usd.volume_24h, rate.price),
-    volume_24h_change_24h: usd.volume_24h_change_24h,
-    market_cap: divide(usd.market_cap, rate.price),
-    market_cap_change_24h: usd.market_cap_change_24h,
-    ...Object.fromEntries(changes),
-  };
+  // One object, and none beside it: whole lists are made of these while others wait.
+  const quote: Record<string, unknown> = {};
+  for (const name in usd) {
+    const value = usd[name as keyof TickerQuote];
+    if (rate === null) quote[name] = null;
+    else if (IS_AMOUNT.has(name)) quote[name] = divide(value as number | null, rate.price);
+    else if (IS_CHANGE.has(name)) quote[name] = changeIn(value as number | null, rate[name as keyof Rate]);
+    else quote[name] = IS_KEPT.has(name) ? value : null;
+  }
+  return quote as TickerQuote;
 }
 
 export function exchangeIn(exchange: Exchange, quotes: readonly string[], at: Instant, rates: Rates): Exchange {
