@@ -3,6 +3,7 @@ import type { Instant } from '../clock.ts';
 import { PLAN_NAMES, type PlanName } from '../contract/plans.ts';
 import { DAY } from '../core/interval.ts';
 import { freshnessPerRun } from '../quota/freshness.ts';
+import { pacePerDay } from '../quota/pace.ts';
 import type { Limits } from '../quota/quota.ts';
 import type { Need } from '../quota/set-aside.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../quota/window.ts';
@@ -77,7 +78,10 @@ function tierOf(entries: readonly ScheduleEntry[], terms: TimetableTerms): Tier 
     );
     const { day, month } = loadOf(schedules, A_YEAR);
     const within = (asked: number, limit: number | null) => limit === null || asked <= limit * MOST_SHARE;
-    return within(day.requests, terms.limits.perDay) && within(month.requests, terms.limits.perMonth);
+    const { perDay, perMonth, perSecond } = terms.limits;
+    return (
+      within(day.requests, perDay) && within(month.requests, perMonth) && within(day.requests, pacePerDay(perSecond))
+    );
   };
   return upTo.find(fits) ?? 'sparse';
 }
@@ -188,10 +192,21 @@ export function refuseOverspending(
 ): void {
   const { day, month } = loadOf(schedules, now);
   const windows = [
-    { load: month, limit: limits.perMonth, name: `a month of ${(month.to - month.from) / DAY} days` },
-    { load: day, limit: limits.perDay, name: 'a day' },
+    {
+      load: month,
+      limit: limits.perMonth,
+      name: `a month of ${(month.to - month.from) / DAY} days`,
+      why: `plan ${plan}`,
+    },
+    { load: day, limit: limits.perDay, name: 'a day', why: `plan ${plan}` },
+    {
+      load: day,
+      limit: pacePerDay(limits.perSecond),
+      name: 'a day',
+      why: `${limits.perSecond} a second and a hair's breadth less, plan ${plan}`,
+    },
   ];
-  for (const { load, limit, name } of windows) {
+  for (const { load, limit, name, why } of windows) {
     if (limit === null || load.requests <= limit) continue;
     const parts = schedules
       .map((schedule) => ({ schedule, requests: requestsIn([schedule], load.from, load.to) }))
@@ -203,7 +218,7 @@ export function refuseOverspending(
     );
     const variable = scheduleVariable(parts[0]!.schedule.name);
     throw new Misconfigured(
-      `the schedules alone ask for ${count(load.requests)} requests in ${name} (${sum.join(' + ')}), and there are ${count(limit)} (plan ${plan}); ` +
+      `the schedules alone ask for ${count(load.requests)} requests in ${name} (${sum.join(' + ')}), and there are ${count(limit)} (${why}); ` +
         `ask less often, like ${variable}='${suggestion(parts[0]!.schedule)}', or leave one out with ${variable}=off`,
     );
   }

@@ -145,7 +145,8 @@ function outsideBorders(at: Instant, days: boolean, months: boolean): Instant {
 function sustainedPerDay(limits: Limits, gap: number, now: Instant, setAside: ForecastArgs['setAside']): number | null {
   const { perDay, perMonth } = limits;
   const bounds = [
-    ...(gap > 0 ? [DAY / gap] : []),
+    // Of the pace, too, the schedules have their part.
+    ...(gap > 0 ? [DAY / gap - setAside(dayReset(now)).day] : []),
     ...(perDay === null ? [] : [perDay - setAside(dayReset(now)).day]),
     ...(perMonth === null ? [] : [(perMonth - setAside(monthReset(now)).month) / 30]),
   ];

@@ -50,6 +50,13 @@ describe('schedule', () => {
     expect((await chandler(['schedule'], env)).out).toMatch(/^global +off +1 +0 +– +never +– /m);
   });
 
+  test('refuses what the pace does not let through', async () => {
+    const env = { CHANDLER_REQUESTS_PER_SECOND: '0.01', CHANDLER_SCHEDULE_TICKERS: '* * * * *' };
+    const { code, err } = await chandler(['schedule'], { ...env, CHANDLER_PLAN: 'enterprise', CHANDLER_API_KEY: 'k' });
+    expect(code).toBe(2);
+    expect(err).toMatch(/1,\d\d\d requests in a day .* there are 855 \(0\.01 a second .* plan enterprise\)/);
+  });
+
   test('shows how each went last, and why it failed or waits', async () => {
     const { sql } = database;
     const run = (schedule: string, tick: number) =>

@@ -74,6 +74,9 @@ describe('the cadences of a plan', () => {
       schedulesOf('pro', true, { perMonth, perDay, perSecond: null });
     expect(cronOf(limited(100_000, null), 'tickers')).toBe('*/2 * * * *');
     expect(cronOf(limited(10_000, null), 'tickers')).toBe('*/15 * * * *');
+    expect(cronOf(schedulesOf('pro', true, { perMonth: null, perDay: null, perSecond: 0.01 }), 'tickers')).toBe(
+      '*/15 * * * *',
+    );
     const sparse = limited(null, 6);
     expect(cronOf(sparse, 'tickers')).toBeNull();
     expect(loadOf(sparse, NOW).day.requests).toBe(3);
@@ -106,6 +109,15 @@ describe('schedules that alone exceed the plan', () => {
     expect(() => check({ tickers: '* * * * *' }, { perMonth: null, perDay: 1_000, perSecond: 10 })).toThrow(
       /^the schedules alone ask for 1,493 requests in a day \(tickers 1,440 × 1 \+ .*there are 1,000 \(plan free\)/,
     );
+  });
+
+  test('are refused by the pace as well, of which a day has only so many', () => {
+    // 86,400 × 0.01 / 1.01.
+    const slow = { perMonth: null, perDay: null, perSecond: 0.01 };
+    expect(() => check({ tickers: '* * * * *' }, slow)).toThrow(
+      /^the schedules alone ask for 1,\d\d\d requests in a day \(tickers 1,440 × 1 .*and there are 855 \(0.01 a second and a hair's breadth less, plan free\)/,
+    );
+    expect(() => check({}, slow)).not.toThrow();
   });
 
   test('a month that they just fill is fine, one request more is not', () => {

@@ -249,6 +249,9 @@ describe('the budget of freshness', () => {
     const spent = state('2024-03-22T00:00:00Z', { day: 0, month: 31_000 }, { day: 1_000, month: 30_000 });
     expect(freshnessBudget({ state: spent, setAside: nothing })).toEqual({ planned: 0, most: 0 });
     const unlimited = { ...fresh, month: { ...fresh.month, limit: null }, day: { ...fresh.day, limit: null } };
+    // 855 a day at most, of which the schedules have theirs.
+    const slow = { ...unlimited, pace: { ...fresh.pace, limit: 0.01 } };
+    expect(freshnessBudget({ state: slow, setAside }).most).toBe(755);
     const pace = { ...fresh.pace, limit: null };
     const none = { planned: null, most: null };
     expect(freshnessBudget({ state: { ...unlimited, pace }, setAside: nothing })).toEqual(none);
