@@ -202,7 +202,7 @@ describe('429', () => {
     message: 'slow down',
   });
 
-  it('holds everybody until Retry-After, halves the pace, and the pace comes back within minutes', async () => {
+  it('holds everybody until Retry-After, slows the pace, more when it comes again, and the pace comes back within minutes', async () => {
     const a = open({ perSecond: 10 });
     const b = open({ perSecond: 10 }, { accountId: a.accountId, clock: a.clock });
     granted(await a.quota.take(scheduled));
@@ -216,10 +216,15 @@ describe('429', () => {
       a.clock.advance(gap);
       return gap;
     };
-    expect(await gapNow()).toBe(202);
+    // One in a while means that an instant was too full.
+    expect(await gapNow()).toBe(127);
     a.clock.set(NOON + 67_000);
-    expect(await gapNow()).toBeCloseTo(151.5, -1);
-    a.clock.set(NOON + 10 * 60_000);
+    expect(await gapNow()).toBeCloseTo(114, -1);
+    // Another one soon after means that the pace is too fast.
+    await a.quota.limited(limited(NOON + 67_000, 0));
+    a.clock.set(NOON + 68_000);
+    expect(await gapNow()).toBeCloseTo(225, -1);
+    a.clock.set(NOON + 12 * 60_000);
     expect(await gapNow()).toBe(102);
     a.clock.set(NOON + 100 * 60_000);
     expect(await gapNow()).toBe(101);
@@ -231,10 +236,10 @@ describe('429', () => {
     const sent = Array.from({ length: 8 }, (_, i) => NOON + i);
     clock.advance(100);
     for (const sentAt of sent) await quota.limited(limited(sentAt, 1000));
-    expect((await quota.state()).pace.now).toBeCloseTo(5);
+    expect((await quota.state()).pace.now).toBeCloseTo(8);
     clock.advance(1000);
     await quota.limited(limited(clock.now(), 1000));
-    expect((await quota.state()).pace.now).toBeCloseTo(2.5);
+    expect((await quota.state()).pace.now).toBeCloseTo(4);
   });
 
   it('again and again, backs off longer each time, to five minutes and a thirty-second of the pace', async () => {
