@@ -102,11 +102,18 @@ export function toolFailureMessage(status: ToolFailureStatus, text: string): str
   return `${status}: ${text}`;
 }
 
+/** What a tool's answer stands on (decision 74), by the keys that MCP keeps for those who are not it. */
+const toolBasis = { 'chandler/coverage': z.string(), 'chandler/as-of': z.string().optional() };
+const toolBasisSchema = z.object(toolBasis);
+export type ToolBasis = z.output<typeof toolBasisSchema>;
+
 /** `error.data` of a failed tool: for programs, what the message says to people. */
 export const toolFailureDataSchema = z.object({
   status: z.number(),
   retryAfterSeconds: z.number().optional(),
   /** The argument that is to blame, when it is one. */
   argument: z.string().optional(),
+  /** Of a 404: what it stands on that there is no such thing. */
+  ...z.object(toolBasis).partial().shape,
 });
 export type ToolFailureData = z.output<typeof toolFailureDataSchema>;

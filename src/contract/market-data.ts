@@ -54,25 +54,25 @@ export type SearchQuery = {
   readonly limit: number;
 };
 
-/** What a service needs. */
-export type MarketData = Candles & Catalogue;
+/** What a service needs. `N` is what it answers where there is nothing (`absent.ts`): of a source that does not say more, null. */
+export type MarketData<N = null> = Candles<N> & Catalogue<N>;
 
 /**
  * The market itself. Answers are never changed once they are given; one that is given again is the same object (`basis.ts`). What an
  * answer stands on may be attached to it: `standingOn(answer, basis)`, which `basisHeaders(answer)` turns into headers.
  */
-export type Candles = {
-  /** Every answer says what it stands on; then one about an unknown coin stands on nothing. */
+export type Candles<N = null> = {
+  /** Every answer says what it stands on. */
   readonly saysBasis?: true;
-  /** Ascending; `null` when the coin is unknown (the service decides what that looks like on the wire). */
-  ohlcv(query: OhlcvQuery): Promise<readonly OhlcvCandle[] | null>;
+  /** Ascending; nothing when the coin is unknown (the service decides what that looks like on the wire). */
+  ohlcv(query: OhlcvQuery): Promise<readonly OhlcvCandle[] | N>;
   /** Every active coin, by rank. `quotes` are upper-case symbols (`USD`, `BTC`). */
   tickers(query: {
     readonly quotes: readonly string[];
     /** More than so many, from the first, are not needed; all the same there may be more. */
     readonly most?: number | null;
   }): Promise<readonly Ticker[]>;
-  ticker(query: { readonly coinId: string; readonly quotes: readonly string[] }): Promise<Ticker | null>;
+  ticker(query: { readonly coinId: string; readonly quotes: readonly string[] }): Promise<Ticker | N>;
   /** Every coin ever known, inactive ones too (rank 0). */
   coins(): Promise<readonly CoinSummary[]>;
   global(): Promise<GlobalOverview>;
@@ -80,39 +80,42 @@ export type Candles = {
 };
 
 /**
- * What is known about coins, exchanges, tags, people and contracts. `null`: no such id. A list that nobody has looked at yet is empty,
- * as the upstream's own may be (upstream-api.md, 1.11).
+ * What is known about coins, exchanges, tags, people and contracts. Nothing: no such id. A list that nobody has looked at yet is
+ * empty, as the upstream's own may be (upstream-api.md, 1.11).
  */
-export type Catalogue = {
-  coin(coinId: string): Promise<CoinDetails | null>;
-  coinEvents(coinId: string): Promise<readonly CoinEvent[] | null>;
-  coinExchanges(coinId: string): Promise<readonly CoinExchange[] | null>;
+export type Catalogue<N = null> = {
+  coin(coinId: string): Promise<CoinDetails | N>;
+  coinEvents(coinId: string): Promise<readonly CoinEvent[] | N>;
+  coinExchanges(coinId: string): Promise<readonly CoinExchange[] | N>;
   coinMarkets(query: {
     readonly coinId: string;
     readonly quotes: readonly string[];
-  }): Promise<readonly CoinMarket[] | null>;
-  tickerHistory(query: TickerHistoryQuery): Promise<readonly HistoricalTick[] | null>;
-  exchange(query: { readonly exchangeId: string; readonly quotes: readonly string[] }): Promise<Exchange | null>;
+  }): Promise<readonly CoinMarket[] | N>;
+  tickerHistory(query: TickerHistoryQuery): Promise<readonly HistoricalTick[] | N>;
+  exchange(query: { readonly exchangeId: string; readonly quotes: readonly string[] }): Promise<Exchange | N>;
   exchangeMarkets(query: {
     readonly exchangeId: string;
     readonly quotes: readonly string[];
-  }): Promise<readonly ExchangeMarket[] | null>;
+  }): Promise<readonly ExchangeMarket[] | N>;
   /** With `coins` and `icos`; who answers leaves out what was not asked for. */
   tags(): Promise<readonly Tag[]>;
-  tag(tagId: string): Promise<Tag | null>;
-  person(personId: string): Promise<Person | null>;
+  tag(tagId: string): Promise<Tag | N>;
+  person(personId: string): Promise<Person | N>;
   /** Ids of coins that others live on. */
   platforms(): Promise<readonly string[]>;
-  contracts(platformId: string): Promise<readonly PlatformContract[] | null>;
+  contracts(platformId: string): Promise<readonly PlatformContract[] | N>;
   /** The coin behind a contract; hexadecimal addresses in any case. */
-  coinOfContract(query: { readonly platformId: string; readonly address: string }): Promise<string | null>;
+  coinOfContract(query: {
+    readonly platformId: string;
+    readonly address: string;
+  }): Promise<{ readonly coinId: string } | N>;
   search(query: SearchQuery): Promise<SearchResult>;
-  /** Ids of coins, or of fiat currencies (`usd-us-dollars`); `null` when either is unknown. */
+  /** Ids of coins, or of fiat currencies (`usd-us-dollars`); nothing when either is unknown. */
   convert(query: {
     readonly baseId: string;
     readonly quoteId: string;
     readonly amount: number;
-  }): Promise<PriceConversion | null>;
+  }): Promise<PriceConversion | N>;
   /** Newest first, a hundred to a page, pages from 1. */
   idChanges(query: { readonly page: number }): Promise<readonly IdChange[]>;
 };

@@ -126,19 +126,27 @@ const REFUSALS = {
 function responsesOf({ answer, refusals, group }: Endpoint, schema: Schema | undefined): OpenApiOperation['responses'] {
   const good: OpenApiResponse = {
     description: 'The answer.',
-    headers: group === 'Account' ? {} : { ...STANDING, ...ALLOWANCE },
+    headers: group === 'Account' ? {} : { ...ETAG, ...STANDING, ...ALLOWANCE },
     ...(schema && { content: { 'application/json': { schema } } }),
   };
   const moved: OpenApiResponse = {
     description: 'The ticker is there.',
-    headers: { ...ALLOWANCE, Location: { description: 'Relative; the query is kept.', schema: { type: 'string' } } },
+    headers: {
+      ...STANDING,
+      ...ALLOWANCE,
+      Location: { description: 'Relative; the query is kept.', schema: { type: 'string' } },
+    },
   };
   const bad = [...refusals, 402, 403, 429, 503] as const;
   const refused = bad.map((status) => [
     String(status),
     {
       description: REFUSALS[status],
-      headers: { ...(MAY_RETRY.has(status) && RETRY), ...(status !== 403 && ALLOWANCE) },
+      headers: {
+        ...(MAY_RETRY.has(status) && RETRY),
+        ...(status === 404 && STANDING),
+        ...(status !== 403 && ALLOWANCE),
+      },
       content: { 'application/json': { schema: refTo('Error') } },
     },
   ]);
@@ -160,8 +168,8 @@ const ALLOWANCE = {
   'RateLimit-Remaining': { description: 'Requests that are left in that window.', schema: { type: 'integer' } },
   'RateLimit-Reset': { description: 'Seconds until that window begins anew.', schema: { type: 'integer' } },
 };
+const ETAG = { ETag: { description: 'For If-None-Match. Where it is known.', schema: { type: 'string' } } };
 const STANDING = {
-  ETag: { description: 'For If-None-Match. Where it is known.', schema: { type: 'string' } },
   [COVERAGE_HEADER]: { description: COVERAGE_MEANS, schema: { type: 'string' } },
   [AS_OF_HEADER]: { description: AS_OF_MEANS, schema: { type: 'string' } },
 };

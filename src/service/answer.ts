@@ -3,8 +3,9 @@ import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip as gzipCallback } from 'node:zlib';
 import type { Context } from 'hono';
+import { isThere, type Nothing } from '../contract/absent.ts';
 import type { Caller } from '../contract/access.ts';
-import { AS_OF_HEADER, basisHeaders, basisOf, COVERAGE_HEADER, headersOf, NOTHING } from '../contract/basis.ts';
+import { AS_OF_HEADER, basisHeaders, basisOf, COVERAGE_HEADER } from '../contract/basis.ts';
 import { type ErrorBody, UNKNOWN_ID, UNKNOWN_ROUTE } from '../contract/errors.ts';
 import { stillTrueOf } from '../contract/lasting.ts';
 import { plainAnswer } from '../contract/plain-answer.ts';
@@ -69,12 +70,12 @@ export function answerJson(c: Context<ServiceEnv>, source: object, shown?: Shown
 /** A body of the OHLCV service: neither charset nor newline, as upstream. */
 export function answerCandles<T extends object>(
   c: Context<ServiceEnv>,
-  source: T | null,
-  { saysBasis, write }: { readonly saysBasis: boolean; readonly write: (source: T) => string },
+  source: T | Nothing,
+  write: (source: T) => string,
 ): Response {
-  if (source !== null) return answerSource(c, OHLCV_TYPE, source, '', () => write(source));
+  if (isThere(source)) return answerSource(c, OHLCV_TYPE, source, '', () => write(source));
   const fields = { 'Content-Type': OHLCV_TYPE, 'Cache-Control': cacheControl(c) };
-  return answer(c, 200, { ...fields, ...(saysBasis && headersOf(NOTHING)) }, '[]');
+  return answer(c, 200, { ...fields, ...basisHeaders(source) }, '[]');
 }
 
 /** By source and variant. A source that answers the same object again has nothing new to say (basis.ts). */
@@ -170,19 +171,21 @@ export function refuse(
   status: 400 | 402 | 403 | 404 | 429 | 500 | 503,
   message: string,
   retryAfterSeconds?: number,
+  more: Fields = {},
 ): Response {
   const body: ErrorBody = { error: message };
   const retry: Fields = retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
   return answer(
     c,
     status,
-    { 'Content-Type': 'application/json', 'Cache-Control': NEVER, ...retry },
+    { 'Content-Type': 'application/json', 'Cache-Control': NEVER, ...retry, ...more },
     JSON.stringify(body),
   );
 }
 
-export function refuseId(c: Context<ServiceEnv>): Response {
-  return refuse(c, 404, UNKNOWN_ID);
+/** With what it stands on that there is no such thing, where the source says so: or nobody could tell it from what nobody has looked for. */
+export function refuseId(c: Context<ServiceEnv>, nothing: Nothing): Response {
+  return refuse(c, 404, UNKNOWN_ID, undefined, basisHeaders(nothing));
 }
 
 export function refuseRoute(c: Context<ServiceEnv>): Response {
@@ -191,14 +194,15 @@ export function refuseRoute(c: Context<ServiceEnv>): Response {
 
 /**
  * The upstream's own redirect: relative, with a small page (upstream-api.md, section 0). Never absolute: upstream's absolute ones lead
- * to `http:`, which makes clients drop TLS.
+ * to `http:`, which makes clients drop TLS. `source`: what it was found by.
  */
-export function redirect(c: Context<ServiceEnv>, location: string): Response {
+export function redirect(c: Context<ServiceEnv>, location: string, source: object | null = null): Response {
   const href = location.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
   const fields = {
     'Content-Type': 'text/html; charset=utf-8',
     'Cache-Control': cacheControl(c),
     Location: location,
+    ...basisHeaders(source),
   };
   return answer(c, 301, fields, `<a href="${href}">Moved Permanently</a>.\n\n`);
 }

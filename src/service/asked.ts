@@ -1,5 +1,6 @@
 /** What a request asks: its query and its ids, checked before any data is touched. */
 import type { Context } from 'hono';
+import { knownAbsent, type Nothing } from '../contract/absent.ts';
 import type { ServiceEnv } from './service-env.ts';
 
 export type Asked = Context<ServiceEnv>;
@@ -31,6 +32,11 @@ const LONGEST_ID = 200;
 export function idOf(c: Asked, name: string): string | null {
   const id = c.req.param(name) ?? '';
   return isPossibleId(id) ? id : null;
+}
+
+/** What an id stands on that nothing can have: nobody needs to be asked. */
+export function impossible({ saysBasis }: { readonly saysBasis?: true }): Nothing {
+  return saysBasis === true ? knownAbsent(null) : null;
 }
 
 export function isPossibleId(id: string): boolean {

@@ -1,4 +1,5 @@
 /** What is known about coins, exchanges, people, tags and contracts, and what is found or reckoned from it. */
+import { isThere, type Nothing } from '../contract/absent.ts';
 import type { Access } from '../contract/access.ts';
 import {
   parseConversionParameters,
@@ -10,22 +11,22 @@ import type { EndpointName } from '../contract/endpoints.ts';
 import type { MarketData } from '../contract/market-data.ts';
 import { BASE_PATH, TICKERS_PATH } from '../contract/paths.ts';
 import { answerJson, redirect, refuse, refuseId } from './answer.ts';
-import { type Answer, type Asked, idOf, isPossibleId, queryOf, searchOf } from './asked.ts';
+import { type Answer, type Asked, idOf, impossible, isPossibleId, queryOf, searchOf } from './asked.ts';
 import { quotesOf } from './market-routes.ts';
 import { tagShownWith } from './shown.ts';
 
-export function catalogueRoutes({ data, access }: { readonly data: MarketData; readonly access: Access }) {
+export function catalogueRoutes({ data, access }: { readonly data: MarketData<Nothing>; readonly access: Access }) {
   /** A record by the id in the path, or `id not found`. */
   const byId =
-    (name: string, read: (id: string) => Promise<object | null>): Answer =>
+    (name: string, read: (id: string) => Promise<object | Nothing>): Answer =>
     async (c) => {
       const id = idOf(c, name);
-      const record = id === null ? null : await read(id);
-      return record ? answerJson(c, record) : refuseId(c);
+      const record = id === null ? impossible(data) : await read(id);
+      return isThere(record) ? answerJson(c, record) : refuseId(c, record);
     };
   /** The same, with prices in the currencies that are asked for. */
   const byIdIn =
-    (name: string, read: (id: string, quotes: readonly string[]) => Promise<object | null>): Answer =>
+    (name: string, read: (id: string, quotes: readonly string[]) => Promise<object | Nothing>): Answer =>
     async (c) => {
       const quotes = quotesOf(c);
       if (!quotes.ok) return refuse(c, 400, quotes.message);
@@ -37,9 +38,10 @@ export function catalogueRoutes({ data, access }: { readonly data: MarketData; r
     async (c) => {
       const platformId = idOf(c, 'platform_id');
       const address = idOf(c, 'contract_address');
-      const coinId = platformId && address ? await data.coinOfContract({ platformId, address }) : null;
-      if (coinId === null) return refuseId(c);
-      return redirect(c, `${BASE_PATH}${TICKERS_PATH}/${encodeURIComponent(coinId)}${below}${searchOf(c)}`);
+      const found = platformId && address ? await data.coinOfContract({ platformId, address }) : impossible(data);
+      if (!isThere(found)) return refuseId(c, found);
+      const path = `${BASE_PATH}${TICKERS_PATH}/${encodeURIComponent(found.coinId)}${below}${searchOf(c)}`;
+      return redirect(c, path, found);
     };
   const tagFields = (c: Asked) => parseTagFields(c.req.query('additional_fields') ?? null);
 
@@ -62,8 +64,8 @@ export function catalogueRoutes({ data, access }: { readonly data: MarketData; r
       const fields = tagFields(c);
       if (!fields.ok) return refuse(c, 400, fields.message);
       const id = idOf(c, 'tag_id');
-      const tag = id === null ? null : await data.tag(id);
-      if (!tag) return refuseId(c);
+      const tag = id === null ? impossible(data) : await data.tag(id);
+      if (!isThere(tag)) return refuseId(c, tag);
       return answerJson(c, tag, {
         variant: [...fields.value].sort().join(),
         as: () => tagShownWith(fields.value, tag),
@@ -81,8 +83,9 @@ export function catalogueRoutes({ data, access }: { readonly data: MarketData; r
       const query = parseConversionParameters(queryOf(c));
       if (!query.ok) return refuse(c, 400, query.message);
       const { baseId, quoteId } = query.value;
-      const conversion = isPossibleId(baseId) && isPossibleId(quoteId) ? await data.convert(query.value) : null;
-      return conversion ? answerJson(c, conversion) : refuseId(c);
+      const isPossible = isPossibleId(baseId) && isPossibleId(quoteId);
+      const conversion = isPossible ? await data.convert(query.value) : impossible(data);
+      return isThere(conversion) ? answerJson(c, conversion) : refuseId(c, conversion);
     },
     getChangelogIDs: async (c) => {
       const page = parsePage(c.req.query('page') ?? null);

@@ -1,5 +1,6 @@
 /** `/coins/{id}/ohlcv…` and `/tickers/{id}/historical`: what was. */
 import type { Clock, Instant } from '../clock.ts';
+import { isThere, type Nothing } from '../contract/absent.ts';
 import type { Access } from '../contract/access.ts';
 import { parseTickerHistoryParameters } from '../contract/catalogue-parameters.ts';
 import type { EndpointName } from '../contract/endpoints.ts';
@@ -8,12 +9,11 @@ import { writeOhlcvRows } from '../contract/ohlcv.ts';
 import { parseOhlcvParameters, parseQuote } from '../contract/parameters.ts';
 import { DAY, floorToGrid } from '../core/interval.ts';
 import { answerCandles, answerJson, redirect, refuse, refuseId } from './answer.ts';
-import { type Answer, idOf, queryOf, searchOf } from './asked.ts';
+import { type Answer, idOf, impossible, queryOf, searchOf } from './asked.ts';
 
-export type HistoryParts = { readonly data: MarketData; readonly access: Access; readonly clock: Clock };
+export type HistoryParts = { readonly data: MarketData<Nothing>; readonly access: Access; readonly clock: Clock };
 
 export function historyRoutes({ data, access, clock }: HistoryParts) {
-  const written = { saysBasis: data.saysBasis === true, write: writeOhlcvRows };
   /** An unknown coin has no candles: 200 `[]`, as upstream (decision 11). */
   const historical: Answer = async (c) => {
     const parsed = parseOhlcvParameters(queryOf(c));
@@ -22,7 +22,8 @@ export function historyRoutes({ data, access, clock }: HistoryParts) {
     const wall = access.refuseHistory(c.get('plan'), query.interval, start);
     if (wall !== null) return refuse(c, 402, wall);
     const coinId = idOf(c, 'coin_id');
-    return answerCandles(c, coinId === null ? null : await data.ohlcv({ ...query, coinId }), written);
+    const candles = coinId === null ? impossible(data) : await data.ohlcv({ ...query, coinId });
+    return answerCandles(c, candles, writeOhlcvRows);
   };
 
   /** One daily candle, which every plan may see. */
@@ -33,9 +34,9 @@ export function historyRoutes({ data, access, clock }: HistoryParts) {
       if (!quote.ok) return refuse(c, 400, quote.message);
       const at = openTime();
       const coinId = idOf(c, 'coin_id');
-      if (coinId === null) return answerCandles(c, null, written);
+      if (coinId === null) return answerCandles(c, impossible(data), writeOhlcvRows);
       const query = { coinId, quote: quote.value, interval: '24h', from: at, to: at, limit: 1 } as const;
-      return answerCandles(c, await data.ohlcv(query), written);
+      return answerCandles(c, await data.ohlcv(query), writeOhlcvRows);
     };
 
   const today = () => floorToGrid(clock.now(), '24h');
@@ -51,8 +52,8 @@ export function historyRoutes({ data, access, clock }: HistoryParts) {
       const wall = access.refuseTickerHistory(c.get('plan'), resolution, start);
       if (wall !== null) return refuse(c, 402, wall);
       const coinId = idOf(c, 'coin_id');
-      const ticks = coinId === null ? null : await data.tickerHistory({ ...query, coinId });
-      return ticks ? answerJson(c, ticks) : refuseId(c);
+      const ticks = coinId === null ? impossible(data) : await data.tickerHistory({ ...query, coinId });
+      return isThere(ticks) ? answerJson(c, ticks) : refuseId(c, ticks);
     },
   } satisfies Partial<Record<EndpointName, Answer>>;
 }

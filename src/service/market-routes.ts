@@ -1,4 +1,5 @@
 /** `/global`, `/tickers`, `/coins`, `/exchanges`: the market as it is now. */
+import { isThere, type Nothing } from '../contract/absent.ts';
 import { PAGE_ROWS, parsePage } from '../contract/catalogue-parameters.ts';
 import type { EndpointName } from '../contract/endpoints.ts';
 import type { MarketData } from '../contract/market-data.ts';
@@ -7,13 +8,13 @@ import { type Parsed, parseQuotes } from '../contract/parameters.ts';
 import { PLANS, type Plan } from '../contract/plans.ts';
 import type { Ticker } from '../contract/records.ts';
 import { answerJson, refuse, refuseId, refuseRoute, type Shown } from './answer.ts';
-import { type Answer, type Asked, idOf } from './asked.ts';
+import { type Answer, type Asked, idOf, impossible } from './asked.ts';
 import { tickerShownTo, tickersShownTo } from './shown.ts';
 
 /** The quotes of the older form of tickers. */
 const LEGACY_QUOTES = ['USD', 'BTC'];
 
-export function marketRoutes({ data }: { data: MarketData }) {
+export function marketRoutes({ data }: { data: MarketData<Nothing> }) {
   return {
     getGlobal: async (c) => answerJson(c, await data.global()),
     getCoins: async (c) => answerJson(c, await data.coins()),
@@ -43,8 +44,8 @@ export function marketRoutes({ data }: { data: MarketData }) {
       const quotes = quotesOf(c);
       if (!quotes.ok) return refuse(c, 400, quotes.message);
       const coinId = idOf(c, 'coin_id');
-      const ticker = coinId === null ? null : await data.ticker({ coinId, quotes: quotes.value });
-      return ticker ? answerJson(c, ticker, shownTo(planOf(c), ticker)) : refuseId(c);
+      const ticker = coinId === null ? impossible(data) : await data.ticker({ coinId, quotes: quotes.value });
+      return isThere(ticker) ? answerJson(c, ticker, shownTo(planOf(c), ticker)) : refuseId(c, ticker);
     },
     getTickersDeprecated: async (c) => {
       const plan = planOf(c);
@@ -60,8 +61,8 @@ export function marketRoutes({ data }: { data: MarketData }) {
     getTickerByIdDeprecated: async (c) => {
       const { circulatingSupply } = planOf(c);
       const coinId = idOf(c, 'coin_id');
-      const ticker = coinId === null ? null : await data.ticker({ coinId, quotes: LEGACY_QUOTES });
-      if (!ticker) return refuseId(c);
+      const ticker = coinId === null ? impossible(data) : await data.ticker({ coinId, quotes: LEGACY_QUOTES });
+      if (!isThere(ticker)) return refuseId(c, ticker);
       return answerJson(c, ticker, {
         variant: `legacy ${circulatingSupply}`,
         as: () => legacyTickerOf(ticker, circulatingSupply),

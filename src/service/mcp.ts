@@ -86,8 +86,11 @@ function toolResult(outcome: ToolOutcome): CallToolResult {
       const result = { content, structuredContent: outcome.output };
       return outcome.basis === null ? result : { ...result, _meta: outcome.basis };
     }
-    case 'failed':
-      return { content: [{ type: 'text', text: outcome.message }], isError: true };
+    case 'failed': {
+      const { status: _, retryAfterSeconds: __, argument: ___, ...basis } = outcome.data;
+      const said = { content: [{ type: 'text' as const, text: outcome.message }], isError: true };
+      return Object.keys(basis).length === 0 ? said : { ...said, _meta: basis };
+    }
     case 'unknown tool':
       throw new ProtocolError(RPC_CODES.invalidParams, outcome.message);
   }

@@ -3,6 +3,7 @@ import type { BlockList } from 'node:net';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { getPathNoStrict } from 'hono/utils/url';
 import type { Clock } from '../clock.ts';
+import type { Nothing } from '../contract/absent.ts';
 import type { Access } from '../contract/access.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName, UNANSWERED } from '../contract/endpoints.ts';
 import { AWAY, AWAY_SECONDS } from '../contract/errors.ts';
@@ -26,7 +27,7 @@ import type { ServiceEnv } from './service-env.ts';
 import { createToolbox } from './toolbox.ts';
 
 export type ServiceParts = {
-  readonly data: MarketData;
+  readonly data: MarketData<Nothing>;
   readonly access: Access;
   readonly clock: Clock;
   /** Whose word about who asks is believed (`X-Forwarded-For`); null: nobody's. */

@@ -1,9 +1,10 @@
 /** What each tool answers: the same data, and the same view of it, as the REST path of that name. */
+import { isThere, type Nothing } from '../contract/absent.ts';
 import { standingOnSame } from '../contract/basis.ts';
-import type { Candles, Catalogue } from '../contract/market-data.ts';
+import type { MarketData } from '../contract/market-data.ts';
 import type { Plan } from '../contract/plans.ts';
 import type { ToolCall } from '../contract/tools.ts';
-import { isPossibleId } from './asked.ts';
+import { impossible, isPossibleId } from './asked.ts';
 import { tagShownWith, tickerShownTo, tickersShownTo } from './shown.ts';
 
 /** The arguments that are ids. */
@@ -23,9 +24,9 @@ export function hasImpossibleId(given: Readonly<Record<string, unknown>>): boole
   return IDS.some((name) => typeof given[name] === 'string' && !isPossibleId(given[name]));
 }
 
-/** The output, or null: there is nothing under the id that was given. */
-export async function answerTool(data: Candles & Catalogue, plan: Plan, call: ToolCall): Promise<object | null> {
-  if (hasImpossibleId(call.arguments)) return null;
+/** The output, or that there is nothing under the id that was given. */
+export async function answerTool(data: MarketData<Nothing>, plan: Plan, call: ToolCall): Promise<object | Nothing> {
+  if (hasImpossibleId(call.arguments)) return impossible(data);
   switch (call.name) {
     case 'getGlobal':
       return data.global();
@@ -69,9 +70,11 @@ export async function answerTool(data: Candles & Catalogue, plan: Plan, call: To
       return first(call.arguments.limit, await data.contracts(call.arguments.platformId));
     case 'getTickerByContract': {
       const { platformId, contractAddress } = call.arguments;
-      const coinId = await data.coinOfContract({ platformId, address: contractAddress });
-      if (coinId === null) return null;
-      return viewed(await data.ticker({ coinId, quotes: ['USD'] }), (ticker) => tickerShownTo(plan, ticker));
+      const found = await data.coinOfContract({ platformId, address: contractAddress });
+      if (!isThere(found)) return found;
+      return viewed(await data.ticker({ coinId: found.coinId, quotes: ['USD'] }), (ticker) =>
+        tickerShownTo(plan, ticker),
+      );
     }
     case 'priceConverter': {
       const { baseCurrencyId, quoteCurrencyId, amount } = call.arguments;
@@ -84,10 +87,10 @@ export async function answerTool(data: Candles & Catalogue, plan: Plan, call: To
   }
 }
 
-function first<T>(limit: number, all: readonly T[] | null): readonly T[] | null {
+function first<T>(limit: number, all: readonly T[] | Nothing): readonly T[] | Nothing {
   return viewed(all, (rows) => rows.slice(0, limit));
 }
 
-function viewed<T extends object, V extends object>(answer: T | null, view: (answer: T) => V): V | null {
-  return answer === null ? null : standingOnSame(view(answer), answer);
+function viewed<T extends object, V extends object>(answer: T | Nothing, view: (answer: T) => V): V | Nothing {
+  return isThere(answer) ? standingOnSame(view(answer), answer) : answer;
 }

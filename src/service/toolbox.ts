@@ -1,10 +1,17 @@
 /** The tools as the service offers them: listed, and called. Plain JSON-RPC and MCP take them from here, so that both answer alike. */
 import { z } from 'zod';
+import { isThere, type Nothing } from '../contract/absent.ts';
 import type { Access, Caller } from '../contract/access.ts';
 import { AS_OF_HEADER, basisHeaders, COVERAGE_HEADER } from '../contract/basis.ts';
 import { AWAY, AWAY_SECONDS, UNKNOWN_ID } from '../contract/errors.ts';
-import { RPC_CODES, type ToolFailureData, type ToolFailureStatus, toolFailureMessage } from '../contract/json-rpc.ts';
-import type { Candles, Catalogue } from '../contract/market-data.ts';
+import {
+  RPC_CODES,
+  type ToolBasis,
+  type ToolFailureData,
+  type ToolFailureStatus,
+  toolFailureMessage,
+} from '../contract/json-rpc.ts';
+import type { MarketData } from '../contract/market-data.ts';
 import { PLANS } from '../contract/plans.ts';
 import { describeValue } from '../contract/records.ts';
 import { readToolCall, TOOLS, type Tool } from '../contract/tools.ts';
@@ -32,7 +39,7 @@ export type ToolOutcome =
       readonly kind: 'answered';
       readonly output: object;
       /** What the output stands on, where the source says so. */
-      readonly basis: Readonly<Record<string, string>> | null;
+      readonly basis: ToolBasis | null;
     }
   | { readonly kind: 'unknown tool'; readonly message: string }
   | { readonly kind: 'failed'; readonly code: number; readonly message: string; readonly data: ToolFailureData };
@@ -47,7 +54,7 @@ export type Toolbox = {
 };
 
 export type ToolboxParts = {
-  readonly data: Candles & Catalogue;
+  readonly data: MarketData<Nothing>;
   readonly access: Access;
   /** Without it there are only the tools of the API document. */
   readonly warehouse?: WarehouseTools | undefined;
@@ -126,19 +133,18 @@ function jsonSchema(schema: z.ZodType): JsonSchema {
   return JSON.parse(JSON.stringify(rest)) as JsonSchema;
 }
 
-function answered(output: object | null): ToolOutcome {
-  if (output === null) return failed(404, UNKNOWN_ID);
-  const headers = basisHeaders(output);
-  const basis: Record<string, string> = {};
-  for (const [key, header] of BASIS_KEYS) if (headers[header] !== undefined) basis[key] = headers[header];
-  return { kind: 'answered', output, basis: Object.keys(basis).length === 0 ? null : basis };
+function answered(output: object | Nothing): ToolOutcome {
+  const basis = toolBasis(output);
+  if (!isThere(output)) return failed(404, UNKNOWN_ID, basis ?? {});
+  return { kind: 'answered', output, basis };
 }
 
-/** What REST says in headers, a tool's result says under `_meta`. */
-const BASIS_KEYS = [
-  ['chandler/coverage', COVERAGE_HEADER],
-  ['chandler/as-of', AS_OF_HEADER],
-] as const;
+/** What REST says in headers, a tool says under `_meta` of its result, and in the `data` of its error; null where the source does not say. */
+function toolBasis(output: object | Nothing): ToolBasis | null {
+  const { [COVERAGE_HEADER]: coverage, [AS_OF_HEADER]: asOf } = basisHeaders(output);
+  if (coverage === undefined) return null;
+  return { 'chandler/coverage': coverage, ...(asOf !== undefined && { 'chandler/as-of': asOf }) };
+}
 
 function invalid(argument: string | null, message: string): ToolOutcome {
   return failed(400, message, argument === null ? {} : { argument }, RPC_CODES.invalidParams);

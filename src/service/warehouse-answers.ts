@@ -1,4 +1,5 @@
 /** What the tools answer that only a warehouse has. */
+import { isThere, type Nothing } from '../contract/absent.ts';
 import type { Access } from '../contract/access.ts';
 import { standingOnSame } from '../contract/basis.ts';
 import type { Candles } from '../contract/market-data.ts';
@@ -8,16 +9,17 @@ import type { Plan } from '../contract/plans.ts';
 import type { CallOf } from '../contract/tools.ts';
 import { StatementError, type WAREHOUSE_TOOLS, type WarehouseTools } from '../contract/warehouse-tools.ts';
 import { INTERVALS } from '../core/interval.ts';
+import { impossible } from './asked.ts';
 import { hasImpossibleId } from './tool-answers.ts';
 
 export type WarehouseCall = CallOf<typeof WAREHOUSE_TOOLS>;
 
-/** The output; null where there is no such id; or why not. */
+/** The output; that there is no such id; or why not. */
 export type WarehouseAnswer =
-  | { readonly kind: 'answered'; readonly output: object | null }
+  | { readonly kind: 'answered'; readonly output: object | Nothing }
   | { readonly kind: 'refused'; readonly status: 400 | 402 | 429; readonly message: string };
 
-type Sources = { readonly data: Candles; readonly access: Access; readonly warehouse: WarehouseTools };
+type Sources = { readonly data: Candles<Nothing>; readonly access: Access; readonly warehouse: WarehouseTools };
 
 export async function answerWarehouseTool(
   { data, access, warehouse }: Sources,
@@ -27,7 +29,7 @@ export async function answerWarehouseTool(
   const isImpossible = hasImpossibleId(call.arguments);
   switch (call.name) {
     case 'getOHLCV':
-      return isImpossible ? answered(null) : ohlcv(data, access, plan, call.arguments);
+      return isImpossible ? answered(impossible(data)) : ohlcv(data, access, plan, call.arguments);
     case 'getCoverage':
       return answered(isImpossible ? [] : await warehouse.coverage(call.arguments));
     case 'getGaps':
@@ -54,7 +56,7 @@ function seesEverything(access: Access, plan: Plan): boolean {
 
 /** The same rules, walls and candles as `/coins/{id}/ohlcv/historical`; only an unknown coin is told apart from one without candles. */
 async function ohlcv(
-  data: Candles,
+  data: Candles<Nothing>,
   access: Access,
   plan: Plan,
   { coinId, ...given }: Extract<WarehouseCall, { name: 'getOHLCV' }>['arguments'],
@@ -67,9 +69,10 @@ async function ohlcv(
   const wall = access.refuseHistory(plan.name, question.interval, start);
   if (wall !== null) return { kind: 'refused', status: 402, message: wall };
   const candles = await data.ohlcv({ ...question, coinId });
-  return answered(candles && standingOnSame(JSON.parse(writeOhlcvRows(candles)) as object, candles));
+  if (!isThere(candles)) return answered(candles);
+  return answered(standingOnSame(JSON.parse(writeOhlcvRows(candles)) as object, candles));
 }
 
-function answered(output: object | null): WarehouseAnswer {
+function answered(output: object | Nothing): WarehouseAnswer {
   return { kind: 'answered', output };
 }

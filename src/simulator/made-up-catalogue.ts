@@ -86,7 +86,10 @@ export function createMadeUpCatalogue(parts: CatalogueParts): Catalogue {
     person: async (personId) => madeUpPerson(world, personId, clock.now()),
     platforms: async () => contracts.platforms(clock.now()).map(({ id }) => id),
     contracts: async (platformId) => contracts.on(platformId, clock.now()),
-    coinOfContract: async ({ platformId, address }) => contracts.coinAt(platformId, address, clock.now())?.id ?? null,
+    coinOfContract: async ({ platformId, address }) => {
+      const coin = contracts.coinAt(platformId, address, clock.now());
+      return coin && { coinId: coin.id };
+    },
     search: async (query) => search(query, clock.now()),
     convert: async (query) => {
       const now = clock.now();

@@ -1,5 +1,6 @@
 /** The catalogue as upstream answered it: documents as received. What nobody has asked about yet is empty, not unknown. */
 import type { Instant } from '../clock.ts';
+import { type Absent, absent, isThere, knownAbsent, notIn } from '../contract/absent.ts';
 import { basisOf, NOTHING, partAsOf, standingOn, together, wholeAsOf } from '../contract/basis.ts';
 import type {
   CoinDetails,
@@ -28,17 +29,18 @@ const MOST_DOCUMENTS = 2_000;
 const ROWS_A_DOCUMENT = 10;
 const IDS_PER_PAGE = 100;
 
-type Part = Omit<Catalogue, 'search' | 'convert' | 'tickerHistory' | 'exchange'>;
+type Part = Omit<Catalogue<Absent>, 'search' | 'convert' | 'tickerHistory' | 'exchange'>;
 
 /** What these need of the other views. */
 export type CatalogueDeps = {
   readonly sql: Sql;
   readonly versions: Versions;
   readonly findCoin: (coinId: string) => Promise<CoinSummary | null>;
-  readonly findExchange: (exchangeId: string) => Promise<Exchange | null>;
+  readonly noCoin: () => Promise<Absent>;
+  readonly findExchange: (exchangeId: string) => Promise<Exchange | Absent>;
 };
 
-export function createCatalogueViews({ sql, versions, findCoin, findExchange }: CatalogueDeps): Part {
+export function createCatalogueViews({ sql, versions, findCoin, noCoin, findExchange }: CatalogueDeps): Part {
   const documents = createKept<Read<unknown> | null>({
     onGet: versions.counted('catalogue'),
     most: MOST_DOCUMENTS,
@@ -56,23 +58,37 @@ export function createCatalogueViews({ sql, versions, findCoin, findExchange }: 
     const version = String((await versions.topics())[`document ${kind}`]);
     return (await documents.get(`${kind} ${id}`, version, () => toRead(readDocument(sql, kind, id)))) as Read<T> | null;
   };
-  /** A list about something. Null: nobody has heard of that; empty: nobody has looked. */
+  /** A list about something. Absent: nobody has heard of that; empty: nobody has looked. */
   const listOf = async <T>(
     kind: DocumentKind,
     id: string,
-    isKnown: () => Promise<boolean>,
-  ): Promise<Read<readonly T[]> | null> => {
+    absence: () => Promise<Absent | null>,
+  ): Promise<Read<readonly T[]> | Absent> => {
     const found = await read<readonly T[]>(kind, id);
-    if (found !== null) return found.isGone ? null : found;
-    return (await isKnown()) ? { value: nobodyLooked(), asOf: 0, isGone: false } : null;
+    if (found !== null) return found.goneAt === null ? found : knownAbsent(found.goneAt);
+    return (await absence()) ?? { value: nobodyLooked(), asOf: 0, goneAt: null };
   };
-  const isCoin = (id: string) => async () => (await findCoin(id)) !== null;
+  const listed = async <T extends object>(list: Promise<Read<T> | Absent>): Promise<T | Absent> => {
+    const found = await list;
+    return isThere(found) ? found.value : found;
+  };
+  /** Null: there is such a coin. */
+  const coinAbsence = (id: string) => async () => ((await findCoin(id)) === null ? noCoin() : null);
+  const exchangeAbsence = (id: string) => async () => {
+    const exchange = await findExchange(id);
+    return isThere(exchange) ? null : exchange;
+  };
+  const platformAbsence = (id: string) => async () => {
+    const platforms = (await read<readonly string[]>('platforms', ''))?.value ?? nobodyLooked();
+    return platforms.includes(id) ? null : notIn(platforms);
+  };
   const inQuotes = async <T extends WithQuotes>(
     key: string,
-    found: Read<readonly T[]> | null,
+    found: Read<readonly T[]> | Absent,
     quotes: readonly string[],
   ) => {
-    if (found === null || (quotes.length === 1 && quotes[0] === 'USD')) return found?.value ?? null;
+    if (!isThere(found)) return found;
+    if (quotes.length === 1 && quotes[0] === 'USD') return found.value;
     const { ticker } = await versions.topics();
     const list = await converted.get(`${key} ${quotes}`, `${found.asOf} ${ticker}`, async () => {
       const rates = await readRates(sql, quotes, needsRates(quotes) && found.asOf > 0 ? [found.asOf] : []);
@@ -84,38 +100,40 @@ export function createCatalogueViews({ sql, versions, findCoin, findExchange }: 
     return list as readonly T[];
   };
 
+  const tags = async () => {
+    const topics = await versions.topics();
+    return lists.get('tags', `${topics['document tag']} ${topics.tag}`, () => readTags(sql)) as Promise<readonly Tag[]>;
+  };
+
   return {
     coin: async (coinId) => {
       const found = await read<CoinDetails>('coin', coinId);
-      if (found !== null) return found.isGone ? null : found.value;
-      return listedCoin(coinId);
+      return found === null ? ((await listedCoin(coinId)) ?? noCoin()) : told(found);
     },
-    coinEvents: async (id) => (await listOf<CoinEvent>('coin_events', id, isCoin(id)))?.value ?? null,
-    coinExchanges: async (id) => (await listOf<CoinExchange>('coin_exchanges', id, isCoin(id)))?.value ?? null,
+    coinEvents: async (id) => listed(listOf<CoinEvent>('coin_events', id, coinAbsence(id))),
+    coinExchanges: async (id) => listed(listOf<CoinExchange>('coin_exchanges', id, coinAbsence(id))),
     coinMarkets: async ({ coinId, quotes }) =>
-      inQuotes(`coin ${coinId}`, await listOf<CoinMarket>('coin_markets', coinId, isCoin(coinId)), quotes),
-    exchangeMarkets: async ({ exchangeId, quotes }) => {
-      const isKnown = async () => (await findExchange(exchangeId)) !== null;
-      return inQuotes(
+      inQuotes(`coin ${coinId}`, await listOf<CoinMarket>('coin_markets', coinId, coinAbsence(coinId)), quotes),
+    exchangeMarkets: async ({ exchangeId, quotes }) =>
+      inQuotes(
         `exchange ${exchangeId}`,
-        await listOf<ExchangeMarket>('exchange_markets', exchangeId, isKnown),
+        await listOf<ExchangeMarket>('exchange_markets', exchangeId, exchangeAbsence(exchangeId)),
         quotes,
-      );
-    },
-    tags: async () => {
-      const topics = await versions.topics();
-      return lists.get('tags', `${topics['document tag']} ${topics.tag}`, () => readTags(sql)) as Promise<
-        readonly Tag[]
-      >;
-    },
-    tag: async (id) => present(await read<Tag>('tag', id)),
-    person: async (id) => present(await read<Person>('person', id)),
+      ),
+    tags,
+    tag: async (id) => told(await read<Tag>('tag', id)) ?? notIn(await tags()),
+    // There is no list of people.
+    person: async (id) => told(await read<Person>('person', id)) ?? absent(NOTHING),
     platforms: async () => (await read<readonly string[]>('platforms', ''))?.value ?? nobodyLooked(),
-    contracts: async (id) => {
-      const isKnown = async () => (await read<readonly string[]>('platforms', ''))?.value.includes(id) === true;
-      return (await listOf<PlatformContract>('contracts', id, isKnown))?.value ?? null;
+    contracts: (id) => listed(listOf<PlatformContract>('contracts', id, platformAbsence(id))),
+    coinOfContract: async (query) => {
+      const coinId = await coinOfContract(sql, query);
+      const list = await listed(
+        listOf<PlatformContract>('contracts', query.platformId, platformAbsence(query.platformId)),
+      );
+      if (coinId !== null) return standingOn({ coinId }, wholeAsOf(basisOf(list)?.asOf ?? null));
+      return isThere(list) ? notIn(list) : list;
     },
-    coinOfContract: (query) => coinOfContract(sql, query),
     idChanges: async ({ page }) => {
       const { coin_rename } = await versions.topics();
       return lists.get(`ids ${page}`, String(coin_rename), () => readIdChanges(sql, page)) as Promise<
@@ -125,7 +143,7 @@ export function createCatalogueViews({ sql, versions, findCoin, findExchange }: 
   };
 }
 
-type Read<T> = { readonly value: T; readonly asOf: Instant; readonly isGone: boolean };
+type Read<T> = { readonly value: T; readonly asOf: Instant; readonly goneAt: Instant | null };
 
 async function toRead(reading: Promise<Document | null>): Promise<Read<unknown> | null> {
   const document = await reading;
@@ -135,16 +153,20 @@ async function toRead(reading: Promise<Document | null>): Promise<Read<unknown> 
     // Of a list that was given with a limit only the beginning is there.
     value: standingOn(value, isCutList(value, document) ? partAsOf(document.asOf) : wholeAsOf(document.asOf)),
     asOf: document.asOf,
-    isGone: document.goneAt !== null,
+    goneAt: document.goneAt,
   };
+}
+
+/** Null: it was never asked about by itself. */
+function told<T extends object>(found: Read<T>): T | Absent;
+function told<T extends object>(found: Read<T> | null): T | Absent | null;
+function told<T extends object>(found: Read<T> | null): T | Absent | null {
+  if (found === null) return null;
+  return found.goneAt === null ? found.value : knownAbsent(found.goneAt);
 }
 
 function isCutList(value: object, { isCut }: Document): boolean {
   return isCut && Array.isArray(value);
-}
-
-function present<T>(found: Read<T> | null): T | null {
-  return found === null || found.isGone ? null : found.value;
 }
 
 function nobodyLooked(): readonly never[] {

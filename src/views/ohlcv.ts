@@ -3,6 +3,7 @@
  * candles make up, if every one of them is final. Never anything else.
  */
 import type { Clock, Instant } from '../clock.ts';
+import type { Absent } from '../contract/absent.ts';
 import { historyBasis, standingOn } from '../contract/basis.ts';
 import type { OhlcvCandle, OhlcvQuery } from '../contract/market-data.ts';
 import { floorToGrid, INTERVAL_MS, INTERVALS } from '../core/interval.ts';
@@ -17,16 +18,18 @@ const MOST_KEPT = 100_000;
 /** An empty answer takes room as well. */
 const LEAST_WEIGHT = 20;
 
-export type OhlcvView = (query: OhlcvQuery) => Promise<readonly OhlcvCandle[] | null>;
+export type OhlcvView = (query: OhlcvQuery) => Promise<readonly OhlcvCandle[] | Absent>;
 
 export function createOhlcvView({
   sql,
   clock,
   versions,
+  noCoin,
 }: {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly versions: Versions;
+  readonly noCoin: () => Promise<Absent>;
 }): OhlcvView {
   const kept = createKept<readonly OhlcvCandle[]>({
     onGet: versions.counted('ohlcv'),
@@ -35,7 +38,7 @@ export function createOhlcvView({
   });
   return async (query) => {
     const coin = await versions.coin(query.coinId);
-    if (coin === null) return null;
+    if (coin === null) return noCoin();
     const { coinId, quote, interval, limit } = query;
     // A slot that has not opened has no candle; the first slot that could have one is that of the year 1970.
     const to = Math.min(floorToGrid(query.to, interval), floorToGrid(clock.now(), interval));

@@ -1,5 +1,6 @@
 /** The list of coins, the exchanges and the market as a whole, as upstream answers them. */
 import type { Instant } from '../clock.ts';
+import { type Absent, absent, notIn } from '../contract/absent.ts';
 import { NOTHING, partAsOf, standingOn, standingOnSame, wholeAsOf } from '../contract/basis.ts';
 import type { Candles, Catalogue } from '../contract/market-data.ts';
 import type { CoinSummary, Exchange, GlobalOverview } from '../contract/records.ts';
@@ -14,14 +15,15 @@ const MOST_LISTS = 20;
 const MOST_COINS = 2_000;
 const PIECE = 2_000;
 
-export function createOverviewViews({
-  sql,
-  versions,
-}: {
-  readonly sql: Sql;
-  readonly versions: Versions;
-}): Pick<Candles, 'coins' | 'global' | 'exchanges'> &
-  Pick<Catalogue, 'exchange'> & { findCoin(coinId: string): Promise<CoinSummary | null> } {
+export function createOverviewViews({ sql, versions }: { readonly sql: Sql; readonly versions: Versions }): Pick<
+  Candles,
+  'coins' | 'global' | 'exchanges'
+> &
+  Pick<Catalogue<Absent>, 'exchange'> & {
+    findCoin(coinId: string): Promise<CoinSummary | null>;
+    /** What it stands on that there is no such coin, when the list of coins has none. */
+    noCoin(): Promise<Absent>;
+  } {
   const view = { versions, view: 'overview' };
   const coins = createKeptByTopics<readonly CoinSummary[]>({
     ...view,
@@ -48,6 +50,7 @@ export function createOverviewViews({
     most: MOST_COINS,
     versionOf: ({ coin }) => String(coin),
   });
+  const noCoin = createKeptByTopics<Absent>({ ...view, most: 1, versionOf: ({ coin }) => String(coin) });
   const exchanges: Candles['exchanges'] = ({ quotes }) => {
     const lists = needsRates(quotes) ? inOthers : inDollars;
     return lists(quotes.join(), () => readExchanges(sql, quotes));
@@ -59,9 +62,11 @@ export function createOverviewViews({
     exchange: async ({ exchangeId, quotes }) => {
       const all = await exchanges({ quotes });
       const found = all.find(({ id }) => id === exchangeId);
-      return found === undefined ? null : standingOnSame(found, all);
+      // In dollars a list is there as a whole, or not at all.
+      return found === undefined ? notIn(await exchanges({ quotes: ['USD'] })) : standingOnSame(found, all);
     },
     findCoin: (coinId) => one(coinId, () => readCoin(sql, coinId)),
+    noCoin: () => noCoin('', () => readNoCoin(sql)),
   };
 }
 
@@ -96,6 +101,13 @@ async function readCoin(sql: Sql, coinId: string): Promise<CoinSummary | null> {
       round(extract(epoch from last_seen_at) * 1000)::float8 as "seenAt"
     from market.coin where id = ${coinId}`;
   return row === undefined ? null : standingOn(toCoin(row), wholeAsOf(row.seenAt));
+}
+
+/** Coins are told by their list alone, which is never read in parts. */
+export async function readNoCoin(sql: Sql): Promise<Absent> {
+  const [row] = await sql<{ at: Instant | null }[]>`
+    select round(extract(epoch from max(last_seen_at)) * 1000)::float8 as at from market.coin`;
+  return absent(wholeAsOf(row?.at ?? null));
 }
 
 function toCoin({ answer, seenAt: _, ...coin }: CoinRow): CoinSummary {

@@ -1,5 +1,6 @@
 /** What tickers have said over time: their history in stretches, and what an amount of one currency is worth in another. */
 import type { Clock, Instant } from '../clock.ts';
+import { type Absent, isThere } from '../contract/absent.ts';
 import { type Basis, basisOf, historyBasis, NOTHING, standingOn, together, wholeAsOf } from '../contract/basis.ts';
 import type { HistoricalTick, PriceConversion } from '../contract/catalogue.ts';
 import { findFiat } from '../contract/fiats.ts';
@@ -18,7 +19,8 @@ export type PriceHistoryDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly versions: Versions;
-  readonly ticker: Candles['ticker'];
+  readonly ticker: Candles<Absent>['ticker'];
+  readonly noCoin: () => Promise<Absent>;
 };
 
 export function createPriceHistoryViews({
@@ -26,17 +28,18 @@ export function createPriceHistoryViews({
   clock,
   versions,
   ticker,
-}: PriceHistoryDeps): Pick<Catalogue, 'tickerHistory' | 'convert'> {
+  noCoin,
+}: PriceHistoryDeps): Pick<Catalogue<Absent>, 'tickerHistory' | 'convert'> {
   const kept = createKept<readonly HistoricalTick[]>({ onGet: versions.counted('history'), most: MOST_KEPT });
   /** What one unit costs in dollars, as last told; null price: nobody has told. */
-  const priced = async (id: string): Promise<Priced | null> => {
+  const priced = async (id: string): Promise<Priced | Absent> => {
     const fiat = findFiat(id);
     if (fiat !== undefined) {
       const isDollar = fiat.symbol === 'USD';
       return { name: fiat.name, dollars: isDollar ? 1 : null, at: null, basis: isDollar ? null : NOTHING };
     }
     const found = await ticker({ coinId: id, quotes: ['USD'] });
-    if (found === null) return null;
+    if (!isThere(found)) return found;
     const price = found.quotes.USD?.price;
     const dollars = typeof price === 'number' ? price : null;
     return { name: found.name, dollars, at: found.last_updated, basis: basisOf(found) ?? wholeAsOf(null) };
@@ -44,7 +47,7 @@ export function createPriceHistoryViews({
   return {
     tickerHistory: async (query) => {
       const [coin, topics] = await Promise.all([versions.coin(query.coinId), versions.topics()]);
-      if (coin === null) return null;
+      if (coin === null) return noCoin();
       const { coinId, quote, from, widthMs, limit } = query;
       // To the minute, so that whoever asks up to now asks the same as the one before.
       const to = Math.min(query.to, Math.ceil(clock.now() / 60_000) * 60_000);
@@ -52,9 +55,11 @@ export function createPriceHistoryViews({
       const version = `${topics.ticker} ${coin.firstDataAt}`;
       return kept.get(key, version, () => readHistory(sql, coin, { ...query, from: Math.max(0, from), to }));
     },
-    convert: async ({ baseId, quoteId, amount }): Promise<PriceConversion | null> => {
+    convert: async ({ baseId, quoteId, amount }): Promise<PriceConversion | Absent> => {
       const [base, quote] = await Promise.all([priced(baseId), priced(quoteId)]);
-      if (base === null || quote === null) return null;
+      // That there is no such side is enough: who knows it of one need not look for the other.
+      if (!isThere(base)) return isThere(quote) || basisOf(base)?.coverage === 'full' ? base : quote;
+      if (!isThere(quote)) return quote;
       // A dollar is a dollar at any time: it is as new as the price it is compared with.
       const now = formatTime(Math.floor(clock.now() / 60_000) * 60_000);
       const conversion: PriceConversion = {

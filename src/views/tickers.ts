@@ -1,12 +1,14 @@
 /** Tickers as upstream answers them: those of the newest snapshot as a list, and the newest one of each active coin. */
 import type { Instant } from '../clock.ts';
-import { basisOf, partAsOf, standingOn, wholeAsOf } from '../contract/basis.ts';
+import { type Absent, absent } from '../contract/absent.ts';
+import { basisOf, NOTHING, partAsOf, standingOn, wholeAsOf } from '../contract/basis.ts';
 import type { Candles } from '../contract/market-data.ts';
 import type { Ticker } from '../contract/records.ts';
 import { formatTime } from '../contract/time.ts';
 import { mapInPieces } from '../core/pieces.ts';
 import { TICKER_NUMBERS, TICKER_QUOTE_KEYS, type TickerNumber } from '../core/ticker.ts';
 import type { Sql } from '../store/connect.ts';
+import { readNoCoin } from './overview.ts';
 import { lacksRates, needsRates, type Rates, readRates, tickerIn } from './rates.ts';
 import { createKeptByTopics, type Topics, type Versions } from './versions.ts';
 
@@ -39,9 +41,9 @@ export function createTickerViews({
 }: {
   readonly sql: Sql;
   readonly versions: Versions;
-}): Pick<Candles, 'ticker' | 'tickers'> {
+}): Pick<Candles<Absent>, 'ticker' | 'tickers'> {
   const view = { versions, view: 'tickers', versionOf: tickerVersion };
-  const one = createKeptByTopics<Ticker | null>({ ...view, most: MOST_TICKERS });
+  const one = createKeptByTopics<Ticker | Absent>({ ...view, most: MOST_TICKERS });
   const listed = createKeptByTopics<Listed>({ ...view, most: 1 });
   const inDollars = () => listed('all', () => readTickers(sql));
   const converted = createKeptByTopics<readonly Ticker[]>({
@@ -80,14 +82,20 @@ export function tickerVersion({ ticker, coin }: Topics): string {
   return `${ticker} ${coin}`;
 }
 
-async function readTicker(sql: Sql, coinId: string, quotes: readonly string[]): Promise<Ticker | null> {
+async function readTicker(sql: Sql, coinId: string, quotes: readonly string[]): Promise<Ticker | Absent> {
   const [row] = await sql<TickerRow[]>`
     select ${columns(sql)} from market.ticker t join market.coin c on c.id = t.coin_id
     where t.coin_id = ${coinId} and c.is_active`;
-  if (row === undefined) return null;
+  if (row === undefined) return readNoTicker(sql, coinId);
   const rates = needsRates(quotes) ? await readRates(sql, quotes, [row.at]) : NO_RATES;
   const basis = lacksRates(quotes, [row.at], rates) ? partAsOf(row.seenAt) : wholeAsOf(row.seenAt);
   return standingOn(tickerIn(toTicker(row), quotes, row.at, rates), basis);
+}
+
+/** The list of coins says which are active; of one that is, nobody has told the ticker. */
+async function readNoTicker(sql: Sql, coinId: string): Promise<Absent> {
+  const [row] = await sql`select from market.coin where id = ${coinId} and is_active`;
+  return row === undefined ? readNoCoin(sql) : absent(NOTHING);
 }
 
 async function readTickers(sql: Sql): Promise<Listed> {

@@ -1,5 +1,6 @@
 /** The warehouse as a source of market data: what upstream has told, answered as upstream would. It never writes. */
 import type { Clock } from '../clock.ts';
+import { type Absent, knownAbsent } from '../contract/absent.ts';
 import type { MarketData } from '../contract/market-data.ts';
 import type { Sql } from '../store/connect.ts';
 import { createCatalogueViews } from './catalogue.ts';
@@ -12,39 +13,41 @@ import { createVersions, type OnKept } from './versions.ts';
 
 export type WarehouseDeps = { readonly sql: Sql; readonly clock: Clock; readonly onKept?: OnKept };
 
-export function createWarehouse({ sql, clock, onKept }: WarehouseDeps): MarketData {
+export function createWarehouse({ sql, clock, onKept }: WarehouseDeps): MarketData<Absent> {
   const versions = createVersions(sql, onKept);
   const { ticker, tickers } = createTickerViews({ sql, versions });
-  const { coins, findCoin, global, exchanges, exchange } = createOverviewViews({ sql, versions });
-  const ohlcv = createOhlcvView({ sql, clock, versions });
-  const { tickerHistory, convert } = createPriceHistoryViews({ sql, clock, versions, ticker });
+  const { coins, findCoin, noCoin, global, exchanges, exchange } = createOverviewViews({ sql, versions });
+  const ohlcv = createOhlcvView({ sql, clock, versions, noCoin });
+  const { tickerHistory, convert } = createPriceHistoryViews({ sql, clock, versions, ticker, noCoin });
   const findExchange = (exchangeId: string) => exchange({ exchangeId, quotes: ['USD'] });
-  const catalogue = createCatalogueViews({ sql, versions, findCoin, findExchange });
+  const catalogue = createCatalogueViews({ sql, versions, findCoin, noCoin, findExchange });
   return {
     saysBasis: true,
-    ohlcv: async (query) => (isPossible(query.coinId) ? ohlcv(query) : null),
+    ohlcv: async (query) => (isPossible(query.coinId) ? ohlcv(query) : IMPOSSIBLE),
     tickers,
-    ticker: async (query) => (isPossible(query.coinId) ? ticker(query) : null),
+    ticker: async (query) => (isPossible(query.coinId) ? ticker(query) : IMPOSSIBLE),
     coins,
     global,
     exchanges,
     ...catalogue,
-    coin: async (id) => (isPossible(id) ? catalogue.coin(id) : null),
-    coinEvents: async (id) => (isPossible(id) ? catalogue.coinEvents(id) : null),
-    coinExchanges: async (id) => (isPossible(id) ? catalogue.coinExchanges(id) : null),
-    coinMarkets: async (query) => (isPossible(query.coinId) ? catalogue.coinMarkets(query) : null),
-    exchange: async (query) => (isPossible(query.exchangeId) ? exchange(query) : null),
-    exchangeMarkets: async (query) => (isPossible(query.exchangeId) ? catalogue.exchangeMarkets(query) : null),
-    tag: async (id) => (isPossible(id) ? catalogue.tag(id) : null),
-    person: async (id) => (isPossible(id) ? catalogue.person(id) : null),
-    contracts: async (id) => (isPossible(id) ? catalogue.contracts(id) : null),
+    coin: async (id) => (isPossible(id) ? catalogue.coin(id) : IMPOSSIBLE),
+    coinEvents: async (id) => (isPossible(id) ? catalogue.coinEvents(id) : IMPOSSIBLE),
+    coinExchanges: async (id) => (isPossible(id) ? catalogue.coinExchanges(id) : IMPOSSIBLE),
+    coinMarkets: async (query) => (isPossible(query.coinId) ? catalogue.coinMarkets(query) : IMPOSSIBLE),
+    exchange: async (query) => (isPossible(query.exchangeId) ? exchange(query) : IMPOSSIBLE),
+    exchangeMarkets: async (query) => (isPossible(query.exchangeId) ? catalogue.exchangeMarkets(query) : IMPOSSIBLE),
+    tag: async (id) => (isPossible(id) ? catalogue.tag(id) : IMPOSSIBLE),
+    person: async (id) => (isPossible(id) ? catalogue.person(id) : IMPOSSIBLE),
+    contracts: async (id) => (isPossible(id) ? catalogue.contracts(id) : IMPOSSIBLE),
     coinOfContract: async (query) =>
-      isPossible(query.platformId) && isPossible(query.address) ? catalogue.coinOfContract(query) : null,
-    tickerHistory: async (query) => (isPossible(query.coinId) ? tickerHistory(query) : null),
-    convert: async (query) => (isPossible(query.baseId) && isPossible(query.quoteId) ? convert(query) : null),
+      isPossible(query.platformId) && isPossible(query.address) ? catalogue.coinOfContract(query) : IMPOSSIBLE,
+    tickerHistory: async (query) => (isPossible(query.coinId) ? tickerHistory(query) : IMPOSSIBLE),
+    convert: async (query) => (isPossible(query.baseId) && isPossible(query.quoteId) ? convert(query) : IMPOSSIBLE),
     search: createSearchView({ sql, versions }),
   };
 }
+
+const IMPOSSIBLE = knownAbsent(null);
 
 /** Postgres cannot be asked for a text with the character 0; nothing has such an id. */
 function isPossible(id: string): boolean {

@@ -1,6 +1,7 @@
 /** What the service promises over any `MarketData`: run it over each implementation. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Clock, createScaledClock } from '../../src/clock.ts';
+import type { Nothing } from '../../src/contract/absent.ts';
 import type { Access } from '../../src/contract/access.ts';
 import type { CoinDetails } from '../../src/contract/catalogue.ts';
 import type { Handler } from '../../src/contract/handler.ts';
@@ -22,7 +23,7 @@ import { createService } from '../../src/service/service.ts';
 import { type AnswerPath, createAnswerCheck } from './upstream-schema.ts';
 
 export type Subject = {
-  readonly data: MarketData;
+  readonly data: MarketData<Nothing>;
   readonly clock: Clock;
   /** An active coin with a closed daily usd candle on each of the 20 days from `firstDay` (midnight UTC) on. */
   readonly coinId: string;

@@ -2,6 +2,7 @@
 import net from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
+import type { Nothing } from '../../src/contract/absent.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type Endpoint } from '../../src/contract/endpoints.ts';
 import type { MarketData } from '../../src/contract/market-data.ts';
 import { type Listening, listen } from '../../src/service/listen.ts';
@@ -9,7 +10,7 @@ import { createService } from '../../src/service/service.ts';
 import { openAccess } from './conformance.ts';
 
 export type Victim = {
-  readonly data: MarketData;
+  readonly data: MarketData<Nothing>;
   readonly clock: Clock;
   /** A coin that has a ticker. */
   readonly coinId: string;

@@ -70,7 +70,7 @@ export function scriptedCatalogue(overrides: Partial<Catalogue> = {}): Catalogue
     platforms: async () => ['btc-bitcoin', 'eth-ethereum'],
     contracts: of('eth-ethereum', CONTRACTS),
     coinOfContract: async ({ platformId, address }) =>
-      platformId === 'eth-ethereum' && address.toLowerCase() === '0xabc0' ? 'btc-bitcoin' : null,
+      platformId === 'eth-ethereum' && address.toLowerCase() === '0xabc0' ? { coinId: 'btc-bitcoin' } : null,
     search: async ({ q, categories, symbolOnly, limit }) => {
       const { type, ...named } = BTC;
       const found = symbolOnly ? q.toUpperCase() === 'BTC' : 'bitcoin'.includes(q.toLowerCase());

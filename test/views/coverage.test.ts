@@ -3,11 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Handler } from '../../src/contract/handler.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { createService } from '../../src/service/service.ts';
-import { writeDocuments } from '../../src/store/document.ts';
+import { writeContracts } from '../../src/store/contract.ts';
+import { type DocumentKind, markDocumentsGone, writeDocuments } from '../../src/store/document.ts';
 import { recordRenames } from '../../src/store/rename.ts';
 import { createWarehouse } from '../../src/views/warehouse.ts';
 import { createWarehouseTools } from '../../src/views/warehouse-tools.ts';
 import { frozenClock, openAccess } from '../service/conformance.ts';
+import { createTestDatabase } from '../support/database.ts';
 import { runSchedules } from '../support/scheduled.ts';
 import { fillTickerHistory } from '../support/ticker-history.ts';
 import { seedSeries } from '../support/warehouse.ts';
@@ -57,14 +59,33 @@ const of = async (path: string) => {
   if (status !== 200) throw new Error(`${path}: ${status}`);
   return [headers.get('x-chandler-coverage'), headers.get('x-chandler-as-of')];
 };
+/** The same of a path where there is nothing. */
+const nothingAt = async (path: string, via: Handler = serve) => {
+  const answer = await via(new Request(`http://service/v1${path}`));
+  expect([path, answer.status, await answer.json()]).toEqual([path, 404, { error: 'id not found' }]);
+  return [answer.headers.get('x-chandler-coverage'), answer.headers.get('x-chandler-as-of')];
+};
+/** The same of a tool that finds nothing. */
+const noneBy = async (name: string, given: object) => {
+  const { error } = await call(name, given);
+  expect(error).toMatchObject({ message: '404: id not found', data: { status: 404 } });
+  return [error?.data['chandler/coverage'] ?? null, error?.data['chandler/as-of'] ?? null];
+};
 const tool = async (name: string, given: object) => {
+  const { result } = await call(name, given);
+  return [result?._meta?.['chandler/coverage'] ?? null, result?._meta?.['chandler/as-of'] ?? null];
+};
+type Called = {
+  readonly result?: { readonly _meta?: Record<string, string> };
+  readonly error?: { readonly data: Record<string, string> };
+};
+const call = async (name: string, given: object, more: Record<string, string> = {}): Promise<Called> => {
   const request = new Request('http://service/rpc', {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
+    headers: { 'Content-Type': 'application/json', ...more },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: given } }),
   });
-  const { result } = (await (await serve(request)).json()) as { result?: { _meta?: Record<string, string> } };
-  return [result?._meta?.['chandler/coverage'] ?? null, result?._meta?.['chandler/as-of'] ?? null];
+  return (await (await serve(request)).json()) as Called;
 };
 const seen = (text: string | null | undefined) => Date.parse(text ?? '');
 
@@ -96,10 +117,8 @@ describe('candles', () => {
     const before = `start=${day(-20)}&end=${day(-15)}`;
     expect(await asked(before)).toEqual(['none', null]);
     expect(await tool('getOHLCV', { coinId: 'btc-bitcoin', start: day(-20), end: day(-15) })).toEqual(['none', null]);
-    // In no series at all, and about a coin that nobody knows.
+    // In no series at all.
     expect(await asked(before, 'eth-ethereum')).toEqual(['none', null]);
-    expect(await asked(before, 'nono-nowhere')).toEqual(['none', null]);
-    expect(await of('/coins/nono-nowhere/ohlcv/today')).toEqual(['none', null]);
   });
 
   it('there is nothing to be missed before the data of a coin begin, nor in the future', async () => {
@@ -219,5 +238,132 @@ describe('the catalogue', () => {
     const rename = { oldId: 'old-a', newId: 'new-a', at: TODAY - DAY, seenAt: TODAY };
     await recordRenames(world.database.sql, [rename], 'changelog');
     expect(await of('/changelog/ids')).toEqual(['partial', at(TODAY)]);
+  });
+});
+
+describe('that there is nothing', () => {
+  const OF_COINS: readonly [path: string, tool: string, given: object][] = [
+    ['/coins/nono-nowhere', 'getCoinById', { coinId: 'nono-nowhere' }],
+    ['/coins/nono-nowhere/events', 'getCoinEvents', { coinId: 'nono-nowhere' }],
+    ['/coins/nono-nowhere/exchanges', 'getCoinExchanges', { coinId: 'nono-nowhere' }],
+    ['/coins/nono-nowhere/markets?quotes=BTC', 'getCoinMarkets', { coinId: 'nono-nowhere', quotes: 'BTC' }],
+    ['/tickers/nono-nowhere', 'getTickersById', { coinId: 'nono-nowhere' }],
+    [
+      `/tickers/nono-nowhere/historical?start=${day(-1)}&interval=1d`,
+      'getOHLCV',
+      { coinId: 'nono-nowhere', start: day(-1) },
+    ],
+    [
+      '/price-converter?base_currency_id=nono-nowhere&quote_currency_id=usd-us-dollars',
+      'priceConverter',
+      { baseCurrencyId: 'nono-nowhere', quoteCurrencyId: 'usd-us-dollars' },
+    ],
+  ];
+  const OF_EXCHANGES: typeof OF_COINS = [
+    ['/exchanges/nowhere?quotes=EUR', 'getExchangeByID', { exchangeId: 'nowhere', quotes: 'EUR' }],
+    ['/exchanges/nowhere/markets', 'getExchangeMarkets', { exchangeId: 'nowhere' }],
+  ];
+  const OF_THE_REST: typeof OF_COINS = [
+    ['/tags/nothing', 'getTagById', { tagId: 'nothing' }],
+    ['/contracts/nono-nowhere', 'getContracts', { platformId: 'nono-nowhere' }],
+    ['/contracts/eth-ethereum/0x00', 'getTickerByContract', { platformId: 'eth-ethereum', contractAddress: '0x00' }],
+  ];
+  const PERSON: (typeof OF_COINS)[number] = ['/people/nobody', 'getPeopleById', { personId: 'nobody' }];
+
+  it.each([...OF_COINS, ...OF_EXCHANGES])(
+    'is known of what a list has not that was read: %s',
+    async (path, name, given) => {
+      const list = path.includes('exchanges/nowhere') ? await of('/exchanges') : await of('/coins');
+      expect(list).toEqual(['full', expect.any(String)]);
+      expect(await nothingAt(path)).toEqual(list);
+      expect(await noneBy(name, given)).toEqual(list);
+    },
+  );
+
+  it.each([...OF_THE_REST, PERSON])('is not known where nobody has looked: %s', async (path, name, given) => {
+    expect(await nothingAt(path)).toEqual(['none', null]);
+    expect(await noneBy(name, given)).toEqual(['none', null]);
+  });
+
+  it('is known of candles of no coin, and of what no id can be', async () => {
+    const coins = await of('/coins');
+    expect(await of(`/coins/nono-nowhere/ohlcv/historical?start=${day(-1)}`)).toEqual(coins);
+    expect(await of('/coins/nono-nowhere/ohlcv/today')).toEqual(coins);
+    for (const path of ['/coins/a%20b', '/tags/%00', `/people/${'x'.repeat(300)}`, '/contracts/%0A/0x00']) {
+      expect([path, ...(await nothingAt(path))]).toEqual([path, 'full', null]);
+    }
+    expect(await noneBy('getTagById', { tagId: 'a b' })).toEqual(['full', null]);
+  });
+
+  it('is not known of the ticker of an active coin, which nobody has told', async () => {
+    const { sql } = world.database;
+    await sql`delete from market.ticker where coin_id = 'eth-ethereum'`;
+    expect(await nothingAt('/tickers/eth-ethereum')).toEqual(['none', null]);
+    expect(await nothingAt('/price-converter?base_currency_id=eth-ethereum&quote_currency_id=btc-bitcoin')).toEqual([
+      'none',
+      null,
+    ]);
+    await sql`update market.coin set is_active = false where id = 'eth-ethereum'`;
+    expect(await nothingAt('/tickers/eth-ethereum')).toEqual(await of('/coins'));
+  });
+
+  it('is known once the lists are read as a whole, and what was found by one of them says so', async () => {
+    const { sql } = world.database;
+    const keep = (kind: DocumentKind, id: string, list: unknown, isCut = false) => {
+      const text = JSON.stringify(list);
+      return writeDocuments(sql, { kind, documents: [{ id, text, essence: text }], at: TODAY + 5_000, isCut });
+    };
+    const contract = { address: '0xABC', type: 'ERC20', id: 'btc-bitcoin', active: true };
+    await keep('tag', 'one', { id: 'one', name: 'One' });
+    await keep('platforms', '', ['eth-ethereum']);
+    await keep('contracts', 'eth-ethereum', [contract]);
+    await writeContracts(sql, { platformId: 'eth-ethereum', contracts: [contract], at: TODAY, isWhole: true });
+    const known = ['full', at(TODAY + 5_000)];
+    for (const [path, name, given] of OF_THE_REST) {
+      expect([path, ...(await nothingAt(path))]).toEqual([path, ...known]);
+      expect([name, ...(await noneBy(name, given))]).toEqual([name, ...known]);
+    }
+    const { status, headers } = await serve(new Request('http://service/v1/contracts/eth-ethereum/0xabc'));
+    expect([status, headers.get('location')]).toEqual([301, '/v1/tickers/btc-bitcoin']);
+    expect([headers.get('x-chandler-coverage'), headers.get('x-chandler-as-of')]).toEqual(known);
+    // Of people there is no list to be in.
+    expect(await nothingAt(PERSON[0])).toEqual(['none', null]);
+    // What was given with a limit may go on.
+    await keep('tag', 'one', { id: 'one', name: 'One' }, true);
+    await keep('platforms', '', ['eth-ethereum'], true);
+    await keep('contracts', 'eth-ethereum', [contract], true);
+    for (const [path] of OF_THE_REST) expect([path, ...(await nothingAt(path))]).toEqual([path, 'none', null]);
+  });
+
+  it('is known of what upstream says it no longer knows, since when it says so', async () => {
+    const { sql } = world.database;
+    const documents = [{ id: 'nobody', text: '{"id":"nobody","name":"No Body"}', essence: '1' }];
+    await writeDocuments(sql, { kind: 'person', documents, at: TODAY });
+    expect(await of('/people/nobody')).toEqual(['full', at(TODAY)]);
+    await markDocumentsGone(sql, { kind: 'person', ids: ['nobody'], at: TODAY + HOUR });
+    expect(await nothingAt(PERSON[0])).toEqual(['full', at(TODAY + HOUR)]);
+    expect(await noneBy(PERSON[1], PERSON[2])).toEqual(['full', at(TODAY + HOUR)]);
+    // An MCP client has it beside the text that its model reads.
+    const { result } = await call(PERSON[1], PERSON[2], { Accept: 'application/json, text/event-stream' });
+    expect(result).toMatchObject({
+      isError: true,
+      _meta: { 'chandler/coverage': 'full', 'chandler/as-of': at(TODAY + HOUR) },
+    });
+  });
+
+  it('is not known of anything in a warehouse that has asked nothing', async () => {
+    const database = await createTestDatabase();
+    const empty = createService({
+      data: createWarehouse({ sql: database.sql, clock: frozenClock(NOW) }),
+      access: openAccess,
+      clock: frozenClock(NOW),
+      onError: (error) => {
+        throw error;
+      },
+    });
+    for (const [path] of [...OF_COINS, ...OF_EXCHANGES, ...OF_THE_REST, PERSON]) {
+      expect([path, ...(await nothingAt(path, empty))]).toEqual([path, 'none', null]);
+    }
+    await database.drop();
   });
 });
