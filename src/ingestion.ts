@@ -101,7 +101,7 @@ function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffM
   const { redisUrl } = app.config;
   const engine =
     redisUrl === null
-      ? ({ kind: 'postgres', url: database.url } as const)
+      ? ({ kind: 'postgres', url: database.url, line: database.line } as const)
       : ({ kind: 'redis', url: redisUrl } as const);
   // Of a database or a Redis that is away the run itself tells; and a chunk or a lock that was lost meanwhile is harmless,
   // because a chunk is looked at before it is asked.

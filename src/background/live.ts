@@ -1,10 +1,11 @@
 /** One session of the service: everything that asks, until it is told to stop or the account has another plan. */
 import { type App, createReleasers, type Releasers } from '../app.ts';
 import { schedulesOf } from '../budget.ts';
+import { unlessAborted } from '../core/unless-aborted.ts';
 import { type BackfillRunner, createBackfillRunner } from '../ingest/backfill-runner.ts';
 import { withTurns } from '../ingest/keep-fresh.ts';
 import { oneAtATime } from '../ingest/one-at-a-time.ts';
-import { createPatience, DATABASE_AWAY, type Patience } from '../ingest/patience.ts';
+import { type AwayReason, awayReason, createPatience, DATABASE_AWAY, type Patience } from '../ingest/patience.ts';
 import type { ChunkQueue, ChunkWorker } from '../ingest/queue.ts';
 import { createScheduleWorker } from '../ingest/schedule-worker.ts';
 import { createScheduler } from '../ingest/scheduler.ts';
@@ -18,11 +19,12 @@ import { tellChunk, tellFailure, toIso } from './chunk-log.ts';
 import { forecastQueued, readFinish } from './finishes.ts';
 import type { Parts } from './parts.ts';
 import { createFreshness, createRuns } from './runs.ts';
+import { DATABASE, QUEUE } from './status.ts';
 import { asError } from './troubles.ts';
 import { whenThere } from './when-there.ts';
 
 /** How long what is in hand may take when it is told to stop: then it is left to others. */
-const GRACE_MS = 6_000;
+const GRACE_MS = 5_500;
 export const UPKEEP_MS = 10_000;
 /** How often, in rounds of the upkeep, it is reckoned when queued backfills will be done. */
 const FORECAST_ROUNDS = 3;
@@ -38,9 +40,8 @@ export function ready({ status, onReady, log }: Parts): void {
 /** One session, from its beginning until it is told to stop, or the account has another plan. */
 export async function live(parts: Parts, app: App): Promise<void> {
   const { status, signal, clock, metrics, roles } = parts;
-  const ingestion = await whenThere(parts, 'the queue', () =>
-    openIngestion(app, { signal, withQueue: true, onAsked: metrics.asked }),
-  );
+  const opening = () => openIngestion(app, { signal, withQueue: true, onAsked: metrics.asked });
+  const ingestion = await whenThere(parts, QUEUE, opening, (late) => late.close());
   if (ingestion === null) return;
   status.phase = 'starting';
   const renew = new AbortController();
@@ -51,7 +52,7 @@ export async function live(parts: Parts, app: App): Promise<void> {
   let runner: BackfillRunner | null = null;
   const patience = patienceOf(parts, app, ending);
   parts.open.ingestion = ingestion;
-  try {
+  const begin = async () => {
     const freshQueue = await ingestion.freshQueue();
     const freshness = createFreshness(app, ingestion.session, freshQueue);
     const ticks = await ingestion.openTicks();
@@ -88,14 +89,26 @@ export async function live(parts: Parts, app: App): Promise<void> {
         onError: (error) => parts.troubles.met('the scheduler', error),
       });
       stops.push(() => scheduler.stop());
-      await whenThere(parts, 'the scheduler', scheduler.look);
+      await whenThere(parts, 'the scheduler', scheduler.look, async () => undefined);
       scheduler.start();
     }
-    if (!ending.aborted) ready(parts);
-    await upkeep(parts, app, ingestion, freshness.recover, ending, () => renew.abort());
+    return freshness;
+  };
+  const begun = begin();
+  try {
+    const freshness = await unlessAborted(begun, ending);
+    ready(parts);
+    const keeping = upkeep(parts, app, ingestion, freshness.recover, ending, () => renew.abort());
+    await unlessAborted(keeping, ending);
+  } catch (error) {
+    // Whatever it waited for just then: what is silent must not keep it from ending.
+    if (!ending.aborted) throw error;
   } finally {
     if (signal.aborted) status.phase = 'stopping';
-    const closing = close(stops, releasers).then(() => ingestion.close());
+    // What is still being opened is closed as well.
+    const closing = Promise.allSettled([begun])
+      .then(() => close(stops, releasers))
+      .then(() => ingestion.close());
     closing.catch((error: unknown) => app.log.warn({ err: error }, 'not everything could be closed'));
     const late = new AbortController();
     const grace = clock.sleep(GRACE_MS, late.signal).then(
@@ -131,15 +144,19 @@ function patienceOf({ clock, troubles }: Parts, app: App, signal: AbortSignal): 
     clock,
     signal,
     onAway: (reason) => {
-      troubles.met(reason === DATABASE_AWAY ? 'the database' : 'the queue', new Error(reason));
+      troubles.met(placeOf(reason), new Error(reason));
       if (reason !== DATABASE_AWAY) return;
       app.bringBack().catch((error: unknown) => troubles.met('the embedded database', asError(error)));
     },
     onBack: (reason) => {
-      troubles.over(reason === DATABASE_AWAY ? 'the database' : 'the queue');
+      troubles.over(placeOf(reason));
       troubles.over('the embedded database');
     },
   });
+}
+
+function placeOf(reason: AwayReason): string {
+  return reason === DATABASE_AWAY ? DATABASE : QUEUE;
 }
 
 function workFreshness(
@@ -224,9 +241,10 @@ async function upkeep(
       await session.walls.reload();
       const lost = await recover();
       if (lost > 0) log.warn({ chunks: lost }, 'the queue had lost chunks; they are asked again');
-      for (const what of ['the upkeep', 'the scheduler', 'the backfills']) troubles.over(what);
+      for (const what of ['the upkeep', 'the scheduler', 'the backfills', QUEUE]) troubles.over(what);
     } catch (error) {
-      troubles.met('the upkeep', asError(error));
+      const reason = awayReason(error);
+      troubles.met(reason === null ? 'the upkeep' : placeOf(reason), asError(error));
     }
   }
 }

@@ -2,13 +2,14 @@
 import { type App, createReleasers, openApp } from '../app.ts';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
+import { unlessAborted } from '../core/unless-aborted.ts';
 import type { Log } from '../log.ts';
 import { createOperations } from '../service/operations.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
-import { StoreError } from '../store/store-error.ts';
+import { explainDatabaseError, StoreError } from '../store/store-error.ts';
 import { listenToAll, type Market, openMarket, settingOf } from './serving.ts';
 import { createServingMetrics } from './serving-metrics.ts';
-import { healthOf, type ServiceStatus } from './status.ts';
+import { DATABASE, healthOf, isReady, type ServiceStatus } from './status.ts';
 import { asError, createTroubles } from './troubles.ts';
 import { whenThere } from './when-there.ts';
 
@@ -39,7 +40,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   let market: Market | null = null;
   const onError = (error: unknown) => log.error({ err: error }, 'a request could not be answered');
   const operations = createOperations({
-    health: () => ({ isReady: status.phase === 'ready', body: { ...healthOf(status, troubles, clock.now()) } }),
+    health: () => ({ isReady: isReady(status, troubles), body: { ...healthOf(status, troubles, clock.now()) } }),
     metrics: async () => ({ contentType: metrics.registry.contentType, text: await metrics.registry.metrics() }),
     backfills: null,
     onError,
@@ -60,14 +61,19 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
     // A reader's own address is all it needs, where there is one.
     const settings = config.serveDatabaseUrl === null ? config : { ...config, databaseUrl: config.serveDatabaseUrl };
     const waiting = { status, troubles, clock, signal };
-    const app = await whenThere(waiting, 'the database', () =>
-      openApp(settings, { clock, log, schema: 'require' }).catch((error: unknown) => {
-        throw error instanceof StoreError ? error.of(settingOf(config)) : error;
-      }),
+    const app = await whenThere(
+      waiting,
+      DATABASE,
+      () =>
+        openApp(settings, { clock, log, schema: 'require' }).catch((error: unknown) => {
+          throw error instanceof StoreError ? error.of(settingOf(config)) : error;
+        }),
+      (late) => late.close(),
     );
     if (app === null) return;
     releasers.add(() => app.close());
-    market = await whenThere(waiting, 'the database', () => openMarket({ app, config, clock, log, metrics }));
+    const opening = () => openMarket({ app, config, clock, log, metrics });
+    market = await whenThere(waiting, DATABASE, opening, (late) => late.close());
     if (market === null) return;
     const { close } = market;
     releasers.add(close);
@@ -75,7 +81,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
     releasers.add(closeServer);
     status.phase = 'ready';
     log.info({ owner }, 'ready');
-    await watch(app, { clock, signal, troubles, status });
+    await watch(app, { clock, signal, troubles, status, setting: settingOf(config) });
   } finally {
     status.phase = 'stopping';
     await Promise.race([releasers.release(), clock.sleep(GOODBYE_MS)]);
@@ -91,7 +97,9 @@ async function watch(
     signal,
     troubles,
     status,
+    setting,
   }: Pick<ServeMarketOptions, 'clock' | 'signal'> & {
+    readonly setting: string;
     readonly troubles: ReturnType<typeof createTroubles>;
     readonly status: ServiceStatus;
   },
@@ -100,14 +108,17 @@ async function watch(
     await clock.sleep(LOOK_MS, signal).catch(() => undefined);
     if (signal.aborted) return;
     try {
-      await app.database.sql`select`;
-      troubles.over('the database');
+      await unlessAborted(app.database.sql`select`, signal);
+      troubles.over(DATABASE);
       status.phase = 'ready';
     } catch (error) {
-      troubles.met('the database', asError(error));
+      if (signal.aborted) return;
+      troubles.met(DATABASE, explainDatabaseError(error, app.database.url)?.of(setting) ?? asError(error));
       status.phase = 'waiting';
       if (isDatabaseAway(error))
-        await app.bringBack().catch((again: unknown) => troubles.met('the embedded database', asError(again)));
+        await unlessAborted(app.bringBack(), signal).catch((again: unknown) => {
+          if (!signal.aborted) troubles.met('the embedded database', asError(again));
+        });
     }
   }
 }

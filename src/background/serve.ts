@@ -8,8 +8,10 @@
  */
 import { type App, createReleasers, openApp } from '../app.ts';
 import { systemClock } from '../clock.ts';
+import { unlessAborted } from '../core/unless-aborted.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import { forgetInstance, keepInstance } from '../store/instance.ts';
+import { explainDatabaseError } from '../store/store-error.ts';
 import { openHttp } from './http.ts';
 import { live, ready, UPKEEP_MS } from './live.ts';
 import { createMetrics } from './metrics.ts';
@@ -18,12 +20,14 @@ import type { Parts, ServeOptions } from './parts.ts';
 import { openMarket } from './serving.ts';
 import { createServingMetrics } from './serving-metrics.ts';
 import { createSharedClock, type SharedClock } from './shared-clock.ts';
-import type { ServiceStatus } from './status.ts';
+import { DATABASE, type ServiceStatus } from './status.ts';
 import { asError, createTroubles } from './troubles.ts';
 import { whenThere } from './when-there.ts';
 
 /** What is to be closed at the end may take so long; an embedded server that does not stop in time is taken over by the next command. */
 const GOODBYE_MS = 3_000;
+/** Of it, for signing off: a database that is silent never hears it. */
+const FAREWELL_MS = 1_000;
 /** Of it, for answers that are under way. */
 const HTTP_GRACE_MS = 1_500;
 /** Many workers share one server, and what one of them has under way keeps few of its connections busy. */
@@ -59,37 +63,41 @@ export async function serve(options: ServeOptions): Promise<void> {
       log.info({ url: server.url }, `serving /v1, /rpc, /health, /ready, /metrics and /backfills at ${server.url}`);
       options.onListening?.(server.url);
     }
-    const app = await whenThere(parts, 'the database', () =>
+    const opening = () =>
       openApp(config, {
         clock,
         log,
         schema: options.migrate ? 'migrate' : 'prepare',
         connections: roles.includes('http') ? 10 : WORKERS_CONNECTIONS,
         surroundings: parts.surroundings,
-      }),
-    );
+      });
+    const app = await whenThere(parts, DATABASE, opening, (late) => late.close());
     if (app === null) return;
     releasers.add(() => app.close());
     parts.open.app = app;
     if (roles.includes('http')) {
-      const market = await whenThere(parts, 'the database', () => openMarket({ ...parts, app, metrics: parts.served }));
+      const openOurs = () => openMarket({ ...parts, app, metrics: parts.served });
+      const market = await whenThere(parts, DATABASE, openOurs, (late) => late.close());
       if (market === null) return;
       releasers.add(market.close);
       // Before it: nobody is to be served by what is closed already.
       releasers.add(closeServer);
       parts.open.market = market;
     }
-    if ((await whenThere(parts, 'the database', () => keepTime(app.database.sql).then(() => true))) === null) return;
+    const setTime = () => keepTime(app.database.sql).then(() => true);
+    if ((await whenThere(parts, DATABASE, setTime, async () => undefined)) === null) return;
     const keeping = keepAlive(parts, app, keepTime);
     const telling = notifyOperator(parts, app);
-    releasers.add(() => Promise.all([keeping, telling]).then(() => undefined));
+    releasers.add(() =>
+      Promise.race([Promise.all([keeping, telling]).then(() => undefined), clock.sleep(FAREWELL_MS)]),
+    );
     const works = roles.includes('scheduler') || roles.includes('worker');
     if (!works) {
       ready(parts);
       await aborted(signal);
     }
     // What goes away while a session begins ends that session, not the service.
-    while (works && !signal.aborted) await whenThere(parts, 'the session', () => live(parts, app));
+    while (works && !signal.aborted) await whenThere(parts, 'the session', () => live(parts, app), null);
   } finally {
     status.phase = 'stopping';
     await Promise.race([releasers.release(), clock.sleep(GOODBYE_MS)]);
@@ -116,13 +124,17 @@ async function keepAlive(
   const { sql } = app.database;
   while (!signal.aborted) {
     try {
-      await keepTime(sql);
-      await keepInstance(sql, { owner, roles, startedAt: status.startedAt, heartbeatAt: clock.now() });
-      troubles.over('the database');
+      await unlessAborted(keepTime(sql), signal);
+      const instance = { owner, roles, startedAt: status.startedAt, heartbeatAt: clock.now() };
+      await unlessAborted(keepInstance(sql, instance), signal);
+      troubles.over(DATABASE);
     } catch (error) {
+      if (signal.aborted) break;
       if (isDatabaseAway(error)) {
-        troubles.met('the database', asError(error));
-        await app.bringBack().catch((again: unknown) => troubles.met('the embedded database', asError(again)));
+        troubles.met(DATABASE, explainDatabaseError(error, app.database.url) ?? asError(error));
+        await unlessAborted(app.bringBack(), signal).catch((again: unknown) => {
+          if (!signal.aborted) troubles.met('the embedded database', asError(again));
+        });
       } else troubles.met('the signs of life', asError(error));
     }
     await clock.sleep(UPKEEP_MS, signal).catch(() => undefined);

@@ -36,8 +36,9 @@ export function settingOf({ serveDatabaseUrl }: Pick<Config, 'serveDatabaseUrl'>
 /** The market data of an open warehouse, read by a role that can do nothing else. @throws StoreError when it cannot be reached */
 export async function openMarket({ app, config, clock, log, metrics }: MarketDeps): Promise<Market> {
   const url = config.serveDatabaseUrl ?? app.database.url;
-  const reader = await openReader({ url, setting: settingOf(config) });
-  const statements = config.serveSql ? createStatementRunner({ url }) : null;
+  const line = url === app.database.url ? app.database.line : undefined;
+  const reader = await openReader({ url, setting: settingOf(config), line });
+  const statements = config.serveSql ? createStatementRunner({ url, line: reader.line }) : null;
   if (!reader.hasRole)
     log.warn(
       'the role chandler_server is not there or not granted to this user: served by read-only transactions of this user',

@@ -15,6 +15,15 @@ export type ServiceStatus = {
   phase: Phase;
 };
 
+/** What nothing can be done without, as it is named when it is away. */
+export const DATABASE = 'the database';
+export const QUEUE = 'the queue';
+
+/** It was ready, and has not lost since what it needs. */
+export function isReady({ phase }: ServiceStatus, troubles: Pick<Troubles, 'has'>): boolean {
+  return phase === 'ready' && !troubles.has(DATABASE) && !troubles.has(QUEUE);
+}
+
 export type ServiceHealth = {
   readonly status: Phase;
   readonly owner: string;

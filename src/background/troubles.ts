@@ -6,6 +6,8 @@ export type Troubles = {
   /** `what` is the subject of a sentence: `the database`. */
   met(what: string, error: Error): void;
   over(what: string): void;
+  /** Does it go on? */
+  has(what: string): boolean;
   /** What goes on now, for whoever asks how it is. */
   all(): readonly { readonly what: string; readonly message: string; readonly since: Instant }[];
 };
@@ -29,6 +31,7 @@ export function createTroubles(log: Log, clock: Clock): Troubles {
       going.delete(what);
       log.info({ what, tookMs: clock.now() - known.since }, `${what}: well again`);
     },
+    has: (what) => going.has(what),
     all: () => [...going].map(([what, { message, since }]) => ({ what, message, since })),
   };
 }

@@ -1,15 +1,19 @@
 /** What the queues stand on: BullMQ's parts, and their connections, on Redis or on Postgres; for any kind of job. */
+import net from 'node:net';
 import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq';
 import type { Redis, RedisOptions } from 'ioredis';
 import pg from 'pg';
 import { systemClock } from '../clock.ts';
+import { CONNECT_SECONDS } from '../store/connect.ts';
 import { readDatabaseUrl } from '../store/database-url.ts';
-import { isRedisAway, openRedis, QueueAway } from './redis.ts';
+import type { Line } from '../store/line.ts';
+import { isRedisAway, openRedis, QueueAway, SILENT_WORKER_MS } from './redis.ts';
 import { explainEviction, readEviction, whereIs, withoutNotice } from './redis-memory.ts';
 
 export type QueueEngine =
   | { readonly kind: 'redis'; readonly url: string }
-  | { readonly kind: 'postgres'; readonly url: string };
+  /** `line`: of the database that is open there. */
+  | { readonly kind: 'postgres'; readonly url: string; readonly line?: Line };
 
 export type WorkerSettings = {
   readonly concurrency: number;
@@ -74,7 +78,7 @@ export async function connect(
 ): Promise<Connections> {
   return engine.kind === 'redis'
     ? connectRedis(engine.url, onError, onWarning)
-    : connectPostgres(engine.url, maxConnections, onError);
+    : connectPostgres(engine, maxConnections, onError);
 }
 
 async function connectRedis(
@@ -131,6 +135,7 @@ async function connectRedis(
         autoResendUnfulfilledCommands: true,
         lazyConnect: false,
         commandTimeout: undefined,
+        socketTimeout: SILENT_WORKER_MS,
       } as RedisOptions);
       connection.on('error', onError);
       workers.add(connection);
@@ -144,11 +149,21 @@ async function connectRedis(
   };
 }
 
-async function connectPostgres(url: string, max: number, onError: (error: Error) => void): Promise<Connections> {
+async function connectPostgres(
+  { url, line }: Extract<QueueEngine, { readonly kind: 'postgres' }>,
+  max: number,
+  onError: (error: Error) => void,
+): Promise<Connections> {
   // The address is taken apart by us: its `sslmode` must mean here what it means to our other driver.
-  const { applicationName, connectTimeoutSeconds: _, options, ...address } = readDatabaseUrl(url);
+  const { applicationName, connectTimeoutSeconds = CONNECT_SECONDS, options, ...address } = readDatabaseUrl(url);
   const settings = {
     ...address,
+    connectionTimeoutMillis: connectTimeoutSeconds * 1000,
+    stream: () => {
+      const socket = new net.Socket();
+      line?.add(socket);
+      return socket;
+    },
     ...(applicationName === undefined ? {} : { application_name: applicationName }),
     // BullMQ finds its tables through the search path. A queue is a cache of the plan: what a crash of the server takes from it is
     // asked again only where it is still missing, so nobody waits for a disk on its behalf.

@@ -7,6 +7,10 @@ const PATIENCE_MS = 10_000;
 
 /** Longer than any single call takes: one that is not answered within is not answered at all. */
 const CALL_MS = 5_000;
+/** A connection that is silent with something to answer is made anew: one whose other end has gone without a word stays so for a quarter of an hour. */
+const SILENT_MS = CALL_MS + 1_000;
+/** Of one that waits for work: longer than Redis lets it wait. */
+export const SILENT_WORKER_MS = 20_000;
 
 /** The queue's Redis cannot be reached: what was asked of it may be asked again when it is back. */
 export class QueueAway extends StoreError {
@@ -21,7 +25,7 @@ export class QueueAway extends StoreError {
 
 /** Those of ioredis itself have no code. */
 const AWAY_TEXT =
-  /^(Connection is closed|Stream isn't writeable|Command timed out|Reached the max retries per request|LOADING |MASTERDOWN )/;
+  /^(Connection is closed|Stream isn't writeable|Command timed out|Socket timeout|Reached the max retries per request|LOADING |MASTERDOWN )/;
 
 export function isRedisAway(error: unknown): boolean {
   return isDatabaseAway(error) || (error instanceof Error && AWAY_TEXT.test(error.message));
@@ -37,6 +41,7 @@ export async function openRedis(url: string): Promise<Redis> {
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     commandTimeout: CALL_MS,
+    socketTimeout: SILENT_MS,
     lazyConnect: true,
     connectTimeout: PATIENCE_MS,
   });

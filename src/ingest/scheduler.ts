@@ -6,6 +6,7 @@
  * its interval, is caught up by one run.
  */
 import type { Clock, Instant } from '../clock.ts';
+import { unlessAborted } from '../core/unless-aborted.ts';
 import { CATALOGUE_KINDS, type CatalogueKind, readNeverAsked } from '../store/catalogue-item.ts';
 import type { Sql } from '../store/connect.ts';
 import { latestRuns, type ScheduleRun } from '../store/schedule-run.ts';
@@ -91,15 +92,6 @@ export function createScheduler({ sql, clock, queue, schedules, onError }: Sched
       running = null;
     },
   };
-}
-
-/** Rejects when the signal is aborted, whatever then becomes of the work. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason);
-    signal.addEventListener('abort', stop, { once: true });
-    work.finally(() => signal.removeEventListener('abort', stop)).then(resolve, reject);
-  });
 }
 
 function waitOf(run: ScheduleRun | null, otherwise: Instant): Instant {

@@ -4,6 +4,7 @@ import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { arrayTypes } from './array-types.ts';
 import { readDatabaseUrl } from './database-url.ts';
+import { createLine, type Line, watchLine } from './line.ts';
 import { closeForAll, FLUSHED_AT_ONCE, survivesLostConnections } from './lost-connection.ts';
 import * as schema from './schema.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
@@ -17,6 +18,8 @@ export type Database = {
   readonly sql: Sql;
   readonly db: PostgresJsDatabase<typeof schema>;
   readonly url: string;
+  /** Whoever else has connections to this server puts them on it, and hears with all others that it has fallen silent. */
+  readonly line: Line;
   /** Waits up to five seconds for statements under way. */
   close(): Promise<void>;
 };
@@ -29,13 +32,18 @@ export type ConnectOptions = {
   readonly applicationName?: string;
   /** Of the server, for each connection. */
   readonly settings?: Readonly<Record<string, string>>;
+  readonly line?: Line | undefined;
 };
+
+/** Where `connect_timeout` of the address does not say it. */
+export const CONNECT_SECONDS = 10;
 
 const OLDEST_SUPPORTED = 150_000;
 
 /** @throws StoreError when the address is wrong, nobody answers there, or the server is older than Postgres 15. */
 export async function openDatabase({ url, max = 10, applicationName = 'chandler' }: ConnectOptions): Promise<Database> {
-  const sql = createClient({ url, max, applicationName });
+  const line = createLine();
+  const sql = createClient({ url, max, applicationName, line });
   try {
     const [row] = await sql<{ version: string; number: number }[]>`
       select current_setting('server_version') as version, current_setting('server_version_num')::int as number`;
@@ -49,19 +57,44 @@ export async function openDatabase({ url, max = 10, applicationName = 'chandler'
     await sql.end({ timeout: 0 });
     throw explainDatabaseError(error, url) ?? error;
   }
-  const drizzleClient = createClient({ url, max: 2, applicationName });
+  const drizzleClient = createClient({ url, max: 2, applicationName, line });
+  const stopWatching = watch({ url, applicationName, line });
   return {
     sql,
     db: drizzle(drizzleClient, { schema }),
     url,
+    line,
     close: async () => {
-      await Promise.all([sql.end({ timeout: 5 }), drizzleClient.end({ timeout: 5 })]);
+      await Promise.all([stopWatching(), sql.end({ timeout: 5 }), drizzleClient.end({ timeout: 5 })]);
     },
   };
 }
 
+/** Has the line looked after, on a connection that is made when it is first needed; the way to end that. */
+export function watch({
+  url,
+  applicationName,
+  line,
+}: Required<Pick<ConnectOptions, 'url' | 'applicationName'>> & { readonly line: Line }): () => Promise<void> {
+  const sql = createClient({ url, max: 1, applicationName, line });
+  const { host, port, connectTimeoutSeconds = CONNECT_SECONDS } = readDatabaseUrl(url);
+  const stop = new AbortController();
+  const ask = async () => void (await sql`select`);
+  void watchLine(line, { ask, at: `${host}:${port}`, connectMs: connectTimeoutSeconds * 1000, signal: stop.signal });
+  return async () => {
+    stop.abort();
+    await sql.end({ timeout: 0 });
+  };
+}
+
 /** A client that connects when first used. @throws StoreError when the address is wrong. */
-export function createClient({ url, max = 10, applicationName = 'chandler', settings = {} }: ConnectOptions): Sql {
+export function createClient({
+  url,
+  max = 10,
+  applicationName = 'chandler',
+  settings = {},
+  line,
+}: ConnectOptions): Sql {
   const address = readDatabaseUrl(url);
   const { user, password, options } = address;
   // Not the address itself: postgres.js would send every parameter it does not know to the server.
@@ -74,7 +107,7 @@ export function createClient({ url, max = 10, applicationName = 'chandler', sett
     ...(password === undefined ? {} : { password }),
     ssl: address.ssl,
     max,
-    connect_timeout: address.connectTimeoutSeconds ?? 10,
+    connect_timeout: address.connectTimeoutSeconds ?? CONNECT_SECONDS,
     // In seconds. The default grows to twenty, and every connection lost at once counts as one more failure.
     backoff: (failures: number) => Math.min(2 ** failures / 100, 1),
     connection: {
@@ -89,7 +122,7 @@ export function createClient({ url, max = 10, applicationName = 'chandler', sett
     onnotice: () => undefined,
     // Without noDelay, statements longer than a packet wait for the server's delayed acknowledgement (tens of milliseconds).
     // Returned while still connecting: a factory that waited and failed would lose the pool's slot for ever.
-    socket: connectSocket,
+    socket: (target: SocketTarget) => connectSocket(target, line),
   } as unknown as postgres.Options<{ bigint: postgres.PostgresType<number> }>) as unknown as Sql;
   return survivesLostConnections(sql);
 }
@@ -117,9 +150,10 @@ type SocketTarget = {
   readonly ssl: unknown;
 };
 
-function connectSocket({ host, port, ssl }: SocketTarget): net.Socket {
+function connectSocket({ host, port, ssl }: SocketTarget, line: Line | undefined): net.Socket {
   const name = host[0]!;
   const socket = net.connect({ host: name, port: Number(port[0]), noDelay: true });
+  line?.add(socket);
   failAtFirstWord(socket, ssl !== false);
   closeForAll(socket);
   // What postgres.js reads for the TLS server name when it makes the socket itself.

@@ -6,7 +6,7 @@ const AWAY =
 
 /** node-postgres (the queue's driver) gives these no code. */
 const AWAY_TEXT =
-  /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect)/;
+  /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|timeout expired)/;
 
 /** Looks through the causes as well: others wrap what the driver said. Several addresses of one host fail as one error. */
 export function isDatabaseAway(error: unknown): boolean {

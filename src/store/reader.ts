@@ -1,5 +1,6 @@
 /** Connections that only read: for serving. As the role `chandler_server` where the user may step down to it, and never able to write. */
-import { createClient, type Sql } from './connect.ts';
+import { createClient, type Sql, watch } from './connect.ts';
+import { createLine, type Line } from './line.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
 
 const ROLE = 'chandler_server';
@@ -16,6 +17,7 @@ export type Reader = {
   readonly counting: Sql;
   /** False: there is no such role, or this user is no member of it; the connections cannot write all the same. */
   readonly hasRole: boolean;
+  readonly line: Line;
   close(): Promise<void>;
 };
 
@@ -24,10 +26,13 @@ export async function openReader({
   url,
   setting = 'DATABASE_URL',
   max = 8,
+  line: given,
 }: {
   readonly url: string;
   readonly setting?: string;
   readonly max?: number;
+  /** Of the database that is open there already; without it, it is looked after by itself. */
+  readonly line?: Line | undefined;
 }): Promise<Reader> {
   const hasRole = await mayStepDown(url).catch((error: unknown) => {
     throw error instanceof StoreError ? error.of(setting) : error;
@@ -40,17 +45,20 @@ export async function openReader({
     ...(hasRole ? { role: ROLE } : {}),
   };
   const applicationName = 'chandler serve';
+  const line = given ?? createLine();
   const sql = createClient({
     url,
     max,
     applicationName,
+    line,
     settings: { ...settings, default_transaction_read_only: 'on' },
   });
-  const counting = createClient({ url, max: COUNTING_CONNECTIONS, applicationName, settings });
+  const counting = createClient({ url, max: COUNTING_CONNECTIONS, applicationName, settings, line });
+  const stopWatching = given === undefined ? watch({ url, applicationName, line }) : async () => undefined;
   const close = async () => {
-    await Promise.all([sql.end({ timeout: 5 }), counting.end({ timeout: 5 })]);
+    await Promise.all([stopWatching(), sql.end({ timeout: 5 }), counting.end({ timeout: 5 })]);
   };
-  return { sql, counting, hasRole, close };
+  return { sql, counting, hasRole, line, close };
 }
 
 async function mayStepDown(url: string): Promise<boolean> {

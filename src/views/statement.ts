@@ -6,6 +6,7 @@
 import type postgres from 'postgres';
 import { type SqlAnswer, StatementError } from '../contract/warehouse-tools.ts';
 import { createClient } from '../store/connect.ts';
+import type { Line } from '../store/line.ts';
 import { StoreError } from '../store/store-error.ts';
 
 export type StatementRunnerOptions = {
@@ -16,6 +17,7 @@ export type StatementRunnerOptions = {
   readonly connections?: number;
   /** Statements that may wait for their turn. Default 8. */
   readonly waiting?: number;
+  readonly line?: Line;
 };
 
 export type StatementRunner = {
@@ -29,8 +31,8 @@ const MAX_ANSWER_BYTES = 4 * 1_024 * 1_024;
 const LOCK_TIMEOUT_MS = 1_000;
 
 export function createStatementRunner(options: StatementRunnerOptions): StatementRunner {
-  const { url, timeoutMs = 5_000, connections = 2, waiting = 8 } = options;
-  const sql = createClient({ url, max: connections, applicationName: 'chandler sql tool' });
+  const { url, timeoutMs = 5_000, connections = 2, waiting = 8, line } = options;
+  const sql = createClient({ url, max: connections, applicationName: 'chandler sql tool', line });
   let running = 0;
   return {
     async run({ statement, limit }) {

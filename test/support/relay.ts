@@ -11,6 +11,8 @@ export type Relay = {
   /** Every connection is reset, and every new one, until it is mended. */
   cut(): void;
   mend(): void;
+  /** Nothing passes any more, and nobody is told: as of a host that hangs, or a network that drops packets. Until it is mended. */
+  freeze(): void;
   close(): Promise<void>;
 };
 
@@ -22,6 +24,7 @@ export async function createRelay(target: string): Promise<Relay> {
   const pairs = new Set<Pair>();
   let activity = 0;
   let isCut = false;
+  let isFrozen = false;
   const listener = net.createServer({ noDelay: true }, (client) => {
     if (isCut) return void client.resetAndDestroy();
     const server = net.connect({ host: to.hostname, port: Number(to.port), noDelay: true });
@@ -34,7 +37,7 @@ export async function createRelay(target: string): Promise<Relay> {
         see?.(data);
         if (!into.write(data)) {
           from.pause();
-          into.once('drain', () => from.resume());
+          into.once('drain', () => isFrozen || from.resume());
         }
       });
       from.on('end', () => into.end());
@@ -47,6 +50,7 @@ export async function createRelay(target: string): Promise<Relay> {
     };
     pass(client, server, count?.asked);
     pass(server, client, count?.answered);
+    if (isFrozen) for (const end of [client, server]) end.pause();
   });
   await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
   const url = new URL(target);
@@ -65,8 +69,14 @@ export async function createRelay(target: string): Promise<Relay> {
     activity: () => activity,
     pending: () => [...pairs].reduce((sum, pair) => sum + pair.pending(), 0),
     cut,
+    freeze: () => {
+      isFrozen = true;
+      for (const { client, server } of pairs) for (const end of [client, server]) end.pause();
+    },
     mend: () => {
       isCut = false;
+      isFrozen = false;
+      for (const { client, server } of pairs) for (const end of [client, server]) end.resume();
     },
     close: async () => {
       const closed = new Promise((resolve) => listener.close(resolve));

@@ -42,10 +42,11 @@ export async function startServiceProcess(
   role: string,
   env: Readonly<Record<string, string>>,
   args: readonly string[] = [],
+  program: 'service' | 'serve' = 'service',
 ): Promise<ServiceProcess> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-service-'));
   const file = path.join(folder, 'vitals.json');
-  const cli: RunningCli = await startCli(['service', '--role', role, ...args], {
+  const cli: RunningCli = await startCli([program, ...(program === 'service' ? ['--role', role] : []), ...args], {
     CHANDLER_LISTEN: '127.0.0.1:0',
     ...env,
     NODE_OPTIONS: `--import ${PRELOAD}`,
