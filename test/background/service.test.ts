@@ -10,6 +10,7 @@ import { createSimulator, type Simulator } from '../../src/simulate.ts';
 import { readInstallationId } from '../../src/store/installation.ts';
 import { runCommand } from '../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
+import { createRelay } from '../support/relay.ts';
 
 let server: Listening;
 let simulator: Simulator;
@@ -194,6 +195,35 @@ describe('the service', () => {
     await service.line(new RegExp(`^backfill ${backfill.id}: done`));
     const [row] = await database.sql`select count(*)::int as n from market.gaps where reason not in ('provisional')`;
     expect(row).toEqual({ n: 0 });
+  });
+
+  test.each([
+    ['all', 'the database', () => database.url, (url: string) => ({ DATABASE_URL: url })],
+    ['http', 'the database', () => database.url, (url: string) => ({ DATABASE_URL: url })],
+    ...(testRedisUrl() === null
+      ? []
+      : [['all', 'the queue', () => testRedisUrl()!, (url: string) => ({ REDIS_URL: url })] as const]),
+  ] as const)('of role %s is not ready while %s is away', async (role, what, target, settings) => {
+    const relay = await createRelay(target());
+    try {
+      const service = start(['--role', role], settings(relay.url));
+      await service.line(/^ready/);
+      const stands = async (status: number, isReady: 0 | 1) => {
+        await vi.waitFor(async () => expect(await service.get('/ready')).toMatchObject({ status }), {
+          timeout: 20_000,
+        });
+        expect((await service.get('/metrics')).text).toMatch(new RegExp(`^chandler_ready ${isReady}$`, 'm'));
+      };
+      await stands(200, 1);
+      relay.cut();
+      await stands(503, 0);
+      expect(JSON.parse((await service.get('/ready')).text).troubles).toContainEqual(expect.objectContaining({ what }));
+      relay.mend();
+      await stands(200, 1);
+      await service.stop();
+    } finally {
+      await relay.close();
+    }
   });
 
   test('of a role does only what that is', async () => {
