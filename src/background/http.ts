@@ -1,6 +1,8 @@
 /** The HTTP side of the service: how it is, its figures, and how far its backfills are. */
-import { readDemand, schedulesOf, setAsideOf } from '../budget.ts';
-import { systemClock } from '../clock.ts';
+import type { App } from '../app.ts';
+import { readBudget, readDemand, schedulesOf, setAsideOf } from '../budget.ts';
+import { type Instant, systemClock } from '../clock.ts';
+import type { Ingestion } from '../ingestion.ts';
 import type { Listening } from '../service/listen.ts';
 import { type BackfillsAsked, createOperations, MOST_BACKFILLS, USUAL_BACKFILLS } from '../service/operations.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
@@ -54,33 +56,45 @@ async function readProgress({ open: { app }, troubles }: Parts, which: Backfills
   }
 }
 
-/** Of what cannot be read now nothing is said: the counters of this process are worth having all the same. */
-async function readStanding(parts: Parts): Promise<Omit<Standing, 'isReady'>> {
-  const { clock, troubles } = parts;
-  const { app, ingestion } = parts.open;
-  const nothing = { figures: null, quota: null, setAside: null, queued: {} };
-  if (app === null) return nothing;
-  const read = async () => {
-    const figures = await readFigures(app.database.sql, clock.now());
-    if (ingestion === null) return { ...nothing, figures };
-    const { session } = ingestion;
-    const [quota, demand, chunks, fresh] = await Promise.all([
-      session.quota.state(),
-      readDemand(app.database.sql),
-      ingestion.queue().then((queue) => queue.size()),
-      ingestion.freshQueue().then((queue) => queue.size()),
-    ]);
-    const setAside = setAsideOf(schedulesOf(app.config, session.plan.name, session.limits, demand))(clock.now());
-    return { figures, quota, setAside, queued: { backfill: chunks, freshness: fresh } };
-  };
-  try {
-    const standing = await inTime(read());
-    troubles.over('the figures');
-    return standing;
-  } catch (error) {
-    troubles.met('the figures', asError(error));
-    return nothing;
+/**
+ * Each part by itself: of what cannot be read now nothing is said, and neither the other parts nor the counters of this process are
+ * worth less for it.
+ */
+async function readStanding({ open: { app, ingestion }, clock, troubles }: Parts): Promise<Omit<Standing, 'isReady'>> {
+  const now = clock.now();
+  const failed: Error[] = [];
+  const orNull = <T>(reading: Promise<T>) =>
+    inTime(reading).catch((error: unknown) => {
+      failed.push(asError(error));
+      return null;
+    });
+  if (app === null) return { figures: null, ledger: null, queued: null };
+  const [figures, ledger, queued] = await Promise.all([
+    orNull(readFigures(app.database.sql, now)),
+    orNull(readLedger(app, ingestion, now)),
+    ingestion && orNull(readQueued(ingestion)),
+  ]);
+  if (failed[0] === undefined) troubles.over('the figures');
+  else troubles.met('the figures', failed[0]);
+  return { figures, ledger, queued };
+}
+
+/** The database has it, whoever asks the upstream; null as long as nobody knows which plan the account has. */
+async function readLedger(app: App, ingestion: Ingestion | null, now: Instant): Promise<Standing['ledger']> {
+  if (ingestion === null) {
+    const { planSource, quota, setAside } = await readBudget(app);
+    return planSource === 'assumed' ? null : { quota: await quota.state(), setAside: setAside(now) };
   }
+  const { quota, plan, limits } = ingestion.session;
+  const [state, demand] = await Promise.all([quota.state(), readDemand(app.database.sql)]);
+  return { quota: state, setAside: setAsideOf(schedulesOf(app.config, plan.name, limits, demand))(now) };
+}
+
+async function readQueued(ingestion: Ingestion): Promise<Standing['queued']> {
+  const [backfill, freshness] = await Promise.all(
+    [ingestion.queue(), ingestion.freshQueue()].map(async (queue) => (await queue).size()),
+  );
+  return { backfill: backfill!, freshness: freshness! };
 }
 
 /** By the machine's time: it is for those who wait for the answer. */

@@ -7,13 +7,12 @@ import type { QuotaState, SetAside } from '../quota/quota.ts';
 import type { RunEnd, ScheduleRun } from '../store/schedule-run.ts';
 import type { Figures } from '../views/figures.ts';
 
-/** How things stand; null for what this process does not know. */
+/** How things stand; null for what this process does not know: of that nothing is said, rather than 0. */
 export type Standing = {
   readonly figures: Figures | null;
-  readonly quota: QuotaState | null;
-  readonly setAside: SetAside | null;
+  readonly ledger: { readonly quota: QuotaState; readonly setAside: SetAside } | null;
   /** Jobs by queue. */
-  readonly queued: Readonly<Record<string, number>>;
+  readonly queued: Readonly<Record<string, number>> | null;
   readonly isReady: boolean;
 };
 
@@ -115,18 +114,20 @@ export function createMetrics(): Metrics {
     },
     notice: (event, outcome) => notices.inc({ event, outcome }),
     text: async (read) => {
-      const { figures, quota, setAside, queued, isReady } = await read();
+      const { figures, ledger, queued, isReady } = await read();
       ready.set(isReady ? 1 : 0);
       for (const one of perTier) one.reset();
       for (const one of [quotaLeft, quotaLimit, aside, depth, backfills, connections, scheduleEnd]) one.reset();
-      for (const [queue, jobs] of Object.entries(queued)) depth.set({ queue }, jobs);
-      if (quota !== null) {
+      for (const one of [holdUntil, pace, revisions, quarantined]) one.remove();
+      for (const [queue, jobs] of Object.entries(queued ?? {})) depth.set({ queue }, jobs);
+      if (ledger !== null) {
+        const { quota, setAside } = ledger;
         for (const window of ['month', 'day'] as const) {
           const { limit, spent } = quota[window];
           if (limit === null) continue;
           quotaLimit.set({ window }, limit);
           quotaLeft.set({ window }, Math.max(0, limit - spent));
-          if (setAside !== null) aside.set({ window }, setAside[window]);
+          aside.set({ window }, setAside[window]);
         }
         holdUntil.set(quota.hold === null ? 0 : quota.hold.until / 1000);
         pace.set(quota.pace.now ?? Number.POSITIVE_INFINITY);

@@ -91,7 +91,7 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
     await app.close();
   };
   ending.push(end);
-  const nothing = { figures: null, quota: null, setAside: null, queued: {}, isReady: true };
+  const nothing = { figures: null, ledger: null, queued: null, isReady: true };
   return {
     metrics: async () => (await metrics.text(async () => nothing)).text,
     troubles: () => troubles.all().map(({ what, message }) => `${what}: ${message}`),

@@ -226,6 +226,46 @@ describe('the service', () => {
     }
   });
 
+  test('of the role http tells of the quota what the database has, and nothing where nobody knows', async () => {
+    await database.sql`
+      insert into ops.quota (account_id, month_start, month_spent, limited_until, limited_message)
+      values (${accountIdOf(null, env.CHANDLER_BASE_URL!)}, date_trunc('month', now()), 1234, now() + interval '1 hour', 'too many requests')`;
+    const http = start(['--role', 'http'], { CHANDLER_MONTHLY_REQUESTS: '5000' });
+    await http.line(/^ready/);
+    const { text } = await http.get('/metrics');
+    expect(text).toMatch(/^chandler_quota_limit_requests\{window="month"\} 5000$/m);
+    expect(text).toMatch(/^chandler_quota_left_requests\{window="month"\} 3766$/m);
+    expect(text).toMatch(/^chandler_quota_set_aside_requests\{window="month"\} [1-9]/m);
+    expect(text).toMatch(/^chandler_hold_until_timestamp_seconds [1-9]/m);
+    expect(text).toMatch(/^chandler_pace_requests_per_second [1-9]/m);
+    // There is a key, and nobody has asked yet which plan it has.
+    const unknown = start(['--role', 'http'], { CHANDLER_API_KEY: 'nobody-knows', CHANDLER_PLAN: '' });
+    await unknown.line(/^ready/);
+    const nothing = (await unknown.get('/metrics')).text;
+    expect(nothing).toMatch(/^chandler_revisions 0$/m);
+    expect(nothing).not.toMatch(/^chandler_(hold|pace|quota|queue)_/m);
+  });
+
+  test.runIf(testRedisUrl() !== null)('tells what the database has while Redis is away', async () => {
+    const relay = await createRelay(testRedisUrl()!);
+    try {
+      const service = start([], { REDIS_URL: relay.url });
+      await service.line(/^ready/);
+      expect((await service.get('/metrics')).text).toMatch(/^chandler_queue_jobs\{queue="backfill"\}/m);
+      relay.cut();
+      // What was read a moment ago is answered for a second.
+      await vi.waitFor(async () => expect((await service.get('/metrics')).text).not.toMatch(/^chandler_queue_jobs/m), {
+        timeout: 10_000,
+      });
+      const { text } = await service.get('/metrics');
+      expect(text).toMatch(/^chandler_quota_left_requests\{window="month"\} \d/m);
+      expect(text).toMatch(/^chandler_revisions 0$/m);
+      await service.stop();
+    } finally {
+      await relay.close();
+    }
+  });
+
   test('of a role does only what that is', async () => {
     const http = start(['--role', 'http']);
     await http.line(/^ready/);
