@@ -199,6 +199,7 @@ async function runBackfills(parts: Parts, app: App, ingestion: Ingestion): Promi
     session,
     owner,
     concurrency,
+    keep: app.config.keep.candles,
     finishOf: (id, left) => readFinish(app, session, id, left),
     onBegin: ({ id, interval, quote, coinIds }, requests) =>
       log.info({ backfill: id, interval, quote, coins: coinIds.length, requests }, `backfill ${id} goes on`),

@@ -55,7 +55,7 @@ export function createRuns(app: App, session: Session, freshness: KeepFresh): Ru
     }),
     freshness: () => freshness.run(),
     gaps: async () => {
-      const queued = await auditGaps({ sql, clock, plan, walls });
+      const queued = await auditGaps({ sql, clock, plan, walls, keep: config.keep.candles });
       for (const id of queued) log.info({ backfill: id }, `backfill ${id}: history of tracked series is missing`);
       return { kind: 'done' };
     },

@@ -90,6 +90,7 @@ export function planAsJson(report: PlanReport): Record<string, unknown> {
     quote: target.quote,
     from: toIso(target.span.from),
     to: toIso(target.span.to),
+    notKeptBefore: target.keptMs === null ? null : toIso(target.span.from),
     catalogueRequests: target.catalogueRequests,
     requests: plan.cost.requests,
     rowsExpected: plan.cost.slots,

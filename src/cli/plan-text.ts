@@ -32,6 +32,11 @@ export function printPlan(out: Output, report: PlanReport, { brief = false }: { 
   out.write(
     `${formatCounted(coinIds.length, 'coin')}, ${interval} candles in ${quote} from ${formatDay(span.from)} to ${formatDay(span.to)} (exclusive)\n`,
   );
+  if (target.keptMs !== null) {
+    out.write(
+      `What is older is left out: CHANDLER_KEEP_CANDLES keeps ${interval} candles for ${formatDuration(target.keptMs)}, and it would be removed again.\n`,
+    );
+  }
   if (target.catalogueRequests > 0) {
     out.write(`The list of coins was read first: ${formatCounted(target.catalogueRequests, 'request')}.\n`);
   }

@@ -30,7 +30,7 @@ export function printPlans(out: Output, reports: Reports, options: { readonly br
   );
 }
 
-/** Of several: the sums under the same names, and under `intervals` each by itself. What only one of them can have (`wall`) is null. */
+/** Of several: the sums under the same names, and under `intervals` each by itself. What only one of them can have (`wall`, `notKeptBefore`) is null. */
 export function plansAsJson(reports: Reports): Record<string, unknown> {
   const parts = reports.map(planAsJson);
   const [first] = reports;
@@ -44,6 +44,7 @@ export function plansAsJson(reports: Reports): Record<string, unknown> {
     coinsWithGaps: Math.max(...reports.map(({ plan }) => plan.coinsWithGaps)),
     from: toIso(Math.min(...reports.map(({ target }) => target.span.from))),
     to: toIso(Math.max(...reports.map(({ target }) => target.span.to))),
+    notKeptBefore: null,
     catalogueRequests: sum(reports, ({ target }) => target.catalogueRequests),
     requests,
     rowsExpected: sum(reports, ({ plan }) => plan.cost.slots),

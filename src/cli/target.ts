@@ -2,13 +2,15 @@
 import type { Clock, Instant } from '../clock.ts';
 import type { Quote } from '../core/candle.ts';
 import { ceilToGrid, type Interval } from '../core/interval.ts';
+import { type Keep, keptPart } from '../core/keep.ts';
+import type { Span } from '../core/span.ts';
 import { type CatalogueRefresh, refreshCatalogue } from '../ingest/catalogue.ts';
 import type { BackfillTarget } from '../ingest/plan.ts';
 import type { Session } from '../ingest/session.ts';
 import { activeCoins, catalogueSeenAt, findCoins, nearestCoinIds, topCoins } from '../store/coin.ts';
 import type { Sql } from '../store/connect.ts';
 import { StoppedEarly, UsageError } from './exit.ts';
-import { formatDay, formatInstant } from './format.ts';
+import { formatDay, formatDuration, formatInstant } from './format.ts';
 import { parseTime } from './time.ts';
 import { formatMoment, waitingFor } from './waiting.ts';
 
@@ -35,6 +37,8 @@ export function eachInterval<T extends TargetsOptions>(
 export type ResolvedTarget = BackfillTarget & {
   /** Requests that reading the list of coins took; 0 when it was known. */
   readonly catalogueRequests: number;
+  /** What was asked for begins earlier, but candles are kept for so long only; null: all of it is kept. */
+  readonly keptMs: number | null;
 };
 
 /** @throws UsageError for a time without sense; pure, so it is checked before anything is opened. */
@@ -89,12 +93,13 @@ export function checkCoinChoice(coins: readonly string[], { top, all }: Pick<Tar
 
 /** The coins of the target, each once, in the order they are to be filled. @throws UsageError for a coin nobody knows. */
 export async function resolveTarget(
-  deps: CatalogueDeps,
+  deps: CatalogueDeps & { readonly keep: Keep['candles'] },
   coins: readonly string[],
   options: TargetOptions,
 ): Promise<ResolvedTarget> {
   const { sql, clock } = deps;
-  const span = parseSpan(options, clock.now());
+  const asked = parseSpan(options, clock.now());
+  const span = keepable(asked, options.interval, deps.keep, clock.now());
   const named = [...new Set(coins)];
   const catalogueRequests = await readCatalogueFor(deps, named);
   const chosen = options.all
@@ -103,7 +108,17 @@ export async function resolveTarget(
       ? []
       : await topCoins(sql, options.top);
   const coinIds = [...new Set([...named, ...chosen.map((coin) => coin.id)])];
-  return { coinIds, quote: options.quote, interval: options.interval, span, catalogueRequests };
+  const keptMs = span.from > asked.from ? deps.keep[options.interval] : null;
+  return { coinIds, quote: options.quote, interval: options.interval, span, catalogueRequests, keptMs };
+}
+
+/** What would be removed for its age at once is not paid for. @throws UsageError when nothing else is asked for. */
+function keepable(asked: Span, interval: Interval, keep: Keep['candles'], now: Instant): Span {
+  const span = keptPart(asked, interval, keep, now);
+  if (span.from < span.to) return span;
+  throw new UsageError(
+    `CHANDLER_KEEP_CANDLES keeps ${interval} candles for ${formatDuration(keep[interval]!)}, and all that is asked for is older: it would be removed again. Choose a later --end, or keep more.`,
+  );
 }
 
 type CatalogueDeps = {

@@ -1,5 +1,6 @@
 /** How long each table keeps what it has: as it is written in settings, and as it is meant. */
-import { DAY, INTERVALS, type Interval, isInterval } from './interval.ts';
+import { ceilToGrid, DAY, INTERVALS, type Interval, isInterval } from './interval.ts';
+import type { Span } from './span.ts';
 
 /** In milliseconds; null: for ever. */
 export type Kept = number | null;
@@ -19,6 +20,14 @@ export const DEFAULT_KEEP: Keep = {
   fetches: 90 * DAY,
   candles: candlesKept(() => null),
 };
+
+/** The part of a span whose candles are not so old that they would be removed again; it may hold nothing. */
+export function keptPart(span: Span, interval: Interval, keep: Partial<Keep['candles']>, now: number): Span {
+  const kept = keep[interval] ?? null;
+  if (kept === null) return span;
+  const from = Math.max(span.from, ceilToGrid(now - kept, interval));
+  return { from: Math.min(from, span.to), to: span.to };
+}
 
 /** What answers have said is evidence for the next ones: a process may have slept for some days with an answer in its hands. */
 export const LEAST_DAYS_OF_FETCHES = 7;

@@ -5,6 +5,7 @@
 import type { Clock } from '../clock.ts';
 import type { Plan } from '../contract/plans.ts';
 import { ceilToGrid, DAY, INTERVAL_MS } from '../core/interval.ts';
+import { type Keep, keptPart } from '../core/keep.ts';
 import { isHistoryPending, queueBackfill, readHistoryGroups } from '../store/backfill-queue.ts';
 import type { Sql } from '../store/connect.ts';
 import { planBackfill } from './plan.ts';
@@ -21,22 +22,25 @@ export async function auditGaps({
   clock,
   plan,
   walls,
+  keep = {},
 }: {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly plan: Plan;
   readonly walls: Walls;
+  /** How long candles are kept: what is older would be removed again. */
+  readonly keep?: Partial<Keep['candles']>;
 }): Promise<readonly number[]> {
   await walls.reload();
   const queued: number[] = [];
   for (const { interval, quote, since, coinIds } of await readHistoryGroups(sql)) {
     const now = clock.now();
-    const from = ceilToGrid(since, interval);
     const to = ceilToGrid(now, interval) - plan.candlesPerRequest * INTERVAL_MS[interval];
-    if (from >= to) continue;
-    const history = `${interval} ${quote} ${new Date(from).toISOString()}`;
-    if (await isHistoryPending(sql, history, now - AGAIN_MS)) continue;
-    const target = { coinIds, interval, quote, span: { from, to } };
+    const span = keptPart({ from: ceilToGrid(since, interval), to }, interval, keep, now);
+    if (span.from >= to) continue;
+    if (await isHistoryPending(sql, { interval, quote, coinIds, from: span.from }, now - AGAIN_MS)) continue;
+    const target = { coinIds, interval, quote, span };
+    const history = `${interval} ${quote} ${new Date(span.from).toISOString()}`;
     const { cost } = await planBackfill({ sql, target, now, askedSince: now, plan, wall: walls.of(interval) });
     if (cost.requests === 0) continue;
     queued.push(

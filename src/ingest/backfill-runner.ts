@@ -7,6 +7,7 @@
  * Giving a backfill back costs nothing, for whoever claims it next plans what is still missing.
  */
 import type { Clock, Instant } from '../clock.ts';
+import { type Keep, keptPart } from '../core/keep.ts';
 import { type ClaimedBackfill, claimBackfill, endClaim, renewClaim } from '../store/backfill-queue.ts';
 import type { Sql } from '../store/connect.ts';
 import { type BackfillRun, runBackfill } from './backfill.ts';
@@ -38,6 +39,8 @@ export type BackfillRunnerDeps = {
   /** `host:pid`. */
   readonly owner: string;
   readonly concurrency: number;
+  /** How long candles are kept: of a backfill that waits for long, what has become older meanwhile is not asked any more. */
+  readonly keep?: Partial<Keep['candles']>;
   /** When a backfill, of which so many requests are left, will be done by what is known of the quota and of others; null: nobody can say. */
   readonly finishOf: (id: number, left: number) => Promise<Instant | null>;
   readonly onBegin: (claimed: ClaimedBackfill, requests: number) => void;
@@ -170,7 +173,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     const list = await refreshForAbsences({ ask, sql, clock, signal });
     if (list.kind === 'failed') deps.onError(new Error(`${list.message}; what was empty stays unconfirmed`));
     const startedAt = clock.now();
-    const target = { coinIds, interval, quote, span };
+    const target = { coinIds, interval, quote, span: keptPart(span, interval, deps.keep ?? {}, startedAt) };
     const wall = walls.of(interval);
     const planned = await planBackfill({ sql, target, now: startedAt, askedSince: startedAt, plan, wall });
     onPlanned(planned.cost.requests);

@@ -192,16 +192,24 @@ export async function readHistoryGroups(sql: SqlOrTransaction): Promise<HistoryG
 }
 
 /**
- * Is a backfill of this group at work, or did one end lately with something that could not be had? One that somebody has cancelled
- * stays so until it is resumed, or somebody says anew what is to be tracked. `key` is what its spec says.
+ * Is a backfill of the past of these coins at work, or did one end lately with something that could not be had? One that somebody has
+ * cancelled stays so until it is resumed, or somebody says anew what is to be tracked. What is kept for a while only begins later and
+ * later: one that begins before `from` is about it, too.
  */
-export async function isHistoryPending(sql: SqlOrTransaction, key: string, endedSince: Instant): Promise<boolean> {
+export async function isHistoryPending(
+  sql: SqlOrTransaction,
+  { interval, quote, coinIds, from }: Pick<HistoryGroup, 'interval' | 'quote' | 'coinIds'> & { readonly from: Instant },
+  endedSince: Instant,
+): Promise<boolean> {
   const [row] = await sql`
-    select 1 from ops.backfill b where is_detached and spec ->> 'history' = ${key} and (
-      state in ('queued', 'running', 'paused')
-      or (state = 'cancelled' and not exists (
-        select from ops.track t where t.interval = b.interval and t.quote = b.quote and t.created_at > b.finished_at))
-      or (finished_at > to_timestamp(${endedSince / 1000}) and state <> 'cancelled' and (state <> 'done' or message is not null)))
+    select 1 from ops.backfill b
+    where is_detached and spec ? 'history' and b.interval = ${interval}::market.candle_interval and b.quote = ${quote}
+      and lower(b.span) <= to_timestamp(${from / 1000}) and (
+        state in ('queued', 'running', 'paused')
+        or (state = 'cancelled' and not exists (
+          select from ops.track t where t.interval = b.interval and t.quote = b.quote and t.created_at > b.finished_at))
+        or (finished_at > to_timestamp(${endedSince / 1000}) and state <> 'cancelled' and (state <> 'done' or message is not null)))
+      and exists (select from unnest(b.coin_ids) c where c = any(${coinIds as string[]}::text[]))
     limit 1`;
   return row !== undefined;
 }

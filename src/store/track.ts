@@ -33,7 +33,7 @@ export type SavedRule = {
   readonly createdAt: Instant;
 };
 
-/** Makes these rules hold; one that is there already for the same coins, interval and quote gets the new terms. */
+/** Makes these rules hold; one that is there already for the same coins, interval and quote gets the new terms, and counts as said now. */
 export async function addTracks(sql: SqlOrTransaction, rules: readonly TrackRule[], now: Instant): Promise<void> {
   const keyOf = (r: TrackRule) => [r.tier, coinOf(r), topOf(r), r.interval, r.quote].join();
   const once = [...new Map(rules.map((rule) => [keyOf(rule), rule])).values()];
@@ -48,7 +48,7 @@ export async function addTracks(sql: SqlOrTransaction, rules: readonly TrackRule
         ${once.map((r) => String(r.targetAgeMs / 1000))}::float8[])
       as r(tier, coin_id, top, interval, quote, since, priority, age)
     on conflict (tier, coin_id, top, interval, quote) do update
-    set since = excluded.since, priority = excluded.priority, target_age = excluded.target_age`;
+    set since = excluded.since, priority = excluded.priority, target_age = excluded.target_age, created_at = excluded.created_at`;
 }
 
 export type RuleFilter = {

@@ -165,3 +165,28 @@ test('of several intervals those are named that there was no time for', async ()
     intervals: [{ interval: '24h' }, { interval: '12h' }, { interval: '6h' }],
   });
 });
+
+test('what retention would remove again is left out of a plan and a backfill, in one sentence, and is refused when nothing else is asked', async () => {
+  const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_KEEP_CANDLES: '5m=30d' };
+  const argv = ['btc-bitcoin', '--interval', '5m', '--start', '-400d'];
+  const said =
+    /\nWhat is older is left out: CHANDLER_KEEP_CANDLES keeps 5m candles for 30d, and it would be removed again\.\n/;
+  const plan = await chandler(['plan', ...argv], settings);
+  expect(plan.out).toMatch(/^1 coin, 5m candles in usd from 2026-10-04/);
+  expect(plan.out).toMatch(said);
+  // 30 days of 288, by 366.
+  expect(plan.out).toMatch(/^ {2}requests +24$/m);
+  expect((await chandler(['backfill', ...argv, '--dry-run'], settings)).out).toMatch(said);
+  const detached = await chandler(['backfill', ...argv, '--detach', '--yes'], settings);
+  expect(detached.out).toMatch(said);
+  const [listed] = JSON.parse((await chandler(['backfills', 'list', '--json'], settings)).out);
+  const from = Date.parse(listed.from);
+  expect(Math.abs(from - (clock.now() - 30 * 86_400_000))).toBeLessThan(10 * 60_000);
+  const asJson = async (more: readonly string[]) =>
+    JSON.parse((await chandler(['plan', '--json', ...more], settings)).out);
+  expect(await asJson(argv)).toMatchObject({ requests: 24, from: listed.from, notKeptBefore: listed.from });
+  expect(await asJson(['btc-bitcoin', '--start', '-400d'])).toMatchObject({ requests: 2, notKeptBefore: null });
+  const { code, err } = await chandler(['plan', ...argv, '--end', '-31d'], settings);
+  expect(code).toBe(2);
+  expect(err).toMatch(/^error: CHANDLER_KEEP_CANDLES keeps 5m candles for 30d, and all that is asked for is older/);
+});

@@ -50,7 +50,9 @@ async function service(
   {
     candlesPerRequest = null,
     ...more
-  }: Partial<Pick<BackfillRunnerDeps, 'lookMs' | 'finishOf'>> & { readonly candlesPerRequest?: number | null } = {},
+  }: Partial<Pick<BackfillRunnerDeps, 'lookMs' | 'finishOf' | 'keep'>> & {
+    readonly candlesPerRequest?: number | null;
+  } = {},
 ) {
   const { session, queue } = await world.open({ candlesPerRequest });
   const ends: BackfillEndTold[] = [];
@@ -240,6 +242,16 @@ test('that the budget holds waits until then, with the reason, and lets others g
   await become(id, 'done');
 });
 
+test('of which something has become too old to be kept asks for the rest of it', async () => {
+  await open();
+  const id = await record(['btc-bitcoin']);
+  await service('a:1', { keep: { '24h': 100 * DAY } });
+  await become(id, 'done');
+  expect(await stateOf(id)).toMatchObject({ spent: 1 });
+  const [row] = await world.database.sql<{ oldest: Date }[]>`select min(open_time) as oldest from market.candle`;
+  expect(row!.oldest.getTime()).toBeGreaterThanOrEqual(NOW - 101 * DAY);
+});
+
 test('the audit makes one of what tracked series miss of their past, and only one', async () => {
   const { session } = await open();
   const { sql } = world.database;
@@ -258,24 +270,46 @@ test('the audit makes one of what tracked series miss of their past, and only on
   expect(await audit()).toEqual([]);
 });
 
-test('one of the past that is cancelled stays so, until a rule is added', async () => {
-  const { session } = await open();
-  const { sql } = world.database;
-  const { clock } = world;
+describe('one of the past that is cancelled', () => {
   const term = { interval: '24h', quote: 'usd', since: SPAN.from, priority: 10, targetAgeMs: DAY } as const;
-  const track = async (top: number) => {
-    await addTracks(sql, [{ tier: 'top', top, ...term }], clock.now());
-    await applyTracks(sql, clock.now());
+  const track = async (top: number, keep = {}) => {
+    const now = world.clock.now();
+    await addTracks(world.database.sql, [{ tier: 'top', top, ...term }], now);
+    await applyTracks(world.database.sql, now, keep);
   };
-  await track(2);
-  const { plan, walls } = session;
-  const audit = () => auditGaps({ sql, clock, plan, walls });
-  const [id] = await audit();
-  await changeBackfill(sql, id!, 'cancel', clock.now());
-  clock.advanceTo(NOW + 3 * DAY);
-  expect(await audit()).toEqual([]);
-  await track(3);
-  expect(await audit()).toHaveLength(1);
+  async function cancelled(keep = {}) {
+    const { session } = await open();
+    const { clock, database } = world;
+    await track(2, keep);
+    const { plan, walls } = session;
+    const audit = () => auditGaps({ sql: database.sql, clock, plan, walls, keep });
+    const [id] = await audit();
+    await changeBackfill(database.sql, id!, 'cancel', clock.now());
+    clock.advanceTo(NOW + 3 * DAY);
+    return audit;
+  }
+
+  test.each([
+    ['another rule is added', 3],
+    ['the rule is given again', 2],
+  ])('stays so, until %s', async (_name, top) => {
+    const audit = await cancelled();
+    expect(await audit()).toEqual([]);
+    await track(top);
+    expect(await audit()).toHaveLength(1);
+  });
+
+  test('stays so, however much of it becomes too old to be kept', async () => {
+    const keep = { '24h': 800 * DAY };
+    const audit = await cancelled(keep);
+    expect(await audit()).toEqual([]);
+    // As when a partition is dropped.
+    await world.database.sql`
+      update market.series set wanted = wanted - tstzmultirange(tstzrange(null, to_timestamp(${(NOW - 700 * DAY) / 1000})))`;
+    expect(await audit()).toEqual([]);
+    await track(2, keep);
+    expect(await audit()).toHaveLength(1);
+  });
 });
 
 describe.each([
