@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { Handler, Peer } from '../contract/handler.ts';
 import type { Log } from '../log.ts';
+import { answerNotYet } from '../service/answer.ts';
 import { type Listening, listen } from '../service/listen.ts';
 import { createMeteredAccess } from '../service/metered-access.ts';
 import { createService } from '../service/service.ts';
@@ -105,7 +106,7 @@ export function listenToAll(
   },
 ): Promise<Listening> {
   const now: Handler = Object.assign(
-    async (request: Request, peer?: Peer) => (market() ?? notYet)(request, peer),
+    async (request: Request, peer?: Peer) => market()?.(request, peer) ?? answerNotYet(request),
     // What is no market's is in nobody's memory.
     { again: (peer: Peer) => market()?.again?.(peer) ?? null },
   );
@@ -121,9 +122,3 @@ export function listenToAll(
     trustedProxies,
   });
 }
-
-const notYet: Handler = async () =>
-  new Response(JSON.stringify({ error: 'the database is not there yet, ask again in a few seconds' }), {
-    status: 503,
-    headers: { 'Content-Type': 'application/json', 'Cache-Control': 'no-store', 'Retry-After': '5' },
-  });

@@ -59,8 +59,11 @@ export type Endpoint = {
   readonly parameters: readonly Parameter[];
   /** What a 200 carries; null where the answer is a redirect. */
   readonly answer: z.ZodType | null;
-  /** Statuses besides 200 (or 301), 402, 403 and 429, which any endpoint may have. */
-  readonly refusals: readonly (400 | 404)[];
+  /**
+   * Statuses besides 200 (or 301), 402, 403, 429, 500 and 503, which any endpoint may have. `no route`: on the free plan there is none,
+   * as on the upstream's free host.
+   */
+  readonly refusals: readonly (400 | 404 | 'no route')[];
   readonly deprecated?: true;
 };
 
@@ -164,7 +167,7 @@ export const ENDPOINTS = {
     'Prices alone, a hundred coins to a page; not on the free plan',
     [quotes, page],
     simpleTickersSchema,
-    [400, 404],
+    [400, 'no route'],
   ),
   getTickersById: of('/tickers/{coin_id}', 'Market', 'Ticker of one coin', [coinId, quotes], tickerSchema, [400, 404]),
   getTickersHistoricalById: of(

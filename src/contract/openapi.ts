@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { AS_OF_HEADER, AS_OF_MEANS, COVERAGE_HEADER, COVERAGE_MEANS } from './basis.ts';
 import * as catalogue from './catalogue.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type Endpoint, type Parameter } from './endpoints.ts';
-import { UNKNOWN_ID } from './errors.ts';
+import { UNKNOWN_ID, UNKNOWN_ROUTE } from './errors.ts';
 import { legacyTickerSchema, simpleTickerSchema } from './older-records.ts';
 import { BASE_PATH } from './paths.ts';
 import * as records from './records.ts';
@@ -120,6 +120,7 @@ const REFUSALS = {
   403: 'The key is unknown, or one is needed.',
   404: `There is no such thing: "${UNKNOWN_ID}".`,
   429: 'Too many requests at once, or today.',
+  500: 'What nobody expected; the operator can read of it.',
   503: 'The data cannot be reached for the moment.',
 } as const;
 
@@ -137,8 +138,8 @@ function responsesOf({ answer, refusals, group }: Endpoint, schema: Schema | und
       Location: { description: 'Relative; the query is kept.', schema: { type: 'string' } },
     },
   };
-  const bad = [...refusals, 402, 403, 429, 503] as const;
-  const refused = bad.map((status) => [
+  const bad = [...refusals.filter((status) => status !== 'no route'), 402, 403, 429, 500, 503] as const;
+  const refused = bad.map((status): [string, OpenApiResponse] => [
     String(status),
     {
       description: REFUSALS[status],
@@ -150,7 +151,21 @@ function responsesOf({ answer, refusals, group }: Endpoint, schema: Schema | und
       content: { 'application/json': { schema: refTo('Error') } },
     },
   ]);
-  return { ...(answer === null ? { '301': moved } : { '200': good }), ...Object.fromEntries(refused) };
+  const same: OpenApiResponse = {
+    description: 'Nothing has changed since what If-None-Match names was answered.',
+    headers: { ...ETAG, ...STANDING, ...ALLOWANCE },
+  };
+  const noRoute: OpenApiResponse = {
+    description: `Not on the free plan: "${UNKNOWN_ROUTE}".`,
+    headers: ALLOWANCE,
+    content: { 'text/plain': { schema: { type: 'string' } } },
+  };
+  return {
+    ...(answer === null ? { '301': moved } : { '200': good }),
+    ...(answer !== null && group !== 'Account' && { '304': same }),
+    ...(refusals.includes('no route') && { '404': noRoute }),
+    ...Object.fromEntries(refused),
+  };
 }
 
 const MAY_RETRY: ReadonlySet<number> = new Set([402, 429, 503]);

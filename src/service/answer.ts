@@ -6,7 +6,7 @@ import type { Context } from 'hono';
 import { isThere, type Nothing } from '../contract/absent.ts';
 import type { Caller } from '../contract/access.ts';
 import { AS_OF_HEADER, basisHeaders, basisOf, COVERAGE_HEADER } from '../contract/basis.ts';
-import { type ErrorBody, UNKNOWN_ID, UNKNOWN_ROUTE } from '../contract/errors.ts';
+import { AWAY_SECONDS, type ErrorBody, UNKNOWN_ID, UNKNOWN_ROUTE } from '../contract/errors.ts';
 import { stillTrueOf } from '../contract/lasting.ts';
 import { plainAnswer } from '../contract/plain-answer.ts';
 import { headerOf } from './asked.ts';
@@ -207,14 +207,30 @@ export function redirect(c: Context<ServiceEnv>, location: string, source: objec
   return answer(c, 301, fields, `<a href="${href}">Moved Permanently</a>.\n\n`);
 }
 
-/** Asked before a page's script may ask: what it may send. */
+/** What a page's script may send. */
+const PREFLIGHT = {
+  'Access-Control-Allow-Methods': 'GET, HEAD, POST, OPTIONS',
+  'Access-Control-Allow-Headers': 'Authorization, Content-Type, If-None-Match',
+  'Access-Control-Max-Age': '86400',
+};
+
+/** Asked before a page's script may ask. */
 export function answerPreflight(c: Context<ServiceEnv>): Response {
-  const fields = {
-    'Access-Control-Allow-Methods': 'GET, HEAD, POST, OPTIONS',
-    'Access-Control-Allow-Headers': 'Authorization, Content-Type, If-None-Match',
-    'Access-Control-Max-Age': '86400',
-  };
-  return answer(c, 204, fields, null);
+  return answer(c, 204, PREFLIGHT, null);
+}
+
+/** While there is nothing to answer from: as any other refusal, so that a page can read it, and nobody keeps it. */
+export function answerNotYet({ method }: Request): Response {
+  if (method === 'OPTIONS') {
+    return plainAnswer({ status: 204, headers: [...OPEN_LIST, ...Object.entries(PREFLIGHT).flat()], body: null });
+  }
+  const body: ErrorBody = { error: 'the database is not there yet, ask again in a few seconds' };
+  const fields = { 'Content-Type': 'application/json', 'Cache-Control': NEVER, 'Retry-After': String(AWAY_SECONDS) };
+  return plainAnswer({
+    status: 503,
+    headers: [...OPEN_LIST, ...Object.entries(fields).flat()],
+    body: JSON.stringify(body),
+  });
 }
 
 function cacheControl(c: Context<ServiceEnv>): string {

@@ -68,6 +68,37 @@ const seed = () =>
     candles: [0, 1, 2, 3, 4].map((n) => FIRST + n * DAY),
   });
 
+test('refuses while there is no database as it refuses anything: a web page can read it, and nobody keeps it', async () => {
+  const serving = start(['serve'], { ...UNLIMITED, DATABASE_URL: 'postgres://u@127.0.0.1:1/x' });
+  const answer = await fetch(`${await serving.url()}/v1/coins`);
+  expect([answer.status, await answer.json()]).toEqual([
+    503,
+    { error: 'the database is not there yet, ask again in a few seconds' },
+  ]);
+  const headers = [
+    'access-control-allow-origin',
+    'vary',
+    'x-content-type-options',
+    'content-security-policy',
+    'cache-control',
+    'retry-after',
+  ].map((name) => answer.headers.get(name));
+  expect(headers).toEqual([
+    '*',
+    'Accept-Encoding, Authorization',
+    'nosniff',
+    "default-src 'none'; frame-ancestors 'none'",
+    'no-store',
+    '5',
+  ]);
+  expect(answer.headers.get('access-control-expose-headers')).toContain('Retry-After');
+  const asked = await fetch(`${await serving.url()}/v1/coins`, { method: 'OPTIONS' });
+  expect([asked.status, asked.headers.get('access-control-allow-headers')]).toEqual([
+    204,
+    'Authorization, Content-Type, If-None-Match',
+  ]);
+});
+
 test('has the tools of a warehouse for an MCP client that knows the address alone, SQL when it is turned on', async () => {
   await seed();
   const names = async (env: Record<string, string>) => {

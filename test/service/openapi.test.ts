@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { createScaledClock } from '../../src/clock.ts';
+import { standingOn, wholeAsOf } from '../../src/contract/basis.ts';
 import { UNANSWERED } from '../../src/contract/endpoints.ts';
 import { type OpenApiDocument, openApiDocument } from '../../src/contract/openapi.ts';
 import { createService, restRoutes } from '../../src/service/service.ts';
@@ -15,7 +16,7 @@ const parts = {
   data: createMadeUpMarket({ world: createMadeUpWorld({ seed: 1, coins: 30 }), clock }),
   access: openAccess,
   clock,
-  onError: (error: unknown) => {
+  onError: (error: unknown): void => {
     throw error;
   },
 };
@@ -85,6 +86,35 @@ describe('the OpenAPI document', () => {
       answered++;
     }
     expect(answered).toBe(Object.keys(paths).length - 4);
+  });
+
+  it('describes what else may be answered: that nothing has changed, that nobody expected it, that there is no route', async () => {
+    const { paths, components } = await document();
+    const coins = standingOn([...(await parts.data.coins())], wholeAsOf(clock.now()));
+    const ask = async (path: string, over: Partial<typeof parts> = {}, headers: Record<string, string> = {}) => {
+      const answer = await createService({ ...parts, ...over })(new Request(`http://service/v1${path}`, { headers }));
+      const described = paths[path]!.get.responses[String(answer.status)];
+      const types = Object.keys(described?.content ?? {});
+      expect([path, answer.status, ...types]).toEqual([
+        path,
+        answer.status,
+        ...[answer.headers.get('content-type')?.replace(/;.*/, '')].filter((type) => type !== undefined),
+      ]);
+      const own = [...answer.headers.keys()].filter((name) => /^(etag|x-chandler|retry|location)/.test(name));
+      expect(Object.keys(described!.headers!).map((name) => name.toLowerCase())).toEqual(expect.arrayContaining(own));
+      return answer;
+    };
+    const data = { ...parts.data, coins: async () => coins };
+    const etag = (await ask('/coins', { data })).headers.get('etag')!;
+    expect((await ask('/coins', { data }, { 'If-None-Match': etag })).status).toBe(304);
+    const broken = { ...parts.data, coins: () => Promise.reject(new Error('boom')) };
+    const failed = await ask('/coins', { data: broken, onError: () => undefined });
+    expect(failed.status).toBe(500);
+    const isError = new Ajv2020({ strict: false }).compile(components.schemas.Error!);
+    expect(isError(await failed.json())).toBe(true);
+    const free = { ...openAccess, admit: () => ({ kind: 'admitted', plan: 'free' }) as const };
+    expect((await ask('/tickers/simple', { access: free })).status).toBe(404);
+    for (const { get: operation } of Object.values(paths)) expect(operation.responses).toHaveProperty('500');
   });
 
   it('promises nothing that is only accepted: no empty text for a number', () => {

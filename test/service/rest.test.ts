@@ -168,6 +168,7 @@ describe('ticker history by plan', () => {
 it('has pages of prices for who pays only, as upstream', async () => {
   const answer = await serviceOver(market, createPlanLimits({ clock, plan: 'free' }))('/tickers/simple');
   expect([answer.status, await answer.text()]).toEqual([404, '404 page not found']);
+  expect(answer.headers.get('content-type')).toBe('text/plain');
 });
 
 it.each(['/coins/mappings?coinpaprika=btc-bitcoin', '/coins/btc-bitcoin/twitter', '/fiats', '/coins/a/b/c'])(
