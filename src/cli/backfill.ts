@@ -24,7 +24,7 @@ import { EXIT, type ExitCode, UsageError } from './exit.ts';
 import { formatBytes, formatCount, formatDuration } from './format.ts';
 import { printJson } from './json.ts';
 import { argument, parseInteger } from './options.ts';
-import { isGone } from './owner.ts';
+import { isGone, requesterName } from './owner.ts';
 import { makeReports, targetOptions } from './plan.ts';
 import { finishByLimits, forecastOf, type PlanReport, quotaLeft } from './plan-report.ts';
 import { mostRequests, plansAsJson, printPlans } from './plan-total.ts';
@@ -312,6 +312,7 @@ async function runWithProgress(
       {
         target: report.target,
         spec: specOf(coins, options, report.target.interval),
+        requestedBy: requesterName(),
         planned: report.plan,
         startedAt: app.clock.now(),
         concurrency: options.concurrency,

@@ -3,6 +3,7 @@ import type { App } from '../app.ts';
 import { queueBackfill } from '../store/backfill-queue.ts';
 import { liveInstances } from '../store/instance.ts';
 import { wantSeries } from '../store/series.ts';
+import { requesterName } from './owner.ts';
 import type { PlanReport } from './plan-report.ts';
 
 export type Detached = {
@@ -18,11 +19,22 @@ export async function detach(
   { spec, priority }: { readonly spec: Readonly<Record<string, unknown>>; readonly priority: number },
 ): Promise<Detached> {
   const now = clock.now();
+  const requestedBy = requesterName();
   const { coinIds, interval, quote, span } = target;
   const id = await sql.begin(async (tx) => {
     await wantSeries(tx, { ...target, priority: 0 });
     const plannedRequests = plan.cost.requests;
-    return queueBackfill(tx, { requestedAt: now, spec, coinIds, interval, quote, span, plannedRequests, priority });
+    return queueBackfill(tx, {
+      requestedAt: now,
+      spec,
+      coinIds,
+      interval,
+      quote,
+      span,
+      plannedRequests,
+      priority,
+      requestedBy,
+    });
   });
   const services = await liveInstances(sql, now);
   return { id, priority, isServed: services.some(({ roles }) => roles.includes('worker')) };

@@ -1,4 +1,5 @@
-/** Whether the process that owns a run still lives, as far as this machine can tell. */
+/** Who asks for a run here, and whether the process that owns one still lives, as far as this machine can tell. */
+import { hostname, userInfo } from 'node:os';
 import { ownerName } from '../ingestion.ts';
 
 /** True only when it is certain: a process of this machine that no longer exists. */
@@ -10,5 +11,19 @@ export function isGone(owner: string): boolean {
     return false;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+}
+
+/** `user@host`, as `ops.backfill` names who wants one. */
+export function requesterName(): string {
+  return `${userName()}@${hostname()}`;
+}
+
+/** In a container the user may be a number that has no name. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return String(process.getuid?.() ?? 'somebody');
   }
 }

@@ -50,6 +50,7 @@ export async function auditGaps({
         spec: { history },
         plannedRequests: cost.requests,
         priority: HISTORY_PRIORITY,
+        requestedBy: 'the audit of gaps',
       }),
     );
   }

@@ -60,6 +60,8 @@ export type BackfillOptions = {
   readonly target: BackfillTarget;
   /** As it was asked for; kept in `ops.backfill` (of one that is claimed it is there already). */
   readonly spec: Readonly<Record<string, unknown>>;
+  /** Who wants it, `user@host`; of one that is claimed it is there already. */
+  readonly requestedBy?: string;
   readonly planned: BackfillPlan;
   readonly startedAt: Instant;
   readonly concurrency: number;
@@ -252,7 +254,8 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
 }
 
 /** Writes down what is wanted, and that it is under way. */
-async function start({ sql, owner }: BackfillDeps, { target, spec, planned, startedAt }: BackfillOptions) {
+async function start({ sql, owner }: BackfillDeps, options: BackfillOptions) {
+  const { target, spec, planned, startedAt, requestedBy = null } = options;
   const asked: SeriesAsked = { ...target, priority: 0 };
   await wantSeries(sql, asked);
   return startBackfill(sql, {
@@ -262,6 +265,7 @@ async function start({ sql, owner }: BackfillDeps, { target, spec, planned, star
     quote: target.quote,
     plannedRequests: planned.cost.requests,
     owner,
+    requestedBy,
     requestedAt: startedAt,
     startedAt,
   });

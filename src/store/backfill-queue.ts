@@ -20,16 +20,18 @@ export type QueuedBackfill = {
   readonly span: Span;
   readonly plannedRequests: number;
   readonly priority: number;
+  /** `user@host`, or what of the service. */
+  readonly requestedBy?: string | null;
 };
 
 /** Resolves to its number. */
 export async function queueBackfill(sql: SqlOrTransaction, backfill: QueuedBackfill): Promise<number> {
-  const { requestedAt, spec, coinIds, interval, quote, span, plannedRequests, priority } = backfill;
+  const { requestedAt, spec, coinIds, interval, quote, span, plannedRequests, priority, requestedBy = null } = backfill;
   const [row] = await sql<{ id: number }[]>`
     insert into ops.backfill (requested_at, state, is_detached, spec, coin_ids, span, interval, quote, planned_requests,
-      left_requests, priority)
+      left_requests, priority, requested_by)
     values (to_timestamp(${requestedAt / 1000}), 'queued', true, ${JSON.stringify(spec)}::text::jsonb, ${coinIds as string[]}::text[],
-      ${toRange(span)}::tstzrange, ${interval}::market.candle_interval, ${quote}, ${plannedRequests}, ${plannedRequests}, ${priority})
+      ${toRange(span)}::tstzrange, ${interval}::market.candle_interval, ${quote}, ${plannedRequests}, ${plannedRequests}, ${priority}, ${requestedBy})
     returning id`;
   return row!.id;
 }

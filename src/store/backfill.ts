@@ -30,14 +30,17 @@ export async function startBackfill(
     readonly plannedRequests: number;
     /** host:pid */
     readonly owner: string;
+    /** `user@host` */
+    readonly requestedBy?: string | null;
   },
 ): Promise<number> {
   const [row] = await sql<{ id: number }[]>`
-    insert into ops.backfill (requested_at, started_at, state, spec, span, interval, quote, planned_requests, owner, heartbeat_at)
+    insert into ops.backfill (requested_at, started_at, state, spec, span, interval, quote, planned_requests, owner, heartbeat_at,
+      requested_by)
     values (to_timestamp(${backfill.requestedAt / 1000}), to_timestamp(${backfill.startedAt / 1000}), 'running',
       ${JSON.stringify(backfill.spec)}::text::jsonb, ${toRange(backfill.span)}::tstzrange,
       ${backfill.interval}::market.candle_interval, ${backfill.quote}, ${backfill.plannedRequests}, ${backfill.owner},
-      to_timestamp(${backfill.startedAt / 1000}))
+      to_timestamp(${backfill.startedAt / 1000}), ${backfill.requestedBy ?? null})
     returning id`;
   return row!.id;
 }

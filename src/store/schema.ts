@@ -295,6 +295,7 @@ export const backfill = ops.table(
     waitUntil: instant('wait_until'),
     finishAt: instant('finish_at'),
     message: text('message'),
+    requestedBy: text('requested_by'),
   },
   (t) => [
     index('backfill_to_do').on(t.priority, t.id).where(sql`is_detached and state in ('queued', 'running')`),

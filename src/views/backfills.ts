@@ -23,6 +23,8 @@ export type BackfillRow = {
   readonly finishedAt: Instant | null;
   readonly heartbeatAt: Instant | null;
   readonly owner: string | null;
+  /** `user@host` of a command, or the audit of gaps; null when that was not written down. */
+  readonly requestedBy: string | null;
   readonly plannedRequests: number;
   readonly spent: number;
   readonly stored: number;
@@ -49,7 +51,8 @@ export async function readBackfills(
   const at = (column: string) => sql`extract(epoch from ${sql(column)})::float8`;
   const rows = await sql<(Omit<BackfillRow, Times> & Record<Times, number | null>)[]>`
     select id, state, is_detached as "isDetached", priority, interval, quote, coins, planned_requests as "plannedRequests",
-      spent, stored, left_requests as "leftRequests", progress, owner, message, ${at('from')} as from, ${at('to')} as to,
+      spent, stored, left_requests as "leftRequests", progress, owner, requested_by as "requestedBy",
+      message, ${at('from')} as from, ${at('to')} as to,
       ${at('requested_at')} as "requestedAt", ${at('started_at')} as "startedAt", ${at('finished_at')} as "finishedAt",
       ${at('heartbeat_at')} as "heartbeatAt", ${at('wait_until')} as "waitUntil", ${at('finish_at')} as "finishAt"
     from ops.backfill_progress

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Listening, listen } from '../../src/service/listen.ts';
 import { createSimulator } from '../../src/simulate.ts';
@@ -73,6 +74,12 @@ describe('backfills', () => {
     expect(out).toMatch(/^ *2 +queued +7 +24h usd +2026-10-05 … 2026-11-04 +3 +0% +0 +3 +0 +–$/m);
     const rows = JSON.parse((await chandler('backfills', 'list', '--json')).out);
     expect(rows.map(({ id }: { id: number }) => id)).toEqual([2, 1]);
+    // Who wanted what: on this machine, by somebody.
+    const [{ requested_by }] = JSON.parse(
+      (await chandler('sql', '--json', 'select requested_by from ops.backfill_progress where id = 2')).out,
+    );
+    expect(requested_by).toMatch(new RegExp(`^[^@]+@${hostname()}$`));
+    expect(rows[0].requestedBy).toBe(requested_by);
     expect(rows[0]).toMatchObject({
       state: 'queued',
       plannedRequests: 3,

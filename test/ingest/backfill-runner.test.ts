@@ -266,7 +266,7 @@ test('the audit makes one of what tracked series miss of their past, and only on
   await service('b:2');
   await become(id!, 'done');
   // What is younger than one request holds is kept by freshness.
-  expect(await stateOf(id!)).toMatchObject({ priority: -10, coins: 3, spent: 6 });
+  expect(await stateOf(id!)).toMatchObject({ priority: -10, coins: 3, spent: 6, requestedBy: 'the audit of gaps' });
   expect(await audit()).toEqual([]);
 });
 
