@@ -5,6 +5,8 @@ import { ANSWERS, SHAPES, type Shape } from './upstream-shapes.ts';
 export type Tolerance = {
   /** For sources that lack much (a recorded market has no capitalisation): any value may be null. */
   readonly nulls: 'documented' | 'anywhere';
+  /** Currencies that the source has no rate of: their values are null, and no others (decision 64). */
+  readonly unrated?: readonly string[];
   /** For what nobody has asked about by itself: any field may be left out, as the document has none that is required. */
   readonly absent?: 'some' | 'any';
 };
@@ -41,7 +43,11 @@ const MAY_BE_ABSENT = new Set([
 export type AnswerPath = keyof typeof ANSWERS;
 
 /** Throws with the first field that is not as the document says. */
-export function createAnswerCheck({ nulls, absent = 'some' }: Tolerance): (path: AnswerPath, body: unknown) => void {
+export function createAnswerCheck({
+  nulls,
+  unrated = [],
+  absent = 'some',
+}: Tolerance): (path: AnswerPath, body: unknown) => void {
   const ajv = new Ajv2020({ allErrors: false, strict: false });
   for (const [name, shape] of Object.entries(SHAPES)) ajv.addSchema(schemaOf(shape, name), `#${name}`.slice(1));
   const checks = new Map<string, ValidateFunction>();
@@ -64,7 +70,12 @@ export function createAnswerCheck({ nulls, absent = 'some' }: Tolerance): (path:
     const fields = Object.entries(shape as Record<string, Shape>);
     const [first] = fields;
     if (first?.[0] === '*') {
-      return { type: 'object', additionalProperties: schemaOf(first[1], `${where}.*`) };
+      const unknown = where.endsWith('quotes') ? unrated.map((symbol) => [symbol, nullIn(first[1])]) : [];
+      return {
+        type: 'object',
+        properties: Object.fromEntries(unknown),
+        additionalProperties: schemaOf(first[1], `${where}.*`),
+      };
     }
     return {
       type: 'object',
@@ -72,6 +83,16 @@ export function createAnswerCheck({ nulls, absent = 'some' }: Tolerance): (path:
         .map(([name]) => name)
         .filter((name) => absent === 'some' && !MAY_BE_ABSENT.has(`${where}.${name}`)),
       properties: Object.fromEntries(fields.map(([name, field]) => [name, schemaOf(field, `${where}.${name}`)])),
+    };
+  }
+
+  /** The record of that name, with null for every value. */
+  function nullIn(shape: Shape): object {
+    const values = Object.entries(SHAPES[(shape as string).slice(1) as keyof typeof SHAPES]);
+    return {
+      type: 'object',
+      required: values.map(([name]) => name),
+      properties: Object.fromEntries(values.map(([name]) => [name, { type: 'null' }])),
     };
   }
 
