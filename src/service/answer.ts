@@ -30,18 +30,21 @@ const OHLCV_TYPE = 'application/json';
 /** What of a record an answer shows, when that is not all of it: `variant` tells apart what is shown of the same record. */
 export type Shown = { readonly variant: string; readonly as: () => unknown };
 
+/** What a page's script may read of an answer. */
+export const EXPOSED = [
+  'ETag',
+  'Retry-After',
+  'RateLimit-Limit',
+  'RateLimit-Remaining',
+  'RateLimit-Reset',
+  COVERAGE_HEADER,
+  AS_OF_HEADER,
+].join(', ');
+
 /** In every answer. `Vary`, because the plan of the caller decides what is shown. */
 const OPEN = {
   'Access-Control-Allow-Origin': '*',
-  'Access-Control-Expose-Headers': [
-    'ETag',
-    'Retry-After',
-    'RateLimit-Limit',
-    'RateLimit-Remaining',
-    'RateLimit-Reset',
-    COVERAGE_HEADER,
-    AS_OF_HEADER,
-  ].join(', '),
+  'Access-Control-Expose-Headers': EXPOSED,
   Vary: 'Accept-Encoding, Authorization',
   // A browser that is led to an answer shows data, whatever is in them: no page, and nothing that a page could load.
   'X-Content-Type-Options': 'nosniff',

@@ -5,9 +5,9 @@
 import { type Context, Hono } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import type { Clock } from '../clock.ts';
-import type { Access } from '../contract/access.ts';
+import type { Access, Admission } from '../contract/access.ts';
 import { RPC_CODES, type RpcError, rpcRequestSchema } from '../contract/json-rpc.ts';
-import { callerOf } from './admission.ts';
+import { allowanceFields, callerOf } from './admission.ts';
 import { patiently } from './patience.ts';
 import { MAX_BODY_BYTES, MAX_DEPTH, type RpcBody, readRpcBody } from './rpc-body.ts';
 import { answerMessages, barredFrom, batchProblem, failure, idOf, refusedRequest } from './rpc-messages.ts';
@@ -33,13 +33,14 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
     if (refused !== null) return refused;
     const caller = callerOf(c.req.header('Authorization'), c.env?.address ?? 'here');
     const { signal } = c.req.raw;
+    const told = tellingAllowance(c, access.admit);
     const body = await readRpcBody(c.req.raw);
     if (body.kind !== 'json') {
-      const barred = await barredFrom(access.admit, caller, []);
+      const barred = await barredFrom(told, caller, []);
       return barred === null ? unreadable(c, body) : answer(c, 403, failure(null, barred));
     }
     const problem = batchProblem(body.value);
-    const admit = Array.isArray(body.value) ? patiently(access.admit, { clock, signal }) : access.admit;
+    const admit = Array.isArray(body.value) ? patiently(told, { clock, signal }) : told;
     if (problem !== null || !isMcp(c, body.value)) {
       const { body: said, isMalformed } = await answerMessages({ toolbox, admit }, caller, body.value);
       return said === null ? c.body(null, 202, NEVER_KEPT) : answer(c, isMalformed ? 400 : 200, said);
@@ -59,6 +60,16 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
     return refuse(c, 405, `${c.req.method} is not possible here: send JSON-RPC 2.0 with POST`);
   });
   return routes;
+}
+
+/** Every answer says what is left to the caller, as it was told last. Before the answer is made, since changing one that exists copies it. */
+function tellingAllowance(c: Asked, admit: Access['admit']): Access['admit'] {
+  const tell = (admission: Admission) => {
+    const fields = admission.allowance === undefined ? [] : allowanceFields(admission.allowance);
+    for (let i = 0; i < fields.length; i += 2) c.header(fields[i]!, fields[i + 1]!);
+    return admission;
+  };
+  return async (caller, about) => tell(await admit(caller, about));
 }
 
 /** What a web page asks before it sends what MCP clients send; whether it may is decided by its origin, when it does. */

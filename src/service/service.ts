@@ -16,7 +16,7 @@ import { forwardedAddress } from '../core/address.ts';
 import { accountRoutes } from './account-routes.ts';
 import { admission } from './admission.ts';
 import { createAgain } from './again.ts';
-import { answerPreflight, refuse, refuseRoute } from './answer.ts';
+import { answerPreflight, EXPOSED, refuse, refuseRoute } from './answer.ts';
 import type { Answer } from './asked.ts';
 import { catalogueRoutes } from './catalogue-routes.ts';
 import { DOCS_PATHS, docsRoutes } from './docs-routes.ts';
@@ -128,6 +128,7 @@ function createDate(clock: Clock): () => string {
 const openToAll: MiddlewareHandler<ServiceEnv> = (c, next) => {
   c.header('Date', c.get('date'));
   c.header('Access-Control-Allow-Origin', '*');
+  c.header('Access-Control-Expose-Headers', EXPOSED);
   c.header('Vary', 'Accept-Encoding, Authorization');
   c.header('X-Content-Type-Options', 'nosniff');
   return next();

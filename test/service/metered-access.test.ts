@@ -164,6 +164,28 @@ describe('limits', () => {
     expect(told(await ask(slow.key, '/global'))).toEqual([429, '1', '0', '4', '4']);
   });
 
+  test('who calls tools reads the same in the headers, after a batch as it is at its end', async () => {
+    const world = createMadeUpWorld({ seed: 1, coins: 2 });
+    const data = createMadeUpMarket({ world, clock });
+    const serve = createService({ data, access: open(), clock, onError });
+    const { key } = await make({ requestsPerMonth: 4, requestsPerSecond: null });
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'getGlobal', arguments: {} } };
+    const ask = async (body: unknown, accept = 'application/json') => {
+      const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', Accept: accept };
+      const answer = await serve(
+        new Request('http://service/rpc', { method: 'POST', headers, body: JSON.stringify(body) }),
+      );
+      await answer.text();
+      return ['RateLimit-Limit', 'RateLimit-Remaining'].map((name) => answer.headers.get(name));
+    };
+    expect(await ask(call)).toEqual(['4', '3']);
+    expect(await ask([call, { ...call, id: 2 }])).toEqual(['4', '1']);
+    // A list costs nothing.
+    expect(await ask({ jsonrpc: '2.0', id: 3, method: 'tools/list' })).toEqual([null, null]);
+    expect(await ask(call, 'application/json, text/event-stream')).toEqual(['4', '0']);
+    expect(await ask(call)).toEqual(['4', '0']);
+  });
+
   test('switched off, everybody sees everything and nothing is counted', async () => {
     const access = open(false);
     const answers = await Promise.all(Array.from({ length: 50 }, () => access.admit(anonymous('192.0.2.7'), 'data')));
