@@ -28,11 +28,13 @@ export type IngestionOptions = {
   readonly signal?: AbortSignal;
   /** Opens the queue before anything is asked: whoever will need it hears of a queue that is not there before he pays for requests. */
   readonly withQueue?: boolean;
+  /** As of a session; it is told by an `AccountUnknown`. */
+  readonly waitsForPlan?: boolean;
   /** Told of each request, for figures. */
   readonly onAsked?: SessionOptions['onAsked'];
 };
 
-/** @throws Misconfigured when the key is refused or the schedules alone ask for more than the plan has, StoreError when the database, or a queue that was asked for, cannot be used. */
+/** @throws AccountUnknown, Misconfigured when the key is refused or the schedules alone ask for more than the plan has, StoreError when the database, or a queue that was asked for, cannot be used. */
 export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
   const { config, clock, database } = app;
   const { fetch } = app.surroundings;
@@ -76,9 +78,11 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
       candlesPerRequest: config.candlesPerRequest,
       createQuota: (account) => quotaOf(app, account),
       signal: options.signal,
+      waitsForPlan: options.waitsForPlan ?? false,
       ...(options.onAsked ? { onAsked: options.onAsked } : {}),
     });
-    if (config.plan === null) checkSchedules(config, session.plan.name, clock.now());
+    // Of a plan that nobody has told nothing is known to be too much.
+    if (session.planSource === 'account') checkSchedules(config, session.plan.name, clock.now());
     const { accountId, plan } = session;
     const nameOf = async (kind: 'chunks' | 'fresh' | 'ticks') =>
       queueNameOf(await readInstallationId(database.sql), { accountId, baseUrl: config.baseUrl, plan }, kind);

@@ -40,7 +40,7 @@ export function ready({ status, onReady, log }: Parts): void {
 /** One session, from its beginning until it is told to stop, or the account has another plan. */
 export async function live(parts: Parts, app: App): Promise<void> {
   const { status, signal, clock, metrics, roles } = parts;
-  const opening = () => openIngestion(app, { signal, withQueue: true, onAsked: metrics.asked });
+  const opening = () => openIngestion(app, { signal, withQueue: true, waitsForPlan: true, onAsked: metrics.asked });
   const ingestion = await whenThere(parts, QUEUE, opening, (late) => late.close());
   if (ingestion === null) return;
   status.phase = 'starting';

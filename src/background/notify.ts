@@ -8,6 +8,7 @@ import type { Instant } from '../clock.ts';
 import { DAY } from '../core/interval.ts';
 import type { Notify } from '../core/notify.ts';
 import { createPatience } from '../ingest/patience.ts';
+import type { QuotaState } from '../quota/quota.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import {
   type ClaimedNotice,
@@ -59,7 +60,6 @@ export async function notifyOperator(parts: Parts, app: App): Promise<void> {
 
 async function look({ clock, log, metrics }: Parts, app: App, notify: Notify): Promise<void> {
   const standing = await readStanding(app, notify, clock.now());
-  if (standing === null) return;
   for (const notice of noticesOf(standing, notify)) {
     if (!(await raiseNotice(app.database.sql, notice, standing.now))) continue;
     const { event, topic, text } = notice;
@@ -68,13 +68,14 @@ async function look({ clock, log, metrics }: Parts, app: App, notify: Notify): P
   }
 }
 
-/** Null as long as nobody knows which plan the account has. */
-async function readStanding(app: App, notify: Notify, now: Instant): Promise<Standing | null> {
+async function readStanding(app: App, notify: Notify, now: Instant): Promise<Standing> {
   const { sql } = app.database;
   const budget = await readBudget(app);
-  if (budget.planSource === 'assumed') return null;
+  const isKnown = budget.planSource !== 'assumed';
   const { accountId, plan, schedules, quota: ledger, setAside: setAsideAt } = budget;
-  const quota = await ledger.state();
+  const state = await ledger.state();
+  // The limits of a plan that nobody has told are nobody's: of those only what upstream itself says counts.
+  const quota = isKnown ? state : withoutLimits(state);
   const setAside = setAsideAt(now);
   const concerns = await readConcerns(sql, {
     plan,
@@ -95,10 +96,14 @@ async function readStanding(app: App, notify: Notify, now: Instant): Promise<Sta
     quota,
     setAside,
     schedules,
-    concerns,
+    concerns: isKnown ? concerns : { ...concerns, walls: [] },
     couldAskCandlesSince: await watchSince(sql, `${accountId} could ask for candles`, couldAsk, now),
     couldRunSince: await watchSince(sql, `${accountId} could run schedules`, couldRun, now),
   };
+}
+
+function withoutLimits(state: QuotaState): QuotaState {
+  return { ...state, month: { ...state.month, limit: null }, day: { ...state.day, limit: null } };
 }
 
 /** All that is due, oldest first, until one is not taken. */

@@ -2,9 +2,9 @@
  * The background service: one process that opens the database as soon as it is there, and then keeps everything fresh until it is
  * told to stop. Any number of them share the work: ticks, chunks and backfills are claimed, never assigned.
  *
- *     waiting (for database, migration, queue) → starting → ready → stopping
- *                  ▲                                          │
- *                  └── the account has another plan: a new session, with its limits, schedules and queues
+ *     waiting (for database, migration, queue, account) → starting → ready → stopping
+ *                  ▲                                                   │
+ *                  └─────────── the account has another plan: a new session, with its limits, schedules and queues
  */
 import { type App, createReleasers, openApp } from '../app.ts';
 import { systemClock } from '../clock.ts';

@@ -5,7 +5,7 @@ import type { Troubles } from './troubles.ts';
 export const ROLES = ['scheduler', 'worker', 'http'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** `waiting`: for a database, a queue or a migration. `ready`: everything runs, and the first look for what is due has been. */
+/** `waiting`: for a database, a queue, a migration, or for upstream to say who we are. `ready`: everything runs, and the first look for what is due has been. */
 export type Phase = 'waiting' | 'starting' | 'ready' | 'stopping';
 
 export type ServiceStatus = {
@@ -15,9 +15,10 @@ export type ServiceStatus = {
   phase: Phase;
 };
 
-/** What nothing can be done without, as it is named when it is away. */
+/** What nothing can be done without, as it is named when it is away; of the account that is so only until it is known. */
 export const DATABASE = 'the database';
 export const QUEUE = 'the queue';
+export const ACCOUNT = 'the account';
 
 /** It was ready, and has not lost since what it needs. */
 export function isReady({ phase }: ServiceStatus, troubles: Pick<Troubles, 'has'>): boolean {

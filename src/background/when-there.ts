@@ -1,11 +1,17 @@
 /** Waiting for what is not there yet. */
+import type { Instant } from '../clock.ts';
 import { unlessAborted } from '../core/unless-aborted.ts';
+import { AccountUnknown } from '../ingest/outcome.ts';
 import { awayReason } from '../ingest/patience.ts';
 import { StoreError } from '../store/store-error.ts';
 import type { Parts } from './parts.ts';
+import { ACCOUNT } from './status.ts';
 
 /** What is not there is looked for so often. */
 const LOOK_AGAIN_MS = 2_000;
+/** An upstream that does not say who we are, and not for how long to wait: first, and at most. */
+const ASK_AGAIN_MS = 60_000;
+const LONGEST_ASK_AGAIN_MS = 15 * 60_000;
 
 /** What is being opened when it is told to stop may take so long: a server that is silent is not waited for. */
 const LATE_MS = 5_000;
@@ -20,11 +26,14 @@ export async function whenThere<T>(
   open: () => Promise<T>,
   giveBack: ((opened: T) => Promise<unknown>) | null,
 ): Promise<T | null> {
+  const missed = new Set([what]);
+  let asked = 0;
   while (!signal.aborted) {
+    let waitMs = LOOK_AGAIN_MS;
     const opening = open();
     try {
       const opened = await (giveBack === null ? opening : unlessAborted(opening, signal));
-      troubles.over(what);
+      for (const one of missed) troubles.over(one);
       return opened;
     } catch (error) {
       if (signal.aborted) {
@@ -34,14 +43,29 @@ export async function whenThere<T>(
       }
       if (!isPassing(error)) throw error;
       status.phase = 'waiting';
-      troubles.met(what, error as Error);
+      const isAccount = error instanceof AccountUnknown;
+      if (isAccount) waitMs = waitForAccount(error, asked++, clock.now());
+      // What was opened before it is there.
+      if (isAccount) troubles.over(what);
+      const away = isAccount ? ACCOUNT : what;
+      missed.add(away);
+      troubles.met(away, error as Error);
     }
-    await clock.sleep(LOOK_AGAIN_MS, signal).catch(() => undefined);
+    await clock.sleep(waitMs, signal).catch(() => undefined);
   }
   return null;
 }
 
+function waitForAccount({ lookAgainAt }: AccountUnknown, asked: number, now: Instant): number {
+  if (lookAgainAt !== null) return Math.max(LOOK_AGAIN_MS, lookAgainAt - now);
+  return Math.min(LONGEST_ASK_AGAIN_MS, ASK_AGAIN_MS * 2 ** Math.min(asked, 20));
+}
+
 /** Waiting may help: it is away, or somebody else will migrate it. */
 function isPassing(error: unknown): boolean {
-  return awayReason(error) !== null || (error instanceof StoreError && !error.isConfiguration);
+  return (
+    error instanceof AccountUnknown ||
+    awayReason(error) !== null ||
+    (error instanceof StoreError && !error.isConfiguration)
+  );
 }

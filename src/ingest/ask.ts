@@ -9,7 +9,7 @@ import type { Answer, Exchange, Question, Upstream } from '../upstream/answer.ts
 import type { Contact } from './contact.ts';
 import type { KeyManner, KeySent } from './key-manner.ts';
 import { unreachable, wrongAddress } from './misconfigured.ts';
-import { Misconfigured } from './outcome.ts';
+import { Misconfigured, Unreachable } from './outcome.ts';
 import { impatient, type Patience } from './patience.ts';
 
 export type AskDetails = Pick<FetchRow, 'endpoint'> &
@@ -144,7 +144,7 @@ export function createAsk({
       if (!isAside) heed(quota, answer);
       if (!isAside && (await patience(() => contact.isMissing(answer.exchange)))) {
         await keep(toRecord(answer, accountId, details));
-        throw new Misconfigured(unreachableAt(baseUrl, answer));
+        throw new Unreachable(unreachableAt(baseUrl, answer));
       }
       const spent = !isAside && answer.kind === 'limited' && answer.by === 'spent' && !spender.asksAccount;
       const budgetLeft = spent && (await patience(() => judgeSpent(answer, beyondPlan))) === 'budget left';

@@ -17,6 +17,11 @@ const HOW: Readonly<Record<Exclude<KeySent, 'no key'>, string>> = {
   'as before': 'sent as it has worked before',
 };
 
+/** Of an upstream that does not answer the first question there is. */
+export function planUnknown(message: string): string {
+  return `the upstream has not said yet which plan the account has (${message}); CHANDLER_PLAN says it without being asked`;
+}
+
 /** Somebody answered, and it is not the upstream. */
 export function wrongAddress(message: string): string {
   return `CHANDLER_BASE_URL does not answer like the market data API (${message}); it should be the REST base and end in /v1`;

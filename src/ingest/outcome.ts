@@ -39,7 +39,23 @@ export class SeriesGivenUp extends Error {
   override readonly name = 'SeriesGivenUp';
 }
 
+/** Nobody has said yet who we are to the upstream. Who can wait looks again then; null: less and less often, for each look is a request. */
+export class AccountUnknown extends Error {
+  override readonly name = 'AccountUnknown';
+  readonly lookAgainAt: Instant | null;
+
+  constructor(message: string, lookAgainAt: Instant | null) {
+    super(message);
+    this.lookAgainAt = lookAgainAt;
+  }
+}
+
 /** Nothing that is tried again could help: the key or the address is wrong. Ends the run; the message says what to change. */
 export class Misconfigured extends Error {
-  override readonly name = 'Misconfigured';
+  override readonly name: string = 'Misconfigured';
+}
+
+/** Nobody answers at the address, and nobody ever has: it is wrong, unless the upstream is away just then. */
+export class Unreachable extends Misconfigured {
+  override readonly name = 'Unreachable';
 }

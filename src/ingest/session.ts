@@ -11,6 +11,8 @@ import { type Ask, type Asked, type AskOptions, createAsk, type JudgeSpent, type
 import { createContact } from './contact.ts';
 import { createIngestChunk, type IngestChunk } from './ingest-chunk.ts';
 import { createKeyManner } from './key-manner.ts';
+import { planUnknown } from './misconfigured.ts';
+import { AccountUnknown, Unreachable } from './outcome.ts';
 import { looksSpent } from './spent.ts';
 import { readWalls, type Walls } from './walls.ts';
 
@@ -25,6 +27,8 @@ export type SessionOptions = {
   readonly authScheme: 'auto' | AuthScheme;
   /** Null: what `/users/me` says. */
   readonly plan: PlanName | null;
+  /** Rather than take it for `free` while nobody has said: who stays can wait for an answer. */
+  readonly waitsForPlan?: boolean;
   readonly limitsOf: (plan: PlanName) => Limits;
   readonly candlesPerRequest: number | null;
   readonly createQuota: (options: {
@@ -61,7 +65,7 @@ const TOLD_FOR_MS = 60_000;
 /** What `plan_status` says of an account that is not served, whatever its plan and its count are. */
 const LAPSED = /^(past_due|inactive)$/i;
 
-/** Opens an account without asking upstream anything, unless its plan can only be known by asking. @throws Misconfigured for a refused key or a wrong address. */
+/** Opens an account without asking upstream anything, unless its plan can only be known by asking. @throws Misconfigured for a refused key or a wrong address, AccountUnknown. */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { sql, clock, upstream, apiKey, baseUrl } = options;
   const accountId = accountIdOf(apiKey, baseUrl);
@@ -177,10 +181,19 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       limits: options.plan === null ? { ...limits, perMonth: null } : limits,
       plan: planName,
     });
-    const result = await checkWith(first);
+    const result = await checkWith(first).catch((error: unknown) => {
+      if (!(error instanceof Unreachable && options.waitsForPlan)) throw error;
+      throw new AccountUnknown(error.message, null);
+    });
     if (options.plan === null && result.kind === 'known' && result.plan !== null) {
       planName = result.plan;
       planSource = 'account';
+    }
+    if (planSource === 'assumed' && options.waitsForPlan && (result.kind === 'unanswered' || result.kind === 'held')) {
+      const why = result.kind === 'held' ? result.reason : result.message;
+      // What everybody waits for has been learned by that; of anything else the ledger knows nothing.
+      const until = (await first.state()).hold?.until ?? null;
+      throw new AccountUnknown(planUnknown(why), until);
     }
   }
   // A plan set by hand is not what the account said: without the setting, the account is asked again.

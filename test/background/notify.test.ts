@@ -9,6 +9,7 @@ import { createServingMetrics } from '../../src/background/serving-metrics.ts';
 import { createTroubles } from '../../src/background/troubles.ts';
 import { type Clock, createScaledClock } from '../../src/clock.ts';
 import { parseConfig } from '../../src/config.ts';
+import { accountIdOf } from '../../src/ingest/account.ts';
 import { SCHEDULE_NAMES } from '../../src/ingest/schedules.ts';
 import { scheduleVariable } from '../../src/ingest/timetable.ts';
 import { createLog } from '../../src/log.ts';
@@ -192,6 +193,16 @@ describe('the operator is told', () => {
   test('of schedules that are due and not done', async () => {
     await notifier({ ...NO_SCHEDULES, CHANDLER_SCHEDULE_GLOBAL: '* * * * *', CHANDLER_SCHEDULE_COINS: '7 3 * * *' });
     expect((await texts(1))[0]).toMatch(/^Stuck: schedules were due and not done \(global\) for \d+ min, /);
+  });
+
+  test('of them also while nobody has said which plan the key has, of whose limits nothing is told', async () => {
+    await database.sql`
+      insert into ops.quota (account_id, day_start, day_spent, month_start, month_spent)
+      values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, ${at(Date.UTC(2030, 4, 15))}, 30000, ${at(Date.UTC(2030, 4, 1))}, 30000)`;
+    await notifier({ ...NO_SCHEDULES, CHANDLER_API_KEY: 'key', CHANDLER_SCHEDULE_GLOBAL: '* * * * *' });
+    expect((await texts(1))[0]).toMatch(/^Stuck: schedules were due and not done \(global\) for \d+ min, /);
+    await pass(2 * MINUTE);
+    expect(hook.posts).toHaveLength(1);
   });
 
   test('of a wall of the plan, of many revisions, of rows that are set aside', async () => {
