@@ -12,6 +12,7 @@ import type { Wall } from '../ingest/wall.ts';
 import { type Ingestion, openIngestion, ownerName } from '../ingestion.ts';
 import { abandonRunsOf, abandonStale, runningOwners, SILENT_AFTER_MS } from '../store/backfill.ts';
 import { compactKeys } from '../store/compact.ts';
+import { rollUp } from '../store/rollup.ts';
 import { wantSeries } from '../store/series.ts';
 import { makeBackfillReport, printBackfillReport } from './backfill-report.ts';
 import { backfillsAsJson, type Ending, printBackfillTotal } from './backfill-total.ts';
@@ -45,6 +46,8 @@ export type BackfillCommandOptions = TargetsOptions & {
 
 /** Above so many requests somebody at a terminal is asked first. */
 const ASK_ABOVE = 1_000;
+/** Hundreds of years of hourly candles: nobody who has just stored fewer is kept waiting for it. */
+const MOST_MS_FOR_ROLLUPS = 10_000;
 
 export function backfillCommand(program: Command, context: CommandContext): void {
   targetOptions(
@@ -178,6 +181,7 @@ async function runEach(
     }
     if (run.end.kind !== 'done') break;
     await compact(app, context, report);
+    await rollUpWhatIsThere(app, context, report);
   }
   return endings;
 }
@@ -216,6 +220,17 @@ async function compact({ database, log }: App, { signal }: CommandContext, { tar
     },
   );
   if (partitions > 0) log.info(`rebuilt the keys of ${partitions} partitions, ${formatBytes(bytesSaved)} smaller now`);
+}
+
+/** So that whoever serves it at once reads years at once. What is left is made by the next one, or by the service. */
+async function rollUpWhatIsThere(
+  { database, log }: App,
+  { signal }: CommandContext,
+  { target }: PlanReport,
+): Promise<void> {
+  await rollUp(database.sql, { signal, of: target, mostMs: MOST_MS_FOR_ROLLUPS }).catch((error: unknown) => {
+    log.debug({ err: error }, 'coarser candles could not be made ahead of time');
+  });
 }
 
 function exitCodeOfEnd(end: BackfillRun['end']): ExitCode {

@@ -6,6 +6,7 @@ import { CATALOGUE_KINDS, type CatalogueKind } from '../store/catalogue-item.ts'
 import { compactAllKeys } from '../store/compact.ts';
 import type { Sql } from '../store/connect.ts';
 import { ensurePartitionsAhead } from '../store/partition.ts';
+import { rollUp } from '../store/rollup.ts';
 import { refreshCatalogue } from './catalogue.ts';
 import { CATALOGUE_PLAN } from './catalogue-plan.ts';
 import { readIdChanges } from './id-changes.ts';
@@ -156,6 +157,16 @@ const TABLE = [
     requests: 0,
     cadence: { sparse: '42 2 * * *' },
     run: (runs, context) => runs.retention(context),
+  },
+  {
+    name: 'rollups',
+    asks: 'nothing: makes coarser candles of finer ones, so that years of them are read at once',
+    requests: 0,
+    cadence: { sparse: '32 * * * *' },
+    run: async ({ sql }, { signal }) => {
+      await rollUp(sql, { signal });
+      return { kind: 'done' };
+    },
   },
   {
     name: 'compaction',

@@ -10,6 +10,7 @@ import { parseMultirange, parseRange, toMultirange, toRange } from './multirange
 import { type OpenCandle, replaceOpenCandles } from './open-candle.ts';
 import { clipPending, type Pending, replacePending } from './pending.ts';
 import { quarantine, repeatedRows, type SetAsideRow } from './quarantine.ts';
+import { cutRollups } from './rollup.ts';
 import { markSeen } from './tracked.ts';
 
 export type ChunkAnswer = {
@@ -109,6 +110,7 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
           answered_at = greatest(answered_at, to_timestamp(${asOf / 1000}))
         where id = ${series.id}`,
       replaceOpenCandles(tx, series.id, answer.open, { within: union(writable, empty), isAny: state.hasOpen }),
+      state.hasRollups ? cutRollups(tx, series.id, revisions.length > 0 ? [span] : granted) : null,
       replacePending(tx, series.id, pendingBefore, pendingAfter(answer, state, verdict, granted)),
       // Only at the newest end: what is asked of the past says nothing about how fresh a series is.
       span.to > settledUntil(asOf, series.interval) ? markSeen(tx, series.id, Math.min(asOf, span.to)) : null,
@@ -148,6 +150,7 @@ type State = Omit<Known, 'repeated'> & {
   readonly askedByYounger: Spans;
   readonly hasRows: boolean;
   readonly hasOpen: boolean;
+  readonly hasRollups: boolean;
 };
 
 async function rowsIn(tx: SqlOrTransaction, { series, span }: ChunkAnswer, spans: Spans): Promise<number> {
@@ -181,6 +184,7 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
         listed_at: number;
         has_rows: boolean;
         has_open: boolean;
+        has_rollups: boolean;
         doubts: { spans: string; asOf: number }[];
         pending: PendingRead[];
       }[]
@@ -192,6 +196,7 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
           where c.series_id = ${series.id} and c.interval = ${series.interval}::market.candle_interval
             and c.open_time >= to_timestamp(${span.from / 1000}) and c.open_time < to_timestamp(${span.to / 1000})) as has_rows,
         exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
+        exists (select from market.rolled r where r.series_id = ${series.id} and r.spans && ${range}::tstzrange) as has_rollups,
         coalesce((select json_agg(json_build_object('spans', f.doubted::text, 'asOf', extract(epoch from f.as_of)))
           from ops.fetch f where f.series_id = ${series.id} and f.doubted && ${range}::tstzrange), '[]') as doubts,
         coalesce((select json_agg(json_build_object('span', p.span::text, 'reason', p.reason, 'answers', p.answers,
@@ -216,6 +221,7 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
     askedByYounger: within(row.asked),
     hasRows: row.has_rows,
     hasOpen: row.has_open,
+    hasRollups: row.has_rollups,
     listedAt: Math.round(row.listed_at * 1000),
     doubts: row.doubts.map((doubt) => ({ asOf: Math.round(doubt.asOf * 1000), spans: within(doubt.spans) })),
     pending: row.pending.map((p) => ({

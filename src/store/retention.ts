@@ -7,6 +7,7 @@ import { INTERVALS, type Interval } from '../core/interval.ts';
 import type { Keep } from '../core/keep.ts';
 import { createClient, type Database, type Sql } from './connect.ts';
 import { candlesOf, type Partition, type Partitioned, readPartitionName, TICKER_HISTORY } from './partition.ts';
+import { cutRollups } from './rollup.ts';
 
 export type Removed = {
   /** Names of the partitions that are gone. */
@@ -148,6 +149,7 @@ async function forgetCandles(sql: Sql, interval: Interval, to: Instant): Promise
               and c.open_time < to_timestamp(${to / 1000}) and s.covered @> c.open_time),
           covered = covered - ${until}::tstzmultirange, wanted = wanted - ${until}::tstzmultirange
         where id = ${id}`;
+      await cutRollups(tx, id, [{ from: Number.NEGATIVE_INFINITY, to }]);
     });
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The tables as drizzle sees them; those of snapshots are in `snapshot-schema.ts`, of the catalogue in `catalogue-schema.ts`, of the service in `service-schema.ts`. `market.candle` is not here: it is partitioned, which drizzle cannot say, and only
+ * The tables as drizzle sees them; those of snapshots are in `snapshot-schema.ts`, of what is made of candles in `rollup-schema.ts`, of the catalogue in `catalogue-schema.ts`, of the service in `service-schema.ts`. `market.candle` is not here: it is partitioned, which drizzle cannot say, and only
  * ever touched by hand-written SQL (`migrations/`, `candle.ts`). Views are plain SQL in `migrations/` too.
  */
 import { sql } from 'drizzle-orm';
@@ -30,7 +30,7 @@ export const candleInterval = market.enum('candle_interval', INTERVALS);
 
 /** As Postgres writes them; `multirange.ts` turns them into spans and back. */
 const tstzrange = customType<{ data: string }>({ dataType: () => 'tstzrange' });
-const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
+export const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
 const bytea = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
 
 export const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' });

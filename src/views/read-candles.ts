@@ -6,6 +6,7 @@ import { normalize, type Span, type Spans } from '../core/span.ts';
 import { CANDLE_VALUES, coarseCandle, widthOf } from '../store/coarse-candle.ts';
 import type { Sql } from '../store/connect.ts';
 import { parseMultirange, toMultirange } from '../store/multirange.ts';
+import { isRolledUp, rolledCandle } from '../store/rollup.ts';
 import type { SeriesVersion } from './versions.ts';
 
 export type CandlesRead = {
@@ -52,27 +53,37 @@ export async function readStored(
   return { candles: toCandles(row!, interval, open), covered: parseMultirange(row!.covered ?? '{}') };
 }
 
+const BOUNDS = 'open_time >= to_timestamp($2::float8) and open_time < to_timestamp($3::float8)';
+
+/** Of each slot, if it has any: what was made of it ahead of time, where that was done, else what its candles make now. The same either way. */
+function candleOf(fine: Interval, coarse: Interval): string {
+  const of = { id: '$1::int', slot: 'slot' };
+  if (!isRolledUp(fine, coarse)) return coarseCandle(fine, coarse, { ...of, where: BOUNDS });
+  return `${rolledCandle(coarse, { ...of, isRolled: 'is_rolled' })}
+    union all (${coarseCandle(fine, coarse, { ...of, where: `${BOUNDS} and not is_rolled` })})`;
+}
+
 /**
  * Of the slots of `missing` ($4) that are covered as a whole, in their order, those that have candles. The bounds ($2, $3) are said once
  * more beside those of the slot: they tell which partitions there is nothing in before the first slot is looked at.
  */
 const coarsened = (fine: Interval, coarse: Interval) => `
   with s as materialized (
-    select covered * tstzmultirange(tstzrange(to_timestamp($2::float8), to_timestamp($3::float8))) as covered
+    select covered * tstzmultirange(tstzrange(to_timestamp($2::float8), to_timestamp($3::float8))) as covered,
+      (select spans from market.rolled where series_id = $1::int) as rolled
     from market.series where id = $1::int
   )
   select ${ARRAYS}, (select covered::text from s) as covered
   from (
     select slot as open_time, made.*
-    from s cross join unnest(s.covered * $4::tstzmultirange) stretch
-    cross join generate_series(
-      date_bin(${widthOf(coarse)}, lower(stretch) + ${widthOf(coarse)} - interval '1 microsecond', timestamptz 'epoch'),
-      upper(stretch) - ${widthOf(coarse)}, ${widthOf(coarse)}) slot
-    cross join lateral (${coarseCandle(fine, coarse, {
-      id: '$1::int',
-      slot: 'slot',
-      where: 'open_time >= to_timestamp($2::float8) and open_time < to_timestamp($3::float8)',
-    })}) made
+    from (
+      select slot, coalesce(rolled @> tstzrange(slot, slot + ${widthOf(coarse)}), false) as is_rolled
+      from s cross join unnest(s.covered * $4::tstzmultirange) stretch
+      cross join generate_series(
+        date_bin(${widthOf(coarse)}, lower(stretch) + ${widthOf(coarse)} - interval '1 microsecond', timestamptz 'epoch'),
+        upper(stretch) - ${widthOf(coarse)}, ${widthOf(coarse)}) slot
+    ) slots
+    cross join lateral (${candleOf(fine, coarse)}) made
     limit $5::int) c`;
 
 /**

@@ -13,9 +13,10 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { SEARCH_CATEGORIES } from '../../src/contract/catalogue.ts';
-import { DAY, HOUR, type Interval } from '../../src/core/interval.ts';
+import { DAY, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import { openDatabase } from '../../src/store/connect.ts';
 import { ensurePartitions } from '../../src/store/partition.ts';
+import { rollUp } from '../../src/store/rollup.ts';
 import { createWarehouse } from '../../src/views/warehouse.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type RunningCli, startCli } from '../support/program.ts';
@@ -238,6 +239,30 @@ function rssOf(pid: number): number {
 }
 
 const QUESTIONS = 1_000;
+/** Of those that are made of finer candles. */
+const COARSER = 100;
+
+/** Of two coins more, little more than a year of candles of one width only: what is asked of them is made of those. */
+async function fillForCoarser(fine: '5m' | '1h'): Promise<string> {
+  const { sql } = database;
+  const from = UNTIL - 380 * DAY;
+  const rank = WITH_CANDLES + (fine === '5m' ? 1 : 2);
+  const range = `{[${new Date(from).toISOString()},${new Date(UNTIL).toISOString()})}`;
+  const step = INTERVAL_MS[fine] / 1000;
+  await ensurePartitions(sql, fine, { from, to: UNTIL });
+  await sql`
+    with made as (
+      insert into market.series (coin_id, quote, interval, wanted, covered, answered_at)
+      select id, 'usd', ${fine}::market.candle_interval, ${range}::tstzmultirange, ${range}::tstzmultirange, now()
+      from market.coin where rank = ${rank} returning id
+    )
+    insert into market.candle (open_time, open, high, low, close, volume, market_cap, series_id, interval)
+    select at, p, p * 1.01, p * 0.99, p * 1.001, floor(p * 1e6), floor(p * 1e8), made.id, ${fine}::market.candle_interval
+    from made cross join generate_series(to_timestamp(${from / 1000}), to_timestamp(${UNTIL / 1000 - step}), ${`${step} seconds`}::interval) at
+    cross join lateral (select 100 + random() as p) v`;
+  await sql`analyze market.candle`;
+  return `c${rank}-coin-number-${rank}`;
+}
 
 it('reads 366 candles, and finds a name among 50,000, in milliseconds', async () => {
   const { sql } = database;
@@ -266,6 +291,34 @@ it('reads 366 candles, and finds a name among 50,000, in milliseconds', async ()
       `${p(times, 0.99).toFixed(1)} ${verdict(p(times, 0.99) < 15)}`,
     ]);
     rows.push(['  p50', p(times, 0.5).toFixed(1)]);
+  }
+  for (const fine of ['5m', '1h'] as const) {
+    const coinId = await fillForCoarser(fine);
+    for (const isRolledUp of [false, true]) {
+      if (isRolledUp) await rollUp(sql);
+      // One that has kept nothing.
+      const fresh = createWarehouse({ sql, clock: systemClock });
+      const times: number[] = [];
+      for (let i = 0; i < COARSER; i++) {
+        const to = UNTIL - (i % 14) * DAY;
+        // No two are the same question.
+        const query = {
+          coinId,
+          quote: 'usd',
+          interval: '24h',
+          from: to - 366 * DAY,
+          to: to - DAY,
+          limit: 366 + i,
+        } as const;
+        times.push(await timed(async () => expect(await fresh.ohlcv(query)).toHaveLength(366)));
+      }
+      const verdictOf = isRolledUp ? ` ${verdict(p(times, 0.99) < 15)}` : '';
+      rows.push([
+        `366 candles of 24h, made of ${thousands((366 * DAY) / INTERVAL_MS[fine])} of ${fine}${isRolledUp ? ' ahead of time: p99, ms (< 15)' : ': p99, ms'}`,
+        `${p(times, 0.99).toFixed(1)}${verdictOf}`,
+      ]);
+      rows.push(['  p50', p(times, 0.5).toFixed(1)]);
+    }
   }
   const search = (q: string) => data.search({ q, categories: SEARCH_CATEGORIES, symbolOnly: false, limit: 250 });
   rows.push(['the first search, ms', (await timed(() => search('coin'))).toFixed(0)]);

@@ -42,6 +42,7 @@ test('a day of coins, account, renames and partitions costs what was set aside f
       freshness: 'off',
       gaps: 'off',
       retention: 'off',
+      rollups: 'off',
       compaction: 'off',
     },
   });

@@ -1,0 +1,311 @@
+/** Coarser candles that were made ahead of time: the same answers as without them, to the bit, and never older ones. */
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import type { OhlcvCandle } from '../../src/contract/market-data.ts';
+import type { CandleColumns } from '../../src/core/candle.ts';
+import { DAY, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
+import { DEFAULT_KEEP } from '../../src/core/keep.ts';
+import type { Span } from '../../src/core/span.ts';
+import { storeChunk } from '../../src/store/chunk.ts';
+import { recordCoins } from '../../src/store/coin.ts';
+import type { Sql } from '../../src/store/connect.ts';
+import { parseMultirange } from '../../src/store/multirange.ts';
+import { ensurePartitions } from '../../src/store/partition.ts';
+import { removeOld } from '../../src/store/retention.ts';
+import { rollUp } from '../../src/store/rollup.ts';
+import { wantSeries } from '../../src/store/series.ts';
+import { createWarehouse } from '../../src/views/warehouse.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+let sql: Sql;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ sql } = database);
+});
+afterAll(() => database.drop());
+
+const FROM = Date.UTC(2024, 1, 27);
+const DAYS = 4;
+const TO = FROM + DAYS * DAY;
+const NOW = TO + 30 * DAY;
+const COARSE = ['1h', '6h', '12h', '24h'] as const satisfies readonly Interval[];
+
+type Series = { readonly id: number; readonly coinId: string; readonly interval: Interval };
+let coins = 0;
+
+async function newSeries(interval: Interval, coinId = `c${++coins}-coin`): Promise<Series> {
+  const coin = { id: coinId, name: coinId, symbol: 'C', rank: 1, is_new: false, is_active: true, type: 'coin' };
+  await recordCoins(sql, [coin], FROM);
+  await ensurePartitions(sql, interval, { from: FROM, to: TO });
+  const asked = { coinIds: [coinId], quote: 'usd', interval, span: { from: FROM, to: TO }, priority: 0 } as const;
+  const [id = 0] = await wantSeries(sql, asked);
+  return { id, coinId, interval };
+}
+
+type Values = readonly [open: number, high: number | null, low: number | null, volume: number | null];
+/** Of each slot of the span what upstream answers; null: it has none. */
+type Answer = { readonly span: Span; readonly slots: readonly (Values | null)[] };
+
+let answers = 0;
+/** As an answer that proves all of what it was asked, younger than all before. */
+function store({ id, interval }: Series, { span, slots }: Answer): Promise<unknown> {
+  const candles: { -readonly [K in keyof CandleColumns]: CandleColumns[K][number][] } = {
+    openTime: [],
+    open: [],
+    high: [],
+    low: [],
+    close: [],
+    volume: [],
+    marketCap: [],
+  };
+  slots.forEach((values, i) => {
+    if (values === null) return;
+    const [open, high, low, volume] = values;
+    candles.openTime.push(span.from + i * INTERVAL_MS[interval]);
+    candles.open.push(open);
+    candles.high.push(high as number);
+    candles.low.push(low as number);
+    candles.close.push(open * 1.01);
+    candles.volume.push(volume);
+    candles.marketCap.push(volume === null ? null : Math.floor(volume * 3));
+  });
+  const asOf = TO + 10 * DAY + ++answers * 1_000;
+  const fetch = {
+    sentAt: asOf,
+    asOf,
+    accountId: 'anonymous@example',
+    endpoint: 'ohlcv',
+    seriesId: id,
+    span,
+    backfillId: null,
+    attempt: 1,
+    status: 200,
+    outcome: 'stored',
+    durationMs: 1,
+    rows: candles.openTime.length,
+    bytes: 1,
+    bodySha256: null,
+    message: null,
+  } as const;
+  const answer = {
+    series: { id, interval },
+    span,
+    asOf,
+    candles: candles as CandleColumns,
+    open: [],
+    setAside: [],
+    fetch,
+  };
+  return storeChunk(sql, answer, () => ({ told: [span], proven: [span], doubted: [], confirmed: [], pending: [] }));
+}
+
+const at = (slot: number, interval: Interval) => FROM + slot * INTERVAL_MS[interval];
+const slotsOf = (interval: Interval) => (TO - FROM) / INTERVAL_MS[interval];
+
+function candlesOf(answer: unknown): readonly OhlcvCandle[] {
+  if (!Array.isArray(answer)) throw new Error('the coin is not known');
+  return answer as OhlcvCandle[];
+}
+
+/** By a process of its own, which has kept nothing. */
+async function ask(of: Sql, { coinId }: Series, interval: Interval, limit = 1_000): Promise<readonly OhlcvCandle[]> {
+  const clock = { ...systemClock, now: () => NOW };
+  const query = { coinId, quote: 'usd', interval, from: FROM, to: TO, limit } as const;
+  return candlesOf(await createWarehouse({ sql: of, clock }).ohlcv(query));
+}
+
+/** As if none had ever been made ahead of time. */
+async function askWithout(series: Series, interval: Interval): Promise<readonly OhlcvCandle[]> {
+  let found: readonly OhlcvCandle[] = [];
+  const undo = new Error('undo');
+  await sql
+    .begin(async (tx) => {
+      await tx`delete from market.rolled`;
+      await tx`delete from market.rollup`;
+      found = await ask(tx as unknown as Sql, series, interval);
+      throw undo;
+    })
+    .catch((error: unknown) => {
+      if (error !== undo) throw error;
+    });
+  return found;
+}
+
+/** By the definition of a candle, of what is in the tables. */
+async function byHand({ id, interval: fine }: Series, interval: Interval): Promise<OhlcvCandle[]> {
+  const rows = await sql<
+    (Omit<OhlcvCandle, 'openTime' | 'closeTime' | 'marketCap'> & { at: number; cap: number | null })[]
+  >`
+    select (extract(epoch from open_time) * 1000)::float8 as at, open, high, low, close, volume, market_cap as cap
+    from market.candle where series_id = ${id} and interval = ${fine}::market.candle_interval order by open_time`;
+  const [series] = await sql<{ covered: string }[]>`select covered::text from market.series where id = ${id}`;
+  const covered = parseMultirange(series!.covered);
+  const width = INTERVAL_MS[interval];
+  const made: OhlcvCandle[] = [];
+  for (let openTime = FROM; openTime < TO; openTime += width) {
+    const parts = rows.filter((row) => row.at >= openTime && row.at < openTime + width);
+    if (parts.length === 0 || !covered.some(({ from, to }) => from <= openTime && openTime + width <= to)) continue;
+    const whole = (of: (values: number[]) => number, name: 'high' | 'low' | 'volume') => {
+      const values = parts.map((part) => part[name]);
+      return values.every((value) => value !== null) ? of(values) : null;
+    };
+    made.push({
+      openTime,
+      closeTime: openTime + width - 1_000,
+      open: parts[0]!.open,
+      high: whole((values) => Math.max(...values), 'high') as number,
+      low: whole((values) => Math.min(...values), 'low') as number,
+      close: parts.at(-1)!.close,
+      volume: whole((values) => values.reduce((sum, value) => sum + value), 'volume'),
+      marketCap: parts.at(-1)!.cap,
+    });
+  }
+  return made;
+}
+
+const aValue = fc.double({ min: 1e-9, max: 1e12, noNaN: true });
+const orNull = fc.option(aValue, { freq: 40 });
+/** Mostly there; where a slot is empty its neighbours often are, too. */
+const aSlot = fc.option(fc.tuple(aValue, orNull, orNull, orNull), { freq: 12 });
+
+type Step =
+  | { readonly kind: 'store' | 'uncover'; readonly share: readonly [number, number] }
+  | { readonly kind: 'roll up' };
+const aShare = fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.double({ min: 0, max: 1, noNaN: true }));
+const aStep: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('store' as const), share: aShare }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('roll up' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('uncover' as const), share: aShare }) },
+);
+
+describe('candles that were made ahead of time', () => {
+  it('are the same to the bit, whatever was stored, changed, removed or doubted before and after', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom<Interval>('5m', '15m', '30m', '1h'),
+        fc.array(aStep, { minLength: 3, maxLength: 8 }),
+        fc.infiniteStream(aSlot),
+        async (interval, steps, slots) => {
+          const series = await newSeries(interval);
+          const most = slotsOf(interval);
+          const next = () => slots.next().value as Values | null;
+          const spanOf = ([a, b]: readonly [number, number]): Span => {
+            const [first, last] = [Math.floor(Math.min(a, b) * most), Math.ceil(Math.max(a, b) * most)];
+            return { from: at(Math.min(first, most - 1), interval), to: at(Math.max(first + 1, last), interval) };
+          };
+          // First all of it, so that there is something to be changed.
+          await store(series, { span: { from: FROM, to: TO }, slots: Array.from({ length: most }, next) });
+          await rollUp(sql);
+          for (const step of steps) {
+            if (step.kind === 'roll up') await rollUp(sql);
+            else {
+              const span = spanOf(step.share);
+              const count = (span.to - span.from) / INTERVAL_MS[interval];
+              if (step.kind === 'store') await store(series, { span, slots: Array.from({ length: count }, next) });
+              else {
+                await sql`select ops.uncover(${series.id}, to_timestamp(${span.from / 1000}), to_timestamp(${span.to / 1000}))`;
+              }
+            }
+            for (const coarse of COARSE.filter((one) => INTERVAL_MS[one] > INTERVAL_MS[interval])) {
+              const found = await ask(sql, series, coarse);
+              expect(found).toEqual(await byHand(series, coarse));
+              expect(found).toEqual(await askWithout(series, coarse));
+            }
+          }
+        },
+      ),
+      { numRuns: 15 },
+    );
+  }, 120_000);
+
+  const steady = (count: number): Values[] =>
+    Array.from({ length: count }, (_, i) => [100 + i, 200 + i, 50 - i / 100, i + 0.1]);
+  const filled = async (interval: Interval): Promise<Series> => {
+    const series = await newSeries(interval);
+    await store(series, { span: { from: FROM, to: TO }, slots: steady(slotsOf(interval)) });
+    return series;
+  };
+  const rolledOf = async ({ id }: Series) => {
+    const rows = await sql<{ interval: Interval; n: number }[]>`
+      select interval, count(*)::int as n from market.rollup where series_id = ${id} group by 1 order by 1`;
+    return Object.fromEntries(rows.map(({ interval, n }) => [interval, n]));
+  };
+
+  it('are made where an answer would have many parts, and are what is read', async () => {
+    const [five, hourly] = [await filled('5m'), await filled('1h')];
+    await rollUp(sql);
+    expect(await rolledOf(five)).toEqual({ '6h': 16, '12h': 8, '24h': 4 });
+    expect(await rolledOf(hourly)).toEqual({ '24h': 4 });
+    // Nothing is left to be made, and what was made is read.
+    expect(await rollUp(sql)).toBe(0);
+    await sql`update market.rollup set close = 42 where series_id in (${five.id}, ${hourly.id}) and interval = '24h'`;
+    for (const series of [five, hourly])
+      expect((await ask(sql, series, '24h')).map((c) => c.close)).toEqual([42, 42, 42, 42]);
+    expect((await ask(sql, five, '24h', 3)).map((c) => c.openTime)).toEqual([0, 1, 2].map((n) => FROM + n * DAY));
+  });
+
+  it('are not made where a coarser series has the word', async () => {
+    const five = await filled('5m');
+    const hourly = await newSeries('1h', five.coinId);
+    await store(hourly, { span: { from: FROM, to: FROM + 3 * DAY }, slots: steady(72) });
+    const daily = await newSeries('24h', five.coinId);
+    await store(daily, { span: { from: FROM, to: FROM + 2 * DAY }, slots: steady(2) });
+    await rollUp(sql);
+    expect([await rolledOf(five), await rolledOf(hourly), await rolledOf(daily)]).toEqual([
+      { '6h': 4, '12h': 2, '24h': 1 },
+      { '24h': 1 },
+      {},
+    ]);
+  });
+
+  it('are gone in the transaction that changes one of their parts: the very next answer has the change', async () => {
+    const series = await filled('5m');
+    await rollUp(sql);
+    const clock = { ...systemClock, now: () => NOW };
+    const warehouse = createWarehouse({ sql, clock });
+    const query = { coinId: series.coinId, quote: 'usd', interval: '24h', from: FROM, to: TO, limit: 10 } as const;
+    const before = candlesOf(await warehouse.ohlcv(query));
+    const span = { from: FROM + DAY + HOUR, to: FROM + DAY + 2 * HOUR };
+    await store(series, { span, slots: Array.from({ length: 12 }, () => [1, 1e9, 1, 7]) });
+    expect(await rolledOf(series)).toEqual({ '6h': 12, '12h': 6, '24h': 3 });
+    const after = candlesOf(await warehouse.ohlcv(query));
+    expect(after.map((c, i) => c.high === before[i]!.high)).toEqual([true, false, true, true]);
+    expect(after[1]!.high).toBe(1e9);
+    // The same again changes nothing.
+    await rollUp(sql);
+    await store(series, { span, slots: Array.from({ length: 12 }, () => [1, 1e9, 1, 7]) });
+    expect(await rolledOf(series)).toEqual({ '6h': 16, '12h': 8, '24h': 4 });
+    expect(await ask(sql, series, '24h')).toEqual(after);
+  });
+
+  it('go with the candles that are kept no longer', async () => {
+    const series = await filled('15m');
+    await rollUp(sql);
+    // February.
+    await removeOld(database, {
+      keep: { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '15m': DAY } },
+      now: Date.UTC(2024, 2, 5),
+    });
+    expect(await rolledOf(series)).toEqual({ '6h': 4, '12h': 2, '24h': 1 });
+    expect((await ask(sql, series, '24h')).map((c) => c.openTime)).toEqual([Date.UTC(2024, 2, 1)]);
+  });
+
+  it('leave what is kept of an answer as it is: nothing of the series has changed', async () => {
+    const series = await filled('5m');
+    const version = () => sql`select version from market.series where id = ${series.id}`;
+    const before = await version();
+    await rollUp(sql);
+    expect(await version()).toEqual(before);
+  });
+
+  it('may be left half made, and are of the coins that were asked for', async () => {
+    const [one, other] = [await filled('5m'), await filled('5m')];
+    const of = { coinIds: [one.coinId], quote: 'usd', interval: '5m' } as const;
+    expect(await rollUp(sql, { of, mostMs: 0 })).toBe(0);
+    expect(await rollUp(sql, { of, signal: AbortSignal.abort() })).toBe(0);
+    expect(await rollUp(sql, { of })).toBe(28);
+    expect(await rolledOf(other)).toEqual({});
+  });
+});
