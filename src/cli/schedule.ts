@@ -3,9 +3,11 @@ import type { Command } from 'commander';
 import { type Budget, checkSchedules, readBudget } from '../budget.ts';
 import type { Instant } from '../clock.ts';
 import { DAY } from '../core/interval.ts';
+import { type LeftAlone, leftAlone } from '../ingest/left-alone.ts';
 import { pausedUntil } from '../ingest/tick.ts';
 import { type Load, loadOf, requestsIn } from '../ingest/timetable.ts';
 import { latestFailures, latestRuns, type ScheduleRun } from '../store/schedule-run.ts';
+import { countTrackedSeries } from '../store/tracked.ts';
 import type { CommandContext } from './context.ts';
 import { EXIT } from './exit.ts';
 import { formatCount, formatCounted, formatInstant, formatPercent, formatRelative } from './format.ts';
@@ -21,6 +23,9 @@ type Report = {
   readonly day: Load;
   readonly month: Load;
   readonly lastRuns: ReadonlyMap<string, ScheduleRun>;
+  /** Tracked series, and what they lack because a schedule is off. */
+  readonly tracked: number;
+  readonly lacking: readonly LeftAlone[];
   readonly lastFailures: ReadonlyMap<string, ScheduleRun>;
 };
 
@@ -39,11 +44,17 @@ export function scheduleCommand(program: Command, context: CommandContext): void
           checkSchedules(app.config, budget.plan, now);
           const names = budget.schedules.map(({ name }) => name);
           const { sql } = app.database;
-          const [runs, failures] = await Promise.all([latestRuns(sql, names), latestFailures(sql, names)]);
+          const [runs, failures, tracked] = await Promise.all([
+            latestRuns(sql, names),
+            latestFailures(sql, names),
+            countTrackedSeries(sql),
+          ]);
           const report: Report = {
             budget,
             now,
             ...loadOf(budget.schedules, now),
+            tracked,
+            lacking: leftAlone(budget.schedules, tracked),
             lastRuns: bySchedule(runs),
             lastFailures: bySchedule(failures),
           };
@@ -87,6 +98,8 @@ function printSchedules(out: Output, report: Report): void {
   ];
   out.write(formatTable(columns, rows, out.columns()));
   out.write(`\n${describeTotal(budget, day, month)}\n`);
+  for (const { schedule, consequence } of report.lacking)
+    out.write(`${schedule} is off, and series are tracked (${formatCount(report.tracked)}): ${consequence}.\n`);
   for (const { name } of schedules) {
     const text = describeTrouble(lastRuns.get(name), now);
     if (text !== null) out.write(`${name}: ${text}\n`);
@@ -141,7 +154,7 @@ function describeTrouble(run: ScheduleRun | undefined, now: Instant): string | n
   }
 }
 
-function asJson({ budget, now, day, month, lastRuns, lastFailures }: Report): unknown {
+function asJson({ budget, now, day, month, lastRuns, lastFailures, lacking }: Report): unknown {
   const { accountId, plan, planSource, limits, schedules } = budget;
   const share = (asked: number, limit: number | null) => (limit === null ? null : asked / limit);
   return {
@@ -167,6 +180,7 @@ function asJson({ budget, now, day, month, lastRuns, lastFailures }: Report): un
         lastRun: runAsJson(lastRuns.get(name)),
         lastFailure: failure === undefined ? null : { tick: toIso(failure.tick), message: failure.message },
         nextRun: cadence === null ? null : toIso(cadence.next(now)),
+        warning: lacking.find(({ schedule }) => schedule === name)?.consequence ?? null,
       };
     }),
   };

@@ -224,3 +224,9 @@ export async function markSeen(sql: SqlOrTransaction, seriesId: number, until: I
     update ops.tracked set seen_until = to_timestamp(${until / 1000})
     where series_id = ${seriesId} and (seen_until is null or seen_until < to_timestamp(${until / 1000}))`;
 }
+
+/** Those that end are not counted. */
+export async function countTrackedSeries(sql: SqlOrTransaction): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`select count(*) as n from ops.tracked where ends_at is null`;
+  return row!.n;
+}

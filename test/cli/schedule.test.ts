@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
+import { applyTracks } from '../../src/store/apply-tracks.ts';
+import { recordCoins } from '../../src/store/coin.ts';
 import { claimRun, endRun } from '../../src/store/schedule-run.ts';
+import { addTracks, removeTracks } from '../../src/store/track.ts';
 import { createManualClock } from '../quota/manual-clock.ts';
 import { type CommandOptions, runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -48,6 +51,33 @@ describe('schedule', () => {
     expect(named('global')).toMatchObject({ cron: null, requestsPerMonth: 0, nextRun: null });
     expect(named('account')).toMatchObject({ cron: '37 */6 * * *', source: 'plan' });
     expect((await chandler(['schedule'], env)).out).toMatch(/^global +off +1 +0 +– +never +– /m);
+  });
+
+  test('says, as doctor does, what tracked series lack because a schedule is off', async () => {
+    const { sql } = database;
+    const off = { CHANDLER_SCHEDULE_FRESHNESS: 'off', CHANDLER_SCHEDULE_GAPS: 'off', CHANDLER_SCHEDULE_GLOBAL: 'off' };
+    expect((await chandler(['schedule'], off)).out).not.toContain('series are tracked');
+    const coin = { id: 'btc-bitcoin', name: 'Bitcoin', symbol: 'BTC', rank: 1, is_new: false, is_active: true };
+    await recordCoins(sql, [{ ...coin, type: 'coin' }], NOW);
+    const term = { interval: '24h', quote: 'usd', since: NOW - 9 * DAY, priority: 10, targetAgeMs: DAY } as const;
+    await addTracks(sql, [{ tier: 'list', coinId: 'btc-bitcoin', ...term }], NOW);
+    await applyTracks(sql, NOW);
+    const { out } = await chandler(['schedule'], off);
+    expect(out).toContain(
+      '\nfreshness is off, and series are tracked (1): nothing of them is asked any more, and they only grow older.\n',
+    );
+    expect(out).toMatch(/^gaps is off, and series are tracked \(1\): /m);
+    expect(out).not.toMatch(/^global is off/m);
+    const { schedules } = JSON.parse((await chandler(['schedule', '--json'], off)).out);
+    const warned = schedules.flatMap(({ name, warning }: { name: string; warning: string | null }) =>
+      warning === null ? [] : [name],
+    );
+    expect(warned).toEqual(['freshness', 'gaps']);
+    expect((await chandler(['doctor'], off)).out).toMatch(
+      /schedule freshness +it is off, and series are tracked \(1\): /,
+    );
+    await removeTracks(sql, {});
+    await applyTracks(sql, NOW);
   });
 
   test('refuses what the pace does not let through', async () => {

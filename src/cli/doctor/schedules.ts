@@ -1,10 +1,12 @@
 /** What `chandler doctor` asks of the schedules: whether the plan has room for them, and whether the last runs went well. */
 import type { App } from '../../app.ts';
 import { checkSchedules, readBudget } from '../../budget.ts';
+import { leftAlone } from '../../ingest/left-alone.ts';
 import { Misconfigured } from '../../ingest/outcome.ts';
-import { loadOf } from '../../ingest/timetable.ts';
+import { loadOf, scheduleVariable } from '../../ingest/timetable.ts';
 import { latestRuns } from '../../store/schedule-run.ts';
-import { formatCounted, formatPercent, formatRelative } from '../format.ts';
+import { countTrackedSeries } from '../../store/tracked.ts';
+import { formatCount, formatCounted, formatPercent, formatRelative } from '../format.ts';
 import { type Check, failWith, ok, warn } from './check.ts';
 
 export async function checkScheduled(app: App): Promise<Check[]> {
@@ -22,9 +24,17 @@ export async function checkScheduled(app: App): Promise<Check[]> {
     app.database.sql,
     schedules.map(({ name }) => name),
   );
+  const tracked = await countTrackedSeries(app.database.sql);
   const failed = runs.filter(({ state }) => state === 'failed');
   return [
     ok('schedules', `${formatCounted(requests, 'request')} a month${share}`),
+    ...leftAlone(schedules, tracked).map(({ schedule, consequence }) =>
+      warn(
+        `schedule ${schedule}`,
+        `it is off, and series are tracked (${formatCount(tracked)}): ${consequence}`,
+        `unset ${scheduleVariable(schedule)}, or stop tracking them (chandler track remove)`,
+      ),
+    ),
     ...failed.map(({ schedule, endedAt, begunAt, message }) =>
       warn(
         `schedule ${schedule}`,
