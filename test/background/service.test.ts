@@ -1,7 +1,7 @@
 /** The service as its operator starts it, against a simulator over HTTP and a database of its own. */
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { stopwatch, systemClock } from '../../src/clock.ts';
 import { planOf } from '../../src/contract/plans.ts';
 import { accountIdOf } from '../../src/ingest/account.ts';
 import { queueNameOf } from '../../src/ingest/queue-name.ts';
@@ -319,6 +319,35 @@ describe('the service', () => {
     expect(await service.get('/health')).toMatchObject({ status: 200 });
     expect(await service.stop()).toBe(0);
   });
+
+  test.each(['the database', 'the queue'].slice(0, testRedisUrl() === null ? 1 : 2))(
+    'is started while %s is down, goes on when it comes back, and ends in time when it has gone again',
+    async (what) => {
+      const [variable, target] =
+        what === 'the database' ? ['DATABASE_URL', database.url] : ['REDIS_URL', testRedisUrl()!];
+      const relay = await createRelay(target);
+      try {
+        relay.cut();
+        const service = start([], { [variable]: relay.url });
+        await service.line(new RegExp(`^${what}: (?!well again)`));
+        expect(await service.get('/ready')).toMatchObject({ status: 503 });
+        relay.mend();
+        await service.line(new RegExp(`^${what}: well again`));
+        await service.line(/^ready/);
+        await service.line(/^schedule coins: done/);
+        relay.cut();
+        await vi.waitFor(async () => expect(await service.get('/ready')).toMatchObject({ status: 503 }), {
+          timeout: 20_000,
+        });
+        const begun = stopwatch();
+        expect(await service.stop()).toBe(0);
+        expect(stopwatch() - begun).toBeLessThan(10_000);
+      } finally {
+        relay.mend();
+        await relay.close();
+      }
+    },
+  );
 
   test('refuses schedules that ask for more than there is, with the arithmetic', async () => {
     const { code, err } = await runCommand(['service'], {
