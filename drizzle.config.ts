@@ -5,6 +5,7 @@ export default defineConfig({
   dialect: 'postgresql',
   schema: [
     './src/store/schema.ts',
+    './src/store/account-schema.ts',
     './src/store/rollup-schema.ts',
     './src/store/snapshot-schema.ts',
     './src/store/service-schema.ts',

@@ -30,6 +30,8 @@ export type IngestionOptions = {
   readonly withQueue?: boolean;
   /** As of a session; it is told by an `AccountUnknown`. */
   readonly waitsForPlan?: boolean;
+  /** As of a session. */
+  readonly asksAnyway?: boolean;
   /** Told of each request, for figures. */
   readonly onAsked?: SessionOptions['onAsked'];
 };
@@ -79,6 +81,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
       createQuota: (account) => quotaOf(app, account),
       signal: options.signal,
       waitsForPlan: options.waitsForPlan ?? false,
+      asksAnyway: options.asksAnyway ?? false,
       ...(options.onAsked ? { onAsked: options.onAsked } : {}),
     });
     // Of a plan that nobody has told nothing is known to be too much.

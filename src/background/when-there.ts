@@ -1,7 +1,7 @@
 /** Waiting for what is not there yet. */
 import type { Instant } from '../clock.ts';
 import { unlessAborted } from '../core/unless-aborted.ts';
-import { AccountUnknown } from '../ingest/outcome.ts';
+import { AccountUnknown, KeyRefused } from '../ingest/outcome.ts';
 import { awayReason } from '../ingest/patience.ts';
 import { StoreError } from '../store/store-error.ts';
 import type { Parts } from './parts.ts';
@@ -43,7 +43,7 @@ export async function whenThere<T>(
       }
       if (!isPassing(error)) throw error;
       status.phase = 'waiting';
-      const isAccount = error instanceof AccountUnknown;
+      const isAccount = error instanceof AccountUnknown || error instanceof KeyRefused;
       if (isAccount) waitMs = waitForAccount(error, asked++, clock.now());
       // What was opened before it is there.
       if (isAccount) troubles.over(what);
@@ -56,7 +56,10 @@ export async function whenThere<T>(
   return null;
 }
 
-function waitForAccount({ lookAgainAt }: AccountUnknown, asked: number, now: Instant): number {
+function waitForAccount(error: AccountUnknown | KeyRefused, asked: number, now: Instant): number {
+  // Another process may have asked meanwhile, or somebody by hand; looking costs no request.
+  if (error instanceof KeyRefused) return Math.min(ASK_AGAIN_MS, Math.max(LOOK_AGAIN_MS, error.askedAgainAt - now));
+  const { lookAgainAt } = error;
   if (lookAgainAt !== null) return Math.max(LOOK_AGAIN_MS, lookAgainAt - now);
   return Math.min(LONGEST_ASK_AGAIN_MS, ASK_AGAIN_MS * 2 ** Math.min(asked, 20));
 }
@@ -65,6 +68,7 @@ function waitForAccount({ lookAgainAt }: AccountUnknown, asked: number, now: Ins
 function isPassing(error: unknown): boolean {
   return (
     error instanceof AccountUnknown ||
+    error instanceof KeyRefused ||
     awayReason(error) !== null ||
     (error instanceof StoreError && !error.isConfiguration)
   );

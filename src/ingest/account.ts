@@ -1,17 +1,25 @@
 /** Who we are to the upstream: which plan, how the key is sent, what it says we have spent. */
 import { createHash } from 'node:crypto';
-import type { Clock } from '../clock.ts';
+import { type Clock, type Instant, MOST_SKEW_MS } from '../clock.ts';
 import { ACCOUNT_PATHS, type AccountPath } from '../contract/paths.ts';
 import { isPlanName, type PlanName } from '../contract/plans.ts';
 import { type AccountInfo, accountInfoSchema, readRecord } from '../contract/records.ts';
 import { HOUR } from '../core/interval.ts';
 import type { Quota } from '../quota/quota.ts';
-import { type SavedAccount, saveAccount } from '../store/account.ts';
+import {
+  forgetKeyRefusal,
+  type KeyRefusal,
+  mayAskAgain,
+  readKeyRefusal,
+  type SavedAccount,
+  saveAccount,
+  saveKeyRefusal,
+} from '../store/account.ts';
 import type { Sql } from '../store/connect.ts';
 import { recordFetch } from '../store/fetch.ts';
 import type { Ask } from './ask.ts';
-import { wrongKey } from './misconfigured.ts';
-import { Misconfigured } from './outcome.ts';
+import { refusedBefore, wrongKey } from './misconfigured.ts';
+import { KeyRefused } from './outcome.ts';
 
 /** How old what `/users/me` said may be before it is asked again. */
 export const ACCOUNT_FRESH_MS = 6 * HOUR;
@@ -34,7 +42,7 @@ export type AccountCheck =
 
 /**
  * Asks `/users/me`, on 404 `/key/info`, remembers which answered, and reconciles the ledger.
- * @throws Misconfigured when the key is refused.
+ * @throws KeyRefused
  */
 export async function checkAccount(deps: {
   readonly ask: Ask;
@@ -43,9 +51,11 @@ export async function checkAccount(deps: {
   readonly clock: Clock;
   /** What is known of the account at that moment: the answer itself may teach how its key is sent. */
   readonly saved: () => SavedAccount;
+  /** As configured. */
+  readonly sentAs: KeyRefusal['sentAs'];
   readonly signal?: AbortSignal | undefined;
 }): Promise<AccountCheck> {
-  const { ask, quota, sql, clock, saved } = deps;
+  const { ask, quota, sql, clock, saved, sentAs } = deps;
   const paths: readonly AccountPath[] = saved().accountPath === null ? ACCOUNT_PATHS : [saved().accountPath!];
   for (const path of paths) {
     const asked = await ask(
@@ -59,7 +69,11 @@ export async function checkAccount(deps: {
     if (asked.kind === 'held') return asked;
     const { answer, record } = asked;
     if (answer.kind === 'refused' && answer.reason === 'forbidden')
-      throw new Misconfigured(wrongKey(answer.message, asked.keySent));
+      throw await keyRefused(sql, saved(), {
+        at: clock.now(),
+        sentAs,
+        message: wrongKey(answer.message, asked.keySent),
+      });
     if (answer.kind === 'refused' && (answer.reason === 'unknown route' || answer.reason === 'unknown id')) continue;
     if (answer.kind === 'malformed' && answer.astray) continue;
     if (answer.kind !== 'answered') {
@@ -84,7 +98,39 @@ export async function checkAccount(deps: {
       checkedAt: clock.now(),
       monthLimit: unlimited ? null : made + left,
     });
+    await forgetKeyRefusal(sql, saved().id);
     return { kind: 'known', info, plan };
   }
+  await forgetKeyRefusal(sql, saved().id);
   return { kind: 'not told' };
+}
+
+/** How soon a refused key is asked about again, and how late at most; each time four times as late. */
+const ASK_AGAIN_MS = 60_000;
+const LONGEST_ASK_AGAIN_MS = 6 * HOUR;
+
+function askedAgainAt({ at, times }: KeyRefusal): Instant {
+  return at + Math.min(LONGEST_ASK_AGAIN_MS, ASK_AGAIN_MS * 4 ** Math.min(times - 1, 20));
+}
+
+async function keyRefused(sql: Sql, account: SavedAccount, refusal: Omit<KeyRefusal, 'times'>): Promise<KeyRefused> {
+  return new KeyRefused(refusal.message, askedAgainAt(await saveKeyRefusal(sql, account, refusal)));
+}
+
+/**
+ * Whoever is about to ask with a key that was refused a while ago spends nothing on hearing it again; of all processes one asks again
+ * when it is time. Another key is another account, and a key that is sent in another way is another question. @throws KeyRefused
+ */
+export async function heedRefusal(
+  sql: Sql,
+  { id, sentAs, now }: { readonly id: string; readonly sentAs: KeyRefusal['sentAs']; readonly now: Instant },
+): Promise<void> {
+  const known = await readKeyRefusal(sql, id);
+  if (known === null || (known.sentAs !== 'auto' && known.sentAs !== sentAs)) return;
+  const until = askedAgainAt(known);
+  // What is written down in the future is of before a clock was set back.
+  const isTime = now >= until || known.at > now + MOST_SKEW_MS;
+  if (isTime && (await mayAskAgain(sql, id, known, now))) return;
+  const again = isTime ? now + ASK_AGAIN_MS : until;
+  throw new KeyRefused(refusedBefore(known.message, known.at, again), again);
 }

@@ -1,4 +1,5 @@
 /** What is said when no further try could help, because the key or the address is wrong: each as one sentence with what would be right. */
+import type { Instant } from '../clock.ts';
 import type { NoContact } from '../upstream/answer.ts';
 import type { KeySent } from './key-manner.ts';
 
@@ -9,6 +10,12 @@ export function wrongKey(message: string, sent: KeySent): string {
   }
   const scheme = sent === 'as set' ? ', set CHANDLER_AUTH_SCHEME to auto to have both ways of sending it tried' : '';
   return `the upstream refused the key (${message}), ${HOW[sent]}; set CHANDLER_API_KEY to a key that is valid at CHANDLER_BASE_URL${scheme}, or unset it to ask anonymously on the free plan`;
+}
+
+/** The same, by somebody who has not asked again. */
+export function refusedBefore(message: string, at: Instant, againAt: Instant): string {
+  const iso = (instant: Instant) => `${new Date(instant).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  return `${message} (so it said at ${iso(at)}, and is not asked again before ${iso(againAt)}, but by chandler doctor --online)`;
 }
 
 const HOW: Readonly<Record<Exclude<KeySent, 'no key'>, string>> = {

@@ -55,6 +55,17 @@ export class Misconfigured extends Error {
   override readonly name: string = 'Misconfigured';
 }
 
+/** Upstream refuses the key; it is not asked again before then, unless somebody wants to know at once. */
+export class KeyRefused extends Misconfigured {
+  override readonly name = 'KeyRefused';
+  readonly askedAgainAt: Instant;
+
+  constructor(message: string, askedAgainAt: Instant) {
+    super(message);
+    this.askedAgainAt = askedAgainAt;
+  }
+}
+
 /** Nobody answers at the address, and nobody ever has: it is wrong, unless the upstream is away just then. */
 export class Unreachable extends Misconfigured {
   override readonly name = 'Unreachable';

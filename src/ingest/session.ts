@@ -6,7 +6,7 @@ import { makeCurrentAccount, readAccount, type SavedAccount, saveAccount } from 
 import type { Sql } from '../store/connect.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import type { AuthScheme, Upstream } from '../upstream/answer.ts';
-import { ACCOUNT_FRESH_MS, type AccountCheck, accountIdOf, checkAccount } from './account.ts';
+import { ACCOUNT_FRESH_MS, type AccountCheck, accountIdOf, checkAccount, heedRefusal } from './account.ts';
 import { type Ask, type Asked, type AskOptions, createAsk, type JudgeSpent, type Unasked } from './ask.ts';
 import { createContact } from './contact.ts';
 import { createIngestChunk, type IngestChunk } from './ingest-chunk.ts';
@@ -29,6 +29,8 @@ export type SessionOptions = {
   readonly plan: PlanName | null;
   /** Rather than take it for `free` while nobody has said: who stays can wait for an answer. */
   readonly waitsForPlan?: boolean;
+  /** Also about a key that was refused a moment ago. */
+  readonly asksAnyway?: boolean;
   readonly limitsOf: (plan: PlanName) => Limits;
   readonly candlesPerRequest: number | null;
   readonly createQuota: (options: {
@@ -123,6 +125,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       sql,
       clock,
       saved: () => saved,
+      sentAs: options.authScheme,
       signal: options.signal,
     });
     if (result.kind === 'known') saved = (await readAccount(sql, accountId)) ?? saved;
@@ -181,6 +184,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       limits: options.plan === null ? { ...limits, perMonth: null } : limits,
       plan: planName,
     });
+    if (!options.asksAnyway) await heedRefusal(sql, { id: accountId, sentAs: options.authScheme, now: clock.now() });
     const result = await checkWith(first).catch((error: unknown) => {
       if (!(error instanceof Unreachable && options.waitsForPlan)) throw error;
       throw new AccountUnknown(error.message, null);

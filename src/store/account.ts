@@ -3,6 +3,7 @@ import type { Instant } from '../clock.ts';
 import type { AccountPath } from '../contract/paths.ts';
 import type { PlanName } from '../contract/plans.ts';
 import type { Sql, SqlOrTransaction } from './connect.ts';
+import { storableText } from './storable.ts';
 
 export type SavedAccount = {
   /** `anonymous@<host>` or `key-<first 12 hex digits of the key's SHA-256>@<host>`. */
@@ -56,4 +57,54 @@ function select(sql: SqlOrTransaction, which: ReturnType<SqlOrTransaction>) {
     select id, origin, plan, auth_scheme as "authScheme", account_path as "accountPath", month_limit as "monthLimit",
       (extract(epoch from checked_at) * 1000)::float8 as "checkedAt"
     from ops.account where ${which}`;
+}
+
+/** That upstream refused the key of an account: it is not asked again at once. */
+export type KeyRefusal = {
+  readonly at: Instant;
+  /** In a row. */
+  readonly times: number;
+  /** How the key was sent, as configured. */
+  readonly sentAs: 'auto' | 'bearer' | 'bare';
+  readonly message: string;
+};
+
+export async function readKeyRefusal(sql: Sql, id: string): Promise<KeyRefusal | null> {
+  const [row] = await sql<KeyRefusal[]>`
+    select (extract(epoch from refused_at) * 1000)::float8 as at, refusals as times, refused_as as "sentAs", refusal as message
+    from ops.account where id = ${id} and refused_at is not null`;
+  return row ?? null;
+}
+
+/** Once more than before. Resolves to how it stands then. */
+export async function saveKeyRefusal(
+  sql: Sql,
+  { id, origin, plan }: SavedAccount,
+  { at, sentAs, message }: Omit<KeyRefusal, 'times'>,
+): Promise<KeyRefusal> {
+  const [row] = await sql<{ times: number }[]>`
+    insert into ops.account as a (id, origin, plan, refused_at, refusals, refused_as, refusal)
+    values (${id}, ${origin}, ${plan}, ${time(sql, at)}, 1, ${sentAs}, ${storableText(message)})
+    on conflict (id) do update set refused_at = excluded.refused_at, refusals = a.refusals + 1, refused_as = excluded.refused_as,
+      refusal = excluded.refusal
+    returning refusals as times`;
+  return { at, times: row!.times, sentAs, message };
+}
+
+/** Whoever may ask again is one only: the others find it asked just now. */
+export async function mayAskAgain(sql: Sql, id: string, known: KeyRefusal, now: Instant): Promise<boolean> {
+  const rows = await sql`
+    update ops.account set refused_at = ${time(sql, now)}
+    where id = ${id} and abs(extract(epoch from refused_at) * 1000 - ${known.at}::float8) < 1 and refusals = ${known.times} returning id`;
+  return rows.length > 0;
+}
+
+export async function forgetKeyRefusal(sql: Sql, id: string): Promise<void> {
+  await sql`
+    update ops.account set refused_at = null, refusals = 0, refused_as = null, refusal = null
+    where id = ${id} and refused_at is not null`;
+}
+
+function time(sql: Sql, at: Instant) {
+  return sql`to_timestamp(${at / 1000}::float8)`;
 }

@@ -1,5 +1,5 @@
 /**
- * The tables as drizzle sees them; those of snapshots are in `snapshot-schema.ts`, of what is made of candles in `rollup-schema.ts`, of the catalogue in `catalogue-schema.ts`, of the service in `service-schema.ts`. `market.candle` is not here: it is partitioned, which drizzle cannot say, and only
+ * The tables as drizzle sees them; those of snapshots are in `snapshot-schema.ts`, of what is made of candles in `rollup-schema.ts`, of the catalogue in `catalogue-schema.ts`, of accounts in `account-schema.ts`, of the service in `service-schema.ts`. `market.candle` is not here: it is partitioned, which drizzle cannot say, and only
  * ever touched by hand-written SQL (`migrations/`, `candle.ts`). Views are plain SQL in `migrations/` too.
  */
 import { sql } from 'drizzle-orm';
@@ -218,24 +218,6 @@ export const origin = ops.table(
     since: instant('since').notNull().default(sql`now()`),
   },
   () => [check('origin_is_only', sql`is_only`)],
-);
-
-export const account = ops.table(
-  'account',
-  {
-    id: text('id').primaryKey(),
-    origin: text('origin').notNull(),
-    plan: text('plan').notNull(),
-    authScheme: text('auth_scheme'),
-    accountPath: text('account_path'),
-    checkedAt: instant('checked_at'),
-    monthLimit: bigint('month_limit', { mode: 'number' }),
-    isCurrent: boolean('is_current').notNull().default(false),
-  },
-  () => [
-    check('account_auth_scheme', sql`auth_scheme in ('bearer', 'bare')`),
-    check('account_path', sql`account_path in ('/users/me', '/key/info')`),
-  ],
 );
 
 export const fetch = ops.table(

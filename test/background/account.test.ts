@@ -18,6 +18,12 @@ const create = async (env: Record<string, string> = {}) => {
   });
 };
 const asked = () => world.asked.map(({ path }) => path);
+/** It says so within a few seconds. */
+const said = async (like: RegExp) => {
+  for (let i = 0; i < 40 && !like.test(lines()); i++) await world.advance(100);
+  expectAlive(world);
+  expect(lines()).toMatch(like);
+};
 const lines = () =>
   world
     .services()
@@ -31,7 +37,7 @@ test.each(['broken', 'down'] as const)(
     await create({ CHANDLER_SCHEDULE_GLOBAL: '*/1 * * * *' });
     world.upstream = state;
     await world.start('one');
-    expect(lines()).toMatch(/"the account: the upstream (has not said yet|cannot be reached)/);
+    await said(/"the account: the upstream (has not said yet|cannot be reached)/);
     for (let i = 0; i < 30; i++) await world.advance(MINUTE);
     expectAlive(world);
     expect(new Set(asked())).toEqual(new Set(['/users/me']));
@@ -44,3 +50,24 @@ test.each(['broken', 'down'] as const)(
     expect(await world.database.sql`select plan from ops.account`).toEqual([{ plan: 'pro' }]);
   },
 );
+
+test('a refused key is waited for, however often the service is started, and another one is tried at once', async () => {
+  await create({ CHANDLER_API_KEY: 'wrong' });
+  for (let i = 0; i < 3; i++) {
+    const service = await world.start(`start ${i}`);
+    await said(/"the account: the upstream refused the key \(.*403.*set CHANDLER_API_KEY/);
+    expectAlive(world);
+    if (i < 2) await service.stop();
+  }
+  expect(asked()).toEqual(['/users/me', '/users/me']);
+  // Several that wait ask no more than one.
+  await world.start('another');
+  for (let i = 0; i < 24; i++) await world.advance(60 * MINUTE);
+  expectAlive(world);
+  expect(asked().length).toBeGreaterThan(6);
+  expect(asked().length).toBeLessThanOrEqual(2 * (1 + 5 + 4));
+  const before = asked().length;
+  await world.start('corrected', { env: { CHANDLER_API_KEY: KEY } });
+  await world.untilListed();
+  expect(world.asked[before]).toMatchObject({ by: 'corrected', path: '/users/me' });
+});

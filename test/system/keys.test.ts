@@ -21,11 +21,37 @@ describe('a wrong key', () => {
     await make({ apiKey: 'wrong', simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' } } } });
     await expect(world.open({ plan: null })).rejects.toThrow(Misconfigured);
     expect(sent()).toEqual(['Bearer wrong', 'wrong']);
-    // Also for who says which plan it is.
+    // Also for who says which plan it is; and who asks a moment later is told what was said then.
+    const refused =
+      /refused the key \(upstream.test answered 403: .*\), sent as Bearer and bare; set CHANDLER_API_KEY to a key that is valid/;
+    await expect(world.open({ plan: 'pro' })).rejects.toThrow(refused);
     await expect(world.open({ plan: 'pro' })).rejects.toThrow(
-      /refused the key \(upstream.test answered 403: .*\), sent as Bearer and bare; set CHANDLER_API_KEY to a key that is valid/,
+      /so it said at .* UTC, and is not asked again before .* UTC/,
     );
-    expect(sent()).toHaveLength(4);
+    expect(sent()).toHaveLength(2);
+    // A minute later, then four.
+    for (const [minutes, requests] of [
+      [1.1, 4],
+      [1.1, 4],
+      [3, 6],
+    ] as const) {
+      world.clock.advanceTo(world.clock.now() + minutes * 60_000);
+      await expect(world.open({ plan: 'pro' })).rejects.toThrow(refused);
+      expect(sent()).toHaveLength(requests);
+    }
+  });
+
+  test('is asked about at once when it is to be sent in another way, and forgotten when it is accepted', async () => {
+    await make({
+      apiKey: 'right',
+      simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' }, scheme: 'bare' } },
+    });
+    await expect(world.open({ plan: null, authScheme: 'bearer' })).rejects.toThrow(Misconfigured);
+    await expect(world.open({ plan: null, authScheme: 'bearer' })).rejects.toThrow(/is not asked again before/);
+    expect(sent()).toEqual(['Bearer right']);
+    await world.open({ plan: null, authScheme: 'bare' });
+    const [row] = await world.database.sql`select refused_at, refusals, refusal, plan from ops.account`;
+    expect(row).toEqual({ refused_at: null, refusals: 0, refusal: null, plan: 'pro' });
   });
 
   test('that is sent in one way only is asked about once', async () => {

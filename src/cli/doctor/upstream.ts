@@ -9,7 +9,7 @@ import { type Check, fail, failWith, ok, warn } from './check.ts';
 /** With a key asks the account endpoint (is the key right, which plan?), else the global overview. */
 export async function checkUpstream(app: App, signal: AbortSignal): Promise<Check[]> {
   const { host } = new URL(app.config.baseUrl);
-  const ingestion = await openIngestion(app, { signal });
+  const ingestion = await openIngestion(app, { signal, asksAnyway: true });
   try {
     const { session } = ingestion;
     if (app.config.apiKey !== null) {
