@@ -83,7 +83,8 @@ function stuckNotices(standing: Standing, afterMs: number): RaisedNotice[] {
   const tell = (topic: string, since: Instant, what: string, why: string) => {
     if (now - since < afterMs) return;
     const text = `Stuck: ${what} for ${stretch(now - since)}, with work and requests left.${why} (${accountId})`;
-    notices.push({ event: 'stuck', topic: `stuck ${topic} ${iso(since)}`, text, quietMs: DAY });
+    // Without since when: what gets stuck again and again is one piece of news a day.
+    notices.push({ event: 'stuck', topic: `stuck ${topic}`, text, quietMs: DAY });
   };
   if (standing.couldAskCandlesSince !== null) {
     const { backfills, turns, candlesAt, lastFailure } = concerns;

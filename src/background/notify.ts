@@ -133,8 +133,9 @@ function endOf({ attempts, raisedAt }: ClaimedNotice, delivery: Delivery, now: I
     case 'failed': {
       const { message, retryAfterMs } = delivery;
       if (now - raisedAt > GIVE_UP_AFTER_MS) return { state: 'given up', message };
-      const wait = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempts - 1, 20));
-      return { state: 'later', at: now + Math.max(wait, retryAfterMs ?? 0), message };
+      const wait = Math.max(FIRST_RETRY_MS * 2 ** Math.min(attempts - 1, 20), retryAfterMs ?? 0);
+      // However long it asks us to stay away: a day later nobody would be told any more.
+      return { state: 'later', at: now + Math.min(LONGEST_RETRY_MS, wait), message };
     }
   }
 }

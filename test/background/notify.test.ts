@@ -177,8 +177,11 @@ describe('the operator is told', () => {
     );
     await pass(6 * MINUTE);
     expect(hook.posts).toHaveLength(1);
-    // It goes on, and gets stuck again.
+    // It goes on, and gets stuck again: told once a day.
     await fetched('stored');
+    await pass(8 * MINUTE);
+    expect(hook.posts).toHaveLength(1);
+    await database.sql`update ops.notice set raised_at = raised_at - interval '1 day'`;
     await texts(2);
   });
 
@@ -256,6 +259,17 @@ describe('a webhook that does not take it', () => {
     expect(service.log()).not.toContain(hook.secret);
     const [row] = await database.sql`select attempts, sent_at is not null as sent, due_at from ops.notice`;
     expect(row).toEqual({ attempts: 3, sent: true, due_at: null });
+  });
+
+  test('that asks us to stay away for a day is tried again in half an hour', async () => {
+    hook.answer = (_, response) => void response.writeHead(429, { 'retry-after': '86400' }).end('later');
+    await spend(1000);
+    const service = await notifier(NO_SCHEDULES);
+    await vi.waitFor(() => expect(service.log()).toMatch(/the webhook: .* answered 429/), { timeout: 20_000 });
+    const [row] = await database.sql<{ minutes: number }[]>`
+      select extract(epoch from due_at - raised_at)::float8 / 60 as minutes from ops.notice`;
+    expect(row!.minutes).toBeGreaterThan(29);
+    expect(row!.minutes).toBeLessThan(35);
   });
 
   test('holds up no service that stops, and the next one sends it', async () => {
