@@ -1,4 +1,5 @@
 /** One session of the service: everything that asks, until it is told to stop or the account has another plan. */
+import { setMaxListeners } from 'node:events';
 import { type App, createReleasers, type Releasers } from '../app.ts';
 import { schedulesOf } from '../budget.ts';
 import { unlessAborted } from '../core/unless-aborted.ts';
@@ -46,6 +47,8 @@ export async function live(parts: Parts, app: App): Promise<void> {
   status.phase = 'starting';
   const renew = new AbortController();
   const ending = AbortSignal.any([signal, renew.signal]);
+  // Everything that waits listens to it, and while the database is away that is every chunk in hand.
+  setMaxListeners(0, ending);
   const releasers = createReleasers();
   /** All at once: each waits for what it has in hand. */
   const stops: (() => Promise<void>)[] = [];

@@ -17,6 +17,8 @@ export type Standing = {
   readonly setAside: SetAside;
   readonly schedules: readonly Schedule[];
   readonly concerns: Concerns;
+  /** What upstream has said of the key, when it refuses it. */
+  readonly refusal: string | null;
   /** There is work for candles, and requests for it. */
   readonly couldAskCandlesSince: Instant | null;
   /** There are requests for the schedules. */
@@ -77,7 +79,7 @@ function holdIsOf(until: Instant, { day, month }: QuotaState): 'day' | 'month' |
 }
 
 function stuckNotices(standing: Standing, afterMs: number): RaisedNotice[] {
-  const { concerns, quota, now, accountId } = standing;
+  const { concerns, quota, now, accountId, refusal } = standing;
   const hold = quota.hold === null ? '' : ` Everybody waits until ${iso(quota.hold.until)}: ${quota.hold.message}.`;
   const notices: RaisedNotice[] = [];
   const tell = (topic: string, since: Instant, what: string, why: string) => {
@@ -104,7 +106,7 @@ function stuckNotices(standing: Standing, afterMs: number): RaisedNotice[] {
         `schedules ${names}`,
         since,
         `schedules were due and not done (${names})`,
-        hold || ' chandler schedule says why.',
+        hold || (refusal === null ? ' chandler schedule says why.' : ` It is told: ${refusal}.`),
       );
     }
   }

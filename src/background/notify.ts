@@ -9,6 +9,7 @@ import { DAY } from '../core/interval.ts';
 import type { Notify } from '../core/notify.ts';
 import { createPatience } from '../ingest/patience.ts';
 import type { QuotaState } from '../quota/quota.ts';
+import { readKeyRefusal } from '../store/account.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import {
   type ClaimedNotice,
@@ -96,6 +97,7 @@ async function readStanding(app: App, notify: Notify, now: Instant): Promise<Sta
     quota,
     setAside,
     schedules,
+    refusal: (await readKeyRefusal(sql, accountId))?.message ?? null,
     concerns: isKnown ? concerns : { ...concerns, walls: [] },
     couldAskCandlesSince: await watchSince(sql, `${accountId} could ask for candles`, couldAsk, now),
     couldRunSince: await watchSince(sql, `${accountId} could run schedules`, couldRun, now),

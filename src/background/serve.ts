@@ -6,6 +6,7 @@
  *                  ▲                                                   │
  *                  └─────────── the account has another plan: a new session, with its limits, schedules and queues
  */
+import { setMaxListeners } from 'node:events';
 import { type App, createReleasers, openApp } from '../app.ts';
 import { systemClock } from '../clock.ts';
 import { unlessAborted } from '../core/unless-aborted.ts';
@@ -53,6 +54,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   };
   const releasers = createReleasers();
   const onStop = () => log.info('told to stop: what is in flight is finished or given back');
+  setMaxListeners(0, signal);
   signal.addEventListener('abort', onStop, { once: true });
   let closeServer = async () => undefined as void;
   try {

@@ -23,6 +23,7 @@ const calm: Standing = {
   quota: quota(0),
   setAside: { day: 100, month: 3000, account: { day: 3, month: 40 } },
   schedules: [],
+  refusal: null,
   concerns: {
     walls: [],
     isRevisedOften: false,

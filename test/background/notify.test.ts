@@ -202,8 +202,13 @@ describe('the operator is told', () => {
     await database.sql`
       insert into ops.quota (account_id, day_start, day_spent, month_start, month_spent)
       values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, ${at(Date.UTC(2030, 4, 15))}, 30000, ${at(Date.UTC(2030, 4, 1))}, 30000)`;
+    await database.sql`
+      insert into ops.account (id, origin, plan, refused_at, refusals, refused_as, refusal)
+      values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, 'http://127.0.0.1:9', 'free', ${at(START)}, 1, 'auto', 'the upstream refused the key')`;
     await notifier({ ...NO_SCHEDULES, CHANDLER_API_KEY: 'key', CHANDLER_SCHEDULE_GLOBAL: '* * * * *' });
-    expect((await texts(1))[0]).toMatch(/^Stuck: schedules were due and not done \(global\) for \d+ min, /);
+    expect((await texts(1))[0]).toMatch(
+      /^Stuck: schedules were due and not done \(global\) for \d+ min, .* It is told: the upstream refused the key\. /,
+    );
     await pass(2 * MINUTE);
     expect(hook.posts).toHaveLength(1);
   });
