@@ -6,6 +6,7 @@
  *
  * Giving a backfill back costs nothing, for whoever claims it next plans what is still missing.
  */
+import { setMaxListeners } from 'node:events';
 import type { Clock, Instant } from '../clock.ts';
 import { type Keep, keptPart } from '../core/keep.ts';
 import { type ClaimedBackfill, claimBackfill, endClaim, renewClaim } from '../store/backfill-queue.ts';
@@ -75,6 +76,8 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   const { sql, clock, queue, session, owner, lookMs = LOOK_MS } = deps;
   const realMs = deps.realMs ?? ((ms: number) => ms);
   const stop = new AbortController();
+  // Every chunk that waits for its turn, or for a database that is away, listens; that is no leak.
+  setMaxListeners(0, stop.signal);
   let running: Promise<void> | null = null;
   let current: { readonly id: number; progress: BackfillProgress | null } | null = null;
 
