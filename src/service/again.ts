@@ -2,11 +2,12 @@
  * What was answered is answered again, unrouted, while its source says that it still holds: most of what a single read costs is finding
  * out what is asked. Everything else is as ever: who asks is admitted and counted first, and what the plan decides is kept by plan.
  */
-import type { Access } from '../contract/access.ts';
+import type { Access, Admission, Caller } from '../contract/access.ts';
 import type { Handler, Peer } from '../contract/handler.ts';
 import type { PlanName } from '../contract/plans.ts';
 import { allowanceFields, callerOf } from './admission.ts';
 import { answerWritten, cacheControlFor } from './answer.ts';
+import { headerIn } from './asked.ts';
 import type { Admitted, Keep, Written } from './written.ts';
 
 /** So many addresses at most; of the answers themselves none is held that the source has let go. */
@@ -33,10 +34,18 @@ export function createAgain({
 }): Again {
   const kept = new Map<string, Map<PlanName, WeakRef<Written>>>();
   const admitted = new WeakMap<Peer, Admitted>();
+  /** Null: who asks cannot be found out now. Then nothing is counted, and whoever asks anew is told why. */
+  const admit = async (caller: Caller): Promise<Admission | null> => {
+    try {
+      return await access.admit(caller, 'data');
+    } catch {
+      return null;
+    }
+  };
   const give = async (plans: ReadonlyMap<PlanName, WeakRef<Written>>, peer: Peer): Promise<Response | null> => {
-    const caller = callerOf(headerOf(peer, 'authorization'), addressOf(peer));
-    const asked = access.admit(caller, 'data');
-    const admission = asked instanceof Promise ? await asked : asked;
+    const caller = callerOf(headerIn(peer.headers, 'authorization'), addressOf(peer));
+    const admission = await admit(caller);
+    if (admission === null) return null;
     const answer = admission.kind === 'admitted' ? plans.get(admission.plan)?.deref() : undefined;
     if (answer === undefined || !(await holds(answer))) {
       admitted.set(peer, { caller, admission });
@@ -47,7 +56,7 @@ export function createAgain({
       date: date(),
       cacheControl: cacheControlFor(caller),
       allowance: allowance === undefined ? undefined : allowanceFields(allowance),
-      ifNoneMatch: headerOf(peer, 'if-none-match'),
+      ifNoneMatch: headerIn(peer.headers, 'if-none-match'),
     });
   };
   return {
@@ -76,9 +85,4 @@ async function holds({ stillTrue }: Written): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-function headerOf({ headers }: Peer, name: string): string | undefined {
-  const value = headers?.[name];
-  return typeof value === 'string' ? value : value?.[0];
 }

@@ -1,6 +1,7 @@
 /** What a request asks: its query and its ids, checked before any data is touched. */
 import type { Context } from 'hono';
 import { knownAbsent, type Nothing } from '../contract/absent.ts';
+import type { Peer } from '../contract/handler.ts';
 import type { ServiceEnv } from './service-env.ts';
 
 export type Asked = Context<ServiceEnv>;
@@ -11,8 +12,12 @@ export type Answer = (c: Asked) => Response | Promise<Response>;
 /** By its name in lower case; of several the first. */
 export function headerOf(c: Asked, name: string): string | undefined {
   const headers = c.env?.headers;
-  if (headers === undefined) return c.req.header(name);
-  const value = headers[name];
+  return headers === undefined ? c.req.header(name) : headerIn(headers, name);
+}
+
+/** The same, of what the socket's reader has. */
+export function headerIn(headers: Peer['headers'], name: string): string | undefined {
+  const value = headers?.[name];
   return typeof value === 'string' ? value : value?.[0];
 }
 

@@ -1,6 +1,7 @@
 /** `chandler serve` as its operator starts it, and what bad clients and a bad day of the database do to it. */
 import { once } from 'node:events';
 import net from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { routeOf } from '../../src/background/serving-metrics.ts';
@@ -9,6 +10,7 @@ import { createClient } from '../../src/store/connect.ts';
 import { openReader } from '../../src/store/reader.ts';
 import { runCommand } from '../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createRelay } from '../support/relay.ts';
 import { seedSeries } from '../support/warehouse.ts';
 
 const FIRST = Date.UTC(2024, 0, 1);
@@ -262,6 +264,51 @@ describe('chandler serve', () => {
     expect((await fetch(path)).status).toBe(500);
     await database.sql`alter table ops.version_gone rename to version`;
     expect((await fetch(path)).status).toBe(200);
+  });
+
+  test('a caller with a key is told to come again like anybody else while neither key nor answer can be looked up', async () => {
+    await seed();
+    await database.sql`
+      insert into market.ticker (coin_id, updated_at, at, seen_at, rank, position, price)
+      values ('btc-bitcoin', now(), now(), now(), 1, 1, 42.5)`;
+    const made = await runCommand(['keys', 'create', '--plan', 'unlimited', '--json'], {
+      env: { DATABASE_URL: database.url },
+    });
+    const { key } = JSON.parse(made.out) as { key: string };
+    const relay = await createRelay(database.url);
+    const serving = start(['serve'], { DATABASE_URL: relay.url });
+    await serving.ready();
+    const path = `${await serving.url()}/v1/tickers/btc-bitcoin`;
+    const ask = async () => {
+      const { status, headers } = await fetch(path, { headers: { Authorization: key } });
+      return [status, headers.get('access-control-allow-origin'), headers.has('retry-after')];
+    };
+    for (let i = 0; i < 2; i++) expect(await ask()).toEqual([200, '*', false]);
+    relay.cut();
+    // For longer than a key is good without looking.
+    for (let i = 0; i < 12; i++) {
+      expect(await ask()).toEqual([503, '*', true]);
+      await delay(250);
+    }
+    relay.mend();
+    await vi.waitFor(async () => expect(await ask()).toEqual([200, '*', false]), { timeout: 20_000, interval: 250 });
+    await serving.stop();
+    await relay.close();
+  });
+
+  test('one address has so many connections at a time, and no more', async () => {
+    const serving = start(['serve'], { ...UNLIMITED, CHANDLER_CONNECTIONS_PER_ADDRESS: '2' });
+    const port = Number(new URL(await serving.url()).port);
+    const open = async () => {
+      const socket = net.connect(port, '127.0.0.1');
+      await once(socket, 'connect');
+      return socket;
+    };
+    const [first, second] = [await open(), await open()];
+    const [said] = await once(await open(), 'data');
+    expect(String(said)).toContain('429 Too Many Requests');
+    first.destroy();
+    second.destroy();
   });
 
   test('behind a trusted proxy each of its callers is one of his own; without one, his word is not heard', async () => {
