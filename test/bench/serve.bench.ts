@@ -239,7 +239,7 @@ function rssOf(pid: number): number {
 }
 
 const QUESTIONS = 1_000;
-/** Of those that are made of finer candles. */
+/** Of those that are made of finer candles when they are asked for: each takes its time. */
 const COARSER = 100;
 
 /** Of two coins more, little more than a year of candles of one width only: what is asked of them is made of those. */
@@ -247,6 +247,13 @@ async function fillForCoarser(fine: '5m' | '1h'): Promise<string> {
   const { sql } = database;
   const from = UNTIL - 380 * DAY;
   const rank = WITH_CANDLES + (fine === '5m' ? 1 : 2);
+  const coinId = `c${rank}-coin-number-${rank}`;
+  // A given database has them from the first time.
+  const [known] = await sql`select 1 from market.series where coin_id = ${coinId}`;
+  if (known !== undefined) {
+    await sql`delete from market.rolled r using market.series s where s.id = r.series_id and s.coin_id = ${coinId}`;
+    return coinId;
+  }
   const range = `{[${new Date(from).toISOString()},${new Date(UNTIL).toISOString()})}`;
   const step = INTERVAL_MS[fine] / 1000;
   await ensurePartitions(sql, fine, { from, to: UNTIL });
@@ -260,8 +267,8 @@ async function fillForCoarser(fine: '5m' | '1h'): Promise<string> {
     select at, p, p * 1.01, p * 0.99, p * 1.001, floor(p * 1e6), floor(p * 1e8), made.id, ${fine}::market.candle_interval
     from made cross join generate_series(to_timestamp(${from / 1000}), to_timestamp(${UNTIL / 1000 - step}), ${`${step} seconds`}::interval) at
     cross join lateral (select 100 + random() as p) v`;
-  await sql`analyze market.candle`;
-  return `c${rank}-coin-number-${rank}`;
+  await sql.unsafe(`analyze market.candle_${fine}`);
+  return coinId;
 }
 
 it('reads 366 candles, and finds a name among 50,000, in milliseconds', async () => {
@@ -299,7 +306,8 @@ it('reads 366 candles, and finds a name among 50,000, in milliseconds', async ()
       // One that has kept nothing.
       const fresh = createWarehouse({ sql, clock: systemClock });
       const times: number[] = [];
-      for (let i = 0; i < COARSER; i++) {
+      const questions = isRolledUp ? QUESTIONS : COARSER;
+      for (let i = 0; i < questions; i++) {
         const to = UNTIL - (i % 14) * DAY;
         // No two are the same question.
         const query = {
@@ -314,7 +322,7 @@ it('reads 366 candles, and finds a name among 50,000, in milliseconds', async ()
       }
       const verdictOf = isRolledUp ? ` ${verdict(p(times, 0.99) < 15)}` : '';
       rows.push([
-        `366 candles of 24h, made of ${thousands((366 * DAY) / INTERVAL_MS[fine])} of ${fine}${isRolledUp ? ' ahead of time: p99, ms (< 15)' : ': p99, ms'}`,
+        `366 candles of 24h, made of ${thousands((366 * DAY) / INTERVAL_MS[fine])} of ${fine}${isRolledUp ? ' ahead of time: p99, ms (< 15)' : `: p99 of ${COARSER}, ms`}`,
         `${p(times, 0.99).toFixed(1)}${verdictOf}`,
       ]);
       rows.push(['  p50', p(times, 0.5).toFixed(1)]);
