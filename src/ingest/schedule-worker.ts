@@ -1,4 +1,5 @@
 /** Runs the ticks of the queue: each claimed in the database first, given signs of life while it runs, and written down as it ended. */
+import { setMaxListeners } from 'node:events';
 import type { Clock } from '../clock.ts';
 import { maskPasswords } from '../log.ts';
 import type { Sql } from '../store/connect.ts';
@@ -33,6 +34,8 @@ const SHORTEST_HOLD_MS = 10_000;
 export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
   const { sql, clock, queue, owner } = deps;
   const stop = new AbortController();
+  // Every run in hand listens while the database is away, and there may be as many as schedules; that is no leak.
+  setMaxListeners(0, stop.signal);
   /** Nobody waits for what is under way any more: it is no sign of life of ours. */
   const abandon = new AbortController();
   /** What was asked is stored; that it was run must not get lost either, or it would be asked again. */
