@@ -210,11 +210,19 @@ export function redirect(c: Context<ServiceEnv>, location: string, source: objec
   return answer(c, 301, fields, `<a href="${href}">Moved Permanently</a>.\n\n`);
 }
 
+/** What MCP clients send beside what everybody sends. */
+export const MCP_FIELDS = 'MCP-Protocol-Version, Mcp-Method, Mcp-Name';
+
 /** What a page's script may send. */
 const PREFLIGHT = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, OPTIONS',
   'Access-Control-Allow-Headers': 'Authorization, Content-Type, If-None-Match',
   'Access-Control-Max-Age': '86400',
+};
+/** Whatever it is asked for later: the page keeps this for a day. */
+const EARLY_PREFLIGHT = {
+  ...PREFLIGHT,
+  'Access-Control-Allow-Headers': `${PREFLIGHT['Access-Control-Allow-Headers']}, ${MCP_FIELDS}`,
 };
 
 /** Asked before a page's script may ask. */
@@ -225,7 +233,7 @@ export function answerPreflight(c: Context<ServiceEnv>): Response {
 /** While there is nothing to answer from: as any other refusal, so that a page can read it, and nobody keeps it. */
 export function answerNotYet({ method }: Request): Response {
   if (method === 'OPTIONS') {
-    return plainAnswer({ status: 204, headers: [...OPEN_LIST, ...Object.entries(PREFLIGHT).flat()], body: null });
+    return plainAnswer({ status: 204, headers: [...OPEN_LIST, ...Object.entries(EARLY_PREFLIGHT).flat()], body: null });
   }
   const body: ErrorBody = { error: 'the database is not there yet, ask again in a few seconds' };
   const fields = { 'Content-Type': 'application/json', 'Cache-Control': NEVER, 'Retry-After': String(AWAY_SECONDS) };

@@ -8,6 +8,7 @@ import type { Clock } from '../clock.ts';
 import type { Access, Admission } from '../contract/access.ts';
 import { RPC_CODES, type RpcError, rpcRequestSchema } from '../contract/json-rpc.ts';
 import { allowanceFields, callerOf } from './admission.ts';
+import { MCP_FIELDS } from './answer.ts';
 import { patiently } from './patience.ts';
 import { MAX_BODY_BYTES, MAX_DEPTH, type RpcBody, readRpcBody } from './rpc-body.ts';
 import { answerMessages, barredFrom, batchProblem, failure, idOf, refusedRequest } from './rpc-messages.ts';
@@ -75,7 +76,7 @@ function tellingAllowance(c: Asked, admit: Access['admit']): Access['admit'] {
 /** What a web page asks before it sends what MCP clients send; whether it may is decided by its origin, when it does. */
 const PREFLIGHT = {
   'Access-Control-Allow-Methods': 'POST, OPTIONS',
-  'Access-Control-Allow-Headers': 'Authorization, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name',
+  'Access-Control-Allow-Headers': `Authorization, Content-Type, ${MCP_FIELDS}`,
   'Access-Control-Max-Age': '86400',
 };
 

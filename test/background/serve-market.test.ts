@@ -97,7 +97,8 @@ test('refuses while there is no database as it refuses anything: a web page can 
   const asked = await fetch(`${await serving.url()}/v1/coins`, { method: 'OPTIONS' });
   expect([asked.status, asked.headers.get('access-control-allow-headers')]).toEqual([
     204,
-    'Authorization, Content-Type, If-None-Match',
+    // What MCP clients send as well: a page keeps this for a day, whatever it asks for then.
+    'Authorization, Content-Type, If-None-Match, MCP-Protocol-Version, Mcp-Method, Mcp-Name',
   ]);
 });
 
