@@ -88,6 +88,11 @@ export function createMetrics(): Metrics {
     'priority',
   ] as const);
   const series = gauge('tracked_series', 'Tracked series of a tier.', ['tier', 'interval', 'priority'] as const);
+  const unanswered = gauge('unanswered_series', 'Tracked series of a tier without an answer yet: they have no age.', [
+    'tier',
+    'interval',
+    'priority',
+  ] as const);
   const depth = gauge('queue_jobs', 'Jobs in a queue.', ['queue'] as const);
   const backfills = gauge('backfills', 'Backfills of the service that are not over, by state.', ['state'] as const);
   const revisions = gauge('revisions', 'Old values of final candles that are kept.');
@@ -96,7 +101,7 @@ export function createMetrics(): Metrics {
   const scheduleEnd = gauge('schedule_last_done_timestamp_seconds', 'When a schedule was last done.', [
     'schedule',
   ] as const);
-  const perTier = [lag, target, achievable, series];
+  const perTier = [lag, target, achievable, series, unanswered];
 
   return {
     asked: ({ endpoint, outcome, requests: n }) => requests.inc({ endpoint, outcome }, n),
@@ -136,6 +141,7 @@ export function createMetrics(): Metrics {
         for (const tier of figures.tiers) {
           const labels = { tier: tier.tier, interval: tier.interval, priority: String(tier.priority) };
           series.set(labels, tier.series);
+          unanswered.set(labels, tier.unseen);
           target.set(labels, tier.targetAgeMs / 1000);
           if (tier.achievableAgeMs !== null) achievable.set(labels, tier.achievableAgeMs / 1000);
           if (tier.oldestAgeMs !== null) lag.set(labels, tier.oldestAgeMs / 1000);

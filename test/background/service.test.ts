@@ -149,6 +149,7 @@ describe('the service', () => {
     expect(text).toMatch(/^chandler_chunks_total\{kind="freshness",outcome="stored"\} 2$/m);
     expect(text).toMatch(/^chandler_requests_total\{endpoint="ohlcv",outcome="answered"\} 6$/m);
     expect(text).toMatch(/^chandler_freshness_target_age_seconds\{tier="top",interval="1h",priority="10"\} 7200$/m);
+    expect(text).toMatch(/^chandler_unanswered_series\{tier="top",interval="1h",priority="10"\} 0$/m);
     expect(text).toMatch(/^chandler_ready 1$/m);
     expect(await service.stop()).toBe(0);
     expect(await database.sql`select from ops.instance`).toHaveLength(0);
