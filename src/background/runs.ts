@@ -15,6 +15,7 @@ import { removeOld } from '../store/retention.ts';
 export function createFreshness(app: App, session: Session, queue: ChunkQueue): KeepFresh {
   const { config, clock, database } = app;
   const { plan, limits, quota } = session;
+  const { cadence } = schedulesOf(config, plan.name, limits).find(({ name }) => name === FRESHNESS)!;
   return createKeepFresh({
     sql: database.sql,
     clock,
@@ -23,6 +24,7 @@ export function createFreshness(app: App, session: Session, queue: ChunkQueue): 
     walls: session.walls,
     keep: config.keep.candles,
     perSecond: limits.perSecond,
+    nextRun: (now) => cadence?.next(now) ?? now,
     budget: async () => {
       const demand = await readDemand(database.sql);
       return readFreshnessBudget({ quota, schedules: schedulesOf(config, plan.name, limits, demand) });

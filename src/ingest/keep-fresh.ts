@@ -5,7 +5,7 @@
  * A turn that is taken is written down before its chunk is in the queue, and struck out when the chunk has ended. So a chunk that
  * the queue lost (a flush, a kill between the two) is found, and its turn handed back.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock, Instant } from '../clock.ts';
 import type { Keep } from '../core/keep.ts';
 import type { FreshnessBudget } from '../quota/freshness.ts';
 import { freshnessRoom } from '../quota/stale.ts';
@@ -34,6 +34,8 @@ export type KeepFreshDeps = {
   readonly budget: () => Promise<FreshnessBudget>;
   /** Requests that it has made since midnight UTC. */
   readonly spentToday: () => Promise<number>;
+  /** When the schedule runs next, seen from an instant; an instant that has been when it never does. */
+  readonly nextRun: (now: Instant) => Instant;
 };
 
 export type KeepFresh = {
@@ -45,9 +47,9 @@ export type KeepFresh = {
   planned(): TrackedPlan | null;
 };
 
-/** In the queue at most: what is decided later is decided better. */
+/** In the queue at most for the time between two runs, which is half an hour with the smallest plan: what is decided later is decided better. */
 const MOST_QUEUED = 10_000;
-/** And no more than the pace lets through in this time: between two runs of the smallest plan lies half an hour. */
+/** And no more than the pace lets through in this time; longer where the operator has it run less often. */
 const QUEUED_FOR_S = 1_800;
 /** A chunk that is not in the queue so long after its turn was taken is lost. */
 const LOST_AFTER_MS = 20_000;
@@ -63,8 +65,11 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
   const topUp = async (): Promise<number> => {
     const now = clock.now();
     const [{ most: perDay }, spent, queued] = await Promise.all([deps.budget(), deps.spentToday(), countQueued(sql)]);
-    const room = freshnessRoom({ perDay, spentToday: spent + queued, now });
-    const most = Math.min(MOST_QUEUED, Math.ceil((deps.perSecond ?? Number.POSITIVE_INFINITY) * QUEUED_FOR_S));
+    const nextAt = deps.nextRun(now);
+    const room = freshnessRoom({ perDay, spentToday: spent + queued, now, nextAt });
+    const longer = Math.max(1, (nextAt - now) / 1000 / QUEUED_FOR_S);
+    const perRun = Math.min(MOST_QUEUED, (deps.perSecond ?? Number.POSITIVE_INFINITY) * QUEUED_FOR_S);
+    const most = Math.ceil(perRun * longer);
     const chunks = await takeStale(sql, { now, limit: Math.min(room, most - queued), plan, walls });
     await queue.add(
       chunks.map(({ seriesId, coinId, quote, interval, from, to }) => {

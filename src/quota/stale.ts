@@ -73,21 +73,27 @@ function rankOf({ rank }: StaleCandidate): number {
   return rank > 0 ? rank : Number.MAX_SAFE_INTEGER;
 }
 
+/** What the time until the next look is worth may be asked in advance, and so much always. */
+const LEAST_AHEAD_MS = 15 * 60_000;
+
 /**
  * How many may be asked now, when `spentToday` were asked since midnight UTC: never more than `perDay` in a day, spread over it,
- * so that the evening is not left with nothing; a quarter of an hour's worth may be asked in advance.
+ * so that the evening is not left with nothing. `nextAt`: when it is looked at again.
  */
 export function freshnessRoom({
   perDay,
   spentToday,
   now,
+  nextAt,
 }: {
   /** Null = any number. */
   readonly perDay: number | null;
   readonly spentToday: number;
   readonly now: Instant;
+  readonly nextAt: Instant;
 }): number {
   if (perDay === null) return Number.POSITIVE_INFINITY;
-  const share = Math.min(1, (now - dayStart(now)) / DAY + 1 / 96);
+  const until = Math.max(nextAt, now + LEAST_AHEAD_MS);
+  const share = Math.min(1, (until - dayStart(now)) / DAY);
   return Math.max(0, Math.floor(perDay * share) - spentToday);
 }

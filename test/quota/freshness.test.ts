@@ -171,57 +171,83 @@ describe('choosing who is asked next', () => {
     expect(chosen[0]?.seriesId).toBe(2);
   });
 
+  /** From look to look. */
+  const STEPS = [10 * 60_000, HOUR / 2, 6 * HOUR];
   it('never spends more than the budget of a day, and asks every series within its achievable age', () => {
     fc.assert(
-      fc.property(tiersOf(40), fc.integer({ min: 100, max: 3_000 }), (tiers, perDay) => {
-        const ages = new Map(
-          planFreshness({ tiers, requestsPerDay: perDay * HEADROOM, candlesPerRequest: 366 }).tiers.map((t) => [
-            t.id,
-            t.achievableAgeMs!,
-          ]),
-        );
-        let nextId = 0;
-        const series = tiers.flatMap((tier) =>
-          Array.from({ length: tier.series }, () => ({
-            ...candidate(++nextId, { priority: tier.priority, interval: tier.interval }),
-            achievableAgeMs: ages.get(tier.id)!,
-            askedAt: null as number | null,
-            turnAt: null as number | null,
-            waitsSince: 0,
-          })),
-        );
-        const step = 10 * 60_000;
-        const end = Math.min(60 * DAY, 4 * Math.max(...series.map((s) => s.achievableAgeMs), DAY));
-        const oldest = Math.max(...series.map((s) => s.achievableAgeMs));
-        // What a look every ten minutes, a few turns to wait for and the spreading over the day add; at first, when all want
-        // their turn at once, as long again as asking each one once takes.
-        const slack = (age: number, at: number) =>
-          age * 1.15 +
-          2 * step +
-          (4 * DAY) / perDay +
-          HOUR / 4 +
-          (at < 2 * oldest ? (series.length * DAY) / perDay : 0);
-        const worst = { late: 0, of: 0 };
-        let spentToday = 0;
-        for (let at = 0; at < end; at += step) {
-          if (at % DAY === 0) spentToday = 0;
-          const room = freshnessRoom({ perDay, spentToday, now: at });
-          for (const s of room === 0 ? [] : chooseStale(series, at, room)) {
-            s.turnAt = turnAfter(s, at);
-            s.askedAt = at;
-            s.waitsSince = at;
-            spentToday++;
+      fc.property(
+        tiersOf(40),
+        fc.integer({ min: 100, max: 3_000 }),
+        fc.constantFrom(...STEPS),
+        (tiers, perDay, step) => {
+          const ages = new Map(
+            planFreshness({ tiers, requestsPerDay: perDay * HEADROOM, candlesPerRequest: 366 }).tiers.map((t) => [
+              t.id,
+              t.achievableAgeMs!,
+            ]),
+          );
+          let nextId = 0;
+          const series = tiers.flatMap((tier) =>
+            Array.from({ length: tier.series }, () => ({
+              ...candidate(++nextId, { priority: tier.priority, interval: tier.interval }),
+              achievableAgeMs: ages.get(tier.id)!,
+              askedAt: null as number | null,
+              turnAt: null as number | null,
+              waitsSince: 0,
+            })),
+          );
+          const end = Math.min(60 * DAY, 4 * Math.max(...series.map((s) => s.achievableAgeMs), DAY));
+          const oldest = Math.max(...series.map((s) => s.achievableAgeMs));
+          // What two looks, a few turns to wait for and the spreading over the day add; at first, when all want
+          // their turn at once, as long again as asking each one once takes.
+          const slack = (age: number, at: number) =>
+            age * 1.15 +
+            2 * step +
+            (4 * DAY) / perDay +
+            HOUR / 4 +
+            (at < 2 * oldest ? (series.length * DAY) / perDay : 0);
+          const worst = { late: 0, of: 0 };
+          let spentToday = 0;
+          for (let at = 0; at < end; at += step) {
+            if (at % DAY === 0) spentToday = 0;
+            const room = freshnessRoom({ perDay, spentToday, now: at, nextAt: at + step });
+            for (const s of room === 0 ? [] : chooseStale(series, at, room)) {
+              s.turnAt = turnAfter(s, at);
+              s.askedAt = at;
+              s.waitsSince = at;
+              spentToday++;
+            }
+            expect(spentToday).toBeLessThanOrEqual(perDay);
+            for (const s of series) {
+              const late = at - s.waitsSince - slack(s.achievableAgeMs, at);
+              if (late > worst.late) Object.assign(worst, { late, of: s.achievableAgeMs });
+            }
           }
-          expect(spentToday).toBeLessThanOrEqual(perDay);
-          for (const s of series) {
-            const late = at - s.waitsSince - slack(s.achievableAgeMs, at);
-            if (late > worst.late) Object.assign(worst, { late, of: s.achievableAgeMs });
-          }
-        }
-        expect(worst).toEqual({ late: 0, of: 0 });
-      }),
+          expect(worst).toEqual({ late: 0, of: 0 });
+        },
+      ),
       { numRuns: 60 },
     );
+  });
+});
+
+describe('the room of freshness', () => {
+  const DAILY = 1_000;
+  it.each([
+    ['every ten minutes', 10 * 60_000],
+    ['every half hour', HOUR / 2],
+    ['every six hours', 6 * HOUR],
+    ['once a day', DAY],
+  ])('looked at %s, all of a day can be asked, each part of it when its time comes', (_, step) => {
+    let spentToday = 0;
+    for (let now = 0; now < DAY; now += step) {
+      const room = freshnessRoom({ perDay: DAILY, spentToday, now, nextAt: now + step });
+      spentToday += room;
+      expect(Math.abs(spentToday - (DAILY * (now + Math.max(step, HOUR / 4))) / DAY)).toBeLessThan(
+        DAILY * (HOUR / 4 / DAY),
+      );
+    }
+    expect(spentToday).toBe(DAILY);
   });
 });
 
@@ -272,14 +298,16 @@ describe('the budget of freshness', () => {
   });
 
   it('is spread over the day with a quarter of an hour in advance, and is never more than a day’s', () => {
-    const room = (time: string, spentToday: number) =>
-      freshnessRoom({ perDay: 2_400, spentToday, now: at(`2024-03-02T${time}Z`) });
+    const room = (time: string, spentToday: number) => {
+      const now = at(`2024-03-02T${time}Z`);
+      return freshnessRoom({ perDay: 2_400, spentToday, now, nextAt: now });
+    };
     expect(room('00:00:00', 0)).toBe(25);
     expect(room('12:00:00', 0)).toBe(1_225);
     expect(room('12:00:00', 1_215)).toBe(10);
     expect(room('23:50:00', 2_390)).toBe(10);
     expect(room('23:59:59', 2_500)).toBe(0);
-    expect(freshnessRoom({ perDay: null, spentToday: 5, now: 0 })).toBe(Number.POSITIVE_INFINITY);
+    expect(freshnessRoom({ perDay: null, spentToday: 5, now: 0, nextAt: 0 })).toBe(Number.POSITIVE_INFINITY);
   });
 
   it('is shared out among the runs of a day', () => {
