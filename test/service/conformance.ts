@@ -376,6 +376,12 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         400,
         /amount must be a number of at least 0, got "-1"/,
       ],
+      // Times a price it would be beyond every number, and the answer null: as if nobody had told the price.
+      [
+        '/price-converter?base_currency_id={id}&quote_currency_id={id}&amount=1e308',
+        400,
+        /amount must be at most 1e100/,
+      ],
       ['/changelog/ids?page=two', 400, /page must be a whole number from 1/],
     ])('refuses %s', async (path, status, message) => {
       const answer = await get(path.replaceAll('{id}', subject.coinId));
