@@ -154,6 +154,10 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       expect(one.ok && one.value.id).toBe(subject.coinId);
       // As the vendor's own client for JavaScript asks.
       expect(await json(`/tickers//${subject.coinId}`)).toEqual(await json(`/tickers/${subject.coinId}`));
+      expect(await json(`/tickers/${subject.coinId}?quotes=BTC?`)).toEqual(
+        await json(`/tickers/${subject.coinId}?quotes=BTC`),
+      );
+      expect(await json(`/tickers/${subject.coinId}?`)).toEqual(await json(`/tickers/${subject.coinId}`));
       expect(await json(`/tickers/${subject.coinId}/`)).toEqual(list.find((ticker) => ticker.id === subject.coinId));
     });
 
