@@ -46,11 +46,19 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
       const { body: said, isMalformed } = await answerMessages({ toolbox, admit }, caller, body.value);
       return said === null ? c.body(null, 202, NEVER_KEPT) : answer(c, isMalformed ? 400 : 200, said);
     }
-    const barred = await barredFrom(admit, caller, Array.isArray(body.value) ? body.value : [body.value]);
+    let isAsked = false;
+    const asking: typeof admit = (...of) => {
+      isAsked = true;
+      return admit(...of);
+    };
+    const barred = await barredFrom(asking, caller, Array.isArray(body.value) ? body.value : [body.value]);
     if (barred !== null) return answer(c, statusOf(barred), failure(idOf(body.value), barred));
     // Not before it is needed: the SDK would slow down the start of every command.
     const { answerMcp } = await import('./mcp.ts');
-    return passOn(c, await answerMcp({ toolbox, admit, onError }, caller, c.req.raw, body.value));
+    const said = await answerMcp({ toolbox, admit: asking, onError }, caller, c.req.raw, body.value);
+    // Calls that the SDK refuses never come to the tools, where they would be counted: garbage, which costs key and pace as well.
+    const late = isAsked ? null : await barredFrom(asking, caller, []);
+    return late === null ? passOn(c, said) : answer(c, statusOf(late), failure(idOf(body.value), late));
   });
 
   routes.options('/', (c) => c.body(null, 204, PREFLIGHT));
