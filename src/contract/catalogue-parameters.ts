@@ -5,7 +5,7 @@ import { SEARCH_CATEGORIES, type SearchCategory } from './catalogue.ts';
 import type { SearchQuery, TickerHistoryQuery } from './market-data.ts';
 import { invalid, ok, type Parsed, parseInstant, parseQuote, TIME_FORMATS } from './parameters.ts';
 import type { TickerResolution } from './plans.ts';
-import { TAG_FIELDS, type TagField } from './tools.ts';
+import { AMOUNT, TAG_FIELDS, type TagField } from './tools.ts';
 
 const MINUTE = 60_000;
 
@@ -102,8 +102,9 @@ export function parseConversionParameters(
   const quoteId = query.get('quote_currency_id');
   if (!quoteId) return invalid('quote_currency_id', 'is required', null);
   const text = query.get('amount') || '0';
-  const amount = /^\+?\d{1,30}(\.\d{1,30})?(e[+-]?\d{1,2})?$/i.test(text) ? Number(text) : NaN;
-  if (Number.isNaN(amount)) return invalid('amount', 'must be a number of at least 0', text);
+  const amount = /^\+?\d{1,30}(\.\d{1,30})?(e[+-]?\d{1,3})?$/i.test(text) ? Number(text) : NaN;
+  if (Number.isNaN(amount)) return invalid('amount', AMOUNT.leastRule, text);
+  if (amount > AMOUNT.most) return invalid('amount', AMOUNT.mostRule, text);
   return ok({ baseId, quoteId, amount });
 }
 

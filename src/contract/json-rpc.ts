@@ -8,9 +8,10 @@ export const RPC_PATH = '/rpc';
  * A string, a number or null; a request without any is a notification and gets no answer. A whole number that a double does
  * not hold exactly could not be echoed, so it is none.
  */
+const ID_RULE = { error: 'expected string, number (below 2^53) or null' };
 export const rpcIdSchema = z.union(
-  [z.string(), z.number().refine((id) => !Number.isInteger(id) || Number.isSafeInteger(id)), z.null()],
-  { error: 'expected string, number (below 2^53) or null' },
+  [z.string(), z.number().refine((id) => !Number.isInteger(id) || Number.isSafeInteger(id), ID_RULE), z.null()],
+  ID_RULE,
 );
 export type RpcId = z.output<typeof rpcIdSchema>;
 

@@ -7,7 +7,14 @@ import type { OhlcvQuery } from './market-data.ts';
 import { MAX_CANDLES } from './plans.ts';
 import { parseDate, parseTime } from './time.ts';
 
-export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly message: string };
+export type Parsed<T> = { readonly ok: true; readonly value: T } | Invalid;
+
+export type Invalid = {
+  readonly ok: false;
+  readonly message: string;
+  /** The parameter that is to blame. */
+  readonly parameter: string;
+};
 
 /** What is asked for; a `start` as given, before it is brought to the grid, decides about the plan's wall. */
 export type OhlcvParameters = Omit<OhlcvQuery, 'coinId'> & { readonly start: Instant };
@@ -82,7 +89,7 @@ export const TICKER_QUOTES =
 export function parseQuotes(text: string | null): Parsed<readonly string[]> {
   if (!text) return ok(['USD']);
   const quotes = [...new Set(text.split(',').map((quote) => quote.trim().toUpperCase()))];
-  if (quotes.length > 3) return { ok: false, message: TOO_MANY_QUOTES };
+  if (quotes.length > 3) return { ok: false, message: TOO_MANY_QUOTES, parameter: 'quotes' };
   const unknown = quotes.find((quote) => !TICKER_QUOTES.includes(quote));
   return unknown === undefined ? ok(quotes) : invalid('quotes', `must be of ${TICKER_QUOTES.join(' ')}`, unknown);
 }
@@ -92,11 +99,7 @@ export function ok<T>(value: T): Parsed<T> {
 }
 
 /** Begins as the upstream's texts do, then says what they do not (decision 6). */
-export function invalid(
-  name: string,
-  rule: string,
-  given: string | null,
-): { readonly ok: false; readonly message: string } {
+export function invalid(name: string, rule: string, given: string | null): Invalid {
   const got = given === null ? '' : `, got "${given.length > 40 ? `${given.slice(0, 39)}…` : given}"`;
-  return { ok: false, message: `invalid parameters: ${name} ${rule}${got}` };
+  return { ok: false, message: `invalid parameters: ${name} ${rule}${got}`, parameter: name };
 }

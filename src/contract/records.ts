@@ -160,7 +160,7 @@ export function readRecord<S extends z.ZodType>(schema: S, body: unknown): Read<
   const result = schema.safeParse(body);
   if (result.success) return { ok: true, value: result.data };
   const issue = result.error.issues[0]!;
-  const expected = issue.message.startsWith('expected') ? issue.message : `expected an ${schemaName(issue)}`;
+  const expected = issue.message.startsWith('expected') ? issue.message : `expected ${shapeName(issue)}`;
   const value = valueAt(body, issue.path);
   return { ok: false, problem: `${formatPath(issue.path)}: ${expected}, got ${describeValue(value)}` };
 }
@@ -175,8 +175,9 @@ export function describeValue(value: unknown): string {
   return `${typeof value} ${shown.length > 40 ? `${shown.slice(0, 39)}…` : shown}`;
 }
 
-function schemaName(issue: z.core.$ZodIssue): string {
-  return issue.code === 'invalid_type' ? issue.expected : 'value of another shape';
+function shapeName(issue: z.core.$ZodIssue): string {
+  if (issue.code !== 'invalid_type') return 'a value of another shape';
+  return `${/^[aeiou]/.test(issue.expected) ? 'an' : 'a'} ${issue.expected}`;
 }
 
 function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {

@@ -18,7 +18,7 @@ import {
   tagSchema,
   tagsSchema,
 } from './catalogue.ts';
-import { type Parsed, parseQuotes } from './parameters.ts';
+import { type Invalid, type Parsed, parseQuotes } from './parameters.ts';
 import {
   coinsSchema,
   describeValue,
@@ -31,6 +31,12 @@ import {
 
 export const TOOL_LIMIT = { byDefault: 50, most: 250 } as const;
 export const TAG_FIELDS = ['coins', 'icos'] as const;
+/** What is converted. A larger amount times a price might be no number. */
+export const AMOUNT = {
+  most: 1e100,
+  leastRule: 'must be a number of at least 0',
+  mostRule: 'must be at most 1e100',
+} as const;
 export type TagField = (typeof TAG_FIELDS)[number];
 
 /** `is required` or the rule, after the argument's name. */
@@ -140,7 +146,8 @@ export const TOOLS = {
       quoteCurrencyId: currencyId.describe('Id of the currency it is converted to, such as usd-us-dollars.'),
       amount: z
         .number(must('must be a number'))
-        .min(0, must('must be a number of at least 0'))
+        .min(0, must(AMOUNT.leastRule))
+        .max(AMOUNT.most, must(AMOUNT.mostRule))
         .default(0)
         .describe('How much of the first.'),
     },
@@ -256,6 +263,6 @@ function oneOrMoreOf<T extends string>(
   return { ok: true, value: [...new Set(items)] as T[] };
 }
 
-function refused(name: string, rule: string, given: string): { readonly ok: false; readonly message: string } {
-  return { ok: false, message: `invalid parameters: ${name} ${rule}, got ${describeValue(given)}` };
+function refused(name: string, rule: string, given: string): Invalid {
+  return { ok: false, message: `invalid parameters: ${name} ${rule}, got ${describeValue(given)}`, parameter: name };
 }

@@ -25,8 +25,8 @@ export type Taken =
 export type Advances = {
   /** One request of a caller; resolves at once as long as something was taken in advance. @throws when the database is away. */
   take(subject: string, windows: Windows): Taken | Promise<Taken>;
-  /** Used by this process, and not told to the database yet. */
-  untoldOf(subject: string): number;
+  /** This month: used by this process and not told to the database yet; taken in advance and not used yet. */
+  ofMonth(subject: string): { readonly untold: number; readonly held: number };
   /** Gives everything back. */
   close(): Promise<void>;
 };
@@ -220,7 +220,10 @@ export function createAdvances({
       const purse = purseOf(subject, windows, now);
       return purse.held > 0 ? use(subject, purse, now) : takeSlowly(subject, purse);
     },
-    untoldOf: (subject) => purses.get(subject)?.untold ?? 0,
+    ofMonth(subject) {
+      const purse = purses.get(subject);
+      return purse?.month === monthOf(clock.now()) ? purse : { untold: 0, held: 0 };
+    },
     async close() {
       stop.abort();
       await watching;

@@ -242,7 +242,7 @@ function throwOutside(error: unknown): void {
 }
 
 function acceptsGzip(incoming: IncomingMessage): boolean {
-  return /\bgzip\b(?!;\s*q=0(\.0+)?(,|$))/.test(String(incoming.headers['accept-encoding'] ?? ''));
+  return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(incoming.headers['accept-encoding'] ?? ''));
 }
 
 /** In the middle of a body, where it hurts most. */

@@ -69,9 +69,13 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
     if (key === null) return null;
     const { id, plan, windows } = subjectOf(key);
     const usage = await readUsage(sql, id);
-    const told = usage !== null && usage.month >= monthOf(clock.now()) ? usage.monthSpent - usage.monthHeld : 0;
-    const made = told + (limits ? advances.untoldOf(id) : 0);
+    const { monthSpent, monthHeld } =
+      usage !== null && usage.month >= monthOf(clock.now()) ? usage : { monthSpent: 0, monthHeld: 0 };
+    const { untold, held } = limits ? advances.ofMonth(id) : { untold: 0, held: 0 };
+    const made = monthSpent - monthHeld + untold;
     const limit = limits ? windows.perMonth : null;
+    // What a process that died held in advance nobody is given any more: who is refused must not read that he has requests left.
+    const left = limit === null ? -1 : Math.max(0, Math.min(limit - made, limit - monthSpent + held));
     return {
       plan: key.plan === UNLIMITED ? WIDEST : plan,
       plan_started_at: formatTime(Math.floor(key.createdAt / 1000) * 1000),
@@ -81,7 +85,7 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
         message: limit === null ? 'unlimited plan' : 'limited plan',
         current_month: {
           requests_made: limit === null ? -1 : made,
-          requests_left: limit === null ? -1 : Math.max(0, limit - made),
+          requests_left: left,
         },
       },
     };

@@ -70,8 +70,9 @@ export function createService(parts: ServiceParts): Handler {
     addressOf: (peer) => addressOf(peer, textOf(peer.headers?.['x-forwarded-for'])),
   });
   const handler = async (request: Request, peer?: Peer) => {
-    if (peer === undefined) return app.fetch(request, {});
-    return app.fetch(request, {
+    const asked = withoutMarksTooMany(request);
+    if (peer === undefined) return app.fetch(asked, {});
+    return app.fetch(asked, {
       ...peer,
       address: addressOf(peer, request.headers.get('X-Forwarded-For')),
       admitted: again.admittedOf(peer),
@@ -90,6 +91,13 @@ function textOf(header: string | readonly string[] | undefined): string | null {
 function withoutSlashesTooMany(request: Request): string {
   const path = getPathNoStrict(request);
   return path.includes('//') ? path.replaceAll(/\/{2,}/g, '/') : path;
+}
+
+/** Another one of them ends every address with a question mark, also that which has one: `?interval=1h?` (decision 22). */
+function withoutMarksTooMany(request: Request): Request {
+  const { url, method, headers, signal } = request;
+  if (!url.endsWith('?') || (method !== 'GET' && method !== 'HEAD')) return request;
+  return new Request(url.replace(/\?+$/, ''), { method, headers, signal });
 }
 
 /** Every endpoint of the contract, and no other: one without an answer does not compile. */

@@ -81,7 +81,14 @@ export function createToolbox({ data, access, warehouse, onError, isAway }: Tool
     if (more.kind === 'invalid') return invalid(more.argument, more.message);
     if (more.kind === 'unknown tool') return unknown(name, names);
     const found = await answerWarehouseTool({ data, access, warehouse }, plan, more.call);
-    return found.kind === 'answered' ? answered(found.output) : failed(found.status, found.message);
+    switch (found.kind) {
+      case 'answered':
+        return answered(found.output);
+      case 'invalid':
+        return invalid(found.argument, found.message);
+      case 'refused':
+        return failed(found.status, found.message);
+    }
   };
 
   return {

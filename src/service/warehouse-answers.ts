@@ -17,7 +17,8 @@ export type WarehouseCall = CallOf<typeof WAREHOUSE_TOOLS>;
 /** The output; that there is no such id; or why not. */
 export type WarehouseAnswer =
   | { readonly kind: 'answered'; readonly output: object | Nothing }
-  | { readonly kind: 'refused'; readonly status: 400 | 402 | 429; readonly message: string };
+  | { readonly kind: 'refused'; readonly status: 400 | 402 | 429; readonly message: string }
+  | { readonly kind: 'invalid'; readonly argument: string; readonly message: string };
 
 type Sources = { readonly data: Candles<Nothing>; readonly access: Access; readonly warehouse: WarehouseTools };
 
@@ -64,7 +65,7 @@ async function ohlcv(
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, String(value));
   const parsed = parseOhlcvParameters(query);
-  if (!parsed.ok) return { kind: 'refused', status: 400, message: parsed.message };
+  if (!parsed.ok) return { kind: 'invalid', argument: parsed.parameter, message: parsed.message };
   const { start, ...question } = parsed.value;
   const wall = access.refuseHistory(plan.name, question.interval, start);
   if (wall !== null) return { kind: 'refused', status: 402, message: wall };

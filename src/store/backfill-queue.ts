@@ -225,12 +225,16 @@ export type OpenBackfill = {
   readonly waitUntil: Instant | null;
 };
 
-/** What is not over, in the order in which it is worked off: of the same priority those first that run already. */
+/**
+ * What is not over, in the order in which it is worked off: of the same priority those first that run already. Those of commands
+ * share queue and quota; of them is left what they have not asked of what they meant to ask.
+ */
 export async function readOpenBackfills(sql: SqlOrTransaction): Promise<readonly OpenBackfill[]> {
   return sql`
-    select id, priority, state = 'running' as "isRunning", coalesce(left_requests, planned_requests) as left,
-      (extract(epoch from wait_until) * 1000)::float8 as "waitUntil"
-    from ops.backfill where is_detached and state in ('queued', 'running') order by priority desc, state desc, id`;
+    select id, priority, state = 'running' as "isRunning", (extract(epoch from wait_until) * 1000)::float8 as "waitUntil",
+      case when is_detached then coalesce(left_requests, planned_requests)
+        else greatest(0, planned_requests - (select count(*)::int from ops.fetch f where f.backfill_id = b.id)) end as left
+    from ops.backfill b where state in ('queued', 'running') order by priority desc, state desc, id`;
 }
 
 /** When those that wait for their turn will be done; one that was begun meanwhile says so itself. */

@@ -51,10 +51,13 @@ describe('the parameters of an OHLCV request', () => {
     ['start=2022-01-19&interval=1d', 'invalid parameters: interval must be one of 5m 15m 30m 1h 6h 12h 24h, got "1d"'],
     ['start=2022-01-19&quote=eur', 'invalid parameters: quote must be usd or btc, got "eur"'],
   ])('say what is wrong with %j', (query, message) => {
-    expect(parse(query)).toEqual({
+    const parsed = parse(query);
+    expect(parsed).toEqual({
       ok: false,
       message: typeof message === 'string' ? message : expect.stringMatching(message),
+      parameter: expect.any(String),
     });
+    if (!parsed.ok) expect(parsed.message).toContain(`invalid parameters: ${parsed.parameter} `);
   });
 
   it('mean the same to the client and to the service', () => {
@@ -74,10 +77,15 @@ describe('the quotes of tickers', () => {
   it('are USD unless said otherwise, and at most three', () => {
     expect(parseQuotes(null)).toEqual({ ok: true, value: ['USD'] });
     expect(parseQuotes('btc, eth')).toEqual({ ok: true, value: ['BTC', 'ETH'] });
-    expect(parseQuotes('USD,BTC,ETH,EUR')).toEqual({ ok: false, message: 'Max number of quotes is 3' });
+    expect(parseQuotes('USD,BTC,ETH,EUR')).toEqual({
+      ok: false,
+      message: 'Max number of quotes is 3',
+      parameter: 'quotes',
+    });
     expect(parseQuotes('USD,XAU')).toEqual({
       ok: false,
       message: expect.stringMatching(/^invalid parameters: quotes must be of .* got "XAU"$/),
+      parameter: 'quotes',
     });
   });
 });

@@ -138,6 +138,12 @@ describe('the tools', () => {
       'amount',
       'invalid parameters: amount must be a number of at least 0, got number -1',
     ],
+    [
+      'priceConverter',
+      { baseCurrencyId: 'btc-bitcoin', quoteCurrencyId: 'usd-us-dollars', amount: 1e308 },
+      'amount',
+      'invalid parameters: amount must be at most 1e100, got number 1e+308',
+    ],
     ['getGlobal', [], null, 'invalid parameters: arguments must be an object, got array of 0'],
   ])('refuse %s of %j, naming the argument', (name, given, argument, message) => {
     expect(read(name, given)).toEqual({ kind: 'invalid', argument, message });

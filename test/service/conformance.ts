@@ -154,6 +154,10 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       expect(one.ok && one.value.id).toBe(subject.coinId);
       // As the vendor's own client for JavaScript asks.
       expect(await json(`/tickers//${subject.coinId}`)).toEqual(await json(`/tickers/${subject.coinId}`));
+      expect(await json(`/tickers/${subject.coinId}?quotes=BTC?`)).toEqual(
+        await json(`/tickers/${subject.coinId}?quotes=BTC`),
+      );
+      expect(await json(`/tickers/${subject.coinId}?`)).toEqual(await json(`/tickers/${subject.coinId}`));
       expect(await json(`/tickers/${subject.coinId}/`)).toEqual(list.find((ticker) => ticker.id === subject.coinId));
     });
 
@@ -375,6 +379,12 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         '/price-converter?base_currency_id={id}&quote_currency_id={id}&amount=-1',
         400,
         /amount must be a number of at least 0, got "-1"/,
+      ],
+      // Times a price it would be beyond every number, and the answer null: as if nobody had told the price.
+      [
+        '/price-converter?base_currency_id={id}&quote_currency_id={id}&amount=1e308',
+        400,
+        /amount must be at most 1e100/,
       ],
       ['/changelog/ids?page=two', 400, /page must be a whole number from 1/],
     ])('refuses %s', async (path, status, message) => {

@@ -60,9 +60,11 @@ describe('a handler on a port', () => {
     const url = await serve(async () => new Response(long));
     const packed = await raw(url, { 'accept-encoding': 'gzip, deflate' });
     expect(packed.headers['content-encoding']).toBe('gzip');
+    for (const accept of ['GZip', 'identity;q=0, gzip;q=0.5'])
+      expect((await raw(url, { 'accept-encoding': accept })).headers['content-encoding']).toBe('gzip');
     expect(packed.body.byteLength).toBeLessThan(long.length / 2);
     expect(gunzipSync(packed.body).toString()).toBe(long);
-    for (const accept of ['identity', 'gzip;q=0', 'deflate']) {
+    for (const accept of ['identity', 'gzip;q=0', 'deflate', 'gzip ; q=0.000 , deflate', 'GZIP;Q=0']) {
       const plain = await raw(url, { 'accept-encoding': accept });
       expect([plain.headers['content-encoding'], plain.body.toString()]).toEqual([undefined, long]);
     }

@@ -290,6 +290,24 @@ describe('counting', () => {
       usage: { message: 'limited plan', current_month: { requests_made: 7, requests_left: 399_993 } },
     });
   });
+
+  test('who is refused reads that nothing is left, although a process died with some of his requests', async () => {
+    const { key } = await make({ requestsPerMonth: 20 });
+    const ask = async (access: MeteredAccess) => {
+      const answer = await access.admit(holder(key), 'data');
+      const { usage } = (await access.account(holder(key)))!;
+      return [
+        statusOf(answer),
+        'allowance' in answer && answer.allowance?.remaining,
+        usage.current_month.requests_left,
+      ];
+    };
+    // Neither told nor given back: as if killed.
+    await open().admit(holder(key), 'data');
+    const access = open();
+    for (let left = 15; left >= 0; left--) expect(await ask(access)).toEqual([200, left, left]);
+    expect(await ask(access)).toEqual([402, 0, 0]);
+  });
 });
 
 describe('keys', () => {

@@ -342,6 +342,11 @@ describe('JSON-RPC 2.0', () => {
     expect([status, json]).toEqual([200, { jsonrpc: '2.0', id, result: {} }]);
   });
 
+  it.each(['true', '[]', '12345678901234567890', '1e999'])('says what an id may be, of one that is %s', async (id) => {
+    const { json } = await post(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`);
+    expect(json.error.message).toContain('id: expected string, number (below 2^53) or null, got ');
+  });
+
   it.each([
     ['{', 400, -32700, null],
     ['', 400, -32700, null],

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { SCHEDULES } from '../../src/ingest/schedules.ts';
 import { scheduleVariable } from '../../src/ingest/timetable.ts';
+import { startBackfill } from '../../src/store/backfill.ts';
 import { queueBackfill } from '../../src/store/backfill-queue.ts';
 import { wantSeries } from '../../src/store/series.ts';
 import { readBackfills } from '../../src/views/backfills.ts';
@@ -68,6 +69,19 @@ test('those that run at once after the more urgent ones, and between equals as t
     expect(i).toBeLessThan(20);
     await world.advance(2 * SECOND);
   }
+  // A command that has just begun, beside the service.
+  const ofCommand = 200;
+  const now = world.clock.now();
+  await startBackfill(world.database.sql, {
+    requestedAt: now,
+    startedAt: now,
+    spec: {},
+    span: { from: START - 4 * DAY, to: START },
+    interval: '24h',
+    quote: 'usd',
+    plannedRequests: ofCommand,
+    owner: 'elsewhere:1',
+  });
   // Until the upkeep has reckoned, thirty seconds apart.
   await world.advance(31 * SECOND);
   await world.advance(3 * SECOND);
@@ -77,10 +91,10 @@ test('those that run at once after the more urgent ones, and between equals as t
   const work = await readWork();
   const near = (id: number, requests: number) => expect(work.get(id), `of ${id}`).toBeCloseTo(requests, -2);
   near(urgent, left(urgent));
-  near(big, left(urgent) + left(small) + left(big));
+  near(big, left(urgent) + left(small) + ofCommand + left(big));
   // Of the big one as much, and what it has in the queue already.
   expect(left(big)).toBeGreaterThan(left(small) + 1_024 + 60);
-  near(small, left(urgent) + left(small) + left(small) + 1_024);
-  const before = left(urgent) + left(small) + left(big);
+  near(small, left(urgent) + ofCommand + left(small) + left(small) + 1_024);
+  const before = left(urgent) + left(small) + left(big) + ofCommand;
   for (const [i, id] of waiting.entries()) near(id, before + (i + 1) * DAYS);
 });

@@ -177,6 +177,11 @@ describe('the tools of a warehouse', () => {
     ['getGaps', { quote: 'eur' }, 'quote'],
     ['getGaps', { coinId: 7 }, 'coinId'],
     ['runSql', { statement: 'x'.repeat(20_001) }, 'statement'],
+    ['getOHLCV', { coinId: 'btc-bitcoin', start: '-30d' }, 'start'],
+    ['getOHLCV', { coinId: 'btc-bitcoin', start: '2024-05-01', end: '2024-04-01' }, 'end'],
+    ['getOHLCV', { coinId: 'btc-bitcoin', start: '2024-05-01', limit: 367 }, 'limit'],
+    ['getOHLCV', { coinId: 'btc-bitcoin', start: '2024-05-01', interval: '1d' }, 'interval'],
+    ['getOHLCV', { coinId: 'btc-bitcoin', start: '2024-05-01', quote: 'eur' }, 'quote'],
   ])('%s of %.40j is refused, naming the argument', async (name, given, argument) => {
     const { json } = await post(call(name, given));
     expect(json.error).toMatchObject({ code: -32602, data: { status: 400, argument } });
