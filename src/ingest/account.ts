@@ -89,8 +89,10 @@ export async function checkAccount(deps: {
     const info = read.value;
     const plan = isPlanName(info.plan) ? info.plan : null;
     const { requests_made: made, requests_left: left } = info.usage.current_month;
-    const unlimited = made === null || made < 0 || left === null || left < 0;
-    if (!unlimited) await quota.reconcile({ made, left });
+    const isTold = made !== null && left !== null;
+    const unlimited = !isTold || made < 0 || left < 0;
+    // A plan without a limit ends the old one's: its number, and that it was spent. Nothing told ends nothing.
+    if (isTold) await quota.reconcile(unlimited ? { made: 0, left: null } : { made, left });
     await saveAccount(sql, {
       ...saved(),
       plan: plan ?? saved().plan,

@@ -46,7 +46,7 @@ export type RefillDeps = {
   readonly window: number;
   /** How often the window is compared with the queue at least. */
   readonly checkEveryMs: number;
-  /** Told of a chunk that has ended elsewhere: another process did it or failed it. What is still missing of it comes again. */
+  /** Told of a chunk that another process has done. One that was wiped or failed there, and still is missing, comes again instead. */
   readonly onGone: (job: ChunkJob) => void;
   /** Told of a chunk that is not asked again in this run although something of it is still missing. */
   readonly onGivenUp: (job: ChunkJob) => void;
@@ -142,11 +142,10 @@ export function createRefill(deps: RefillDeps): Refill {
   }
 
   function* chunksOf({ coinId, gaps }: CoinGaps, seriesId: number): Generator<ChunkJob> {
-    const { target, backfillId, askedSince, plan, walls } = deps;
+    const { target, backfillId, askedSince, plan } = deps;
     const { quote, interval } = target;
-    const earliest = earliestSlot(knownDepth(walls.of(interval)), interval, clock.now());
-    const { within } = splitAtWall(subtract(gaps, givenUp.get(seriesId) ?? []), earliest);
-    for (const { from, to } of chunksNewestFirst(within, interval, plan.candlesPerRequest)) {
+    const toAsk = worthAsking(seriesId, gaps);
+    for (const { from, to } of chunksNewestFirst(toAsk, interval, plan.candlesPerRequest)) {
       const job: ChunkJob = { kind: 'backfill', backfillId, seriesId, coinId, quote, interval, from, to, askedSince };
       const round = (rounds.get(chunkJobId(job)) ?? 0) + 1;
       if (round > MOST_ROUNDS) {
@@ -157,6 +156,12 @@ export function createRefill(deps: RefillDeps): Refill {
       if (retrying) rounds.set(chunkJobId(job), round);
       yield job;
     }
+  }
+
+  function worthAsking(seriesId: number, gaps: readonly Span[]): readonly Span[] {
+    const { interval } = deps.target;
+    const earliest = earliestSlot(knownDepth(deps.walls.of(interval)), interval, clock.now());
+    return splitAtWall(subtract(gaps, givenUp.get(seriesId) ?? []), earliest).within;
   }
 
   function giveUp({ seriesId, from, to }: ChunkJob): void {
@@ -199,13 +204,29 @@ export function createRefill(deps: RefillDeps): Refill {
     const missing = [...inFlight].filter(([id]) => !there.has(id));
     const before = gone;
     gone = new Set();
+    const ended: ChunkJob[] = [];
     for (const [id, job] of missing) {
       if (!before.has(id)) gone.add(id);
-      else if (inFlight.delete(id)) deps.onGone(job);
+      else if (inFlight.delete(id)) ended.push(job);
     }
+    for (const job of await patience(() => doneOf(ended))) deps.onGone(job);
     if (gone.size > window / 8) checkMs = Math.max(SOONEST_CHECK_MS, checkMs / 2);
     else if (gone.size < window / 32) checkMs = Math.min(deps.checkEveryMs, checkMs * 2);
     checkedAt = clock.now();
+  }
+
+  /** Those of which nothing is left to ask: a queue that was wiped has forgotten what nobody has done. */
+  async function doneOf(jobs: readonly ChunkJob[]): Promise<readonly ChunkJob[]> {
+    if (jobs.length === 0) return jobs;
+    const { target, askedSince, plan } = deps;
+    const coinIds = [...new Set(jobs.map(({ coinId }) => coinId))];
+    const when = { now: () => clock.now(), askedSince, plan: plan.name };
+    const open = new Map<number, readonly Span[]>();
+    for await (const { seriesId, gaps } of gapsOf(deps.sql, { ...target, coinIds }, when, PAGE))
+      if (seriesId !== null) open.set(seriesId, worthAsking(seriesId, gaps));
+    return jobs.filter(
+      ({ seriesId, from, to }) => !(open.get(seriesId) ?? []).some((gap) => gap.from < to && from < gap.to),
+    );
   }
 }
 

@@ -25,11 +25,11 @@ async function make(options: WorldOptions): Promise<void> {
 const accountAsked = () => upstream.log.filter((asked) => asked.path.endsWith('/users/me')).length;
 const refusals = () => upstream.ohlcv().filter((asked) => asked.status === 402).length;
 const account =
-  (made: number, left: number, status = 'active') =>
+  (made: number, left: number, status = 'active', plan = 'ultimate') =>
   (request: Request) =>
     request.url.endsWith('/users/me')
       ? Response.json({
-          plan: 'ultimate',
+          plan,
           plan_started_at: '2026-01-01T00:00:00Z',
           plan_status: status,
           portal_url: null,
@@ -172,6 +172,22 @@ describe('402 "you have reached maximum request limit"', () => {
     const run2 = await later.backfill(WORK);
     expect(run2.end).toEqual({ kind: 'done' });
     expect(upstream.ohlcv()).toHaveLength(CHUNKS);
+  });
+
+  test('holds nobody any more, and no number is left of it, once the account has a plan without a limit', async () => {
+    await make({ apiKey: 'k', simulator: { seed: 3, unlimited: true, limits: { keys: { k: 'ultimate' } } } });
+    const chandler = await world.open({ plan: null });
+    const lapsed = account(5_000, 9_995_000, 'past_due');
+    upstream.script = (request) => (request.url.includes('ohlcv') ? says(402, SPENT) : lapsed(request));
+    expect((await chandler.backfill(WORK)).end).toMatchObject({ kind: 'stopped', reason: 'spent' });
+    expect(await chandler.session.quota.state()).toMatchObject({ month: { limit: 10_000_000 } });
+    upstream.script = account(-1, -1, 'active', 'enterprise');
+    await chandler.session.check();
+    const { month, hold } = await chandler.session.quota.state();
+    expect([month.limit, hold]).toEqual([null, null]);
+    // What was spent is not forgotten: the next plan may have a limit again.
+    expect(month.spent).toBeGreaterThanOrEqual(5_000);
+    expect((await (await world.open({ plan: null })).backfill(WORK)).end).toEqual({ kind: 'done' });
   });
 
   test('is not believed for a month when the account cannot be asked', async () => {
