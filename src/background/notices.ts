@@ -126,8 +126,8 @@ function overdue(
 }
 
 function wallNotice({ plan }: Standing, { interval, depthMs, message }: MetWall): RaisedNotice {
-  const depth = depthMs === null ? 'not' : `only ${stretch(depthMs)} back`;
-  const text = `The plan ${plan} gives ${interval} candles ${depth}: "${message}". What lies beyond is not asked again until the plan changes, but for one request a day that looks.`;
+  const candles = depthMs === null ? `no ${interval} candles` : `${interval} candles only ${stretch(depthMs)} back`;
+  const text = `The plan ${plan} gives ${candles}: "${message}". What lies beyond is not asked again until the plan changes, but for one request a day that looks.`;
   // How far is reckoned from the moment of the answer: a few seconds more or less are the same wall.
   const topic = `wall ${plan} ${interval} ${depthMs === null ? 'none' : Math.round(depthMs / (DAY / 24))}`;
   return { event: 'wall', topic, text, quietMs: WALL_QUIET_MS };

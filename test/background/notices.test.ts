@@ -125,5 +125,5 @@ test('a wall that is met again a few seconds further away is the same wall', () 
   const wall = (depthMs: number | null) => told({}, { walls: [{ interval: '1h', depthMs, message: 'no' }] })[0]!;
   expect(wall(24 * HOUR).topic).toBe(wall(24 * HOUR - 20_000).topic);
   expect(wall(30 * 24 * HOUR).topic).not.toBe(wall(24 * HOUR).topic);
-  expect(wall(null).text).toMatch(/^The plan free gives 1h candles not: "no"/);
+  expect(wall(null).text).toMatch(/^The plan free gives no 1h candles: "no"/);
 });
