@@ -18,6 +18,7 @@ import { isDatabaseAway } from '../store/database-away.ts';
 import { markEnded } from '../store/tracked.ts';
 import { tellChunk, tellFailure, toIso } from './chunk-log.ts';
 import { forecastQueued, readFinish } from './finishes.ts';
+import { endNeedlessWaits } from './needless-waits.ts';
 import type { Parts } from './parts.ts';
 import { createFreshness, createRuns } from './runs.ts';
 import { DATABASE, QUEUE } from './status.ts';
@@ -253,8 +254,10 @@ async function upkeep(
   }
 }
 
-async function reckon({ troubles }: Parts, app: App, session: Session): Promise<void> {
+async function reckon({ troubles, log }: Parts, app: App, session: Session): Promise<void> {
   try {
+    for (const id of await endNeedlessWaits(app, session))
+      log.info({ backfill: id }, `backfill ${id} waits no more: the quota has room again`);
     await forecastQueued(app, session);
     troubles.over('the forecasts');
   } catch (error) {

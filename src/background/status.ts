@@ -34,8 +34,9 @@ export type ServiceHealth = {
 };
 
 export function healthOf(status: ServiceStatus, troubles: Troubles, now: Instant): ServiceHealth {
+  const waitsAgain = status.phase === 'ready' && !isReady(status, troubles);
   return {
-    status: status.phase,
+    status: waitsAgain ? 'waiting' : status.phase,
     owner: status.owner,
     roles: status.roles,
     upSeconds: Math.max(0, Math.round((now - status.startedAt) / 1000)),

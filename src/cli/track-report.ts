@@ -1,7 +1,8 @@
 /** What `chandler track` says: the rules, what they come to, what it costs and how fresh it can be. */
+import { PLANS, type PlanName } from '../contract/plans.ts';
 import type { Interval } from '../core/interval.ts';
 import type { Tier } from '../core/tier.ts';
-import type { TrackedPlan } from '../ingest/freshness.ts';
+import type { PlannedTier, TrackedPlan } from '../ingest/freshness.ts';
 import type { AppliedTracks } from '../store/apply-tracks.ts';
 import type { SavedRule } from '../store/track.ts';
 import type { TierStatus } from '../views/tiers.ts';
@@ -13,6 +14,7 @@ import { printTiers } from './tier-table.ts';
 
 export type TrackReport = {
   readonly applied: AppliedTracks;
+  readonly planName: PlanName;
   readonly plan: TrackedPlan;
   /** What freshness may spend a day; null = any number. */
   readonly perDay: number | null;
@@ -30,7 +32,8 @@ export function trackAsJson(out: Output, { plan, perDay, applied, tiers, ...coun
   });
 }
 
-export function printAdded(out: Output, rules: number, { applied, plan, perDay, tiers }: TrackReport): void {
+export function printAdded(out: Output, rules: number, report: TrackReport): void {
+  const { applied, planName, plan, perDay, tiers } = report;
   out.write(
     `${formatCounted(rules, 'rule')} kept; ${formatCounted(applied.series, 'series', 'series')} tracked, ${formatCount(applied.added)} of them new.\n`,
   );
@@ -39,8 +42,17 @@ export function printAdded(out: Output, rules: number, { applied, plan, perDay, 
     printTiers(out, tiers);
   }
   printCost(out, plan, perDay);
-  const refused = [...new Set(plan.tiers.filter((t) => t.isRefused).map((t) => t.interval))];
+  const intervals = (isMeant: (tier: PlannedTier) => boolean) => [
+    ...new Set(plan.tiers.filter(isMeant).map(({ interval }) => interval)),
+  ];
+  const refused = intervals(({ isRefused }) => isRefused);
   if (refused.length > 0) out.write(`Upstream does not give this plan candles of ${refused.join(', ')}.\n`);
+  const doubtful = intervals((tier) => !tier.isRefused && !PLANS[planName].intervals.includes(tier.interval));
+  if (doubtful.length > 0) {
+    out.write(
+      `By its documents plan ${planName} includes no candles of ${doubtful.join(', ')}: one request will try, and what is refused is in chandler gaps.\n`,
+    );
+  }
 }
 
 function printCost(out: Output, { wantedPerDay, requestsPerDay }: TrackedPlan, perDay: number | null): void {

@@ -193,5 +193,5 @@ async function applyAndPlan(app: App): Promise<TrackReport> {
     walls: await readWalls(sql, clock, planOf(budget.plan)),
     keep: config.keep.candles,
   });
-  return { applied, plan, perDay, tiers: await readTierStatus(sql, clock.now()) };
+  return { applied, planName: budget.plan, plan, perDay, tiers: await readTierStatus(sql, clock.now()) };
 }

@@ -34,6 +34,8 @@ export function parseCadence(text: string): { readonly ok: Cadence } | { readonl
       problem: `which is no cron expression${why}; write minute, hour, day, month and weekday in UTC, like */15 * * * *`,
     };
   }
+  const step = tooWideStep(cron);
+  if (step !== null) return { problem: step };
   if (fields.second.some((second) => second !== 0)) {
     return { problem: 'which asks more than once a minute; leave the seconds out, like * * * * * for every minute' };
   }
@@ -49,6 +51,26 @@ export function cadenceOf(cron: string): Cadence {
   const parsed = parseCadence(cron);
   if ('ok' in parsed) return parsed.ok;
   throw new RangeError(`${cron} ${parsed.problem}`);
+}
+
+/** From minute to weekday: what begins anew after how many. */
+const FIELDS = [
+  ['minutes', 60, 'with every hour'],
+  ['hours', 24, 'with every day'],
+  ['days', 31, 'with every month'],
+  ['months', 12, 'with every year'],
+  ['weekdays', 7, 'with every week'],
+] as const;
+
+/** Who writes a step of 90 minutes means something, and gets every hour. */
+function tooWideStep(cron: string): string | null {
+  for (const [i, field] of cron.split(' ').slice(-FIELDS.length).entries()) {
+    const [name, size, anew] = FIELDS[i]!;
+    const wide = field.split(',').find((part) => Number(part.split('/')[1] ?? 0) > size);
+    if (wide !== undefined)
+      return `whose ${wide} is no step: ${name} begin anew ${anew}; write a step of at most ${size}`;
+  }
+  return null;
 }
 
 function check(cron: string): DetailedValidation {

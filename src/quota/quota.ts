@@ -13,7 +13,8 @@ export type Spender = {
   readonly name: string;
   /**
    * This request asks the account itself (`/users/me`): the only one that can find out that the plan was changed, so a spent
-   * window's hold lets it through, and everybody else leaves `SetAside.account` for it. It is counted like any other.
+   * window's hold lets it through, a month that others have used up as well, and everybody else leaves `SetAside.account` for it.
+   * It is counted like any other.
    */
   readonly asksAccount?: boolean;
 };

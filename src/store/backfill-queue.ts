@@ -237,6 +237,19 @@ export async function readOpenBackfills(sql: SqlOrTransaction): Promise<readonly
     from ops.backfill b where state in ('queued', 'running') order by priority desc, state desc, id`;
 }
 
+/** Those that wait for one of these reasons wait no more. Resolves to which they are. */
+export async function endWaits(
+  sql: SqlOrTransaction,
+  reasons: readonly string[],
+  now: Instant,
+): Promise<readonly number[]> {
+  const rows = await sql<{ id: number }[]>`
+    update ops.backfill set wait_until = null, message = null
+    where is_detached and state = 'queued' and wait_until > to_timestamp(${now / 1000})
+      and message = any(${reasons as string[]}::text[]) returning id`;
+  return rows.map(({ id }) => id);
+}
+
 /** When those that wait for their turn will be done; one that was begun meanwhile says so itself. */
 export async function saveFinishes(
   sql: SqlOrTransaction,

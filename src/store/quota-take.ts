@@ -24,7 +24,7 @@ export type TakeArgs = At & {
   /** What must still be there after this request has been counted. */
   readonly leaveMonth: number;
   readonly leaveDay: number;
-  /** Goes through a spent window's hold. */
+  /** Goes through a spent window's hold, and through a month that others have used up. */
   readonly asksAccount: boolean;
   readonly spenderClass: string;
   readonly spenderName: string;
@@ -107,19 +107,28 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
         case when day_start = day then day_spent else 0 end as day_used,
         case when month_start = month then month_spent else 0 end as month_used
       from windowed
+    ), exempted as materialized (
+      -- That others have used up the month is what upstream has told, and only the account's question finds out that there is more
+      -- again (a larger plan). It is not sent when we have used it up ourselves, nor beyond what the operator allows.
+      select *, asks_account and month_limit_known
+        and (not plan_month_fixed or plan_month is null or month_used < plan_month)
+        and coalesce((
+          select sum(s.month_spent) from ops.quota_spent s where s.account_id = counted.account_id and s.month_start = counted.month
+        ), 0) < per_month as is_told
+      from counted
     ), judged as materialized (
       select *, case
-        when month_used >= per_month then 'month'
+        when month_used >= per_month and not is_told then 'month'
         when day_used >= per_day then 'day'
         when spent_until > now and not asks_account then 'spent'
         when probe_until > now then coalesce(probe, 'unavailable')
         when down_until > now then 'unavailable'
         when limited_until > now then 'limited'
-        when month_used + leave_month >= per_month then 'set aside month'
+        when month_used + leave_month >= per_month and not is_told then 'set aside month'
         when day_used + leave_day >= per_day then 'set aside day'
         when send_at > now + run_ahead then 'queue'
       end as denied
-      from counted
+      from exempted
     ), fitted as materialized (
       -- As many as stay in these windows, in sight, and away from the day's border; a probe goes alone. (least() passes nulls over.)
       select *, extract(epoch from gap)::float8 as gap_s, case

@@ -44,7 +44,8 @@ describe('track add', () => {
     expect(out).toMatch(/^list 24h +20 +1 +1d +1d +– +– +1 series not answered yet$/m);
     expect(out).toMatch(/^top 1h +10 +2 +2h +2h /m);
     // 1 + 2 daily, and 24 + 2 × 12 hourly.
-    expect(out).toMatch(/Keeping every target age costs 51 requests a day; \d+ are there for it\.\n$/);
+    expect(out).toMatch(/Keeping every target age costs 51 requests a day; \d+ are there for it\.$/m);
+    expect(out).toMatch(/^By its documents plan free includes no candles of 1h: one request will try, /m);
     const { rules } = await json('track', 'list');
     expect(rules).toHaveLength(4);
     expect(rules[0]).toMatchObject({

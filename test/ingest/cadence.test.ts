@@ -71,6 +71,8 @@ describe('a cadence', () => {
     ['*/10 * * * * *', /more than once a minute/],
     ['0 0 31 2 1#1', /a day that never comes|no cron expression/],
     ['', /no cron expression/],
+    ['*/90 * * * *', /^whose \*\/90 is no step: minutes begin anew with every hour; write a step of at most 60$/],
+    ['0 3,*/36 * * *', /^whose \*\/36 is no step: hours begin anew/],
   ])('%j is none', (text, problem) => {
     const parsed = parseCadence(text);
     expect('problem' in parsed && parsed.problem).toMatch(problem);

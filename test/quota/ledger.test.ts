@@ -429,6 +429,29 @@ describe('a spent month', () => {
 });
 
 describe('what the account says', () => {
+  it('that others have used up the month does not keep it from being asked, which is how a larger plan is found', async () => {
+    const account: Spender = { class: 'scheduled', name: 'account', asksAccount: true };
+    const { quota, clock } = open({ perMonth: 20 });
+    for (let i = 0; i < 3; i++) granted(await quota.take(scheduled));
+    await quota.reconcile({ made: 20, left: 0 });
+    for (const other of [scheduled, backfill]) expect(denied(await quota.take(other), clock)[0]).toBe('month');
+    granted(await quota.take(account));
+    await quota.reconcile({ made: 20, left: 80 });
+    granted(await quota.take(scheduled));
+    expect((await quota.state()).month).toMatchObject({ limit: 100 });
+  });
+
+  it('is not asked when the month is used up by us, nor beyond what the operator allows', async () => {
+    const account: Spender = { class: 'scheduled', name: 'account', asksAccount: true };
+    const ours = open({ perMonth: 5 });
+    for (let i = 0; i < 5; i++) granted(await ours.quota.take(scheduled));
+    await ours.quota.reconcile({ made: 5, left: 0 });
+    expect(denied(await ours.quota.take(account), ours.clock)[0]).toBe('month');
+    const capped = open({ perMonth: 5 }, { perMonthFixed: true });
+    await capped.quota.reconcile({ made: 6, left: 0 });
+    expect(denied(await capped.quota.take(account), capped.clock)[0]).toBe('month');
+  });
+
   it('wins when it is higher than our count, and its limit is the limit', async () => {
     const { quota, clock } = open({ perMonth: 5 });
     for (let i = 0; i < 5; i++) granted(await quota.take(scheduled));

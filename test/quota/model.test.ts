@@ -7,7 +7,7 @@ import { afterAnswered, afterLimited, afterReconciled, afterSpent, afterUnavaila
 import { type Ledger, readLedger } from '../../src/store/quota.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { createManualClock } from './manual-clock.ts';
-import { EMPTY, takeFrom } from './model.ts';
+import { EMPTY, type Own, takeFrom } from './model.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -102,6 +102,7 @@ it('the SQL does what the rules say, whatever happens in whatever order', async 
         random: () => 0.25,
       });
       let ledger: Ledger = EMPTY;
+      let own: Own = { month: 0, spent: 0 };
       // What a process knows by itself: whether an answer is news, and since when upstream answered.
       let troubled = false;
       let lastAnswered = Number.NEGATIVE_INFINITY;
@@ -117,10 +118,10 @@ it('the SQL does what the rules say, whatever happens in whatever order', async 
             Array.from({ length: s.do === 'take' ? 1 : s.count }, () => quota.take(s.by)),
           );
           for (const take of takes) {
-            const expected = takeFrom(ledger, now, given, s.by);
+            const expected = takeFrom(ledger, now, given, s.by, own);
             // The database counts in microseconds; the grid of milliseconds may fall on either side.
             expect({ ...take, ...near(areNear(take, expected.take)) }).toEqual({ ...expected.take, ...near(true) });
-            ledger = expected.ledger;
+            ({ ledger, own } = expected);
             if (ledger.downStreak > 0 || ledger.limitedStreak > 0 || ledger.probe !== null) troubled = true;
             const what = take.kind === 'granted' ? 'granted' : take.reason;
             seen.set(what, (seen.get(what) ?? 0) + 1);

@@ -37,8 +37,17 @@ const startOfDay = (at: Instant) => at - (at % DAY);
 const startOfMonth = (at: Instant) => Date.parse(`${new Date(at).toISOString().slice(0, 7)}-01`);
 const endOfMonth = (at: Instant) => startOfMonth(startOfMonth(at) + 32 * DAY);
 
+/** What was granted in the month in which something was granted last: the account may have more behind it. */
+export type Own = { readonly month: Instant; readonly spent: number };
+
 /** The take, and the ledger after it. */
-export function takeFrom(ledger: Ledger, now: Instant, terms: Terms, spender: Spender): { take: Take; ledger: Ledger } {
+export function takeFrom(
+  ledger: Ledger,
+  now: Instant,
+  terms: Terms,
+  spender: Spender,
+  own: Own,
+): { take: Take; ledger: Ledger; own: Own } {
   const { limits, perMonthFixed, aside } = terms;
   const fullGap = limits.perSecond === null ? 0 : 1010 / limits.perSecond;
   const minutes = Math.min(60, Math.max(0, (now - ledger.limitedUntil) / 60_000));
@@ -75,8 +84,15 @@ export function takeFrom(ledger: Ledger, now: Instant, terms: Terms, spender: Sp
   const deny = (reason: Extract<Take, { kind: 'denied' }>['reason'], until: Instant) => ({
     take: { kind: 'denied', reason, until: Math.ceil(until - 1e-3) } as const,
     ledger,
+    own,
   });
-  if (perMonth !== null && monthUsed >= perMonth) return deny('month', monthReset);
+  const ownUsed = own.month === month ? own.spent : 0;
+  const isTold =
+    spender.asksAccount === true &&
+    ledger.monthLimitKnown &&
+    (!perMonthFixed || limits.perMonth === null || monthUsed < limits.perMonth) &&
+    ownUsed < (perMonth ?? 0);
+  if (perMonth !== null && monthUsed >= perMonth && !isTold) return deny('month', monthReset);
   if (limits.perDay !== null && dayUsed >= limits.perDay) return deny('day', dayReset);
   const probing = ledger.probeUntil ?? 0;
   if (ledger.spentUntil > now && !spender.asksAccount) return deny('spent', Math.max(ledger.spentUntil, probing));
@@ -86,7 +102,7 @@ export function takeFrom(ledger: Ledger, now: Instant, terms: Terms, spender: Sp
   }
   if (ledger.downUntil > now) return deny('unavailable', Math.max(ledger.downUntil, probing));
   if (ledger.limitedUntil > now) return deny('limited', ledger.limitedUntil);
-  if (perMonth !== null && monthUsed + leave.month >= perMonth) return deny('set aside', monthReset);
+  if (perMonth !== null && monthUsed + leave.month >= perMonth && !isTold) return deny('set aside', monthReset);
   if (limits.perDay !== null && dayUsed + leave.day >= limits.perDay) return deny('set aside', dayReset);
   if (sendAt > now + runAhead) return deny('queue', sendAt - runAhead);
   const isFree = gap === 0 || ledger.probe !== null;
@@ -102,5 +118,6 @@ export function takeFrom(ledger: Ledger, now: Instant, terms: Terms, spender: Sp
       monthSpent: monthUsed + 1,
       probeUntil: ledger.probe === null ? ledger.probeUntil : sendAt + PROBE,
     },
+    own: { month, spent: ownUsed + 1 },
   };
 }

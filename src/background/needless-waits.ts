@@ -1,0 +1,25 @@
+/** Backfills that wait for a window of the quota although it has room again: the account has a larger plan, or its count was set right. */
+import type { App } from '../app.ts';
+import { readDemand, schedulesOf, setAsideOf } from '../budget.ts';
+import type { Session } from '../ingest/session.ts';
+import type { QuotaState, SetAside } from '../quota/quota.ts';
+import { endWaits } from '../store/backfill-queue.ts';
+
+/** Why a window lets nobody through until it ends (`Take`). */
+const WINDOW_REASONS = ['month', 'day', 'set aside', 'spent'] as const;
+
+/** Until now they would have waited for the window's end, a month at most. Resolves to those that need not wait any more. */
+export async function endNeedlessWaits(app: App, { quota, plan, limits }: Session): Promise<readonly number[]> {
+  const { sql } = app.database;
+  const [state, demand] = await Promise.all([quota.state(), readDemand(sql)]);
+  const setAside = setAsideOf(schedulesOf(app.config, plan.name, limits, demand));
+  return hasRoom(state, setAside(state.now)) ? endWaits(sql, WINDOW_REASONS, state.now) : [];
+}
+
+function hasRoom(state: QuotaState, aside: SetAside): boolean {
+  if (state.hold !== null) return false;
+  return (['month', 'day'] as const).every((window) => {
+    const { limit, spent } = state[window];
+    return limit === null || limit - spent > aside[window];
+  });
+}
