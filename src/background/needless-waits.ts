@@ -16,10 +16,13 @@ export async function endNeedlessWaits(app: App, { quota, plan, limits }: Sessio
   return hasRoom(state, setAside(state.now)) ? endWaits(sql, WINDOW_REASONS, state.now) : [];
 }
 
+/** Of a window, so much is worth going on for: it is planned anew each time, and what is set aside shrinks by and by. */
+const WORTHWHILE = 0.01;
+
 function hasRoom(state: QuotaState, aside: SetAside): boolean {
   if (state.hold !== null) return false;
   return (['month', 'day'] as const).every((window) => {
     const { limit, spent } = state[window];
-    return limit === null || limit - spent > aside[window];
+    return limit === null || limit - spent - aside[window] > limit * WORTHWHILE;
   });
 }

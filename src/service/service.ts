@@ -95,8 +95,10 @@ function withoutSlashesTooMany(request: Request): string {
 
 /** Another one of them ends every address with a question mark, also that which has one: `?interval=1h?` (decision 22). */
 function withoutMarksTooMany(request: Request): Request {
-  const { url, method, headers, signal } = request;
+  const { url, method } = request;
   if (!url.endsWith('?') || (method !== 'GET' && method !== 'HEAD')) return request;
+  // Not before they are needed: to make them takes longer than most answers.
+  const { headers, signal } = request;
   return new Request(url.replace(/\?+$/, ''), { method, headers, signal });
 }
 
