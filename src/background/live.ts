@@ -15,6 +15,7 @@ import { withStepBack } from '../ingest/step-back.ts';
 import { type Ingestion, openIngestion } from '../ingestion.ts';
 import { readAccount } from '../store/account.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
+import { explainDatabaseError } from '../store/store-error.ts';
 import { markEnded } from '../store/tracked.ts';
 import { tellChunk, tellFailure, toIso } from './chunk-log.ts';
 import { forecastQueued, readFinish } from './finishes.ts';
@@ -261,6 +262,8 @@ async function reckon({ troubles, log }: Parts, app: App, session: Session): Pro
     await forecastQueued(app, session);
     troubles.over('the forecasts');
   } catch (error) {
-    if (!isDatabaseAway(error)) troubles.met('the forecasts', asError(error));
+    // Whoever finds out first says so: the signs of life may wait for a connection, which says that it is well again.
+    if (isDatabaseAway(error)) troubles.met(DATABASE, explainDatabaseError(error, app.database.url) ?? asError(error));
+    else troubles.met('the forecasts', asError(error));
   }
 }

@@ -11,7 +11,8 @@ const WINDOW_REASONS = ['month', 'day', 'set aside', 'spent'] as const;
 /** Until now they would have waited for the window's end, a month at most. Resolves to those that need not wait any more. */
 export async function endNeedlessWaits(app: App, { quota, plan, limits }: Session): Promise<readonly number[]> {
   const { sql } = app.database;
-  const [state, demand] = await Promise.all([quota.state(), readDemand(sql)]);
+  const state = await quota.state();
+  const demand = await readDemand(sql);
   const setAside = setAsideOf(schedulesOf(app.config, plan.name, limits, demand));
   return hasRoom(state, setAside(state.now)) ? endWaits(sql, WINDOW_REASONS, state.now) : [];
 }
