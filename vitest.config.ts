@@ -5,8 +5,9 @@ const PURE = ['test/*.test.ts', 'test/core/**/*.test.ts', 'test/contract/**/*.te
 
 export default defineConfig({
   test: {
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Who waits for something waits a minute for it on a busy machine, and a test waits for several things.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     // Two cores are the class of machine this must pass on: more workers only make timings worse.
     maxWorkers: 2,
     projects: [

@@ -105,7 +105,7 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
 }
 
 const texts = (n: number) =>
-  vi.waitFor(() => expect(hook.texts()).toHaveLength(n), { timeout: 20_000, interval: 20 }).then(() => hook.texts());
+  vi.waitFor(() => expect(hook.texts()).toHaveLength(n), { timeout: 60_000, interval: 20 }).then(() => hook.texts());
 /** So that what should not come has had its time. */
 const pass = (ms: number) => clock.sleep(ms);
 const at = (ms: number) => new Date(ms).toISOString();
@@ -256,8 +256,8 @@ describe('a webhook that does not take it', () => {
     await vi.waitFor(() =>
       expect(service.troubles()).toEqual([expect.stringMatching(/^the webhook: .* answered 500$/)]),
     );
-    await vi.waitFor(() => expect(answered).toBe(3), { timeout: 20_000 });
-    await vi.waitFor(async () => expect(await service.metrics()).toMatch(/outcome="sent"\} 1$/m));
+    await vi.waitFor(() => expect(answered).toBe(3), { timeout: 60_000 });
+    await vi.waitFor(async () => expect(await service.metrics()).toMatch(/outcome="sent"\} 1$/m), { timeout: 60_000 });
     expect(await service.metrics()).toMatch(/^chandler_notices_total\{event="quota",outcome="failed"\} 2$/m);
     expect(service.troubles()).toEqual([]);
     expect(service.log()).toMatch(/"the webhook: well again"/);
@@ -270,7 +270,7 @@ describe('a webhook that does not take it', () => {
     hook.answer = (_, response) => void response.writeHead(429, { 'retry-after': '86400' }).end('later');
     await spend(1000);
     const service = await notifier(NO_SCHEDULES);
-    await vi.waitFor(() => expect(service.log()).toMatch(/the webhook: .* answered 429/), { timeout: 20_000 });
+    await vi.waitFor(() => expect(service.log()).toMatch(/the webhook: .* answered 429/), { timeout: 60_000 });
     const [row] = await database.sql<{ minutes: number }[]>`
       select extract(epoch from due_at - raised_at)::float8 / 60 as minutes from ops.notice`;
     expect(row!.minutes).toBeGreaterThan(29);
@@ -282,7 +282,7 @@ describe('a webhook that does not take it', () => {
     hook.answer = hung;
     await spend(1000);
     const service = await notifier(NO_SCHEDULES);
-    await vi.waitFor(() => expect(hung).toHaveBeenCalled(), { timeout: 10_000 });
+    await vi.waitFor(() => expect(hung).toHaveBeenCalled(), { timeout: 60_000 });
     await service.stop();
     const [row] = await database.sql`select attempts, sent_at from ops.notice`;
     expect(row).toEqual({ attempts: 0, sent_at: null });
@@ -297,7 +297,7 @@ describe('a webhook that does not take it', () => {
     await raiseNotice(database.sql, { ...notice, topic: 'wrong', text: 'wrong' }, START);
     hook.answer = (_, response) => void response.writeHead(hook.posts.length === 1 ? 503 : 400).end('no');
     const service = await notifier(NO_SCHEDULES);
-    await vi.waitFor(() => expect(service.log().match(/could not be delivered/g)).toHaveLength(2), { timeout: 10_000 });
+    await vi.waitFor(() => expect(service.log().match(/could not be delivered/g)).toHaveLength(2), { timeout: 60_000 });
     expect(await database.sql`select text, message from ops.notice where due_at is null order by id`).toEqual([
       { text: 'old', message: expect.stringMatching(/answered 503 \(no\)$/) },
       { text: 'wrong', message: expect.stringMatching(/answered 400 \(no\)$/) },
@@ -347,7 +347,7 @@ test('the service tells, and its log and its figures never show the address', as
       err = text;
     },
   });
-  await vi.waitFor(() => expect(err).toMatch(/the webhook: 127\.0\.0\.1:\d+ answered 500/), { timeout: 20_000 });
+  await vi.waitFor(() => expect(err).toMatch(/the webhook: 127\.0\.0\.1:\d+ answered 500/), { timeout: 60_000 });
   const url = /"url":"(http:[^"]+)"/.exec(err)![1]!;
   const health = await (await fetch(`${url}/health`)).text();
   const figures = await (await fetch(`${url}/metrics`)).text();

@@ -39,7 +39,7 @@ function start(command = ['serve'], env: Record<string, string> = UNLIMITED): Se
       text = all;
     },
   });
-  const patience = { timeout: 20_000, interval: 25 };
+  const patience = { timeout: 60_000, interval: 25 };
   const serving: Serving = {
     said: () => text,
     url: () =>
@@ -248,7 +248,7 @@ describe('chandler serve', () => {
       )?.[1];
     expect([told(304), told(402)]).toEqual(['1', '1']);
     await runCommand(['keys', 'revoke', poor.prefix], { env });
-    await vi.waitFor(async () => expect((await ask(poor.key)).status).toBe(403), { timeout: 5_000, interval: 700 });
+    await vi.waitFor(async () => expect((await ask(poor.key)).status).toBe(403), { timeout: 20_000, interval: 700 });
     await serving.stop();
   });
 
@@ -292,7 +292,7 @@ describe('chandler serve', () => {
       await delay(250);
     }
     relay.mend();
-    await vi.waitFor(async () => expect(await ask()).toEqual([200, '*', false]), { timeout: 20_000, interval: 250 });
+    await vi.waitFor(async () => expect(await ask()).toEqual([200, '*', false]), { timeout: 60_000, interval: 250 });
     await serving.stop();
     await relay.close();
   });
@@ -410,7 +410,7 @@ describe('chandler serve', () => {
       expect([200, 503]).toContain(answer.status);
     }
     await admin.end();
-    await vi.waitFor(async () => expect((await fetch(path)).status).toBe(200), { timeout: 20_000 });
+    await vi.waitFor(async () => expect((await fetch(path)).status).toBe(200), { timeout: 60_000 });
   });
 
   test('the service serves it as well, where it has the http side', async () => {

@@ -80,7 +80,7 @@ function start(argv: readonly string[] = [], more: Record<string, string> = {}):
           expect(found, `no line like ${like} in\n${text}`).toBeDefined();
           return found!;
         },
-        { timeout: 20_000, interval: 25 },
+        { timeout: 60_000, interval: 25 },
       ),
     get: async (path) => {
       const { url } = await service.line(/^serving/);
@@ -131,7 +131,7 @@ describe('the service', () => {
           select count(*)::int as n, count(*) filter (where reason <> 'provisional')::int as others from market.gaps`;
         expect(gaps!.others).toBe(0);
       },
-      { timeout: 10_000 },
+      { timeout: 60_000 },
     );
     const [seen] = await database.sql`
       select count(*) filter (where seen_until > now() - interval '2 hours')::int as n, count(queued_at)::int as queued from ops.tracked`;
@@ -173,7 +173,7 @@ describe('the service', () => {
     await vi.waitFor(
       async () => expect((await json('backfills', 'list', '--all'))[0]).toMatchObject({ state: 'done' }),
       {
-        timeout: 20_000,
+        timeout: 60_000,
       },
     );
     expect((await json('backfills', 'list', '--all'))[0]).toMatchObject({
@@ -211,7 +211,7 @@ describe('the service', () => {
       await service.line(/^ready/);
       const stands = async (status: number, isReady: 0 | 1) => {
         await vi.waitFor(async () => expect(await service.get('/ready')).toMatchObject({ status }), {
-          timeout: 20_000,
+          timeout: 60_000,
         });
         expect((await service.get('/metrics')).text).toMatch(new RegExp(`^chandler_ready ${isReady}$`, 'm'));
       };
@@ -256,7 +256,7 @@ describe('the service', () => {
       relay.cut();
       // What was read a moment ago is answered for a second.
       await vi.waitFor(async () => expect((await service.get('/metrics')).text).not.toMatch(/^chandler_queue_jobs/m), {
-        timeout: 10_000,
+        timeout: 60_000,
       });
       const { text } = await service.get('/metrics');
       expect(text).toMatch(/^chandler_quota_left_requests\{window="month"\} \d/m);
@@ -338,7 +338,7 @@ describe('the service', () => {
         await service.line(/^schedule coins: done/);
         relay.cut();
         await vi.waitFor(async () => expect(await service.get('/ready')).toMatchObject({ status: 503 }), {
-          timeout: 20_000,
+          timeout: 60_000,
         });
         const begun = stopwatch();
         expect(await service.stop()).toBe(0);

@@ -80,7 +80,7 @@ async function service(
 }
 
 const stateOf = async (id: number) => (await readBackfills(world.database.sql, { all: true, id }))[0]!;
-const until = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 20_000, interval: 20 });
+const until = (check: () => Promise<void> | void) => vi.waitFor(check, { timeout: 60_000, interval: 20 });
 const become = (id: number, state: string) => until(async () => expect((await stateOf(id)).state).toBe(state));
 const COINS = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'];
 async function otherCoins(count: number): Promise<string[]> {

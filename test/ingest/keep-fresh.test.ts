@@ -70,7 +70,7 @@ async function open(options: WorldOptions = {}, perDay: number | null = null) {
         // A job that is still ending would swallow the next one of its series (`recover` finds that one later).
         expect(await queue.size()).toBe(0);
       },
-      { timeout: 20_000, interval: 20 },
+      { timeout: 60_000, interval: 20 },
     );
   const asked = () => world.simulator.counters().requests.ohlcv;
   return { sql, clock, queue, keep, work, settled, asked, spent, outcomes };
@@ -149,7 +149,7 @@ test('what is not tracked any more is not asked, though it is in the queue', asy
   await sql`delete from ops.tracked where series_id in (select id from market.series where coin_id = 'btc-bitcoin')`;
   work();
   await settled();
-  await vi.waitFor(() => expect(outcomes).toHaveLength(2));
+  await vi.waitFor(() => expect(outcomes).toHaveLength(2), { timeout: 60_000 });
   expect(asked()).toBe(1);
   expect(outcomes.filter((outcome) => outcome.kind === 'stored' && outcome.requests === 0)).toHaveLength(1);
 });
@@ -189,7 +189,7 @@ test('a series that upstream keeps failing on costs a turn no more than a chunk 
   expect(asked()).toBe(2);
   clock.advanceTo(NOON + 2 * HOUR);
   await keep.run();
-  await vi.waitFor(() => expect(asked()).toBe(4), { timeout: 20_000 });
+  await vi.waitFor(() => expect(asked()).toBe(4), { timeout: 60_000 });
 });
 
 test('a turn whose chunk began before a wall of the plan is handed back: what lies within the wall is asked next time', async () => {

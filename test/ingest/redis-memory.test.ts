@@ -75,7 +75,7 @@ describe.skipIf(!available)('a Redis', () => {
       },
     });
     try {
-      await vi.waitFor(() => expect(err).toMatch(/"msg":"ready"/), { timeout: 20_000 });
+      await vi.waitFor(() => expect(err).toMatch(/"msg":"ready"/), { timeout: 60_000 });
       expect(err.match(/has the maxmemory-policy volatile-ttl: .*set maxmemory-policy to noeviction/g)).toHaveLength(1);
       expect(others).not.toHaveBeenCalled();
     } finally {

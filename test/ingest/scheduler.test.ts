@@ -106,7 +106,7 @@ async function makeBench(kind: 'postgres' | 'redis'): Promise<Bench> {
           expect(clock.sleepers()).toBe(processes.size + inHand);
           expect(await watcher.size()).toBe(inHand);
         },
-        { timeout: 20_000, interval: 2 },
+        { timeout: 60_000, interval: 2 },
       ),
     advance: async (ms, inHand) => {
       clock.advance(ms);
@@ -223,11 +223,11 @@ describe.each(engines)('on %s', (engine) => {
     // Nobody works on what it offers now.
     await worker.close();
     bench.clock.advance(15 * MINUTE);
-    await vi.waitFor(async () => expect(await bench.queue.size()).toBe(1));
+    await vi.waitFor(async () => expect(await bench.queue.size()).toBe(1), { timeout: 60_000 });
     await bench.queue.wipe();
     expect(await bench.queue.size()).toBe(0);
     bench.clock.advance(10_000);
-    await vi.waitFor(async () => expect(await bench.queue.size()).toBe(1));
+    await vi.waitFor(async () => expect(await bench.queue.size()).toBe(1), { timeout: 60_000 });
     await bench.start('b');
     await bench.settle();
     expect(times(bench.ran)).toEqual({ 0: 1, 15: 1 });
@@ -246,7 +246,7 @@ describe.each(engines)('on %s', (engine) => {
     await bench.start('b');
     await bench.queue.offer({ schedule: 'tickers', tick: START });
     await bench.queue.offer({ schedule: 'tickers', tick: START + 15 * MINUTE });
-    await vi.waitFor(async () => expect(await bench.queue.size()).toBe(0));
+    await vi.waitFor(async () => expect(await bench.queue.size()).toBe(0), { timeout: 60_000 });
     finish(done);
     await bench.settle();
     expect(times(bench.ran)).toEqual({ 0: 1 });
@@ -361,7 +361,7 @@ describe.each(engines)('on %s', (engine) => {
     await bench.kill('a');
     bench.run = async () => done;
     await bench.start('b');
-    await vi.waitFor(() => expect(bench.clock.sleepers()).toBe(1));
+    await vi.waitFor(() => expect(bench.clock.sleepers()).toBe(1), { timeout: 60_000 });
     expect(bench.ran.map(({ by }) => by)).toEqual(['a']);
     for (let i = 0; i < 5; i++) await bench.advance(10_000);
     expect(bench.ran.map(({ by, tick }) => [by, tick])).toEqual([
@@ -432,9 +432,9 @@ test('a queue that does not answer does not hold up who stops, and is asked agai
   };
   const scheduler = createScheduler({ sql: database.sql, clock, queue: { offer }, schedules, onError });
   scheduler.start();
-  await vi.waitFor(() => expect(clock.sleepers()).toBe(1));
+  await vi.waitFor(() => expect(clock.sleepers()).toBe(1), { timeout: 60_000 });
   clock.advance(2_000);
-  await vi.waitFor(() => expect(offers).toEqual([START, START + 2_000]));
+  await vi.waitFor(() => expect(offers).toEqual([START, START + 2_000]), { timeout: 60_000 });
   await scheduler.stop();
   expect(errors).toEqual(['away']);
 });

@@ -157,7 +157,9 @@ describe('an address with too many connections', () => {
     other.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
     expect(await heardOf(other)).toMatch(/^HTTP\/1\.1 200 /);
     held[0]!.destroy();
-    await vi.waitFor(async () => expect((await fetch(url, { headers: { Connection: 'close' } })).status).toBe(200));
+    await vi.waitFor(async () => expect((await fetch(url, { headers: { Connection: 'close' } })).status).toBe(200), {
+      timeout: 60_000,
+    });
     for (const socket of held) socket.destroy();
   });
 

@@ -134,9 +134,9 @@ describe('a batch', () => {
       `POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n` +
         `Authorization: ${headers.Authorization}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     );
-    await vi.waitFor(() => expect(clock.firstWakes(2_000)).not.toBeNull());
+    await vi.waitFor(() => expect(clock.firstWakes(2_000)).not.toBeNull(), { timeout: 60_000 });
     socket.destroy();
-    await vi.waitFor(() => expect(clock.firstWakes(2_000)).toBeNull());
+    await vi.waitFor(() => expect(clock.firstWakes(2_000)).toBeNull(), { timeout: 60_000 });
     clock.advance(2_000);
     await access.close();
     expect(await spent(subject)).toBe(10);

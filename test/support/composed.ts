@@ -53,7 +53,7 @@ function composed(name: string, service: Service, child: ChildProcess): Composed
         if (found === undefined) throw new Error(`${name} listens nowhere:\n${text}`);
         return found;
       },
-      { timeout: 20_000, interval: 50 },
+      { timeout: 60_000, interval: 50 },
     );
   return {
     name,

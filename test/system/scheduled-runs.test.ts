@@ -69,7 +69,7 @@ test('a day of coins, account, renames and partitions costs what was set aside f
         await queue.close();
       });
       const scheduler = createScheduler({ sql, clock, queue, schedules, onError: () => undefined });
-      const settle = () => vi.waitFor(async () => expect(await queue.size()).toBe(0), { timeout: 20_000, interval: 5 });
+      const settle = () => vi.waitFor(async () => expect(await queue.size()).toBe(0), { timeout: 60_000, interval: 5 });
       return { look: scheduler.look, settle, quota: session.quota };
     }),
   );
