@@ -248,7 +248,7 @@ describe('chandler serve', () => {
       )?.[1];
     expect([told(304), told(402)]).toEqual(['1', '1']);
     await runCommand(['keys', 'revoke', poor.prefix], { env });
-    await vi.waitFor(async () => expect((await ask(poor.key)).status).toBe(403), { timeout: 20_000, interval: 700 });
+    await vi.waitFor(async () => expect((await ask(poor.key)).status).toBe(403), { timeout: 5_000, interval: 700 });
     await serving.stop();
   });
 
