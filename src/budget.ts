@@ -7,7 +7,7 @@ import { accountIdOf } from './ingest/account.ts';
 import { needsOf, refuseOverspending, type Schedule, timetable } from './ingest/timetable.ts';
 import { type FreshnessBudget, freshnessBudget } from './quota/freshness.ts';
 import { createQuota } from './quota/ledger.ts';
-import type { Limits, Quota, SetAside } from './quota/quota.ts';
+import type { Limits, Quota, QuotaState, SetAside } from './quota/quota.ts';
 import { setAsideAt } from './quota/set-aside.ts';
 import { readAccount } from './store/account.ts';
 import { type CatalogueDemand, readCatalogueDemand } from './store/catalogue-item.ts';
@@ -63,6 +63,21 @@ export function schedulesOf(
 export function setAsideOf(schedules: readonly Schedule[]): (at: Instant) => SetAside {
   const needs = needsOf(schedules);
   return (at) => setAsideAt(at, needs);
+}
+
+/** The ledger of a session's account, and what the schedules still need from an instant on, with what is tracked now. */
+export async function readQuota(
+  { config, database: { sql } }: Pick<App, 'config' | 'database'>,
+  {
+    quota,
+    plan,
+    limits,
+  }: { readonly quota: Quota; readonly plan: { readonly name: PlanName }; readonly limits: Limits },
+): Promise<{ readonly state: QuotaState; readonly setAside: (at: Instant) => SetAside }> {
+  // One after the other: a database that is silent keeps one connection less from whoever finds that out.
+  const state = await quota.state();
+  const demand = await readDemand(sql);
+  return { state, setAside: setAsideOf(schedulesOf(config, plan.name, limits, demand)) };
 }
 
 /** @throws Misconfigured, with the arithmetic, when the schedules of `plan` alone ask for more than it has. */

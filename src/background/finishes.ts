@@ -1,6 +1,6 @@
 /** When the backfills of the service will be done, by the order in which they are worked off: each after what goes before it, holds included. */
 import type { App } from '../app.ts';
-import { readDemand, schedulesOf, setAsideOf } from '../budget.ts';
+import { readQuota } from '../budget.ts';
 import type { Instant } from '../clock.ts';
 import { WINDOW } from '../ingest/backfill-runner.ts';
 import type { Session } from '../ingest/session.ts';
@@ -55,13 +55,13 @@ function workBeside(mine: OpenBackfill, open: readonly OpenBackfill[]): number {
 /** When so many requests are done, from now on. */
 async function finishesOf(
   app: App,
-  { quota, plan, limits }: Session,
+  session: Session,
   ascending: readonly number[],
 ): Promise<readonly (Instant | null)[]> {
-  const [state, demand] = await Promise.all([quota.state(), readDemand(app.database.sql)]);
-  const setAside = setAsideOf(schedulesOf(app.config, plan.name, limits, demand));
-  return forecastEachFrom(state, ascending, { limits, setAside }).map(({ finishAt, bindingWindow }, i) =>
-    // As fast as the upstream answers: nobody knows how fast that is.
-    bindingWindow === null && ascending[i]! > 0 ? null : finishAt,
+  const { state, setAside } = await readQuota(app, session);
+  return forecastEachFrom(state, ascending, { limits: session.limits, setAside }).map(
+    ({ finishAt, bindingWindow }, i) =>
+      // As fast as the upstream answers: nobody knows how fast that is.
+      bindingWindow === null && ascending[i]! > 0 ? null : finishAt,
   );
 }

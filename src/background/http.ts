@@ -1,6 +1,6 @@
 /** The HTTP side of the service: how it is, its figures, and how far its backfills are. */
 import type { App } from '../app.ts';
-import { readBudget, readDemand, schedulesOf, setAsideOf } from '../budget.ts';
+import { readBudget, readQuota } from '../budget.ts';
 import { type Instant, systemClock } from '../clock.ts';
 import type { Ingestion } from '../ingestion.ts';
 import type { Listening } from '../service/listen.ts';
@@ -85,9 +85,8 @@ async function readLedger(app: App, ingestion: Ingestion | null, now: Instant): 
     const { planSource, quota, setAside } = await readBudget(app);
     return planSource === 'assumed' ? null : { quota: await quota.state(), setAside: setAside(now) };
   }
-  const { quota, plan, limits } = ingestion.session;
-  const [state, demand] = await Promise.all([quota.state(), readDemand(app.database.sql)]);
-  return { quota: state, setAside: setAsideOf(schedulesOf(app.config, plan.name, limits, demand))(now) };
+  const { state, setAside } = await readQuota(app, ingestion.session);
+  return { quota: state, setAside: setAside(now) };
 }
 
 async function readQueued(ingestion: Ingestion): Promise<Standing['queued']> {

@@ -1,6 +1,6 @@
 /** Backfills that wait for a window of the quota although it has room again: the account has a larger plan, or its count was set right. */
 import type { App } from '../app.ts';
-import { readDemand, schedulesOf, setAsideOf } from '../budget.ts';
+import { readQuota } from '../budget.ts';
 import type { Session } from '../ingest/session.ts';
 import type { QuotaState, SetAside } from '../quota/quota.ts';
 import { endWaits } from '../store/backfill-queue.ts';
@@ -9,12 +9,9 @@ import { endWaits } from '../store/backfill-queue.ts';
 const WINDOW_REASONS = ['month', 'day', 'set aside', 'spent'] as const;
 
 /** Until now they would have waited for the window's end, a month at most. Resolves to those that need not wait any more. */
-export async function endNeedlessWaits(app: App, { quota, plan, limits }: Session): Promise<readonly number[]> {
-  const { sql } = app.database;
-  const state = await quota.state();
-  const demand = await readDemand(sql);
-  const setAside = setAsideOf(schedulesOf(app.config, plan.name, limits, demand));
-  return hasRoom(state, setAside(state.now)) ? endWaits(sql, WINDOW_REASONS, state.now) : [];
+export async function endNeedlessWaits(app: App, session: Session): Promise<readonly number[]> {
+  const { state, setAside } = await readQuota(app, session);
+  return hasRoom(state, setAside(state.now)) ? endWaits(app.database.sql, WINDOW_REASONS, state.now) : [];
 }
 
 /** Of a window, so much is worth going on for: it is planned anew each time, and what is set aside shrinks by and by. */
