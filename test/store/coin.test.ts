@@ -10,6 +10,7 @@ import {
   topCoins,
 } from '../../src/store/coin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { packetsOf } from '../support/steps.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -96,12 +97,17 @@ describe('recordCoins', () => {
   test('50,000 coins are recorded in few steps, the first time and again', { timeout: 300_000 }, async () => {
     const many = Array.from({ length: 50_000 }, (_, i) => coin(`c${i}-coin-${i}`, i + 1));
     for (const at of [MONDAY, TUESDAY]) {
-      await recordCoins(database.sql, many, at);
-      await recordTickers(
-        database.sql,
-        { coinId: many.map((c) => c.id), rank: many.map((c) => c.rank), firstDataAt: many.map(() => MONDAY) },
-        at,
-      );
+      const facts = {
+        coinId: many.map((c) => c.id),
+        rank: many.map((c) => c.rank),
+        firstDataAt: many.map(() => MONDAY),
+      };
+      const packets = await packetsOf(database, async (sql) => {
+        await recordCoins(sql, many, at);
+        await recordTickers(sql, facts, at);
+      });
+      expect(packets).toBeLessThan(1_000);
+      expect(await countListed(database.sql)).toBe(50_000);
     }
   });
 });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { recordCoins } from '../../src/store/coin.ts';
 import { readSeries, type SeriesAsked, wantSeries } from '../../src/store/series.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { packetsOf } from '../support/steps.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -113,8 +114,12 @@ describe('wantSeries', () => {
       { from: day(8), to: day(9) },
       { from: day(8), to: day(9) },
     ]) {
-      const ids = await wantSeries(database.sql, asked({ coinIds, span }));
+      let ids: readonly unknown[] = [];
+      const packets = await packetsOf(database, async (sql) => {
+        ids = await wantSeries(sql, asked({ coinIds, span }));
+      });
       expect(ids).toHaveLength(50_000);
+      expect(packets).toBeLessThan(1_000);
     }
   });
 });
