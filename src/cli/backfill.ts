@@ -321,6 +321,7 @@ async function runWithProgress(
         },
         walls: session.walls,
         plan: session.plan,
+        perSecond: session.limits.perSecond,
         owner: ownerName(process.pid),
         bringBack: app.bringBack,
       },

@@ -36,7 +36,7 @@ export type BackfillRunnerDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly queue: ChunkQueue;
-  readonly session: Pick<Session, 'ask' | 'ingestChunk' | 'plan' | 'walls'>;
+  readonly session: Pick<Session, 'ask' | 'ingestChunk' | 'limits' | 'plan' | 'walls'>;
   /** `host:pid`. */
   readonly owner: string;
   readonly concurrency: number;
@@ -196,6 +196,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
         },
         walls,
         plan,
+        perSecond: session.limits.perSecond,
         owner,
         ...(deps.bringBack ? { bringBack: deps.bringBack } : {}),
         realMs,

@@ -8,6 +8,7 @@ import type { Sql } from '../store/connect.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
 import { type RefusalReason, withdrawRefusals } from '../store/refusal.ts';
 import { type SeriesAsked, wantSeries } from '../store/series.ts';
+import { togetherAt } from './chunk-batch.ts';
 import type { ChunkJob } from './chunk-job.ts';
 import { keepBeating, withRevival } from './heartbeat.ts';
 import type { IngestChunk } from './ingest-chunk.ts';
@@ -44,6 +45,8 @@ export type BackfillDeps = {
   readonly ingestChunk: IngestChunk;
   readonly walls: Walls;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
+  /** Requests a second at most; null: no pace. */
+  readonly perSecond: number | null;
   /** `host:pid`. */
   readonly owner: string;
   /** Does what can be done about a database that is away, if anything can; called now and then while it is. What it rejects with ends the run. */
@@ -145,6 +148,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
     // Few large additions: each costs the queue on Postgres two temporary tables.
     window: Math.max(options.window ?? 256, options.concurrency * 16),
     checkEveryMs: CHECK_EVERY_MS,
+    together: (chunks) => togetherAt(deps.perSecond, chunks, options.concurrency),
     onGone: () => tally.gone(),
     onGivenUp: (job) => tally.fail(job, new Error('ended several times with slots still not answered')),
   });
@@ -280,7 +284,7 @@ async function handedBack(queue: ChunkQueue, clock: Clock, jobs: readonly ChunkJ
   for (let looks = 0; looks < LOOKS && left.length > 0; looks++) {
     if (looks > 0) await clock.sleep(LOOK_MS);
     await queue.remove(left);
-    const states = await Promise.all(left.map((job) => queue.stateOf(job)));
+    const states = await queue.statesOf(left);
     left = left.filter((_, i) => states[i] !== 'gone');
   }
 }

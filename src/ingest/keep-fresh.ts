@@ -24,7 +24,7 @@ export type KeepFreshDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   /** For these chunks only. */
-  readonly queue: Pick<ChunkQueue, 'add' | 'stateOf' | 'size'>;
+  readonly queue: Pick<ChunkQueue, 'add' | 'statesOf' | 'size'>;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   readonly walls: Walls;
   /** How long candles are kept: what is older is not wanted. */
@@ -93,10 +93,10 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
     recover: async () => {
       const isEmpty = (await queue.size()) === 0;
       const queued = await readQueued(sql, clock.now() - LOST_AFTER_MS, isEmpty ? MOST_QUEUED : LOOKED_FOR);
-      const missing = isEmpty ? queued : [];
-      for (const seriesId of isEmpty ? [] : queued) {
-        if ((await queue.stateOf({ kind: 'freshness', seriesId })) === 'gone') missing.push(seriesId);
-      }
+      const missing = isEmpty ? [...queued] : [];
+      const asked = isEmpty ? [] : queued;
+      const states = await queue.statesOf(asked.map((seriesId) => ({ kind: 'freshness', seriesId })));
+      missing.push(...asked.filter((_, i) => states[i] === 'gone'));
       // Twice in a row: the end of one is written down a moment before the queue forgets it.
       const lost = missing.filter((id) => gone.has(id));
       gone = new Set(missing.filter((id) => !lost.includes(id)));

@@ -23,14 +23,16 @@ export type WorkerSettings = {
   readonly maximumRateLimitDelay?: number;
   readonly runRetryDelay: number;
 };
-export type Handler<Job> = (
-  job: {
-    readonly data: Job;
-    readonly attemptsMade: number;
-    moveToDelayed(timestamp: number, token?: string): Promise<void>;
-  },
-  token?: string,
-) => Promise<void>;
+export type JobInHand<Job> = {
+  readonly id?: string | undefined;
+  readonly data: Job;
+  readonly attemptsMade: number;
+  readonly priority: number;
+  readonly opts: { readonly attempts?: number };
+  moveToDelayed(timestamp: number, token?: string): Promise<void>;
+  updateData(data: Job): Promise<void>;
+};
+export type Handler<Job> = (job: JobInHand<Job>, token?: string) => Promise<void>;
 export type AnyQueue<Job> = Pick<
   Queue<Job>,
   | 'addBulk'
@@ -51,6 +53,8 @@ export type AnyQueue<Job> = Pick<
 };
 type AnyWorker<Job> = Pick<Worker<Job, void>, 'close'> & {
   on(event: 'error', listener: (error: Error) => void): unknown;
+  /** Of jobs that are under way, told by their names. */
+  on(event: 'lockRenewalFailed', listener: (ids: readonly string[]) => void): unknown;
   on(
     event: 'failed',
     listener: (job: { data: Job; attemptsMade: number; opts: { attempts?: number } } | undefined, error: Error) => void,

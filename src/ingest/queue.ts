@@ -5,9 +5,10 @@
 import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
 import { systemClock } from '../clock.ts';
 import { HIGHEST_PRIORITY } from '../core/tier.ts';
+import { chunkIdsOf, chunksOf, type JobData, jobIdOf, jobsOf } from './chunk-batch.ts';
 import { type ChunkIdentity, type ChunkJob, chunkJobId } from './chunk-job.ts';
 import { Misconfigured, type Outcome, SeriesGivenUp } from './outcome.ts';
-import { type Connections, connect, type QueueEngine } from './queue-engine.ts';
+import { type Connections, connect, type JobInHand, type QueueEngine } from './queue-engine.ts';
 import { QueueAway } from './redis.ts';
 import { createTickQueue, type TickQueue } from './tick-queue.ts';
 
@@ -40,15 +41,17 @@ export type ChunkWorker = {
 export type ChunkQueue = {
   /**
    * Adds those that are not there yet. Of those that wait the ones of the highest priority are taken first, and among them in turn; one
-   * that waits already with a lower priority gets this one.
+   * that waits already with a lower priority gets this one. Up to `together` of them share a job (default: each is one); where that is
+   * more than one, no two may add the same chunks at the same moment.
    */
-  add(jobs: readonly ChunkJob[], priority?: number): Promise<void>;
-  /** `gone`: done, or failed for good, or never there. */
-  stateOf(job: ChunkIdentity): Promise<'waiting' | 'active' | 'gone'>;
+  add(jobs: readonly ChunkJob[], priority?: number, together?: number): Promise<void>;
+  /** In their order. `gone`: done, or failed for good, or never there. */
+  statesOf(jobs: readonly ChunkIdentity[]): Promise<readonly ('waiting' | 'active' | 'gone')[]>;
   /** The ids of all chunks that wait or are under way; one that changes its place meanwhile may be left out. */
   ids(): Promise<ReadonlySet<string>>;
-  /** Takes back what no worker has begun. */
+  /** Takes back what no worker has begun, with what shares a job with it. */
   remove(jobs: readonly ChunkJob[]): Promise<void>;
+  /** In chunks. */
   size(): Promise<number>;
   /** Removes everything. A queue that somebody begins to work on meanwhile is left as it is: it is in use. */
   wipe(): Promise<void>;
@@ -66,6 +69,8 @@ export type ChunkQueue = {
 };
 
 const JOB = 'chunk';
+/** Where a job may be, in the order it goes through them. */
+const PLACES = ['waiting', 'prioritized', 'active', 'delayed'] as const;
 /** Enough for minutes of trouble; longer trouble holds everybody through the ledger, which burns no attempt. */
 const ATTEMPTS = 8;
 const BACKOFF_MS = 1_000;
@@ -119,44 +124,66 @@ export async function openChunkQueue({
 
 function createChunkQueue(connections: Connections, name: string, options: QueueOptions): ChunkQueue {
   const { onError, lockMs = LOCK_MS } = options;
-  const queue = connections.queue<ChunkJob>(name);
+  const queue = connections.queue<JobData>(name);
   queue.on('error', onError);
+  const { attempts = ATTEMPTS, backoffMs = BACKOFF_MS } = options;
   const jobOptions = {
-    attempts: options.attempts ?? ATTEMPTS,
-    backoff: { type: 'exponential', delay: options.backoffMs ?? BACKOFF_MS, jitter: 0.5 },
+    attempts,
+    backoff: { type: 'exponential', delay: backoffMs, jitter: 0.5 },
     removeOnComplete: true,
     removeOnFail: true,
   };
   const unpause = async () => {
     if (await queue.isPaused()) await queue.resume();
   };
+  /** Job by chunk, both by name; in the order a chunk goes through these places. */
+  const jobsIn = async (...places: readonly (typeof PLACES)[number][]) => {
+    const jobIds = await queue.getRanges([...places], 0, -1);
+    return new Map(jobIds.flatMap((jobId) => chunkIdsOf(jobId).map((id) => [id, jobId] as const)));
+  };
   return {
     unpause,
-    add: async (jobs, priority = 0) => {
+    add: async (jobs, priority = 0, together = 1) => {
       if (jobs.length === 0) return;
       // BullMQ takes the lowest first, and 0 for none at all.
       const opts = { ...jobOptions, priority: 1 + HIGHEST_PRIORITY - priority };
-      const waiting = new Set(await queue.getRanges(['prioritized'], 0, -1));
-      await queue.addBulk(jobs.map((data) => ({ name: JOB, data, opts: { ...opts, jobId: chunkJobId(data) } })));
-      await queue.hasten(
-        jobs.map(chunkJobId).filter((id) => waiting.has(id)),
-        opts.priority,
+      // The engine knows a job by its name, and so does not know the chunks of one that several share.
+      const there = await jobsIn(...PLACES);
+      // Where one goes back to that is snoozed meanwhile.
+      const waiting = await jobsIn('prioritized');
+      const missing = jobs
+        .map((job) => ({ job, id: chunkJobId(job) }))
+        .filter(({ id }) => !there.has(id) && !waiting.has(id));
+      await queue.addBulk(
+        jobsOf(
+          missing.map(({ job }) => job),
+          together,
+        ).map((data) => ({ name: JOB, data, opts: { ...opts, jobId: jobIdOf(data) } })),
       );
+      const late = jobs.map((job) => waiting.get(chunkJobId(job))).filter((jobId) => jobId !== undefined);
+      await queue.hasten([...new Set(late)], opts.priority);
     },
-    stateOf: async (job) => {
-      const state = await queue.getJobState(chunkJobId(job));
-      if (state === 'active') return 'active';
-      return state === 'unknown' || state === 'completed' || state === 'failed' ? 'gone' : 'waiting';
+    statesOf: async (jobs) => {
+      const states = await Promise.all(jobs.map((job) => queue.getJobState(chunkJobId(job))));
+      const isGone = (state: string) => state === 'unknown' || state === 'completed' || state === 'failed';
+      // What is no job of its own may be one of several.
+      const [waiting, active] = states.some(isGone)
+        ? [await jobsIn('waiting', 'prioritized', 'delayed'), await jobsIn('active')]
+        : [];
+      return states.map((state, i) => {
+        if (!isGone(state)) return state === 'active' ? 'active' : 'waiting';
+        const id = chunkJobId(jobs[i]!);
+        if (active?.has(id)) return 'active';
+        return waiting?.has(id) ? 'waiting' : 'gone';
+      });
     },
-    // In the order a chunk goes through them.
-    ids: async () => new Set(await queue.getRanges(['waiting', 'prioritized', 'active', 'delayed'], 0, -1)),
+    ids: async () => new Set((await jobsIn(...PLACES)).keys()),
     remove: async (jobs) => {
-      await Promise.all(jobs.map((job) => queue.remove(chunkJobId(job))));
+      const waiting = await jobsIn('waiting', 'prioritized', 'delayed');
+      const ids = new Set(jobs.map(chunkJobId).map((id) => waiting.get(id) ?? id));
+      await Promise.all([...ids].map((id) => queue.remove(id)));
     },
-    size: async () => {
-      const counts = await queue.getJobCounts('waiting', 'active', 'delayed', 'prioritized');
-      return Object.values(counts).reduce((sum, n) => sum + n, 0);
-    },
+    size: async () => (await jobsIn(...PLACES)).size,
     wipe: () =>
       queue.obliterate({ force: true }).catch((error: unknown) => {
         // It pauses first; a worker has started since.
@@ -167,31 +194,87 @@ function createChunkQueue(connections: Connections, name: string, options: Queue
       void queue.removeRateLimitKey().catch(onError);
       void unpause().catch(onError);
       const inHand = new Set<Promise<Outcome>>();
-      const worker = connections.worker<ChunkJob>(
+      /** Nothing is begun any more: what is in hand now is the last. */
+      let isClosing = false;
+      /** Jobs that another worker may have by now. */
+      const lost = new Set<string>();
+      const handled = async (chunk: ChunkJob, attempt: number) => {
+        const mine = handle(chunk, attempt);
+        inHand.add(mine);
+        const outcome = await mine
+          .finally(() => inHand.delete(mine))
+          .catch((error: unknown) => {
+            if (error instanceof Misconfigured || error instanceof SeriesGivenUp)
+              throw Object.assign(new UnrecoverableError(error.message), { cause: error });
+            throw error;
+          });
+        events.onOutcome(chunk, outcome);
+        return outcome;
+      };
+      const delayOf = (outcome: Extract<Outcome, { kind: 'deferred' }>) => Math.ceil(Math.max(snoozeMs(outcome), 1));
+      const snooze = async (outcome: Extract<Outcome, { kind: 'snoozed' }>): Promise<never> => {
+        const ms = Math.ceil(Math.min(Math.max(snoozeMs(outcome), 1), LONGEST_SNOOZE_MS));
+        // While it is away nobody takes a chunk from it, and a snooze must burn no attempt.
+        await queue.rateLimit(ms).catch((error: unknown) => {
+          if (!(error instanceof QueueAway)) throw error;
+        });
+        throw Worker.RateLimitError();
+      };
+      const workOne = async (chunk: ChunkJob, job: JobInHand<JobData>, token?: string) => {
+        // One that has left a batch has made an attempt there.
+        const before = attempts - (job.opts.attempts ?? attempts);
+        const outcome = await handled(chunk, before + job.attemptsMade + 1);
+        if (outcome.kind === 'snoozed') await snooze(outcome);
+        if (outcome.kind === 'deferred') {
+          await job.moveToDelayed(systemClock.now() + delayOf(outcome), token);
+          throw new DelayedError();
+        }
+      };
+      /** What leaves its batch; as a job of its own, it has its own name, delay and attempts. */
+      const leave = async (data: JobData, own: Partial<typeof jobOptions> & { priority: number; delay?: number }) => {
+        for (;;) {
+          try {
+            await queue.addBulk([{ name: JOB, data, opts: { ...jobOptions, ...own, jobId: jobIdOf(data) } }]);
+            return;
+          } catch (error) {
+            // What waits for it costs nobody an attempt.
+            if (!(error instanceof QueueAway) || isClosing) throw error;
+            await systemClock.sleep(LOOK_AGAIN_MS);
+          }
+        }
+      };
+      const workBatch = async (chunks: readonly ChunkJob[], job: JobInHand<JobData>) => {
+        const { priority } = job;
+        const failed = async (chunk: ChunkJob, error: unknown) => {
+          const final = error instanceof UnrecoverableError || attempts === 1;
+          const backoff = { ...jobOptions.backoff, delay: 2 * backoffMs };
+          if (!final) await leave(chunk, { attempts: attempts - 1, backoff, delay: backoffMs, priority });
+          events.onFailure(chunk, causeOf(error), final);
+          return null;
+        };
+        for (const [i, chunk] of chunks.entries()) {
+          // Two would work them off one behind the other, each asking for what the other has in hand.
+          if (lost.has(job.id!)) return;
+          // A job is named after its chunks, and those that are done are not there any more: what is left becomes another job.
+          const rest = jobsOf(chunks.slice(i), chunks.length)[0]!;
+          if (i > 0 && isClosing) return leave(rest, { priority });
+          const outcome = await handled(chunk, 1).catch((error: unknown) => failed(chunk, error));
+          if (outcome?.kind === 'snoozed') {
+            if (i > 0) return leave(rest, { priority });
+            await snooze(outcome);
+          }
+          if (outcome?.kind === 'deferred') await leave(chunk, { delay: delayOf(outcome), priority });
+          // Whoever takes it up after us must not ask at once for what was put off.
+          if (outcome === null || outcome.kind === 'deferred')
+            await job.updateData({ kind: 'batch', chunks: chunks.slice(i + 1) });
+        }
+      };
+      const worker = connections.worker<JobData>(
         name,
-        async (job, token) => {
-          const mine = handle(job.data, job.attemptsMade + 1);
-          inHand.add(mine);
-          const outcome = await mine
-            .finally(() => inHand.delete(mine))
-            .catch((error: unknown) => {
-              if (error instanceof Misconfigured || error instanceof SeriesGivenUp)
-                throw Object.assign(new UnrecoverableError(error.message), { cause: error });
-              throw error;
-            });
-          events.onOutcome(job.data, outcome);
-          if (outcome.kind === 'snoozed') {
-            const ms = Math.ceil(Math.min(Math.max(snoozeMs(outcome), 1), LONGEST_SNOOZE_MS));
-            // While it is away nobody takes a chunk from it, and a snooze must burn no attempt.
-            await queue.rateLimit(ms).catch((error: unknown) => {
-              if (!(error instanceof QueueAway)) throw error;
-            });
-            throw Worker.RateLimitError();
-          }
-          if (outcome.kind === 'deferred') {
-            await job.moveToDelayed(systemClock.now() + Math.ceil(Math.max(snoozeMs(outcome), 1)), token);
-            throw new DelayedError();
-          }
+        (job, token) => {
+          const { data } = job;
+          const mine = data.kind === 'batch' ? workBatch(data.chunks, job) : workOne(data, job, token);
+          return mine.finally(() => lost.delete(job.id!));
         },
         {
           concurrency,
@@ -203,10 +286,13 @@ function createChunkQueue(connections: Connections, name: string, options: Queue
         },
       );
       worker.on('error', onError);
+      worker.on('lockRenewalFailed', (ids) => {
+        for (const id of ids) lost.add(id);
+      });
       worker.on('failed', (job, error) => {
         if (!job) return;
         const final = error instanceof UnrecoverableError || job.attemptsMade >= (job.opts.attempts ?? 1);
-        events.onFailure(job.data, error instanceof UnrecoverableError ? asError(error.cause ?? error) : error, final);
+        for (const chunk of chunksOf(job.data)) events.onFailure(chunk, causeOf(error), final);
       });
       /** Resolves when nothing is in hand any more and the engine has had its time to be told. */
       const tiredOfWaiting = async () => {
@@ -216,6 +302,7 @@ function createChunkQueue(connections: Connections, name: string, options: Queue
       };
       return {
         close: async (force) => {
+          isClosing = true;
           const closed = worker.close(force);
           closed.catch(onError);
           await Promise.race([closed, tiredOfWaiting()]);
@@ -224,6 +311,11 @@ function createChunkQueue(connections: Connections, name: string, options: Queue
     },
     close: () => queue.close(),
   };
+}
+
+/** What we threw, without what told the engine not to try it again. */
+function causeOf(error: unknown): Error {
+  return asError(error instanceof UnrecoverableError ? (error.cause ?? error) : error);
 }
 
 function asError(cause: unknown): Error {

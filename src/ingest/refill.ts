@@ -6,11 +6,12 @@
  * A pass that finds nothing to ask, but for what was given up, ends the run. What is in the window but no longer in the queue (a flush, another process that
  * did it or failed it) is left to the next pass.
  */
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { chunksNewestFirst } from '../core/chunk.ts';
 import { normalize, type Span, subtract } from '../core/span.ts';
-import type { SqlOrTransaction } from '../store/connect.ts';
+import type { Sql } from '../store/connect.ts';
 import type { CoinGaps } from '../store/gaps.ts';
+import { inTurn } from '../store/in-turn.ts';
 import { type ChunkJob, chunkJobId } from './chunk-job.ts';
 import type { Patience } from './patience.ts';
 import { type BackfillTarget, gapsOf } from './plan.ts';
@@ -30,7 +31,7 @@ export type Refill = {
 };
 
 export type RefillDeps = {
-  readonly sql: SqlOrTransaction;
+  readonly sql: Sql;
   readonly clock: Clock;
   readonly queue: Pick<ChunkQueue, 'add' | 'ids' | 'unpause'>;
   readonly target: BackfillTarget;
@@ -46,6 +47,8 @@ export type RefillDeps = {
   readonly window: number;
   /** How often the window is compared with the queue at least. */
   readonly checkEveryMs: number;
+  /** How many of so many chunks share a job. */
+  readonly together: (chunks: number) => number;
   /** Told of a chunk that another process has done. One that was wiped or failed there, and still is missing, comes again instead. */
   readonly onGone: (job: ChunkJob) => void;
   /** Told of a chunk that is not asked again in this run although something of it is still missing. */
@@ -54,6 +57,11 @@ export type RefillDeps = {
 
 /** A chunk that ends so often with its gap still open is given up in this run. */
 const MOST_ROUNDS = 3;
+/** What one process at a time does. */
+const ADDING = 'adding chunks';
+/** An addition takes some tens of ms. */
+const TURN_LOOKS = 40;
+const TURN_LOOK_MS = 50;
 /** How often the window is compared with the queue at most; and at least, when a pass waits for its last chunks. */
 const SOONEST_CHECK_MS = 125;
 const LAST_ONES_CHECK_MS = 500;
@@ -104,7 +112,8 @@ export function createRefill(deps: RefillDeps): Refill {
       for (const job of batch) inFlight.set(chunkJobId(job), job);
       const adding = batch;
       batch = [];
-      await patience(() => queue.add(adding, deps.priority));
+      if (adding.length === 0) return;
+      await patience(() => addAll(adding));
     };
     for await (const job of missingChunks()) {
       if (signal.aborted) return count;
@@ -117,6 +126,21 @@ export function createRefill(deps: RefillDeps): Refill {
     }
     await flush();
     return count;
+  }
+
+  /**
+   * Where several share a job, the queue does not notice that another process adds the same chunks at this moment: it is waited for, but
+   * not for one that hangs in the middle of it.
+   */
+  async function addAll(adding: readonly ChunkJob[]): Promise<void> {
+    const alone = () => queue.add(adding, deps.priority);
+    if (deps.together(Number.POSITIVE_INFINITY) === 1) return alone();
+    const together = () => queue.add(adding, deps.priority, deps.together(adding.length));
+    for (let looks = 0; looks < TURN_LOOKS; looks++) {
+      if (looks > 0) await systemClock.sleep(TURN_LOOK_MS);
+      if (await inTurn(deps.sql, ADDING, together)) return;
+    }
+    await alone();
   }
 
   /** A chunk of each of several series in turn: chunks of one series wait for each other when they are stored. */

@@ -3,10 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { type ChunkJob, chunkJobId } from '../../src/ingest/chunk-job.ts';
-import { type ChunkQueue, openChunkQueue } from '../../src/ingest/queue.ts';
+import { type Outcome, SeriesGivenUp } from '../../src/ingest/outcome.ts';
+import { type ChunkQueue, openChunkQueue, type QueueOptions } from '../../src/ingest/queue.ts';
 import type { QueueEngine } from '../../src/ingest/queue-engine.ts';
 import { createTestDatabase, testRedisUrl } from '../support/database.ts';
 
@@ -31,12 +32,19 @@ const NOTHING = { kind: 'stored', requests: 0, stored: 0, revised: 0, setAside: 
 /** No queue snoozes longer at a time. */
 const LONGEST_SNOOZE_MS = 10_000;
 
-type Made = { readonly queue: ChunkQueue; readonly pause: () => Promise<void> };
+type Made = {
+  readonly queue: ChunkQueue;
+  readonly pause: () => Promise<void>;
+  /** As if the worker of what is under way had been silent for too long. */
+  readonly unlock: () => Promise<void>;
+};
 
-async function onPostgres(): Promise<Made> {
+type Own = Partial<Pick<QueueOptions, 'attempts' | 'backoffMs' | 'lockMs' | 'onError'>>;
+
+async function onPostgres(own: Own = {}): Promise<Made> {
   const database = await createTestDatabase();
   closers.push(() => database.drop());
-  const queue = await openQueue({ kind: 'postgres', url: database.url }, 'chunks');
+  const queue = await openQueue({ kind: 'postgres', url: database.url }, 'chunks', own);
   const pause = async () => {
     const pool = new pg.Pool({ connectionString: database.url });
     await pool.query(
@@ -44,12 +52,17 @@ async function onPostgres(): Promise<Made> {
     );
     await pool.end();
   };
-  return { queue, pause };
+  const unlock = async () => {
+    const pool = new pg.Pool({ connectionString: database.url });
+    await pool.query(`update bullmq.job set lock_token = null, locked_until_ms = 0 where state = 'active'`);
+    await pool.end();
+  };
+  return { queue, pause, unlock };
 }
 
-async function onRedis(): Promise<Made> {
+async function onRedis(own: Own = {}): Promise<Made> {
   const name = `test-${randomUUID()}`;
-  const queue = await openQueue({ kind: 'redis', url: testRedisUrl()! }, name);
+  const queue = await openQueue({ kind: 'redis', url: testRedisUrl()! }, name, own);
   const pause = async () => {
     const connection = new Redis(testRedisUrl()!, { maxRetriesPerRequest: null });
     const other = new Queue(name, { connection });
@@ -57,16 +70,22 @@ async function onRedis(): Promise<Made> {
     await other.close();
     await connection.quit();
   };
-  return { queue, pause };
+  const unlock = async () => {
+    const connection = new Redis(testRedisUrl()!, { maxRetriesPerRequest: null });
+    await connection.del(await connection.keys(`bull:${name}:*:lock`));
+    await connection.quit();
+  };
+  return { queue, pause, unlock };
 }
 
-async function openQueue(engine: QueueEngine, name: string): Promise<ChunkQueue> {
+async function openQueue(engine: QueueEngine, name: string, own: Own): Promise<ChunkQueue> {
   const queue = await openChunkQueue({
     engine,
     name,
     onError: (error) => {
       throw error;
     },
+    ...own,
   });
   closers.push(() => queue.close());
   return queue;
@@ -130,7 +149,7 @@ describe.each(engines)('on %s', (_name, make) => {
       () => null,
     );
     await snoozed;
-    expect(await queue.stateOf(job(1))).toBe('waiting');
+    expect(await queue.statesOf([job(1)])).toEqual(['waiting']);
     const handled = new Promise<'handled'>((resolve) => {
       const worker = queue.work({
         concurrency: 1,
@@ -203,8 +222,238 @@ describe.each(engines)('on %s', (_name, make) => {
     await queue.wipe();
     expect(await queue.size()).toBe(0);
     await queue.add([job(1)]);
-    expect(await queue.stateOf(job(1))).toBe('waiting');
+    expect(await queue.statesOf([job(1)])).toEqual(['waiting']);
     await queue.remove([job(1), job(2)]);
-    expect(await queue.stateOf(job(1))).toBe('gone');
+    expect(await queue.statesOf([job(1)])).toEqual(['gone']);
+  });
+
+  describe('several chunks in a job', () => {
+    const all = (...numbers: number[]) => numbers.map(job);
+    const ids = (...numbers: number[]) => new Set(numbers.map((n) => chunkJobId(job(n))));
+    type Told = { readonly series: number; readonly attempt: number };
+
+    /** Works until `count` chunks have ended; what becomes of each is what `outcomeOf` says. */
+    async function workOff(
+      queue: ChunkQueue,
+      count: number,
+      outcomeOf: (told: Told) => Outcome | Error | Promise<Outcome> = () => NOTHING,
+      snoozeMs = 1,
+    ) {
+      const told: Told[] = [];
+      const failures: [number, boolean][] = [];
+      let ended = 0;
+      await new Promise<void>((done) => {
+        const oneLess = () => {
+          if (++ended === count) done();
+        };
+        const worker = queue.work({
+          concurrency: 1,
+          handle: async ({ seriesId: series }, attempt) => {
+            told.push({ series, attempt });
+            const outcome = await outcomeOf({ series, attempt });
+            if (outcome instanceof Error) throw outcome;
+            return outcome;
+          },
+          snoozeMs: () => snoozeMs,
+          events: {
+            onOutcome: (_job, { kind }) => {
+              if (kind !== 'snoozed' && kind !== 'deferred') oneLess();
+            },
+            onFailure: ({ seriesId }, _error, final) => {
+              failures.push([seriesId, final]);
+              if (final) oneLess();
+            },
+          },
+        });
+        closers.push(() => worker.close());
+      });
+      await vi.waitFor(async () => expect(await queue.size()).toBe(0), { timeout: 60_000 });
+      return { told: told.map(({ series, attempt }) => [series, attempt]), failures };
+    }
+
+    test('are known one by one, and done in their order', async () => {
+      const { queue } = await make();
+      await queue.add(all(1, 2, 3, 4, 5), 0, 2);
+      expect(await queue.ids()).toEqual(ids(1, 2, 3, 4, 5));
+      expect(await queue.size()).toBe(5);
+      expect(await queue.statesOf(all(2, 5, 6))).toEqual(['waiting', 'waiting', 'gone']);
+      const { told } = await workOff(queue, 5);
+      expect(told).toEqual([1, 2, 3, 4, 5].map((series) => [series, 1]));
+      expect(await queue.statesOf(all(2, 5))).toEqual(['gone', 'gone']);
+    });
+
+    test('are not added again, neither alone nor with others; and get the higher priority', async () => {
+      const { queue } = await make();
+      await queue.add(all(1, 2), -10, 2);
+      await queue.add(all(3, 4));
+      await queue.add(all(2, 3, 5), 0, 3);
+      await queue.add(all(1, 4, 6));
+      expect(await queue.size()).toBe(6);
+      // 1 and 2 waited with a lower priority until 2 was wanted with a higher one.
+      const { told } = await workOff(queue, 6);
+      expect(told.map(([series]) => series).sort()).toEqual([1, 2, 3, 4, 5, 6]);
+      expect(told.at(-1)).toEqual([6, 1]);
+    });
+
+    test('while they are under way, each is', async () => {
+      const { queue } = await make();
+      await queue.add(all(1, 2, 3), 0, 3);
+      let states: unknown;
+      const { told } = await workOff(queue, 3, async ({ series }) => {
+        if (series !== 2) return NOTHING;
+        // Nobody gets what is in hand a second time, or takes it away.
+        await queue.add(all(3));
+        await queue.remove(all(1, 3));
+        states = await queue.statesOf(all(1, 2, 3, 4));
+        return NOTHING;
+      });
+      expect(states).toEqual(['active', 'active', 'active', 'gone']);
+      expect(told.map(([series]) => series)).toEqual([1, 2, 3]);
+    });
+
+    test('can be taken back, with those that share the job', async () => {
+      const { queue } = await make();
+      await queue.add(all(1, 2, 3, 4), 0, 2);
+      await queue.remove(all(1));
+      expect(await queue.ids()).toEqual(ids(3, 4));
+    });
+
+    test('one that fails has as many attempts as alone, and the others do not wait for it', async () => {
+      const { queue } = await make({ attempts: 3, backoffMs: 1 });
+      await queue.add(all(1, 2, 3), 0, 3);
+      const { told, failures } = await workOff(queue, 3, ({ series }) => (series === 1 ? new Error('no') : NOTHING));
+      expect(told.slice(0, 3)).toEqual([
+        [1, 1],
+        [2, 1],
+        [3, 1],
+      ]);
+      expect(told.slice(3)).toEqual([
+        [1, 2],
+        [1, 3],
+      ]);
+      expect(failures).toEqual([
+        [1, false],
+        [1, false],
+        [1, true],
+      ]);
+    });
+
+    test('one that is hopeless is not tried again', async () => {
+      const { queue } = await make();
+      await queue.add(all(1, 2), 0, 2);
+      const { told, failures } = await workOff(queue, 2, ({ series }) =>
+        series === 1 ? new SeriesGivenUp('hopeless') : NOTHING,
+      );
+      expect(told).toEqual([
+        [1, 1],
+        [2, 1],
+      ]);
+      expect(failures).toEqual([[1, true]]);
+    });
+
+    test('one that is put off leaves the others alone, and burns no attempt', async () => {
+      const { queue } = await make();
+      await queue.add(all(1, 2, 3), 0, 3);
+      let wasPutOff = false;
+      const { told } = await workOff(queue, 3, ({ series }) => {
+        if (series !== 2 || wasPutOff) return NOTHING;
+        wasPutOff = true;
+        return { kind: 'deferred', until: 0, requests: 0, reason: 'failing' };
+      });
+      expect(told).toEqual([
+        [1, 1],
+        [2, 1],
+        [3, 1],
+        [2, 1],
+      ]);
+    });
+
+    test('a snooze holds what is left of them, and nothing that is done', async () => {
+      const { queue } = await make();
+      await queue.add(all(1, 2, 3), 0, 3);
+      let snoozes = 0;
+      let there: unknown;
+      const { told } = await workOff(queue, 3, async ({ series }) => {
+        if (series !== 2) return NOTHING;
+        // Other runs that want the first one see that it is done.
+        if (snoozes > 0) there = await queue.ids();
+        return snoozes++ === 2 ? NOTHING : { kind: 'snoozed', until: 0, reason: 'queue' };
+      });
+      expect(there).toEqual(ids(2, 3));
+      expect(told).toEqual([
+        [1, 1],
+        [2, 1],
+        [2, 1],
+        [2, 1],
+        [3, 1],
+      ]);
+    });
+
+    test('a worker that is closed finishes the one in hand, and hands back the others', async () => {
+      const { queue } = await make();
+      await queue.add(all(1, 2, 3), 0, 3);
+      const handled: number[] = [];
+      let closed: Promise<void> | undefined;
+      await new Promise<void>((begun) => {
+        const worker = queue.work({
+          concurrency: 1,
+          handle: async ({ seriesId }) => {
+            handled.push(seriesId);
+            closed = worker.close();
+            begun();
+            return NOTHING;
+          },
+          snoozeMs: () => 0,
+          events: { onOutcome: () => undefined, onFailure: () => undefined },
+        });
+      });
+      await closed;
+      expect(handled).toEqual([1]);
+      expect(await queue.ids()).toEqual(ids(2, 3));
+      expect(await queue.statesOf(all(1, 2, 3))).toEqual(['gone', 'waiting', 'waiting']);
+    });
+
+    test('a worker whose lock was lost leaves the others to the one that has it now', async () => {
+      const lockMs = 200;
+      const { queue, unlock } = await make({ lockMs, onError: () => undefined });
+      await queue.add(all(1, 2), 0, 2);
+      const handled: string[] = [];
+      const work = (name: string, handle: (series: number) => Promise<void>) => {
+        const worker = queue.work({
+          concurrency: 1,
+          handle: async ({ seriesId }) => {
+            handled.push(`${name} ${seriesId}`);
+            await handle(seriesId);
+            return NOTHING;
+          },
+          snoozeMs: () => 0,
+          events: { onOutcome: () => undefined, onFailure: () => undefined },
+        });
+        closers.push(() => worker.close());
+        return worker;
+      };
+      let finish: () => void = () => undefined;
+      const finished = new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      const first = work('first', async () => {
+        await unlock();
+        const hasIt = new Promise<void>((resolve) => {
+          work('second', async () => {
+            resolve();
+            await finished;
+          });
+        });
+        await hasIt;
+        // It looks after its lock every half of that.
+        await systemClock.sleep(10 * lockMs);
+      });
+      await vi.waitFor(() => expect(handled).toEqual(['first 1', 'second 1']), { timeout: 60_000 });
+      await first.close();
+      expect(handled).toEqual(['first 1', 'second 1']);
+      finish();
+      await vi.waitFor(async () => expect(await queue.size()).toBe(0), { timeout: 60_000 });
+      expect(handled).toEqual(['first 1', 'second 1', 'second 2']);
+    });
   });
 });

@@ -1,10 +1,12 @@
 /** The window of chunks in the queue, while other processes work them off and tell nobody. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { type ChunkJob, chunkJobId } from '../../src/ingest/chunk-job.ts';
 import { createRefill, type Refill } from '../../src/ingest/refill.ts';
 import { recordCoins } from '../../src/store/coin.ts';
+import { openDatabase } from '../../src/store/connect.ts';
+import { inTurn } from '../../src/store/in-turn.ts';
 import { wantSeries } from '../../src/store/series.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
@@ -16,6 +18,7 @@ const TOTAL = COINS.length * PER_COIN;
 const SPAN = { from: NOW - 0.5 * DAY - PER_COIN * DAY, to: NOW - 0.5 * DAY };
 const WINDOW = 1024;
 const STEP_MS = 50;
+const TARGET = { coinIds: COINS, quote: 'usd', interval: '24h', span: SPAN } as const;
 
 let database: TestDatabase;
 let clock: VirtualClock;
@@ -25,6 +28,8 @@ let added: number;
 let gone: ChunkJob[];
 let refill: Refill;
 let stop: AbortController;
+/** Chunks in a job, as each addition was told. */
+let together: (number | undefined)[];
 let run: Promise<void>;
 let isOver: boolean;
 
@@ -41,37 +46,15 @@ beforeEach(async () => {
     type: 'coin',
   }));
   await recordCoins(sql, coins, NOW);
-  const target = { coinIds: COINS, quote: 'usd', interval: '24h', span: SPAN } as const;
-  await wantSeries(sql, { ...target, priority: 0 });
+  await wantSeries(sql, { ...TARGET, priority: 0 });
   clock = createVirtualClock(NOW);
   queue = new Map();
   added = 0;
+  together = [];
   gone = [];
   isOver = false;
   stop = new AbortController();
-  refill = createRefill({
-    sql,
-    clock,
-    queue: {
-      add: async (jobs) => {
-        for (const job of jobs) queue.set(chunkJobId(job), job);
-        added += jobs.length;
-      },
-      ids: async () => new Set(queue.keys()),
-      unpause: async () => undefined,
-    },
-    target,
-    backfillId: 1,
-    priority: 0,
-    askedSince: NOW,
-    plan: { name: 'enterprise', candlesPerRequest: 1 },
-    walls: { of: () => ({ kind: 'open' }) },
-    patience: (work) => work(false),
-    window: WINDOW,
-    checkEveryMs: 2_000,
-    onGone: (job) => gone.push(job),
-    onGivenUp: () => undefined,
-  });
+  refill = makeRefill(database, 1);
   run = refill.run(stop.signal).finally(() => {
     isOver = true;
   });
@@ -81,6 +64,34 @@ afterEach(async () => {
   await run;
   await database.drop();
 });
+
+function makeRefill(from: TestDatabase, most: number): Refill {
+  return createRefill({
+    sql: from.sql,
+    clock,
+    queue: {
+      add: async (jobs, _priority, count) => {
+        together.push(count);
+        for (const job of jobs) queue.set(chunkJobId(job), job);
+        added += jobs.length;
+      },
+      ids: async () => new Set(queue.keys()),
+      unpause: async () => undefined,
+    },
+    target: TARGET,
+    backfillId: 1,
+    priority: 0,
+    askedSince: NOW,
+    plan: { name: 'enterprise', candlesPerRequest: 1 },
+    walls: { of: () => ({ kind: 'open' }) },
+    patience: (work) => work(false),
+    window: WINDOW,
+    checkEveryMs: 2_000,
+    together: () => most,
+    onGone: (job) => gone.push(job),
+    onGivenUp: () => undefined,
+  });
+}
 
 /** Whatever it asks of the database is answered, and it waits for time to pass. */
 async function settled(): Promise<void> {
@@ -155,5 +166,42 @@ describe('the window of a backfill', () => {
     }
     expect(added).toBe(TOTAL + size);
     expect(gone.length).toBe(TOTAL - TOTAL / 10);
+  });
+
+  describe('where several chunks share a job', () => {
+    const first = async () => {
+      together = [];
+      const over = new AbortController();
+      const ran = makeRefill(database, 8).run(over.signal);
+      await vi.waitFor(() => expect(together.length).toBeGreaterThan(0), { timeout: 60_000 });
+      over.abort();
+      await ran;
+      return together[0];
+    };
+
+    test('is added to by one process at a time, but waits for none that hangs in the middle of it', async () => {
+      stop.abort();
+      await run;
+      expect(await first()).toBe(8);
+      let letGo: () => void = () => undefined;
+      const hangs = new Promise<void>((resolve) => {
+        letGo = resolve;
+      });
+      let begun: () => void = () => undefined;
+      const isHanging = new Promise<void>((resolve) => {
+        begun = resolve;
+      });
+      const other = await openDatabase({ url: database.url, max: 1 });
+      const turn = inTurn(other.sql, 'adding chunks', () => {
+        begun();
+        return hangs;
+      });
+      await isHanging;
+      // Each as a job of its own: under their own names, the queue itself knows those that are there.
+      expect(await first()).toBeUndefined();
+      letGo();
+      expect(await turn).toBe(true);
+      await other.close();
+    });
   });
 });

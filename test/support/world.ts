@@ -193,6 +193,7 @@ async function openChandler(
           ingestChunk: session.ingestChunk,
           walls: session.walls,
           plan: session.plan,
+          perSecond: session.limits.perSecond,
           owner: 'test:1',
           realMs: (ms) => ms / options.speed,
         },

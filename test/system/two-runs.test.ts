@@ -11,8 +11,8 @@ let world: World;
 let upstream: ScriptedWorld['upstream'];
 afterEach(() => world?.close());
 
-async function makeTwo(): Promise<[Chandler, Chandler]> {
-  ({ world, upstream } = await createScriptedWorld({ limits: { perSecond: 40 } }));
+async function makeTwo(perSecond: number | null): Promise<[Chandler, Chandler]> {
+  ({ world, upstream } = await createScriptedWorld({ limits: { perSecond } }));
   const open = () => world.open({ candlesPerRequest: 10 });
   return [await open(), await open()];
 }
@@ -53,9 +53,13 @@ async function expectToAgree(runs: readonly Awaited<ReturnType<typeof run>>[]): 
   expect(runs.reduce((sum, { totals }) => sum + totals!.requests, 0)).toBe(upstream.ohlcv().length);
 }
 
-describe('two runs on one queue, which work each other’s chunks', () => {
+// Without a pace, several chunks share a job.
+describe.each([
+  ['40 requests a second', 40],
+  ['no pace', null],
+] as const)('two runs on one queue, which work each other’s chunks (%s)', (_name, perSecond) => {
   test('report what was asked for each of them, whoever asked it', async () => {
-    const [one, two] = await makeTwo();
+    const [one, two] = await makeTwo(perSecond);
     const runs = await Promise.all([run(one, ['btc-bitcoin']), run(two, ['eth-ethereum', 'ltc-litecoin'])]);
     for (const { end, planned, totals, shown } of runs) {
       expect(end).toEqual({ kind: 'done' });
@@ -66,7 +70,7 @@ describe('two runs on one queue, which work each other’s chunks', () => {
   });
 
   test('report each request once when both want the same', async () => {
-    const [one, two] = await makeTwo();
+    const [one, two] = await makeTwo(perSecond);
     const runs = await Promise.all([
       run(one, ['btc-bitcoin', 'eth-ethereum']),
       run(two, ['eth-ethereum', 'btc-bitcoin']),
@@ -77,7 +81,7 @@ describe('two runs on one queue, which work each other’s chunks', () => {
   });
 
   test('report it also when one of them is interrupted', async () => {
-    const [one, two] = await makeTwo();
+    const [one, two] = await makeTwo(perSecond);
     const stop = new AbortController();
     upstream.script = () => {
       if (upstream.ohlcv().length === 40) stop.abort();
