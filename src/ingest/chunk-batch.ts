@@ -25,14 +25,17 @@ export function togetherAt(perSecond: number | null, chunks: number, concurrency
   return Math.max(1, Math.min(MOST_TOGETHER, byPace, Math.floor(chunks / (JOBS_EACH * concurrency))));
 }
 
-/** In their order; a chunk that would be alone is a job as it is. */
+/** In their order. */
 export function jobsOf(chunks: readonly ChunkJob[], together: number): JobData[] {
   const jobs: JobData[] = [];
-  for (let i = 0; i < chunks.length; i += together) {
-    const some = chunks.slice(i, i + together);
-    jobs.push(some.length === 1 ? some[0]! : { kind: 'batch', chunks: some });
-  }
+  for (let i = 0; i < chunks.length; i += together) jobs.push(jobOf(chunks.slice(i, i + together)));
   return jobs;
+}
+
+/** A chunk that would be alone is a job as it is. */
+export function jobOf(chunks: readonly ChunkJob[]): JobData {
+  const [first, ...others] = chunks;
+  return first !== undefined && others.length === 0 ? first : { kind: 'batch', chunks };
 }
 
 /** Names its chunks, so that nobody has to read a job to know what is in the queue. */

@@ -5,7 +5,7 @@
 import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
 import { systemClock } from '../clock.ts';
 import { HIGHEST_PRIORITY } from '../core/tier.ts';
-import { chunkIdsOf, chunksOf, type JobData, jobIdOf, jobsOf } from './chunk-batch.ts';
+import { chunkIdsOf, chunksOf, type JobData, jobIdOf, jobOf, jobsOf } from './chunk-batch.ts';
 import { type ChunkIdentity, type ChunkJob, chunkJobId } from './chunk-job.ts';
 import { Misconfigured, type Outcome, SeriesGivenUp } from './outcome.ts';
 import { type Connections, connect, type JobInHand, type QueueEngine } from './queue-engine.ts';
@@ -151,15 +151,11 @@ function createChunkQueue(connections: Connections, name: string, options: Queue
       const there = await jobsIn(...PLACES);
       // Where one goes back to that is snoozed meanwhile.
       const waiting = await jobsIn('prioritized');
-      const missing = jobs
-        .map((job) => ({ job, id: chunkJobId(job) }))
-        .filter(({ id }) => !there.has(id) && !waiting.has(id));
-      await queue.addBulk(
-        jobsOf(
-          missing.map(({ job }) => job),
-          together,
-        ).map((data) => ({ name: JOB, data, opts: { ...opts, jobId: jobIdOf(data) } })),
-      );
+      const missing = jobs.filter((job) => !there.has(chunkJobId(job)) && !waiting.has(chunkJobId(job)));
+      const added = jobsOf(missing, together).map((data) => {
+        return { name: JOB, data, opts: { ...opts, jobId: jobIdOf(data) } };
+      });
+      await queue.addBulk(added);
       const late = jobs.map((job) => waiting.get(chunkJobId(job))).filter((jobId) => jobId !== undefined);
       await queue.hasten([...new Set(late)], opts.priority);
     },
@@ -256,11 +252,11 @@ function createChunkQueue(connections: Connections, name: string, options: Queue
           // Two would work them off one behind the other, each asking for what the other has in hand.
           if (lost.has(job.id!)) return;
           // A job is named after its chunks, and those that are done are not there any more: what is left becomes another job.
-          const rest = jobsOf(chunks.slice(i), chunks.length)[0]!;
-          if (i > 0 && isClosing) return leave(rest, { priority });
+          const handBack = () => leave(jobOf(chunks.slice(i)), { priority });
+          if (i > 0 && isClosing) return handBack();
           const outcome = await handled(chunk, 1).catch((error: unknown) => failed(chunk, error));
           if (outcome?.kind === 'snoozed') {
-            if (i > 0) return leave(rest, { priority });
+            if (i > 0) return handBack();
             await snooze(outcome);
           }
           if (outcome?.kind === 'deferred') await leave(chunk, { delay: delayOf(outcome), priority });
@@ -273,8 +269,9 @@ function createChunkQueue(connections: Connections, name: string, options: Queue
         name,
         (job, token) => {
           const { data } = job;
-          const mine = data.kind === 'batch' ? workBatch(data.chunks, job) : workOne(data, job, token);
-          return mine.finally(() => lost.delete(job.id!));
+          // A lock may have been lost while the end of a job of this name was told: that was another one.
+          lost.delete(job.id!);
+          return data.kind === 'batch' ? workBatch(data.chunks, job) : workOne(data, job, token);
         },
         {
           concurrency,
