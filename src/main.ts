@@ -5,8 +5,8 @@ import { keepHeapSmall } from './cli/heap.ts';
 import { createIo } from './cli/io.ts';
 import { systemClock } from './clock.ts';
 
-// Who only serves makes garbage of every request: a young generation that is small would be looked through all the time.
-if (process.argv[2] !== 'serve') keepHeapSmall();
+// Who only answers makes garbage of every request: a young generation that is small would be looked through all the time.
+if (process.argv[2] !== 'serve' && process.argv[2] !== 'simulate') keepHeapSmall();
 
 const interruption = new AbortController();
 /** How many programs we share the terminal with: Ctrl-C is theirs then. */

@@ -319,6 +319,7 @@ async function runWithProgress(
             underWay--;
           }
         },
+        takeAhead: session.takeAhead,
         walls: session.walls,
         plan: session.plan,
         perSecond: session.limits.perSecond,

@@ -1,6 +1,7 @@
 /** Asks the upstream one question: a turn from the quota, one request, its record; and again only for a redirect or the other way to send the key. */
 import type { Clock, Instant } from '../clock.ts';
 import type { Span, Spans } from '../core/span.ts';
+import type { Ahead } from '../quota/ahead.ts';
 import type { Quota, Spender, Stretch, Take } from '../quota/quota.ts';
 import { waitTurn } from '../quota/turn.ts';
 import type { Sql } from '../store/connect.ts';
@@ -34,6 +35,8 @@ export type PlainQuestion = Pick<Question, 'path' | 'query' | 'withText' | 'rpc'
 /** A question whose extent is only known when its turn comes: what of the stretch is still worth a request then. */
 export type LateQuestion = {
   readonly stretch: Stretch;
+  /** The turn that was taken for it already, if one was. */
+  readonly ahead?: Ahead | undefined;
   /** `gaps` is never empty. */
   readonly about: (gaps: Spans) => Pick<Question, 'path' | 'query'> & {
     readonly span: Span;
@@ -120,9 +123,15 @@ export function createAsk({
     { spender, record: kind, signal, patience = impatient, mayLack = false }: AskOptions,
   ): Promise<Asked | Unasked> => {
     const keep = (row: FetchRow) => patience((again) => recordFetchOnce(sql, row, again));
-    const take = (stretch?: Stretch) =>
-      patience(() => waitTurn({ quota, spender, stretch, clock, ...(signal ? { signal } : {}) }));
-    let turn = await take('stretch' in asked ? asked.stretch : undefined);
+    const take = (stretch?: Stretch, ahead?: Ahead) => {
+      let once = ahead;
+      return patience(() => {
+        const turn = waitTurn({ quota, spender, stretch, ahead: once, clock, ...(signal ? { signal } : {}) });
+        once = undefined;
+        return turn;
+      });
+    };
+    let turn = 'stretch' in asked ? await take(asked.stretch, asked.ahead) : await take();
     if (turn.kind === 'unwanted') return turn;
     if (turn.kind === 'denied') return { kind: 'held', until: turn.until, reason: turn.reason };
     const late = 'stretch' in asked ? asked.about(turn.gaps!) : null;

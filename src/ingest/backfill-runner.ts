@@ -36,7 +36,7 @@ export type BackfillRunnerDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly queue: ChunkQueue;
-  readonly session: Pick<Session, 'ask' | 'ingestChunk' | 'limits' | 'plan' | 'walls'>;
+  readonly session: Pick<Session, 'ask' | 'ingestChunk' | 'takeAhead' | 'limits' | 'plan' | 'walls'>;
   /** `host:pid`. */
   readonly owner: string;
   readonly concurrency: number;
@@ -129,6 +129,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     const ingestChunk = oneAtATime(withStepBack(session.ingestChunk, clock));
     return queue.work({
       concurrency: deps.concurrency,
+      onBatch: session.takeAhead,
       handle: (job, attempt) => ingestChunk(job, { attempt, signal: stop.signal, patience }),
       snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
       events: { onOutcome: deps.onChunk, onFailure: deps.onFailure },
@@ -194,6 +195,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
           deps.onChunk(job, outcome);
           return outcome;
         },
+        takeAhead: session.takeAhead,
         walls,
         plan,
         perSecond: session.limits.perSecond,

@@ -21,6 +21,7 @@ import { createRefill } from './refill.ts';
 import { withStepBack } from './step-back.ts';
 import { type BackfillEnd, type BackfillProgress, type BackfillSeen, createTally } from './tally.ts';
 import { earliestSlot, splitAtWall } from './wall.ts';
+import type { TakeAhead } from './turns-ahead.ts';
 import type { Walls } from './walls.ts';
 
 export type BackfillRun = {
@@ -43,6 +44,7 @@ export type BackfillDeps = {
   readonly clock: Clock;
   readonly queue: ChunkQueue;
   readonly ingestChunk: IngestChunk;
+  readonly takeAhead: TakeAhead;
   readonly walls: Walls;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   /** Requests a second at most; null: no pace. */
@@ -157,6 +159,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
     const realMs = deps.realMs ?? ((ms) => ms);
     const worker = queue.work({
       concurrency: options.concurrency,
+      onBatch: deps.takeAhead,
       handle: (job, attempt) => ingestChunk(job, { attempt, signal: stop.signal, patience }),
       snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
       events: {

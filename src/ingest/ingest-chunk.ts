@@ -8,7 +8,7 @@ import { ohlcvParameters, ohlcvPath } from '../contract/paths.ts';
 import type { Plan } from '../contract/plans.ts';
 import { INTERVAL_MS } from '../core/interval.ts';
 import type { Span } from '../core/span.ts';
-import type { Spender } from '../quota/quota.ts';
+import type { Quota, Spender, Stretch } from '../quota/quota.ts';
 import { storeChunk } from '../store/chunk.ts';
 import type { Sql } from '../store/connect.ts';
 import { findFetch, recordFetchOnce } from '../store/fetch.ts';
@@ -26,12 +26,15 @@ import { INTERRUPTED, LedAround, Misconfigured, type Outcome, UpstreamTrouble } 
 import { impatient, type Patience } from './patience.ts';
 import { documentedWall, earliestSlot, isBeyond, knownDepth, provesOpen, unprovenPart } from './wall.ts';
 import { depthOf } from './wall-depth.ts';
+import { createTurnsAhead, type TakeAhead } from './turns-ahead.ts';
 import { createWallDoubts, type WallDoubts } from './wall-doubts.ts';
 import type { Walls } from './walls.ts';
 
 export type IngestChunkDeps = {
   readonly sql: Sql;
   readonly ask: Ask;
+  /** The one that `ask` takes from. */
+  readonly quota: Quota;
   readonly clock: Clock;
   readonly plan: Plan;
   readonly walls: Walls;
@@ -52,22 +55,25 @@ export type IngestChunk = (
 const NOTHING: Outcome = { kind: 'stored', requests: 0, stored: 0, revised: 0, setAside: 0 };
 const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
-export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
-  const { sql, ask, clock, plan } = deps;
+/** `takeAhead` may be told of chunks that `ingestChunk` is about to be called with, the same objects, one after the other. */
+export type Ingestion = { readonly ingestChunk: IngestChunk; readonly takeAhead: TakeAhead };
+
+export function createIngestChunk(deps: IngestChunkDeps): Ingestion {
+  const { sql, ask, quota, clock, plan } = deps;
   const checkOrigin = createOriginCheck(sql);
   const keepPartitions = createPartitionKeeper(sql);
   const doubts = createDoubts();
   const wallDoubts = createWallDoubts(deps);
+  const turnsAhead = createTurnsAhead({ quota, spenderOf, stretchOf });
   const ingest: IngestChunk = async (job, { attempt = 1, signal, patience = impatient } = {}) => {
     const soon = doubts.waitingFor(job, clock.now()) ?? wallDoubts.waitingFor(job);
     if (soon !== null) return { kind: 'deferred', until: soon, requests: 0, reason: 'doubt' };
-    // The wall moves on while a chunk waits in the queue.
-    const earliest = earliestSlot(knownDepth(deps.walls.of(job.interval)), job.interval, clock.now());
-    const from = Math.max(job.from, earliest);
-    if (from >= job.to) return NOTHING;
+    const stretch = stretchOf(job);
+    if (stretch === null) return NOTHING;
     const asked = await ask(
       {
-        stretch: { ...job, backfillId: backfillOf(job), span: { from, to: job.to }, plan: plan.name },
+        stretch,
+        ahead: turnsAhead.of(job, stretch),
         about: (gaps) => questionAbout(job, { from: gaps[0]!.from, to: gaps.at(-1)!.to }),
       },
       {
@@ -109,7 +115,20 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
         throw new UpstreamTrouble(`${describe(job)}: ${answer.message}`);
     }
   };
-  return (job, options) => wallDoubts.inTurn(job, () => ingest(job, options));
+  const ingestChunk: IngestChunk = async (job, options) => {
+    const outcome = await wallDoubts.inTurn(job, () => ingest(job, options));
+    if (outcome.kind === 'refused') turnsAhead.refused();
+    return outcome;
+  };
+  return { ingestChunk, takeAhead: turnsAhead.take };
+
+  /** Of a chunk what lies within the wall, which moves on while the chunk waits in the queue. */
+  function stretchOf(job: ChunkJob): Stretch | null {
+    const earliest = earliestSlot(knownDepth(deps.walls.of(job.interval)), job.interval, clock.now());
+    const from = Math.max(job.from, earliest);
+    if (from >= job.to) return null;
+    return { ...job, backfillId: backfillOf(job), span: { from, to: job.to }, plan: plan.name };
+  }
 
   function questionAbout(job: ChunkJob, span: Span) {
     return {

@@ -60,6 +60,8 @@ export type ChunkQueue = {
   /** `snooze` turns an outcome's wait into real milliseconds (a test's clock may run faster). */
   work(options: {
     readonly concurrency: number;
+    /** Told of the chunks that share a job before the first of them is handled; what it returns is called when their job has ended. */
+    readonly onBatch?: (chunks: readonly ChunkJob[]) => () => Promise<void>;
     /** `attempt` counts from 1. */
     readonly handle: (job: ChunkJob, attempt: number) => Promise<Outcome>;
     readonly snoozeMs: (outcome: Extract<Outcome, { kind: 'snoozed' | 'deferred' }>) => number;
@@ -185,7 +187,7 @@ function createChunkQueue(connections: Connections, name: string, options: Queue
         // It pauses first; a worker has started since.
         if (!/non-paused queue/.test(asError(error).message)) throw error;
       }),
-    work: ({ concurrency, handle, snoozeMs, events }) => {
+    work: ({ concurrency, onBatch, handle, snoozeMs, events }) => {
       // A snooze left by a run that has ended must not hold up this one; whoever still has to wait snoozes again.
       void queue.removeRateLimitKey().catch(onError);
       void unpause().catch(onError);
@@ -271,7 +273,9 @@ function createChunkQueue(connections: Connections, name: string, options: Queue
           const { data } = job;
           // A lock may have been lost while the end of a job of this name was told: that was another one.
           lost.delete(job.id!);
-          return data.kind === 'batch' ? workBatch(data.chunks, job) : workOne(data, job, token);
+          if (data.kind !== 'batch') return workOne(data, job, token);
+          const ended = onBatch?.(data.chunks);
+          return workBatch(data.chunks, job).finally(ended);
         },
         {
           concurrency,

@@ -9,7 +9,7 @@ import type { AuthScheme, Upstream } from '../upstream/answer.ts';
 import { ACCOUNT_FRESH_MS, type AccountCheck, accountIdOf, checkAccount, heedRefusal } from './account.ts';
 import { type Ask, type Asked, type AskOptions, createAsk, type JudgeSpent, type Unasked } from './ask.ts';
 import { createContact } from './contact.ts';
-import { createIngestChunk, type IngestChunk } from './ingest-chunk.ts';
+import { createIngestChunk, type Ingestion } from './ingest-chunk.ts';
 import { createKeyManner } from './key-manner.ts';
 import { planUnknown } from './misconfigured.ts';
 import { AccountUnknown, Unreachable } from './outcome.ts';
@@ -47,7 +47,7 @@ export type SessionOptions = {
   }) => void;
 };
 
-export type Session = {
+export type Session = Ingestion & {
   readonly accountId: string;
   readonly plan: Plan;
   /** Where the plan's name comes from. */
@@ -58,7 +58,6 @@ export type Session = {
   /** The JSON-RPC interface, on the same quota; null: only REST is used. */
   readonly tools: { readonly url: string; readonly sharesOrigin: boolean; readonly ask: Ask } | null;
   readonly walls: Walls;
-  readonly ingestChunk: IngestChunk;
   /** Asks the account endpoint now. */
   check(): Promise<AccountCheck>;
 };
@@ -218,9 +217,10 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const tools = rpc && { ...rpc, ask: askWith(quota, { client: rpc.client, isAside: !rpc.sharesOrigin }) };
   const walls = await readWalls(sql, clock, plan);
   let proven = false;
-  const ingestChunk = createIngestChunk({
+  const ingestion = createIngestChunk({
     sql,
     ask,
+    quota,
     clock,
     plan,
     walls,
@@ -242,7 +242,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     ask,
     tools,
     walls,
-    ingestChunk,
+    ...ingestion,
     check: () => checkWith(quota),
   };
 }

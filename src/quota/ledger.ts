@@ -2,7 +2,7 @@
 import type { Clock, Instant } from '../clock.ts';
 import type { Sql } from '../store/connect.ts';
 import { changeLedger, type Ledger, openLedger, readDatabaseClock, readLedger, readSpenders } from '../store/quota.ts';
-import { takeRequests } from '../store/quota-take.ts';
+import { giveBackRequests, takeRequests } from '../store/quota-take.ts';
 import { createGate, goodForMs } from './gate.ts';
 import { createClockOffset } from './offset.ts';
 import { gapMs, paceFactorAt } from './pace.ts';
@@ -51,7 +51,7 @@ export type QuotaOptions = {
 };
 
 /**
- * Every request is counted when it is granted and never given back. Database errors reject.
+ * Every request is counted when it is granted, and never given back once it may have been sent. Database errors reject.
  * `sendAt` and `until` are told on `clock`, whichever clock the ledger goes by.
  */
 export function createQuota(options: QuotaOptions): Quota {
@@ -61,6 +61,7 @@ export function createQuota(options: QuotaOptions): Quota {
   // What this process knows without asking: whether there is a streak to end, and that upstream answered since.
   let troubled = false;
   let lastAnswered = Number.NEGATIVE_INFINITY;
+  let boundless = limits.perMonth === null && limits.perDay === null && limits.perSecond === null;
   const offset = createClockOffset();
   let tuned: Promise<void> | null = null;
 
@@ -116,6 +117,7 @@ export function createQuota(options: QuotaOptions): Quota {
       row = await takeRequests(sql, args);
     }
     if (row.troubled) troubled = true;
+    boundless = row.isBoundless;
     const { denied, granted } = row;
     const first = row.at + (useDatabaseClock ? offset.observe(askedAt, clock.now(), row.now) : 0);
     // A probe goes alone: nobody is in its way when it is late, and everybody waits for it.
@@ -147,6 +149,18 @@ export function createQuota(options: QuotaOptions): Quota {
   return {
     gate,
     take: createTakers(takeForAll) as Quota['take'],
+    isBoundless: () => boundless,
+    async giveBack(spender, { requests, takenAt }) {
+      const agoMs = clock.now() - takenAt;
+      await giveBackRequests(sql, {
+        ...at(),
+        requests,
+        agoMs,
+        graceMs,
+        spenderClass: spender.class,
+        spenderName: spender.name,
+      });
+    },
     pause({ reason, retryAfterMs }) {
       const wait = retryAfterMs ?? (reason === 'limited' ? SHORTEST_BACK_OFF_MS : 0);
       const bound = reason === 'limited' ? wait : Math.min(wait, LONGEST_OUTAGE_WAIT_MS);

@@ -88,6 +88,10 @@ export type Quota = {
    */
   take(spender: Spender): Promise<Take>;
   take(spender: Spender, stretch: Stretch | undefined): Promise<Take | Unwanted>;
+  /** By all that is known here, the account has no limit at all: a request that is taken early is taken from nobody. */
+  isBoundless(): boolean;
+  /** Requests of an account without limits that were taken, and surely never sent; `takenAt`: when the first of them was granted. */
+  giveBack(spender: Spender, unsent: { readonly requests: number; readonly takenAt: Instant }): Promise<void>;
   /** Upstream has just asked for a pause: at once nothing more is sent here, while `limited` or `unavailable` tells the others. */
   pause(hold: { readonly reason: 'limited' | 'unavailable'; readonly retryAfterMs: number | null }): void;
   /** A 429: everybody on this account waits (`retryAfterMs`, else jittered back-off) and the shared pace drops, then recovers slowly. `sentAt` keeps a burst of simultaneous 429s from compounding. */

@@ -1,5 +1,6 @@
 /** Waiting for one's turn: takes a request, sleeps until it may be sent, and takes another when it slept too long. */
 import type { Clock } from '../clock.ts';
+import type { Ahead } from './ahead.ts';
 import { GRACE_MS } from './ledger.ts';
 import type { Quota, Spender, Stretch, Take, Unwanted } from './quota.ts';
 
@@ -8,6 +9,8 @@ export type TurnOptions = {
   readonly spender: Spender;
   /** What the request is for: without it, it is taken whatever is known. */
   readonly stretch?: Stretch | undefined;
+  /** Taken already, for this stretch. */
+  readonly ahead?: Ahead | undefined;
   readonly clock: Clock;
   readonly signal?: AbortSignal;
 };
@@ -19,16 +22,22 @@ export type TurnOptions = {
  * anything was taken: a turn that was granted is counted, so it is sat out and used. It is never further away than the
  * quota's run-ahead, however slow the pace.
  */
-export function waitTurn(options: Omit<TurnOptions, 'stretch'>): Promise<Take>;
+export function waitTurn(options: Omit<TurnOptions, 'stretch' | 'ahead'>): Promise<Take>;
 export function waitTurn(options: TurnOptions): Promise<Take | Unwanted>;
-export async function waitTurn({ quota, spender, stretch, clock, signal }: TurnOptions): Promise<Take | Unwanted> {
+export async function waitTurn(options: TurnOptions): Promise<Take | Unwanted> {
+  const { quota, spender, stretch, clock, signal } = options;
   const { gate } = quota;
+  let { ahead } = options;
   while (true) {
     signal?.throwIfAborted();
     // What the ledger hears of only now.
     const held = gate.heldAt(clock.now());
     if (held !== null) return denied(held);
-    const take = await quota.take(spender, stretch);
+    const mine = ahead;
+    ahead = undefined;
+    const take = await (mine?.take ?? quota.take(spender, stretch));
+    // Until when, it was told a while ago.
+    if (mine !== undefined && take.kind === 'denied') continue;
     if (take.kind === 'unwanted' || (take.kind === 'denied' && take.reason !== 'queue')) return take;
     const asleepAt = clock.now();
     // A timer may fire a moment early; a clock that was set back must not stretch the wait.
@@ -40,6 +49,7 @@ export async function waitTurn({ quota, spender, stretch, clock, signal }: TurnO
         if (Math.max(now, until) > take.goodUntil) break;
         if (now >= until) {
           gate.pass(now);
+          if (mine !== undefined) mine.isSent = true;
           return take;
         }
       } else if (now >= until) break;

@@ -1,10 +1,10 @@
-/** Takes requests from the ledger's row: one statement, from every window or from none. */
+/** Takes requests from the ledger's row: one statement, from every window or from none; and gives back what was never sent. */
 import type { Instant } from '../clock.ts';
 import type { Spans } from '../core/span.ts';
-import type { SqlOrTransaction } from './connect.ts';
+import type { Sql, SqlOrTransaction } from './connect.ts';
 import { type OpenGapsQuery, openGaps } from './gaps.ts';
 import { parseMultirange } from './multirange.ts';
-import type { At } from './quota.ts';
+import { type At, nowOf } from './quota.ts';
 
 export type TakeArgs = At & {
   /** How many requests are wanted whatever is known; as many as fit are granted, one after the other. */
@@ -45,6 +45,8 @@ export type TakeRow = {
   readonly now: Instant;
   /** Upstream has been failing or refusing: the next good answer is worth writing down. */
   readonly troubled: boolean;
+  /** No window and no pace limits the account, by what was configured and by what upstream has told. */
+  readonly isBoundless: boolean;
   /** For each of `ifOpen`, in its order: what of it is worth a request. */
   readonly gaps: readonly Spans[];
 };
@@ -178,7 +180,47 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
       end) * 1000)::float8 as at,
       (extract(epoch from coalesce(given_now, clock_timestamp())) * 1000)::float8 as now,
       probe is not null as "isProbe", down_streak > 0 or limited_streak > 0 or probe is not null as troubled,
+      per_month is null and per_day is null and gap = interval '0' as "isBoundless",
       ${ifOpen === null ? sql`null::jsonb` : sql`(select jsonb_agg(gaps::text order by position) from open)`} as gaps
     from fitted`;
   return row ? { ...row, gaps: (row.gaps ?? []).map(parseMultirange) } : null;
+}
+
+export type GiveBackArgs = At & {
+  readonly requests: number;
+  /** How long ago the first of them was taken. */
+  readonly agoMs: number;
+  readonly graceMs: number;
+  readonly spenderClass: string;
+  readonly spenderName: string;
+};
+
+/**
+ * Gives back to the windows they were taken from, if those are still the current ones and not so young that clocks could disagree about
+ * it. Where upstream's own count was higher (`afterReconciled`), it stands.
+ */
+export async function giveBackRequests(sql: Sql, g: GiveBackArgs): Promise<void> {
+  await sql.begin(async (tx) => {
+    // First the row, so that what the spenders have is what it was counted with.
+    await tx`select from ops.quota where account_id = ${g.accountId} for update`;
+    await tx`
+      with ledger as materialized (
+        select q.*, ${nowOf(tx, g)} - make_interval(secs => ${(g.agoMs + g.graceMs) / 1000}::float8) as before,
+          (select sum(month_spent) from ops.quota_spent s
+            where s.account_id = q.account_id and s.month_start = q.month_start) as ours
+        from ops.quota q where account_id = ${g.accountId}
+      ), spender as (
+        update ops.quota_spent s set
+          month_spent = greatest(0, s.month_spent - ${g.requests}::int),
+          day_spent = greatest(0, s.day_spent - case when s.day_start <= before then ${g.requests}::int else 0 end)
+        from ledger
+        where s.account_id = ledger.account_id and s.class = ${g.spenderClass} and s.name = ${g.spenderName}
+          and s.month_start = ledger.month_start and ledger.month_start <= before
+      )
+      update ops.quota q set
+        month_spent = greatest(0, ledger.month_spent
+          - case when ledger.month_start <= before and ledger.month_spent <= ours then ${g.requests}::int else 0 end),
+        day_spent = greatest(0, ledger.day_spent - case when ledger.day_start <= before then ${g.requests}::int else 0 end)
+      from ledger where q.account_id = ledger.account_id`;
+  });
 }
