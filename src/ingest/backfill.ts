@@ -20,8 +20,8 @@ import type { ChunkQueue } from './queue.ts';
 import { createRefill } from './refill.ts';
 import { withStepBack } from './step-back.ts';
 import { type BackfillEnd, type BackfillProgress, type BackfillSeen, createTally } from './tally.ts';
-import { earliestSlot, splitAtWall } from './wall.ts';
 import type { TakeAhead } from './turns-ahead.ts';
+import { earliestSlot, splitAtWall } from './wall.ts';
 import type { Walls } from './walls.ts';
 
 export type BackfillRun = {

@@ -24,9 +24,9 @@ import { wrongAddress, wrongKey } from './misconfigured.ts';
 import { createOriginCheck, type OriginCheck } from './origin.ts';
 import { INTERRUPTED, LedAround, Misconfigured, type Outcome, UpstreamTrouble } from './outcome.ts';
 import { impatient, type Patience } from './patience.ts';
+import { createTurnsAhead, type TakeAhead } from './turns-ahead.ts';
 import { documentedWall, earliestSlot, isBeyond, knownDepth, provesOpen, unprovenPart } from './wall.ts';
 import { depthOf } from './wall-depth.ts';
-import { createTurnsAhead, type TakeAhead } from './turns-ahead.ts';
 import { createWallDoubts, type WallDoubts } from './wall-doubts.ts';
 import type { Walls } from './walls.ts';
 

@@ -12,7 +12,7 @@ export type Ahead = {
   isSent: boolean;
 };
 
-/** One for each stretch, in their order. None is told of as lost: a take that failed rejects for whoever comes to use it. */
+/** One for each stretch, in their order. One that fails does so when it is used, and for nobody else. */
 export function takeAhead(quota: Quota, spender: Spender, stretches: readonly Stretch[]): readonly Ahead[] {
   return stretches.map((stretch) => {
     const take = quota.take(spender, stretch);

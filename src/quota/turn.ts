@@ -1,5 +1,5 @@
 /** Waiting for one's turn: takes a request, sleeps until it may be sent, and takes another when it slept too long. */
-import type { Clock } from '../clock.ts';
+import type { Clock, Instant } from '../clock.ts';
 import type { Ahead } from './ahead.ts';
 import { GRACE_MS } from './ledger.ts';
 import type { Quota, Spender, Stretch, Take, Unwanted } from './quota.ts';
@@ -36,8 +36,8 @@ export async function waitTurn(options: TurnOptions): Promise<Take | Unwanted> {
     const mine = ahead;
     ahead = undefined;
     const take = await (mine?.take ?? quota.take(spender, stretch));
-    // Until when, it was told a while ago.
-    if (mine !== undefined && take.kind === 'denied') continue;
+    // It was told a while ago: until when may have passed, and the clock may have been set back since.
+    if (mine !== undefined && isOutdated(take, clock.now())) continue;
     if (take.kind === 'unwanted' || (take.kind === 'denied' && take.reason !== 'queue')) return take;
     const asleepAt = clock.now();
     // A timer may fire a moment early; a clock that was set back must not stretch the wait.
@@ -56,6 +56,10 @@ export async function waitTurn(options: TurnOptions): Promise<Take | Unwanted> {
       await clock.sleep(until - now, take.kind === 'granted' ? undefined : signal);
     }
   }
+}
+
+function isOutdated(take: Take | Unwanted, now: Instant): boolean {
+  return take.kind === 'denied' || (take.kind === 'granted' && take.sendAt > now + GRACE_MS);
 }
 
 function denied({ until, reason }: NonNullable<ReturnType<Quota['gate']['heldAt']>>): Take {

@@ -2,12 +2,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
+import { giveBackUnsent, takeAhead } from '../../src/quota/ahead.ts';
 import { createQuota } from '../../src/quota/ledger.ts';
 import type { Limits, Quota, Spender, Stretch } from '../../src/quota/quota.ts';
 import { finishBackfill, startBackfill } from '../../src/store/backfill.ts';
 import { toMultirange, toRange } from '../../src/store/multirange.ts';
 import { recordRefusal } from '../../src/store/refusal.ts';
 import { makeSeriesOf } from '../bench/prepared.ts';
+import { countTakes } from '../support/count-takes.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';
 
@@ -133,5 +135,74 @@ describe('a turn for a stretch', () => {
     expect(takes[3]).toMatchObject({ gaps: [span(299, 300)] });
     expect(takes[4]).toMatchObject({ reason: 'day' });
     expect(await spent()).toBe(3);
+  });
+});
+
+describe('turns that are taken ahead', () => {
+  const all = () => takeAhead(quota, spender, [stretch(0), stretch(1), stretch(2), stretch(3)]);
+  const counts = async () => {
+    const { month, day } = await quota.state();
+    const [own] = await quota.spenders();
+    return [month.spent, day.spent, own?.month, own?.day];
+  };
+
+  it('are one statement of the ledger', async () => {
+    await quota.take(spender);
+    const statements = await countTakes(database.sql);
+    await cover(2, [span(0, 300)]);
+    const takes = await Promise.all(all().map(({ take }) => take));
+    expect(takes.map(({ kind }) => kind)).toEqual(['granted', 'granted', 'unwanted', 'granted']);
+    expect(await statements()).toBe(1);
+    expect(await counts()).toEqual([4, 4, 4, 4]);
+  });
+
+  it('go back when they were not sent, to who took them', async () => {
+    await quota.take({ class: 'scheduled', name: 'coins' });
+    const aheads = all();
+    aheads[1]!.isSent = true;
+    await giveBackUnsent(quota, spender, aheads);
+    expect((await quota.state()).month.spent).toBe(2);
+    expect(await quota.spenders()).toEqual([
+      { class: 'backfill', name: spender.name, month: 1, day: 1 },
+      { class: 'scheduled', name: 'coins', month: 1, day: 1 },
+    ]);
+    await giveBackUnsent(quota, spender, [aheads[1]!]);
+    expect((await quota.state()).month.spent).toBe(2);
+  });
+
+  it('go back to the month, and not to a day that has begun since; nor to a month that has', async () => {
+    const aheads = all();
+    await Promise.all(aheads.map(({ take }) => take));
+    clock.set(NOON + DAY);
+    await quota.take(spender);
+    await giveBackUnsent(quota, spender, aheads);
+    expect(await counts()).toEqual([1, 1, 1, 1]);
+    const others = all();
+    await Promise.all(others.map(({ take }) => take));
+    clock.set(Date.parse('2024-04-02T00:00:00Z'));
+    await quota.take(spender);
+    await giveBackUnsent(quota, spender, others);
+    expect(await counts()).toEqual([1, 1, 1, 1]);
+  });
+
+  it('do not lower what upstream has counted', async () => {
+    const aheads = all();
+    await Promise.all(aheads.map(({ take }) => take));
+    await quota.reconcile({ made: 10, left: null });
+    await giveBackUnsent(quota, spender, aheads);
+    expect((await quota.state()).month.spent).toBe(10);
+  });
+
+  it('are for accounts without any limit, by the configuration and by what upstream has told', async () => {
+    expect(quota.isBoundless()).toBe(true);
+    for (const limits of [{ perMonth: 100 }, { perDay: 100 }, { perSecond: 1000 }]) {
+      expect(open(limits).isBoundless()).toBe(false);
+    }
+    await quota.reconcile({ made: 0, left: 100 });
+    await quota.take(spender);
+    expect(quota.isBoundless()).toBe(false);
+    await quota.reconcile({ made: 1, left: null });
+    await quota.take(spender);
+    expect(quota.isBoundless()).toBe(true);
   });
 });

@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import type { Ahead } from '../../src/quota/ahead.ts';
 import { createGate, type Gate } from '../../src/quota/gate.ts';
 import type { Quota, Take } from '../../src/quota/quota.ts';
 import { waitTurn } from '../../src/quota/turn.ts';
@@ -175,3 +176,41 @@ function untilAborted(signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
 }
+
+describe('a turn that was taken ahead', () => {
+  const ahead = (take: Take): Ahead => ({ take: Promise.resolve(take), isSent: false });
+
+  it('is used, and nothing else is taken', async () => {
+    const clock = createManualClock(1000);
+    const { quota, asked } = scripted([]);
+    const mine = ahead(granted(900));
+    expect(await waitTurn({ quota, spender, ahead: mine, clock })).toEqual(granted(900));
+    expect(mine.isSent).toBe(true);
+    expect(asked()).toBe(0);
+  });
+
+  it.each([
+    ['is too old', granted(1000), 3_001],
+    ['was denied: that may be over', { kind: 'denied', reason: 'limited', until: 60_000 }, 1_000],
+    ['is of before the clock was set back', granted(100_000), 1_000],
+  ] as const)('is not used when it %s; another one is taken', async (_, take, now) => {
+    const clock = createManualClock(now);
+    const { quota, asked } = scripted([granted(now)]);
+    const mine = ahead(take);
+    expect(await waitTurn({ quota, spender, ahead: mine, clock })).toEqual(granted(now));
+    expect(mine.isSent).toBe(false);
+    expect(asked()).toBe(1);
+    expect(clock.now()).toBe(now);
+  });
+
+  it('is not used when upstream has asked to wait since', async () => {
+    const clock = createManualClock(1000);
+    const gate = createGate(null);
+    const { quota, asked } = scripted([], gate);
+    const mine = ahead(granted(1000));
+    gate.hold(1000, { reason: 'limited', until: 5000 });
+    expect(await waitTurn({ quota, spender, ahead: mine, clock })).toMatchObject({ kind: 'denied', until: 5000 });
+    expect(mine.isSent).toBe(false);
+    expect(asked()).toBe(0);
+  });
+});

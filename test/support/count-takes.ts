@@ -1,0 +1,17 @@
+/** How often the ledger's row has been written: takes that are granted, and what is given back. */
+import type { Sql } from '../../src/store/connect.ts';
+
+/** Counts from now on. */
+export async function countTakes(sql: Sql): Promise<() => Promise<number>> {
+  await sql.unsafe(`
+    create sequence public.ledger_writes;
+    create function public.count_ledger_write() returns trigger language plpgsql as
+      $$ begin perform nextval('public.ledger_writes'); return null; end $$;
+    create trigger count_ledger_write after update on ops.quota
+      for each statement execute function public.count_ledger_write();`);
+  return async () => {
+    const [row] = await sql<{ n: number }[]>`
+      select case when is_called then last_value else 0 end::int as n from public.ledger_writes`;
+    return row!.n;
+  };
+}
