@@ -319,7 +319,7 @@ async function runWithProgress(
             underWay--;
           }
         },
-        takeAhead: session.takeAhead,
+        takeTurns: session.takeTurns,
         walls: session.walls,
         plan: session.plan,
         perSecond: session.limits.perSecond,

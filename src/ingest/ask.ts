@@ -35,7 +35,7 @@ export type PlainQuestion = Pick<Question, 'path' | 'query' | 'withText' | 'rpc'
 /** A question whose extent is only known when its turn comes: what of the stretch is still worth a request then. */
 export type LateQuestion = {
   readonly stretch: Stretch;
-  /** The turn that was taken for it already, if one was. */
+  /** What may have been taken for it already. */
   readonly ahead?: Ahead | undefined;
   /** `gaps` is never empty. */
   readonly about: (gaps: Spans) => Pick<Question, 'path' | 'query'> & {
@@ -123,14 +123,8 @@ export function createAsk({
     { spender, record: kind, signal, patience = impatient, mayLack = false }: AskOptions,
   ): Promise<Asked | Unasked> => {
     const keep = (row: FetchRow) => patience((again) => recordFetchOnce(sql, row, again));
-    const take = (stretch?: Stretch, ahead?: Ahead) => {
-      let once = ahead;
-      return patience(() => {
-        const turn = waitTurn({ quota, spender, stretch, ahead: once, clock, ...(signal ? { signal } : {}) });
-        once = undefined;
-        return turn;
-      });
-    };
+    const take = (stretch?: Stretch, ahead?: Ahead) =>
+      patience(() => waitTurn({ quota, spender, stretch, ahead, clock, ...(signal ? { signal } : {}) }));
     let turn = 'stretch' in asked ? await take(asked.stretch, asked.ahead) : await take();
     if (turn.kind === 'unwanted') return turn;
     if (turn.kind === 'denied') return { kind: 'held', until: turn.until, reason: turn.reason };

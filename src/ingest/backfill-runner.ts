@@ -36,7 +36,7 @@ export type BackfillRunnerDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly queue: ChunkQueue;
-  readonly session: Pick<Session, 'ask' | 'ingestChunk' | 'takeAhead' | 'limits' | 'plan' | 'walls'>;
+  readonly session: Pick<Session, 'ask' | 'ingestChunk' | 'takeTurns' | 'limits' | 'plan' | 'walls'>;
   /** `host:pid`. */
   readonly owner: string;
   readonly concurrency: number;
@@ -129,7 +129,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     const ingestChunk = oneAtATime(withStepBack(session.ingestChunk, clock));
     return queue.work({
       concurrency: deps.concurrency,
-      onBatch: session.takeAhead,
+      onBatch: session.takeTurns,
       handle: (job, attempt) => ingestChunk(job, { attempt, signal: stop.signal, patience }),
       snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
       events: { onOutcome: deps.onChunk, onFailure: deps.onFailure },
@@ -195,7 +195,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
           deps.onChunk(job, outcome);
           return outcome;
         },
-        takeAhead: session.takeAhead,
+        takeTurns: session.takeTurns,
         walls,
         plan,
         perSecond: session.limits.perSecond,
@@ -296,10 +296,14 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
 /** What a backfill that has ended could not get; null when it got everything. */
 function whatIsLeft({ failed, refused }: BackfillRun): string | null {
   const parts = [
-    ...(failed.length === 0 ? [] : [`${failed.length} chunks could not be had (${failed[0]!.message})`]),
-    ...[...refused].map(([reason, { chunks, message }]) => `${chunks} chunks refused, ${reason}: ${message}`),
+    ...(failed.length === 0 ? [] : [`${chunksOf(failed.length)} could not be had (${failed[0]!.message})`]),
+    ...[...refused].map(([reason, { chunks, message }]) => `${chunksOf(chunks)} refused, ${reason}: ${message}`),
   ];
   return parts.length === 0 ? null : parts.join('; ').slice(0, 1_000);
+}
+
+function chunksOf(count: number): string {
+  return `${count} ${count === 1 ? 'chunk' : 'chunks'}`;
 }
 
 function asError(cause: unknown): Error {

@@ -20,7 +20,7 @@ import type { ChunkQueue } from './queue.ts';
 import { createRefill } from './refill.ts';
 import { withStepBack } from './step-back.ts';
 import { type BackfillEnd, type BackfillProgress, type BackfillSeen, createTally } from './tally.ts';
-import type { TakeAhead } from './turns-ahead.ts';
+import type { TakeTurns } from './turns-ahead.ts';
 import { earliestSlot, splitAtWall } from './wall.ts';
 import type { Walls } from './walls.ts';
 
@@ -44,7 +44,7 @@ export type BackfillDeps = {
   readonly clock: Clock;
   readonly queue: ChunkQueue;
   readonly ingestChunk: IngestChunk;
-  readonly takeAhead: TakeAhead;
+  readonly takeTurns: TakeTurns;
   readonly walls: Walls;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   /** Requests a second at most; null: no pace. */
@@ -159,7 +159,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
     const realMs = deps.realMs ?? ((ms) => ms);
     const worker = queue.work({
       concurrency: options.concurrency,
-      onBatch: deps.takeAhead,
+      onBatch: deps.takeTurns,
       handle: (job, attempt) => ingestChunk(job, { attempt, signal: stop.signal, patience }),
       snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
       events: {

@@ -24,7 +24,7 @@ import { wrongAddress, wrongKey } from './misconfigured.ts';
 import { createOriginCheck, type OriginCheck } from './origin.ts';
 import { INTERRUPTED, LedAround, Misconfigured, type Outcome, UpstreamTrouble } from './outcome.ts';
 import { impatient, type Patience } from './patience.ts';
-import { createTurnsAhead, type TakeAhead } from './turns-ahead.ts';
+import { createTurnsAhead, type TakeTurns } from './turns-ahead.ts';
 import { documentedWall, earliestSlot, isBeyond, knownDepth, provesOpen, unprovenPart } from './wall.ts';
 import { depthOf } from './wall-depth.ts';
 import { createWallDoubts, type WallDoubts } from './wall-doubts.ts';
@@ -55,10 +55,10 @@ export type IngestChunk = (
 const NOTHING: Outcome = { kind: 'stored', requests: 0, stored: 0, revised: 0, setAside: 0 };
 const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
-/** `takeAhead` may be told of chunks that `ingestChunk` is about to be called with, the same objects, one after the other. */
-export type Ingestion = { readonly ingestChunk: IngestChunk; readonly takeAhead: TakeAhead };
+/** `takeTurns` may be told of chunks that `ingestChunk` is about to be called with, the same objects, one after the other. */
+export type ChunkIngestion = { readonly ingestChunk: IngestChunk; readonly takeTurns: TakeTurns };
 
-export function createIngestChunk(deps: IngestChunkDeps): Ingestion {
+export function createIngestChunk(deps: IngestChunkDeps): ChunkIngestion {
   const { sql, ask, quota, clock, plan } = deps;
   const checkOrigin = createOriginCheck(sql);
   const keepPartitions = createPartitionKeeper(sql);
@@ -116,11 +116,17 @@ export function createIngestChunk(deps: IngestChunkDeps): Ingestion {
     }
   };
   const ingestChunk: IngestChunk = async (job, options) => {
-    const outcome = await wallDoubts.inTurn(job, () => ingest(job, options));
-    if (outcome.kind === 'refused') turnsAhead.refused();
-    return outcome;
+    let isWell = false;
+    try {
+      const outcome = await wallDoubts.inTurn(job, () => ingest(job, options));
+      isWell = outcome.kind === 'stored';
+      return outcome;
+    } finally {
+      if (isWell) turnsAhead.ended(job);
+      else turnsAhead.distrust();
+    }
   };
-  return { ingestChunk, takeAhead: turnsAhead.take };
+  return { ingestChunk, takeTurns: turnsAhead.take };
 
   /** Of a chunk what lies within the wall, which moves on while the chunk waits in the queue. */
   function stretchOf(job: ChunkJob): Stretch | null {

@@ -275,7 +275,8 @@ function createChunkQueue(connections: Connections, name: string, options: Queue
           lost.delete(job.id!);
           if (data.kind !== 'batch') return workOne(data, job, token);
           const ended = onBatch?.(data.chunks);
-          return workBatch(data.chunks, job).finally(ended);
+          // What it leaves behind is no reason to work the batch off again.
+          return workBatch(data.chunks, job).finally(() => ended?.().catch(onError));
         },
         {
           concurrency,

@@ -9,7 +9,7 @@ import type { AuthScheme, Upstream } from '../upstream/answer.ts';
 import { ACCOUNT_FRESH_MS, type AccountCheck, accountIdOf, checkAccount, heedRefusal } from './account.ts';
 import { type Ask, type Asked, type AskOptions, createAsk, type JudgeSpent, type Unasked } from './ask.ts';
 import { createContact } from './contact.ts';
-import { createIngestChunk, type Ingestion } from './ingest-chunk.ts';
+import { type ChunkIngestion, createIngestChunk } from './ingest-chunk.ts';
 import { createKeyManner } from './key-manner.ts';
 import { planUnknown } from './misconfigured.ts';
 import { AccountUnknown, Unreachable } from './outcome.ts';
@@ -47,7 +47,7 @@ export type SessionOptions = {
   }) => void;
 };
 
-export type Session = Ingestion & {
+export type Session = ChunkIngestion & {
   readonly accountId: string;
   readonly plan: Plan;
   /** Where the plan's name comes from. */

@@ -2,11 +2,12 @@
 import type { Clock, Instant } from '../clock.ts';
 import type { Sql } from '../store/connect.ts';
 import { changeLedger, type Ledger, openLedger, readDatabaseClock, readLedger, readSpenders } from '../store/quota.ts';
-import { giveBackRequests, takeRequests } from '../store/quota-take.ts';
+import { giveBackRequests, type TakeRow, takeRequests } from '../store/quota-take.ts';
+import { AHEAD_MS } from './ahead.ts';
 import { createGate, goodForMs } from './gate.ts';
 import { createClockOffset } from './offset.ts';
 import { gapMs, paceFactorAt } from './pace.ts';
-import type { Limits, Quota, QuotaState, SetAside, Spender, Stretch, Take, Unwanted } from './quota.ts';
+import type { AheadGrant, Limits, Quota, QuotaState, SetAside, Spender, Stretch, Take, Unwanted } from './quota.ts';
 import { createTakers } from './takers.ts';
 import {
   afterAnswered,
@@ -51,7 +52,7 @@ export type QuotaOptions = {
 };
 
 /**
- * Every request is counted when it is granted, and never given back once it may have been sent. Database errors reject.
+ * Every request is counted when it is granted, and never given back but for what was taken ahead and not sent. Database errors reject.
  * `sendAt` and `until` are told on `clock`, whichever clock the ledger goes by.
  */
 export function createQuota(options: QuotaOptions): Quota {
@@ -61,6 +62,7 @@ export function createQuota(options: QuotaOptions): Quota {
   // What this process knows without asking: whether there is a streak to end, and that upstream answered since.
   let troubled = false;
   let lastAnswered = Number.NEGATIVE_INFINITY;
+  // As far as is known here; the ledger knows better.
   let boundless = limits.perMonth === null && limits.perDay === null && limits.perSecond === null;
   const offset = createClockOffset();
   let tuned: Promise<void> | null = null;
@@ -76,11 +78,12 @@ export function createQuota(options: QuotaOptions): Quota {
 
   const at = () => ({ accountId, now: useDatabaseClock ? null : clock.now() });
 
-  /** Takes up to one request for each in one round trip: at least one of those who still want one is granted it, or all are denied. */
-  async function takeForAll(
+  /** `sendAt` of the first on our clock. */
+  async function takeRow(
     stretches: readonly (Stretch | undefined)[],
     spender: Spender,
-  ): Promise<readonly (Take | Unwanted | null)[]> {
+    isAhead: boolean,
+  ): Promise<{ readonly row: TakeRow; readonly first: Instant }> {
     const asked = stretches.filter((stretch) => stretch !== undefined);
     const aside = await setAside();
     const leave = spender.class === 'backfill' ? aside : (aside.account ?? { day: 0, month: 0 });
@@ -101,6 +104,7 @@ export function createQuota(options: QuotaOptions): Quota {
       asksAccount: spender.asksAccount ?? false,
       spenderClass: spender.class,
       spenderName: spender.name,
+      isAhead,
     };
     if (useDatabaseClock) {
       tuned ??= tune();
@@ -118,8 +122,16 @@ export function createQuota(options: QuotaOptions): Quota {
     }
     if (row.troubled) troubled = true;
     boundless = row.isBoundless;
+    return { row, first: row.at + (useDatabaseClock ? offset.observe(askedAt, clock.now(), row.now) : 0) };
+  }
+
+  /** Takes up to one request for each in one round trip: at least one of those who still want one is granted it, or all are denied. */
+  async function takeForAll(
+    stretches: readonly (Stretch | undefined)[],
+    spender: Spender,
+  ): Promise<readonly (Take | Unwanted | null)[]> {
+    const { row, first } = await takeRow(stretches, spender, false);
     const { denied, granted } = row;
-    const first = row.at + (useDatabaseClock ? offset.observe(askedAt, clock.now(), row.now) : 0);
     // A probe goes alone: nobody is in its way when it is late, and everybody waits for it.
     const goodFor = row.isProbe ? graceMs : goodForMs(row.gapMs, graceMs, lateMs);
     const gaps = row.gaps.values();
@@ -149,17 +161,32 @@ export function createQuota(options: QuotaOptions): Quota {
   return {
     gate,
     take: createTakers(takeForAll) as Quota['take'],
-    isBoundless: () => boundless,
-    async giveBack(spender, { requests, takenAt }) {
-      const agoMs = clock.now() - takenAt;
-      await giveBackRequests(sql, {
-        ...at(),
-        requests,
-        agoMs,
-        graceMs,
-        spenderClass: spender.class,
-        spenderName: spender.name,
+    async takeAhead(spender, stretches) {
+      if (!boundless || troubled || stretches.length === 0) return [];
+      const { row, first } = await takeRow(stretches, spender, true);
+      if (row.denied !== null) return [];
+      // Without a limit all that are wanted are granted, and all at once.
+      const sendAt = Math.ceil(first);
+      const { month, day } = row;
+      return row.gaps.map((gaps): AheadGrant | null => {
+        if (gaps.length === 0) return null;
+        return { kind: 'granted', sendAt, goodUntil: sendAt + AHEAD_MS, gaps, month, day };
       });
+    },
+    async giveBack(spender, unsent) {
+      for (const [i, { month, day }] of unsent.entries()) {
+        const isSame = (grant: AheadGrant) => grant.month === month && grant.day === day;
+        // All of one window at once, with the first of them.
+        if (unsent.findIndex(isSame) !== i) continue;
+        await giveBackRequests(sql, {
+          accountId,
+          requests: unsent.filter(isSame).length,
+          month,
+          day,
+          spenderClass: spender.class,
+          spenderName: spender.name,
+        });
+      }
     },
     pause({ reason, retryAfterMs }) {
       const wait = retryAfterMs ?? (reason === 'limited' ? SHORTEST_BACK_OFF_MS : 0);
@@ -194,6 +221,7 @@ export function createQuota(options: QuotaOptions): Quota {
       await change(sentAt, (ledger, now, sent) => afterAnswered(ledger, now, { sentAt: sent }));
     },
     async reconcile(usage) {
+      if (usage.left !== null) boundless = false;
       await changeLedger(sql, at(), (ledger, now) => afterReconciled(ledger, now, usage));
     },
     async state() {

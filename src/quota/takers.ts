@@ -33,8 +33,6 @@ export function createTakers(
     });
 
   async function serve(key: string, line: Taker[], spender: Spender): Promise<void> {
-    // Those that come in the same breath are served together.
-    await null;
     while (line.length > 0) {
       const served = [...line];
       try {

@@ -1,6 +1,6 @@
 /** Waiting for one's turn: takes a request, sleeps until it may be sent, and takes another when it slept too long. */
-import type { Clock, Instant } from '../clock.ts';
-import type { Ahead } from './ahead.ts';
+import type { Clock } from '../clock.ts';
+import { type Ahead, isUsable } from './ahead.ts';
 import { GRACE_MS } from './ledger.ts';
 import type { Quota, Spender, Stretch, Take, Unwanted } from './quota.ts';
 
@@ -9,7 +9,7 @@ export type TurnOptions = {
   readonly spender: Spender;
   /** What the request is for: without it, it is taken whatever is known. */
   readonly stretch?: Stretch | undefined;
-  /** Taken already, for this stretch. */
+  /** Perhaps taken already, for this stretch. */
   readonly ahead?: Ahead | undefined;
   readonly clock: Clock;
   readonly signal?: AbortSignal;
@@ -25,19 +25,16 @@ export type TurnOptions = {
 export function waitTurn(options: Omit<TurnOptions, 'stretch' | 'ahead'>): Promise<Take>;
 export function waitTurn(options: TurnOptions): Promise<Take | Unwanted>;
 export async function waitTurn(options: TurnOptions): Promise<Take | Unwanted> {
-  const { quota, spender, stretch, clock, signal } = options;
+  const { quota, spender, stretch, ahead, clock, signal } = options;
   const { gate } = quota;
-  let { ahead } = options;
   while (true) {
     signal?.throwIfAborted();
     // What the ledger hears of only now.
     const held = gate.heldAt(clock.now());
     if (held !== null) return denied(held);
-    const mine = ahead;
-    ahead = undefined;
-    const take = await (mine?.take ?? quota.take(spender, stretch));
-    // It was told a while ago: until when may have passed, and the clock may have been set back since.
-    if (mine !== undefined && isOutdated(take, clock.now())) continue;
+    const early = ahead === undefined ? null : await ahead.grant;
+    const isEarly = early !== null && isUsable(early, clock.now());
+    const take = isEarly ? early : await quota.take(spender, stretch);
     if (take.kind === 'unwanted' || (take.kind === 'denied' && take.reason !== 'queue')) return take;
     const asleepAt = clock.now();
     // A timer may fire a moment early; a clock that was set back must not stretch the wait.
@@ -49,17 +46,13 @@ export async function waitTurn(options: TurnOptions): Promise<Take | Unwanted> {
         if (Math.max(now, until) > take.goodUntil) break;
         if (now >= until) {
           gate.pass(now);
-          if (mine !== undefined) mine.isSent = true;
+          if (isEarly) ahead!.isSent = true;
           return take;
         }
       } else if (now >= until) break;
       await clock.sleep(until - now, take.kind === 'granted' ? undefined : signal);
     }
   }
-}
-
-function isOutdated(take: Take | Unwanted, now: Instant): boolean {
-  return take.kind === 'denied' || (take.kind === 'granted' && take.sendAt > now + GRACE_MS);
 }
 
 function denied({ until, reason }: NonNullable<ReturnType<Quota['gate']['heldAt']>>): Take {

@@ -128,6 +128,6 @@ function msOf(sql: SqlOrTransaction, time: unknown): Fragment {
 }
 
 /** `clock_timestamp()`, not `now()`: that is when the transaction began, before it waited for the row. */
-export function nowOf(sql: SqlOrTransaction, { now }: At): Fragment {
+function nowOf(sql: SqlOrTransaction, { now }: At): Fragment {
   return now === null ? sql`clock_timestamp()` : sql`to_timestamp(${now / 1000}::float8)`;
 }

@@ -177,7 +177,7 @@ async function runInside({ sql, url }: TestDatabase, coinIds: readonly string[])
             perSecond: null,
             owner: 'bench:1',
             ingestChunk: () => Promise.reject(new Error('there is nothing to ask')),
-            takeAhead: () => async () => undefined,
+            takeTurns: () => async () => undefined,
           },
           {
             target,

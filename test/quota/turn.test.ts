@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { DAY } from '../../src/core/interval.ts';
 import type { Ahead } from '../../src/quota/ahead.ts';
 import { createGate, type Gate } from '../../src/quota/gate.ts';
-import type { Quota, Take } from '../../src/quota/quota.ts';
+import type { AheadGrant, Quota, Take } from '../../src/quota/quota.ts';
 import { waitTurn } from '../../src/quota/turn.ts';
 import { createManualClock } from './manual-clock.ts';
 
@@ -178,25 +179,27 @@ function untilAborted(signal: AbortSignal): Promise<void> {
 }
 
 describe('a turn that was taken ahead', () => {
-  const ahead = (take: Take): Ahead => ({ take: Promise.resolve(take), isSent: false });
+  const grantedAhead = (sendAt: number) => ({ ...granted(sendAt, 1000), gaps: [{ from: 0, to: 1 }], month: 0, day: 0 });
+  const ahead = (grant: AheadGrant | null): Ahead => ({ grant: Promise.resolve(grant), isSent: false });
 
   it('is used, and nothing else is taken', async () => {
     const clock = createManualClock(1000);
     const { quota, asked } = scripted([]);
-    const mine = ahead(granted(900));
-    expect(await waitTurn({ quota, spender, ahead: mine, clock })).toEqual(granted(900));
+    const mine = ahead(grantedAhead(900));
+    expect(await waitTurn({ quota, spender, ahead: mine, clock })).toEqual(grantedAhead(900));
     expect(mine.isSent).toBe(true);
     expect(asked()).toBe(0);
   });
 
   it.each([
-    ['is too old', granted(1000), 3_001],
-    ['was denied: that may be over', { kind: 'denied', reason: 'limited', until: 60_000 }, 1_000],
-    ['is of before the clock was set back', granted(100_000), 1_000],
-  ] as const)('is not used when it %s; another one is taken', async (_, take, now) => {
+    ['is more than a second old', grantedAhead(1000), 2_001],
+    ['was not granted: only one of its own is told why', null, 1_000],
+    ['is of before the clock was set back', grantedAhead(100_000), 1_000],
+    ['is counted on another day', grantedAhead(DAY - 10), DAY + 10],
+  ] as const)('is not used when it %s; another one is taken', async (_, grant, now) => {
     const clock = createManualClock(now);
     const { quota, asked } = scripted([granted(now)]);
-    const mine = ahead(take);
+    const mine = ahead(grant);
     expect(await waitTurn({ quota, spender, ahead: mine, clock })).toEqual(granted(now));
     expect(mine.isSent).toBe(false);
     expect(asked()).toBe(1);
@@ -207,7 +210,7 @@ describe('a turn that was taken ahead', () => {
     const clock = createManualClock(1000);
     const gate = createGate(null);
     const { quota, asked } = scripted([], gate);
-    const mine = ahead(granted(1000));
+    const mine = ahead(grantedAhead(1000));
     gate.hold(1000, { reason: 'limited', until: 5000 });
     expect(await waitTurn({ quota, spender, ahead: mine, clock })).toMatchObject({ kind: 'denied', until: 5000 });
     expect(mine.isSent).toBe(false);

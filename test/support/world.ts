@@ -191,7 +191,7 @@ async function openChandler(
           clock,
           queue,
           ingestChunk: session.ingestChunk,
-          takeAhead: session.takeAhead,
+          takeTurns: session.takeTurns,
           walls: session.walls,
           plan: session.plan,
           perSecond: session.limits.perSecond,

@@ -2,8 +2,8 @@
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { parseFaultSpec } from '../../src/simulator/fault-spec.ts';
-import { countTakes } from '../support/count-takes.ts';
 import { fill } from '../support/fill.ts';
+import { countLedgerWrites } from '../support/ledger-writes.ts';
 import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { World, WorldOptions } from '../support/world.ts';
 
@@ -31,11 +31,11 @@ async function counted(): Promise<number> {
 test('one statement of the ledger for several requests', async () => {
   await make();
   const chandler = await world.open({ candlesPerRequest: SLOTS });
-  const takes = await countTakes(world.database.sql);
+  const writes = await countLedgerWrites(world.database.sql);
   await chandler.backfill({ ...WORK, concurrency: 4 });
   expect(upstream.ohlcv()).toHaveLength(3 * CHUNKS);
   // Eight at a time, but for the first of each worker and what is left at the end.
-  expect(await takes()).toBeLessThan(CHUNKS);
+  expect(await writes()).toBeLessThan(CHUNKS);
   expect(await counted()).toBe(upstream.log.length);
 });
 

@@ -1,8 +1,8 @@
-/** How often the ledger's row has been written: takes that are granted, and what is given back. */
+/** How many statements write the ledger's row: of takes that are granted, of what is given back, and of what upstream has told. */
 import type { Sql } from '../../src/store/connect.ts';
 
 /** Counts from now on. */
-export async function countTakes(sql: Sql): Promise<() => Promise<number>> {
+export async function countLedgerWrites(sql: Sql): Promise<() => Promise<number>> {
   await sql.unsafe(`
     create sequence public.ledger_writes;
     create function public.count_ledger_write() returns trigger language plpgsql as
