@@ -20,7 +20,7 @@ export type TurnOptions = {
  * A process that was held up past its turn has lost that request, which stays counted, and takes another; one that is told
  * to wait by upstream in the meantime has lost it, too (see `gate.ts`). Rejects with the signal's reason when aborted before
  * anything was taken: a turn that was granted is counted, so it is sat out and used. It is never further away than the
- * quota's run-ahead, however slow the pace.
+ * quota's run-ahead, however slow the pace. What was taken ahead is not sat out: who does not send it gives it back.
  */
 export function waitTurn(options: Omit<TurnOptions, 'stretch' | 'ahead'>): Promise<Take>;
 export function waitTurn(options: TurnOptions): Promise<Take | Unwanted>;

@@ -238,6 +238,7 @@ describe.each(engines)('on %s', (_name, make) => {
       count: number,
       outcomeOf: (told: Told) => Outcome | Error | Promise<Outcome> = () => NOTHING,
       snoozeMs = 1,
+      onBatch?: (chunks: readonly ChunkJob[]) => () => Promise<void>,
     ) {
       const told: Told[] = [];
       const failures: [number, boolean][] = [];
@@ -248,6 +249,7 @@ describe.each(engines)('on %s', (_name, make) => {
         };
         const worker = queue.work({
           concurrency: 1,
+          ...(onBatch ? { onBatch } : {}),
           handle: async ({ seriesId: series }, attempt) => {
             told.push({ series, attempt });
             const outcome = await outcomeOf({ series, attempt });
@@ -388,6 +390,39 @@ describe.each(engines)('on %s', (_name, make) => {
         [3, 1],
       ]);
     });
+
+    test.each(['ends well', 'is snoozed in its middle'] as const)(
+      'a batch that %s is told of before its first chunk, and when it has ended, which cannot spoil it',
+      async (how) => {
+        const told: string[] = [];
+        const { queue } = await make({ onError: (error) => told.push(error.message) });
+        await queue.add(all(1, 2, 3), 0, 3);
+        let snoozes = how === 'ends well' ? 0 : 1;
+        const onBatch = (chunks: readonly ChunkJob[]) => {
+          const names = chunks.map(({ seriesId }) => seriesId).join();
+          told.push(`${names} begins`);
+          return async () => {
+            told.push(`${names} ends`);
+            throw new Error(`${names} cannot be given back`);
+          };
+        };
+        const outcomeOf = ({ series }: Told): Outcome => {
+          told.push(`chunk ${series}`);
+          return series === 2 && snoozes-- > 0 ? { kind: 'snoozed', until: 0, reason: 'queue' } : NOTHING;
+        };
+        const { failures } = await workOff(queue, 3, outcomeOf, 1, onBatch);
+        expect(failures).toEqual([]);
+        const batch = (names: string, ...chunks: number[]) => [
+          `${names} begins`,
+          ...chunks.map((n) => `chunk ${n}`),
+          `${names} ends`,
+          `${names} cannot be given back`,
+        ];
+        expect(told).toEqual(
+          how === 'ends well' ? batch('1,2,3', 1, 2, 3) : [...batch('1,2,3', 1, 2), ...batch('2,3', 2, 3)],
+        );
+      },
+    );
 
     test('a worker that is closed finishes the one in hand, and hands back the others', async () => {
       const { queue } = await make();

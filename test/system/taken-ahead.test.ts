@@ -1,17 +1,24 @@
 /** Where nothing limits the account the requests of a batch are taken together: what is counted is still exactly what is asked. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
+import type { ChunkJob } from '../../src/ingest/chunk-job.ts';
+import { oneAtATime } from '../../src/ingest/one-at-a-time.ts';
+import { AHEAD_MS } from '../../src/quota/ahead.ts';
 import { parseFaultSpec } from '../../src/simulator/fault-spec.ts';
+import { startBackfill } from '../../src/store/backfill.ts';
+import { makeSeriesOf } from '../bench/prepared.ts';
 import { fill } from '../support/fill.ts';
 import { countLedgerWrites } from '../support/ledger-writes.ts';
-import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
+import { says } from '../support/scripted.ts';
+import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { World, WorldOptions } from '../support/world.ts';
 
 const WORK = { coins: ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'], from: TODAY - 2_003 * DAY, to: TODAY - 3 * DAY };
 const SLOTS = 20;
+const CONCURRENCY = 4;
 const CHUNKS = 100;
 /** Of some hundred turns; without giving back it would be more than there are pauses and failures. */
-const MOST_LATE = 10;
+const MOST_LATE = 20;
 
 let world: World;
 let upstream: ScriptedWorld['upstream'];
@@ -32,7 +39,7 @@ test('one statement of the ledger for several requests', async () => {
   await make();
   const chandler = await world.open({ candlesPerRequest: SLOTS });
   const writes = await countLedgerWrites(world.database.sql);
-  await chandler.backfill({ ...WORK, concurrency: 4 });
+  await chandler.backfill({ ...WORK, concurrency: CONCURRENCY });
   expect(upstream.ohlcv()).toHaveLength(3 * CHUNKS);
   // Eight at a time, but for the first of each worker and what is left at the end.
   expect(await writes()).toBeLessThan(CHUNKS);
@@ -59,18 +66,96 @@ test.each([1, 5, 40])('what an interrupted run has not sent is not counted (afte
     if (upstream.ohlcv().length >= requests) stop.abort();
     return null;
   };
-  const run = await chandler.backfill({ ...WORK, concurrency: 4, signal: stop.signal });
+  const run = await chandler.backfill({ ...WORK, concurrency: CONCURRENCY, signal: stop.signal });
   expect(run.end).toEqual({ kind: 'interrupted' });
   expect(upstream.ohlcv().length).toBeLessThan(requests + 8);
   expect(await counted()).toBe(upstream.log.length);
 });
 
-test('nor what was taken before upstream asked for a pause, failed, or answered late', async () => {
+test('an outage costs no more requests than there are workers and a few that look again', async () => {
+  // Many: the chunks of a batch are of different ones, and no series is to blame.
+  await make({ simulator: { seed: 3, coins: 24, unlimited: true } });
+  const chandler = await world.open({ candlesPerRequest: SLOTS });
+  upstream.script = (request) =>
+    request.url.includes('/ohlcv') && upstream.ohlcv().length > 200 ? says(500, 'down') : null;
+  const coins = (await world.database.sql<{ id: string }[]>`select id from market.coin`).map(({ id }) => id);
+  const run = await chandler.backfill({ ...WORK, coins, concurrency: CONCURRENCY, maxWaitMs: 3_000 });
+  expect(run.end.kind).toBe('stopped');
+  const failed = upstream.ohlcv().filter(({ status }) => status === 500);
+  expect(failed.length).toBeGreaterThan(0);
+  expect(failed.length).toBeLessThanOrEqual(2 * CONCURRENCY);
+  expect(await counted()).toBe(upstream.log.length);
+});
+
+test('a pause that another process was asked for is heeded within a second', async () => {
+  await make();
+  const [chandler, other] = [
+    await world.open({ candlesPerRequest: SLOTS }),
+    await world.open({ candlesPerRequest: SLOTS }),
+  ];
+  let toldAt = Number.POSITIVE_INFINITY;
+  upstream.script = async (_, simulated, clock) => {
+    if (upstream.ohlcv().length === 40) {
+      const sentAt = clock.now();
+      await other.session.quota.limited({ sentAt, retryAfterMs: 600_000, message: 'slowly' });
+      toldAt = clock.now();
+    }
+    return simulated(_);
+  };
+  const run = await chandler.backfill({ ...WORK, concurrency: CONCURRENCY, maxWaitMs: 0 });
+  expect(run.end).toMatchObject({ kind: 'stopped' });
+  const late = upstream.ohlcv().filter(({ at }) => at > toldAt);
+  expect(late.length).toBeLessThanOrEqual(8 * CONCURRENCY);
+  // A grant is good for one such time; the other is for a machine that is busy.
+  for (const { at } of late) expect(at - toldAt).toBeLessThanOrEqual(2 * AHEAD_MS);
+  expect(await counted()).toBe(upstream.log.length);
+});
+
+test('a chunk that two workers of a process have in hand is asked once', async () => {
+  await make();
+  const { sql } = world.database;
+  const { session } = await world.open();
+  const span = { from: WORK.from, to: WORK.from + 8 * 366 * DAY };
+  const [seriesId] = await makeSeriesOf(sql, ['btc-bitcoin'], '24h', span);
+  const backfillId = await startBackfill(sql, {
+    spec: {},
+    span,
+    interval: '24h',
+    quote: 'usd',
+    plannedRequests: 5,
+    owner: 'here:1',
+    requestedAt: NOW,
+    startedAt: NOW,
+  });
+  const jobs = (): ChunkJob[] =>
+    [0, 1, 2, 3, 4].map((i) => ({
+      kind: 'backfill',
+      backfillId,
+      seriesId: seriesId!,
+      coinId: 'btc-bitcoin',
+      quote: 'usd',
+      interval: '24h',
+      from: span.from + i * 366 * DAY,
+      to: span.from + (i + 1) * 366 * DAY,
+      askedSince: NOW,
+    }));
+  const ingestChunk = oneAtATime(session.ingestChunk);
+  const worker = async (batch: readonly ChunkJob[]) => {
+    const giveBack = session.takeTurns(batch);
+    for (const job of batch) await ingestChunk(job);
+    await giveBack();
+  };
+  await Promise.all([worker(jobs()), worker(jobs())]);
+  expect(upstream.ohlcv()).toHaveLength(5);
+  expect(await counted()).toBe(upstream.log.length);
+});
+
+test('what was taken before upstream asked for a pause, failed, or answered late is not counted', async () => {
   const faults = parseFaultSpec('429:0.02,500:0.02,reset:0.02,truncated:0.02,seed=5');
   if (!faults.ok) throw new Error(faults.problem);
-  await make({ speed: 8, faults: () => faults.spec });
+  await make({ speed: 4, faults: () => faults.spec });
   const chandler = await world.open({ candlesPerRequest: SLOTS });
-  await fill(world, chandler, { ...WORK, concurrency: 4 });
+  await fill(world, chandler, { ...WORK, concurrency: CONCURRENCY });
   const { faults: injected } = world.simulator.counters();
   expect(injected['429']).toBeGreaterThan(0);
   expect(injected['500']).toBeGreaterThan(0);
