@@ -32,7 +32,7 @@ export async function waitTurn(options: TurnOptions): Promise<Take | Unwanted> {
     // What the ledger hears of only now.
     const held = gate.heldAt(clock.now());
     if (held !== null) return denied(held);
-    const early = ahead === undefined ? null : await ahead.grant;
+    const early = ahead === undefined || ahead.isSent ? null : await ahead.grant;
     const isEarly = early !== null && isUsable(early, clock.now());
     const take = isEarly ? early : await quota.take(spender, stretch);
     if (take.kind === 'unwanted' || (take.kind === 'denied' && take.reason !== 'queue')) return take;

@@ -189,6 +189,9 @@ describe('a turn that was taken ahead', () => {
     expect(await waitTurn({ quota, spender, ahead: mine, clock })).toEqual(grantedAhead(900));
     expect(mine.isSent).toBe(true);
     expect(asked()).toBe(0);
+    // Each is one request.
+    const another = scripted([granted(1000)]);
+    expect(await waitTurn({ quota: another.quota, spender, ahead: mine, clock })).toEqual(granted(1000));
   });
 
   it.each([
