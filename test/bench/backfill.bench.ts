@@ -111,34 +111,32 @@ it('fills the warehouse at half the speed of its slower half or better', async (
   const engines = ENGINES.filter((engine) => engine === 'postgres' || testRedisUrl() !== null);
   const warmUp = await wholeBackfill('postgres', COINS);
   const { asked } = warmUp;
-  const rounds: { fetch: number; write: number; whole: Whole[] }[] = [];
+  // A machine that others use changes by a fifth within a minute: each run stands between two writings.
+  const rounds: { fetch: number; writes: number[]; whole: Whole[] }[] = [];
   for (let round = 0; round < ROUNDS; round++) {
+    const fetch = await yardstick('fetch', asked);
+    const writes = [await yardstick('write', asked)];
     const whole: Whole[] = [];
-    for (const engine of engines) whole.push(await wholeBackfill(engine, COINS));
-    rounds.push({ fetch: await yardstick('fetch', asked), write: await yardstick('write', asked), whole });
+    for (const engine of engines) {
+      whole.push(await wholeBackfill(engine, COINS));
+      writes.push(await yardstick('write', asked));
+    }
+    rounds.push({ fetch, writes, whole });
   }
   const { candles, requests } = warmUp;
   const speed = (ms: readonly number[]) => `${thousands((candles / median(ms)) * 1000)} candles/s`;
   const lines: [string, string][] = [
     ['fetching without parsing', speed(rounds.map((r) => r.fetch))],
-    ['writing prepared rows', speed(rounds.map((r) => r.write))],
+    ['writing prepared rows', speed(rounds.flatMap((r) => r.writes))],
   ];
   for (const [i, engine] of engines.entries()) {
     const of = (pick: (whole: Whole) => number) => rounds.map((r) => pick(r.whole[i]!));
-    const ratios = rounds.map((r) => Math.max(r.fetch, r.write) / r.whole[i]!.runMs);
-    // On a machine that others use too, the fastest round of each is what disturbed it least.
-    const least = (pick: (round: (typeof rounds)[number]) => number) => Math.min(...rounds.map(pick));
-    const slower = Math.max(
-      least((r) => r.fetch),
-      least((r) => r.write),
-    );
-    const best = slower / least((r) => r.whole[i]!.runMs);
+    const ratios = rounds.map(({ fetch, writes, whole }) => {
+      return Math.max(fetch, (writes[i]! + writes[i + 1]!) / 2) / whole[i]!.runMs;
+    });
     lines.push(
       [`backfill, queue on ${engine}`, speed(of((w) => w.runMs))],
-      [
-        '  ratio to the slower (≥ 0.5)',
-        `${spread(ratios)} ${verdict(median(ratios) >= 0.5)}; fastest round of each ${best.toFixed(2)}`,
-      ],
+      ['  ratio to the slower (≥ 0.5)', `${spread(ratios)} ${verdict(median(ratios) >= 0.5)}`],
       ['  the whole command', `${spread(of((w) => w.ms / 1000))} s, processor ${spread(of((w) => w.cpuMs / 1000))} s`],
       [
         '  largest resident size',
