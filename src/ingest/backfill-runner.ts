@@ -296,13 +296,13 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
 /** What a backfill that has ended could not get; null when it got everything. */
 function whatIsLeft({ failed, refused }: BackfillRun): string | null {
   const parts = [
-    ...(failed.length === 0 ? [] : [`${chunksOf(failed.length)} could not be had (${failed[0]!.message})`]),
-    ...[...refused].map(([reason, { chunks, message }]) => `${chunksOf(chunks)} refused, ${reason}: ${message}`),
+    ...(failed.length === 0 ? [] : [`${countedChunks(failed.length)} could not be had (${failed[0]!.message})`]),
+    ...[...refused].map(([reason, { chunks, message }]) => `${countedChunks(chunks)} refused, ${reason}: ${message}`),
   ];
   return parts.length === 0 ? null : parts.join('; ').slice(0, 1_000);
 }
 
-function chunksOf(count: number): string {
+function countedChunks(count: number): string {
   return `${count} ${count === 1 ? 'chunk' : 'chunks'}`;
 }
 

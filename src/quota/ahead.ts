@@ -27,7 +27,7 @@ export function takeAhead(quota: Quota, spender: Spender, stretches: readonly St
   return stretches.map((_, i) => ({ grant: grants.then((all) => all[i] ?? null), isSent: false }));
 }
 
-/** Of those that nobody will use any more. Database errors reject: what is not given back stays counted. */
+/** Of those that were taken together, once nobody will use them any more. Database errors reject: what is not given back stays counted. */
 export async function giveBackUnsent(quota: Quota, spender: Spender, aheads: readonly Ahead[]): Promise<void> {
   const unsent = await Promise.all(aheads.filter(({ isSent }) => !isSent).map(({ grant }) => grant));
   await quota.giveBack(

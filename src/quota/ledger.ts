@@ -78,7 +78,7 @@ export function createQuota(options: QuotaOptions): Quota {
 
   const at = () => ({ accountId, now: useDatabaseClock ? null : clock.now() });
 
-  /** `sendAt` of the first on our clock. */
+  /** `first`: when the first may be sent, or is worth asking again, on our clock. */
   async function takeRow(
     stretches: readonly (Stretch | undefined)[],
     spender: Spender,
@@ -174,19 +174,12 @@ export function createQuota(options: QuotaOptions): Quota {
       });
     },
     async giveBack(spender, unsent) {
-      for (const [i, { month, day }] of unsent.entries()) {
-        const isSame = (grant: AheadGrant) => grant.month === month && grant.day === day;
-        // All of one window at once, with the first of them.
-        if (unsent.findIndex(isSame) !== i) continue;
-        await giveBackRequests(sql, {
-          accountId,
-          requests: unsent.filter(isSame).length,
-          month,
-          day,
-          spenderClass: spender.class,
-          spenderName: spender.name,
-        });
-      }
+      const [one] = unsent;
+      if (one === undefined) return;
+      const { month, day } = one;
+      const requests = unsent.length;
+      const { class: spenderClass, name: spenderName } = spender;
+      await giveBackRequests(sql, { accountId, requests, month, day, spenderClass, spenderName });
     },
     pause({ reason, retryAfterMs }) {
       const wait = retryAfterMs ?? (reason === 'limited' ? SHORTEST_BACK_OFF_MS : 0);

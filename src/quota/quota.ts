@@ -101,7 +101,7 @@ export type Quota = {
    * without any limit, where nobody is the worse for it, and not while anything is held or was until just now: null is no verdict.
    */
   takeAhead(spender: Spender, stretches: readonly Stretch[]): Promise<readonly (AheadGrant | null)[]>;
-  /** Of what `takeAhead` has granted to this spender, what was surely never sent. */
+  /** Of what one call of `takeAhead` has granted to this spender, what was surely never sent. */
   giveBack(spender: Spender, unsent: readonly AheadGrant[]): Promise<void>;
   /** Upstream has just asked for a pause: at once nothing more is sent here, while `limited` or `unavailable` tells the others. */
   pause(hold: { readonly reason: 'limited' | 'unavailable'; readonly retryAfterMs: number | null }): void;

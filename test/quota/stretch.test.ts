@@ -203,7 +203,8 @@ describe('turns that are taken ahead', () => {
     const later = await takeAll();
     await quota.take(spender);
     expect(await counts()).toEqual([5, 5, 5, 5]);
-    await giveBackUnsent(quota, spender, [...others.aheads, ...later.aheads]);
+    await giveBackUnsent(quota, spender, others.aheads);
+    await giveBackUnsent(quota, spender, later.aheads);
     expect(await counts()).toEqual([1, 1, 1, 1]);
   });
 
@@ -237,7 +238,8 @@ describe('turns that are taken ahead', () => {
     await happens(open({}));
     expect((await takeAll()).kinds).toEqual(NONE);
     clock.set(NOON + 60 * DAY);
-    expect((await takeAll()).kinds).toEqual(NONE);
+    // Of a process that has not met it: the ledger says so.
+    expect((await takeAll(open({}))).kinds).toEqual(NONE);
     // It is still there for who needs it.
     expect(await quota.take(spender, stretch(0))).toMatchObject({ kind: 'granted' });
     await quota.answered({ sentAt: clock.now() });
