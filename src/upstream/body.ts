@@ -14,12 +14,22 @@ export type Body =
   /** The connection ended, or fell silent, before the body did. */
   | { readonly kind: 'cut'; readonly bytes: number; readonly error: unknown };
 
+/** A body as it was sent, or how far it came. */
+export type Packed =
+  | { readonly kind: 'packed'; readonly bytes: Buffer }
+  | Extract<Body, { kind: 'too large' | 'cut' }>;
+
 /** Never throws. Holds at most `maxBytes` of the packed and of the unpacked body, whatever their ratio. */
 export async function readBody(
   chunks: AsyncIterable<Uint8Array>,
   encoding: string | null,
   maxBytes: number,
 ): Promise<Body> {
+  return unpack(await collect(chunks, maxBytes), encoding, maxBytes);
+}
+
+/** Never throws. */
+export async function collect(chunks: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Packed> {
   const parts: Uint8Array[] = [];
   let size = 0;
   try {
@@ -32,11 +42,17 @@ export async function readBody(
   } catch (error) {
     return { kind: 'cut', bytes: size, error };
   }
-  const packed = Buffer.concat(parts, size);
+  return { kind: 'packed', bytes: Buffer.concat(parts, size) };
+}
+
+/** Never throws. What is unpacked has at most `maxBytes`, too. */
+export async function unpack(read: Packed, encoding: string | null, maxBytes: number): Promise<Body> {
+  if (read.kind !== 'packed') return read;
+  const packed = read.bytes;
   const coding = (encoding ?? 'identity').trim().toLowerCase();
   if (coding === 'identity' || coding === '') return whole(packed);
   if (coding !== 'gzip' && coding !== 'x-gzip') {
-    return { kind: 'garbled', bytes: size, message: `in the encoding "${coding}", which was not asked for` };
+    return { kind: 'garbled', bytes: packed.length, message: `in the encoding "${coding}", which was not asked for` };
   }
   // A `fetch` that unpacks by itself leaves the header in place; JSON never begins with gzip's two magic bytes.
   if (packed[0] !== 0x1f || packed[1] !== 0x8b) return whole(packed);
@@ -44,7 +60,7 @@ export async function readBody(
     return whole(await unzip(packed, { maxOutputLength: maxBytes, chunkSize: sizeUnpacked(packed, maxBytes) }));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return { kind: 'too large', bytes: maxBytes };
-    return { kind: 'garbled', bytes: size, message: 'not the gzip it says it is' };
+    return { kind: 'garbled', bytes: packed.length, message: 'not the gzip it says it is' };
   }
 }
 

@@ -1,9 +1,9 @@
 /** Sends one HTTP request and tells what came of it: within its time, within its size, and with the key in nobody's texts. */
-import { type Clock, type Instant, systemClock } from '../clock.ts';
+import { type After, after, afterOn, type Clock, type Instant } from '../clock.ts';
 import { SIMULATOR_HEADER } from '../contract/paths.ts';
 import { createMask } from '../log.ts';
 import type { Answer, AuthScheme, Exchange, NoContact } from './answer.ts';
-import { type Body, readBody } from './body.ts';
+import { type Body, type Packed, unpack } from './body.ts';
 import type { Outcome, Received } from './classify.ts';
 import { describeNetworkError } from './network-error.ts';
 import { createFetchWire, createSocketWire, type FetchFunction, type Timeouts, type WireAnswer } from './wire.ts';
@@ -48,8 +48,8 @@ export function createSender(options: SenderOptions): Sender {
   }
   const withoutKey = createMask(key === null ? [] : [key], '[key]');
   const timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
-  const wire = options.fetch ? createFetchWire(options.fetch) : createSocketWire(timeouts);
-  const timer = options.fetch ? clock : systemClock;
+  const wire = options.fetch ? createFetchWire(options.fetch, maxBytes) : createSocketWire(timeouts, maxBytes);
+  const later = options.fetch ? afterOn(clock) : after;
 
   async function send(
     { url, post, scheme, signal }: Sending,
@@ -59,7 +59,7 @@ export function createSender(options: SenderOptions): Sender {
     const stop = new AbortController();
     const onAbort = () => stop.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
-    const within = <T>(ms: number, code: string, work: () => Promise<T>) => withDeadline(timer, ms, code, stop, work);
+    const within = <T>(ms: number, code: string, work: () => Promise<T>) => withDeadline(later, ms, code, stop, work);
     const sentAt = clock.now();
     let head: WireAnswer | null = null;
     let body: Body | null = null;
@@ -68,12 +68,11 @@ export function createSender(options: SenderOptions): Sender {
     try {
       const request = { url, headers: headersFor(key, scheme, post), post, signal: stop.signal };
       head = await within(timeouts.connectMs + timeouts.headersMs, HEADERS_TIMEOUT, () => wire.send(request));
-      const { chunks } = head;
       const encoding = head.header('content-encoding');
-      const reading = () => readBody(chunks, encoding, maxBytes);
-      body = await within(timeouts.bodyMs, BODY_TIMEOUT, reading).catch(
-        (error): Body => ({ kind: 'cut', bytes: 0, error }),
+      const read = await within(timeouts.bodyMs, BODY_TIMEOUT, head.body).catch(
+        (error): Packed => ({ kind: 'cut', bytes: 0, error }),
       );
+      body = await unpack(read, encoding, maxBytes);
       if (key !== null) body = cleanBody(body, key, withoutKey);
       outcome = meaning({ asked: url, status: head.status, header: head.header, body, now: clock.now() });
     } catch (error) {
@@ -97,30 +96,22 @@ export function createSender(options: SenderOptions): Sender {
   return { send, close: () => wire.close() };
 }
 
-/** Made once: an abort without a reason makes an exception with its stack each time, and this happens several times a request. */
-const OVER = new Error('the stage is over');
-
 /** Undici's own timers see silence; this also ends a stage that drips for ever, or a `fetch` that ignores its signal. */
-async function withDeadline<T>(timer: Clock, ms: number, code: string, stop: AbortController, work: () => Promise<T>) {
-  stop.signal.throwIfAborted();
-  const done = new AbortController();
-  const late = timer.sleep(ms, done.signal).then((): never => {
-    const error = Object.assign(new Error('too slow'), { code });
-    stop.abort(error);
-    throw error;
-  });
-  let onAbort: () => void = () => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(stop.signal.reason);
+function withDeadline<T>(later: After, ms: number, code: string, stop: AbortController, work: () => Promise<T>) {
+  return new Promise<T>((resolve, reject) => {
+    stop.signal.throwIfAborted();
+    const onAbort = () => reject(stop.signal.reason);
     stop.signal.addEventListener('abort', onAbort, { once: true });
+    const callOff = later(ms, () => stop.abort(Object.assign(new Error('too slow'), { code })));
+    const settled =
+      <V>(settle: (value: V) => void) =>
+      (value: V) => {
+        callOff();
+        stop.signal.removeEventListener('abort', onAbort);
+        settle(value);
+      };
+    work().then(settled(resolve), settled(reject));
   });
-  try {
-    return await Promise.race([work(), late, aborted]);
-  } finally {
-    done.abort(OVER);
-    // Not by the listener's own signal: what hangs on one is found by a full collection only.
-    stop.signal.removeEventListener('abort', onAbort);
-  }
 }
 
 function headersFor(key: string | null, scheme: AuthScheme = 'bearer', post?: string): Record<string, string> {

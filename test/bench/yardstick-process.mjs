@@ -37,8 +37,8 @@ async function timedEach(items, work) {
 
 async function fetchAll() {
   const { createSocketWire } = await import(`${dist}/upstream/wire.js`);
-  const { readBody } = await import(`${dist}/upstream/body.js`);
-  const wire = createSocketWire({ connectMs: patienceMs, headersMs: patienceMs, bodyMs: patienceMs });
+  const { unpack } = await import(`${dist}/upstream/body.js`);
+  const wire = createSocketWire({ connectMs: patienceMs, headersMs: patienceMs, bodyMs: patienceMs }, 1e8);
   const headers = { accept: 'application/json', 'accept-encoding': 'gzip', 'user-agent': 'chandler' };
   const urls = asked.map((one) => {
     const { path, query } = questionOf(one);
@@ -46,7 +46,7 @@ async function fetchAll() {
   });
   return timedEach(urls, async (url) => {
     const answer = await wire.send({ url, headers, signal: new AbortController().signal });
-    const body = await readBody(answer.chunks, answer.header('content-encoding'), 1e8);
+    const body = await unpack(await answer.body(), answer.header('content-encoding'), 1e8);
     if (answer.status !== 200 || body.kind !== 'whole') throw new Error(`${url} answered ${answer.status}`);
   });
 }
