@@ -15,9 +15,7 @@ export type Body =
   | { readonly kind: 'cut'; readonly bytes: number; readonly error: unknown };
 
 /** A body as it was sent, or how far it came. */
-export type Packed =
-  | { readonly kind: 'packed'; readonly bytes: Buffer }
-  | Extract<Body, { kind: 'too large' | 'cut' }>;
+export type Packed = { readonly kind: 'packed'; readonly bytes: Buffer } | Extract<Body, { kind: 'too large' | 'cut' }>;
 
 /** Never throws. Holds at most `maxBytes` of the packed and of the unpacked body, whatever their ratio. */
 export async function readBody(
