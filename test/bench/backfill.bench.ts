@@ -10,11 +10,11 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Span } from '../../src/core/span.ts';
-import type { Sql } from '../../src/store/connect.ts';
+import { createClient, type Sql } from '../../src/store/connect.ts';
 import { parseRange } from '../../src/store/multirange.ts';
 import { ensurePartitions } from '../../src/store/partition.ts';
 import { ensureBuilt } from '../support/build.ts';
-import { createTestDatabase, testRedisUrl } from '../support/database.ts';
+import { createTestDatabase, testAdminUrl, testRedisUrl } from '../support/database.ts';
 import { type Measured, type RunningSimulator, runMeasured, startSimulator } from './measured-cli.ts';
 import { makeSeriesOf } from './prepared.ts';
 import { median, spread, table, thousands, verdict } from './rounds.ts';
@@ -33,10 +33,23 @@ const ENGINES = ['postgres', 'redis'] as const;
 let simulator: RunningSimulator;
 beforeAll(async () => {
   simulator = await startSimulator(COINS_4);
+  await setAutovacuum('off');
 });
 afterAll(async () => {
+  await setAutovacuum('on');
   await simulator?.stop();
 });
+
+/** It comes once a minute to whichever half is being measured then, and takes a second of what is a matter of five. */
+async function setAutovacuum(to: 'on' | 'off'): Promise<void> {
+  const admin = createClient({ url: testAdminUrl(), max: 1 });
+  try {
+    await admin.unsafe(`alter system set autovacuum = ${to}`);
+    await admin`select pg_reload_conf()`;
+  } finally {
+    await admin.end({ timeout: 5 });
+  }
+}
 
 type Whole = Measured & {
   readonly requests: number;
