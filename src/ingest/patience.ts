@@ -44,18 +44,18 @@ export function createPatience({
 }): Patience {
   const away = new Set<AwayReason>();
   return async (work) => {
-    /** What this work has met. */
-    const met = new Set<AwayReason>();
+    /** What this work has met; hardly ever anything. */
+    let met: Set<AwayReason> | null = null;
     for (let again = false; ; again = true) {
       try {
         const result = await work(again);
         // Only what was tried again proves it: an answer may still have been on its way.
-        for (const reason of met) if (away.delete(reason)) onBack(reason);
+        for (const reason of met ?? []) if (away.delete(reason)) onBack(reason);
         return result;
       } catch (error) {
         const reason = awayReason(error);
         if (reason === null) throw error;
-        met.add(reason);
+        met = (met ?? new Set()).add(reason);
         away.add(reason);
         onAway(reason, clock.now() + RETRY_MS);
         if (signal.aborted) throw error;

@@ -17,8 +17,10 @@ export function readAddress(text: string): URL {
 export function urlOf(base: URL, { path, absolute, query }: Pick<Question, 'path' | 'absolute' | 'query'>): URL {
   if (!path.startsWith('/')) throw new TypeError(`a path starts with "/": "${path}"`);
   // Joined as text: resolved as a reference, "//other.host/" would be another origin.
-  const url = new URL(base.origin + (absolute ? '' : base.pathname.replace(/\/+$/, '')) + path);
+  const text = base.origin + (absolute ? '' : base.pathname.replace(/\/+$/, '')) + path;
+  // Written in one go: each parameter that is set on a finished address has all of it parsed anew.
+  const asked = new URLSearchParams(query).toString();
+  const url = new URL(asked === '' ? text : `${text}${path.includes('?') ? '&' : '?'}${asked}`);
   if (url.origin !== base.origin) throw new TypeError(`the path "${path}" leaves ${base.origin}`);
-  for (const [name, value] of Object.entries(query ?? {})) url.searchParams.set(name, value);
   return url;
 }

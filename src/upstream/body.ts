@@ -1,5 +1,5 @@
 /** Reads a body to its end or to its bound, undoes gzip, and says which of the ways to go wrong it went. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 
@@ -69,5 +69,5 @@ function sizeUnpacked(packed: Buffer, maxBytes: number): number {
 }
 
 function whole(bytes: Buffer): Body {
-  return { kind: 'whole', bytes, sha256: createHash('sha256').update(bytes).digest() };
+  return { kind: 'whole', bytes, sha256: hash('sha256', bytes, 'buffer') };
 }

@@ -54,6 +54,23 @@ describe('an answer over real sockets', () => {
     expect(answer.exchange.bodySha256).toEqual(createHash('sha256').update(body).digest());
   });
 
+  it('is the one after an early hint, and may come in pieces', async () => {
+    const body = JSON.stringify(Array.from({ length: 50 }, (_, i) => ({ i })));
+    const whole = http(200, JSON_TYPE, body);
+    const server = await startRawServer(async (socket) => {
+      socket.write('HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n');
+      for (let from = 0; from < whole.length; from += 100) {
+        socket.write(whole.subarray(from, from + 100));
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    });
+    const answer = await connect(server.origin).send(ask);
+    expect(answer).toMatchObject({ kind: 'answered', body: JSON.parse(body), exchange: { status: 200 } });
+    expect(answer.exchange.bytes).toBe(body.length);
+    expect(answer.exchange.bodySha256).toEqual(createHash('sha256').update(body).digest());
+    expect(server.heard).toHaveLength(1);
+  });
+
   it('keeps its connections for the questions that follow', async () => {
     const server = await startRawServer((socket) => socket.write(http(200, JSON_TYPE, '[]')));
     const upstream = connect(server.origin);
@@ -296,6 +313,17 @@ describe('the caller', () => {
     await expect(asked).rejects.toThrow('enough');
     await gone;
     await expect(connect(server.origin).send({ ...ask, signal: stop.signal })).rejects.toThrow('enough');
+    expect(server.heard).toHaveLength(1);
+  });
+
+  it('may abort before there is a connection: then nothing is sent', async () => {
+    const server = await startRawServer((socket) => socket.write(http(200, JSON_TYPE, '[]')));
+    const upstream = connect(server.origin);
+    const stop = new AbortController();
+    const asked = upstream.send({ ...ask, signal: stop.signal });
+    stop.abort(new Error('enough'));
+    await expect(asked).rejects.toThrow('enough');
+    expect((await upstream.send(ask)).kind).toBe('answered');
     expect(server.heard).toHaveLength(1);
   });
 
