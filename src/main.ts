@@ -1,12 +1,12 @@
 #!/usr/bin/env node
 /** The program: gives the command line its streams, its clock, its environment and Ctrl-C, and exits with its code. */
 import { EXIT, Interrupted } from './cli/exit.ts';
-import { keepHeapSmall } from './cli/heap.ts';
 import { createIo } from './cli/io.ts';
+import { tuneV8 } from './cli/v8.ts';
 import { systemClock } from './clock.ts';
 
 // Who only answers makes garbage of every request: a young generation that is small would be looked through all the time.
-if (process.argv[2] !== 'serve' && process.argv[2] !== 'simulate') keepHeapSmall();
+if (process.argv[2] !== 'serve' && process.argv[2] !== 'simulate') tuneV8();
 
 const interruption = new AbortController();
 /** How many programs we share the terminal with: Ctrl-C is theirs then. */

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 
 const [dist, half, file] = process.argv.slice(2);
-const { keepHeapSmall } = await import(`${dist}/cli/heap.js`);
-keepHeapSmall();
+const { tuneV8 } = await import(`${dist}/cli/v8.js`);
+tuneV8();
 const { baseUrl, databaseUrl, interval, limit, concurrency, patienceMs, asked } = JSON.parse(
   readFileSync(file, 'utf8'),
 );
