@@ -28,8 +28,6 @@ export type IngestionOptions = {
   readonly signal?: AbortSignal;
   /** Opens the queue before anything is asked: whoever will need it hears of a queue that is not there before he pays for requests. */
   readonly withQueue?: boolean;
-  /** As `maxConnections` of a queue. */
-  readonly queueConnections?: number;
   /** As of a session; it is told by an `AccountUnknown`. */
   readonly waitsForPlan?: boolean;
   /** As of a session. */
@@ -55,11 +53,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
         };
   let host: Promise<QueueHost> | undefined;
   const openHost = () => {
-    host ??= openQueueHost({
-      ...engineOf(app),
-      ...(options.queueConnections === undefined ? {} : { maxConnections: options.queueConnections }),
-      onWarning: (found, fix) => app.log.warn(`${found}; ${fix}`),
-    });
+    host ??= openQueueHost({ ...engineOf(app), onWarning: (found, fix) => app.log.warn(`${found}; ${fix}`) });
     return host;
   };
   const opened = new Map<'chunks' | 'fresh', Promise<ChunkQueue>>();

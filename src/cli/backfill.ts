@@ -44,8 +44,6 @@ export type BackfillCommandOptions = TargetsOptions & {
   readonly brief?: boolean;
 };
 
-/** One listens, and two more hardly ever have anything to do at once: each has to get to know all that the queue does before it is fast. */
-const QUEUE_CONNECTIONS = 3;
 /** Above so many requests somebody at a terminal is asked first. */
 const ASK_ABOVE = 1_000;
 /** Hundreds of years of hourly candles: nobody who has just stored fewer is kept waiting for it. */
@@ -108,11 +106,7 @@ export async function backfill(
   const { io, signal } = context;
   let ingestion: Ingestion | undefined;
   try {
-    ingestion = await openIngestion(app, {
-      signal,
-      withQueue: !options.dryRun && !options.detach,
-      queueConnections: QUEUE_CONNECTIONS,
-    });
+    ingestion = await openIngestion(app, { signal, withQueue: !options.dryRun && !options.detach });
     const { session } = ingestion;
     const reports = await makeReports(app, session, coins, options, signal);
     if (options.json && options.dryRun) printJson(io.out, plansAsJson(reports));

@@ -100,9 +100,13 @@ export function createSender(options: SenderOptions): Sender {
 function withDeadline<T>(later: After, ms: number, code: string, stop: AbortController, work: () => Promise<T>) {
   return new Promise<T>((resolve, reject) => {
     stop.signal.throwIfAborted();
-    const onAbort = () => reject(stop.signal.reason);
-    stop.signal.addEventListener('abort', onAbort, { once: true });
     const callOff = later(ms, () => stop.abort(Object.assign(new Error('too slow'), { code })));
+    // What ignores the signal may never settle: nothing waits for it.
+    const onAbort = () => {
+      callOff();
+      reject(stop.signal.reason);
+    };
+    stop.signal.addEventListener('abort', onAbort, { once: true });
     const settled =
       <V>(settle: (value: V) => void) =>
       (value: V) => {

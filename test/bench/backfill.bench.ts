@@ -33,18 +33,18 @@ const ENGINES = ['postgres', 'redis'] as const;
 let simulator: RunningSimulator;
 beforeAll(async () => {
   simulator = await startSimulator(COINS_4);
-  await setAutovacuum('off');
+  await setAutovacuum('= off');
 });
 afterAll(async () => {
-  await setAutovacuum('on');
+  await setAutovacuum('to default');
   await simulator?.stop();
 });
 
 /** It comes once a minute to whichever half is being measured then, and takes a second of what is a matter of five. */
-async function setAutovacuum(to: 'on' | 'off'): Promise<void> {
+async function setAutovacuum(to: '= off' | 'to default'): Promise<void> {
   const admin = createClient({ url: testAdminUrl(), max: 1 });
   try {
-    await admin.unsafe(`alter system set autovacuum = ${to}`);
+    await admin.unsafe(`alter system set autovacuum ${to}`);
     await admin`select pg_reload_conf()`;
   } finally {
     await admin.end({ timeout: 5 });

@@ -208,3 +208,31 @@ it('no answer whatever makes it throw, and no message has more than one line', a
     { numRuns: 500 },
   );
 });
+
+it('the caller may abort though `fetch` ignores it: nothing goes on waiting', async () => {
+  let waiting = 0;
+  const clock: Clock = {
+    now: () => NOW,
+    sleep: (_ms, signal) => {
+      waiting++;
+      return new Promise((_, reject) => {
+        signal?.addEventListener('abort', () => {
+          waiting--;
+          reject(signal.reason);
+        });
+      });
+    },
+  };
+  const upstream = createUpstream({
+    baseUrl: 'https://api.example/v1',
+    key: null,
+    clock,
+    fetch: () => new Promise(() => undefined),
+  });
+  const stop = new AbortController();
+  const asked = upstream.send({ path: '/coins', signal: stop.signal });
+  expect(waiting).toBe(1);
+  stop.abort(new Error('enough'));
+  await expect(asked).rejects.toThrow('enough');
+  expect(waiting).toBe(0);
+});
