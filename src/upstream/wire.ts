@@ -37,8 +37,8 @@ export type FetchFunction = (request: Request) => Promise<Response>;
 
 /**
  * Keep-alive connections of an own agent; a body of more than `maxBytes` ends its connection. The dispatcher itself and not `fetch`: a
- * fetch asks a second time by itself when the answer is 421, and every request counts. Nor its `request`: the stream that makes of a
- * body costs more than all the rest of an exchange.
+ * fetch asks a second time by itself when the answer is 421, and every request counts. Nor its `request`: the stream that it makes of a
+ * body, read piece by piece, costs as much as all the rest of an exchange.
  */
 export function createSocketWire(timeouts: Timeouts, maxBytes: number): Wire {
   const agent = new Agent({
