@@ -7,8 +7,8 @@ const YOUNG_BYTES = 16 * 1024 * 1024;
 const GROWTH = 8;
 /**
  * How much a function must have done, in bytes of bytecode, before it may be optimised: twice what Node.js 20 has. With its own, a
- * backfill of a few seconds spends a tenth of its processor time on making code fast that it hardly runs any more; with four times as
- * much, it runs slow code for too long.
+ * backfill of a few seconds spends a tenth of its processor time on making code fast that it hardly runs any more; with nine times as
+ * much, what that saves is lost again to slow code.
  */
 const INTERRUPT_BUDGET = 132 * 1024;
 /** Arrays of 2 KB that live: six times what any of them needs to grow. */

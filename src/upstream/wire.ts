@@ -70,7 +70,7 @@ class Receiver implements Dispatcher.DispatchHandler {
   readonly #onFailure: (error: unknown) => void;
   #connection: Dispatcher.DispatchController | null = null;
   #hasHead = false;
-  readonly #parts: Uint8Array[] = [];
+  #parts: Buffer[] = [];
   #size = 0;
   #body: Packed | null = null;
   #onBody: ((body: Packed) => void) | null = null;
@@ -122,7 +122,7 @@ class Receiver implements Dispatcher.DispatchHandler {
     });
   }
 
-  onResponseData(connection: Dispatcher.DispatchController, part: Uint8Array): void {
+  onResponseData(connection: Dispatcher.DispatchController, part: Buffer): void {
     this.#size += part.byteLength;
     if (this.#size <= this.#maxBytes) {
       this.#parts.push(part);
@@ -133,11 +133,10 @@ class Receiver implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    const [first, ...others] = this.#parts;
-    const isOne = first !== undefined && others.length === 0;
-    const bytes = isOne ? asBuffer(first) : Buffer.concat(this.#parts, this.#size);
-    this.#parts.length = 0;
-    this.#end({ kind: 'packed', bytes });
+    const parts = this.#parts;
+    // Joined, they would be in memory twice for as long as the answer is.
+    this.#parts = [];
+    this.#end({ kind: 'packed', bytes: parts.length === 1 ? parts[0]! : Buffer.concat(parts, this.#size) });
   }
 
   onResponseError(_connection: Dispatcher.DispatchController, error: Error): void {
@@ -158,10 +157,6 @@ class Receiver implements Dispatcher.DispatchHandler {
 }
 
 const TOO_LARGE = new Error('the body is larger than it may be');
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}
 
 /** `fetch` gets one `Request` per question, with redirects left to us. */
 export function createFetchWire(fetch: FetchFunction, maxBytes: number): Wire {
