@@ -31,7 +31,7 @@ export type AppOptions = {
   readonly clock: Clock;
   readonly log: Log;
   readonly schema: SchemaPolicy;
-  /** To the database, at most; default 10. The queue has its own. */
+  /** To the database, at most; default 10. The ledger, drizzle and the queue have their own. */
   readonly connections?: number;
   readonly surroundings?: Surroundings | undefined;
 };

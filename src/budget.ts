@@ -93,7 +93,7 @@ export function quotaOf(
 ): Quota {
   const { config, clock, database, surroundings } = app;
   return createQuota({
-    sql: database.sql,
+    sql: database.ledger,
     clock,
     accountId,
     limits,

@@ -1,4 +1,4 @@
-/** Connections to Postgres: one client for hand-written SQL, one for drizzle (which changes how its client handles dates). */
+/** Connections to Postgres: a client for hand-written SQL, one for the ledger, one for drizzle (which changes how its client handles dates). */
 import net from 'node:net';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
@@ -17,6 +17,11 @@ export type SqlOrTransaction = postgres.ISql<{ bigint: number }>;
 export type Database = {
   readonly sql: Sql;
   readonly db: PostgresJsDatabase<typeof schema>;
+  /**
+   * One connection, for the quota's ledger alone: a take waits for nothing that is being stored, and only one connection has to get to know
+   * a statement that takes longer to plan than to run. More would gain nothing, for a take locks the row of its account.
+   */
+  readonly ledger: Sql;
   readonly url: string;
   /** Whoever else has connections to this server puts them on it, and hears with all others that it has fallen silent. */
   readonly line: Line;
@@ -26,7 +31,7 @@ export type Database = {
 
 export type ConnectOptions = {
   readonly url: string;
-  /** Connections for hand-written SQL at most; drizzle has two of its own, opened when used. */
+  /** Connections for hand-written SQL at most; drizzle has two of its own, and the ledger one, opened when used. */
   readonly max?: number;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName?: string;
@@ -58,14 +63,16 @@ export async function openDatabase({ url, max = 10, applicationName = 'chandler'
     throw explainDatabaseError(error, url) ?? error;
   }
   const drizzleClient = createClient({ url, max: 2, applicationName, line });
+  const ledger = createClient({ url, max: 1, applicationName, line });
   const stopWatching = watch({ url, applicationName, line });
   return {
     sql,
     db: drizzle(drizzleClient, { schema }),
+    ledger,
     url,
     line,
     close: async () => {
-      await Promise.all([stopWatching(), sql.end({ timeout: 5 }), drizzleClient.end({ timeout: 5 })]);
+      await Promise.all([stopWatching(), ...[sql, drizzleClient, ledger].map((client) => client.end({ timeout: 5 }))]);
     },
   };
 }

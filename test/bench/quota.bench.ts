@@ -40,7 +40,7 @@ async function measure(concurrency: number, work: () => Promise<unknown>): Promi
 it('hands out at least 1,000 requests a second when no limit binds', async () => {
   // Limits that are there, and never bind: the statement does all of its work.
   const quota = createQuota({
-    sql: database.sql,
+    sql: database.ledger,
     clock: systemClock,
     accountId: 'bench',
     limits: { perMonth: 1e12, perDay: 1e12, perSecond: 1e6 },

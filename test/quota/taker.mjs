@@ -5,9 +5,9 @@ import { waitTurn } from '../../dist/quota/turn.js';
 import { openDatabase } from '../../dist/store/connect.js';
 
 const { url, accountId, limits, takers, name, forMs } = JSON.parse(process.argv[2]);
-const database = await openDatabase({ url, max: takers });
+const database = await openDatabase({ url, max: 1 });
 const quota = createQuota({
-  sql: database.sql,
+  sql: database.ledger,
   clock: systemClock,
   accountId,
   limits,
@@ -15,8 +15,8 @@ const quota = createQuota({
   useDatabaseClock: true,
   random: Math.random,
 });
-// All connections are open before the first take.
-await Promise.all(Array.from({ length: takers }, () => database.sql`select pg_sleep(0.05)`));
+// The connection is open before the first take.
+await database.ledger`select`;
 process.stdout.write('{"ready":true}\n');
 await new Promise((resolve) => process.stdin.once('data', resolve));
 process.stdin.destroy();

@@ -45,6 +45,23 @@ describe('openDatabase', () => {
     expect(after?.at).toEqual(new Date(0));
   });
 
+  test('the ledger waits for nothing that is being stored', async () => {
+    const busy = await openDatabase({ url: database.url, max: 1 });
+    let end: () => void = () => undefined;
+    const storing = busy.sql.begin(async (tx) => {
+      await tx`select`;
+      await new Promise<void>((resolve) => {
+        end = () => resolve();
+      });
+    });
+    const waits = busy.sql`select`.then(() => 'not the pool');
+    const isFirst = await Promise.race([waits, busy.ledger`select`.then(() => 'the ledger')]);
+    end();
+    await Promise.all([storing, waits]);
+    await busy.close();
+    expect(isFirst).toBe('the ledger');
+  });
+
   test('every double comes back bit for bit', async () => {
     const values = [1e-12, 0.1 + 0.2, 5e-324, 1.7976931348623157e308, 3167.8487468375165, 9.51111762014774e-6, 2 ** 53];
     const [row] = await database.sql`select ${values}::float8[] as back`;
