@@ -6,7 +6,7 @@ import type { Quota, Spender, Stretch, Take } from '../quota/quota.ts';
 import { waitTurn } from '../quota/turn.ts';
 import type { Sql } from '../store/connect.ts';
 import { type FetchRow, recordFetchOnce } from '../store/fetch.ts';
-import type { Answer, Exchange, Question, Upstream } from '../upstream/answer.ts';
+import type { Answer, Question, Upstream } from '../upstream/answer.ts';
 import type { Contact } from './contact.ts';
 import type { KeyManner, KeySent } from './key-manner.ts';
 import { unreachable, wrongAddress } from './misconfigured.ts';
@@ -14,7 +14,7 @@ import { Misconfigured, Unreachable } from './outcome.ts';
 import { impatient, type Patience } from './patience.ts';
 
 export type AskDetails = Pick<FetchRow, 'endpoint'> &
-  Partial<Pick<FetchRow, 'seriesId' | 'span' | 'backfillId' | 'attempt'>>;
+  Partial<Pick<FetchRow, 'seriesId' | 'span' | 'backfillId' | 'attempt' | 'subject'>>;
 
 /**
  * How one question is asked; `signal` ends the wait for a turn, never a request that is under way. `patience` is for a database
@@ -245,24 +245,24 @@ async function tellPause(quota: Quota, answer: Exclude<Answer, { kind: 'moved' }
 function toRecord(answer: Answer, accountId: string, details: AskDetails): FetchRow {
   const { exchange } = answer;
   return {
-    ...blank,
-    ...details,
-    ...fromExchange(exchange),
-    accountId,
-    outcome: answer.kind === 'refused' ? answer.reason : answer.kind,
-    message: 'message' in answer ? answer.message : null,
-  };
-}
-
-const blank = { seriesId: null, span: null, backfillId: null, attempt: 1, rows: 0, stored: 0, revised: 0, setAside: 0 };
-
-function fromExchange(exchange: Exchange) {
-  return {
+    endpoint: details.endpoint,
+    seriesId: details.seriesId ?? null,
+    span: details.span ?? null,
+    backfillId: details.backfillId ?? null,
+    attempt: details.attempt ?? 1,
+    subject: details.subject ?? null,
     sentAt: exchange.sentAt,
     asOf: exchange.asOf,
     status: exchange.status,
     durationMs: Math.round(exchange.durationMs),
     bytes: exchange.bytes,
     bodySha256: exchange.bodySha256,
+    accountId,
+    outcome: answer.kind === 'refused' ? answer.reason : answer.kind,
+    message: 'message' in answer ? answer.message : null,
+    rows: 0,
+    stored: 0,
+    revised: 0,
+    setAside: 0,
   };
 }
