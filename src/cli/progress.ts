@@ -131,23 +131,24 @@ type Rate = {
 };
 
 function createRate(clock: Clock): Rate {
-  let samples: { at: Instant; candles: number; chunks: number }[] = [];
-  let heard = { at: clock.now(), what: '' };
+  const samples: { at: Instant; candles: number; chunks: number }[] = [];
+  let heardAt = clock.now();
+  let heard: ProgressState | null = null;
   return {
-    add: ({ candles, chunksDone, requests, waiting }) => {
+    add: (state) => {
+      const { candles, chunksDone } = state;
       const at = clock.now();
-      const what = [chunksDone, requests, candles, waiting?.until].join();
-      if (what !== heard.what) heard = { at, what };
+      if (heard === null || isNews(state, heard)) heardAt = at;
+      heard = state;
       // Often told, seldom kept: the latest replaces the one before it while that is younger than a fifth of a second.
       if (samples.length > 1 && at - samples.at(-2)!.at < 200) samples.pop();
       samples.push({ at: samples.length === 0 ? at : Math.max(at, samples.at(-1)!.at), candles, chunks: chunksDone });
       // One sample older than the window stays, so that the window is full.
-      const older = samples.findLastIndex((sample) => sample.at < at - RATE_OVER_MS);
-      if (older > 0) samples = samples.slice(older);
+      while (samples.length > 1 && samples[1]!.at < at - RATE_OVER_MS) samples.shift();
     },
     candles: () => perSecond('candles', { leastMs: 1000, least: 1 }),
     chunks: () => perSecond('chunks', { leastMs: BASE_MS, least: BASE_CHUNKS }),
-    quietMs: () => clock.now() - heard.at,
+    quietMs: () => clock.now() - heardAt,
   };
   function perSecond(
     what: 'candles' | 'chunks',
@@ -159,6 +160,15 @@ function createRate(clock: Clock): Rate {
     const count = last[what] - first[what];
     return ms < leastMs || count < least ? null : count / (ms / 1000);
   }
+}
+
+function isNews(now: ProgressState, before: ProgressState): boolean {
+  return (
+    now.chunksDone !== before.chunksDone ||
+    now.requests !== before.requests ||
+    now.candles !== before.candles ||
+    now.waiting?.until !== before.waiting?.until
+  );
 }
 
 /** What the time that is left is told from. */
