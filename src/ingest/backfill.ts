@@ -148,7 +148,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
     walls,
     patience,
     // Few large additions: each costs the queue on Postgres two temporary tables.
-    window: Math.max(options.window ?? 512, options.concurrency * 16),
+    window: Math.max(options.window ?? 256, options.concurrency * 16),
     checkEveryMs: CHECK_EVERY_MS,
     together: (chunks) => togetherAt(deps.perSecond, chunks, options.concurrency),
     onGone: () => tally.gone(),

@@ -15,7 +15,7 @@ export type Ahead = {
 };
 
 /**
- * So long a grant may be used: enough for a job of sixteen chunks where there is no pace. A hold that another process is told of, or what
+ * So long a grant may be used: enough for a job of eight chunks where there is no pace. A hold that another process is told of, or what
  * it stores meanwhile, is heeded that much later.
  */
 export const AHEAD_MS = 1_000;
