@@ -94,6 +94,7 @@ export function quotaOf(
   const { config, clock, database, surroundings } = app;
   return createQuota({
     sql: database.ledger,
+    reads: database.sql,
     clock,
     accountId,
     limits,
@@ -112,7 +113,8 @@ function standingOf({ config, clock, database }: App, plan: PlanName, limits: Li
   let read: { readonly at: Instant; readonly need: Promise<(at: Instant) => SetAside> } | null = null;
   let last: { readonly demand: string; readonly need: (at: Instant) => SetAside } | null = null;
   const readNeed = async () => {
-    const demand = await readDemand(database.sql);
+    // A take waits for it.
+    const demand = await readDemand(database.ledger);
     const known = JSON.stringify(demand);
     if (last?.demand !== known) last = { demand: known, need: setAsideOf(schedulesOf(config, plan, limits, demand)) };
     return last.need;

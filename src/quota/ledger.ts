@@ -30,6 +30,8 @@ const TUNING = 5;
 
 export type QuotaOptions = {
   readonly sql: Sql;
+  /** For what only looks, and locks nothing: on a connection of its own it does not wait behind a take that waits for others. Default: `sql`. */
+  readonly reads?: Sql;
   readonly clock: Clock;
   readonly accountId: string;
   readonly limits: Limits;
@@ -57,7 +59,7 @@ export type QuotaOptions = {
  */
 export function createQuota(options: QuotaOptions): Quota {
   const { sql, clock, accountId, limits, perMonthFixed = false, setAside, useDatabaseClock, random } = options;
-  const { runAheadMs = RUN_AHEAD_MS, graceMs = GRACE_MS, probeMs = PROBE_MS, lateMs } = options;
+  const { reads = sql, runAheadMs = RUN_AHEAD_MS, graceMs = GRACE_MS, probeMs = PROBE_MS, lateMs } = options;
   const gate = createGate(limits.perSecond);
   // What this process knows without asking: whether there is a streak to end, and that upstream answered since.
   let troubled = false;
@@ -219,11 +221,11 @@ export function createQuota(options: QuotaOptions): Quota {
     },
     async state() {
       const askedAt = clock.now();
-      const { ledger, now } = await readLedger(sql, at());
+      const { ledger, now } = await readLedger(reads, at());
       const shiftMs = useDatabaseClock ? offset.observe(askedAt, clock.now(), now) : 0;
       return stateOf({ accountId, limits, perMonthFixed }, ledger, now, shiftMs);
     },
-    spenders: () => readSpenders(sql, at()),
+    spenders: () => readSpenders(reads, at()),
   };
 }
 

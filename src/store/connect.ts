@@ -18,8 +18,9 @@ export type Database = {
   readonly sql: Sql;
   readonly db: PostgresJsDatabase<typeof schema>;
   /**
-   * One connection, for the quota's ledger alone: a take waits for nothing that is being stored, and only one connection has to get to know
-   * a statement that takes longer to plan than to run. More would gain nothing, for a take locks the row of its account.
+   * One connection, for takes from the quota's ledger and what upstream tells it: none waits for a connection that is storing, and only
+   * one has to get to know a statement that takes longer to plan than to run. Takes of a process wait for each other here rather than
+   * for the row of their account.
    */
   readonly ledger: Sql;
   readonly url: string;

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HOUR } from '../../src/core/interval.ts';
 import { createQuota, type QuotaOptions } from '../../src/quota/ledger.ts';
 import type { Limits, Quota, SetAside, Spender, Take } from '../../src/quota/quota.ts';
+import { createClient } from '../../src/store/connect.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';
 
@@ -46,6 +47,59 @@ function granted(take: Take): number {
 function denied(take: Take, clock: ManualClock): [string, number] {
   expect(take).toMatchObject({ kind: 'denied' });
   return take.kind === 'denied' ? [take.reason, take.until - clock.now()] : ['', Number.NaN];
+}
+
+describe('one connection', () => {
+  it('that is cut in the midst of a change, with takes behind it, is made anew', async () => {
+    const own = createClient({ url: database.url, max: 1, applicationName: 'ledger to be cut' });
+    const { quota, clock, accountId } = open({ perSecond: 10 }, { sql: own });
+    granted(await quota.take(backfill));
+    const locked = await database.sql.reserve();
+    try {
+      await locked`begin`;
+      await locked`select from ops.quota where account_id = ${accountId} for update`;
+      const told = quota.limited({ sentAt: clock.now(), retryAfterMs: 5_000, message: 'slow down' }).catch(() => 'cut');
+      const takes = [backfill, scheduled].map((spender) => quota.take(spender).catch(() => 'cut'));
+      await expect.poll(() => waitingForLock('ledger to be cut'), { timeout: 10_000 }).toHaveLength(1);
+      const [cut] = await waitingForLock('ledger to be cut');
+      await database.sql`select pg_terminate_backend(${cut!.pid})`;
+      expect(await told).toBe('cut');
+      await locked`rollback`;
+      // Those behind it may have been lost with it, or are answered on the new one.
+      await Promise.all(takes);
+    } finally {
+      locked.release();
+    }
+    await quota.limited({ sentAt: clock.now(), retryAfterMs: 5_000, message: 'slow down' });
+    expect(denied(await quota.take(backfill), clock)).toEqual(['limited', 5_000]);
+    await own.end();
+  });
+
+  it('is not waited for by who only looks', async () => {
+    const own = createClient({ url: database.url, max: 1, applicationName: 'ledger that waits' });
+    const { quota, accountId } = open({ perSecond: 10 }, { sql: own, reads: database.sql });
+    granted(await quota.take(backfill));
+    const locked = await database.sql.reserve();
+    await locked`begin`;
+    await locked`select from ops.quota where account_id = ${accountId} for update`;
+    const take = quota.take(backfill);
+    try {
+      await expect.poll(() => waitingForLock('ledger that waits'), { timeout: 10_000 }).toHaveLength(1);
+      expect((await quota.state()).month.spent).toBe(1);
+      expect(await quota.spenders()).toMatchObject([{ name: 'backfill 1', month: 1 }]);
+      expect(await waitingForLock('ledger that waits')).toHaveLength(1);
+    } finally {
+      await locked`rollback`;
+      locked.release();
+      granted(await take);
+      await own.end();
+    }
+  });
+});
+
+function waitingForLock(name: string) {
+  return database.sql<{ pid: number }[]>`select pid from pg_stat_activity
+    where application_name = ${name} and datname = current_database() and wait_event_type = 'Lock'`;
 }
 
 describe('the pace', () => {

@@ -64,7 +64,8 @@ function startTakers(args: {
 function quotaOf(accountId: string, limits: Limits) {
   const setAside = () => ({ day: 0, month: 0 });
   return createQuota({
-    sql: database.sql,
+    sql: database.ledger,
+    reads: database.sql,
     clock: systemClock,
     accountId,
     limits,
