@@ -21,14 +21,8 @@ import { median, spread, table, thousands, verdict } from './rounds.ts';
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
 const CONCURRENCY = 8;
-/**
- * A run of some fifteen seconds. In one of six (200 coins) a good part is what each process and each connection does once, whatever the
- * length of the backfill: code that is compiled, statements that are planned, partitions that are made.
- */
-const COINS = Number(process.env.BENCH_COINS ?? 500);
-/** Of the process' memory, a small backfill and one four times as large. */
-const FEW_COINS = 200;
-const MANY_COINS = 4 * FEW_COINS;
+const COINS = Number(process.env.BENCH_COINS ?? 200);
+const COINS_4 = 4 * COINS;
 const START = '2015-07-01';
 const END = '2025-07-01';
 const SPAN = { from: Date.parse(START), to: Date.parse(END) };
@@ -38,7 +32,7 @@ const ENGINES = ['postgres', 'redis'] as const;
 
 let simulator: RunningSimulator;
 beforeAll(async () => {
-  simulator = await startSimulator(Math.max(COINS, MANY_COINS));
+  simulator = await startSimulator(COINS_4);
   await setAutovacuum('= off');
 });
 afterAll(async () => {
@@ -46,7 +40,7 @@ afterAll(async () => {
   await simulator?.stop();
 });
 
-/** It comes once a minute to whichever half is being measured then, and takes a second of what is a matter of ten. */
+/** It comes once a minute to whichever half is being measured then, and takes a second of what is a matter of five. */
 async function setAutovacuum(to: '= off' | 'to default'): Promise<void> {
   const admin = createClient({ url: testAdminUrl(), max: 1 });
   try {
@@ -178,7 +172,7 @@ it('fills the warehouse at half the speed of its slower half or better', async (
 });
 
 it('needs less than 250 MB, however large the backfill', async () => {
-  const [small, large] = [await wholeBackfill('postgres', FEW_COINS), await wholeBackfill('postgres', MANY_COINS)];
+  const [small, large] = [await wholeBackfill('postgres', COINS), await wholeBackfill('postgres', COINS_4)];
   const line = ({ rssMb, requests, candles, runMs }: Whole) =>
     `${rssMb.toFixed(0)} MB for ${thousands(requests)} requests, ${thousands(candles)} candles at ${thousands((candles / runMs) * 1000)} a second`;
   const growth = large.rssMb / small.rssMb;
