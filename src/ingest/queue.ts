@@ -86,7 +86,10 @@ const LOOK_AGAIN_MS = 1_000;
 /** How long an engine may take to be told that a worker leaves. */
 const GOODBYE_MS = 5_000;
 const GOODBYE_STEP_MS = 100;
-/** Three workers listen in a service (a fourth for a moment), and four ask: beside the eight of its other work, ten such processes want a server of 200. */
+/**
+ * Three workers listen in a service (a fourth for a moment), and four ask: with the eight connections of its other work, ten such processes
+ * want a server of 200.
+ */
 const MOST_CONNECTIONS = 8;
 /** A stalled chunk is harmless (it is checked before it is asked), so it may stall as often as processes die. */
 const MAX_STALLED = 1_000;
