@@ -1,9 +1,8 @@
 /** The parts that ask the upstream, put together from the configuration: for `plan`, `backfill`, `demo` and the service. */
-import { hostname } from 'node:os';
 import type { App } from './app.ts';
 import { checkSchedules, quotaOf } from './budget.ts';
 import { effectiveLimits } from './config.ts';
-import { type ChunkQueue, openQueueHost, type QueueHost, type QueueOptions } from './ingest/queue.ts';
+import type { ChunkQueue, QueueHost, QueueOptions } from './ingest/queue.ts';
 import { queueNameOf } from './ingest/queue-name.ts';
 import { isRedisAway } from './ingest/redis.ts';
 import { openSession, type Session, type SessionOptions } from './ingest/session.ts';
@@ -53,7 +52,10 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
         };
   let host: Promise<QueueHost> | undefined;
   const openHost = () => {
-    host ??= openQueueHost({ ...engineOf(app), onWarning: (found, fix) => app.log.warn(`${found}; ${fix}`) });
+    // What it stands on is a third of what there is to load, and planning needs no queue.
+    host ??= import('./ingest/queue.ts').then(({ openQueueHost }) =>
+      openQueueHost({ ...engineOf(app), onWarning: (found, fix) => app.log.warn(`${found}; ${fix}`) }),
+    );
     return host;
   };
   const opened = new Map<'chunks' | 'fresh', Promise<ChunkQueue>>();
@@ -120,9 +122,4 @@ function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffM
     log.debug({ err: error }, 'queue');
   };
   return { engine, onError, ...surroundings.queue };
-}
-
-/** Who runs here, as `ops.backfill` names them. */
-export function ownerName(pid: number): string {
-  return `${hostname()}:${pid}`;
 }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { strip, violations } from './support/architecture.ts';
+import { packagesWith, strip, violations } from './support/architecture.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
@@ -16,6 +16,24 @@ test('the house is in order', () => {
   const sources = sourcesOfTheHouse();
   expect(sources.size).toBeGreaterThan(10);
   expect(violations(sources)).toEqual([]);
+});
+
+describe('a command loads what it needs', () => {
+  const sources = sourcesOfTheHouse();
+  const SERVER = ['hono', '@hono/node-server', '@modelcontextprotocol/server', 'prom-client'];
+  const QUEUE = ['bullmq', 'pg'];
+  test.each([
+    ['program', [...SERVER, ...QUEUE, 'undici', 'cli-progress']],
+    ['status', [...SERVER, ...QUEUE, 'undici', 'cli-progress']],
+    ['quota', [...SERVER, ...QUEUE, 'undici', 'cli-progress']],
+    ['plan', [...SERVER, ...QUEUE]],
+    ['backfill', [...SERVER, ...QUEUE]],
+    ['serve', QUEUE],
+  ])('%s', (command, others) => {
+    const loaded = packagesWith(sources, `cli/${command}.ts`);
+    expect(loaded).toContain('postgres');
+    expect([...loaded].filter((name) => others.includes(name))).toEqual([]);
+  });
 });
 
 test('the top level holds what the design says, and nothing else', () => {

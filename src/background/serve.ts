@@ -56,7 +56,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const onStop = () => log.info('told to stop: what is in flight is finished or given back');
   setMaxListeners(0, signal);
   signal.addEventListener('abort', onStop, { once: true });
-  let closeServer = async () => undefined as void;
+  let closeServer = (): Promise<void> => Promise.resolve();
   try {
     if (roles.includes('http')) {
       const server = await openHttp(parts);

@@ -1,6 +1,10 @@
 /** Who asks for a run here, and whether the process that owns one still lives, as far as this machine can tell. */
 import { hostname, userInfo } from 'node:os';
-import { ownerName } from '../ingestion.ts';
+
+/** Who runs here, as `ops.backfill` names them. */
+export function ownerName(pid: number): string {
+  return `${hostname()}:${pid}`;
+}
 
 /** True only when it is certain: a process of this machine that no longer exists. */
 export function isGone(owner: string): boolean {

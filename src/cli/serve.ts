@@ -1,10 +1,10 @@
 /** `chandler serve`: answers like the upstream, from the warehouse, until it is told to stop. */
 import type { Command } from 'commander';
 import { serveMarket } from '../background/serve-market.ts';
-import { ownerName } from '../ingestion.ts';
 import { StoreError } from '../store/store-error.ts';
 import type { CommandContext } from './context.ts';
 import { EXIT, UsageError } from './exit.ts';
+import { ownerName } from './owner.ts';
 
 export function serveCommand(program: Command, context: CommandContext): void {
   program

@@ -3,11 +3,11 @@ import type { Command } from 'commander';
 import { serve } from '../background/serve.ts';
 import { ROLES, type Role } from '../background/status.ts';
 import { Misconfigured } from '../ingest/outcome.ts';
-import { ownerName } from '../ingestion.ts';
 import { StoreError } from '../store/store-error.ts';
 import type { CommandContext } from './context.ts';
 import { EXIT, UsageError } from './exit.ts';
 import { argument, parseChoice, parseInteger } from './options.ts';
+import { ownerName } from './owner.ts';
 
 type Options = {
   readonly role: readonly Role[];

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ownerName } from '../../src/cli/owner.ts';
 import { systemClock } from '../../src/clock.ts';
 import { DAY, floorToGrid } from '../../src/core/interval.ts';
-import { ownerName } from '../../src/ingestion.ts';
 import { makeCurrentAccount, saveAccount } from '../../src/store/account.ts';
 import { recordWall } from '../../src/store/refusal.ts';
 import { runCommand } from '../support/cli.ts';

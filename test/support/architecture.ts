@@ -99,10 +99,7 @@ export function violations(sources: Sources): string[] {
 function packageViolation(path: string, specifier: string): string[] {
   if (/^(node:)?(process|timers)(\/promises)?$/.test(specifier))
     return [`${path}: imports ${specifier}; take a Clock or Io`];
-  const name = specifier
-    .split('/')
-    .slice(0, specifier.startsWith('@') ? 2 : 1)
-    .join('/');
+  const name = packageOf(specifier);
   const home = PACKAGES[name];
   if (home === undefined || path === home || path.startsWith(`${home}/`)) return [];
   return [`${path}: imports ${name}, which only ${home} may know`];
@@ -131,6 +128,36 @@ function importsIn(code: string): string[] {
   const statements = code.matchAll(/(?<![\w.])(?:import|export)\b(?:[\s\w{},*$]*?\bfrom)?\s*(['"])([^'"]+)\1/g);
   const calls = code.matchAll(/\bimport\(\s*(['"`])([^'"`]+)\1/g);
   return [...statements, ...calls].map((match) => match[2]!);
+}
+
+/** The packages that are loaded with a file, whoever of those it imports asks for them; what is imported later, or as a type, is not. */
+export function packagesWith(sources: Sources, start: string): Set<string> {
+  const seen = new Set<string>();
+  const packages = new Set<string>();
+  const visit = (path: string) => {
+    if (seen.has(path) || !sources.has(path)) return;
+    seen.add(path);
+    for (const specifier of staticImportsIn(strip(sources.get(path)!).code)) {
+      if (specifier.startsWith('.')) visit(posix.join(posix.dirname(path), specifier));
+      else if (!specifier.startsWith('node:')) packages.add(packageOf(specifier));
+    }
+  };
+  visit(start);
+  return packages;
+}
+
+function staticImportsIn(code: string): string[] {
+  const statements = code.matchAll(
+    /(?<![\w.])(?:import|export)\b(?!\s+type\b)(?:[\s\w{},*$]*?\bfrom)?\s*(['"])([^'"]+)\1/g,
+  );
+  return [...statements].map((match) => match[2]!);
+}
+
+function packageOf(specifier: string): string {
+  return specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/');
 }
 
 function cyclesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
