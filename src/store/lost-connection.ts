@@ -1,5 +1,5 @@
 /**
- * Keeps postgres.js (3.4.9) alive when connections are lost. Three things would end the process or spoil the pool:
+ * Keeps postgres.js (3.4.9) alive, and what it reads whole, when connections are lost. Four things would end the process or spoil the pool:
  *
  * - It writes `rollback`, or the next statement of a transaction, to a connection that is gone: an exception outside of any
  *   promise. So here a statement of a transaction that fails for its connection's sake never settles, nor does the work of a
@@ -10,6 +10,8 @@
  *   first message of a connection is long enough that it is written at once, which clears the buffer of what was left in it.
  * - After an error it expects no new statement on that connection, although it may still give it one before the close; that one would
  *   never be answered, and with it all that come after it. So here a close always counts as one that nobody has been told of.
+ * - It counts the rows of a result for each connection, and goes on counting when an error, a time-out or a close ended the one before in
+ *   its midst: the rows of the next one then come behind as many places that hold nothing. So here those places are taken away.
  */
 import type net from 'node:net';
 import type postgres from 'postgres';
@@ -79,6 +81,7 @@ function guarded<T extends SqlOrTransaction>(sql: T, guard: Guard, begin?: Begin
     get: (target, name, receiver) => {
       if (name === 'begin' && begin) return begin;
       const value = Reflect.get(target, name, receiver) as unknown;
+      if (name === 'reserve') return async () => guarded(await (value as Sql['reserve'])(), guard);
       if (name !== 'unsafe' && name !== 'file') return value;
       return (...args: unknown[]) => guardQuery((value as (...all: unknown[]) => unknown)(...args), guard);
     },
@@ -94,6 +97,7 @@ function guardQuery(query: unknown, { isOver, rejected }: Guard): unknown {
     if (isOver()) return NEVER;
     const done = (result: unknown) => {
       letGo(query);
+      closeUp(result);
       return onDone ? onDone(result) : result;
     };
     return then(done, (error: unknown) => {
@@ -102,7 +106,29 @@ function guardQuery(query: unknown, { isOver, rejected }: Guard): unknown {
       throw error;
     });
   }) as typeof query.then;
+  const cursor = (query as unknown as { readonly cursor?: Cursor }).cursor?.bind(query);
+  if (cursor !== undefined) Object.assign(query, { cursor: (rows: number) => closedUp(cursor(rows)) });
   return query;
+}
+
+type Cursor = (rows: number) => AsyncIterable<unknown[]>;
+
+async function* closedUp(pieces: AsyncIterable<unknown[]>): AsyncGenerator<unknown[]> {
+  for await (const rows of pieces) {
+    closeUp(rows);
+    yield rows;
+  }
+}
+
+/** A result, or the list of those of several statements, in which rows may come behind places that hold nothing. */
+function closeUp(result: unknown): void {
+  if (!Array.isArray(result) || result.length === 0) return;
+  const rows = 'command' in result ? result : (result[0] as unknown);
+  if (Array.isArray(rows) && rows.length > 0 && !(0 in rows))
+    rows.splice(
+      0,
+      rows.findIndex((_, i) => i in rows),
+    );
 }
 
 /**

@@ -1,5 +1,5 @@
 import net from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createClient, type Sql } from '../../src/store/connect.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -107,4 +107,66 @@ describe.each(['end', 'reset', 'terminated'] as const)('connections lost all the
     const [row] = await database.sql<{ n: number }[]>`select n from tally`;
     expect(row!.n).toBeGreaterThanOrEqual(committed);
   });
+});
+
+describe('a result that ended in its midst leaves the next one whole', () => {
+  const ROWS = 'from generate_series(1, 1000) n';
+  let database: TestDatabase;
+  let sql: Sql;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    sql = createClient({ url: database.url, max: 1, applicationName: 'midst' });
+  });
+  afterAll(async () => {
+    await sql.end({ timeout: 0 });
+    await database.drop();
+  });
+
+  /** Some hundred rows have been read when it fails. */
+  const fail = () => expect(sql.unsafe(`select 1 / (500 - n), repeat('x', 2000) ${ROWS}`)).rejects.toThrow(/zero/);
+  const one = [{ one: 1 }];
+
+  test('by an error', async () => {
+    await fail();
+    expect(await sql`select 1 as one`).toEqual(one);
+    await fail();
+    const [row] = await sql`select 1 as one where ${true}`;
+    expect(row).toEqual({ one: 1 });
+  });
+
+  test('by the end of its connection', async () => {
+    const [{ pid }] = (await sql`select pg_backend_pid() as pid`) as unknown as [{ pid: number }];
+    const cut = sql.unsafe(`select repeat('x', 2000), case when n = 500 then pg_terminate_backend(${pid}) end ${ROWS}`);
+    await expect(cut).rejects.toThrow();
+    // What is given to it before its close is heard of ends with it.
+    const read = () => sql`select 1 as one`.catch(() => null);
+    const first = await vi.waitUntil(read);
+    expect(first).toEqual(one);
+  });
+
+  test.each<[string, () => Promise<unknown>]>([
+    ['as lists of values', async () => [...(await sql`select 1 as one`.values())].map(([value]) => ({ one: value }))],
+    ['of several statements', async () => (await sql.unsafe('select 1 as one; select 2').simple())[0]],
+    ['in pieces', pieces],
+    ['in a transaction', async () => sql.begin((tx) => tx`select 1 as one`)],
+    ['on a connection kept for oneself', reserved],
+  ])('%s', async (_, read) => {
+    await fail();
+    expect(await read()).toEqual(one);
+  });
+
+  async function pieces(): Promise<unknown> {
+    const all: unknown[] = [];
+    for await (const piece of sql`select 1 as one`.cursor(10)) all.push(...piece);
+    return all;
+  }
+
+  async function reserved(): Promise<unknown> {
+    const mine = await sql.reserve();
+    try {
+      return await mine`select 1 as one`;
+    } finally {
+      mine.release();
+    }
+  }
 });
