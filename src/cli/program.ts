@@ -53,7 +53,7 @@ async function createProgram(argv: readonly string[], context: CommandContext): 
       '\nExit codes: 0 all done, 1 something was refused or failed, 2 wrong usage or configuration,\n' +
         '75 stopped early with work left (run it again, nothing is lost), 130 interrupted.',
     );
-  const first = argv[0] ?? '';
+  const [first = ''] = argv;
   if (first === '--version' || first === '-V') return program;
   const wanted = Object.hasOwn(COMMANDS, first) ? [COMMANDS[first]!] : Object.values(COMMANDS);
   for (const add of await Promise.all(wanted.map((load) => load()))) add(program, context);
@@ -67,6 +67,18 @@ function describeOption({ description, required, defaultValue, defaultValueDescr
   return required && typed !== undefined ? `${description} (default: ${typed})` : description;
 }
 
+/**
+ * `help keys create` as `keys create --help`, because commander would show the help of `keys`; and a word that is no command without
+ * what follows it, because `--help` behind it would be all that commander sees.
+ */
+function unambiguous(argv: readonly string[]): string[] {
+  const [first = '', ...rest] = argv;
+  const words = rest.filter((word) => !word.startsWith('-'));
+  if (first === 'help' && words.length > 0) return unambiguous([...words, '--help']);
+  const isWord = first !== '' && first !== 'help' && !first.startsWith('-');
+  return isWord && !Object.hasOwn(COMMANDS, first) ? [first] : [...argv];
+}
+
 /** Runs one command line (without `node` and the script) to its exit code. Never throws, never exits. */
 export async function runCli(argv: readonly string[], deps: CliDeps): Promise<ExitCode> {
   let code: ExitCode = EXIT.done;
@@ -74,8 +86,9 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<Ex
     code = ended;
   });
   try {
-    const program = await createProgram(argv, context);
-    await program.parseAsync(argv as string[], { from: 'user' });
+    const line = unambiguous(argv);
+    const program = await createProgram(line, context);
+    await program.parseAsync(line, { from: 'user' });
     return code;
   } catch (error) {
     const { io } = deps;

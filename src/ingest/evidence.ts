@@ -94,8 +94,15 @@ export function weigh({
   // An answer with impossible rows is no witness: a missing slot may be one of theirs. It is asked again soon, from the start.
   const witness = findings.setAside.length === 0;
   const doubted = witness ? doubtful : [];
+  const told = normalize([...present, ...empty]);
+  // Who doubted slots of which a younger answer told did not know all there was: upstream may hand out less than we take for its most.
+  const refuted = intersect(known.toldByYounger, doubted).length > 0;
   const seconds = known.doubts.filter(
-    (doubt) => Math.abs(doubt.asOf - asOf) >= CONFIRM_AFTER_MS && known.listedAt >= Math.min(doubt.asOf, asOf),
+    (doubt) =>
+      !refuted &&
+      Math.abs(doubt.asOf - asOf) >= CONFIRM_AFTER_MS &&
+      known.listedAt >= Math.min(doubt.asOf, asOf) &&
+      (doubt.asOf > asOf || intersect(doubt.spans, told).length === 0),
   );
   // Beyond a wall that may stand, two answers without a candle are no proof: a third is worth a request the next day.
   const agreed = intersect(doubted, normalize(seconds.flatMap((doubt) => doubt.spans)));
@@ -141,7 +148,7 @@ export function weigh({
   );
 
   return {
-    told: normalize([...present, ...empty]),
+    told,
     proven: normalize([...intersect(present, final), ...empty]),
     doubted,
     confirmed,

@@ -30,33 +30,36 @@ export type Findings = {
  * repeat another exactly are dropped silently; order does not matter.
  */
 export function examine(question: OhlcvQuestion, rows: readonly OhlcvRowRead[], latest: Instant): Findings {
-  const { span, interval } = question;
   const setAside: SetAsideRow[] = [];
   const possible: GoodRow[] = [];
   let ascends = true;
   let last = Number.NEGATIVE_INFINITY;
   for (const read of rows) {
     if (!read.ok) {
-      setAside.push({ openTime: null, reason: read.problem, row: read.row });
+      setAside.push({ openTime: slotOf(read, question), reason: read.problem, row: read.row });
       continue;
     }
-    const at = read.openTime;
     const reason = impossible(read, question, latest);
     if (reason !== null) {
-      const tied = at >= span.from && at < span.to && floorToGrid(at, interval) === at;
-      setAside.push({ openTime: tied ? at : null, reason, row: read.row });
+      setAside.push({ openTime: slotOf(read, question), reason, row: read.row });
       continue;
     }
     possible.push(read);
-    if (at <= last) ascends = false;
-    last = at;
+    if (read.openTime <= last) ascends = false;
+    last = read.openTime;
   }
   // Nearly every answer comes in order: then no slot has two rows, and none has to be looked for.
   const good = ascends ? possible : onePerSlot(possible, setAside);
-  return { candles: toColumns(good), cutShort: cutShort(good, interval), setAside, rowCount: rows.length };
+  return { candles: toColumns(good), cutShort: cutShort(good, question.interval), setAside, rowCount: rows.length };
 }
 
 type GoodRow = Extract<OhlcvRowRead, { ok: true }>;
+
+/** The slot of the question that a row names, if it does. */
+function slotOf({ openTime }: OhlcvRowRead, { interval, span }: OhlcvQuestion): Instant | null {
+  const isSlot = openTime !== null && openTime >= span.from && openTime < span.to;
+  return isSlot && floorToGrid(openTime, interval) === openTime ? openTime : null;
+}
 
 /** Sorted; of slots with two different rows all are set aside. */
 function onePerSlot(rows: readonly GoodRow[], setAside: SetAsideRow[]): GoodRow[] {

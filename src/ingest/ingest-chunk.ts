@@ -18,6 +18,7 @@ import type { Answer } from '../upstream/answer.ts';
 import type { Ask, Asked } from './ask.ts';
 import { type ChunkJob, FRESHNESS } from './chunk-job.ts';
 import { createDoubts } from './doubts.ts';
+import { createDriftCheck, type DriftCheck } from './drift.ts';
 import { weigh } from './evidence.ts';
 import { examine } from './examine.ts';
 import { wrongAddress, wrongKey } from './misconfigured.ts';
@@ -60,10 +61,15 @@ export type ChunkIngestion = { readonly ingestChunk: IngestChunk; readonly takeT
 
 export function createIngestChunk(deps: IngestChunkDeps): ChunkIngestion {
   const { sql, ask, quota, clock, plan } = deps;
-  const checkOrigin = createOriginCheck(sql);
-  const keepPartitions = createPartitionKeeper(sql);
   const doubts = createDoubts();
   const wallDoubts = createWallDoubts(deps);
+  const storing: StoreDeps = {
+    ...deps,
+    wallDoubts,
+    checkDrift: createDriftCheck(sql),
+    checkOrigin: createOriginCheck(sql),
+    keepPartitions: createPartitionKeeper(sql),
+  };
   const turnsAhead = createTurnsAhead({ quota, spenderOf, stretchOf });
   const ingest: IngestChunk = async (job, { attempt = 1, signal, patience = impatient } = {}) => {
     const soon = doubts.waitingFor(job, clock.now()) ?? wallDoubts.waitingFor(job);
@@ -94,7 +100,7 @@ export function createIngestChunk(deps: IngestChunkDeps): ChunkIngestion {
     switch (answer.kind) {
       case 'answered':
         doubts.answered(job);
-        return storeAnswer({ ...deps, wallDoubts, checkOrigin, keepPartitions }, job, span, asked, answer, patience);
+        return storeAnswer(storing, job, span, asked, answer, patience);
       case 'limited': {
         const again = asked.budgetLeft ? doubts.doubt(job, answer.exchange.sentAt, clock.now()) : null;
         if (again !== null) return { kind: 'deferred', until: again, requests: asked.requests, reason: 'doubt' };
@@ -164,12 +170,13 @@ function toQuestion(job: ChunkJob, span: Span, plan: Plan) {
 
 type StoreDeps = IngestChunkDeps & {
   readonly wallDoubts: WallDoubts;
+  readonly checkDrift: DriftCheck;
   readonly checkOrigin: OriginCheck;
   readonly keepPartitions: PartitionKeeper;
 };
 
 async function storeAnswer(
-  { sql, plan, walls, trust, wallDoubts, checkOrigin, keepPartitions }: StoreDeps,
+  { sql, plan, walls, trust, wallDoubts, checkDrift, checkOrigin, keepPartitions }: StoreDeps,
   job: ChunkJob,
   span: Span,
   { record, requests }: Extract<Asked, { kind: 'asked' }>,
@@ -178,7 +185,9 @@ async function storeAnswer(
 ): Promise<Outcome> {
   const { interval, coinId } = job;
   const read = readOhlcvRows(body);
-  const unusable = read.ok ? drifted(read.rows) : read.problem;
+  const unusable = read.ok
+    ? await patience(() => checkDrift({ id: job.seriesId, interval }, span, read.rows))
+    : read.problem;
   if (!read.ok || unusable !== null) {
     const row = { ...record, outcome: 'malformed', message: unusable };
     await patience((again) => recordFetchOnce(sql, row, again));
@@ -226,17 +235,6 @@ async function storeAnswer(
   // As above: what is done is found by a full collection only, and what hangs on it with it (store/lost-connection.ts).
   for (const column of Object.values(findings.candles)) column.length = 0;
   return { kind: 'stored', requests, stored: counts.stored, revised: counts.revised, setAside: counts.setAside };
-}
-
-/** Rows of which not one has a price field are no candles with unknown prices: the interface has changed. */
-function drifted(
-  rows: readonly { readonly ok: boolean; readonly row: unknown; readonly problem?: string }[],
-): string | null {
-  if (rows.length === 0) return null;
-  if (rows.every((r) => !r.ok)) return rows[0]!.problem ?? 'no row can be read';
-  const hasPrices = (row: unknown) =>
-    typeof row === 'object' && row !== null && ('open' in row || 'high' in row || 'low' in row || 'close' in row);
-  return rows.some((r) => hasPrices(r.row)) ? null : 'no row has any of open, high, low, close';
 }
 
 /** A second 402 without a wall's text: it is taken for one. */

@@ -31,7 +31,10 @@ export type Doubt = { readonly asOf: Instant; readonly spans: Spans };
 /** What is known of the asked span from other answers, whichever of them were given first. */
 export type Known = {
   readonly pending: readonly Pending[];
+  /** Of answers that were not refuted since: in no slot they doubted has a younger one told of a candle. */
   readonly doubts: readonly Doubt[];
+  /** Where an answer younger than this one has told something. */
+  readonly toldByYounger: Spans;
   /** As-of instant of the youngest list of coins that has this one. */
   readonly listedAt: Instant;
   /** Slots whose rows were set aside by the answer before exactly as they are now. */
@@ -70,12 +73,12 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
   return sql.begin(async (tx) => {
     const state = await lockSeries(tx, answer);
     const { series, span, candles, asOf } = answer;
-    const { covered, pending: pendingBefore, doubts, listedAt } = state;
+    const { covered, pending: pendingBefore, doubts, toldByYounger, listedAt } = state;
     const malformed = pendingBefore.some((p) => p.reason === 'malformed');
     const repeated = malformed ? await repeatedRows(tx, series.id, answer.setAside) : new Set<Instant>();
-    const verdict = weigh({ pending: pendingBefore, doubts, listedAt, repeated });
+    const verdict = weigh({ pending: pendingBefore, doubts, toldByYounger, listedAt, repeated });
 
-    const ours = subtract([span], state.toldByYounger);
+    const ours = subtract([span], toldByYounger);
     const final = intersect(verdict.proven, ours);
     const granted = subtract(union(final, verdict.confirmed), covered);
     const coveredBefore = intersect(covered, final);
@@ -145,8 +148,7 @@ function pendingAfter(
 /** What was there, read under the series' lock. */
 type State = Omit<Known, 'repeated'> & {
   readonly covered: Spans;
-  /** Where an answer younger than this one has told something, and where one was asked at all. */
-  readonly toldByYounger: Spans;
+  /** Where an answer younger than this one was asked at all. */
   readonly askedByYounger: Spans;
   readonly hasRows: boolean;
   readonly hasOpen: boolean;
@@ -198,7 +200,9 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
         exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
         exists (select from market.rolled r where r.series_id = ${series.id} and r.spans && ${range}::tstzrange) as has_rollups,
         coalesce((select json_agg(json_build_object('spans', f.doubted::text, 'asOf', extract(epoch from f.as_of)))
-          from ops.fetch f where f.series_id = ${series.id} and f.doubted && ${range}::tstzrange), '[]') as doubts,
+          from ops.fetch f where f.series_id = ${series.id} and f.doubted && ${range}::tstzrange
+            and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored' and g.as_of > f.as_of
+              and coalesce(g.told, tstzmultirange(g.span)) && f.doubted)), '[]') as doubts,
         coalesce((select json_agg(json_build_object('span', p.span::text, 'reason', p.reason, 'answers', p.answers,
             'askedAt', extract(epoch from p.asked_at), 'dueAt', extract(epoch from nullif(p.due_at, 'infinity'))))
           from market.pending p where p.series_id = ${series.id} and p.span && ${range}::tstzrange), '[]') as pending

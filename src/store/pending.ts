@@ -2,7 +2,7 @@
 import type { Instant } from '../clock.ts';
 import { intersect, type Span, type Spans } from '../core/span.ts';
 import type { SqlOrTransaction } from './connect.ts';
-import { toRange } from './multirange.ts';
+import { parseMultirange, toRange } from './multirange.ts';
 
 export type PendingReason = 'provisional' | 'unconfirmed' | 'malformed';
 
@@ -35,6 +35,14 @@ export async function absencesAwaitList(sql: SqlOrTransaction, now: Instant): Pr
       )
     ) as awaits`;
   return row!.awaits;
+}
+
+/** Slots of `span` whose row was set aside. */
+export async function malformedSpans(sql: SqlOrTransaction, seriesId: number, span: Span): Promise<Spans> {
+  const [row] = await sql<{ spans: string }[]>`
+    select coalesce(range_agg(span), '{}')::text as spans from market.pending
+    where series_id = ${seriesId} and reason = 'malformed' and span && ${toRange(span)}::tstzrange`;
+  return parseMultirange(row!.spans);
 }
 
 /** The rows `before` are no more; those of `after` are. Under the series' lock. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR } from '../../src/core/interval.ts';
-import { type Span, union } from '../../src/core/span.ts';
+import { normalize, type Span, union } from '../../src/core/span.ts';
 import { weigh } from '../../src/ingest/evidence.ts';
 import { examine } from '../../src/ingest/examine.ts';
 
@@ -41,6 +41,7 @@ function judge(
   const known = {
     pending: after.at(-1)?.pending ?? [],
     listedAt: options.listedAt ?? Number.POSITIVE_INFINITY,
+    toldByYounger: normalize(after.filter((other) => other.asOf > asOf).flatMap((other) => other.told)),
     doubts: after.map((other) => ({ asOf: other.asOf, spans: other.doubted })),
     repeated: new Set((options.repeated ?? true) ? findings.setAside.map((aside) => aside.openTime!) : []),
   };
@@ -57,7 +58,7 @@ function judge(
   });
   return { findings, asOf, ...verdict, covered: union(verdict.proven, verdict.confirmed) };
 }
-type Judged = Pick<ReturnType<typeof weigh>, 'pending' | 'doubted'> & { readonly asOf: number };
+type Judged = Pick<ReturnType<typeof weigh>, 'pending' | 'told' | 'doubted'> & { readonly asOf: number };
 
 const all = Array.from({ length: 10 }, (_, i) => row(100 + i));
 const without = (...hoursOut: number[]) => all.filter((r) => !hoursOut.includes(r.openTime / HOUR));
@@ -106,6 +107,18 @@ describe('what an answer proves', () => {
     // Whichever of the two is stored first.
     const older = judge(without(100, 108, 109), { after: [first], asOf: NOW - HOUR });
     expect(older.confirmed).toEqual([hours(100, 101), hours(108, 110)]);
+  });
+
+  test('answers that are cut where nobody says so confirm nothing of what they left out, in whatever order they come', () => {
+    const first = judge(all.slice(0, 4));
+    const later = { asOf: NOW + HOUR };
+    const second = judge(all.slice(4, 8), { ...later, after: [first] });
+    expect(second.covered).toEqual([hours(104, 108)]);
+    const late = judge(all.slice(0, 4), { after: [judge(all.slice(4, 8), later)] });
+    expect(late.confirmed).toEqual([]);
+    // The second one is a witness, until it is refuted as well.
+    const third = judge([], { asOf: NOW + 2 * HOUR, after: [second] });
+    expect(third.confirmed).toEqual(second.doubted);
   });
 
   test('two empty answers prove nothing of a coin that the list had last before the first of them', () => {

@@ -200,3 +200,51 @@ describe('a row that stays impossible', () => {
     expect(gaps).toMatchObject([{ reason: 'not asked yet' }]);
   });
 });
+
+describe('a row that cannot be read', () => {
+  const unreadable = rewriting((rows) => rows.map((row) => (atBad(row) ? { ...row, close: '12' } : row)));
+
+  test('is asked for three times and then taken as upstream’s last word, like one that is impossible', async () => {
+    await make();
+    upstream.script = unreadable;
+    const chandler = await world.open();
+    await fill(world, chandler, DAYS);
+    expect(await world.database.sql`select slots::int as slots, reason from market.gaps`).toEqual([
+      { slots: 1, reason: 'malformed' },
+    ]);
+    const again = await chandler.backfill(DAYS);
+    expect([again.end, again.failed]).toEqual([{ kind: 'done' }, []]);
+    expect((await world.database.sql`select from ops.fetch where endpoint = 'ohlcv'`).length).toBe(3);
+  });
+
+  test.each([1, 7])('ends so with answers of %i rows, too', async (candlesPerRequest) => {
+    await make();
+    upstream.script = unreadable;
+    const chandler = await world.open({ candlesPerRequest });
+    await fill(world, chandler, { ...DAYS, concurrency: 1 });
+    expect(await world.database.sql`select slots::int as slots, reason from market.gaps`).toEqual([
+      { slots: 1, reason: 'malformed' },
+    ]);
+    expect((await stored()).length).toBe(29);
+  });
+
+  test('without any price is a candle of which nothing is known, however many rows an answer has', async () => {
+    for (const candlesPerRequest of [366, 1]) {
+      await make();
+      const bare = ({ time_open, time_close }: Row) => ({ time_open, time_close, volume: 5 });
+      upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? bare(row) : row)));
+      await fill(world, await world.open({ candlesPerRequest }), { ...DAYS, concurrency: 1 });
+      expect((await stored()).length).toBe(30);
+      if (candlesPerRequest > 1) await world.close();
+    }
+  });
+});
+
+test('an upstream that hands out less than we ask for, and does not say so, hides no candle', async () => {
+  await make();
+  upstream.script = rewriting((rows) => rows.slice(0, 100));
+  const work = { coins: [COIN], from: TODAY - 369 * DAY, to: TODAY - 3 * DAY };
+  await fill(world, await world.open(), work);
+  expect((await stored()).map(({ coin_id: _, ...row }) => row)).toEqual(await truth(COIN, work.from, work.to));
+  expect(await world.database.sql`select from market.gaps`).toEqual([]);
+});

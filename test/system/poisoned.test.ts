@@ -119,7 +119,6 @@ describe('everything refused at once', () => {
 
   test.each([
     [403, 'invalid api key'],
-    [404, 'id not found'],
     [400, 'invalid parameters'],
   ])('with %i in the middle of a run ends it, and is held against no series', async (status, text) => {
     const coins = await makeMany();
@@ -131,6 +130,26 @@ describe('everything refused at once', () => {
     upstream.script = null;
     expect((await (await world.open()).backfill({ ...MANY, coins })).end).toEqual({ kind: 'done' });
     expect(await unanswered()).toEqual([]);
+  });
+
+  test('with 404 ends it as well, but each run gets past ten of them, and after a day they are asked about again', async () => {
+    const coins = await makeMany();
+    const dead = new Set(coins.slice(0, 16));
+    const chandler = await world.open();
+    upstream.script = (request) =>
+      [...dead].some((coin) => request.url.includes(`${coin}/ohlcv`)) ? says(404, 'id not found') : null;
+    const work = { ...MANY, coins, concurrency: 1 };
+    const first = await chandler.backfill(work);
+    expect(first.end).toMatchObject({ kind: 'misconfigured', message: expect.stringContaining('10 series in a row') });
+    expect((await chandler.backfill(work)).end).toEqual({ kind: 'done' });
+    expect(new Set(await unanswered())).toEqual(new Set([...dead].map((coin) => `${coin} unknown coin`)));
+    expect(upstream.ohlcv().filter(({ coin }) => coin !== null && dead.has(coin))).toHaveLength(dead.size);
+    upstream.script = null;
+    world.clock.advanceTo(world.clock.now() + DAY);
+    expect((await chandler.backfill(work)).end).toEqual({ kind: 'done' });
+    for (const coin of dead) expect(askedOf(coin).length, coin).toBeGreaterThan(1);
+    // Those that are still called unknown have no candle that would say otherwise.
+    expect((await unanswered()).length).toBeLessThan(dead.size / 2);
   });
 
   test('with 403, when fewer than ten series are left, is not kept either; one with others answered after it is', async () => {

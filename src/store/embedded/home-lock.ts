@@ -52,7 +52,8 @@ function claim(home: string, number: number): string | null {
   const file = path.join(home, PREFIX + number);
   // Linked into place, so that nobody ever reads it half-written.
   const draft = path.join(home, `.lock-${randomUUID()}`);
-  writeFileSync(draft, JSON.stringify(identityOf(process.pid)), { mode: 0o600 });
+  // Whoever may use this home next must be able to read it, and what root leaves here would be root's alone.
+  writeFileSync(draft, JSON.stringify(identityOf(process.pid)), { mode: 0o644 });
   try {
     linkSync(draft, file);
   } catch (error) {
