@@ -28,10 +28,14 @@ describe('the command line', () => {
     const { out: simulate } = await runCommand(['simulate', '--help']);
     expect(simulate).toContain('(default: 8090)');
     expect(simulate).not.toMatch(/[{"]/);
+    const { out: create } = await runCommand(['help', 'keys', 'create']);
+    expect(create).toContain('Usage: chandler keys create');
   });
 
   test.each<[string[], RegExp]>([
     [['statsu'], /unknown command 'statsu'[\s\S]*Did you mean status/],
+    [['help', 'statsu'], /unknown command 'statsu'[\s\S]*Did you mean status/],
+    [['Status', '--help'], /unknown command 'Status'[\s\S]*Did you mean status/],
     [['gaps', '--jsn'], /unknown option '--jsn'[\s\S]*Did you mean --json/],
     [['gaps', '--interval', '1d'], /'--interval <interval>' argument '1d' is invalid.*5m, 15m.*did you mean 24h/],
     [['gaps', '--quote', 'eur'], /argument 'eur' is invalid.*usd, btc/],
