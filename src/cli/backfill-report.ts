@@ -7,7 +7,7 @@ import { planBackfill } from '../ingest/plan.ts';
 import type { BackfillEnd } from '../ingest/tally.ts';
 import type { BackfillTotals } from '../store/backfill.ts';
 import { isDatabaseAway } from '../store/database-away.ts';
-import { type GapTotal, isRefusal, readGapTotals } from '../views/gaps.ts';
+import { type AskedAgain, type GapTotal, isRefusal, readAskedAgain, readGapTotals } from '../views/gaps.ts';
 import { formatCount, formatCounted, formatDay, formatInstant, formatRelative, formatRoughly } from './format.ts';
 import type { Output } from './io.ts';
 import { toIso } from './json.ts';
@@ -23,6 +23,8 @@ export type BackfillReport = {
   readonly tookMs: number;
   /** What is missing in the series asked for, by reason; most first. Null: the database was away. */
   readonly gaps: readonly GapTotal[] | null;
+  /** What the same command asks about again later; null: nothing, or the database was away. */
+  readonly again: AskedAgain | null;
   /** What the same command would still ask, and when that is done; null unless the run was stopped before its end. */
   readonly rest: { readonly requests: number; readonly finishAt: Instant | null } | null;
 };
@@ -37,6 +39,7 @@ export async function makeBackfillReport(app: App, report: PlanReport, run: Back
     catalogueRequests,
     tookMs: run.tookMs,
     gaps: await unlessAway(readGapTotals(sql, { coinIds, interval, quote })),
+    again: await unlessAway(readAskedAgain(sql, { coinIds, interval, quote })),
     rest: run.end.kind === 'stopped' ? await unlessAway(forecastRest(app, report)) : null,
   };
 }
@@ -60,7 +63,7 @@ async function forecastRest({ database: { sql }, clock }: App, report: PlanRepor
 }
 
 export function printBackfillReport(out: Output, report: BackfillReport, now: Instant): void {
-  const { run, totals, planned, tookMs, gaps } = report;
+  const { run, totals, planned, tookMs, gaps, again } = report;
   const { requests, stored, revised, setAside } = totals ?? run.seen;
   out.write(`\n${headline(report, now).trimEnd()}\n\n`);
   const failing = Object.entries(totals?.byOutcome ?? {}).filter(([outcome]) => outcome !== 'stored');
@@ -85,6 +88,13 @@ export function printBackfillReport(out: Output, report: BackfillReport, now: In
   }
   if (run.failed.length > 10) lines.push(['', `and ${formatCount(run.failed.length - 10)} more failed`]);
   lines.push(['gaps left', gapsText(gaps)]);
+  if (again !== null) {
+    const when = again.from <= now ? 'now' : `from ${formatInstant(again.from)} on, ${formatRelative(again.from, now)}`;
+    lines.push([
+      '',
+      `the same command asks about ${formatCounted(again.slots, 'of these slots', 'of these slots')} again ${when}`,
+    ]);
+  }
   for (const [name, text] of lines) out.write(`  ${name.padEnd(10)} ${text}\n`);
 }
 
@@ -147,6 +157,7 @@ export function backfillAsJson({
   catalogueRequests,
   tookMs,
   gaps,
+  again,
   rest,
 }: BackfillReport): Record<string, unknown> {
   const { end } = run;
@@ -173,6 +184,7 @@ export function backfillAsJson({
       message,
     })),
     gaps: gaps?.map(({ reason, slots }) => ({ reason, slots })) ?? null,
+    askedAgain: again === null ? null : { slots: again.slots, from: toIso(again.from) },
     tookMs,
   };
 }

@@ -88,7 +88,11 @@ async function makeReport(
 ): Promise<PlanReport> {
   const { config, clock, database } = app;
   const { sql } = database;
-  const target = await resolveTarget({ sql, clock, session, signal, keep: config.keep.candles }, coins, options);
+  const target = await resolveTarget(
+    { sql, clock, session, log: app.log, signal, keep: config.keep.candles },
+    coins,
+    options,
+  );
   const wall = session.walls.of(target.interval);
   const now = clock.now();
   const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, wall });

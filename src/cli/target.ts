@@ -7,6 +7,7 @@ import type { Span } from '../core/span.ts';
 import { type CatalogueRefresh, refreshCatalogue } from '../ingest/catalogue.ts';
 import type { BackfillTarget } from '../ingest/plan.ts';
 import type { Session } from '../ingest/session.ts';
+import type { Log } from '../log.ts';
 import { activeCoins, catalogueSeenAt, findCoins, nearestCoinIds, topCoins } from '../store/coin.ts';
 import type { Sql } from '../store/connect.ts';
 import { StoppedEarly, UsageError } from './exit.ts';
@@ -125,6 +126,7 @@ type CatalogueDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly session: Session;
+  readonly log: Log;
   readonly signal?: AbortSignal;
 };
 
@@ -145,10 +147,14 @@ export async function readCatalogueFor(deps: CatalogueDeps, named: readonly stri
 const STALE_FOR_UNKNOWN_MS = 3_600_000;
 
 async function readCatalogue(
-  { sql, clock, session, signal }: CatalogueDeps,
+  { sql, clock, session, log, signal }: CatalogueDeps,
   maxAgeMs: number | undefined,
 ): Promise<number> {
-  const refresh: CatalogueRefresh = await refreshCatalogue({ ask: session.ask, sql, clock, signal }, maxAgeMs);
+  const onTrouble = (problem: string, attempt: number) => log.warn(`${problem}; asked again (attempt ${attempt + 1})`);
+  const refresh: CatalogueRefresh = await refreshCatalogue(
+    { ask: session.ask, sql, clock, signal, onTrouble },
+    maxAgeMs,
+  );
   if (refresh.kind === 'read') return refresh.requests;
   // An old list is better than none while the budget says no.
   if (refresh.kind === 'held' && (await catalogueSeenAt(sql)) === null) {

@@ -174,7 +174,7 @@ async function settleCoins(app: App, { signal }: CommandContext, coins: readonly
   if (isFresh && (await findCoins(sql, named)).length === named.length) return;
   const ingestion = await openIngestion(app, { signal });
   try {
-    await readCatalogueFor({ sql, clock: app.clock, session: ingestion.session, signal }, named);
+    await readCatalogueFor({ sql, clock: app.clock, session: ingestion.session, log: app.log, signal }, named);
   } finally {
     await ingestion.close();
   }

@@ -34,6 +34,8 @@ export type CatalogueDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
+  /** Told of each attempt that brought no list and will be made again: against an upstream that hangs they take minutes. */
+  readonly onTrouble?: (problem: string, attempt: number) => void;
 };
 
 /**
@@ -116,7 +118,7 @@ type List<T> = {
 };
 
 async function readList<T>(
-  { ask, sql, clock, signal }: CatalogueDeps,
+  { ask, sql, clock, signal, onTrouble }: CatalogueDeps,
   path: string,
   endpoint: string,
   examine: (body: unknown, latest: Instant) => Examined<T>,
@@ -166,6 +168,7 @@ async function readList<T>(
       const hint = 'check CHANDLER_BASE_URL and the network, or run the command again later';
       throw new UpstreamTrouble(`the list of coins cannot be read (${path}): ${problem}; ${hint}`);
     }
+    onTrouble?.(`the list of coins could not be read (${path}): ${problem}`, attempt);
     // Sooner, a cache would repeat a refusal.
     await clock.sleep(answer.kind === 'refused' ? ASK_AGAIN_MS : 500 * 2 ** attempt, signal);
   }

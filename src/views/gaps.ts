@@ -87,6 +87,17 @@ export type GapTotal = {
   readonly tooYoung: number;
 };
 
+export type AskedAgain = { readonly slots: number; readonly from: Instant };
+
+/** What upstream was asked about and has left without a final word: how many slots, and when the first of them is asked about again. */
+export async function readAskedAgain(sql: Sql, filter: GapFilter): Promise<AskedAgain | null> {
+  const [row] = await sql<{ slots: number; from: number | null }[]>`
+    select coalesce(sum(slots), 0)::bigint as slots, (extract(epoch from min(next_ask_at)) * 1000)::float8 as from
+    from market.gaps
+    where ${matching(sql, filter)} and reason in ('unconfirmed', 'malformed') and next_ask_at < 'infinity'`;
+  return row!.from === null ? null : { slots: row!.slots, from: Math.round(row!.from) };
+}
+
 /** How many gaps and slots each reason has, most slots first. */
 export async function readGapTotals(sql: Sql, filter: GapFilter): Promise<GapTotal[]> {
   return sql<GapTotal[]>`
