@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { SIMULATOR_HEADER } from '../../src/contract/paths.ts';
 import { type Listening, listen } from '../../src/service/listen.ts';
 import { createSimulator } from '../../src/simulate.ts';
 import { runCommand } from '../support/cli.ts';
@@ -14,10 +15,10 @@ let server: Listening;
 let database: TestDatabase;
 let env: Record<string, string>;
 
+const onError = (error: unknown) => {
+  throw error;
+};
 beforeAll(async () => {
-  const onError = (error: unknown) => {
-    throw error;
-  };
   server = await listen(createSimulator({ market: 'made-up', clock, unlimited: true, onError }).fetch, {
     host: '127.0.0.1',
     port: 0,
@@ -60,6 +61,36 @@ test('a backfill that stops early says why, until when, how to go on, and what t
   const again = await chandler([...argv, '--json'], settings);
   expect(again.code).toBe(75);
   expect(JSON.parse(again.out).backfill).toMatchObject({ end: 'stopped', reason: 'set aside', requestsLeft: 5 });
+});
+
+test('what the upstream has left out is asked about again, and the report says when', async () => {
+  const simulator = createSimulator({ market: 'made-up', clock, unlimited: true, onError });
+  let lists = 0;
+  const fetch: typeof simulator.fetch = async (request, ...rest) => {
+    if (request.url.includes('/ohlcv')) {
+      const { headers } = await simulator.fetch(request, ...rest);
+      return Response.json([], { headers: { [SIMULATOR_HEADER]: headers.get(SIMULATOR_HEADER)! } });
+    }
+    if (request.url.includes('/tickers') && ++lists === 1) return new Response('away', { status: 500 });
+    return simulator.fetch(request, ...rest);
+  };
+  const empty = await listen(fetch, { host: '127.0.0.1', port: 0 });
+  try {
+    const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_BASE_URL: `${empty.url}/v1` };
+    const argv = ['backfill', 'btc-bitcoin', '--start', '-30d', '--end', '-10d'];
+    const { code, out, err } = await chandler(argv, settings);
+    expect(code).toBe(0);
+    expect(err).toMatch(/the list of coins could not be read \(\/tickers\): .*500: away; asked again \(attempt 2\)/);
+    expect(out).toMatch(
+      /gaps left +20 slots: 20 unconfirmed\n +the same command asks about 20 of these slots again from 2026-11-03 13:\S+ on, in (1h|59m)/,
+    );
+    const again = await chandler([...argv, '--quote', 'btc', '--json'], settings);
+    expect(JSON.parse(again.out)).toMatchObject({
+      backfill: { askedAgain: { slots: 20, from: expect.stringMatching(/^2026-11-03T13:/) } },
+    });
+  } finally {
+    await empty.close();
+  }
 });
 
 test('numbers without a meaning are left out', async () => {
