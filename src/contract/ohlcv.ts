@@ -99,6 +99,11 @@ function readRow(value: unknown, index: number): OhlcvRowRead {
   };
 }
 
+/** Without any of these fields a row is no candle whose prices are not known. */
+export function hasPrices(row: unknown): boolean {
+  return typeof row === 'object' && row !== null && ('open' in row || 'close' in row || 'high' in row || 'low' in row);
+}
+
 type WireNumber = number | null | undefined | '';
 
 function isNumber(value: unknown): value is WireNumber {

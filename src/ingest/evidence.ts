@@ -95,17 +95,17 @@ export function weigh({
   const witness = findings.setAside.length === 0;
   const doubted = witness ? doubtful : [];
   const told = normalize([...present, ...empty]);
-  // Who doubted slots of which a younger answer told did not know all there was: upstream may hand out less than we take for its most.
-  const refuted = intersect(known.toldByYounger, doubted).length > 0;
-  const seconds = known.doubts.filter(
-    (doubt) =>
-      !refuted &&
-      Math.abs(doubt.asOf - asOf) >= CONFIRM_AFTER_MS &&
-      known.listedAt >= Math.min(doubt.asOf, asOf) &&
-      (doubt.asOf > asOf || intersect(doubt.spans, told).length === 0),
+  // Who doubted a slot of which a younger answer tells did not know all there was from there on: upstream may hand out less than we take
+  // for its most.
+  const doubts = known.doubts.map((doubt) => ({
+    ...doubt,
+    spans: doubt.asOf < asOf ? apart(doubt.spans, told) : doubt.spans,
+  }));
+  const seconds = doubts.filter(
+    (doubt) => Math.abs(doubt.asOf - asOf) >= CONFIRM_AFTER_MS && known.listedAt >= Math.min(doubt.asOf, asOf),
   );
   // Beyond a wall that may stand, two answers without a candle are no proof: a third is worth a request the next day.
-  const agreed = intersect(doubted, normalize(seconds.flatMap((doubt) => doubt.spans)));
+  const agreed = intersect(apart(doubted, known.toldByYounger), normalize(seconds.flatMap((doubt) => doubt.spans)));
   const confirmed = subtract(agreed, unproven);
   doubtful = subtract(doubtful, confirmed);
   // What a cache has answered it answers again, until it has forgotten it.
@@ -116,7 +116,7 @@ export function weigh({
     if (before.reason !== 'unconfirmed' || before.answers === 0) continue;
     // The first answer still counts; the second has yet to come, but not in this run.
     const again = intersect(doubtful, [before.span]);
-    const wait = witness ? confirmWait(known.doubts, before.span, asOf) : nextWait(before);
+    const wait = witness ? confirmWait(doubts, before.span, asOf) : nextWait(before);
     const asked = before.dueAt > sentAt ? {} : { askedAt: sentAt, dueAt: Math.max(sentAt + wait, notBefore) };
     pending.push(...again.map((part) => ({ ...before, ...asked, span: part })));
     doubtful = subtract(doubtful, again);
@@ -154,6 +154,11 @@ export function weigh({
     confirmed,
     pending: pending.sort((a, b) => a.span.from - b.span.from),
   };
+}
+
+/** The spans of which nothing is in the others. */
+function apart(spans: Spans, others: Spans): Span[] {
+  return spans.filter((span) => intersect([span], others).length === 0);
 }
 
 /** What is lacking to an hour since the first answer that doubted `span`; when nothing is, a list of coins or a candle from beyond a wall is: once a day. */

@@ -1,6 +1,6 @@
 /** Checks an answer against its question: what may be stored, and what is set aside with the reason. Pure. */
 import type { Instant } from '../clock.ts';
-import type { OhlcvRowRead } from '../contract/ohlcv.ts';
+import { hasPrices, type OhlcvRowRead } from '../contract/ohlcv.ts';
 import type { CandleColumns } from '../core/candle.ts';
 import { floorToGrid, INTERVAL_MS, type Interval } from '../core/interval.ts';
 import type { Span } from '../core/span.ts';
@@ -88,6 +88,7 @@ function impossible(row: GoodRow, { coinId, interval, span }: OhlcvQuestion, lat
   if (at > latest) return 'time_open lies in the future';
   if (at < span.from || at >= span.to) return 'time_open lies outside what was asked';
   if (row.closeTime !== null && row.closeTime < at) return 'time_close lies before time_open';
+  if (!hasPrices(row.row)) return 'has none of open, high, low, close';
   const { open, high, low, close } = row;
   if (isBad(open) || isBad(high) || isBad(low) || isBad(close)) return 'a price is negative or not finite';
   if (isBad(row.volume)) return 'volume is negative or not finite';

@@ -185,9 +185,7 @@ async function storeAnswer(
 ): Promise<Outcome> {
   const { interval, coinId } = job;
   const read = readOhlcvRows(body);
-  const unusable = read.ok
-    ? await patience(() => checkDrift({ id: job.seriesId, interval }, span, read.rows))
-    : read.problem;
+  const unusable = read.ok ? await patience(() => checkDrift(job.seriesId, read.rows)) : read.problem;
   if (!read.ok || unusable !== null) {
     const row = { ...record, outcome: 'malformed', message: unusable };
     await patience((again) => recordFetchOnce(sql, row, again));

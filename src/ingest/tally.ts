@@ -151,11 +151,7 @@ export function createTally(
           if (outcome.reason === 'plan wall' || outcome.reason === 'interval') return;
           refusedInARow.add(job.seriesId);
           if (refusedInARow.size < MOST_REFUSALS_IN_A_ROW) return;
-          const message =
-            `the upstream refused ${refusedInARow.size} series in a row (${outcome.reason}: ${outcome.message}); ` +
-            (outcome.reason === 'unknown coin'
-              ? 'they are left alone for a day: check CHANDLER_BASE_URL, or run it again for the others'
-              : 'check CHANDLER_API_KEY and CHANDLER_BASE_URL');
+          const message = `the upstream refused ${refusedInARow.size} series in a row (${outcome.reason}: ${outcome.message}); check CHANDLER_API_KEY and CHANDLER_BASE_URL, or run it again for the others`;
           return stopWith({ kind: 'misconfigured', message });
         }
       }

@@ -31,7 +31,7 @@ export type Doubt = { readonly asOf: Instant; readonly spans: Spans };
 /** What is known of the asked span from other answers, whichever of them were given first. */
 export type Known = {
   readonly pending: readonly Pending[];
-  /** Of answers that were not refuted since: in no slot they doubted has a younger one told of a candle. */
+  /** Not refuted since: of no slot of such a span has a younger answer told. */
   readonly doubts: readonly Doubt[];
   /** Where an answer younger than this one has told something. */
   readonly toldByYounger: Spans;
@@ -199,10 +199,11 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
             and c.open_time >= to_timestamp(${span.from / 1000}) and c.open_time < to_timestamp(${span.to / 1000})) as has_rows,
         exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
         exists (select from market.rolled r where r.series_id = ${series.id} and r.spans && ${range}::tstzrange) as has_rollups,
-        coalesce((select json_agg(json_build_object('spans', f.doubted::text, 'asOf', extract(epoch from f.as_of)))
-          from ops.fetch f where f.series_id = ${series.id} and f.doubted && ${range}::tstzrange
+        coalesce((select json_agg(json_build_object('spans', tstzmultirange(d.span)::text, 'asOf', extract(epoch from f.as_of)))
+          from ops.fetch f cross join unnest(f.doubted) as d (span)
+          where f.series_id = ${series.id} and f.doubted && ${range}::tstzrange and d.span && ${range}::tstzrange
             and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored' and g.as_of > f.as_of
-              and coalesce(g.told, tstzmultirange(g.span)) && f.doubted)), '[]') as doubts,
+              and coalesce(g.told, tstzmultirange(g.span)) && d.span)), '[]') as doubts,
         coalesce((select json_agg(json_build_object('span', p.span::text, 'reason', p.reason, 'answers', p.answers,
             'askedAt', extract(epoch from p.asked_at), 'dueAt', extract(epoch from nullif(p.due_at, 'infinity'))))
           from market.pending p where p.series_id = ${series.id} and p.span && ${range}::tstzrange), '[]') as pending

@@ -107,11 +107,24 @@ function guardQuery(query: unknown, { isOver, rejected }: Guard): unknown {
     });
   }) as typeof query.then;
   const cursor = (query as unknown as { readonly cursor?: Cursor }).cursor?.bind(query);
-  if (cursor !== undefined) Object.assign(query, { cursor: (rows: number) => closedUp(cursor(rows)) });
+  if (cursor !== undefined) {
+    const whole = (rows: number, use?: Use) => {
+      if (use === undefined) return closedUp(cursor(rows) as AsyncIterable<unknown[]>);
+      return cursor(rows, (piece) => {
+        closeUp(piece);
+        return use(piece);
+      });
+    };
+    Object.assign(query, {
+      cursor: (...args: [number, Use?] | [Use?]) =>
+        typeof args[0] === 'number' ? whole(args[0], args[1]) : whole(1, args[0]),
+    });
+  }
   return query;
 }
 
-type Cursor = (rows: number) => AsyncIterable<unknown[]>;
+type Use = (piece: unknown[]) => unknown;
+type Cursor = (rows: number, use?: Use) => unknown;
 
 async function* closedUp(pieces: AsyncIterable<unknown[]>): AsyncGenerator<unknown[]> {
   for await (const rows of pieces) {

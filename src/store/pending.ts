@@ -2,7 +2,7 @@
 import type { Instant } from '../clock.ts';
 import { intersect, type Span, type Spans } from '../core/span.ts';
 import type { SqlOrTransaction } from './connect.ts';
-import { parseMultirange, toRange } from './multirange.ts';
+import { toRange } from './multirange.ts';
 
 export type PendingReason = 'provisional' | 'unconfirmed' | 'malformed';
 
@@ -30,19 +30,14 @@ export async function absencesAwaitList(sql: SqlOrTransaction, now: Instant): Pr
     select exists (
       select from market.pending p
       where p.reason = 'unconfirmed' and p.answers > 0 and p.due_at <= to_timestamp(${now / 1000}) and not exists (
-        select from ops.fetch f where f.series_id = p.series_id and f.doubted && p.span
+        select from ops.fetch f cross join unnest(f.doubted) as d (span)
+        where f.series_id = p.series_id and f.doubted && p.span and d.span && p.span
           and f.as_of <= (select max(last_seen_at) from market.coin)
+          and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored' and g.as_of > f.as_of
+            and coalesce(g.told, tstzmultirange(g.span)) && d.span)
       )
     ) as awaits`;
   return row!.awaits;
-}
-
-/** Slots of `span` whose row was set aside. */
-export async function malformedSpans(sql: SqlOrTransaction, seriesId: number, span: Span): Promise<Spans> {
-  const [row] = await sql<{ spans: string }[]>`
-    select coalesce(range_agg(span), '{}')::text as spans from market.pending
-    where series_id = ${seriesId} and reason = 'malformed' and span && ${toRange(span)}::tstzrange`;
-  return parseMultirange(row!.spans);
 }
 
 /** The rows `before` are no more; those of `after` are. Under the series' lock. */

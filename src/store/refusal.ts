@@ -75,13 +75,15 @@ export async function activeWalls(sql: SqlOrTransaction, plan: string): Promise<
 
 /**
  * Takes back what a run was refused, series by series, that may not be about the series: of a run that ended because everything
- * was refused, all of it but ids that upstream itself says it does not know (or they would end each run anew); of another one, each 403 after which it was answered nothing. Walls stay.
+ * was refused, all of it; of another one, each 403 after which it was answered nothing. Walls stay, and ids that an
+ * upstream which has given us candles does not know: they would end the next run as well.
  */
 export async function withdrawRefusals(sql: SqlOrTransaction, backfillId: number, everything: boolean): Promise<void> {
   await sql`
     delete from market.refusal r using ops.fetch f
     where r.series_id is not null and f.id = r.fetch_id and f.backfill_id = ${backfillId}
-      and ((${everything}::boolean and r.reason <> 'unknown coin') or (r.reason = 'forbidden' and not exists (
+      and ((${everything}::boolean and not (r.reason = 'unknown coin' and exists (
+        select from ops.fetch s where s.account_id = f.account_id and s.endpoint = 'ohlcv' and s.outcome = 'stored' and s.rows > 0))) or (r.reason = 'forbidden' and not exists (
         select from ops.fetch later
         where later.backfill_id = f.backfill_id and later.outcome = 'stored' and later.sent_at > f.sent_at)))`;
 }

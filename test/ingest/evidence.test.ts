@@ -14,7 +14,7 @@ function row(hour: number, change: Record<string, unknown> = {}) {
     openTime: hour * HOUR,
     closeTime: null,
     coinId: null,
-    row: { hour },
+    row: { hour, open: 2 },
     ...values,
     ...change,
   };

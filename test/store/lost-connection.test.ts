@@ -148,7 +148,7 @@ describe('a result that ended in its midst leaves the next one whole', () => {
     ['as lists of values', async () => [...(await sql`select 1 as one`.values())].map(([value]) => ({ one: value }))],
     ['of several statements', async () => (await sql.unsafe('select 1 as one; select 2').simple())[0]],
     ['in pieces', pieces],
-    ['in a transaction', async () => sql.begin((tx) => tx`select 1 as one`)],
+    ['in pieces that are called for', called],
     ['on a connection kept for oneself', reserved],
   ])('%s', async (_, read) => {
     await fail();
@@ -158,6 +158,12 @@ describe('a result that ended in its midst leaves the next one whole', () => {
   async function pieces(): Promise<unknown> {
     const all: unknown[] = [];
     for await (const piece of sql`select 1 as one`.cursor(10)) all.push(...piece);
+    return all;
+  }
+
+  async function called(): Promise<unknown> {
+    const all: unknown[] = [];
+    await sql`select 1 as one`.cursor(10, (piece) => void all.push(...piece));
     return all;
   }
 

@@ -228,13 +228,17 @@ describe('a row that cannot be read', () => {
     expect((await stored()).length).toBe(29);
   });
 
-  test('without any price is a candle of which nothing is known, however many rows an answer has', async () => {
+  test('without any price is set aside, however many rows an answer has', async () => {
     for (const candlesPerRequest of [366, 1]) {
       await make();
       const bare = ({ time_open, time_close }: Row) => ({ time_open, time_close, volume: 5 });
       upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? bare(row) : row)));
       await fill(world, await world.open({ candlesPerRequest }), { ...DAYS, concurrency: 1 });
-      expect((await stored()).length).toBe(30);
+      expect((await stored()).length).toBe(29);
+      expect((await quarantined())[0]!.reason).toBe('has none of open, high, low, close');
+      expect((await world.database.sql`select reason from market.gaps`).map((gap) => gap.reason)).toEqual([
+        'malformed',
+      ]);
       if (candlesPerRequest > 1) await world.close();
     }
   });

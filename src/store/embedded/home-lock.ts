@@ -6,7 +6,7 @@
  * creates a number and then sees no higher one holds the lock: there is no moment at which two could break a stale lock.
  */
 import { randomUUID } from 'node:crypto';
-import { linkSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, linkSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Clock } from '../../clock.ts';
 import { StoreError } from '../store-error.ts';
@@ -53,7 +53,8 @@ function claim(home: string, number: number): string | null {
   // Linked into place, so that nobody ever reads it half-written.
   const draft = path.join(home, `.lock-${randomUUID()}`);
   // Whoever may use this home next must be able to read it, and what root leaves here would be root's alone.
-  writeFileSync(draft, JSON.stringify(identityOf(process.pid)), { mode: 0o644 });
+  writeFileSync(draft, JSON.stringify(identityOf(process.pid)), { mode: 0o600 });
+  chmodSync(draft, 0o644);
   try {
     linkSync(draft, file);
   } catch (error) {
