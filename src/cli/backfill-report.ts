@@ -89,11 +89,8 @@ export function printBackfillReport(out: Output, report: BackfillReport, now: In
   if (run.failed.length > 10) lines.push(['', `and ${formatCount(run.failed.length - 10)} more failed`]);
   lines.push(['gaps left', gapsText(gaps)]);
   if (again !== null) {
-    const when = again.from <= now ? 'now' : `from ${formatInstant(again.from)} on, ${formatRelative(again.from, now)}`;
-    lines.push([
-      '',
-      `the same command asks about ${formatCounted(again.slots, 'of these slots', 'of these slots')} again ${when}`,
-    ]);
+    const when = again.from <= now ? 'now' : `from ${formatMoment(again.from, now)}`;
+    lines.push(['', `the same command asks about ${formatCounted(again.slots, 'slot')} again ${when}`]);
   }
   for (const [name, text] of lines) out.write(`  ${name.padEnd(10)} ${text}\n`);
 }
