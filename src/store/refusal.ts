@@ -82,8 +82,10 @@ export async function withdrawRefusals(sql: SqlOrTransaction, backfillId: number
   await sql`
     delete from market.refusal r using ops.fetch f
     where r.series_id is not null and f.id = r.fetch_id and f.backfill_id = ${backfillId}
-      and ((${everything}::boolean and not (r.reason = 'unknown coin' and exists (
-        select from ops.fetch s where s.account_id = f.account_id and s.endpoint = 'ohlcv' and s.outcome = 'stored' and s.rows > 0))) or (r.reason = 'forbidden' and not exists (
+      and (${everything}::boolean and not (r.reason = 'unknown coin' and exists (
+        select from ops.fetch s
+        where s.account_id = f.account_id and s.endpoint = 'ohlcv' and s.outcome = 'stored' and s.rows > 0))
+      or (r.reason = 'forbidden' and not exists (
         select from ops.fetch later
         where later.backfill_id = f.backfill_id and later.outcome = 'stored' and later.sent_at > f.sent_at)))`;
 }

@@ -135,8 +135,10 @@ describe('a result that ended in its midst leaves the next one whole', () => {
   });
 
   test('by the end of its connection', async () => {
-    const [{ pid }] = (await sql`select pg_backend_pid() as pid`) as unknown as [{ pid: number }];
-    const cut = sql.unsafe(`select repeat('x', 2000), case when n = 500 then pg_terminate_backend(${pid}) end ${ROWS}`);
+    const [row] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+    const cut = sql.unsafe(
+      `select repeat('x', 2000), case when n = 500 then pg_terminate_backend(${row!.pid}) end ${ROWS}`,
+    );
     await expect(cut).rejects.toThrow();
     // What is given to it before its close is heard of ends with it.
     const read = () => sql`select 1 as one`.catch(() => null);
