@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -146,7 +147,12 @@ describe('startEmbedded', () => {
     await expect(openDatabase({ url: wrong.href })).rejects.toThrow("refuses the password of user 'chandler'");
     expect(existsSync(path.join(home, 'password'))).toBe(true);
     if (process.platform !== 'win32') {
-      expect(execFileSync('stat', ['-c', '%a', path.join(home, 'password')], { encoding: 'utf8' }).trim()).toBe('600');
+      const modeOf = (file: string) =>
+        execFileSync('stat', ['-c', '%a', path.join(home, file)], { encoding: 'utf8' }).trim();
+      expect(modeOf('password')).toBe('600');
+      // Or what root has locked once stays locked for the home's owner.
+      const locks = readdirSync(home).filter((file) => file.startsWith('start.lock.'));
+      expect(locks.map(modeOf)).toEqual(['644']);
     }
     await server.stop();
   });
