@@ -1,8 +1,8 @@
 /** The turns of a batch of chunks, taken together before the first of them is asked; where the account has limits, each takes its own. */
 import { type Ahead, giveBackUnsent, takeAhead } from '../quota/ahead.ts';
 import type { Quota, Spender, Stretch } from '../quota/quota.ts';
-import { isDatabaseAway } from '../store/database-away.ts';
-import { type ChunkJob, chunkJobId } from './chunk-job.ts';
+import { isDatabaseAway } from '../store/connection/database-unavailable.ts';
+import { type ChunkJob, chunkJobId } from './queue/chunk-job.ts';
 
 /** Called when the batch has ended, however it did: gives back what was not sent. */
 export type GiveBack = () => Promise<void>;

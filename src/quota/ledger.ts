@@ -1,14 +1,17 @@
 /** The budget over its row in Postgres: asks for requests, and turns what upstream said into what everybody waits for. */
 import type { Clock, Instant } from '../clock.ts';
-import type { Sql } from '../store/connect.ts';
-import { changeLedger, type Ledger, openLedger, readDatabaseClock, readLedger, readSpenders } from '../store/quota.ts';
-import { giveBackRequests, type TakeRow, takeRequests } from '../store/quota-take.ts';
+import type { Sql } from '../store/connection/connect.ts';
+import {
+  changeLedger,
+  type Ledger,
+  openLedger,
+  readDatabaseClock,
+  readLedger,
+  readSpenders,
+} from '../store/quota/quota.ts';
+import { giveBackRequests, type TakeRow, takeRequests } from '../store/quota/quota-take.ts';
+import { gapMs, paceFactorAt } from './adaptive-rate.ts';
 import { AHEAD_MS } from './ahead.ts';
-import { createGate, goodForMs } from './gate.ts';
-import { createClockOffset } from './offset.ts';
-import { gapMs, paceFactorAt } from './pace.ts';
-import type { AheadGrant, Limits, Quota, QuotaState, SetAside, Spender, Stretch, Take, Unwanted } from './quota.ts';
-import { createTakers } from './takers.ts';
 import {
   afterAnswered,
   afterLimited,
@@ -16,7 +19,11 @@ import {
   afterSpent,
   afterUnavailable,
   LONGEST_OUTAGE_WAIT_MS,
-} from './trouble.ts';
+} from './backoff-state.ts';
+import { createClockOffset } from './clock-offset.ts';
+import { createGate, goodForMs } from './gate.ts';
+import type { AheadGrant, Limits, Quota, QuotaState, SetAside, Spender, Stretch, Take, Unwanted } from './quota.ts';
+import { createTakers } from './take-batcher.ts';
 import { dayReset, dayStart, monthReset, monthStart } from './window.ts';
 
 /** How far clocks may disagree, a request may be late, and a process may oversleep. */

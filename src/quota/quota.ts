@@ -1,7 +1,7 @@
 /** The budget every process of this installation shares: one row of Postgres that says yes, later, or no. */
 import type { Instant } from '../clock.ts';
 import type { Spans } from '../core/span.ts';
-import type { OpenGapsQuery } from '../store/gaps.ts';
+import type { OpenGapsQuery } from '../store/candle/gaps.ts';
 import type { Gate } from './gate.ts';
 
 /** Scheduled work may use the whole budget; backfill what is left after setting aside what the schedules still need. */

@@ -1,8 +1,8 @@
 /** The tables of snapshots as drizzle sees them, but for `market.ticker_history`, which is partitioned. */
 import { bigint, boolean, doublePrecision, integer, jsonb, primaryKey, text } from 'drizzle-orm/pg-core';
 import { TICKER_NUMBERS, type TickerNumber } from '../core/ticker.ts';
-import { EXCHANGE_VOLUMES } from './exchange.ts';
 import { instant, market, ops } from './schema.ts';
+import { EXCHANGE_VOLUMES } from './snapshot/exchange.ts';
 
 const numbers = <Name extends string>(names: readonly Name[]) =>
   Object.fromEntries(names.map((name) => [name, doublePrecision(name)])) as {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
+import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createSimulator, type Simulator } from '../../src/simulate.ts';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';

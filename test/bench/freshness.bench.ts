@@ -1,12 +1,12 @@
 /** What keeping 50,000 tracked series fresh costs the database: the rules applied, the ages planned, the next ones chosen. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, HOUR, type Interval } from '../../src/core/interval.ts';
-import { planTracked, readStale, takeStale } from '../../src/ingest/freshness.ts';
-import type { Wall } from '../../src/ingest/wall.ts';
-import { applyTracks } from '../../src/store/apply-tracks.ts';
-import { recordCoins, recordTickers } from '../../src/store/coin.ts';
-import { addTracks, type TrackRule } from '../../src/store/track.ts';
-import { readTierStatus } from '../../src/views/tiers.ts';
+import type { Wall } from '../../src/ingest/limits/history-limit.ts';
+import { planTracked, readStale, takeStale } from '../../src/ingest/tracking/freshness.ts';
+import { recordCoins, recordTickers } from '../../src/store/snapshot/coin.ts';
+import { applyTracks } from '../../src/store/tracking/apply-track-rules.ts';
+import { addTracks, type TrackRule } from '../../src/store/tracking/track-rule.ts';
+import { readTierStatus } from '../../src/views/operations/tiers.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { backendSeconds } from './backend-time.ts';
 import { median, spread, table, thousands, timed, verdict } from './rounds.ts';

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ownerName } from '../../src/cli/owner.ts';
+import { ownerName } from '../../src/cli/shell/owner.ts';
 import { systemClock } from '../../src/clock.ts';
 import { DAY, floorToGrid } from '../../src/core/interval.ts';
-import { makeCurrentAccount, saveAccount } from '../../src/store/account.ts';
-import { recordWall } from '../../src/store/refusal.ts';
+import { recordWall } from '../../src/store/candle/refusal.ts';
+import { makeCurrentAccount, saveAccount } from '../../src/store/quota/account.ts';
 import { runCommand } from '../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { seedSeries } from '../support/warehouse.ts';

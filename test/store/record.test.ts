@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { activeWalls, recordOpenWall, recordRefusal, recordWall } from '../../src/store/candle/refusal.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import { parseRange } from '../../src/store/connection/multirange.ts';
 import {
   currentAccount,
   makeCurrentAccount,
   readAccount,
   type SavedAccount,
   saveAccount,
-} from '../../src/store/account.ts';
-import { abandonStale, backfillTotals, beat, finishBackfill, startBackfill } from '../../src/store/backfill.ts';
-import { recordCoins } from '../../src/store/coin.ts';
-import { type FetchRow, findFetch, recordFetch } from '../../src/store/fetch.ts';
-import { parseRange } from '../../src/store/multirange.ts';
-import { activeWalls, recordOpenWall, recordRefusal, recordWall } from '../../src/store/refusal.ts';
-import { wantSeries } from '../../src/store/series.ts';
+} from '../../src/store/quota/account.ts';
+import { recordCoins } from '../../src/store/snapshot/coin.ts';
+import { abandonStale, backfillTotals, beat, finishBackfill, startBackfill } from '../../src/store/work/backfill.ts';
+import { type FetchRow, findFetch, recordFetch } from '../../src/store/work/fetch.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { ANONYMOUS } from '../support/sample-records.ts';
 

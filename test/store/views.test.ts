@@ -3,13 +3,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { countSlots } from '../../src/core/chunk.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { intersect, normalize, type Span, subtract, union } from '../../src/core/span.ts';
-import { makeCurrentAccount, saveAccount } from '../../src/store/account.ts';
-import { recordCoins, recordTickers } from '../../src/store/coin.ts';
-import { toMultirange, toRange } from '../../src/store/multirange.ts';
-import { ensurePartitions } from '../../src/store/partition.ts';
-import { recordRefusal, recordWall } from '../../src/store/refusal.ts';
-import { wantSeries } from '../../src/store/series.ts';
-import { readGapTotals } from '../../src/views/gaps.ts';
+import { recordRefusal, recordWall } from '../../src/store/candle/refusal.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import { toMultirange, toRange } from '../../src/store/connection/multirange.ts';
+import { makeCurrentAccount, saveAccount } from '../../src/store/quota/account.ts';
+import { recordCoins, recordTickers } from '../../src/store/snapshot/coin.ts';
+import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
+import { readGapTotals } from '../../src/views/operations/gaps.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { ANONYMOUS, BTC } from '../support/sample-records.ts';
 

@@ -4,9 +4,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { TestProject } from 'vitest/node';
-import { openDatabase } from '../../src/store/connect.ts';
-import { ensureDatabase } from '../../src/store/embedded.ts';
-import { migrate } from '../../src/store/migrate.ts';
+import { openDatabase } from '../../src/store/connection/connect.ts';
+import { ensureDatabase } from '../../src/store/embedded/embedded.ts';
+import { migrate } from '../../src/store/migration/migrate.ts';
 import { startPostgres } from './postgres-server.ts';
 import { startRedis } from './redis-server.ts';
 

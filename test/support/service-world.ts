@@ -5,8 +5,8 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { expect } from 'vitest';
-import { serve } from '../../src/background/serve.ts';
-import type { Role } from '../../src/background/status.ts';
+import type { Role } from '../../src/background/health/service-status.ts';
+import { serve } from '../../src/background/service/service.ts';
 import { systemClock } from '../../src/clock.ts';
 import { type Config, type Environment, parseConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log.ts';

@@ -2,11 +2,11 @@
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import type { Spans } from '../../src/core/span.ts';
-import { writeCandles } from '../../src/store/candle.ts';
-import { recordCoins } from '../../src/store/coin.ts';
-import type { Sql } from '../../src/store/connect.ts';
-import { toMultirange } from '../../src/store/multirange.ts';
-import { ensurePartitions } from '../../src/store/partition.ts';
+import { writeCandles } from '../../src/store/candle/candle.ts';
+import type { Sql } from '../../src/store/connection/connect.ts';
+import { toMultirange } from '../../src/store/connection/multirange.ts';
+import { recordCoins } from '../../src/store/snapshot/coin.ts';
+import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
 
 export type SeriesSeed = {
   readonly coinId: string;

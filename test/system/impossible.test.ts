@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { SIMULATOR_HEADER } from '../../src/contract/paths.ts';
+import { SIMULATOR_HEADER } from '../../src/contract/interface/paths.ts';
 import { DAY, HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
-import { parseFaultSpec } from '../../src/simulator/fault-spec.ts';
-import { verifySeries } from '../../src/views/verify.ts';
+import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
 import { fill, nextDue } from '../support/fill.ts';
 import type { Script } from '../support/scripted.ts';
 import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';

@@ -8,8 +8,8 @@ import type { Quote } from '../../src/core/candle.ts';
 import { floorToGrid, INTERVAL_MS, type Interval, settledUntil } from '../../src/core/interval.ts';
 import { intersect, type Span, type Spans, subtract } from '../../src/core/span.ts';
 import type { Simulator } from '../../src/simulate.ts';
-import { parseMultirange } from '../../src/store/multirange.ts';
-import { verifySeries } from '../../src/views/verify.ts';
+import { parseMultirange } from '../../src/store/connection/multirange.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
 import type { TestDatabase } from '../support/database.ts';
 
 /** What can be checked: a warehouse, and the upstream that it is of. */

@@ -1,11 +1,11 @@
 /** Asks about the hours of one series and stores the answers in the order a test wants, whatever the order of the questions. */
-import { SIMULATOR_HEADER } from '../../src/contract/paths.ts';
+import { SIMULATOR_HEADER } from '../../src/contract/interface/paths.ts';
 import { HOUR } from '../../src/core/interval.ts';
-import { refreshCatalogue } from '../../src/ingest/catalogue.ts';
-import type { ChunkJob } from '../../src/ingest/chunk-job.ts';
-import { finishBackfill, startBackfill } from '../../src/store/backfill.ts';
-import { toMultirange } from '../../src/store/multirange.ts';
-import { wantSeries } from '../../src/store/series.ts';
+import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
+import { refreshCatalogue } from '../../src/ingest/snapshot/coin-list.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import { toMultirange } from '../../src/store/connection/multirange.ts';
+import { finishBackfill, startBackfill } from '../../src/store/work/backfill.ts';
 import { createScripted } from '../support/scripted.ts';
 import { createWorld } from '../support/world.ts';
 

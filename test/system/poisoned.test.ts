@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { refreshCatalogue } from '../../src/ingest/catalogue.ts';
+import { refreshCatalogue } from '../../src/ingest/snapshot/coin-list.ts';
 import { says } from '../support/scripted.ts';
 import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { WorldOptions } from '../support/world.ts';
@@ -238,7 +238,7 @@ describe('an upstream that is down', () => {
   test('and answers with web pages from the first request on is a wrong address, told after one', async () => {
     await make({ catalogue: false });
     upstream.script = () => new Response('<html><body>Welcome', { headers: { 'content-type': 'text/html' } });
-    const { refreshCatalogue } = await import('../../src/ingest/catalogue.ts');
+    const { refreshCatalogue } = await import('../../src/ingest/snapshot/coin-list.ts');
     const { session } = await world.open();
     await expect(refreshCatalogue({ ask: session.ask, sql: world.database.sql, clock: world.clock })).rejects.toThrow(
       /CHANDLER_BASE_URL does not answer like the market data API.*end in \/v1/,

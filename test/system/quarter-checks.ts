@@ -1,14 +1,14 @@
 /** What a service promises its operator, looked at while a quarter passes (`quarter.ts`): cadence, ages, quota left alone by refusals, and nothing missing in the end. */
 import { expect } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { PlanName } from '../../src/contract/plans.ts';
-import { PLANS } from '../../src/contract/plans.ts';
+import type { PlanName } from '../../src/contract/plan/plans.ts';
+import { PLANS } from '../../src/contract/plan/plans.ts';
 import { DAY, floorToGrid, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import type { Tier } from '../../src/core/tier.ts';
-import type { Schedule } from '../../src/ingest/timetable.ts';
-import { latestRuns } from '../../src/store/schedule-run.ts';
-import { readBackfills } from '../../src/views/backfills.ts';
-import { readTierStatus } from '../../src/views/tiers.ts';
+import type { Schedule } from '../../src/ingest/schedule/schedule-plan.ts';
+import { latestRuns } from '../../src/store/work/schedule-run.ts';
+import { readBackfills } from '../../src/views/operations/backfills.ts';
+import { readTierStatus } from '../../src/views/operations/tiers.ts';
 import type { ServiceWorld } from '../support/service-world.ts';
 import { checkStored, missingOf, seriesOf, unlessUnsettled } from './oracle.ts';
 import type { QuarterOptions } from './quarter-plans.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HOUR } from '../../src/core/interval.ts';
-import { verifySeries } from '../../src/views/verify.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
 import { answer, gate, NOW, type Ordering, openOrdering } from './ordering.ts';
 
 let ordering: Ordering;

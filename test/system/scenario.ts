@@ -6,9 +6,9 @@
 import { expect } from 'vitest';
 import { countSlots } from '../../src/core/chunk.ts';
 import { ceilToGrid, DAY, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
-import type { QueueEngine } from '../../src/ingest/queue-engine.ts';
-import { type FaultSpec, parseFaultSpec } from '../../src/simulator/fault-spec.ts';
-import { toRange } from '../../src/store/multirange.ts';
+import type { QueueEngine } from '../../src/ingest/queue/queue-engine.ts';
+import { type FaultSpec, parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
+import { toRange } from '../../src/store/connection/multirange.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
 import { behindCache } from '../support/cache.ts';
 import { randomOf } from '../support/random.ts';

@@ -1,6 +1,6 @@
 /** Spreads the seeds of the whole-system property over test files, so that they use every core. */
 import { describe, test } from 'vitest';
-import type { QueueEngine } from '../../src/ingest/queue-engine.ts';
+import type { QueueEngine } from '../../src/ingest/queue/queue-engine.ts';
 import { testRedisUrl } from '../support/database.ts';
 import { runSeed } from './scenario.ts';
 

@@ -1,11 +1,11 @@
 /** Where nothing limits the account the requests of a batch are taken together: what is counted is still exactly what is asked. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import type { ChunkJob } from '../../src/ingest/chunk-job.ts';
-import { oneAtATime } from '../../src/ingest/one-at-a-time.ts';
+import { oneAtATime } from '../../src/ingest/chunk/single-flight.ts';
+import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
 import { AHEAD_MS } from '../../src/quota/ahead.ts';
-import { parseFaultSpec } from '../../src/simulator/fault-spec.ts';
-import { startBackfill } from '../../src/store/backfill.ts';
+import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
+import { startBackfill } from '../../src/store/work/backfill.ts';
 import { makeSeriesOf } from '../bench/prepared.ts';
 import { fill } from '../support/fill.ts';
 import { countLedgerWrites } from '../support/ledger-writes.ts';

@@ -1,13 +1,13 @@
 /** What answers of the warehouse say they stand on, over REST and as results of tools. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Handler } from '../../src/contract/handler.ts';
+import type { Handler } from '../../src/contract/interface/handler.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { createService } from '../../src/service/service.ts';
-import { writeContracts } from '../../src/store/contract.ts';
-import { type DocumentKind, markDocumentsGone, writeDocuments } from '../../src/store/document.ts';
-import { recordRenames } from '../../src/store/rename.ts';
-import { createWarehouse } from '../../src/views/warehouse.ts';
-import { createWarehouseTools } from '../../src/views/warehouse-tools.ts';
+import { writeContracts } from '../../src/store/catalogue/contract.ts';
+import { type DocumentKind, markDocumentsGone, writeDocuments } from '../../src/store/catalogue/document.ts';
+import { recordRenames } from '../../src/store/upkeep/rename.ts';
+import { createWarehouse } from '../../src/views/market/warehouse.ts';
+import { createWarehouseTools } from '../../src/views/operations/warehouse-tools.ts';
 import { frozenClock, openAccess } from '../service/conformance.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { runSchedules } from '../support/scheduled.ts';

@@ -1,0 +1,207 @@
+/** The window of chunks in the queue, while other processes work them off and tell nobody. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { DAY } from '../../../src/core/interval.ts';
+import { createRefill, type Refill } from '../../../src/ingest/backfill/refill.ts';
+import { type ChunkJob, chunkJobId } from '../../../src/ingest/queue/chunk-job.ts';
+import { wantSeries } from '../../../src/store/candle/series.ts';
+import { inTurn } from '../../../src/store/connection/advisory-lock.ts';
+import { openDatabase } from '../../../src/store/connection/connect.ts';
+import { recordCoins } from '../../../src/store/snapshot/coin.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
+
+const NOW = Date.UTC(2026, 10, 18, 12);
+const COINS = Array.from({ length: 40 }, (_, i) => `c${i}-coin`);
+const PER_COIN = 100;
+const TOTAL = COINS.length * PER_COIN;
+const SPAN = { from: NOW - 0.5 * DAY - PER_COIN * DAY, to: NOW - 0.5 * DAY };
+const WINDOW = 1024;
+const STEP_MS = 50;
+const TARGET = { coinIds: COINS, quote: 'usd', interval: '24h', span: SPAN } as const;
+
+let database: TestDatabase;
+let clock: VirtualClock;
+/** What is in the queue, in its order. */
+let queue: Map<string, ChunkJob>;
+let added: number;
+let gone: ChunkJob[];
+let refill: Refill;
+let stop: AbortController;
+/** Chunks in a job, as each addition was told. */
+let together: (number | undefined)[];
+let run: Promise<void>;
+let isOver: boolean;
+
+beforeEach(async () => {
+  database = await createTestDatabase({ max: 2 });
+  const { sql } = database;
+  const coins = COINS.map((id, i) => ({
+    id,
+    name: id,
+    symbol: `C${i}`,
+    rank: i + 1,
+    is_new: false,
+    is_active: true,
+    type: 'coin',
+  }));
+  await recordCoins(sql, coins, NOW);
+  await wantSeries(sql, { ...TARGET, priority: 0 });
+  clock = createVirtualClock(NOW);
+  queue = new Map();
+  added = 0;
+  together = [];
+  gone = [];
+  isOver = false;
+  stop = new AbortController();
+  refill = makeRefill(database, 1);
+  run = refill.run(stop.signal).finally(() => {
+    isOver = true;
+  });
+});
+afterEach(async () => {
+  stop.abort();
+  await run;
+  await database.drop();
+});
+
+function makeRefill(from: TestDatabase, most: number): Refill {
+  return createRefill({
+    sql: from.sql,
+    clock,
+    queue: {
+      add: async (jobs, _priority, count) => {
+        together.push(count);
+        for (const job of jobs) queue.set(chunkJobId(job), job);
+        added += jobs.length;
+      },
+      ids: async () => new Set(queue.keys()),
+      unpause: async () => undefined,
+    },
+    target: TARGET,
+    backfillId: 1,
+    priority: 0,
+    askedSince: NOW,
+    plan: { name: 'enterprise', candlesPerRequest: 1 },
+    walls: { of: () => ({ kind: 'open' }) },
+    patience: (work) => work(false),
+    window: WINDOW,
+    checkEveryMs: 2_000,
+    together: () => most,
+    onGone: (job) => gone.push(job),
+    onGivenUp: () => undefined,
+  });
+}
+
+/** Whatever it asks of the database is answered, and it waits for time to pass. */
+async function settled(): Promise<void> {
+  do await systemClock.sleep(1);
+  while (clock.sleepers() === 0 && !isOver);
+}
+
+/** So many that are stored at once, and no longer in the queue. */
+async function taken(count: number): Promise<readonly ChunkJob[]> {
+  const jobs = [...queue.values()].slice(0, count);
+  if (jobs.length > 0)
+    await database.sql`
+      update market.series s set covered = s.covered + done.spans
+      from (
+        select series_id, range_agg(tstzrange(to_timestamp(opens), to_timestamp(ends))) as spans
+        from unnest(${jobs.map((job) => job.seriesId)}::int[], ${jobs.map((job) => job.from / 1000)}::float8[],
+          ${jobs.map((job) => job.to / 1000)}::float8[]) as job (series_id, opens, ends)
+        group by series_id
+      ) done where s.id = done.series_id`;
+  for (const job of jobs) queue.delete(chunkJobId(job));
+  return jobs;
+}
+
+/** Virtual time goes by in which so many a second are taken, each `mine`th of them by this process. Resolves to how often there were too few. */
+async function workOff(perSecond: number, mine: number): Promise<number> {
+  let dry = 0;
+  let [owed, count] = [0, 0];
+  await settled();
+  while (count < TOTAL) {
+    owed += (perSecond * STEP_MS) / 1000;
+    const wanted = Math.floor(owed);
+    owed -= wanted;
+    if (queue.size < wanted && added < TOTAL) dry++;
+    for (const job of await taken(wanted)) if (++count % mine === 0) refill.ended(job, 'done');
+    clock.advance(STEP_MS);
+    await settled();
+  }
+  return dry;
+}
+
+describe('the window of a backfill', () => {
+  test.each([
+    ['100 a second, a tenth of them here', 100, 10],
+    ['200 a second, a tenth of them here', 200, 10],
+    ['500 a second, a tenth of them here', 500, 10],
+    ['200 a second, none of them here', 200, Number.POSITIVE_INFINITY],
+  ])('never runs dry while there is more to ask: %s', async (_, perSecond, mine) => {
+    expect(await workOff(perSecond, mine)).toBe(0);
+    expect(added).toBe(TOTAL);
+    // The last of them are noticed soon, and the next pass begins.
+    for (let waited = 0; !isOver; waited += STEP_MS) {
+      expect(waited).toBeLessThanOrEqual(2_000);
+      clock.advance(STEP_MS);
+      await settled();
+    }
+    expect(gone.length).toBe(TOTAL - Math.floor(TOTAL / mine));
+  });
+
+  test('asks for what was wiped with the next pass, and counts none of it as done before', async () => {
+    await settled();
+    const { size } = queue;
+    queue.clear();
+    while (added === size) {
+      clock.advance(STEP_MS);
+      await settled();
+    }
+    expect(gone).toEqual([]);
+    await workOff(1_000, 10);
+    while (!isOver) {
+      clock.advance(STEP_MS);
+      await settled();
+    }
+    expect(added).toBe(TOTAL + size);
+    expect(gone.length).toBe(TOTAL - TOTAL / 10);
+  });
+
+  describe('where several chunks share a job', () => {
+    const first = async () => {
+      together = [];
+      const over = new AbortController();
+      const ran = makeRefill(database, 8).run(over.signal);
+      await vi.waitFor(() => expect(together.length).toBeGreaterThan(0), { timeout: 60_000 });
+      over.abort();
+      await ran;
+      return together[0];
+    };
+
+    test('is added to by one process at a time, but waits for none that hangs in the middle of it', async () => {
+      stop.abort();
+      await run;
+      expect(await first()).toBe(8);
+      let letGo: () => void = () => undefined;
+      const hangs = new Promise<void>((resolve) => {
+        letGo = resolve;
+      });
+      let begun: () => void = () => undefined;
+      const isHanging = new Promise<void>((resolve) => {
+        begun = resolve;
+      });
+      const other = await openDatabase({ url: database.url, max: 1 });
+      const turn = inTurn(other.sql, 'adding chunks', () => {
+        begun();
+        return hangs;
+      });
+      await isHanging;
+      // Each as a job of its own: under their own names, the queue itself knows those that are there.
+      expect(await first()).toBeUndefined();
+      letGo();
+      expect(await turn).toBe(true);
+      await other.close();
+    });
+  });
+});
