@@ -103,6 +103,21 @@ describe('the rules notice', () => {
       { 'core/a.ts': "import './b.ts';", 'core/b.ts': "import './c.ts';", 'core/c.ts': "import './a.ts';" },
       'core/a.ts → core/b.ts → core/c.ts → core/a.ts: is a cycle',
     ],
+    [
+      'a circle of folders',
+      {
+        'core/x/a.ts': "import '../y/b.ts';",
+        'core/y/b.ts': '',
+        'core/y/c.ts': "import '../x/d.ts';",
+        'core/x/d.ts': '',
+      },
+      'core/x/ → core/y/ → core/x/: is a cycle',
+    ],
+    [
+      'a folder that is an alphabet',
+      Object.fromEntries([...'abcdefghijklmnopq'].map((name) => [`views/${name}.ts`, ''])),
+      'views: has 17 files, more than 16: split it by subject',
+    ],
     ['a folder without a row', { 'extra/a.ts': '' }, 'extra/a.ts: is in no row of the import rule (design, section 4)'],
     [
       'a folder without a noun',

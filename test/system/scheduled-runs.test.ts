@@ -5,7 +5,7 @@ import { openTickQueue } from '../../src/ingest/queue/tick-queue.ts';
 import { needsOf, timetable } from '../../src/ingest/schedule/schedule-plan.ts';
 import { createScheduleWorker } from '../../src/ingest/schedule/schedule-worker.ts';
 import { createScheduler } from '../../src/ingest/schedule/scheduler.ts';
-import type { Run } from '../../src/ingest/schedule/schedules.ts';
+import type { Run } from '../../src/ingest/schedule-run.ts';
 import { setAsideAt } from '../../src/quota/reservation.ts';
 import { latestRuns } from '../../src/store/work/schedule-run.ts';
 import { everyKind } from '../support/every-kind.ts';

@@ -1,11 +1,11 @@
 /** Waiting for what is not there yet. */
-import type { Instant } from '../../clock.ts';
+import type { Clock, Instant } from '../../clock.ts';
 import { unlessAborted } from '../../core/unless-aborted.ts';
 import { AccountUnknown, KeyRefused } from '../../ingest/outcome.ts';
 import { awayReason } from '../../ingest/request/outage-retry.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
-import type { Parts } from '../service/service-context.ts';
-import { ACCOUNT } from './service-status.ts';
+import type { Troubles } from './incidents.ts';
+import { ACCOUNT, type ServiceStatus } from './service-status.ts';
 
 /** What is not there is looked for so often. */
 const LOOK_AGAIN_MS = 2_000;
@@ -16,12 +16,20 @@ const LONGEST_ASK_AGAIN_MS = 15 * 60_000;
 /** What is being opened when it is told to stop may take so long: a server that is silent is not waited for. */
 const LATE_MS = 5_000;
 
+/** Who waits: where it says so, and what ends it. */
+type Waiting = {
+  readonly status: ServiceStatus;
+  readonly troubles: Troubles;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+};
+
 /**
  * Opens what may not be there yet, again and again, and says so; null when it was told to stop meanwhile. `giveBack`: what is done with
  * something that is open only then; null: `open` ends by itself when told to.
  */
 export async function whenThere<T>(
-  { status, troubles, clock, signal }: Pick<Parts, 'status' | 'troubles' | 'clock' | 'signal'>,
+  { status, troubles, clock, signal }: Waiting,
   what: string,
   open: () => Promise<T>,
   giveBack: ((opened: T) => Promise<unknown>) | null,

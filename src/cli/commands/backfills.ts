@@ -5,7 +5,7 @@ import type { Instant } from '../../clock.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/work/backfill-queue.ts';
 import { type BackfillRow, backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
-import { argument, parseInteger } from '../input/options.ts';
+import { argument, parseInteger, parsePriority } from '../input/options.ts';
 import {
   formatCount,
   formatDay,
@@ -86,10 +86,6 @@ export function backfillsCommand(program: Command, context: CommandContext): voi
 
 function parseId(text: string): number {
   return parseInteger(text, 1, 2 ** 31 - 1);
-}
-
-export function parsePriority(text: string): number {
-  return parseInteger(text, LOWEST_PRIORITY, HIGHEST_PRIORITY);
 }
 
 async function tell(app: App, out: Output, id: number, done: string, json = false): Promise<void> {

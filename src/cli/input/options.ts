@@ -1,8 +1,10 @@
 /** Values of options as people type them; each parser throws a `UsageError` that says what would be right. */
+
 import { InvalidArgumentError } from 'commander';
 import { isQuote, QUOTES, type Quote } from '../../core/candle.ts';
 import { didYouMean } from '../../core/did-you-mean.ts';
 import { INTERVALS, type Interval, isInterval } from '../../core/interval.ts';
+import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { UsageError } from '../shell/exit.ts';
 
 /** Lets commander word the error: it adds the option's name and the value given. */
@@ -52,4 +54,9 @@ export function parseChoice<T extends string>(text: string, choices: readonly T[
   const found = choices.find((choice) => choice === text);
   if (found !== undefined) return found;
   throw new UsageError(`It must be one of ${choices.join(', ')}${didYouMean(text, choices)}.`);
+}
+
+/** The priority of a backfill or a track rule. @throws UsageError when it is no whole number in the range. */
+export function parsePriority(text: string): number {
+  return parseInteger(text, LOWEST_PRIORITY, HIGHEST_PRIORITY);
 }

@@ -23,7 +23,7 @@ import {
   type TrackedCoins,
 } from '../../store/tracking/track-rule.ts';
 import { readTierStatus } from '../../views/operations/tiers.ts';
-import { argument, list, parseInteger, parseInterval, parsePositiveInteger, parseQuote } from '../input/options.ts';
+import { argument, list, parseInterval, parsePositiveInteger, parsePriority, parseQuote } from '../input/options.ts';
 import { readCatalogueFor } from '../input/target.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
@@ -71,7 +71,7 @@ function addCommand(track: Command, context: CommandContext): void {
     .option(
       '--priority <n>',
       `higher goes first, ${LOWEST_PRIORITY} to ${HIGHEST_PRIORITY} (default: coins ${listed}, --top ${top}, --all ${all})`,
-      argument((text) => parseInteger(text, LOWEST_PRIORITY, HIGHEST_PRIORITY)),
+      argument(parsePriority),
     )
     .option(
       '--target-age <age>',

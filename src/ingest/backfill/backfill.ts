@@ -11,10 +11,10 @@ import { type BackfillTotals, backfillTotals, finishBackfill, startBackfill } fr
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { withStepBack } from '../chunk/series-circuit-breaker.ts';
 import { oneAtATime } from '../chunk/single-flight.ts';
-import { togetherAt } from '../chunk-batch.ts';
 import { earliestSlot, splitAtWall } from '../limits/history-limit.ts';
 import type { Walls } from '../limits/learned-limits.ts';
 import { Misconfigured, type Outcome, UpstreamTrouble } from '../outcome.ts';
+import { togetherAt } from '../queue/chunk-batch.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 import { awayReason, createPatience, DATABASE_AWAY, QUEUE_AWAY } from '../request/outage-retry.ts';

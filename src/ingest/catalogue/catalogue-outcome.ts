@@ -6,7 +6,7 @@ import type { CatalogueRefusal } from '../../store/catalogue/catalogue-refusal.t
 import type { Sql } from '../../store/connection/connect.ts';
 import type { OriginCheck } from '../request/origin.ts';
 import type { Asked } from '../request/send-request.ts';
-import type { RunContext } from '../schedule/schedules.ts';
+import type { RunContext } from '../schedule-run.ts';
 import type { Session } from '../session.ts';
 import type { ToolBook } from './tool-registry.ts';
 

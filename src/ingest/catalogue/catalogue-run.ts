@@ -16,7 +16,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { INTERRUPTED, UpstreamTrouble } from '../outcome.ts';
 import { createOriginCheck } from '../request/origin.ts';
 import type { Ask } from '../request/send-request.ts';
-import type { Run, RunContext, RunOutcome } from '../schedule/schedules.ts';
+import type { Run, RunContext, RunOutcome } from '../schedule-run.ts';
 import type { Session } from '../session.ts';
 import { CATALOGUE, type CatalogueQuestion } from './catalogue-kinds.ts';
 import { type ItemOutcome, offUntil, type Parts } from './catalogue-outcome.ts';

@@ -5,8 +5,8 @@
 import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
 import { systemClock } from '../../clock.ts';
 import { HIGHEST_PRIORITY } from '../../core/tier.ts';
-import { chunkIdsOf, chunksOf, type JobData, jobIdOf, jobOf, jobsOf } from '../chunk-batch.ts';
 import { Misconfigured, type Outcome, SeriesGivenUp } from '../outcome.ts';
+import { chunkIdsOf, chunksOf, type JobData, jobIdOf, jobOf, jobsOf } from './chunk-batch.ts';
 import { type ChunkIdentity, type ChunkJob, chunkJobId } from './chunk-job.ts';
 import { type Connections, connect, type JobInHand, type QueueEngine } from './queue-engine.ts';
 import { QueueAway } from './redis.ts';

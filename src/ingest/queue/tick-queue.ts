@@ -3,7 +3,7 @@
  * lost is rung again, and one that is rung twice is run once.
  */
 
-import { type Tick, tickJobId } from '../schedule/tick.ts';
+import { type Tick, tickJobId } from '../queue/tick-job.ts';
 import { type Connections, connect, type QueueEngine } from './queue-engine.ts';
 
 export type TickQueueOptions = {

@@ -5,10 +5,12 @@ import { maskPasswords } from '../../log.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { claimRun, endRun, type RunEnd, renewLease, type ScheduleRun } from '../../store/work/schedule-run.ts';
 import { Misconfigured } from '../outcome.ts';
+import type { Tick } from '../queue/tick-job.ts';
 import type { TickQueue } from '../queue/tick-queue.ts';
 import { createPatience } from '../request/outage-retry.ts';
-import { type RunOutcome, type Runs, SCHEDULES } from './schedules.ts';
-import { BACKOFF_MS, BEAT_MS, LEASE_MS, MOST_ATTEMPTS, mayRunAgain, standingOf, type Tick } from './tick.ts';
+import type { RunOutcome } from '../schedule-run.ts';
+import { type Runs, SCHEDULES } from './schedules.ts';
+import { BACKOFF_MS, BEAT_MS, LEASE_MS, MOST_ATTEMPTS, mayRunAgain, standingOf } from './tick.ts';
 
 export type ScheduleWorkerDeps = {
   readonly sql: Sql;

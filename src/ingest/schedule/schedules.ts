@@ -1,5 +1,5 @@
 /** The schedules: one entry each says what it asks, what that costs, how often under which plan, and what a run of it does. */
-import type { Clock, Instant } from '../../clock.ts';
+import type { Clock } from '../../clock.ts';
 import type { PlanName } from '../../contract/plan/plans.ts';
 import { HOUR } from '../../core/interval.ts';
 import { rollUp } from '../../store/candle/rollup.ts';
@@ -10,28 +10,9 @@ import { ensurePartitionsAhead } from '../../store/upkeep/partition.ts';
 import { CATALOGUE_PLAN } from '../catalogue/catalogue-plan.ts';
 import { readIdChanges } from '../catalogue/id-changes.ts';
 import { UpstreamTrouble } from '../outcome.ts';
-import type { Patience } from '../request/outage-retry.ts';
+import type { Run, RunContext, RunOutcome } from '../schedule-run.ts';
 import type { Session } from '../session.ts';
 import { refreshCatalogue } from '../snapshot/coin-list.ts';
-
-/** How a run ends, if it does not throw: then it is tried again a few times. */
-export type RunOutcome =
-  | { readonly kind: 'done' }
-  /** The quota says no until then: the run waits, and no attempt is burned. */
-  | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
-
-export type RunContext = {
-  /** What it is run for: the instant it was due. May be long past when nobody was there to run it. */
-  readonly tick: Instant;
-  /** Counts from 1: a run that failed is begun again a few times. */
-  readonly attempt: number;
-  /** Aborted when the process stops: what has been asked should be stored, and nothing more asked. */
-  readonly signal: AbortSignal;
-  /** For a database that is away while an answer is in hand. */
-  readonly patience: Patience;
-};
-
-export type Run = (context: RunContext) => Promise<RunOutcome>;
 
 /** What the runs are made of. */
 export type Runs = {

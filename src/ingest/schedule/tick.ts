@@ -2,22 +2,6 @@
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import type { ScheduleRun } from '../../store/work/schedule-run.ts';
 
-/**
- * The job of a tick. `anew`: of a process that has just started, perhaps with what was wrong put right. `first`: there is something
- * to ask about that was not there when the tick was run, and nothing of its kind was ever asked.
- */
-export type Tick = {
-  readonly schedule: string;
-  readonly tick: Instant;
-  readonly anew?: boolean;
-  readonly first?: boolean;
-};
-
-/** The same whoever ticks: the queue refuses a second job of the same id while the first lives. */
-export function tickJobId({ schedule, tick }: Tick): string {
-  return `${schedule}-${tick / 1000}`;
-}
-
 /** How long a run is believed to be under way without a sign of life. */
 export const LEASE_MS = 30_000;
 /** How often it gives one. */

@@ -1,5 +1,5 @@
 /** A snapshot as the run of a schedule. */
-import type { Run } from '../schedule/schedules.ts';
+import type { Run } from '../schedule-run.ts';
 import type { Snapshot } from './snapshots.ts';
 
 /** What was read since the tick need not be read again; what upstream refuses, or is doubted, waits like what the quota holds. */

@@ -17,7 +17,7 @@ import type { Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 import { impatient } from '../request/outage-retry.ts';
-import type { RunOutcome } from '../schedule/schedules.ts';
+import type { RunOutcome } from '../schedule-run.ts';
 import { keepTracks, type TrackedPlan, takeStale } from './freshness.ts';
 
 export type KeepFreshDeps = {

@@ -5,13 +5,13 @@ import { INTERVAL_MS, type Interval, settledUntil } from '../../core/interval.ts
 import { contains, intersect, normalize, type Span, type Spans, subtract, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { parseMultirange, parseRange, toMultirange, toRange } from '../connection/multirange.ts';
-import { markSeen } from '../tracking/tracked-series.ts';
 import { type FetchRow, recordFetch } from '../work/fetch.ts';
 import { keepRevised, removeCandles, writeCandles } from './candle.ts';
 import { type OpenCandle, replaceOpenCandles } from './open-candle.ts';
 import { clipPending, type Pending, replacePending } from './pending.ts';
 import { quarantine, repeatedRows, type SetAsideRow } from './quarantine.ts';
 import { cutRollups } from './rollup.ts';
+import { markSeen } from './seen-until.ts';
 
 export type ChunkAnswer = {
   readonly series: { readonly id: number; readonly interval: Interval };

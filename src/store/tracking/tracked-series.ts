@@ -218,13 +218,6 @@ export async function readFreshnessDemand(sql: SqlOrTransaction): Promise<number
   return row!.n;
 }
 
-/** An answer reached the newest end of a series: up to here upstream has told all it had. Nothing happens to a series that is not tracked. */
-export async function markSeen(sql: SqlOrTransaction, seriesId: number, until: Instant): Promise<void> {
-  await sql`
-    update ops.tracked set seen_until = to_timestamp(${until / 1000})
-    where series_id = ${seriesId} and (seen_until is null or seen_until < to_timestamp(${until / 1000}))`;
-}
-
 /** Those that end are not counted. */
 export async function countTrackedSeries(sql: SqlOrTransaction): Promise<number> {
   const [row] = await sql<{ n: number }[]>`select count(*) as n from ops.tracked where ends_at is null`;

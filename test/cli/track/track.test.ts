@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
+import { markSeen } from '../../../src/store/candle/seen-until.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
-import { markAsked, markSeen } from '../../../src/store/tracking/tracked-series.ts';
+import { markAsked } from '../../../src/store/tracking/tracked-series.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 

@@ -4,7 +4,7 @@ import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { createCatalogueRuns } from '../../../src/ingest/catalogue/catalogue-run.ts';
 import { UpstreamTrouble } from '../../../src/ingest/outcome.ts';
 import { impatient } from '../../../src/ingest/request/outage-retry.ts';
-import type { RunOutcome } from '../../../src/ingest/schedule/schedules.ts';
+import type { RunOutcome } from '../../../src/ingest/schedule-run.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { CATALOGUE_KINDS, type CatalogueKind } from '../../../src/store/catalogue/catalogue-item.ts';
 import { readDocument } from '../../../src/store/catalogue/document.ts';

@@ -7,7 +7,8 @@ import { openTickQueue, type TickQueue } from '../../../src/ingest/queue/tick-qu
 import { type Cadences, timetable } from '../../../src/ingest/schedule/schedule-plan.ts';
 import { createScheduleWorker, type ScheduleWorker } from '../../../src/ingest/schedule/schedule-worker.ts';
 import { createScheduler, type Scheduler } from '../../../src/ingest/schedule/scheduler.ts';
-import { type Run, type RunOutcome, type Runs, SCHEDULE_NAMES } from '../../../src/ingest/schedule/schedules.ts';
+import { type Runs, SCHEDULE_NAMES } from '../../../src/ingest/schedule/schedules.ts';
+import type { Run, RunOutcome } from '../../../src/ingest/schedule-run.ts';
 import { recordItem } from '../../../src/store/catalogue/catalogue-item.ts';
 import { latestFailures, latestRuns } from '../../../src/store/work/schedule-run.ts';
 import { createTestDatabase, type TestDatabase, testRedisUrl } from '../../support/database.ts';

@@ -3,10 +3,11 @@ import { DAY, HOUR, type Interval } from '../../../src/core/interval.ts';
 import type { Wall } from '../../../src/ingest/limits/history-limit.ts';
 import { keepTracks, planTracked, readStale, takeStale } from '../../../src/ingest/tracking/freshness.ts';
 import { recordRefusal } from '../../../src/store/candle/refusal.ts';
+import { markSeen } from '../../../src/store/candle/seen-until.ts';
 import { toMultirange } from '../../../src/store/connection/multirange.ts';
 import { recordCoins, recordTickers } from '../../../src/store/snapshot/coin.ts';
 import { addTracks, removeTracks, type TrackRule } from '../../../src/store/tracking/track-rule.ts';
-import { countQueued, handBack, markEnded, markSeen, readQueued } from '../../../src/store/tracking/tracked-series.ts';
+import { countQueued, handBack, markEnded, readQueued } from '../../../src/store/tracking/tracked-series.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 let database: TestDatabase;

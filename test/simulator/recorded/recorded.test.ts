@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { createRecordedMarket } from '../../../src/simulator/recorded/recorded.ts';
 import { type Clock, createScaledClock } from '../../../src/clock.ts';
 import type { OhlcvCandle } from '../../../src/contract/record/market-data.ts';
 import { DAY, HOUR, type Interval } from '../../../src/core/interval.ts';
+import { createRecordedMarket } from '../../../src/simulator/recorded/recorded.ts';
 
 const frozen = (at: number): Clock => createScaledClock({ speed: 0, startAt: at });
 const market = createRecordedMarket({ clock: frozen(Date.UTC(2026, 0, 1)) });

@@ -3,7 +3,7 @@
  * nobody notices where a pace decides how fast it goes; where none does, several chunks share it. Each of them remains a request, a unit
  * of quota and a transaction of its own.
  */
-import { type ChunkJob, chunkJobId } from './queue/chunk-job.ts';
+import { type ChunkJob, chunkJobId } from './chunk-job.ts';
 
 /** Of one backfill, worked off one after the other. */
 export type ChunkBatch = { readonly kind: 'batch'; readonly chunks: readonly ChunkJob[] };
