@@ -23,14 +23,14 @@ describe('a command loads what it needs', () => {
   const SERVER = ['hono', '@hono/node-server', '@modelcontextprotocol/server', 'prom-client'];
   const QUEUE = ['bullmq', 'pg'];
   test.each([
-    ['cli/program.ts', [...SERVER, ...QUEUE, 'undici', 'cli-progress']],
-    ['cli/commands/status.ts', [...SERVER, ...QUEUE, 'undici', 'cli-progress']],
-    ['cli/commands/quota.ts', [...SERVER, ...QUEUE, 'undici', 'cli-progress']],
-    ['cli/backfill/plan.ts', [...SERVER, ...QUEUE]],
-    ['cli/backfill/backfill.ts', [...SERVER, ...QUEUE]],
-    ['cli/commands/serve.ts', QUEUE],
+    ['program', [...SERVER, ...QUEUE, 'undici', 'cli-progress']],
+    ['status', [...SERVER, ...QUEUE, 'undici', 'cli-progress']],
+    ['quota', [...SERVER, ...QUEUE, 'undici', 'cli-progress']],
+    ['plan', [...SERVER, ...QUEUE]],
+    ['backfill', [...SERVER, ...QUEUE]],
+    ['serve', QUEUE],
   ])('%s', (command, others) => {
-    const loaded = packagesWith(sources, command);
+    const loaded = packagesWith(sources, `cli/${command}.ts`);
     expect(loaded).toContain('postgres');
     expect([...loaded].filter((name) => others.includes(name))).toEqual([]);
   });
