@@ -84,7 +84,7 @@ export const FREE_BASE_URL = 'https://api.coinpaprika.com/v1';
 export const PAID_BASE_URL = 'https://api-pro.coinpaprika.com/v1';
 const RPC_URL = 'https://mcp.coinpaprika.com/json-rpc';
 
-/** Every variable Chandler reads, in the order of the README. */
+/** Every variable Chandler reads, each described in docs/configuration.md. */
 export const VARIABLES = [
   'DATABASE_URL',
   SERVE_DATABASE_URL,

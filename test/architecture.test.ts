@@ -38,7 +38,16 @@ describe('a command loads what it needs', () => {
 
 test('the top level holds what the design says, and nothing else', () => {
   const allowed = new Set([
-    ...['src', 'migrations', 'test', 'docker-compose.yml', 'drizzle.config.ts', 'package.json', 'tsconfig.json'],
+    ...[
+      'src',
+      'migrations',
+      'test',
+      'docs',
+      'docker-compose.yml',
+      'drizzle.config.ts',
+      'package.json',
+      'tsconfig.json',
+    ],
     ...['README.md', 'LICENSE', 'CHANGELOG.md', 'Dockerfile', 'package-lock.json', 'tsconfig.build.json'],
     ...['vitest.config.ts', 'biome.json', 'node_modules', 'dist', 'coverage'],
   ]);
