@@ -1,4 +1,4 @@
-/** For `npx drizzle-kit generate` only; the program itself migrates through `src/store/migrate.ts`. */
+/** For `npx drizzle-kit generate` only; the program itself migrates through `src/store/migration/migrate.ts`. */
 import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({

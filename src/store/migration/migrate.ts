@@ -10,7 +10,7 @@ import { type Belongings, readBelongings, refuseChange, refuseForeign, refuseStr
 /** `when` orders migrations: drizzle applies those later than the latest one applied. */
 type JournalEntry = { readonly tag: string; readonly when: number };
 
-// The same number of steps up from src/store/ and from dist/store/.
+// The same number of steps up from src/ and from dist/.
 const FOLDER = fileURLToPath(new URL('../../../migrations', import.meta.url));
 
 /** Any fixed number: whoever holds this advisory lock is migrating. */
