@@ -6,7 +6,7 @@ import type { Sql } from '../store/connection/connect.ts';
 import { isDatabaseAway } from '../store/connection/database-unavailable.ts';
 import { makeCurrentAccount, readAccount, type SavedAccount, saveAccount } from '../store/quota/account.ts';
 import type { AuthScheme, Upstream } from '../upstream/answer.ts';
-import { type ChunkIngestion, createIngestChunk } from './chunk/ingest-chunk.ts';
+import { createIngestChunk, type IngestChunk } from './chunk/ingest-chunk.ts';
 import { readWalls, type Walls } from './limits/learned-limits.ts';
 import { AccountUnknown, Unreachable } from './outcome.ts';
 import { ACCOUNT_FRESH_MS, type AccountCheck, accountIdOf, checkAccount, heedRefusal } from './request/account.ts';
@@ -54,7 +54,7 @@ export type SessionOptions = {
   }) => void;
 };
 
-export type Session = ChunkIngestion & {
+export type Session = {
   readonly accountId: string;
   readonly plan: Plan;
   /** Where the plan's name comes from. */
@@ -65,6 +65,7 @@ export type Session = ChunkIngestion & {
   /** The JSON-RPC interface, on the same quota; null: only REST is used. */
   readonly tools: { readonly url: string; readonly sharesOrigin: boolean; readonly ask: Ask } | null;
   readonly walls: Walls;
+  readonly ingestChunk: IngestChunk;
   /** Asks the account endpoint now. */
   check(): Promise<AccountCheck>;
 };
@@ -224,10 +225,9 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const tools = rpc && { ...rpc, ask: askWith(quota, { client: rpc.client, isAside: !rpc.sharesOrigin }) };
   const walls = await readWalls(sql, clock, plan);
   let proven = false;
-  const ingestion = createIngestChunk({
+  const ingestChunk = createIngestChunk({
     sql,
     ask,
-    quota,
     clock,
     plan,
     walls,
@@ -249,7 +249,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     ask,
     tools,
     walls,
-    ...ingestion,
+    ingestChunk,
     check: () => checkWith(quota),
   };
 }

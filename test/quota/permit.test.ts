@@ -1,9 +1,7 @@
-import { describe, expect, it } from 'vitest';
-import { DAY } from '../../src/core/interval.ts';
-import type { Ahead } from '../../src/quota/ahead.ts';
+import { expect, it } from 'vitest';
 import { createGate, type Gate } from '../../src/quota/gate.ts';
 import { waitTurn } from '../../src/quota/permit.ts';
-import type { AheadGrant, Quota, Take } from '../../src/quota/quota.ts';
+import type { Quota, Take } from '../../src/quota/quota.ts';
 import { createManualClock } from './manual-clock.ts';
 
 const spender = { class: 'backfill', name: 'b' } as const;
@@ -177,46 +175,3 @@ function untilAborted(signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
 }
-
-describe('a turn that was taken ahead', () => {
-  const grantedAhead = (sendAt: number) => ({ ...granted(sendAt, 1000), gaps: [{ from: 0, to: 1 }], month: 0, day: 0 });
-  const ahead = (grant: AheadGrant | null): Ahead => ({ grant: Promise.resolve(grant), isSent: false });
-
-  it('is used, and nothing else is taken', async () => {
-    const clock = createManualClock(1000);
-    const { quota, asked } = scripted([]);
-    const mine = ahead(grantedAhead(900));
-    expect(await waitTurn({ quota, spender, ahead: mine, clock })).toEqual(grantedAhead(900));
-    expect(mine.isSent).toBe(true);
-    expect(asked()).toBe(0);
-    // Each is one request.
-    const another = scripted([granted(1000)]);
-    expect(await waitTurn({ quota: another.quota, spender, ahead: mine, clock })).toEqual(granted(1000));
-  });
-
-  it.each([
-    ['is more than a second old', grantedAhead(1000), 2_001],
-    ['was not granted: only one of its own is told why', null, 1_000],
-    ['is of before the clock was set back', grantedAhead(100_000), 1_000],
-    ['is counted on another day', grantedAhead(DAY - 10), DAY + 10],
-  ] as const)('is not used when it %s; another one is taken', async (_, grant, now) => {
-    const clock = createManualClock(now);
-    const { quota, asked } = scripted([granted(now)]);
-    const mine = ahead(grant);
-    expect(await waitTurn({ quota, spender, ahead: mine, clock })).toEqual(granted(now));
-    expect(mine.isSent).toBe(false);
-    expect(asked()).toBe(1);
-    expect(clock.now()).toBe(now);
-  });
-
-  it('is not used when upstream has asked to wait since', async () => {
-    const clock = createManualClock(1000);
-    const gate = createGate(null);
-    const { quota, asked } = scripted([], gate);
-    const mine = ahead(grantedAhead(1000));
-    gate.hold(1000, { reason: 'limited', until: 5000 });
-    expect(await waitTurn({ quota, spender, ahead: mine, clock })).toMatchObject({ kind: 'denied', until: 5000 });
-    expect(mine.isSent).toBe(false);
-    expect(asked()).toBe(0);
-  });
-});

@@ -53,7 +53,6 @@ async function expectToAgree(runs: readonly Awaited<ReturnType<typeof run>>[]): 
   expect(runs.reduce((sum, { totals }) => sum + totals!.requests, 0)).toBe(upstream.ohlcv().length);
 }
 
-// Without a pace, several chunks share a job.
 describe.each([
   ['40 requests a second', 40],
   ['no pace', null],

@@ -6,7 +6,8 @@ import { unlessAborted } from '../../core/unless-aborted.ts';
 import { type BackfillRunner, createBackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
 import { withStepBack } from '../../ingest/chunk/series-circuit-breaker.ts';
 import { oneAtATime } from '../../ingest/chunk/single-flight.ts';
-import type { ChunkQueue, ChunkWorker } from '../../ingest/queue/chunk-queue.ts';
+import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
+import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
 import {
   type AwayReason,
   awayReason,

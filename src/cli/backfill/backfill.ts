@@ -318,10 +318,8 @@ async function runWithProgress(
             underWay--;
           }
         },
-        takeTurns: session.takeTurns,
         walls: session.walls,
         plan: session.plan,
-        perSecond: session.limits.perSecond,
         owner: ownerName(process.pid),
         bringBack: app.bringBack,
       },

@@ -1,7 +1,5 @@
 /** A backfill from the first chunk to the report: what it wants is written down, then asked for until nothing worth a request is missing. */
-import { setMaxListeners } from 'node:events';
 import type { Clock, Instant } from '../../clock.ts';
-import { chunksNewestFirst } from '../../core/chunk.ts';
 import type { Span } from '../../core/span.ts';
 import { type RefusalReason, withdrawRefusals } from '../../store/candle/refusal.ts';
 import { type SeriesAsked, wantSeries } from '../../store/candle/series.ts';
@@ -11,18 +9,18 @@ import { type BackfillTotals, backfillTotals, finishBackfill, startBackfill } fr
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { withStepBack } from '../chunk/series-circuit-breaker.ts';
 import { oneAtATime } from '../chunk/single-flight.ts';
-import { earliestSlot, splitAtWall } from '../limits/history-limit.ts';
 import type { Walls } from '../limits/learned-limits.ts';
 import { Misconfigured, type Outcome, UpstreamTrouble } from '../outcome.ts';
-import { togetherAt } from '../queue/chunk-batch.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
+import type { WorkerEvents } from '../queue/chunk-worker.ts';
 import { awayReason, createPatience, DATABASE_AWAY, QUEUE_AWAY } from '../request/outage-retry.ts';
-import type { TakeTurns } from '../turns-ahead.ts';
 import { keepBeating, withRevival } from './heartbeat.ts';
-import { type BackfillPlan, type BackfillTarget, gapsOf } from './plan.ts';
-import { type BackfillEnd, type BackfillProgress, type BackfillSeen, createTally } from './progress.ts';
-import { createRefill } from './refill.ts';
+import type { BackfillPlan, BackfillTarget } from './plan.ts';
+import { probeHistoryLimit } from './probe-history-limit.ts';
+import { type BackfillEnd, type BackfillProgress, type BackfillSeen, createTally, type Tally } from './progress.ts';
+import { createRefill, type Refill } from './refill.ts';
+import { createRunEnding, type RunEnding } from './run-ending.ts';
 
 export type BackfillRun = {
   readonly id: number;
@@ -44,11 +42,8 @@ export type BackfillDeps = {
   readonly clock: Clock;
   readonly queue: ChunkQueue;
   readonly ingestChunk: IngestChunk;
-  readonly takeTurns: TakeTurns;
   readonly walls: Walls;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
-  /** Requests a second at most; null: no pace. */
-  readonly perSecond: number | null;
   /** `host:pid`. */
   readonly owner: string;
   /** Does what can be done about a database that is away, if anything can; called now and then while it is. What it rejects with ends the run. */
@@ -82,182 +77,37 @@ const CHECK_EVERY_MS = 2_000;
 /** How long a run that ends waits for another process to finish its chunks: a request or a turn is rarely longer. */
 const LOOKS = 20;
 const LOOK_MS = 250;
-/** A probe that meets trouble is tried again: without its answer, as many are refused as are under way at once. */
-const MOST_PROBES = 5;
 
+type Run = { readonly id: number; readonly ending: RunEnding; readonly tally: Tally };
+
+/** Resolves however the run ended. @throws what was no reason to end it: an error that nobody expected, or what `bringBack` rejects with. */
 export async function runBackfill(deps: BackfillDeps, options: BackfillOptions): Promise<BackfillRun> {
-  const { sql, clock, queue, walls } = deps;
-  const { target, signal, startedAt } = options;
-  const { claimedId } = options;
+  const { sql, clock } = deps;
+  const { startedAt, claimedId } = options;
   const isClaimed = claimedId !== undefined;
   const id = claimedId ?? (await start(deps, options));
-
-  const stop = new AbortController();
-  // Every worker that waits for its turn listens; that is no leak.
-  setMaxListeners(0, stop.signal);
-  let end: BackfillEnd = { kind: 'done' };
-  const stopWith = (how: BackfillEnd) => {
-    if (stop.signal.aborted) return;
-    end = how;
-    stop.abort();
-  };
-  if (signal.aborted) stopWith({ kind: 'interrupted' });
-  const onSignal = () => stopWith({ kind: 'interrupted' });
-  signal.addEventListener('abort', onSignal, { once: true });
-
-  const tally = createTally({ ...options, backfillId: id }, stopWith);
-  let failure: unknown = null;
-  let isQueueAway = false;
-  const patience = createPatience({
-    clock,
-    signal: stop.signal,
-    onAway: (reason, until) => {
-      tally.away(reason, until, clock.now());
-      if (reason === QUEUE_AWAY) isQueueAway = true;
-      if (reason !== DATABASE_AWAY) return;
-      deps.bringBack?.().catch((error: unknown) => {
-        failure ??= error;
-        stop.abort();
-      });
-    },
-    onBack: (reason) => {
-      if (reason === QUEUE_AWAY) isQueueAway = false;
-      tally.back(reason);
-    },
-  });
-  /** A queue that cannot be reached keeps chunks that nobody will ask for: the run they are for has ended. It is not waited for. */
-  const tidy = async (work: () => Promise<void>) => {
-    if (isQueueAway) return;
-    await work().catch((error: unknown) => {
-      isQueueAway = awayReason(error) === QUEUE_AWAY;
-    });
-  };
-  const alive = { sql, clock, id, signal: stop.signal };
-  const own = isClaimed ? deps.ingestChunk : withRevival(deps.ingestChunk, alive);
-  const ingestChunk = oneAtATime(withStepBack(own, clock));
-  const heartbeat = isClaimed ? null : keepBeating(sql, clock, id, stop.signal);
-  const refill = createRefill({
-    sql,
-    clock,
-    queue,
-    target,
-    backfillId: id,
-    priority: options.priority ?? 0,
-    askedSince: startedAt,
-    plan: deps.plan,
-    walls,
-    patience,
-    // Few large additions: each costs the queue on Postgres two temporary tables.
-    window: Math.max(options.window ?? 256, options.concurrency * 16),
-    checkEveryMs: CHECK_EVERY_MS,
-    together: (chunks) => togetherAt(deps.perSecond, chunks, options.concurrency),
-    onGone: () => tally.gone(),
-    onGivenUp: (job) => tally.fail(job, new Error('ended several times with slots still not answered')),
-  });
+  const ending = createRunEnding(options.signal);
+  const tally = createTally({ ...options, backfillId: id }, ending.stopWith);
+  const heartbeat = isClaimed ? null : keepBeating(sql, clock, id, ending.signal);
   try {
-    if (options.planned.probe) await patience(() => probeWall(id));
-    const realMs = deps.realMs ?? ((ms) => ms);
-    const worker = queue.work({
-      concurrency: options.concurrency,
-      onBatch: deps.takeTurns,
-      handle: (job, attempt) => ingestChunk(job, { attempt, signal: stop.signal, patience }),
-      snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
-      events: {
-        onOutcome: (job, outcome) => {
-          // A chunk in our window counts as ours, whoever put it into the queue first.
-          if (refill.has(job)) tally.count(job, outcome, clock.now());
-          if (outcome.kind !== 'snoozed' && outcome.kind !== 'deferred') refill.ended(job, 'done');
-        },
-        onFailure: (job, error, final) => {
-          if (error instanceof Misconfigured) stopWith({ kind: 'misconfigured', message: error.message });
-          if (!final && error instanceof UpstreamTrouble && refill.has(job)) tally.trouble(clock.now());
-          if (!final) return;
-          if (refill.has(job) && !stop.signal.aborted) tally.fail(job, error);
-          refill.ended(job, 'failed');
-        },
-      },
-    });
-    try {
-      await refill.run(stop.signal);
-    } finally {
-      // First what nobody has begun, so that nobody begins it; then what was put back while the rest was finishing.
-      await tidy(() => queue.remove(refill.inFlight()));
-      await worker.close();
-      await tidy(() => handedBack(queue, clock, refill.inFlight()));
-    }
+    await fetchMissing(deps, options, { id, ending, tally });
   } catch (error) {
     // What an ended run could no longer ask of a database or a queue that is away is not why it ended.
-    if (!(end.kind !== 'done' && awayReason(error) !== null)) failure ??= error;
+    if (ending.end().kind === 'done' || awayReason(error) === null) ending.failWith(error);
   } finally {
-    signal.removeEventListener('abort', onSignal);
-    stop.abort();
+    ending.close();
     await heartbeat;
   }
+  const failure = ending.failure();
   if (failure !== null) {
     if (!isClaimed) await finishBackfill(sql, id, 'failed', clock.now()).catch(() => undefined);
     throw failure;
   }
-  const ended = end as BackfillEnd;
-  const totals = await settle(ended).catch((error: unknown) => {
-    // It still says that it is running: the next run finds that its owner is gone.
-    if (!isDatabaseAway(error)) throw error;
-    return null;
-  });
+  const end = ending.end();
+  const totals = await settle(deps, id, end, isClaimed);
   if (totals !== null) tally.settle(totals);
   const { refused, failed } = tally;
-  return { id, end: ended, startedAt, tookMs: clock.now() - startedAt, totals, seen: tally.seen(), refused, failed };
-
-  async function settle(how: BackfillEnd): Promise<BackfillTotals> {
-    // A key that was revoked or an address that went astray says nothing about the series it was met at.
-    await withdrawRefusals(sql, id, how.kind === 'misconfigured');
-    if (!isClaimed) await finishBackfill(sql, id, how.kind === 'misconfigured' ? 'failed' : how.kind, clock.now());
-    return backfillTotals(sql, id);
-  }
-
-  /** Sends the newest chunk that begins beyond where a wall is expected, alone: its answer tells about all others. */
-  async function probeWall(backfillId: number): Promise<void> {
-    const { quote, interval } = target;
-    const wall = walls.of(interval);
-    if (wall.kind !== 'documented') return;
-    const when = { now: () => clock.now(), askedSince: startedAt, plan: deps.plan.name };
-    for await (const coin of gapsOf(sql, target, when)) {
-      const { beyond } = splitAtWall(coin.gaps, earliestSlot(wall.depthMs, interval, clock.now()));
-      const oldest = beyond.at(-1);
-      if (oldest === undefined || coin.seriesId === null) continue;
-      for (const { from, to } of chunksNewestFirst(coin.gaps, interval, deps.plan.candlesPerRequest)) {
-        if (from >= oldest.to) continue;
-        const job: ChunkJob = {
-          kind: 'backfill',
-          backfillId,
-          seriesId: coin.seriesId,
-          coinId: coin.coinId,
-          quote,
-          interval,
-          from,
-          to,
-          askedSince: startedAt,
-        };
-        return probe(job);
-      }
-    }
-  }
-
-  async function probe(job: ChunkJob): Promise<void> {
-    for (let attempt = 1; !stop.signal.aborted; ) {
-      let outcome: Outcome;
-      try {
-        outcome = await deps.ingestChunk(job, { attempt, signal: stop.signal, patience });
-      } catch (error) {
-        if (error instanceof Misconfigured) return stopWith({ kind: 'misconfigured', message: error.message });
-        if (++attempt > MOST_PROBES) return; // The queue's attempts at this chunk will tell.
-        await clock.sleep(1_000 * 2 ** attempt, stop.signal).catch(() => undefined);
-        continue;
-      }
-      tally.count(job, outcome, clock.now());
-      if (outcome.kind !== 'snoozed' && outcome.kind !== 'deferred') return;
-      await clock.sleep(outcome.until - clock.now(), stop.signal).catch(() => undefined);
-    }
-  }
+  return { id, end, startedAt, tookMs: clock.now() - startedAt, totals, seen: tally.seen(), refused, failed };
 }
 
 /** Writes down what is wanted, and that it is under way. */
@@ -278,6 +128,97 @@ async function start({ sql, owner }: BackfillDeps, options: BackfillOptions) {
   });
 }
 
+/** Asks for all that is missing, until nothing worth a request is left or the run ends. */
+async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: Run): Promise<void> {
+  const { sql, clock, queue, plan, walls, realMs = (ms) => ms } = deps;
+  const { target, concurrency, startedAt } = options;
+  const { id, ending, tally } = run;
+  const { signal } = ending;
+  const { patience, tidy } = createRunPatience(deps, run);
+  const asking = { sql, clock, target, backfillId: id, askedSince: startedAt, plan, walls };
+  if (options.planned.probe) {
+    const probing = {
+      ...asking,
+      signal,
+      ingest: (job: ChunkJob, attempt: number) => deps.ingestChunk(job, { attempt, signal, patience }),
+      onOutcome: (job: ChunkJob, outcome: Outcome) => tally.count(job, outcome, clock.now()),
+      onMisconfigured: (message: string) => ending.stopWith({ kind: 'misconfigured', message }),
+    };
+    await patience(() => probeHistoryLimit(probing));
+  }
+  const refill = createRefill({
+    ...asking,
+    queue,
+    priority: options.priority ?? 0,
+    patience,
+    // Few large additions: each costs the queue on Postgres two temporary tables.
+    window: Math.max(options.window ?? 256, concurrency * 16),
+    checkEveryMs: CHECK_EVERY_MS,
+    onGone: () => tally.gone(),
+    onGivenUp: (job) => tally.fail(job, new Error('ended several times with slots still not answered')),
+  });
+  const isClaimed = options.claimedId !== undefined;
+  const own = isClaimed ? deps.ingestChunk : withRevival(deps.ingestChunk, { sql, clock, id, signal });
+  const ingestChunk = oneAtATime(withStepBack(own, clock));
+  const worker = queue.work({
+    concurrency,
+    handle: (job, attempt) => ingestChunk(job, { attempt, signal, patience }),
+    snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
+    events: workerEvents(clock, run, refill),
+  });
+  try {
+    await refill.run(signal);
+  } finally {
+    // First what nobody has begun, so that nobody begins it; then what was put back while the rest was finishing.
+    await tidy(() => queue.remove(refill.inFlight()));
+    await worker.close();
+    await tidy(() => handedBack(queue, clock, refill.inFlight()));
+  }
+}
+
+/** Sits out a database or a queue that is away, and says so; `tidy` is for a run that ends. */
+function createRunPatience({ clock, bringBack }: BackfillDeps, { ending, tally }: Run) {
+  let isQueueAway = false;
+  const patience = createPatience({
+    clock,
+    signal: ending.signal,
+    onAway: (reason, until) => {
+      tally.away(reason, until, clock.now());
+      if (reason === QUEUE_AWAY) isQueueAway = true;
+      if (reason === DATABASE_AWAY) bringBack?.().catch(ending.failWith);
+    },
+    onBack: (reason) => {
+      if (reason === QUEUE_AWAY) isQueueAway = false;
+      tally.back(reason);
+    },
+  });
+  /** A queue that cannot be reached keeps chunks that nobody will ask for: the run they are for has ended. It is not waited for. */
+  const tidy = async (work: () => Promise<void>) => {
+    if (isQueueAway) return;
+    await work().catch((error: unknown) => {
+      isQueueAway = awayReason(error) === QUEUE_AWAY;
+    });
+  };
+  return { patience, tidy };
+}
+
+/** A chunk in our window counts as ours, whoever put it into the queue first. */
+function workerEvents(clock: Clock, { ending, tally }: Run, refill: Refill): WorkerEvents {
+  return {
+    onOutcome: (job, outcome) => {
+      if (refill.has(job)) tally.count(job, outcome, clock.now());
+      if (outcome.kind !== 'snoozed' && outcome.kind !== 'deferred') refill.ended(job, 'done');
+    },
+    onFailure: (job, error, final) => {
+      if (error instanceof Misconfigured) ending.stopWith({ kind: 'misconfigured', message: error.message });
+      if (!final && error instanceof UpstreamTrouble && refill.has(job)) tally.trouble(clock.now());
+      if (!final) return;
+      if (refill.has(job) && !ending.signal.aborted) tally.fail(job, error);
+      refill.ended(job, 'failed');
+    },
+  };
+}
+
 /**
  * Takes back what is not under way, and waits a little for what another process has in hand, so that what it asks for us is in our
  * report. Each look takes back first: a chunk that the other one had to put back would be begun again later.
@@ -289,5 +230,23 @@ async function handedBack(queue: ChunkQueue, clock: Clock, jobs: readonly ChunkJ
     await queue.remove(left);
     const states = await queue.statesOf(left);
     left = left.filter((_, i) => states[i] !== 'gone');
+  }
+}
+
+/** Writes down how it ended. Null when the database is away: it still says that it is running, and the next run finds that its owner is gone. */
+async function settle(
+  { sql, clock }: BackfillDeps,
+  id: number,
+  { kind }: BackfillEnd,
+  isClaimed: boolean,
+): Promise<BackfillTotals | null> {
+  try {
+    // A key that was revoked or an address that went astray says nothing about the series it was met at.
+    await withdrawRefusals(sql, id, kind === 'misconfigured');
+    if (!isClaimed) await finishBackfill(sql, id, kind === 'misconfigured' ? 'failed' : kind, clock.now());
+    return await backfillTotals(sql, id);
+  } catch (error) {
+    if (!isDatabaseAway(error)) throw error;
+    return null;
   }
 }

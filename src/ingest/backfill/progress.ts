@@ -39,6 +39,8 @@ const MOST_REFUSALS_IN_A_ROW = 10;
 /** As long as it takes to ask about one chunk four times, each time when no cache repeats the answer. */
 const LONGEST_DOUBT_MS = 5 * ASK_AGAIN_MS;
 
+export type Tally = ReturnType<typeof createTally>;
+
 /** Counts outcomes, tells the progress, and ends the run when it would wait too long or is refused everything. */
 export function createTally(
   {

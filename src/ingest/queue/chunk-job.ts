@@ -35,5 +35,11 @@ export function chunkJobId(job: ChunkIdentity): string {
   return `chunk-${job.seriesId}-${job.from / 1000}-${job.to / 1000}`;
 }
 
+/** For messages. */
+export function describeChunk({ coinId, interval, from, to }: ChunkJob): string {
+  const day = (at: Instant) => new Date(at).toISOString().slice(0, 10);
+  return `${coinId} ${interval} ${day(from)}…${day(to)}`;
+}
+
 /** As `ops.quota_spent` and `chandler quota` name who a request is for. */
 export const FRESHNESS = 'freshness';

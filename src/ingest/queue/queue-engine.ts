@@ -2,6 +2,7 @@
 import net from 'node:net';
 import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq';
 import type { Redis, RedisOptions } from 'ioredis';
+import pLimit from 'p-limit';
 import pg from 'pg';
 import { systemClock } from '../../clock.ts';
 import { CONNECT_SECONDS } from '../../store/connection/connect.ts';
@@ -23,16 +24,14 @@ export type WorkerSettings = {
   readonly maximumRateLimitDelay?: number;
   readonly runRetryDelay: number;
 };
-export type JobInHand<Job> = {
-  readonly id?: string | undefined;
-  readonly data: Job;
-  readonly attemptsMade: number;
-  readonly priority: number;
-  readonly opts: { readonly attempts?: number };
-  moveToDelayed(timestamp: number, token?: string): Promise<void>;
-  updateData(data: Job): Promise<void>;
-};
-export type Handler<Job> = (job: JobInHand<Job>, token?: string) => Promise<void>;
+export type Handler<Job> = (
+  job: {
+    readonly data: Job;
+    readonly attemptsMade: number;
+    moveToDelayed(timestamp: number, token?: string): Promise<void>;
+  },
+  token?: string,
+) => Promise<void>;
 export type AnyQueue<Job> = Pick<
   Queue<Job>,
   | 'addBulk'
@@ -53,8 +52,6 @@ export type AnyQueue<Job> = Pick<
 };
 type AnyWorker<Job> = Pick<Worker<Job, void>, 'close'> & {
   on(event: 'error', listener: (error: Error) => void): unknown;
-  /** Of jobs that are under way, told by their names. */
-  on(event: 'lockRenewalFailed', listener: (ids: readonly string[]) => void): unknown;
   on(
     event: 'failed',
     listener: (job: { data: Job; attemptsMade: number; opts: { attempts?: number } } | undefined, error: Error) => void,
@@ -69,6 +66,8 @@ export type Connections = {
 };
 
 const GOODBYE_MS = 1_000;
+/** Jobs whose priority is raised at the same time. */
+const MOST_HASTENED = 16;
 
 /**
  * `maxConnections`: of the Postgres engine, for all queues and workers together. Each worker that is open keeps one to listen;
@@ -211,16 +210,14 @@ async function connectPostgres(
 }
 
 async function hasten(queue: Pick<Queue, 'getJob'>, ids: readonly string[], priority: number): Promise<void> {
-  const jobs = await Promise.all(ids.map((id) => queue.getJob(id)));
-  const late = jobs.filter((job) => job !== undefined && job.priority > priority);
-  await Promise.all(
-    late.map((job) =>
-      job!.changePriority({ priority }).catch((error: unknown) => {
-        // Taken and done meanwhile.
-        if (!/Missing key for job/.test(String(error))) throw error;
-      }),
-    ),
-  );
+  await pLimit(MOST_HASTENED).map(ids, async (id) => {
+    const job = await queue.getJob(id);
+    if (job === undefined || job.priority <= priority) return;
+    await job.changePriority({ priority }).catch((error: unknown) => {
+      // Taken and done meanwhile.
+      if (!/Missing key for job/.test(String(error))) throw error;
+    });
+  });
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The connection to Redis, and what can be wrong with it as one sentence. */
 import { Redis } from 'ioredis';
+import { asError } from '../../core/as-error.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 
@@ -56,7 +57,7 @@ export async function openRedis(url: string): Promise<Redis> {
     if (first !== undefined) throw first;
   } catch (error) {
     connection.disconnect();
-    throw explainRedisError(first ?? (error instanceof Error ? error : new Error(String(error))), url);
+    throw explainRedisError(first ?? asError(error), url);
   }
   connection.off('error', beforeReady);
   return connection;

@@ -1,7 +1,6 @@
 /** Asks the upstream one question: a turn from the quota, one request, its record; and again only for a redirect or the other way to send the key. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Span, Spans } from '../../core/span.ts';
-import type { Ahead } from '../../quota/ahead.ts';
 import { waitTurn } from '../../quota/permit.ts';
 import type { Quota, Spender, Stretch, Take } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -35,8 +34,6 @@ export type PlainQuestion = Pick<Question, 'path' | 'query' | 'withText' | 'rpc'
 /** A question whose extent is only known when its turn comes: what of the stretch is still worth a request then. */
 export type LateQuestion = {
   readonly stretch: Stretch;
-  /** What may have been taken for it already. */
-  readonly ahead?: Ahead | undefined;
   /** `gaps` is never empty. */
   readonly about: (gaps: Spans) => Pick<Question, 'path' | 'query'> & {
     readonly span: Span;
@@ -123,9 +120,9 @@ export function createAsk({
     { spender, record: kind, signal, patience = impatient, mayLack = false }: AskOptions,
   ): Promise<Asked | Unasked> => {
     const keep = (row: FetchRow) => patience((again) => recordFetchOnce(sql, row, again));
-    const take = (stretch?: Stretch, ahead?: Ahead) =>
-      patience(() => waitTurn({ quota, spender, stretch, ahead, clock, ...(signal ? { signal } : {}) }));
-    let turn = 'stretch' in asked ? await take(asked.stretch, asked.ahead) : await take();
+    const take = (stretch?: Stretch) =>
+      patience(() => waitTurn({ quota, spender, stretch, clock, ...(signal ? { signal } : {}) }));
+    let turn = 'stretch' in asked ? await take(asked.stretch) : await take();
     if (turn.kind === 'unwanted') return turn;
     if (turn.kind === 'denied') return { kind: 'held', until: turn.until, reason: turn.reason };
     const late = 'stretch' in asked ? asked.about(turn.gaps!) : null;

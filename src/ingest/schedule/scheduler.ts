@@ -6,6 +6,7 @@
  * its interval, is caught up by one run.
  */
 import type { Clock, Instant } from '../../clock.ts';
+import { asError } from '../../core/as-error.ts';
 import { unlessAborted } from '../../core/unless-aborted.ts';
 import { CATALOGUE_KINDS, type CatalogueKind, readNeverAsked } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -72,7 +73,7 @@ export function createScheduler({ sql, clock, queue, schedules, onError }: Sched
       const begunAt = clock.now();
       // Redis keeps what it is asked until it is back: a look may last as long, and must not hold up who stops us.
       const again = await unlessAborted(look(), signal).catch((error: unknown) => {
-        if (!signal.aborted) onError(error instanceof Error ? error : new Error(String(error)));
+        if (!signal.aborted) onError(asError(error));
         return begunAt + AGAIN_MS;
       });
       await clock.sleep(Math.min(again - clock.now(), LOOK_MS), signal).catch(() => undefined);

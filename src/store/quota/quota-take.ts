@@ -1,4 +1,4 @@
-/** Takes requests from the ledger's row: one statement, from every window or from none; and gives back what was taken ahead and not sent. */
+/** Takes requests from the ledger's row: one statement, from every window or from none. */
 import type { Instant } from '../../clock.ts';
 import type { Spans } from '../../core/span.ts';
 import { type OpenGapsQuery, openGaps } from '../candle/gaps.ts';
@@ -26,8 +26,6 @@ export type TakeArgs = At & {
   readonly leaveDay: number;
   /** Goes through a spent window's hold, and through a month that others have used up. */
   readonly asksAccount: boolean;
-  /** Nobody needs them yet: only of an account without any limit and trouble are they granted, and none of them is a probe. */
-  readonly isAhead: boolean;
   readonly spenderClass: string;
   readonly spenderName: string;
 };
@@ -47,11 +45,6 @@ export type TakeRow = {
   readonly now: Instant;
   /** Upstream has been failing or refusing: the next good answer is worth writing down. */
   readonly troubled: boolean;
-  /** No window and no pace limits the account, by what was configured and by what upstream has told. */
-  readonly isBoundless: boolean;
-  /** When the windows began that the granted are counted in. */
-  readonly month: Instant;
-  readonly day: Instant;
   /** For each of `ifOpen`, in its order: what of it is worth a request. */
   readonly gaps: readonly Spans[];
 };
@@ -124,12 +117,9 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
         ), 0) < per_month as is_told
       from counted
     ), seen as materialized (
-      select *, per_month is null and per_day is null and gap = interval '0' as is_boundless,
-        down_streak > 0 or limited_streak > 0 or probe is not null as troubled
-      from exempted
+      select *, down_streak > 0 or limited_streak > 0 or probe is not null as troubled from exempted
     ), judged as materialized (
       select *, case
-        when ${t.isAhead}::boolean and (troubled or not is_boundless) then 'queue'
         when month_used >= per_month and not is_told then 'month'
         when day_used >= per_day then 'day'
         when spent_until > now and not asks_account then 'spent'
@@ -189,45 +179,8 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
           probe_until)
       end) * 1000)::float8 as at,
       (extract(epoch from coalesce(given_now, clock_timestamp())) * 1000)::float8 as now,
-      probe is not null as "isProbe", troubled, is_boundless as "isBoundless",
-      (extract(epoch from month) * 1000)::float8 as month, (extract(epoch from day) * 1000)::float8 as day,
+      probe is not null as "isProbe", troubled,
       ${ifOpen === null ? sql`null::jsonb` : sql`(select jsonb_agg(gaps::text order by position) from open)`} as gaps
     from fitted`;
   return row ? { ...row, gaps: (row.gaps ?? []).map(parseMultirange) } : null;
-}
-
-export type GiveBackArgs = Pick<At, 'accountId'> & {
-  readonly requests: number;
-  /** When the windows began that they were counted in. */
-  readonly month: Instant;
-  readonly day: Instant;
-  readonly spenderClass: string;
-  readonly spenderName: string;
-};
-
-/**
- * Gives back to the windows they were taken from, where those are still the current ones. Not to an account that has turned out to have
- * a limit: upstream may have told its own count since, and theirs may have been part of the greater one that was kept.
- */
-export async function giveBackRequests(sql: SqlOrTransaction, g: GiveBackArgs): Promise<void> {
-  const month = sql`to_timestamp(${g.month / 1000}::float8)`;
-  const day = sql`to_timestamp(${g.day / 1000}::float8)`;
-  // The ledger's row first, as whoever takes does.
-  await sql`
-    with ledger as materialized (
-      select account_id from ops.quota
-      where account_id = ${g.accountId} and month_limit is null
-      for update
-    ), spender as (
-      update ops.quota_spent s set
-        month_spent = s.month_spent - ${g.requests}::int,
-        day_spent = s.day_spent - case when s.day_start = ${day} then ${g.requests}::int else 0 end
-      from ledger
-      where s.account_id = ledger.account_id and s.month_start = ${month}
-        and s.class = ${g.spenderClass} and s.name = ${g.spenderName}
-    )
-    update ops.quota q set
-      month_spent = q.month_spent - case when q.month_start = ${month} then ${g.requests}::int else 0 end,
-      day_spent = q.day_spent - case when q.day_start = ${day} then ${g.requests}::int else 0 end
-    from ledger where q.account_id = ledger.account_id`;
 }

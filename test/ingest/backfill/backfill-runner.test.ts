@@ -2,11 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
-import {
-  type BackfillEndTold,
-  type BackfillRunnerDeps,
-  createBackfillRunner,
-} from '../../../src/ingest/backfill/backfill-runner.ts';
+import { type BackfillRunnerDeps, createBackfillRunner } from '../../../src/ingest/backfill/backfill-runner.ts';
+import type { BackfillEndTold } from '../../../src/ingest/backfill/claim-end.ts';
 import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';

@@ -1,12 +1,10 @@
 /** The window of chunks in the queue, while other processes work them off and tell nobody. */
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { DAY } from '../../../src/core/interval.ts';
 import { createRefill, type Refill } from '../../../src/ingest/backfill/refill.ts';
 import { type ChunkJob, chunkJobId } from '../../../src/ingest/queue/chunk-job.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
-import { inTurn } from '../../../src/store/connection/advisory-lock.ts';
-import { openDatabase } from '../../../src/store/connection/connect.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
@@ -28,8 +26,6 @@ let added: number;
 let gone: ChunkJob[];
 let refill: Refill;
 let stop: AbortController;
-/** Chunks in a job, as each addition was told. */
-let together: (number | undefined)[];
 let run: Promise<void>;
 let isOver: boolean;
 
@@ -50,11 +46,10 @@ beforeEach(async () => {
   clock = createVirtualClock(NOW);
   queue = new Map();
   added = 0;
-  together = [];
   gone = [];
   isOver = false;
   stop = new AbortController();
-  refill = makeRefill(database, 1);
+  refill = makeRefill();
   run = refill.run(stop.signal).finally(() => {
     isOver = true;
   });
@@ -65,13 +60,12 @@ afterEach(async () => {
   await database.drop();
 });
 
-function makeRefill(from: TestDatabase, most: number): Refill {
+function makeRefill(): Refill {
   return createRefill({
-    sql: from.sql,
+    sql: database.sql,
     clock,
     queue: {
-      add: async (jobs, _priority, count) => {
-        together.push(count);
+      add: async (jobs) => {
         for (const job of jobs) queue.set(chunkJobId(job), job);
         added += jobs.length;
       },
@@ -87,7 +81,6 @@ function makeRefill(from: TestDatabase, most: number): Refill {
     patience: (work) => work(false),
     window: WINDOW,
     checkEveryMs: 2_000,
-    together: () => most,
     onGone: (job) => gone.push(job),
     onGivenUp: () => undefined,
   });
@@ -166,42 +159,5 @@ describe('the window of a backfill', () => {
     }
     expect(added).toBe(TOTAL + size);
     expect(gone.length).toBe(TOTAL - TOTAL / 10);
-  });
-
-  describe('where several chunks share a job', () => {
-    const first = async () => {
-      together = [];
-      const over = new AbortController();
-      const ran = makeRefill(database, 8).run(over.signal);
-      await vi.waitFor(() => expect(together.length).toBeGreaterThan(0), { timeout: 60_000 });
-      over.abort();
-      await ran;
-      return together[0];
-    };
-
-    test('is added to by one process at a time, but waits for none that hangs in the middle of it', async () => {
-      stop.abort();
-      await run;
-      expect(await first()).toBe(8);
-      let letGo: () => void = () => undefined;
-      const hangs = new Promise<void>((resolve) => {
-        letGo = resolve;
-      });
-      let begun: () => void = () => undefined;
-      const isHanging = new Promise<void>((resolve) => {
-        begun = resolve;
-      });
-      const other = await openDatabase({ url: database.url, max: 1 });
-      const turn = inTurn(other.sql, 'adding chunks', () => {
-        begun();
-        return hangs;
-      });
-      await isHanging;
-      // Each as a job of its own: under their own names, the queue itself knows those that are there.
-      expect(await first()).toBeUndefined();
-      letGo();
-      expect(await turn).toBe(true);
-      await other.close();
-    });
   });
 });

@@ -32,14 +32,9 @@ const NOTHING = { kind: 'stored', requests: 0, stored: 0, revised: 0, setAside: 
 /** No queue snoozes longer at a time. */
 const LONGEST_SNOOZE_MS = 10_000;
 
-type Made = {
-  readonly queue: ChunkQueue;
-  readonly pause: () => Promise<void>;
-  /** As if the worker of what is under way had been silent for too long. */
-  readonly unlock: () => Promise<void>;
-};
+type Made = { readonly queue: ChunkQueue; readonly pause: () => Promise<void> };
 
-type Own = Partial<Pick<QueueOptions, 'attempts' | 'backoffMs' | 'lockMs' | 'onError'>>;
+type Own = Partial<Pick<QueueOptions, 'attempts' | 'backoffMs'>>;
 
 async function onPostgres(own: Own = {}): Promise<Made> {
   const database = await createTestDatabase();
@@ -52,12 +47,7 @@ async function onPostgres(own: Own = {}): Promise<Made> {
     );
     await pool.end();
   };
-  const unlock = async () => {
-    const pool = new pg.Pool({ connectionString: database.url });
-    await pool.query(`update bullmq.job set lock_token = null, locked_until_ms = 0 where state = 'active'`);
-    await pool.end();
-  };
-  return { queue, pause, unlock };
+  return { queue, pause };
 }
 
 async function onRedis(own: Own = {}): Promise<Made> {
@@ -70,12 +60,7 @@ async function onRedis(own: Own = {}): Promise<Made> {
     await other.close();
     await connection.quit();
   };
-  const unlock = async () => {
-    const connection = new Redis(testRedisUrl()!, { maxRetriesPerRequest: null });
-    await connection.del(await connection.keys(`bull:${name}:*:lock`));
-    await connection.quit();
-  };
-  return { queue, pause, unlock };
+  return { queue, pause };
 }
 
 async function openQueue(engine: QueueEngine, name: string, own: Own): Promise<ChunkQueue> {
@@ -227,18 +212,16 @@ describe.each(engines)('on %s', (_name, make) => {
     expect(await queue.statesOf([job(1)])).toEqual(['gone']);
   });
 
-  describe('several chunks in a job', () => {
+  describe('of several chunks', () => {
     const all = (...numbers: number[]) => numbers.map(job);
     const ids = (...numbers: number[]) => new Set(numbers.map((n) => chunkJobId(job(n))));
     type Told = { readonly series: number; readonly attempt: number };
 
-    /** Works until `count` chunks have ended; what becomes of each is what `outcomeOf` says. */
+    /** One worker works until `count` chunks have ended; what becomes of each is what `outcomeOf` says. */
     async function workOff(
       queue: ChunkQueue,
       count: number,
       outcomeOf: (told: Told) => Outcome | Error | Promise<Outcome> = () => NOTHING,
-      snoozeMs = 1,
-      onBatch?: (chunks: readonly ChunkJob[]) => () => Promise<void>,
     ) {
       const told: Told[] = [];
       const failures: [number, boolean][] = [];
@@ -249,14 +232,13 @@ describe.each(engines)('on %s', (_name, make) => {
         };
         const worker = queue.work({
           concurrency: 1,
-          ...(onBatch ? { onBatch } : {}),
           handle: async ({ seriesId: series }, attempt) => {
             told.push({ series, attempt });
             const outcome = await outcomeOf({ series, attempt });
             if (outcome instanceof Error) throw outcome;
             return outcome;
           },
-          snoozeMs: () => snoozeMs,
+          snoozeMs: () => 1,
           events: {
             onOutcome: (_job, { kind }) => {
               if (kind !== 'snoozed' && kind !== 'deferred') oneLess();
@@ -273,9 +255,9 @@ describe.each(engines)('on %s', (_name, make) => {
       return { told: told.map(({ series, attempt }) => [series, attempt]), failures };
     }
 
-    test('are known one by one, and done in their order', async () => {
+    test('each is known, and they are done in their order', async () => {
       const { queue } = await make();
-      await queue.add(all(1, 2, 3, 4, 5), 0, 2);
+      await queue.add(all(1, 2, 3, 4, 5));
       expect(await queue.ids()).toEqual(ids(1, 2, 3, 4, 5));
       expect(await queue.size()).toBe(5);
       expect(await queue.statesOf(all(2, 5, 6))).toEqual(['waiting', 'waiting', 'gone']);
@@ -284,54 +266,43 @@ describe.each(engines)('on %s', (_name, make) => {
       expect(await queue.statesOf(all(2, 5))).toEqual(['gone', 'gone']);
     });
 
-    test('are not added again, neither alone nor with others; and get the higher priority', async () => {
+    test('none is added again, in the same moment either', async () => {
       const { queue } = await make();
-      await queue.add(all(1, 2), -10, 2);
-      await queue.add(all(3, 4));
-      await queue.add(all(2, 3, 5), 0, 3);
-      await queue.add(all(1, 4, 6));
-      expect(await queue.size()).toBe(6);
-      // 1 and 2 waited with a lower priority until 2 was wanted with a higher one.
-      const { told } = await workOff(queue, 6);
-      expect(told.map(([series]) => series).sort()).toEqual([1, 2, 3, 4, 5, 6]);
-      expect(told.at(-1)).toEqual([6, 1]);
+      await queue.add(all(1, 2));
+      await Promise.all([queue.add(all(2, 3, 5)), queue.add(all(1, 3, 4))]);
+      expect(await queue.size()).toBe(5);
+      const { told } = await workOff(queue, 5);
+      expect(told.map(([series]) => series).sort()).toEqual([1, 2, 3, 4, 5]);
     });
 
-    test('while they are under way, each is', async () => {
+    test('nobody gets the one that is in hand a second time, or takes it away', async () => {
       const { queue } = await make();
-      await queue.add(all(1, 2, 3), 0, 3);
+      await queue.add(all(1, 2, 3));
       let states: unknown;
-      const { told } = await workOff(queue, 3, async ({ series }) => {
+      const { told } = await workOff(queue, 2, async ({ series }) => {
         if (series !== 2) return NOTHING;
-        // Nobody gets what is in hand a second time, or takes it away.
-        await queue.add(all(3));
-        await queue.remove(all(1, 3));
+        await queue.add(all(2));
+        await queue.remove(all(2, 3));
         states = await queue.statesOf(all(1, 2, 3, 4));
         return NOTHING;
       });
-      expect(states).toEqual(['active', 'active', 'active', 'gone']);
-      expect(told.map(([series]) => series)).toEqual([1, 2, 3]);
+      expect(states).toEqual(['gone', 'active', 'gone', 'gone']);
+      expect(told.map(([series]) => series)).toEqual([1, 2]);
     });
 
-    test('can be taken back, with those that share the job', async () => {
-      const { queue } = await make();
-      await queue.add(all(1, 2, 3, 4), 0, 2);
-      await queue.remove(all(1));
-      expect(await queue.ids()).toEqual(ids(3, 4));
-    });
-
-    test('one that fails has as many attempts as alone, and the others do not wait for it', async () => {
+    test('one that fails has all its attempts, and the others do not wait for it', async () => {
       const { queue } = await make({ attempts: 3, backoffMs: 1 });
-      await queue.add(all(1, 2, 3), 0, 3);
+      await queue.add(all(1, 2, 3));
       const { told, failures } = await workOff(queue, 3, ({ series }) => (series === 1 ? new Error('no') : NOTHING));
-      expect(told.slice(0, 3)).toEqual([
+      expect(told[0]).toEqual([1, 1]);
+      expect(told.filter(([series]) => series === 1)).toEqual([
         [1, 1],
-        [2, 1],
-        [3, 1],
-      ]);
-      expect(told.slice(3)).toEqual([
         [1, 2],
         [1, 3],
+      ]);
+      expect(told.filter(([series]) => series !== 1)).toEqual([
+        [2, 1],
+        [3, 1],
       ]);
       expect(failures).toEqual([
         [1, false],
@@ -342,7 +313,7 @@ describe.each(engines)('on %s', (_name, make) => {
 
     test('one that is hopeless is not tried again', async () => {
       const { queue } = await make();
-      await queue.add(all(1, 2), 0, 2);
+      await queue.add(all(1, 2));
       const { told, failures } = await workOff(queue, 2, ({ series }) =>
         series === 1 ? new SeriesGivenUp('hopeless') : NOTHING,
       );
@@ -353,80 +324,31 @@ describe.each(engines)('on %s', (_name, make) => {
       expect(failures).toEqual([[1, true]]);
     });
 
-    test('one that is put off leaves the others alone, and burns no attempt', async () => {
-      const { queue } = await make();
-      await queue.add(all(1, 2, 3), 0, 3);
-      let wasPutOff = false;
-      const { told } = await workOff(queue, 3, ({ series }) => {
-        if (series !== 2 || wasPutOff) return NOTHING;
-        wasPutOff = true;
-        return { kind: 'deferred', until: 0, requests: 0, reason: 'failing' };
-      });
-      expect(told).toEqual([
-        [1, 1],
+    test.each([
+      ['put off', { kind: 'deferred', until: 0, requests: 0, reason: 'failing' }],
+      ['snoozed', { kind: 'snoozed', until: 0, reason: 'queue' }],
+    ] as const)('one that is %s burns no attempt, and all are done', async (_how, outcome) => {
+      const { queue } = await make({ attempts: 1 });
+      await queue.add(all(1, 2, 3));
+      let waits = 0;
+      const { told, failures } = await workOff(queue, 3, ({ series }) =>
+        series === 2 && waits++ < 2 ? outcome : NOTHING,
+      );
+      expect(told.filter(([series]) => series === 2)).toEqual([
         [2, 1],
-        [3, 1],
+        [2, 1],
         [2, 1],
       ]);
-    });
-
-    test('a snooze holds what is left of them, and nothing that is done', async () => {
-      const { queue } = await make();
-      await queue.add(all(1, 2, 3), 0, 3);
-      let snoozes = 0;
-      let there: unknown;
-      const { told } = await workOff(queue, 3, async ({ series }) => {
-        if (series !== 2) return NOTHING;
-        // Other runs that want the first one see that it is done.
-        if (snoozes > 0) there = await queue.ids();
-        return snoozes++ === 2 ? NOTHING : { kind: 'snoozed', until: 0, reason: 'queue' };
-      });
-      expect(there).toEqual(ids(2, 3));
-      expect(told).toEqual([
+      expect(told.filter(([series]) => series !== 2)).toEqual([
         [1, 1],
-        [2, 1],
-        [2, 1],
-        [2, 1],
         [3, 1],
       ]);
+      expect(failures).toEqual([]);
     });
 
-    test.each(['ends well', 'is snoozed in its middle'] as const)(
-      'a batch that %s is told of before its first chunk, and when it has ended, which cannot spoil it',
-      async (how) => {
-        const told: string[] = [];
-        const { queue } = await make({ onError: (error) => told.push(error.message) });
-        await queue.add(all(1, 2, 3), 0, 3);
-        let snoozes = how === 'ends well' ? 0 : 1;
-        const onBatch = (chunks: readonly ChunkJob[]) => {
-          const names = chunks.map(({ seriesId }) => seriesId).join();
-          told.push(`${names} begins`);
-          return async () => {
-            told.push(`${names} ends`);
-            throw new Error(`${names} cannot be given back`);
-          };
-        };
-        const outcomeOf = ({ series }: Told): Outcome => {
-          told.push(`chunk ${series}`);
-          return series === 2 && snoozes-- > 0 ? { kind: 'snoozed', until: 0, reason: 'queue' } : NOTHING;
-        };
-        const { failures } = await workOff(queue, 3, outcomeOf, 1, onBatch);
-        expect(failures).toEqual([]);
-        const batch = (names: string, ...chunks: number[]) => [
-          `${names} begins`,
-          ...chunks.map((n) => `chunk ${n}`),
-          `${names} ends`,
-          `${names} cannot be given back`,
-        ];
-        expect(told).toEqual(
-          how === 'ends well' ? batch('1,2,3', 1, 2, 3) : [...batch('1,2,3', 1, 2), ...batch('2,3', 2, 3)],
-        );
-      },
-    );
-
-    test('a worker that is closed finishes the one in hand, and hands back the others', async () => {
+    test('a worker that is closed finishes the one in hand, and leaves the others', async () => {
       const { queue } = await make();
-      await queue.add(all(1, 2, 3), 0, 3);
+      await queue.add(all(1, 2, 3));
       const handled: number[] = [];
       let closed: Promise<void> | undefined;
       await new Promise<void>((begun) => {
@@ -446,49 +368,6 @@ describe.each(engines)('on %s', (_name, make) => {
       expect(handled).toEqual([1]);
       expect(await queue.ids()).toEqual(ids(2, 3));
       expect(await queue.statesOf(all(1, 2, 3))).toEqual(['gone', 'waiting', 'waiting']);
-    });
-
-    test('a worker whose lock was lost leaves the others to the one that has it now', async () => {
-      const lockMs = 200;
-      const { queue, unlock } = await make({ lockMs, onError: () => undefined });
-      await queue.add(all(1, 2), 0, 2);
-      const handled: string[] = [];
-      const work = (name: string, handle: (series: number) => Promise<void>) => {
-        const worker = queue.work({
-          concurrency: 1,
-          handle: async ({ seriesId }) => {
-            handled.push(`${name} ${seriesId}`);
-            await handle(seriesId);
-            return NOTHING;
-          },
-          snoozeMs: () => 0,
-          events: { onOutcome: () => undefined, onFailure: () => undefined },
-        });
-        closers.push(() => worker.close());
-        return worker;
-      };
-      let finish: () => void = () => undefined;
-      const finished = new Promise<void>((resolve) => {
-        finish = resolve;
-      });
-      const first = work('first', async () => {
-        await unlock();
-        const hasIt = new Promise<void>((resolve) => {
-          work('second', async () => {
-            resolve();
-            await finished;
-          });
-        });
-        await hasIt;
-        // It looks after its lock every half of that.
-        await systemClock.sleep(10 * lockMs);
-      });
-      await vi.waitFor(() => expect(handled).toEqual(['first 1', 'second 1']), { timeout: 60_000 });
-      await first.close();
-      expect(handled).toEqual(['first 1', 'second 1']);
-      finish();
-      await vi.waitFor(async () => expect(await queue.size()).toBe(0), { timeout: 60_000 });
-      expect(handled).toEqual(['first 1', 'second 1', 'second 2']);
     });
   });
 });

@@ -1,14 +1,12 @@
-/** Where nothing limits the account the requests of a batch are taken together: what is counted is still exactly what is asked. */
+/** An account without any limit: what is counted is exactly what is asked, and a pause or an outage stops everybody at once. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { oneAtATime } from '../../src/ingest/chunk/single-flight.ts';
 import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
-import { AHEAD_MS } from '../../src/quota/ahead.ts';
 import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
 import { startBackfill } from '../../src/store/work/backfill.ts';
 import { makeSeriesOf } from '../bench/prepared.ts';
 import { fill } from '../support/fill.ts';
-import { countLedgerWrites } from '../support/ledger-writes.ts';
 import { says } from '../support/scripted.ts';
 import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { World, WorldOptions } from '../support/world.ts';
@@ -17,7 +15,7 @@ const WORK = { coins: ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'], from: TOD
 const SLOTS = 20;
 const CONCURRENCY = 4;
 const CHUNKS = 100;
-/** Of some hundred turns; without giving back it is a hundred. */
+/** Of some hundred turns. */
 const MOST_LATE = 20;
 
 let world: World;
@@ -35,18 +33,7 @@ async function counted(): Promise<number> {
   return row!.n;
 }
 
-test('one statement of the ledger for several requests', async () => {
-  await make();
-  const chandler = await world.open({ candlesPerRequest: SLOTS });
-  const writes = await countLedgerWrites(world.database.sql);
-  await chandler.backfill({ ...WORK, concurrency: CONCURRENCY });
-  expect(upstream.ohlcv()).toHaveLength(3 * CHUNKS);
-  // Eight at a time, but for the first of each worker and what is left at the end.
-  expect(await writes()).toBeLessThan(CHUNKS);
-  expect(await counted()).toBe(upstream.log.length);
-});
-
-test('a coin that upstream does not know is asked about once, however many of its chunks were taken ahead', async () => {
+test('a coin that upstream does not know is asked about once, however many chunks are planned of it', async () => {
   await make();
   const chandler = await world.open({ candlesPerRequest: SLOTS });
   upstream.script = (request) =>
@@ -58,7 +45,7 @@ test('a coin that upstream does not know is asked about once, however many of it
   expect(await counted()).toBe(upstream.log.length);
 });
 
-test.each([1, 5, 40])('what an interrupted run has not sent is not counted (after %i requests)', async (requests) => {
+test.each([1, 5, 40])('an interrupted run has sent all that is counted (after %i requests)', async (requests) => {
   await make();
   const chandler = await world.open({ candlesPerRequest: SLOTS });
   const stop = new AbortController();
@@ -68,12 +55,12 @@ test.each([1, 5, 40])('what an interrupted run has not sent is not counted (afte
   };
   const run = await chandler.backfill({ ...WORK, concurrency: CONCURRENCY, signal: stop.signal });
   expect(run.end).toEqual({ kind: 'interrupted' });
-  expect(upstream.ohlcv().length).toBeLessThan(requests + 8);
+  expect(upstream.ohlcv().length).toBeLessThan(requests + CONCURRENCY);
   expect(await counted()).toBe(upstream.log.length);
 });
 
 test('an outage costs no more requests than there are workers and a few that look again', async () => {
-  // Many: the chunks of a batch are of different ones, and no series is to blame.
+  // Many: no series is to blame.
   await make({ simulator: { seed: 3, coins: 24, unlimited: true } });
   const chandler = await world.open({ candlesPerRequest: SLOTS });
   upstream.script = (request) =>
@@ -87,7 +74,7 @@ test('an outage costs no more requests than there are workers and a few that loo
   expect(await counted()).toBe(upstream.log.length);
 });
 
-test('a pause that another process was asked for is heeded within a second', async () => {
+test('a pause that another process was asked for is heeded by the next take', async () => {
   await make();
   const [chandler, other] = [
     await world.open({ candlesPerRequest: SLOTS }),
@@ -105,9 +92,8 @@ test('a pause that another process was asked for is heeded within a second', asy
   const run = await chandler.backfill({ ...WORK, concurrency: CONCURRENCY, maxWaitMs: 0 });
   expect(run.end).toMatchObject({ kind: 'stopped' });
   const late = upstream.ohlcv().filter(({ at }) => at > toldAt);
-  expect(late.length).toBeLessThanOrEqual(8 * CONCURRENCY);
-  // A grant is good for one such time; the other is for a machine that is busy.
-  for (const { at } of late) expect(at - toldAt).toBeLessThanOrEqual(2 * AHEAD_MS);
+  // The others may have been granted theirs, and not have sent it.
+  expect(late.length).toBeLessThan(CONCURRENCY);
   expect(await counted()).toBe(upstream.log.length);
 });
 
@@ -140,17 +126,15 @@ test('a chunk that two workers of a process have in hand is asked once', async (
       askedSince: NOW,
     }));
   const ingestChunk = oneAtATime(session.ingestChunk);
-  const worker = async (batch: readonly ChunkJob[]) => {
-    const giveBack = session.takeTurns(batch);
-    for (const job of batch) await ingestChunk(job);
-    await giveBack();
+  const worker = async (chunks: readonly ChunkJob[]) => {
+    for (const job of chunks) await ingestChunk(job);
   };
   await Promise.all([worker(jobs()), worker(jobs())]);
   expect(upstream.ohlcv()).toHaveLength(5);
   expect(await counted()).toBe(upstream.log.length);
 });
 
-test('what was taken before upstream asked for a pause, failed, or answered late is not counted', async () => {
+test('whatever upstream answers, hardly a request is counted that was not sent', async () => {
   const faults = parseFaultSpec('429:0.02,500:0.02,reset:0.02,truncated:0.02,seed=5');
   if (!faults.ok) throw new Error(faults.problem);
   await make({ speed: 4, faults: () => faults.spec });
@@ -159,7 +143,7 @@ test('what was taken before upstream asked for a pause, failed, or answered late
   const { faults: injected } = world.simulator.counters();
   expect(injected['429']).toBeGreaterThan(0);
   expect(injected['500']).toBeGreaterThan(0);
-  // At this speed a turn is late after a fraction of a second; one that was taken for itself is lost then, and stays counted.
+  // At this speed a turn is late after a fraction of a second; it is lost then, and stays counted.
   const lost = (await counted()) - upstream.log.length;
   expect(lost).toBeGreaterThanOrEqual(0);
   expect(lost).toBeLessThanOrEqual(MOST_LATE);
