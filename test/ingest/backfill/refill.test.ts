@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { DAY } from '../../../src/core/interval.ts';
-import { createRefill, type Refill } from '../../../src/ingest/backfill/refill.ts';
+import { createRefill, type Refill, type RefillDeps } from '../../../src/ingest/backfill/refill.ts';
 import { type ChunkJob, chunkJobId } from '../../../src/ingest/queue/chunk-job.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
@@ -60,7 +60,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-function makeRefill(): Refill {
+function makeRefill(own: Partial<RefillDeps> = {}): Refill {
   return createRefill({
     sql: database.sql,
     clock,
@@ -83,6 +83,7 @@ function makeRefill(): Refill {
     checkEveryMs: 2_000,
     onGone: (job) => gone.push(job),
     onGivenUp: () => undefined,
+    ...own,
   });
 }
 
@@ -95,6 +96,12 @@ async function settled(): Promise<void> {
 /** So many that are stored at once, and no longer in the queue. */
 async function taken(count: number): Promise<readonly ChunkJob[]> {
   const jobs = [...queue.values()].slice(0, count);
+  await cover(jobs);
+  for (const job of jobs) queue.delete(chunkJobId(job));
+  return jobs;
+}
+
+async function cover(jobs: readonly ChunkJob[]): Promise<void> {
   if (jobs.length > 0)
     await database.sql`
       update market.series s set covered = s.covered + done.spans
@@ -104,8 +111,6 @@ async function taken(count: number): Promise<readonly ChunkJob[]> {
           ${jobs.map((job) => job.to / 1000)}::float8[]) as job (series_id, opens, ends)
         group by series_id
       ) done where s.id = done.series_id`;
-  for (const job of jobs) queue.delete(chunkJobId(job));
-  return jobs;
 }
 
 /** Virtual time goes by in which so many a second are taken, each `mine`th of them by this process. Resolves to how often there were too few. */
@@ -159,5 +164,54 @@ describe('the window of a backfill', () => {
     }
     expect(added).toBe(TOTAL + size);
     expect(gone.length).toBe(TOTAL - TOTAL / 10);
+  });
+});
+
+describe('a chunk that does not get done', () => {
+  const FEW = 10;
+  /** More than any chunk may come: a run that gives none up is stopped then. */
+  const FAR_TOO_OFTEN = 20;
+
+  /** How often each of the chunks of one coin is put into the queue, of which one ends as `how` says whenever it is taken. */
+  async function runWith(how: 'done' | 'failed') {
+    stop.abort();
+    await run;
+    const over = new AbortController();
+    const asked = new Map<string, number>();
+    const givenUp: string[] = [];
+    const span = { from: SPAN.to - FEW * DAY, to: SPAN.to };
+    const isStubborn = ({ to }: ChunkJob) => to > SPAN.to - 4 * DAY && to <= SPAN.to - 3 * DAY;
+    const few = makeRefill({
+      target: { ...TARGET, coinIds: COINS.slice(0, 1), span },
+      queue: {
+        add: async (jobs) => {
+          await cover(jobs.filter((job) => !isStubborn(job)));
+          for (const job of jobs) {
+            const times = (asked.get(chunkJobId(job)) ?? 0) + 1;
+            asked.set(chunkJobId(job), times);
+            if (times >= FAR_TOO_OFTEN) over.abort();
+            few.ended(job, isStubborn(job) ? how : 'done');
+          }
+        },
+        ids: async () => new Set(),
+        unpause: async () => undefined,
+      },
+      onGivenUp: (job) => givenUp.push(chunkJobId(job)),
+    });
+    await few.run(over.signal);
+    const times = [...asked.values()].sort((a, b) => a - b);
+    return { times, givenUp, stubborn: [...asked].find(([, count]) => count > 1)?.[0] };
+  }
+
+  test('although it ends well is given up in this run after it came four times, and the run ends', async () => {
+    const { times, givenUp, stubborn } = await runWith('done');
+    expect(times).toEqual([...Array(FEW).fill(1).slice(1), 4]);
+    expect(givenUp).toEqual([stubborn]);
+  });
+
+  test('because it failed for good does not come again in this run', async () => {
+    const { times, givenUp } = await runWith('failed');
+    expect(times).toEqual(Array(FEW).fill(1));
+    expect(givenUp).toEqual([]);
   });
 });
