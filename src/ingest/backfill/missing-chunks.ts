@@ -33,7 +33,7 @@ export type MissingChunksDeps = {
 };
 
 /** A chunk that ends so often with its gap still open is given up in this run. */
-export const MOST_ROUNDS = 3;
+const MOST_ROUNDS = 3;
 /** Series read ahead: their gaps are re-read when their turn comes in the next page, so a small page stays fresh. */
 const PAGE = 100;
 
