@@ -11,7 +11,6 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Span } from '../../src/core/span.ts';
 import { createClient, type Sql } from '../../src/store/connection/connect.ts';
-import { parseRange } from '../../src/store/connection/multirange.ts';
 import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
 import { ensureBuilt } from '../support/build.ts';
 import { createTestDatabase, testAdminUrl, testRedisUrl } from '../support/database.ts';
@@ -87,9 +86,8 @@ async function wholeBackfill(engine: (typeof ENGINES)[number], coins: number): P
 }
 
 async function askedOf(sql: Sql): Promise<Asked[]> {
-  const rows = await sql<{ coin_id: string; span: string }[]>`
-    select s.coin_id, f.span::text from ops.fetch f join market.series s on s.id = f.series_id order by f.id`;
-  return rows.map((row) => ({ coinId: row.coin_id, span: parseRange(row.span) }));
+  return sql<Asked[]>`
+    select s.coin_id, f.span from ops.fetch f join market.series s on s.id = f.series_id order by f.id`;
 }
 
 /** Milliseconds one half of the work took, in a process that is as new as the command's was. */

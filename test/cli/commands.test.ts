@@ -38,7 +38,7 @@ beforeAll(async () => {
     candles: Array.from({ length: 7 }, (_, i) => TODAY - (20 - i) * DAY),
   });
   await sql`insert into market.pending (series_id, span, reason, asked_at, due_at)
-    values (${id}, tstzrange(${day(5)}::timestamptz, ${day(4)}::timestamptz), 'malformed', now(), now() + interval '2 hours 30 seconds')`;
+    values (${id}, tstzrange(${day(5)}, ${day(4)}), 'malformed', now(), now() + interval '2 hours 30 seconds')`;
   await seedSeries(sql, {
     coinId: 'eth-ethereum',
     interval: '24h',

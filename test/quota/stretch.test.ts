@@ -5,7 +5,6 @@ import type { Span } from '../../src/core/span.ts';
 import { createQuota } from '../../src/quota/ledger.ts';
 import type { Limits, Quota, Spender, Stretch } from '../../src/quota/quota.ts';
 import { recordRefusal } from '../../src/store/candle/refusal.ts';
-import { toMultirange, toRange } from '../../src/store/connection/multirange.ts';
 import { finishBackfill, startBackfill } from '../../src/store/work/backfill.ts';
 import { makeSeriesOf } from '../bench/prepared.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -70,15 +69,15 @@ function stretch(coin: number, change: Partial<Stretch> = {}): Stretch {
 }
 
 const cover = (coin: number, spans: readonly Span[]) =>
-  database.sql`update market.series set covered = ${toMultirange(spans)}::tstzmultirange where id = ${series[coin]!}`;
+  database.sql`update market.series set covered = ${spans}::tstzmultirange where id = ${series[coin]!}`;
 const spent = async () => (await quota.state()).month.spent;
 
 describe('a turn for a stretch', () => {
   it('comes with what of it is worth the request', async () => {
     await cover(0, [span(0, 100), span(150, 200)]);
     await database.sql`insert into market.pending (series_id, span, reason, answers, asked_at, due_at)
-      values (${series[0]!}, ${toRange(span(290, 300))}::tstzrange, 'unconfirmed', 1,
-        to_timestamp(${(NOON - DAY) / 1000}), to_timestamp(${(NOON + DAY) / 1000}))`;
+      values (${series[0]!}, ${span(290, 300)}::tstzrange, 'unconfirmed', 1,
+        ${NOON - DAY}, ${NOON + DAY})`;
     await recordRefusal(database.sql, {
       plan: 'free',
       seriesId: series[0]!,

@@ -49,7 +49,7 @@ describe('a wall that nobody expected', () => {
     const [shown] = await world.database.sql`select * from market.gaps where coin_id = 'btc-bitcoin'`;
     expect(shown!.reason).toBe('plan wall');
     expect(shown!.detail).toMatch(/before 2026-07-24 .* is not allowed in this plan/);
-    expect((shown!.gap_to as Date).toISOString()).toBe('2026-07-25T00:00:00.000Z');
+    expect(shown!.gapTo).toBe(Date.parse('2026-07-25T00:00:00Z'));
 
     upstream.forget();
     const again = await chandler.backfill(YEARS);
@@ -278,7 +278,7 @@ describe('a refusal that tells of a wall where none is', () => {
     expect(refusals()).toBeLessThanOrEqual(4);
     expect(run.totals!.byOutcome).toMatchObject({ stored: CHUNKS - 1 });
     const [gap] = await world.database.sql`select coin_id, reason, next_ask_at from market.gaps`;
-    expect(gap).toMatchObject({ coin_id: 'btc-bitcoin', reason: 'plan wall', next_ask_at: expect.any(Date) });
+    expect(gap).toMatchObject({ coinId: 'btc-bitcoin', reason: 'plan wall', nextAskAt: expect.any(Number) });
   });
 });
 

@@ -116,7 +116,7 @@ async function readDay(): Promise<{ readonly spent: number; readonly free: numbe
   const now = world.clock.now();
   const [row] = await world.database.sql<{ spent: number }[]>`
     select coalesce(sum(day_spent), 0)::int as spent from ops.quota
-    where day_start = date_trunc('day', to_timestamp(${now / 1000}), 'UTC')`;
+    where day_start = date_trunc('day', ${now}::timestamptz, 'UTC')`;
   return { spent: row!.spent, free: PER_DAY - setAsideOf(await schedules())(now).day };
 }
 

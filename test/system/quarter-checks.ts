@@ -72,7 +72,7 @@ export function checkTicksOf(world: ServiceWorld, schedules: readonly Schedule[]
 export async function checkRefusals({ database, clock }: ServiceWorld, label: string): Promise<void> {
   const [row] = await database.sql<{ refused: number }[]>`
     select count(*)::int as refused from ops.fetch
-    where status in (402, 403, 404) and sent_at > to_timestamp(${(clock.now() - DAY) / 1000})`;
+    where status in (402, 403, 404) and sent_at > ${clock.now() - DAY}`;
   expect(row!.refused, `${label}: refused requests of a day`).toBeLessThanOrEqual(MOST_REFUSED_A_DAY);
 }
 
@@ -110,7 +110,7 @@ async function checkNewest(
   const now = clock.now();
   const from = floorToGrid(now - latest, interval);
   const rows = await database.sql<{ coinId: string; newest: number | null }[]>`
-    select s.coin_id as "coinId", (select (extract(epoch from max(c.open_time)) * 1000)::float8 from market.candle c
+    select s.coin_id, (select max(c.open_time) from market.candle c
       where c.series_id = s.id and c.interval = s.interval) as newest
     from ops.tracked tr join ops.tier k on k.id = tr.tier_id join market.series s on s.id = tr.series_id
     where k.tier = ${tier} and k.interval = ${interval}::market.candle_interval and tr.ends_at is null and s.quote = 'usd'`;

@@ -37,7 +37,7 @@ beforeAll(async () => {
     covered: [{ from: TODAY - 10 * DAY, to: TODAY - 3 * DAY }],
     candles: [...days(-10, 5), ...days(-2, 2)],
   });
-  await sql`update market.series set answered_at = to_timestamp(${(NOW - HOUR) / 1000})`;
+  await sql`update market.series set answered_at = ${NOW - HOUR}`;
   // Two days with something in each hour, and one with a single look at it.
   const hours = Array.from({ length: 48 }, (_, i) => TODAY - 4 * DAY + i * HOUR + 60_000);
   await fillTickerHistory(sql, world.simulator.data, [...hours, TODAY - 2 * DAY + 5 * HOUR]);
@@ -161,13 +161,13 @@ describe('ticker history', () => {
     const { sql } = world.database;
     // It began within the fourth hour of the first day of which something was seen.
     const began = TODAY - 4 * DAY + 3 * HOUR + 10 * 60_000;
-    await sql`update market.coin set first_data_at = to_timestamp(${began / 1000}) where id = 'eth-ethereum'`;
-    await sql`delete from market.ticker_history where coin_id = 'eth-ethereum' and at < to_timestamp(${began / 1000})`;
+    await sql`update market.coin set first_data_at = ${began} where id = 'eth-ethereum'`;
+    await sql`delete from market.ticker_history where coin_id = 'eth-ethereum' and at < ${began}`;
     const young = (query: string) => asked(query, 'eth-ethereum');
     expect(await young(`start=${day(-90)}&end=${day(-2)}&interval=1d`)).toEqual(['full', expect.any(String)]);
     expect(await young(`start=${day(-9)}&end=${day(-5)}&interval=1d`)).toEqual(['full', null]);
     await sql`delete from market.ticker_history
-      where coin_id = 'eth-ethereum' and at between to_timestamp(${began / 1000}) and to_timestamp(${began / 1000 + 3600})`;
+      where coin_id = 'eth-ethereum' and at between ${began} and ${began + HOUR}`;
     // What is kept is kept until the next snapshot.
     await sql`update market.ticker set rank = rank`;
     expect(await young(`start=${day(-90)}&end=${day(-2)}&interval=1d`)).toEqual([

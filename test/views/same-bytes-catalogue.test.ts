@@ -100,7 +100,7 @@ beforeAll(async () => {
   const span = { from: NOW - DAY, to: NOW };
   await wantSeries(sql, { coinIds: ['eth-ethereum'], quote: 'usd', interval: '24h', span, priority: 0 });
   // As if the list of coins had been kept for a month: the changelog is read from there on.
-  await sql`update market.coin set first_seen_at = to_timestamp(${(NOW - 30 * DAY) / 1000})`;
+  await sql`update market.coin set first_seen_at = ${NOW - 30 * DAY}`;
   await runSchedules(world, chandler, ['exchanges', 'renames', ...CATALOGUE_KINDS]);
   serve = createService({
     data: createWarehouse({ sql, clock: world.clock }),

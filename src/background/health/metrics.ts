@@ -148,7 +148,7 @@ export function createMetrics(): Metrics {
         }
         for (const { state, n } of figures.backfills) backfills.set({ state }, n);
         for (const { state, n } of figures.connections) connections.set({ state }, n);
-        for (const { schedule, at } of figures.lastDone) scheduleEnd.set({ schedule }, at);
+        for (const { schedule, at } of figures.lastDone) scheduleEnd.set({ schedule }, at / 1000);
         revisions.set(figures.revisions);
         quarantined.set(figures.quarantined);
       }

@@ -23,7 +23,7 @@ const MOST_TABLE_ROWS = 10_000;
  * reason of `signal` when it is aborted.
  */
 export async function runSql(out: Output, { url, text, json, signal }: SqlRun): Promise<void> {
-  const sql = createClient({ url, max: 1, applicationName: 'chandler sql' });
+  const sql = createClient({ url, max: 1, applicationName: 'chandler sql', columns: 'as named' });
   try {
     const [session] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
     const cancel = () => cancelSession(url, session!.pid);

@@ -44,8 +44,8 @@ export async function createApiKey(
   const { name, plan, requestsPerMonth, requestsPerSecond, expiresAt } = terms;
   const [row] = await sql<{ id: number }[]>`
     insert into ops.api_key (prefix, hash, name, plan, requests_per_month, requests_per_second, created_at, expires_at)
-    values (${prefix}, ${Buffer.from(hash)}, ${name}, ${plan}, ${requestsPerMonth}, ${requestsPerSecond}, ${time(sql, now)},
-      ${time(sql, expiresAt)})
+    values (${prefix}, ${Buffer.from(hash)}, ${name}, ${plan}, ${requestsPerMonth}, ${requestsPerSecond}, ${now},
+      ${expiresAt})
     returning id`;
   const { id } = row!;
   return { id, prefix, ...terms, createdAt: now, revokedAt: null, replacedBy: null, accountId: id };
@@ -64,11 +64,11 @@ export async function listApiKeys(
 ): Promise<ApiKeyUse[]> {
   return sql<ApiKeyUse[]>`
     select ${columns(sql)},
-      (case when u.month_start >= ${time(sql, month)} then u.month_spent - u.month_held else 0 end)::float8 as "thisMonth",
-      (case when u.month_start >= ${time(sql, month)} then u.month_held else 0 end)::float8 as "inAdvance",
-      (extract(epoch from u.updated_at) * 1000)::float8 as "lastSeenAt"
+      (case when u.month_start >= ${month} then u.month_spent - u.month_held else 0 end)::float8 as this_month,
+      (case when u.month_start >= ${month} then u.month_held else 0 end)::float8 as in_advance,
+      u.updated_at as last_seen_at
     from ops.api_key k left join ops.api_usage u on u.subject = 'key:' || ${account(sql)}
-    where ${all} or (k.revoked_at is null and (k.expires_at is null or k.expires_at > ${time(sql, now)}))
+    where ${all} or (k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now}))
     order by k.id`.then((rows) =>
     rows.map((row) => ({ ...row, thisMonth: row.thisMonth ?? 0, inAdvance: row.inAdvance ?? 0 })),
   );
@@ -77,7 +77,7 @@ export async function listApiKeys(
 /** From `at` on, which may lie ahead. False when it was taken back already, or is not there. */
 export async function revokeApiKey(sql: SqlOrTransaction, prefix: string, now: Instant): Promise<boolean> {
   const { count } = await sql`
-    update ops.api_key set revoked_at = ${time(sql, now)} where prefix = ${prefix} and revoked_at is null`;
+    update ops.api_key set revoked_at = ${now} where prefix = ${prefix} and revoked_at is null`;
   return count > 0;
 }
 
@@ -89,17 +89,15 @@ export async function replaceApiKey(
 ): Promise<void> {
   await sql`
     update ops.api_key set replaced_by = ${by},
-      revoked_at = case when ${until <= now} then ${time(sql, now)} else revoked_at end,
-      expires_at = case when ${until <= now} then expires_at else least(expires_at, ${time(sql, until)}) end
+      revoked_at = case when ${until <= now} then ${now}::timestamptz else revoked_at end,
+      expires_at = case when ${until <= now} then expires_at else least(expires_at, ${until}) end
     where prefix = ${prefix}`;
 }
 
 function columns(sql: SqlOrTransaction) {
-  const millis = (column: string) => sql`(extract(epoch from k.${sql(column)}) * 1000)::float8`;
-  return sql`k.id, k.prefix, k.name, k.plan, k.requests_per_month::float8 as "requestsPerMonth",
-    k.requests_per_second as "requestsPerSecond", ${millis('created_at')} as "createdAt", ${millis('expires_at')} as "expiresAt",
-    ${millis('revoked_at')} as "revokedAt",
-    (select r.prefix from ops.api_key r where r.id = k.replaced_by) as "replacedBy", ${account(sql)} as "accountId"`;
+  return sql`k.id, k.prefix, k.name, k.plan, k.requests_per_month::float8,
+    k.requests_per_second, k.created_at, k.expires_at, k.revoked_at,
+    (select r.prefix from ops.api_key r where r.id = k.replaced_by) as replaced_by, ${account(sql)} as account_id`;
 }
 
 /** A key takes the place of one that is older, so the first of them has the lowest number. */
@@ -107,8 +105,4 @@ function account(sql: SqlOrTransaction) {
   return sql`(with recursive earlier as (
     select k.id union all select o.id from earlier e join ops.api_key o on o.replaced_by = e.id
   ) select min(id) from earlier)`;
-}
-
-function time(sql: SqlOrTransaction, at: Instant | null) {
-  return sql`to_timestamp(${at === null ? null : at / 1000}::float8)`;
 }

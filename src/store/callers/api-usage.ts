@@ -42,7 +42,7 @@ export async function takeAdvances(
   // Rows are locked in one order, whoever asks: two processes never wait for each other.
   await sql`
     insert into ops.api_usage (subject, month_start, month_spent, day_start, day_spent, updated_at)
-    select s, ${time(sql, month)}, 0, ${time(sql, day)}, 0, ${time(sql, now)} from unnest(${subjects}::text[]) s order by s
+    select s, ${month}::timestamptz, 0, ${day}::timestamptz, 0, ${now}::timestamptz from unnest(${subjects}::text[]) s order by s
     on conflict do nothing`;
   return sql<Advance[]>`
     with asked as (
@@ -54,20 +54,19 @@ export async function takeAdvances(
       order by u.subject for update of u
     ), counted as (
       -- Windows only move forward: a process whose clock is behind counts in the one that has begun.
-      select *, greatest(month_start, ${time(sql, month)}) as month, greatest(day_start, ${time(sql, day)}) as day,
-        case when month_start >= ${time(sql, month)} then month_spent else 0 end as month_used,
-        case when month_start >= ${time(sql, month)} then month_held else 0 end as month_held_before,
-        case when day_start >= ${time(sql, day)} then day_spent else 0 end as day_used
+      select *, greatest(month_start, ${month}::timestamptz) as month, greatest(day_start, ${day}::timestamptz) as day,
+        case when month_start >= ${month} then month_spent else 0 end as month_used,
+        case when month_start >= ${month} then month_held else 0 end as month_held_before,
+        case when day_start >= ${day} then day_spent else 0 end as day_used
       from locked
     ), judged as (
       select *, greatest(0, least(wanted, per_month - month_used, per_day - day_used)) as granted from counted
     ), taken as (
       update ops.api_usage u set month_start = j.month, month_spent = j.month_used + j.granted,
-        month_held = j.month_held_before + j.granted, day_start = j.day, day_spent = j.day_used + j.granted, updated_at = ${time(sql, now)}
+        month_held = j.month_held_before + j.granted, day_start = j.day, day_spent = j.day_used + j.granted, updated_at = ${now}
       from judged j where u.subject = j.subject
     )
-    select subject, granted::float8, (month_used + granted)::float8 as "monthSpent", (day_used + granted)::float8 as "daySpent",
-      (extract(epoch from month) * 1000)::float8 as month, (extract(epoch from day) * 1000)::float8 as day
+    select subject, granted::float8, (month_used + granted)::float8 as month_spent, (day_used + granted)::float8 as day_spent, month, day
     from judged`;
 }
 
@@ -87,24 +86,24 @@ export async function giveBack(sql: SqlOrTransaction, back: readonly GiveBack[])
   await sql`
     with given as (
       select * from unnest(${back.map((b) => b.subject)}::text[], ${back.map((b) => b.unused)}::bigint[], ${back.map((b) => b.used)}::bigint[],
-        ${back.map((b) => b.month / 1000)}::float8[], ${back.map((b) => b.day / 1000)}::float8[])
+        ${back.map((b) => b.month)}::timestamptz[], ${back.map((b) => b.day)}::timestamptz[])
         as g (subject, unused, used, month, day)
     ), locked as materialized (
       select u.subject, g.unused, g.used, g.month, g.day from given g join ops.api_usage u on u.subject = g.subject
       order by u.subject for update of u
     )
     update ops.api_usage u set
-      month_spent = case when u.month_start = to_timestamp(l.month) then greatest(0, u.month_spent - l.unused) else u.month_spent end,
-      month_held = case when u.month_start = to_timestamp(l.month) then greatest(0, u.month_held - l.unused - l.used) else u.month_held end,
-      day_spent = case when u.day_start = to_timestamp(l.day) then greatest(0, u.day_spent - l.unused) else u.day_spent end
+      month_spent = case when u.month_start = l.month then greatest(0, u.month_spent - l.unused) else u.month_spent end,
+      month_held = case when u.month_start = l.month then greatest(0, u.month_held - l.unused - l.used) else u.month_held end,
+      day_spent = case when u.day_start = l.day then greatest(0, u.day_spent - l.unused) else u.day_spent end
     from locked l where u.subject = l.subject`;
 }
 
 /** Null when it has asked nothing yet. */
 export async function readUsage(sql: SqlOrTransaction, subject: string): Promise<UsageTold | null> {
   const [row] = await sql<UsageTold[]>`
-    select subject, month_spent::float8 as "monthSpent", month_held::float8 as "monthHeld", day_spent::float8 as "daySpent",
-      (extract(epoch from month_start) * 1000)::float8 as month, (extract(epoch from day_start) * 1000)::float8 as day
+    select subject, month_spent::float8, month_held::float8, day_spent::float8,
+      month_start as month, day_start as day
     from ops.api_usage where subject = ${subject}`;
   return row ?? null;
 }
@@ -112,10 +111,6 @@ export async function readUsage(sql: SqlOrTransaction, subject: string): Promise
 /** Addresses that have not been seen for two months: their windows are over. Resolves to how many. */
 export async function forgetAddresses(sql: SqlOrTransaction, now: Instant): Promise<number> {
   const { count } = await sql`
-    delete from ops.api_usage where subject like 'address:%' and updated_at < ${time(sql, now)} - interval '62 days'`;
+    delete from ops.api_usage where subject like 'address:%' and updated_at < ${now}::timestamptz - interval '62 days'`;
   return count;
-}
-
-function time(sql: SqlOrTransaction, at: Instant) {
-  return sql`to_timestamp(${at / 1000}::float8)`;
 }

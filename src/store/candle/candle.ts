@@ -4,7 +4,6 @@ import type { Interval } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import { writeInstants, writeNumbers } from '../connection/array-types.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { toMultirange } from '../connection/multirange.ts';
 
 const INSERT = `
   insert into market.candle as c (open_time, open, high, low, close, volume, market_cap, series_id, interval)
@@ -25,11 +24,11 @@ const OVERWRITE = `
  */
 const REVISE = `
   insert into market.revision (series_id, open_time, seen_at, open, high, low, close, volume, market_cap)
-  select s.id, to_timestamp(u.t), to_timestamp($10::float8), c.open, c.high, c.low, c.close, c.volume, c.market_cap
+  select s.id, to_timestamp(u.t), $10::timestamptz, c.open, c.high, c.low, c.close, c.volume, c.market_cap
   from unnest($1::float8[], $2::float8[], $3::float8[], $4::float8[], $5::float8[], $6::float8[], $7::float8[]) as u(t, o, h, l, cl, v, m)
   join market.series s on s.id = $8::integer and s.covered @> to_timestamp(u.t)
   left join market.candle c on c.series_id = s.id and c.interval = $9::market.candle_interval and c.open_time = to_timestamp(u.t)
-    and c.open_time between to_timestamp($11::float8) and to_timestamp($12::float8)
+    and c.open_time between $11::timestamptz and $12::timestamptz
   where c.series_id is null or (c.open, c.high, c.low, c.close, c.volume, c.market_cap) is distinct from (u.o, u.h, u.l, u.cl, u.v, u.m)
   returning id`;
 
@@ -61,8 +60,8 @@ export async function keepRevised(
 ): Promise<number[]> {
   if (candles.openTime.length === 0) return [];
   // The bounds are implied; said aloud, they keep Postgres from looking into every partition for every row.
-  const bounds = [candles.openTime[0]! / 1000, candles.openTime.at(-1)! / 1000];
-  const rows = await sql.unsafe<{ id: number }[]>(REVISE, [...parameters(series, candles), seenAt / 1000, ...bounds], {
+  const bounds = [candles.openTime[0]!, candles.openTime.at(-1)!];
+  const rows = await sql.unsafe<{ id: number }[]>(REVISE, [...parameters(series, candles), seenAt, ...bounds], {
     prepare: true,
   });
   return rows.map((row) => row.id);
@@ -86,13 +85,13 @@ export async function removeCandles(
     with gone as (
       delete from market.candle
       where series_id = ${series.id} and interval = ${series.interval}::market.candle_interval
-        and open_time >= to_timestamp(${bounds.from / 1000}) and open_time < to_timestamp(${bounds.to / 1000})
-        and ${toMultirange(spans)}::tstzmultirange @> open_time
+        and open_time >= ${bounds.from} and open_time < ${bounds.to}
+        and ${spans}::tstzmultirange @> open_time
       returning series_id, open_time, open, high, low, close, volume, market_cap
     )
     insert into market.revision (series_id, open_time, seen_at, open, high, low, close, volume, market_cap)
-    select series_id, open_time, to_timestamp(${seenAt / 1000}), open, high, low, close, volume, market_cap
-    from gone where ${toMultirange(final)}::tstzmultirange @> open_time order by open_time
+    select series_id, open_time, ${seenAt}::timestamptz, open, high, low, close, volume, market_cap
+    from gone where ${final}::tstzmultirange @> open_time order by open_time
     returning id`;
   return rows.map((row) => row.id);
 }

@@ -4,7 +4,7 @@ import type { CandleColumns } from '../../core/candle.ts';
 import { INTERVAL_MS, type Interval, settledUntil } from '../../core/interval.ts';
 import { contains, intersect, normalize, type Span, type Spans, subtract, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
-import { parseMultirange, parseRange, toMultirange, toRange } from '../connection/multirange.ts';
+import { parseMultirange, parseRange } from '../connection/multirange.ts';
 import { type FetchRow, recordFetch } from '../work/fetch.ts';
 import { keepRevised, removeCandles, writeCandles } from './candle.ts';
 import { type OpenCandle, replaceOpenCandles } from './open-candle.ts';
@@ -109,8 +109,8 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
       fetchId,
       // Whatever was stored: the row's version tells those who have read the candles before.
       tx`update market.series
-        set covered = covered + ${toMultirange(granted)}::tstzmultirange, covered_candles = covered_candles + ${gained},
-          answered_at = greatest(answered_at, to_timestamp(${asOf / 1000}))
+        set covered = covered + ${granted}::tstzmultirange, covered_candles = covered_candles + ${gained},
+          answered_at = greatest(answered_at, ${asOf})
         where id = ${series.id}`,
       replaceOpenCandles(tx, series.id, answer.open, { within: union(writable, empty), isAny: state.hasOpen }),
       state.hasRollups ? cutRollups(tx, series.id, revisions.length > 0 ? [span] : granted) : null,
@@ -158,8 +158,8 @@ type State = Omit<Known, 'repeated'> & {
 async function rowsIn(tx: SqlOrTransaction, { series, span }: ChunkAnswer, spans: Spans): Promise<number> {
   const [row] = await tx<{ n: number }[]>`select count(*)::int as n from market.candle
     where series_id = ${series.id} and interval = ${series.interval}::market.candle_interval
-      and open_time >= to_timestamp(${span.from / 1000}) and open_time < to_timestamp(${span.to / 1000})
-      and ${toMultirange(spans)}::tstzmultirange @> open_time`;
+      and open_time >= ${span.from} and open_time < ${span.to}
+      and ${spans}::tstzmultirange @> open_time`;
   return row!.n;
 }
 
@@ -175,60 +175,58 @@ type PendingRead = Pick<Pending, 'reason' | 'answers'> & {
  * still answer from the snapshot taken before the wait.
  */
 async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: ChunkAnswer): Promise<State> {
-  const range = toRange(span);
   const [, [row]] = await Promise.all([
     tx`select from market.series where id = ${series.id} for update`,
     tx<
       {
-        covered: string;
-        told: string;
-        asked: string;
-        listed_at: number;
-        has_rows: boolean;
-        has_open: boolean;
-        has_rollups: boolean;
+        covered: Spans;
+        told: Spans;
+        asked: Spans;
+        listedAt: Instant;
+        hasRows: boolean;
+        hasOpen: boolean;
+        hasRollups: boolean;
         doubts: { spans: string; asOf: number }[];
         pending: PendingRead[];
       }[]
     >`
-      select (s.covered * ${`{${range}}`}::tstzmultirange)::text as covered,
-        coalesce(younger.told, '{}')::text as told, coalesce(younger.asked, '{}')::text as asked,
-        (select extract(epoch from c.last_seen_at)::float8 from market.coin c where c.id = s.coin_id) as listed_at,
+      select s.covered * ${[span]}::tstzmultirange as covered,
+        coalesce(younger.told, '{}') as told, coalesce(younger.asked, '{}') as asked,
+        (select c.last_seen_at from market.coin c where c.id = s.coin_id) as listed_at,
         exists (select from market.candle c
           where c.series_id = ${series.id} and c.interval = ${series.interval}::market.candle_interval
-            and c.open_time >= to_timestamp(${span.from / 1000}) and c.open_time < to_timestamp(${span.to / 1000})) as has_rows,
+            and c.open_time >= ${span.from} and c.open_time < ${span.to}) as has_rows,
         exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
-        exists (select from market.rolled r where r.series_id = ${series.id} and r.spans && ${range}::tstzrange) as has_rollups,
+        exists (select from market.rolled r where r.series_id = ${series.id} and r.spans && ${span}::tstzrange) as has_rollups,
         coalesce((select json_agg(json_build_object('spans', tstzmultirange(d.span)::text, 'asOf', extract(epoch from f.as_of)))
           from ops.fetch f cross join unnest(f.doubted) as d (span)
-          where f.series_id = ${series.id} and f.doubted && ${range}::tstzrange and d.span && ${range}::tstzrange
+          where f.series_id = ${series.id} and f.doubted && ${span}::tstzrange and d.span && ${span}::tstzrange
             and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored' and g.as_of > f.as_of
               and coalesce(g.told, tstzmultirange(g.span)) && d.span)), '[]') as doubts,
         coalesce((select json_agg(json_build_object('span', p.span::text, 'reason', p.reason, 'answers', p.answers,
             'askedAt', extract(epoch from p.asked_at), 'dueAt', extract(epoch from nullif(p.due_at, 'infinity'))))
-          from market.pending p where p.series_id = ${series.id} and p.span && ${range}::tstzrange), '[]') as pending
+          from market.pending p where p.series_id = ${series.id} and p.span && ${span}::tstzrange), '[]') as pending
       from market.series s
       cross join lateral (
         -- A total order: of two answers of one instant the one that was asked for later is the younger; then any, but always the same.
         select range_agg(coalesce(f.told, tstzmultirange(f.span))) as told, range_agg(f.span) as asked
         from ops.fetch f
-        where f.series_id = ${series.id} and f.outcome = 'stored' and f.span && ${range}::tstzrange
-          and f.as_of >= to_timestamp(${asOf / 1000}) and (f.as_of, f.sent_at, coalesce(f.body_sha256, ''))
-            > (to_timestamp(${asOf / 1000}), to_timestamp(${fetch.sentAt / 1000}), ${Buffer.from(fetch.bodySha256 ?? [])}::bytea)
+        where f.series_id = ${series.id} and f.outcome = 'stored' and f.span && ${span}::tstzrange
+          and f.as_of >= ${asOf} and (f.as_of, f.sent_at, coalesce(f.body_sha256, ''))
+            > (${asOf}::timestamptz, ${fetch.sentAt}::timestamptz, ${Buffer.from(fetch.bodySha256 ?? [])}::bytea)
       ) younger
       where s.id = ${series.id}`,
   ]);
   if (!row) throw new Error(`series ${series.id} does not exist`);
-  const within = (text: string) => intersect(parseMultirange(text), [span]);
+  const { told, asked, ...known } = row;
   return {
-    covered: parseMultirange(row.covered),
-    toldByYounger: within(row.told),
-    askedByYounger: within(row.asked),
-    hasRows: row.has_rows,
-    hasOpen: row.has_open,
-    hasRollups: row.has_rollups,
-    listedAt: Math.round(row.listed_at * 1000),
-    doubts: row.doubts.map((doubt) => ({ asOf: Math.round(doubt.asOf * 1000), spans: within(doubt.spans) })),
+    ...known,
+    toldByYounger: intersect(told, [span]),
+    askedByYounger: intersect(asked, [span]),
+    doubts: row.doubts.map((doubt) => ({
+      asOf: Math.round(doubt.asOf * 1000),
+      spans: intersect(parseMultirange(doubt.spans), [span]),
+    })),
     pending: row.pending.map((p) => ({
       span: parseRange(p.span),
       reason: p.reason,

@@ -4,7 +4,7 @@ import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { parseMultirange, toRange } from '../connection/multirange.ts';
+import { toRange } from '../connection/multirange.ts';
 
 export type GapsQuery = {
   readonly coinIds: readonly string[];
@@ -35,12 +35,10 @@ export type CoinGaps = {
 export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise<CoinGaps[]> {
   // Lateral with a limit: one look into each unique index per coin, whatever Postgres believes about tables it has not analysed
   // yet. (As plain joins, a first plan of 50,000 series read all of them for each coin.)
-  const rows = await sql<
-    { coin_id: string; series_id: number | null; gaps: string; waiting: string; refused: string }[]
-  >`
+  return sql<CoinGaps[]>`
     with missing as (
       select asked.coin_id, asked.position, s.id as series_id,
-        tstzmultirange(${toRange(query.span)}::tstzrange
+        tstzmultirange(${query.span}::tstzrange
           * tstzrange(coalesce(date_bin(${query.interval}::interval, c.first_data_at, 'epoch'), '-infinity'), null))
           - coalesce(s.covered, '{}') as missing
       from unnest(${query.coinIds as string[]}::text[]) with ordinality as asked(coin_id, position)
@@ -51,21 +49,14 @@ export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise
     ), split as materialized (
       select m.*,
         coalesce((select range_agg(p.span) from market.pending p where p.series_id = m.series_id
-          and (p.due_at > to_timestamp(${query.now / 1000}) or ${askedSince(sql, sql`to_timestamp(${query.askedSince / 1000})`, query.now)})), '{}') as waiting,
+          and (p.due_at > ${query.now} or ${askedSince(sql, sql`${query.askedSince}::timestamptz`, query.now)})), '{}') as waiting,
         coalesce((select range_agg(r.span) from market.refusal r where r.series_id = m.series_id
           and r.account_plan = ${query.plan} and ${stillRefused(sql, query.now)}), '{}') as refused
       from missing m where not isempty(m.missing)
     )
-    select coin_id, series_id, (missing - waiting - refused)::text as gaps, (missing * waiting - refused)::text as waiting,
-      (missing * refused)::text as refused
+    select coin_id, series_id, missing - waiting - refused as gaps, missing * waiting - refused as waiting,
+      missing * refused as refused
     from split order by position`;
-  return rows.map((row) => ({
-    coinId: row.coin_id,
-    seriesId: row.series_id,
-    gaps: parseMultirange(row.gaps),
-    waiting: parseMultirange(row.waiting),
-    refused: parseMultirange(row.refused),
-  }));
 }
 
 /** A stretch of one series that somebody is about to ask for. */
@@ -106,7 +97,7 @@ export function openGaps(
   return sql`
     select a.position, case when s.id is null then '{}' else tstzmultirange(a.span) - s.covered
       - coalesce((select range_agg(p.span) from market.pending p where p.series_id = s.id
-          and ((p.due_at > to_timestamp(${now / 1000}) and not s.is_fresh) or ${askedSince(sql, sql`a.asked_since`, now)})), '{}')
+          and ((p.due_at > ${now} and not s.is_fresh) or ${askedSince(sql, sql`a.asked_since`, now)})), '{}')
       - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id
           and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}')
       end as gaps
@@ -129,10 +120,10 @@ export function openGaps(
 
 /** What was asked in the future, before the clock was set back, need not have been asked since. */
 function askedSince(sql: SqlOrTransaction, since: ReturnType<SqlOrTransaction>, now: Instant) {
-  return sql`(p.asked_at >= ${since} and p.asked_at <= to_timestamp(${(now + MOST_SKEW_MS) / 1000}))`;
+  return sql`(p.asked_at >= ${since} and p.asked_at <= ${now + MOST_SKEW_MS})`;
 }
 
 /** What is refused of one series may have been a passing mood of the upstream, or of a gateway before it: one request a day finds out. */
 export function stillRefused(sql: SqlOrTransaction, now: Instant) {
-  return sql`r.refused_at > to_timestamp(${now / 1000}) - interval '1 day'`;
+  return sql`r.refused_at > ${now}::timestamptz - interval '1 day'`;
 }

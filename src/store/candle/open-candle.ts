@@ -1,9 +1,7 @@
 /** Candles that had not closed when upstream answered them last: until when their data reach (upstream-api.md, 1.1 no 6). */
 import type { Instant } from '../../clock.ts';
 import { contains, type Spans } from '../../core/span.ts';
-import { writeInstants } from '../connection/array-types.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { toMultirange } from '../connection/multirange.ts';
 
 export type OpenCandle = { readonly openTime: Instant; readonly closeTime: Instant };
 
@@ -18,11 +16,11 @@ export async function replaceOpenCandles(
   if (isAny) {
     await tx`
       delete from market.open_candle
-      where series_id = ${seriesId} and ${toMultirange(within)}::tstzmultirange @> open_time`;
+      where series_id = ${seriesId} and ${within}::tstzmultirange @> open_time`;
   }
   if (inside.length === 0) return;
   await tx`
     insert into market.open_candle (series_id, open_time, close_time)
-    select ${seriesId}, to_timestamp(o), to_timestamp(c)
-    from unnest(${writeInstants(inside.map((c) => c.openTime))}::float8[], ${writeInstants(inside.map((c) => c.closeTime))}::float8[]) as u(o, c)`;
+    select ${seriesId}, o, c
+    from unnest(${inside.map((c) => c.openTime)}::timestamptz[], ${inside.map((c) => c.closeTime)}::timestamptz[]) as u(o, c)`;
 }

@@ -2,7 +2,6 @@
 import type { Instant } from '../../clock.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { toRange } from '../connection/multirange.ts';
 
 export type PendingReason = 'provisional' | 'unconfirmed' | 'malformed';
 
@@ -29,7 +28,7 @@ export async function absencesAwaitList(sql: SqlOrTransaction, now: Instant): Pr
   const [row] = await sql<{ awaits: boolean }[]>`
     select exists (
       select from market.pending p
-      where p.reason = 'unconfirmed' and p.answers > 0 and p.due_at <= to_timestamp(${now / 1000}) and not exists (
+      where p.reason = 'unconfirmed' and p.answers > 0 and p.due_at <= ${now} and not exists (
         select from ops.fetch f cross join unnest(f.doubted) as d (span)
         where f.series_id = p.series_id and f.doubted && p.span and d.span && p.span
           and f.as_of <= (select max(last_seen_at) from market.coin)
@@ -48,12 +47,12 @@ export async function replacePending(
   after: readonly Pending[],
 ): Promise<void> {
   if (before.length > 0) {
-    await tx`delete from market.pending where series_id = ${seriesId} and span = any(${before.map((p) => toRange(p.span))}::tstzrange[])`;
+    await tx`delete from market.pending where series_id = ${seriesId} and span = any(${before.map((p) => p.span)}::tstzrange[])`;
   }
   if (after.length === 0) return;
   await tx`insert into market.pending (series_id, span, reason, answers, asked_at, due_at)
-    select ${seriesId}, span, reason, answers, to_timestamp(asked_at), to_timestamp(due_at)
-    from unnest(${after.map((p) => toRange(p.span))}::tstzrange[], ${after.map((p) => p.reason)}::text[],
-      ${after.map((p) => p.answers)}::int[], ${after.map((p) => String(p.askedAt / 1000))}::float8[],
-      ${after.map((p) => String(p.dueAt / 1000))}::float8[]) as u(span, reason, answers, asked_at, due_at)`;
+    select ${seriesId}, span, reason, answers, asked_at, due_at
+    from unnest(${after.map((p) => p.span)}::tstzrange[], ${after.map((p) => p.reason)}::text[],
+      ${after.map((p) => p.answers)}::int[], ${after.map((p) => p.askedAt)}::timestamptz[],
+      ${after.map((p) => p.dueAt)}::timestamptz[]) as u(span, reason, answers, asked_at, due_at)`;
 }

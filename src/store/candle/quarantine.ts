@@ -21,11 +21,11 @@ export async function repeatedRows(
   if (tied.length === 0) return new Set();
   const found = await tx<{ at: number }[]>`
     with now as (
-      select to_timestamp(at) as at, array_agg(row::jsonb order by row::jsonb) as rows
-      from unnest(${tied.map((r) => String(r.openTime! / 1000))}::float8[], ${tied.map((r) => storableJson(r.row))}::text[]) as u(at, row)
+      select at, array_agg(row::jsonb order by row::jsonb) as rows
+      from unnest(${tied.map((r) => r.openTime)}::timestamptz[], ${tied.map((r) => storableJson(r.row))}::text[]) as u(at, row)
       group by 1
     )
-    select (extract(epoch from now.at) * 1000)::float8 as at from now
+    select at from now
     where rows = (select array_agg(q.row order by q.row) from market.quarantine q
       where q.series_id = ${seriesId} and q.open_time = now.at and q.fetch_id = (select max(last.fetch_id)
         from market.quarantine last where last.series_id = ${seriesId} and last.open_time = now.at))`;
@@ -40,8 +40,8 @@ export async function quarantine(
 ): Promise<void> {
   if (rows.length === 0) return;
   await tx`insert into market.quarantine (series_id, open_time, reason, row, fetch_id, seen_at)
-    select ${seriesId}, to_timestamp(at::float8), reason, row::jsonb, ${from.fetchId}, to_timestamp(${from.seenAt / 1000})
-    from unnest(${rows.map((r) => (r.openTime === null ? null : String(r.openTime / 1000)))}::text[],
+    select ${seriesId}, at, reason, row::jsonb, ${from.fetchId}, ${from.seenAt}::timestamptz
+    from unnest(${rows.map((r) => r.openTime)}::timestamptz[],
       ${rows.map((r) => storableText(r.reason))}::text[], ${rows.map((r) => storableJson(r.row))}::text[]) as u(at, reason, row)`;
 }
 
@@ -66,7 +66,7 @@ export async function quarantineRecords(
   const once = [...new Map(named.map((r) => [`${r.id} ${r.reason}`, r])).values()];
   if (once.length === 0) return;
   await tx`insert into market.quarantine as q (endpoint, record_id, reason, row, fetch_id, seen_at)
-    select ${endpoint}, id, reason, row::jsonb, ${from.fetchId}, to_timestamp(${from.seenAt / 1000})
+    select ${endpoint}, id, reason, row::jsonb, ${from.fetchId}, ${from.seenAt}::timestamptz
     from unnest(${once.map((r) => r.id)}::text[], ${once.map((r) => r.reason)}::text[], ${once.map((r) => r.row)}::text[])
       as u(id, reason, row)
     on conflict (endpoint, record_id, reason) where endpoint is not null do update

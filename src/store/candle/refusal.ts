@@ -3,7 +3,6 @@ import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { toRange } from '../connection/multirange.ts';
 
 export type RefusalReason = 'plan wall' | 'interval' | 'unknown coin' | 'forbidden' | 'bad request';
 
@@ -40,7 +39,7 @@ export async function recordWall(
     insert into market.refusal as r (account_plan, interval, depth, reason, message, refused_at, fetch_id)
     values (${wall.plan}, ${wall.interval}::market.candle_interval,
       ${wall.depthMs === null ? null : `${wall.depthMs / 1000} seconds`}::interval,
-      ${wall.depthMs === null ? 'interval' : 'plan wall'}, ${wall.message}, to_timestamp(${wall.refusedAt / 1000}),
+      ${wall.depthMs === null ? 'interval' : 'plan wall'}, ${wall.message}, ${wall.refusedAt},
       ${wall.fetchId ?? null})
     on conflict (account_plan, interval) where series_id is null do update
     set depth = excluded.depth, reason = excluded.reason, message = excluded.message, refused_at = excluded.refused_at,
@@ -58,18 +57,17 @@ export async function recordOpenWall(
       where account_plan = ${wall.plan} and interval = ${wall.interval}::market.candle_interval and series_id is null
     )
     insert into ops.open_wall (account_plan, interval, proven_at)
-    values (${wall.plan}, ${wall.interval}::market.candle_interval, to_timestamp(${wall.provenAt / 1000}))
+    values (${wall.plan}, ${wall.interval}::market.candle_interval, ${wall.provenAt})
     on conflict (account_plan, interval) do update set proven_at = excluded.proven_at`;
 }
 
 /** What is known of this plan's walls, at most one per interval. */
 export async function activeWalls(sql: SqlOrTransaction, plan: string): Promise<KnownWall[]> {
   return sql<KnownWall[]>`
-    select interval, false as open, (extract(epoch from depth) * 1000)::float8 as "depthMs", message,
-      (extract(epoch from refused_at) * 1000)::float8 as "learnedAt"
+    select interval, false as open, (extract(epoch from depth) * 1000)::float8 as depth_ms, message, refused_at as learned_at
     from market.refusal where account_plan = ${plan} and series_id is null
     union all
-    select interval, true, null, '', (extract(epoch from proven_at) * 1000)::float8 from ops.open_wall where account_plan = ${plan}
+    select interval, true, null, '', proven_at from ops.open_wall where account_plan = ${plan}
     order by interval`;
 }
 
@@ -106,8 +104,8 @@ export async function recordRefusal(
 ): Promise<void> {
   await sql`
     insert into market.refusal (account_plan, series_id, span, reason, message, refused_at, fetch_id)
-    values (${refusal.plan}, ${refusal.seriesId}, ${toRange(refusal.span)}::tstzrange, ${refusal.reason},
-      ${refusal.message}, to_timestamp(${refusal.refusedAt / 1000}), ${refusal.fetchId ?? null})
+    values (${refusal.plan}, ${refusal.seriesId}, ${refusal.span}, ${refusal.reason},
+      ${refusal.message}, ${refusal.refusedAt}, ${refusal.fetchId ?? null})
     on conflict (series_id, account_plan, span) where series_id is not null do update
     set reason = excluded.reason, message = excluded.message, refused_at = excluded.refused_at, fetch_id = excluded.fetch_id`;
 }

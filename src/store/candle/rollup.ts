@@ -8,7 +8,7 @@ import type { Quote } from '../../core/candle.ts';
 import { ceilToGrid, floorToGrid, INTERVAL_MS, INTERVALS, type Interval } from '../../core/interval.ts';
 import { intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
-import { parseMultirange, toMultirange } from '../connection/multirange.ts';
+import { parseMultirange } from '../connection/multirange.ts';
 import { CANDLE_VALUES, coarseCandle, widthOf } from './coarse-candle.ts';
 
 /**
@@ -43,12 +43,12 @@ export async function cutRollups(tx: SqlOrTransaction, seriesId: number, spans: 
   if (days.length === 0) return;
   await tx`
     with cut as (
-      update market.rolled set spans = spans - ${toMultirange(days)}::tstzmultirange where series_id = ${seriesId}
+      update market.rolled set spans = spans - ${days}::tstzmultirange where series_id = ${seriesId}
     )
     delete from market.rollup
     where series_id = ${seriesId} and interval = any(enum_range(null::market.candle_interval))
-      and open_time >= to_timestamp(${days[0]!.from / 1000}) and open_time < to_timestamp(${days.at(-1)!.to / 1000})
-      and ${toMultirange(days)}::tstzmultirange @> open_time`;
+      and open_time >= ${days[0]!.from} and open_time < ${days.at(-1)!.to}
+      and ${days}::tstzmultirange @> open_time`;
 }
 
 export type RollUpOptions = {
@@ -97,28 +97,22 @@ type Rollable = {
   readonly coarser: readonly { readonly interval: Interval; readonly covered: Spans }[];
 };
 
-type RollableRow = {
-  readonly id: number;
-  readonly interval: Interval;
-  readonly covered: string;
-  readonly rolled: string;
+/** What is inside of JSON is as Postgres writes it. */
+type RollableRow = Omit<Rollable, 'coarser'> & {
   readonly coarser: readonly { readonly interval: Interval; readonly covered: string }[] | null;
 };
 
 async function readPage(sql: Sql, after: number, of: RollUpOptions['of']): Promise<Rollable[]> {
   const rows = await sql<RollableRow[]>`
-    select s.id, s.interval, s.covered::text, coalesce(r.spans, '{}')::text as rolled, (
+    select s.id, s.interval, s.covered, coalesce(r.spans, '{}') as rolled, (
       select json_agg(json_build_object('interval', c.interval, 'covered', c.covered::text)) from market.series c
       where c.coin_id = s.coin_id and c.quote = s.quote and c.interval > s.interval and c.covered <> '{}') as coarser
     from market.series s left join market.rolled r on r.series_id = s.id
     where s.id > ${after} and s.interval = any(${ROLLED_UP as string[]}::text[]::market.candle_interval[]) and s.covered <> '{}'
       ${of === undefined ? sql`` : sql`and s.interval = ${of.interval}::market.candle_interval and s.quote = ${of.quote} and s.coin_id = any(${of.coinIds as string[]}::text[])`}
     order by s.id limit ${PAGE}`;
-  return rows.map(({ id, interval, covered, rolled, coarser }) => ({
-    id,
-    interval,
-    covered: parseMultirange(covered),
-    rolled: parseMultirange(rolled),
+  return rows.map(({ coarser, ...row }) => ({
+    ...row,
     coarser: (coarser ?? []).map((one) => ({ interval: one.interval, covered: parseMultirange(one.covered) })),
   }));
 }
@@ -154,20 +148,20 @@ function makeStretch(
   return sql.begin(async (tx) => {
     // Two statements: the second sees what was committed while the first waited.
     await tx`select from market.series where id = ${id} for no key update`;
-    const [row] = await tx<{ covered: string }[]>`
-      select (covered * ${toMultirange([stretch])}::tstzmultirange)::text as covered from market.series where id = ${id}`;
-    const days = wholeDaysIn(row === undefined ? [] : parseMultirange(row.covered));
+    const [row] = await tx<{ covered: Spans }[]>`
+      select covered * ${[stretch]}::tstzmultirange as covered from market.series where id = ${id}`;
+    const days = wholeDaysIn(row?.covered ?? []);
     if (days.length === 0) return 0;
     await cutRollups(tx, id, days);
     let made = 0;
     for (const target of targetsOf(interval)) {
       for (const { from, to } of days) {
-        const written = await tx.unsafe(make(interval, target), [id, from / 1000, to / 1000], { prepare: true });
+        const written = await tx.unsafe(make(interval, target), [id, from, to], { prepare: true });
         made += written.count;
       }
     }
     await tx`
-      insert into market.rolled as r (series_id, spans) values (${id}, ${toMultirange(days)}::tstzmultirange)
+      insert into market.rolled as r (series_id, spans) values (${id}, ${days})
       on conflict (series_id) do update set spans = r.spans + excluded.spans`;
     return made;
   }) as Promise<number>;
@@ -176,11 +170,11 @@ function makeStretch(
 const make = (fine: Interval, coarse: Interval) => `
   insert into market.rollup (series_id, interval, open_time, ${CANDLE_VALUES.join(', ')})
   select $1::int, '${coarse}', slot, made.*
-  from generate_series(to_timestamp($2::float8), to_timestamp($3::float8) - ${widthOf(coarse)}, ${widthOf(coarse)}) slot
+  from generate_series($2::timestamptz, $3::timestamptz - ${widthOf(coarse)}, ${widthOf(coarse)}) slot
   cross join lateral (${coarseCandle(fine, coarse, {
     id: '$1::int',
     slot: 'slot',
-    where: 'open_time >= to_timestamp($2::float8) and open_time < to_timestamp($3::float8)',
+    where: 'open_time >= $2::timestamptz and open_time < $3::timestamptz',
   })}) made`;
 
 function wholeDaysIn(spans: Spans): Spans {

@@ -5,6 +5,6 @@ import type { SqlOrTransaction } from '../connection/connect.ts';
 /** An answer reached the newest end of a series: up to here upstream has told all it had. Nothing happens to a series that is not tracked. */
 export async function markSeen(sql: SqlOrTransaction, seriesId: number, until: Instant): Promise<void> {
   await sql`
-    update ops.tracked set seen_until = to_timestamp(${until / 1000})
-    where series_id = ${seriesId} and (seen_until is null or seen_until < to_timestamp(${until / 1000}))`;
+    update ops.tracked set seen_until = ${until}
+    where series_id = ${seriesId} and (seen_until is null or seen_until < ${until})`;
 }

@@ -1,10 +1,8 @@
-/** Series: coin × quote × interval, what is wanted of each and what of it is covered. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
-import { parseMultirange, toMultirange } from '../connection/multirange.ts';
 
 export type SeriesAsked = {
   /** Coins of the catalogue. */
@@ -38,7 +36,7 @@ export function wantSeries(sql: SqlOrTransaction, asked: SeriesAsked): Promise<n
 async function addWanted(sql: SqlOrTransaction, asked: SeriesAsked): Promise<number[]> {
   const { quote, interval, priority } = asked;
   const coinIds = asked.coinIds as string[];
-  const wanted = toMultirange([asked.span]);
+  const wanted: Spans = [asked.span];
   // Missing ones first: what another caller commits in between is then seen by the update. Only they are inserted, because a
   // conflict would use up a number of the identity each time. Both in order of coin, so that two callers at once never wait
   // for each other crosswise.
@@ -72,9 +70,8 @@ async function addWanted(sql: SqlOrTransaction, asked: SeriesAsked): Promise<num
 
 /** Null when there is no such series. */
 export async function readSeries(sql: SqlOrTransaction, id: number): Promise<Series | null> {
-  const [row] = await sql<(Omit<Series, 'wanted' | 'covered'> & { wanted: string; covered: string })[]>`
-    select s.id, s.coin_id as "coinId", s.quote, s.interval, s.wanted::text, s.covered::text,
-      (extract(epoch from c.first_data_at) * 1000)::float8 as "firstDataAt"
+  const [row] = await sql<Series[]>`
+    select s.id, s.coin_id, s.quote, s.interval, s.wanted, s.covered, c.first_data_at
     from market.series s join market.coin c on c.id = s.coin_id where s.id = ${id}`;
-  return row ? { ...row, wanted: parseMultirange(row.wanted), covered: parseMultirange(row.covered) } : null;
+  return row ?? null;
 }

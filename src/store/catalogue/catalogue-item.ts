@@ -93,10 +93,10 @@ export async function readNeverAsked(
 ): Promise<{ readonly kind: CatalogueKind; readonly isWanted: boolean }[]> {
   const rows = await Promise.all(
     kinds.map(async (kind) => {
-      const [row] = await sql<{ is_wanted: boolean }[]>`
+      const [row] = await sql<{ isWanted: boolean }[]>`
         select exists (select from (${wantedOf(sql, kind)}) w) as is_wanted
         where not exists (select from ops.catalogue_item where kind = ${kind})`;
-      return row === undefined ? [] : [{ kind, isWanted: row.is_wanted }];
+      return row === undefined ? [] : [{ kind, isWanted: row.isWanted }];
     }),
   );
   return rows.flat();
@@ -116,9 +116,9 @@ export async function readDue(
   kind: CatalogueKind,
   { now, limit, ageMs, idleAgeMs }: ReadDue,
 ): Promise<CatalogueItem[]> {
-  const at = sql`to_timestamp(${now / 1000})`;
+  const at = sql`${now}::timestamptz`;
   return sql<CatalogueItem[]>`
-    select w.id, coalesce(i.rows, 0) as rows, coalesce(i.is_cut, false) as "isCut", i.outcome, coalesce(i.times, 0) as times
+    select w.id, coalesce(i.rows, 0) as rows, coalesce(i.is_cut, false) as is_cut, i.outcome, coalesce(i.times, 0) as times
     from (${wantedOf(sql, kind)}) w left join ops.catalogue_item i on i.kind = ${kind} and i.id = w.id
     where case
       when i.id is null or i.outcome = 'cut' then true
@@ -150,11 +150,10 @@ const LONGEST_MESSAGE = 500;
 export async function recordItem(sql: SqlOrTransaction, end: ItemEnd): Promise<void> {
   const { kind, id, askedAt, outcome, rows, isCut, waitUntil, message } = end;
   const isStored = outcome === 'stored' || outcome === 'cut';
-  const asked = sql`to_timestamp(${askedAt / 1000})`;
   await sql`
     insert into ops.catalogue_item as i (kind, id, asked_at, answered_at, outcome, times, wait_until, rows, is_cut, message)
-    values (${kind}, ${id}, ${asked}, ${isStored ? asked : null}, ${outcome}, 1,
-      to_timestamp(${waitUntil === null ? null : waitUntil / 1000}::float8), ${rows ?? 0}, ${String(isCut ?? false)}::text::bool,
+    values (${kind}, ${id}, ${askedAt}, ${isStored ? askedAt : null}, ${outcome}, 1,
+      ${waitUntil}, ${rows ?? 0}, ${String(isCut ?? false)}::text::bool,
       ${message?.slice(0, LONGEST_MESSAGE) ?? null})
     on conflict (kind, id) do update
     set asked_at = excluded.asked_at, answered_at = coalesce(excluded.answered_at, i.answered_at), outcome = excluded.outcome,
@@ -182,8 +181,7 @@ export async function readCatalogueAges(sql: SqlOrTransaction): Promise<Catalogu
       const [row] = await sql<Omit<CatalogueAge, 'kind'>[]>`
         select count(*) as items, count(*) filter (where w.is_idle) as idle, count(i.answered_at) as answered,
           count(*) filter (where i.outcome = 'unknown id') as unknown,
-          (extract(epoch from min(i.answered_at) filter (where not w.is_idle)) * 1000)::float8 as "oldestAt",
-          (extract(epoch from max(i.answered_at)) * 1000)::float8 as "newestAt"
+          min(i.answered_at) filter (where not w.is_idle) as oldest_at, max(i.answered_at) as newest_at
         from (${wantedOf(sql, kind)}) w left join ops.catalogue_item i on i.kind = ${kind} and i.id = w.id`;
       return { kind, ...row! };
     }),
@@ -197,6 +195,6 @@ export async function countAskedSince(
 ): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select count(*) as n from ops.fetch
-    where endpoint = ${kind} and account_id = ${accountId} and series_id is null and sent_at >= to_timestamp(${since / 1000})`;
+    where endpoint = ${kind} and account_id = ${accountId} and series_id is null and sent_at >= ${since}`;
   return row!.n;
 }

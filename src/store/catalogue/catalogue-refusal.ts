@@ -22,7 +22,7 @@ export async function readCatalogueRefusals(
   { accountId, plan }: Whose,
 ): Promise<CatalogueRefusal[]> {
   return sql<CatalogueRefusal[]>`
-    select kind, reason, times, message, (extract(epoch from refused_at) * 1000)::float8 as "refusedAt"
+    select kind, reason, times, message, refused_at
     from ops.catalogue_refusal where account_id = ${accountId} and account_plan = ${plan} order by kind`;
 }
 
@@ -45,7 +45,7 @@ export async function recordCatalogueRefusal(
 ): Promise<number> {
   const [row] = await sql<{ times: number }[]>`
     insert into ops.catalogue_refusal as r (account_id, account_plan, kind, reason, times, message, refused_at)
-    values (${accountId}, ${plan}, ${kind}, ${reason}, 1, ${storableText(message).slice(0, LONGEST_MESSAGE)}, to_timestamp(${at / 1000}))
+    values (${accountId}, ${plan}, ${kind}, ${reason}, 1, ${storableText(message).slice(0, LONGEST_MESSAGE)}, ${at})
     on conflict (account_id, account_plan, kind) do update
     set reason = excluded.reason, times = r.times + 1, message = excluded.message, refused_at = excluded.refused_at
     returning times`;

@@ -43,10 +43,10 @@ export async function coinOfContract(
   { platformId, address }: { readonly platformId: string; readonly address: string },
 ): Promise<string | null> {
   const isHexadecimal = /^0x[\da-f]+$/i.test(address);
-  const [row] = await sql<{ coin_id: string }[]>`
+  const [row] = await sql<{ coinId: string }[]>`
     select coin_id from market.contract
     where platform_id = ${platformId} and lower(address) = lower(${plainKey(address)}) and valid_to is null
       and ${isHexadecimal ? sql`true` : sql`address = ${plainKey(address)}`}
     order by is_active is not false desc, valid_from desc, coin_id limit 1`;
-  return row?.coin_id ?? null;
+  return row?.coinId ?? null;
 }

@@ -59,8 +59,8 @@ export async function readDocuments(sql: SqlOrTransaction, kind: DocumentKind): 
 
 /** When the newest answer of a kind came, whatever it was about: for who keeps something made of all of them. */
 export async function documentsSeenAt(sql: SqlOrTransaction, kind: DocumentKind): Promise<Instant | null> {
-  const [row] = await sql<{ at: number | null }[]>`
-    select (extract(epoch from max(as_of)) * 1000)::float8 as at from market.document where kind = ${kind}`;
+  const [row] = await sql<{ at: Instant | null }[]>`
+    select max(as_of) as at from market.document where kind = ${kind}`;
   return row?.at ?? null;
 }
 
@@ -91,7 +91,7 @@ export async function writeDocuments(
     await tx`select pg_advisory_xact_lock(${LOCK}, hashtext(${kind}))`;
     return tx<{ id: string }[]>`
     with given as materialized (
-      select id, text::json as received, decode(essence, 'hex') as essence, to_timestamp(${at / 1000}) as at
+      select id, text::json as received, decode(essence, 'hex') as essence, ${at}::timestamptz as at
       from unnest(${writeArray(given.map((d) => d.id))}::text[], ${writeArray(given.map((d) => storableJsonText(d.text)))}::text[],
         ${writeArray(given.map((d) => hash(d.essence)))}::text[]) as u(id, text, essence)
     ), old as materialized (
@@ -120,8 +120,8 @@ export async function markDocumentsGone(
   { kind, ids, at }: { readonly kind: DocumentKind; readonly ids: readonly string[]; readonly at: Instant },
 ): Promise<void> {
   await sql`
-    update market.document set gone_at = to_timestamp(${at / 1000})
-    where kind = ${kind} and id = any(${ids as string[]}::text[]) and gone_at is null and as_of <= to_timestamp(${at / 1000})`;
+    update market.document set gone_at = ${at}
+    where kind = ${kind} and id = any(${ids as string[]}::text[]) and gone_at is null and as_of <= ${at}`;
 }
 
 function hash(text: string): string {
@@ -129,6 +129,5 @@ function hash(text: string): string {
 }
 
 function columns(sql: SqlOrTransaction) {
-  return sql`id, received::text as text, (extract(epoch from as_of) * 1000)::float8 as "asOf",
-    (extract(epoch from gone_at) * 1000)::float8 as "goneAt", is_cut as "isCut"`;
+  return sql`id, received::text as text, as_of, gone_at, is_cut`;
 }

@@ -10,7 +10,7 @@ import { hintPositions } from './position.ts';
 export async function writePerson(sql: SqlOrTransaction, person: Person, at: Instant): Promise<void> {
   await sql`
     insert into market.person (id, as_of, name, description, teams)
-    values (${person.id}, to_timestamp(${at / 1000}), ${storableText(person.name)}, ${plainText(person.description)},
+    values (${person.id}, ${at}, ${storableText(person.name)}, ${plainText(person.description)},
       ${plainInteger(person.teams_count)})
     on conflict (id) do update
     set as_of = excluded.as_of, name = excluded.name, description = excluded.description, teams = excluded.teams`;

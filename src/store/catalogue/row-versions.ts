@@ -38,18 +38,18 @@ export async function writeVersions(
           ? `exists (select from ${from} where ${same(keys)} and not ${same(columns)})`
           : `t.${whole.column} = any($3::text[]) and not exists (select from ${from} where ${same(columns)})`;
       await tx.unsafe(
-        `update market.${table} t set valid_to = to_timestamp($2::float8)
-         where t.valid_to is null and t.valid_from <= to_timestamp($2::float8) and ${isOver}`,
-        whole === null ? [given, at / 1000] : [given, at / 1000, writeArray(whole.values)],
+        `update market.${table} t set valid_to = $2::timestamptz
+         where t.valid_to is null and t.valid_from <= $2::timestamptz and ${isOver}`,
+        whole === null ? [given, at] : [given, at, writeArray(whole.values)],
       );
     }
     await tx.unsafe(
       `insert into market.${table} (${columns.join(', ')}, valid_from)
-       select ${columns.map((name) => `g.${name}`).join(', ')}, to_timestamp($2::float8) from ${from}
+       select ${columns.map((name) => `g.${name}`).join(', ')}, $2::timestamptz from ${from}
        where not exists (select from market.${table} t where ${isHint ? same(keys) : `t.valid_to is null and ${same(columns)}`})
        on conflict (${keys.join(', ')}, valid_from) do update
        set ${[...values.map((name) => `${name} = excluded.${name}`), 'valid_to = null'].join(', ')}`,
-      [given, at / 1000],
+      [given, at],
     );
   });
 }

@@ -29,17 +29,17 @@ export async function keepListed(
   await withFreshPlans(sql, async (tx) => {
     await tx.unsafe(
       `insert into market.${table} as t (${columns}, first_seen_at, last_seen_at)
-       select ${columns}, to_timestamp($2::float8), to_timestamp($2::float8)
+       select ${columns}, $2::timestamptz, $2::timestamptz
        from json_populate_recordset(null::market.${table}, $1::text::json) order by ${keys.join(', ')}
        on conflict (${keys.join(', ')}) do update
        set ${[...values.map((name) => `${name} = excluded.${name}`), 'last_seen_at = greatest(t.last_seen_at, excluded.last_seen_at)', 'gone_at = null'].join(', ')}`,
-      [storableJson(rows), at / 1000],
+      [storableJson(rows), at],
     );
     if (!isWhole) return;
     await tx.unsafe(
-      `update market.${table} set gone_at = to_timestamp($1::float8)
-       where gone_at is null and last_seen_at < to_timestamp($1::float8)${scope === null ? '' : ` and ${scope} = $2`}`,
-      scope === null ? [at / 1000] : [at / 1000, of],
+      `update market.${table} set gone_at = $1::timestamptz
+       where gone_at is null and last_seen_at < $1::timestamptz${scope === null ? '' : ` and ${scope} = $2`}`,
+      scope === null ? [at] : [at, of],
     );
   });
 }

@@ -3,16 +3,13 @@ import net from 'node:net';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import * as schema from '../schema.ts';
-import { arrayTypes } from './array-types.ts';
+import { type Sql, type SqlOrTransaction, TYPE_MAP } from '../type-map.ts';
 import { createLine, type Line, watchLine } from './connection-watchdog.ts';
 import { readDatabaseUrl } from './database-url.ts';
 import { closeForAll, FLUSHED_AT_ONCE, survivesLostConnections } from './postgres-js-patches.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
 
-/** A client whose `bigint` columns arrive as numbers: every count here is far below 2^53. */
-export type Sql = postgres.Sql<{ bigint: number }>;
-/** What a store function needs: the client, or a transaction of it. */
-export type SqlOrTransaction = postgres.ISql<{ bigint: number }>;
+export type { Sql, SqlOrTransaction };
 
 export type Database = {
   readonly sql: Sql;
@@ -39,6 +36,8 @@ export type ConnectOptions = {
   /** Of the server, for each connection. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly line?: Line | undefined;
+  /** `as named`: for statements that somebody else wrote, whose columns keep the names that they were given. */
+  readonly columns?: 'camelCase' | 'as named';
 };
 
 /** Where `connect_timeout` of the address does not say it. */
@@ -63,7 +62,7 @@ export async function openDatabase({ url, max = 10, applicationName = 'chandler'
     await sql.end({ timeout: 0 });
     throw explainDatabaseError(error, url) ?? error;
   }
-  const drizzleClient = createClient({ url, max: 2, applicationName, line });
+  const drizzleClient = createClient({ url, max: 2, applicationName, line, columns: 'as named' });
   const ledger = createClient({ url, max: 1, applicationName, line });
   const stopWatching = watch({ url, applicationName, line });
   return {
@@ -102,6 +101,7 @@ export function createClient({
   applicationName = 'chandler',
   settings = {},
   line,
+  columns = 'camelCase',
 }: ConnectOptions): Sql {
   const address = readDatabaseUrl(url);
   const { user, password, options } = address;
@@ -126,12 +126,13 @@ export function createClient({
       DateStyle: `ISO${FLUSHED_AT_ONCE}`,
     },
     fetch_types: false,
-    types: { bigint: { to: 20, from: [20], parse: Number, serialize: String }, ...arrayTypes },
+    types: TYPE_MAP,
+    ...(columns === 'camelCase' ? { transform: { column: { from: postgres.toCamel } } } : {}),
     onnotice: () => undefined,
     // Without noDelay, statements longer than a packet wait for the server's delayed acknowledgement (tens of milliseconds).
     // Returned while still connecting: a factory that waited and failed would lose the pool's slot for ever.
     socket: (target: SocketTarget) => connectSocket(target, line),
-  } as unknown as postgres.Options<{ bigint: postgres.PostgresType<number> }>) as unknown as Sql;
+  } as unknown as postgres.Options<Record<string, postgres.PostgresType>>) as unknown as Sql;
   return survivesLostConnections(sql);
 }
 

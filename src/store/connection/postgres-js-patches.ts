@@ -14,8 +14,8 @@
  *   its midst: the rows of the next one then come behind as many places that hold nothing. So here those places are taken away.
  */
 import type net from 'node:net';
-import type postgres from 'postgres';
 import { systemClock } from '../../clock.ts';
+import type { Sql, SqlOrTransaction } from '../type-map.ts';
 
 /** White space after a setting's value: postgres.js writes at once what has 1,024 bytes. */
 export const FLUSHED_AT_ONCE = ' '.repeat(1024);
@@ -23,8 +23,6 @@ export const FLUSHED_AT_ONCE = ' '.repeat(1024);
 const MOMENT_MS = 25;
 const NEVER = new Promise<never>(() => undefined);
 
-type Sql = postgres.Sql<{ bigint: number }>;
-type SqlOrTransaction = postgres.ISql<{ bigint: number }>;
 type Begin = (...args: unknown[]) => Promise<unknown>;
 type Rejected = (error: unknown) => Promise<never>;
 

@@ -28,7 +28,7 @@ type Found = SchemaFound & { readonly name: 'market' | 'ops'; readonly relations
 
 /** Reads only the catalogue, which every user may read. */
 export async function readBelongings(sql: SqlOrTransaction): Promise<Belongings> {
-  const [who] = await sql<{ user: string; database: string; may_create: boolean }[]>`
+  const [who] = await sql<{ user: string; database: string; mayCreate: boolean }[]>`
     select current_user as user, current_database() as database,
       has_database_privilege(current_database(), 'create') as may_create`;
   const schemas = await sql<Found[]>`
@@ -46,7 +46,7 @@ export async function readBelongings(sql: SqlOrTransaction): Promise<Belongings>
   return {
     user: who!.user,
     database: who!.database,
-    mayCreate: who!.may_create,
+    mayCreate: who!.mayCreate,
     ours,
     market: settle(find('market')),
     ops: settle(find('ops')),

@@ -24,7 +24,7 @@ export async function saveAccount(sql: SqlOrTransaction, account: SavedAccount):
   await sql`
     insert into ops.account (id, origin, plan, auth_scheme, account_path, checked_at, month_limit)
     values (${account.id}, ${account.origin}, ${account.plan}, ${account.authScheme}, ${account.accountPath},
-      to_timestamp(${account.checkedAt === null ? null : account.checkedAt / 1000}::float8), ${account.monthLimit})
+      ${account.checkedAt}, ${account.monthLimit})
     on conflict (id) do update
     set origin = excluded.origin, plan = excluded.plan, auth_scheme = excluded.auth_scheme,
       account_path = excluded.account_path, checked_at = excluded.checked_at, month_limit = excluded.month_limit`;
@@ -54,8 +54,7 @@ export async function currentAccount(sql: SqlOrTransaction): Promise<SavedAccoun
 
 function select(sql: SqlOrTransaction, which: ReturnType<SqlOrTransaction>) {
   return sql<SavedAccount[]>`
-    select id, origin, plan, auth_scheme as "authScheme", account_path as "accountPath", month_limit as "monthLimit",
-      (extract(epoch from checked_at) * 1000)::float8 as "checkedAt"
+    select id, origin, plan, auth_scheme, account_path, month_limit, checked_at
     from ops.account where ${which}`;
 }
 
@@ -71,7 +70,7 @@ export type KeyRefusal = {
 
 export async function readKeyRefusal(sql: Sql, id: string): Promise<KeyRefusal | null> {
   const [row] = await sql<KeyRefusal[]>`
-    select (extract(epoch from refused_at) * 1000)::float8 as at, refusals as times, refused_as as "sentAs", refusal as message
+    select refused_at as at, refusals as times, refused_as as sent_as, refusal as message
     from ops.account where id = ${id} and refused_at is not null`;
   return row ?? null;
 }
@@ -84,7 +83,7 @@ export async function saveKeyRefusal(
 ): Promise<KeyRefusal> {
   const [row] = await sql<{ times: number }[]>`
     insert into ops.account as a (id, origin, plan, refused_at, refusals, refused_as, refusal)
-    values (${id}, ${origin}, ${plan}, ${time(sql, at)}, 1, ${sentAs}, ${storableText(message)})
+    values (${id}, ${origin}, ${plan}, ${at}, 1, ${sentAs}, ${storableText(message)})
     on conflict (id) do update set refused_at = excluded.refused_at, refusals = a.refusals + 1, refused_as = excluded.refused_as,
       refusal = excluded.refusal
     returning refusals as times`;
@@ -94,8 +93,8 @@ export async function saveKeyRefusal(
 /** Whoever may ask again is one only: the others find it asked just now. */
 export async function mayAskAgain(sql: Sql, id: string, known: KeyRefusal, now: Instant): Promise<boolean> {
   const rows = await sql`
-    update ops.account set refused_at = ${time(sql, now)}
-    where id = ${id} and abs(extract(epoch from refused_at) * 1000 - ${known.at}::float8) < 1 and refusals = ${known.times} returning id`;
+    update ops.account set refused_at = ${now}
+    where id = ${id} and refused_at = ${known.at} and refusals = ${known.times} returning id`;
   return rows.length > 0;
 }
 
@@ -103,8 +102,4 @@ export async function forgetKeyRefusal(sql: Sql, id: string): Promise<void> {
   await sql`
     update ops.account set refused_at = null, refusals = 0, refused_as = null, refusal = null
     where id = ${id} and refused_at is not null`;
-}
-
-function time(sql: Sql, at: Instant) {
-  return sql`to_timestamp(${at / 1000}::float8)`;
 }

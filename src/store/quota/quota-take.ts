@@ -67,7 +67,7 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
         make_interval(secs => ${t.probeMs / 1000}::float8) as probe_wait,
         ${t.leaveMonth}::bigint as leave_month, ${t.leaveDay}::bigint as leave_day, ${t.asksAccount}::boolean as asks_account,
         ${t.wanted}::int ${ifOpen === null ? sql`` : sql`+ (select count(*) from open where not isempty(gaps))::int`} as wanted,
-        to_timestamp(${t.now === null ? null : t.now / 1000}::float8) as given_now
+        ${t.now}::timestamptz as given_now
     ), locked as materialized (
       -- What is wanted is found out first: nobody waits for the row meanwhile.
       select * from ops.quota
@@ -165,8 +165,8 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
         day_start = excluded.day_start
     )
     select
-      case when denied like 'set aside%' then 'set aside' else denied end as denied, granted, gap_s * 1000 as "gapMs",
-      (extract(epoch from case
+      case when denied like 'set aside%' then 'set aside' else denied end as denied, granted, gap_s * 1000 as gap_ms,
+      case
         when denied is null then send_at
         when denied in ('month', 'set aside month')
           then (month at time zone 'UTC' + interval '1 month') at time zone 'UTC' + grace
@@ -177,9 +177,9 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
           case when denied = 'spent' then spent_until end,
           case when denied = 'unavailable' then down_until end,
           probe_until)
-      end) * 1000)::float8 as at,
-      (extract(epoch from coalesce(given_now, clock_timestamp())) * 1000)::float8 as now,
-      probe is not null as "isProbe", troubled,
+      end as at,
+      coalesce(given_now, clock_timestamp()) as now,
+      probe is not null as is_probe, troubled,
       ${ifOpen === null ? sql`null::jsonb` : sql`(select jsonb_agg(gaps::text order by position) from open)`} as gaps
     from fitted`;
   return row ? { ...row, gaps: (row.gaps ?? []).map(parseMultirange) } : null;

@@ -7,7 +7,7 @@ export type At = { readonly accountId: string; readonly now: Instant | null };
 
 /** What time the database has. */
 export async function readDatabaseClock(sql: SqlOrTransaction): Promise<Instant> {
-  const [row] = await sql<{ now: Instant }[]>`select ${msOf(sql, sql`clock_timestamp()`)} as now`;
+  const [row] = await sql<{ now: Instant }[]>`select clock_timestamp() as now`;
   return row!.now;
 }
 
@@ -53,7 +53,7 @@ export async function readLedger(
   lock = false,
 ): Promise<{ readonly ledger: Ledger; readonly now: Instant }> {
   const [row] = await sql<(Ledger & { now: Instant })[]>`
-    select ${ledgerColumns(sql)}, ${msOf(sql, nowOf(sql, at))} as now
+    select ${ledgerColumns(sql)}, ${nowOf(sql, at)} as now
     from ops.quota where account_id = ${at.accountId} ${lock ? sql`for update` : sql``}`;
   if (row) {
     const { now, ...ledger } = row;
@@ -75,17 +75,16 @@ export async function changeLedger(
   return (await sql.begin(async (tx) => {
     const { ledger, now } = await readLedger(tx, at, true);
     const next = change(ledger, now);
-    const time = (ms: Instant) => tx`to_timestamp(${ms / 1000}::float8)`;
     await tx`
       update ops.quota set
-        month_start = ${time(next.monthStart)}, month_spent = ${next.monthSpent},
+        month_start = ${next.monthStart}, month_spent = ${next.monthSpent},
         month_limit = ${next.monthLimit}, month_limit_known = ${next.monthLimitKnown},
-        pace_factor = ${next.paceFactor}, limited_at = ${time(next.limitedAt)}, limited_until = ${time(next.limitedUntil)},
+        pace_factor = ${next.paceFactor}, limited_at = ${next.limitedAt}, limited_until = ${next.limitedUntil},
         limited_streak = ${next.limitedStreak}, limited_message = ${next.limitedMessage},
-        spent_until = ${time(next.spentUntil)}, spent_message = ${next.spentMessage},
-        down_at = ${time(next.downAt)}, down_until = ${time(next.downUntil)},
+        spent_until = ${next.spentUntil}, spent_message = ${next.spentMessage},
+        down_at = ${next.downAt}, down_until = ${next.downUntil},
         down_streak = ${next.downStreak}, down_message = ${next.downMessage},
-        probe = ${next.probe}, probe_until = ${next.probeUntil === null ? null : time(next.probeUntil)}
+        probe = ${next.probe}, probe_until = ${next.probeUntil}
       where account_id = ${at.accountId}`;
     return next;
   })) as Ledger;
@@ -109,25 +108,13 @@ export function readSpenders(sql: SqlOrTransaction, at: At): Promise<readonly Sp
 }
 
 function ledgerColumns(sql: SqlOrTransaction) {
-  const ms = (column: string) => msOf(sql, sql(column));
   return sql`
-    ${ms('next_free')} as "nextFree", ${ms('day_start')} as "dayStart", day_spent as "daySpent",
-    ${ms('month_start')} as "monthStart", month_spent as "monthSpent",
-    month_limit as "monthLimit", month_limit_known as "monthLimitKnown",
-    pace_factor as "paceFactor", ${ms('limited_at')} as "limitedAt", ${ms('limited_until')} as "limitedUntil",
-    limited_streak as "limitedStreak", limited_message as "limitedMessage",
-    ${ms('spent_until')} as "spentUntil", spent_message as "spentMessage",
-    ${ms('down_at')} as "downAt", ${ms('down_until')} as "downUntil", down_streak as "downStreak",
-    down_message as "downMessage", probe, ${ms('probe_until')} as "probeUntil"`;
-}
-
-type Fragment = ReturnType<SqlOrTransaction>;
-
-function msOf(sql: SqlOrTransaction, time: unknown): Fragment {
-  return sql`(extract(epoch from ${time as Fragment}) * 1000)::float8`;
+    next_free, day_start, day_spent, month_start, month_spent, month_limit, month_limit_known,
+    pace_factor, limited_at, limited_until, limited_streak, limited_message, spent_until, spent_message,
+    down_at, down_until, down_streak, down_message, probe, probe_until`;
 }
 
 /** `clock_timestamp()`, not `now()`: that is when the transaction began, before it waited for the row. */
-function nowOf(sql: SqlOrTransaction, { now }: At): Fragment {
-  return now === null ? sql`clock_timestamp()` : sql`to_timestamp(${now / 1000}::float8)`;
+function nowOf(sql: SqlOrTransaction, { now }: At) {
+  return now === null ? sql`clock_timestamp()` : sql`${now}::timestamptz`;
 }

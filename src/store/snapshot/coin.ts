@@ -61,7 +61,7 @@ export async function recordCoins(
     const appeared = await tx<{ id: string }[]>`
     with given as (
       select id, name, symbol, rank, type, coalesce(is_new, false) as is_new, is_active, position, answer,
-        to_timestamp(${at / 1000}) as at
+        ${at}::timestamptz as at
       from unnest(${once.map((c) => c.id)}::text[], ${once.map((c) => storableText(c.name))}::text[],
         ${once.map((c) => storableText(c.symbol))}::text[], ${once.map((c) => c.rank ?? 0)}::int[],
         ${once.map((c) => (c.type == null ? null : storableText(c.type)))}::text[],
@@ -112,7 +112,7 @@ export async function recordTickers(sql: SqlOrTransaction, tickers: TickerFacts,
     await lockCatalogue(tx);
     await tx`
     with given as (
-      select id, rank, to_timestamp(first) as first_data_at, to_timestamp(${at / 1000}) as at
+      select id, rank, to_timestamp(first) as first_data_at, ${at}::timestamptz as at
       from unnest(${writeArray(tickers.coinId)}::text[], ${writeNumbers(tickers.rank)}::int[],
         ${writeInstants(tickers.firstDataAt)}::float8[]) as g(id, rank, first)
     ), told as (
@@ -146,7 +146,7 @@ export async function unknownCoins(sql: SqlOrTransaction, ids: readonly string[]
 /** Active coins that the list of coins as seen at `at` no longer holds: upstream forgets none, so these may have been renamed. */
 export async function coinsGoneAt(sql: SqlOrTransaction, at: Instant): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`
-    select id from market.coin where is_active and last_seen_at < to_timestamp(${at / 1000}) order by id`;
+    select id from market.coin where is_active and last_seen_at < ${at} order by id`;
   return rows.map((row) => row.id);
 }
 
@@ -182,8 +182,7 @@ export async function countListed(sql: SqlOrTransaction): Promise<number> {
 
 /** When the list of coins was last read; null when never. */
 export async function catalogueSeenAt(sql: SqlOrTransaction): Promise<Instant | null> {
-  const [row] = await sql<{ at: number | null }[]>`
-    select (extract(epoch from max(last_seen_at)) * 1000)::float8 as at from market.coin`;
+  const [row] = await sql<{ at: Instant | null }[]>`select max(last_seen_at) as at from market.coin`;
   return row?.at ?? null;
 }
 
@@ -212,8 +211,5 @@ function asIdPart(text: string): string {
 }
 
 function columns(sql: SqlOrTransaction) {
-  return sql`id, name, symbol, rank, type, is_new as "isNew", is_active as "isActive",
-    (extract(epoch from first_data_at) * 1000)::float8 as "firstDataAt",
-    (extract(epoch from first_seen_at) * 1000)::float8 as "firstSeenAt",
-    (extract(epoch from last_seen_at) * 1000)::float8 as "lastSeenAt"`;
+  return sql`id, name, symbol, rank, type, is_new, is_active, first_data_at, first_seen_at, last_seen_at`;
 }

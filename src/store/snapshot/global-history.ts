@@ -25,15 +25,14 @@ export type GlobalFacts = {
 
 /** Resolves to 1 when it is new. Of two for one instant the one updated later stays. */
 export async function writeGlobal(sql: SqlOrTransaction, facts: GlobalFacts, at: Instant): Promise<number> {
-  const seconds = (instant: Instant | null) => (instant === null ? null : instant / 1000);
   const written = await sql`
     insert into market.global_history as g (at, updated_at, market_cap, volume_24h, bitcoin_dominance, coins,
       market_cap_change_24h, volume_24h_change_24h, market_cap_ath, market_cap_ath_at, volume_24h_ath, volume_24h_ath_at,
       volume_24h_percent_from_ath, volume_24h_percent_to_ath, answer)
-    values (to_timestamp(${at / 1000}), to_timestamp(${(facts.updatedAt ?? at) / 1000}), ${facts.marketCap},
+    values (${at}, ${facts.updatedAt ?? at}, ${facts.marketCap},
       ${facts.volume24h}, ${facts.bitcoinDominance}, ${facts.coins}, ${facts.marketCapChange24h},
-      ${facts.volume24hChange24h}, ${facts.marketCapAth}, to_timestamp(${seconds(facts.marketCapAthAt)}::float8),
-      ${facts.volume24hAth}, to_timestamp(${seconds(facts.volume24hAthAt)}::float8), ${facts.volume24hPercentFromAth},
+      ${facts.volume24hChange24h}, ${facts.marketCapAth}, ${facts.marketCapAthAt},
+      ${facts.volume24hAth}, ${facts.volume24hAthAt}, ${facts.volume24hPercentFromAth},
       ${facts.volume24hPercentToAth}, ${facts.answer})
     on conflict (at) do update
     set updated_at = excluded.updated_at, market_cap = excluded.market_cap, volume_24h = excluded.volume_24h,

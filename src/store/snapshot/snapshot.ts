@@ -36,9 +36,9 @@ export async function lastAsked(
   { endpoint, accountId, limit, now }: AskedOf & { readonly limit: number; readonly now: Instant },
 ): Promise<Asking[]> {
   return sql<Asking[]>`
-    select round(extract(epoch from sent_at) * 1000)::float8 as "sentAt", outcome, rows from ops.fetch
+    select sent_at, outcome, rows from ops.fetch
     where endpoint = ${endpoint} and account_id = ${accountId} and series_id is null
-      and sent_at <= to_timestamp(${(now + MOST_SKEW_MS) / 1000})
+      and sent_at <= ${now + MOST_SKEW_MS}
     order by sent_at desc limit ${limit}`;
 }
 

@@ -21,7 +21,7 @@ const NEWER = `((g.updated_at, g.at) > (t.updated_at, t.at)
 const WRITE = `
   with given as materialized (
     select id as coin_id, coalesce(to_timestamp(updated), s.at) as updated_at, s.at, rank, to_timestamp(ath) as ath_at, position, answer, ${NUMBERS}
-    from (select to_timestamp($1::float8) as at) s,
+    from (select $1::timestamptz as at) s,
       unnest($2::text[], $3::float8[], $4::int[], $5::float8[], $6::int[], $7::text[],
         ${TICKER_NUMBERS.map((_, i) => `$${i + 8}::float8[]`).join(', ')})
       as u(id, updated, rank, ath, position, answer, ${NUMBERS})
@@ -65,7 +65,7 @@ export async function writeTickers(sql: SqlOrTransaction, tickers: TickerColumns
     await recordTickers(tx, tickers, at);
     // Under the lock nobody adds to this instant: where nothing is yet, a plain insert is enough.
     const [there] = await tx<{ any: boolean }[]>`
-      select exists (select from market.ticker_history where at = to_timestamp(${at / 1000})) as any`;
+      select exists (select from market.ticker_history where at = ${at}) as any`;
     let written = 0;
     for (const piece of inPieces(tickers, PIECE)) {
       const result = await tx.unsafe(there!.any ? WRITE + OVERWRITE : WRITE, parametersOf(piece, at), {
@@ -79,7 +79,7 @@ export async function writeTickers(sql: SqlOrTransaction, tickers: TickerColumns
 
 function parametersOf({ coinId, updatedAt, rank, athAt, position, answer, numbers }: TickerColumns, at: Instant) {
   return [
-    at / 1000,
+    at,
     writeArray(coinId),
     writeInstants(updatedAt),
     writeNumbers(rank),
@@ -92,7 +92,6 @@ function parametersOf({ coinId, updatedAt, rank, athAt, position, answer, number
 
 /** How the market was when the tickers were read last; null when they never were. */
 export async function tickersSeenAt(sql: SqlOrTransaction): Promise<Instant | null> {
-  const [row] = await sql<{ at: number | null }[]>`
-    select (extract(epoch from max(at)) * 1000)::float8 as at from market.ticker`;
+  const [row] = await sql<{ at: Instant | null }[]>`select max(at) as at from market.ticker`;
   return row!.at;
 }

@@ -39,26 +39,25 @@ const ENDING = '30 days';
 export function applyTracks(sql: Sql, now: Instant, keep: Partial<Keep['candles']> = {}): Promise<AppliedTracks> {
   return withFreshPlans(sql, async (tx) => {
     await tx`select pg_advisory_xact_lock(${LOCK})`;
-    const at = now / 1000;
     const renamed = await recordRenames(tx, await findRenames(tx), 'coins');
     const moved = await continueHistories(tx);
     await resolveTargets(tx, oldestKept(now, keep));
     await wantTargets(tx);
-    const added = await tx<{ is_new: boolean }[]>`
+    const added = await tx<{ isNew: boolean }[]>`
       insert into ops.tracked as tr (series_id, tier_id, tracked_at)
-      select t.series_id, t.tier_id, to_timestamp(${at})
+      select t.series_id, t.tier_id, ${now}::timestamptz
       from track_target t left join ops.tracked old on old.series_id = t.series_id
       where old.series_id is null or old.tier_id <> t.tier_id or old.ends_at is not null
       on conflict (series_id) do update set tier_id = excluded.tier_id, ends_at = null,
         tracked_at = case when tr.ends_at is null then tr.tracked_at else excluded.tracked_at end
-      returning tracked_at = to_timestamp(${at}) as is_new`;
-    const ended = await endOthers(tx, at);
-    const completed = await forgetCompleted(tx, at);
+      returning tracked_at = ${now} as is_new`;
+    const ended = await endOthers(tx, now);
+    const completed = await forgetCompleted(tx, now);
     await tx`delete from ops.tier k where not exists (select from ops.tracked tr where tr.tier_id = k.id)`;
     const [count] = await tx<{ n: number }[]>`select count(*) as n from ops.tracked where ends_at is null`;
     return {
       series: count!.n,
-      added: added.filter((row) => row.is_new).length,
+      added: added.filter((row) => row.isNew).length,
       ended,
       completed,
       renamed,
@@ -74,9 +73,9 @@ export function applyTracks(sql: Sql, now: Instant, keep: Partial<Keep['candles'
 async function resolveTargets(tx: SqlOrTransaction, oldest: ReadonlyMap<Interval, Instant>): Promise<void> {
   await tx`create temporary table track_named on commit drop as select * from ops.track_target`;
   await tx`
-    update track_named t set since = to_timestamp(k.oldest)
-    from unnest(${[...oldest.keys()]}::text[], ${[...oldest.values()].map((at) => String(at / 1000))}::float8[]) as k(interval, oldest)
-    where t.interval = k.interval::market.candle_interval and t.since < to_timestamp(k.oldest)`;
+    update track_named t set since = k.oldest
+    from unnest(${[...oldest.keys()]}::text[], ${[...oldest.values()]}::timestamptz[]) as k(interval, oldest)
+    where t.interval = k.interval::market.candle_interval and t.since < k.oldest`;
   await tx`analyze track_named`;
   await tx`
     insert into ops.tier (tier, priority, interval, target_age)
@@ -126,10 +125,10 @@ async function wantTargets(tx: SqlOrTransaction): Promise<void> {
 }
 
 /** Their wish ends with the candle that is open now: one-off wishes lie before it and stay whole. */
-async function endOthers(tx: SqlOrTransaction, at: number): Promise<number> {
+async function endOthers(tx: SqlOrTransaction, now: Instant): Promise<number> {
   const ended = await tx`
     with over as (
-      select tr.series_id, to_timestamp(ceil(${at}::float8 / ops.seconds_of(s.interval)) * ops.seconds_of(s.interval)) as ends_at
+      select tr.series_id, date_bin(market.width_of(s.interval), ${now}::timestamptz + market.width_of(s.interval) - interval '1 microsecond', 'epoch') as ends_at
       from ops.tracked tr join market.series s on s.id = tr.series_id
       where tr.ends_at is null and not exists (select from track_target t where t.series_id = tr.series_id)
     ), locked as (
@@ -144,7 +143,7 @@ async function endOthers(tx: SqlOrTransaction, at: number): Promise<number> {
   return ended.length;
 }
 
-async function forgetCompleted(tx: SqlOrTransaction, at: number): Promise<number> {
+async function forgetCompleted(tx: SqlOrTransaction, now: Instant): Promise<number> {
   // Tracked by mistake, say, and never asked about: as if it had never been wanted, unless somebody else may want it. (A backfill
   // does not say which coins it was about: any one that may have been about this series keeps it.)
   const untouched = await tx`
@@ -163,10 +162,9 @@ async function forgetCompleted(tx: SqlOrTransaction, at: number): Promise<number
   const complete = await tx`
     delete from ops.tracked tr using market.series s join market.coin c on c.id = s.coin_id
     where s.id = tr.series_id and tr.ends_at is not null and (
-      tr.ends_at < to_timestamp(${at}) - ${ENDING}::interval
-      or isempty(s.wanted * tstzmultirange(tstzrange(
-        to_timestamp(floor(date_part('epoch', c.first_data_at) / ops.seconds_of(s.interval)) * ops.seconds_of(s.interval)), null
-      )) - s.covered))
+      tr.ends_at < ${now}::timestamptz - ${ENDING}::interval
+      or isempty(s.wanted * tstzmultirange(
+        tstzrange(date_bin(market.width_of(s.interval), c.first_data_at, 'epoch'), null)) - s.covered))
     returning tr.series_id`;
   return untouched.length + complete.length;
 }

@@ -40,11 +40,10 @@ export async function addTracks(sql: SqlOrTransaction, rules: readonly TrackRule
   if (once.length === 0) return;
   await sql`
     insert into ops.track (tier, coin_id, top, interval, quote, since, priority, target_age, created_at)
-    select tier, coin_id, top, interval::market.candle_interval, quote, to_timestamp(since), priority,
-      make_interval(secs => age), to_timestamp(${now / 1000})
+    select tier, coin_id, top, interval::market.candle_interval, quote, since, priority, make_interval(secs => age), ${now}
     from unnest(${once.map((r) => r.tier)}::text[], ${once.map(coinOf)}::text[], ${once.map(topOf)}::int[],
         ${once.map((r) => r.interval)}::text[], ${once.map((r) => r.quote)}::text[],
-        ${once.map((r) => String(r.since / 1000))}::float8[], ${once.map((r) => r.priority)}::int[],
+        ${once.map((r) => r.since)}::timestamptz[], ${once.map((r) => r.priority)}::int[],
         ${once.map((r) => String(r.targetAgeMs / 1000))}::float8[])
       as r(tier, coin_id, top, interval, quote, since, priority, age)
     on conflict (tier, coin_id, top, interval, quote) do update
@@ -93,9 +92,8 @@ function matching(sql: SqlOrTransaction, { coins, intervals, quote }: RuleFilter
 }
 
 function columns(sql: SqlOrTransaction) {
-  return sql`t.id, t.tier, t.coin_id as "coinId", t.top, t.interval, t.quote, t.priority,
-    (extract(epoch from t.since) * 1000)::float8 as since, (extract(epoch from t.target_age) * 1000)::float8 as "targetAgeMs",
-    (extract(epoch from t.created_at) * 1000)::float8 as "createdAt"`;
+  return sql`t.id, t.tier, t.coin_id, t.top, t.interval, t.quote, t.priority, t.since,
+    (extract(epoch from t.target_age) * 1000)::float8 as target_age_ms, t.created_at`;
 }
 
 function coinOf(coins: TrackedCoins): string | null {

@@ -6,7 +6,6 @@ import type { Spans } from '../../core/span.ts';
 import type { Tier } from '../../core/tier.ts';
 import { stillRefused } from '../candle/gaps.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { parseMultirange } from '../connection/multirange.ts';
 
 export type TierRow = {
   readonly id: number;
@@ -23,8 +22,8 @@ export type TierRow = {
 /** Highest priority first. The series that end are counted: they want their last turns, too. */
 export async function readTiers(sql: SqlOrTransaction): Promise<TierRow[]> {
   return sql<TierRow[]>`
-    select k.id, k.tier, k.priority, k.interval, (extract(epoch from k.target_age) * 1000)::float8 as "targetAgeMs",
-      (extract(epoch from k.achievable_age) * 1000)::float8 as "achievableAgeMs", k.planned_at is not null as "isPlanned",
+    select k.id, k.tier, k.priority, k.interval, (extract(epoch from k.target_age) * 1000)::float8 as target_age_ms,
+      (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms, k.planned_at is not null as is_planned,
       count(tr.series_id) as series
     from ops.tier k left join ops.tracked tr on tr.tier_id = k.id
     group by k.id order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
@@ -40,7 +39,7 @@ export async function recordPlannedAges(
 ): Promise<void> {
   if (tiers.length === 0) return;
   await sql`
-    update ops.tier k set achievable_age = make_interval(secs => p.age), keeps_up = p.keeps_up, planned_at = to_timestamp(${now / 1000})
+    update ops.tier k set achievable_age = make_interval(secs => p.age), keeps_up = p.keeps_up, planned_at = ${now}
     from unnest(${tiers.map((t) => t.id)}::int[],
         ${tiers.map((t) => (t.achievableAgeMs === null ? null : String(t.achievableAgeMs / 1000)))}::float8[],
         ${tiers.map((t) => String(t.keepsUp))}::text[]::bool[]) as p(id, age, keeps_up)
@@ -68,7 +67,7 @@ export async function readStaleRows(
   sql: SqlOrTransaction,
   { now, limit, eager }: { readonly now: Instant; readonly limit: number; readonly eager: number },
 ): Promise<StaleRow[]> {
-  const at = sql`to_timestamp(${now / 1000})`;
+  const at = sql`${now}::timestamptz`;
   return sql<StaleRow[]>`
     with tier as (
       select k.id, k.priority, k.interval, k.achievable_age as age, market.width_of(k.interval) as width
@@ -86,7 +85,7 @@ export async function readStaleRows(
           order by turn_at limit ${limit})
         union
         (select series_id, ${at} - tier.age, ${at} - tier.age from ops.tracked
-          where tier_id = tier.id and asked_at > to_timestamp(${(now + MOST_SKEW_MS) / 1000}) and (ends_at is null or ends_at + tier.width <= ${at})
+          where tier_id = tier.id and asked_at > ${now + MOST_SKEW_MS} and (ends_at is null or ends_at + tier.width <= ${at})
           order by asked_at limit ${limit})
       ) tr
       union all
@@ -98,9 +97,8 @@ export async function readStaleRows(
         order by nullif(c.rank, 0) nulls last, new.series_id limit ${limit}
       ) tr
     )
-    select series_id as "seriesId", id as "tierId", priority, interval, rank,
-      (extract(epoch from age) * 1000)::float8 as "achievableAgeMs",
-      (extract(epoch from asked_at) * 1000)::float8 as "askedAt", (extract(epoch from turn_at) * 1000)::float8 as "turnAt"
+    select series_id, id as tier_id, priority, interval, rank,
+      (extract(epoch from age) * 1000)::float8 as achievable_age_ms, asked_at, turn_at
     from next`;
 }
 
@@ -123,27 +121,26 @@ export async function readMissing(
     slots,
   }: { readonly ids: readonly number[]; readonly now: Instant; readonly plan: string; readonly slots: number },
 ): Promise<StaleSeries[]> {
-  const rows = await sql<(Omit<StaleSeries, 'missing'> & { missing: string })[]>`
-    select s.id as "seriesId", s.coin_id as "coinId", s.quote, s.interval, (
+  const rows = await sql<StaleSeries[]>`
+    select s.id as series_id, s.coin_id, s.quote, s.interval, (
         s.wanted * tstzmultirange(tstzrange(greatest(w.earliest, w.began), w.until)) - s.covered
         - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id and r.account_plan = ${plan}
             and ${stillRefused(sql, now)}), '{}')
         -- The newest end is asked for before it can be final, to be fresh; what ends only when an answer may be the last word.
         - coalesce((select range_agg(p.span) from ops.tracked tr join market.pending p on p.series_id = tr.series_id
-            where tr.series_id = s.id and tr.ends_at is not null and p.due_at > to_timestamp(${now / 1000})), '{}')
-      )::text as missing
+            where tr.series_id = s.id and tr.ends_at is not null and p.due_at > ${now}), '{}')
+      ) as missing
     from unnest(${ids as number[]}::int[]) with ordinality as asked(id, position)
     join market.series s on s.id = asked.id
     join market.coin c on c.id = s.coin_id
     cross join lateral (
-      select to_timestamp(floor(date_part('epoch', c.first_data_at) / x.width) * x.width) as began, x.until,
-        x.until - ${slots}::int * market.width_of(s.interval) as earliest
-      from (select v.width, greatest(to_timestamp(ceil(${now / 1000}::float8 / v.width) * v.width),
-          to_timestamp(ceil(date_part('epoch', c.first_data_at) / v.width) * v.width)) as until
-        from (select ops.seconds_of(s.interval) as width) v) x
+      select date_bin(x.width, c.first_data_at, 'epoch') as began, x.until, x.until - ${slots}::int * x.width as earliest
+      from (select v.width,
+          date_bin(v.width, greatest(${now}, c.first_data_at) + v.width - interval '1 microsecond', 'epoch') as until
+        from (select market.width_of(s.interval) as width) v) x
     ) w
     order by asked.position`;
-  return rows.map((row) => ({ ...row, missing: parseMultirange(row.missing) }));
+  return rows;
 }
 
 export type Asked = {
@@ -159,14 +156,13 @@ export async function markAsked(sql: SqlOrTransaction, asked: readonly Asked[]):
   if (asked.length === 0) return;
   await sql`
     with given as (
-      select * from unnest(${asked.map((a) => a.seriesId)}::int[], ${asked.map((a) => String(a.askedAt / 1000))}::float8[],
-        ${asked.map((a) => String(a.turnAt / 1000))}::float8[], ${asked.map((a) => String(a.isQueued))}::text[]::bool[])
+      select * from unnest(${asked.map((a) => a.seriesId)}::int[], ${asked.map((a) => a.askedAt)}::timestamptz[],
+        ${asked.map((a) => a.turnAt)}::timestamptz[], ${asked.map((a) => String(a.isQueued))}::text[]::bool[])
         as g(id, asked_at, turn_at, is_queued)
     ), locked as (
       select tr.series_id from ops.tracked tr join given g on g.id = tr.series_id order by tr.series_id for update of tr
     )
-    update ops.tracked tr set asked_at = to_timestamp(g.asked_at), turn_at = to_timestamp(g.turn_at),
-      queued_at = case when g.is_queued then to_timestamp(g.asked_at) end
+    update ops.tracked tr set asked_at = g.asked_at, turn_at = g.turn_at, queued_at = case when g.is_queued then g.asked_at end
     from given g join locked l on l.series_id = g.id where tr.series_id = g.id`;
 }
 
@@ -181,7 +177,7 @@ export async function markEnded(sql: SqlOrTransaction, seriesId: number): Promis
  */
 export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number[]): Promise<number> {
   if (seriesIds.length === 0) return 0;
-  const rows = await sql<{ is_back: boolean }[]>`
+  const rows = await sql<{ isBack: boolean }[]>`
     with behind as (
       select series_id, seen_until is null or seen_until < asked_at - interval '15 minutes' as is_back from ops.tracked
       where series_id = any(${seriesIds as number[]}::int[]) for update
@@ -189,7 +185,7 @@ export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number
     update ops.tracked tr set queued_at = null, asked_at = case when b.is_back then tr.seen_until else tr.asked_at end,
       turn_at = case when b.is_back then tr.seen_until else tr.turn_at end
     from behind b where tr.series_id = b.series_id returning b.is_back`;
-  return rows.filter((row) => row.is_back).length;
+  return rows.filter((row) => row.isBack).length;
 }
 
 /**
@@ -199,7 +195,7 @@ export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number
 export async function readQueued(sql: SqlOrTransaction, before: Instant, limit: number): Promise<number[]> {
   const rows = await sql<{ id: number }[]>`
     select series_id as id from ops.tracked
-    where queued_at < to_timestamp(${before / 1000}) or queued_at > to_timestamp(${(before + MOST_SKEW_MS) / 1000})
+    where queued_at < ${before} or queued_at > ${before + MOST_SKEW_MS}
     order by queued_at, series_id limit ${limit}`;
   return rows.map((row) => row.id);
 }

@@ -73,7 +73,7 @@ const AHEAD_MS = 7 * 24 * 60 * 60_000;
 /** Makes those that the next days will need: of tickers, and of candles wherever a series is wanted from now on. */
 export async function ensurePartitionsAhead(sql: Sql, now: Instant): Promise<void> {
   const tracked = await sql<{ interval: Interval }[]>`
-    select distinct interval from market.series where upper(wanted) is null or upper(wanted) > to_timestamp(${now / 1000})`;
+    select distinct interval from market.series where upper(wanted) is null or upper(wanted) > ${now}`;
   const span = { from: now, to: now + AHEAD_MS };
   await ensurePartitionsOf(sql, TICKER_HISTORY, span);
   for (const interval of INTERVALS) {

@@ -34,14 +34,14 @@ export async function recordRenames(
       with news as (
         select where not exists (
           select from market.coin_rename
-          where old_id in (${oldId}, ${newId}) and renamed_at >= to_timestamp(${at / 1000}))
+          where old_id in (${oldId}, ${newId}) and renamed_at >= ${at})
       ), back as (
         -- An id that is in use again is no old one.
         delete from market.coin_rename where old_id = ${newId} and exists (select from news)
       )
       insert into market.coin_rename (old_id, new_id, renamed_at, source, currency_id, seen_at)
-      select ${oldId}, ${newId}, to_timestamp(${at / 1000}), ${source}, ${currencyId ?? null},
-        to_timestamp(${(seenAt ?? at) / 1000}) from news
+      select ${oldId}, ${newId}, ${at}::timestamptz, ${source}, ${currencyId ?? null},
+        ${seenAt ?? at}::timestamptz from news
       on conflict (old_id) do update
       set new_id = excluded.new_id, renamed_at = excluded.renamed_at, source = excluded.source,
         currency_id = excluded.currency_id, seen_at = excluded.seen_at
@@ -80,7 +80,7 @@ export async function findRenames(sql: SqlOrTransaction): Promise<Rename[]> {
         and (o.first_data_at is null or n.first_data_at is null
           or o.first_data_at between n.first_data_at - interval '1 day' and n.first_data_at + interval '1 day')
     )
-    select old_id as "oldId", new_id as "newId", (extract(epoch from at) * 1000)::float8 as at
+    select old_id, new_id, at
     from pair p
     where (select count(*) from pair where old_id = p.old_id) = 1 and (select count(*) from pair where new_id = p.new_id) = 1
     order by old_id`;
@@ -92,8 +92,8 @@ export async function findRenames(sql: SqlOrTransaction): Promise<Rename[]> {
  */
 export async function renamesReadUntil(sql: SqlOrTransaction): Promise<Instant | null> {
   const [row] = await sql<{ at: number | null }[]>`
-    select (extract(epoch from coalesce((select max(renamed_at) from market.coin_rename where source = 'changelog'),
-      (select min(first_seen_at) from market.coin))) * 1000)::float8 as at`;
+    select coalesce((select max(renamed_at) from market.coin_rename where source = 'changelog'),
+      (select min(first_seen_at) from market.coin)) as at`;
   return row!.at;
 }
 

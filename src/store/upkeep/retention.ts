@@ -132,7 +132,7 @@ async function findPartitions(sql: Sql, of: Partitioned): Promise<Found[]> {
 
 /** Nothing before `to` is wanted any more, nor covered: what is removed must not look missing, nor be there by its record only. */
 async function forgetCandles(sql: Sql, interval: Interval, to: Instant): Promise<void> {
-  const until = `{(,${new Date(to).toISOString()})}`;
+  const until = [{ from: Number.NEGATIVE_INFINITY, to }];
   const series = await sql<{ id: number }[]>`
     select id from market.series
     where interval = ${interval}::market.candle_interval
@@ -141,12 +141,12 @@ async function forgetCandles(sql: Sql, interval: Interval, to: Instant): Promise
   for (const { id } of series) {
     await sql.begin(async (tx) => {
       await tx`select from market.series where id = ${id} for update`;
-      await tx`delete from market.pending where series_id = ${id} and span <@ tstzrange(null, to_timestamp(${to / 1000}))`;
+      await tx`delete from market.pending where series_id = ${id} and span <@ tstzrange(null, ${to})`;
       await tx`
         update market.series s set covered_candles = covered_candles - (
             select count(*) from market.candle c
             where c.series_id = s.id and c.interval = s.interval and c.interval = ${interval}::market.candle_interval
-              and c.open_time < to_timestamp(${to / 1000}) and s.covered @> c.open_time),
+              and c.open_time < ${to} and s.covered @> c.open_time),
           covered = covered - ${until}::tstzmultirange, wanted = wanted - ${until}::tstzmultirange
         where id = ${id}`;
       await cutRollups(tx, id, [{ from: Number.NEGATIVE_INFINITY, to }]);
@@ -170,7 +170,7 @@ async function deleteOld(
   while (Number.isFinite(before) && !stop()) {
     const { count } = await sql`
       delete from market.${sql(table)} where ctid = any(array(
-        select ctid from market.${sql(table)} where at < to_timestamp(${before / 1000}) limit ${batch}))`;
+        select ctid from market.${sql(table)} where at < ${before} limit ${batch}))`;
     removed += count;
     if (count < batch) break;
   }
@@ -188,7 +188,7 @@ async function deleteFetches(sql: Sql, before: Instant, batch: number, stop: () 
   while (Number.isFinite(before) && !stop()) {
     const [step] = await sql<{ last: number | null; old: number; removed: number }[]>`
       with stretch as materialized (
-        select id, sent_at < to_timestamp(${before / 1000}) as is_old from ops.fetch where id > ${after} order by id limit ${batch}
+        select id, sent_at < ${before} as is_old from ops.fetch where id > ${after} order by id limit ${batch}
       ), gone as (
         delete from ops.fetch f using stretch
         where f.id = stretch.id and stretch.is_old

@@ -7,7 +7,6 @@ import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { toRange } from '../connection/multirange.ts';
 import type { BackfillState } from './backfill.ts';
 
 export type QueuedBackfill = {
@@ -30,8 +29,8 @@ export async function queueBackfill(sql: SqlOrTransaction, backfill: QueuedBackf
   const [row] = await sql<{ id: number }[]>`
     insert into ops.backfill (requested_at, state, is_detached, spec, coin_ids, span, interval, quote, planned_requests,
       left_requests, priority, requested_by)
-    values (to_timestamp(${requestedAt / 1000}), 'queued', true, ${JSON.stringify(spec)}::text::jsonb, ${coinIds as string[]}::text[],
-      ${toRange(span)}::tstzrange, ${interval}::market.candle_interval, ${quote}, ${plannedRequests}, ${plannedRequests}, ${priority}, ${requestedBy})
+    values (${requestedAt}, 'queued', true, ${JSON.stringify(spec)}::text::jsonb, ${coinIds as string[]}::text[],
+      ${span}, ${interval}::market.candle_interval, ${quote}, ${plannedRequests}, ${plannedRequests}, ${priority}, ${requestedBy})
     returning id`;
   return row!.id;
 }
@@ -58,9 +57,9 @@ export const CLAIM_SILENT_AFTER_MS = 15_000;
 /** Waits for nobody, or is of an owner that gave no sign of life for long, or gave it in the future: the clock was set back since. */
 function isClaimable(sql: SqlOrTransaction, { now, abovePriority = -32_768 }: Claimable) {
   return sql`is_detached and priority > ${abovePriority} and (
-    (state = 'queued' and (wait_until is null or wait_until <= to_timestamp(${now / 1000})))
-    or (state = 'running' and (heartbeat_at < to_timestamp(${(now - CLAIM_SILENT_AFTER_MS) / 1000})
-      or heartbeat_at > to_timestamp(${(now + MOST_SKEW_MS) / 1000}))))`;
+    (state = 'queued' and (wait_until is null or wait_until <= ${now}))
+    or (state = 'running' and (heartbeat_at < ${now - CLAIM_SILENT_AFTER_MS}
+      or heartbeat_at > ${now + MOST_SKEW_MS})))`;
 }
 
 /** The next one is this owner's: it is running. Null when there is none. */
@@ -68,16 +67,13 @@ export async function claimBackfill(
   sql: SqlOrTransaction,
   { owner, now }: { readonly owner: string; readonly now: Instant },
 ): Promise<ClaimedBackfill | null> {
-  const [row] = await sql<(Omit<ClaimedBackfill, 'span'> & { from: number; to: number })[]>`
-    update ops.backfill set state = 'running', owner = ${owner}, heartbeat_at = to_timestamp(${now / 1000}),
-      started_at = coalesce(started_at, to_timestamp(${now / 1000})), wait_until = null, message = null
+  const [row] = await sql<ClaimedBackfill[]>`
+    update ops.backfill set state = 'running', owner = ${owner}, heartbeat_at = ${now},
+      started_at = coalesce(started_at, ${now}), wait_until = null, message = null
     where id = (select id from ops.backfill where ${isClaimable(sql, { now })}
       order by priority desc, id limit 1 for update skip locked)
-    returning id, coin_ids as "coinIds", interval, quote, priority,
-      extract(epoch from lower(span))::float8 * 1000 as from, extract(epoch from upper(span))::float8 * 1000 as to`;
-  if (row === undefined) return null;
-  const { from, to, ...claimed } = row;
-  return { ...claimed, span: { from, to } };
+    returning id, coin_ids, interval, quote, span, priority`;
+  return row ?? null;
 }
 
 /** Where a claimed backfill stands, as others may have changed it meanwhile. */
@@ -102,15 +98,9 @@ export async function renewClaim(
   },
 ): Promise<Claim> {
   const { id, owner, now, known } = claim;
-  const finishAt = known?.finishAt ?? null;
   const [row] = await sql<{ priority: number }[]>`
-    update ops.backfill set heartbeat_at = to_timestamp(${now / 1000})
-      ${
-        known === null
-          ? sql``
-          : sql`, left_requests = ${known.leftRequests},
-              finish_at = to_timestamp(${finishAt === null ? null : finishAt / 1000}::float8)`
-      }
+    update ops.backfill set heartbeat_at = ${now}
+      ${known === null ? sql`` : sql`, left_requests = ${known.leftRequests}, finish_at = ${known.finishAt}`}
     where id = ${id} and state = 'running' and owner = ${owner} returning priority`;
   if (row === undefined) return { isMine: false, isPreempted: false, priority: null };
   const [urgent] = await sql`
@@ -131,9 +121,9 @@ export async function endClaim(
   const waitUntil = end.state === 'queued' ? end.waitUntil : null;
   const left = end.state === 'queued' ? null : end.leftRequests;
   await sql`
-    update ops.backfill set state = ${end.state}, message = ${end.message}, heartbeat_at = to_timestamp(${now / 1000}),
-      finished_at = ${isOver ? sql`to_timestamp(${now / 1000})` : null}, left_requests = coalesce(${left}::int, left_requests),
-      wait_until = to_timestamp(${waitUntil === null ? null : waitUntil / 1000}::float8),
+    update ops.backfill set state = ${end.state}, message = ${end.message}, heartbeat_at = ${now},
+      finished_at = ${isOver ? now : null}, left_requests = coalesce(${left}::int, left_requests),
+      wait_until = ${waitUntil},
       finish_at = ${isOver ? null : sql`finish_at`}
     where id = ${id} and state = 'running' and owner = ${owner}`;
 }
@@ -160,7 +150,7 @@ export async function changeBackfill(
       where id = ${id} and is_detached and state = any(${FROM[change] as string[]}::text[]) for update
     )
     update ops.backfill b set state = ${TO[change]}, wait_until = null, message = null, finish_at = null,
-      finished_at = ${change === 'cancel' ? sql`to_timestamp(${now / 1000})` : null}
+      finished_at = ${change === 'cancel' ? now : null}
     from found where b.id = found.id returning found.state as before`;
   return row?.before ?? null;
 }
@@ -184,10 +174,10 @@ export type HistoryGroup = {
 /** The tracked series by what is wanted of them: those of one group make one backfill. */
 export async function readHistoryGroups(sql: SqlOrTransaction): Promise<HistoryGroup[]> {
   return sql<HistoryGroup[]>`
-    select s.interval, s.quote, w.since, array_agg(s.coin_id order by nullif(c.rank, 0) nulls last, s.coin_id) as "coinIds"
+    select s.interval, s.quote, w.since, array_agg(s.coin_id order by nullif(c.rank, 0) nulls last, s.coin_id) as coin_ids
     from ops.tracked tr join market.series s on s.id = tr.series_id join market.coin c on c.id = s.coin_id
     cross join lateral (
-      select extract(epoch from lower(r))::float8 * 1000 as since from unnest(s.wanted) r where upper_inf(r)
+      select lower(r) as since from unnest(s.wanted) r where upper_inf(r)
     ) w
     where tr.ends_at is null
     group by s.interval, s.quote, w.since order by max(s.priority) desc, s.interval desc, s.quote, w.since`;
@@ -206,11 +196,11 @@ export async function isHistoryPending(
   const [row] = await sql`
     select 1 from ops.backfill b
     where is_detached and spec ? 'history' and b.interval = ${interval}::market.candle_interval and b.quote = ${quote}
-      and lower(b.span) <= to_timestamp(${from / 1000}) and (
+      and lower(b.span) <= ${from} and (
         state in ('queued', 'running', 'paused')
         or (state = 'cancelled' and not exists (
           select from ops.track t where t.interval = b.interval and t.quote = b.quote and t.created_at > b.finished_at))
-        or (finished_at > to_timestamp(${endedSince / 1000}) and state <> 'cancelled' and (state <> 'done' or message is not null)))
+        or (finished_at > ${endedSince} and state <> 'cancelled' and (state <> 'done' or message is not null)))
       and exists (select from unnest(b.coin_ids) c where c = any(${coinIds as string[]}::text[]))
     limit 1`;
   return row !== undefined;
@@ -231,7 +221,7 @@ export type OpenBackfill = {
  */
 export async function readOpenBackfills(sql: SqlOrTransaction): Promise<readonly OpenBackfill[]> {
   return sql`
-    select id, priority, state = 'running' as "isRunning", (extract(epoch from wait_until) * 1000)::float8 as "waitUntil",
+    select id, priority, state = 'running' as is_running, wait_until,
       case when is_detached then coalesce(left_requests, planned_requests)
         else greatest(0, planned_requests - (select count(*)::int from ops.fetch f where f.backfill_id = b.id)) end as left
     from ops.backfill b where state in ('queued', 'running') order by priority desc, state desc, id`;
@@ -245,7 +235,7 @@ export async function endWaits(
 ): Promise<readonly number[]> {
   const rows = await sql<{ id: number }[]>`
     update ops.backfill set wait_until = null, message = null
-    where is_detached and state = 'queued' and wait_until > to_timestamp(${now / 1000})
+    where is_detached and state = 'queued' and wait_until > ${now}
       and message = any(${reasons as string[]}::text[]) returning id`;
   return rows.map(({ id }) => id);
 }
@@ -256,8 +246,7 @@ export async function saveFinishes(
   finishes: readonly { readonly id: number; readonly finishAt: Instant | null }[],
 ): Promise<void> {
   await sql`
-    update ops.backfill b set finish_at = to_timestamp(f.at)
-    from unnest(${finishes.map(({ id }) => id)}::int[],
-      ${finishes.map(({ finishAt }) => (finishAt === null ? null : String(finishAt / 1000)))}::float8[]) as f(id, at)
-    where b.id = f.id and b.state = 'queued' and b.finish_at is distinct from to_timestamp(f.at)`;
+    update ops.backfill b set finish_at = f.at
+    from unnest(${finishes.map(({ id }) => id)}::int[], ${finishes.map(({ finishAt }) => finishAt)}::timestamptz[]) as f(id, at)
+    where b.id = f.id and b.state = 'queued' and b.finish_at is distinct from f.at`;
 }

@@ -4,7 +4,6 @@ import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { toRange } from '../connection/multirange.ts';
 
 export type BackfillState =
   | 'queued'
@@ -37,10 +36,10 @@ export async function startBackfill(
   const [row] = await sql<{ id: number }[]>`
     insert into ops.backfill (requested_at, started_at, state, spec, span, interval, quote, planned_requests, owner, heartbeat_at,
       requested_by)
-    values (to_timestamp(${backfill.requestedAt / 1000}), to_timestamp(${backfill.startedAt / 1000}), 'running',
-      ${JSON.stringify(backfill.spec)}::text::jsonb, ${toRange(backfill.span)}::tstzrange,
+    values (${backfill.requestedAt}, ${backfill.startedAt}, 'running',
+      ${JSON.stringify(backfill.spec)}::text::jsonb, ${backfill.span},
       ${backfill.interval}::market.candle_interval, ${backfill.quote}, ${backfill.plannedRequests}, ${backfill.owner},
-      to_timestamp(${backfill.startedAt / 1000}), ${backfill.requestedBy ?? null})
+      ${backfill.startedAt}, ${backfill.requestedBy ?? null})
     returning id`;
   return row!.id;
 }
@@ -48,7 +47,7 @@ export async function startBackfill(
 /** Says that the owner still lives. Resolves to false when the run is no longer running (another process ended it). */
 export async function beat(sql: SqlOrTransaction, id: number, at: Instant): Promise<boolean> {
   const result = await sql`
-    update ops.backfill set heartbeat_at = to_timestamp(${at / 1000}) where id = ${id} and state = 'running'`;
+    update ops.backfill set heartbeat_at = ${at} where id = ${id} and state = 'running'`;
   return result.count === 1;
 }
 
@@ -58,7 +57,7 @@ export async function beat(sql: SqlOrTransaction, id: number, at: Instant): Prom
  */
 export async function reviveBackfill(sql: SqlOrTransaction, id: number, at: Instant): Promise<boolean> {
   const result = await sql`
-    update ops.backfill set state = 'running', finished_at = null, heartbeat_at = to_timestamp(${at / 1000})
+    update ops.backfill set state = 'running', finished_at = null, heartbeat_at = ${at}
     where id = ${id} and state = 'interrupted'`;
   return result.count === 1;
 }
@@ -85,7 +84,7 @@ export async function finishBackfill(
   at: Instant,
 ): Promise<void> {
   await sql`
-    update ops.backfill set state = ${state}, finished_at = to_timestamp(${at / 1000}) where id = ${id} and state = 'running'`;
+    update ops.backfill set state = ${state}, finished_at = ${at} where id = ${id} and state = 'running'`;
 }
 
 /** A beat comes every ten seconds: a run whose owner gave no sign of life for so long was killed, or cannot reach the database. */
@@ -95,7 +94,7 @@ export const SILENT_AFTER_MS = 60_000;
 export async function abandonStale(sql: SqlOrTransaction, now: Instant, olderThanMs: number): Promise<number[]> {
   const rows = await sql<{ id: number }[]>`
     update ops.backfill set state = 'interrupted', finished_at = heartbeat_at
-    where state = 'running' and not is_detached and heartbeat_at < to_timestamp(${(now - olderThanMs) / 1000}) returning id`;
+    where state = 'running' and not is_detached and heartbeat_at < ${now - olderThanMs} returning id`;
   return rows.map((row) => row.id).sort((a, b) => a - b);
 }
 
@@ -114,7 +113,7 @@ export async function backfillTotals(sql: SqlOrTransaction, id: number): Promise
     { outcome: string; requests: number; rows: number; stored: number; revised: number; setAside: number }[]
   >`
     select outcome, sum(requests)::bigint as requests, sum(rows)::bigint as rows, sum(stored)::bigint as stored,
-      sum(revised)::bigint as revised, sum(set_aside)::bigint as "setAside"
+      sum(revised)::bigint as revised, sum(set_aside)::bigint as set_aside
     from (
       select outcome, 1 as requests, rows, stored, revised, set_aside from ops.fetch where backfill_id = ${id}
       union all

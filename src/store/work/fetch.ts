@@ -2,7 +2,6 @@
 import type { Instant } from '../../clock.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { toMultirange, toRange } from '../connection/multirange.ts';
 import { storableText } from '../connection/storable-text.ts';
 
 export type FetchRow = {
@@ -45,13 +44,13 @@ export async function recordFetch(sql: SqlOrTransaction, row: FetchRow): Promise
   const [made] = await sql<{ id: number }[]>`
     insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, span, backfill_id, attempt, status, outcome,
       duration_ms, rows, stored, revised, set_aside, bytes, body_sha256, message, subject, told, doubted)
-    values (to_timestamp(${row.sentAt / 1000}), to_timestamp(${row.asOf / 1000}), ${row.accountId}, ${row.endpoint},
-      ${row.seriesId}, ${row.span === null ? null : toRange(row.span)}::tstzrange, ${row.backfillId}, ${row.attempt},
+    values (${row.sentAt}, ${row.asOf}, ${row.accountId}, ${row.endpoint},
+      ${row.seriesId}, ${row.span}, ${row.backfillId}, ${row.attempt},
       ${row.status}, ${row.outcome}, ${Math.round(row.durationMs)}, ${row.rows}, ${row.stored}, ${row.revised},
       ${row.setAside}, ${row.bytes}, ${row.bodySha256 === null ? null : Buffer.from(row.bodySha256)},
       ${row.message === null ? null : storableText(row.message).slice(0, LONGEST_MESSAGE)},
-      ${row.subject ?? null}, ${row.told === undefined ? null : toMultirange(row.told)}::tstzmultirange,
-      ${(row.doubted ?? []).length === 0 ? null : toMultirange(row.doubted!)}::tstzmultirange)
+      ${row.subject ?? null}, ${row.told ?? null},
+      ${row.doubted?.length ? row.doubted : null})
     returning id`;
   return made!.id;
 }
@@ -84,11 +83,11 @@ export async function findFetch(
   if (row.seriesId !== null) await sql`select from market.series where id = ${row.seriesId} for share`;
   // "is not distinct from" could use no index: a database that was away for a moment is asked this by every chunk under way.
   const [found] = await sql<WrittenFetch[]>`
-    select id, stored, revised, set_aside as "setAside" from ops.fetch
-    where ${row.seriesId === null ? sql`series_id is null` : sql`series_id = ${row.seriesId}`} and as_of = to_timestamp(${row.asOf / 1000})
-      and sent_at = to_timestamp(${row.sentAt / 1000}) and account_id = ${row.accountId} and endpoint = ${row.endpoint}
+    select id, stored, revised, set_aside from ops.fetch
+    where ${row.seriesId === null ? sql`series_id is null` : sql`series_id = ${row.seriesId}`} and as_of = ${row.asOf}
+      and sent_at = ${row.sentAt} and account_id = ${row.accountId} and endpoint = ${row.endpoint}
       and backfill_id is not distinct from ${row.backfillId} and subject is not distinct from ${row.subject ?? null}
-      and span is not distinct from ${row.span === null ? null : toRange(row.span)}::tstzrange
+      and span is not distinct from ${row.span}
     limit 1`;
   return found ?? null;
 }

@@ -22,10 +22,10 @@ export async function keepInstance(
   await sql`
     with forgotten as (
       delete from ops.instance
-      where heartbeat_at < to_timestamp(${heartbeatAt / 1000}) - ${FORGOTTEN_AFTER}::interval and owner <> ${owner}
+      where heartbeat_at < ${heartbeatAt}::timestamptz - ${FORGOTTEN_AFTER}::interval and owner <> ${owner}
     )
     insert into ops.instance (owner, roles, started_at, heartbeat_at)
-    values (${owner}, ${roles as string[]}::text[], to_timestamp(${startedAt / 1000}), to_timestamp(${heartbeatAt / 1000}))
+    values (${owner}, ${roles as string[]}::text[], ${startedAt}, ${heartbeatAt})
     on conflict (owner) do update
     set roles = excluded.roles, started_at = excluded.started_at, heartbeat_at = excluded.heartbeat_at`;
 }
@@ -37,7 +37,6 @@ export async function forgetInstance(sql: SqlOrTransaction, owner: string): Prom
 /** Those that have given a sign of life lately. */
 export async function liveInstances(sql: SqlOrTransaction, now: Instant): Promise<Instance[]> {
   return sql<Instance[]>`
-    select owner, roles, extract(epoch from started_at)::float8 * 1000 as "startedAt",
-      extract(epoch from heartbeat_at)::float8 * 1000 as "heartbeatAt"
-    from ops.instance where heartbeat_at > to_timestamp(${(now - INSTANCE_SILENT_AFTER_MS) / 1000}) order by owner`;
+    select owner, roles, started_at, heartbeat_at
+    from ops.instance where heartbeat_at > ${now - INSTANCE_SILENT_AFTER_MS} order by owner`;
 }

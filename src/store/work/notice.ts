@@ -46,12 +46,12 @@ export async function raiseNotice(sql: Sql, notice: RaisedNotice, now: Instant):
     await tx`select pg_advisory_xact_lock(${LOCK}, hashtext(${topic}))`;
     const rows = await tx`
       insert into ops.notice (event, topic, text, raised_at, upto, due_at)
-      select ${event}, ${storableText(topic)}, ${storableText(text)}, ${time(tx, now)}, ${upto}::bigint, ${time(tx, now)}
+      select ${event}, ${storableText(topic)}, ${storableText(text)}, ${now}::timestamptz, ${upto}::bigint, ${now}::timestamptz
       where not exists (
-        select from ops.notice where topic = ${storableText(topic)} and raised_at > ${time(tx, now - quietMs)})
+        select from ops.notice where topic = ${storableText(topic)} and raised_at > ${now - quietMs})
       returning id`;
     if (rows.length > 0)
-      await tx`delete from ops.notice where raised_at < ${time(tx, now)} - make_interval(days => ${KEPT_DAYS})`;
+      await tx`delete from ops.notice where raised_at < ${now}::timestamptz - make_interval(days => ${KEPT_DAYS})`;
     return rows.length > 0;
   });
 }
@@ -68,10 +68,10 @@ export async function claimNotice(
   return sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(${LOCK}, 0)`;
     const [row] = await tx<ClaimedNotice[]>`
-      update ops.notice set due_at = ${time(tx, until)}, attempts = attempts + 1, owner = ${owner}
-      where id = (select id from ops.notice where due_at is not null order by id limit 1) and due_at <= ${time(tx, now)}
-        and (select count(*) from ops.notice where sent_at > ${time(tx, now - HOUR_MS)}) < ${mostPerHour}
-      returning id, event, text, (extract(epoch from raised_at) * 1000)::float8 as "raisedAt", attempts`;
+      update ops.notice set due_at = ${until}, attempts = attempts + 1, owner = ${owner}
+      where id = (select id from ops.notice where due_at is not null order by id limit 1) and due_at <= ${now}
+        and (select count(*) from ops.notice where sent_at > ${now - HOUR_MS}) < ${mostPerHour}
+      returning id, event, text, raised_at, attempts`;
     return row ?? null;
   });
 }
@@ -84,7 +84,7 @@ export async function endNotice(
 ): Promise<void> {
   const dueAt = end.state === 'later' ? end.at : end.state === 'handed back' ? now : null;
   await sql`
-    update ops.notice set due_at = ${time(sql, dueAt)}, sent_at = ${time(sql, end.state === 'sent' ? now : null)},
+    update ops.notice set due_at = ${dueAt}, sent_at = ${end.state === 'sent' ? now : null},
       attempts = attempts - ${end.state === 'handed back' ? 1 : 0},
       message = ${'message' in end ? storableText(end.message).slice(0, 500) : null}
     where id = ${id} and owner = ${owner} and sent_at is null`;
@@ -109,17 +109,13 @@ export async function watchSince(
 ): Promise<Instant | null> {
   const [row] = await sql<{ since: number | null }[]>`
     insert into ops.watch as w (name, since, seen_at)
-    values (${name}, case when ${holds} then ${time(sql, now)} end, ${time(sql, now)})
+    values (${name}, case when ${holds} then ${now}::timestamptz end, ${now})
     on conflict (name) do update set seen_at = excluded.seen_at, since = case
       when excluded.since is null then null
       -- A clock that was set back has seen nothing for longer than there is time.
       when w.since is null or w.since > excluded.since
         or w.seen_at < excluded.seen_at - make_interval(secs => ${LONGEST_BREAK_MS / 1000}) then excluded.since
       else w.since end
-    returning (extract(epoch from since) * 1000)::float8 as since`;
+    returning since`;
   return row!.since;
-}
-
-function time(sql: SqlOrTransaction, at: Instant | null) {
-  return sql`to_timestamp(${at === null ? null : at / 1000}::float8)`;
 }

@@ -27,8 +27,7 @@ const UNKNOWN: RpcState = { tools: null, listedAt: null, closedUntil: null, fail
 
 export async function readRpc(sql: SqlOrTransaction, url: string): Promise<RpcState> {
   const [row] = await sql<RpcState[]>`
-    select tools, (extract(epoch from listed_at) * 1000)::float8 as "listedAt",
-      (extract(epoch from closed_until) * 1000)::float8 as "closedUntil", failures, message
+    select tools, listed_at, closed_until, failures, message
     from ops.rpc where url = ${url}`;
   return row ?? UNKNOWN;
 }
@@ -39,7 +38,7 @@ export async function recordTools(
 ): Promise<void> {
   const listed = storableJson(tools);
   await sql`
-    insert into ops.rpc (url, tools, listed_at) values (${url}, ${listed}::text::jsonb, to_timestamp(${at / 1000}))
+    insert into ops.rpc (url, tools, listed_at) values (${url}, ${listed}::text::jsonb, ${at})
     on conflict (url) do update
     set tools = excluded.tools, listed_at = excluded.listed_at, failures = 0, closed_until = null, message = null`;
 }
@@ -51,7 +50,7 @@ export async function recordRpcFailure(
 ): Promise<void> {
   await sql`
     insert into ops.rpc as r (url, failures, closed_until, message)
-    values (${url}, 1, to_timestamp(${until === null ? null : until / 1000}::float8), ${storableText(message).slice(0, LONGEST_MESSAGE)})
+    values (${url}, 1, ${until}, ${storableText(message).slice(0, LONGEST_MESSAGE)})
     on conflict (url) do update
     set failures = r.failures + 1, closed_until = excluded.closed_until, message = excluded.message`;
 }

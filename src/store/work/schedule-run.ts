@@ -69,17 +69,17 @@ export async function claimRun(
     if (latest !== null && !isSame) {
       await tx`
         update ops.schedule_run
-        set state = case state when 'running' then 'failed' else 'overtaken' end, ended_at = ${time(tx, now)},
+        set state = case state when 'running' then 'failed' else 'overtaken' end, ended_at = ${now},
           message = case state when 'running' then 'its process ended in the middle of it' else message end
         where id = ${latest.id} and state in ('running', 'waiting', 'held')`;
     }
     // A tick that is lived through a second time, because the clock was set back, has a row of the first time.
-    await tx`delete from ops.schedule_run where schedule = ${schedule} and tick = ${time(tx, tick)}`;
+    await tx`delete from ops.schedule_run where schedule = ${schedule} and tick = ${tick}`;
     const failures = (latest?.failures ?? 0) + (latest?.state === 'running' && !isSame ? 1 : 0);
     const [row] = await tx<ScheduleRun[]>`
       insert into ops.schedule_run (schedule, tick, state, attempts, failures, owner, begun_at, lease_until)
-      values (${schedule}, ${time(tx, tick)}, 'running', ${isSame ? latest.attempts + 1 : 1}, ${failures}, ${owner},
-        ${time(tx, now)}, ${time(tx, now + leaseMs)})
+      values (${schedule}, ${tick}, 'running', ${isSame ? latest.attempts + 1 : 1}, ${failures}, ${owner},
+        ${now}, ${now + leaseMs})
       returning ${columns(tx)}`;
     return row!;
   })) as ScheduleRun | null;
@@ -87,7 +87,7 @@ export async function claimRun(
 
 /** A sign of life of the owner. */
 export async function renewLease(sql: SqlOrTransaction, id: number, until: Instant): Promise<void> {
-  await sql`update ops.schedule_run set lease_until = ${time(sql, until)} where id = ${id} and state = 'running'`;
+  await sql`update ops.schedule_run set lease_until = ${until} where id = ${id} and state = 'running'`;
 }
 
 export type RunEnd =
@@ -101,23 +101,17 @@ export type RunEnd =
 export async function endRun(sql: SqlOrTransaction, run: ScheduleRun, end: RunEnd, now: Instant): Promise<void> {
   const until = 'until' in end ? end.until : null;
   await sql`
-    update ops.schedule_run set state = ${end.state}, ended_at = ${time(sql, now)}, lease_until = null,
-      wait_until = ${time(sql, until)}, message = ${'message' in end ? end.message.slice(0, LONGEST_MESSAGE) : null},
+    update ops.schedule_run set state = ${end.state}, ended_at = ${now}, lease_until = null,
+      wait_until = ${until}, message = ${'message' in end ? end.message.slice(0, LONGEST_MESSAGE) : null},
       attempts = attempts - ${end.state === 'held' ? 1 : 0},
       failures = case ${end.state} when 'done' then 0 when 'failed' then failures + 1 else failures end
     where id = ${run.id} and state = 'running'`;
   await sql`
     delete from ops.schedule_run
-    where schedule = ${run.schedule} and tick < ${time(sql, run.tick)} - make_interval(days => ${KEPT_DAYS})`;
+    where schedule = ${run.schedule} and tick < ${run.tick}::timestamptz - make_interval(days => ${KEPT_DAYS})`;
 }
 
 function columns(sql: SqlOrTransaction) {
-  const ms = (column: string) => sql`(extract(epoch from ${sql(column)}) * 1000)::float8`;
   return sql`
-    id, schedule, ${ms('tick')} as tick, state, attempts, failures, owner, ${ms('begun_at')} as "begunAt", ${ms('ended_at')} as "endedAt",
-    ${ms('lease_until')} as "leaseUntil", ${ms('wait_until')} as "waitUntil", message`;
-}
-
-function time(sql: SqlOrTransaction, at: Instant | null) {
-  return sql`to_timestamp(${at === null ? null : at / 1000}::float8)`;
+    id, schedule, tick, state, attempts, failures, owner, begun_at, ended_at, lease_until, wait_until, message`;
 }

@@ -199,11 +199,18 @@ function marketIn<T extends WithQuotes>(row: T, quotes: readonly string[], at: I
 
 /** Never all of them: the changelog is read from when the first coin was seen. */
 async function readIdChanges(sql: Sql, page: number): Promise<readonly IdChange[]> {
-  const rows = await sql<{ currency_id: string; old_id: string; new_id: string; at: number; seen: number | null }[]>`
-    select coalesce(currency_id, new_id) as currency_id, old_id, new_id, round(extract(epoch from renamed_at) * 1000)::float8 as at,
-      (select (extract(epoch from max(seen_at)) * 1000)::float8 from market.coin_rename) as seen
+  const rows = await sql<
+    { currencyId: string; oldId: string; newId: string; renamedAt: Instant; seenAt: Instant | null }[]
+  >`
+    select coalesce(currency_id, new_id) as currency_id, old_id, new_id, renamed_at,
+      (select max(seen_at) from market.coin_rename) as seen_at
     from market.coin_rename
     order by renamed_at desc, old_id limit ${IDS_PER_PAGE} offset ${(page - 1) * IDS_PER_PAGE}`;
-  const list = rows.map(({ at, seen: _, ...ids }) => ({ ...ids, changed_at: formatTime(at) }));
-  return standingOn(list, rows.length === 0 ? NOTHING : partAsOf(rows[0]!.seen));
+  const list = rows.map(({ currencyId, oldId, newId, renamedAt }) => ({
+    currency_id: currencyId,
+    old_id: oldId,
+    new_id: newId,
+    changed_at: formatTime(renamedAt),
+  }));
+  return standingOn(list, rows.length === 0 ? NOTHING : partAsOf(rows[0]!.seenAt));
 }

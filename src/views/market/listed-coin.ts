@@ -49,21 +49,20 @@ type ListedRow = {
 async function readListed(sql: Sql, coin: CoinSummary): Promise<CoinDetails> {
   const { id, name, symbol, rank, is_new, is_active, type } = coin;
   const [row] = await sql<ListedRow[]>`
-    select (extract(epoch from c.first_data_at) * 1000)::float8 as "firstDataAt", t.tags, t.seen as "tagsSeenAt",
-      k.contracts, k.seen as "contractsSeenAt"
+    select c.first_data_at, t.tags, t.seen as tags_seen_at, k.contracts, k.seen as contracts_seen_at
     from market.coin c
     cross join lateral (
       select coalesce(
           json_agg(json_strip_nulls(json_build_object('id', t.id, 'name', t.name, 'coin_counter', t.coins, 'ico_counter', t.icos))
             order by t.place, t.id),
           (select '[]'::json where exists (select from market.tag))) as tags,
-        (extract(epoch from max(t.last_seen_at)) * 1000)::float8 as seen
+        max(t.last_seen_at) as seen
       from market.coin_tag m join market.tag t on t.id = m.tag_id and t.gone_at is null
       where m.coin_id = c.id and m.valid_to is null) t
     cross join lateral (
       select json_agg(json_strip_nulls(json_build_object('contract', k.address, 'platform', k.platform_id, 'type', k.type))
           order by k.is_active is not false desc, k.platform_id, k.address) as contracts,
-        (extract(epoch from max(d.as_of)) * 1000)::float8 as seen
+        max(d.as_of) as seen
       from market.contract k left join market.document d on d.kind = 'contracts' and d.id = k.platform_id
       where k.coin_id = c.id and k.valid_to is null) k
     where c.id = ${id}`;

@@ -1,11 +1,19 @@
 /** The list of coins, the exchanges and the market as a whole, as upstream answers them. */
+
 import type { Instant } from '../../clock.ts';
 import { type Absent, absent, notIn } from '../../contract/answer/not-found.ts';
 import { NOTHING, partAsOf, standingOn, standingOnSame, wholeAsOf } from '../../contract/answer/provenance.ts';
 import type { Candles, Catalogue } from '../../contract/record/market-data.ts';
 import type { CoinSummary, Exchange, GlobalOverview } from '../../contract/record/records.ts';
+import { type CamelCased, createRecordReader } from '../../store/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { EXCHANGE_VOLUMES, type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchange.ts';
+import {
+  EXCHANGE_FLAGS,
+  EXCHANGE_VOLUMES,
+  EXCHANGE_WHOLE,
+  type ExchangeFacts,
+  exchangeRecord,
+} from '../../store/snapshot/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';
 import { createKeptByTopics, type Versions } from './data-versions.ts';
 import { exchangeIn, lacksRates, needsRates, readRates } from './rates.ts';
@@ -70,7 +78,7 @@ export function createOverviewViews({ sql, versions }: { readonly sql: Sql; read
   };
 }
 
-type CoinRow = Omit<CoinSummary, 'rank'> & {
+type CoinRow = CamelCased<Omit<CoinSummary, 'rank'>> & {
   readonly rank: number;
   readonly answer: string | null;
   readonly seenAt: Instant;
@@ -79,8 +87,7 @@ type CoinRow = Omit<CoinSummary, 'rank'> & {
 /** In the order of the newest list; those that it lacks at the end, but for those that have another id now. */
 async function readCoins(sql: Sql): Promise<readonly CoinSummary[]> {
   const query = sql<CoinRow[]>`
-    select c.id, c.name, c.symbol, c.rank, c.is_new, c.is_active, c.type, c.answer,
-      round(extract(epoch from c.last_seen_at) * 1000)::float8 as "seenAt"
+    select c.id, c.name, c.symbol, c.rank, c.is_new, c.is_active, c.type, c.answer, c.last_seen_at as seen_at
     from market.coin c cross join (select max(last_seen_at) as at from market.coin) newest
     where c.last_seen_at = newest.at or not exists (select from market.coin_rename r where r.old_id = c.id)
     order by c.last_seen_at = newest.at desc, c.position nulls last, nullif(c.rank, 0) nulls last, c.id`;
@@ -97,24 +104,22 @@ async function readCoins(sql: Sql): Promise<readonly CoinSummary[]> {
 
 async function readCoin(sql: Sql, coinId: string): Promise<CoinSummary | null> {
   const [row] = await sql<CoinRow[]>`
-    select id, name, symbol, rank, is_new, is_active, type, null as answer,
-      round(extract(epoch from last_seen_at) * 1000)::float8 as "seenAt"
+    select id, name, symbol, rank, is_new, is_active, type, null as answer, last_seen_at as seen_at
     from market.coin where id = ${coinId}`;
   return row === undefined ? null : standingOn(toCoin(row), wholeAsOf(row.seenAt));
 }
 
 /** Coins are told by their list alone, which is never read in parts. */
 export async function readNoCoin(sql: Sql): Promise<Absent> {
-  const [row] = await sql<{ at: Instant | null }[]>`
-    select round(extract(epoch from max(last_seen_at)) * 1000)::float8 as at from market.coin`;
+  const [row] = await sql<{ at: Instant | null }[]>`select max(last_seen_at) as at from market.coin`;
   return absent(wholeAsOf(row?.at ?? null));
 }
 
-function toCoin({ answer, seenAt: _, ...coin }: CoinRow): CoinSummary {
-  if (answer === null) return coin;
+function toCoin({ answer, id, name, symbol, rank, isNew, isActive, type }: CoinRow): CoinSummary {
+  if (answer === null) return { id, name, symbol, rank, is_new: isNew, is_active: isActive, type };
   const written = JSON.parse(answer) as CoinSummary;
   // The rank may have come with a ticker since.
-  return typeof written.rank === 'number' ? { ...written, rank: coin.rank } : written;
+  return typeof written.rank === 'number' ? { ...written, rank } : written;
 }
 
 type GlobalRow = Omit<GlobalFacts, 'updatedAt'> & { readonly at: Instant; readonly updatedAt: Instant };
@@ -122,14 +127,9 @@ type GlobalRow = Omit<GlobalFacts, 'updatedAt'> & { readonly at: Instant; readon
 /** All null when nobody has ever asked. */
 async function readGlobal(sql: Sql): Promise<GlobalOverview> {
   const [row] = await sql<GlobalRow[]>`
-    select market_cap as "marketCap", volume_24h as "volume24h", bitcoin_dominance as "bitcoinDominance", coins,
-      market_cap_change_24h as "marketCapChange24h", volume_24h_change_24h as "volume24hChange24h",
-      market_cap_ath as "marketCapAth", volume_24h_ath as "volume24hAth",
-      volume_24h_percent_from_ath as "volume24hPercentFromAth", volume_24h_percent_to_ath as "volume24hPercentToAth",
-      round(extract(epoch from market_cap_ath_at) * 1000)::float8 as "marketCapAthAt",
-      round(extract(epoch from volume_24h_ath_at) * 1000)::float8 as "volume24hAthAt",
-      round(extract(epoch from updated_at) * 1000)::float8 as "updatedAt",
-      round(extract(epoch from at) * 1000)::float8 as at, answer
+    select market_cap, volume_24h, bitcoin_dominance, coins, market_cap_change_24h, volume_24h_change_24h,
+      market_cap_ath, market_cap_ath_at, volume_24h_ath, volume_24h_ath_at, volume_24h_percent_from_ath,
+      volume_24h_percent_to_ath, updated_at, at, answer
     from market.global_history order by at desc limit 1`;
   if (row === undefined) return standingOn(globalRecord(NOBODY_ASKED), NOTHING);
   const record = row.answer === null ? globalRecord(row) : (JSON.parse(row.answer) as GlobalOverview);
@@ -156,17 +156,18 @@ type ExchangeRow = Pick<
   ExchangeFacts,
   'id' | 'name' | 'types' | 'description' | 'message' | 'links' | 'fiats' | 'answer'
 > &
-  ExchangeFacts['flags'] &
-  ExchangeFacts['whole'] &
-  ExchangeFacts['volumes'] & { readonly updatedAt: Instant; readonly at: Instant; readonly seenAt: Instant };
+  CamelCased<ExchangeFacts['flags'] & ExchangeFacts['whole'] & ExchangeFacts['volumes']> & {
+    readonly updatedAt: Instant;
+    readonly at: Instant;
+    readonly seenAt: Instant;
+  };
 
 /** Those of the newest list, in its order. */
 async function readExchanges(sql: Sql, quotes: readonly string[]): Promise<readonly Exchange[]> {
   const rows = await sql<ExchangeRow[]>`
     select id, name, to_json(types) as types, description, message, links, fiats, answer, is_active, website_status,
       api_status, markets_data_fetched, adjusted_rank, reported_rank, currencies, markets, ${sql(EXCHANGE_VOLUMES as unknown as string[])},
-      round(extract(epoch from updated_at) * 1000)::float8 as "updatedAt",
-      round(extract(epoch from at) * 1000)::float8 as at, round(extract(epoch from last_seen_at) * 1000)::float8 as "seenAt"
+      updated_at, at, last_seen_at as seen_at
     from market.exchange where last_seen_at = (select max(last_seen_at) from market.exchange)
     order by position nulls last, adjusted_rank nulls last, id`;
   const snapshots = [...new Set(rows.map((row) => row.at))];
@@ -176,17 +177,17 @@ async function readExchanges(sql: Sql, quotes: readonly string[]): Promise<reado
   return standingOn(list, lacksRates(quotes, snapshots, rates) ? partAsOf(asOf) : wholeAsOf(asOf));
 }
 
+const flagsOf = createRecordReader<ExchangeFacts['flags']>(EXCHANGE_FLAGS);
+const wholeOf = createRecordReader<ExchangeFacts['whole']>(EXCHANGE_WHOLE);
+const volumesOf = createRecordReader<ExchangeFacts['volumes']>(EXCHANGE_VOLUMES);
+
 function toExchange(row: ExchangeRow): Exchange {
   if (row.answer !== null) return JSON.parse(row.answer) as Exchange;
   const { id, name, types, description, message, links, fiats, updatedAt } = row;
-  const { is_active, website_status, api_status, markets_data_fetched } = row;
-  const { adjusted_rank, reported_rank, currencies, markets } = row;
-  const volumes = Object.fromEntries(
-    EXCHANGE_VOLUMES.map((volume) => [volume, row[volume]]),
-  ) as ExchangeFacts['volumes'];
   return exchangeRecord({
-    ...{ id, name, types, description, message, links, fiats, updatedAt, volumes },
-    flags: { is_active, website_status, api_status, markets_data_fetched },
-    whole: { adjusted_rank, reported_rank, currencies, markets },
+    ...{ id, name, types, description, message, links, fiats, updatedAt },
+    flags: flagsOf(row),
+    whole: wholeOf(row),
+    volumes: volumesOf(row),
   });
 }

@@ -97,7 +97,7 @@ type Priced = {
 const LONGEST_PART_MS = HOUR;
 
 type StretchRow = {
-  readonly at: number;
+  readonly at: Instant;
   readonly price: number | null;
   readonly volume: number | null;
   readonly cap: number | null;
@@ -122,42 +122,42 @@ async function readHistory(
   const partMs = Math.min(widthMs, LONGEST_PART_MS);
   // A part that has ended, and did not begin before the coin's data did, is to be told of.
   const due = { from: Math.max(bounds.from, ceilTo(firstDataAt ?? 0, partMs)), to: bounds.to - partMs };
-  const [part, seconds] = [partMs / 1000, widthMs / 1000];
+  const [part, width] = [`${partMs} milliseconds`, `${widthMs} milliseconds`];
   const rows = await sql<StretchRow[]>`
-    select floor(part / ${seconds}::float8) * ${seconds}::float8 as at,
+    select date_bin(${width}::interval, part, 'epoch') as at,
       sum(price) / nullif(sum(prices), 0)::float8 as price, sum(volume) / nullif(sum(volumes), 0)::float8 as volume,
       sum(cap) / nullif(sum(caps), 0)::float8 as cap, max(seen) as seen,
-      (count(*) filter (where part between ${due.from / 1000}::float8 and ${due.to / 1000}::float8))::int as parts
+      (count(*) filter (where part between ${due.from} and ${due.to}))::int as parts
     from (
-      select floor(extract(epoch from h.at)::float8 / ${part}::float8) * ${part}::float8 as part,
+      select date_bin(${part}::interval, h.at, 'epoch') as part,
         sum(h.price / r.price) as price, count(h.price) as prices,
         sum(h.volume_24h / r.price) as volume, count(h.volume_24h) as volumes,
         sum(h.market_cap / r.price) as cap, count(h.market_cap) as caps,
-        (extract(epoch from max(h.at)) * 1000)::float8 as seen
+        max(h.at) as seen
       from market.ticker_history h
       ${
         quote === 'btc'
           ? sql`join market.ticker_history r on r.coin_id = 'btc-bitcoin' and r.at = h.at and r.price > 0
-              and r.at >= to_timestamp(${bounds.from / 1000}) and r.at < to_timestamp(${bounds.to / 1000})`
+              and r.at >= ${bounds.from} and r.at < ${bounds.to}`
           : sql`cross join (select 1.0::float8 as price) r`
       }
-      where h.coin_id = ${coinId} and h.at >= to_timestamp(${bounds.from / 1000}) and h.at < to_timestamp(${bounds.to / 1000})
+      where h.coin_id = ${coinId} and h.at >= ${bounds.from} and h.at < ${bounds.to}
       group by 1) parts
     group by 1 order by 1 limit ${limit}`;
   const list = rows.map(({ at, price, volume, cap }) => ({
-    timestamp: formatTime(Number(at) * 1000),
+    timestamp: formatTime(at),
     price,
     volume_24h: whole(volume),
     market_cap: whole(cap),
   }));
   const known = rows.flatMap(({ at, parts }) => {
-    const stretch = { from: Number(at) * 1000, to: Number(at) * 1000 + widthMs };
+    const stretch = { from: at, to: at + widthMs };
     const first = Math.max(stretch.from, due.from);
     const last = Math.min(stretch.to - partMs, floorTo(due.to, partMs));
     const wanted = Math.max(0, (last - first) / partMs + 1);
     return parts >= wanted ? [stretch] : [];
   });
-  const end = list.length === limit ? Number(rows.at(-1)!.at) * 1000 + widthMs : ceilTo(bounds.to, widthMs);
+  const end = list.length === limit ? rows.at(-1)!.at + widthMs : ceilTo(bounds.to, widthMs);
   const asOf = rows.length === 0 ? null : Math.max(...rows.map((row) => row.seen));
   return standingOn(
     list,

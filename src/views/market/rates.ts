@@ -1,6 +1,8 @@
 /** What prices in dollars are in other currencies: divided by a ticker of the same snapshot (decision 43). */
+
 import type { Instant } from '../../clock.ts';
 import type { Exchange, Ticker, TickerQuote } from '../../contract/record/records.ts';
+import { type CamelCased, createRecordReader } from '../../store/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
 /** Currencies that have a ticker of their own. For all others nobody has told us a rate: their values are null, never invented. */
@@ -20,11 +22,12 @@ const CHANGES = [
 
 /** One unit of a currency in dollars, and how that has changed, in percent. */
 export type Rate = { readonly price: number } & Readonly<Record<(typeof CHANGES)[number], number | null>>;
+const rateOf = createRecordReader<Rate>(['price', ...CHANGES]);
 /** By symbol and instant of the snapshot. */
 export type Rates = (symbol: string, at: Instant) => Rate | null;
 
 /** Of a snapshot without a ticker of the currency, that of one so much older will do. */
-const FAR_MS = 3_600_000;
+const FAR = '1 hour';
 
 /** The rates of these currencies at these snapshots. */
 export async function readRates(sql: Sql, symbols: readonly string[], ats: readonly Instant[]): Promise<Rates> {
@@ -32,17 +35,17 @@ export async function readRates(sql: Sql, symbols: readonly string[], ats: reado
   for (const symbol of symbols) {
     const coinId = COINS[symbol];
     if (coinId === undefined || ats.length === 0) continue;
-    const rows = await sql<(Rate & { readonly asked: number })[]>`
-      select round(a.at * 1000)::float8 as asked, h.price, ${sql(CHANGES.map((name) => `t.${name}`))}
-      from unnest(${ats.map((at) => at / 1000)}::float8[]) as a(at)
+    const rows = await sql<(CamelCased<Rate> & { readonly asked: Instant })[]>`
+      select a.at as asked, h.price, ${sql(CHANGES.map((name) => `t.${name}`))}
+      from unnest(${ats as Instant[]}::timestamptz[]) as a(at)
       cross join lateral (
         select price, at from market.ticker_history
-        where coin_id = ${coinId} and at <= to_timestamp(a.at) and at > to_timestamp(a.at - ${FAR_MS / 1000}) and price > 0
+        where coin_id = ${coinId} and at <= a.at and at > a.at - ${FAR}::interval and price > 0
         order by at desc limit 1) h
       left join market.ticker t on t.coin_id = ${coinId} and t.at = h.at`;
-    for (const { asked, ...rate } of rows) found.set(`${symbol} ${asked}`, rate);
+    for (const row of rows) found.set(`${symbol} ${row.asked}`, rateOf(row));
   }
-  return (symbol, at) => found.get(`${symbol} ${Math.round(at)}`) ?? null;
+  return (symbol, at) => found.get(`${symbol} ${at}`) ?? null;
 }
 
 /** Does it take rates to answer in these? */

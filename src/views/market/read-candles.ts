@@ -1,12 +1,13 @@
 /** The statements that read candles for an answer. They come as arrays: 366 candles are one row, not 366. */
+
 import type { Instant } from '../../clock.ts';
 import type { OhlcvCandle } from '../../contract/record/market-data.ts';
 import { ceilToGrid, floorToGrid, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { normalize, type Span, type Spans } from '../../core/span.ts';
 import { CANDLE_VALUES, coarseCandle, widthOf } from '../../store/candle/coarse-candle.ts';
 import { isRolledUp, rolledCandle } from '../../store/candle/rollup.ts';
+import { type CamelCased, createRecordReader } from '../../store/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { parseMultirange, toMultirange } from '../../store/connection/multirange.ts';
 import type { SeriesVersion } from './data-versions.ts';
 
 export type CandlesRead = {
@@ -16,9 +17,9 @@ export type CandlesRead = {
   readonly covered: Spans;
 };
 
-type ArraysRow = { readonly at: string | null; readonly covered: string | null } & Readonly<
-  Record<(typeof CANDLE_VALUES)[number], string | null>
->;
+type Values = Readonly<Record<(typeof CANDLE_VALUES)[number], string | null>>;
+type ArraysRow = CamelCased<Values> & { readonly at: string | null; readonly covered: Spans | null };
+const valuesOf = createRecordReader<Values>(CANDLE_VALUES);
 
 const ARRAYS = `array_agg(extract(epoch from c.open_time)::float8)::text as at,
     ${CANDLE_VALUES.map((name) => `array_agg(c.${name})::text as ${name}`).join(', ')}`;
@@ -26,14 +27,14 @@ const ARRAYS = `array_agg(extract(epoch from c.open_time)::float8)::text as at,
 /** The interval stands in the statement itself: then a plan looks at the partitions of that interval only. */
 const stored = (interval: Interval) => `
   select ${ARRAYS},
-    (select (covered * tstzmultirange(tstzrange(to_timestamp($2::float8), to_timestamp($3::float8))))::text
+    (select covered * tstzmultirange(tstzrange($2::timestamptz, $3::timestamptz))
       from market.series where id = $1::int) as covered,
     (select json_agg(json_build_array(extract(epoch from o.open_time), extract(epoch from o.close_time)))
       from market.open_candle o where o.series_id = $1::int) as open_candles
   from (
     select open_time, ${CANDLE_VALUES.join(', ')} from market.candle
     where series_id = $1::int and interval = '${interval}'
-      and open_time >= to_timestamp($2::float8) and open_time < to_timestamp($3::float8)
+      and open_time >= $2::timestamptz and open_time < $3::timestamptz
     order by open_time limit $4::int) c`;
 
 /** Candles of one series as they are stored; at most `limit`, the earliest. */
@@ -42,18 +43,18 @@ export async function readStored(
   { id, interval }: SeriesVersion,
   { span, limit }: { readonly span: Span; readonly limit: number },
 ): Promise<CandlesRead> {
-  const [row] = await sql.unsafe<(ArraysRow & { readonly open_candles: readonly [number, number][] | null })[]>(
+  const [row] = await sql.unsafe<(ArraysRow & { readonly openCandles: readonly [number, number][] | null })[]>(
     stored(interval),
-    [id, span.from / 1000, span.to / 1000, limit],
+    [id, span.from, span.to, limit],
     { prepare: true },
   );
   const open = new Map(
-    (row!.open_candles ?? []).map(([at, close]) => [Math.round(at * 1000), Math.round(close * 1000)]),
+    (row!.openCandles ?? []).map(([at, close]) => [Math.round(at * 1000), Math.round(close * 1000)]),
   );
-  return { candles: toCandles(row!, interval, open), covered: parseMultirange(row!.covered ?? '{}') };
+  return { candles: toCandles(row!, interval, open), covered: row!.covered ?? [] };
 }
 
-const BOUNDS = 'open_time >= to_timestamp($2::float8) and open_time < to_timestamp($3::float8)';
+const BOUNDS = 'open_time >= $2::timestamptz and open_time < $3::timestamptz';
 
 /** Of each slot, if it has any: what was made of it ahead of time, where that was done, else what its candles make now. The same either way. */
 function candleOf(fine: Interval, coarse: Interval): string {
@@ -69,11 +70,11 @@ function candleOf(fine: Interval, coarse: Interval): string {
  */
 const coarsened = (fine: Interval, coarse: Interval) => `
   with s as materialized (
-    select covered * tstzmultirange(tstzrange(to_timestamp($2::float8), to_timestamp($3::float8))) as covered,
+    select covered * tstzmultirange(tstzrange($2::timestamptz, $3::timestamptz)) as covered,
       (select spans from market.rolled where series_id = $1::int) as rolled
     from market.series where id = $1::int
   )
-  select ${ARRAYS}, (select covered::text from s) as covered
+  select ${ARRAYS}, (select covered from s) as covered
   from (
     select slot as open_time, made.*
     from (
@@ -95,21 +96,22 @@ export async function readCoarsened(
   { id, interval: fine }: SeriesVersion,
   { interval, missing, limit }: { readonly interval: Interval; readonly missing: Spans; readonly limit: number },
 ): Promise<CandlesRead> {
-  const bounds = [missing[0]!.from / 1000, missing.at(-1)!.to / 1000];
   const [row] = await sql.unsafe<ArraysRow[]>(
     coarsened(fine, interval),
-    [id, ...bounds, toMultirange(missing), limit],
+    [id, missing[0]!.from, missing.at(-1)!.to, missing, limit],
     { prepare: true },
   );
-  const covered = parseMultirange(row!.covered ?? '{}');
-  const slots = covered.map(({ from, to }) => ({ from: ceilToGrid(from, interval), to: floorToGrid(to, interval) }));
+  const slots = (row!.covered ?? []).map(({ from, to }) => ({
+    from: ceilToGrid(from, interval),
+    to: floorToGrid(to, interval),
+  }));
   return { candles: toCandles(row!, interval, new Map()), covered: normalize(slots) };
 }
 
 function toCandles(row: ArraysRow, interval: Interval, open: ReadonlyMap<Instant, Instant>): OhlcvCandle[] {
   if (row.at === null) return [];
   const seconds = numbersOf(row.at);
-  const [opens, highs, lows, closes, volumes, caps] = CANDLE_VALUES.map((name) => numbersOf(row[name]!));
+  const [opens, highs, lows, closes, volumes, caps] = Object.values(valuesOf(row)).map((text) => numbersOf(text!));
   const lastSecond = INTERVAL_MS[interval] - 1_000;
   return seconds.map((at, i) => {
     const openTime = at! * 1000;

@@ -2,12 +2,14 @@
  * Search by name, symbol or id: the whole word first, then its beginning, then any part of it; the better known before the lesser. Of each
  * category one text holds all words in that order, so that the first places where the wanted one stands are the best.
  */
+
 import type { Instant } from '../../clock.ts';
 import { type Basis, NOTHING, partAsOf, standingOn, together, wholeAsOf } from '../../contract/answer/provenance.ts';
 import type { SearchCategory, SearchResult } from '../../contract/record/catalogue.ts';
 import type { Catalogue, SearchQuery } from '../../contract/record/market-data.ts';
 import { othersFirst } from '../../core/yield-to-event-loop.ts';
 import { documentsSeenAt } from '../../store/catalogue/document.ts';
+import { type CamelCased, createRecordReader } from '../../store/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { Topics, Versions } from './data-versions.ts';
 import { createKept } from './versioned-cache.ts';
@@ -130,7 +132,7 @@ type Currencies = Searched<Coin> & { findSymbol(q: string, limit: number): reado
 
 /** All coins but for their ranks, in the order of their ids. */
 type Names = {
-  readonly coins: readonly (Omit<Coin, 'rank'> & { readonly isFound: boolean })[];
+  readonly coins: readonly (CamelCased<Omit<Coin, 'rank'>> & { readonly isFound: boolean })[];
   readonly texts: readonly string[];
   /** In lower case, with the numbers of those that have them. */
   readonly symbols: ReadonlyMap<string, readonly number[]>;
@@ -147,7 +149,7 @@ async function readNames(sql: Sql): Promise<Names> {
   // An inactive coin that has another id now is found by that.
   const query = sql<Names['coins'][number][]>`
     select id, name, symbol, is_new, is_active, type,
-      is_active or not exists (select from market.coin_rename r where r.old_id = c.id) as "isFound"
+      is_active or not exists (select from market.coin_rename r where r.old_id = c.id) as is_found
     from market.coin c order by id`;
   for await (const piece of query.cursor(PIECE)) {
     for (const coin of piece) {
@@ -166,7 +168,7 @@ type Ranks = { readonly ranks: readonly number[]; readonly at: Instant | null };
 
 async function readRanks(sql: Sql): Promise<Ranks> {
   const [row] = await sql<{ ranks: string | null; at: Instant | null }[]>`
-    select array_agg(rank order by id)::text as ranks, (extract(epoch from max(last_seen_at)) * 1000)::float8 as at from market.coin`;
+    select array_agg(rank order by id)::text as ranks, max(last_seen_at) as at from market.coin`;
   await othersFirst();
   return { ranks: row!.ranks === null ? [] : row!.ranks.slice(1, -1).split(',').map(Number), at: row!.at };
 }
@@ -182,7 +184,7 @@ async function rankNames(sql: Sql, read: Names): Promise<Currencies> {
   }
   const { coins, texts, symbols } = names;
   await othersFirst();
-  const places = coins.map(({ is_active }, i) => (is_active ? 0 : ACTIVE_BEFORE) + (ranks[i] || LAST_RANK));
+  const places = coins.map(({ isActive }, i) => (isActive ? 0 : ACTIVE_BEFORE) + (ranks[i] || LAST_RANK));
   // As numbers, which are sorted in a tenth of the time: of the same place the lesser number, which is the lesser id.
   const order = new Float64Array(places.length);
   places.forEach((place, i) => {
@@ -195,8 +197,8 @@ async function rankNames(sql: Sql, read: Names): Promise<Currencies> {
   await othersFirst();
   const index = createIndex(byPlace.map((i) => texts[i]!));
   const told = (i: number): Coin => {
-    const { id, name, symbol, is_new, is_active, type } = coins[i]!;
-    return { id, name, symbol, rank: ranks[i]!, is_new, is_active, type };
+    const { id, name, symbol, isNew, isActive, type } = coins[i]!;
+    return { id, name, symbol, rank: ranks[i]!, is_new: isNew, is_active: isActive, type };
   };
   return {
     basis: wholeAsOf(at),
@@ -218,26 +220,28 @@ const MOST_COINS = 2 ** 20;
 
 type Newest = { readonly at: Instant | null };
 
+const personOf = createRecordReader<Found<'people'>>(['id', 'name', 'teams_count']);
+const tagOf = createRecordReader<Found<'tags'>>(['id', 'name', 'coin_counter', 'ico_counter']);
+
 const READ = {
   exchanges: async (sql: Sql) => {
     const rows = await sql<Found<'exchanges'>[]>`
       select id, name, adjusted_rank as rank from market.exchange order by is_active desc, adjusted_rank nulls last, id`;
-    const [newest] = await sql<Newest[]>`
-      select (extract(epoch from max(last_seen_at)) * 1000)::float8 as at from market.exchange`;
+    const [newest] = await sql<Newest[]>`select max(last_seen_at) as at from market.exchange`;
     return searched(rows, (exchange) => [exchange.name, exchange.id], wholeAsOf(newest!.at));
   },
   people: async (sql: Sql) => {
-    const rows = await sql<Found<'people'>[]>`
+    const rows = await sql<CamelCased<Found<'people'>>[]>`
       select p.id, p.name, p.teams as teams_count from market.person p
       join market.document d on d.kind = 'person' and d.id = p.id and d.gone_at is null order by p.teams desc nulls last, p.id`;
     const at = await documentsSeenAt(sql, 'person');
     // Upstream lists no people: only those of coins that are tracked are asked about.
-    return searched(rows, (person) => [person.name, person.id], at === null ? NOTHING : partAsOf(at));
+    return searched(rows.map(personOf), (person) => [person.name, person.id], at === null ? NOTHING : partAsOf(at));
   },
   tags: async (sql: Sql) => {
-    const rows = await sql<Found<'tags'>[]>`
+    const rows = await sql<CamelCased<Found<'tags'>>[]>`
       select id, name, coins as coin_counter, icos as ico_counter from market.tag where gone_at is null order by place, id`;
     const basis = wholeAsOf(await documentsSeenAt(sql, 'tag'));
-    return searched(rows, (tag) => [tag.name, tag.id], basis);
+    return searched(rows.map(tagOf), (tag) => [tag.name, tag.id], basis);
   },
 } as const;

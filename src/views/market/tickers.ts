@@ -1,4 +1,5 @@
 /** Tickers as upstream answers them: those of the newest snapshot as a list, and the newest one of each active coin. */
+
 import type { Instant } from '../../clock.ts';
 import { type Absent, absent } from '../../contract/answer/not-found.ts';
 import { basisOf, NOTHING, partAsOf, standingOn, wholeAsOf } from '../../contract/answer/provenance.ts';
@@ -7,6 +8,7 @@ import type { Ticker } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import { TICKER_NUMBERS, TICKER_QUOTE_KEYS, type TickerNumber } from '../../core/ticker.ts';
 import { mapInPieces } from '../../core/yield-to-event-loop.ts';
+import { type CamelCased, createRecordReader } from '../../store/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createKeptByTopics, type Topics, type Versions } from './data-versions.ts';
 import { readNoCoin } from './overview.ts';
@@ -22,7 +24,9 @@ const PIECE = 1_000;
 /** Every ticker, in dollars. */
 type Listed = readonly Ticker[];
 
-type TickerRow = { readonly [name in TickerNumber]: number | null } & {
+type Numbers = { readonly [name in TickerNumber]: number | null };
+
+type TickerRow = CamelCased<Numbers> & {
   readonly id: string;
   readonly name: string;
   readonly symbol: string;
@@ -135,36 +139,36 @@ async function convert(
 const NO_RATES: Rates = () => null;
 
 function columns(sql: Sql) {
-  const millis = (column: string, name: string) =>
-    sql`round(extract(epoch from ${sql(column)}) * 1000)::float8 as ${sql(name)}`;
   return sql`t.coin_id as id, c.name, c.symbol, t.rank, t.answer, ${sql(TICKER_NUMBERS.map((name) => `t.${name}`))},
-    ${millis('t.at', 'at')}, ${millis('t.updated_at', 'updatedAt')}, ${millis('t.seen_at', 'seenAt')},
-    ${millis('t.ath_at', 'athAt')}, ${millis('c.first_data_at', 'firstDataAt')}`;
+    t.at, t.updated_at, t.seen_at, t.ath_at, c.first_data_at`;
 }
+
+const numbersOf = createRecordReader<Numbers>(TICKER_NUMBERS);
 
 /** As upstream writes it; `circulating_supply` is left out where the plan does not show it. */
 function toTicker(row: TickerRow): Ticker {
   if (row.answer !== null) return JSON.parse(row.answer) as Ticker;
-  const { circulating_supply } = row;
+  const numbers = numbersOf(row);
+  const { circulating_supply, total_supply, max_supply, beta_value } = numbers;
   const written = {
     id: row.id,
     name: row.name,
     symbol: row.symbol,
     rank: row.rank,
     ...(circulating_supply === null ? {} : { circulating_supply }),
-    total_supply: row.total_supply,
-    max_supply: row.max_supply,
-    beta_value: row.beta_value,
+    total_supply,
+    max_supply,
+    beta_value,
     first_data_at: row.firstDataAt === null ? null : formatTime(row.firstDataAt),
     last_updated: formatTime(row.updatedAt),
-    quotes: { USD: toQuote(row) },
+    quotes: { USD: toQuote(numbers, row.athAt) },
   };
   return written as Ticker;
 }
 
-function toQuote(row: TickerRow): Ticker['quotes'][string] {
+function toQuote(numbers: Numbers, athAt: Instant | null): Ticker['quotes'][string] {
   const quote: Record<string, number | string | null> = {};
   for (const key of TICKER_QUOTE_KEYS)
-    quote[key] = key === 'ath_date' ? (row.athAt === null ? null : formatTime(row.athAt)) : row[key];
+    quote[key] = key === 'ath_date' ? (athAt === null ? null : formatTime(athAt)) : numbers[key];
   return quote as Ticker['quotes'][string];
 }

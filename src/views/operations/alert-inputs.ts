@@ -2,7 +2,6 @@
 import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { toInstant } from './instant.ts';
 
 export type MetWall = {
   readonly interval: Interval;
@@ -51,31 +50,31 @@ export async function readConcerns(sql: Sql, query: ConcernsQuery): Promise<Conc
   const { plan, wallsSince, daySince, revisionsADay, quarantineAfter } = query;
   // One after the other, on one connection: nobody waits for the answer.
   const walls = await sql<MetWall[]>`
-    select interval, (extract(epoch from depth) * 1000)::float8 as "depthMs", message from market.refusal
-    where account_plan = ${plan} and series_id is null and refused_at > to_timestamp(${wallsSince / 1000}) order by interval`;
+    select interval, (extract(epoch from depth) * 1000)::float8 as depth_ms, message from market.refusal
+    where account_plan = ${plan} and series_id is null and refused_at > ${wallsSince} order by interval`;
   const revised = await sql`
     select from (select seen_at from market.revision order by id desc offset ${revisionsADay} limit 1) r
-    where seen_at > to_timestamp(${daySince / 1000})`;
+    where seen_at > ${daySince}`;
   const [set] = await sql<{ rows: number; upto: number | null; reasons: string[] | null }[]>`
     with news as materialized (
       select id, reason from market.quarantine
       where id > coalesce(${quarantineAfter}::bigint, (
-        select id from market.quarantine where seen_at <= to_timestamp(${daySince / 1000}) order by id desc limit 1), 0)
+        select id from market.quarantine where seen_at <= ${daySince} order by id desc limit 1), 0)
       order by id desc limit ${MOST_ROWS}
     )
     select (select count(*) from news)::int as rows, (select max(id) from news) as upto, (select array_agg(reason) from (
       select reason from news group by reason order by count(*) desc, reason limit ${MOST_REASONS}) r) as reasons`;
-  const [candles] = await sql<{ at: number | null }[]>`
-    select extract(epoch from (
+  const [candles] = await sql<{ at: Instant | null }[]>`
+    select (
       select sent_at from ops.fetch where id > (select max(id) from ops.fetch) - ${LOOK_BACK} and series_id is not null
-        and outcome not in ('unavailable', 'limited', 'malformed') order by id desc limit 1))::float8 as at`;
+        and outcome not in ('unavailable', 'limited', 'malformed') order by id desc limit 1) as at`;
   const [last] = await sql<{ outcome: string; message: string | null }[]>`
     select outcome, message from ops.fetch order by id desc limit 1`;
   const [work] = await sql<{ backfills: number; turns: number }[]>`
     select (select count(*) from ops.backfill where is_detached and state in ('queued', 'running'))::int as backfills,
       (select count(*) from ops.tracked where queued_at is not null)::int as turns`;
-  const done = await sql<{ schedule: string; tick: number }[]>`
-    select r.schedule, extract(epoch from r.tick)::float8 as tick from unnest(${query.schedules as string[]}::text[]) s(name)
+  const done = await sql<{ schedule: string; tick: Instant }[]>`
+    select r.schedule, r.tick from unnest(${query.schedules as string[]}::text[]) s(name)
     cross join lateral (
       select schedule, tick from ops.schedule_run where schedule = s.name and state = 'done' order by id desc limit 1
     ) r`;
@@ -83,9 +82,9 @@ export async function readConcerns(sql: Sql, query: ConcernsQuery): Promise<Conc
     walls,
     isRevisedOften: revised.length > 0,
     quarantined: set!.upto === null ? null : { rows: set!.rows, upto: set!.upto, reasons: set!.reasons ?? [] },
-    candlesAt: toInstant(candles!.at),
+    candlesAt: candles!.at,
     lastFailure: last === undefined || last.outcome === 'stored' ? null : last.message,
     ...work!,
-    doneTicks: new Map(done.map(({ schedule, tick }) => [schedule, toInstant(tick)!])),
+    doneTicks: new Map(done.map(({ schedule, tick }) => [schedule, tick])),
   };
 }

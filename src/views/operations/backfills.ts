@@ -4,7 +4,6 @@ import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { BackfillState } from '../../store/work/backfill.ts';
-import { toInstant } from './instant.ts';
 
 export type BackfillRow = {
   readonly id: number;
@@ -37,8 +36,6 @@ export type BackfillRow = {
   readonly message: string | null;
 };
 
-type Times = 'from' | 'to' | 'requestedAt' | 'startedAt' | 'finishedAt' | 'heartbeatAt' | 'waitUntil' | 'finishAt';
-
 /** What is not over, most urgent first; with `all` what is over as well, newest first after those. */
 export async function readBackfills(
   sql: Sql,
@@ -48,29 +45,15 @@ export async function readBackfills(
     limit = null,
   }: { readonly all: boolean; readonly id?: number | null; readonly limit?: number | null },
 ): Promise<BackfillRow[]> {
-  const at = (column: string) => sql`extract(epoch from ${sql(column)})::float8`;
-  const rows = await sql<(Omit<BackfillRow, Times> & Record<Times, number | null>)[]>`
-    select id, state, is_detached as "isDetached", priority, interval, quote, coins, planned_requests as "plannedRequests",
-      spent, stored, left_requests as "leftRequests", progress, owner, requested_by as "requestedBy",
-      message, ${at('from')} as from, ${at('to')} as to,
-      ${at('requested_at')} as "requestedAt", ${at('started_at')} as "startedAt", ${at('finished_at')} as "finishedAt",
-      ${at('heartbeat_at')} as "heartbeatAt", ${at('wait_until')} as "waitUntil", ${at('finish_at')} as "finishAt"
+  return sql<BackfillRow[]>`
+    select id, state, is_detached, priority, interval, quote, coins, planned_requests, spent, stored, left_requests,
+      progress, owner, requested_by, message, "from", "to", requested_at, started_at, finished_at, heartbeat_at,
+      wait_until, finish_at
     from ops.backfill_progress
     where (${id}::int is null or id = ${id}::int) and (${all} or state in ('queued', 'running', 'paused'))
     order by state in ('queued', 'running', 'paused') desc,
       case when state in ('queued', 'running', 'paused') then -priority end, case when finished_at is null then id end, id desc
     limit ${limit}`;
-  return rows.map((row) => ({
-    ...row,
-    from: toInstant(row.from),
-    to: toInstant(row.to),
-    requestedAt: toInstant(row.requestedAt)!,
-    startedAt: toInstant(row.startedAt),
-    finishedAt: toInstant(row.finishedAt),
-    heartbeatAt: toInstant(row.heartbeatAt),
-    waitUntil: toInstant(row.waitUntil),
-    finishAt: toInstant(row.finishAt),
-  }));
 }
 
 /** As the command line and the service print it: instants as ISO 8601. */

@@ -3,7 +3,6 @@ import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { toInstant } from './instant.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
 
 export const GAP_REASONS = [
@@ -45,38 +44,22 @@ export type GapFilter = SeriesFilter & { readonly reason?: GapReason | undefined
 
 /** The gaps in the order of coin, quote, interval and time, a page at a time: however many there are, memory stays flat. */
 export async function* readGapRows(sql: Sql, filter: GapFilter, limit: number | null): AsyncGenerator<Gap> {
-  const pages = sql<GapRow[]>`
-    select coin_id, symbol, quote, interval, slots, reason, detail,
-      extract(epoch from gap_from)::float8 as gap_from, extract(epoch from gap_to)::float8 as gap_to,
-      extract(epoch from next_ask_at)::float8 as next_ask_at
+  const pages = sql<Gap[]>`
+    select coin_id, symbol, quote, interval, gap_from as from, gap_to as to, slots, reason, detail, next_ask_at
     from market.gaps
     where ${matching(sql, filter)} ${filter.reason === undefined ? sql`` : sql`and reason = ${filter.reason}`}
     order by coin_id, quote, interval, gap_from
     ${limit === null ? sql`` : sql`limit ${limit}`}`.cursor(500);
   for await (const page of pages) {
-    for (const row of page) {
-      yield {
-        coinId: row.coin_id,
-        symbol: row.symbol,
-        quote: row.quote,
-        interval: row.interval,
-        from: toInstant(row.gap_from),
-        to: toInstant(row.gap_to),
-        slots: row.slots,
-        reason: row.reason,
-        detail: row.detail,
-        nextAskAt: toInstant(row.next_ask_at),
-      };
+    for (const gap of page) {
+      yield { ...gap, from: finite(gap.from), to: finite(gap.to), nextAskAt: finite(gap.nextAskAt) };
     }
   }
 }
 
-type GapRow = Pick<Gap, 'symbol' | 'quote' | 'interval' | 'slots' | 'reason' | 'detail'> & {
-  readonly coin_id: string;
-  readonly gap_from: number | null;
-  readonly gap_to: number | null;
-  readonly next_ask_at: number | null;
-};
+function finite(at: Instant | null): Instant | null {
+  return at === null || !Number.isFinite(at) ? null : at;
+}
 
 export type GapTotal = {
   readonly reason: GapReason;
@@ -91,11 +74,11 @@ export type AskedAgain = { readonly slots: number; readonly from: Instant };
 
 /** What upstream was asked about and has left without a final word: how many slots, and when the first of them is asked about again. */
 export async function readAskedAgain(sql: Sql, filter: GapFilter): Promise<AskedAgain | null> {
-  const [row] = await sql<{ slots: number; from: number | null }[]>`
-    select coalesce(sum(slots), 0)::bigint as slots, (extract(epoch from min(next_ask_at)) * 1000)::float8 as from
+  const [row] = await sql<{ slots: number; from: Instant | null }[]>`
+    select coalesce(sum(slots), 0)::bigint as slots, min(next_ask_at) as from
     from market.gaps
     where ${matching(sql, filter)} and reason in ('unconfirmed', 'malformed') and next_ask_at < 'infinity'`;
-  return row!.from === null ? null : { slots: row!.slots, from: Math.round(row!.from) };
+  return row!.from === null ? null : { slots: row!.slots, from: row!.from };
 }
 
 /** How many gaps and slots each reason has, most slots first. */
@@ -104,7 +87,7 @@ export async function readGapTotals(sql: Sql, filter: GapFilter): Promise<GapTot
     select reason, count(*) as gaps, sum(slots)::bigint as slots, sum(greatest(0,
         ceil(date_part('epoch', gap_to) / ops.seconds_of(interval))
         - ceil(date_part('epoch', greatest(gap_from, ops.settled_until(interval))) / ops.seconds_of(interval))
-      ))::bigint as "tooYoung"
+      ))::bigint as too_young
     from market.gaps
     where ${matching(sql, filter)} ${filter.reason === undefined ? sql`` : sql`and reason = ${filter.reason}`}
     group by reason order by slots desc, reason`;

@@ -8,8 +8,7 @@ export type Figures = {
   /** Of the service, and not over. */
   readonly backfills: readonly { readonly state: string; readonly n: number }[];
   readonly connections: readonly { readonly state: string; readonly n: number }[];
-  /** Seconds since 1970. */
-  readonly lastDone: readonly { readonly schedule: string; readonly at: number }[];
+  readonly lastDone: readonly { readonly schedule: string; readonly at: Instant }[];
   /** As Postgres reckons: counting millions of rows every few seconds would cost more than it tells. */
   readonly revisions: number;
   readonly quarantined: number;
@@ -24,8 +23,8 @@ export async function readFigures(sql: Sql, now: Instant): Promise<Figures> {
     sql<{ state: string; n: number }[]>`
       select coalesce(state, 'unknown') as state, count(*) as n from pg_stat_activity
       where datname = current_database() and backend_type = 'client backend' group by 1`,
-    sql<{ schedule: string; at: number }[]>`
-      select schedule, extract(epoch from max(ended_at))::float8 as at from ops.schedule_run where state = 'done' group by 1`,
+    sql<{ schedule: string; at: Instant }[]>`
+      select schedule, max(ended_at) as at from ops.schedule_run where state = 'done' group by 1`,
     sql<{ revisions: number; quarantined: number }[]>`
       select coalesce(sum(n) filter (where name = 'revision'), 0)::float8 as revisions,
         coalesce(sum(n) filter (where name = 'quarantine'), 0)::float8 as quarantined

@@ -1,7 +1,6 @@
 /** What a doctor wants to know of the database: its version, clock and size, and work that was left lying. */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { toInstant } from './instant.ts';
 
 export type Health = {
   /** As the server says it: `18.4`. */
@@ -22,24 +21,18 @@ export type Health = {
 
 /** `silentSince`: backfills whose last sign of life is older are listed. */
 export async function readHealth(sql: Sql, silentSince: Instant): Promise<Health> {
-  const [server] = await sql<Server[]>`
+  const [server] = await sql<Omit<Health, 'silentBackfills'>[]>`
     select current_setting('server_version') as version,
-      current_setting('server_version_num')::int / 10000 as "majorVersion",
-      extract(epoch from clock_timestamp())::float8 as now,
+      current_setting('server_version_num')::int / 10000 as major_version,
+      date_trunc('milliseconds', clock_timestamp()) as now,
       pg_database_size(current_database()) as bytes,
       (select name from ops.migration order by created_at desc limit 1) as migration,
       current_setting('max_connections')::int as connections,
       current_setting('max_connections')::int - (select count(*) from pg_stat_activity where backend_type = 'client backend')
-        as "connectionsFree",
-      (select count(*) from market.quarantine) as "setAside"`;
-  const silent = await sql<{ id: number; owner: string; heartbeat_at: number }[]>`
-    select id, owner, extract(epoch from heartbeat_at)::float8 as heartbeat_at from ops.backfill
-    where state = 'running' and not is_detached and heartbeat_at < to_timestamp(${silentSince / 1000}) order by id`;
-  return {
-    ...server!,
-    now: toInstant(server!.now)!,
-    silentBackfills: silent.map((row) => ({ id: row.id, owner: row.owner, heartbeatAt: toInstant(row.heartbeat_at)! })),
-  };
+        as connections_free,
+      (select count(*) from market.quarantine) as set_aside`;
+  const silentBackfills = await sql<Health['silentBackfills'][number][]>`
+    select id, owner, heartbeat_at from ops.backfill
+    where state = 'running' and not is_detached and heartbeat_at < ${silentSince} order by id`;
+  return { ...server!, silentBackfills };
 }
-
-type Server = Omit<Health, 'silentBackfills' | 'now'> & { readonly now: number };

@@ -19,16 +19,16 @@ export function matching(sql: SqlOrTransaction, { coinIds, quote, interval }: Se
 
 /** The ids of `coinIds` that no series has: misspelt, or never asked for. */
 export async function coinsWithoutSeries(sql: SqlOrTransaction, coinIds: readonly string[]): Promise<string[]> {
-  const rows = await sql<{ coin_id: string }[]>`
+  const rows = await sql<{ coinId: string }[]>`
     select coin_id from unnest(${coinIds as string[]}::text[]) as asked(coin_id)
     where not exists (select from market.series s where s.coin_id = asked.coin_id)`;
-  return rows.map((row) => row.coin_id);
+  return rows.map((row) => row.coinId);
 }
 
 /** Ids that a misspelt one may have meant are found among these. */
 export async function coinIdsWithSeries(sql: SqlOrTransaction): Promise<string[]> {
-  const rows = await sql<{ coin_id: string }[]>`select distinct coin_id from market.series`;
-  return rows.map((row) => row.coin_id);
+  const rows = await sql<{ coinId: string }[]>`select distinct coin_id from market.series`;
+  return rows.map((row) => row.coinId);
 }
 
 /** How many series the filter finds: an answer about none of them says nothing. */

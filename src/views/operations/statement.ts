@@ -5,7 +5,7 @@
  */
 import type postgres from 'postgres';
 import { type SqlAnswer, StatementError } from '../../contract/interface/warehouse-tools.ts';
-import { createClient } from '../../store/connection/connect.ts';
+import { createClient, type SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { Line } from '../../store/connection/connection-watchdog.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 
@@ -32,7 +32,7 @@ const LOCK_TIMEOUT_MS = 1_000;
 
 export function createStatementRunner(options: StatementRunnerOptions): StatementRunner {
   const { url, timeoutMs = 5_000, connections = 2, waiting = 8, line } = options;
-  const sql = createClient({ url, max: connections, applicationName: 'chandler sql tool', line });
+  const sql = createClient({ url, max: connections, applicationName: 'chandler sql tool', line, columns: 'as named' });
   let running = 0;
   return {
     async run({ statement, limit }) {
@@ -57,7 +57,7 @@ export function createStatementRunner(options: StatementRunnerOptions): Statemen
   };
 }
 
-type Transaction = postgres.TransactionSql<{ bigint: number }>;
+type Transaction = SqlOrTransaction;
 type Column = { readonly name: string; readonly type: number; readonly category: string };
 
 /** All of it ends with the transaction. */

@@ -5,7 +5,6 @@ import type { Interval } from '../../core/interval.ts';
 import { type CatalogueAge, readCatalogueAges } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { SILENT_AFTER_MS } from '../../store/work/backfill.ts';
-import { toInstant } from './instant.ts';
 import { readTierStatus, type TierStatus } from './tiers.ts';
 
 export type SeriesStatus = {
@@ -63,11 +62,11 @@ export type Status = {
   readonly setAside: number;
 };
 
-const LATELY_SECONDS = 24 * 3600;
+const LATELY_MS = 24 * 3_600_000;
 
 export async function readStatus(sql: Sql, now: Instant): Promise<Status> {
   const [counts, series, tiers, catalogue, backfills, fetches] = await Promise.all([
-    sql<{ coins: number; revisions: number; set_aside: number }[]>`
+    sql<{ coins: number; revisions: number; setAside: number }[]>`
       select (select count(*) from market.coin) as coins, (select count(*) from market.revision) as revisions,
         (select count(*) from market.quarantine) as set_aside`,
     readSeries(sql),
@@ -76,66 +75,34 @@ export async function readStatus(sql: Sql, now: Instant): Promise<Status> {
     readRunning(sql, now),
     readFetches(sql, now),
   ]);
-  const { coins, revisions, set_aside } = counts[0]!;
-  return { coins, series, tiers, catalogue, backfills, fetches, revisions, setAside: set_aside };
+  const { coins, revisions, setAside } = counts[0]!;
+  return { coins, series, tiers, catalogue, backfills, fetches, revisions, setAside };
 }
 
-async function readSeries(sql: Sql): Promise<SeriesStatus[]> {
-  const rows = await sql<
-    (Omit<SeriesStatus, 'finalUntil' | 'finalUntilOldest'> & { newest: number | null; oldest: number | null })[]
-  >`
-    select c.interval, c.quote, count(*) as series, sum(c.slots_wanted)::bigint as "slotsWanted",
-      sum(c.slots_covered)::bigint as "slotsCovered", sum(c.slots_missing)::bigint as "slotsMissing",
-      sum(c.slots_unsettled)::bigint as "slotsUnsettled", sum(s.covered_candles)::bigint as candles,
-      extract(epoch from max(upper(s.covered)))::float8 as newest,
-      extract(epoch from min(coalesce(upper(s.covered), '-infinity')))::float8 as oldest
+function readSeries(sql: Sql): Promise<SeriesStatus[]> {
+  return sql<SeriesStatus[]>`
+    select c.interval, c.quote, count(*) as series, sum(c.slots_wanted)::bigint as slots_wanted,
+      sum(c.slots_covered)::bigint as slots_covered, sum(c.slots_missing)::bigint as slots_missing,
+      sum(c.slots_unsettled)::bigint as slots_unsettled, sum(s.covered_candles)::bigint as candles,
+      max(upper(s.covered)) as final_until,
+      nullif(min(coalesce(upper(s.covered), '-infinity')), '-infinity') as final_until_oldest
     from market.coverage c
     join market.series s on s.coin_id = c.coin_id and s.quote = c.quote and s.interval = c.interval
     group by c.interval, c.quote order by c.interval desc, c.quote desc`;
-  return rows.map(({ newest, oldest, ...row }) => ({
-    ...row,
-    finalUntil: toInstant(newest),
-    finalUntilOldest: toInstant(oldest),
-  }));
 }
 
-async function readRunning(sql: Sql, now: Instant): Promise<BackfillStatus[]> {
-  const rows = await sql<
-    (Record<'id' | 'requested_at' | 'planned' | 'requests' | 'heartbeat_at', number> & {
-      interval: Interval;
-      quote: Quote;
-      span_from: number | null;
-      span_to: number | null;
-      owner: string;
-      is_detached: boolean;
-    })[]
-  >`
-    select b.id, b.interval, b.quote, b.owner, b.is_detached, b.planned_requests as planned,
-      extract(epoch from b.requested_at)::float8 as requested_at, extract(epoch from b.heartbeat_at)::float8 as heartbeat_at,
-      extract(epoch from lower(b.span))::float8 as span_from, extract(epoch from upper(b.span))::float8 as span_to,
+function readRunning(sql: Sql, now: Instant): Promise<BackfillStatus[]> {
+  return sql<BackfillStatus[]>`
+    select b.id, b.requested_at, b.interval, b.quote, lower(b.span) as from, upper(b.span) as to, b.planned_requests,
       (select count(*) from ops.fetch f where f.backfill_id = b.id)
-        + (select coalesce(sum(p.requests), 0)::bigint from ops.backfill_past p where p.backfill_id = b.id) as requests
+        + (select coalesce(sum(p.requests), 0)::bigint from ops.backfill_past p where p.backfill_id = b.id) as requests,
+      b.is_detached, b.owner, b.heartbeat_at, b.heartbeat_at < ${now - SILENT_AFTER_MS} as is_silent
     from ops.backfill b where b.state = 'running' order by b.id`;
-  return rows.map((row) => ({
-    id: row.id,
-    requestedAt: toInstant(row.requested_at)!,
-    interval: row.interval,
-    quote: row.quote,
-    from: toInstant(row.span_from),
-    to: toInstant(row.span_to),
-    plannedRequests: row.planned,
-    requests: row.requests,
-    isDetached: row.is_detached,
-    owner: row.owner,
-    heartbeatAt: toInstant(row.heartbeat_at)!,
-    isSilent: toInstant(row.heartbeat_at)! < now - SILENT_AFTER_MS,
-  }));
 }
 
-async function readFetches(sql: Sql, now: Instant): Promise<FetchStatus[]> {
-  const rows = await sql<{ outcome: string; requests: number; rows: number; last_at: number }[]>`
-    select outcome, count(*) as requests, sum(rows)::bigint as rows, extract(epoch from max(sent_at))::float8 as last_at
-    from ops.fetch where sent_at > to_timestamp(${now / 1000 - LATELY_SECONDS})
+function readFetches(sql: Sql, now: Instant): Promise<FetchStatus[]> {
+  return sql<FetchStatus[]>`
+    select outcome, count(*) as requests, sum(rows)::bigint as rows, max(sent_at) as last_at
+    from ops.fetch where sent_at > ${now - LATELY_MS}
     group by outcome order by requests desc, outcome`;
-  return rows.map(({ last_at, ...row }) => ({ ...row, lastAt: toInstant(last_at)! }));
 }

@@ -26,16 +26,16 @@ export type TierStatus = {
 /** Highest priority first. */
 export async function readTierStatus(sql: Sql, now: Instant): Promise<TierStatus[]> {
   return sql<TierStatus[]>`
-    select k.tier, k.interval, k.priority, k.keeps_up as "keepsUp", k.planned_at is not null as "isPlanned",
+    select k.tier, k.interval, k.priority, k.keeps_up, k.planned_at is not null as is_planned,
       count(*) as series, count(tr.ends_at) as ending,
       count(*) filter (where tr.seen_until is null and tr.ends_at is null) as unseen,
-      (extract(epoch from k.target_age) * 1000)::float8 as "targetAgeMs",
-      (extract(epoch from k.achievable_age) * 1000)::float8 as "achievableAgeMs",
-      percentile_disc(0.5) within group (order by a.age) filter (where tr.ends_at is null) as "medianAgeMs",
-      max(a.age) filter (where tr.ends_at is null) as "oldestAgeMs"
+      (extract(epoch from k.target_age) * 1000)::float8 as target_age_ms,
+      (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms,
+      percentile_disc(0.5) within group (order by a.age) filter (where tr.ends_at is null) as median_age_ms,
+      max(a.age) filter (where tr.ends_at is null) as oldest_age_ms
     from ops.tier k
     join ops.tracked tr on tr.tier_id = k.id
-    cross join lateral (select greatest(0, ${now}::float8 - extract(epoch from tr.seen_until)::float8 * 1000) as age
+    cross join lateral (select greatest(0, extract(epoch from ${now}::timestamptz - tr.seen_until) * 1000)::float8 as age
       where tr.seen_until is not null union all select null where tr.seen_until is null) a
     group by k.id order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
 }

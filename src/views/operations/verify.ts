@@ -3,9 +3,8 @@ import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { countSlots } from '../../core/chunk.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
-import type { Span } from '../../core/span.ts';
+import type { Span, Spans } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { parseMultirange } from '../../store/connection/multirange.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
 
 export type SeriesProof = {
@@ -92,14 +91,14 @@ function* pagesOf(listed: readonly Listed[]): Generator<Listed[]> {
 
 type Recount = {
   readonly id: number;
-  readonly coin_id: string;
+  readonly coinId: string;
   readonly quote: Quote;
   readonly interval: Interval;
-  readonly covered: string;
+  readonly covered: Spans;
   readonly recorded: number;
   readonly inside: number;
   readonly outside: number;
-  readonly off_grid: number;
+  readonly offGrid: number;
   readonly impossible: number;
   readonly future: number;
   readonly hash: string | null;
@@ -107,9 +106,8 @@ type Recount = {
 
 function recount(sql: Sql, page: readonly Listed[], now: Instant): Promise<Recount[]> {
   const { interval } = page[0]!;
-  const future = (now + FUTURE_TOLERANCE_MS) / 1000;
   return sql<Recount[]>`
-    select s.id, s.coin_id, s.quote, s.interval, s.covered::text as covered, s.covered_candles as recorded, found.*
+    select s.id, s.coin_id, s.quote, s.interval, s.covered, s.covered_candles as recorded, found.*
     from unnest(${page.map((series) => series.id)}::int[]) with ordinality as asked(id, position)
     join market.series s on s.id = asked.id
     cross join lateral (
@@ -117,7 +115,7 @@ function recount(sql: Sql, page: readonly Listed[], now: Instant): Promise<Recou
         count(*) filter (where not s.covered @> c.open_time) as outside,
         count(*) filter (where mod(extract(epoch from c.open_time), ${INTERVAL_MS[interval] / 1000}::int) <> 0) as off_grid,
         count(*) filter (where ${sql.unsafe(IMPOSSIBLE)}) as impossible,
-        count(*) filter (where c.open_time > to_timestamp(${future})) as future,
+        count(*) filter (where c.open_time > ${now + FUTURE_TOLERANCE_MS}) as future,
         (sum(${sql.unsafe(HASH)}) filter (where s.covered @> c.open_time))::text as hash
       from market.candle c where c.series_id = s.id and c.interval = ${interval}::market.candle_interval
     ) found
@@ -132,9 +130,8 @@ async function locate(sql: Sql, row: Recount, proof: Proof): Promise<SeriesProof
   if (proof.differences.length === 0) return { ...proof, suspect: null };
   const whole = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
   if (proof.differences.length > 1 || row.inside === row.recorded) return { ...proof, suspect: whole };
-  const answers = await sql<{ from: number; to: number; lacking: number }[]>`
-    select extract(epoch from lower(f.span))::float8 * 1000 as from, extract(epoch from upper(f.span))::float8 * 1000 as to,
-      f.rows - f.set_aside - found.candles as lacking
+  const answers = await sql<{ from: Instant; to: Instant; lacking: number }[]>`
+    select lower(f.span) as from, upper(f.span) as to, f.rows - f.set_aside - found.candles as lacking
     from ops.fetch f
     cross join lateral (
       select count(*) as candles from market.candle c
@@ -159,7 +156,7 @@ async function locate(sql: Sql, row: Recount, proof: Proof): Promise<SeriesProof
 type Proof = Omit<SeriesProof, 'suspect'>;
 
 function judge(row: Recount, now: Instant): Proof {
-  const covered = parseMultirange(row.covered);
+  const { covered } = row;
   const bounded = covered.every((span) => Number.isFinite(span.from) && Number.isFinite(span.to));
   const slotsCovered = bounded ? countSlots(covered, row.interval) : Number.POSITIVE_INFINITY;
   const differences: string[] = [];
@@ -169,13 +166,13 @@ function judge(row: Recount, now: Instant): Proof {
   if (row.inside > slotsCovered) differences.push(`${counted(row.inside)} for ${slotsCovered} covered slots`);
   if (!bounded) differences.push('coverage has no end');
   else if ((covered.at(-1)?.to ?? 0) > now + FUTURE_TOLERANCE_MS) differences.push('coverage reaches into the future');
-  if (row.off_grid > 0) differences.push(`${counted(row.off_grid)} off the ${row.interval} grid`);
+  if (row.offGrid > 0) differences.push(`${counted(row.offGrid)} off the ${row.interval} grid`);
   if (row.impossible > 0)
     differences.push(`${counted(row.impossible)} that cannot be true (high below low, negative, not finite)`);
   if (row.future > 0) differences.push(`${counted(row.future)} from the future`);
   return {
     seriesId: row.id,
-    coinId: row.coin_id,
+    coinId: row.coinId,
     quote: row.quote,
     interval: row.interval,
     slotsCovered,

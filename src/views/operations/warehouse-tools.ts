@@ -1,11 +1,12 @@
 /** What tools ask of the warehouse beyond the market: what is covered, what is missing and why, and SQL where that is allowed. */
 
+import type { Instant } from '../../clock.ts';
 import type { CoverageRow, GapRow, SeriesQuestion, WarehouseTools } from '../../contract/interface/warehouse-tools.ts';
 import { formatTime } from '../../contract/time.ts';
+import type { Spans } from '../../core/span.ts';
+import { type CamelCased, createRecordReader } from '../../store/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { parseMultirange } from '../../store/connection/multirange.ts';
 import { type GapFilter, readGapRows } from './gaps.ts';
-import { toInstant } from './instant.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
 
 export function createWarehouseTools(sql: Sql, runSql?: WarehouseTools['runSql']): WarehouseTools {
@@ -17,23 +18,39 @@ export function createWarehouseTools(sql: Sql, runSql?: WarehouseTools['runSql']
 }
 
 async function readCoverage(sql: Sql, { limit, ...question }: SeriesQuestion): Promise<CoverageRow[]> {
-  const rows = await sql<(Omit<CoverageRow, 'covered' | 'wanted_from' | 'wanted_to'> & Spans)[]>`
+  const rows = await sql<(CamelCased<CoverageFacts> & Stretches)[]>`
     select coin_id, symbol, quote, interval, slots_wanted, slots_covered, slots_missing, slots_unsettled,
-      percent_complete::float8 as percent_complete, covered::text as covered,
-      extract(epoch from wanted_from)::float8 as wanted_from, extract(epoch from wanted_to)::float8 as wanted_to
+      percent_complete::float8, covered, wanted_from, wanted_to
     from market.coverage
     where ${matching(sql, filterOf(question))}
     order by coin_id, quote, interval
     limit ${limit}`;
-  return rows.map(({ wanted_from, wanted_to, covered, ...row }) => ({
-    ...row,
-    wanted_from: written(toInstant(wanted_from)),
-    wanted_to: written(toInstant(wanted_to)),
-    covered: parseMultirange(covered).map(({ from, to }) => ({ from: written(from), to: written(to) })),
+  return rows.map((row) => ({
+    ...factsOf(row),
+    wanted_from: written(row.wantedFrom),
+    wanted_to: written(row.wantedTo),
+    covered: row.covered.map(({ from, to }) => ({ from: written(from), to: written(to) })),
   }));
 }
 
-type Spans = { readonly covered: string; readonly wanted_from: number | null; readonly wanted_to: number | null };
+type CoverageFacts = Omit<CoverageRow, 'covered' | 'wanted_from' | 'wanted_to'>;
+type Stretches = {
+  readonly covered: Spans;
+  readonly wantedFrom: Instant | null;
+  readonly wantedTo: Instant | null;
+};
+
+const factsOf = createRecordReader<CoverageFacts>([
+  'coin_id',
+  'symbol',
+  'quote',
+  'interval',
+  'slots_wanted',
+  'slots_covered',
+  'slots_missing',
+  'slots_unsettled',
+  'percent_complete',
+]);
 
 async function readGaps(sql: Sql, { limit, ...question }: SeriesQuestion): Promise<GapRow[]> {
   const rows: GapRow[] = [];
@@ -58,6 +75,6 @@ function filterOf({ coinId, quote, interval }: Omit<SeriesQuestion, 'limit'>): S
   return { coinIds: coinId === undefined ? undefined : [coinId], quote, interval };
 }
 
-function written(at: number | null): string | null {
+function written(at: Instant | null): string | null {
   return at === null || !Number.isFinite(at) ? null : formatTime(at);
 }

@@ -167,7 +167,7 @@ describe('/backfills', () => {
     const tomorrow = Math.ceil(Date.now() / DAY) * DAY;
     await database.sql`
       insert into ops.quota (account_id, spent_until, spent_message)
-      values ('anonymous@127.0.0.1:9', to_timestamp(${tomorrow / 1000}), 'the day is spent')`;
+      values ('anonymous@127.0.0.1:9', ${tomorrow}, 'the day is spent')`;
     // Paused or over: nobody waits for those.
     await queue(1_000, 9);
     await database.sql`update ops.backfill set state = 'paused'`;

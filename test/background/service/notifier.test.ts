@@ -263,7 +263,7 @@ describe('a webhook that does not take it', () => {
     expect(service.log()).toMatch(/"the webhook: well again"/);
     expect(service.log()).not.toContain(hook.secret);
     const [row] = await database.sql`select attempts, sent_at is not null as sent, due_at from ops.notice`;
-    expect(row).toEqual({ attempts: 3, sent: true, due_at: null });
+    expect(row).toEqual({ attempts: 3, sent: true, dueAt: null });
   });
 
   test('that asks us to stay away for a day is tried again in half an hour', async () => {
@@ -285,7 +285,7 @@ describe('a webhook that does not take it', () => {
     await vi.waitFor(() => expect(hung).toHaveBeenCalled(), { timeout: 60_000 });
     await service.stop();
     const [row] = await database.sql`select attempts, sent_at from ops.notice`;
-    expect(row).toEqual({ attempts: 0, sent_at: null });
+    expect(row).toEqual({ attempts: 0, sentAt: null });
     hook.answer = null;
     await notifier(NO_SCHEDULES);
     await texts(1);

@@ -289,7 +289,7 @@ describe('the service', () => {
   });
 
   test('waits for a migration that somebody else makes, says so, and goes on', async () => {
-    const [last] = await database.sql<{ id: number; hash: string; created_at: number; name: string }[]>`
+    const [last] = await database.sql<{ hash: string; createdAt: number; name: string }[]>`
       delete from ops.migration where id = (select max(id) from ops.migration) returning *`;
     const service = start();
     await service.line(/^the database: this database lacks migration .*; run: chandler migrate/);
@@ -298,7 +298,8 @@ describe('the service', () => {
       status: 'waiting',
       troubles: [{ what: 'the database' }],
     });
-    await database.sql`insert into ops.migration ${database.sql(last!, 'hash', 'created_at', 'name')}`;
+    const { hash, createdAt, name } = last!;
+    await database.sql`insert into ops.migration (hash, created_at, name) values (${hash}, ${createdAt}, ${name})`;
     await service.line(/^the database: well again/);
     await service.line(/^ready/);
   });

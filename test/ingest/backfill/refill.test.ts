@@ -106,9 +106,9 @@ async function cover(jobs: readonly ChunkJob[]): Promise<void> {
     await database.sql`
       update market.series s set covered = s.covered + done.spans
       from (
-        select series_id, range_agg(tstzrange(to_timestamp(opens), to_timestamp(ends))) as spans
-        from unnest(${jobs.map((job) => job.seriesId)}::int[], ${jobs.map((job) => job.from / 1000)}::float8[],
-          ${jobs.map((job) => job.to / 1000)}::float8[]) as job (series_id, opens, ends)
+        select series_id, range_agg(span) as spans
+        from unnest(${jobs.map((job) => job.seriesId)}::int[], ${jobs.map(({ from, to }) => ({ from, to }))}::tstzrange[])
+          as job (series_id, span)
         group by series_id
       ) done where s.id = done.series_id`;
 }

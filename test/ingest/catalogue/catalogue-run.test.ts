@@ -302,7 +302,7 @@ describe('what goes wrong', () => {
       reason: expect.stringContaining(`upstream does not give this to the plan, until it changes: `),
     });
     const [refusal] = await sql`select account_plan, kind, reason, times from ops.catalogue_refusal`;
-    expect(refusal).toEqual({ account_plan: 'enterprise', kind: 'coin_markets', reason, times: 3 });
+    expect(refusal).toEqual({ accountPlan: 'enterprise', kind: 'coin_markets', reason, times: 3 });
     scripted.upstream.script = null;
     const richer = bench(await scripted.world.open({ plan: 'ultimate' }), 100);
     expect(await richer.run('coin_markets')).toEqual({ kind: 'done' });
@@ -345,7 +345,7 @@ describe('what goes wrong', () => {
     await run('coin_markets');
     expect((await readDocument(sql, 'coin_markets', coins[0]!))!.text).toBe(`[${JSON.stringify(good)}]`);
     const [market] = await sql`select exchange_id, price, volume_24h, gone_at from market.coin_market`;
-    expect(market).toEqual({ exchange_id: 'x', price: 1.5, volume_24h: 2, gone_at: null });
+    expect(market).toEqual({ exchangeId: 'x', price: 1.5, volume24h: 2, goneAt: null });
     const aside = await sql`select endpoint, record_id, reason from market.quarantine order by reason`;
     expect([...aside]).toEqual([
       { endpoint: 'coin_markets', record_id: `${coins[0]}/`, reason: 'exchange_id: expected string' },

@@ -32,7 +32,7 @@ async function open(options: WorldOptions = {}) {
   const { session } = await world.open();
   scripted.upstream.forget();
   // As if it had been kept for a year.
-  await sql`update market.coin set first_seen_at = to_timestamp(${(NOW - 365 * DAY) / 1000})`;
+  await sql`update market.coin set first_seen_at = ${NOW - 365 * DAY}`;
   const read = () =>
     readIdChanges({ ask: session.ask, sql, clock: world!.clock, signal: new AbortController().signal });
   const renames = () =>
@@ -48,7 +48,7 @@ test('a series under an old id goes over to the new one, for one request', async
   expect(await read()).toEqual({ kind: 'done' });
   expect(upstream.log).toHaveLength(1);
   await applyTracks(sql, NOW);
-  expect(await sql`select coin_id from market.series`).toEqual([{ coin_id: 'btc-bitcoin' }]);
+  expect(await sql`select coin_id from market.series`).toEqual([{ coinId: 'btc-bitcoin' }]);
 });
 
 test('only so many pages are asked for as hold what is news, and all of them or none count', async () => {
@@ -81,8 +81,8 @@ test('a row that cannot be true is set aside, and holds up no other', async () =
   await read();
   expect(await renames()).toEqual([{ id: 'old-3 new-3' }]);
   expect(await sql`select record_id, reason from market.quarantine order by id`).toEqual([
-    { record_id: 'old-1', reason: 'changed in the future' },
-    { record_id: 'old-2', reason: 'changed_at is no time' },
+    { recordId: 'old-1', reason: 'changed in the future' },
+    { recordId: 'old-2', reason: 'changed_at is no time' },
   ]);
 });
 

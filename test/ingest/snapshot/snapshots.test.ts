@@ -1,3 +1,4 @@
+import postgres from 'postgres';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
   COINS_PATH,
@@ -58,12 +59,11 @@ function stored(outcome: SnapshotOutcome) {
 
 const tickersIn = async () =>
   [
-    ...(await scripted.world.database
-      .sql`select coin_id, price, rank, round(extract(epoch from at) * 1000)::float8 as at
+    ...(await scripted.world.database.sql`select coin_id, price, rank, at
     from market.ticker order by coin_id`),
-  ] as unknown as { coin_id: string; price: number; rank: number; at: number }[];
+  ] as unknown as { coinId: string; price: number; rank: number; at: number }[];
 const aside = async () => [
-  ...(await scripted.world.database.sql<{ endpoint: string; record_id: string; reason: string; times: number }[]>`
+  ...(await scripted.world.database.sql<{ endpoint: string; recordId: string; reason: string; times: number }[]>`
     select endpoint, record_id, reason, times from market.quarantine order by endpoint, record_id, reason`),
 ];
 
@@ -80,20 +80,26 @@ describe('a snapshot of the tickers', () => {
     const [bitcoin] = await sql`select * from market.ticker where coin_id = 'btc-bitcoin'`;
     const told = truth.find((ticker) => ticker.id === 'btc-bitcoin')!;
     const { ath_date, ...usd } = told.quotes.USD!;
-    expect(bitcoin).toMatchObject({ ...usd, rank: 1, max_supply: 21_000_000, beta_value: told.beta_value });
-    expect(bitcoin!.ath_at).toEqual(new Date(ath_date!));
-    expect(bitcoin!.updated_at).toEqual(new Date(told.last_updated!));
+    const numbers = Object.entries(usd).map(([name, value]) => [postgres.toCamel(name), value]);
+    expect(bitcoin).toMatchObject({
+      ...Object.fromEntries(numbers),
+      rank: 1,
+      maxSupply: 21_000_000,
+      betaValue: told.beta_value,
+      athAt: Date.parse(ath_date!),
+      updatedAt: Date.parse(told.last_updated!),
+    });
     const history = await sql`
       select h.coin_id from market.ticker_history h join market.ticker t
         on t.coin_id = h.coin_id and t.at = h.at and t.price is not distinct from h.price and t.rank = h.rank`;
     expect(history).toHaveLength(truth.length);
-    const coins = await sql<{ id: string; rank: number; first: Date }[]>`
+    const coins = await sql<{ id: string; rank: number; first: number }[]>`
       select id, rank, first_data_at as first from market.coin where first_data_at is not null order by rank`;
-    expect(coins.map((c) => [c.id, c.rank, formatTime(c.first.getTime())])).toEqual(
+    expect(coins.map((c) => [c.id, c.rank, formatTime(c.first)])).toEqual(
       truth.map((ticker) => [ticker.id, ticker.rank, ticker.first_data_at]),
     );
     const [fetch] = await sql`select outcome, rows, stored, set_aside from ops.fetch order by id desc limit 1`;
-    expect(fetch).toMatchObject({ outcome: 'stored', rows: truth.length, stored: truth.length, set_aside: 0 });
+    expect(fetch).toMatchObject({ outcome: 'stored', rows: truth.length, stored: truth.length, setAside: 0 });
   });
 
   test('leaves the same tables whichever of two answers is stored first', async () => {
@@ -126,12 +132,12 @@ describe('a snapshot of the tickers', () => {
         history: await sql`select coin_id, price, rank from market.ticker_history order by coin_id, price`,
       };
       await world.close();
-      return JSON.parse(JSON.stringify(tables)) as { tickers: { coin_id: string; price: number }[] };
+      return JSON.parse(JSON.stringify(tables)) as { tickers: { coinId: string; price: number }[] };
     };
     const forth = await inOrder([120, 0]);
     const back = await inOrder([0, 120]);
     expect(back).toEqual(forth);
-    const btc = forth.tickers.find((row) => row.coin_id === 'btc-bitcoin');
+    const btc = forth.tickers.find((row) => row.coinId === 'btc-bitcoin');
     expect(btc).toMatchObject({ price: 100, youngest: false, seen: true });
     expect(forth.tickers.filter((row) => row.price >= 200).length).toBe(forth.tickers.length - 1);
     await open();
@@ -139,7 +145,7 @@ describe('a snapshot of the tickers', () => {
 
   test('sets impossible rows and those of unknown coins aside, once however often they come, and keeps the rest', async () => {
     const { world, sql, snapshots } = await open();
-    const before = new Map((await tickersIn()).map((row) => [row.coin_id, row.at]));
+    const before = new Map((await tickersIn()).map((row) => [row.coinId, row.at]));
     const [good, negative, future, twice] = [...before.keys()] as [string, string, string, string];
     change(TICKERS_PATH, (rows) => [
       ...rows.map((row) => {
@@ -158,15 +164,15 @@ describe('a snapshot of the tickers', () => {
     }
     expect(await aside()).toEqual(
       [
-        { record_id: negative, reason: 'quotes.USD.price is negative' },
-        { record_id: future, reason: 'last_updated lies in the future' },
-        { record_id: twice, reason: 'two different rows for one coin' },
-        { record_id: 'new-newcomer', reason: 'the list of coins does not hold it' },
+        { recordId: negative, reason: 'quotes.USD.price is negative' },
+        { recordId: future, reason: 'last_updated lies in the future' },
+        { recordId: twice, reason: 'two different rows for one coin' },
+        { recordId: 'new-newcomer', reason: 'the list of coins does not hold it' },
       ]
         .map((row) => ({ endpoint: 'tickers', ...row, times: 2 }))
-        .sort((a, b) => (a.record_id < b.record_id ? -1 : 1)),
+        .sort((a, b) => (a.recordId < b.recordId ? -1 : 1)),
     );
-    const after = new Map((await tickersIn()).map((row) => [row.coin_id, row.at]));
+    const after = new Map((await tickersIn()).map((row) => [row.coinId, row.at]));
     for (const id of [negative, future, twice]) expect(after.get(id)).toBe(before.get(id));
     expect(after.get(good)).toBeGreaterThan(before.get(good)!);
     expect(after.has('new-newcomer')).toBe(false);
@@ -174,7 +180,7 @@ describe('a snapshot of the tickers', () => {
     // As soon as its coin is known, its ticker is no longer aside.
     change(COINS_PATH, (rows) => [...rows, { ...rows[0], id: 'new-newcomer', rank: 99 }]);
     expect(stored(await snapshots.coins()).told.appeared).toEqual(['new-newcomer']);
-    expect((await aside()).map((row) => row.record_id)).not.toContain('new-newcomer');
+    expect((await aside()).map((row) => row.recordId)).not.toContain('new-newcomer');
     expect(await sql`select from market.quarantine`).toHaveLength(3);
   });
 
@@ -258,10 +264,10 @@ describe('a snapshot of the market as a whole', () => {
     const rows = await sql`select market_cap, coins, bitcoin_dominance, updated_at from market.global_history`;
     expect([...rows]).toEqual([
       {
-        market_cap: truth.market_cap_usd,
+        marketCap: truth.market_cap_usd,
         coins: truth.cryptocurrencies_number,
-        bitcoin_dominance: truth.bitcoin_dominance_percentage,
-        updated_at: new Date(truth.last_updated! * 1000),
+        bitcoinDominance: truth.bitcoin_dominance_percentage,
+        updatedAt: truth.last_updated! * 1000,
       },
     ]);
   });
@@ -276,7 +282,7 @@ describe('a snapshot of the market as a whole', () => {
     const { sql, snapshots } = await open();
     change(GLOBAL_PATH, (row: unknown) => ({ ...(row as object), [field]: value }));
     expect(stored(await snapshots.global())).toMatchObject({ stored: 0, setAside: 1 });
-    expect(await aside()).toEqual([{ endpoint: 'global', record_id: '', reason, times: 1 }]);
+    expect(await aside()).toEqual([{ endpoint: 'global', recordId: '', reason, times: 1 }]);
     expect(await sql`select from market.global_history`).toHaveLength(0);
   });
 });
@@ -340,7 +346,7 @@ describe('every snapshot', () => {
     for (const name of ['tickers', 'global', 'coins', 'exchanges'] as const) await snapshots[name]();
     const spent = await sql`
       select name, month_spent from ops.quota_spent where class = 'scheduled' and name <> 'catalogue' order by name`;
-    expect([...spent]).toEqual(['coins', 'exchanges', 'global', 'tickers'].map((name) => ({ name, month_spent: 1 })));
+    expect([...spent]).toEqual(['coins', 'exchanges', 'global', 'tickers'].map((name) => ({ name, monthSpent: 1 })));
   });
 
   test('that is refused is left alone for longer and longer, and burns no quota meanwhile', async () => {

@@ -4,7 +4,6 @@ import type { Wall } from '../../../src/ingest/limits/history-limit.ts';
 import { keepTracks, planTracked, readStale, takeStale } from '../../../src/ingest/tracking/freshness.ts';
 import { recordRefusal } from '../../../src/store/candle/refusal.ts';
 import { markSeen } from '../../../src/store/candle/seen-until.ts';
-import { toMultirange } from '../../../src/store/connection/multirange.ts';
 import { recordCoins, recordTickers } from '../../../src/store/snapshot/coin.ts';
 import { addTracks, removeTracks, type TrackRule } from '../../../src/store/tracking/track-rule.ts';
 import { countQueued, handBack, markEnded, readQueued } from '../../../src/store/tracking/tracked-series.ts';
@@ -78,7 +77,7 @@ test('a chunk is the newest end with what is missing before it, and no more than
     { from: MIDNIGHT - 10 * DAY, to: MIDNIGHT - 3 * HOUR },
     { from: MIDNIGHT, to: NOON - 2 * HOUR },
   ];
-  await database.sql`update market.series set covered = ${toMultirange(covered)}::tstzmultirange where id = ${id}`;
+  await database.sql`update market.series set covered = ${covered}::tstzmultirange where id = ${id}`;
   const [first, second] = await readStale(database.sql, { now: NOON + 60_000, limit: 2, plan, walls });
   expect(first?.chunk).toEqual({
     seriesId: id,
@@ -152,13 +151,13 @@ test('what the budget allows is planned by tier, and shown', async () => {
     from market.freshness where coin_id = 'c-c'`;
   expect([...shown]).toEqual([
     {
-      coin_id: 'c-c',
+      coinId: 'c-c',
       tier: 'all',
-      target_age: '06:00:00',
-      achievable_age: '36:00:00',
-      asked_at: new Date(NOON),
-      seen_until: new Date(NOON - HOUR),
-      is_tracked: true,
+      targetAge: '06:00:00',
+      achievableAge: '36:00:00',
+      askedAt: NOON,
+      seenUntil: NOON - HOUR,
+      isTracked: true,
     },
   ]);
 });
@@ -189,7 +188,7 @@ test('a series that ends is asked for once its last candle can be final, and lea
   // What has been answered without a last word waits until that is due.
   const id = await idOf('b-b');
   await database.sql`insert into market.pending (series_id, span, reason, asked_at, due_at)
-    values (${id}, tstzrange(null, to_timestamp(${(MIDNIGHT + DAY) / 1000})), 'unconfirmed', now(), to_timestamp(${(MIDNIGHT + 3 * DAY) / 1000}))`;
+    values (${id}, tstzrange(null, ${MIDNIGHT + DAY}), 'unconfirmed', now(), ${MIDNIGHT + 3 * DAY})`;
   const early = await readStale(database.sql, { now: MIDNIGHT + 2 * DAY, limit: 10, plan, walls });
   expect(early.map(({ chunk }) => chunk === null)).toEqual(early.map(({ seriesId }) => seriesId === id));
   await database.sql`delete from market.pending`;

@@ -78,10 +78,10 @@ async function open(options: WorldOptions = {}, perDay: number | null = null) {
 
 const newest = async () =>
   (
-    await world.database.sql<{ coin: string; at: Date; final: boolean }[]>`
+    await world.database.sql<{ coin: string; at: number; final: boolean }[]>`
       select s.coin_id as coin, max(c.open_time) as at, bool_or(not c.is_final) as final
       from market.candles c join market.series s using (coin_id, quote, interval) group by 1 order by 1`
-  ).map(({ coin, at }) => [coin, at.getTime()]);
+  ).map(({ coin, at }) => [coin, at]);
 
 test('each is asked once its age is reached, as scheduled work, the provisional tail again', async () => {
   const { sql, keep, work, settled, asked, spent, clock } = await open();
@@ -109,8 +109,8 @@ test('each is asked once its age is reached, as scheduled work, the provisional 
   ]);
   expect(await spent()).toBe(4);
   // What was provisional has its final answer now.
-  const [row] = await sql<{ until: Date }[]>`select min(upper(covered)) as until from market.series`;
-  expect(row!.until.getTime()).toBe(NOON + HOUR);
+  const [row] = await sql<{ until: number }[]>`select min(upper(covered)) as until from market.series`;
+  expect(row!.until).toBe(NOON + HOUR);
 });
 
 test('what the queue has lost is asked within a minute, once', async () => {

@@ -265,14 +265,14 @@ describe('counting', () => {
   test('addresses that are silent for months are forgotten, keys are not', async () => {
     await database.sql`
       insert into ops.api_usage (subject, month_start, month_spent, day_start, day_spent, updated_at)
-      select s, t, 1, t, 1, t from unnest(array['address:192.0.2.7', 'key:1']) s, (select to_timestamp(${(NOON - 63 * DAY) / 1000}) as t) x`;
+      select s, t, 1, t, 1, t from unnest(array['address:192.0.2.7', 'key:1']) s, (select ${NOON - 63 * DAY}::timestamptz as t) x`;
     open();
     await expect.poll(() => spent('address:192.0.2.7')).toBeUndefined();
     expect(await spent('key:1')).toBeDefined();
     // And once a day from then on.
     await database.sql`
       insert into ops.api_usage (subject, month_start, month_spent, day_start, day_spent, updated_at)
-      select 'address:192.0.2.8', t, 1, t, 1, t from (select to_timestamp(${(NOON - 63 * DAY) / 1000}) as t) x`;
+      select 'address:192.0.2.8', t, 1, t, 1, t from (select ${NOON - 63 * DAY}::timestamptz as t) x`;
     clock.advance(DAY);
     await expect.poll(() => spent('address:192.0.2.8')).toBeUndefined();
   });

@@ -110,7 +110,7 @@ describe('a batch', () => {
     const { headers, subject } = await keyWith(null);
     await database.sql`
       insert into ops.api_usage (subject, month_start, month_spent, day_start, day_spent, updated_at)
-      select ${subject}, t, 400000, t, 0, t from (select to_timestamp(${Date.UTC(2026, 10) / 1000}) as t) x`;
+      select ${subject}, t, 400000, t, 0, t from (select ${Date.UTC(2026, 10)}::timestamptz as t) x`;
     const { answer } = await timed(post(batchOf(2), headers));
     expect(answer.json.map(({ error }: Answer) => error?.message.slice(0, 3))).toEqual(['402', '402']);
     const guess = await timed(post(batchOf(MAX_BATCH), { Authorization: makeApiKey().key }));

@@ -27,7 +27,7 @@ const at = (day: number) => Date.UTC(2026, 0, day);
 const keep = (text: string, day: number, essence = text) =>
   writeDocuments(database.sql, { kind: 'coin', documents: [{ id: 'a-a', text, essence }], at: at(day) });
 const revisions = async () => [
-  ...(await database.sql<{ received: string; from: Date; to: Date }[]>`
+  ...(await database.sql<{ received: string; from: number; to: number }[]>`
     select received::text, valid_from as "from", valid_to as "to" from market.document_revision order by valid_from`),
 ];
 
@@ -52,9 +52,7 @@ describe('a document', () => {
     expect(await revisions()).toEqual([]);
     await keep('{"name":"B","rank":2}', 3, 'B');
     await keep('{"name":"B","rank":2}', 3, 'B');
-    expect(await revisions()).toEqual([
-      { received: '{"name":"A","rank":2}', from: new Date(at(1)), to: new Date(at(3)) },
-    ]);
+    expect(await revisions()).toEqual([{ received: '{"name":"A","rank":2}', from: at(1), to: at(3) }]);
   });
 
   test('of two answers the younger one stays, whichever came first', async () => {
@@ -119,14 +117,14 @@ describe('the details of a coin', () => {
     );
     const [row] = await sql`select * from market.coin_detail`;
     expect(row).toMatchObject({
-      coin_id: 'a-a',
-      as_of: new Date(at(3)),
+      coinId: 'a-a',
+      asOf: at(3),
       message: 'Moved',
-      started_at: new Date('2015-07-30T00:00:00Z'),
-      platform_id: 'eth-ethereum',
+      startedAt: Date.parse('2015-07-30T00:00:00Z'),
+      platformId: 'eth-ethereum',
       contract: '0xA',
-      whitepaper_url: 'https://a.test/paper',
-      open_source: null,
+      whitepaperUrl: 'https://a.test/paper',
+      openSource: null,
     });
     expect(await versions('position', 'person_id, position')).toEqual([
       'ann Adviser 3 ',
@@ -178,7 +176,7 @@ test('tags that are listed no longer are gone, and come back; their documents ke
   expect(await list(['z', 'a', 'm'], 1)).toEqual(['z', 'a', 'm']);
   expect(await list(['m', 'a'], 2)).toEqual(['m', 'a']);
   const [gone] = await sql`select id, gone_at, last_seen_at from market.tag where gone_at is not null`;
-  expect(gone).toEqual({ id: 'z', gone_at: new Date(at(2)), last_seen_at: new Date(at(1)) });
+  expect(gone).toEqual({ id: 'z', goneAt: at(2), lastSeenAt: at(1) });
   expect(await list(['m', 'a', 'z'], 3)).toEqual(['m', 'a', 'z']);
 });
 
@@ -226,6 +224,6 @@ test('an event that is listed no longer is kept', async () => {
   await writeCoinEvents(sql, { coinId: 'a-a', events: [], at: at(3), isWhole: true });
   const rows = await sql`select id, name, date, link, gone_at from market.coin_event`;
   expect([...rows]).toEqual([
-    { id: 'e1', name: 'Fork\ufffd', date: new Date('2026-05-01T00:00:00Z'), link: null, gone_at: new Date(at(3)) },
+    { id: 'e1', name: 'Fork\ufffd', date: Date.parse('2026-05-01T00:00:00Z'), link: null, goneAt: at(3) },
   ]);
 });

@@ -36,13 +36,13 @@ describe('openDatabase', () => {
     await named.close();
   });
 
-  test('keeps dates of hand-written SQL as dates, although drizzle wants text from its own client', async () => {
+  test('gives instants as numbers, although drizzle wants text from its own client', async () => {
     const [before] = await database.sql`select to_timestamp(0) as at`;
     const [byDrizzle] = await database.db.execute('select to_timestamp(0) as at');
     const [after] = await database.sql`select to_timestamp(0) as at`;
-    expect(before?.at).toEqual(new Date(0));
+    expect(before?.at).toBe(0);
     expect(byDrizzle?.at).toBe('1970-01-01 00:00:00+00');
-    expect(after?.at).toEqual(new Date(0));
+    expect(after?.at).toBe(0);
   });
 
   test('the ledger waits for nothing that is being stored', async () => {

@@ -42,12 +42,12 @@ describe('recordCoins', () => {
       TUESDAY,
     );
     const changes = await database.sql`
-      select coin_id, field, old_value, new_value, seen_at = to_timestamp(${TUESDAY / 1000}) as tuesday
+      select coin_id, field, old_value, new_value, seen_at = ${TUESDAY} as tuesday
       from market.coin_change order by field`;
     expect([...changes]).toEqual([
-      { coin_id: 'matic-polygon', field: 'is_active', old_value: 'true', new_value: 'false', tuesday: true },
-      { coin_id: 'matic-polygon', field: 'name', old_value: 'polygon', new_value: 'POL', tuesday: true },
-      { coin_id: 'matic-polygon', field: 'symbol', old_value: 'MATIC', new_value: 'POL', tuesday: true },
+      { coinId: 'matic-polygon', field: 'is_active', oldValue: 'true', newValue: 'false', tuesday: true },
+      { coinId: 'matic-polygon', field: 'name', oldValue: 'polygon', newValue: 'POL', tuesday: true },
+      { coinId: 'matic-polygon', field: 'symbol', oldValue: 'MATIC', newValue: 'POL', tuesday: true },
     ]);
     expect(await findCoins(database.sql, ['matic-polygon'])).toEqual([
       {

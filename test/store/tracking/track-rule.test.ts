@@ -3,7 +3,6 @@ import type { CoinSummary } from '../../../src/contract/record/records.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { readGaps } from '../../../src/store/candle/gaps.ts';
 import { readSeries, wantSeries } from '../../../src/store/candle/series.ts';
-import { toMultirange } from '../../../src/store/connection/multirange.ts';
 import { recordCoins, recordTickers } from '../../../src/store/snapshot/coin.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import {
@@ -64,7 +63,7 @@ const seriesOf = async (coinId: string) => {
 const asked = async (coinId: string, at: number) =>
   markAsked(database.sql, [{ seriesId: await seriesOf(coinId), askedAt: at, turnAt: at, isQueued: false }]);
 const cover = async (coinId: string, from: number, to: number) =>
-  database.sql`update market.series set covered = ${toMultirange([{ from, to }])}::tstzmultirange where coin_id = ${coinId}`;
+  database.sql`update market.series set covered = ${[{ from, to }]}::tstzmultirange where coin_id = ${coinId}`;
 
 describe('rules', () => {
   test('are kept once for the same coins, interval and quote; the terms given last hold', async () => {
@@ -139,7 +138,7 @@ describe('applying them', () => {
     await add(named('a-a', { since: today - 300 * DAY }));
     await apply(today);
     const [row] = await database.sql`select slots_wanted, slots_missing, wanted_from from market.coverage`;
-    expect(row).toMatchObject({ slots_wanted: 4, slots_missing: 4, wanted_from: new Date(today - 3 * DAY) });
+    expect(row).toMatchObject({ slotsWanted: 4, slotsMissing: 4, wantedFrom: today - 3 * DAY });
     const gaps = await readGaps(database.sql, {
       coinIds: ['a-a'],
       quote: 'usd',
@@ -210,7 +209,7 @@ describe('applying them', () => {
     const rows = await database.sql`select coin_id, wanted::text from market.series`;
     expect([...rows]).toEqual([
       {
-        coin_id: 'b-b',
+        coinId: 'b-b',
         wanted:
           '{["2023-09-23 00:00:00+00","2023-10-03 00:00:00+00"),["2023-12-02 00:00:00+00","2024-01-02 00:00:00+00")}',
       },
@@ -253,7 +252,7 @@ describe('a coin that was given a new id', () => {
     const id = await start(named('mat-matic'), all());
     await recordCoins(database.sql, [coin('btc-bitcoin', 1), coin('pol-polygon', 5, renamed), ...old], day(1));
     expect(await apply(day(1))).toMatchObject({ renamed: 1, moved: 1, added: 0, ended: 0, series: 2 });
-    expect([...(await renames())]).toEqual([{ old_id: 'mat-matic', new_id: 'pol-polygon', source: 'coins' }]);
+    expect([...(await renames())]).toEqual([{ oldId: 'mat-matic', newId: 'pol-polygon', source: 'coins' }]);
     expect(await readSeries(database.sql, id)).toMatchObject({
       coinId: 'pol-polygon',
       covered: [{ from: SINCE, to: MONDAY }],
@@ -286,7 +285,7 @@ describe('a coin that was given a new id', () => {
     await recordCoins(database.sql, [coin('btc-bitcoin', 1), dead, coin('new-new', 5, renamed)], day(2));
     await recordTickers(database.sql, { coinId: ['new-new'], rank: [5], firstDataAt: [day(2)] }, day(2));
     expect(await apply(day(2))).toMatchObject({ renamed: 0 });
-    await database.sql`update market.coin set first_data_at = null, first_seen_at = to_timestamp(${day(20) / 1000}) where id = 'new-new'`;
+    await database.sql`update market.coin set first_data_at = null, first_seen_at = ${day(20)} where id = 'new-new'`;
     expect(await apply(day(20))).toMatchObject({ renamed: 0 });
   });
 
@@ -331,9 +330,9 @@ describe('a coin that was given a new id', () => {
     expect(await recordRenames(database.sql, log, 'changelog')).toBe(0);
     const rows = await database.sql`select old_id, new_id from market.coin_rename order by 1`;
     expect([...rows]).toEqual([
-      { old_id: 'a', new_id: 'b' },
-      { old_id: 'b', new_id: 'mat-matic' },
-      { old_id: 'c', new_id: 'mat-matic' },
+      { oldId: 'a', newId: 'b' },
+      { oldId: 'b', newId: 'mat-matic' },
+      { oldId: 'c', newId: 'mat-matic' },
     ]);
     await recordCoins(database.sql, [coin('a', 0, { is_active: false }), coin('mat-matic', 1)], MONDAY);
     await wantSeries(database.sql, {

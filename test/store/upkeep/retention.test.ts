@@ -160,7 +160,7 @@ describe('partitions', () => {
     expect(removed!.partitions).toEqual(['candle_1h_2025q1']);
     const [series] = await database.sql`
       select lower(wanted) as from, covered_candles from market.series where id = ${id}`;
-    expect(series).toEqual({ from: new Date('2025-04-01T00:00:00Z'), covered_candles: 275 * 24 });
+    expect(series).toEqual({ from: Date.parse('2025-04-01T00:00:00Z'), coveredCandles: 275 * 24 });
     expect(await database.sql`select from market.pending`).toHaveLength(0);
     expect(await database.sql`select from market.gaps where gap_from < '2026-01-01'`).toHaveLength(0);
     for await (const proof of verifySeries(database.sql, {}, NOW)) expect(proof).toMatchObject({ differences: [] });

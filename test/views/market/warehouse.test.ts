@@ -111,7 +111,7 @@ describe('what was read before', () => {
     const { sql } = database;
     const before = await data.ohlcv(query);
     await sql.begin(async (tx) => {
-      await tx`update market.candle set close = 42 where interval = '24h' and open_time = to_timestamp(${first / 1000})`;
+      await tx`update market.candle set close = 42 where interval = '24h' and open_time = ${first}`;
       await tx`update market.series set priority = priority`;
       expect(await data.ohlcv(query)).toBe(before);
     });
@@ -145,7 +145,7 @@ describe('what was read before', () => {
   it('is read again after connections were lost', async () => {
     const { sql } = database;
     await data.ohlcv(query);
-    await sql`update market.candle set close = 43 where interval = '24h' and open_time = to_timestamp(${first / 1000})`;
+    await sql`update market.candle set close = 43 where interval = '24h' and open_time = ${first}`;
     await sql`update market.series set priority = priority`;
     const other = createClient({ url: database.url, max: 1 });
     await other`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
