@@ -60,7 +60,7 @@ describe('migrate', () => {
       const there = { env: { DATABASE_URL: empty.url } };
       const before = await runCommand(['status'], there);
       expect(before).toMatchObject({ code: 1, err: 'error: this database is empty; run: chandler migrate\n' });
-      expect((await runCommand(['migrate'], there)).out).toMatch(/^Applied \d+ migrations: 0000_tables, /);
+      expect((await runCommand(['migrate'], there)).out).toMatch(/^Applied \d+ migrations: 0000_coins_and_candles, /);
       expect((await runCommand(['migrate'], there)).out).toBe('The schema is up to date.\n');
       expect((await runCommand(['migrate', '--json'], there)).out).toBe('{"applied":[]}\n');
       expect((await runCommand(['status'], there)).out).toContain(

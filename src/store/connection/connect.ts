@@ -2,7 +2,6 @@
 import net from 'node:net';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
-import * as schema from '../schema.ts';
 import { type Sql, type SqlOrTransaction, TYPE_MAP } from '../type-map.ts';
 import { createLine, type Line, watchLine } from './connection-watchdog.ts';
 import { readDatabaseUrl } from './database-url.ts';
@@ -13,7 +12,7 @@ export type { Sql, SqlOrTransaction };
 
 export type Database = {
   readonly sql: Sql;
-  readonly db: PostgresJsDatabase<typeof schema>;
+  readonly db: PostgresJsDatabase;
   /**
    * One connection, for takes from the quota's ledger and what upstream tells it: none waits for a connection that is storing, and only
    * one has to get to know a statement that takes longer to plan than to run. Takes of a process wait for each other here rather than
@@ -67,7 +66,7 @@ export async function openDatabase({ url, max = 10, applicationName = 'chandler'
   const stopWatching = watch({ url, applicationName, line });
   return {
     sql,
-    db: drizzle(drizzleClient, { schema }),
+    db: drizzle(drizzleClient),
     ledger,
     url,
     line,

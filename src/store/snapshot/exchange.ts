@@ -2,21 +2,13 @@
 import type { Instant } from '../../clock.ts';
 import type { Exchange } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
+import { EXCHANGE_VOLUMES } from '../../core/exchange.ts';
 import { writeArray, writeInstants, writeNumbers } from '../connection/array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { storableJson, storableText } from '../connection/storable-text.ts';
 
 /** Whole numbers: they are stored as such. */
 export const EXCHANGE_WHOLE = ['adjusted_rank', 'reported_rank', 'currencies', 'markets'] as const;
-/** In US dollars. */
-export const EXCHANGE_VOLUMES = [
-  'reported_volume_24h',
-  'adjusted_volume_24h',
-  'reported_volume_7d',
-  'adjusted_volume_7d',
-  'reported_volume_30d',
-  'adjusted_volume_30d',
-] as const;
 export const EXCHANGE_FLAGS = ['is_active', 'website_status', 'api_status', 'markets_data_fetched'] as const;
 const HISTORY_VOLUMES = ['reported_volume_24h', 'adjusted_volume_24h'] as const;
 

@@ -15,7 +15,7 @@ describe('migrate', () => {
   test('makes everything in an empty database, once', async () => {
     database = await createEmptyDatabase();
     const applied = await migrate(database);
-    expect(applied[0]).toBe('0000_tables');
+    expect(applied[0]).toBe('0000_coins_and_candles');
     expect(await migrate(database)).toEqual([]);
     await checkSchema(database);
   });
@@ -75,7 +75,7 @@ describe('migrate', () => {
     const { sql } = database;
     await sql`delete from ops.migration`;
     await expect(migrate(database)).rejects.toThrow(
-      'the migration 0000_tables fails, so nothing was changed: type "candle_interval" already exists; remove what stands in',
+      'the migration 0000_coins_and_candles fails, so nothing was changed: type "candle_interval" already exists; remove what stands in',
     );
     expect(await sql`select from ops.migration`).toHaveLength(0);
   });

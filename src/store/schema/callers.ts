@@ -1,28 +1,17 @@
-/** The tables of the service's own callers, as drizzle sees them. */
+/** The tables of the callers of the service: their keys, and what they used. */
 import { sql } from 'drizzle-orm';
-import {
-  type AnyPgColumn,
-  bigint,
-  check,
-  customType,
-  doublePrecision,
-  integer,
-  text,
-  unique,
-} from 'drizzle-orm/pg-core';
-import { instant, ops } from './schema.ts';
-
-const bytea = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
+import { type AnyPgColumn, check, doublePrecision, integer, text, unique } from 'drizzle-orm/pg-core';
+import { bigNumber, bytea, identity, instant, ops } from './columns.ts';
 
 export const apiKey = ops.table(
   'api_key',
   {
-    id: integer('id').generatedAlwaysAsIdentity().primaryKey(),
+    id: identity('id').primaryKey(),
     prefix: text('prefix').notNull(),
     hash: bytea('hash').notNull(),
     name: text('name'),
     plan: text('plan').notNull(),
-    requestsPerMonth: bigint('requests_per_month', { mode: 'number' }),
+    requestsPerMonth: bigNumber('requests_per_month'),
     requestsPerSecond: doublePrecision('requests_per_second'),
     createdAt: instant('created_at').notNull(),
     expiresAt: instant('expires_at'),
@@ -39,9 +28,9 @@ export const apiKey = ops.table(
 export const apiUsage = ops.table('api_usage', {
   subject: text('subject').primaryKey(),
   monthStart: instant('month_start').notNull(),
-  monthSpent: bigint('month_spent', { mode: 'number' }).notNull(),
-  monthHeld: bigint('month_held', { mode: 'number' }).notNull().default(0),
+  monthSpent: bigNumber('month_spent').notNull(),
+  monthHeld: bigNumber('month_held').notNull().default(0),
   dayStart: instant('day_start').notNull(),
-  daySpent: bigint('day_spent', { mode: 'number' }).notNull(),
+  daySpent: bigNumber('day_spent').notNull(),
   updatedAt: instant('updated_at').notNull(),
 });

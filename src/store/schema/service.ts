@@ -1,12 +1,12 @@
-/** The tables that a running service keeps, as drizzle sees them. */
+/** The tables of running services: runs of schedules, who runs, what the operator is told, and what has changed. */
 import { sql } from 'drizzle-orm';
-import { bigint, check, index, integer, smallint, text, unique } from 'drizzle-orm/pg-core';
-import { instant, ops } from './schema.ts';
+import { check, index, integer, smallint, text, unique } from 'drizzle-orm/pg-core';
+import { bigIdentity, bigNumber, instant, ops } from './columns.ts';
 
 export const scheduleRun = ops.table(
   'schedule_run',
   {
-    id: bigint('id', { mode: 'number' }).generatedAlwaysAsIdentity().primaryKey(),
+    id: bigIdentity('id').primaryKey(),
     schedule: text('schedule').notNull(),
     tick: instant('tick').notNull(),
     state: text('state').notNull(),
@@ -37,12 +37,12 @@ export const instance = ops.table('instance', {
 export const notice = ops.table(
   'notice',
   {
-    id: bigint('id', { mode: 'number' }).generatedAlwaysAsIdentity().primaryKey(),
+    id: bigIdentity('id').primaryKey(),
     event: text('event').notNull(),
     topic: text('topic').notNull(),
     text: text('text').notNull(),
     raisedAt: instant('raised_at').notNull(),
-    upto: bigint('upto', { mode: 'number' }),
+    upto: bigNumber('upto'),
     attempts: smallint('attempts').notNull().default(0),
     dueAt: instant('due_at'),
     sentAt: instant('sent_at'),
@@ -59,4 +59,10 @@ export const watch = ops.table('watch', {
   name: text('name').primaryKey(),
   since: instant('since'),
   seenAt: instant('seen_at').notNull(),
+});
+
+/** Counted by triggers. */
+export const version = ops.table('version', {
+  topic: text('topic').primaryKey(),
+  version: bigNumber('version').notNull(),
 });

@@ -1,8 +1,8 @@
-/** The tables of snapshots as drizzle sees them, but for `market.ticker_history`, which is partitioned. */
-import { bigint, boolean, doublePrecision, integer, jsonb, primaryKey, text } from 'drizzle-orm/pg-core';
-import { TICKER_NUMBERS, type TickerNumber } from '../core/ticker.ts';
-import { instant, market, ops } from './schema.ts';
-import { EXCHANGE_VOLUMES } from './snapshot/exchange.ts';
+/** The tables of snapshots, except `market.ticker_history`, which is partitioned. */
+import { boolean, doublePrecision, integer, jsonb, primaryKey, text } from 'drizzle-orm/pg-core';
+import { EXCHANGE_VOLUMES } from '../../core/exchange.ts';
+import { TICKER_NUMBERS, type TickerNumber } from '../../core/ticker.ts';
+import { instant, market } from './columns.ts';
 
 const numbers = <Name extends string>(names: readonly Name[]) =>
   Object.fromEntries(names.map((name) => [name, doublePrecision(name)])) as {
@@ -80,18 +80,4 @@ export const exchangeHistory = market.table(
     ...numbers(['reported_volume_24h', 'adjusted_volume_24h']),
   },
   (t) => [primaryKey({ columns: [t.exchangeId, t.at] })],
-);
-
-export const backfillPast = ops.table(
-  'backfill_past',
-  {
-    backfillId: integer('backfill_id').notNull(),
-    outcome: text('outcome').notNull(),
-    requests: bigint('requests', { mode: 'number' }).notNull(),
-    rows: bigint('rows', { mode: 'number' }).notNull(),
-    stored: bigint('stored', { mode: 'number' }).notNull(),
-    revised: bigint('revised', { mode: 'number' }).notNull(),
-    setAside: bigint('set_aside', { mode: 'number' }).notNull(),
-  },
-  (t) => [primaryKey({ columns: [t.backfillId, t.outcome] })],
 );

@@ -1,19 +1,7 @@
-/** The tables of the catalogue as drizzle sees them. What each holds is said in `migrations/0046_catalogue.sql`, column by column. */
+/** The tables of the catalogue: every answer as it came, and in plain columns what analysts ask for. */
 import { sql } from 'drizzle-orm';
-import {
-  boolean,
-  customType,
-  doublePrecision,
-  index,
-  integer,
-  json,
-  jsonb,
-  primaryKey,
-  text,
-} from 'drizzle-orm/pg-core';
-import { instant, market, ops } from './schema.ts';
-
-const bytea = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
+import { boolean, doublePrecision, index, integer, json, primaryKey, text } from 'drizzle-orm/pg-core';
+import { bytea, instant, market } from './columns.ts';
 
 /** Rows that are marked when upstream lists them no longer. */
 const seen = () => ({
@@ -229,43 +217,3 @@ export const exchangeMarket = market.table(
     }),
   ],
 );
-
-export const catalogueItem = ops.table(
-  'catalogue_item',
-  {
-    kind: text('kind').notNull(),
-    id: text('id').notNull(),
-    askedAt: instant('asked_at').notNull(),
-    answeredAt: instant('answered_at'),
-    outcome: text('outcome').notNull(),
-    times: integer('times').notNull(),
-    waitUntil: instant('wait_until'),
-    rows: integer('rows').notNull().default(0),
-    isCut: boolean('is_cut').notNull().default(false),
-    message: text('message'),
-  },
-  (t) => [primaryKey({ columns: [t.kind, t.id] }), index('catalogue_item_by_age').on(t.kind, t.askedAt)],
-);
-
-export const catalogueRefusal = ops.table(
-  'catalogue_refusal',
-  {
-    accountId: text('account_id').notNull(),
-    accountPlan: text('account_plan').notNull(),
-    kind: text('kind').notNull(),
-    reason: text('reason').notNull(),
-    times: integer('times').notNull(),
-    message: text('message').notNull(),
-    refusedAt: instant('refused_at').notNull(),
-  },
-  (t) => [primaryKey({ columns: [t.accountId, t.accountPlan, t.kind] })],
-);
-
-export const rpc = ops.table('rpc', {
-  url: text('url').primaryKey(),
-  tools: jsonb('tools'),
-  listedAt: instant('listed_at'),
-  closedUntil: instant('closed_until'),
-  failures: integer('failures').notNull().default(0),
-  message: text('message'),
-});
