@@ -5,6 +5,7 @@ import { DrizzleQueryError } from 'drizzle-orm/errors';
 import { migrate as runMigrations } from 'drizzle-orm/postgres-js/migrator';
 import type { Database, SqlOrTransaction } from '../connection/connect.ts';
 import { explainDatabaseError, StoreError } from '../connection/store-error.ts';
+import { refuseOldMigrations } from '../old-migrations.ts';
 import { type Belongings, readBelongings, refuseChange, refuseForeign, refuseStranger } from './schema-ownership.ts';
 
 /** `when` orders migrations: drizzle applies those later than the latest one applied. */
@@ -19,7 +20,7 @@ const LOCK = 4_242_001;
 /**
  * Applies what is missing, in one transaction, one process at a time. Safe to run twice.
  * Returns the names of the migrations applied now.
- * @throws StoreError, and changes nothing, when the database is newer than this build, the schemas are somebody else's, or the
+ * @throws StoreError, and changes nothing, when another build made the database, the schemas are somebody else's, or the
  * user may not make or change them.
  */
 export async function migrate({ sql, db, url }: Pick<Database, 'sql' | 'db' | 'url'>): Promise<readonly string[]> {
@@ -30,7 +31,7 @@ export async function migrate({ sql, db, url }: Pick<Database, 'sql' | 'db' | 'u
     try {
       const belongings = await readBelongings(connection);
       const before = await appliedMigrations(connection, belongings);
-      refuseNewer(before, journal);
+      refuseOtherBuilds(before, journal);
       const known = new Set(before.map((row) => row.when));
       const missing = journal.filter((entry) => !known.has(entry.when)).map((entry) => entry.tag);
       // Whoever may not change it need not, when there is nothing to change.
@@ -88,7 +89,7 @@ export async function isUnmigrated({ sql, url }: Pick<Database, 'sql' | 'url'>):
   }
 }
 
-/** @throws StoreError when the database was not migrated yet, only in part, by a newer build, or this user may not read it. */
+/** @throws StoreError when the database was not migrated yet, only in part, by another build, or this user may not read it. */
 export async function checkSchema({ sql, url }: Pick<Database, 'sql' | 'url'>): Promise<void> {
   const journal = readJournal();
   let applied: Applied[];
@@ -97,7 +98,7 @@ export async function checkSchema({ sql, url }: Pick<Database, 'sql' | 'url'>): 
   } catch (error) {
     throw explainDatabaseError(error, url) ?? error;
   }
-  refuseNewer(applied, journal);
+  refuseOtherBuilds(applied, journal);
   const missing = journal.find((entry) => !applied.some((row) => row.when === entry.when));
   if (!missing) return;
   const state = applied.length === 0 ? 'this database is empty' : `this database lacks migration ${missing.tag}`;
@@ -118,7 +119,8 @@ async function appliedMigrations(sql: SqlOrTransaction, belongings: Belongings):
     select created_at as when, ${column!.named ? sql`name` : sql`null`} as name from ops.migration order by created_at`;
 }
 
-function refuseNewer(applied: readonly Applied[], journal: readonly JournalEntry[]): void {
+function refuseOtherBuilds(applied: readonly Applied[], journal: readonly JournalEntry[]): void {
+  refuseOldMigrations(applied.map((row) => row.when));
   const known = new Set(journal.map((entry) => entry.when));
   const newer = applied.findLast((row) => !known.has(row.when));
   if (!newer) return;
