@@ -3,7 +3,7 @@
  * connection lost during that question rejects where nobody can catch it.
  */
 import type { Span } from '../../core/span.ts';
-import { readInstant, writeInstant } from '../instant.ts';
+import { readInstant, writeInstant } from './instant.ts';
 import { parseRange, toRange } from './multirange.ts';
 
 type ArrayType = {

@@ -2,11 +2,11 @@
 import net from 'node:net';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
-import { type Sql, type SqlOrTransaction, TYPE_MAP } from '../type-map.ts';
 import { createLine, type Line, watchLine } from './connection-watchdog.ts';
 import { readDatabaseUrl } from './database-url.ts';
 import { closeForAll, FLUSHED_AT_ONCE, survivesLostConnections } from './postgres-js-patches.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
+import { type Sql, type SqlOrTransaction, TYPE_MAP } from './type-map.ts';
 
 export type { Sql, SqlOrTransaction };
 

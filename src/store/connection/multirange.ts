@@ -1,7 +1,7 @@
 /** Spans as Postgres writes them, and back: `{["2024-01-01 00:00:00+00","2024-02-01 00:00:00+00")}`. */
 import type { Instant } from '../../clock.ts';
 import { normalize, type Span, type Spans } from '../../core/span.ts';
-import { readInstant } from '../instant.ts';
+import { readInstant } from './instant.ts';
 
 /** Literal for a `tstzmultirange` parameter. ±Infinity becomes an open end. */
 export function toMultirange(spans: Spans): string {

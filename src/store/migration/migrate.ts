@@ -5,7 +5,7 @@ import { DrizzleQueryError } from 'drizzle-orm/errors';
 import { migrate as runMigrations } from 'drizzle-orm/postgres-js/migrator';
 import type { Database, SqlOrTransaction } from '../connection/connect.ts';
 import { explainDatabaseError, StoreError } from '../connection/store-error.ts';
-import { refuseOldMigrations } from '../old-migrations.ts';
+import { refuseOldMigrations } from './old-migrations.ts';
 import { type Belongings, readBelongings, refuseChange, refuseForeign, refuseStranger } from './schema-ownership.ts';
 
 /** `when` orders migrations: drizzle applies those later than the latest one applied. */

@@ -6,7 +6,7 @@ import { NOTHING, partAsOf, standingOn, standingOnSame, wholeAsOf } from '../../
 import type { Candles, Catalogue } from '../../contract/record/market-data.ts';
 import type { CoinSummary, Exchange, GlobalOverview } from '../../contract/record/records.ts';
 import { EXCHANGE_VOLUMES } from '../../core/exchange.ts';
-import { type CamelCased, createRecordReader } from '../../store/column-names.ts';
+import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { EXCHANGE_FLAGS, EXCHANGE_WHOLE, type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';

@@ -2,7 +2,7 @@
 
 import type { Instant } from '../../clock.ts';
 import type { Exchange, Ticker, TickerQuote } from '../../contract/record/records.ts';
-import { type CamelCased, createRecordReader } from '../../store/column-names.ts';
+import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
 /** Currencies that have a ticker of their own. For all others nobody has told us a rate: their values are null, never invented. */

@@ -6,7 +6,7 @@ import { ceilToGrid, floorToGrid, INTERVAL_MS, type Interval } from '../../core/
 import { normalize, type Span, type Spans } from '../../core/span.ts';
 import { CANDLE_VALUES, coarseCandle, widthOf } from '../../store/candle/coarse-candle.ts';
 import { isRolledUp, rolledCandle } from '../../store/candle/rollup.ts';
-import { type CamelCased, createRecordReader } from '../../store/column-names.ts';
+import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { SeriesVersion } from './data-versions.ts';
 

@@ -9,7 +9,7 @@ import type { SearchCategory, SearchResult } from '../../contract/record/catalog
 import type { Catalogue, SearchQuery } from '../../contract/record/market-data.ts';
 import { othersFirst } from '../../core/yield-to-event-loop.ts';
 import { documentsSeenAt } from '../../store/catalogue/document.ts';
-import { type CamelCased, createRecordReader } from '../../store/column-names.ts';
+import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { Topics, Versions } from './data-versions.ts';
 import { createKept } from './versioned-cache.ts';

@@ -8,7 +8,7 @@ import type { Ticker } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import { TICKER_NUMBERS, TICKER_QUOTE_KEYS, type TickerNumber } from '../../core/ticker.ts';
 import { mapInPieces } from '../../core/yield-to-event-loop.ts';
-import { type CamelCased, createRecordReader } from '../../store/column-names.ts';
+import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createKeptByTopics, type Topics, type Versions } from './data-versions.ts';
 import { readNoCoin } from './overview.ts';

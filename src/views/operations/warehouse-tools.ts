@@ -4,7 +4,7 @@ import type { Instant } from '../../clock.ts';
 import type { CoverageRow, GapRow, SeriesQuestion, WarehouseTools } from '../../contract/interface/warehouse-tools.ts';
 import { formatTime } from '../../contract/time.ts';
 import type { Spans } from '../../core/span.ts';
-import { type CamelCased, createRecordReader } from '../../store/column-names.ts';
+import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type GapFilter, readGapRows } from './gaps.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';

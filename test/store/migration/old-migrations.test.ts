@@ -8,10 +8,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createClient, type Sql } from '../../src/store/connection/connect.ts';
-import { checkSchema, isUnmigrated, migrate } from '../../src/store/migration/migrate.ts';
-import { runCommand } from '../support/cli.ts';
-import { createEmptyDatabase, type TestDatabase } from '../support/database.ts';
+import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
+import { checkSchema, isUnmigrated, migrate } from '../../../src/store/migration/migrate.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createEmptyDatabase, type TestDatabase } from '../../support/database.ts';
 
 const FIXTURES = path.join(import.meta.dirname, 'fixtures');
 const WHAT =

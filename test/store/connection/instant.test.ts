@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readInstant, writeInstant } from '../../src/store/instant.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { readInstant, writeInstant } from '../../../src/store/connection/instant.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {

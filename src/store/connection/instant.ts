@@ -1,5 +1,5 @@
 /** Instants as a session in UTC prints them (`2024-01-01 00:00:00.123456+00`), read and written: the type map of every connection. */
-import type { Instant } from '../clock.ts';
+import type { Instant } from '../../clock.ts';
 
 const [ZERO, DASH, COLON, SPACE, DOT, PLUS] = [...'0-: .+'].map((character) => character.charCodeAt(0)) as [
   number,

@@ -1,9 +1,9 @@
 /** What Postgres' types are in TypeScript, said once for every connection: instants are numbers, ranges are spans. */
 import type postgres from 'postgres';
-import type { Span, Spans } from '../core/span.ts';
-import { arrayTypes, unlessText } from './connection/array-types.ts';
-import { parseMultirange, parseRange, toMultirange, toRange } from './connection/multirange.ts';
+import type { Span, Spans } from '../../core/span.ts';
+import { arrayTypes, unlessText } from './array-types.ts';
 import { readInstant, writeInstant } from './instant.ts';
+import { parseMultirange, parseRange, toMultirange, toRange } from './multirange.ts';
 
 /** What a value is here, where that differs from what postgres.js makes of it. Both ways: as a column, and as a parameter. */
 type ValueTypes = {

@@ -1,5 +1,5 @@
 /** Databases made before the migrations of 0.1.0 were put together: `migrate` cannot change them, and says how to move their data. */
-import { StoreError } from './connection/store-error.ts';
+import { StoreError } from '../connection/store-error.ts';
 
 /** When the first migration of those days was written; `ops.migration` keeps it in `created_at`. */
 const FIRST_OLD_MIGRATION = 1_795_255_294_017;
