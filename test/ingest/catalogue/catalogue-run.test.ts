@@ -348,8 +348,8 @@ describe('what goes wrong', () => {
     expect(market).toEqual({ exchangeId: 'x', price: 1.5, volume24h: 2, goneAt: null });
     const aside = await sql`select endpoint, record_id, reason from market.quarantine order by reason`;
     expect([...aside]).toEqual([
-      { endpoint: 'coin_markets', record_id: `${coins[0]}/`, reason: 'exchange_id: expected string' },
-      { endpoint: 'coin_markets', record_id: `${coins[0]}/`, reason: 'quotes.USD.price is negative or not finite' },
+      { endpoint: 'coin_markets', recordId: `${coins[0]}/`, reason: 'exchange_id: expected string' },
+      { endpoint: 'coin_markets', recordId: `${coins[0]}/`, reason: 'quotes.USD.price is negative or not finite' },
     ]);
   });
 });

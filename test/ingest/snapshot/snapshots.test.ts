@@ -57,6 +57,10 @@ function stored(outcome: SnapshotOutcome) {
   return outcome;
 }
 
+/** Fields of a record, named as columns arrive. */
+const asColumns = (record: object) =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [postgres.toCamel(name), value]));
+
 const tickersIn = async () =>
   [
     ...(await scripted.world.database.sql`select coin_id, price, rank, at
@@ -80,9 +84,8 @@ describe('a snapshot of the tickers', () => {
     const [bitcoin] = await sql`select * from market.ticker where coin_id = 'btc-bitcoin'`;
     const told = truth.find((ticker) => ticker.id === 'btc-bitcoin')!;
     const { ath_date, ...usd } = told.quotes.USD!;
-    const numbers = Object.entries(usd).map(([name, value]) => [postgres.toCamel(name), value]);
     expect(bitcoin).toMatchObject({
-      ...Object.fromEntries(numbers),
+      ...asColumns(usd),
       rank: 1,
       maxSupply: 21_000_000,
       betaValue: told.beta_value,
@@ -298,9 +301,9 @@ describe('a snapshot of the exchanges', () => {
       types: truth[0]!.type,
       links: truth[0]!.links,
       fiats: truth[0]!.fiats,
-      is_active: true,
-      adjusted_rank: 1,
-      ...truth[0]!.quotes.USD,
+      isActive: true,
+      adjustedRank: 1,
+      ...asColumns(truth[0]!.quotes.USD!),
     });
     world.clock.advanceTo(NOW + HOUR);
     change(EXCHANGES_PATH, (rows) =>
