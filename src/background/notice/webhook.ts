@@ -2,7 +2,7 @@
 import { Agent } from 'undici';
 import { type Clock, systemClock } from '../../clock.ts';
 import { createMask } from '../../log.ts';
-import { readBody } from '../../upstream/body.ts';
+import { readRawBody } from '../../upstream/body.ts';
 import { describeNetworkError } from '../../upstream/network-error.ts';
 import { retryAfterMs } from '../../upstream/retry-after.ts';
 
@@ -65,9 +65,9 @@ export function createWebhook(
           body: JSON.stringify({ text: forSlack(text) }),
           signal: signal === undefined ? tooSlow.signal : AbortSignal.any([signal, tooSlow.signal]),
         });
-        const body = await readBody(answer.body, null, MOST_BYTES);
+        const body = await readRawBody(answer.body, MOST_BYTES);
         const header = (name: string) => [answer.headers[name]].flat().join(', ') || null;
-        const said = body.kind === 'whole' ? withoutAddress(firstLine(body.bytes.toString('utf8'))) : '';
+        const said = body.kind === 'raw' ? withoutAddress(firstLine(body.bytes.toString('utf8'))) : '';
         return judge(url.host, answer.statusCode, header, said, clock);
       } catch (error) {
         signal?.throwIfAborted();
