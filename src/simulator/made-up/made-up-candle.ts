@@ -153,21 +153,8 @@ function dayBar({ coin, quote, reference }: MadeUpSeries, day: number): Bar | nu
   return { key, open, high, low, close, volume, hasMarketCap };
 }
 
-/** What was reckoned last: one day's close is asked for again as the next day's open. */
-let lastCoin: MadeUpCoin | null = null;
-let lastDay = 0;
-let lastPrice = 0;
-
 /** Dollars at the beginning of a day: value noise of eleven octaves, from one day to 2.8 years. */
 function price(coin: MadeUpCoin, day: number): number {
-  if (lastCoin === coin && lastDay === day) return lastPrice;
-  lastCoin = coin;
-  lastDay = day;
-  lastPrice = reckonPrice(coin, day);
-  return lastPrice;
-}
-
-function reckonPrice(coin: MadeUpCoin, day: number): number {
   let log = coin.logPrice;
   let amplitude = coin.volatility * 0.7;
   for (let octave = 0; octave < OCTAVES; octave++) {

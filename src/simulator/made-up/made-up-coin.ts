@@ -130,16 +130,6 @@ export function writeSyllables(code: number): string {
   return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
-const WORD = new RegExp(`^([${CONSONANTS}])(${ENDINGS.join('|')})([${CONSONANTS}])(${ENDINGS.join('|')})$`);
-
-/** What a lower-case word spells; null when it is none of ours. A syllable begins with a consonant, so there is one way to read it. */
-export function readSyllables(word: string): number | null {
-  const parts = WORD.exec(word);
-  if (!parts) return null;
-  const byte = (consonant: string, ending: string) => CONSONANTS.indexOf(consonant) * 16 + ENDINGS.indexOf(ending);
-  return byte(parts[1]!, parts[2]!) * 256 + byte(parts[3]!, parts[4]!);
-}
-
 function syllable(byte: number): string {
   return CONSONANTS.charAt(byte >> 4) + ENDINGS[byte & 15]!;
 }

@@ -4,6 +4,7 @@ import type { CoinDetails, PlatformContract } from '../../contract/record/catalo
 import { below, mix, unit } from '../hash.ts';
 import type { MadeUpCoin } from './made-up-coin.ts';
 import type { MadeUpWorld } from './made-up-world.ts';
+import { once } from './once.ts';
 
 type Contract = { readonly coin: MadeUpCoin; readonly platform: MadeUpCoin; readonly address: string };
 
@@ -25,16 +26,9 @@ export function createMadeUpContracts(world: MadeUpWorld): MadeUpContracts {
     .slice(0, MOST_PLATFORMS);
   const isKnown = (coin: MadeUpCoin, now: Instant) => coin.start < now;
   const contractsOf = (coin: MadeUpCoin): Contract[] => chosen(coin, platforms);
-  /** By platform, in order of rank; made when somebody asks for the first time. */
-  let lists: Map<string, Contract[]> | null = null;
-  let byAddress = new Map<string, Contract>();
-  const index = () => {
-    if (lists) return lists;
-    const all = world.coins.flatMap(contractsOf);
-    lists = new Map(platforms.map(({ id }) => [id, all.filter(({ platform }) => platform.id === id)]));
-    byAddress = new Map(all.map((one) => [`${one.platform.id} ${one.address}`, one]));
-    return lists;
-  };
+  /** In order of rank. */
+  const all = once(() => world.coins.flatMap(contractsOf));
+  const byAddress = once(() => new Map(all().map((one) => [`${one.platform.id} ${one.address}`, one])));
   return {
     of: (coin, now) =>
       contractsOf(coin)
@@ -44,14 +38,12 @@ export function createMadeUpContracts(world: MadeUpWorld): MadeUpContracts {
     on: (platformId, now) => {
       const platform = platforms.find((coin) => coin.id === platformId);
       if (!platform || !isKnown(platform, now)) return null;
-      return index()
-        .get(platformId)!
-        .filter(({ coin }) => isKnown(coin, now))
+      return all()
+        .filter((one) => one.platform === platform && isKnown(one.coin, now))
         .map(({ address, coin }) => ({ address, type: typeOf(platform), id: coin.id, active: now < coin.end }));
     },
     coinAt: (platformId, address, now) => {
-      index();
-      const found = byAddress.get(`${platformId} ${address.toLowerCase()}`);
+      const found = byAddress().get(`${platformId} ${address.toLowerCase()}`);
       return found && isKnown(found.coin, now) && isKnown(found.platform, now) ? found.coin : null;
     },
   };

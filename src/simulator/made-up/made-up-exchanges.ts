@@ -8,15 +8,16 @@ import type { Exchange } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import { hashText, mix, unit } from '../hash.ts';
 import { dollarsPer } from '../rates.ts';
+import { percentOf, spotMarket, US_DOLLARS } from '../spot-market.ts';
 import type { MadeUpCoin } from './made-up-coin.ts';
 import { dollarsNow, type Spot, spotOf } from './made-up-ticker.ts';
 import type { MadeUpWorld } from './made-up-world.ts';
+import { memoPerMinute } from './per-minute-cache.ts';
 
 export const EXCHANGE_NAMES =
   'Abacus Bellwether Caravel Driftwood Estuary Foundry Galleon Harbour Ironwood Juniper Keystone Lantern'.split(' ');
 /** So many coins more than the next smaller one may an exchange trade: those of the best ranks. */
 const COINS_STEP = 40;
-const US_DOLLARS = { id: 'usd-us-dollars', name: 'US Dollars', symbol: 'USD' };
 
 type Venue = {
   readonly index: number;
@@ -50,15 +51,7 @@ export function createMadeUpExchanges(world: MadeUpWorld): MadeUpExchanges {
   });
   const listable = world.coins.slice(0, COINS_STEP * venues.length);
 
-  /** Dollars of each coin that some exchange may trade: every answer of a minute uses the same ones. */
-  let minute = NaN;
-  let spots: (Spot | undefined)[] = [];
-  const spot = (coin: MadeUpCoin, now: Instant): Spot => {
-    if (Math.floor(now / 60_000) !== minute) spots = [];
-    minute = Math.floor(now / 60_000);
-    spots[coin.index] ??= spotOf(world, coin, 'USD', now);
-    return spots[coin.index]!;
-  };
+  const spot = memoPerMinute((coin: MadeUpCoin, now): Spot => spotOf(world, coin, 'USD', now));
   const pairs = (venue: Venue, coin: MadeUpCoin, now: Instant): Pair[] => {
     if (!trades(venue, coin, now)) return [];
     const monies = (isCentral(venue) ? [US_DOLLARS, world.coins[0]!] : [world.coins[1], world.coins[0]!]).filter(
@@ -79,7 +72,7 @@ export function createMadeUpExchanges(world: MadeUpWorld): MadeUpExchanges {
     const off = 1 + 0.002 * (unit(mix(mix(venue.key, base.key), Math.floor(now / 60_000))) - 0.5);
     const price = spot(base, now).price;
     return {
-      fields: fieldsOf(venue, base, quote),
+      fields: spotMarket(base, quote, `https://${venue.id}.example/trade/${base.symbol}-${quote.symbol}`),
       quotes: Object.fromEntries(
         quotes.map((symbol) => {
           const by = perUnit(symbol, now);
@@ -128,7 +121,7 @@ export function createMadeUpExchanges(world: MadeUpWorld): MadeUpExchanges {
       const total = all.reduce((sum, pair) => sum + pair.dollars, 0);
       return all.map((pair) => {
         const { fields, ...rest } = answerMarket(venue, pair, quotes, now);
-        return { ...fields, reported_volume_24h_share: total === 0 ? 0 : percent(pair.dollars / total), ...rest };
+        return { ...fields, reported_volume_24h_share: percentOf(pair.dollars, total), ...rest };
       });
     },
     ofCoin: (coin, now) =>
@@ -138,7 +131,7 @@ export function createMadeUpExchanges(world: MadeUpWorld): MadeUpExchanges {
           id: venue.id,
           name: venue.name,
           fiats: fiatsOf(venue),
-          adjusted_volume_24h_share: percent(venue.share * venue.adjusted),
+          adjusted_volume_24h_share: percentOf(venue.share * venue.adjusted, 1),
         })),
     marketsOfCoin: (coin, quotes, now) =>
       venues.flatMap((venue) =>
@@ -149,7 +142,7 @@ export function createMadeUpExchanges(world: MadeUpWorld): MadeUpExchanges {
             exchange_id: venue.id,
             exchange_name: venue.name,
             ...fields,
-            adjusted_volume_24h_share: whole === 0 ? 0 : percent((pair.dollars / whole) * venue.adjusted),
+            adjusted_volume_24h_share: percentOf(pair.dollars * venue.adjusted, whole),
             ...rest,
           };
         }),
@@ -175,20 +168,6 @@ function fiatsOf(venue: Venue) {
   return isCentral(venue) ? [{ name: US_DOLLARS.name, symbol: US_DOLLARS.symbol }] : [];
 }
 
-function fieldsOf(venue: Venue, base: MadeUpCoin, quote: Money) {
-  return {
-    pair: `${base.symbol}/${quote.symbol}`,
-    base_currency_id: base.id,
-    base_currency_name: base.name,
-    quote_currency_id: quote.id,
-    quote_currency_name: quote.name,
-    market_url: `https://${venue.id}.example/trade/${base.symbol}-${quote.symbol}`,
-    category: 'Spot',
-    fee_type: 'Percentage',
-    outlier: false,
-  };
-}
-
 function volumesOf(venue: Venue, reported: number) {
   const day = Math.floor(reported);
   const adjusted = Math.floor(reported * venue.adjusted);
@@ -200,8 +179,4 @@ function volumesOf(venue: Venue, reported: number) {
     reported_volume_30d: day * 30,
     adjusted_volume_30d: adjusted * 30,
   };
-}
-
-function percent(fraction: number): number {
-  return Math.round(fraction * 1e8) / 1e6;
 }

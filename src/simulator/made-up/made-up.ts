@@ -33,7 +33,7 @@ export function createMadeUpMarket({
     const now = clock.now();
     return world.coins.filter((coin) => coin.start < now && now < coin.end);
   };
-  const allTickers = memoPerMinute((quotes, now) =>
+  const allTickers = memoPerMinute((quotes: string, now) =>
     active().map((coin) => madeUpTicker(world, coin, quotes.split(','), now)),
   );
   const tickers = (quotes: readonly string[]) => allTickers(quotes.join(), clock.now());

@@ -6,7 +6,8 @@ import type { CoinSummary, Exchange, Ticker } from '../../contract/record/record
 import { parseTime } from '../../contract/time.ts';
 import { convertBy } from '../convert.ts';
 import { type CandlesBetween, historyOf } from '../history.ts';
-import { find } from '../search.ts';
+import { find, findCoins, searchable, searchBy } from '../search.ts';
+import { percentOf, spotMarket, US_DOLLARS } from '../spot-market.ts';
 
 export type RecordedParts = {
   readonly clock: Clock;
@@ -16,8 +17,6 @@ export type RecordedParts = {
   tickerOf(coin: CoinSummary, quotes: readonly string[]): Ticker;
   exchangeOf(quotes: readonly string[]): Exchange;
 };
-
-const US_DOLLARS = { id: 'usd-us-dollars', name: 'US Dollars', symbol: 'USD' };
 
 export function recordedCatalogue({ clock, coins, candlesOf, tickerOf, exchangeOf }: RecordedParts): Catalogue {
   const about = async <T>(coinId: string, make: (coin: CoinSummary) => T): Promise<T | null> => {
@@ -32,17 +31,7 @@ export function recordedCatalogue({ clock, coins, candlesOf, tickerOf, exchangeO
   const marketOf = (coin: CoinSummary, quotes: readonly string[]) => {
     const ticker = tickerOf(coin, quotes);
     return {
-      fields: {
-        pair: `${coin.symbol}/USD`,
-        base_currency_id: coin.id,
-        base_currency_name: coin.name,
-        quote_currency_id: US_DOLLARS.id,
-        quote_currency_name: US_DOLLARS.name,
-        market_url: null,
-        category: 'Spot',
-        fee_type: 'Percentage',
-        outlier: false,
-      },
+      fields: spotMarket(coin, US_DOLLARS, null),
       rest: {
         quotes: Object.fromEntries(
           Object.entries(ticker.quotes).map(([symbol, { price, volume_24h }]) => [symbol, { price, volume_24h }]),
@@ -71,8 +60,7 @@ export function recordedCatalogue({ clock, coins, candlesOf, tickerOf, exchangeO
       const total = coins.reduce((sum, coin) => sum + volumeOf(coin), 0);
       return coins.map((coin) => {
         const { fields, rest } = marketOf(coin, quotes);
-        const share = total === 0 ? 0 : Math.round((volumeOf(coin) / total) * 1e8) / 1e6;
-        return { ...fields, reported_volume_24h_share: share, ...rest };
+        return { ...fields, reported_volume_24h_share: percentOf(volumeOf(coin), total), ...rest };
       });
     },
     tags: async () => [],
@@ -81,26 +69,17 @@ export function recordedCatalogue({ clock, coins, candlesOf, tickerOf, exchangeO
     platforms: async () => [],
     contracts: async () => null,
     coinOfContract: async () => null,
-    search: async ({ q, categories, symbolOnly, limit }) => {
-      const wants = (category: (typeof categories)[number]) =>
-        categories.includes(category) && (category === 'currencies' || !symbolOnly);
-      const words = ({ id, name, symbol }: CoinSummary) => [symbol, name, id].map((word) => word.toLowerCase());
-      const candidates = coins.filter(({ symbol }) => !symbolOnly || symbol.toLowerCase() === q.trim().toLowerCase());
+    search: async (query) => {
+      const known = coins.map((coin) => searchable(coin, [coin.symbol, coin.name, coin.id], coin.rank ?? 0));
       const { id, name, adjusted_rank: rank } = exchangeOf(['USD']);
-      const exchange = { item: { id, name, rank }, words: [name.toLowerCase()], rank: 1 };
-      return {
-        ...(wants('currencies') && {
-          currencies: find(
-            candidates.map((coin) => ({ item: coin, words: words(coin), rank: coin.rank ?? 0 })),
-            q,
-            limit,
-          ),
-        }),
-        ...(wants('icos') && { icos: [] }),
-        ...(wants('exchanges') && { exchanges: find([exchange], q, limit) }),
-        ...(wants('people') && { people: [] }),
-        ...(wants('tags') && { tags: [] }),
-      };
+      const exchanges = [searchable({ id, name, rank }, [name])];
+      return searchBy(query, {
+        currencies: () => findCoins(known, query),
+        icos: () => [],
+        exchanges: () => find(exchanges, query.q, query.limit),
+        people: () => [],
+        tags: () => [],
+      });
     },
     convert: async (query) => {
       const now = clock.now();

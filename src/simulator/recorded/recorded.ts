@@ -6,6 +6,8 @@ import { formatTime } from '../../contract/time.ts';
 import type { Candle } from '../../core/candle.ts';
 import { DAY, HOUR, INTERVAL_MS } from '../../core/interval.ts';
 import { dollarsPer } from '../rates.ts';
+import { US_DOLLARS } from '../spot-market.ts';
+import { type Peak, tickerQuote } from '../ticker-quote.ts';
 import { recordedCatalogue } from './recorded-catalogue.ts';
 import { type RecordedSeries, readRecordedSeries } from './recorded-series.ts';
 
@@ -139,52 +141,30 @@ function recordedTicker(
 }
 
 function recordedQuote(all: readonly RecordedSeries[], coin: CoinSummary, symbol: string, at: Instant): TickerQuote {
+  const closeOf = (coinId: string, when: Instant) => lastClosed(all, coinId, when)?.candle.close ?? null;
   const perUnit = (when: Instant) => {
-    if (symbol === 'BTC') return lastClosed(all, 'btc-bitcoin', when)?.candle.close ?? null;
-    if (symbol === 'ETH') return lastClosed(all, 'eth-ethereum', when)?.candle.close ?? null;
-    return dollarsPer(symbol) ?? null;
+    const unit = COINS.find((one) => one.symbol === symbol);
+    return unit ? closeOf(unit.id, when) : (dollarsPer(symbol) ?? null);
   };
   const priceAt = (when: Instant) => {
-    const close = lastClosed(all, coin.id, when)?.candle.close ?? null;
-    const by = perUnit(when);
-    return close === null || by === null ? null : close / by;
+    const close = closeOf(coin.id, when);
+    const unitPrice = perUnit(when);
+    return close === null || unitPrice === null ? null : close / unitPrice;
   };
-  const price = priceAt(at);
-  const change = (ms: number) => percentChange(priceAt(at - ms), price);
-  const volume = volumeOfDay(all, coin.id, at);
-  const by = perUnit(at);
-  return {
-    price,
-    volume_24h: volume === null || by === null ? null : volume / by,
-    volume_24h_change_24h: percentChange(volumeOfDay(all, coin.id, at - DAY), volume),
-    market_cap: null,
-    market_cap_change_24h: null,
-    percent_change_15m: null,
-    percent_change_30m: null,
-    percent_change_1h: change(HOUR),
-    percent_change_6h: change(6 * HOUR),
-    percent_change_12h: change(12 * HOUR),
-    percent_change_24h: change(DAY),
-    percent_change_7d: change(7 * DAY),
-    percent_change_30d: change(30 * DAY),
-    percent_change_1y: change(365 * DAY),
-    ...allTimeHigh(symbol === 'USD' ? all.filter((s) => s.coinId === coin.id) : [], at, price),
-  };
+  const source = { priceAt, perUnit, volumeAt: (when: Instant) => volumeOfDay(all, coin.id, when), finestMs: HOUR };
+  const peak = symbol === 'USD' ? allTimeHigh(all, coin.id, at) : null;
+  return tickerQuote(source, at, { marketCapOf: () => null, peak });
 }
 
-function allTimeHigh(series: readonly RecordedSeries[], at: Instant, price: number | null) {
-  let top: Candle | null = null;
-  for (const { candles, interval } of series) {
-    for (const candle of candles) {
-      if (candle.openTime + INTERVAL_MS[interval] > at) break;
-      if (!top || candle.high! > top.high!) top = candle;
+function allTimeHigh(all: readonly RecordedSeries[], coinId: string, at: Instant): Peak | null {
+  let peak: Peak | null = null;
+  for (const { candles, interval } of all.filter((series) => series.coinId === coinId)) {
+    for (const { openTime, high } of candles) {
+      if (openTime + INTERVAL_MS[interval] > at) break;
+      if (!peak || high! > peak.price) peak = { price: high!, at: openTime };
     }
   }
-  return {
-    ath_price: top?.high ?? null,
-    ath_date: top && formatTime(top.openTime),
-    percent_from_price_ath: percentChange(top?.high ?? null, price),
-  };
+  return peak;
 }
 
 /** Dollars traded in the day before `at`: of the hours where there are hours, else of the last day. */
@@ -226,12 +206,8 @@ function bitstamp(all: readonly RecordedSeries[], quotes: readonly string[], now
     reported_rank: 1,
     currencies: COINS.length,
     markets: COINS.length,
-    fiats: [{ name: 'US Dollars', symbol: 'USD' }],
+    fiats: [{ name: US_DOLLARS.name, symbol: US_DOLLARS.symbol }],
     quotes: Object.fromEntries(quotes.map((symbol) => [symbol, quoteOf(symbol)])),
     last_updated: formatTime(lastUpdated(all, now)),
   };
-}
-
-function percentChange(from: number | null, to: number | null): number | null {
-  return from === null || to === null || from === 0 ? null : Math.round((to / from - 1) * 10_000) / 100;
 }
