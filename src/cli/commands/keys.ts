@@ -5,6 +5,7 @@ import { PLAN_NAMES, planOf } from '../../contract/plan/plans.ts';
 import { formatTime } from '../../contract/time.ts';
 import { makeApiKey, UNLIMITED } from '../../core/api-key.ts';
 import { nearestNames } from '../../core/did-you-mean.ts';
+import { formatCount, formatDay, formatInstant, formatLimit, formatRelative } from '../../core/format.ts';
 import { monthOf } from '../../service/access/quota-leases.ts';
 import {
   type ApiKey,
@@ -20,7 +21,6 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { parseDuration } from '../input/duration.ts';
 import { argument, parseChoice, parsePositiveInteger } from '../input/options.ts';
 import { parseTime } from '../input/time.ts';
-import { formatCount, formatDay, formatInstant, formatLimit, formatRelative } from '../output/format.ts';
 import { printJson } from '../output/json.ts';
 import { formatTable } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';

@@ -3,8 +3,8 @@
  * lost is rung again, and one that is rung twice is run once.
  */
 
-import { type Tick, tickJobId } from '../queue/tick-job.ts';
 import { type Connections, connect, type QueueEngine } from './queue-engine.ts';
+import { type Tick, tickJobId } from './tick-job.ts';
 
 export type TickQueueOptions = {
   readonly engine: QueueEngine;

@@ -1,7 +1,7 @@
 /** Numbers, stretches of time and instants as people read them. Everything is UTC. */
-import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { Instant } from '../clock.ts';
+import type { Quote } from './candle.ts';
+import type { Interval } from './interval.ts';
 
 const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const COMPACT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 });
