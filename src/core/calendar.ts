@@ -1,4 +1,4 @@
-/** The stretches of time that upstream's limits count in: UTC days and UTC calendar months. */
+/** The UTC days and calendar months that quotas are counted in. */
 import type { Instant } from '../clock.ts';
 import { DAY } from './interval.ts';
 

@@ -43,6 +43,11 @@ export function formatInstant(at: Instant): string {
   return `${iso.slice(0, 10)} ${iso.slice(17, 19) === '00' ? iso.slice(11, 16) : iso.slice(11, 19)}Z`;
 }
 
+/** ISO 8601, for programs; null stays null. */
+export function toIso(at: Instant | null): string | null {
+  return at === null ? null : new Date(at).toISOString();
+}
+
 /** `2024-01-31` at midnight, else as `formatInstant`. */
 export function formatDay(at: Instant): string {
   return at % 86_400_000 === 0 ? new Date(at).toISOString().slice(0, 10) : formatInstant(at);

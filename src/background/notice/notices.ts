@@ -1,5 +1,6 @@
 /** What the operator is to be told of, from how things stand: pure. Each notice is one sentence or two, to be read on a phone. */
 import type { Instant } from '../../clock.ts';
+import { formatCount, formatCounted, formatDuration, formatInstant } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import type { Notify } from '../../core/notice-settings.ts';
 import type { Schedule } from '../../ingest/schedule/schedule-plan.ts';
@@ -28,6 +29,7 @@ export type Standing = {
 const LEVELS = [100, 80] as const;
 /** Longer than the longest window: once in each. */
 const QUOTA_QUIET_MS = 40 * DAY;
+const MINUTE = 60_000;
 /** A wall is looked at again every day, and is no news then. */
 const WALL_QUIET_MS = 90 * DAY;
 
@@ -57,7 +59,7 @@ function quotaNotices({ quota, accountId, setAside }: Standing): RaisedNotice[] 
     const isSpent = isToldSpent || (left !== null && left <= 0);
     const level = isSpent ? 100 : LEVELS.find((percent) => limit !== null && spent >= (limit * percent) / 100);
     if (level === undefined) return [];
-    const of = limit === null ? count(spent) : `${count(spent)} of ${count(limit)}`;
+    const of = limit === null ? formatCount(spent) : `${formatCount(spent)} of ${formatCount(limit)}`;
     const what = isToldSpent
       ? `The upstream says that the ${name} is spent (${quota.hold!.message}); ${of} requests are counted here`
       : level === 100
@@ -65,9 +67,14 @@ function quotaNotices({ quota, accountId, setAside }: Standing): RaisedNotice[] 
         : `${level} % of the requests of the ${name} are spent (${of})`;
     const then =
       level === 100 ? 'Nothing is lost: the rest is asked then.' : 'What the schedules still need is set aside.';
-    const text = `${what}. The next ${name} begins ${iso(reset)}. ${then} (${accountId})`;
+    const text = `${what}. The next ${name} begins ${formatInstant(reset)}. ${then} (${accountId})`;
     return [
-      { event: 'quota', topic: `quota ${accountId} ${name} ${iso(start)} ${level}`, text, quietMs: QUOTA_QUIET_MS },
+      {
+        event: 'quota',
+        topic: `quota ${accountId} ${name} ${formatInstant(start)} ${level}`,
+        text,
+        quietMs: QUOTA_QUIET_MS,
+      },
     ];
   });
 }
@@ -80,19 +87,21 @@ function holdIsOf(until: Instant, { day, month }: QuotaState): 'day' | 'month' |
 
 function stuckNotices(standing: Standing, afterMs: number): RaisedNotice[] {
   const { concerns, quota, now, accountId, refusal } = standing;
-  const hold = quota.hold === null ? '' : ` Everybody waits until ${iso(quota.hold.until)}: ${quota.hold.message}.`;
+  const hold =
+    quota.hold === null ? '' : ` Everybody waits until ${formatInstant(quota.hold.until)}: ${quota.hold.message}.`;
   const notices: RaisedNotice[] = [];
   const tell = (topic: string, since: Instant, what: string, why: string) => {
     if (now - since < afterMs) return;
-    const text = `Stuck: ${what} for ${stretch(now - since)}, with work and requests left.${why} (${accountId})`;
+    const text = `Stuck: ${what} for ${formatDuration(now - since)}, with work and requests left.${why} (${accountId})`;
     // Without since when: what gets stuck again and again is one piece of news a day.
     notices.push({ event: 'stuck', topic: `stuck ${topic}`, text, quietMs: DAY });
   };
   if (standing.couldAskCandlesSince !== null) {
     const { backfills, turns, candlesAt, lastFailure } = concerns;
-    const work = [some(backfills, 'backfill'), some(turns, 'tracked series', 'tracked series')].filter(
-      (one) => one !== '',
-    );
+    const work = [
+      ...(backfills === 0 ? [] : [formatCounted(backfills, 'backfill')]),
+      ...(turns === 0 ? [] : [formatCounted(turns, 'tracked series', 'tracked series')]),
+    ];
     const failure = lastFailure === null ? '' : ` The last request: ${lastFailure}.`;
     const since = Math.max(candlesAt ?? 0, standing.couldAskCandlesSince);
     tell('candles', since, 'no candles were brought', ` Waiting: ${work.join(', ')}.${hold || failure}`);
@@ -126,7 +135,10 @@ function overdue(
 }
 
 function wallNotice({ plan }: Standing, { interval, depthMs, message }: MetWall): RaisedNotice {
-  const candles = depthMs === null ? `no ${interval} candles` : `${interval} candles only ${stretch(depthMs)} back`;
+  const candles =
+    depthMs === null
+      ? `no ${interval} candles`
+      : `${interval} candles only ${formatDuration(Math.round(depthMs / MINUTE) * MINUTE)} back`;
   const text = `The plan ${plan} gives ${candles}: "${message}". What lies beyond is not asked again until the plan changes, but for one request a day that looks.`;
   // How far is reckoned from the moment of the answer: a few seconds more or less are the same wall.
   const topic = `wall ${plan} ${interval} ${depthMs === null ? 'none' : Math.round(depthMs / (DAY / 24))}`;
@@ -135,42 +147,13 @@ function wallNotice({ plan }: Standing, { interval, depthMs, message }: MetWall)
 
 function revisionNotices({ concerns }: Standing, most: number): RaisedNotice[] {
   if (!concerns.isRevisedOften) return [];
-  const text = `Upstream has changed more than ${some(most, 'final candle') || '0 final candles'} within 24 hours. The values from before are in market.revision.`;
+  const text = `Upstream has changed more than ${formatCounted(most, 'final candle')} within 24 hours. The values from before are in market.revision.`;
   return [{ event: 'revisions', topic: 'revisions', text, quietMs: DAY }];
 }
 
 function quarantineNotices({ concerns: { quarantined } }: Standing): RaisedNotice[] {
   if (quarantined === null) return [];
   const { rows, upto, reasons } = quarantined;
-  const text = `${some(rows, 'row')} of answers could not be true and ${rows === 1 ? 'is' : 'are'} set aside in market.quarantine: ${reasons.join('; ')}.`;
+  const text = `${formatCounted(rows, 'row')} of answers could not be true and ${rows === 1 ? 'is' : 'are'} set aside in market.quarantine: ${reasons.join('; ')}.`;
   return [{ event: 'quarantine', topic: 'quarantine', text, quietMs: DAY, upto }];
-}
-
-function some(n: number, one: string, many = `${one}s`): string {
-  return n === 0 ? '' : `${count(n)} ${n === 1 ? one : many}`;
-}
-
-function count(n: number): string {
-  return n.toLocaleString('en-US');
-}
-
-function iso(at: Instant): string {
-  return `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
-}
-
-/** The two largest units: `1 d 4 h`, `35 min`. */
-function stretch(ms: number): string {
-  const units = [
-    ['d', DAY],
-    ['h', DAY / 24],
-    ['min', 60_000],
-  ] as const;
-  const parts: string[] = [];
-  let rest = Math.round(ms / 60_000) * 60_000;
-  for (const [name, size] of units) {
-    const n = Math.floor(rest / size);
-    rest -= n * size;
-    if (n > 0 && parts.length < 2) parts.push(`${n} ${name}`);
-  }
-  return parts.join(' ') || 'less than a minute';
 }

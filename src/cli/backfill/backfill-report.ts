@@ -8,6 +8,7 @@ import {
   formatInstant,
   formatRelative,
   formatRoughly,
+  toIso,
 } from '../../core/format.ts';
 import type { BackfillRun } from '../../ingest/backfill/backfill.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
@@ -22,7 +23,6 @@ import {
   readAskedAgain,
   readGapTotals,
 } from '../../views/operations/gaps.ts';
-import { toIso } from '../output/json.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { Output } from '../shell/io.ts';
 import { finishByLimits, forecastOf, type PlanReport } from './plan-report.ts';

@@ -1,5 +1,4 @@
 /** The reports of a backfill of several intervals, added up. One alone is what it was. */
-
 import { formatCount, formatCounted, formatRoughly } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Output } from '../shell/io.ts';

@@ -9,11 +9,12 @@ import {
   formatLimit,
   formatRate,
   formatRelative,
+  toIso,
 } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import { catalogueKindOf, requestsIn, type Schedule } from '../../ingest/schedule/schedule-plan.ts';
 import type { Quota, QuotaState, SetAside } from '../../quota/quota.ts';
-import { printJson, toIso } from '../output/json.ts';
+import { printJson } from '../output/json.ts';
 import { formatTable } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';

@@ -10,10 +10,11 @@ import {
   formatPercent,
   formatRelative,
   formatSeries,
+  toIso,
 } from '../../core/format.ts';
 import { CATALOGUE_PLAN } from '../../ingest/catalogue/catalogue-plan.ts';
 import { readStatus, type Status } from '../../views/operations/status.ts';
-import { printJson, toIso } from '../output/json.ts';
+import { printJson } from '../output/json.ts';
 import { formatTable } from '../output/table.ts';
 import { printTiers } from '../output/tier-table.ts';
 import type { CommandContext } from '../shell/context.ts';

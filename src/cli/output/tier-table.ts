@@ -1,5 +1,4 @@
 /** How fresh tracked series are kept, a row for each tier: part of `status` and of `track`. */
-
 import { formatCount, formatCounted, formatDuration } from '../../core/format.ts';
 import type { TierStatus } from '../../views/operations/tiers.ts';
 import type { Output } from '../shell/io.ts';

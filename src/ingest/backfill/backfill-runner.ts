@@ -6,8 +6,10 @@
  *
  * Giving a backfill back costs nothing, for whoever claims it next plans what is still missing.
  */
+
 import { setMaxListeners } from 'node:events';
 import type { Clock, Instant } from '../../clock.ts';
+import { formatCounted } from '../../core/format.ts';
 import { type Keep, keptPart } from '../../core/retention-settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type ClaimedBackfill, claimBackfill, endClaim, renewClaim } from '../../store/work/backfill-queue.ts';
@@ -296,14 +298,14 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
 /** What a backfill that has ended could not get; null when it got everything. */
 function whatIsLeft({ failed, refused }: BackfillRun): string | null {
   const parts = [
-    ...(failed.length === 0 ? [] : [`${countedChunks(failed.length)} could not be had (${failed[0]!.message})`]),
-    ...[...refused].map(([reason, { chunks, message }]) => `${countedChunks(chunks)} refused, ${reason}: ${message}`),
+    ...(failed.length === 0
+      ? []
+      : [`${formatCounted(failed.length, 'chunk')} could not be had (${failed[0]!.message})`]),
+    ...[...refused].map(
+      ([reason, { chunks, message }]) => `${formatCounted(chunks, 'chunk')} refused, ${reason}: ${message}`,
+    ),
   ];
   return parts.length === 0 ? null : parts.join('; ').slice(0, 1_000);
-}
-
-function countedChunks(count: number): string {
-  return `${count} ${count === 1 ? 'chunk' : 'chunks'}`;
 }
 
 function asError(cause: unknown): Error {

@@ -51,7 +51,7 @@ describe('stuck', () => {
       event: 'stuck',
       topic: 'stuck candles',
       quietMs: 24 * HOUR,
-      text: expect.stringMatching(/^Stuck: no candles were brought for 2 h, .*Waiting: 1 backfill\./),
+      text: expect.stringMatching(/^Stuck: no candles were brought for 2h, .*Waiting: 1 backfill\./),
     });
     expect(told(waits, { turns: 2, candlesAt: NOW - 30 * HOUR })[0]!.text).toMatch(
       /for 3 h, .*Waiting: 2 tracked series/,
@@ -64,7 +64,7 @@ describe('stuck', () => {
   test('says what everybody waits for', () => {
     const hold = { until: NOW + HOUR, reason: 'unavailable', message: 'example.org answered 503' } as const;
     expect(told({ ...waits, quota: quota(0, hold) }, { backfills: 1 })[0]!.text).toMatch(
-      /Everybody waits until 2030-05-15 11:00 UTC: example\.org answered 503\. \(me\)$/,
+      /Everybody waits until 2030-05-15 11:00Z: example\.org answered 503\. \(me\)$/,
     );
   });
 
@@ -101,15 +101,15 @@ describe('the quota', () => {
 
   test('is told of from 80 % on, and is spent when only the account may still be asked', () => {
     expect(topics(799)).toEqual([]);
-    expect(topics(800)).toEqual(['day 2030-05-15 00:00 UTC 80']);
-    expect(topics(996)).toEqual(['day 2030-05-15 00:00 UTC 80']);
-    expect(topics(997)).toEqual(['day 2030-05-15 00:00 UTC 100']);
+    expect(topics(800)).toEqual(['day 2030-05-15 00:00Z 80']);
+    expect(topics(996)).toEqual(['day 2030-05-15 00:00Z 80']);
+    expect(topics(997)).toEqual(['day 2030-05-15 00:00Z 100']);
   });
 
   test('is spent when the upstream says so; not while one asks whether it still is', () => {
     const hold = (until: number) => ({ until, reason: 'spent', message: 'spent' }) as const;
-    expect(topics(5, hold(Date.UTC(2030, 4, 16, 0, 5)))).toEqual(['day 2030-05-15 00:00 UTC 100']);
-    expect(topics(5, hold(Date.UTC(2030, 5, 1, 0, 5)))).toEqual(['month 2030-05-01 00:00 UTC 100']);
+    expect(topics(5, hold(Date.UTC(2030, 4, 16, 0, 5)))).toEqual(['day 2030-05-15 00:00Z 100']);
+    expect(topics(5, hold(Date.UTC(2030, 5, 1, 0, 5)))).toEqual(['month 2030-05-01 00:00Z 100']);
     expect(topics(5, hold(NOW + 10_000))).toEqual([]);
   });
 

@@ -147,7 +147,7 @@ describe('the operator is told', () => {
     expect(hook.posts).toEqual([]);
     await spend(800);
     expect((await texts(1))[0]).toBe(
-      `80 % of the requests of the day are spent (800 of 1,000). The next day begins 2030-05-16 00:00 UTC. What the schedules still need is set aside. (${ACCOUNT})`,
+      `80 % of the requests of the day are spent (800 of 1,000). The next day begins 2030-05-16 00:00Z. What the schedules still need is set aside. (${ACCOUNT})`,
     );
     await spend(1000);
     expect((await texts(2))[1]).toMatch(/^All requests of the day are spent \(1,000 of 1,000\)\. .*Nothing is lost/);
