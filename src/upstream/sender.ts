@@ -1,7 +1,7 @@
 /** Sends one HTTP request and reports its outcome: bounded in time and size, and without the key in any message. */
 import { type Clock, type Instant, systemClock } from '../clock.ts';
 import { SIMULATOR_HEADER } from '../contract/interface/paths.ts';
-import { unlessAborted } from '../core/unless-aborted.ts';
+import { withDeadline } from '../core/with-deadline.ts';
 import { createMask } from '../log.ts';
 import type { Answer, AuthScheme, Exchange, NoContact } from './answer.ts';
 import { type Body, decompress, type RawBody, readRawBody } from './body.ts';
@@ -61,7 +61,9 @@ export function createSender(options: SenderOptions): Sender {
     const stop = new AbortController();
     const onAbort = () => stop.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
-    const within = <T>(ms: number, code: string, work: () => Promise<T>) => withDeadline(timer, ms, code, stop, work);
+    // Undici's own timers see silence; this also ends a stage that drips for ever, or a `fetch` that ignores its signal.
+    const within = <T>(ms: number, code: string, work: () => Promise<T>) =>
+      withDeadline(timer, { ms, late: Object.assign(new Error('too slow'), { code }), stop }, work);
     const sentAt = clock.now();
     let head: WireResponse | null = null;
     let body: Body | null = null;
@@ -96,19 +98,6 @@ export function createSender(options: SenderOptions): Sender {
   }
 
   return { send, close: () => wire.close() };
-}
-
-/** Undici's own timers see silence; this also ends a stage that drips for ever, or a `fetch` that ignores its signal. */
-async function withDeadline<T>(timer: Clock, ms: number, code: string, stop: AbortController, work: () => Promise<T>) {
-  stop.signal.throwIfAborted();
-  const done = new AbortController();
-  const onLate = () => stop.abort(Object.assign(new Error('too slow'), { code }));
-  timer.sleep(ms, done.signal).then(onLate, () => undefined);
-  try {
-    return await unlessAborted(work(), stop.signal);
-  } finally {
-    done.abort();
-  }
 }
 
 function headersFor(key: string | null, scheme: AuthScheme = 'bearer', post?: string): Record<string, string> {

@@ -1,6 +1,6 @@
 /** When it is time to say something: with figures, no tables. */
 import { describe, expect, test } from 'vitest';
-import { hasBudget, noticesOf, type Standing } from '../../../src/background/notice/notices.ts';
+import { hasBudget, type NoticeInputs, noticesOf } from '../../../src/background/notice/notices.ts';
 import { NOTICE_EVENTS } from '../../../src/core/notice-settings.ts';
 import { cadenceOf } from '../../../src/ingest/schedule/cadence.ts';
 import type { QuotaState } from '../../../src/quota/quota.ts';
@@ -16,7 +16,7 @@ const quota = (spent: number, hold: QuotaState['hold'] = null): QuotaState => ({
   pace: { limit: 10, now: 10, nextFree: NOW },
   hold,
 });
-const calm: Standing = {
+const calm: NoticeInputs = {
   now: NOW,
   accountId: 'me',
   plan: 'free',
@@ -37,9 +37,9 @@ const calm: Standing = {
   couldAskCandlesSince: null,
   couldRunSince: null,
 };
-const told = (standing: Partial<Standing>, concerns: Partial<Standing['concerns']> = {}) =>
+const told = (inputs: Partial<NoticeInputs>, concerns: Partial<NoticeInputs['concerns']> = {}) =>
   noticesOf(
-    { ...calm, ...standing, concerns: { ...calm.concerns, ...concerns } },
+    { ...calm, ...inputs, concerns: { ...calm.concerns, ...concerns } },
     { url: '', events: NOTICE_EVENTS, stuckAfterMs: HOUR, revisionsADay: 100 },
   );
 
@@ -51,7 +51,7 @@ describe('stuck', () => {
       event: 'stuck',
       topic: 'stuck candles',
       quietMs: 24 * HOUR,
-      text: expect.stringMatching(/^Stuck: no candles were brought for 2h, .*Waiting: 1 backfill\./),
+      text: expect.stringMatching(/^Stuck: no candles arrived for 2h, .*Waiting: 1 backfill\./),
     });
     expect(told(waits, { turns: 2, candlesAt: NOW - 30 * HOUR })[0]!.text).toMatch(
       /for 3 h, .*Waiting: 2 tracked series/,
@@ -64,7 +64,7 @@ describe('stuck', () => {
   test('says what everybody waits for', () => {
     const hold = { until: NOW + HOUR, reason: 'unavailable', message: 'example.org answered 503' } as const;
     expect(told({ ...waits, quota: quota(0, hold) }, { backfills: 1 })[0]!.text).toMatch(
-      /Everybody waits until 2030-05-15 11:00Z: example\.org answered 503\. \(me\)$/,
+      /All requests wait until 2030-05-15 11:00Z: example\.org answered 503\. \(me\)$/,
     );
   });
 
