@@ -54,7 +54,7 @@ describe('stuck', () => {
       text: expect.stringMatching(/^Stuck: no candles arrived for 2h, .*Waiting: 1 backfill\./),
     });
     expect(told(waits, { turns: 2, candlesAt: NOW - 30 * HOUR })[0]!.text).toMatch(
-      /for 3 h, .*Waiting: 2 tracked series/,
+      /for 3h, .*Waiting: 2 tracked series/,
     );
     expect(told(waits, { backfills: 1, candlesAt: NOW - HOUR + 1 })).toEqual([]);
     expect(told({ couldAskCandlesSince: NOW - HOUR + 1 }, { backfills: 1 })).toEqual([]);

@@ -175,7 +175,7 @@ describe('the operator is told', () => {
     const [text] = await texts(1);
     expect(clock.now() - started).toBeGreaterThanOrEqual(5 * MINUTE);
     expect(text).toMatch(
-      /^Stuck: no candles arrived for \d+ min, although there is work and quota left\. Waiting: 1 backfill\. The last request failed: 127\.0\.0\.1:9 answered 503\./,
+      /^Stuck: no candles arrived for \d+m( \d+s)?, although there is work and quota left\. Waiting: 1 backfill\. The last request failed: 127\.0\.0\.1:9 answered 503\./,
     );
     await pass(6 * MINUTE);
     expect(hook.posts).toHaveLength(1);
@@ -197,7 +197,7 @@ describe('the operator is told', () => {
 
   test('of schedules that are due and not done', async () => {
     await notifier({ ...NO_SCHEDULES, CHANDLER_SCHEDULE_GLOBAL: '* * * * *', CHANDLER_SCHEDULE_COINS: '7 3 * * *' });
-    expect((await texts(1))[0]).toMatch(/^Stuck: schedules were due but did not run \(global\) for \d+ min, /);
+    expect((await texts(1))[0]).toMatch(/^Stuck: schedules were due but did not run \(global\) for \d+m( \d+s)?, /);
   });
 
   test('of them also while nobody has said which plan the key has, of whose limits nothing is told', async () => {
@@ -209,7 +209,7 @@ describe('the operator is told', () => {
       values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, 'http://127.0.0.1:9', 'free', ${at(START)}, 1, 'auto', 'the upstream refused the key')`;
     await notifier({ ...NO_SCHEDULES, CHANDLER_API_KEY: 'key', CHANDLER_SCHEDULE_GLOBAL: '* * * * *' });
     expect((await texts(1))[0]).toMatch(
-      /^Stuck: schedules were due but did not run \(global\) for \d+ min, .* The reason: the upstream refused the key\. /,
+      /^Stuck: schedules were due but did not run \(global\) for \d+m( \d+s)?, .* The reason: the upstream refused the key\. /,
     );
     await pass(2 * MINUTE);
     expect(hook.posts).toHaveLength(1);
@@ -230,7 +230,7 @@ describe('the operator is told', () => {
       from market.series s, generate_series(1, 2) n group by n`;
     await notifier({ ...NO_SCHEDULES, CHANDLER_REVISIONS_A_DAY: '3' });
     const [wall, rows] = await texts(2);
-    expect(wall).toMatch(/^The plan free gives 24h candles only 1 d back: "Getting historical/);
+    expect(wall).toMatch(/^The plan free gives 24h candles only 1d back: "Getting historical/);
     expect(rows).toBe('Chandler quarantined 2 invalid rows in market.quarantine: high &lt; low.');
     await database.sql`
       insert into market.revision (series_id, open_time, seen_at, open) select min(id), ${now}, ${now}, 1 from market.series`;
