@@ -5,6 +5,7 @@ import { INVALID_KEY, KEY_REQUIRED, TOO_MANY_REQUESTS } from '../contract/answer
 import type { Access, Admission, Caller } from '../contract/plan/access.ts';
 import { createPlanWalls } from '../contract/plan/plan-history-limits.ts';
 import { type Plan, type PlanName, type PlanOverrides, planOf } from '../contract/plan/plans.ts';
+import type { AccountInfo } from '../contract/record/records.ts';
 import { formatTime } from '../contract/time.ts';
 import { DAY } from '../core/interval.ts';
 
@@ -79,58 +80,12 @@ export function createPlanLimits(options: PlanLimitsOptions): PlanLimits {
     return name === undefined ? INVALID_KEY : open(accountIdOf(caller.key), name, false);
   };
   const open = (id: string, name: PlanName, anonymous: boolean): Account => {
-    const account = accounts.get(id) ?? newAccount(id, planOf(name, numbers), anonymous);
-    accounts.set(id, account);
     const now = clock.now();
-    for (const window of WINDOWS) enter(account.windows[window], PERIODS[window](now));
+    const account = accounts.get(id) ?? newAccount(id, planOf(name, numbers), anonymous, now, options.spentBefore);
+    accounts.set(id, account);
+    roll(account, now);
     return account;
   };
-  const newAccount = (id: string, plan: Plan, anonymous: boolean): Account => {
-    const since = clock.now();
-    const window = (name: WindowName, count = 0) => ({ period: PERIODS[name](since), count });
-    return {
-      plan,
-      anonymous,
-      since,
-      windows: {
-        arrivals: window('arrivals'),
-        second: window('second'),
-        day: window('day'),
-        month: window('month', options.spentBefore),
-      },
-      counted: {
-        account: id,
-        plan: plan.name,
-        requests: 0,
-        admitted: 0,
-        rejected: { pace: 0, day: 0, month: 0 },
-        peak: { second: 0, day: 0, month: 0 },
-      },
-    };
-  };
-  const refuse = (
-    { counted }: Account,
-    window: keyof AccountCounters['rejected'],
-    status: 402 | 429,
-    wait: { readonly retryAfterSeconds?: number } = {},
-  ): Admission => {
-    counted.rejected[window]++;
-    return { kind: 'rejected', status, message: TOO_MANY_REQUESTS, ...wait };
-  };
-  /** Which limit a request would exceed; null when none. */
-  const refusalOf = (account: Account, about: 'data' | 'account'): Admission | null => {
-    const { second, day, month } = account.windows;
-    const { requestsPerSecond, requestsPerMonth, anonymousRequestsPerDay } = account.plan;
-    if (isFull(second, pacePerSecond === undefined ? requestsPerSecond : pacePerSecond)) {
-      return refuse(account, 'pace', 429, { retryAfterSeconds: 1 });
-    }
-    if (about === 'account') return null;
-    if (isFull(month, requestsPerMonth)) return refuse(account, 'month', 402);
-    if (!account.anonymous || !isFull(day, anonymousRequestsPerDay)) return null;
-    const retryAfterSeconds = Math.ceil(((day.period + 1) * DAY - clock.now()) / 1_000);
-    return refuse(account, 'day', 429, { retryAfterSeconds });
-  };
-
   return {
     admit(caller, about) {
       const account = identify(caller);
@@ -138,46 +93,83 @@ export function createPlanLimits(options: PlanLimitsOptions): PlanLimits {
         forbidden++;
         return { kind: 'rejected', status: 403, message: account };
       }
-      const { windows, counted } = account;
-      const { peak } = counted;
-      counted.requests++;
-      peak.second = Math.max(peak.second, ++windows.arrivals.count);
-      const refusal = refusalOf(account, about);
-      if (refusal) return refusal;
-      counted.admitted++;
-      windows.second.count++;
-      if (about === 'data') {
-        peak.day = Math.max(peak.day, ++windows.day.count);
-        peak.month = Math.max(peak.month, ++windows.month.count);
-      }
-      return { kind: 'admitted', plan: counted.plan };
+      const pace = pacePerSecond === undefined ? account.plan.requestsPerSecond : pacePerSecond;
+      return admitTo(account, about, pace, clock.now());
     },
     ...createPlanWalls(clock, (name) => planOf(name, numbers)),
     account(caller) {
       const account = caller.key === null ? null : identify(caller);
-      if (account === null || typeof account === 'string') return null;
-      const limit = account.plan.requestsPerMonth;
-      const made = account.windows.month.count;
-      return {
-        plan: account.plan.name,
-        plan_started_at: formatTime(account.since),
-        plan_status: 'active',
-        portal_url: null,
-        usage: {
-          message: limit === null ? 'unlimited plan' : 'limited plan',
-          current_month: {
-            requests_made: limit === null ? -1 : made,
-            requests_left: limit === null ? -1 : Math.max(0, limit - made),
-          },
-        },
-      };
+      return account === null || typeof account === 'string' ? null : accountInfoOf(account);
     },
     counters: () =>
-      [...accounts].map(([id, { plan, anonymous, counted }]) => {
-        const { day, month } = open(id, plan.name, anonymous).windows;
-        return { ...structuredClone(counted), thisDay: day.count, thisMonth: month.count };
+      [...accounts.values()].map((account) => {
+        roll(account, clock.now());
+        const { counted, windows } = account;
+        return { ...structuredClone(counted), thisDay: windows.day.count, thisMonth: windows.month.count };
       }),
     forbidden: () => forbidden,
+  };
+}
+
+function newAccount(id: string, plan: Plan, anonymous: boolean, since: Instant, spentBefore = 0): Account {
+  const window = (count = 0) => ({ period: Number.NaN, count });
+  const windows = { arrivals: window(), second: window(), day: window(), month: window() };
+  const rejected = { pace: 0, day: 0, month: 0 };
+  const peak = { second: 0, day: 0, month: 0 };
+  const counted = { account: id, plan: plan.name, requests: 0, admitted: 0, rejected, peak };
+  const account = { plan, anonymous, since, windows, counted };
+  roll(account, since);
+  account.windows.month.count = spentBefore;
+  return account;
+}
+
+/** A window whose period is over begins anew. */
+function roll({ windows }: Account, now: Instant): void {
+  for (const name of WINDOWS) {
+    const period = PERIODS[name](now);
+    if (windows[name].period !== period) Object.assign(windows[name], { period, count: 0 });
+  }
+}
+
+function admitTo(account: Account, about: 'data' | 'account', pace: number | null, now: Instant): Admission {
+  const { counted, anonymous, plan } = account;
+  const { arrivals, second, day, month } = account.windows;
+  const refuse = (window: keyof AccountCounters['rejected'], status: 402 | 429, retryAfterSeconds?: number) => {
+    counted.rejected[window]++;
+    const wait = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+    return { kind: 'rejected', status, message: TOO_MANY_REQUESTS, ...wait } as const;
+  };
+  counted.requests++;
+  counted.peak.second = Math.max(counted.peak.second, ++arrivals.count);
+  if (isFull(second, pace)) return refuse('pace', 429, 1);
+  if (about === 'data') {
+    if (isFull(month, plan.requestsPerMonth)) return refuse('month', 402);
+    if (anonymous && isFull(day, plan.anonymousRequestsPerDay)) {
+      return refuse('day', 429, Math.ceil(((day.period + 1) * DAY - now) / 1_000));
+    }
+    counted.peak.day = Math.max(counted.peak.day, ++day.count);
+    counted.peak.month = Math.max(counted.peak.month, ++month.count);
+  }
+  counted.admitted++;
+  second.count++;
+  return { kind: 'admitted', plan: plan.name };
+}
+
+function accountInfoOf({ plan, since, windows }: Account): AccountInfo {
+  const limit = plan.requestsPerMonth;
+  const made = windows.month.count;
+  return {
+    plan: plan.name,
+    plan_started_at: formatTime(since),
+    plan_status: 'active',
+    portal_url: null,
+    usage: {
+      message: limit === null ? 'unlimited plan' : 'limited plan',
+      current_month: {
+        requests_made: limit === null ? -1 : made,
+        requests_left: limit === null ? -1 : Math.max(0, limit - made),
+      },
+    },
   };
 }
 
@@ -200,9 +192,3 @@ export const NO_LIMITS = {
   idChanges: true,
   intervals: ['5m', '15m', '30m', '1h', '6h', '12h', '24h'],
 } as const satisfies PlanLimitsOptions['overrides'];
-
-function enter(window: { period: number; count: number }, period: number): void {
-  if (window.period === period) return;
-  window.period = period;
-  window.count = 0;
-}

@@ -73,6 +73,10 @@ export type Answer = {
   | { readonly kind: 'malformed'; readonly message: string; readonly astray: boolean }
 );
 
+type WithoutExchange<T> = T extends { readonly exchange: Exchange } ? Omit<T, 'exchange'> : never;
+/** What a response means, by itself. */
+export type Outcome = WithoutExchange<Answer>;
+
 export type AuthScheme = 'bearer' | 'bare';
 
 /** One call of the JSON-RPC interface (API document, section 4.2). */

@@ -12,8 +12,8 @@ import {
 } from '../contract/interface/json-rpc.ts';
 import { readRecord } from '../contract/record/records.ts';
 import { rawMember } from '../core/raw-json.ts';
-import type { RpcCall } from './answer.ts';
-import { classify, isObject, malformed, type Outcome, oneLine, type Received } from './classify.ts';
+import type { Outcome, RpcCall } from './answer.ts';
+import { classify, isObject, malformed, oneLine, type Received } from './classify.ts';
 import { parseJson } from './json.ts';
 import { LONGEST_WAIT_MS } from './retry-after.ts';
 

@@ -1,15 +1,12 @@
 /** What a response means: status, headers and body in, one of the outcomes out (upstream-api.md, section 2). */
 import type { Instant } from '../clock.ts';
 import { parseWall, saysUnknownId } from '../contract/answer/errors.ts';
-import type { Answer, Exchange } from './answer.ts';
+import type { Outcome } from './answer.ts';
 import type { Body } from './body.ts';
 import { parseJson } from './json.ts';
 import { describeNetworkError } from './network-error.ts';
 import { readRedirect } from './redirect.ts';
 import { retryAfterMs } from './retry-after.ts';
-
-type WithoutExchange<T> = T extends { readonly exchange: Exchange } ? Omit<T, 'exchange'> : never;
-export type Outcome = WithoutExchange<Answer>;
 
 export type Received = {
   readonly asked: URL;

@@ -1,5 +1,5 @@
 /** Where a redirect leads: to the configured origin, which may be asked again, or elsewhere, where the key must never go. */
-import type { Outcome } from './classify.ts';
+import type { Outcome } from './answer.ts';
 
 type Redirect = Extract<Outcome, { kind: 'moved' | 'malformed' }>;
 

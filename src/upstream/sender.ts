@@ -1,11 +1,11 @@
 /** Sends one HTTP request and reports its outcome: bounded in time and size, and without the key in any message. */
 import { type Clock, type Instant, systemClock } from '../clock.ts';
 import { SIMULATOR_HEADER } from '../contract/interface/paths.ts';
-import { withDeadline } from '../core/with-deadline.ts';
+import { withDeadline } from '../core/unless-aborted.ts';
 import { createMask } from '../log.ts';
-import type { Answer, AuthScheme, Exchange, NoContact } from './answer.ts';
+import type { Answer, AuthScheme, Exchange, NoContact, Outcome } from './answer.ts';
 import { type Body, decompress, type RawBody, readRawBody } from './body.ts';
-import type { Outcome, Received } from './classify.ts';
+import type { Received } from './classify.ts';
 import { describeNetworkError } from './network-error.ts';
 import { createFetchWire, createSocketWire, type FetchFunction, type Timeouts, type WireResponse } from './wire.ts';
 

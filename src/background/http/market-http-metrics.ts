@@ -76,25 +76,12 @@ function withoutQuery(target: string): string {
   return end === -1 ? target : target.slice(0, end);
 }
 
-/** The documented paths, with every parameter as `{}`. */
-const ROUTES = new Set(Object.values(ENDPOINTS).map(({ path }) => path.replaceAll(/\{\w+\}/g, '{}')));
-const MOST_SEGMENTS = 5;
+/** The documented paths, with every parameter as `{}`; those without parameters first. */
+const ROUTES = [RPC_PATH, ...Object.values(ENDPOINTS).map(({ path }) => BASE_PATH + path.replaceAll(/\{\w+\}/g, '{}'))]
+  .sort((a, b) => a.split('{}').length - b.split('{}').length)
+  .map((label) => ({ label, pattern: new RegExp(`^${label.replaceAll('{}', '[^/]+')}/*$`) }));
 
 /** One of few labels: ids are not told apart, and every unknown path is `other`. */
 export function routeOf(path: string): string {
-  if (path === RPC_PATH) return RPC_PATH;
-  if (!path.startsWith(`${BASE_PATH}/`)) return 'other';
-  const segments = path
-    .slice(BASE_PATH.length + 1)
-    .split('/')
-    .filter((segment) => segment !== '');
-  if (segments.length > MOST_SEGMENTS) return 'other';
-  const plain = `/${segments.join('/')}`;
-  if (ROUTES.has(plain)) return BASE_PATH + plain;
-  for (const named of [1, 2]) {
-    for (let i = 1; i <= named && i < segments.length; i++) segments[i] = '{}';
-    const route = `/${segments.join('/')}`;
-    if (ROUTES.has(route)) return BASE_PATH + route;
-  }
-  return 'other';
+  return ROUTES.find(({ pattern }) => pattern.test(path))?.label ?? 'other';
 }

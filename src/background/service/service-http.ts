@@ -2,7 +2,7 @@
 import type { App } from '../../app.ts';
 import { readBudget, readQuota } from '../../budget.ts';
 import { type Instant, systemClock } from '../../clock.ts';
-import { withDeadline } from '../../core/with-deadline.ts';
+import { withDeadline } from '../../core/unless-aborted.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import type { Listening } from '../../service/http/listen.ts';
 import { type BackfillsAsked, createOperations, MOST_BACKFILLS, USUAL_BACKFILLS } from '../../service/operations.ts';

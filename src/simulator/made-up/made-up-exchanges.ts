@@ -31,6 +31,8 @@ type Venue = {
   readonly adjusted: number;
 };
 type Money = { readonly id: string; readonly name: string; readonly symbol: string };
+/** A market of the world, with the dollars of each coin: all responses within a minute use the same. */
+type SpotMarket = { readonly world: MadeUpWorld; spot(coin: MadeUpCoin, now: Instant): Spot };
 type Pair = { readonly base: MadeUpCoin; readonly quote: Money; readonly dollars: number };
 
 export type MadeUpExchanges = {
@@ -43,87 +45,28 @@ export type MadeUpExchanges = {
 };
 
 export function createMadeUpExchanges(world: MadeUpWorld): MadeUpExchanges {
-  const venues = EXCHANGE_NAMES.map((name, index): Venue => {
-    const key = hashText(world.seed, name);
-    const type = unit(mix(key, 3)) < 0.7 ? ['cex', 'spot'] : ['dex'];
-    const share = (0.5 ** (index + 1) * (1 + unit(mix(key, 1)))) / 2;
-    return { index, id: name.toLowerCase(), name, key, type, share, adjusted: 0.7 + 0.3 * unit(mix(key, 2)) };
-  });
+  const venues = EXCHANGE_NAMES.map((name, index) => venueOf(world.seed, name, index));
   const listable = world.coins.slice(0, COINS_STEP * venues.length);
-
-  const spot = memoPerMinute((coin: MadeUpCoin, now): Spot => spotOf(world, coin, 'USD', now));
-  const pairs = (venue: Venue, coin: MadeUpCoin, now: Instant): Pair[] => {
-    if (!trades(venue, coin, now)) return [];
-    const monies = (isCentral(venue) ? [US_DOLLARS, world.coins[0]!] : [world.coins[1], world.coins[0]!]).filter(
-      (money) =>
-        money !== undefined && money.id !== coin.id && (money === US_DOLLARS || isAlive(money as MadeUpCoin, now)),
-    ) as Money[];
-    const volume = (spot(coin, now).volume ?? 0) * venue.share;
-    return monies.map((quote, i) => ({
-      base: coin,
-      quote,
-      dollars: monies.length === 1 ? volume : volume * (i === 0 ? 0.7 : 0.3),
-    }));
+  const market = { world, spot: memoPerMinute((coin: MadeUpCoin, now): Spot => spotOf(world, coin, 'USD', now)) };
+  const pairsOf = (venue: Venue, now: Instant) => listable.flatMap((coin) => pairsOn(venue, coin, market, now));
+  const at = <T>(exchangeId: string, make: (venue: Venue) => T): T | null => {
+    const venue = venues.find(({ id }) => id === exchangeId);
+    return venue ? make(venue) : null;
   };
-  const pairsOf = (venue: Venue, now: Instant) => listable.flatMap((coin) => pairs(venue, coin, now));
-  const perUnit = (symbol: string, now: Instant) => dollarsPer(symbol) ?? dollarsNow(world, symbol, now);
-
-  const answerMarket = (venue: Venue, { base, quote, dollars }: Pair, quotes: readonly string[], now: Instant) => {
-    const off = 1 + 0.002 * (unit(mix(mix(venue.key, base.key), Math.floor(now / 60_000))) - 0.5);
-    const price = spot(base, now).price;
-    return {
-      fields: spotMarket(base, quote, `https://${venue.id}.example/trade/${base.symbol}-${quote.symbol}`),
-      quotes: Object.fromEntries(
-        quotes.map((symbol) => {
-          const by = perUnit(symbol, now);
-          return [symbol, { price: price === null ? null : (price * off) / by, volume_24h: dollars / by }];
-        }),
-      ),
-      last_updated: formatTime(Math.floor(now / 60_000) * 60_000),
-    };
-  };
-  const exchangeOf = (venue: Venue, quotes: readonly string[], now: Instant): Exchange => {
-    const all = pairsOf(venue, now);
-    const dollars = all.reduce((sum, pair) => sum + pair.dollars, 0);
-    const currencies = new Set(all.flatMap(({ base, quote }) => [base.id, quote.id]));
-    currencies.delete(US_DOLLARS.id);
-    return {
-      id: venue.id,
-      name: venue.name,
-      type: [...venue.type],
-      active: true,
-      website_status: true,
-      api_status: true,
-      description: null,
-      message: null,
-      links: { website: [`https://${venue.id}.example/`], twitter: [] },
-      markets_data_fetched: true,
-      adjusted_rank: venue.index + 1,
-      reported_rank: venue.index + 1,
-      currencies: currencies.size,
-      markets: all.length,
-      fiats: fiatsOf(venue),
-      quotes: Object.fromEntries(quotes.map((symbol) => [symbol, volumesOf(venue, dollars / perUnit(symbol, now))])),
-      last_updated: formatTime(Math.floor(now / 60_000) * 60_000),
-    };
-  };
-  const find = (exchangeId: string) => venues.find(({ id }) => id === exchangeId);
+  const exchangeAt = (venue: Venue, quotes: readonly string[], now: Instant) =>
+    exchangeOf(venue, pairsOf(venue, now), (symbol) => perUnit(world, symbol, now), quotes, now);
   return {
-    all: (quotes, now) => venues.map((venue) => exchangeOf(venue, quotes, now)),
-    one: (exchangeId, quotes, now) => {
-      const venue = find(exchangeId);
-      return venue ? exchangeOf(venue, quotes, now) : null;
-    },
-    markets: (exchangeId, quotes, now) => {
-      const venue = find(exchangeId);
-      if (!venue) return null;
-      const all = pairsOf(venue, now);
-      const total = all.reduce((sum, pair) => sum + pair.dollars, 0);
-      return all.map((pair) => {
-        const { fields, ...rest } = answerMarket(venue, pair, quotes, now);
-        return { ...fields, reported_volume_24h_share: percentOf(pair.dollars, total), ...rest };
-      });
-    },
+    all: (quotes, now) => venues.map((venue) => exchangeAt(venue, quotes, now)),
+    one: (exchangeId, quotes, now) => at(exchangeId, (venue) => exchangeAt(venue, quotes, now)),
+    markets: (exchangeId, quotes, now) =>
+      at(exchangeId, (venue) => {
+        const all = pairsOf(venue, now);
+        const total = sumOf(all);
+        return all.map((pair) => {
+          const { fields, ...rest } = marketOf(venue, pair, market, quotes, now);
+          return { ...fields, reported_volume_24h_share: percentOf(pair.dollars, total), ...rest };
+        });
+      }),
     ofCoin: (coin, now) =>
       venues
         .filter((venue) => trades(venue, coin, now))
@@ -135,19 +78,94 @@ export function createMadeUpExchanges(world: MadeUpWorld): MadeUpExchanges {
         })),
     marketsOfCoin: (coin, quotes, now) =>
       venues.flatMap((venue) =>
-        pairs(venue, coin, now).map((pair) => {
-          const { fields, ...rest } = answerMarket(venue, pair, quotes, now);
-          const whole = spot(coin, now).volume ?? 0;
+        pairsOn(venue, coin, market, now).map((pair) => {
+          const { fields, ...rest } = marketOf(venue, pair, market, quotes, now);
           return {
             exchange_id: venue.id,
             exchange_name: venue.name,
             ...fields,
-            adjusted_volume_24h_share: percentOf(pair.dollars * venue.adjusted, whole),
+            adjusted_volume_24h_share: percentOf(pair.dollars * venue.adjusted, market.spot(coin, now).volume ?? 0),
             ...rest,
           };
         }),
       ),
   };
+}
+
+function venueOf(seed: number, name: string, index: number): Venue {
+  const key = hashText(seed, name);
+  const type = unit(mix(key, 3)) < 0.7 ? ['cex', 'spot'] : ['dex'];
+  const share = (0.5 ** (index + 1) * (1 + unit(mix(key, 1)))) / 2;
+  return { index, id: name.toLowerCase(), name, key, type, share, adjusted: 0.7 + 0.3 * unit(mix(key, 2)) };
+}
+
+/** The pairs of a coin on an exchange: against dollars and bitcoin, or on a decentralised one ether and bitcoin. */
+function pairsOn(venue: Venue, coin: MadeUpCoin, { world, spot }: SpotMarket, now: Instant): Pair[] {
+  if (!trades(venue, coin, now)) return [];
+  const [bitcoin, ether] = world.coins;
+  const quotes: Money[] = [bitcoin, ether].flatMap((one) => (one && one !== coin && isAlive(one, now) ? [one] : []));
+  const traded = isCentral(venue) ? [US_DOLLARS, ...quotes.filter((one) => one === bitcoin)] : quotes.reverse();
+  const volume = (spot(coin, now).volume ?? 0) * venue.share;
+  const shares = traded.length === 1 ? [1] : [0.7, 0.3];
+  return traded.map((quote, i) => ({ base: coin, quote, dollars: volume * shares[i]! }));
+}
+
+function marketOf(
+  venue: Venue,
+  { base, quote, dollars }: Pair,
+  { world, spot }: SpotMarket,
+  quotes: readonly string[],
+  now: Instant,
+) {
+  const off = 1 + 0.002 * (unit(mix(mix(venue.key, base.key), Math.floor(now / 60_000))) - 0.5);
+  const { price } = spot(base, now);
+  const quoteOf = (symbol: string) => {
+    const by = perUnit(world, symbol, now);
+    return { price: price === null ? null : (price * off) / by, volume_24h: dollars / by };
+  };
+  return {
+    fields: spotMarket(base, quote, `https://${venue.id}.example/trade/${base.symbol}-${quote.symbol}`),
+    quotes: Object.fromEntries(quotes.map((symbol) => [symbol, quoteOf(symbol)])),
+    last_updated: formatTime(Math.floor(now / 60_000) * 60_000),
+  };
+}
+
+function exchangeOf(
+  venue: Venue,
+  pairs: readonly Pair[],
+  perUnit: (symbol: string) => number,
+  quotes: readonly string[],
+  now: Instant,
+): Exchange {
+  const currencies = new Set(pairs.flatMap(({ base, quote }) => [base.id, quote.id]));
+  currencies.delete(US_DOLLARS.id);
+  return {
+    id: venue.id,
+    name: venue.name,
+    type: [...venue.type],
+    active: true,
+    website_status: true,
+    api_status: true,
+    description: null,
+    message: null,
+    links: { website: [`https://${venue.id}.example/`], twitter: [] },
+    markets_data_fetched: true,
+    adjusted_rank: venue.index + 1,
+    reported_rank: venue.index + 1,
+    currencies: currencies.size,
+    markets: pairs.length,
+    fiats: fiatsOf(venue),
+    quotes: Object.fromEntries(quotes.map((symbol) => [symbol, volumesOf(venue, sumOf(pairs) / perUnit(symbol))])),
+    last_updated: formatTime(Math.floor(now / 60_000) * 60_000),
+  };
+}
+
+function sumOf(pairs: readonly Pair[]): number {
+  return pairs.reduce((sum, pair) => sum + pair.dollars, 0);
+}
+
+function perUnit(world: MadeUpWorld, symbol: string, now: Instant): number {
+  return dollarsPer(symbol) ?? dollarsNow(world, symbol, now);
 }
 
 function isAlive(coin: MadeUpCoin, now: Instant): boolean {
