@@ -12,7 +12,7 @@ import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { below, mix, unit } from '../hash.ts';
 import type { MadeUpCoin } from './made-up-coin.ts';
 
-/** A candle on its way down; `key` seeds its parts, `volume` −1 is null. */
+/** A candle before it is split into its parts; `key` seeds them, `volume` −1 is null. */
 export type Bar = {
   readonly key: number;
   readonly open: number;
@@ -34,7 +34,7 @@ const OCTAVES = 11;
 
 /**
  * Calls `visit` for each candle of the series that exists and opens in `[from, to]`, ascending, until it returns false.
- * Knows no "now": candles reach as far as the coin's life.
+ * There is no "now": the candles reach to the end of the coin's life.
  */
 export function visitBars(
   series: MadeUpSeries,
@@ -105,7 +105,7 @@ export function barUntil(coin: MadeUpCoin, bar: Bar, openTime: Instant, at: Inst
   return parts.slice(1, Math.max(1, minutes)).reduce(append, parts[0]!);
 }
 
-/** Two neighbours as one. */
+/** Merges two neighbours. */
 export function append(a: Bar, b: Bar): Bar {
   return {
     key: a.key,

@@ -1,4 +1,4 @@
-/** The catalogue of the made-up market: who and what belongs to its coins, as it is known at the instant of its clock. */
+/** The catalogue of the made-up market (people, tags, exchanges, contracts …) at the instant of its clock. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { CoinDetails, IdChange } from '../../contract/record/catalogue.ts';
 import type { Catalogue, TickerHistoryQuery } from '../../contract/record/market-data.ts';
@@ -46,7 +46,7 @@ export function createMadeUpCatalogue(parts: CatalogueParts): Catalogue {
   const personById = once(() => new Map(people().map((person) => [person.id, person])));
   const search = createMadeUpSearch({ world, icos, everybody: people, summaryOf, tags: tagsNow });
 
-  /** What `make` says of a coin that is known now; null of any other. */
+  /** `make` of a coin that is known now; null for any other. */
   const about = async <T>(coinId: string, make: (coin: MadeUpCoin, now: Instant) => T): Promise<T | null> => {
     const now = clock.now();
     const coin = world.find(coinId);
@@ -110,7 +110,7 @@ export function createMadeUpCatalogue(parts: CatalogueParts): Catalogue {
   };
 }
 
-/** One coin in forty got its id in the moment it was listed, having been thought to be another's double before. */
+/** One coin in forty got its id when it was listed; before, it was taken for a duplicate of another coin. */
 function wasRenamed(coin: MadeUpCoin): boolean {
   return coin.index >= 3 && below(40, mix(coin.key, 801)) === 0;
 }

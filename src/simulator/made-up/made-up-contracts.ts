@@ -1,4 +1,4 @@
-/** Contracts of the made-up market: tokens live on platforms, which are coins, and an address leads back to its token. */
+/** Contracts of the made-up market: tokens live on platforms, which are coins, and an address identifies its token. */
 import type { Instant } from '../../clock.ts';
 import type { CoinDetails, PlatformContract } from '../../contract/record/catalogue.ts';
 import { below, mix, unit } from '../hash.ts';
@@ -9,10 +9,10 @@ import { once } from './once.ts';
 type Contract = { readonly coin: MadeUpCoin; readonly platform: MadeUpCoin; readonly address: string };
 
 export type MadeUpContracts = {
-  /** Those a coin has at `now`, the first being the main one; a contract is not older than its platform. */
+  /** The contracts of a coin at `now`, the main one first; a contract is not older than its platform. */
   of(coin: MadeUpCoin, now: Instant): NonNullable<CoinDetails['contracts']>;
   platforms(now: Instant): MadeUpCoin[];
-  /** Null when nothing can live on such a coin. */
+  /** Null when the coin is not a platform. */
   on(platformId: string, now: Instant): PlatformContract[] | null;
   coinAt(platformId: string, address: string, now: Instant): MadeUpCoin | null;
 };
@@ -62,7 +62,7 @@ function chosen(coin: MadeUpCoin, platforms: readonly MadeUpCoin[]): Contract[] 
   }));
 }
 
-/** Twenty bytes; the first four are a coin's alone, since mixing never makes two different keys alike. */
+/** Twenty bytes; the first four are unique to the coin, because mixing keeps different keys different. */
 function addressOf(coin: MadeUpCoin, platform: number): string {
   const words = [0, 1, 2, 3, 4].map((i) => (mix(coin.key, 510 + 8 * platform + i) >>> 0).toString(16).padStart(8, '0'));
   return `0x${words.join('')}`;

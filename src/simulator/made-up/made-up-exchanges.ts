@@ -1,6 +1,6 @@
 /**
- * Exchanges of the made-up market and what is traded on them. Whether an exchange trades a coin, and in which pairs, follows from
- * the two; volumes are shares of the coins' own, so what an exchange sums up to is the sum of its markets.
+ * Exchanges of the made-up market and their markets. Whether an exchange trades a coin, and in which pairs, follows from the two;
+ * volumes are shares of the coins' own, so that the volume of an exchange is the sum of its markets.
  */
 import type { Instant } from '../../clock.ts';
 import type { CoinExchange, CoinMarket, ExchangeMarket } from '../../contract/record/catalogue.ts';
@@ -16,7 +16,7 @@ import { memoPerMinute } from './per-minute-cache.ts';
 
 export const EXCHANGE_NAMES =
   'Abacus Bellwether Caravel Driftwood Estuary Foundry Galleon Harbour Ironwood Juniper Keystone Lantern'.split(' ');
-/** So many coins more than the next smaller one may an exchange trade: those of the best ranks. */
+/** Each exchange may trade this many coins more than the next smaller one, those of the best ranks. */
 const COINS_STEP = 40;
 
 type Venue = {
@@ -172,7 +172,7 @@ function isAlive(coin: MadeUpCoin, now: Instant): boolean {
   return coin.start < now && now < coin.end;
 }
 
-/** The best known are traded everywhere, most others on most exchanges that are large enough. */
+/** The best known coins are traded everywhere, the others on most exchanges that are large enough. */
 function trades(venue: Venue, coin: MadeUpCoin, now: Instant): boolean {
   const reach = COINS_STEP * (EXCHANGE_NAMES.length - venue.index);
   return coin.index < reach && isAlive(coin, now) && (coin.index < 3 || unit(mix(venue.key, coin.key)) < 0.8);

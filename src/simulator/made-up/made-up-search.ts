@@ -1,4 +1,4 @@
-/** Search in the made-up market: everything that has a name, by name, symbol or id. */
+/** Search in the made-up market by name, symbol or id. */
 import type { Instant } from '../../clock.ts';
 import type { SearchResult, Tag } from '../../contract/record/catalogue.ts';
 import type { SearchQuery } from '../../contract/record/market-data.ts';
