@@ -3,7 +3,7 @@ import type { BlockList } from 'node:net';
 import { RPC_PATH } from './contract/interface/json-rpc.ts';
 import { MAX_CANDLES, PLAN_NAMES, PLANS, type PlanName } from './contract/plan/plans.ts';
 import { parseProxies } from './core/address.ts';
-import { didYouMean } from './core/did-you-mean.ts';
+import { didYouMean, misspeltSettings } from './core/did-you-mean.ts';
 import {
   DEFAULT_REVISIONS_A_DAY,
   DEFAULT_STUCK_AFTER_MS,
@@ -23,7 +23,6 @@ import {
   parseCandlesKept,
   parseKept,
 } from './core/retention-settings.ts';
-import { misspelt } from './core/setting-suggestions.ts';
 import { parseCadence } from './ingest/schedule/cadence.ts';
 import { type Cadences, type ScheduleVariable, scheduleVariable } from './ingest/schedule/schedule-plan.ts';
 import { SCHEDULE_NAMES } from './ingest/schedule/schedules.ts';
@@ -122,7 +121,7 @@ const WITHOUT_WEBHOOK = 'but there is nobody to tell; set CHANDLER_WEBHOOK_URL a
 
 /** The configuration, or one sentence for each thing wrong with it. A variable set to nothing counts as not set. */
 export function parseConfig(env: Environment): { readonly ok: Config } | { readonly problems: readonly string[] } {
-  const problems: string[] = misspelt(env, VARIABLES);
+  const problems: string[] = misspeltSettings(env, VARIABLES);
   const read = <T>(name: Variable, fallback: T, parse: (text: string, name: Variable) => T | Problem): T => {
     const text = env[name]?.trim();
     if (text === undefined || text === '') return fallback;

@@ -268,6 +268,29 @@ describe('an upstream that is down', () => {
   });
 });
 
+test('a redirect within the origin is followed by a second request, with the query of the address that it names', async () => {
+  await make();
+  const chandler = await world.open();
+  const followed: string[] = [];
+  const moved = `/v1/moved/ohlcv?token=a%2Fb%26c&start=${encodeURIComponent('2024-01-01T00:00:00Z')}&n=1`;
+  let original: Request | null = null;
+  upstream.script = (request, simulated) => {
+    const url = new URL(request.url);
+    if (url.pathname.startsWith('/v1/moved')) {
+      followed.push(url.pathname + url.search);
+      return simulated(original!);
+    }
+    if (original !== null || !request.url.includes(`${POISONED}/ohlcv`)) return null;
+    original = request;
+    return new Response(null, { status: 307, headers: { location: moved } });
+  };
+  const run = await chandler.backfill({ ...WORK, concurrency: 1 });
+  expect(run.end).toEqual({ kind: 'done' });
+  expect(run.failed).toEqual([]);
+  expect(followed).toEqual([moved]);
+  expect(await missing()).toEqual([]);
+});
+
 describe('a redirect without an end', () => {
   let n = 0;
   const around = () => new Response(null, { status: 302, headers: { location: `/v1/gate?n=${n++}` } });

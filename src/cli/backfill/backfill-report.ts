@@ -1,6 +1,15 @@
 /** What a backfill did, at its end: stored, revised, set aside, refused and why, requests spent, gaps left. */
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
+import {
+  formatCount,
+  formatCounted,
+  formatDay,
+  formatInstant,
+  formatRelative,
+  formatRoughly,
+  toIso,
+} from '../../core/format.ts';
 import type { BackfillRun } from '../../ingest/backfill/backfill.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
 import type { BackfillEnd } from '../../ingest/backfill/progress.ts';
@@ -14,15 +23,6 @@ import {
   readAskedAgain,
   readGapTotals,
 } from '../../views/operations/gaps.ts';
-import {
-  formatCount,
-  formatCounted,
-  formatDay,
-  formatInstant,
-  formatRelative,
-  formatRoughly,
-} from '../output/format.ts';
-import { toIso } from '../output/json.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { Output } from '../shell/io.ts';
 import { finishByLimits, forecastOf, type PlanReport } from './plan-report.ts';

@@ -1,6 +1,6 @@
 /** The reports of a backfill of several intervals, added up. One alone is what it was. */
+import { formatCount, formatCounted, formatRoughly } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
-import { formatCount, formatCounted, formatRoughly } from '../output/format.ts';
 import type { Output } from '../shell/io.ts';
 import { type BackfillReport, backfillAsJson } from './backfill-report.ts';
 import type { PlanReport } from './plan-report.ts';

@@ -1,6 +1,7 @@
 /** `chandler backfill`: the plan, a question when it is dear, a live bar, and the report. May be killed at any time. */
 import { type Command, Option } from 'commander';
 import type { App } from '../../app.ts';
+import { formatBytes, formatCount, formatDuration } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import { type BackfillRun, runBackfill } from '../../ingest/backfill/backfill.ts';
 import { type BackfillPlan, planBackfill } from '../../ingest/backfill/plan.ts';
@@ -18,7 +19,6 @@ import { canAsk, confirm } from '../input/confirm.ts';
 import { parseDuration } from '../input/duration.ts';
 import { argument, parseInteger, parsePriority } from '../input/options.ts';
 import { checkCoinChoice, eachInterval, parseSpan, type TargetsOptions } from '../input/target.ts';
-import { formatBytes, formatCount, formatDuration } from '../output/format.ts';
 import { printJson } from '../output/json.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';

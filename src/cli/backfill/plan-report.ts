@@ -1,6 +1,7 @@
 /** What a backfill will cost and when it is done, as values and as JSON: under this plan, and under every other. */
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
+import { toIso } from '../../core/format.ts';
 import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
 import type { Wall } from '../../ingest/limits/history-limit.ts';
 import { expectedDepth } from '../../ingest/limits/history-limit.ts';
@@ -8,7 +9,6 @@ import type { Session } from '../../ingest/session.ts';
 import { type Forecast, forecast, forecastFrom } from '../../quota/forecast.ts';
 import type { Limits, QuotaState, SetAside } from '../../quota/quota.ts';
 import type { ResolvedTarget } from '../input/target.ts';
-import { toIso } from '../output/json.ts';
 
 export type PlanReport = {
   readonly target: ResolvedTarget;

@@ -1,9 +1,6 @@
 /** What a backfill will cost and when it is done, as text for people. */
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, PLANS, type PlanName } from '../../contract/plan/plans.ts';
-import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
-import { expectedDepth } from '../../ingest/limits/history-limit.ts';
-import type { Forecast } from '../../quota/forecast.ts';
 import {
   formatCount,
   formatCounted,
@@ -12,7 +9,10 @@ import {
   formatInstant,
   formatLimit,
   formatRoughly,
-} from '../output/format.ts';
+} from '../../core/format.ts';
+import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
+import { expectedDepth } from '../../ingest/limits/history-limit.ts';
+import type { Forecast } from '../../quota/forecast.ts';
 import { formatTable } from '../output/table.ts';
 import type { Output } from '../shell/io.ts';
 import {

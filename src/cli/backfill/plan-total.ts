@@ -1,7 +1,6 @@
 /** Plans of several intervals: one after the other, and what they cost together. One alone is what it was. */
 import { PLAN_NAMES } from '../../contract/plan/plans.ts';
-import { formatCounted } from '../output/format.ts';
-import { toIso } from '../output/json.ts';
+import { formatCounted, toIso } from '../../core/format.ts';
 import type { Output } from '../shell/io.ts';
 import { finishByLimits, forecastOf, forecastUnder, type PlanReport, planAsJson, whyNoFinish } from './plan-report.ts';
 import { finishText, printPlan } from './plan-text.ts';

@@ -1,7 +1,7 @@
 /** How far a long command is: a bar on a terminal, a line every few seconds elsewhere. Both write to standard error. */
 import { type Options, SingleBar } from 'cli-progress';
 import type { Clock, Instant } from '../../clock.ts';
-import { formatCount, formatCounted, formatRoughly } from '../output/format.ts';
+import { formatCount, formatCounted, formatRoughly } from '../../core/format.ts';
 import { waitingFor } from '../output/wait-reasons.ts';
 import type { Output } from '../shell/io.ts';
 

@@ -2,10 +2,6 @@
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
-import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
-import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/work/backfill-queue.ts';
-import { type BackfillRow, backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
-import { argument, parseInteger, parsePriority } from '../input/options.ts';
 import {
   formatCount,
   formatDay,
@@ -13,7 +9,11 @@ import {
   formatPercent,
   formatRelative,
   formatSeries,
-} from '../output/format.ts';
+} from '../../core/format.ts';
+import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
+import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/work/backfill-queue.ts';
+import { type BackfillRow, backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
+import { argument, parseInteger, parsePriority } from '../input/options.ts';
 import { printJson } from '../output/json.ts';
 import { formatTable } from '../output/table.ts';
 import { waitingFor } from '../output/wait-reasons.ts';

@@ -1,10 +1,10 @@
 /** How old the catalogue is, a row for each kind: part of `status`. */
 import type { Budget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
+import { formatCount, formatDuration } from '../../core/format.ts';
 import { CATALOGUE_PLAN } from '../../ingest/catalogue/catalogue-plan.ts';
 import { ageOfCatalogue } from '../../ingest/schedule/schedule-plan.ts';
 import type { CatalogueAge, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
-import { formatCount, formatDuration } from '../output/format.ts';
 import { formatTable } from '../output/table.ts';
 import type { Output } from '../shell/io.ts';
 

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { Clock } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
+import { formatCount, formatCounted, formatDay, formatRelative, formatSeries, toIso } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import {
@@ -15,8 +16,7 @@ import {
 import { countSeries, type SeriesFilter } from '../../views/operations/series-filter.ts';
 import { argument, parseChoice, parseInterval, parsePositiveInteger, parseQuote } from '../input/options.ts';
 import { requireKnownCoins } from '../input/series-arguments.ts';
-import { formatCount, formatCounted, formatDay, formatRelative, formatSeries } from '../output/format.ts';
-import { printJsonArray, toIso } from '../output/json.ts';
+import { printJsonArray } from '../output/json.ts';
 import { formatTable, printable } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';

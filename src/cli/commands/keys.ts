@@ -4,8 +4,9 @@ import type { Clock, Instant } from '../../clock.ts';
 import { PLAN_NAMES, planOf } from '../../contract/plan/plans.ts';
 import { formatTime } from '../../contract/time.ts';
 import { makeApiKey, UNLIMITED } from '../../core/api-key.ts';
+import { monthStart } from '../../core/calendar.ts';
 import { nearestNames } from '../../core/did-you-mean.ts';
-import { monthOf } from '../../service/access/quota-leases.ts';
+import { formatCount, formatDay, formatInstant, formatLimit, formatRelative } from '../../core/format.ts';
 import {
   type ApiKey,
   type ApiKeyTerms,
@@ -20,7 +21,6 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { parseDuration } from '../input/duration.ts';
 import { argument, parseChoice, parsePositiveInteger } from '../input/options.ts';
 import { parseTime } from '../input/time.ts';
-import { formatCount, formatDay, formatInstant, formatLimit, formatRelative } from '../output/format.ts';
 import { printJson } from '../output/json.ts';
 import { formatTable } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
@@ -75,7 +75,7 @@ export function keysCommand(program: Command, context: CommandContext): void {
     .action(
       context.action(async ({ all = false, json }: JsonOption & { readonly all?: boolean }) => {
         const now = clock.now();
-        const rows = await withSql((sql) => listApiKeys(sql, { month: monthOf(now), all, now }));
+        const rows = await withSql((sql) => listApiKeys(sql, { month: monthStart(now), all, now }));
         if (json)
           printJson(
             io.out,

@@ -1,6 +1,6 @@
 /** `chandler migrate`: brings the database to the schema of this version. */
 import type { Command } from 'commander';
-import { formatCounted } from '../output/format.ts';
+import { formatCounted } from '../../core/format.ts';
 import { printJson } from '../output/json.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';

@@ -2,9 +2,6 @@
 import type { Command } from 'commander';
 import { type Budget, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import { DAY } from '../../core/interval.ts';
-import { catalogueKindOf, requestsIn, type Schedule } from '../../ingest/schedule/schedule-plan.ts';
-import type { Quota, QuotaState, SetAside } from '../../quota/quota.ts';
 import {
   formatCount,
   formatCounted,
@@ -12,8 +9,12 @@ import {
   formatLimit,
   formatRate,
   formatRelative,
-} from '../output/format.ts';
-import { printJson, toIso } from '../output/json.ts';
+  toIso,
+} from '../../core/format.ts';
+import { DAY } from '../../core/interval.ts';
+import { catalogueKindOf, requestsIn, type Schedule } from '../../ingest/schedule/schedule-plan.ts';
+import type { Quota, QuotaState, SetAside } from '../../quota/quota.ts';
+import { printJson } from '../output/json.ts';
 import { formatTable } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';

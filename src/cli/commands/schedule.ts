@@ -2,14 +2,14 @@
 import type { Command } from 'commander';
 import { type Budget, checkSchedules, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
+import { formatCount, formatCounted, formatInstant, formatPercent, formatRelative, toIso } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import { type LeftAlone, leftAlone } from '../../ingest/schedule/disabled-schedule-warnings.ts';
 import { type Load, loadOf, requestsIn } from '../../ingest/schedule/schedule-plan.ts';
 import { pausedUntil } from '../../ingest/schedule/tick.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestFailures, latestRuns, type ScheduleRun } from '../../store/work/schedule-run.ts';
-import { formatCount, formatCounted, formatInstant, formatPercent, formatRelative } from '../output/format.ts';
-import { printJson, toIso } from '../output/json.ts';
+import { printJson } from '../output/json.ts';
 import { formatTable } from '../output/table.ts';
 import { waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';

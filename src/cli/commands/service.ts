@@ -1,7 +1,7 @@
 /** `chandler service`: keeps everything fresh and works off backfills, until it is told to stop. */
 import type { Command } from 'commander';
 import { ROLES, type Role } from '../../background/health/service-status.ts';
-import { serve } from '../../background/service/service.ts';
+import { runService } from '../../background/service/service.ts';
 import { Misconfigured } from '../../ingest/outcome.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import { argument, parseChoice, parseInteger } from '../input/options.ts';
@@ -38,7 +38,7 @@ export function serviceCommand(program: Command, context: CommandContext): void 
       context.action(async ({ role, concurrency, migrate = false }: Options) => {
         const config = context.config();
         try {
-          await serve({
+          await runService({
             config,
             clock: context.clock,
             log: context.log(config),

@@ -1,12 +1,12 @@
 /** `chandler simulate`: a stand-in for the upstream on a port of this machine: its interface, its limits and, if wanted, its faults. */
 import { type Command, Option } from 'commander';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
+import { formatCount, formatCounted } from '../../core/format.ts';
 import { type Listening, listen } from '../../service/http/listen.ts';
 import { createSimulator, MARKETS, type MarketName, type Simulator } from '../../simulate.ts';
 import { FAULT_NAMES, type FaultSpec, NO_FAULTS, parseFaultSpec } from '../../simulator/faults/fault-spec.ts';
 import { parseDuration } from '../input/duration.ts';
 import { argument, parseChoice, parseInteger } from '../input/options.ts';
-import { formatCount, formatCounted } from '../output/format.ts';
 import { printJson } from '../output/json.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, UsageError } from '../shell/exit.ts';

@@ -2,8 +2,6 @@
 import type { Command } from 'commander';
 import { readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import { CATALOGUE_PLAN } from '../../ingest/catalogue/catalogue-plan.ts';
-import { readStatus, type Status } from '../../views/operations/status.ts';
 import {
   formatCount,
   formatCounted,
@@ -12,8 +10,11 @@ import {
   formatPercent,
   formatRelative,
   formatSeries,
-} from '../output/format.ts';
-import { printJson, toIso } from '../output/json.ts';
+  toIso,
+} from '../../core/format.ts';
+import { CATALOGUE_PLAN } from '../../ingest/catalogue/catalogue-plan.ts';
+import { readStatus, type Status } from '../../views/operations/status.ts';
+import { printJson } from '../output/json.ts';
 import { formatTable } from '../output/table.ts';
 import { printTiers } from '../output/tier-table.ts';
 import type { CommandContext } from '../shell/context.ts';

@@ -1,14 +1,14 @@
 /** `chandler verify`: the proof. Recounts every covered slot against the rows; exits 1 on any difference. */
 import type { Command } from 'commander';
 import type { Quote } from '../../core/candle.ts';
+import { formatCount, formatCounted, formatInstant, formatSeries, toIso } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { SeriesFilter } from '../../views/operations/series-filter.ts';
 import { type SeriesProof, verifySeries } from '../../views/operations/verify.ts';
 import { argument, parseInterval, parseQuote } from '../input/options.ts';
 import { requireKnownCoins } from '../input/series-arguments.ts';
-import { formatCount, formatCounted, formatInstant, formatSeries } from '../output/format.ts';
-import { printJsonArray, toIso } from '../output/json.ts';
+import { printJsonArray } from '../output/json.ts';
 import { formatTable } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode } from '../shell/exit.ts';

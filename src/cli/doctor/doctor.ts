@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import { type App, openApp } from '../../app.ts';
 import { parseConfig } from '../../config.ts';
+import { formatCounted } from '../../core/format.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
-import { formatCounted } from '../output/format.ts';
 import { printJson } from '../output/json.ts';
 import { printable } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';

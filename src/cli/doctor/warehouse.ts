@@ -2,8 +2,6 @@
 import type { App } from '../../app.ts';
 import { readBudget } from '../../budget.ts';
 import { systemClock } from '../../clock.ts';
-import { SILENT_AFTER_MS } from '../../store/work/backfill.ts';
-import { readHealth } from '../../views/operations/health.ts';
 import {
   formatBytes,
   formatCount,
@@ -11,7 +9,9 @@ import {
   formatDuration,
   formatInstant,
   formatRelative,
-} from '../output/format.ts';
+} from '../../core/format.ts';
+import { SILENT_AFTER_MS } from '../../store/work/backfill.ts';
+import { readHealth } from '../../views/operations/health.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 const NEWEST_TESTED = 18;

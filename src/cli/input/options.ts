@@ -1,5 +1,4 @@
 /** Values of options as people type them; each parser throws a `UsageError` that says what would be right. */
-
 import { InvalidArgumentError } from 'commander';
 import { isQuote, QUOTES, type Quote } from '../../core/candle.ts';
 import { didYouMean } from '../../core/did-you-mean.ts';

@@ -1,6 +1,7 @@
 /** What a plan or a backfill is about, from the command line: coins that exist, a span that makes sense. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
+import { formatDay, formatDuration, formatInstant } from '../../core/format.ts';
 import { ceilToGrid, type Interval } from '../../core/interval.ts';
 import { type Keep, keptPart } from '../../core/retention-settings.ts';
 import type { Span } from '../../core/span.ts';
@@ -10,7 +11,6 @@ import { type CatalogueRefresh, refreshCatalogue } from '../../ingest/snapshot/c
 import type { Log } from '../../log.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { activeCoins, catalogueSeenAt, findCoins, nearestCoinIds, topCoins } from '../../store/snapshot/coin.ts';
-import { formatDay, formatDuration, formatInstant } from '../output/format.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import { StoppedEarly, UsageError } from '../shell/exit.ts';
 import { parseTime } from './time.ts';

@@ -1,5 +1,4 @@
-/** What `--json` prints: instants as ISO 8601, open ends as null. */
-import type { Instant } from '../../clock.ts';
+/** What `--json` prints. */
 import { maskPasswords } from '../../log.ts';
 import { explain } from '../shell/explain-error.ts';
 import type { Output } from '../shell/io.ts';
@@ -35,8 +34,4 @@ export async function printJsonArray(
     throw error;
   }
   out.write(count === 0 ? '[]\n' : ']\n');
-}
-
-export function toIso(at: Instant | null): string | null {
-  return at === null ? null : new Date(at).toISOString();
 }

@@ -1,7 +1,7 @@
 /** How fresh tracked series are kept, a row for each tier: part of `status` and of `track`. */
+import { formatCount, formatCounted, formatDuration } from '../../core/format.ts';
 import type { TierStatus } from '../../views/operations/tiers.ts';
 import type { Output } from '../shell/io.ts';
-import { formatCount, formatCounted, formatDuration } from './format.ts';
 import { formatTable } from './table.ts';
 
 export function printTiers(out: Output, tiers: readonly TierStatus[]): void {

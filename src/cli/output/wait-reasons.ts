@@ -1,6 +1,6 @@
 /** What is waited for, in words: the reasons of a denied take and of a snooze as a sentence's first half. */
 import type { Instant } from '../../clock.ts';
-import { formatInstant, formatRelative } from './format.ts';
+import { formatInstant, formatRelative } from '../../core/format.ts';
 
 const WORDS: Readonly<Record<string, string>> = {
   month: "this month's requests are used up",

@@ -1,8 +1,8 @@
 /** Runs SQL statements one after the other and prints what they answer, as tables or as JSON. */
 import type postgres from 'postgres';
+import { formatCount, formatCounted } from '../../core/format.ts';
 import { createClient, type Sql } from '../../store/connection/connect.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
-import { formatCount, formatCounted } from '../output/format.ts';
 import { formatTable } from '../output/table.ts';
 import { CommandFailed } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';

@@ -1,13 +1,13 @@
 /** The options of `chandler track` as people type them, turned into rules. Pure. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
+import { formatInstant } from '../../core/format.ts';
 import { DAY, floorToGrid, INTERVALS, type Interval } from '../../core/interval.ts';
 import { DEFAULT_PRIORITY, defaultTargetAgeMs } from '../../core/tier.ts';
 import type { TrackedCoins, TrackRule } from '../../store/tracking/track-rule.ts';
 import { parseDuration } from '../input/duration.ts';
 import { parseInterval } from '../input/options.ts';
 import { timeOption } from '../input/target.ts';
-import { formatInstant } from '../output/format.ts';
 import { UsageError } from '../shell/exit.ts';
 
 /** One value of `--target-age`: for one interval, or (null) for all of them. */

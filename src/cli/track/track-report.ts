@@ -1,13 +1,13 @@
 /** What `chandler track` says: the rules, what they come to, what it costs and how fresh it can be. */
 import { PLANS, type PlanName } from '../../contract/plan/plans.ts';
+import { formatCount, formatCounted, formatDay, formatDuration, formatSeries, toIso } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
 import type { PlannedTier, TrackedPlan } from '../../ingest/tracking/freshness.ts';
 import type { AppliedTracks } from '../../store/tracking/apply-track-rules.ts';
 import type { SavedRule } from '../../store/tracking/track-rule.ts';
 import type { TierStatus } from '../../views/operations/tiers.ts';
-import { formatCount, formatCounted, formatDay, formatDuration, formatSeries } from '../output/format.ts';
-import { printJson, toIso } from '../output/json.ts';
+import { printJson } from '../output/json.ts';
 import { formatTable } from '../output/table.ts';
 import { printTiers } from '../output/tier-table.ts';
 import type { Output } from '../shell/io.ts';

@@ -6,6 +6,7 @@
  *
  * Giving a backfill back costs nothing, for whoever claims it next plans what is still missing.
  */
+
 import { setMaxListeners } from 'node:events';
 import { asError } from '../../core/as-error.ts';
 import { type Keep, keptPart } from '../../core/retention-settings.ts';

@@ -1,12 +1,13 @@
 /** Which schedules run how often under a plan, its limits and what was set by hand; and what they ask a month of it. */
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
+import { dayReset, dayStart, monthReset, monthStart } from '../../core/calendar.ts';
+import { formatCount } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import { freshnessPerRun } from '../../quota/achievable-ages.ts';
 import { pacePerDay } from '../../quota/adaptive-rate.ts';
 import type { Limits } from '../../quota/quota.ts';
 import type { Need } from '../../quota/reservation.ts';
-import { dayReset, dayStart, monthReset, monthStart } from '../../quota/window.ts';
 import { CATALOGUE_KINDS, type CatalogueDemand, type CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 import { achievableAgeMs, CATALOGUE_PLAN, type CatalogueNeed, requestsPerRun } from '../catalogue/catalogue-plan.ts';
 import { Misconfigured } from '../outcome.ts';
@@ -214,11 +215,11 @@ export function refuseOverspending(
       .sort((a, b) => b.requests - a.requests);
     const sum = parts.map(
       ({ schedule, requests }) =>
-        `${schedule.name} ${count(requests / schedule.requests)} × ${count(schedule.requests)}`,
+        `${schedule.name} ${formatCount(requests / schedule.requests)} × ${formatCount(schedule.requests)}`,
     );
     const variable = scheduleVariable(parts[0]!.schedule.name);
     throw new Misconfigured(
-      `the schedules alone ask for ${count(load.requests)} requests in ${name} (${sum.join(' + ')}), and there are ${count(limit)} (${why}); ` +
+      `the schedules alone ask for ${formatCount(load.requests)} requests in ${name} (${sum.join(' + ')}), and there are ${formatCount(limit)} (${why}); ` +
         `ask less often, like ${variable}='${suggestion(parts[0]!.schedule)}', or leave one out with ${variable}=off`,
     );
   }
@@ -236,8 +237,4 @@ function suggestion({ name, cadence }: Schedule): string {
   const entry = SCHEDULES.find((one) => one.name === name)!;
   const usual = perTier(entry.cadence, 'free');
   return usual === 'off' || usual === cadence?.cron ? '7 0 * * *' : usual;
-}
-
-function count(value: number): string {
-  return value.toLocaleString('en-US');
 }

@@ -7,12 +7,13 @@ import { isPlanName, type Plan, type PlanName, planOf } from '../../contract/pla
 import { formatTime } from '../../contract/time.ts';
 import { callerAddress } from '../../core/address.ts';
 import { UNLIMITED } from '../../core/api-key.ts';
+import { monthStart } from '../../core/calendar.ts';
 import type { ApiKey } from '../../store/callers/api-key.ts';
 import { readUsage } from '../../store/callers/api-usage.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createGuesses } from './key-guess-limiter.ts';
 import { createKeyring } from './keyring.ts';
-import { createAdvances, monthOf, type Windows } from './quota-leases.ts';
+import { createAdvances, type Windows } from './quota-leases.ts';
 import { createPace } from './token-bucket.ts';
 
 export type MeteredAccess = Access & {
@@ -70,7 +71,7 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
     const { id, plan, windows } = subjectOf(key);
     const usage = await readUsage(sql, id);
     const { monthSpent, monthHeld } =
-      usage !== null && usage.month >= monthOf(clock.now()) ? usage : { monthSpent: 0, monthHeld: 0 };
+      usage !== null && usage.month >= monthStart(clock.now()) ? usage : { monthSpent: 0, monthHeld: 0 };
     const { untold, held } = limits ? advances.ofMonth(id) : { untold: 0, held: 0 };
     const made = monthSpent - monthHeld + untold;
     const limit = limits ? windows.perMonth : null;

@@ -2,8 +2,10 @@
  * Counts the requests of callers without a write for each: some are taken from the database in advance, and given back when they
  * are not used. A process that dies takes what it held with it: at most one advance of each caller, counted and not used.
  */
+
 import type { Clock, Instant } from '../../clock.ts';
 import type { Allowance } from '../../contract/plan/access.ts';
+import { dayStart, monthReset, monthStart } from '../../core/calendar.ts';
 import { DAY } from '../../core/interval.ts';
 import {
   type Advance,
@@ -99,7 +101,7 @@ export function createAdvances({
       const now = clock.now();
       try {
         const all = [...batch.values()].map(({ wish }) => wish);
-        const granted = await takeAdvances(sql, all, { now, month: monthOf(now), day: dayOf(now) });
+        const granted = await takeAdvances(sql, all, { now, month: monthStart(now), day: dayStart(now) });
         for (const advance of granted) batch.get(advance.subject)!.done.resolve(advance);
         // Its row was cleared away just then; whoever asks again has a new one.
         for (const { done } of batch.values()) done.reject(new Error('the count of a caller went away'));
@@ -147,8 +149,8 @@ export function createAdvances({
     let purse = purses.get(subject);
     if (purse === undefined) {
       purse = {
-        month: monthOf(now),
-        day: dayOf(now),
+        month: monthStart(now),
+        day: dayStart(now),
         held: 0,
         untold: 0,
         size: LEAST,
@@ -161,7 +163,7 @@ export function createAdvances({
       purses.set(subject, purse);
     }
     purse.windows = windows;
-    turnTo(subject, purse, Math.max(purse.month, monthOf(now)), Math.max(purse.day, dayOf(now)));
+    turnTo(subject, purse, Math.max(purse.month, monthStart(now)), Math.max(purse.day, dayStart(now)));
     purse.usedAt = now;
     return purse;
   };
@@ -222,7 +224,7 @@ export function createAdvances({
     },
     ofMonth(subject) {
       const purse = purses.get(subject);
-      return purse?.month === monthOf(clock.now()) ? purse : { untold: 0, held: 0 };
+      return purse?.month === monthStart(clock.now()) ? purse : { untold: 0, held: 0 };
     },
     async close() {
       stop.abort();
@@ -262,22 +264,8 @@ function allowanceOf(purse: Purse, now: Instant): Allowance | null {
           remaining: Math.max(0, limit - spent + held),
           resetSeconds: Math.max(1, Math.ceil((end - now) / 1000)),
         };
-  const month = of(windows.perMonth, known?.monthSpent ?? 0, nextMonth(purse.month));
+  const month = of(windows.perMonth, known?.monthSpent ?? 0, monthReset(purse.month));
   const day = of(windows.perDay, known?.daySpent ?? 0, purse.day + DAY);
   if (month === null || day === null) return month ?? day;
   return day.remaining <= month.remaining ? day : month;
-}
-
-export function monthOf(at: Instant): Instant {
-  const date = new Date(at);
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
-}
-
-function nextMonth(month: Instant): Instant {
-  const date = new Date(month);
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
-}
-
-function dayOf(at: Instant): Instant {
-  return Math.floor(at / DAY) * DAY;
 }

@@ -148,7 +148,7 @@ describe('chandler serve', () => {
     const metrics = await (await fetch(`${url}/metrics`)).text();
     expect(metrics).toContain('chandler_served_requests_total{route="/v1/coins/{}/ohlcv/historical",status="200"} 1');
     expect(metrics).toContain('chandler_served_requests_total{route="/v1/tickers/{}",status="404"} 1');
-    expect(metrics).toMatch(/chandler_served_kept_total\{view="ohlcv",result="miss"\} 1/);
+    expect(metrics).toMatch(/chandler_served_cache_total\{view="ohlcv",result="miss"\} 1/);
     expect(await serving.stop()).toBe(0);
   });
 

@@ -190,7 +190,7 @@ describe('the service', () => {
     const service = start([], { REDIS_URL: testRedisUrl()! });
     await service.line(/^schedule coins: done/);
     const { backfill } = await json('backfill', '--top', '3', '--start', '-80d', '--interval', '1h', '--detach');
-    await service.line(new RegExp(`^backfill ${backfill.id} goes on`));
+    await service.line(new RegExp(`^backfill ${backfill.id} started`));
     await service.line(/^chunk$/);
     await emptyOurRedis();
     await service.line(new RegExp(`^backfill ${backfill.id}: done`));
@@ -218,7 +218,9 @@ describe('the service', () => {
       await stands(200, 1);
       relay.cut();
       await stands(503, 0);
-      expect(JSON.parse((await service.get('/ready')).text).troubles).toContainEqual(expect.objectContaining({ what }));
+      expect(JSON.parse((await service.get('/ready')).text).incidents).toContainEqual(
+        expect.objectContaining({ what }),
+      );
       relay.mend();
       await stands(200, 1);
       await service.stop();
@@ -236,7 +238,7 @@ describe('the service', () => {
     const { text } = await http.get('/metrics');
     expect(text).toMatch(/^chandler_quota_limit_requests\{window="month"\} 5000$/m);
     expect(text).toMatch(/^chandler_quota_left_requests\{window="month"\} 3766$/m);
-    expect(text).toMatch(/^chandler_quota_set_aside_requests\{window="month"\} [1-9]/m);
+    expect(text).toMatch(/^chandler_quota_reserved_requests\{window="month"\} [1-9]/m);
     expect(text).toMatch(/^chandler_hold_until_timestamp_seconds [1-9]/m);
     expect(text).toMatch(/^chandler_pace_requests_per_second [1-9]/m);
     // There is a key, and nobody has asked yet which plan it has.
@@ -296,11 +298,11 @@ describe('the service', () => {
     expect(await service.get('/ready')).toMatchObject({ status: 503 });
     expect(JSON.parse((await service.get('/health')).text)).toMatchObject({
       status: 'waiting',
-      troubles: [{ what: 'the database' }],
+      incidents: [{ what: 'the database' }],
     });
     const { hash, createdAt, name } = last!;
     await database.sql`insert into ops.migration (hash, created_at, name) values (${hash}, ${createdAt}, ${name})`;
-    await service.line(/^the database: well again/);
+    await service.line(/^the database recovered/);
     await service.line(/^ready/);
   });
 
@@ -331,10 +333,10 @@ describe('the service', () => {
       try {
         relay.cut();
         const service = start([], { [variable]: relay.url });
-        await service.line(new RegExp(`^${what}: (?!well again)`));
+        await service.line(new RegExp(`^${what}: `));
         expect(await service.get('/ready')).toMatchObject({ status: 503 });
         relay.mend();
-        await service.line(new RegExp(`^${what}: well again`));
+        await service.line(new RegExp(`^${what} recovered`));
         await service.line(/^ready/);
         await service.line(/^schedule coins: done/);
         relay.cut();

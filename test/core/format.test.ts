@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { displayWidth, formatTable } from '../../src/cli/output/table.ts';
 import {
   formatBytes,
   formatCounted,
@@ -8,8 +9,7 @@ import {
   formatPercent,
   formatRelative,
   formatRoughly,
-} from '../../../src/cli/output/format.ts';
-import { displayWidth, formatTable } from '../../../src/cli/output/table.ts';
+} from '../../src/core/format.ts';
 
 describe('formats', () => {
   test.each([

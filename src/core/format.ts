@@ -1,7 +1,7 @@
 /** Numbers, stretches of time and instants as people read them. Everything is UTC. */
-import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { Instant } from '../clock.ts';
+import type { Quote } from './candle.ts';
+import type { Interval } from './interval.ts';
 
 const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const COMPACT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 });
@@ -41,6 +41,11 @@ export function formatRoughly(ms: number): string {
 export function formatInstant(at: Instant): string {
   const iso = new Date(at).toISOString();
   return `${iso.slice(0, 10)} ${iso.slice(17, 19) === '00' ? iso.slice(11, 16) : iso.slice(11, 19)}Z`;
+}
+
+/** ISO 8601, for programs; null stays null. */
+export function toIso(at: Instant | null): string | null {
+  return at === null ? null : new Date(at).toISOString();
 }
 
 /** `2024-01-31` at midnight, else as `formatInstant`. */
