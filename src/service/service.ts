@@ -4,7 +4,7 @@ import { Hono, type MiddlewareHandler } from 'hono';
 import { getPathNoStrict } from 'hono/utils/url';
 import type { Clock } from '../clock.ts';
 import { AWAY, AWAY_SECONDS } from '../contract/answer/errors.ts';
-import type { Nothing } from '../contract/answer/not-found.ts';
+import type { Missing } from '../contract/answer/not-found.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName, UNANSWERED } from '../contract/interface/endpoints.ts';
 import type { Handler, Peer } from '../contract/interface/handler.ts';
 import { RPC_PATH } from '../contract/interface/json-rpc.ts';
@@ -26,8 +26,8 @@ import { marketRoutes } from './routes/market-routes.ts';
 import { rpcRoutes } from './rpc/rpc-routes.ts';
 import { createToolbox } from './rpc/toolbox.ts';
 
-export type ServiceParts = {
-  readonly data: MarketData<Nothing>;
+export type ServiceDeps = {
+  readonly data: MarketData<Missing>;
   readonly access: Access;
   readonly clock: Clock;
   /** Whose word about who asks is believed (`X-Forwarded-For`); null: nobody's. */
@@ -42,7 +42,7 @@ export type ServiceParts = {
   readonly origins?: readonly string[] | undefined;
 };
 
-export function createService(parts: ServiceParts): Handler {
+export function createService(parts: ServiceDeps): Handler {
   const { access, clock, onError, trustedProxies = null } = parts;
   const date = createDate(clock);
   const app = new Hono<ServiceEnv>({ getPath: withoutSlashesTooMany });
@@ -103,7 +103,7 @@ function withoutMarksTooMany(request: Request): Request {
 }
 
 /** Every endpoint of the contract, and no other: one without an answer does not compile. */
-export function restRoutes(parts: ServiceParts): Hono<ServiceEnv> {
+export function restRoutes(parts: ServiceDeps): Hono<ServiceEnv> {
   const answers: Readonly<Record<EndpointName, Answer>> = {
     ...historyRoutes(parts),
     ...marketRoutes(parts),

@@ -63,7 +63,7 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
     onError: (error) => log.warn({ err: error }, 'what a caller has asked could not be counted exactly'),
   });
   const handler = createService({
-    data: createWarehouse({ sql: reader.sql, clock, onKept: metrics.kept }),
+    data: createWarehouse({ sql: reader.sql, clock, onCacheLookup: metrics.kept }),
     access,
     trustedProxies: config.trustedProxies,
     clock,

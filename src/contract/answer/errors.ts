@@ -27,29 +27,29 @@ const NOT_IN_PLAN = 'is not allowed in this plan';
 const ADVICE = 'Check plans on coinpaprika.com/api';
 
 /** The refusal of a start before `notBefore`; `nanoseconds` (0…999,999) are what follows the millisecond. */
-export function historyWallText(notBefore: Instant, nanoseconds = 0): string {
+export function historyLimitText(notBefore: Instant, nanoseconds = 0): string {
   return `Getting historical OHLCV data before ${formatGoTime(notBefore, nanoseconds)} ${NOT_IN_PLAN}. ${ADVICE}`;
 }
 
 /** The refusal of an interval; the upstream's own text is unknown, this follows its text for minute ticks (decision 10). */
-export function intervalWallText(interval: Interval): string {
+export function intervalLimitText(interval: Interval): string {
   return `Getting historical OHLCV data with interval ${interval} ${NOT_IN_PLAN}. ${ADVICE}`;
 }
 
 /** The refusal of ticker history; `notBefore` null where the plan has none of that width at all. */
-export function tickerWallText(resolution: string, notBefore: Instant | null, nanoseconds = 0): string {
+export function tickerHistoryLimitText(resolution: string, notBefore: Instant | null, nanoseconds = 0): string {
   const before = notBefore === null ? '' : ` before ${formatGoTime(notBefore, nanoseconds)}`;
   return `Getting ${resolution} historical data${before} ${NOT_IN_PLAN}. ${ADVICE}`;
 }
 
 /** The refusal of the changelog of ids, whose own text is unknown (decision 54). */
-export const ID_CHANGES_WALL = `Getting changes of ids ${NOT_IN_PLAN}. ${ADVICE}`;
+export const ID_CHANGES_REFUSAL = `Getting changes of ids ${NOT_IN_PLAN}. ${ADVICE}`;
 
 /** A wall of the plan; `notBefore` is the earliest start it allows, rounded up to the millisecond; null = not this at all. */
-export type Wall = { readonly notBefore: Instant | null };
+export type HistoryLimit = { readonly notBefore: Instant | null };
 
 /** Recognises a wall by its text, whatever the status (402, or 400 in one old report); null when it is none. */
-export function parseWall(message: string): Wall | null {
+export function parseHistoryLimit(message: string): HistoryLimit | null {
   if (!message.includes(NOT_IN_PLAN)) return null;
   const m = / before (.+?) is not allowed in this plan/.exec(message);
   return { notBefore: m ? parseGoTime(m[1]!) : null };

@@ -14,7 +14,7 @@ import type { Instant } from '../../clock.ts';
 import { intersect, normalize, type Span, type Spans, subtract } from '../../core/span.ts';
 import { formatTime } from '../time.ts';
 
-export type Basis = {
+export type Provenance = {
   readonly coverage: 'full' | 'partial' | 'none';
   /** When the newest of it was seen at the upstream; null: nothing was, or it is older than what is known of that. */
   readonly asOf: Instant | null;
@@ -25,22 +25,22 @@ export type Basis = {
 export const COVERAGE_HEADER = 'X-Chandler-Coverage';
 export const AS_OF_HEADER = 'X-Chandler-As-Of';
 /** For the documents of the interface. */
-export const COVERAGE_MEANS =
+export const COVERAGE_DESCRIPTION =
   'How much of what was asked for upstream has told. full: all of it, or it is known that there is no more. partial: some of it; of a ' +
   'history followed by "; first-missing=<RFC 3339>", the first slot that was not told from its beginning to its end. none: nothing of ' +
   'it was ever told, so that an empty answer proves nothing.';
-export const AS_OF_MEANS = 'When the newest of what is answered was seen at the upstream (RFC 3339).';
+export const AS_OF_DESCRIPTION = 'When the newest of what is answered was seen at the upstream (RFC 3339).';
 
 /** Nothing of it was ever told. */
-export const NOTHING: Basis = { coverage: 'none', asOf: null, firstMissing: null };
+export const NO_DATA: Provenance = { coverage: 'none', asOf: null, firstMissing: null };
 
 /** What was told as a whole, at that instant; null: it never was. */
-export function wholeAsOf(asOf: Instant | null): Basis {
-  return asOf === null ? NOTHING : { coverage: 'full', asOf, firstMissing: null };
+export function completeAsOf(asOf: Instant | null): Provenance {
+  return asOf === null ? NO_DATA : { coverage: 'full', asOf, firstMissing: null };
 }
 
 /** What was told, but not all of it. */
-export function partAsOf(asOf: Instant | null): Basis {
+export function partialAsOf(asOf: Instant | null): Provenance {
   return { coverage: 'partial', asOf, firstMissing: null };
 }
 
@@ -49,7 +49,7 @@ export function partAsOf(asOf: Instant | null): Basis {
  * to the last row of an answer that its limit cut. Where there are none, nothing is missing. `known`: slots that the answer has as they
  * are, or that are known to be empty. `hasRows`: of those, or of others.
  */
-export function historyBasis({
+export function historyProvenance({
   asked,
   known,
   hasRows,
@@ -59,51 +59,51 @@ export function historyBasis({
   readonly known: Spans;
   readonly hasRows: boolean;
   readonly asOf: Instant | null;
-}): Basis {
+}): Provenance {
   const wanted = normalize([asked]);
   const [missing] = subtract(wanted, known);
   if (missing === undefined) return { coverage: 'full', asOf, firstMissing: null };
-  if (!hasRows && intersect(wanted, known).length === 0) return NOTHING;
+  if (!hasRows && intersect(wanted, known).length === 0) return NO_DATA;
   return { coverage: 'partial', asOf, firstMissing: missing.from };
 }
 
 /** Of an answer that is made of several. One that needs none of them (a dollar in dollars) is full. */
-export function together(bases: readonly Basis[]): Basis {
+export function together(bases: readonly Provenance[]): Provenance {
   const seen = bases.flatMap(({ asOf }) => asOf ?? []);
   const asOf = seen.length === 0 ? null : Math.max(...seen);
   if (bases.every(({ coverage }) => coverage === 'full')) return { coverage: 'full', asOf, firstMissing: null };
-  return bases.every(({ coverage }) => coverage === 'none') ? NOTHING : partAsOf(asOf);
+  return bases.every(({ coverage }) => coverage === 'none') ? NO_DATA : partialAsOf(asOf);
 }
 
-const bases = new WeakMap<object, Basis>();
+const bases = new WeakMap<object, Provenance>();
 
 /** The same answer, which from now on tells what it stands on. */
-export function standingOn<T extends object>(answer: T, basis: Basis): T {
+export function withProvenance<T extends object>(answer: T, basis: Provenance): T {
   bases.set(answer, basis);
   return answer;
 }
 
 /** Null where the source does not say. */
-export function basisOf(answer: object | null): Basis | null {
+export function provenanceOf(answer: object | null): Provenance | null {
   return answer === null ? null : (bases.get(answer) ?? null);
 }
 
 /** A view of an answer stands on what the answer stands on. */
-export function standingOnSame<T extends object>(view: T, answer: object): T {
-  const basis = basisOf(answer);
-  return basis === null ? view : standingOn(view, basis);
+export function withSameProvenance<T extends object>(view: T, answer: object): T {
+  const basis = provenanceOf(answer);
+  return basis === null ? view : withProvenance(view, basis);
 }
 
 /**
  * The headers of an answer: `X-Chandler-Coverage: full`, `partial`, `partial; first-missing=<RFC 3339>` or `none`, and
  * `X-Chandler-As-Of: <RFC 3339>`. None where the source does not say.
  */
-export function basisHeaders(answer: object | null): Readonly<Record<string, string>> {
-  const basis = basisOf(answer);
+export function provenanceHeaders(answer: object | null): Readonly<Record<string, string>> {
+  const basis = provenanceOf(answer);
   return basis === null ? {} : headersOf(basis);
 }
 
-export function headersOf({ coverage, asOf, firstMissing }: Basis): Readonly<Record<string, string>> {
+export function headersOf({ coverage, asOf, firstMissing }: Provenance): Readonly<Record<string, string>> {
   const from = coverage === 'partial' && firstMissing !== null ? `; first-missing=${formatTime(firstMissing)}` : '';
   return {
     [COVERAGE_HEADER]: coverage + from,

@@ -4,17 +4,17 @@
  */
 
 /** Resolves to whether the source, asked the same question now, would give the same object again. */
-export type StillTrue = () => Promise<boolean>;
+export type IsCurrent = () => Promise<boolean>;
 
-const checks = new WeakMap<object, StillTrue>();
+const checks = new WeakMap<object, IsCurrent>();
 
 /** The same answer, of which can be found out from now on whether it still holds. */
-export function lasting<T extends object>(answer: T, stillTrue: StillTrue): T {
+export function revalidatedBy<T extends object>(answer: T, stillTrue: IsCurrent): T {
   checks.set(answer, stillTrue);
   return answer;
 }
 
 /** Null where the source does not say. */
-export function stillTrueOf(answer: object): StillTrue | null {
+export function isCurrentOf(answer: object): IsCurrent | null {
   return checks.get(answer) ?? null;
 }

@@ -104,9 +104,9 @@ export function toolFailureMessage(status: ToolFailureStatus, text: string): str
 }
 
 /** What a tool's answer stands on (decision 74), by the keys that MCP keeps for those who are not it. */
-const toolBasis = { 'chandler/coverage': z.string(), 'chandler/as-of': z.string().optional() };
-const toolBasisSchema = z.object(toolBasis);
-export type ToolBasis = z.output<typeof toolBasisSchema>;
+const toolProvenance = { 'chandler/coverage': z.string(), 'chandler/as-of': z.string().optional() };
+const toolProvenanceSchema = z.object(toolProvenance);
+export type ToolProvenance = z.output<typeof toolProvenanceSchema>;
 
 /** `error.data` of a failed tool: for programs, what the message says to people. */
 export const toolFailureDataSchema = z.object({
@@ -115,6 +115,6 @@ export const toolFailureDataSchema = z.object({
   /** The argument that is to blame, when it is one. */
   argument: z.string().optional(),
   /** Of a 404: what it stands on that there is no such thing. */
-  ...z.object(toolBasis).partial().shape,
+  ...z.object(toolProvenance).partial().shape,
 });
 export type ToolFailureData = z.output<typeof toolFailureDataSchema>;

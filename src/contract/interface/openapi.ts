@@ -1,7 +1,7 @@
 /** The OpenAPI document of the REST interface, written from `ENDPOINTS` and the schemas of the records: it cannot say anything else than they do. */
 import { z } from 'zod';
 import { UNKNOWN_ID, UNKNOWN_ROUTE } from '../answer/errors.ts';
-import { AS_OF_HEADER, AS_OF_MEANS, COVERAGE_HEADER, COVERAGE_MEANS } from '../answer/provenance.ts';
+import { AS_OF_DESCRIPTION, AS_OF_HEADER, COVERAGE_DESCRIPTION, COVERAGE_HEADER } from '../answer/provenance.ts';
 import * as catalogue from '../record/catalogue.ts';
 import { legacyTickerSchema, simpleTickerSchema } from '../record/older-records.ts';
 import * as records from '../record/records.ts';
@@ -185,8 +185,8 @@ const ALLOWANCE = {
 };
 const ETAG = { ETag: { description: 'For If-None-Match. Where it is known.', schema: { type: 'string' } } };
 const STANDING = {
-  [COVERAGE_HEADER]: { description: COVERAGE_MEANS, schema: { type: 'string' } },
-  [AS_OF_HEADER]: { description: AS_OF_MEANS, schema: { type: 'string' } },
+  [COVERAGE_HEADER]: { description: COVERAGE_DESCRIPTION, schema: { type: 'string' } },
+  [AS_OF_HEADER]: { description: AS_OF_DESCRIPTION, schema: { type: 'string' } },
 };
 
 /** The named records, and the answer of each endpoint in terms of them. */

@@ -80,7 +80,7 @@ export type WarehouseTools = {
   coverage(question: SeriesQuestion): Promise<readonly CoverageRow[]>;
   /** In the order of coin, quote, interval and time. */
   gaps(question: SeriesQuestion): Promise<readonly GapRow[]>;
-  /** Absent: nobody may run SQL. Rejects with a `StatementError` when the statement is at fault. */
+  /** NotFound: nobody may run SQL. Rejects with a `StatementError` when the statement is at fault. */
   runSql?(question: { readonly statement: string; readonly limit: number }): Promise<SqlAnswer>;
 };
 

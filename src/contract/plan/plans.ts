@@ -33,7 +33,7 @@ export type Plan = {
 
 const DAILY: readonly Interval[] = ['24h'];
 const YEAR = 365 * DAY;
-const NO_WALLS = { minute: null, hourly: null, daily: null } as const;
+const UNLIMITED_DEPTHS = { minute: null, hourly: null, daily: null } as const;
 const HOURLY: readonly Interval[] = ['1h', '6h', '12h', '24h'];
 const ALL: readonly Interval[] = ['5m', '15m', '30m', '1h', '6h', '12h', '24h'];
 
@@ -93,7 +93,7 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
     requestsPerMonth: 10_000_000,
     intervals: HOURLY,
     historyDepthMs: null,
-    tickerHistoryDepthMs: NO_WALLS,
+    tickerHistoryDepthMs: UNLIMITED_DEPTHS,
   },
   enterprise: {
     ...COMMON,
@@ -101,7 +101,7 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
     requestsPerMonth: null,
     intervals: ALL,
     historyDepthMs: null,
-    tickerHistoryDepthMs: NO_WALLS,
+    tickerHistoryDepthMs: UNLIMITED_DEPTHS,
   },
 };
 

@@ -59,11 +59,11 @@ export type MarketData<N = null> = Candles<N> & Catalogue<N>;
 
 /**
  * The market itself. Answers are never changed once they are given; one that is given again is the same object (`basis.ts`). What an
- * answer stands on may be attached to it: `standingOn(answer, basis)`, which `basisHeaders(answer)` turns into headers.
+ * answer stands on may be attached to it: `withProvenance(answer, basis)`, which `provenanceHeaders(answer)` turns into headers.
  */
 export type Candles<N = null> = {
   /** Every answer says what it stands on. */
-  readonly saysBasis?: true;
+  readonly hasProvenance?: true;
   /** Ascending; nothing when the coin is unknown (the service decides what that looks like on the wire). */
   ohlcv(query: OhlcvQuery): Promise<readonly OhlcvCandle[] | N>;
   /** Every active coin, by rank. `quotes` are upper-case symbols (`USD`, `BTC`). */

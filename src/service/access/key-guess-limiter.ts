@@ -1,7 +1,7 @@
 /** Keys that nobody has asked with lately are looked up in the database, and could be guesses: from one address no more than so many a second. */
 import type { Pace } from './token-bucket.ts';
 
-export type Guesses = {
+export type KeyGuessLimiter = {
   /**
    * What `find` resolves to, or how many milliseconds too early it is. Only what is not found counts as a guess: many good keys behind
    * one address are no reason to refuse any. While as many as may be wrong are being looked up, the others wait for those.
@@ -13,7 +13,7 @@ export type Guesses = {
 
 export type TooEarly = { readonly lateMs: number };
 
-export function createGuesses({ pace, perSecond }: { pace: Pace; perSecond: number | null }): Guesses {
+export function createKeyGuessLimiter({ pace, perSecond }: { pace: Pace; perSecond: number | null }): KeyGuessLimiter {
   const underWay = new Map<string, Set<Promise<void>>>();
   const wrong = (from: string): TooEarly | null => {
     const lateMs = pace.tooEarly(from, perSecond);

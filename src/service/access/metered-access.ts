@@ -2,7 +2,7 @@
 import type { Clock } from '../../clock.ts';
 import { INVALID_KEY, TOO_MANY_REQUESTS } from '../../contract/answer/errors.ts';
 import type { Access, Admission, Caller } from '../../contract/plan/access.ts';
-import { createPlanWalls } from '../../contract/plan/plan-history-limits.ts';
+import { createPlanHistoryLimits } from '../../contract/plan/plan-history-limits.ts';
 import { isPlanName, type Plan, type PlanName, planOf } from '../../contract/plan/plans.ts';
 import { formatTime } from '../../contract/time.ts';
 import { callerAddress } from '../../core/address.ts';
@@ -10,10 +10,10 @@ import { UNLIMITED } from '../../core/api-key.ts';
 import type { ApiKey } from '../../store/callers/api-key.ts';
 import { readUsage } from '../../store/callers/api-usage.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { createGuesses } from './key-guess-limiter.ts';
+import { createKeyGuessLimiter } from './key-guess-limiter.ts';
 import { createKeyring } from './keyring.ts';
-import { createAdvances, monthOf, type Windows } from './quota-leases.ts';
-import { createPace } from './token-bucket.ts';
+import { createQuotaLeases, monthOf, type Windows } from './quota-leases.ts';
+import { createTokenBuckets } from './token-bucket.ts';
 
 export type MeteredAccess = Access & {
   /** Gives back what was counted in advance. */
@@ -47,7 +47,7 @@ type Subject = {
 
 export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAccessOptions): MeteredAccess {
   const keyring = createKeyring({ sql, clock });
-  const walls = createPlanWalls(clock);
+  const walls = createPlanHistoryLimits(clock);
   if (!limits) {
     return {
       admit: () => ({ kind: 'admitted', plan: WIDEST }),
@@ -58,11 +58,11 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
       close: async () => undefined,
     };
   }
-  const pace = createPace(clock);
+  const pace = createTokenBuckets(clock);
   // Guessing keys is no faster than asking without one, and costs no more statements than that.
   const guessesPerSecond = planOf('free').requestsPerSecond;
-  const guesses = createGuesses({ pace, perSecond: guessesPerSecond });
-  const advances = createAdvances({ sql, clock, onError });
+  const guesses = createKeyGuessLimiter({ pace, perSecond: guessesPerSecond });
+  const advances = createQuotaLeases({ sql, clock, onError });
 
   async function accountOf(caller: Caller) {
     const key = caller.key === null ? null : await keyring.find(caller.key);
@@ -135,7 +135,7 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
   };
 }
 
-type Taken = Awaited<ReturnType<ReturnType<typeof createAdvances>['take']>>;
+type Taken = Awaited<ReturnType<ReturnType<typeof createQuotaLeases>['take']>>;
 
 /** Decision 9: the day spent is 429, the month 402; both say when to come back. */
 function admissionOf({ plan }: Subject, taken: Taken): Admission {

@@ -22,7 +22,7 @@ export type Taken =
   | { readonly kind: 'granted'; readonly allowance: Allowance | null }
   | { readonly kind: 'spent'; readonly window: 'month' | 'day'; readonly allowance: Allowance };
 
-export type Advances = {
+export type QuotaLeases = {
   /** One request of a caller; resolves at once as long as something was taken in advance. @throws when the database is away. */
   take(subject: string, windows: Windows): Taken | Promise<Taken>;
   /** This month: used by this process and not told to the database yet; taken in advance and not used yet. */
@@ -74,7 +74,7 @@ function deferred<T>(): Deferred<T> {
   return { promise, resolve, reject };
 }
 
-export function createAdvances({
+export function createQuotaLeases({
   sql,
   clock,
   onError,
@@ -83,7 +83,7 @@ export function createAdvances({
   readonly clock: Clock;
   /** Told when something could not be given back: it stays counted. */
   readonly onError: (error: Error) => void;
-}): Advances {
+}): QuotaLeases {
   const purses = new Map<string, Purse>();
   const stop = new AbortController();
   let wishes = new Map<string, { wish: AdvanceWish; done: Deferred<Advance> }>();

@@ -11,7 +11,7 @@ export type Pace = {
 /** Callers that have been silent for a second have their whole second again, so nothing of them needs to be remembered. */
 const FORGET_EVERY_MS = 10_000;
 
-export function createPace(clock: Clock): Pace {
+export function createTokenBuckets(clock: Clock): Pace {
   /** When a caller's bucket would be full again. */
   const fullAt = new Map<string, Instant>();
   let sweepAt = 0;

@@ -4,10 +4,10 @@ import { promisify } from 'node:util';
 import { gzip as gzipCallback } from 'node:zlib';
 import type { Context } from 'hono';
 import { AWAY_SECONDS, type ErrorBody, UNKNOWN_ID, UNKNOWN_ROUTE } from '../../contract/answer/errors.ts';
-import { isThere, type Nothing } from '../../contract/answer/not-found.ts';
+import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { plainAnswer } from '../../contract/answer/plain-answer.ts';
-import { AS_OF_HEADER, basisHeaders, basisOf, COVERAGE_HEADER } from '../../contract/answer/provenance.ts';
-import { stillTrueOf } from '../../contract/answer/revalidation.ts';
+import { AS_OF_HEADER, COVERAGE_HEADER, provenanceHeaders, provenanceOf } from '../../contract/answer/provenance.ts';
+import { isCurrentOf } from '../../contract/answer/revalidation.ts';
 import type { Caller } from '../../contract/plan/access.ts';
 import type { Written } from './cached-response.ts';
 import { headerOf } from './request-input.ts';
@@ -73,12 +73,12 @@ export function answerJson(c: Context<ServiceEnv>, source: object, shown?: Shown
 /** A body of the OHLCV service: neither charset nor newline, as upstream. */
 export function answerCandles<T extends object>(
   c: Context<ServiceEnv>,
-  source: T | Nothing,
+  source: T | Missing,
   write: (source: T) => string,
 ): Response {
-  if (isThere(source)) return answerSource(c, OHLCV_TYPE, source, '', () => write(source));
+  if (isFound(source)) return answerSource(c, OHLCV_TYPE, source, '', () => write(source));
   const fields = { 'Content-Type': OHLCV_TYPE, 'Cache-Control': cacheControl(c) };
-  return answer(c, 200, { ...fields, ...basisHeaders(source) }, '[]');
+  return answer(c, 200, { ...fields, ...provenanceHeaders(source) }, '[]');
 }
 
 /** By source and variant. A source that answers the same object again has nothing new to say (basis.ts). */
@@ -95,7 +95,7 @@ function answerSource(
   variant: string,
   write: () => string,
 ): Response {
-  if (basisOf(source) === null) {
+  if (provenanceOf(source) === null) {
     return answer(c, 200, { 'Content-Type': type, 'Cache-Control': cacheControl(c) }, write());
   }
   const kept = keptOf(source, type, variant, write);
@@ -140,7 +140,7 @@ function keptOf(source: object, type: string, variant: string, write: () => stri
     text,
     byteLength: Buffer.byteLength(text),
     etag,
-    headers: [...OPEN_LIST, ...Object.entries(basisHeaders(source)).flat(), 'ETag', etag],
+    headers: [...OPEN_LIST, ...Object.entries(provenanceHeaders(source)).flat(), 'ETag', etag],
     encoded: () => {
       bytes ??= Buffer.from(text);
       return bytes;
@@ -149,7 +149,7 @@ function keptOf(source: object, type: string, variant: string, write: () => stri
       packing ??= gzip(text, text.length < LONG_TEXT ? WELL : FAST);
       return packing;
     },
-    stillTrue: stillTrueOf(source),
+    stillTrue: isCurrentOf(source),
   };
   variants.set(variant, made);
   return made;
@@ -187,8 +187,8 @@ export function refuse(
 }
 
 /** With what it stands on that there is no such thing, where the source says so: or nobody could tell it from what nobody has looked for. */
-export function refuseId(c: Context<ServiceEnv>, nothing: Nothing): Response {
-  return refuse(c, 404, UNKNOWN_ID, undefined, basisHeaders(nothing));
+export function refuseId(c: Context<ServiceEnv>, nothing: Missing): Response {
+  return refuse(c, 404, UNKNOWN_ID, undefined, provenanceHeaders(nothing));
 }
 
 export function refuseRoute(c: Context<ServiceEnv>): Response {
@@ -205,7 +205,7 @@ export function redirect(c: Context<ServiceEnv>, location: string, source: objec
     'Content-Type': 'text/html; charset=utf-8',
     'Cache-Control': cacheControl(c),
     Location: location,
-    ...basisHeaders(source),
+    ...provenanceHeaders(source),
   };
   return answer(c, 301, fields, `<a href="${href}">Moved Permanently</a>.\n\n`);
 }

@@ -1,6 +1,6 @@
 /** An answer as it is sent, whoever asks, and what may be done with it. */
 
-import type { StillTrue } from '../../contract/answer/revalidation.ts';
+import type { IsCurrent } from '../../contract/answer/revalidation.ts';
 import type { Admission, Caller } from '../../contract/plan/access.ts';
 import type { PlanName } from '../../contract/plan/plans.ts';
 
@@ -14,7 +14,7 @@ export type Written = {
   readonly encoded: () => Uint8Array;
   readonly packed: () => Promise<Uint8Array>;
   /** Null: nobody can tell without asking for it again. */
-  readonly stillTrue: StillTrue | null;
+  readonly stillTrue: IsCurrent | null;
 };
 
 /** Puts an answer where it may be given again to all who have this plan. */

@@ -1,6 +1,6 @@
 /** What a request asks: its query and its ids, checked before any data is touched. */
 import type { Context } from 'hono';
-import { knownAbsent, type Nothing } from '../../contract/answer/not-found.ts';
+import { confirmedNotFound, type Missing } from '../../contract/answer/not-found.ts';
 import type { Peer } from '../../contract/interface/handler.ts';
 import type { ServiceEnv } from './service-env.ts';
 
@@ -40,8 +40,8 @@ export function idOf(c: Asked, name: string): string | null {
 }
 
 /** What an id stands on that nothing can have: nobody needs to be asked. */
-export function impossible({ saysBasis }: { readonly saysBasis?: true }): Nothing {
-  return saysBasis === true ? knownAbsent(null) : null;
+export function impossible({ hasProvenance }: { readonly hasProvenance?: true }): Missing {
+  return hasProvenance === true ? confirmedNotFound(null) : null;
 }
 
 export function isPossibleId(id: string): boolean {

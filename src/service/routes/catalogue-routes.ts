@@ -1,5 +1,5 @@
 /** What is known about coins, exchanges, people, tags and contracts, and what is found or reckoned from it. */
-import { isThere, type Nothing } from '../../contract/answer/not-found.ts';
+import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import {
   parseConversionParameters,
   parsePage,
@@ -12,21 +12,21 @@ import type { Access } from '../../contract/plan/access.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
 import { answerJson, redirect, refuse, refuseId } from '../http/answer.ts';
 import { type Answer, type Asked, idOf, impossible, isPossibleId, queryOf, searchOf } from '../http/request-input.ts';
-import { tagShownWith } from '../http/visible-fields.ts';
+import { visibleTag } from '../http/visible-fields.ts';
 import { quotesOf } from './market-routes.ts';
 
-export function catalogueRoutes({ data, access }: { readonly data: MarketData<Nothing>; readonly access: Access }) {
+export function catalogueRoutes({ data, access }: { readonly data: MarketData<Missing>; readonly access: Access }) {
   /** A record by the id in the path, or `id not found`. */
   const byId =
-    (name: string, read: (id: string) => Promise<object | Nothing>): Answer =>
+    (name: string, read: (id: string) => Promise<object | Missing>): Answer =>
     async (c) => {
       const id = idOf(c, name);
       const record = id === null ? impossible(data) : await read(id);
-      return isThere(record) ? answerJson(c, record) : refuseId(c, record);
+      return isFound(record) ? answerJson(c, record) : refuseId(c, record);
     };
   /** The same, with prices in the currencies that are asked for. */
   const byIdIn =
-    (name: string, read: (id: string, quotes: readonly string[]) => Promise<object | Nothing>): Answer =>
+    (name: string, read: (id: string, quotes: readonly string[]) => Promise<object | Missing>): Answer =>
     async (c) => {
       const quotes = quotesOf(c);
       if (!quotes.ok) return refuse(c, 400, quotes.message);
@@ -39,7 +39,7 @@ export function catalogueRoutes({ data, access }: { readonly data: MarketData<No
       const platformId = idOf(c, 'platform_id');
       const address = idOf(c, 'contract_address');
       const found = platformId && address ? await data.coinOfContract({ platformId, address }) : impossible(data);
-      if (!isThere(found)) return refuseId(c, found);
+      if (!isFound(found)) return refuseId(c, found);
       const path = `${BASE_PATH}${TICKERS_PATH}/${encodeURIComponent(found.coinId)}${below}${searchOf(c)}`;
       return redirect(c, path, found);
     };
@@ -57,7 +57,7 @@ export function catalogueRoutes({ data, access }: { readonly data: MarketData<No
       const fields = tagFields(c);
       if (!fields.ok) return refuse(c, 400, fields.message);
       const tags = await data.tags();
-      const as = () => tags.map((tag) => tagShownWith(fields.value, tag));
+      const as = () => tags.map((tag) => visibleTag(fields.value, tag));
       return answerJson(c, tags, { variant: [...fields.value].sort().join(), as });
     },
     getTagById: async (c) => {
@@ -65,10 +65,10 @@ export function catalogueRoutes({ data, access }: { readonly data: MarketData<No
       if (!fields.ok) return refuse(c, 400, fields.message);
       const id = idOf(c, 'tag_id');
       const tag = id === null ? impossible(data) : await data.tag(id);
-      if (!isThere(tag)) return refuseId(c, tag);
+      if (!isFound(tag)) return refuseId(c, tag);
       return answerJson(c, tag, {
         variant: [...fields.value].sort().join(),
-        as: () => tagShownWith(fields.value, tag),
+        as: () => visibleTag(fields.value, tag),
       });
     },
     getPlatforms: async (c) => answerJson(c, await data.platforms()),
@@ -85,7 +85,7 @@ export function catalogueRoutes({ data, access }: { readonly data: MarketData<No
       const { baseId, quoteId } = query.value;
       const isPossible = isPossibleId(baseId) && isPossibleId(quoteId);
       const conversion = isPossible ? await data.convert(query.value) : impossible(data);
-      return isThere(conversion) ? answerJson(c, conversion) : refuseId(c, conversion);
+      return isFound(conversion) ? answerJson(c, conversion) : refuseId(c, conversion);
     },
     getChangelogIDs: async (c) => {
       const page = parsePage(c.req.query('page') ?? null);

@@ -1,6 +1,6 @@
 /** `/coins/{id}/ohlcv…` and `/tickers/{id}/historical`: what was. */
 import type { Clock, Instant } from '../../clock.ts';
-import { isThere, type Nothing } from '../../contract/answer/not-found.ts';
+import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { parseTickerHistoryParameters } from '../../contract/interface/catalogue-parameters.ts';
 import type { EndpointName } from '../../contract/interface/endpoints.ts';
 import { parseOhlcvParameters, parseQuote } from '../../contract/interface/parameters.ts';
@@ -11,9 +11,9 @@ import { DAY, floorToGrid } from '../../core/interval.ts';
 import { answerCandles, answerJson, redirect, refuse, refuseId } from '../http/answer.ts';
 import { type Answer, idOf, impossible, queryOf, searchOf } from '../http/request-input.ts';
 
-export type HistoryParts = { readonly data: MarketData<Nothing>; readonly access: Access; readonly clock: Clock };
+export type HistoryDeps = { readonly data: MarketData<Missing>; readonly access: Access; readonly clock: Clock };
 
-export function historyRoutes({ data, access, clock }: HistoryParts) {
+export function historyRoutes({ data, access, clock }: HistoryDeps) {
   /** An unknown coin has no candles: 200 `[]`, as upstream (decision 11). */
   const historical: Answer = async (c) => {
     const parsed = parseOhlcvParameters(queryOf(c));
@@ -53,7 +53,7 @@ export function historyRoutes({ data, access, clock }: HistoryParts) {
       if (wall !== null) return refuse(c, 402, wall);
       const coinId = idOf(c, 'coin_id');
       const ticks = coinId === null ? impossible(data) : await data.tickerHistory({ ...query, coinId });
-      return isThere(ticks) ? answerJson(c, ticks) : refuseId(c, ticks);
+      return isFound(ticks) ? answerJson(c, ticks) : refuseId(c, ticks);
     },
   } satisfies Partial<Record<EndpointName, Answer>>;
 }

@@ -1,5 +1,5 @@
 /** `/global`, `/tickers`, `/coins`, `/exchanges`: the market as it is now. */
-import { isThere, type Nothing } from '../../contract/answer/not-found.ts';
+import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { PAGE_ROWS, parsePage } from '../../contract/interface/catalogue-parameters.ts';
 import type { EndpointName } from '../../contract/interface/endpoints.ts';
 import { type Parsed, parseQuotes } from '../../contract/interface/parameters.ts';
@@ -9,12 +9,12 @@ import { legacyTickerOf, simpleTickerOf } from '../../contract/record/older-reco
 import type { Ticker } from '../../contract/record/records.ts';
 import { answerJson, refuse, refuseId, refuseRoute, type Shown } from '../http/answer.ts';
 import { type Answer, type Asked, idOf, impossible } from '../http/request-input.ts';
-import { tickerShownTo, tickersShownTo } from '../http/visible-fields.ts';
+import { visibleTicker, visibleTickers } from '../http/visible-fields.ts';
 
 /** The quotes of the older form of tickers. */
 const LEGACY_QUOTES = ['USD', 'BTC'];
 
-export function marketRoutes({ data }: { data: MarketData<Nothing> }) {
+export function marketRoutes({ data }: { data: MarketData<Missing> }) {
   return {
     getGlobal: async (c) => answerJson(c, await data.global()),
     getCoins: async (c) => answerJson(c, await data.coins()),
@@ -45,7 +45,7 @@ export function marketRoutes({ data }: { data: MarketData<Nothing> }) {
       if (!quotes.ok) return refuse(c, 400, quotes.message);
       const coinId = idOf(c, 'coin_id');
       const ticker = coinId === null ? impossible(data) : await data.ticker({ coinId, quotes: quotes.value });
-      return isThere(ticker) ? answerJson(c, ticker, shownTo(planOf(c), ticker)) : refuseId(c, ticker);
+      return isFound(ticker) ? answerJson(c, ticker, shownTo(planOf(c), ticker)) : refuseId(c, ticker);
     },
     getTickersDeprecated: async (c) => {
       const plan = planOf(c);
@@ -62,7 +62,7 @@ export function marketRoutes({ data }: { data: MarketData<Nothing> }) {
       const { circulatingSupply } = planOf(c);
       const coinId = idOf(c, 'coin_id');
       const ticker = coinId === null ? impossible(data) : await data.ticker({ coinId, quotes: LEGACY_QUOTES });
-      if (!isThere(ticker)) return refuseId(c, ticker);
+      if (!isFound(ticker)) return refuseId(c, ticker);
       return answerJson(c, ticker, {
         variant: `legacy ${circulatingSupply}`,
         as: () => legacyTickerOf(ticker, circulatingSupply),
@@ -85,10 +85,10 @@ function planOf(c: Asked): Plan {
 }
 
 function shownTo(plan: Plan, ticker: Ticker): Shown | undefined {
-  return plan.circulatingSupply ? undefined : { variant: 'no supply', as: () => tickerShownTo(plan, ticker) };
+  return plan.circulatingSupply ? undefined : { variant: 'no supply', as: () => visibleTicker(plan, ticker) };
 }
 
 function allShownTo(plan: Plan, tickers: readonly Ticker[]): Shown | undefined {
   if (plan.circulatingSupply && plan.tickerCoins === null) return undefined;
-  return { variant: `first ${plan.tickerCoins}`, as: () => tickersShownTo(plan, tickers) };
+  return { variant: `first ${plan.tickerCoins}`, as: () => visibleTickers(plan, tickers) };
 }

@@ -3,13 +3,13 @@ import type { Clock } from '../../clock.ts';
 import type { Access, Admission } from '../../contract/plan/access.ts';
 
 /** All messages of a batch together: the longest one (`MAX_BATCH`) at ten a second, with nothing left of what may come at once. */
-const PATIENCE_MS = 2_000;
+const MAX_WAIT_MS = 2_000;
 
 export type Admit = Access['admit'];
 
 /** From now on, for one batch. A refusal that does not say when it ends, or not soon, is given at once. */
-export function patiently(admit: Admit, { clock, signal }: { clock: Clock; signal: AbortSignal }): Admit {
-  const until = clock.now() + PATIENCE_MS;
+export function throttleBatch(admit: Admit, { clock, signal }: { clock: Clock; signal: AbortSignal }): Admit {
+  const until = clock.now() + MAX_WAIT_MS;
   /** What is left of the batch of somebody who has gone away costs him nothing. */
   let toNobody: Admission | null = null;
   const waited: Admit = async (caller, about) => {

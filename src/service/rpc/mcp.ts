@@ -16,7 +16,7 @@ import { VERSION } from '../../core/version.ts';
 import type { Admit } from './batch-throttle.ts';
 import type { Toolbox, ToolOutcome } from './toolbox.ts';
 
-export type McpParts = {
+export type McpDeps = {
   readonly toolbox: Toolbox;
   readonly admit: Admit;
   /** Told of what nobody expected. */
@@ -29,7 +29,7 @@ const INSTRUCTIONS =
 
 /** Answers one HTTP request whose JSON body has been read. */
 export async function answerMcp(
-  { toolbox, admit, onError }: McpParts,
+  { toolbox, admit, onError }: McpDeps,
   caller: Caller,
   request: Request,
   body: unknown,

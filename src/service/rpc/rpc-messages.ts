@@ -26,9 +26,9 @@ export type RpcAnswer = {
   readonly isMalformed: boolean;
 };
 
-export type RpcParts = { readonly toolbox: Toolbox; readonly admit: Admit };
+export type RpcDeps = { readonly toolbox: Toolbox; readonly admit: Admit };
 
-export async function answerMessages(parts: RpcParts, caller: Caller, body: unknown): Promise<RpcAnswer> {
+export async function answerMessages(parts: RpcDeps, caller: Caller, body: unknown): Promise<RpcAnswer> {
   const problem = batchProblem(body);
   if (problem !== null) return { body: refusedRequest(null, problem), isMalformed: true };
   const messages = Array.isArray(body) ? body : [body];
@@ -72,7 +72,7 @@ function isToolCall(message: unknown): boolean {
 }
 
 async function answerMessage(
-  parts: RpcParts,
+  parts: RpcDeps,
   caller: Caller,
   { id, method, params }: RpcRequest,
   barred: RpcError | null,
@@ -85,7 +85,7 @@ async function answerMessage(
 }
 
 async function answerRequest(
-  parts: RpcParts,
+  parts: RpcDeps,
   caller: Caller,
   method: string,
   params: unknown,
@@ -105,7 +105,7 @@ async function answerRequest(
 }
 
 async function callTool(
-  { toolbox, admit }: RpcParts,
+  { toolbox, admit }: RpcDeps,
   caller: Caller,
   params: unknown,
 ): Promise<{ readonly result: unknown } | RpcError> {

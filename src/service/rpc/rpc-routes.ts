@@ -10,12 +10,12 @@ import type { Access, Admission } from '../../contract/plan/access.ts';
 import { allowanceFields, callerOf } from '../http/admission.ts';
 import { MCP_FIELDS } from '../http/answer.ts';
 import type { ServiceEnv } from '../http/service-env.ts';
-import { patiently } from './batch-throttle.ts';
+import { throttleBatch } from './batch-throttle.ts';
 import { MAX_BODY_BYTES, MAX_DEPTH, type RpcBody, readRpcBody } from './rpc-body.ts';
 import { answerMessages, barredFrom, batchProblem, failure, idOf, refusedRequest } from './rpc-messages.ts';
 import type { Toolbox } from './toolbox.ts';
 
-export type RpcRoutesParts = {
+export type RpcRoutesDeps = {
   readonly toolbox: Toolbox;
   readonly access: Access;
   readonly clock: Clock;
@@ -26,7 +26,7 @@ export type RpcRoutesParts = {
 
 type Asked = Context<ServiceEnv>;
 
-export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: RpcRoutesParts): Hono<ServiceEnv> {
+export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: RpcRoutesDeps): Hono<ServiceEnv> {
   const routes = new Hono<ServiceEnv>();
 
   routes.post('/', async (c) => {
@@ -41,7 +41,7 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
       return barred === null ? unreadable(c, body) : answer(c, 403, failure(null, barred));
     }
     const problem = batchProblem(body.value);
-    const admit = Array.isArray(body.value) ? patiently(told, { clock, signal }) : told;
+    const admit = Array.isArray(body.value) ? throttleBatch(told, { clock, signal }) : told;
     if (problem !== null || !isMcp(c, body.value)) {
       const { body: said, isMalformed } = await answerMessages({ toolbox, admit }, caller, body.value);
       return said === null ? c.body(null, 202, NEVER_KEPT) : answer(c, isMalformed ? 400 : 200, said);

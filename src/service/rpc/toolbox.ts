@@ -1,13 +1,13 @@
 /** The tools as the service offers them: listed, and called. Plain JSON-RPC and MCP take them from here, so that both answer alike. */
 import { z } from 'zod';
 import { AWAY, AWAY_SECONDS, UNKNOWN_ID } from '../../contract/answer/errors.ts';
-import { isThere, type Nothing } from '../../contract/answer/not-found.ts';
-import { AS_OF_HEADER, basisHeaders, COVERAGE_HEADER } from '../../contract/answer/provenance.ts';
+import { isFound, type Missing } from '../../contract/answer/not-found.ts';
+import { AS_OF_HEADER, COVERAGE_HEADER, provenanceHeaders } from '../../contract/answer/provenance.ts';
 import {
   RPC_CODES,
-  type ToolBasis,
   type ToolFailureData,
   type ToolFailureStatus,
+  type ToolProvenance,
   toolFailureMessage,
 } from '../../contract/interface/json-rpc.ts';
 import { readToolCall, TOOLS, type Tool } from '../../contract/interface/tools.ts';
@@ -39,7 +39,7 @@ export type ToolOutcome =
       readonly kind: 'answered';
       readonly output: object;
       /** What the output stands on, where the source says so. */
-      readonly basis: ToolBasis | null;
+      readonly basis: ToolProvenance | null;
     }
   | { readonly kind: 'unknown tool'; readonly message: string }
   | { readonly kind: 'failed'; readonly code: number; readonly message: string; readonly data: ToolFailureData };
@@ -53,8 +53,8 @@ export type Toolbox = {
   call(caller: Caller, name: string | null, given: unknown, admit: Admit): Promise<ToolOutcome>;
 };
 
-export type ToolboxParts = {
-  readonly data: MarketData<Nothing>;
+export type ToolboxDeps = {
+  readonly data: MarketData<Missing>;
   readonly access: Access;
   /** Without it there are only the tools of the API document. */
   readonly warehouse?: WarehouseTools | undefined;
@@ -64,7 +64,7 @@ export type ToolboxParts = {
   readonly isAway?: ((error: unknown) => boolean) | undefined;
 };
 
-export function createToolbox({ data, access, warehouse, onError, isAway }: ToolboxParts): Toolbox {
+export function createToolbox({ data, access, warehouse, onError, isAway }: ToolboxDeps): Toolbox {
   const extra = offered(warehouse);
   const names = [...Object.keys(TOOLS), ...Object.keys(extra)];
 
@@ -140,15 +140,15 @@ function jsonSchema(schema: z.ZodType): JsonSchema {
   return JSON.parse(JSON.stringify(rest)) as JsonSchema;
 }
 
-function answered(output: object | Nothing): ToolOutcome {
-  const basis = toolBasis(output);
-  if (!isThere(output)) return failed(404, UNKNOWN_ID, basis ?? {});
+function answered(output: object | Missing): ToolOutcome {
+  const basis = toolProvenance(output);
+  if (!isFound(output)) return failed(404, UNKNOWN_ID, basis ?? {});
   return { kind: 'answered', output, basis };
 }
 
 /** What REST says in headers, a tool says under `_meta` of its result, and in the `data` of its error; null where the source does not say. */
-function toolBasis(output: object | Nothing): ToolBasis | null {
-  const { [COVERAGE_HEADER]: coverage, [AS_OF_HEADER]: asOf } = basisHeaders(output);
+function toolProvenance(output: object | Missing): ToolProvenance | null {
+  const { [COVERAGE_HEADER]: coverage, [AS_OF_HEADER]: asOf } = provenanceHeaders(output);
   if (coverage === undefined) return null;
   return { 'chandler/coverage': coverage, ...(asOf !== undefined && { 'chandler/as-of': asOf }) };
 }

@@ -1,6 +1,6 @@
 /** What the tools answer that only a warehouse has. */
-import { isThere, type Nothing } from '../../contract/answer/not-found.ts';
-import { standingOnSame } from '../../contract/answer/provenance.ts';
+import { isFound, type Missing } from '../../contract/answer/not-found.ts';
+import { withSameProvenance } from '../../contract/answer/provenance.ts';
 import { parseOhlcvParameters } from '../../contract/interface/parameters.ts';
 import type { CallOf } from '../../contract/interface/tools.ts';
 import { StatementError, type WAREHOUSE_TOOLS, type WarehouseTools } from '../../contract/interface/warehouse-tools.ts';
@@ -16,11 +16,11 @@ export type WarehouseCall = CallOf<typeof WAREHOUSE_TOOLS>;
 
 /** The output; that there is no such id; or why not. */
 export type WarehouseAnswer =
-  | { readonly kind: 'answered'; readonly output: object | Nothing }
+  | { readonly kind: 'answered'; readonly output: object | Missing }
   | { readonly kind: 'refused'; readonly status: 400 | 402 | 429; readonly message: string }
   | { readonly kind: 'invalid'; readonly argument: string; readonly message: string };
 
-type Sources = { readonly data: Candles<Nothing>; readonly access: Access; readonly warehouse: WarehouseTools };
+type Sources = { readonly data: Candles<Missing>; readonly access: Access; readonly warehouse: WarehouseTools };
 
 export async function answerWarehouseTool(
   { data, access, warehouse }: Sources,
@@ -38,7 +38,7 @@ export async function answerWarehouseTool(
     case 'runSql':
       if (warehouse.runSql === undefined) throw new Error('runSql is not offered, and was called');
       // Statements see through every wall of a plan: they are for those whose plan has none.
-      if (!seesEverything(access, plan)) return { kind: 'refused', status: 402, message: SQL_WALL };
+      if (!seesEverything(access, plan)) return { kind: 'refused', status: 402, message: SQL_REFUSAL };
       try {
         return answered(await warehouse.runSql(call.arguments));
       } catch (error) {
@@ -48,7 +48,7 @@ export async function answerWarehouseTool(
   }
 }
 
-const SQL_WALL = 'Running SQL is not allowed in this plan';
+const SQL_REFUSAL = 'Running SQL is not allowed in this plan';
 
 function seesEverything(access: Access, plan: Plan): boolean {
   const hasNoWall = INTERVALS.every((interval) => access.refuseHistory(plan.name, interval, 0) === null);
@@ -57,7 +57,7 @@ function seesEverything(access: Access, plan: Plan): boolean {
 
 /** The same rules, walls and candles as `/coins/{id}/ohlcv/historical`; only an unknown coin is told apart from one without candles. */
 async function ohlcv(
-  data: Candles<Nothing>,
+  data: Candles<Missing>,
   access: Access,
   plan: Plan,
   { coinId, ...given }: Extract<WarehouseCall, { name: 'getOHLCV' }>['arguments'],
@@ -70,10 +70,10 @@ async function ohlcv(
   const wall = access.refuseHistory(plan.name, question.interval, start);
   if (wall !== null) return { kind: 'refused', status: 402, message: wall };
   const candles = await data.ohlcv({ ...question, coinId });
-  if (!isThere(candles)) return answered(candles);
-  return answered(standingOnSame(JSON.parse(writeOhlcvRows(candles)) as object, candles));
+  if (!isFound(candles)) return answered(candles);
+  return answered(withSameProvenance(JSON.parse(writeOhlcvRows(candles)) as object, candles));
 }
 
-function answered(output: object | Nothing): WarehouseAnswer {
+function answered(output: object | Missing): WarehouseAnswer {
   return { kind: 'answered', output };
 }

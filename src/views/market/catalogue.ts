@@ -1,7 +1,14 @@
 /** The catalogue as upstream answered it: documents as received. What nobody has asked about yet is empty, not unknown. */
 import type { Instant } from '../../clock.ts';
-import { type Absent, absent, isThere, knownAbsent, notIn } from '../../contract/answer/not-found.ts';
-import { basisOf, NOTHING, partAsOf, standingOn, together, wholeAsOf } from '../../contract/answer/provenance.ts';
+import { confirmedNotFound, isFound, type NotFound, notFound, notFoundIn } from '../../contract/answer/not-found.ts';
+import {
+  completeAsOf,
+  NO_DATA,
+  partialAsOf,
+  provenanceOf,
+  together,
+  withProvenance,
+} from '../../contract/answer/provenance.ts';
 import type {
   CoinDetails,
   CoinEvent,
@@ -19,7 +26,7 @@ import { formatTime } from '../../contract/time.ts';
 import { coinOfContract } from '../../store/catalogue/contract.ts';
 import { type Document, type DocumentKind, readDocument, readDocuments } from '../../store/catalogue/document.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { Versions } from './data-versions.ts';
+import type { DataVersions } from './data-versions.ts';
 import { createListedCoinView } from './listed-coin.ts';
 import { lacksRates, needsRates, type Rates, readRates } from './rates.ts';
 import { createKept } from './versioned-cache.ts';
@@ -29,15 +36,15 @@ const MOST_DOCUMENTS = 2_000;
 const ROWS_A_DOCUMENT = 10;
 const IDS_PER_PAGE = 100;
 
-type Part = Omit<Catalogue<Absent>, 'search' | 'convert' | 'tickerHistory' | 'exchange'>;
+type Part = Omit<Catalogue<NotFound>, 'search' | 'convert' | 'tickerHistory' | 'exchange'>;
 
 /** What these need of the other views. */
 export type CatalogueDeps = {
   readonly sql: Sql;
-  readonly versions: Versions;
+  readonly versions: DataVersions;
   readonly findCoin: (coinId: string) => Promise<CoinSummary | null>;
-  readonly noCoin: () => Promise<Absent>;
-  readonly findExchange: (exchangeId: string) => Promise<Exchange | Absent>;
+  readonly noCoin: () => Promise<NotFound>;
+  readonly findExchange: (exchangeId: string) => Promise<Exchange | NotFound>;
 };
 
 export function createCatalogueViews({ sql, versions, findCoin, noCoin, findExchange }: CatalogueDeps): Part {
@@ -58,44 +65,44 @@ export function createCatalogueViews({ sql, versions, findCoin, noCoin, findExch
     const version = String((await versions.topics())[`document ${kind}`]);
     return (await documents.get(`${kind} ${id}`, version, () => toRead(readDocument(sql, kind, id)))) as Read<T> | null;
   };
-  /** A list about something. Absent: nobody has heard of that; empty: nobody has looked. */
+  /** A list about something. NotFound: nobody has heard of that; empty: nobody has looked. */
   const listOf = async <T>(
     kind: DocumentKind,
     id: string,
-    absence: () => Promise<Absent | null>,
-  ): Promise<Read<readonly T[]> | Absent> => {
+    absence: () => Promise<NotFound | null>,
+  ): Promise<Read<readonly T[]> | NotFound> => {
     const found = await read<readonly T[]>(kind, id);
-    if (found !== null) return found.goneAt === null ? found : knownAbsent(found.goneAt);
+    if (found !== null) return found.goneAt === null ? found : confirmedNotFound(found.goneAt);
     return (await absence()) ?? { value: nobodyLooked(), asOf: 0, goneAt: null };
   };
-  const listed = async <T extends object>(list: Promise<Read<T> | Absent>): Promise<T | Absent> => {
+  const listed = async <T extends object>(list: Promise<Read<T> | NotFound>): Promise<T | NotFound> => {
     const found = await list;
-    return isThere(found) ? found.value : found;
+    return isFound(found) ? found.value : found;
   };
   /** Null: there is such a coin. */
   const coinAbsence = (id: string) => async () => ((await findCoin(id)) === null ? noCoin() : null);
   const exchangeAbsence = (id: string) => async () => {
     const exchange = await findExchange(id);
-    return isThere(exchange) ? null : exchange;
+    return isFound(exchange) ? null : exchange;
   };
   const platformAbsence = (id: string) => async () => {
     const platforms = (await read<readonly string[]>('platforms', ''))?.value ?? nobodyLooked();
-    return platforms.includes(id) ? null : notIn(platforms);
+    return platforms.includes(id) ? null : notFoundIn(platforms);
   };
   const inQuotes = async <T extends WithQuotes>(
     key: string,
-    found: Read<readonly T[]> | Absent,
+    found: Read<readonly T[]> | NotFound,
     quotes: readonly string[],
   ) => {
-    if (!isThere(found)) return found;
+    if (!isFound(found)) return found;
     if (quotes.length === 1 && quotes[0] === 'USD') return found.value;
     const { ticker } = await versions.topics();
     const list = await converted.get(`${key} ${quotes}`, `${found.asOf} ${ticker}`, async () => {
       const rates = await readRates(sql, quotes, needsRates(quotes) && found.asOf > 0 ? [found.asOf] : []);
       const rows = found.value.map((row) => marketIn(row, quotes, found.asOf, rates));
-      const basis = basisOf(found.value)!;
+      const basis = provenanceOf(found.value)!;
       const lacks = rows.length > 0 && lacksRates(quotes, [found.asOf], rates);
-      return standingOn(rows, lacks ? together([basis, NOTHING]) : basis);
+      return withProvenance(rows, lacks ? together([basis, NO_DATA]) : basis);
     });
     return list as readonly T[];
   };
@@ -121,9 +128,9 @@ export function createCatalogueViews({ sql, versions, findCoin, noCoin, findExch
         quotes,
       ),
     tags,
-    tag: async (id) => told(await read<Tag>('tag', id)) ?? notIn(await tags()),
+    tag: async (id) => told(await read<Tag>('tag', id)) ?? notFoundIn(await tags()),
     // There is no list of people.
-    person: async (id) => told(await read<Person>('person', id)) ?? absent(NOTHING),
+    person: async (id) => told(await read<Person>('person', id)) ?? notFound(NO_DATA),
     platforms: async () => (await read<readonly string[]>('platforms', ''))?.value ?? nobodyLooked(),
     contracts: (id) => listed(listOf<PlatformContract>('contracts', id, platformAbsence(id))),
     coinOfContract: async (query) => {
@@ -131,8 +138,8 @@ export function createCatalogueViews({ sql, versions, findCoin, noCoin, findExch
       const list = await listed(
         listOf<PlatformContract>('contracts', query.platformId, platformAbsence(query.platformId)),
       );
-      if (coinId !== null) return standingOn({ coinId }, wholeAsOf(basisOf(list)?.asOf ?? null));
-      return isThere(list) ? notIn(list) : list;
+      if (coinId !== null) return withProvenance({ coinId }, completeAsOf(provenanceOf(list)?.asOf ?? null));
+      return isFound(list) ? notFoundIn(list) : list;
     },
     idChanges: async ({ page }) => {
       const { coin_rename } = await versions.topics();
@@ -151,18 +158,18 @@ async function toRead(reading: Promise<Document | null>): Promise<Read<unknown> 
   const value = JSON.parse(document.text) as object;
   return {
     // Of a list that was given with a limit only the beginning is there.
-    value: standingOn(value, isCutList(value, document) ? partAsOf(document.asOf) : wholeAsOf(document.asOf)),
+    value: withProvenance(value, isCutList(value, document) ? partialAsOf(document.asOf) : completeAsOf(document.asOf)),
     asOf: document.asOf,
     goneAt: document.goneAt,
   };
 }
 
 /** Null: it was never asked about by itself. */
-function told<T extends object>(found: Read<T>): T | Absent;
-function told<T extends object>(found: Read<T> | null): T | Absent | null;
-function told<T extends object>(found: Read<T> | null): T | Absent | null {
+function told<T extends object>(found: Read<T>): T | NotFound;
+function told<T extends object>(found: Read<T> | null): T | NotFound | null;
+function told<T extends object>(found: Read<T> | null): T | NotFound | null {
   if (found === null) return null;
-  return found.goneAt === null ? found.value : knownAbsent(found.goneAt);
+  return found.goneAt === null ? found.value : confirmedNotFound(found.goneAt);
 }
 
 function isCutList(value: object, { isCut }: Document): boolean {
@@ -170,15 +177,15 @@ function isCutList(value: object, { isCut }: Document): boolean {
 }
 
 function nobodyLooked(): readonly never[] {
-  return standingOn([], NOTHING);
+  return withProvenance([], NO_DATA);
 }
 
 async function readTags(sql: Sql): Promise<readonly Tag[]> {
   const found = await readDocuments(sql, 'tag');
-  const told = found.map(({ asOf, isCut }) => (isCut ? partAsOf(asOf) : wholeAsOf(asOf)));
-  return standingOn(
+  const told = found.map(({ asOf, isCut }) => (isCut ? partialAsOf(asOf) : completeAsOf(asOf)));
+  return withProvenance(
     found.map((document) => JSON.parse(document.text) as Tag),
-    told.length === 0 ? NOTHING : together(told),
+    told.length === 0 ? NO_DATA : together(told),
   );
 }
 
@@ -205,5 +212,5 @@ async function readIdChanges(sql: Sql, page: number): Promise<readonly IdChange[
     from market.coin_rename
     order by renamed_at desc, old_id limit ${IDS_PER_PAGE} offset ${(page - 1) * IDS_PER_PAGE}`;
   const list = rows.map(({ at, seen: _, ...ids }) => ({ ...ids, changed_at: formatTime(at) }));
-  return standingOn(list, rows.length === 0 ? NOTHING : partAsOf(rows[0]!.seen));
+  return withProvenance(list, rows.length === 0 ? NO_DATA : partialAsOf(rows[0]!.seen));
 }

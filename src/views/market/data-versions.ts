@@ -4,7 +4,7 @@
  * however often connections were lost: there is nothing to listen to.
  */
 import type { Instant } from '../../clock.ts';
-import { lasting } from '../../contract/answer/revalidation.ts';
+import { revalidatedBy } from '../../contract/answer/revalidation.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -26,7 +26,7 @@ export type CoinVersion = {
   readonly series: readonly SeriesVersion[];
 };
 
-export type Versions = {
+export type DataVersions = {
   /** By table: the same number, the same rows. */
   topics(): Promise<Topics>;
   /** Null: the catalogue has no such coin. */
@@ -37,7 +37,7 @@ export type Versions = {
 
 /**
  * Keeps what is made of tables alone, for as long as `versionOf` of their topics stays; the answers say so themselves
- * (contract/lasting.ts).
+ * (contract/revalidatedBy.ts).
  */
 export function createKeptByTopics<T extends object | null>({
   versions,
@@ -45,7 +45,7 @@ export function createKeptByTopics<T extends object | null>({
   versionOf,
   ...options
 }: {
-  readonly versions: Versions;
+  readonly versions: DataVersions;
   readonly view: string;
   readonly versionOf: (topics: Topics) => string;
 } & Omit<Parameters<typeof createKept<T>>[0], 'onGet'>): (key: string, load: () => Promise<T>) => Promise<T> {
@@ -56,7 +56,7 @@ export function createKeptByTopics<T extends object | null>({
     return kept.get(key, version, async () => {
       const answer = await load();
       if (answer === null) return answer;
-      return lasting(answer, async () => {
+      return revalidatedBy(answer, async () => {
         const isTrue = versionOf(await versions.topics()) === version;
         // If not, it is asked for anew, and counted then.
         if (isTrue) onGet(true);
@@ -74,7 +74,7 @@ type Round = { readonly coinIds: Set<string>; readonly told: Promise<Told> };
 
 export type OnKept = (view: string, isHit: boolean) => void;
 
-export function createVersions(sql: Sql, onKept: OnKept = () => undefined): Versions {
+export function createDataVersions(sql: Sql, onCacheLookup: OnKept = () => undefined): DataVersions {
   let underWay: Promise<unknown> | null = null;
   let next: Round | null = null;
   const ask = (coinId: string | null): Promise<Told> => {
@@ -98,7 +98,7 @@ export function createVersions(sql: Sql, onKept: OnKept = () => undefined): Vers
     return next.told;
   };
   return {
-    counted: (view) => (isHit) => onKept(view, isHit),
+    counted: (view) => (isHit) => onCacheLookup(view, isHit),
     topics: async () => (await ask(null)).topics,
     coin: async (coinId) => (await ask(coinId)).coins.get(coinId) ?? null,
   };

@@ -3,18 +3,18 @@
  * the tickers. Of all the rest nothing was told, and nothing is said (decision 75).
  */
 import type { Instant } from '../../clock.ts';
-import { basisOf, partAsOf, standingOn } from '../../contract/answer/provenance.ts';
+import { partialAsOf, provenanceOf, withProvenance } from '../../contract/answer/provenance.ts';
 import type { CoinDetails } from '../../contract/record/catalogue.ts';
 import type { CoinSummary } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { createKeptByTopics, type Versions } from './data-versions.ts';
+import { createKeptByTopics, type DataVersions } from './data-versions.ts';
 
 const MOST_COINS = 2_000;
 
 export type ListedCoinDeps = {
   readonly sql: Sql;
-  readonly versions: Versions;
+  readonly versions: DataVersions;
   readonly findCoin: (coinId: string) => Promise<CoinSummary | null>;
 };
 
@@ -74,6 +74,6 @@ async function readListed(sql: Sql, coin: CoinSummary): Promise<CoinDetails> {
     ...(contracts !== null && { contracts }),
     ...(firstDataAt !== null && { first_data_at: formatTime(firstDataAt) }),
   };
-  const seen = [basisOf(coin)?.asOf, tagsSeenAt, contractsSeenAt].filter((at) => typeof at === 'number');
-  return standingOn(details, partAsOf(seen.length === 0 ? null : Math.max(...seen)));
+  const seen = [provenanceOf(coin)?.asOf, tagsSeenAt, contractsSeenAt].filter((at) => typeof at === 'number');
+  return withProvenance(details, partialAsOf(seen.length === 0 ? null : Math.max(...seen)));
 }

@@ -3,13 +3,13 @@
  * candles make up, if every one of them is final. Never anything else.
  */
 import type { Clock, Instant } from '../../clock.ts';
-import type { Absent } from '../../contract/answer/not-found.ts';
-import { historyBasis, standingOn } from '../../contract/answer/provenance.ts';
+import type { NotFound } from '../../contract/answer/not-found.ts';
+import { historyProvenance, withProvenance } from '../../contract/answer/provenance.ts';
 import type { OhlcvCandle, OhlcvQuery } from '../../contract/record/market-data.ts';
 import { floorToGrid, INTERVAL_MS, INTERVALS } from '../../core/interval.ts';
 import { intersect, normalize, type Span, type Spans, subtract, union } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { CoinVersion, SeriesVersion, Versions } from './data-versions.ts';
+import type { CoinVersion, DataVersions, SeriesVersion } from './data-versions.ts';
 import { type CandlesRead, readCoarsened, readStored } from './read-candles.ts';
 import { createKept } from './versioned-cache.ts';
 
@@ -18,7 +18,7 @@ const MOST_KEPT = 100_000;
 /** An empty answer takes room as well. */
 const LEAST_WEIGHT = 20;
 
-export type OhlcvView = (query: OhlcvQuery) => Promise<readonly OhlcvCandle[] | Absent>;
+export type OhlcvView = (query: OhlcvQuery) => Promise<readonly OhlcvCandle[] | NotFound>;
 
 export function createOhlcvView({
   sql,
@@ -28,8 +28,8 @@ export function createOhlcvView({
 }: {
   readonly sql: Sql;
   readonly clock: Clock;
-  readonly versions: Versions;
-  readonly noCoin: () => Promise<Absent>;
+  readonly versions: DataVersions;
+  readonly noCoin: () => Promise<NotFound>;
 }): OhlcvView {
   const kept = createKept<readonly OhlcvCandle[]>({
     onGet: versions.counted('ohlcv'),
@@ -87,7 +87,7 @@ async function readCandles(
   const of = told.filter((found) => intersect([span].filter(isSpan), knownOf(found, width)).length > 0);
   const seen = of.flatMap(({ answeredAt }) => answeredAt ?? []);
   const asOf = seen.length === 0 ? null : Math.max(...seen);
-  return standingOn(candles, historyBasis({ asked: span, known, hasRows: candles.length > 0, asOf }));
+  return withProvenance(candles, historyProvenance({ asked: span, known, hasRows: candles.length > 0, asOf }));
 }
 
 /** What is asked, but no further than to the last candle that is still to be answered. */

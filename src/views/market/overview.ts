@@ -1,13 +1,19 @@
 /** The list of coins, the exchanges and the market as a whole, as upstream answers them. */
 import type { Instant } from '../../clock.ts';
-import { type Absent, absent, notIn } from '../../contract/answer/not-found.ts';
-import { NOTHING, partAsOf, standingOn, standingOnSame, wholeAsOf } from '../../contract/answer/provenance.ts';
+import { type NotFound, notFound, notFoundIn } from '../../contract/answer/not-found.ts';
+import {
+  completeAsOf,
+  NO_DATA,
+  partialAsOf,
+  withProvenance,
+  withSameProvenance,
+} from '../../contract/answer/provenance.ts';
 import type { Candles, Catalogue } from '../../contract/record/market-data.ts';
 import type { CoinSummary, Exchange, GlobalOverview } from '../../contract/record/records.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { EXCHANGE_VOLUMES, type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';
-import { createKeptByTopics, type Versions } from './data-versions.ts';
+import { createKeptByTopics, type DataVersions } from './data-versions.ts';
 import { exchangeIn, lacksRates, needsRates, readRates } from './rates.ts';
 
 /** Lists in so many combinations of currencies. */
@@ -15,14 +21,14 @@ const MOST_LISTS = 20;
 const MOST_COINS = 2_000;
 const PIECE = 2_000;
 
-export function createOverviewViews({ sql, versions }: { readonly sql: Sql; readonly versions: Versions }): Pick<
+export function createOverviewViews({ sql, versions }: { readonly sql: Sql; readonly versions: DataVersions }): Pick<
   Candles,
   'coins' | 'global' | 'exchanges'
 > &
-  Pick<Catalogue<Absent>, 'exchange'> & {
+  Pick<Catalogue<NotFound>, 'exchange'> & {
     findCoin(coinId: string): Promise<CoinSummary | null>;
     /** What it stands on that there is no such coin, when the list of coins has none. */
-    noCoin(): Promise<Absent>;
+    noCoin(): Promise<NotFound>;
   } {
   const view = { versions, view: 'overview' };
   const coins = createKeptByTopics<readonly CoinSummary[]>({
@@ -50,7 +56,7 @@ export function createOverviewViews({ sql, versions }: { readonly sql: Sql; read
     most: MOST_COINS,
     versionOf: ({ coin }) => String(coin),
   });
-  const noCoin = createKeptByTopics<Absent>({ ...view, most: 1, versionOf: ({ coin }) => String(coin) });
+  const noCoin = createKeptByTopics<NotFound>({ ...view, most: 1, versionOf: ({ coin }) => String(coin) });
   const exchanges: Candles['exchanges'] = ({ quotes }) => {
     const lists = needsRates(quotes) ? inOthers : inDollars;
     return lists(quotes.join(), () => readExchanges(sql, quotes));
@@ -63,7 +69,7 @@ export function createOverviewViews({ sql, versions }: { readonly sql: Sql; read
       const all = await exchanges({ quotes });
       const found = all.find(({ id }) => id === exchangeId);
       // In dollars a list is there as a whole, or not at all.
-      return found === undefined ? notIn(await exchanges({ quotes: ['USD'] })) : standingOnSame(found, all);
+      return found === undefined ? notFoundIn(await exchanges({ quotes: ['USD'] })) : withSameProvenance(found, all);
     },
     findCoin: (coinId) => one(coinId, () => readCoin(sql, coinId)),
     noCoin: () => noCoin('', () => readNoCoin(sql)),
@@ -92,7 +98,7 @@ async function readCoins(sql: Sql): Promise<readonly CoinSummary[]> {
       asOf = Math.max(asOf ?? row.seenAt, row.seenAt);
     }
   }
-  return standingOn(list, wholeAsOf(asOf));
+  return withProvenance(list, completeAsOf(asOf));
 }
 
 async function readCoin(sql: Sql, coinId: string): Promise<CoinSummary | null> {
@@ -100,14 +106,14 @@ async function readCoin(sql: Sql, coinId: string): Promise<CoinSummary | null> {
     select id, name, symbol, rank, is_new, is_active, type, null as answer,
       round(extract(epoch from last_seen_at) * 1000)::float8 as "seenAt"
     from market.coin where id = ${coinId}`;
-  return row === undefined ? null : standingOn(toCoin(row), wholeAsOf(row.seenAt));
+  return row === undefined ? null : withProvenance(toCoin(row), completeAsOf(row.seenAt));
 }
 
 /** Coins are told by their list alone, which is never read in parts. */
-export async function readNoCoin(sql: Sql): Promise<Absent> {
+export async function readNoCoin(sql: Sql): Promise<NotFound> {
   const [row] = await sql<{ at: Instant | null }[]>`
     select round(extract(epoch from max(last_seen_at)) * 1000)::float8 as at from market.coin`;
-  return absent(wholeAsOf(row?.at ?? null));
+  return notFound(completeAsOf(row?.at ?? null));
 }
 
 function toCoin({ answer, seenAt: _, ...coin }: CoinRow): CoinSummary {
@@ -131,9 +137,9 @@ async function readGlobal(sql: Sql): Promise<GlobalOverview> {
       round(extract(epoch from updated_at) * 1000)::float8 as "updatedAt",
       round(extract(epoch from at) * 1000)::float8 as at, answer
     from market.global_history order by at desc limit 1`;
-  if (row === undefined) return standingOn(globalRecord(NOBODY_ASKED), NOTHING);
+  if (row === undefined) return withProvenance(globalRecord(NOBODY_ASKED), NO_DATA);
   const record = row.answer === null ? globalRecord(row) : (JSON.parse(row.answer) as GlobalOverview);
-  return standingOn(record, wholeAsOf(row.at));
+  return withProvenance(record, completeAsOf(row.at));
 }
 
 const NOBODY_ASKED: Omit<GlobalFacts, 'answer'> = {
@@ -173,7 +179,7 @@ async function readExchanges(sql: Sql, quotes: readonly string[]): Promise<reado
   const rates = await readRates(sql, quotes, needsRates(quotes) ? snapshots : []);
   const list = rows.map((row) => exchangeIn(toExchange(row), quotes, row.at, rates));
   const asOf = rows[0]?.seenAt ?? null;
-  return standingOn(list, lacksRates(quotes, snapshots, rates) ? partAsOf(asOf) : wholeAsOf(asOf));
+  return withProvenance(list, lacksRates(quotes, snapshots, rates) ? partialAsOf(asOf) : completeAsOf(asOf));
 }
 
 function toExchange(row: ExchangeRow): Exchange {

@@ -1,14 +1,14 @@
 /** What tickers have said over time: their history in stretches, and what an amount of one currency is worth in another. */
 import type { Clock, Instant } from '../../clock.ts';
-import { type Absent, isThere } from '../../contract/answer/not-found.ts';
+import { isFound, type NotFound } from '../../contract/answer/not-found.ts';
 import {
-  type Basis,
-  basisOf,
-  historyBasis,
-  NOTHING,
-  standingOn,
+  completeAsOf,
+  historyProvenance,
+  NO_DATA,
+  type Provenance,
+  provenanceOf,
   together,
-  wholeAsOf,
+  withProvenance,
 } from '../../contract/answer/provenance.ts';
 import type { HistoricalTick, PriceConversion } from '../../contract/record/catalogue.ts';
 import { findFiat } from '../../contract/record/fiats.ts';
@@ -17,7 +17,7 @@ import { formatTime } from '../../contract/time.ts';
 import { HOUR } from '../../core/interval.ts';
 import { normalize } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { CoinVersion, Versions } from './data-versions.ts';
+import type { CoinVersion, DataVersions } from './data-versions.ts';
 import { createKept } from './versioned-cache.ts';
 
 /** Answers of some hundred stretches each. */
@@ -26,9 +26,9 @@ const MOST_KEPT = 300;
 export type PriceHistoryDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
-  readonly versions: Versions;
-  readonly ticker: Candles<Absent>['ticker'];
-  readonly noCoin: () => Promise<Absent>;
+  readonly versions: DataVersions;
+  readonly ticker: Candles<NotFound>['ticker'];
+  readonly noCoin: () => Promise<NotFound>;
 };
 
 export function createPriceHistoryViews({
@@ -37,20 +37,20 @@ export function createPriceHistoryViews({
   versions,
   ticker,
   noCoin,
-}: PriceHistoryDeps): Pick<Catalogue<Absent>, 'tickerHistory' | 'convert'> {
+}: PriceHistoryDeps): Pick<Catalogue<NotFound>, 'tickerHistory' | 'convert'> {
   const kept = createKept<readonly HistoricalTick[]>({ onGet: versions.counted('history'), most: MOST_KEPT });
   /** What one unit costs in dollars, as last told; null price: nobody has told. */
-  const priced = async (id: string): Promise<Priced | Absent> => {
+  const priced = async (id: string): Promise<Priced | NotFound> => {
     const fiat = findFiat(id);
     if (fiat !== undefined) {
       const isDollar = fiat.symbol === 'USD';
-      return { name: fiat.name, dollars: isDollar ? 1 : null, at: null, basis: isDollar ? null : NOTHING };
+      return { name: fiat.name, dollars: isDollar ? 1 : null, at: null, basis: isDollar ? null : NO_DATA };
     }
     const found = await ticker({ coinId: id, quotes: ['USD'] });
-    if (!isThere(found)) return found;
+    if (!isFound(found)) return found;
     const price = found.quotes.USD?.price;
     const dollars = typeof price === 'number' ? price : null;
-    return { name: found.name, dollars, at: found.last_updated, basis: basisOf(found) ?? wholeAsOf(null) };
+    return { name: found.name, dollars, at: found.last_updated, basis: provenanceOf(found) ?? completeAsOf(null) };
   };
   return {
     tickerHistory: async (query) => {
@@ -63,11 +63,11 @@ export function createPriceHistoryViews({
       const version = `${topics.ticker} ${coin.firstDataAt}`;
       return kept.get(key, version, () => readHistory(sql, coin, { ...query, from: Math.max(0, from), to }));
     },
-    convert: async ({ baseId, quoteId, amount }): Promise<PriceConversion | Absent> => {
+    convert: async ({ baseId, quoteId, amount }): Promise<PriceConversion | NotFound> => {
       const [base, quote] = await Promise.all([priced(baseId), priced(quoteId)]);
       // That there is no such side is enough: who knows it of one need not look for the other.
-      if (!isThere(base)) return isThere(quote) || basisOf(base)?.coverage === 'full' ? base : quote;
-      if (!isThere(quote)) return quote;
+      if (!isFound(base)) return isFound(quote) || provenanceOf(base)?.coverage === 'full' ? base : quote;
+      if (!isFound(quote)) return quote;
       // A dollar is a dollar at any time: it is as new as the price it is compared with.
       const now = formatTime(Math.floor(clock.now() / 60_000) * 60_000);
       const conversion: PriceConversion = {
@@ -80,7 +80,7 @@ export function createPriceHistoryViews({
         amount,
         price: base.dollars === null || !quote.dollars ? null : (amount * base.dollars) / quote.dollars,
       };
-      return standingOn(conversion, together([base, quote].flatMap(({ basis }) => basis ?? [])));
+      return withProvenance(conversion, together([base, quote].flatMap(({ basis }) => basis ?? [])));
     },
   };
 }
@@ -90,7 +90,7 @@ type Priced = {
   readonly name: string;
   readonly dollars: number | null;
   readonly at: string | null;
-  readonly basis: Basis | null;
+  readonly basis: Provenance | null;
 };
 
 /** A stretch that is longer is known when something was seen in each of its hours. */
@@ -118,7 +118,7 @@ async function readHistory(
   const bounds = { from: ceilTo(from, widthMs), to };
   const began = Math.max(bounds.from, floorTo(firstDataAt ?? 0, widthMs));
   if (bounds.from >= bounds.to)
-    return standingOn([], historyBasis({ asked: bounds, known: [], hasRows: false, asOf: null }));
+    return withProvenance([], historyProvenance({ asked: bounds, known: [], hasRows: false, asOf: null }));
   const partMs = Math.min(widthMs, LONGEST_PART_MS);
   // A part that has ended, and did not begin before the coin's data did, is to be told of.
   const due = { from: Math.max(bounds.from, ceilTo(firstDataAt ?? 0, partMs)), to: bounds.to - partMs };
@@ -159,9 +159,9 @@ async function readHistory(
   });
   const end = list.length === limit ? Number(rows.at(-1)!.at) * 1000 + widthMs : ceilTo(bounds.to, widthMs);
   const asOf = rows.length === 0 ? null : Math.max(...rows.map((row) => row.seen));
-  return standingOn(
+  return withProvenance(
     list,
-    historyBasis({ asked: { from: began, to: end }, known: normalize(known), hasRows: list.length > 0, asOf }),
+    historyProvenance({ asked: { from: began, to: end }, known: normalize(known), hasRows: list.length > 0, asOf }),
   );
 }
 

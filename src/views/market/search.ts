@@ -3,13 +3,20 @@
  * category one text holds all words in that order, so that the first places where the wanted one stands are the best.
  */
 import type { Instant } from '../../clock.ts';
-import { type Basis, NOTHING, partAsOf, standingOn, together, wholeAsOf } from '../../contract/answer/provenance.ts';
+import {
+  completeAsOf,
+  NO_DATA,
+  type Provenance,
+  partialAsOf,
+  together,
+  withProvenance,
+} from '../../contract/answer/provenance.ts';
 import type { SearchCategory, SearchResult } from '../../contract/record/catalogue.ts';
 import type { Catalogue, SearchQuery } from '../../contract/record/market-data.ts';
 import { othersFirst } from '../../core/yield-to-event-loop.ts';
 import { documentsSeenAt } from '../../store/catalogue/document.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { Topics, Versions } from './data-versions.ts';
+import type { DataVersions, Topics } from './data-versions.ts';
 import { createKept } from './versioned-cache.ts';
 
 type Found<C extends SearchCategory> = NonNullable<SearchResult[C]>[number];
@@ -68,10 +75,10 @@ function createIndex(texts: readonly string[]): Index {
 }
 
 /** What is searched, and what that stands on. */
-type Searched<T> = { find(q: string, limit: number): readonly T[]; readonly basis: Basis };
+type Searched<T> = { find(q: string, limit: number): readonly T[]; readonly basis: Provenance };
 
 /** `items` from the best known to the least; `wordsOf` what each is found by. */
-function searched<T>(items: readonly T[], wordsOf: (item: T) => readonly string[], basis: Basis): Searched<T> {
+function searched<T>(items: readonly T[], wordsOf: (item: T) => readonly string[], basis: Provenance): Searched<T> {
   const index = createIndex(items.map((item) => textOf(wordsOf(item))));
   return { find: (q, limit) => index.find(q, limit).map((i) => items[i]!), basis };
 }
@@ -81,7 +88,7 @@ export function createSearchView({
   versions,
 }: {
   readonly sql: Sql;
-  readonly versions: Versions;
+  readonly versions: DataVersions;
 }): Catalogue['search'] {
   const names = createKept<Names>({ most: 1 });
   const currencies = createKept<Currencies>({ onGet: versions.counted('search'), most: 1 });
@@ -96,7 +103,7 @@ export function createSearchView({
     const { q, categories, symbolOnly, limit } = query;
     const topics = await versions.topics();
     const result: { -readonly [C in SearchCategory]?: readonly never[] } = {};
-    const bases: Basis[] = [];
+    const bases: Provenance[] = [];
     const wants = (category: SearchCategory) =>
       categories.includes(category) && (category === 'currencies' || !symbolOnly);
     if (wants('currencies')) {
@@ -112,7 +119,7 @@ export function createSearchView({
     // Upstream names no ICO anywhere but here.
     if (wants('icos')) {
       result.icos = [];
-      bases.push(NOTHING);
+      bases.push(NO_DATA);
     }
     for (const category of ['exchanges', 'people', 'tags'] as const) {
       if (!wants(category)) continue;
@@ -120,7 +127,7 @@ export function createSearchView({
       result[category] = find(q, limit) as never[];
       bases.push(basis);
     }
-    return standingOn(result as SearchResult, bases.length === 0 ? NOTHING : together(bases));
+    return withProvenance(result as SearchResult, bases.length === 0 ? NO_DATA : together(bases));
   };
 }
 
@@ -130,7 +137,7 @@ type Currencies = Searched<Coin> & { findSymbol(q: string, limit: number): reado
 
 /** All coins but for their ranks, in the order of their ids. */
 type Names = {
-  readonly coins: readonly (Omit<Coin, 'rank'> & { readonly isFound: boolean })[];
+  readonly coins: readonly (Omit<Coin, 'rank'> & { readonly isFindable: boolean })[];
   readonly texts: readonly string[];
   /** In lower case, with the numbers of those that have them. */
   readonly symbols: ReadonlyMap<string, readonly number[]>;
@@ -147,7 +154,7 @@ async function readNames(sql: Sql): Promise<Names> {
   // An inactive coin that has another id now is found by that.
   const query = sql<Names['coins'][number][]>`
     select id, name, symbol, is_new, is_active, type,
-      is_active or not exists (select from market.coin_rename r where r.old_id = c.id) as "isFound"
+      is_active or not exists (select from market.coin_rename r where r.old_id = c.id) as "isFindable"
     from market.coin c order by id`;
   for await (const piece of query.cursor(PIECE)) {
     for (const coin of piece) {
@@ -156,7 +163,7 @@ async function readNames(sql: Sql): Promise<Names> {
       if (same) same.push(coins.length);
       else symbols.set(symbol, [coins.length]);
       coins.push(coin);
-      texts.push(coin.isFound ? textOf([coin.symbol, coin.name, coin.id]) : '');
+      texts.push(coin.isFindable ? textOf([coin.symbol, coin.name, coin.id]) : '');
     }
   }
   return { coins, texts, symbols };
@@ -199,11 +206,11 @@ async function rankNames(sql: Sql, read: Names): Promise<Currencies> {
     return { id, name, symbol, rank: ranks[i]!, is_new, is_active, type };
   };
   return {
-    basis: wholeAsOf(at),
+    basis: completeAsOf(at),
     find: (q, limit) => index.find(q, limit).map((i) => told(byPlace[i]!)),
     findSymbol: (q, limit) =>
       (symbols.get(q.trim().toLowerCase()) ?? [])
-        .filter((i) => coins[i]!.isFound)
+        .filter((i) => coins[i]!.isFindable)
         .sort((a, b) => places[a]! - places[b]! || a - b)
         .slice(0, limit)
         .map(told),
@@ -224,7 +231,7 @@ const READ = {
       select id, name, adjusted_rank as rank from market.exchange order by is_active desc, adjusted_rank nulls last, id`;
     const [newest] = await sql<Newest[]>`
       select (extract(epoch from max(last_seen_at)) * 1000)::float8 as at from market.exchange`;
-    return searched(rows, (exchange) => [exchange.name, exchange.id], wholeAsOf(newest!.at));
+    return searched(rows, (exchange) => [exchange.name, exchange.id], completeAsOf(newest!.at));
   },
   people: async (sql: Sql) => {
     const rows = await sql<Found<'people'>[]>`
@@ -232,12 +239,12 @@ const READ = {
       join market.document d on d.kind = 'person' and d.id = p.id and d.gone_at is null order by p.teams desc nulls last, p.id`;
     const at = await documentsSeenAt(sql, 'person');
     // Upstream lists no people: only those of coins that are tracked are asked about.
-    return searched(rows, (person) => [person.name, person.id], at === null ? NOTHING : partAsOf(at));
+    return searched(rows, (person) => [person.name, person.id], at === null ? NO_DATA : partialAsOf(at));
   },
   tags: async (sql: Sql) => {
     const rows = await sql<Found<'tags'>[]>`
       select id, name, coins as coin_counter, icos as ico_counter from market.tag where gone_at is null order by place, id`;
-    const basis = wholeAsOf(await documentsSeenAt(sql, 'tag'));
+    const basis = completeAsOf(await documentsSeenAt(sql, 'tag'));
     return searched(rows, (tag) => [tag.name, tag.id], basis);
   },
 } as const;

@@ -1,14 +1,14 @@
 /** Tickers as upstream answers them: those of the newest snapshot as a list, and the newest one of each active coin. */
 import type { Instant } from '../../clock.ts';
-import { type Absent, absent } from '../../contract/answer/not-found.ts';
-import { basisOf, NOTHING, partAsOf, standingOn, wholeAsOf } from '../../contract/answer/provenance.ts';
+import { type NotFound, notFound } from '../../contract/answer/not-found.ts';
+import { completeAsOf, NO_DATA, partialAsOf, provenanceOf, withProvenance } from '../../contract/answer/provenance.ts';
 import type { Candles } from '../../contract/record/market-data.ts';
 import type { Ticker } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import { TICKER_NUMBERS, TICKER_QUOTE_KEYS, type TickerNumber } from '../../core/ticker.ts';
 import { mapInPieces } from '../../core/yield-to-event-loop.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { createKeptByTopics, type Topics, type Versions } from './data-versions.ts';
+import { createKeptByTopics, type DataVersions, type Topics } from './data-versions.ts';
 import { readNoCoin } from './overview.ts';
 import { lacksRates, needsRates, type Rates, readRates, tickerIn } from './rates.ts';
 
@@ -40,10 +40,10 @@ export function createTickerViews({
   versions,
 }: {
   readonly sql: Sql;
-  readonly versions: Versions;
-}): Pick<Candles<Absent>, 'ticker' | 'tickers'> {
+  readonly versions: DataVersions;
+}): Pick<Candles<NotFound>, 'ticker' | 'tickers'> {
   const view = { versions, view: 'tickers', versionOf: tickerVersion };
-  const one = createKeptByTopics<Ticker | Absent>({ ...view, most: MOST_TICKERS });
+  const one = createKeptByTopics<Ticker | NotFound>({ ...view, most: MOST_TICKERS });
   const listed = createKeptByTopics<Listed>({ ...view, most: 1 });
   const inDollars = () => listed('all', () => readTickers(sql));
   const converted = createKeptByTopics<readonly Ticker[]>({
@@ -60,7 +60,7 @@ export function createTickerViews({
       // what is read already, and one after the other.
       const load = async () => {
         const all = await inDollars();
-        return convert(sql, quotes, all.slice(0, most ?? undefined), basisOf(all)?.asOf ?? null);
+        return convert(sql, quotes, all.slice(0, most ?? undefined), provenanceOf(all)?.asOf ?? null);
       };
       return converted(`${quotes} ${most ?? 'all'}`, () => inTurn(load));
     },
@@ -82,20 +82,20 @@ export function tickerVersion({ ticker, coin }: Topics): string {
   return `${ticker} ${coin}`;
 }
 
-async function readTicker(sql: Sql, coinId: string, quotes: readonly string[]): Promise<Ticker | Absent> {
+async function readTicker(sql: Sql, coinId: string, quotes: readonly string[]): Promise<Ticker | NotFound> {
   const [row] = await sql<TickerRow[]>`
     select ${columns(sql)} from market.ticker t join market.coin c on c.id = t.coin_id
     where t.coin_id = ${coinId} and c.is_active`;
   if (row === undefined) return readNoTicker(sql, coinId);
   const rates = needsRates(quotes) ? await readRates(sql, quotes, [row.at]) : NO_RATES;
-  const basis = lacksRates(quotes, [row.at], rates) ? partAsOf(row.seenAt) : wholeAsOf(row.seenAt);
-  return standingOn(tickerIn(toTicker(row), quotes, row.at, rates), basis);
+  const basis = lacksRates(quotes, [row.at], rates) ? partialAsOf(row.seenAt) : completeAsOf(row.seenAt);
+  return withProvenance(tickerIn(toTicker(row), quotes, row.at, rates), basis);
 }
 
 /** The list of coins says which are active; of one that is, nobody has told the ticker. */
-async function readNoTicker(sql: Sql, coinId: string): Promise<Absent> {
+async function readNoTicker(sql: Sql, coinId: string): Promise<NotFound> {
   const [row] = await sql`select from market.coin where id = ${coinId} and is_active`;
-  return row === undefined ? readNoCoin(sql) : absent(NOTHING);
+  return row === undefined ? readNoCoin(sql) : notFound(NO_DATA);
 }
 
 async function readTickers(sql: Sql): Promise<Listed> {
@@ -113,7 +113,7 @@ async function readTickers(sql: Sql): Promise<Listed> {
       asOf = Math.max(asOf ?? row.seenAt, row.seenAt);
     }
   }
-  return standingOn(list, wholeAsOf(asOf));
+  return withProvenance(list, completeAsOf(asOf));
 }
 
 /** Of a ticker of the list: the instant of its snapshot, as exactly as it is stored. */
@@ -129,7 +129,7 @@ async function convert(
   const snapshots = [...new Set(list.map(atOf))];
   const rates = needsRates(quotes) ? await readRates(sql, quotes, snapshots) : NO_RATES;
   const made = await mapInPieces(list, PIECE, (ticker) => tickerIn(ticker, quotes, atOf(ticker), rates));
-  return standingOn(made, lacksRates(quotes, snapshots, rates) ? partAsOf(asOf) : wholeAsOf(asOf));
+  return withProvenance(made, lacksRates(quotes, snapshots, rates) ? partialAsOf(asOf) : completeAsOf(asOf));
 }
 
 const NO_RATES: Rates = () => null;

@@ -1,20 +1,20 @@
 /** The warehouse as a source of market data: what upstream has told, answered as upstream would. It never writes. */
 import type { Clock } from '../../clock.ts';
-import { type Absent, knownAbsent } from '../../contract/answer/not-found.ts';
+import { confirmedNotFound, type NotFound } from '../../contract/answer/not-found.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createCatalogueViews } from './catalogue.ts';
-import { createVersions, type OnKept } from './data-versions.ts';
+import { createDataVersions, type OnKept } from './data-versions.ts';
 import { createOhlcvView } from './ohlcv.ts';
 import { createOverviewViews } from './overview.ts';
 import { createPriceHistoryViews } from './price-history.ts';
 import { createSearchView } from './search.ts';
 import { createTickerViews } from './tickers.ts';
 
-export type WarehouseDeps = { readonly sql: Sql; readonly clock: Clock; readonly onKept?: OnKept };
+export type WarehouseDeps = { readonly sql: Sql; readonly clock: Clock; readonly onCacheLookup?: OnKept };
 
-export function createWarehouse({ sql, clock, onKept }: WarehouseDeps): MarketData<Absent> {
-  const versions = createVersions(sql, onKept);
+export function createWarehouse({ sql, clock, onCacheLookup }: WarehouseDeps): MarketData<NotFound> {
+  const versions = createDataVersions(sql, onCacheLookup);
   const { ticker, tickers } = createTickerViews({ sql, versions });
   const { coins, findCoin, noCoin, global, exchanges, exchange } = createOverviewViews({ sql, versions });
   const ohlcv = createOhlcvView({ sql, clock, versions, noCoin });
@@ -22,7 +22,7 @@ export function createWarehouse({ sql, clock, onKept }: WarehouseDeps): MarketDa
   const findExchange = (exchangeId: string) => exchange({ exchangeId, quotes: ['USD'] });
   const catalogue = createCatalogueViews({ sql, versions, findCoin, noCoin, findExchange });
   return {
-    saysBasis: true,
+    hasProvenance: true,
     ohlcv: async (query) => (isPossible(query.coinId) ? ohlcv(query) : IMPOSSIBLE),
     tickers,
     ticker: async (query) => (isPossible(query.coinId) ? ticker(query) : IMPOSSIBLE),
@@ -47,7 +47,7 @@ export function createWarehouse({ sql, clock, onKept }: WarehouseDeps): MarketDa
   };
 }
 
-const IMPOSSIBLE = knownAbsent(null);
+const IMPOSSIBLE = confirmedNotFound(null);
 
 /** Postgres cannot be asked for a text with the character 0; nothing has such an id. */
 function isPossible(id: string): boolean {

@@ -1,8 +1,8 @@
 /** What was answered is answered again without asking the source for it, as long as the source says that it still holds. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createScaledClock } from '../../../src/clock.ts';
-import { standingOn, wholeAsOf } from '../../../src/contract/answer/provenance.ts';
-import { lasting } from '../../../src/contract/answer/revalidation.ts';
+import { completeAsOf, withProvenance } from '../../../src/contract/answer/provenance.ts';
+import { revalidatedBy } from '../../../src/contract/answer/revalidation.ts';
 import type { Ticker } from '../../../src/contract/record/records.ts';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
 import { createService } from '../../../src/service/service.ts';
@@ -32,7 +32,7 @@ beforeEach(async () => {
     const told = price;
     const answer = { ...found, rank: told } as Ticker;
     kept.push(answer);
-    return lasting(standingOn(answer, wholeAsOf(NOON)), async () => {
+    return revalidatedBy(withProvenance(answer, completeAsOf(NOON)), async () => {
       if (isAway) throw new Error('away');
       return told === price;
     });

@@ -1,7 +1,7 @@
 /** The warehouse behind the service: the same suite as over the simulator, and what only a warehouse can get wrong. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Absent, isThere } from '../../../src/contract/answer/not-found.ts';
-import { basisOf } from '../../../src/contract/answer/provenance.ts';
+import { isFound, type NotFound } from '../../../src/contract/answer/not-found.ts';
+import { provenanceOf } from '../../../src/contract/answer/provenance.ts';
 import type { CoinDetails } from '../../../src/contract/record/catalogue.ts';
 import type { MarketData } from '../../../src/contract/record/market-data.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
@@ -79,13 +79,13 @@ describeHostile('the warehouse', shared);
 
 describe('what was read before', () => {
   let database: TestDatabase;
-  let data: MarketData<Absent>;
+  let data: MarketData<NotFound>;
   const clock = frozenClock(Date.UTC(2024, 0, 20, 12));
   const first = Date.UTC(2024, 0, 1);
   const query = { coinId: 'a-a', quote: 'usd', interval: '24h', from: first, to: first + 9 * DAY, limit: 366 } as const;
   const candles = async () => {
     const found = await data.ohlcv(query);
-    return isThere(found) ? found : [];
+    return isFound(found) ? found : [];
   };
   beforeAll(async () => {
     database = await createTestDatabase();
@@ -104,7 +104,7 @@ describe('what was read before', () => {
     const candles = await data.ohlcv(query);
     expect(candles).toHaveLength(5);
     expect(await data.ohlcv(query)).toBe(candles);
-    expect(basisOf(candles)?.firstMissing).toBe(first + 5 * DAY);
+    expect(provenanceOf(candles)?.firstMissing).toBe(first + 5 * DAY);
   });
 
   it('is read again after every commit that changes it, whoever made it, and not before it is committed', async () => {
@@ -136,7 +136,7 @@ describe('what was read before', () => {
         expect(await data.tickers({ quotes, most: 1 })).toBe(list);
       }
       // Of what nobody has told there is nothing to be had.
-      expect(basisOf(await data.tickers({ quotes: ['EUR'], most: 1 }))?.coverage).toBe('partial');
+      expect(provenanceOf(await data.tickers({ quotes: ['EUR'], most: 1 }))?.coverage).toBe('partial');
     } finally {
       await database.sql`alter table market.ticker_gone rename to ticker`;
     }
@@ -165,6 +165,6 @@ describe('what was read before', () => {
       await data.ticker({ coinId: '\ud800', quotes: ['USD'] }),
       await data.coin('{"\\}'),
     ];
-    expect(answers.map((answer) => isThere<object>(answer))).toEqual([false, false, false]);
+    expect(answers.map((answer) => isFound<object>(answer))).toEqual([false, false, false]);
   });
 });
