@@ -2,15 +2,15 @@
 import { Counter, Histogram, Registry } from 'prom-client';
 import { stopwatch } from '../../clock.ts';
 import { ENDPOINTS } from '../../contract/interface/endpoints.ts';
-import type { Handler, Peer } from '../../contract/interface/handler.ts';
+import type { Handler, Peer, Reply } from '../../contract/interface/handler.ts';
 import { RPC_PATH } from '../../contract/interface/json-rpc.ts';
 import { BASE_PATH } from '../../contract/interface/paths.ts';
 
 export type ServingMetrics = {
   readonly registry: Registry;
   answered(path: string, status: number, ms: number): void;
-  /** Something was asked for that may be kept: was it? */
-  readonly kept: (view: string, isHit: boolean) => void;
+  /** A cache was asked, the one of responses or that of a view: had it a current entry? */
+  readonly cacheLookup: (cache: string, isHit: boolean) => void;
 };
 
 export function createServingMetrics(): ServingMetrics {
@@ -29,10 +29,10 @@ export function createServingMetrics(): ServingMetrics {
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
     registers,
   });
-  const kept = new Counter({
-    name: 'chandler_served_kept_total',
-    help: 'What was asked for that may be kept: was it there, and still true?',
-    labelNames: ['view', 'result'] as const,
+  const lookups = new Counter({
+    name: 'chandler_served_cache_total',
+    help: 'Cache lookups, of whole responses and of what a view has read; a hit is an entry that is current.',
+    labelNames: ['cache', 'result'] as const,
     registers,
   });
   return {
@@ -42,7 +42,7 @@ export function createServingMetrics(): ServingMetrics {
       requests.inc({ route, status });
       seconds.observe({ route }, ms / 1000);
     },
-    kept: (view, isHit) => kept.inc({ view, result: isHit ? 'hit' : 'miss' }),
+    cacheLookup: (cache, isHit) => lookups.inc({ cache, result: isHit ? 'hit' : 'miss' }),
   };
 }
 
@@ -60,12 +60,12 @@ export function withFigures(handler: Handler, metrics: ServingMetrics): Handler 
       throw error;
     }
   };
-  const timed = async (peer: Peer, given: Promise<Response | null>): Promise<Response | null> => {
+  const timed = async (peer: Peer, given: Promise<Reply | null>): Promise<Reply | null> => {
     const begun = stopwatch();
     const path = withoutQuery(peer.target!);
     try {
       const answer = await given;
-      // Else it is asked for anew, and counted then.
+      // Otherwise the handler answers it, and it is counted there.
       if (answer !== null) metrics.answered(path, answer.status, stopwatch() - begun);
       return answer;
     } catch (error) {
@@ -73,11 +73,11 @@ export function withFigures(handler: Handler, metrics: ServingMetrics): Handler 
       throw error;
     }
   };
-  const again = (peer: Peer) => {
-    const given = handler.again?.(peer) ?? null;
+  const fromCache = (peer: Peer) => {
+    const given = handler.fromCache?.(peer) ?? null;
     return given === null ? null : timed(peer, given);
   };
-  return Object.assign(counted, { again });
+  return Object.assign(counted, { fromCache });
 }
 
 function pathOf(url: string): string {

@@ -18,9 +18,10 @@ export const UNKNOWN_ROUTE = '404 page not found';
 export const TOO_MANY_REQUESTS = 'you have reached maximum request limit';
 export const INVALID_KEY = 'invalid api key';
 export const KEY_REQUIRED = 'api key is required';
-/** With 503, and when to come again. */
-export const AWAY = 'the database cannot be reached, ask again in a few seconds';
-export const AWAY_SECONDS = 5;
+/** With 503 and `Retry-After`. */
+export const DATABASE_UNAVAILABLE = 'the database is unavailable; try again in a few seconds';
+export const DATABASE_STARTING = 'the database is starting; try again in a few seconds';
+export const RETRY_AFTER_SECONDS = 5;
 export const TOO_MANY_QUOTES = 'Max number of quotes is 3';
 
 const NOT_IN_PLAN = 'is not allowed in this plan';

@@ -68,7 +68,7 @@ export function historyProvenance({
 }
 
 /** Of an answer that is made of several. One that needs none of them (a dollar in dollars) is full. */
-export function together(bases: readonly Provenance[]): Provenance {
+export function combineProvenance(bases: readonly Provenance[]): Provenance {
   const seen = bases.flatMap(({ asOf }) => asOf ?? []);
   const asOf = seen.length === 0 ? null : Math.max(...seen);
   if (bases.every(({ coverage }) => coverage === 'full')) return { coverage: 'full', asOf, firstMissing: null };

@@ -7,8 +7,8 @@ import type { StatusCode } from 'hono/utils/http-status';
 import type { Clock } from '../../clock.ts';
 import { RPC_CODES, type RpcError, rpcRequestSchema } from '../../contract/interface/json-rpc.ts';
 import type { Access, Admission } from '../../contract/plan/access.ts';
-import { allowanceFields, callerOf } from '../http/admission.ts';
-import { MCP_FIELDS } from '../http/answer.ts';
+import { allowanceHeaders, callerOf } from '../http/admission.ts';
+import { MCP_HEADERS } from '../http/answer.ts';
 import type { ServiceEnv } from '../http/service-env.ts';
 import { throttleBatch } from './batch-throttle.ts';
 import { MAX_BODY_BYTES, MAX_DEPTH, type RpcBody, readRpcBody } from './rpc-body.ts';
@@ -74,8 +74,7 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
 /** Every answer says what is left to the caller, as it was told last. Before the answer is made, since changing one that exists copies it. */
 function tellingAllowance(c: Asked, admit: Access['admit']): Access['admit'] {
   const tell = (admission: Admission) => {
-    const fields = admission.allowance === undefined ? [] : allowanceFields(admission.allowance);
-    for (let i = 0; i < fields.length; i += 2) c.header(fields[i]!, fields[i + 1]!);
+    for (const [name, value] of Object.entries(allowanceHeaders(admission.allowance))) c.header(name, value);
     return admission;
   };
   return async (caller, about) => tell(await admit(caller, about));
@@ -84,7 +83,7 @@ function tellingAllowance(c: Asked, admit: Access['admit']): Access['admit'] {
 /** What a web page asks before it sends what MCP clients send; whether it may is decided by its origin, when it does. */
 const PREFLIGHT = {
   'Access-Control-Allow-Methods': 'POST, OPTIONS',
-  'Access-Control-Allow-Headers': `Authorization, Content-Type, ${MCP_FIELDS}`,
+  'Access-Control-Allow-Headers': `Authorization, Content-Type, ${MCP_HEADERS}`,
   'Access-Control-Max-Age': '86400',
 };
 

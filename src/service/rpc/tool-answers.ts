@@ -4,7 +4,7 @@ import { withSameProvenance } from '../../contract/answer/provenance.ts';
 import type { ToolCall } from '../../contract/interface/tools.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
-import { impossible, isPossibleId } from '../http/request-input.ts';
+import { impossibleId, isPossibleId } from '../http/request-input.ts';
 import { visibleTag, visibleTicker, visibleTickers } from '../http/visible-fields.ts';
 
 /** The arguments that are ids. */
@@ -26,7 +26,7 @@ export function hasImpossibleId(given: Readonly<Record<string, unknown>>): boole
 
 /** The output, or that there is nothing under the id that was given. */
 export async function answerTool(data: MarketData<Missing>, plan: Plan, call: ToolCall): Promise<object | Missing> {
-  if (hasImpossibleId(call.arguments)) return impossible(data);
+  if (hasImpossibleId(call.arguments)) return impossibleId(data);
   switch (call.name) {
     case 'getGlobal':
       return data.global();

@@ -1,6 +1,6 @@
 /** The tools as the service offers them: listed, and called. Plain JSON-RPC and MCP take them from here, so that both answer alike. */
 import { z } from 'zod';
-import { AWAY, AWAY_SECONDS, UNKNOWN_ID } from '../../contract/answer/errors.ts';
+import { DATABASE_UNAVAILABLE, RETRY_AFTER_SECONDS, UNKNOWN_ID } from '../../contract/answer/errors.ts';
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { AS_OF_HEADER, COVERAGE_HEADER, provenanceHeaders } from '../../contract/answer/provenance.ts';
 import {
@@ -98,7 +98,7 @@ export function createToolbox({ data, access, warehouse, onError, isAway }: Tool
         return await answer(caller, name, given, admit);
       } catch (error) {
         onError(error, `tools/call ${name !== null && names.includes(name) ? name : 'of an unknown tool'}`);
-        if (isAway?.(error)) return failed(503, AWAY, { retryAfterSeconds: AWAY_SECONDS });
+        if (isAway?.(error)) return failed(503, DATABASE_UNAVAILABLE, { retryAfterSeconds: RETRY_AFTER_SECONDS });
         return failed(500, 'An unexpected server error has occurred', {}, RPC_CODES.internalError);
       }
     },

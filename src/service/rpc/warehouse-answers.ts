@@ -9,7 +9,7 @@ import type { Plan } from '../../contract/plan/plans.ts';
 import type { Candles } from '../../contract/record/market-data.ts';
 import { writeOhlcvRows } from '../../contract/record/ohlcv.ts';
 import { INTERVALS } from '../../core/interval.ts';
-import { impossible } from '../http/request-input.ts';
+import { impossibleId } from '../http/request-input.ts';
 import { hasImpossibleId } from './tool-answers.ts';
 
 export type WarehouseCall = CallOf<typeof WAREHOUSE_TOOLS>;
@@ -30,7 +30,7 @@ export async function answerWarehouseTool(
   const isImpossible = hasImpossibleId(call.arguments);
   switch (call.name) {
     case 'getOHLCV':
-      return isImpossible ? answered(impossible(data)) : ohlcv(data, access, plan, call.arguments);
+      return isImpossible ? answered(impossibleId(data)) : ohlcv(data, access, plan, call.arguments);
     case 'getCoverage':
       return answered(isImpossible ? [] : await warehouse.coverage(call.arguments));
     case 'getGaps':

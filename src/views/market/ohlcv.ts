@@ -5,18 +5,13 @@
 import type { Clock, Instant } from '../../clock.ts';
 import type { NotFound } from '../../contract/answer/not-found.ts';
 import { historyProvenance, withProvenance } from '../../contract/answer/provenance.ts';
+import { revalidatedBy } from '../../contract/answer/revalidation.ts';
 import type { OhlcvCandle, OhlcvQuery } from '../../contract/record/market-data.ts';
 import { floorToGrid, INTERVAL_MS, INTERVALS } from '../../core/interval.ts';
 import { intersect, normalize, type Span, type Spans, subtract, union } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { CoinVersion, DataVersions, SeriesVersion } from './data-versions.ts';
 import { type CandlesRead, readCoarsened, readStored } from './read-candles.ts';
-import { createKept } from './versioned-cache.ts';
-
-/** Of candles, however many answers they are in: some 30 MB with their texts. */
-const MOST_KEPT = 100_000;
-/** An empty answer takes room as well. */
-const LEAST_WEIGHT = 20;
 
 export type OhlcvView = (query: OhlcvQuery) => Promise<readonly OhlcvCandle[] | NotFound>;
 
@@ -31,22 +26,22 @@ export function createOhlcvView({
   readonly versions: DataVersions;
   readonly noCoin: () => Promise<NotFound>;
 }): OhlcvView {
-  const kept = createKept<readonly OhlcvCandle[]>({
-    onGet: versions.counted('ohlcv'),
-    most: MOST_KEPT,
-    weigh: (candles) => Math.max(LEAST_WEIGHT, candles.length),
-  });
-  return async (query) => {
+  const questionOf = async (query: OhlcvQuery) => {
     const coin = await versions.coin(query.coinId);
-    if (coin === null) return noCoin();
-    const { coinId, quote, interval, limit } = query;
+    if (coin === null) return null;
+    const { interval } = query;
     // A slot that has not opened has no candle; the first slot that could have one is that of the year 1970.
     const to = Math.min(floorToGrid(query.to, interval), floorToGrid(clock.now(), interval));
-    const from = Math.max(query.from, 0);
     const sources = sourcesOf(coin, query);
-    const key = `${coinId} ${quote} ${interval} ${from} ${to} ${limit}`;
-    const version = `${coin.firstDataAt} ${sources.map((s) => `${s.id}:${s.version}`).join(' ')}`;
-    return kept.get(key, version, () => readCandles(sql, coin, sources, { ...query, from, to }));
+    const version = `${to} ${coin.firstDataAt} ${sources.map((s) => `${s.id}:${s.version}`).join(' ')}`;
+    return { coin, sources, to, version };
+  };
+  return async (query) => {
+    const question = await questionOf(query);
+    if (question === null) return noCoin();
+    const { coin, sources, to, version } = question;
+    const candles = await readCandles(sql, coin, sources, { ...query, from: Math.max(query.from, 0), to });
+    return revalidatedBy(candles, async () => (await questionOf(query))?.version === version);
   };
 }
 

@@ -13,12 +13,13 @@ import type { CoinSummary, Exchange, GlobalOverview } from '../../contract/recor
 import type { Sql } from '../../store/connection/connect.ts';
 import { EXCHANGE_VOLUMES, type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';
-import { createKeptByTopics, type DataVersions } from './data-versions.ts';
+import type { DataVersions } from './data-versions.ts';
 import { exchangeIn, lacksRates, needsRates, readRates } from './rates.ts';
+import { createVersionedCache } from './versioned-cache.ts';
 
-/** Lists in so many combinations of currencies. */
-const MOST_LISTS = 20;
-const MOST_COINS = 2_000;
+/** The list of coins, and exchanges in so many combinations of currencies. */
+const MAX_LISTS = 40;
+/** A long list is read in pieces of so many rows, so that other requests are answered in between. */
 const PIECE = 2_000;
 
 export function createOverviewViews({ sql, versions }: { readonly sql: Sql; readonly versions: DataVersions }): Pick<
@@ -27,53 +28,33 @@ export function createOverviewViews({ sql, versions }: { readonly sql: Sql; read
 > &
   Pick<Catalogue<NotFound>, 'exchange'> & {
     findCoin(coinId: string): Promise<CoinSummary | null>;
-    /** What it stands on that there is no such coin, when the list of coins has none. */
+    /** The provenance of "there is no such coin". */
     noCoin(): Promise<NotFound>;
   } {
-  const view = { versions, view: 'overview' };
-  const coins = createKeptByTopics<readonly CoinSummary[]>({
-    ...view,
-    most: 1,
-    versionOf: ({ coin, coin_rename }) => `${coin} ${coin_rename}`,
-  });
-  const global = createKeptByTopics<GlobalOverview>({
-    ...view,
-    most: 1,
-    versionOf: ({ global_history }) => String(global_history),
-  });
-  const inDollars = createKeptByTopics<readonly Exchange[]>({
-    ...view,
-    most: MOST_LISTS,
-    versionOf: ({ exchange }) => String(exchange),
-  });
-  const inOthers = createKeptByTopics<readonly Exchange[]>({
-    ...view,
-    most: MOST_LISTS,
-    versionOf: ({ exchange, ticker }) => `${exchange} ${ticker}`,
-  });
-  const one = createKeptByTopics<CoinSummary | null>({
-    ...view,
-    most: MOST_COINS,
-    versionOf: ({ coin }) => String(coin),
-  });
-  const noCoin = createKeptByTopics<NotFound>({ ...view, most: 1, versionOf: ({ coin }) => String(coin) });
-  const exchanges: Candles['exchanges'] = ({ quotes }) => {
-    const lists = needsRates(quotes) ? inOthers : inDollars;
-    return lists(quotes.join(), () => readExchanges(sql, quotes));
-  };
+  const lists = createVersionedCache<object>({ versions, view: 'overview', maxSize: MAX_LISTS });
+  const exchanges: Candles['exchanges'] = ({ quotes }) =>
+    lists(exchangeTopics(quotes), `exchanges ${quotes}`, () => readExchanges(sql, quotes)) as Promise<
+      readonly Exchange[]
+    >;
   return {
-    coins: () => coins('all', () => readCoins(sql)),
-    global: () => global('newest', () => readGlobal(sql)),
+    coins: () => lists(['coin', 'coin_rename'], 'coins', () => readCoins(sql)) as Promise<readonly CoinSummary[]>,
+    global: () => versions.readUnder(['global_history'], () => readGlobal(sql)),
     exchanges,
-    exchange: async ({ exchangeId, quotes }) => {
-      const all = await exchanges({ quotes });
-      const found = all.find(({ id }) => id === exchangeId);
-      // In dollars a list is there as a whole, or not at all.
-      return found === undefined ? notFoundIn(await exchanges({ quotes: ['USD'] })) : withSameProvenance(found, all);
-    },
-    findCoin: (coinId) => one(coinId, () => readCoin(sql, coinId)),
-    noCoin: () => noCoin('', () => readNoCoin(sql)),
+    exchange: ({ exchangeId, quotes }) =>
+      versions.readUnder(exchangeTopics(quotes), async () => {
+        const all = await exchanges({ quotes });
+        const found = all.find(({ id }) => id === exchangeId);
+        // In dollars a list is there as a whole, or not at all.
+        if (found === undefined) return notFoundIn(await exchanges({ quotes: ['USD'] }));
+        return withSameProvenance(found, all);
+      }),
+    findCoin: (coinId) => readCoin(sql, coinId),
+    noCoin: () => lists(['coin'], 'no coin', () => readNoCoin(sql)) as Promise<NotFound>,
   };
+}
+
+function exchangeTopics(quotes: readonly string[]): readonly string[] {
+  return needsRates(quotes) ? ['exchange', 'ticker'] : ['exchange'];
 }
 
 type CoinRow = Omit<CoinSummary, 'rank'> & {
@@ -82,7 +63,7 @@ type CoinRow = Omit<CoinSummary, 'rank'> & {
   readonly seenAt: Instant;
 };
 
-/** In the order of the newest list; those that it lacks at the end, but for those that have another id now. */
+/** In the order of the newest list. Coins that it lacks follow at the end, except those that have another id now. */
 async function readCoins(sql: Sql): Promise<readonly CoinSummary[]> {
   const query = sql<CoinRow[]>`
     select c.id, c.name, c.symbol, c.rank, c.is_new, c.is_active, c.type, c.answer,
@@ -109,7 +90,7 @@ async function readCoin(sql: Sql, coinId: string): Promise<CoinSummary | null> {
   return row === undefined ? null : withProvenance(toCoin(row), completeAsOf(row.seenAt));
 }
 
-/** Coins are told by their list alone, which is never read in parts. */
+/** Only the list of coins says which coins there are, and it is always received as a whole. */
 export async function readNoCoin(sql: Sql): Promise<NotFound> {
   const [row] = await sql<{ at: Instant | null }[]>`
     select round(extract(epoch from max(last_seen_at)) * 1000)::float8 as at from market.coin`;
@@ -125,7 +106,7 @@ function toCoin({ answer, seenAt: _, ...coin }: CoinRow): CoinSummary {
 
 type GlobalRow = Omit<GlobalFacts, 'updatedAt'> & { readonly at: Instant; readonly updatedAt: Instant };
 
-/** All null when nobody has ever asked. */
+/** All null when the warehouse never received it. */
 async function readGlobal(sql: Sql): Promise<GlobalOverview> {
   const [row] = await sql<GlobalRow[]>`
     select market_cap as "marketCap", volume_24h as "volume24h", bitcoin_dominance as "bitcoinDominance", coins,
@@ -137,12 +118,12 @@ async function readGlobal(sql: Sql): Promise<GlobalOverview> {
       round(extract(epoch from updated_at) * 1000)::float8 as "updatedAt",
       round(extract(epoch from at) * 1000)::float8 as at, answer
     from market.global_history order by at desc limit 1`;
-  if (row === undefined) return withProvenance(globalRecord(NOBODY_ASKED), NO_DATA);
+  if (row === undefined) return withProvenance(globalRecord(NEVER_RECEIVED), NO_DATA);
   const record = row.answer === null ? globalRecord(row) : (JSON.parse(row.answer) as GlobalOverview);
   return withProvenance(record, completeAsOf(row.at));
 }
 
-const NOBODY_ASKED: Omit<GlobalFacts, 'answer'> = {
+const NEVER_RECEIVED: Omit<GlobalFacts, 'answer'> = {
   updatedAt: null,
   marketCap: null,
   volume24h: null,
@@ -166,7 +147,7 @@ type ExchangeRow = Pick<
   ExchangeFacts['whole'] &
   ExchangeFacts['volumes'] & { readonly updatedAt: Instant; readonly at: Instant; readonly seenAt: Instant };
 
-/** Those of the newest list, in its order. */
+/** The exchanges of the newest list, in its order. */
 async function readExchanges(sql: Sql, quotes: readonly string[]): Promise<readonly Exchange[]> {
   const rows = await sql<ExchangeRow[]>`
     select id, name, to_json(types) as types, description, message, links, fiats, answer, is_active, website_status,

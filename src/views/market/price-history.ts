@@ -2,14 +2,15 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { isFound, type NotFound } from '../../contract/answer/not-found.ts';
 import {
+  combineProvenance,
   completeAsOf,
   historyProvenance,
   NO_DATA,
   type Provenance,
   provenanceOf,
-  together,
   withProvenance,
 } from '../../contract/answer/provenance.ts';
+import { revalidatedBy } from '../../contract/answer/revalidation.ts';
 import type { HistoricalTick, PriceConversion } from '../../contract/record/catalogue.ts';
 import { findFiat } from '../../contract/record/fiats.ts';
 import type { Candles, Catalogue, TickerHistoryQuery } from '../../contract/record/market-data.ts';
@@ -18,10 +19,6 @@ import { HOUR } from '../../core/interval.ts';
 import { normalize } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { CoinVersion, DataVersions } from './data-versions.ts';
-import { createKept } from './versioned-cache.ts';
-
-/** Answers of some hundred stretches each. */
-const MOST_KEPT = 300;
 
 export type PriceHistoryDeps = {
   readonly sql: Sql;
@@ -38,7 +35,12 @@ export function createPriceHistoryViews({
   ticker,
   noCoin,
 }: PriceHistoryDeps): Pick<Catalogue<NotFound>, 'tickerHistory' | 'convert'> {
-  const kept = createKept<readonly HistoricalTick[]>({ onGet: versions.counted('history'), most: MOST_KEPT });
+  const questionOf = async (query: TickerHistoryQuery) => {
+    const [coin, tickers] = await Promise.all([versions.coin(query.coinId), versions.of(['ticker'])]);
+    // To the minute: an answer that reaches beyond now is current for that long.
+    const to = Math.min(query.to, Math.ceil(clock.now() / 60_000) * 60_000);
+    return coin === null ? null : { coin, to, version: `${to} ${tickers} ${coin.firstDataAt}` };
+  };
   /** What one unit costs in dollars, as last told; null price: nobody has told. */
   const priced = async (id: string): Promise<Priced | NotFound> => {
     const fiat = findFiat(id);
@@ -54,14 +56,11 @@ export function createPriceHistoryViews({
   };
   return {
     tickerHistory: async (query) => {
-      const [coin, topics] = await Promise.all([versions.coin(query.coinId), versions.topics()]);
-      if (coin === null) return noCoin();
-      const { coinId, quote, from, widthMs, limit } = query;
-      // To the minute, so that whoever asks up to now asks the same as the one before.
-      const to = Math.min(query.to, Math.ceil(clock.now() / 60_000) * 60_000);
-      const key = `${coinId} ${quote} ${from} ${to} ${widthMs} ${limit}`;
-      const version = `${topics.ticker} ${coin.firstDataAt}`;
-      return kept.get(key, version, () => readHistory(sql, coin, { ...query, from: Math.max(0, from), to }));
+      const question = await questionOf(query);
+      if (question === null) return noCoin();
+      const { coin, to, version } = question;
+      const ticks = await readHistory(sql, coin, { ...query, from: Math.max(0, query.from), to });
+      return revalidatedBy(ticks, async () => (await questionOf(query))?.version === version);
     },
     convert: async ({ baseId, quoteId, amount }): Promise<PriceConversion | NotFound> => {
       const [base, quote] = await Promise.all([priced(baseId), priced(quoteId)]);
@@ -80,7 +79,7 @@ export function createPriceHistoryViews({
         amount,
         price: base.dollars === null || !quote.dollars ? null : (amount * base.dollars) / quote.dollars,
       };
-      return withProvenance(conversion, together([base, quote].flatMap(({ basis }) => basis ?? [])));
+      return withProvenance(conversion, combineProvenance([base, quote].flatMap(({ basis }) => basis ?? [])));
     },
   };
 }

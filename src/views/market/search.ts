@@ -4,11 +4,11 @@
  */
 import type { Instant } from '../../clock.ts';
 import {
+  combineProvenance,
   completeAsOf,
   NO_DATA,
   type Provenance,
   partialAsOf,
-  together,
   withProvenance,
 } from '../../contract/answer/provenance.ts';
 import type { SearchCategory, SearchResult } from '../../contract/record/catalogue.ts';
@@ -16,8 +16,8 @@ import type { Catalogue, SearchQuery } from '../../contract/record/market-data.t
 import { othersFirst } from '../../core/yield-to-event-loop.ts';
 import { documentsSeenAt } from '../../store/catalogue/document.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { DataVersions, Topics } from './data-versions.ts';
-import { createKept } from './versioned-cache.ts';
+import type { DataVersions } from './data-versions.ts';
+import { createVersionedCache } from './versioned-cache.ts';
 
 type Found<C extends SearchCategory> = NonNullable<SearchResult[C]>[number];
 
@@ -75,12 +75,16 @@ function createIndex(texts: readonly string[]): Index {
 }
 
 /** What is searched, and what that stands on. */
-type Searched<T> = { find(q: string, limit: number): readonly T[]; readonly basis: Provenance };
+type Searched<T> = { find(q: string, limit: number): readonly T[]; readonly provenance: Provenance };
 
 /** `items` from the best known to the least; `wordsOf` what each is found by. */
-function searched<T>(items: readonly T[], wordsOf: (item: T) => readonly string[], basis: Provenance): Searched<T> {
+function searched<T>(
+  items: readonly T[],
+  wordsOf: (item: T) => readonly string[],
+  provenance: Provenance,
+): Searched<T> {
   const index = createIndex(items.map((item) => textOf(wordsOf(item))));
-  return { find: (q, limit) => index.find(q, limit).map((i) => items[i]!), basis };
+  return { find: (q, limit) => index.find(q, limit).map((i) => items[i]!), provenance };
 }
 
 export function createSearchView({
@@ -90,44 +94,35 @@ export function createSearchView({
   readonly sql: Sql;
   readonly versions: DataVersions;
 }): Catalogue['search'] {
-  const names = createKept<Names>({ most: 1 });
-  const currencies = createKept<Currencies>({ onGet: versions.counted('search'), most: 1 });
-  const others = createKept<Searched<never>>({ onGet: versions.counted('search'), most: 3 });
-  const indexOf = async (category: 'exchanges' | 'people' | 'tags', topics: Topics) => {
-    const version = { exchanges: topics.exchange, people: topics['document person'], tags: topics['document tag'] }[
-      category
-    ];
-    return others.get(category, String(version), () => READ[category](sql) as Promise<Searched<never>>);
-  };
-  return async (query: SearchQuery) => {
-    const { q, categories, symbolOnly, limit } = query;
-    const topics = await versions.topics();
+  const names = createVersionedCache<Names>({ versions, maxSize: 1 });
+  const currencies = createVersionedCache<Currencies>({ versions, view: 'search', maxSize: 1 });
+  const others = createVersionedCache<Searched<never>>({ versions, view: 'search', maxSize: 3 });
+  const namesOf = () => names(['coin names', 'coin_rename'], 'all', () => readNames(sql));
+  const currenciesOf = () => currencies(['coin', 'coin_rename'], 'all', async () => rankNames(sql, await namesOf()));
+  const othersOf = (category: keyof typeof READ) =>
+    others([TOPIC_OF[category]], category, () => READ[category](sql) as Promise<Searched<never>>);
+  return async ({ q, categories, symbolOnly, limit }: SearchQuery) => {
     const result: { -readonly [C in SearchCategory]?: readonly never[] } = {};
-    const bases: Provenance[] = [];
+    const provenances: Provenance[] = [];
     const wants = (category: SearchCategory) =>
       categories.includes(category) && (category === 'currencies' || !symbolOnly);
     if (wants('currencies')) {
-      const { find, findSymbol, basis } = await currencies.get(
-        'all',
-        `${topics.coin} ${topics.coin_rename}`,
-        async () =>
-          rankNames(sql, await names.get('all', `${topics['coin names']} ${topics.coin_rename}`, () => readNames(sql))),
-      );
+      const { find, findSymbol, provenance } = await currenciesOf();
       result.currencies = (symbolOnly ? findSymbol(q, limit) : find(q, limit)) as never[];
-      bases.push(basis);
+      provenances.push(provenance);
     }
     // Upstream names no ICO anywhere but here.
     if (wants('icos')) {
       result.icos = [];
-      bases.push(NO_DATA);
+      provenances.push(NO_DATA);
     }
     for (const category of ['exchanges', 'people', 'tags'] as const) {
       if (!wants(category)) continue;
-      const { find, basis } = await indexOf(category, topics);
+      const { find, provenance } = await othersOf(category);
       result[category] = find(q, limit) as never[];
-      bases.push(basis);
+      provenances.push(provenance);
     }
-    return withProvenance(result as SearchResult, bases.length === 0 ? NO_DATA : together(bases));
+    return withProvenance(result as SearchResult, provenances.length === 0 ? NO_DATA : combineProvenance(provenances));
   };
 }
 
@@ -206,7 +201,7 @@ async function rankNames(sql: Sql, read: Names): Promise<Currencies> {
     return { id, name, symbol, rank: ranks[i]!, is_new, is_active, type };
   };
   return {
-    basis: completeAsOf(at),
+    provenance: completeAsOf(at),
     find: (q, limit) => index.find(q, limit).map((i) => told(byPlace[i]!)),
     findSymbol: (q, limit) =>
       (symbols.get(q.trim().toLowerCase()) ?? [])
@@ -224,6 +219,8 @@ const ACTIVE_BEFORE = 2 ** 32;
 const MOST_COINS = 2 ** 20;
 
 type Newest = { readonly at: Instant | null };
+
+const TOPIC_OF = { exchanges: 'exchange', people: 'document person', tags: 'document tag' } as const;
 
 const READ = {
   exchanges: async (sql: Sql) => {
@@ -244,7 +241,7 @@ const READ = {
   tags: async (sql: Sql) => {
     const rows = await sql<Found<'tags'>[]>`
       select id, name, coins as coin_counter, icos as ico_counter from market.tag where gone_at is null order by place, id`;
-    const basis = completeAsOf(await documentsSeenAt(sql, 'tag'));
-    return searched(rows, (tag) => [tag.name, tag.id], basis);
+    const provenance = completeAsOf(await documentsSeenAt(sql, 'tag'));
+    return searched(rows, (tag) => [tag.name, tag.id], provenance);
   },
 } as const;

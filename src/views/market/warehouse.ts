@@ -1,17 +1,17 @@
-/** The warehouse as a source of market data: what upstream has told, answered as upstream would. It never writes. */
+/** The warehouse as a source of market data: what upstream said, answered as upstream would. It never writes. */
 import type { Clock } from '../../clock.ts';
 import { confirmedNotFound, type NotFound } from '../../contract/answer/not-found.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createCatalogueViews } from './catalogue.ts';
-import { createDataVersions, type OnKept } from './data-versions.ts';
+import { createDataVersions, type OnCacheLookup } from './data-versions.ts';
 import { createOhlcvView } from './ohlcv.ts';
 import { createOverviewViews } from './overview.ts';
 import { createPriceHistoryViews } from './price-history.ts';
 import { createSearchView } from './search.ts';
 import { createTickerViews } from './tickers.ts';
 
-export type WarehouseDeps = { readonly sql: Sql; readonly clock: Clock; readonly onCacheLookup?: OnKept };
+export type WarehouseDeps = { readonly sql: Sql; readonly clock: Clock; readonly onCacheLookup?: OnCacheLookup };
 
 export function createWarehouse({ sql, clock, onCacheLookup }: WarehouseDeps): MarketData<NotFound> {
   const versions = createDataVersions(sql, onCacheLookup);

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import {
+  combineProvenance,
   completeAsOf,
   historyProvenance,
   NO_DATA,
   partialAsOf,
   provenanceHeaders,
   provenanceOf,
-  together,
   withProvenance,
 } from '../../../src/contract/answer/provenance.ts';
 
@@ -49,8 +49,8 @@ describe('a history', () => {
 });
 
 it('of several is full or nothing when all of them are, and as new as the newest', () => {
-  expect(together([completeAsOf(1), completeAsOf(3), completeAsOf(2)])).toEqual(completeAsOf(3));
-  expect(together([NO_DATA, completeAsOf(3)])).toEqual(partialAsOf(3));
-  expect(together([NO_DATA, NO_DATA])).toEqual(NO_DATA);
-  expect(together([partialAsOf(1), completeAsOf(2)])).toEqual(partialAsOf(2));
+  expect(combineProvenance([completeAsOf(1), completeAsOf(3), completeAsOf(2)])).toEqual(completeAsOf(3));
+  expect(combineProvenance([NO_DATA, completeAsOf(3)])).toEqual(partialAsOf(3));
+  expect(combineProvenance([NO_DATA, NO_DATA])).toEqual(NO_DATA);
+  expect(combineProvenance([partialAsOf(1), completeAsOf(2)])).toEqual(partialAsOf(2));
 });

@@ -223,7 +223,7 @@ describe('failures of tools', () => {
     const { json } = await sender(rpcService({ data, isAway: () => true, onError: () => undefined }))(call('getCoins'));
     expect(json.error).toEqual({
       code: -32000,
-      message: '503: the database cannot be reached, ask again in a few seconds',
+      message: '503: the database is unavailable; try again in a few seconds',
       data: { status: 503, retryAfterSeconds: 5 },
     });
   });
