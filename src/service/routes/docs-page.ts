@@ -1,7 +1,7 @@
 /** The OpenAPI document as a page for people: one piece of HTML, no script, nothing from elsewhere. */
 import { createHash } from 'node:crypto';
 import { html, raw } from 'hono/html';
-import type { Parameter } from '../../contract/interface/endpoints.ts';
+import type { Parameter } from '../../contract/interface/endpoint-parameters.ts';
 import type { OpenApiDocument, OpenApiOperation, Schema } from '../../contract/interface/openapi.ts';
 
 const STYLE = `
