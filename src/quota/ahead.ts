@@ -4,8 +4,8 @@
  * was surely never sent goes back, so that the ledger's count stays what was asked.
  */
 import type { Instant } from '../clock.ts';
+import { dayStart } from '../core/utc-windows.ts';
 import type { AheadGrant, Quota, Spender, Stretch } from './quota.ts';
-import { dayStart } from './window.ts';
 
 export type Ahead = {
   /** Null: nothing was granted, for whatever reason; whoever wants to ask takes one when its turn has come, and is told. */

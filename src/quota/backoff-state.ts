@@ -1,9 +1,9 @@
 /** What the ledger learns from answers that say no: pure steps from one ledger to the next. */
 import type { Instant } from '../clock.ts';
 import { HOUR } from '../core/interval.ts';
+import { dayReset, dayStart, monthReset, monthStart } from '../core/utc-windows.ts';
 import type { Ledger } from '../store/quota/quota.ts';
 import { HALF_LIFE_MS, paceFactorAt, SLOWEST } from './adaptive-rate.ts';
-import { dayReset, dayStart, monthReset, monthStart } from './window.ts';
 
 /** Fewer failures in a row than this are chance; from here on they are an outage. */
 export const OUTAGE_STREAK = 4;

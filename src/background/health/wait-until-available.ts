@@ -1,6 +1,6 @@
 /** Waiting for what is not there yet. */
 import type { Clock, Instant } from '../../clock.ts';
-import { unlessAborted } from '../../core/unless-aborted.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { AccountUnknown, KeyRefused } from '../../ingest/outcome.ts';
 import { awayReason } from '../../ingest/request/outage-retry.ts';
 import { StoreError } from '../../store/connection/store-error.ts';

@@ -2,7 +2,7 @@
 import { type App, createReleasers, openApp } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
-import { unlessAborted } from '../../core/unless-aborted.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import type { Log } from '../../log.ts';
 import { createOperations } from '../../service/operations.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';

@@ -2,7 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import { type App, createReleasers, type Releasers } from '../../app.ts';
 import { schedulesOf } from '../../budget.ts';
-import { unlessAborted } from '../../core/unless-aborted.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { type BackfillRunner, createBackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
 import { withStepBack } from '../../ingest/chunk/series-circuit-breaker.ts';
 import { oneAtATime } from '../../ingest/chunk/single-flight.ts';

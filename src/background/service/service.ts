@@ -9,7 +9,7 @@
 import { setMaxListeners } from 'node:events';
 import { type App, createReleasers, openApp } from '../../app.ts';
 import { systemClock } from '../../clock.ts';
-import { unlessAborted } from '../../core/unless-aborted.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
 import { forgetInstance, keepInstance } from '../../store/work/instance.ts';

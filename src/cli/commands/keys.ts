@@ -5,7 +5,7 @@ import { PLAN_NAMES, planOf } from '../../contract/plan/plans.ts';
 import { formatTime } from '../../contract/time.ts';
 import { makeApiKey, UNLIMITED } from '../../core/api-key.ts';
 import { nearestNames } from '../../core/did-you-mean.ts';
-import { monthOf } from '../../service/access/quota-leases.ts';
+import { monthStart } from '../../core/utc-windows.ts';
 import {
   type ApiKey,
   type ApiKeyTerms,
@@ -75,7 +75,7 @@ export function keysCommand(program: Command, context: CommandContext): void {
     .action(
       context.action(async ({ all = false, json }: JsonOption & { readonly all?: boolean }) => {
         const now = clock.now();
-        const rows = await withSql((sql) => listApiKeys(sql, { month: monthOf(now), all, now }));
+        const rows = await withSql((sql) => listApiKeys(sql, { month: monthStart(now), all, now }));
         if (json)
           printJson(
             io.out,

@@ -2,11 +2,11 @@
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
 import { DAY } from '../../core/interval.ts';
+import { dayReset, dayStart, monthReset, monthStart } from '../../core/utc-windows.ts';
 import { freshnessPerRun } from '../../quota/achievable-ages.ts';
 import { pacePerDay } from '../../quota/adaptive-rate.ts';
 import type { Limits } from '../../quota/quota.ts';
 import type { Need } from '../../quota/reservation.ts';
-import { dayReset, dayStart, monthReset, monthStart } from '../../quota/window.ts';
 import { CATALOGUE_KINDS, type CatalogueDemand, type CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 import { achievableAgeMs, CATALOGUE_PLAN, type CatalogueNeed, requestsPerRun } from '../catalogue/catalogue-plan.ts';
 import { Misconfigured } from '../outcome.ts';

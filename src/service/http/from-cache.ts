@@ -2,15 +2,12 @@
 import type { MiddlewareHandler } from 'hono';
 import type { Endpoint } from '../../contract/interface/endpoints.ts';
 import type { Handler, Peer, Reply } from '../../contract/interface/handler.ts';
-import type { Access, Admission, Caller } from '../../contract/plan/access.ts';
+import type { Access, Admission } from '../../contract/plan/access.ts';
 import { allowanceHeaders, callerOf } from './admission.ts';
 import { cacheControlFor, replyOf, respondWith } from './answer.ts';
 import { headerIn } from './request-input.ts';
 import { canonicalTarget, type ResponseCache } from './response-cache.ts';
-import type { ServiceEnv } from './service-env.ts';
-
-/** A caller and what came of asking for admission: so that nobody is counted twice for one request. */
-export type Admitted = { readonly caller: Caller; readonly admission: Admission };
+import type { Admitted, ServiceEnv } from './service-env.ts';
 
 export type FromCache = {
   readonly fromCache: NonNullable<Handler['fromCache']>;

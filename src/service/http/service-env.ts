@@ -1,9 +1,11 @@
 /** What travels with a request inside the service. */
 import type { Peer } from '../../contract/interface/handler.ts';
-import type { Caller } from '../../contract/plan/access.ts';
+import type { Admission, Caller } from '../../contract/plan/access.ts';
 import type { PlanName } from '../../contract/plan/plans.ts';
-import type { Admitted } from './from-cache.ts';
 import type { CachedResponse } from './response-cache.ts';
+
+/** A caller and what came of asking for admission: so that nobody is counted twice for one request. */
+export type Admitted = { readonly caller: Caller; readonly admission: Admission };
 
 export type ServiceEnv = {
   Bindings: Partial<Peer> & {

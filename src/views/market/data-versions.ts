@@ -5,8 +5,8 @@
  */
 import type { Instant } from '../../clock.ts';
 import { revalidatedBy } from '../../contract/answer/revalidation.ts';
-import { createBatcher } from '../../core/batcher.ts';
 import type { Quote } from '../../core/candle.ts';
+import { createBatcher } from '../../core/concurrency/batcher.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 

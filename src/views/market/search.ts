@@ -13,7 +13,7 @@ import {
 } from '../../contract/answer/provenance.ts';
 import type { SearchCategory, SearchResult } from '../../contract/record/catalogue.ts';
 import type { Catalogue, SearchQuery } from '../../contract/record/market-data.ts';
-import { othersFirst } from '../../core/yield-to-event-loop.ts';
+import { othersFirst } from '../../core/concurrency/yield-to-event-loop.ts';
 import { documentsSeenAt } from '../../store/catalogue/document.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { DataVersions } from './data-versions.ts';

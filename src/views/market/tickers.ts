@@ -6,8 +6,8 @@ import { completeAsOf, NO_DATA, partialAsOf, provenanceOf, withProvenance } from
 import type { Candles } from '../../contract/record/market-data.ts';
 import type { Ticker } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
+import { mapInPieces } from '../../core/concurrency/yield-to-event-loop.ts';
 import { TICKER_NUMBERS, TICKER_QUOTE_KEYS, type TickerNumber } from '../../core/ticker.ts';
-import { mapInPieces } from '../../core/yield-to-event-loop.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { DataVersions } from './data-versions.ts';
 import { readNoCoin } from './overview.ts';

@@ -1,6 +1,6 @@
-/** The stretches of time that upstream's limits count in: UTC days and UTC calendar months. */
+/** The windows that request limits are counted in: UTC days and UTC calendar months. */
 import type { Instant } from '../clock.ts';
-import { DAY } from '../core/interval.ts';
+import { DAY } from './interval.ts';
 
 /** The start of the UTC day that holds `at`. */
 export function dayStart(at: Instant): Instant {

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { createBatcher } from '../../src/core/batcher.ts';
+import { createBatcher } from '../../../src/core/concurrency/batcher.ts';
 
 describe('a batcher', () => {
   it('runs the calls of one moment as one batch, and those that come meanwhile as the next', async () => {
