@@ -30,7 +30,7 @@ function serviceOver(data: MarketData, access: Access = openAccess) {
 }
 
 /** Says what everything stands on, and says the same thing again until it is told that something has changed. */
-function standing(data: MarketData, basis: Provenance) {
+function standing(data: MarketData, provenance: Provenance) {
   const answers = new Map<string, object>();
   let asked = 0;
   const source = new Proxy(data, {
@@ -41,7 +41,7 @@ function standing(data: MarketData, basis: Provenance) {
       if (kept) return kept;
       const made = (await target[name](query)) as object | null;
       if (made === null) return null;
-      answers.set(key, withProvenance(structuredClone(made), basis));
+      answers.set(key, withProvenance(structuredClone(made), provenance));
       return answers.get(key);
     },
   });
@@ -52,17 +52,17 @@ const OHLCV = '/coins/btc-bitcoin/ohlcv/historical?start=2024-05-01&end=2024-05-
 const PATHS = [OHLCV, '/tickers', '/tickers/btc-bitcoin', '/coins/btc-bitcoin', '/tags?additional_fields=coins'];
 
 describe('an answer of a source that says what it stands on', () => {
-  const basis = completeAsOf(Date.UTC(2024, 5, 1, 12, 1));
+  const provenance = completeAsOf(Date.UTC(2024, 5, 1, 12, 1));
 
   it('says so in headers, full, in part or not at all', async () => {
     const standings: [Provenance, string, string | null][] = [
-      [basis, 'full', '2024-06-01T12:01:00Z'],
+      [provenance, 'full', '2024-06-01T12:01:00Z'],
       [
-        { ...basis, coverage: 'partial', firstMissing: Date.UTC(2024, 4, 3) },
+        { ...provenance, coverage: 'partial', firstMissing: Date.UTC(2024, 4, 3) },
         'partial; first-missing=2024-05-03T00:00:00Z',
         '2024-06-01T12:01:00Z',
       ],
-      [{ ...basis, coverage: 'partial' }, 'partial', '2024-06-01T12:01:00Z'],
+      [{ ...provenance, coverage: 'partial' }, 'partial', '2024-06-01T12:01:00Z'],
       [NO_DATA, 'none', null],
     ];
     for (const [one, coverage, asOf] of standings) {
@@ -78,7 +78,7 @@ describe('an answer of a source that says what it stands on', () => {
   });
 
   it('has a tag that changes with it, and is not sent twice to who has it', async () => {
-    const { source, changed } = standing(market, basis);
+    const { source, changed } = standing(market, provenance);
     const get = serviceOver(source);
     for (const path of PATHS) {
       const first = await get(path);
@@ -98,13 +98,13 @@ describe('an answer of a source that says what it stands on', () => {
     const before = await etag();
     changed();
     expect(await etag()).toBe(before);
-    const dearer = { ...market, ticker: async () => withProvenance({ id: 'btc-bitcoin' } as never, basis) };
+    const dearer = { ...market, ticker: async () => withProvenance({ id: 'btc-bitcoin' } as never, provenance) };
     expect((await serviceOver(dearer)('/tickers/btc-bitcoin')).headers.get('etag')).not.toBe(before);
   });
 
   it('keeps apart what different callers may see, and different questions show', async () => {
     let plan: PlanName = 'free';
-    const { source, asked } = standing(market, basis);
+    const { source, asked } = standing(market, provenance);
     const get = serviceOver(source, { ...openAccess, admit: () => ({ kind: 'admitted', plan }) });
     const keys = async (path: string) => {
       const body = (await (await get(path)).json()) as object | object[];
@@ -126,7 +126,7 @@ describe('an answer of a source that says what it stands on', () => {
   });
 
   it('has its headers on HEAD as on GET', async () => {
-    const get = serviceOver(standing(market, basis).source);
+    const get = serviceOver(standing(market, provenance).source);
     const [head, whole] = [await get(OHLCV, {}, 'HEAD'), await get(OHLCV)];
     expect([head.status, await head.text()]).toEqual([200, '']);
     expect(Object.fromEntries(head.headers)).toEqual(Object.fromEntries(whole.headers));

@@ -58,8 +58,8 @@ export type SearchQuery = {
 export type MarketData<N = null> = Candles<N> & Catalogue<N>;
 
 /**
- * The market itself. Answers are never changed once they are given; one that is given again is the same object (`basis.ts`). What an
- * answer stands on may be attached to it: `withProvenance(answer, basis)`, which `provenanceHeaders(answer)` turns into headers.
+ * The market itself. Answers are never changed once they are given; one that is given again is the same object (`provenance.ts`). What an
+ * answer stands on may be attached to it: `withProvenance(answer, provenance)`, which `provenanceHeaders(answer)` turns into headers.
  */
 export type Candles<N = null> = {
   /** Every answer says what it stands on. */

@@ -84,12 +84,12 @@ function toolResult(outcome: ToolOutcome): CallToolResult {
     case 'answered': {
       const content = [{ type: 'text' as const, text: JSON.stringify(outcome.output) }];
       const result = { content, structuredContent: outcome.output };
-      return outcome.basis === null ? result : { ...result, _meta: outcome.basis };
+      return outcome.provenance === null ? result : { ...result, _meta: outcome.provenance };
     }
     case 'failed': {
-      const { status: _, retryAfterSeconds: __, argument: ___, ...basis } = outcome.data;
+      const { status: _, retryAfterSeconds: __, argument: ___, ...provenance } = outcome.data;
       const said = { content: [{ type: 'text' as const, text: outcome.message }], isError: true };
-      return Object.keys(basis).length === 0 ? said : { ...said, _meta: basis };
+      return Object.keys(provenance).length === 0 ? said : { ...said, _meta: provenance };
     }
     case 'unknown tool':
       throw new ProtocolError(RPC_CODES.invalidParams, outcome.message);

@@ -114,7 +114,7 @@ async function callTool(
   switch (outcome.kind) {
     case 'answered': {
       const result = { content: [{ type: 'text', text: JSON.stringify(outcome.output) }] };
-      return { result: outcome.basis === null ? result : { ...result, _meta: outcome.basis } };
+      return { result: outcome.provenance === null ? result : { ...result, _meta: outcome.provenance } };
     }
     case 'unknown tool':
       return { code: RPC_CODES.invalidParams, message: outcome.message, data: { status: 400, argument: 'name' } };

@@ -39,7 +39,7 @@ export type ToolOutcome =
       readonly kind: 'answered';
       readonly output: object;
       /** What the output stands on, where the source says so. */
-      readonly basis: ToolProvenance | null;
+      readonly provenance: ToolProvenance | null;
     }
   | { readonly kind: 'unknown tool'; readonly message: string }
   | { readonly kind: 'failed'; readonly code: number; readonly message: string; readonly data: ToolFailureData };
@@ -141,9 +141,9 @@ function jsonSchema(schema: z.ZodType): JsonSchema {
 }
 
 function answered(output: object | Missing): ToolOutcome {
-  const basis = toolProvenance(output);
-  if (!isFound(output)) return failed(404, UNKNOWN_ID, basis ?? {});
-  return { kind: 'answered', output, basis };
+  const provenance = toolProvenance(output);
+  if (!isFound(output)) return failed(404, UNKNOWN_ID, provenance ?? {});
+  return { kind: 'answered', output, provenance };
 }
 
 /** What REST says in headers, a tool says under `_meta` of its result, and in the `data` of its error; null where the source does not say. */

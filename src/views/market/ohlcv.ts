@@ -82,7 +82,7 @@ async function readCandles(
   const of = told.filter((found) => intersect([span].filter(isSpan), knownOf(found, width)).length > 0);
   const seen = of.flatMap(({ answeredAt }) => answeredAt ?? []);
   const asOf = seen.length === 0 ? null : Math.max(...seen);
-  return withProvenance(candles, historyProvenance({ asked: span, known, hasRows: candles.length > 0, asOf }));
+  return withProvenance(candles, historyProvenance({ requested: span, known, hasRows: candles.length > 0, asOf }));
 }
 
 /** What is asked, but no further than to the last candle that is still to be answered. */

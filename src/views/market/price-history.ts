@@ -46,13 +46,13 @@ export function createPriceHistoryViews({
     const fiat = findFiat(id);
     if (fiat !== undefined) {
       const isDollar = fiat.symbol === 'USD';
-      return { name: fiat.name, dollars: isDollar ? 1 : null, at: null, basis: isDollar ? null : NO_DATA };
+      return { name: fiat.name, dollars: isDollar ? 1 : null, at: null, provenance: isDollar ? null : NO_DATA };
     }
     const found = await ticker({ coinId: id, quotes: ['USD'] });
     if (!isFound(found)) return found;
     const price = found.quotes.USD?.price;
     const dollars = typeof price === 'number' ? price : null;
-    return { name: found.name, dollars, at: found.last_updated, basis: provenanceOf(found) ?? completeAsOf(null) };
+    return { name: found.name, dollars, at: found.last_updated, provenance: provenanceOf(found) ?? completeAsOf(null) };
   };
   return {
     tickerHistory: async (query) => {
@@ -79,17 +79,17 @@ export function createPriceHistoryViews({
         amount,
         price: base.dollars === null || !quote.dollars ? null : (amount * base.dollars) / quote.dollars,
       };
-      return withProvenance(conversion, combineProvenance([base, quote].flatMap(({ basis }) => basis ?? [])));
+      return withProvenance(conversion, combineProvenance([base, quote].flatMap(({ provenance }) => provenance ?? [])));
     },
   };
 }
 
-/** `basis` null: it needs nobody to tell it. */
+/** `provenance` null: it needs nobody to tell it. */
 type Priced = {
   readonly name: string;
   readonly dollars: number | null;
   readonly at: string | null;
-  readonly basis: Provenance | null;
+  readonly provenance: Provenance | null;
 };
 
 /** A stretch that is longer is known when something was seen in each of its hours. */
@@ -117,7 +117,7 @@ async function readHistory(
   const bounds = { from: ceilTo(from, widthMs), to };
   const began = Math.max(bounds.from, floorTo(firstDataAt ?? 0, widthMs));
   if (bounds.from >= bounds.to)
-    return withProvenance([], historyProvenance({ asked: bounds, known: [], hasRows: false, asOf: null }));
+    return withProvenance([], historyProvenance({ requested: bounds, known: [], hasRows: false, asOf: null }));
   const partMs = Math.min(widthMs, LONGEST_PART_MS);
   // A part that has ended, and did not begin before the coin's data did, is to be told of.
   const due = { from: Math.max(bounds.from, ceilTo(firstDataAt ?? 0, partMs)), to: bounds.to - partMs };
@@ -160,7 +160,7 @@ async function readHistory(
   const asOf = rows.length === 0 ? null : Math.max(...rows.map((row) => row.seen));
   return withProvenance(
     list,
-    historyProvenance({ asked: { from: began, to: end }, known: normalize(known), hasRows: list.length > 0, asOf }),
+    historyProvenance({ requested: { from: began, to: end }, known: normalize(known), hasRows: list.length > 0, asOf }),
   );
 }
 

@@ -13,7 +13,7 @@ import {
 } from '../../contract/answer/provenance.ts';
 import type { SearchCategory, SearchResult } from '../../contract/record/catalogue.ts';
 import type { Catalogue, SearchQuery } from '../../contract/record/market-data.ts';
-import { othersFirst } from '../../core/concurrency/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../core/concurrency/yield-to-event-loop.ts';
 import { documentsSeenAt } from '../../store/catalogue/document.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { DataVersions } from './data-versions.ts';
@@ -169,7 +169,7 @@ type Ranks = { readonly ranks: readonly number[]; readonly at: Instant | null };
 async function readRanks(sql: Sql): Promise<Ranks> {
   const [row] = await sql<{ ranks: string | null; at: Instant | null }[]>`
     select array_agg(rank order by id)::text as ranks, (extract(epoch from max(last_seen_at)) * 1000)::float8 as at from market.coin`;
-  await othersFirst();
+  await yieldToEventLoop();
   return { ranks: row!.ranks === null ? [] : row!.ranks.slice(1, -1).split(',').map(Number), at: row!.at };
 }
 
@@ -183,18 +183,18 @@ async function rankNames(sql: Sql, read: Names): Promise<Currencies> {
     ({ ranks, at } = await readRanks(sql));
   }
   const { coins, texts, symbols } = names;
-  await othersFirst();
+  await yieldToEventLoop();
   const places = coins.map(({ is_active }, i) => (is_active ? 0 : ACTIVE_BEFORE) + (ranks[i] || LAST_RANK));
   // As numbers, which are sorted in a tenth of the time: of the same place the lesser number, which is the lesser id.
   const order = new Float64Array(places.length);
   places.forEach((place, i) => {
     order[i] = place * MOST_COINS + i;
   });
-  await othersFirst();
+  await yieldToEventLoop();
   order.sort();
   const byPlace: number[] = [];
   for (const one of order) byPlace.push(one % MOST_COINS);
-  await othersFirst();
+  await yieldToEventLoop();
   const index = createIndex(byPlace.map((i) => texts[i]!));
   const told = (i: number): Coin => {
     const { id, name, symbol, is_new, is_active, type } = coins[i]!;

@@ -74,8 +74,8 @@ async function readTicker(sql: Sql, coinId: string, quotes: readonly string[]): 
     where t.coin_id = ${coinId} and c.is_active`;
   if (row === undefined) return readNoTicker(sql, coinId);
   const rates = needsRates(quotes) ? await readRates(sql, quotes, [row.at]) : NO_RATES;
-  const basis = lacksRates(quotes, [row.at], rates) ? partialAsOf(row.seenAt) : completeAsOf(row.seenAt);
-  return withProvenance(tickerIn(toTicker(row), quotes, row.at, rates), basis);
+  const provenance = lacksRates(quotes, [row.at], rates) ? partialAsOf(row.seenAt) : completeAsOf(row.seenAt);
+  return withProvenance(tickerIn(toTicker(row), quotes, row.at, rates), provenance);
 }
 
 /** The list of coins says which coins are active; an active one without a ticker was never received. */

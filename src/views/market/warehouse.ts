@@ -23,33 +23,21 @@ export function createWarehouse({ sql, clock, onCacheLookup }: WarehouseDeps): M
   const catalogue = createCatalogueViews({ sql, versions, findCoin, noCoin, findExchange });
   return {
     hasProvenance: true,
-    ohlcv: async (query) => (isPossible(query.coinId) ? ohlcv(query) : IMPOSSIBLE),
     tickers,
-    ticker: async (query) => (isPossible(query.coinId) ? ticker(query) : IMPOSSIBLE),
     coins,
     global,
     exchanges,
-    ...catalogue,
-    coin: async (id) => (isPossible(id) ? catalogue.coin(id) : IMPOSSIBLE),
-    coinEvents: async (id) => (isPossible(id) ? catalogue.coinEvents(id) : IMPOSSIBLE),
-    coinExchanges: async (id) => (isPossible(id) ? catalogue.coinExchanges(id) : IMPOSSIBLE),
-    coinMarkets: async (query) => (isPossible(query.coinId) ? catalogue.coinMarkets(query) : IMPOSSIBLE),
-    exchange: async (query) => (isPossible(query.exchangeId) ? exchange(query) : IMPOSSIBLE),
-    exchangeMarkets: async (query) => (isPossible(query.exchangeId) ? catalogue.exchangeMarkets(query) : IMPOSSIBLE),
-    tag: async (id) => (isPossible(id) ? catalogue.tag(id) : IMPOSSIBLE),
-    person: async (id) => (isPossible(id) ? catalogue.person(id) : IMPOSSIBLE),
-    contracts: async (id) => (isPossible(id) ? catalogue.contracts(id) : IMPOSSIBLE),
-    coinOfContract: async (query) =>
-      isPossible(query.platformId) && isPossible(query.address) ? catalogue.coinOfContract(query) : IMPOSSIBLE,
-    tickerHistory: async (query) => (isPossible(query.coinId) ? tickerHistory(query) : IMPOSSIBLE),
-    convert: async (query) => (isPossible(query.baseId) && isPossible(query.quoteId) ? convert(query) : IMPOSSIBLE),
     search: createSearchView({ sql, versions }),
+    ...withPossibleIds({ ...catalogue, ohlcv, ticker, exchange, tickerHistory, convert }),
   };
 }
 
-const IMPOSSIBLE = confirmedNotFound(null);
-
-/** Postgres cannot be asked for a text with the character 0; nothing has such an id. */
-function isPossible(id: string): boolean {
-  return !id.includes('\0');
+/** Postgres takes no text with the character 0, and nothing has such an id: a query with one is answered without reading anything. */
+function withPossibleIds<T extends Readonly<Record<string, (query: never) => Promise<unknown>>>>(views: T): T {
+  const hasNul = (query: unknown) => JSON.stringify(query)?.includes('\\u0000') ?? false;
+  const guarded = Object.entries(views).map(([name, view]) => [
+    name,
+    async (query: never) => (hasNul(query) ? confirmedNotFound(null) : view(query)),
+  ]);
+  return Object.fromEntries(guarded) as T;
 }

@@ -14,7 +14,8 @@ const asOf = Date.UTC(2024, 0, 2, 3, 4, 5);
 
 it('tells in headers what an answer stands on, and nothing where the source does not say', () => {
   const seen = { 'X-Chandler-As-Of': '2024-01-02T03:04:05Z' };
-  const headers = (basis: Parameters<typeof withProvenance>[1]) => provenanceHeaders(withProvenance([], basis));
+  const headers = (provenance: Parameters<typeof withProvenance>[1]) =>
+    provenanceHeaders(withProvenance([], provenance));
   expect(headers(completeAsOf(asOf))).toEqual({ 'X-Chandler-Coverage': 'full', ...seen });
   expect(headers({ ...partialAsOf(asOf), firstMissing: Date.UTC(2024, 0, 1) })).toEqual({
     'X-Chandler-Coverage': 'partial; first-missing=2024-01-01T00:00:00Z',
@@ -29,7 +30,7 @@ it('tells in headers what an answer stands on, and nothing where the source does
 
 describe('a history', () => {
   const of = (known: { from: number; to: number }[], more: { hasRows?: boolean; to?: number } = {}) =>
-    historyProvenance({ asked: { from: 10, to: more.to ?? 20 }, known, hasRows: more.hasRows ?? false, asOf });
+    historyProvenance({ requested: { from: 10, to: more.to ?? 20 }, known, hasRows: more.hasRows ?? false, asOf });
 
   it('is full when every slot is known, and when there is none', () => {
     expect(of([{ from: 0, to: 30 }])).toEqual(completeAsOf(asOf));
