@@ -4,7 +4,7 @@ import { readBudget, readQuota } from '../../budget.ts';
 import { type Instant, systemClock } from '../../clock.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import type { Listening } from '../../service/http/listen.ts';
-import { type BackfillsAsked, createOperations, MOST_BACKFILLS, USUAL_BACKFILLS } from '../../service/operations.ts';
+import { type BackfillsQuery, createOperations, DEFAULT_BACKFILLS, MAX_BACKFILLS } from '../../service/operations.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
 import { backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
@@ -26,7 +26,7 @@ export async function openHttp(parts: Parts): Promise<Listening> {
     log.error({ err: error, path: pathOf(url) }, 'a request could not be answered');
   // Nobody has to say who he is to ask for these.
   const standing = sharedReading(clock, () => readStanding(parts));
-  const progress = sharedReading(clock, (which: BackfillsAsked) => readProgress(parts, which));
+  const progress = sharedReading(clock, (which: BackfillsQuery) => readProgress(parts, which));
   const operations = createOperations({
     health: () => ({ isReady: isReady(status, troubles), body: { ...healthOf(status, troubles, clock.now()) } }),
     metrics: async () => {
@@ -35,7 +35,7 @@ export async function openHttp(parts: Parts): Promise<Listening> {
     },
     backfills: async (which) => {
       // Of two lengths only: whoever asks for another one has no reading of his own.
-      const limit = which.limit <= USUAL_BACKFILLS ? USUAL_BACKFILLS : MOST_BACKFILLS;
+      const limit = which.limit <= DEFAULT_BACKFILLS ? DEFAULT_BACKFILLS : MAX_BACKFILLS;
       return (await progress({ ...which, limit }))?.slice(0, which.limit) ?? null;
     },
     onError,
@@ -44,7 +44,7 @@ export async function openHttp(parts: Parts): Promise<Listening> {
   return listenToAll({ operations, market, metrics: served }, { config, onError });
 }
 
-async function readProgress({ open: { app }, troubles }: Parts, which: BackfillsAsked) {
+async function readProgress({ open: { app }, troubles }: Parts, which: BackfillsQuery) {
   if (app === null) return null;
   try {
     return (await inTime(readBackfills(app.database.sql, which))).map(backfillAsJson);

@@ -1,4 +1,4 @@
-/** The parameters of requests as the service understands them; a problem names the parameter and what would be right. */
+/** Parses the parameters of requests; a problem names the parameter and the rule. */
 import type { Instant } from '../../clock.ts';
 import { isQuote, QUOTES, type Quote } from '../../core/candle.ts';
 import { ceilToGrid, DAY, INTERVAL_MS, INTERVALS, type Interval, isInterval } from '../../core/interval.ts';
@@ -12,14 +12,14 @@ export type Parsed<T> = { readonly ok: true; readonly value: T } | Invalid;
 export type Invalid = {
   readonly ok: false;
   readonly message: string;
-  /** The parameter that is to blame. */
+  /** The parameter that is wrong. */
   readonly parameter: string;
 };
 
-/** What is asked for; a `start` as given, before it is brought to the grid, decides about the plan's wall. */
+/** `start` as given, before it is aligned to the grid: the plan's history limit applies to this one. */
 export type OhlcvParameters = Omit<OhlcvQuery, 'coinId'> & { readonly start: Instant };
 
-/** One year, counted generously: a leap year's 366 days from the first to the last instant (decision 5). */
+/** One year: the 366 days of a leap year, from the first to the last instant (decision 5). */
 const MAX_RANGE_MS = 366 * DAY;
 
 /** `start`, `end`, `limit`, `interval`, `quote` of `/coins/{id}/ohlcv/historical` (decisions 1 to 5). */
@@ -58,7 +58,7 @@ export function parseQuote(text: string | null): Parsed<Quote> {
 export const TIME_FORMATS =
   'must be a date (2018-02-15), an RFC 3339 time (2018-02-15T05:15:00Z) or unix seconds (1518671700)';
 
-/** Any of the three formats the upstream takes; null when it is none of them. A date is midnight UTC. */
+/** Any of the three formats that the upstream takes; null for anything else. A date is midnight UTC. */
 export function parseInstant(text: string): Instant | null {
   if (/^\d{1,11}$/.test(text)) return Number(text) * 1_000;
   const at = text.length === 10 ? parseDate(text) : parseTime(text);
@@ -79,7 +79,7 @@ function parseLimit(text: string | null): Parsed<number | null> {
     : invalid('limit', `must be a whole number from 1 to ${MAX_CANDLES}`, text);
 }
 
-/** The quotes `/tickers` and `/exchanges` may be asked for (upstream-api.md, 1.4). */
+/** The quotes of `/tickers` and `/exchanges` (upstream-api.md, 1.4). */
 export const TICKER_QUOTES =
   'BTC ETH USD EUR PLN KRW GBP CAD JPY RUB TRY NZD AUD CHF UAH HKD SGD NGN PHP MXN BRL THB CLP CNY CZK DKK HUF IDR ILS INR MYR NOK PKR SEK TWD ZAR VND BOB COP PEN ARS ISK'.split(
     ' ',
@@ -98,7 +98,7 @@ export function ok<T>(value: T): Parsed<T> {
   return { ok: true, value };
 }
 
-/** Begins as the upstream's texts do, then says what they do not (decision 6). */
+/** Begins like the upstream's texts, then adds the rule and the given value (decision 6). */
 export function invalid(name: string, rule: string, given: string | null): Invalid {
   const got = given === null ? '' : `, got "${given.length > 40 ? `${given.slice(0, 39)}…` : given}"`;
   return { ok: false, message: `invalid parameters: ${name} ${rule}${got}`, parameter: name };

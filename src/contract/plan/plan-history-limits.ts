@@ -1,10 +1,10 @@
-/** How far back a plan may look, and at what: the refusals of the simulator and of the warehouse's own service, which must not differ. */
+/** How far back a plan may look, and at what: one rule for the simulator and for the warehouse's own service. */
 import type { Clock, Instant } from '../../clock.ts';
 import { historyLimitText, ID_CHANGES_REFUSAL, intervalLimitText, tickerHistoryLimitText } from '../answer/errors.ts';
 import type { Access } from './access.ts';
 import { type Plan, type PlanName, planOf } from './plans.ts';
 
-/** `plan`: the plan of a name, with what the operator has changed of it. */
+/** `plan`: the plan by its name, with the numbers that the operator overrides. */
 export function createPlanHistoryLimits(
   clock: Clock,
   plan: (name: PlanName) => Plan = planOf,
@@ -13,23 +13,23 @@ export function createPlanHistoryLimits(
     refuseHistory(name, interval, start) {
       const { intervals, historyDepthMs } = plan(name);
       if (!intervals.includes(interval)) return intervalLimitText(interval);
-      const wall = historyDepthMs === null ? Number.NEGATIVE_INFINITY : clock.now() - historyDepthMs;
-      return start < wall ? historyLimitText(wall, nanosecondsOf(wall)) : null;
+      const earliest = historyDepthMs === null ? Number.NEGATIVE_INFINITY : clock.now() - historyDepthMs;
+      return start < earliest ? historyLimitText(earliest, nanosecondsOf(earliest)) : null;
     },
     refuseTickerHistory(name, resolution, start) {
       const depthMs = plan(name).tickerHistoryDepthMs[resolution];
       if (depthMs === null) return null;
-      const wall = clock.now() - depthMs;
-      if (depthMs > 0 && start >= wall) return null;
+      const earliest = clock.now() - depthMs;
+      if (depthMs > 0 && start >= earliest) return null;
       return depthMs === 0
         ? tickerHistoryLimitText(resolution, null)
-        : tickerHistoryLimitText(resolution, wall, nanosecondsOf(wall));
+        : tickerHistoryLimitText(resolution, earliest, nanosecondsOf(earliest));
     },
     refuseIdChanges: (name) => (plan(name).idChanges ? null : ID_CHANGES_REFUSAL),
   };
 }
 
-/** The upstream's own clock has nanoseconds; ours are made from the instant, so that the text looks and parses like theirs. */
+/** The upstream's clock has nanoseconds; ours are derived from the instant, so that the text looks and parses like theirs. */
 function nanosecondsOf(at: Instant): number {
   return (Math.floor(at) * 7_919) % 1_000_000;
 }

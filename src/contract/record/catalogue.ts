@@ -1,7 +1,7 @@
 /**
  * The records of the catalogue (coin details, events, markets, exchanges of a coin, tags, people, platforms, contracts, renames) as they travel.
- * Readers check the fields that are used and keep everything else as it came, absent fields too: what was ingested is answered
- * with the same keys in the same order. Shapes: vendor's OpenAPI, and recorded answers where the two differ (upstream-api.md, 1.8 to 1.25).
+ * The schemas check the fields that are used and let everything else pass, missing fields too: what was ingested is answered with the
+ * same keys in the same order. Shapes: vendor's OpenAPI, and recorded answers where the two differ (upstream-api.md, 1.8 to 1.25).
  */
 import { z } from 'zod';
 
@@ -25,7 +25,7 @@ const personOfCoin = record({ id: text, name: text, position: maybeText });
 const contractOfCoin = record({ contract: text, platform: text, type: maybeText });
 const linkExtended = record({ url: maybeText, type: maybeText, stats: z.record(z.string(), maybeNumber).nullish() });
 
-/** `/coins/{id}`, `getCoinById`. `message` is "" when empty; `parent`, `contract`, `platform`, `contracts` are absent for a native coin. */
+/** `/coins/{id}`, `getCoinById`. `message` is "" when empty; `parent`, `contract`, `platform`, `contracts` are missing for a native coin. */
 export const coinDetailsSchema = record({
   id: text,
   name: text,
@@ -120,7 +120,7 @@ export const exchangeMarketSchema = record({
 });
 export const exchangeMarketsSchema = list(exchangeMarketSchema);
 
-/** A row of `/tags`, and `/tags/{id}`. `coins` and `icos` only when asked for as `additional_fields`. */
+/** A row of `/tags`, and `/tags/{id}`. `coins` and `icos` only when `additional_fields` names them. */
 export const tagSchema = record({
   id: text,
   name: text,

@@ -1,4 +1,4 @@
-/** What of a record an answer shows: what the plan includes, and what was asked for. REST and tools show the same. */
+/** The visible fields of a record: those that the plan includes, and that were requested. The same for REST and tools. */
 
 import type { TagField } from '../../contract/interface/tools.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
@@ -18,7 +18,7 @@ export function visibleTickers(plan: Plan, tickers: readonly Ticker[], limit?: n
   return tickers.slice(0, most).map((ticker) => visibleTicker(plan, ticker));
 }
 
-/** A tag without the lists that were not asked for. */
+/** A tag without the lists that were not requested. */
 export function visibleTag(fields: readonly TagField[], tag: Tag): Tag {
   const { coins, icos, ...rest } = tag;
   return {

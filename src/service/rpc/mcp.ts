@@ -1,6 +1,6 @@
 /**
- * The same tools to clients of the Model Context Protocol, by the official SDK: its 2026 revision, where every request stands for itself,
- * and the older ones that begin with `initialize`. No session is kept: any process can answer any request.
+ * The same tools for clients of the Model Context Protocol, through the official SDK: the 2026 revision, where each request is complete by
+ * itself, and the older ones that begin with `initialize`. There are no sessions: any process can answer any request.
  */
 import {
   type CallToolResult,
@@ -19,7 +19,7 @@ import type { Toolbox, ToolOutcome } from './toolbox.ts';
 export type McpDeps = {
   readonly toolbox: Toolbox;
   readonly admit: Admit;
-  /** Told of what nobody expected. */
+  /** Told of unexpected errors. */
   readonly onError: (error: unknown, where: string) => void;
 };
 
@@ -35,10 +35,10 @@ export async function answerMcp(
   body: unknown,
 ): Promise<Response> {
   const headers = new Headers(request.headers);
-  // What we write is one JSON document, whatever else the client would read as well.
+  // The answer is one JSON document, whatever else the client accepts.
   headers.set('Accept', 'application/json, text/event-stream');
   headers.delete('Content-Length');
-  // Without the signal: an answer that nobody waits for any more is finished all the same, and leaves nothing behind.
+  // Without the signal: when the client disconnects, the answer is finished all the same, and leaves nothing behind.
   const bare = new Request(request.url, { method: 'POST', headers });
   const serve = () => serverFor(toolbox, caller, admit);
   if (await isLegacyRequest(bare, body)) {
@@ -51,16 +51,16 @@ export async function answerMcp(
       await server.close();
     }
   }
-  // It tells of every request that it refuses, which is no news; what it could not answer is.
-  let told: Error | null = null;
+  // The SDK reports every request that it refuses; only a failure of its own is of interest.
+  let lastError: Error | null = null;
   const modern = createMcpHandler(serve, {
     legacy: 'reject',
     onerror: (error) => {
-      told = error;
+      lastError = error;
     },
   });
   const answer = await modern.fetch(bare, { parsedBody: body });
-  if (answer.status >= 500) onError(told ?? new Error(`MCP was answered ${answer.status}`), 'mcp');
+  if (answer.status >= 500) onError(lastError ?? new Error(`the MCP handler answered ${answer.status}`), 'mcp');
   return answer;
 }
 
@@ -78,7 +78,7 @@ function serverFor(toolbox: Toolbox, caller: Caller, admit: Admit): Server {
   return server;
 }
 
-/** A failure is a result with `isError`, as MCP wants it: so the model that asked reads why, and can ask better. */
+/** A failure is a result with `isError`, as MCP requires it: the model reads the reason, and can correct its call. */
 function toolResult(outcome: ToolOutcome): CallToolResult {
   switch (outcome.kind) {
     case 'answered': {

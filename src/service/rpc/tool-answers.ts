@@ -1,4 +1,4 @@
-/** What each tool answers: the same data, and the same view of it, as the REST path of that name. */
+/** The answers of the tools: the same data with the same visible fields as the REST endpoint of that name. */
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { withSameProvenance } from '../../contract/answer/provenance.ts';
 import type { ToolCall } from '../../contract/interface/tools.ts';
@@ -19,12 +19,12 @@ const IDS = [
   'quoteCurrencyId',
 ] as const;
 
-/** Is one of them none that anything can have? Then no data are asked for it. */
+/** Is one of them an id that nothing can have? Then no data are read. */
 export function hasImpossibleId(given: Readonly<Record<string, unknown>>): boolean {
   return IDS.some((name) => typeof given[name] === 'string' && !isPossibleId(given[name]));
 }
 
-/** The output, or that there is nothing under the id that was given. */
+/** The output, or "not found" for an unknown id. */
 export async function answerTool(data: MarketData<Missing>, plan: Plan, call: ToolCall): Promise<object | Missing> {
   if (hasImpossibleId(call.arguments)) return impossibleId(data);
   switch (call.name) {

@@ -1,4 +1,4 @@
-/** What the tools answer that only a warehouse has. */
+/** The answers of the tools that only a warehouse has. */
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { withSameProvenance } from '../../contract/answer/provenance.ts';
 import { parseOhlcvParameters } from '../../contract/interface/parameters.ts';
@@ -14,7 +14,7 @@ import { hasImpossibleId } from './tool-answers.ts';
 
 export type WarehouseCall = CallOf<typeof WAREHOUSE_TOOLS>;
 
-/** The output; that there is no such id; or why not. */
+/** The output, or "not found"; or a refusal. */
 export type WarehouseAnswer =
   | { readonly kind: 'answered'; readonly output: object | Missing }
   | { readonly kind: 'refused'; readonly status: 400 | 402 | 429; readonly message: string }
@@ -36,8 +36,8 @@ export async function answerWarehouseTool(
     case 'getGaps':
       return answered(isImpossible ? [] : await warehouse.gaps(call.arguments));
     case 'runSql':
-      if (warehouse.runSql === undefined) throw new Error('runSql is not offered, and was called');
-      // Statements see through every wall of a plan: they are for those whose plan has none.
+      if (warehouse.runSql === undefined) throw new Error('runSql was called, and is not offered');
+      // A statement reads everything, so it is for plans without limits on what they read.
       if (!seesEverything(access, plan)) return { kind: 'refused', status: 402, message: SQL_REFUSAL };
       try {
         return answered(await warehouse.runSql(call.arguments));
@@ -51,11 +51,11 @@ export async function answerWarehouseTool(
 const SQL_REFUSAL = 'Running SQL is not allowed in this plan';
 
 function seesEverything(access: Access, plan: Plan): boolean {
-  const hasNoWall = INTERVALS.every((interval) => access.refuseHistory(plan.name, interval, 0) === null);
-  return hasNoWall && plan.tickerCoins === null && plan.circulatingSupply;
+  const hasWholeHistory = INTERVALS.every((interval) => access.refuseHistory(plan.name, interval, 0) === null);
+  return hasWholeHistory && plan.tickerCoins === null && plan.circulatingSupply;
 }
 
-/** The same rules, walls and candles as `/coins/{id}/ohlcv/historical`; only an unknown coin is told apart from one without candles. */
+/** The rules, limits and candles of `/coins/{id}/ohlcv/historical`; but an unknown coin is not found, instead of having no candles. */
 async function ohlcv(
   data: Candles<Missing>,
   access: Access,
@@ -67,8 +67,8 @@ async function ohlcv(
   const parsed = parseOhlcvParameters(query);
   if (!parsed.ok) return { kind: 'invalid', argument: parsed.parameter, message: parsed.message };
   const { start, ...question } = parsed.value;
-  const wall = access.refuseHistory(plan.name, question.interval, start);
-  if (wall !== null) return { kind: 'refused', status: 402, message: wall };
+  const refusal = access.refuseHistory(plan.name, question.interval, start);
+  if (refusal !== null) return { kind: 'refused', status: 402, message: refusal };
   const candles = await data.ohlcv({ ...question, coinId });
   if (!isFound(candles)) return answered(candles);
   return answered(withSameProvenance(JSON.parse(writeOhlcvRows(candles)) as object, candles));

@@ -1,6 +1,6 @@
 /**
- * Candles as upstream answers them: those that are stored, and where a slot has none and is not known to be empty, those that finer
- * candles make up, if every one of them is final. Never anything else.
+ * Candles as upstream answers them: the stored ones. A slot without a stored candle that is not known to be empty gets one made of finer
+ * candles, if all of them are final. Nothing else is ever made up.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import type { NotFound } from '../../contract/answer/not-found.ts';
@@ -59,39 +59,39 @@ async function readCandles(
 ): Promise<readonly OhlcvCandle[]> {
   const { interval, limit } = query;
   const width = INTERVAL_MS[interval];
-  const asked = { from: query.from, to: query.to + width };
+  const requested = { from: query.from, to: query.to + width };
   let candles: OhlcvCandle[] = [];
   let known: Spans = [];
-  const told: (CandlesRead & { readonly answeredAt: Instant | null })[] = [];
+  const reads: (CandlesRead & { readonly answeredAt: Instant | null })[] = [];
   for (const source of sources) {
-    const span = stretchOf(candles, asked, { limit, width });
+    const span = spanOf(candles, requested, { limit, width });
     const missing = subtract([span], known);
     if (missing.length === 0) break;
     const found =
       source.interval === interval
         ? await readStored(sql, source, { span, limit })
         : await readCoarsened(sql, source, { interval, missing, limit });
-    told.push({ ...found, answeredAt: source.answeredAt });
+    reads.push({ ...found, answeredAt: source.answeredAt });
     candles = found.candles.length === 0 ? candles : merge(candles, found.candles, limit);
     known = union(known, knownOf(found, width));
   }
-  const stretch = stretchOf(candles, asked, { limit, width });
-  const began = coin.firstDataAt === null ? stretch.from : floorToGrid(coin.firstDataAt, interval);
-  const span = { from: Math.max(stretch.from, began), to: stretch.to };
-  // A series that had nothing to say about this is nothing that it stands on.
-  const of = told.filter((found) => intersect([span].filter(isSpan), knownOf(found, width)).length > 0);
-  const seen = of.flatMap(({ answeredAt }) => answeredAt ?? []);
+  const whole = spanOf(candles, requested, { limit, width });
+  const began = coin.firstDataAt === null ? whole.from : floorToGrid(coin.firstDataAt, interval);
+  const span = { from: Math.max(whole.from, began), to: whole.to };
+  // The answer depends on those series only that have data about it.
+  const used = reads.filter((found) => intersect([span].filter(isSpan), knownOf(found, width)).length > 0);
+  const seen = used.flatMap(({ answeredAt }) => answeredAt ?? []);
   const asOf = seen.length === 0 ? null : Math.max(...seen);
   return withProvenance(candles, historyProvenance({ requested: span, known, hasRows: candles.length > 0, asOf }));
 }
 
-/** What is asked, but no further than to the last candle that is still to be answered. */
-function stretchOf(
+/** The requested span, up to the last candle that the limit allows. */
+function spanOf(
   candles: readonly OhlcvCandle[],
-  asked: Span,
+  requested: Span,
   { limit, width }: { readonly limit: number; readonly width: number },
 ): Span {
-  return candles.length < limit ? asked : { from: asked.from, to: candles[limit - 1]!.openTime + width };
+  return candles.length < limit ? requested : { from: requested.from, to: candles[limit - 1]!.openTime + width };
 }
 
 /** Slots that have their candle, and slots that are known to have none. */

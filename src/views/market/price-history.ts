@@ -1,4 +1,4 @@
-/** What tickers have said over time: their history in stretches, and what an amount of one currency is worth in another. */
+/** Made of the history of tickers: prices in spans of time, and what an amount of one currency is worth in another. */
 import type { Clock, Instant } from '../../clock.ts';
 import { isFound, type NotFound } from '../../contract/answer/not-found.ts';
 import {
@@ -41,7 +41,7 @@ export function createPriceHistoryViews({
     const to = Math.min(query.to, Math.ceil(clock.now() / 60_000) * 60_000);
     return coin === null ? null : { coin, to, version: `${to} ${tickers} ${coin.firstDataAt}` };
   };
-  /** What one unit costs in dollars, as last told; null price: nobody has told. */
+  /** What one unit costs in dollars, by the newest ticker; null: no price was received. */
   const priced = async (id: string): Promise<Priced | NotFound> => {
     const fiat = findFiat(id);
     if (fiat !== undefined) {
@@ -64,10 +64,10 @@ export function createPriceHistoryViews({
     },
     convert: async ({ baseId, quoteId, amount }): Promise<PriceConversion | NotFound> => {
       const [base, quote] = await Promise.all([priced(baseId), priced(quoteId)]);
-      // That there is no such side is enough: who knows it of one need not look for the other.
+      // One side that is known not to exist is enough.
       if (!isFound(base)) return isFound(quote) || provenanceOf(base)?.coverage === 'full' ? base : quote;
       if (!isFound(quote)) return quote;
-      // A dollar is a dollar at any time: it is as new as the price it is compared with.
+      // The dollar needs no update: its time is that of the price it is compared with.
       const now = formatTime(Math.floor(clock.now() / 60_000) * 60_000);
       const conversion: PriceConversion = {
         base_currency_id: baseId,
@@ -84,7 +84,7 @@ export function createPriceHistoryViews({
   };
 }
 
-/** `provenance` null: it needs nobody to tell it. */
+/** `provenance` null: known without upstream (the dollar). */
 type Priced = {
   readonly name: string;
   readonly dollars: number | null;
@@ -92,7 +92,7 @@ type Priced = {
   readonly provenance: Provenance | null;
 };
 
-/** A stretch that is longer is known when something was seen in each of its hours. */
+/** A longer span is known when there is a snapshot in each of its hours. */
 const LONGEST_PART_MS = HOUR;
 
 type StretchRow = {
@@ -101,13 +101,13 @@ type StretchRow = {
   readonly volume: number | null;
   readonly cap: number | null;
   readonly seen: Instant;
-  /** Of those parts of it in which something had to be seen, so many in which something was. */
+  /** Parts with a snapshot, of those that must have one. */
   readonly parts: number;
 };
 
 /**
- * The means of what the tickers of each stretch said, named by its start (upstream-api.md, 1.7); volume and market cap are whole numbers.
- * In bitcoin each price is divided by that of bitcoin in the same snapshot. A stretch in which nothing was seen is left out.
+ * The means of the tickers of each span, named by its start (upstream-api.md, 1.7); volume and market cap are whole numbers. In bitcoin
+ * each price is divided by that of bitcoin in the same snapshot. A span without snapshots is left out.
  */
 async function readHistory(
   sql: Sql,
@@ -119,7 +119,7 @@ async function readHistory(
   if (bounds.from >= bounds.to)
     return withProvenance([], historyProvenance({ requested: bounds, known: [], hasRows: false, asOf: null }));
   const partMs = Math.min(widthMs, LONGEST_PART_MS);
-  // A part that has ended, and did not begin before the coin's data did, is to be told of.
+  // A part must have a snapshot when it has ended and did not begin before the coin's data.
   const due = { from: Math.max(bounds.from, ceilTo(firstDataAt ?? 0, partMs)), to: bounds.to - partMs };
   const [part, seconds] = [partMs / 1000, widthMs / 1000];
   const rows = await sql<StretchRow[]>`
@@ -150,11 +150,11 @@ async function readHistory(
     market_cap: whole(cap),
   }));
   const known = rows.flatMap(({ at, parts }) => {
-    const stretch = { from: Number(at) * 1000, to: Number(at) * 1000 + widthMs };
-    const first = Math.max(stretch.from, due.from);
-    const last = Math.min(stretch.to - partMs, floorTo(due.to, partMs));
+    const span = { from: Number(at) * 1000, to: Number(at) * 1000 + widthMs };
+    const first = Math.max(span.from, due.from);
+    const last = Math.min(span.to - partMs, floorTo(due.to, partMs));
     const wanted = Math.max(0, (last - first) / partMs + 1);
-    return parts >= wanted ? [stretch] : [];
+    return parts >= wanted ? [span] : [];
   });
   const end = list.length === limit ? Number(rows.at(-1)!.at) * 1000 + widthMs : ceilTo(bounds.to, widthMs);
   const asOf = rows.length === 0 ? null : Math.max(...rows.map((row) => row.seen));

@@ -1,6 +1,6 @@
 /**
- * Search by name, symbol or id: the whole word first, then its beginning, then any part of it; the better known before the lesser. Of each
- * category one text holds all words in that order, so that the first places where the wanted one stands are the best.
+ * Search by name, symbol or id: matches of the whole word first, then of its beginning, then of any part; among equals by rank. For each
+ * category one text holds all words by rank, so that the first matches in it are the best.
  */
 import type { Instant } from '../../clock.ts';
 import {
@@ -21,11 +21,11 @@ import { createVersionedCache } from './versioned-cache.ts';
 
 type Found<C extends SearchCategory> = NonNullable<SearchResult[C]>[number];
 
-/** Names can hold neither. */
+/** Mark a word in the text; names contain neither. */
 const BEFORE = '\u0001';
 const AFTER = '\u0002';
 
-/** What something is found by. */
+/** The words by which something is found. */
 function textOf(words: readonly string[]): string {
   return words
     .map((word) => BEFORE + word.toLowerCase().replaceAll(BEFORE, ' ').replaceAll(AFTER, ' ') + AFTER)
@@ -33,11 +33,11 @@ function textOf(words: readonly string[]): string {
 }
 
 type Index = {
-  /** Numbers of at most `limit`, the best first. */
+  /** Indexes of at most `limit` texts, the best match first. */
   find(q: string, limit: number): number[];
 };
 
-/** Of `texts` from the best known to the least. */
+/** `texts` in the order of ranks. */
 function createIndex(texts: readonly string[]): Index {
   const starts = new Uint32Array(texts.length);
   let length = 0;
@@ -65,7 +65,7 @@ function createIndex(texts: readonly string[]): Index {
         for (let at = text.indexOf(pattern); at >= 0 && found.size < limit; ) {
           const item = itemAt(at);
           found.add(item);
-          // On with the next one: once is enough.
+          // On with the next text: one match in each is enough.
           at = item + 1 < starts.length ? text.indexOf(pattern, starts[item + 1]) : -1;
         }
       }
@@ -74,10 +74,10 @@ function createIndex(texts: readonly string[]): Index {
   };
 }
 
-/** What is searched, and what that stands on. */
+/** What is searched, and its provenance. */
 type Searched<T> = { find(q: string, limit: number): readonly T[]; readonly provenance: Provenance };
 
-/** `items` from the best known to the least; `wordsOf` what each is found by. */
+/** `items` in the order of ranks; `wordsOf`: the words by which each is found. */
 function searched<T>(
   items: readonly T[],
   wordsOf: (item: T) => readonly string[],
@@ -127,26 +127,26 @@ export function createSearchView({
 }
 
 type Coin = Found<'currencies'>;
-/** Symbols are shared: by many, now and then. */
+/** Several coins can share a symbol. */
 type Currencies = Searched<Coin> & { findSymbol(q: string, limit: number): readonly Coin[] };
 
-/** All coins but for their ranks, in the order of their ids. */
+/** All coins without their ranks, in the order of their ids. */
 type Names = {
   readonly coins: readonly (Omit<Coin, 'rank'> & { readonly isFindable: boolean })[];
   readonly texts: readonly string[];
-  /** In lower case, with the numbers of those that have them. */
+  /** In lower case, with the indexes of the coins that have it. */
   readonly symbols: ReadonlyMap<string, readonly number[]>;
 };
 
-/** So many at a time, in a millisecond or two: others are answered meanwhile. */
+/** Rows read at a time, in a millisecond or two: other requests are answered in between. */
 const PIECE = 1_000;
 
-/** What takes long: it is read anew only when a name has changed. */
+/** The slow part: it is read again only when a name has changed. */
 async function readNames(sql: Sql): Promise<Names> {
   const coins: Names['coins'][number][] = [];
   const texts: string[] = [];
   const symbols = new Map<string, number[]>();
-  // An inactive coin that has another id now is found by that.
+  // An inactive coin that has another id now is found by the new one.
   const query = sql<Names['coins'][number][]>`
     select id, name, symbol, is_new, is_active, type,
       is_active or not exists (select from market.coin_rename r where r.old_id = c.id) as "isFindable"
@@ -173,11 +173,11 @@ async function readRanks(sql: Sql): Promise<Ranks> {
   return { ranks: row!.ranks === null ? [] : row!.ranks.slice(1, -1).split(',').map(Number), at: row!.at };
 }
 
-/** Puts them into their order: the active ones first, by rank, those without one last. */
+/** Sorts the coins: active ones first, by rank, those without a rank last. */
 async function rankNames(sql: Sql, read: Names): Promise<Currencies> {
   let names = read;
   let { ranks, at } = await readRanks(sql);
-  // Coins are never taken away: as many are the same. Some came between the two readings.
+  // Coins are never deleted, so equal counts mean the same coins. Otherwise some were added between the two reads.
   while (ranks.length !== names.coins.length) {
     names = await readNames(sql);
     ({ ranks, at } = await readRanks(sql));
@@ -185,38 +185,38 @@ async function rankNames(sql: Sql, read: Names): Promise<Currencies> {
   const { coins, texts, symbols } = names;
   await yieldToEventLoop();
   const places = coins.map(({ is_active }, i) => (is_active ? 0 : ACTIVE_BEFORE) + (ranks[i] || LAST_RANK));
-  // As numbers, which are sorted in a tenth of the time: of the same place the lesser number, which is the lesser id.
+  // As numbers, which sort ten times faster: at the same place the smaller index comes first, which is the smaller id.
   const order = new Float64Array(places.length);
   places.forEach((place, i) => {
-    order[i] = place * MOST_COINS + i;
+    order[i] = place * MAX_COINS + i;
   });
   await yieldToEventLoop();
   order.sort();
   const byPlace: number[] = [];
-  for (const one of order) byPlace.push(one % MOST_COINS);
+  for (const one of order) byPlace.push(one % MAX_COINS);
   await yieldToEventLoop();
   const index = createIndex(byPlace.map((i) => texts[i]!));
-  const told = (i: number): Coin => {
+  const coinAt = (i: number): Coin => {
     const { id, name, symbol, is_new, is_active, type } = coins[i]!;
     return { id, name, symbol, rank: ranks[i]!, is_new, is_active, type };
   };
   return {
     provenance: completeAsOf(at),
-    find: (q, limit) => index.find(q, limit).map((i) => told(byPlace[i]!)),
+    find: (q, limit) => index.find(q, limit).map((i) => coinAt(byPlace[i]!)),
     findSymbol: (q, limit) =>
       (symbols.get(q.trim().toLowerCase()) ?? [])
         .filter((i) => coins[i]!.isFindable)
         .sort((a, b) => places[a]! - places[b]! || a - b)
         .slice(0, limit)
-        .map(told),
+        .map(coinAt),
   };
 }
 
 /** Greater than any rank: int4. */
 const LAST_RANK = 2 ** 31;
 const ACTIVE_BEFORE = 2 ** 32;
-/** More than there can be: with it the greatest number is still exact. */
-const MOST_COINS = 2 ** 20;
+/** An upper bound, small enough that every sort number is exact. */
+const MAX_COINS = 2 ** 20;
 
 type Newest = { readonly at: Instant | null };
 
@@ -235,7 +235,7 @@ const READ = {
       select p.id, p.name, p.teams as teams_count from market.person p
       join market.document d on d.kind = 'person' and d.id = p.id and d.gone_at is null order by p.teams desc nulls last, p.id`;
     const at = await documentsSeenAt(sql, 'person');
-    // Upstream lists no people: only those of coins that are tracked are asked about.
+    // Upstream has no list of people: the warehouse reads those of tracked coins.
     return searched(rows, (person) => [person.name, person.id], at === null ? NO_DATA : partialAsOf(at));
   },
   tags: async (sql: Sql) => {
