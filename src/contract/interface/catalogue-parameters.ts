@@ -4,7 +4,7 @@ import { DAY, HOUR } from '../../core/interval.ts';
 import type { TickerResolution } from '../plan/plans.ts';
 import { SEARCH_CATEGORIES, type SearchCategory } from '../record/catalogue.ts';
 import type { SearchQuery, TickerHistoryQuery } from '../record/market-data.ts';
-import { invalid, ok, type Parsed, parseInstant, parseQuote, TIME_FORMATS } from './parameters.ts';
+import { invalid, ok, type Parsed, parseCount, parseQuote, parseRange } from './parameters.ts';
 import { AMOUNT, TAG_FIELDS, type TagField } from './tools.ts';
 
 const MINUTE = 60_000;
@@ -53,20 +53,15 @@ export function parseTickerHistoryParameters(query: URLSearchParams, now: Instan
   if (!quote.ok) return quote;
   const limit = parseCount('limit', query.get('limit'), TICKS.byDefault, TICKS.most);
   if (!limit.ok) return limit;
-  const startText = query.get('start');
-  if (!startText) return invalid('start', 'is required', null);
-  const start = parseInstant(startText);
-  if (start === null) return invalid('start', TIME_FORMATS, startText);
-  const endText = query.get('end');
-  const end = endText ? parseInstant(endText) : now;
-  if (end === null) return invalid('end', TIME_FORMATS, endText);
-  if (endText && end < start) return invalid('end', 'must not be before start', endText);
+  const range = parseRange(query);
+  if (!range.ok) return range;
+  const { start, end } = range.value;
   return ok({
     start,
     resolution: widthMs < HOUR ? 'minute' : widthMs < DAY ? 'hourly' : 'daily',
     quote: quote.value,
     from: Math.ceil(start / widthMs) * widthMs,
-    to: end,
+    to: end ?? now,
     widthMs,
     limit: limit.value,
   });
@@ -116,12 +111,6 @@ export function parseTagFields(text: string | null): Parsed<readonly TagField[]>
 /** `page`, from 1. */
 export function parsePage(text: string | null): Parsed<number> {
   return parseCount('page', text, 1, LAST_PAGE);
-}
-
-function parseCount(name: string, text: string | null, byDefault: number, most: number): Parsed<number> {
-  if (!text) return ok(byDefault);
-  const value = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  return value >= 1 && value <= most ? ok(value) : invalid(name, `must be a whole number from 1 to ${most}`, text);
 }
 
 /** Null when the parameter is empty. */

@@ -4,32 +4,9 @@
  * Sources: API document, section 4.1; vendor's OpenAPI (upstream-api.md, section 1).
  */
 import { z } from 'zod';
-import {
-  coinDetailsSchema,
-  coinEventsSchema,
-  coinExchangesSchema,
-  coinMarketsSchema,
-  contractsSchema,
-  exchangeMarketsSchema,
-  historicalTicksSchema,
-  idChangesSchema,
-  personSchema,
-  platformsSchema,
-  priceConversionSchema,
-  searchResultSchema,
-  tagSchema,
-  tagsSchema,
-} from '../record/catalogue.ts';
+import * as catalogue from '../record/catalogue.ts';
 import { legacyTickerSchema, legacyTickersSchema, simpleTickersSchema } from '../record/older-records.ts';
-import {
-  accountInfoSchema,
-  coinsSchema,
-  exchangeSchema,
-  exchangesSchema,
-  globalSchema,
-  tickerSchema,
-  tickersSchema,
-} from '../record/records.ts';
+import * as records from '../record/records.ts';
 import {
   additionalFields,
   candleParameters,
@@ -94,8 +71,8 @@ function get(
 
 /** By the vendor's operation ids. Where one path is a special case of another, it comes first. */
 export const ENDPOINTS = {
-  getGlobal: get('Market', '/global', 'The whole market at a glance', globalSchema),
-  getTickers: get('Market', '/tickers', 'Tickers of all active coins, by rank', tickersSchema, [quotes]),
+  getGlobal: get('Market', '/global', 'The whole market at a glance', records.globalSchema),
+  getTickers: get('Market', '/tickers', 'Tickers of all active coins, by rank', records.tickersSchema, [quotes]),
   getTickersSimple: get(
     'Market',
     '/tickers/simple',
@@ -104,19 +81,21 @@ export const ENDPOINTS = {
     [quotes, page],
     { refusals: [400, 'no route'] },
   ),
-  getTickersById: get('Market', '/tickers/{coin_id}', 'Ticker of one coin', tickerSchema, [quotes]),
+  getTickersById: get('Market', '/tickers/{coin_id}', 'Ticker of one coin', records.tickerSchema, [quotes]),
   getTickersHistoricalById: get(
     'History',
     '/tickers/{coin_id}/historical',
     'Price history of a coin in spans of equal width; the end is not included',
-    historicalTicksSchema,
+    catalogue.historicalTicksSchema,
     tickParameters,
   ),
-  getCoins: get('Coins', '/coins', 'All coins, inactive ones too', coinsSchema),
-  getCoinById: get('Coins', '/coins/{coin_id}', 'What is known about a coin', coinDetailsSchema),
-  getCoinEvents: get('Coins', '/coins/{coin_id}/events', 'Events around a coin', coinEventsSchema),
-  getCoinExchanges: get('Coins', '/coins/{coin_id}/exchanges', 'Where a coin is traded', coinExchangesSchema),
-  getCoinMarkets: get('Coins', '/coins/{coin_id}/markets', 'Trading pairs of a coin', coinMarketsSchema, [quotes]),
+  getCoins: get('Coins', '/coins', 'All coins, inactive ones too', records.coinsSchema),
+  getCoinById: get('Coins', '/coins/{coin_id}', 'What is known about a coin', catalogue.coinDetailsSchema),
+  getCoinEvents: get('Coins', '/coins/{coin_id}/events', 'Events around a coin', catalogue.coinEventsSchema),
+  getCoinExchanges: get('Coins', '/coins/{coin_id}/exchanges', 'Where a coin is traded', catalogue.coinExchangesSchema),
+  getCoinMarkets: get('Coins', '/coins/{coin_id}/markets', 'Trading pairs of a coin', catalogue.coinMarketsSchema, [
+    quotes,
+  ]),
   getCoinOHLCV: get(
     'History',
     '/coins/{coin_id}/ohlcv',
@@ -145,20 +124,25 @@ export const ENDPOINTS = {
     candlesSchema,
     [quote],
   ),
-  getExchanges: get('Exchanges', '/exchanges', 'All exchanges', exchangesSchema, [quotes]),
-  getExchangeByID: get('Exchanges', '/exchanges/{exchange_id}', 'One exchange', exchangeSchema, [quotes]),
+  getExchanges: get('Exchanges', '/exchanges', 'All exchanges', records.exchangesSchema, [quotes]),
+  getExchangeByID: get('Exchanges', '/exchanges/{exchange_id}', 'One exchange', records.exchangeSchema, [quotes]),
   getExchangeMarkets: get(
     'Exchanges',
     '/exchanges/{exchange_id}/markets',
     'The pairs traded on an exchange',
-    exchangeMarketsSchema,
+    catalogue.exchangeMarketsSchema,
     [quotes],
   ),
-  getPeopleById: get('People and tags', '/people/{person_id}', 'A person, with positions and links', personSchema),
-  getTags: get('People and tags', '/tags', 'All tags', tagsSchema, [additionalFields]),
-  getTagById: get('People and tags', '/tags/{tag_id}', 'One tag', tagSchema, [additionalFields]),
-  getPlatforms: get('Contracts', '/contracts', 'Ids of the coins that others live on', platformsSchema),
-  getContracts: get('Contracts', '/contracts/{platform_id}', 'Contracts on a platform', contractsSchema),
+  getPeopleById: get(
+    'People and tags',
+    '/people/{person_id}',
+    'A person, with positions and links',
+    catalogue.personSchema,
+  ),
+  getTags: get('People and tags', '/tags', 'All tags', catalogue.tagsSchema, [additionalFields]),
+  getTagById: get('People and tags', '/tags/{tag_id}', 'One tag', catalogue.tagSchema, [additionalFields]),
+  getPlatforms: get('Contracts', '/contracts', 'Ids of the coins that others live on', catalogue.platformsSchema),
+  getContracts: get('Contracts', '/contracts/{platform_id}', 'Contracts on a platform', catalogue.contractsSchema),
   getTicker: get(
     'Contracts',
     '/contracts/{platform_id}/{contract_address}',
@@ -177,14 +161,14 @@ export const ENDPOINTS = {
     'Tools',
     '/search',
     'Finds currencies, exchanges, icos, people and tags by a part of their name',
-    searchResultSchema,
+    catalogue.searchResultSchema,
     searchParameters,
   ),
   priceConverter: get(
     'Tools',
     '/price-converter',
     'What an amount of one currency is worth in another',
-    priceConversionSchema,
+    catalogue.priceConversionSchema,
     conversionParameters,
     { refusals: [400, 404] },
   ),
@@ -192,11 +176,11 @@ export const ENDPOINTS = {
     'Coins',
     '/changelog/ids',
     'Coins that got another id, the newest change first; not on the free plan',
-    idChangesSchema,
+    catalogue.idChangesSchema,
     [page],
   ),
-  getUser: get('Account', '/users/me', 'What the holder of the key may do, and has done', accountInfoSchema),
-  getKeyInfo: get('Account', '/key/info', 'The same as /users/me', accountInfoSchema),
+  getUser: get('Account', '/users/me', 'What the holder of the key may do, and has done', records.accountInfoSchema),
+  getKeyInfo: get('Account', '/key/info', 'The same as /users/me', records.accountInfoSchema),
   getTickersDeprecated: get(
     'Market',
     '/ticker',

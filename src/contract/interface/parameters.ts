@@ -28,24 +28,18 @@ export function parseOhlcvParameters(query: URLSearchParams): Parsed<OhlcvParame
   if (!interval.ok) return interval;
   const quote = parseQuote(query.get('quote'));
   if (!quote.ok) return quote;
-  const limit = parseLimit(query.get('limit'));
+  // The default depends on whether there is an `end` (decision 3).
+  const limit = parseCount('limit', query.get('limit'), query.get('end') ? MAX_CANDLES : 1, MAX_CANDLES);
   if (!limit.ok) return limit;
-  const startText = query.get('start');
-  if (!startText) return invalid('start', 'is required', null);
-  const start = parseInstant(startText);
-  if (start === null) return invalid('start', TIME_FORMATS, startText);
+  const range = parseRange(query);
+  if (!range.ok) return range;
+  const { start, end } = range.value;
   const from = ceilToGrid(start, interval.value);
-  const endText = query.get('end');
-  if (!endText) {
-    const count = limit.value ?? 1;
-    const to = from + (count - 1) * INTERVAL_MS[interval.value];
-    return ok({ start, from, to, limit: count, interval: interval.value, quote: quote.value });
+  const to = end ?? from + (limit.value - 1) * INTERVAL_MS[interval.value];
+  if (end !== null && end - start > MAX_RANGE_MS) {
+    return invalid('end', 'must be at most one year after start', query.get('end'));
   }
-  const to = parseInstant(endText);
-  if (to === null) return invalid('end', TIME_FORMATS, endText);
-  if (to < start) return invalid('end', 'must not be before start', endText);
-  if (to - start > MAX_RANGE_MS) return invalid('end', 'must be at most one year after start', endText);
-  return ok({ start, from, to, limit: limit.value ?? MAX_CANDLES, interval: interval.value, quote: quote.value });
+  return ok({ start, from, to, limit: limit.value, interval: interval.value, quote: quote.value });
 }
 
 /** The one parameter of `/coins/{id}/ohlcv/latest` and `/today`. */
@@ -55,7 +49,7 @@ export function parseQuote(text: string | null): Parsed<Quote> {
   return isQuote(lower) ? ok(lower) : invalid('quote', `must be ${QUOTES.join(' or ')}`, text);
 }
 
-export const TIME_FORMATS =
+const TIME_FORMATS =
   'must be a date (2018-02-15), an RFC 3339 time (2018-02-15T05:15:00Z) or unix seconds (1518671700)';
 
 /** Any of the three formats that the upstream takes; null for anything else. A date is midnight UTC. */
@@ -70,13 +64,24 @@ function parseInterval(text: string | null): Parsed<Interval> {
   return isInterval(text) ? ok(text) : invalid('interval', `must be one of ${INTERVALS.join(' ')}`, text);
 }
 
-/** Null when not given: the default depends on whether there is an `end` (decision 3). */
-function parseLimit(text: string | null): Parsed<number | null> {
-  if (!text) return ok(null);
+/** `start`, and `end`; null without one. */
+export function parseRange(query: URLSearchParams): Parsed<{ readonly start: Instant; readonly end: Instant | null }> {
+  const startText = query.get('start');
+  if (!startText) return invalid('start', 'is required', null);
+  const start = parseInstant(startText);
+  if (start === null) return invalid('start', TIME_FORMATS, startText);
+  const endText = query.get('end');
+  if (!endText) return ok({ start, end: null });
+  const end = parseInstant(endText);
+  if (end === null) return invalid('end', TIME_FORMATS, endText);
+  return end < start ? invalid('end', 'must not be before start', endText) : ok({ start, end });
+}
+
+/** A whole number from 1 to `most`. */
+export function parseCount(name: string, text: string | null, byDefault: number, most: number): Parsed<number> {
+  if (!text) return ok(byDefault);
   const value = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  return value >= 1 && value <= MAX_CANDLES
-    ? ok(value)
-    : invalid('limit', `must be a whole number from 1 to ${MAX_CANDLES}`, text);
+  return value >= 1 && value <= most ? ok(value) : invalid(name, `must be a whole number from 1 to ${most}`, text);
 }
 
 /** The quotes of `/tickers` and `/exchanges` (upstream-api.md, 1.4). */
