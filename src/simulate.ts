@@ -1,6 +1,5 @@
 /** The simulator, put together: a market, the service over it, the limits of a plan, and faults. A function, like `fetch`. */
 import type { Clock } from './clock.ts';
-import { withHeader } from './contract/answer/plain-answer.ts';
 import type { Handler } from './contract/interface/handler.ts';
 import { RPC_PATH } from './contract/interface/json-rpc.ts';
 import { ACCOUNT_PATHS, BASE_PATH, SIMULATOR_HEADER } from './contract/interface/paths.ts';
@@ -102,7 +101,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       }
       if (latencyMs > 0) await clock.sleep(latencyMs, request.signal);
       const answer = await faulty(request, peer);
-      return withHeader(answer, SIMULATOR_HEADER, name);
+      answer.headers.set(SIMULATOR_HEADER, name);
+      return answer;
     },
   };
 }

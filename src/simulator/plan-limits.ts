@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Clock, Instant } from '../clock.ts';
 import { INVALID_KEY, KEY_REQUIRED, TOO_MANY_REQUESTS } from '../contract/answer/errors.ts';
 import type { Access, Admission, Caller } from '../contract/plan/access.ts';
-import { createPlanWalls } from '../contract/plan/plan-history-limits.ts';
+import { createPlanHistoryLimits } from '../contract/plan/plan-history-limits.ts';
 import { type Plan, type PlanName, type PlanOverrides, planOf } from '../contract/plan/plans.ts';
 import type { AccountInfo } from '../contract/record/records.ts';
 import { formatTime } from '../contract/time.ts';
@@ -96,7 +96,7 @@ export function createPlanLimits(options: PlanLimitsOptions): PlanLimits {
       const pace = pacePerSecond === undefined ? account.plan.requestsPerSecond : pacePerSecond;
       return admitTo(account, about, pace, clock.now());
     },
-    ...createPlanWalls(clock, (name) => planOf(name, numbers)),
+    ...createPlanHistoryLimits(clock, (name) => planOf(name, numbers)),
     account(caller) {
       const account = caller.key === null ? null : identify(caller);
       return account === null || typeof account === 'string' ? null : accountInfoOf(account);

@@ -2,7 +2,7 @@
  * What a response of the JSON-RPC interface means: the same outcomes as of REST. A failure comes in one of four forms (API document,
  * section 7; upstream-api.md, section 4): an HTTP status, a JSON-RPC error object, a tool's error as a normal result, and `isError`.
  */
-import { parseWall, saysUnknownId, UNKNOWN_ROUTE } from '../contract/answer/errors.ts';
+import { parseHistoryLimit, saysUnknownId, UNKNOWN_ROUTE } from '../contract/answer/errors.ts';
 import {
   RPC_CODES,
   rpcErrorSchema,
@@ -136,7 +136,7 @@ function failureMeaning(
   const retryAfterMs =
     retryAfterSeconds === null ? null : Math.min(Math.max(0, retryAfterSeconds * 1000), LONGEST_WAIT_MS);
   const said = text.replace(/^\s*\d{3}\s*:?\s*/, '');
-  const wall = parseWall(text);
+  const wall = parseHistoryLimit(text);
   if (wall !== null) return { kind: 'refused', reason: 'wall', notBefore: wall.notBefore, message };
   switch (status) {
     case 400:

@@ -1,6 +1,6 @@
 /** What a response means: status, headers and body in, one of the outcomes out (upstream-api.md, section 2). */
 import type { Instant } from '../clock.ts';
-import { parseWall, saysUnknownId } from '../contract/answer/errors.ts';
+import { parseHistoryLimit, saysUnknownId } from '../contract/answer/errors.ts';
 import type { Outcome } from './answer.ts';
 import type { Body } from './body.ts';
 import { parseJson } from './json.ts';
@@ -35,7 +35,7 @@ export function classify(received: Received): Outcome {
     return { kind: 'unavailable', retryAfterMs: wait, message: describeNetworkError(body.error, asked.host).message };
   }
   if (status === 400 || status === 402) {
-    const wall = parseWall(text);
+    const wall = parseHistoryLimit(text);
     if (wall) return { kind: 'refused', reason: 'wall', notBefore: wall.notBefore, message };
     if (status === 402) return { kind: 'limited', by: 'spent', retryAfterMs: wait, message };
   }

@@ -1,7 +1,7 @@
 /** Sends one HTTP request and reports its outcome: bounded in time and size, and without the key in any message. */
 import { type Clock, type Instant, systemClock } from '../clock.ts';
 import { SIMULATOR_HEADER } from '../contract/interface/paths.ts';
-import { withDeadline } from '../core/unless-aborted.ts';
+import { withDeadline } from '../core/concurrency/unless-aborted.ts';
 import { createMask } from '../log.ts';
 import type { Answer, AuthScheme, Exchange, NoContact, Outcome } from './answer.ts';
 import { type Body, decompress, type RawBody, readRawBody } from './body.ts';

@@ -1,7 +1,7 @@
 /** Opens what may not be available yet (a database, a queue, the account), and retries until it is. */
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff } from '../../core/backoff.ts';
-import { unlessAborted } from '../../core/unless-aborted.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { AccountUnknown, KeyRefused } from '../../ingest/outcome.ts';
 import { awayReason } from '../../ingest/request/outage-retry.ts';
 import { StoreError } from '../../store/connection/store-error.ts';

@@ -1,7 +1,7 @@
 /** Checks every few seconds that the database is available, reports it when it is not, and restarts an embedded one. */
 import type { App } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
-import { unlessAborted } from '../../core/unless-aborted.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
 import { asError, type Incidents } from './incidents.ts';

@@ -9,8 +9,8 @@ import { BASE_PATH } from '../../contract/interface/paths.ts';
 export type ServingMetrics = {
   readonly registry: Registry;
   answered(path: string, status: number, ms: number): void;
-  /** The warehouse was asked for something that it caches. */
-  readonly cached: (view: string, isHit: boolean) => void;
+  /** A cache was asked, the one of responses or that of a view: had it a current entry? */
+  readonly cacheLookup: (cache: string, isHit: boolean) => void;
 };
 
 export function createServingMetrics(): ServingMetrics {
@@ -29,10 +29,10 @@ export function createServingMetrics(): ServingMetrics {
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
     registers,
   });
-  const cache = new Counter({
+  const lookups = new Counter({
     name: 'chandler_served_cache_total',
-    help: 'Look-ups of cacheable data, by view and result (hit or miss).',
-    labelNames: ['view', 'result'] as const,
+    help: 'Cache lookups, of whole responses and of what a view has read; a hit is an entry that is current.',
+    labelNames: ['cache', 'result'] as const,
     registers,
   });
   return {
@@ -42,28 +42,28 @@ export function createServingMetrics(): ServingMetrics {
       requests.inc({ route, status });
       seconds.observe({ route }, ms / 1000);
     },
-    cached: (view, isHit) => cache.inc({ view, result: isHit ? 'hit' : 'miss' }),
+    cacheLookup: (cache, isHit) => lookups.inc({ cache, result: isHit ? 'hit' : 'miss' }),
   };
 }
 
 /** The same handler, with every response counted and timed. */
 export function withMetrics(handler: Handler, metrics: ServingMetrics): Handler {
   /** Null is no response: the request is handled anew, and counted then. */
-  const count = async <R extends Response | null>(path: string, responding: Promise<R>): Promise<R> => {
+  const count = async <R extends { readonly status: number } | null>(path: string, given: Promise<R>): Promise<R> => {
     const begun = stopwatch();
-    const response = await responding.catch((error: unknown) => {
+    const response = await given.catch((error: unknown) => {
       metrics.answered(path, 500, stopwatch() - begun);
       throw error;
     });
     if (response !== null) metrics.answered(path, response.status, stopwatch() - begun);
     return response;
   };
-  const again = (peer: Peer) => {
-    const cached = handler.again?.(peer) ?? null;
+  const fromCache = (peer: Peer) => {
+    const cached = handler.fromCache?.(peer) ?? null;
     return cached === null ? null : count(withoutQuery(peer.target!), cached);
   };
   return Object.assign((request: Request, peer?: Peer) => count(pathOf(request.url), handler(request, peer)), {
-    again,
+    fromCache,
   });
 }
 

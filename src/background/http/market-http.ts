@@ -5,7 +5,7 @@ import type { Config } from '../../config.ts';
 import type { Handler, Peer } from '../../contract/interface/handler.ts';
 import type { Log } from '../../log.ts';
 import { createMeteredAccess } from '../../service/access/metered-access.ts';
-import { answerNotYet } from '../../service/http/answer.ts';
+import { answerStarting } from '../../service/http/answer.ts';
 import { type Listening, listen } from '../../service/http/listen.ts';
 import { createService } from '../../service/service.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
@@ -62,7 +62,8 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
     onError: (error) => log.warn({ err: error }, "the count of a caller's requests is not exact"),
   });
   const handler = createService({
-    data: createWarehouse({ sql: reader.sql, clock, onKept: metrics.cached }),
+    data: createWarehouse({ sql: reader.sql, clock, onCacheLookup: metrics.cacheLookup }),
+    onCacheLookup: (isHit) => metrics.cacheLookup('response', isHit),
     access,
     trustedProxies: config.trustedProxies,
     clock,
@@ -105,15 +106,15 @@ export function listenToAll(
   },
 ): Promise<Listening> {
   const now: Handler = Object.assign(
-    async (request: Request, peer?: Peer) => market()?.(request, peer) ?? answerNotYet(request),
-    { again: (peer: Peer) => market()?.again?.(peer) ?? null },
+    async (request: Request, peer?: Peer) => market()?.(request, peer) ?? answerStarting(request),
+    { fromCache: (peer: Peer) => market()?.fromCache?.(peer) ?? null },
   );
   const measured = withMetrics(now, metrics);
   const handler = (request: Request, peer?: Peer) => {
     const path = request.url.slice(request.url.indexOf('/', request.url.indexOf('//') + 2)).replace(/[?#].*$/s, '');
     return OPERATIONS.test(path) ? operations(request, peer) : measured(request, peer);
   };
-  return listen(Object.assign(handler, { again: measured.again }), {
+  return listen(Object.assign(handler, { fromCache: measured.fromCache }), {
     ...address,
     onError,
     limits: { idleMs: IDLE_MS, maxPerAddress: connectionsPerAddress },

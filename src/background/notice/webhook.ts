@@ -1,7 +1,7 @@
 /** Sends one text to a webhook in the form of Slack and Mattermost: `{"text": …}` by POST. The address is secret. */
 import { Agent } from 'undici';
 import { type Clock, systemClock } from '../../clock.ts';
-import { withDeadline } from '../../core/unless-aborted.ts';
+import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
 import { createMask } from '../../log.ts';
 import { readRawBody } from '../../upstream/body.ts';
 import { describeNetworkError } from '../../upstream/network-error.ts';

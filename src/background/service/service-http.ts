@@ -2,10 +2,10 @@
 import type { App } from '../../app.ts';
 import { readBudget, readQuota } from '../../budget.ts';
 import { type Instant, systemClock } from '../../clock.ts';
-import { withDeadline } from '../../core/unless-aborted.ts';
+import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import type { Listening } from '../../service/http/listen.ts';
-import { type BackfillsAsked, createOperations, MOST_BACKFILLS, USUAL_BACKFILLS } from '../../service/operations.ts';
+import { type BackfillsQuery, createOperations, DEFAULT_BACKFILLS, MAX_BACKFILLS } from '../../service/operations.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
 import { backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
 import { readFigures } from '../../views/operations/gauges.ts';
@@ -26,7 +26,7 @@ export async function openHttp(context: ServiceContext): Promise<Listening> {
   const onError = (error: unknown, url: string) => log.error({ err: error, path: pathOf(url) }, 'a request failed');
   // Anybody may read these, without a key.
   const inputs = sharedRead(clock, () => readInputs(context));
-  const progress = sharedRead(clock, (which: BackfillsAsked) => readProgress(context, which));
+  const progress = sharedRead(clock, (which: BackfillsQuery) => readProgress(context, which));
   const operations = createOperations({
     health: () => ({ isReady: isReady(status, incidents), body: { ...healthOf(status, incidents, clock.now()) } }),
     metrics: async () => {
@@ -35,7 +35,7 @@ export async function openHttp(context: ServiceContext): Promise<Listening> {
     },
     backfills: async (which) => {
       // Only two lengths are read, so that a caller cannot cause a read of its own by another one.
-      const limit = which.limit <= USUAL_BACKFILLS ? USUAL_BACKFILLS : MOST_BACKFILLS;
+      const limit = which.limit <= DEFAULT_BACKFILLS ? DEFAULT_BACKFILLS : MAX_BACKFILLS;
       return (await progress({ ...which, limit }))?.slice(0, which.limit) ?? null;
     },
     onError,
@@ -44,7 +44,7 @@ export async function openHttp(context: ServiceContext): Promise<Listening> {
   return listenToAll({ operations, market, metrics: served }, { config, onError });
 }
 
-async function readProgress({ open: { app }, incidents }: ServiceContext, which: BackfillsAsked) {
+async function readProgress({ open: { app }, incidents }: ServiceContext, which: BackfillsQuery) {
   if (app === null) return null;
   try {
     return (await inTime(readBackfills(app.database.sql, which))).map(backfillAsJson);

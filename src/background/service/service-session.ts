@@ -2,7 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import { type App, createReleasers, type Releasers } from '../../app.ts';
 import { schedulesOf } from '../../budget.ts';
-import { unlessAborted } from '../../core/unless-aborted.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import type { BackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
 import type { TickQueue } from '../../ingest/queue/tick-queue.ts';
 import { createPatience, DATABASE_AWAY, type Patience } from '../../ingest/request/outage-retry.ts';

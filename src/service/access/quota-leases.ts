@@ -1,11 +1,12 @@
 /**
- * Counts the requests of callers without a write for each: some are taken from the database in advance, and given back when they
- * are not used. A process that dies takes what it held with it: at most one advance of each caller, counted and not used.
+ * Counts the requests of callers without a write for each: the process leases some requests of a caller from the database, and returns
+ * those it did not use. A process that crashes loses its leases: they stay counted, at most one lease for each caller.
  */
 
 import type { Clock, Instant } from '../../clock.ts';
 import type { Allowance } from '../../contract/plan/access.ts';
-import { dayStart, monthReset, monthStart } from '../../core/calendar.ts';
+import { dayReset, dayStart, monthReset, monthStart } from '../../core/calendar.ts';
+import { createBatcher } from '../../core/concurrency/batcher.ts';
 import { DAY } from '../../core/interval.ts';
 import {
   type Advance,
@@ -17,221 +18,188 @@ import {
 } from '../../store/callers/api-usage.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
-/** Null: no limit. */
-export type Windows = { readonly perMonth: number | null; readonly perDay: number | null };
+/** Requests in a calendar month and a UTC day; null: unlimited. */
+export type QuotaLimits = { readonly perMonth: number | null; readonly perDay: number | null };
 
-export type Taken =
+export type QuotaTaken =
   | { readonly kind: 'granted'; readonly allowance: Allowance | null }
-  | { readonly kind: 'spent'; readonly window: 'month' | 'day'; readonly allowance: Allowance };
+  | { readonly kind: 'exhausted'; readonly window: 'month' | 'day'; readonly allowance: Allowance };
 
-export type Advances = {
-  /** One request of a caller; resolves at once as long as something was taken in advance. @throws when the database is away. */
-  take(subject: string, windows: Windows): Taken | Promise<Taken>;
-  /** This month: used by this process and not told to the database yet; taken in advance and not used yet. */
-  ofMonth(subject: string): { readonly untold: number; readonly held: number };
-  /** Gives everything back. */
+export type QuotaLeases = {
+  /** Takes one request of a caller; resolves at once while the process holds a lease. @throws when the database is unavailable */
+  take(subject: string, limits: QuotaLimits): QuotaTaken | Promise<QuotaTaken>;
+  /** This month, in this process: used and not yet reported to the database; leased and not yet used. */
+  ofMonth(subject: string): { readonly unreported: number; readonly unused: number };
+  /** Returns every lease. */
   close(): Promise<void>;
 };
 
-/** The first advance; twice as many as long as a caller comes back for more within `BUSY_MS`, never more than `MOST`. */
-const LEAST = 4;
-const MOST = 256;
+/** Requests in the first lease; twice as many each time a caller needs the next one within `BUSY_MS`, up to `MAX_LEASE`. */
+const MIN_LEASE = 4;
+const MAX_LEASE = 256;
 const BUSY_MS = 5_000;
-/** Of what is left to a caller, so that what a crash takes stays small: one in so many. */
-const SHARE = 50;
-/** Who asks nothing for so long gets back what is held for him. */
+/** A lease is at most one in so many of the requests that a caller has left, so that a crash costs little. */
+const LEASE_SHARE = 50;
+/** A lease is returned when its caller was silent for this long. */
 const IDLE_MS = 20_000;
-const LOOK_MS = 5_000;
-/** Another process may give something back: who has nothing left is looked up again so much later. */
-const SPENT_MS = 2_000;
+const REPORT_EVERY_MS = 5_000;
+/** Another process may return a lease: a caller with nothing left is looked up again after this long. */
+const RECHECK_MS = 2_000;
 
-type Purse = {
+type Lease = {
   month: Instant;
   day: Instant;
-  held: number;
-  /** Used this month, and not told to the database yet. */
-  untold: number;
+  limits: QuotaLimits;
+  unused: number;
+  /** Used this month, and not yet reported to the database. */
+  unreported: number;
   size: number;
-  filledAt: Instant;
+  renewedAt: Instant;
   usedAt: Instant;
-  filling: Promise<void> | null;
+  renewing: Promise<void> | null;
+  /** What the database said at the last renewal. */
   known: Advance | null;
-  windows: Windows;
 };
 
-/** `Promise.withResolvers`, which Node 20 does not have. */
-type Deferred<T> = {
-  readonly promise: Promise<T>;
-  readonly resolve: (value: T) => void;
-  readonly reject: (reason: unknown) => void;
-};
-
-function deferred<T>(): Deferred<T> {
-  let resolve!: (value: T) => void;
-  let reject!: (reason: unknown) => void;
-  const promise = new Promise<T>((yes, no) => {
-    resolve = yes;
-    reject = no;
-  });
-  return { promise, resolve, reject };
-}
-
-export function createAdvances({
+export function createQuotaLeases({
   sql,
   clock,
   onError,
 }: {
   readonly sql: Sql;
   readonly clock: Clock;
-  /** Told when something could not be given back: it stays counted. */
+  /** Told when a lease could not be returned: it stays counted. */
   readonly onError: (error: Error) => void;
-}): Advances {
-  const purses = new Map<string, Purse>();
+}): QuotaLeases {
+  const leases = new Map<string, Lease>();
   const stop = new AbortController();
-  let wishes = new Map<string, { wish: AdvanceWish; done: Deferred<Advance> }>();
-  let asking = false;
 
-  /** All that is wished for while a statement is under way goes into the next one. */
-  const ask = async (): Promise<void> => {
-    if (asking) return;
-    asking = true;
-    while (wishes.size > 0) {
-      const batch = wishes;
-      wishes = new Map();
-      const now = clock.now();
-      try {
-        const all = [...batch.values()].map(({ wish }) => wish);
-        const granted = await takeAdvances(sql, all, { now, month: monthStart(now), day: dayStart(now) });
-        for (const advance of granted) batch.get(advance.subject)!.done.resolve(advance);
-        // Its row was cleared away just then; whoever asks again has a new one.
-        for (const { done } of batch.values()) done.reject(new Error('the count of a caller went away'));
-      } catch (error) {
-        for (const { done } of batch.values()) done.reject(error);
-      }
-    }
-    asking = false;
-  };
-  const advance = (wish: AdvanceWish): Promise<Advance> => {
-    const done = deferred<Advance>();
-    wishes.set(wish.subject, { wish, done });
-    void ask();
-    return done.promise;
-  };
+  const leaseMore = createBatcher(async (wishes: readonly AdvanceWish[]) => {
+    const now = clock.now();
+    const granted = await takeAdvances(sql, wishes, { now, month: monthStart(now), day: dayStart(now) });
+    const bySubject = new Map(granted.map((advance) => [advance.subject, advance]));
+    return wishes.map(({ subject }) => bySubject.get(subject));
+  });
 
-  /** What was taken for a month that is over is worth nothing; for a day that is over, it still counts in the month. */
-  const turnTo = (subject: string, purse: Purse, month: Instant, day: Instant): void => {
-    if (month === purse.month && day === purse.day) return;
-    const before = { month: purse.month, day: purse.day };
-    const isKept = month === before.month && purse.windows.perDay === null;
-    const unused = isKept ? 0 : purse.held;
-    const used = purse.untold;
-    Object.assign(purse, { month, day, held: purse.held - unused, untold: 0, known: isKept ? purse.known : null });
+  /** Requests leased in a month that is over are void; those leased on a day that is over still count in their month. */
+  const moveTo = (subject: string, lease: Lease, month: Instant, day: Instant): void => {
+    if (month === lease.month && day === lease.day) return;
+    const before = { month: lease.month, day: lease.day };
+    const isValid = month === before.month && lease.limits.perDay === null;
+    const unused = isValid ? 0 : lease.unused;
+    const used = lease.unreported;
+    Object.assign(lease, { month, day, unused: lease.unused - unused, unreported: 0 });
+    if (!isValid) lease.known = null;
     if (unused + used > 0 && month === before.month)
       giveBack(sql, [{ subject, ...before, unused, used }]).catch(onError);
   };
 
-  const fill = (subject: string, purse: Purse): Promise<void> => {
-    purse.filling ??= (async () => {
-      const now = clock.now();
-      purse.size = isWithin(now, purse.filledAt, BUSY_MS) ? Math.min(MOST, purse.size * 2) : LEAST;
-      const left = leftOf(purse);
-      const wanted = left === null ? purse.size : Math.max(LEAST, Math.min(purse.size, Math.floor(left / SHARE)));
-      const got = await advance({ subject, wanted, ...purse.windows });
-      turnTo(subject, purse, got.month, got.day);
-      Object.assign(purse, { held: purse.held + got.granted, known: got, filledAt: now });
-    })().finally(() => {
-      purse.filling = null;
+  const renew = async (subject: string, lease: Lease): Promise<void> => {
+    const now = clock.now();
+    lease.size = isWithin(now, lease.renewedAt, BUSY_MS) ? Math.min(MAX_LEASE, lease.size * 2) : MIN_LEASE;
+    const left = Math.min(...windowsOf(lease).map((window) => window.left));
+    const wanted = Math.max(MIN_LEASE, Math.min(lease.size, Math.floor(left / LEASE_SHARE)));
+    const got = await leaseMore({ subject, wanted, ...lease.limits });
+    // The next call makes a new row.
+    if (got === undefined) throw new Error("a caller's row in ops.api_usage was deleted");
+    moveTo(subject, lease, got.month, got.day);
+    Object.assign(lease, { unused: lease.unused + got.granted, known: got, renewedAt: now });
+  };
+  const renewOnce = (subject: string, lease: Lease): Promise<void> => {
+    lease.renewing ??= renew(subject, lease).finally(() => {
+      lease.renewing = null;
     });
-    return purse.filling;
+    return lease.renewing;
   };
 
-  const purseOf = (subject: string, windows: Windows, now: Instant): Purse => {
-    let purse = purses.get(subject);
-    if (purse === undefined) {
-      purse = {
-        month: monthStart(now),
-        day: dayStart(now),
-        held: 0,
-        untold: 0,
-        size: LEAST,
-        filledAt: Number.NEGATIVE_INFINITY,
-        usedAt: now,
-        filling: null,
-        known: null,
-        windows,
-      };
-      purses.set(subject, purse);
-    }
-    purse.windows = windows;
-    turnTo(subject, purse, Math.max(purse.month, monthStart(now)), Math.max(purse.day, dayStart(now)));
-    purse.usedAt = now;
-    return purse;
+  const leaseOf = (subject: string, limits: QuotaLimits, now: Instant): Lease => {
+    const lease = leases.get(subject) ?? newLease(limits, now);
+    leases.set(subject, lease);
+    lease.limits = limits;
+    moveTo(subject, lease, Math.max(lease.month, monthStart(now)), Math.max(lease.day, dayStart(now)));
+    lease.usedAt = now;
+    return lease;
   };
 
-  const use = (subject: string, purse: Purse, now: Instant): Taken => {
-    purse.held--;
-    purse.untold++;
-    // Before it is empty, so that nobody waits.
-    if (purse.held === Math.floor(purse.size / 4) && purse.size > LEAST) fill(subject, purse).catch(onError);
-    return { kind: 'granted', allowance: allowanceOf(purse, now) };
+  const use = (subject: string, lease: Lease, now: Instant): QuotaTaken => {
+    lease.unused--;
+    lease.unreported++;
+    // Renewed before it is used up, so that nobody waits.
+    if (lease.unused === Math.floor(lease.size / 4) && lease.size > MIN_LEASE) renewOnce(subject, lease).catch(onError);
+    return { kind: 'granted', allowance: allowanceOf(lease, now) };
   };
 
-  const takeSlowly = async (subject: string, purse: Purse): Promise<Taken> => {
+  const takeAfterRenewal = async (subject: string, lease: Lease): Promise<QuotaTaken> => {
     for (;;) {
       const now = clock.now();
-      const known = purse.known;
-      const isSpent = known !== null && known.granted === 0 && isWithin(now, purse.filledAt, SPENT_MS);
-      if (!isSpent) await fill(subject, purse);
-      if (purse.held > 0) return use(subject, purse, now);
-      // Others who waited for the same advance have used it up; nothing was granted only when nothing is left.
-      if (purse.known?.granted === 0) {
-        const window = windowOf(purse);
-        return { kind: 'spent', window, allowance: allowanceOf(purse, now)! };
+      const isExhausted = lease.known?.granted === 0 && isWithin(now, lease.renewedAt, RECHECK_MS);
+      if (!isExhausted) await renewOnce(subject, lease);
+      if (lease.unused > 0) return use(subject, lease, now);
+      // Otherwise calls that waited for the same lease have used it up.
+      if (lease.known?.granted === 0) {
+        const window = windowsOf(lease).find(({ left }) => left <= 0)?.name ?? 'day';
+        return { kind: 'exhausted', window, allowance: allowanceOf(lease, now)! };
       }
     }
   };
 
-  /** Of callers who ask no more everything is given back; of all others it is told what they have used. */
-  const settle = async (isDone: (purse: Purse) => boolean): Promise<void> => {
+  /** Reports what was used, and returns the leases that are over. */
+  const report = async (isOver: (lease: Lease) => boolean): Promise<void> => {
     const back: GiveBack[] = [];
-    for (const [subject, purse] of purses) {
-      const isOver = purse.filling === null && isDone(purse);
-      const [unused, used] = [isOver ? purse.held : 0, purse.untold];
-      purse.untold = 0;
-      if (isOver) purses.delete(subject);
-      if (unused + used > 0) back.push({ subject, month: purse.month, day: purse.day, unused, used });
+    for (const [subject, lease] of leases) {
+      const { month, day, unreported: used } = lease;
+      const isReturned = lease.renewing === null && isOver(lease);
+      const unused = isReturned ? lease.unused : 0;
+      lease.unreported = 0;
+      if (isReturned) leases.delete(subject);
+      if (unused + used > 0) back.push({ subject, month, day, unused, used });
     }
-    // Once: given back twice it would be more than the limit (api-usage.ts).
+    // Not retried: a lease that is returned twice gives the caller more than the limit (api-usage.ts).
     await giveBack(sql, back).catch(onError);
   };
-  const watching = (async () => {
+  const reporting = (async () => {
     let forgetAt = clock.now();
     while (!stop.signal.aborted) {
       if (clock.now() >= forgetAt) {
         forgetAt = clock.now() + DAY;
         await forgetAddresses(sql, clock.now()).catch(onError);
       }
-      await clock.sleep(LOOK_MS, stop.signal).catch(() => undefined);
-      if (!stop.signal.aborted) await settle((purse) => clock.now() - purse.usedAt > IDLE_MS);
+      await clock.sleep(REPORT_EVERY_MS, stop.signal).catch(() => undefined);
+      if (!stop.signal.aborted) await report((lease) => clock.now() - lease.usedAt > IDLE_MS);
     }
   })();
 
   return {
-    take(subject, windows) {
+    take(subject, limits) {
       const now = clock.now();
-      const purse = purseOf(subject, windows, now);
-      return purse.held > 0 ? use(subject, purse, now) : takeSlowly(subject, purse);
+      const lease = leaseOf(subject, limits, now);
+      return lease.unused > 0 ? use(subject, lease, now) : takeAfterRenewal(subject, lease);
     },
     ofMonth(subject) {
-      const purse = purses.get(subject);
-      return purse?.month === monthStart(clock.now()) ? purse : { untold: 0, held: 0 };
+      const lease = leases.get(subject);
+      return lease?.month === monthStart(clock.now()) ? lease : { unreported: 0, unused: 0 };
     },
     async close() {
       stop.abort();
-      await watching;
-      await Promise.allSettled([...purses.values()].map((purse) => purse.filling));
-      await settle(() => true);
+      await reporting;
+      await Promise.allSettled([...leases.values()].map((lease) => lease.renewing));
+      await report(() => true);
     },
+  };
+}
+
+function newLease(limits: QuotaLimits, now: Instant): Lease {
+  return {
+    month: monthStart(now),
+    day: dayStart(now),
+    limits,
+    unused: 0,
+    unreported: 0,
+    size: MIN_LEASE,
+    renewedAt: Number.NEGATIVE_INFINITY,
+    usedAt: now,
+    renewing: null,
+    known: null,
   };
 }
 
@@ -240,32 +208,29 @@ function isWithin(now: Instant, since: Instant, ms: number): boolean {
   return now >= since && now - since < ms;
 }
 
-/** What no process has taken yet, of the tighter window; null without a limit. */
-function leftOf({ known, windows: { perMonth, perDay } }: Purse): number | null {
-  const month = perMonth === null ? null : perMonth - (known?.monthSpent ?? 0);
-  const day = perDay === null ? null : perDay - (known?.daySpent ?? 0);
-  if (month === null) return day;
-  return day === null ? month : Math.min(month, day);
+/** The limited windows of a caller; `left`: requests that no process has taken yet. */
+function windowsOf({ limits: { perMonth, perDay }, known, month, day }: Lease) {
+  const windows: { name: 'month' | 'day'; limit: number; left: number; endsAt: Instant }[] = [];
+  if (perMonth !== null)
+    windows.push({
+      name: 'month',
+      limit: perMonth,
+      left: perMonth - (known?.monthSpent ?? 0),
+      endsAt: monthReset(month),
+    });
+  if (perDay !== null)
+    windows.push({ name: 'day', limit: perDay, left: perDay - (known?.daySpent ?? 0), endsAt: dayReset(day) });
+  return windows;
 }
 
-function windowOf(purse: Purse): 'month' | 'day' {
-  const { windows, known } = purse;
-  return windows.perMonth !== null && (known?.monthSpent ?? 0) >= windows.perMonth ? 'month' : 'day';
-}
-
-/** Of the window that has less left. */
-function allowanceOf(purse: Purse, now: Instant): Allowance | null {
-  const { windows, known, held } = purse;
-  const of = (limit: number | null, spent: number, end: Instant): Allowance | null =>
-    limit === null
-      ? null
-      : {
-          limit,
-          remaining: Math.max(0, limit - spent + held),
-          resetSeconds: Math.max(1, Math.ceil((end - now) / 1000)),
-        };
-  const month = of(windows.perMonth, known?.monthSpent ?? 0, monthReset(purse.month));
-  const day = of(windows.perDay, known?.daySpent ?? 0, purse.day + DAY);
-  if (month === null || day === null) return month ?? day;
+/** Of the window with fewer requests left; null without a limit. */
+function allowanceOf(lease: Lease, now: Instant): Allowance | null {
+  const allowances = windowsOf(lease).map(({ limit, left, endsAt }) => ({
+    limit,
+    remaining: Math.max(0, left + lease.unused),
+    resetSeconds: Math.max(1, Math.ceil((endsAt - now) / 1000)),
+  }));
+  const [month, day] = allowances;
+  if (month === undefined || day === undefined) return month ?? null;
   return day.remaining <= month.remaining ? day : month;
 }

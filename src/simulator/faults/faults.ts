@@ -1,6 +1,6 @@
 /** Injects faults into the responses of a handler, the same ones in every run: chosen by seed, address and attempt. */
 import type { Clock } from '../../clock.ts';
-import { historyWallText, TOO_MANY_REQUESTS } from '../../contract/answer/errors.ts';
+import { historyLimitText, TOO_MANY_REQUESTS } from '../../contract/answer/errors.ts';
 import { connectionReset, type Handler, type Peer } from '../../contract/interface/handler.ts';
 import { DAY } from '../../core/interval.ts';
 import { hashText, mix, unit } from '../hash.ts';
@@ -92,7 +92,7 @@ async function spoil(fault: FaultName, answer: Response, c: Circumstances): Prom
     case '429-silent':
       return instead(429, errorText(TOO_MANY_REQUESTS));
     case '402-wall':
-      return instead(402, errorText(historyWallText(c.clock.now() - DAY, 123_456)));
+      return instead(402, errorText(historyLimitText(c.clock.now() - DAY, 123_456)));
     case '402-spent':
       return instead(402, errorText(TOO_MANY_REQUESTS));
     case '500':

@@ -1,5 +1,5 @@
 /** Work that is given up when a signal is aborted, or when it takes too long. */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../clock.ts';
 
 /** Rejects with the signal's reason as soon as it is aborted, whatever then becomes of the work. */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
