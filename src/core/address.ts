@@ -1,9 +1,10 @@
-/** Who is asking, by the address of the connection or by what a proxy says of it. */
+/** The address of a caller: of the connection, or as a trusted proxy reports it. */
 import { BlockList, isIP } from 'node:net';
+import type { Read } from './settings/setting.ts';
 
 /**
- * One name for each caller: IPv4 as it is, IPv6 by its first 64 bits, because whoever has one such address has all of them.
- * Anything else as it came.
+ * One name for each caller: IPv4 as it is, and IPv6 by its first 64 bits, as a caller who has one such address has all of them.
+ * Anything else stays as it is.
  */
 export function callerAddress(address: string): string {
   const plain = withoutZone(unmapped(address));
@@ -11,8 +12,7 @@ export function callerAddress(address: string): string {
 }
 
 /**
- * Behind proxies that are trusted: the last address in `X-Forwarded-For` that is none of them. What stands further left was
- * written by strangers.
+ * Behind trusted proxies: the last address in `X-Forwarded-For` that is not one of them. Everything to its left may be forged.
  */
 export function forwardedAddress(peer: string, forwardedFor: string | null, trusted: BlockList): string {
   let address = withoutZone(unmapped(peer));
@@ -25,13 +25,13 @@ export function forwardedAddress(peer: string, forwardedFor: string | null, trus
   return address;
 }
 
-/** Is it one of these proxies? */
+/** Whether the address is one of these proxies. */
 export function isTrusted(address: string, trusted: BlockList | null): boolean {
   return trusted !== null && isAmong(trusted, withoutZone(unmapped(address)));
 }
 
-/** Addresses and networks, with commas: `10.0.0.0/8, 192.0.2.1, 2001:db8::/32`. */
-export function parseProxies(text: string): { readonly ok: BlockList } | { readonly problem: string } {
+/** Addresses and networks, separated by commas: `10.0.0.0/8, 192.0.2.1, 2001:db8::/32`. */
+export function parseProxies(text: string): Read<BlockList> {
   const list = new BlockList();
   for (const part of text.split(',').map((one) => one.trim())) {
     const [address = '', bits, ...more] = part.split('/');
@@ -40,7 +40,7 @@ export function parseProxies(text: string): { readonly ok: BlockList } | { reado
     const length = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
     if (version === 0 || more.length > 0 || !(length <= most)) {
       return {
-        problem: `of which ${JSON.stringify(part)} is no address and no network; write it like 127.0.0.1 or 10.0.0.0/8, several with commas`,
+        problem: `of which ${JSON.stringify(part)} is neither an address nor a network; write it like 127.0.0.1 or 10.0.0.0/8, several are separated by commas`,
       };
     }
     list.addSubnet(address, length, version === 6 ? 'ipv6' : 'ipv4');

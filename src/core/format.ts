@@ -1,4 +1,4 @@
-/** Numbers, stretches of time and instants as people read them. Everything is UTC. */
+/** Numbers, durations and instants as text. Instants are in UTC. */
 import type { Instant } from '../clock.ts';
 import type { Quote } from './candle.ts';
 import type { Interval } from './interval.ts';
@@ -21,7 +21,7 @@ export function formatLimit(value: number | null): string {
   return value === null ? 'unlimited' : formatCount(value);
 }
 
-/** `850 ms`, `42 s`, `3m 20s`, `2h 5m`, `12d 4h`: the two largest units, never rounded up past what is left. */
+/** `850 ms`, `42 s`, `3m 20s`, `2h 5m`, `12d 4h`: the two largest units, rounded down. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   const seconds = Math.floor(ms / 1000);
@@ -32,7 +32,7 @@ export function formatDuration(ms: number): string {
   return `${formatCount(Math.floor(seconds / Number(large)))}${largeUnit}${rest === 0 ? '' : ` ${rest}${smallUnit}`}`;
 }
 
-/** As `formatDuration`, for what is only known roughly: parts of a second have no meaning. */
+/** Like `formatDuration`, for estimates: fractions of a second are not shown. */
 export function formatRoughly(ms: number): string {
   return ms < 1000 ? 'under 1 s' : formatDuration(ms);
 }
@@ -48,6 +48,12 @@ export function toIso(at: Instant | null): string | null {
   return at === null ? null : new Date(at).toISOString();
 }
 
+/** The row with the instants of these fields in ISO 8601, for JSON. */
+export function withIso<Row, Name extends keyof Row>(row: Row, ...names: readonly Name[]) {
+  const iso = Object.fromEntries(names.map((name) => [name, toIso(row[name] as Instant | null)]));
+  return { ...row, ...(iso as Record<Name, string | null>) };
+}
+
 /** `2024-01-31` at midnight, else as `formatInstant`. */
 export function formatDay(at: Instant): string {
   return at % 86_400_000 === 0 ? new Date(at).toISOString().slice(0, 10) : formatInstant(at);
@@ -59,12 +65,12 @@ export function formatRelative(at: Instant, now: Instant): string {
   return at >= now ? `in ${formatDuration(at - now)}` : `${formatDuration(now - at)} ago`;
 }
 
-/** `24h usd`: of which candles a coin's series is. */
+/** `24h usd`: the interval and the quote of a series. */
 export function formatSeries({ interval, quote }: { readonly interval: Interval; readonly quote: Quote }): string {
   return `${interval} ${quote}`;
 }
 
-/** `99.9%`; reads 100% only when it is all of it, and 0% only when it is nothing. */
+/** `99.9%`; 100% only when `part` is the whole, and 0% only when it is nothing. */
 export function formatPercent(part: number, whole: number): string {
   if (whole <= 0) return '–';
   if (part <= 0) return '0%';
@@ -72,7 +78,7 @@ export function formatPercent(part: number, whole: number): string {
   return `${Math.min(99.9, Math.max(0.1, Math.round((part / whole) * 1000) / 10))}%`;
 }
 
-/** `10 requests/s`, `1 request every 12 s` where there is less than one a second. */
+/** `10 requests/s`, or `1 request every 12 s` below one per second. */
 export function formatRate(perSecond: number): string {
   if (perSecond >= 1) return `${COMPACT.format(perSecond)} ${perSecond === 1 ? 'request' : 'requests'}/s`;
   return perSecond <= 0 ? 'none' : `1 request every ${formatDuration(1000 / perSecond)}`;

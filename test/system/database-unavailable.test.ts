@@ -81,10 +81,10 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (_e
     const run = await startCli(RUN, all);
     for (const share of [0.2, 0.5]) {
       await untilAsked(run, requests * share);
-      const told = untilSaid(run, /waits .*: the database is away/);
+      const told = untilSaid(run, /the database is away; waiting up to/);
       await stopEmbedded({ home, clock: systemClock });
       await told;
-      const back = untilSaid(run, /the database is back/);
+      const back = untilSaid(run, /the database recovered/);
       expect((await startEmbedded({ home, clock: systemClock })).url).toBe(url);
       await back;
     }
@@ -136,7 +136,7 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (_e
     const { code, out, err } = await run.ended;
     expect(code, err).toBe(130);
     expect(out).toMatch(
-      /Interrupted:[\s\S]*stored +[\d,]+ candles[\s\S]*gaps left +not known while the database is away/,
+      /Interrupted:[\s\S]*stored +[\d,]+ candles[\s\S]*gaps left +unknown while the database is unavailable/,
     );
   });
 });
@@ -147,7 +147,7 @@ describe('the embedded server', () => {
     const requests = await plannedRequests(all);
     const run = await startCli(RUN, all);
     await untilAsked(run, requests * 0.3);
-    const told = untilSaid(run, /the database is back/);
+    const told = untilSaid(run, /the database recovered/);
     process.kill(findEmbedded(home)!.pid, 'SIGKILL');
     await told;
     const { code, out, err } = await run.ended;

@@ -1,15 +1,15 @@
 /** Metrics for Prometheus: events of this process are counted as they happen, the warehouse is read for each scrape. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { NoticeEvent } from '../../core/notice-settings.ts';
+import type { NoticeEvent } from '../../core/settings/notice-settings.ts';
 import type { Outcome } from '../../ingest/outcome.ts';
 import type { ChunkJob } from '../../ingest/queue/chunk-job.ts';
 import type { QuotaState, SetAside } from '../../quota/quota.ts';
 import type { RunEnd, ScheduleRun } from '../../store/work/schedule-run.ts';
-import type { Figures } from '../../views/operations/gauges.ts';
+import type { Gauges } from '../../views/operations/gauges.ts';
 
 /** What the gauges show; a part that this process does not know is null, and its gauges are left out rather than 0. */
 export type MetricInputs = {
-  readonly figures: Figures | null;
+  readonly figures: Gauges | null;
   readonly ledger: { readonly quota: QuotaState; readonly setAside: SetAside } | null;
   /** Jobs by queue. */
   readonly queued: Readonly<Record<string, number>> | null;
@@ -123,7 +123,7 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
     holdUntil.set(quota.hold === null ? 0 : quota.hold.until / 1000);
     pace.set(quota.pace.now ?? Number.POSITIVE_INFINITY);
   };
-  const showFigures = (figures: Figures) => {
+  const showGauges = (figures: Gauges) => {
     for (const tier of figures.tiers) {
       const labels = { tier: tier.tier, interval: tier.interval, priority: String(tier.priority) };
       series.set(labels, tier.series);
@@ -145,6 +145,6 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
     for (const one of [holdUntil, pace, revisions, quarantined]) one.remove();
     for (const [queue, jobs] of Object.entries(queued ?? {})) depth.set({ queue }, jobs);
     if (ledger !== null) showLedger(ledger);
-    if (figures !== null) showFigures(figures);
+    if (figures !== null) showGauges(figures);
   };
 }

@@ -2,11 +2,11 @@
 import type { Instant } from '../../clock.ts';
 import { formatCount, formatCounted, formatDuration, formatInstant } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
-import type { Notify } from '../../core/notice-settings.ts';
+import type { Notify } from '../../core/settings/notice-settings.ts';
 import type { Schedule } from '../../ingest/schedule/schedule-plan.ts';
 import type { QuotaState, SetAside } from '../../quota/quota.ts';
 import type { RaisedNotice } from '../../store/work/notice.ts';
-import type { Concerns, MetWall } from '../../views/operations/alert-inputs.ts';
+import type { AlertInputs, MetWall } from '../../views/operations/alert-inputs.ts';
 
 export type NoticeInputs = {
   readonly now: Instant;
@@ -16,7 +16,7 @@ export type NoticeInputs = {
   /** Requests of the quota that are reserved. */
   readonly setAside: SetAside;
   readonly schedules: readonly Schedule[];
-  readonly concerns: Concerns;
+  readonly concerns: AlertInputs;
   /** Upstream's message, when it refuses the key. */
   readonly refusal: string | null;
   /** Since when, without a break, there is work on candles and quota for it. */

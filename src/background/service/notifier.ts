@@ -7,7 +7,7 @@ import { readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { createBackoff } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
-import type { Notify } from '../../core/notice-settings.ts';
+import type { Notify } from '../../core/settings/notice-settings.ts';
 import { createPatience } from '../../ingest/request/outage-retry.ts';
 import type { QuotaState } from '../../quota/quota.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
@@ -21,7 +21,7 @@ import {
   raiseNotice,
   watchSince,
 } from '../../store/work/notice.ts';
-import { readConcerns } from '../../views/operations/alert-inputs.ts';
+import { readAlertInputs } from '../../views/operations/alert-inputs.ts';
 import { asError } from '../health/incidents.ts';
 import { hasBudget, type NoticeInputs, noticesOf } from '../notice/notices.ts';
 import { createWebhook, type Delivery, type Webhook } from '../notice/webhook.ts';
@@ -79,7 +79,7 @@ async function readInputs(app: App, notify: Notify, now: Instant): Promise<Notic
   // The limits of an assumed plan are not the account's: then only what upstream itself says counts.
   const quota = isKnown ? state : withoutLimits(state);
   const setAside = setAsideAt(now);
-  const concerns = await readConcerns(sql, {
+  const concerns = await readAlertInputs(sql, {
     plan,
     schedules: schedules.map(({ name }) => name),
     wallsSince: now - DAY,

@@ -8,7 +8,7 @@ import type { Listening } from '../../service/http/listen.ts';
 import { type BackfillsQuery, createOperations, DEFAULT_BACKFILLS, MAX_BACKFILLS } from '../../service/operations.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
 import { backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
-import { readFigures } from '../../views/operations/gauges.ts';
+import { readGauges } from '../../views/operations/gauges.ts';
 import { asError } from '../health/incidents.ts';
 import type { MetricInputs } from '../health/metrics.ts';
 import { DATABASE, healthOf, isReady } from '../health/service-status.ts';
@@ -71,7 +71,7 @@ async function readInputs({
       return null;
     });
   const [figures, ledger, queued] = await Promise.all([
-    orNull(readFigures(app.database.sql, now)),
+    orNull(readGauges(app.database.sql, now)),
     orNull(readLedger(app, ingestion, now)),
     ingestion && orNull(readQueued(ingestion)),
   ]);

@@ -1,4 +1,4 @@
-/** What `chandler doctor` asks of the schedules: whether the plan has room for them, and whether the last runs went well. */
+/** Checks the schedules: whether the plan has room for them, and whether their last runs succeeded. */
 import type { App } from '../../app.ts';
 import { checkSchedules, readBudget } from '../../budget.ts';
 import { formatCount, formatCounted, formatPercent, formatRelative } from '../../core/format.ts';
@@ -31,15 +31,15 @@ export async function checkScheduled(app: App): Promise<Check[]> {
     ...leftAlone(schedules, tracked).map(({ schedule, consequence }) =>
       warn(
         `schedule ${schedule}`,
-        `it is off, and series are tracked (${formatCount(tracked)}): ${consequence}`,
-        `unset ${scheduleVariable(schedule)}, or stop tracking them (chandler track remove)`,
+        `it is off, which affects ${formatCount(tracked)} tracked series: ${consequence}`,
+        `unset ${scheduleVariable(schedule)}, or stop tracking those series (chandler track remove)`,
       ),
     ),
     ...failed.map(({ schedule, endedAt, begunAt, message }) =>
       warn(
         `schedule ${schedule}`,
         `its last run failed ${formatRelative(endedAt ?? begunAt, now)}: ${message}`,
-        'its next run tries again; chandler schedule says when',
+        'its next run tries again; chandler schedule shows when',
       ),
     ),
   ];

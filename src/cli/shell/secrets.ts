@@ -1,5 +1,6 @@
 /** What must never be seen: the API key, the address of the webhook, and the passwords of databases. */
-import type { Config, Environment } from '../../config.ts';
+import type { Config } from '../../config.ts';
+import type { Environment } from '../../settings.ts';
 
 /** The texts of a configuration that no log, message or screen may show. */
 export function secretsOf(config: Config): string[] {

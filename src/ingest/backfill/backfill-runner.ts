@@ -9,7 +9,7 @@
 
 import { setMaxListeners } from 'node:events';
 import { asError } from '../../core/as-error.ts';
-import { type Keep, keptPart } from '../../core/retention-settings.ts';
+import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/work/backfill-queue.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { withStepBack } from '../chunk/series-circuit-breaker.ts';

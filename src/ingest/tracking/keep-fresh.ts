@@ -6,7 +6,7 @@
  * the queue lost (a flush, a kill between the two) is found, and its turn handed back.
  */
 import type { Clock, Instant } from '../../clock.ts';
-import type { Keep } from '../../core/retention-settings.ts';
+import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { FreshnessBudget } from '../../quota/achievable-ages.ts';
 import { freshnessRoom } from '../../quota/refresh-order.ts';
 import type { Sql } from '../../store/connection/connect.ts';

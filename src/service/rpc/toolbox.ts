@@ -16,7 +16,7 @@ import type { Access, Caller } from '../../contract/plan/access.ts';
 import { PLANS } from '../../contract/plan/plans.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
 import { describeValue } from '../../contract/record/records.ts';
-import { didYouMean } from '../../core/did-you-mean.ts';
+import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import type { Admit } from './batch-throttle.ts';
 import { answerTool } from './tool-answers.ts';
 import { answerWarehouseTool } from './warehouse-answers.ts';

@@ -1,5 +1,5 @@
 /** Which faults the simulator injects, and how often: `429:0.02,reset:0.01`, `all:0.05`, `seed=7`. */
-import { didYouMean } from '../../core/did-you-mean.ts';
+import { didYouMean } from '../../core/settings/did-you-mean.ts';
 
 /** What each fault looks like to a client. `lies` makes a false statement about the plan; `all` means the others. */
 export const FAULTS = {

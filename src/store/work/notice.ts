@@ -3,7 +3,7 @@
  * after it has sent one, and before it could write that down, is the only way to send it twice.
  */
 import type { Instant } from '../../clock.ts';
-import type { NoticeEvent } from '../../core/notice-settings.ts';
+import type { NoticeEvent } from '../../core/settings/notice-settings.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { storableText } from '../connection/storable-text.ts';
 

@@ -1,4 +1,4 @@
-/** What a doctor wants to know of the database: its version, clock and size, and work that was left lying. */
+/** What `chandler doctor` reads of the database: version, clock, size, and backfills whose process died. */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
@@ -13,13 +13,13 @@ export type Health = {
   readonly migration: string;
   readonly connections: number;
   readonly connectionsFree: number;
-  /** Said to be running, but without a sign of life. */
+  /** Backfills whose state is running, but whose process no longer reports. */
   readonly silentBackfills: readonly { readonly id: number; readonly owner: string; readonly heartbeatAt: Instant }[];
   /** Rows in quarantine. */
-  readonly setAside: number;
+  readonly quarantined: number;
 };
 
-/** `silentSince`: backfills whose last sign of life is older are listed. */
+/** Lists the backfills whose last sign of life is older than `silentSince`. */
 export async function readHealth(sql: Sql, silentSince: Instant): Promise<Health> {
   const [server] = await sql<Omit<Health, 'silentBackfills'>[]>`
     select current_setting('server_version') as version,
@@ -30,7 +30,7 @@ export async function readHealth(sql: Sql, silentSince: Instant): Promise<Health
       current_setting('max_connections')::int as connections,
       current_setting('max_connections')::int - (select count(*) from pg_stat_activity where backend_type = 'client backend')
         as connections_free,
-      (select count(*) from market.quarantine) as set_aside`;
+      (select count(*) from market.quarantine) as quarantined`;
   const silentBackfills = await sql<Health['silentBackfills'][number][]>`
     select id, owner, heartbeat_at from ops.backfill
     where state = 'running' and not is_detached and heartbeat_at < ${silentSince} order by id`;

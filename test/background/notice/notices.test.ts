@@ -1,7 +1,7 @@
 /** When it is time to say something: with figures, no tables. */
 import { describe, expect, test } from 'vitest';
 import { hasBudget, type NoticeInputs, noticesOf } from '../../../src/background/notice/notices.ts';
-import { NOTICE_EVENTS } from '../../../src/core/notice-settings.ts';
+import { NOTICE_EVENTS } from '../../../src/core/settings/notice-settings.ts';
 import { cadenceOf } from '../../../src/ingest/schedule/cadence.ts';
 import type { QuotaState } from '../../../src/quota/quota.ts';
 

@@ -178,7 +178,7 @@ describe('the service', () => {
     );
     expect((await json('backfills', 'list', '--all'))[0]).toMatchObject({
       isDetached: true,
-      spent: recorded.plan.wall.requestsIfOpen,
+      spent: recorded.plan.historyLimit.requestsIfOpen,
       leftRequests: 0,
       finishAt: null,
       message: null,

@@ -1,9 +1,9 @@
-/** "Did you mean …?": the names closest to a misspelt one. */
+/** "Did you mean …?": the known names that are most similar to a misspelt one. */
 import { distance } from 'fastest-levenshtein';
 
 /**
- * The `names` that `given` was probably meant to be, nearest first, at most `limit`; none when nothing is close.
- * Case and the difference between `-` and `_` do not count.
+ * At most `limit` of the `names`, the most similar to `given` first; none when nothing is similar.
+ * Case, and the difference between `-` and `_`, do not count.
  */
 export function nearestNames(given: string, names: Iterable<string>, limit = 3): string[] {
   const wanted = plain(given);
@@ -11,10 +11,10 @@ export function nearestNames(given: string, names: Iterable<string>, limit = 3):
   const tolerated = Math.min(4, Math.max(1, Math.floor(wanted.length / 3)));
   const found: { name: string; far: number }[] = [];
   for (const name of names) {
-    // Lengths that differ by more than is tolerated cannot be near: skips most of 50,000 coin ids cheaply.
+    // Skips most of 50,000 coin ids cheaply.
     if (Math.abs(name.length - wanted.length) > tolerated) continue;
     const other = plain(name);
-    // Two letters that changed places are one slip, not two wrong letters.
+    // Two swapped letters count as one error.
     const plainly = distance(wanted, other);
     const far = plainly === 2 && isSlipOf(wanted, other) ? 1 : plainly;
     if (far <= tolerated) found.push({ name, far });
@@ -23,13 +23,13 @@ export function nearestNames(given: string, names: Iterable<string>, limit = 3):
   return found.slice(0, limit).map((f) => f.name);
 }
 
-/** ` (did you mean x?)`, or nothing: to be put at the end of a message. */
+/** ` (did you mean x?)`, or nothing, for the end of a message. */
 export function didYouMean(given: string, names: Iterable<string>, limit = 1): string {
   const near = nearestNames(given, names, limit);
   return near.length === 0 ? '' : ` (did you mean ${near.join(' or ')}?)`;
 }
 
-/** Is `given` another word only by a slip of the fingers: one letter too few, too many or wrong, or two that changed places? */
+/** Whether `given` differs from `name` by one missing, extra or wrong letter, or by two swapped letters. */
 export function isSlipOf(given: string, name: string): boolean {
   if (given === name) return false;
   const far = distance(given, name);
@@ -37,7 +37,7 @@ export function isSlipOf(given: string, name: string): boolean {
   return far === 1 || (far === 2 && sorted(given) === sorted(name));
 }
 
-/** A sentence for each variable of the environment that was meant to be one of these, and is none. */
+/** A sentence for each environment variable that looks like a misspelt one of these `variables`. */
 export function misspeltSettings(
   env: Readonly<Record<string, string | undefined>>,
   variables: readonly string[],
@@ -45,21 +45,21 @@ export function misspeltSettings(
   const known = new Set(variables);
   const ours = variables.filter((name) => name.startsWith('CHANDLER_'));
   const rests = new Map(ours.map((name) => [name.slice('CHANDLER_'.length), name]));
-  // Others' variables may look alike: only one that stands in place of ours, by a slip, is taken for it (LOGLEVEL is many programs' own).
+  // Other programs have similar variables (LOGLEVEL): these two are reported only where the right one is not set.
   const slips = (['DATABASE_URL', 'REDIS_URL'] as const).flatMap((right) => {
     const slip = (env[right] ?? '') === '' ? Object.keys(env).find((name) => isSlipOf(name, right)) : undefined;
-    return slip === undefined ? [] : [`${slip} is no setting of Chandler (did you mean ${right}?).`];
+    return slip === undefined ? [] : [`${slip} is not a setting of Chandler (did you mean ${right}?).`];
   });
   const unknown = Object.keys(env)
     .filter((name) => /^chandler_/i.test(name) && !known.has(name) && env[name] !== '')
     .map((name) => {
       const rest = name.slice('CHANDLER_'.length).toUpperCase();
       const [near] = nearestNames(rest, rests.keys(), 1);
-      // Cut short is misspelt, too: KEY is farther from API_KEY than any two words may be.
+      // A part of a name counts, too: KEY for API_KEY.
       const meant = near ?? [...rests.keys()].find((other) => rest !== '' && other.split('_').includes(rest));
       return meant === undefined
-        ? `${name} is no setting of Chandler; there are ${ours.join(', ')}.`
-        : `${name} is no setting of Chandler (did you mean CHANDLER_${meant}?).`;
+        ? `${name} is not a setting of Chandler; there are ${ours.join(', ')}.`
+        : `${name} is not a setting of Chandler (did you mean CHANDLER_${meant}?).`;
     });
   return [...slips, ...unknown];
 }

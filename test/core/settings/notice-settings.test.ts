@@ -5,7 +5,7 @@ import {
   parseRevisionsADay,
   parseStuckAfter,
   parseWebhookUrl,
-} from '../../src/core/notice-settings.ts';
+} from '../../../src/core/settings/notice-settings.ts';
 
 describe('what an operator wants to be told of', () => {
   test('is read as it is written', () => {
@@ -18,8 +18,8 @@ describe('what an operator wants to be told of', () => {
   });
 
   test.each([
-    ['hooks.example.com/a', /no web address/],
-    ['ftp://hooks.example.com/a', /no web address/],
+    ['hooks.example.com/a', /not a web address/],
+    ['ftp://hooks.example.com/a', /not a web address/],
     ['https://me:secret@hooks.example.com/a', /user name or password; leave them out/],
     ['https://hooks.example.com/a#b', /no #/],
   ])('an address that is none: %s', (text, problem) => {

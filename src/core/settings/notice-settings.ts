@@ -1,16 +1,17 @@
-/** What an operator wants to be told of: as it is written in settings, and as it is meant. */
+/** What an operator wants to be notified of, and how that is written in settings. */
 import { didYouMean } from './did-you-mean.ts';
+import type { Read } from './setting.ts';
 
 export const NOTICE_EVENTS = ['quota', 'stuck', 'wall', 'revisions', 'quarantine'] as const;
 export type NoticeEvent = (typeof NOTICE_EVENTS)[number];
 
 export type Notify = {
-  /** Where to: secret, for whoever knows it may write there. */
+  /** Secret: whoever knows the address may post there. */
   readonly url: string;
   readonly events: readonly NoticeEvent[];
-  /** Work and budget, and nothing comes of them for so long. */
+  /** A service is stuck after it had work and quota for so long without any result. */
   readonly stuckAfterMs: number;
-  /** Final candles that upstream may change within 24 hours before anybody is told. */
+  /** A notice is sent when the upstream changes more final candles than this within 24 hours. */
   readonly revisionsADay: number;
 };
 
@@ -18,24 +19,19 @@ export const DEFAULT_STUCK_AFTER_MS = 3_600_000;
 export const DEFAULT_REVISIONS_A_DAY = 100;
 
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-/** A hold after errors may take an hour; less than some minutes is less than a retry takes. */
+/** A retry alone takes minutes. */
 const LEAST_STUCK_MS = 5 * UNIT_MS.m;
 const MOST_STUCK_MS = 30 * UNIT_MS.d;
 const MOST_REVISIONS = 1_000_000;
 
-export type Read<T> =
-  | { readonly ok: T }
-  /** The end of a sentence that begins with the value. */
-  | { readonly problem: string };
-
-/** An address that a message may be sent to. The problem never repeats it. */
+/** The address of a webhook; the problem never repeats it. */
 export function parseWebhookUrl(text: string): Read<string> {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    return { problem: 'which is no web address; it must start with https:// or http://' };
+    return { problem: 'which is not a web address; it must start with https:// or http://' };
   }
   if (url.username !== '' || url.password !== '') {
-    return { problem: 'which carries a user name or password; leave them out' };
+    return { problem: 'which contains a user name or password; leave them out' };
   }
   if (url.hash !== '') return { problem: 'which must have no #' };
   return { ok: url.href };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { didYouMean, nearestNames } from '../../src/core/did-you-mean.ts';
+import { didYouMean, nearestNames } from '../../../src/core/settings/did-you-mean.ts';
 
 describe('nearestNames', () => {
   test('finds the name a letter away, whatever its case and dashes', () => {

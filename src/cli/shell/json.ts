@@ -1,22 +1,22 @@
-/** What `--json` prints. */
+/** Prints JSON for `--json`. */
 import { maskPasswords } from '../../log.ts';
-import { explain } from '../shell/explain-error.ts';
-import type { Output } from '../shell/io.ts';
+import { explain } from './explain-error.ts';
+import type { Output } from './io.ts';
 
 /** One value, on one line. */
 export function printJson(out: Output, value: unknown): void {
   out.write(`${JSON.stringify(value)}\n`);
 }
 
-/** What a command with `--json` prints when it fails before it has printed anything; standard error says it in words. */
+/** Prints the error of a command with `--json`, unless it has already printed something. */
 export function printJsonError(out: Output, message: string, exitCode: number): void {
   if (!out.isBegun()) printJson(out, { error: message, exitCode });
 }
 
 /**
- * An array, an element a line as they come, so that any number of them takes no memory. Stops when the reader has gone,
- * unless the values are to be read `toTheEnd` whether anybody sees them or not. When reading them fails halfway, the last
- * element is `{"error": …}`, so that half an array is never taken for a whole one.
+ * Prints an array, one element per line as it arrives, so that memory stays flat. Stops when the reader has gone, unless the
+ * values must be read `toTheEnd`. When reading fails halfway, the last element is `{"error": …}`, so that half an array is
+ * never taken for a whole one.
  */
 export async function printJsonArray(
   out: Output,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { printJsonArray } from '../../../src/cli/output/json.ts';
 import { createIo } from '../../../src/cli/shell/io.ts';
+import { printJsonArray } from '../../../src/cli/shell/json.ts';
 import { runCommand, sink } from '../../support/cli.ts';
 
 const ABSENT = 'postgres://chandler:hunter2@127.0.0.1:1/chandler';
@@ -9,7 +9,7 @@ describe('with --json a command that fails prints one document, too', () => {
   test.each<[string[], number, RegExp]>([
     [['plan', 'btc-bitcoin', '--start', 'now'], 2, /^--start now is now, and no candle has opened since; choose an/],
     [['plan', 'btc-bitcoin', '--start', '2099-01-01'], 2, /^--start 2099-01-01 lies in the future/],
-    [['backfill', '--start', '-30d'], 2, /^Which coins\?/],
+    [['backfill', '--start', '-30d'], 2, /^No coins given/],
     [['gaps', '--interval', '1d'], 2, /^option '--interval <interval>' argument '1d' is invalid/],
     [['verify', '--jsn'], 2, /^unknown option '--jsn'/],
     [['status'], 1, /^no Postgres answers at 127\.0\.0\.1:1 /],
