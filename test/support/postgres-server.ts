@@ -13,7 +13,10 @@ export type PostgresServer = {
   stop(): Promise<void>;
 };
 
-export async function startPostgres(): Promise<PostgresServer> {
+/** Off where nothing is measured: no test kills this server, so nothing it has written must survive a crash. */
+const DURABILITY = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
+
+export async function startPostgres({ isDurable }: { readonly isDurable: boolean }): Promise<PostgresServer> {
   const given = process.env.TEST_DATABASE_URL;
   if (given) return serverAt(given, async () => undefined);
   if (await dockerAnswers()) {
@@ -23,7 +26,7 @@ export async function startPostgres(): Promise<PostgresServer> {
       process.stderr.write(`\nno Postgres container (${error}); using the embedded server\n\n`);
     }
   }
-  return startFromPackage();
+  return startFromPackage(isDurable);
 }
 
 async function startContainer(): Promise<PostgresServer> {
@@ -36,15 +39,26 @@ async function startContainer(): Promise<PostgresServer> {
   });
 }
 
-async function startFromPackage(): Promise<PostgresServer> {
+async function startFromPackage(isDurable: boolean): Promise<PostgresServer> {
   const home = mkdtempSync(path.join(os.tmpdir(), 'chandler-test-'));
   // As root, the server's user must be able to walk through.
   chmodSync(home, 0o755);
   const server = await startEmbedded({ home, clock: systemClock });
+  if (!isDurable) await giveUpDurability(server.url);
   return serverAt(server.url, async () => {
     await server.stop();
     rmSync(home, { recursive: true, force: true });
   });
+}
+
+async function giveUpDurability(url: string): Promise<void> {
+  const sql = createClient({ url, max: 1 });
+  try {
+    for (const name of DURABILITY) await sql`alter system set ${sql(name)} = off`;
+    await sql`select pg_reload_conf()`;
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
 }
 
 function serverAt(adminUrl: string, stop: () => Promise<void>): PostgresServer {
