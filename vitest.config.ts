@@ -24,7 +24,7 @@ export default defineConfig({
     // Two cores are the class of machine this must pass on: more workers only make timings worse.
     maxWorkers: 2,
     projects: [
-      { extends: true, test: { name: 'pure', include: PURE } },
+      { extends: true, test: { name: 'pure', include: PURE, isolate: false } },
       {
         extends: true,
         test: { name: 'whole', include: ['test/**/*.test.ts'], exclude: [...PURE, DEEP], globalSetup: SERVERS },
