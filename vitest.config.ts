@@ -27,7 +27,13 @@ export default defineConfig({
       { extends: true, test: { name: 'pure', include: PURE, isolate: false } },
       {
         extends: true,
-        test: { name: 'whole', include: ['test/**/*.test.ts'], exclude: [...PURE, DEEP], globalSetup: SERVERS },
+        test: {
+          name: 'whole',
+          include: ['test/**/*.test.ts'],
+          exclude: [...PURE, DEEP],
+          globalSetup: SERVERS,
+          isolate: false,
+        },
       },
       { extends: true, test: { name: 'deep', include: [DEEP], globalSetup: SERVERS } },
       {

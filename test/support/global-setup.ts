@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { TestProject } from 'vitest/node';
+import { openQueueHost } from '../../src/ingest/queue.ts';
 import { openDatabase } from '../../src/store/connect.ts';
 import { ensureDatabase } from '../../src/store/embedded.ts';
 import { migrate } from '../../src/store/migrate.ts';
@@ -36,9 +37,13 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   };
   let strategy: CloneStrategy;
   try {
-    const database = await openDatabase({ url: await ensureDatabase(postgres.adminUrl, template), max: 2 });
+    const url = await ensureDatabase(postgres.adminUrl, template);
+    const database = await openDatabase({ url, max: 2 });
     try {
       await migrate(database);
+      // The first queue on a database makes tables of its own there: not once more for every test.
+      const queues = await openQueueHost({ engine: { kind: 'postgres', url }, onError: () => undefined });
+      await queues.close();
       const [row] = await database.sql<{ fsync: string }[]>`select current_setting('fsync') as fsync`;
       strategy = row?.fsync === 'off' ? 'file_copy' : 'wal_log';
     } finally {

@@ -1,5 +1,5 @@
 /** The Postgres the tests run on. */
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { systemClock } from '../../src/clock.ts';
@@ -15,6 +15,10 @@ export type PostgresServer = {
 
 /** Off where nothing is measured: no test kills this server, so nothing it has written must survive a crash. */
 const DURABILITY = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
+
+const MEMORY = '/dev/shm';
+/** The server's log of changes alone may grow to half of it. */
+const ROOMY_BYTES = 8 * 2 ** 30;
 
 export async function startPostgres({ isDurable }: { readonly isDurable: boolean }): Promise<PostgresServer> {
   const given = process.env.TEST_DATABASE_URL;
@@ -40,7 +44,7 @@ async function startContainer(): Promise<PostgresServer> {
 }
 
 async function startFromPackage(isDurable: boolean): Promise<PostgresServer> {
-  const home = mkdtempSync(path.join(os.tmpdir(), 'chandler-test-'));
+  const home = mkdtempSync(path.join(isDurable ? os.tmpdir() : roomyFolder(), 'chandler-test-'));
   // As root, the server's user must be able to walk through.
   chmodSync(home, 0o755);
   const server = await startEmbedded({ home, clock: systemClock });
@@ -49,6 +53,13 @@ async function startFromPackage(isDurable: boolean): Promise<PostgresServer> {
     await server.stop();
     rmSync(home, { recursive: true, force: true });
   });
+}
+
+/** Memory, where there is plenty: each test's database is a thousand small files. */
+function roomyFolder(): string {
+  if (!existsSync(MEMORY)) return os.tmpdir();
+  const { bavail, bsize } = statfsSync(MEMORY);
+  return bavail * bsize >= ROOMY_BYTES ? MEMORY : os.tmpdir();
 }
 
 async function giveUpDurability(url: string): Promise<void> {
