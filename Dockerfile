@@ -21,7 +21,7 @@ COPY --from=packages /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY package.json LICENSE ./
 COPY migrations ./migrations
-COPY src/simulator/recorded-data ./src/simulator/recorded-data
+COPY src/simulator/recorded/recorded-data ./src/simulator/recorded/recorded-data
 RUN ln -s /app/dist/main.js /usr/local/bin/chandler
 # Everything above belongs to root: who runs here changes nothing of it.
 USER node

@@ -1,11 +1,11 @@
 /** The composition root: configuration → database → everything that stands on it, closed again in reverse order. */
 import { type Clock, systemClock } from './clock.ts';
 import type { Config } from './config.ts';
-import type { QueueOptions } from './ingest/queue.ts';
+import type { QueueOptions } from './ingest/queue/chunk-queue.ts';
 import type { Log } from './log.ts';
-import { type Database, openDatabase } from './store/connect.ts';
-import { startEmbedded } from './store/embedded.ts';
-import { checkSchema, isUnmigrated, migrate } from './store/migrate.ts';
+import { type Database, openDatabase } from './store/connection/connect.ts';
+import { startEmbedded } from './store/embedded/embedded.ts';
+import { checkSchema, isUnmigrated, migrate } from './store/migration/migrate.ts';
 import type { FetchFunction } from './upstream/wire.ts';
 
 /**

@@ -2,17 +2,17 @@
 import type { App } from './app.ts';
 import { type Instant, systemClock } from './clock.ts';
 import { type Config, effectiveLimits } from './config.ts';
-import type { PlanName } from './contract/plans.ts';
-import { accountIdOf } from './ingest/account.ts';
-import { needsOf, refuseOverspending, type Schedule, timetable } from './ingest/timetable.ts';
-import { type FreshnessBudget, freshnessBudget } from './quota/freshness.ts';
+import type { PlanName } from './contract/plan/plans.ts';
+import { accountIdOf } from './ingest/request/account.ts';
+import { needsOf, refuseOverspending, type Schedule, timetable } from './ingest/schedule/schedule-plan.ts';
+import { type FreshnessBudget, freshnessBudget } from './quota/achievable-ages.ts';
 import { createQuota } from './quota/ledger.ts';
 import type { Limits, Quota, QuotaState, SetAside } from './quota/quota.ts';
-import { setAsideAt } from './quota/set-aside.ts';
-import { readAccount } from './store/account.ts';
-import { type CatalogueDemand, readCatalogueDemand } from './store/catalogue-item.ts';
-import type { SqlOrTransaction } from './store/connect.ts';
-import { readFreshnessDemand } from './store/tracked.ts';
+import { setAsideAt } from './quota/reservation.ts';
+import { type CatalogueDemand, readCatalogueDemand } from './store/catalogue/catalogue-item.ts';
+import type { SqlOrTransaction } from './store/connection/connect.ts';
+import { readAccount } from './store/quota/account.ts';
+import { readFreshnessDemand } from './store/tracking/tracked-series.ts';
 
 export type Budget = {
   readonly accountId: string;

@@ -1,11 +1,9 @@
 /** The environment as a value: pure, and naming every problem at once. */
 import type { BlockList } from 'node:net';
-import { RPC_PATH } from './contract/json-rpc.ts';
-import { MAX_CANDLES, PLAN_NAMES, PLANS, type PlanName } from './contract/plans.ts';
+import { RPC_PATH } from './contract/interface/json-rpc.ts';
+import { MAX_CANDLES, PLAN_NAMES, PLANS, type PlanName } from './contract/plan/plans.ts';
 import { parseProxies } from './core/address.ts';
-import { DEFAULT_KEEP, type Keep, LEAST_DAYS_OF_FETCHES, parseCandlesKept, parseKept } from './core/keep.ts';
-import { misspelt } from './core/misspelt.ts';
-import { didYouMean } from './core/nearest.ts';
+import { didYouMean } from './core/did-you-mean.ts';
 import {
   DEFAULT_REVISIONS_A_DAY,
   DEFAULT_STUCK_AFTER_MS,
@@ -17,14 +15,22 @@ import {
   parseStuckAfter,
   parseWebhookUrl,
   type Read,
-} from './core/notify.ts';
-import { parseCadence } from './ingest/cadence.ts';
-import { SCHEDULE_NAMES } from './ingest/schedules.ts';
-import { type Cadences, type ScheduleVariable, scheduleVariable } from './ingest/timetable.ts';
+} from './core/notice-settings.ts';
+import {
+  DEFAULT_KEEP,
+  type Keep,
+  LEAST_DAYS_OF_FETCHES,
+  parseCandlesKept,
+  parseKept,
+} from './core/retention-settings.ts';
+import { misspelt } from './core/setting-suggestions.ts';
+import { parseCadence } from './ingest/schedule/cadence.ts';
+import { type Cadences, type ScheduleVariable, scheduleVariable } from './ingest/schedule/schedule-plan.ts';
+import { SCHEDULE_NAMES } from './ingest/schedule/schedules.ts';
 import { LOG_LEVELS, type LogLevel, maskPasswords } from './log.ts';
 import type { Limits } from './quota/quota.ts';
-import { checkDatabaseUrl, SERVE_DATABASE_URL } from './store/database-url.ts';
-import { StoreError } from './store/store-error.ts';
+import { checkDatabaseUrl, SERVE_DATABASE_URL } from './store/connection/database-url.ts';
+import { StoreError } from './store/connection/store-error.ts';
 
 export const AUTH_SCHEMES = ['auto', 'bearer', 'bare'] as const;
 
@@ -78,7 +84,7 @@ export const FREE_BASE_URL = 'https://api.coinpaprika.com/v1';
 export const PAID_BASE_URL = 'https://api-pro.coinpaprika.com/v1';
 const RPC_URL = 'https://mcp.coinpaprika.com/json-rpc';
 
-/** Every variable Chandler reads, in the order of the README. */
+/** Every variable Chandler reads, each described in docs/configuration.md. */
 export const VARIABLES = [
   'DATABASE_URL',
   SERVE_DATABASE_URL,

@@ -2,13 +2,13 @@
 import type { App } from './app.ts';
 import { checkSchedules, quotaOf } from './budget.ts';
 import { effectiveLimits } from './config.ts';
-import type { ChunkQueue, QueueHost, QueueOptions } from './ingest/queue.ts';
-import { queueNameOf } from './ingest/queue-name.ts';
-import { isRedisAway } from './ingest/redis.ts';
+import type { ChunkQueue, QueueHost, QueueOptions } from './ingest/queue/chunk-queue.ts';
+import { queueNameOf } from './ingest/queue/queue-name.ts';
+import { isRedisAway } from './ingest/queue/redis.ts';
+import type { TickQueue } from './ingest/queue/tick-queue.ts';
 import { openSession, type Session, type SessionOptions } from './ingest/session.ts';
-import type { TickQueue } from './ingest/tick-queue.ts';
-import { isDatabaseAway } from './store/database-away.ts';
-import { readInstallationId } from './store/installation.ts';
+import { isDatabaseAway } from './store/connection/database-unavailable.ts';
+import { readInstallationId } from './store/work/installation.ts';
 import { createUpstream } from './upstream/client.ts';
 import { createRpcClient, sharesOrigin } from './upstream/rpc-client.ts';
 
@@ -53,7 +53,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
   let host: Promise<QueueHost> | undefined;
   const openHost = () => {
     // What it stands on is a third of what there is to load, and planning needs no queue.
-    host ??= import('./ingest/queue.ts').then(({ openQueueHost }) =>
+    host ??= import('./ingest/queue/chunk-queue.ts').then(({ openQueueHost }) =>
       openQueueHost({ ...engineOf(app), onWarning: (found, fix) => app.log.warn(`${found}; ${fix}`) }),
     );
     return host;

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /** The program: gives the command line its streams, its clock, its environment and Ctrl-C, and exits with its code. */
-import { EXIT, Interrupted } from './cli/exit.ts';
-import { createIo } from './cli/io.ts';
-import { tuneV8 } from './cli/v8.ts';
+import { EXIT, Interrupted } from './cli/shell/exit.ts';
+import { createIo } from './cli/shell/io.ts';
+import { tuneV8 } from './cli/shell/v8.ts';
 import { systemClock } from './clock.ts';
 
 // Who only answers makes garbage of every request: a young generation that is small would be looked through all the time.

@@ -1,20 +1,20 @@
 /** The simulator, put together: a market, the service over it, the limits of a plan, and faults. A function, like `fetch`. */
 import type { Clock } from './clock.ts';
-import type { Access } from './contract/access.ts';
-import type { Handler } from './contract/handler.ts';
-import { RPC_PATH } from './contract/json-rpc.ts';
-import type { MarketData } from './contract/market-data.ts';
-import { ACCOUNT_PATHS, BASE_PATH, SIMULATOR_HEADER } from './contract/paths.ts';
-import { withHeader } from './contract/plain-answer.ts';
-import type { PlanName } from './contract/plans.ts';
+import { withHeader } from './contract/answer/plain-answer.ts';
+import type { Handler } from './contract/interface/handler.ts';
+import { RPC_PATH } from './contract/interface/json-rpc.ts';
+import { ACCOUNT_PATHS, BASE_PATH, SIMULATOR_HEADER } from './contract/interface/paths.ts';
+import type { Access } from './contract/plan/access.ts';
+import type { PlanName } from './contract/plan/plans.ts';
+import type { MarketData } from './contract/record/market-data.ts';
 import { createService } from './service/service.ts';
-import { type FaultName, type FaultSpec, NO_FAULTS } from './simulator/fault-spec.ts';
-import { withFaults } from './simulator/faults.ts';
-import { createMadeUpMarket, type Revisions } from './simulator/made-up.ts';
-import { createMadeUpWorld } from './simulator/made-up-world.ts';
+import { type FaultName, type FaultSpec, NO_FAULTS } from './simulator/faults/fault-spec.ts';
+import { withFaults } from './simulator/faults/faults.ts';
+import { createMadeUpMarket, type Revisions } from './simulator/made-up/made-up.ts';
+import { createMadeUpWorld } from './simulator/made-up/made-up-world.ts';
 import { type AccountCounters, createPlanLimits, NO_LIMITS, type PlanLimitsOptions } from './simulator/plan-limits.ts';
-import { createRecordedMarket } from './simulator/recorded.ts';
-import { readRecordedSeries } from './simulator/recorded-series.ts';
+import { createRecordedMarket } from './simulator/recorded/recorded.ts';
+import { readRecordedSeries } from './simulator/recorded/recorded-series.ts';
 
 export const MARKETS = ['made-up', 'recorded'] as const;
 export type MarketName = (typeof MARKETS)[number];

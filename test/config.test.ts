@@ -1,6 +1,6 @@
 import { BlockList } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { secretsIn, secretsOf } from '../src/cli/secrets.ts';
+import { secretsIn, secretsOf } from '../src/cli/shell/secrets.ts';
 import {
   type Config,
   candlesPerRequest,
@@ -10,7 +10,7 @@ import {
   parseConfig,
 } from '../src/config.ts';
 import { DAY } from '../src/core/interval.ts';
-import { DEFAULT_KEEP } from '../src/core/keep.ts';
+import { DEFAULT_KEEP } from '../src/core/retention-settings.ts';
 
 function config(env: Record<string, string>): Config {
   const result = parseConfig(env);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readOhlcvRows, writeOhlcvRows } from '../src/contract/ohlcv.ts';
-import { ohlcvParameters, ohlcvPath } from '../src/contract/paths.ts';
+import { ohlcvParameters, ohlcvPath } from '../src/contract/interface/paths.ts';
+import { readOhlcvRows, writeOhlcvRows } from '../src/contract/record/ohlcv.ts';
 import { DAY } from '../src/core/interval.ts';
 import { createSimulator, type SimulatorOptions } from '../src/simulate.ts';
 import { frozenClock } from './service/conformance.ts';

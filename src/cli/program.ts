@@ -2,10 +2,10 @@
 import { Command, CommanderError, type Option } from 'commander';
 import { VERSION } from '../core/version.ts';
 import { maskPasswords } from '../log.ts';
-import { type CliDeps, type CommandContext, createContext } from './context.ts';
-import { EXIT, type ExitCode } from './exit.ts';
-import { explain } from './explain.ts';
-import { printJsonError } from './json.ts';
+import { printJsonError } from './output/json.ts';
+import { type CliDeps, type CommandContext, createContext } from './shell/context.ts';
+import { EXIT, type ExitCode } from './shell/exit.ts';
+import { explain } from './shell/explain-error.ts';
 
 type AddCommand = (program: Command, context: CommandContext) => void;
 
@@ -14,23 +14,23 @@ type AddCommand = (program: Command, context: CommandContext) => void;
  * time and 20 MB, and no command needs the parts of all.
  */
 const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
-  demo: async () => (await import('./demo.ts')).demoCommand,
-  plan: async () => (await import('./plan.ts')).planCommand,
-  backfill: async () => (await import('./backfill.ts')).backfillCommand,
-  track: async () => (await import('./track.ts')).trackCommand,
-  status: async () => (await import('./status.ts')).statusCommand,
-  gaps: async () => (await import('./gaps.ts')).gapsCommand,
-  verify: async () => (await import('./verify.ts')).verifyCommand,
-  quota: async () => (await import('./quota.ts')).quotaCommand,
-  backfills: async () => (await import('./backfills.ts')).backfillsCommand,
-  schedule: async () => (await import('./schedule.ts')).scheduleCommand,
-  service: async () => (await import('./service.ts')).serviceCommand,
-  serve: async () => (await import('./serve.ts')).serveCommand,
-  keys: async () => (await import('./keys.ts')).keysCommand,
-  sql: async () => (await import('./sql.ts')).sqlCommand,
-  migrate: async () => (await import('./migrate.ts')).migrateCommand,
-  doctor: async () => (await import('./doctor.ts')).doctorCommand,
-  simulate: async () => (await import('./simulate.ts')).simulateCommand,
+  demo: async () => (await import('./commands/demo.ts')).demoCommand,
+  plan: async () => (await import('./backfill/plan.ts')).planCommand,
+  backfill: async () => (await import('./backfill/backfill.ts')).backfillCommand,
+  track: async () => (await import('./track/track.ts')).trackCommand,
+  status: async () => (await import('./commands/status.ts')).statusCommand,
+  gaps: async () => (await import('./commands/gaps.ts')).gapsCommand,
+  verify: async () => (await import('./commands/verify.ts')).verifyCommand,
+  quota: async () => (await import('./commands/quota.ts')).quotaCommand,
+  backfills: async () => (await import('./commands/backfills.ts')).backfillsCommand,
+  schedule: async () => (await import('./commands/schedule.ts')).scheduleCommand,
+  service: async () => (await import('./commands/service.ts')).serviceCommand,
+  serve: async () => (await import('./commands/serve.ts')).serveCommand,
+  keys: async () => (await import('./commands/keys.ts')).keysCommand,
+  sql: async () => (await import('./sql/sql.ts')).sqlCommand,
+  migrate: async () => (await import('./commands/migrate.ts')).migrateCommand,
+  doctor: async () => (await import('./doctor/doctor.ts')).doctorCommand,
+  simulate: async () => (await import('./commands/simulate.ts')).simulateCommand,
 };
 
 /** Knows the command that `argv` begins with; all of them, when it begins with none: for the help, and to tell what was misspelt. */

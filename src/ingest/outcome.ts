@@ -1,6 +1,6 @@
 /** How an attempt at a chunk can end. Anything else is an exception, and is retried by the queue. */
 import type { Instant } from '../clock.ts';
-import type { RefusalReason } from '../store/refusal.ts';
+import type { RefusalReason } from '../store/candle/refusal.ts';
 
 /** The reason of a snooze that only hands a chunk back, because the run is ending. */
 export const INTERRUPTED = 'interrupted';

@@ -1,20 +1,27 @@
 /** Everything that is needed to ask one upstream as one account: its plan, its budget, its walls, and the chunk handler over them. */
 import type { Clock } from '../clock.ts';
-import { type Plan, type PlanName, planOf } from '../contract/plans.ts';
+import { type Plan, type PlanName, planOf } from '../contract/plan/plans.ts';
 import type { Limits, Quota } from '../quota/quota.ts';
-import { makeCurrentAccount, readAccount, type SavedAccount, saveAccount } from '../store/account.ts';
-import type { Sql } from '../store/connect.ts';
-import { isDatabaseAway } from '../store/database-away.ts';
+import type { Sql } from '../store/connection/connect.ts';
+import { isDatabaseAway } from '../store/connection/database-unavailable.ts';
+import { makeCurrentAccount, readAccount, type SavedAccount, saveAccount } from '../store/quota/account.ts';
 import type { AuthScheme, Upstream } from '../upstream/answer.ts';
-import { ACCOUNT_FRESH_MS, type AccountCheck, accountIdOf, checkAccount, heedRefusal } from './account.ts';
-import { type Ask, type Asked, type AskOptions, createAsk, type JudgeSpent, type Unasked } from './ask.ts';
-import { createContact } from './contact.ts';
-import { type ChunkIngestion, createIngestChunk } from './ingest-chunk.ts';
-import { createKeyManner } from './key-manner.ts';
-import { planUnknown } from './misconfigured.ts';
+import { createIngestChunk, type IngestChunk } from './chunk/ingest-chunk.ts';
+import { readWalls, type Walls } from './limits/learned-limits.ts';
 import { AccountUnknown, Unreachable } from './outcome.ts';
-import { looksSpent } from './spent.ts';
-import { readWalls, type Walls } from './walls.ts';
+import { ACCOUNT_FRESH_MS, type AccountCheck, accountIdOf, checkAccount, heedRefusal } from './request/account.ts';
+import { createKeyManner } from './request/auth-scheme.ts';
+import { planUnknown } from './request/configuration-errors.ts';
+import { looksSpent } from './request/quota-exhausted.ts';
+import { createContact } from './request/reachability.ts';
+import {
+  type Ask,
+  type Asked,
+  type AskOptions,
+  createAsk,
+  type JudgeSpent,
+  type Unasked,
+} from './request/send-request.ts';
 
 export type SessionOptions = {
   readonly sql: Sql;
@@ -47,7 +54,7 @@ export type SessionOptions = {
   }) => void;
 };
 
-export type Session = ChunkIngestion & {
+export type Session = {
   readonly accountId: string;
   readonly plan: Plan;
   /** Where the plan's name comes from. */
@@ -58,6 +65,7 @@ export type Session = ChunkIngestion & {
   /** The JSON-RPC interface, on the same quota; null: only REST is used. */
   readonly tools: { readonly url: string; readonly sharesOrigin: boolean; readonly ask: Ask } | null;
   readonly walls: Walls;
+  readonly ingestChunk: IngestChunk;
   /** Asks the account endpoint now. */
   check(): Promise<AccountCheck>;
 };
@@ -217,10 +225,9 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const tools = rpc && { ...rpc, ask: askWith(quota, { client: rpc.client, isAside: !rpc.sharesOrigin }) };
   const walls = await readWalls(sql, clock, plan);
   let proven = false;
-  const ingestion = createIngestChunk({
+  const ingestChunk = createIngestChunk({
     sql,
     ask,
-    quota,
     clock,
     plan,
     walls,
@@ -242,7 +249,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     ask,
     tools,
     walls,
-    ...ingestion,
+    ingestChunk,
     check: () => checkWith(quota),
   };
 }

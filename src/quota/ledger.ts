@@ -1,14 +1,16 @@
 /** The budget over its row in Postgres: asks for requests, and turns what upstream said into what everybody waits for. */
 import type { Clock, Instant } from '../clock.ts';
-import type { Sql } from '../store/connect.ts';
-import { changeLedger, type Ledger, openLedger, readDatabaseClock, readLedger, readSpenders } from '../store/quota.ts';
-import { giveBackRequests, type TakeRow, takeRequests } from '../store/quota-take.ts';
-import { AHEAD_MS } from './ahead.ts';
-import { createGate, goodForMs } from './gate.ts';
-import { createClockOffset } from './offset.ts';
-import { gapMs, paceFactorAt } from './pace.ts';
-import type { AheadGrant, Limits, Quota, QuotaState, SetAside, Spender, Stretch, Take, Unwanted } from './quota.ts';
-import { createTakers } from './takers.ts';
+import type { Sql } from '../store/connection/connect.ts';
+import {
+  changeLedger,
+  type Ledger,
+  openLedger,
+  readDatabaseClock,
+  readLedger,
+  readSpenders,
+} from '../store/quota/quota.ts';
+import { takeRequests } from '../store/quota/quota-take.ts';
+import { gapMs, paceFactorAt } from './adaptive-rate.ts';
 import {
   afterAnswered,
   afterLimited,
@@ -16,7 +18,11 @@ import {
   afterSpent,
   afterUnavailable,
   LONGEST_OUTAGE_WAIT_MS,
-} from './trouble.ts';
+} from './backoff-state.ts';
+import { createClockOffset } from './clock-offset.ts';
+import { createGate, goodForMs } from './gate.ts';
+import type { Limits, Quota, QuotaState, SetAside, Spender, Stretch, Take, Unwanted } from './quota.ts';
+import { createTakers } from './take-batcher.ts';
 import { dayReset, dayStart, monthReset, monthStart } from './window.ts';
 
 /** How far clocks may disagree, a request may be late, and a process may oversleep. */
@@ -54,7 +60,7 @@ export type QuotaOptions = {
 };
 
 /**
- * Every request is counted when it is granted, and never given back but for what was taken ahead and not sent. Database errors reject.
+ * Every request is counted when it is granted, and never given back. Database errors reject.
  * `sendAt` and `until` are told on `clock`, whichever clock the ledger goes by.
  */
 export function createQuota(options: QuotaOptions): Quota {
@@ -64,8 +70,6 @@ export function createQuota(options: QuotaOptions): Quota {
   // What this process knows without asking: whether there is a streak to end, and that upstream answered since.
   let troubled = false;
   let lastAnswered = Number.NEGATIVE_INFINITY;
-  // As far as is known here; the ledger knows better.
-  let boundless = limits.perMonth === null && limits.perDay === null && limits.perSecond === null;
   const offset = createClockOffset();
   let tuned: Promise<void> | null = null;
 
@@ -80,12 +84,11 @@ export function createQuota(options: QuotaOptions): Quota {
 
   const at = () => ({ accountId, now: useDatabaseClock ? null : clock.now() });
 
-  /** `first`: when the first may be sent, or is worth asking again, on our clock. */
-  async function takeRow(
+  /** Takes up to one request for each in one round trip: at least one of those who still want one is granted it, or all are denied. */
+  async function takeForAll(
     stretches: readonly (Stretch | undefined)[],
     spender: Spender,
-    isAhead: boolean,
-  ): Promise<{ readonly row: TakeRow; readonly first: Instant }> {
+  ): Promise<readonly (Take | Unwanted | null)[]> {
     const asked = stretches.filter((stretch) => stretch !== undefined);
     const aside = await setAside();
     const leave = spender.class === 'backfill' ? aside : (aside.account ?? { day: 0, month: 0 });
@@ -106,7 +109,6 @@ export function createQuota(options: QuotaOptions): Quota {
       asksAccount: spender.asksAccount ?? false,
       spenderClass: spender.class,
       spenderName: spender.name,
-      isAhead,
     };
     if (useDatabaseClock) {
       tuned ??= tune();
@@ -123,17 +125,9 @@ export function createQuota(options: QuotaOptions): Quota {
       row = await takeRequests(sql, args);
     }
     if (row.troubled) troubled = true;
-    boundless = row.isBoundless;
-    return { row, first: row.at + (useDatabaseClock ? offset.observe(askedAt, clock.now(), row.now) : 0) };
-  }
-
-  /** Takes up to one request for each in one round trip: at least one of those who still want one is granted it, or all are denied. */
-  async function takeForAll(
-    stretches: readonly (Stretch | undefined)[],
-    spender: Spender,
-  ): Promise<readonly (Take | Unwanted | null)[]> {
-    const { row, first } = await takeRow(stretches, spender, false);
     const { denied, granted } = row;
+    // When the first may be sent, or is worth asking again, on our clock.
+    const first = row.at + (useDatabaseClock ? offset.observe(askedAt, clock.now(), row.now) : 0);
     // A probe goes alone: nobody is in its way when it is late, and everybody waits for it.
     const goodFor = row.isProbe ? graceMs : goodForMs(row.gapMs, graceMs, lateMs);
     const gaps = row.gaps.values();
@@ -163,26 +157,6 @@ export function createQuota(options: QuotaOptions): Quota {
   return {
     gate,
     take: createTakers(takeForAll) as Quota['take'],
-    async takeAhead(spender, stretches) {
-      if (!boundless || troubled || stretches.length === 0) return [];
-      const { row, first } = await takeRow(stretches, spender, true);
-      if (row.denied !== null) return [];
-      // Without a limit all that are wanted are granted, and all at once.
-      const sendAt = Math.ceil(first);
-      const { month, day } = row;
-      return row.gaps.map((gaps): AheadGrant | null => {
-        if (gaps.length === 0) return null;
-        return { kind: 'granted', sendAt, goodUntil: sendAt + AHEAD_MS, gaps, month, day };
-      });
-    },
-    async giveBack(spender, unsent) {
-      const [one] = unsent;
-      if (one === undefined) return;
-      const { month, day } = one;
-      const requests = unsent.length;
-      const { class: spenderClass, name: spenderName } = spender;
-      await giveBackRequests(sql, { accountId, requests, month, day, spenderClass, spenderName });
-    },
     pause({ reason, retryAfterMs }) {
       const wait = retryAfterMs ?? (reason === 'limited' ? SHORTEST_BACK_OFF_MS : 0);
       const bound = reason === 'limited' ? wait : Math.min(wait, LONGEST_OUTAGE_WAIT_MS);
@@ -216,7 +190,6 @@ export function createQuota(options: QuotaOptions): Quota {
       await change(sentAt, (ledger, now, sent) => afterAnswered(ledger, now, { sentAt: sent }));
     },
     async reconcile(usage) {
-      if (usage.left !== null) boundless = false;
       await changeLedger(sql, at(), (ledger, now) => afterReconciled(ledger, now, usage));
     },
     async state() {

@@ -1,7 +1,7 @@
 /** The budget every process of this installation shares: one row of Postgres that says yes, later, or no. */
 import type { Instant } from '../clock.ts';
 import type { Spans } from '../core/span.ts';
-import type { OpenGapsQuery } from '../store/gaps.ts';
+import type { OpenGapsQuery } from '../store/candle/gaps.ts';
 import type { Gate } from './gate.ts';
 
 /** Scheduled work may use the whole budget; backfill what is left after setting aside what the schedules still need. */
@@ -55,14 +55,6 @@ export type Take =
       readonly until: Instant;
     };
 
-/** A request that was taken ahead, and the windows that it is counted in. */
-export type AheadGrant = Extract<Take, { kind: 'granted' }> & {
-  readonly gaps: Spans;
-  /** Of the ledger, on its own clock. */
-  readonly month: Instant;
-  readonly day: Instant;
-};
-
 /** Nothing was counted: nothing of the stretch is worth a request any more. */
 export type Unwanted = { readonly kind: 'unwanted' };
 
@@ -96,13 +88,6 @@ export type Quota = {
    */
   take(spender: Spender): Promise<Take>;
   take(spender: Spender, stretch: Stretch | undefined): Promise<Take | Unwanted>;
-  /**
-   * Takes one request for each stretch that is worth one, in one statement, before anybody needs them (`ahead.ts`). Only from an account
-   * without any limit, where nobody is the worse for it, and not while anything is held or was until just now: null is no verdict.
-   */
-  takeAhead(spender: Spender, stretches: readonly Stretch[]): Promise<readonly (AheadGrant | null)[]>;
-  /** Of what one call of `takeAhead` has granted to this spender, what was surely never sent. */
-  giveBack(spender: Spender, unsent: readonly AheadGrant[]): Promise<void>;
   /** Upstream has just asked for a pause: at once nothing more is sent here, while `limited` or `unavailable` tells the others. */
   pause(hold: { readonly reason: 'limited' | 'unavailable'; readonly retryAfterMs: number | null }): void;
   /** A 429: everybody on this account waits (`retryAfterMs`, else jittered back-off) and the shared pace drops, then recovers slowly. `sentAt` keeps a burst of simultaneous 429s from compounding. */

@@ -3,7 +3,7 @@
  * (how far it is).
  */
 import { type Context, Hono } from 'hono';
-import type { Handler } from '../contract/handler.ts';
+import type { Handler } from '../contract/interface/handler.ts';
 
 export type Operations = {
   /** As JSON; `isReady` decides the status of `/ready`. */

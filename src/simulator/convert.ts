@@ -1,7 +1,7 @@
 /** Price conversion between coins and fiat currencies, by way of the dollar. */
 import type { Instant } from '../clock.ts';
-import type { PriceConversion } from '../contract/catalogue.ts';
-import { findFiat } from '../contract/fiats.ts';
+import type { PriceConversion } from '../contract/record/catalogue.ts';
+import { findFiat } from '../contract/record/fiats.ts';
 import { formatTime } from '../contract/time.ts';
 import { dollarsPer } from './rates.ts';
 

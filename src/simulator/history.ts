@@ -1,7 +1,7 @@
 /** Ticker history reckoned from candles: what a coin cost, was traded and was worth in each stretch of time. */
 import type { Instant } from '../clock.ts';
-import type { HistoricalTick } from '../contract/catalogue.ts';
-import type { OhlcvCandle, TickerHistoryQuery } from '../contract/market-data.ts';
+import type { HistoricalTick } from '../contract/record/catalogue.ts';
+import type { OhlcvCandle, TickerHistoryQuery } from '../contract/record/market-data.ts';
 import { formatTime } from '../contract/time.ts';
 import { DAY, INTERVAL_MS, INTERVALS, type Interval } from '../core/interval.ts';
 

@@ -1,10 +1,10 @@
 /** The limits of the plans, kept as strictly as the upstream might: the simulator's `Access`. */
 import { createHash } from 'node:crypto';
 import type { Clock, Instant } from '../clock.ts';
-import type { Access, Admission, Caller } from '../contract/access.ts';
-import { INVALID_KEY, KEY_REQUIRED, TOO_MANY_REQUESTS } from '../contract/errors.ts';
-import { createPlanWalls } from '../contract/plan-walls.ts';
-import { type Plan, type PlanName, type PlanOverrides, planOf } from '../contract/plans.ts';
+import { INVALID_KEY, KEY_REQUIRED, TOO_MANY_REQUESTS } from '../contract/answer/errors.ts';
+import type { Access, Admission, Caller } from '../contract/plan/access.ts';
+import { createPlanWalls } from '../contract/plan/plan-history-limits.ts';
+import { type Plan, type PlanName, type PlanOverrides, planOf } from '../contract/plan/plans.ts';
 import { formatTime } from '../contract/time.ts';
 import { DAY } from '../core/interval.ts';
 

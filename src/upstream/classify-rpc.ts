@@ -2,15 +2,15 @@
  * What an answer of the JSON-RPC interface means: the same outcomes as of REST. Failures come in four dresses (API document, section
  * 7; upstream-api.md, section 4): an HTTP status, a JSON-RPC error object, a tool's error as a normal result, and `isError`.
  */
-import { parseWall, saysUnknownId, UNKNOWN_ROUTE } from '../contract/errors.ts';
+import { parseWall, saysUnknownId, UNKNOWN_ROUTE } from '../contract/answer/errors.ts';
 import {
   RPC_CODES,
   rpcErrorSchema,
   toolFailureDataSchema,
   toolListSchema,
   toolResultSchema,
-} from '../contract/json-rpc.ts';
-import { readRecord } from '../contract/records.ts';
+} from '../contract/interface/json-rpc.ts';
+import { readRecord } from '../contract/record/records.ts';
 import { rawMember } from '../core/raw-json.ts';
 import type { RpcCall } from './answer.ts';
 import { classify, type Outcome, oneLine, type Received } from './classify.ts';

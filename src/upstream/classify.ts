@@ -1,6 +1,6 @@
 /** What an answer means: status, headers and body in, one of the five outcomes out (upstream-api.md, section 2). */
 import type { Instant } from '../clock.ts';
-import { parseWall, saysUnknownId } from '../contract/errors.ts';
+import { parseWall, saysUnknownId } from '../contract/answer/errors.ts';
 import type { Answer, Exchange } from './answer.ts';
 import type { Body } from './body.ts';
 import { parseJson } from './json.ts';

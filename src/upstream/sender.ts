@@ -1,6 +1,6 @@
 /** Sends one HTTP request and tells what came of it: within its time, within its size, and with the key in nobody's texts. */
 import { type After, after, afterOn, type Clock, type Instant } from '../clock.ts';
-import { SIMULATOR_HEADER } from '../contract/paths.ts';
+import { SIMULATOR_HEADER } from '../contract/interface/paths.ts';
 import { createMask } from '../log.ts';
 import type { Answer, AuthScheme, Exchange, NoContact } from './answer.ts';
 import { type Body, type Packed, unpack } from './body.ts';

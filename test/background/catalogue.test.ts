@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
+import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createSimulator, type Simulator } from '../../src/simulate.ts';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -72,8 +72,8 @@ test('from the first minute on, through the tools, and says how old it is', asyn
     stop.abort();
     await service;
   }
-  // What the README shows analysts can be asked.
-  const [, shown] = /### The catalogue.*?```sql\n(.*?)```/s.exec(readFileSync('README.md', 'utf8'))!;
+  // The recipes that docs/sql.md shows to analysts.
+  const [, shown] = /## The catalogue.*?```sql\n(.*?)```/s.exec(readFileSync('docs/sql.md', 'utf8'))!;
   const statements = shown!.split(/;\s*\n/).filter((text) => text.trim() !== '');
   expect(statements).toHaveLength(4);
   for (const statement of statements) await sql.unsafe(statement);

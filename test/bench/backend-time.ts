@@ -1,6 +1,6 @@
 /** Processor time of the server's process behind a pool of one connection: what a statement costs, however busy the machine is. */
 import { readFileSync } from 'node:fs';
-import type { Sql } from '../../src/store/connect.ts';
+import type { Sql } from '../../src/store/connection/connect.ts';
 
 /** Of Linux, wherever it runs. */
 const TICKS_A_SECOND = 100;

@@ -1,12 +1,12 @@
 /** What keeping 50,000 tracked series fresh costs the database: the rules applied, the ages planned, the next ones chosen. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, HOUR, type Interval } from '../../src/core/interval.ts';
-import { planTracked, readStale, takeStale } from '../../src/ingest/freshness.ts';
-import type { Wall } from '../../src/ingest/wall.ts';
-import { applyTracks } from '../../src/store/apply-tracks.ts';
-import { recordCoins, recordTickers } from '../../src/store/coin.ts';
-import { addTracks, type TrackRule } from '../../src/store/track.ts';
-import { readTierStatus } from '../../src/views/tiers.ts';
+import type { Wall } from '../../src/ingest/limits/history-limit.ts';
+import { planTracked, readStale, takeStale } from '../../src/ingest/tracking/freshness.ts';
+import { recordCoins, recordTickers } from '../../src/store/snapshot/coin.ts';
+import { applyTracks } from '../../src/store/tracking/apply-track-rules.ts';
+import { addTracks, type TrackRule } from '../../src/store/tracking/track-rule.ts';
+import { readTierStatus } from '../../src/views/operations/tiers.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { backendSeconds } from './backend-time.ts';
 import { median, spread, table, thousands, timed, verdict } from './rounds.ts';
@@ -92,9 +92,9 @@ it(`keeps ${thousands(SERIES)} tracked series in turn in under two seconds a loo
   await sql`
     update market.series s set covered = tstzmultirange(tstzrange('2025-01-01', '2025-06-27'), tstzrange('2025-06-28', '2025-06-29'))`;
   await sql`
-    update ops.tracked set asked_at = to_timestamp(${NOW / 1000}) - interval '4 seconds' * (series_id % 43200),
-      turn_at = to_timestamp(${NOW / 1000}) - interval '4 seconds' * (series_id % 43200),
-      seen_until = to_timestamp(${NOW / 1000}) - interval '4 seconds' * (series_id % 43200)`;
+    update ops.tracked set asked_at = ${NOW}::timestamptz - interval '4 seconds' * (series_id % 43200),
+      turn_at = ${NOW}::timestamptz - interval '4 seconds' * (series_id % 43200),
+      seen_until = ${NOW}::timestamptz - interval '4 seconds' * (series_id % 43200)`;
   await sql`vacuum analyze ops.tracked, market.series`;
   const steady = await rounds(() => chosen(NOW));
   const late = await rounds(() => chosen(NOW + 10 * DAY));

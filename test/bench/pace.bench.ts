@@ -66,7 +66,7 @@ async function pacedRun(engine: Engine, perSecond: number): Promise<Paced> {
     const [sent] = await database.sql<{ n: number; slack: number }[]>`
       with sent as (
         select floor(extract(epoch from sent_at) - ${before.at / 1000}::float8) as second, count(*)::int as n from ops.fetch
-        where sent_at >= to_timestamp(${before.at / 1000}) and sent_at < to_timestamp(${after.at / 1000}) group by 1)
+        where sent_at >= ${before.at} and sent_at < ${after.at} group by 1)
       select sum(n)::int as n,
         (select count(*)::int from generate_series(0, ${Math.floor(seconds) - 1}) g(second)
           where coalesce((select n from sent where sent.second = g.second), 0) < ${perSecond / 2}) as slack from sent`;

@@ -3,14 +3,13 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { planOf } from '../../src/contract/plans.ts';
+import { planOf } from '../../src/contract/plan/plans.ts';
 import { DAY } from '../../src/core/interval.ts';
-import { runBackfill } from '../../src/ingest/backfill.ts';
-import { planBackfill } from '../../src/ingest/plan.ts';
-import { openChunkQueue } from '../../src/ingest/queue.ts';
-import { readWalls } from '../../src/ingest/walls.ts';
-import { topCoins } from '../../src/store/coin.ts';
-import { toMultirange } from '../../src/store/multirange.ts';
+import { runBackfill } from '../../src/ingest/backfill/backfill.ts';
+import { planBackfill } from '../../src/ingest/backfill/plan.ts';
+import { readWalls } from '../../src/ingest/limits/learned-limits.ts';
+import { openChunkQueue } from '../../src/ingest/queue/chunk-queue.ts';
+import { topCoins } from '../../src/store/snapshot/coin.ts';
 import { ensureBuilt } from '../support/build.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { runMeasured, startSimulator } from './measured-cli.ts';
@@ -87,14 +86,14 @@ it('plans 50,000 series half covered, with holes, pending edges and refusals', a
   const holes = Array.from({ length: 18 }, (_, i) => day(Math.floor(SLOTS / 2) + 60 + i * 100));
   const holed = [newer.from, ...holes.map((at) => at + DAY)].map((from, i) => ({ from, to: holes[i] ?? TO }));
   await sql`update market.series s set covered = case id % 5
-      when 0 then ${toMultirange([SPAN])}::tstzmultirange when 1 then '{}'
-      when 2 then ${toMultirange([newer])}::tstzmultirange else ${toMultirange(holed)}::tstzmultirange end`;
-  await sql`update market.coin set first_data_at = to_timestamp(${day(400) / 1000}) where right(id, 1) = '7'`;
+      when 0 then ${[SPAN]}::tstzmultirange when 1 then '{}'
+      when 2 then ${[newer]}::tstzmultirange else ${holed}::tstzmultirange end`;
+  await sql`update market.coin set first_data_at = ${day(400)} where right(id, 1) = '7'`;
   await sql`insert into market.pending (series_id, span, reason, answers, asked_at, due_at)
-    select id, tstzrange(to_timestamp(${day(0) / 1000}), to_timestamp(${day(30) / 1000})), 'unconfirmed', 1,
-      to_timestamp(${(NOW - DAY) / 1000}), to_timestamp(${(NOW + DAY) / 1000}) from market.series where id % 5 = 3`;
+    select id, tstzrange(${day(0)}, ${day(30)}), 'unconfirmed', 1,
+      ${NOW - DAY}::timestamptz, ${NOW + DAY}::timestamptz from market.series where id % 5 = 3`;
   await sql`insert into market.refusal (account_plan, series_id, span, reason, message, refused_at)
-    select 'enterprise', id, '(,)', 'unknown coin', 'no such coin', to_timestamp(${NOW / 1000}) from market.series where id % 100 = 1`;
+    select 'enterprise', id, '(,)', 'unknown coin', 'no such coin', ${NOW}::timestamptz from market.series where id % 100 = 1`;
   await sql`analyze market.series, market.pending, market.refusal`;
   const planned = report('half covered');
   expect(planned.coinsWithGaps).toBe(SERIES * 0.8 - SERIES / 100);
@@ -143,7 +142,7 @@ it('asks nothing when 1,000 series are covered, in under a second', async () => 
 
 async function makeCovered({ sql }: TestDatabase, coinIds: readonly string[]): Promise<void> {
   await sql`insert into market.series (coin_id, quote, interval, wanted, covered)
-    select id, 'usd', '24h', ${toMultirange([SPAN])}::tstzmultirange, ${toMultirange([SPAN])}::tstzmultirange
+    select id, 'usd', '24h', ${[SPAN]}::tstzmultirange, ${[SPAN]}::tstzmultirange
     from unnest(${coinIds as string[]}::text[]) id`;
 }
 
@@ -174,10 +173,8 @@ async function runInside({ sql, url }: TestDatabase, coinIds: readonly string[])
             queue,
             walls,
             plan,
-            perSecond: null,
             owner: 'bench:1',
             ingestChunk: () => Promise.reject(new Error('there is nothing to ask')),
-            takeTurns: () => async () => undefined,
           },
           {
             target,

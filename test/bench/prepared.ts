@@ -3,11 +3,11 @@ import type { CandleColumns } from '../../src/core/candle.ts';
 import { chunksNewestFirst } from '../../src/core/chunk.ts';
 import { INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
-import { weigh } from '../../src/ingest/evidence.ts';
-import { type ChunkAnswer, type ChunkCommit, storeChunk } from '../../src/store/chunk.ts';
-import { recordCoins } from '../../src/store/coin.ts';
-import type { Sql } from '../../src/store/connect.ts';
-import { wantSeries } from '../../src/store/series.ts';
+import { weigh } from '../../src/ingest/chunk/evidence.ts';
+import { type ChunkAnswer, type ChunkCommit, storeChunk } from '../../src/store/candle/chunk.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import type { Sql } from '../../src/store/connection/connect.ts';
+import { recordCoins } from '../../src/store/snapshot/coin.ts';
 
 export const ROWS_PER_CHUNK = 366;
 

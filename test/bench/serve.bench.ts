@@ -13,12 +13,12 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { SEARCH_CATEGORIES } from '../../src/contract/catalogue.ts';
+import { SEARCH_CATEGORIES } from '../../src/contract/record/catalogue.ts';
 import { DAY, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
-import { openDatabase } from '../../src/store/connect.ts';
-import { ensurePartitions } from '../../src/store/partition.ts';
-import { rollUp } from '../../src/store/rollup.ts';
-import { createWarehouse } from '../../src/views/warehouse.ts';
+import { rollUp } from '../../src/store/candle/rollup.ts';
+import { openDatabase } from '../../src/store/connection/connect.ts';
+import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
+import { createWarehouse } from '../../src/views/market/warehouse.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type RunningCli, startCli } from '../support/program.ts';
 import { median, spread, table, thousands, timed, verdict } from './rounds.ts';
@@ -47,7 +47,7 @@ let bareAt: string;
 beforeAll(async () => {
   database = await openDatabaseToFill();
   folder = mkdtempSync(path.join(tmpdir(), 'chandler-bench-'));
-  const [known] = await database.sql<{ isFilled: boolean }[]>`select exists (select from market.coin) as "isFilled"`;
+  const [known] = await database.sql<{ isFilled: boolean }[]>`select exists (select from market.coin) as is_filled`;
   if (!known!.isFilled) {
     await fillCoins();
     for (const interval of ['24h', '1h'] as const) await fillCandles(interval);
@@ -94,7 +94,7 @@ async function fillCoins(): Promise<void> {
   await sql`
     insert into market.coin (id, name, symbol, rank, type, is_new, is_active, first_data_at, first_seen_at, last_seen_at, rank_seen_at, position)
     select 'c' || i || '-coin-number-' || i, 'Coin number ' || md5(i::text), 'C' || i, i, 'coin', false, true,
-      to_timestamp(${FROM / 1000}), now(), date_trunc('minute', now()), now(), i
+      ${FROM}::timestamptz, now(), date_trunc('minute', now()), now(), i
     from generate_series(1, ${COINS}) i`;
   await sql`
     insert into market.ticker (coin_id, updated_at, at, rank, position, seen_at, price, volume_24h, volume_24h_change_24h, market_cap,
@@ -112,7 +112,7 @@ async function fillCandles(interval: Extract<Interval, '24h' | '1h'>): Promise<v
   const { sql } = database;
   const step = interval === '24h' ? DAY : HOUR;
   await ensurePartitions(sql, interval, { from: FROM, to: UNTIL });
-  const range = `{[${new Date(FROM).toISOString()},${new Date(UNTIL).toISOString()})}`;
+  const range = [{ from: FROM, to: UNTIL }];
   const series = await sql<{ id: number }[]>`
     insert into market.series (coin_id, quote, interval, wanted, covered, answered_at)
     select id, 'usd', ${interval}::market.candle_interval, ${range}::tstzmultirange, ${range}::tstzmultirange, now()
@@ -121,7 +121,7 @@ async function fillCandles(interval: Extract<Interval, '24h' | '1h'>): Promise<v
     await sql`
       insert into market.candle (open_time, open, high, low, close, volume, market_cap, series_id, interval)
       select at, p, p * 1.01, p * 0.99, p * 1.001, floor(p * 1e6), floor(p * 1e8), ${id}, ${interval}::market.candle_interval
-      from generate_series(to_timestamp(${FROM / 1000}), to_timestamp(${(UNTIL - step) / 1000}), ${`${step / 1000} seconds`}::interval) at
+      from generate_series(${FROM}::timestamptz, ${UNTIL - step}::timestamptz, ${`${step / 1000} seconds`}::interval) at
       cross join lateral (select 100 + 50 * sin(extract(epoch from at) / 1e6) + random() as p) v`;
   }
 }
@@ -256,7 +256,7 @@ async function fillForCoarser(fine: '5m' | '1h'): Promise<string> {
     await sql`delete from market.rolled r using market.series s where s.id = r.series_id and s.coin_id = ${coinId}`;
     return coinId;
   }
-  const range = `{[${new Date(from).toISOString()},${new Date(UNTIL).toISOString()})}`;
+  const range = [{ from, to: UNTIL }];
   const step = INTERVAL_MS[fine] / 1000;
   await ensurePartitions(sql, fine, { from, to: UNTIL });
   await sql`
@@ -267,7 +267,7 @@ async function fillForCoarser(fine: '5m' | '1h'): Promise<string> {
     )
     insert into market.candle (open_time, open, high, low, close, volume, market_cap, series_id, interval)
     select at, p, p * 1.01, p * 0.99, p * 1.001, floor(p * 1e6), floor(p * 1e8), made.id, ${fine}::market.candle_interval
-    from made cross join generate_series(to_timestamp(${from / 1000}), to_timestamp(${UNTIL / 1000 - step}), ${`${step} seconds`}::interval) at
+    from made cross join generate_series(${from}::timestamptz, ${UNTIL - step * 1000}::timestamptz, ${`${step} seconds`}::interval) at
     cross join lateral (select 100 + random() as p) v`;
   await sql.unsafe(`analyze market.candle_${fine}`);
   return coinId;

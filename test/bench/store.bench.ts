@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { ensurePartitions } from '../../src/store/partition.ts';
+import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { copyCandles } from './binary-copy.ts';
 import { makeSeries, type PreparedChunk, prepareChunks, ROWS_PER_CHUNK, storePrepared } from './prepared.ts';

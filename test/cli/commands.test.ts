@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ownerName } from '../../src/cli/owner.ts';
+import { ownerName } from '../../src/cli/shell/owner.ts';
 import { systemClock } from '../../src/clock.ts';
 import { DAY, floorToGrid } from '../../src/core/interval.ts';
-import { makeCurrentAccount, saveAccount } from '../../src/store/account.ts';
-import { recordWall } from '../../src/store/refusal.ts';
+import { recordWall } from '../../src/store/candle/refusal.ts';
+import { makeCurrentAccount, saveAccount } from '../../src/store/quota/account.ts';
 import { runCommand } from '../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { seedSeries } from '../support/warehouse.ts';
@@ -38,7 +38,7 @@ beforeAll(async () => {
     candles: Array.from({ length: 7 }, (_, i) => TODAY - (20 - i) * DAY),
   });
   await sql`insert into market.pending (series_id, span, reason, asked_at, due_at)
-    values (${id}, tstzrange(${day(5)}::timestamptz, ${day(4)}::timestamptz), 'malformed', now(), now() + interval '2 hours 30 seconds')`;
+    values (${id}, tstzrange(${day(5)}, ${day(4)}), 'malformed', now(), now() + interval '2 hours 30 seconds')`;
   await seedSeries(sql, {
     coinId: 'eth-ethereum',
     interval: '24h',
@@ -60,7 +60,7 @@ describe('migrate', () => {
       const there = { env: { DATABASE_URL: empty.url } };
       const before = await runCommand(['status'], there);
       expect(before).toMatchObject({ code: 1, err: 'error: this database is empty; run: chandler migrate\n' });
-      expect((await runCommand(['migrate'], there)).out).toMatch(/^Applied \d+ migrations: 0000_tables, /);
+      expect((await runCommand(['migrate'], there)).out).toMatch(/^Applied \d+ migrations: 0000_coins_and_candles, /);
       expect((await runCommand(['migrate'], there)).out).toBe('The schema is up to date.\n');
       expect((await runCommand(['migrate', '--json'], there)).out).toBe('{"applied":[]}\n');
       expect((await runCommand(['status'], there)).out).toContain(

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { Interrupted } from '../../src/cli/exit.ts';
+import { Interrupted } from '../../src/cli/shell/exit.ts';
 import { runCommand } from '../support/cli.ts';
 
 const ABSENT = 'postgres://chandler:hunter2@127.0.0.1:1/chandler';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { type ForecastArgs, forecast, forecastEach, forecastFrom } from '../../src/quota/forecast.ts';
-import { type Need, setAsideAt } from '../../src/quota/set-aside.ts';
+import { type Need, setAsideAt } from '../../src/quota/reservation.ts';
 
 const at = (text: string) => Date.parse(text);
 const NOON = at('2024-03-10T12:00:00Z');

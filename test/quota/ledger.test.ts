@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HOUR } from '../../src/core/interval.ts';
 import { createQuota, type QuotaOptions } from '../../src/quota/ledger.ts';
 import type { Limits, Quota, SetAside, Spender, Take } from '../../src/quota/quota.ts';
-import { createClient } from '../../src/store/connect.ts';
+import { createClient } from '../../src/store/connection/connect.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';
 

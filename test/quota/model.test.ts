@@ -1,10 +1,16 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
+import {
+  afterAnswered,
+  afterLimited,
+  afterReconciled,
+  afterSpent,
+  afterUnavailable,
+} from '../../src/quota/backoff-state.ts';
 import { createQuota } from '../../src/quota/ledger.ts';
 import type { Spender, Take } from '../../src/quota/quota.ts';
-import { afterAnswered, afterLimited, afterReconciled, afterSpent, afterUnavailable } from '../../src/quota/trouble.ts';
-import { type Ledger, readLedger } from '../../src/store/quota.ts';
+import { type Ledger, readLedger } from '../../src/store/quota/quota.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { createManualClock } from './manual-clock.ts';
 import { EMPTY, type Own, takeFrom } from './model.ts';

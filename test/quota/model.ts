@@ -2,7 +2,7 @@
 import type { Instant } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
 import type { Limits, SetAside, Spender, Take } from '../../src/quota/quota.ts';
-import type { Ledger } from '../../src/store/quota.ts';
+import type { Ledger } from '../../src/store/quota/quota.ts';
 
 export const EMPTY: Ledger = {
   nextFree: 0,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Clock, Instant } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { createQuota } from '../../src/quota/ledger.ts';
-import { waitTurn } from '../../src/quota/turn.ts';
+import { waitTurn } from '../../src/quota/permit.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createQuota } from '../../src/quota/ledger.ts';
+import { waitTurn } from '../../src/quota/permit.ts';
 import type { Limits } from '../../src/quota/quota.ts';
-import { waitTurn } from '../../src/quota/turn.ts';
 import { ensureBuilt } from '../support/build.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 

@@ -1,12 +1,13 @@
 /** What the service promises over any `MarketData`: run it over each implementation. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Clock, createScaledClock } from '../../src/clock.ts';
-import type { Nothing } from '../../src/contract/absent.ts';
-import type { Access } from '../../src/contract/access.ts';
-import type { CoinDetails } from '../../src/contract/catalogue.ts';
-import type { Handler } from '../../src/contract/handler.ts';
-import type { MarketData } from '../../src/contract/market-data.ts';
-import { readOhlcvRows } from '../../src/contract/ohlcv.ts';
+import type { Nothing } from '../../src/contract/answer/not-found.ts';
+import type { Handler } from '../../src/contract/interface/handler.ts';
+import { TOOL_NAMES, type ToolName } from '../../src/contract/interface/tools.ts';
+import type { Access } from '../../src/contract/plan/access.ts';
+import type { CoinDetails } from '../../src/contract/record/catalogue.ts';
+import type { MarketData } from '../../src/contract/record/market-data.ts';
+import { readOhlcvRows } from '../../src/contract/record/ohlcv.ts';
 import {
   coinsSchema,
   exchangesSchema,
@@ -15,9 +16,8 @@ import {
   type Ticker,
   tickerSchema,
   tickersSchema,
-} from '../../src/contract/records.ts';
+} from '../../src/contract/record/records.ts';
 import { formatTime } from '../../src/contract/time.ts';
-import { TOOL_NAMES, type ToolName } from '../../src/contract/tools.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { createService } from '../../src/service/service.ts';
 import { type AnswerPath, createAnswerCheck } from './upstream-schema.ts';

@@ -1,5 +1,5 @@
-import { createMadeUpMarket } from '../../src/simulator/made-up.ts';
-import { createMadeUpWorld } from '../../src/simulator/made-up-world.ts';
+import { createMadeUpMarket } from '../../src/simulator/made-up/made-up.ts';
+import { createMadeUpWorld } from '../../src/simulator/made-up/made-up-world.ts';
 import { frozenClock } from './conformance.ts';
 import { describeHostile } from './hostile.ts';
 

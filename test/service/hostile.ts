@@ -2,10 +2,10 @@
 import net from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
-import type { Nothing } from '../../src/contract/absent.ts';
-import { ENDPOINT_NAMES, ENDPOINTS, type Endpoint } from '../../src/contract/endpoints.ts';
-import type { MarketData } from '../../src/contract/market-data.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
+import type { Nothing } from '../../src/contract/answer/not-found.ts';
+import { ENDPOINT_NAMES, ENDPOINTS, type Endpoint } from '../../src/contract/interface/endpoints.ts';
+import type { MarketData } from '../../src/contract/record/market-data.ts';
+import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createService } from '../../src/service/service.ts';
 import { openAccess } from './conformance.ts';
 

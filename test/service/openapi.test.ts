@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { createScaledClock } from '../../src/clock.ts';
-import { standingOn, wholeAsOf } from '../../src/contract/basis.ts';
-import { UNANSWERED } from '../../src/contract/endpoints.ts';
-import { type OpenApiDocument, openApiDocument } from '../../src/contract/openapi.ts';
+import { standingOn, wholeAsOf } from '../../src/contract/answer/provenance.ts';
+import { UNANSWERED } from '../../src/contract/interface/endpoints.ts';
+import { type OpenApiDocument, openApiDocument } from '../../src/contract/interface/openapi.ts';
 import { createService, restRoutes } from '../../src/service/service.ts';
-import { createMadeUpMarket } from '../../src/simulator/made-up.ts';
-import { createMadeUpWorld } from '../../src/simulator/made-up-world.ts';
+import { createMadeUpMarket } from '../../src/simulator/made-up/made-up.ts';
+import { createMadeUpWorld } from '../../src/simulator/made-up/made-up-world.ts';
 import { openAccess } from './conformance.ts';
 import { ANSWERS } from './upstream-shapes.ts';
 

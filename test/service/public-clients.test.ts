@@ -2,12 +2,12 @@
 import { createRequire } from 'node:module';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
+import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createService } from '../../src/service/service.ts';
 import { createSimulator } from '../../src/simulate.ts';
-import { CATALOGUE_KINDS } from '../../src/store/catalogue-item.ts';
-import { wantSeries } from '../../src/store/series.ts';
-import { createWarehouse } from '../../src/views/warehouse.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import { CATALOGUE_KINDS } from '../../src/store/catalogue/catalogue-item.ts';
+import { createWarehouse } from '../../src/views/market/warehouse.ts';
 import { runSchedules } from '../support/scheduled.ts';
 import { createWorld, type World } from '../support/world.ts';
 import { frozenClock, openAccess } from './conformance.ts';

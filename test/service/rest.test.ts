@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { createScaledClock } from '../../src/clock.ts';
-import type { Access } from '../../src/contract/access.ts';
-import { type Basis, NOTHING, standingOn, wholeAsOf } from '../../src/contract/basis.ts';
-import { parseWall } from '../../src/contract/errors.ts';
-import type { MarketData } from '../../src/contract/market-data.ts';
-import type { PlanName } from '../../src/contract/plans.ts';
+import { parseWall } from '../../src/contract/answer/errors.ts';
+import { type Basis, NOTHING, standingOn, wholeAsOf } from '../../src/contract/answer/provenance.ts';
+import type { Access } from '../../src/contract/plan/access.ts';
+import type { PlanName } from '../../src/contract/plan/plans.ts';
+import type { MarketData } from '../../src/contract/record/market-data.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { createService } from '../../src/service/service.ts';
-import { createMadeUpMarket } from '../../src/simulator/made-up.ts';
-import { createMadeUpWorld } from '../../src/simulator/made-up-world.ts';
+import { createMadeUpMarket } from '../../src/simulator/made-up/made-up.ts';
+import { createMadeUpWorld } from '../../src/simulator/made-up/made-up-world.ts';
 import { createPlanLimits } from '../../src/simulator/plan-limits.ts';
 import { openAccess } from './conformance.ts';
 

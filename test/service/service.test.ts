@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { Access, Caller } from '../../src/contract/access.ts';
+import type { Access, Caller } from '../../src/contract/plan/access.ts';
 import { createService } from '../../src/service/service.ts';
-import { createMadeUpMarket } from '../../src/simulator/made-up.ts';
-import { createMadeUpWorld } from '../../src/simulator/made-up-world.ts';
-import { createRecordedMarket } from '../../src/simulator/recorded.ts';
+import { createMadeUpMarket } from '../../src/simulator/made-up/made-up.ts';
+import { createMadeUpWorld } from '../../src/simulator/made-up/made-up-world.ts';
+import { createRecordedMarket } from '../../src/simulator/recorded/recorded.ts';
 import { describeService, frozenClock, openAccess } from './conformance.ts';
 
 const now = Date.UTC(2024, 5, 1, 12, 3, 20);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
-import type { Caller } from '../../src/contract/access.ts';
-import { parseWall } from '../../src/contract/errors.ts';
+import { parseWall } from '../../src/contract/answer/errors.ts';
+import type { Caller } from '../../src/contract/plan/access.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { createPlanLimits, NO_LIMITS, type PlanLimitsOptions } from '../../src/simulator/plan-limits.ts';
 

@@ -1,17 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { activeWalls, recordOpenWall, recordRefusal, recordWall } from '../../src/store/candle/refusal.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
 import {
   currentAccount,
   makeCurrentAccount,
   readAccount,
   type SavedAccount,
   saveAccount,
-} from '../../src/store/account.ts';
-import { abandonStale, backfillTotals, beat, finishBackfill, startBackfill } from '../../src/store/backfill.ts';
-import { recordCoins } from '../../src/store/coin.ts';
-import { type FetchRow, findFetch, recordFetch } from '../../src/store/fetch.ts';
-import { parseRange } from '../../src/store/multirange.ts';
-import { activeWalls, recordOpenWall, recordRefusal, recordWall } from '../../src/store/refusal.ts';
-import { wantSeries } from '../../src/store/series.ts';
+} from '../../src/store/quota/account.ts';
+import { recordCoins } from '../../src/store/snapshot/coin.ts';
+import { abandonStale, backfillTotals, beat, finishBackfill, startBackfill } from '../../src/store/work/backfill.ts';
+import { type FetchRow, findFetch, recordFetch } from '../../src/store/work/fetch.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { ANONYMOUS } from '../support/sample-records.ts';
 
@@ -60,17 +59,16 @@ describe('recordFetch', () => {
   test('keeps what was observed, to the millisecond', async () => {
     const id = await recordFetch(database.sql, { ...fetchRow, seriesId, span });
     const [row] = await database.sql`
-      select (extract(epoch from sent_at) * 1000)::float8 as sent, (extract(epoch from as_of) * 1000)::float8 as as_of, duration_ms,
-        encode(body_sha256, 'hex') as hash, (extract(epoch from lower(span)) * 1000)::float8 as from, rows, set_aside
+      select sent_at as sent, as_of, duration_ms, encode(body_sha256, 'hex') as hash, lower(span) as from, rows, set_aside
       from ops.fetch where id = ${id}`;
     expect(row).toEqual({
       sent: NOON,
-      as_of: NOON - 1,
-      duration_ms: 13,
+      asOf: NOON - 1,
+      durationMs: 13,
       hash: '07'.repeat(32),
       from: NOON,
       rows: 366,
-      set_aside: 1,
+      setAside: 1,
     });
   });
 
@@ -78,7 +76,7 @@ describe('recordFetch', () => {
     await database.sql`insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, attempt, outcome, duration_ms, rows,
         stored, revised, set_aside, bytes)
       select at, at, 'anonymous@example', 'ohlcv', case when n % 4 > 0 then ${seriesId} + n % 100 end, 1, 'stored', 1, 1, 1, 0, 0, 1
-      from (select n, to_timestamp(${NOON / 1000}) + n * interval '1 second' as at from generate_series(1, 20000) n) rows`;
+      from (select n, ${NOON}::timestamptz + n * interval '1 second' as at from generate_series(1, 20000) n) rows`;
     const of = { ...fetchRow, seriesId, span, sentAt: NOON + 30_000, asOf: NOON + 30_000 };
     const list = { ...fetchRow, endpoint: 'coins', sentAt: NOON + 40_000, asOf: NOON + 40_000 };
     const ids = [await recordFetch(database.sql, of), await recordFetch(database.sql, list)];
@@ -138,11 +136,11 @@ describe('refusals', () => {
     const forever = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
     await recordRefusal(database.sql, { ...refusal, plan: 'pro', span: forever, reason: 'unknown coin' });
     const rows = await database.sql`
-      select account_plan, span::text, reason, message, (extract(epoch from refused_at) * 1000)::float8 as refused_at
+      select account_plan, span, reason, message, refused_at
       from market.refusal where series_id = ${seriesId} order by account_plan`;
-    expect(rows.map((row) => ({ ...row, span: parseRange(row.span) }))).toEqual([
-      { account_plan: 'free', span, reason: 'forbidden', message: 'second', refused_at: NOON + 1 },
-      { account_plan: 'pro', span: forever, reason: 'unknown coin', message: 'first', refused_at: NOON },
+    expect([...rows]).toEqual([
+      { accountPlan: 'free', span, reason: 'forbidden', message: 'second', refusedAt: NOON + 1 },
+      { accountPlan: 'pro', span: forever, reason: 'unknown coin', message: 'first', refusedAt: NOON },
     ]);
   });
 });
@@ -182,13 +180,9 @@ describe('accounts', () => {
 
 async function readBackfill(id: number) {
   const [row] = await database.sql`
-    select id, state, spec, span::text, interval, quote, planned_requests as "plannedRequests", owner,
-      (extract(epoch from requested_at) * 1000)::float8 as "requestedAt",
-      (extract(epoch from started_at) * 1000)::float8 as "startedAt",
-      (extract(epoch from finished_at) * 1000)::float8 as "finishedAt",
-      (extract(epoch from heartbeat_at) * 1000)::float8 as "heartbeatAt"
+    select id, state, spec, span, interval, quote, planned_requests, owner, requested_at, started_at, finished_at, heartbeat_at
     from ops.backfill where id = ${id}`;
-  return { ...row, span: parseRange(row!.span) };
+  return row;
 }
 
 describe('backfills', () => {

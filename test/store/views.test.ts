@@ -3,13 +3,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { countSlots } from '../../src/core/chunk.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { intersect, normalize, type Span, subtract, union } from '../../src/core/span.ts';
-import { makeCurrentAccount, saveAccount } from '../../src/store/account.ts';
-import { recordCoins, recordTickers } from '../../src/store/coin.ts';
-import { toMultirange, toRange } from '../../src/store/multirange.ts';
-import { ensurePartitions } from '../../src/store/partition.ts';
-import { recordRefusal, recordWall } from '../../src/store/refusal.ts';
-import { wantSeries } from '../../src/store/series.ts';
-import { readGapTotals } from '../../src/views/gaps.ts';
+import { recordRefusal, recordWall } from '../../src/store/candle/refusal.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import { makeCurrentAccount, saveAccount } from '../../src/store/quota/account.ts';
+import { recordCoins, recordTickers } from '../../src/store/snapshot/coin.ts';
+import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
+import { readGapTotals } from '../../src/views/operations/gaps.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { ANONYMOUS, BTC } from '../support/sample-records.ts';
 
@@ -39,18 +38,17 @@ beforeEach(async () => {
 afterEach(() => database.sql`truncate market.coin, market.candle, ops.account cascade`);
 
 const cover = (spans: Span[]) =>
-  database.sql`update market.series set covered = ${toMultirange(spans)}::tstzmultirange where id = ${seriesId}`;
+  database.sql`update market.series set covered = ${spans}::tstzmultirange where id = ${seriesId}`;
 const want = (spans: Span[]) =>
-  database.sql`update market.series set wanted = ${toMultirange(spans)}::tstzmultirange where id = ${seriesId}`;
+  database.sql`update market.series set wanted = ${spans}::tstzmultirange where id = ${seriesId}`;
 const suspend = (span: Span, reason: string, dueAt: number, askedAt = JANUARY) => database.sql`
   insert into market.pending (series_id, span, reason, asked_at, due_at)
-  values (${seriesId}, ${toRange(span)}::tstzrange, ${reason}, to_timestamp(${askedAt / 1000}), to_timestamp(${dueAt / 1000}))`;
+  values (${seriesId}, ${span}::tstzrange, ${reason}, ${askedAt}, ${dueAt})`;
 
 type Gap = { span: Span; slots: number; reason: string; detail: string | null; nextAskAt: number | null };
 async function gaps(): Promise<Gap[]> {
   const rows = await database.sql<(Omit<Gap, 'span'> & { from: number; to: number })[]>`
-    select (extract(epoch from gap_from) * 1000)::float8 as from, (extract(epoch from gap_to) * 1000)::float8 as to, slots, reason,
-      detail, (extract(epoch from next_ask_at) * 1000)::float8 as "nextAskAt"
+    select gap_from as from, gap_to as to, slots, reason, detail, next_ask_at
     from market.gaps order by gap_from`;
   return rows.map(({ from, to, ...rest }) => ({ span: { from, to }, ...rest }));
 }
@@ -64,7 +62,7 @@ describe('market.gaps', () => {
   test('is empty when all that is wanted is covered', async () => {
     await cover([days(1, 11)]);
     expect(await gaps()).toEqual([]);
-    expect(await coverage()).toMatchObject({ slots_wanted: 10, slots_covered: 10, slots_missing: 0, percent: 100 });
+    expect(await coverage()).toMatchObject({ slotsWanted: 10, slotsCovered: 10, slotsMissing: 0, percent: 100 });
   });
 
   test('says of each span why it is missing and when it is asked again', async () => {
@@ -86,7 +84,7 @@ describe('market.gaps', () => {
       { span: days(7, 9), slots: 2, reason: 'unknown coin', detail: 'id not found', nextAskAt: day(13) },
       { span: days(9, 11), slots: 2, ...open },
     ]);
-    expect(await coverage()).toMatchObject({ slots_wanted: 10, slots_covered: 2, slots_missing: 8, percent: 20 });
+    expect(await coverage()).toMatchObject({ slotsWanted: 10, slotsCovered: 2, slotsMissing: 8, percent: 20 });
   });
 
   test('a wall hides what lies behind it, moves with time, and falls with the plan', async () => {
@@ -145,10 +143,10 @@ describe('market.gaps', () => {
     await want([{ from: today - 9 * DAY, to: Number.POSITIVE_INFINITY }]);
     await cover([{ from: today - 9 * DAY, to: today - DAY }]);
     expect(await coverage()).toEqual({
-      slots_wanted: 10,
-      slots_covered: 8,
-      slots_missing: 2,
-      slots_unsettled: 2,
+      slotsWanted: 10,
+      slotsCovered: 8,
+      slotsMissing: 2,
+      slotsUnsettled: 2,
       percent: 100,
     });
     // Gaps say the same, whatever the reasons are.
@@ -182,7 +180,7 @@ describe('market.gaps', () => {
         await database.sql`delete from market.pending`;
         await database.sql`delete from market.refusal`;
         for (const [i, p] of pending.entries()) {
-          const known = await database.sql`select from market.pending where span = ${toRange(p)}::tstzrange`;
+          const known = await database.sql`select from market.pending where span = ${p}::tstzrange`;
           if (known.length === 0) await suspend(p, 'provisional', day(60 + i), day(50 + i));
         }
         for (const [i, r] of refused.entries()) {
@@ -225,9 +223,9 @@ describe('market.gaps', () => {
         expect(slotsOf(because('not asked yet'))).toBe(slotsOf(subtract(reachable, normalize(pending))));
         const row = await coverage();
         expect(row).toMatchObject({
-          slots_wanted: slotsOf(normalize(wanted)),
-          slots_missing: slotsOf(missing),
-          slots_covered: slotsOf(intersect(normalize(wanted), normalize(covered))),
+          slotsWanted: slotsOf(normalize(wanted)),
+          slotsMissing: slotsOf(missing),
+          slotsCovered: slotsOf(intersect(normalize(wanted), normalize(covered))),
         });
       }),
       { numRuns: 60 },
@@ -240,28 +238,28 @@ describe('market.candles', () => {
     await ensurePartitions(database.sql, '24h', days(1, 3));
     await database.sql`
       insert into market.candle (open_time, open, high, low, close, volume, market_cap, series_id, interval)
-      values (to_timestamp(${day(1) / 1000}), 1, 4, 0.5, 2, 10, null, ${seriesId}, '24h'),
-        (to_timestamp(${day(2) / 1000}), 2, 4, 0.5, 3, 10, 100, ${seriesId}, '24h')`;
+      values (${day(1)}, 1, 4, 0.5, 2, 10, null, ${seriesId}, '24h'),
+        (${day(2)}, 2, 4, 0.5, 3, 10, 100, ${seriesId}, '24h')`;
     await cover([days(1, 2)]);
     const rows =
       await database.sql`select * from market.candles where coin_id = 'btc-bitcoin' and interval = '24h' order by open_time`;
     expect([...rows]).toEqual([
       {
-        coin_id: 'btc-bitcoin',
+        coinId: 'btc-bitcoin',
         symbol: 'BTC',
         quote: 'usd',
         interval: '24h',
-        open_time: new Date('2024-01-01T00:00:00Z'),
-        close_time: new Date('2024-01-01T23:59:59Z'),
+        openTime: day(1),
+        closeTime: Date.parse('2024-01-01T23:59:59Z'),
         open: 1,
         high: 4,
         low: 0.5,
         close: 2,
         volume: 10,
-        market_cap: null,
-        is_final: true,
+        marketCap: null,
+        isFinal: true,
       },
-      expect.objectContaining({ close: 3, is_final: false }),
+      expect.objectContaining({ close: 3, isFinal: false }),
     ]);
   });
 
@@ -282,10 +280,10 @@ describe('market.freshness', () => {
     await cover([days(1, 5)]);
     const read = () => database.sql`
       select final_until, is_tracked, age > interval '300 days' as old from market.freshness where coin_id = 'btc-bitcoin'`;
-    expect([...(await read())]).toEqual([{ final_until: new Date(day(5)), is_tracked: false, old: true }]);
+    expect([...(await read())]).toEqual([{ finalUntil: day(5), isTracked: false, old: true }]);
     await want([{ from: day(1), to: Number.POSITIVE_INFINITY }]);
     await cover([]);
-    expect([...(await read())]).toEqual([{ final_until: null, is_tracked: true, old: null }]);
+    expect([...(await read())]).toEqual([{ finalUntil: null, isTracked: true, old: null }]);
   });
 });
 

@@ -19,6 +19,8 @@ const ROWS: readonly (readonly (readonly string[])[])[] = [
 ];
 
 const MOST_LINES = 400;
+/** More than this in one folder is an alphabet, not a map. */
+const MOST_FILES = 16;
 const FORBIDDEN_NAMES = /(^|\/)(utils?|helpers?|common|types|shared|misc|lib)(\/|\.ts$)|(^|\/)index\.ts$/;
 
 /** Packages that only one unit may know. */
@@ -93,7 +95,41 @@ export function violations(sources: Sources): string[] {
     }
     graph.set(path, targets);
   }
-  return [...found, ...cyclesIn(graph)].sort();
+  return [...found, ...cyclesIn(graph), ...crowdedFolders(sources), ...folderCyclesIn(graph)].sort();
+}
+
+function crowdedFolders(sources: Sources): string[] {
+  const files = new Map<string, number>();
+  for (const path of sources.keys()) files.set(posix.dirname(path), (files.get(posix.dirname(path)) ?? 0) + 1);
+  const crowded = [...files].filter(([, count]) => count > MOST_FILES);
+  return crowded.map(
+    ([folder, count]) => `${folder}: has ${count} files, more than ${MOST_FILES}: split it by subject`,
+  );
+}
+
+/** A circle of files alone is in `cyclesIn(graph)` already. */
+function folderCyclesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
+  return cyclesIn(folderGraph(graph)).filter((cycle) => /\/( →|:)/.test(cycle));
+}
+
+/** What the folders inside each top folder import of each other. A file beside the folders stands for itself. */
+function folderGraph(graph: ReadonlyMap<string, readonly string[]>): Map<string, string[]> {
+  const folders = new Map<string, string[]>();
+  for (const [path, targets] of graph) {
+    const from = folderOf(path);
+    const others = targets.filter((target) => sharesTop(path, target) && folderOf(target) !== from).map(folderOf);
+    folders.set(from, [...(folders.get(from) ?? []), ...others]);
+  }
+  return folders;
+}
+
+function sharesTop(path: string, other: string): boolean {
+  return path.includes('/') && path.split('/')[0] === other.split('/')[0];
+}
+
+function folderOf(path: string): string {
+  const parts = path.split('/');
+  return parts.length > 2 ? `${parts.slice(0, 2).join('/')}/` : path;
 }
 
 function packageViolation(path: string, specifier: string): string[] {

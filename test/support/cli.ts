@@ -1,7 +1,7 @@
 /** Runs command lines in this process, with streams in place of a terminal. */
 import { PassThrough, Readable } from 'node:stream';
-import { createIo } from '../../src/cli/io.ts';
 import { runCli } from '../../src/cli/program.ts';
+import { createIo } from '../../src/cli/shell/io.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 
 export type CommandOptions = {

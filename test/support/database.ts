@@ -1,7 +1,7 @@
 /** A migrated database of its own for whoever asks, in a few tens of milliseconds: a clone of the run's template. */
 import { randomUUID } from 'node:crypto';
 import { inject } from 'vitest';
-import { createClient, type Database, openDatabase } from '../../src/store/connect.ts';
+import { createClient, type Database, openDatabase } from '../../src/store/connection/connect.ts';
 
 export type TestDatabase = Database & {
   /** Closes the connections and removes the database; also while other processes are still connected to it. */

@@ -1,5 +1,5 @@
 /** The same for every kind of the catalogue. */
-import { CATALOGUE_KINDS, type CatalogueKind } from '../../src/store/catalogue-item.ts';
+import { CATALOGUE_KINDS, type CatalogueKind } from '../../src/store/catalogue/catalogue-item.ts';
 
 export function everyKind<T>(of: (kind: CatalogueKind) => T): Record<CatalogueKind, T> {
   return Object.fromEntries(CATALOGUE_KINDS.map((kind) => [kind, of(kind)])) as Record<CatalogueKind, T>;

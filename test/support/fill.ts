@@ -34,6 +34,6 @@ export async function fill(world: World, chandler: Chandler, target: FillTarget)
 /** When the next pending span is worth asking about again; null when none is, ever. */
 export async function nextDue({ database }: World): Promise<number | null> {
   const [row] = await database.sql<{ due: number | null }[]>`
-    select (extract(epoch from min(due_at)) * 1000)::float8 as due from market.pending where due_at < 'infinity'`;
+    select min(due_at) as due from market.pending where due_at < 'infinity'`;
   return row?.due ?? null;
 }

@@ -4,10 +4,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { TestProject } from 'vitest/node';
-import { openQueueHost } from '../../src/ingest/queue.ts';
-import { openDatabase } from '../../src/store/connect.ts';
-import { ensureDatabase } from '../../src/store/embedded.ts';
-import { migrate } from '../../src/store/migrate.ts';
+import { openQueueHost } from '../../src/ingest/queue/chunk-queue.ts';
+import { openDatabase } from '../../src/store/connection/connect.ts';
+import { ensureDatabase } from '../../src/store/embedded/embedded.ts';
+import { migrate } from '../../src/store/migration/migrate.ts';
 import { startPostgres } from './postgres-server.ts';
 import { startRedis } from './redis-server.ts';
 

@@ -1,5 +1,5 @@
-/** How many statements write the ledger's row: takes (those that are denied, too), what is given back, what upstream has told. */
-import type { Sql } from '../../src/store/connect.ts';
+/** How many statements write the ledger's row: takes (those that are denied, too), and what upstream has told. */
+import type { Sql } from '../../src/store/connection/connect.ts';
 
 /** Counts from now on. */
 export async function countLedgerWrites(sql: Sql): Promise<() => Promise<number>> {

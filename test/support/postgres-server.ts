@@ -3,8 +3,8 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import os from 'node:os';
 import path from 'node:path';
 import { systemClock } from '../../src/clock.ts';
-import { createClient } from '../../src/store/connect.ts';
-import { startEmbedded } from '../../src/store/embedded.ts';
+import { createClient } from '../../src/store/connection/connect.ts';
+import { startEmbedded } from '../../src/store/embedded/embedded.ts';
 import { dockerAnswers } from './docker.ts';
 
 export type PostgresServer = {

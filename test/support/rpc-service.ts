@@ -1,12 +1,12 @@
 /** The tool interface over the made-up market and a small catalogue, without a database. */
 import { createScaledClock } from '../../src/clock.ts';
-import type { Access } from '../../src/contract/access.ts';
-import type { Handler } from '../../src/contract/handler.ts';
-import type { Candles, Catalogue } from '../../src/contract/market-data.ts';
-import type { WarehouseTools } from '../../src/contract/warehouse-tools.ts';
+import type { Handler } from '../../src/contract/interface/handler.ts';
+import type { WarehouseTools } from '../../src/contract/interface/warehouse-tools.ts';
+import type { Access } from '../../src/contract/plan/access.ts';
+import type { Candles, Catalogue } from '../../src/contract/record/market-data.ts';
 import { createService } from '../../src/service/service.ts';
-import { createMadeUpMarket } from '../../src/simulator/made-up.ts';
-import { createMadeUpWorld } from '../../src/simulator/made-up-world.ts';
+import { createMadeUpMarket } from '../../src/simulator/made-up/made-up.ts';
+import { createMadeUpWorld } from '../../src/simulator/made-up/made-up-world.ts';
 import { scriptedCatalogue } from './scripted-catalogue.ts';
 
 export const NOW = Date.UTC(2024, 5, 1, 12, 3, 20);

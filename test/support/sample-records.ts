@@ -1,5 +1,5 @@
 /** Records as the upstream and the store have them, for tests to which any will do. */
-import type { SavedAccount } from '../../src/store/account.ts';
+import type { SavedAccount } from '../../src/store/quota/account.ts';
 
 /** One of the list of coins. */
 export const BTC = {

@@ -1,9 +1,9 @@
 /** Runs schedules of the product once, as the service does when they are due, without waiting for their ticks. */
-import { createCatalogueRuns } from '../../src/ingest/catalogue-run.ts';
-import { impatient } from '../../src/ingest/patience.ts';
-import { type Runs, SCHEDULES, type ScheduleName } from '../../src/ingest/schedules.ts';
-import { snapshotRun } from '../../src/ingest/snapshot-run.ts';
-import { createSnapshots } from '../../src/ingest/snapshots.ts';
+import { createCatalogueRuns } from '../../src/ingest/catalogue/catalogue-run.ts';
+import { impatient } from '../../src/ingest/request/outage-retry.ts';
+import { type Runs, SCHEDULES, type ScheduleName } from '../../src/ingest/schedule/schedules.ts';
+import { snapshotRun } from '../../src/ingest/snapshot/snapshot-run.ts';
+import { createSnapshots } from '../../src/ingest/snapshot/snapshots.ts';
 import type { Chandler, World } from './world.ts';
 
 /** One run of each, in this order, as of now; a run may ask as much as is due. @throws when one does not come to its end. */

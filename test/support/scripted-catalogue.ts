@@ -1,5 +1,5 @@
 /** A small catalogue that hangs together, for tests of what is asked of one and not of what is in it. */
-import type { Catalogue } from '../../src/contract/market-data.ts';
+import type { Catalogue } from '../../src/contract/record/market-data.ts';
 import { BTC } from './sample-records.ts';
 
 const market = (pair: string) => ({

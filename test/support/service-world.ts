@@ -5,8 +5,8 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { expect } from 'vitest';
-import { serve } from '../../src/background/serve.ts';
-import type { Role } from '../../src/background/status.ts';
+import type { Role } from '../../src/background/health/service-status.ts';
+import { serve } from '../../src/background/service/service.ts';
 import { systemClock } from '../../src/clock.ts';
 import { type Config, type Environment, parseConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log.ts';
@@ -308,7 +308,7 @@ function configOf(env: Environment, databaseUrl: string, redisUrl: string | null
 async function giveClock({ sql }: TestDatabase, at: number): Promise<void> {
   await sql`create schema test_time`;
   await sql`create table test_time.now (at timestamptz not null)`;
-  await sql`insert into test_time.now values (to_timestamp(${at / 1000}))`;
+  await sql`insert into test_time.now values (${at}::timestamptz)`;
   await sql`create function test_time.clock_timestamp() returns timestamptz language sql volatile as 'select at from test_time.now'`;
   const [row] = await sql<{ name: string }[]>`select current_database() as name`;
   await sql.unsafe(`alter database ${row!.name} set search_path = test_time, pg_catalog, "$user", public`);
@@ -317,7 +317,7 @@ async function giveClock({ sql }: TestDatabase, at: number): Promise<void> {
 }
 
 async function setClock({ sql }: TestDatabase, at: number): Promise<void> {
-  await sql`update test_time.now set at = to_timestamp(${at / 1000})`;
+  await sql`update test_time.now set at = ${at}`;
 }
 
 function unreachable(): Error {

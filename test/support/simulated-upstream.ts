@@ -1,7 +1,7 @@
 /** A simulated upstream on a port of this machine, for whoever asks it over the network. */
 import { systemClock } from '../../src/clock.ts';
-import type { Handler } from '../../src/contract/handler.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
+import type { Handler } from '../../src/contract/interface/handler.ts';
+import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../src/simulate.ts';
 
 export type SimulatedUpstream = Listening & {

@@ -4,10 +4,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../src/clock.ts';
-import { type Listening, listen } from '../../src/service/listen.ts';
+import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createSimulator, type Simulator, type SimulatorCounters } from '../../src/simulate.ts';
-import { parseFaultSpec } from '../../src/simulator/fault-spec.ts';
-import { verifySeries } from '../../src/views/verify.ts';
+import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { runCli } from './program.ts';
 import { randomOf } from './random.ts';
@@ -266,11 +266,11 @@ async function counted({ sql }: TestDatabase, simulator: Simulator) {
 /** Daily candles against the market itself, coin by coin. */
 async function unlike(sql: TestDatabase['sql'], simulator: Simulator): Promise<string[]> {
   const wrong: string[] = [];
-  const series = await sql<{ id: number; coin_id: string }[]>`
+  const series = await sql<{ id: number; coinId: string }[]>`
     select id, coin_id from market.series where interval = '24h' order by coin_id`;
-  for (const { id, coin_id } of series) {
+  for (const { id, coinId } of series) {
     const truth = await simulator.data.ohlcv({
-      coinId: coin_id,
+      coinId,
       quote: 'usd',
       interval: '24h',
       from: Date.parse(START),
@@ -278,7 +278,7 @@ async function unlike(sql: TestDatabase['sql'], simulator: Simulator): Promise<s
       limit: 1_000_000,
     });
     const stored = await sql`
-      select (extract(epoch from open_time) * 1000)::float8 as "openTime", open, high, low, close, volume, market_cap as "marketCap"
+      select open_time, open, high, low, close, volume, market_cap
       from market.candle where series_id = ${id} and interval = '24h' and open_time >= ${START}::date and open_time < ${END}::date
       order by open_time`;
     const same =
@@ -288,7 +288,7 @@ async function unlike(sql: TestDatabase['sql'], simulator: Simulator): Promise<s
           (name) => candle[name] === stored[i]![name],
         ),
       );
-    if (!same) wrong.push(`${coin_id}: ${stored.length} candles, the market has ${truth?.length ?? 0}`);
+    if (!same) wrong.push(`${coinId}: ${stored.length} candles, the market has ${truth?.length ?? 0}`);
   }
   return wrong;
 }

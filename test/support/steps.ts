@@ -1,5 +1,5 @@
 /** How much goes to and fro between a piece of work and the database: what asks row by row shows, on a machine of any speed. */
-import { createClient, type Sql } from '../../src/store/connect.ts';
+import { createClient, type Sql } from '../../src/store/connection/connect.ts';
 import type { TestDatabase } from './database.ts';
 import { createRelay } from './relay.ts';
 

@@ -1,10 +1,10 @@
 /** Puts a history of tickers into a warehouse as answers about them would be: without any quota or schedule. */
-import type { MarketData } from '../../src/contract/market-data.ts';
+import type { MarketData } from '../../src/contract/record/market-data.ts';
 import { pickTickers } from '../../src/core/ticker.ts';
-import { examineTickers } from '../../src/ingest/examine-tickers.ts';
-import type { Sql } from '../../src/store/connect.ts';
-import { ensurePartitionsOf, TICKER_HISTORY } from '../../src/store/partition.ts';
-import { writeTickers } from '../../src/store/ticker.ts';
+import { examineTickers } from '../../src/ingest/snapshot/validate-tickers.ts';
+import type { Sql } from '../../src/store/connection/connect.ts';
+import { writeTickers } from '../../src/store/snapshot/ticker.ts';
+import { ensurePartitionsOf, TICKER_HISTORY } from '../../src/store/upkeep/partition.ts';
 
 const QUOTES = { quotes: ['USD'] } as const;
 

@@ -2,11 +2,10 @@
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import type { Spans } from '../../src/core/span.ts';
-import { writeCandles } from '../../src/store/candle.ts';
-import { recordCoins } from '../../src/store/coin.ts';
-import type { Sql } from '../../src/store/connect.ts';
-import { toMultirange } from '../../src/store/multirange.ts';
-import { ensurePartitions } from '../../src/store/partition.ts';
+import { writeCandles } from '../../src/store/candle/candle.ts';
+import type { Sql } from '../../src/store/connection/connect.ts';
+import { recordCoins } from '../../src/store/snapshot/coin.ts';
+import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
 
 export type SeriesSeed = {
   readonly coinId: string;
@@ -29,7 +28,7 @@ export async function seedSeries(sql: Sql, seed: SeriesSeed): Promise<number> {
   await recordCoins(sql, [coin], Date.UTC(2024, 0, 1));
   const [row] = await sql<{ id: number }[]>`
     insert into market.series (coin_id, quote, interval, wanted, covered, covered_candles)
-    values (${coinId}, ${quote}, ${interval}, ${toMultirange(wanted)}, ${toMultirange(covered)}, ${seed.recorded ?? inside})
+    values (${coinId}, ${quote}, ${interval}, ${wanted}, ${covered}, ${seed.recorded ?? inside})
     returning id`;
   const { id } = row!;
   if (candles.length > 0) {

@@ -1,19 +1,19 @@
 /** A whole Chandler against a simulated upstream: real Postgres, the real queue, and a clock that may run faster than the machine's. */
 import type { Clock } from '../../src/clock.ts';
-import type { PlanName } from '../../src/contract/plans.ts';
-import { PLANS } from '../../src/contract/plans.ts';
-import { type BackfillRun, runBackfill } from '../../src/ingest/backfill.ts';
-import { refreshCatalogue, refreshForAbsences } from '../../src/ingest/catalogue.ts';
-import { type BackfillTarget, planBackfill } from '../../src/ingest/plan.ts';
-import { type ChunkQueue, openChunkQueue } from '../../src/ingest/queue.ts';
-import type { QueueEngine } from '../../src/ingest/queue-engine.ts';
-import { queueNameOf } from '../../src/ingest/queue-name.ts';
+import type { PlanName } from '../../src/contract/plan/plans.ts';
+import { PLANS } from '../../src/contract/plan/plans.ts';
+import { type BackfillRun, runBackfill } from '../../src/ingest/backfill/backfill.ts';
+import { type BackfillTarget, planBackfill } from '../../src/ingest/backfill/plan.ts';
+import type { BackfillProgress } from '../../src/ingest/backfill/progress.ts';
+import { type ChunkQueue, openChunkQueue } from '../../src/ingest/queue/chunk-queue.ts';
+import type { QueueEngine } from '../../src/ingest/queue/queue-engine.ts';
+import { queueNameOf } from '../../src/ingest/queue/queue-name.ts';
 import { openSession, type Session, type SessionOptions } from '../../src/ingest/session.ts';
-import type { BackfillProgress } from '../../src/ingest/tally.ts';
+import { refreshCatalogue, refreshForAbsences } from '../../src/ingest/snapshot/coin-list.ts';
 import { createQuota, GRACE_MS } from '../../src/quota/ledger.ts';
 import type { Limits, SetAside } from '../../src/quota/quota.ts';
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../src/simulate.ts';
-import type { FaultSpec } from '../../src/simulator/fault-spec.ts';
+import type { FaultSpec } from '../../src/simulator/faults/fault-spec.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import { createRpcClient, sharesOrigin } from '../../src/upstream/rpc-client.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
@@ -191,10 +191,8 @@ async function openChandler(
           clock,
           queue,
           ingestChunk: session.ingestChunk,
-          takeTurns: session.takeTurns,
           walls: session.walls,
           plan: session.plan,
-          perSecond: session.limits.perSecond,
           owner: 'test:1',
           realMs: (ms) => ms / options.speed,
         },

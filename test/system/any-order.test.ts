@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { HOUR } from '../../src/core/interval.ts';
-import { verifySeries } from '../../src/views/verify.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
 import { answer, gate, hour, NOW, type Ordering, openOrdering, type Prices } from './ordering.ts';
 
 let ordering: Ordering;

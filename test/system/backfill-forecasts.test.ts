@@ -1,12 +1,12 @@
 /** When backfills of the service are done, as they are told: by the order in which they are worked off. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { SCHEDULES } from '../../src/ingest/schedules.ts';
-import { scheduleVariable } from '../../src/ingest/timetable.ts';
-import { startBackfill } from '../../src/store/backfill.ts';
-import { queueBackfill } from '../../src/store/backfill-queue.ts';
-import { wantSeries } from '../../src/store/series.ts';
-import { readBackfills } from '../../src/views/backfills.ts';
+import { scheduleVariable } from '../../src/ingest/schedule/schedule-plan.ts';
+import { SCHEDULES } from '../../src/ingest/schedule/schedules.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import { startBackfill } from '../../src/store/work/backfill.ts';
+import { queueBackfill } from '../../src/store/work/backfill-queue.ts';
+import { readBackfills } from '../../src/views/operations/backfills.ts';
 import { createServiceWorld, type ServiceWorld } from '../support/service-world.ts';
 
 const START = Date.UTC(2026, 5, 10, 12);

@@ -3,7 +3,7 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Listening, listen } from '../../src/service/listen.ts';
+import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type CliResult, runCli } from '../support/program.ts';
 import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';

@@ -1,13 +1,13 @@
 /** The catalogue against a simulator that fails: what is stored in the end is what upstream has, and each request is counted. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { createCatalogueRuns } from '../../src/ingest/catalogue-run.ts';
+import { createCatalogueRuns } from '../../src/ingest/catalogue/catalogue-run.ts';
 import { UpstreamTrouble } from '../../src/ingest/outcome.ts';
-import { impatient } from '../../src/ingest/patience.ts';
-import { parseFaultSpec } from '../../src/simulator/fault-spec.ts';
-import { CATALOGUE_KINDS, readCatalogueDemand } from '../../src/store/catalogue-item.ts';
-import { readDocument, readDocuments } from '../../src/store/document.ts';
-import { wantSeries } from '../../src/store/series.ts';
+import { impatient } from '../../src/ingest/request/outage-retry.ts';
+import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import { CATALOGUE_KINDS, readCatalogueDemand } from '../../src/store/catalogue/catalogue-item.ts';
+import { readDocument, readDocuments } from '../../src/store/catalogue/document.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 const NOW = Date.UTC(2026, 10, 18, 12);

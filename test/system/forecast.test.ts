@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { forecast } from '../../src/quota/forecast.ts';
-import { parseFaultSpec } from '../../src/simulator/fault-spec.ts';
+import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
 import { type Chandler, createWorld, type World, type WorldOptions } from '../support/world.ts';
 
 const NOW = Date.UTC(2026, 10, 18, 12);

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { SIMULATOR_HEADER } from '../../src/contract/paths.ts';
+import { SIMULATOR_HEADER } from '../../src/contract/interface/paths.ts';
 import { DAY, HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
-import { parseFaultSpec } from '../../src/simulator/fault-spec.ts';
-import { verifySeries } from '../../src/views/verify.ts';
+import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
 import { fill, nextDue } from '../support/fill.ts';
 import type { Script } from '../support/scripted.ts';
 import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
@@ -45,12 +45,12 @@ async function truth(coinId: string, from: number, to: number) {
 const stored = async () =>
   [
     ...(await world.database.sql`
-      select coin_id, (extract(epoch from open_time) * 1000)::float8 as at, open, high, low, close from market.candles order by 1, 2`),
+      select coin_id, open_time as at, open, high, low, close from market.candles order by 1, 2`),
   ].map(
-    (row) => ({ ...row }) as { coin_id: string; at: number; open: number; high: number; low: number; close: number },
+    (row) => ({ ...row }) as { coinId: string; at: number; open: number; high: number; low: number; close: number },
   );
-const quarantined = () => world.database.sql<{ reason: string; row: Row; fetch_id: number; at: number | null }[]>`
-  select reason, row, fetch_id, (extract(epoch from open_time) * 1000)::float8 as at from market.quarantine order by id`;
+const quarantined = () => world.database.sql<{ reason: string; row: Row; fetchId: number; at: number | null }[]>`
+  select reason, row, fetch_id, open_time as at from market.quarantine order by id`;
 
 describe('nothing impossible is stored', () => {
   test('however many answers hold such rows: they are set aside with their reason, the rest is kept, and the truth comes in the end', async () => {
@@ -75,17 +75,17 @@ describe('nothing impossible is stored', () => {
     expect(told.conflict).toBeGreaterThan(10);
     expect((await world.database.sql`select from market.gaps`).length).toBe(0);
     for (const coin of coins) {
-      const mine = (await stored()).filter((row) => row.coin_id === coin).map(({ coin_id: _, ...row }) => row);
+      const mine = (await stored()).filter((row) => row.coinId === coin).map(({ coinId: _, ...row }) => row);
       expect(mine, coin).toEqual(await truth(coin, work.from, work.to));
     }
     for await (const proof of verifySeries(world.database.sql, {}, world.clock.now()))
       expect(proof.differences).toEqual([]);
     const aside = await quarantined();
     expect(aside.length).toBeGreaterThan(told.impossible! + told.conflict!);
-    for (const { reason, row, fetch_id } of aside) {
+    for (const { reason, row, fetchId } of aside) {
       expect(reason).not.toBe('');
       expect(row).toHaveProperty('time_open');
-      expect(fetch_id).toBeGreaterThan(0);
+      expect(fetchId).toBeGreaterThan(0);
     }
     const reasons = new Set(aside.map((row) => row.reason));
     expect(reasons.size).toBeGreaterThanOrEqual(5);
@@ -158,8 +158,7 @@ describe('a row that stays impossible', () => {
     expect(askedAt).toHaveLength(3);
     expect(askedAt[1]! - askedAt[0]!).toBeGreaterThanOrEqual(2 * 60_000);
     expect(askedAt[2]! - askedAt[1]!).toBeGreaterThanOrEqual(20 * 60_000);
-    const gaps = await world.database
-      .sql`select reason, slots::int, (extract(epoch from gap_from) * 1000)::float8 as at from market.gaps`;
+    const gaps = await world.database.sql`select reason, slots::int, gap_from as at from market.gaps`;
     expect(gaps.map((row) => ({ ...row }))).toEqual([{ reason: 'malformed', slots: 1, at: BAD }]);
     expect((await quarantined()).map((row) => row.at)).toEqual([BAD, BAD, BAD]);
     expect(await stored()).toHaveLength(29);
@@ -209,7 +208,7 @@ describe('a row that cannot be read', () => {
     upstream.script = unreadable;
     const chandler = await world.open();
     await fill(world, chandler, DAYS);
-    expect(await world.database.sql`select slots::int as slots, reason from market.gaps`).toEqual([
+    expect(await world.database.sql`select slots::int, reason from market.gaps`).toEqual([
       { slots: 1, reason: 'malformed' },
     ]);
     const again = await chandler.backfill(DAYS);
@@ -222,7 +221,7 @@ describe('a row that cannot be read', () => {
     upstream.script = unreadable;
     const chandler = await world.open({ candlesPerRequest });
     await fill(world, chandler, { ...DAYS, concurrency: 1 });
-    expect(await world.database.sql`select slots::int as slots, reason from market.gaps`).toEqual([
+    expect(await world.database.sql`select slots::int, reason from market.gaps`).toEqual([
       { slots: 1, reason: 'malformed' },
     ]);
     expect((await stored()).length).toBe(29);
@@ -249,6 +248,6 @@ test('an upstream that hands out less than we ask for, and does not say so, hide
   upstream.script = rewriting((rows) => rows.slice(0, 100));
   const work = { coins: [COIN], from: TODAY - 369 * DAY, to: TODAY - 3 * DAY };
   await fill(world, await world.open(), work);
-  expect((await stored()).map(({ coin_id: _, ...row }) => row)).toEqual(await truth(COIN, work.from, work.to));
+  expect((await stored()).map(({ coinId: _, ...row }) => row)).toEqual(await truth(COIN, work.from, work.to));
   expect(await world.database.sql`select from market.gaps`).toEqual([]);
 });

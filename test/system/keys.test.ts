@@ -51,7 +51,7 @@ describe('a wrong key', () => {
     expect(sent()).toEqual(['Bearer right']);
     await world.open({ plan: null, authScheme: 'bare' });
     const [row] = await world.database.sql`select refused_at, refusals, refusal, plan from ops.account`;
-    expect(row).toEqual({ refused_at: null, refusals: 0, refusal: null, plan: 'pro' });
+    expect(row).toEqual({ refusedAt: null, refusals: 0, refusal: null, plan: 'pro' });
   });
 
   test('that is sent in one way only is asked about once', async () => {
@@ -99,7 +99,7 @@ describe('CHANDLER_AUTH_SCHEME=auto', () => {
         .every((how) => how === 'right'),
     ).toBe(true);
     const [saved] = await world.database.sql`select auth_scheme, plan, account_path from ops.account`;
-    expect(saved).toEqual({ auth_scheme: 'bare', plan: 'pro', account_path: '/users/me' });
+    expect(saved).toEqual({ authScheme: 'bare', plan: 'pro', accountPath: '/users/me' });
     upstream.forget();
     await (await world.open({ plan: null })).backfill({ ...WORK, from: TODAY - 60 * DAY });
     expect(upstream.log.length).toBeGreaterThan(0);
@@ -115,7 +115,7 @@ describe('CHANDLER_AUTH_SCHEME=auto', () => {
     await world.open({ plan: null });
     expect(new Set(sent())).toEqual(new Set(['Bearer right']));
     const [saved] = await world.database.sql`select auth_scheme from ops.account`;
-    expect(saved).toEqual({ auth_scheme: 'bearer' });
+    expect(saved).toEqual({ authScheme: 'bearer' });
   });
 
   test.each(['bearer', 'bare'] as const)(
@@ -133,7 +133,7 @@ describe('CHANDLER_AUTH_SCHEME=auto', () => {
       await world.open({ plan: null });
       const ways = { bearer: 'Bearer right', bare: 'right' };
       expect(sent()).toEqual([ways[remembered], ways[wanted], ways[wanted], ways[wanted]]);
-      expect(await world.database.sql`select auth_scheme from ops.account`).toEqual([{ auth_scheme: wanted }]);
+      expect(await world.database.sql`select auth_scheme from ops.account`).toEqual([{ authScheme: wanted }]);
     },
   );
 
@@ -148,7 +148,7 @@ describe('CHANDLER_AUTH_SCHEME=auto', () => {
     const run = await (await world.open({ plan: 'pro' })).backfill({ ...WORK, concurrency: 1, from: TODAY - 60 * DAY });
     expect(run.end).toMatchObject({ kind: 'misconfigured', message: expect.stringContaining('as Bearer and bare') });
     expect(sent()).toEqual(['right', 'Bearer right']);
-    expect(await world.database.sql`select auth_scheme from ops.account`).toEqual([{ auth_scheme: 'bare' }]);
+    expect(await world.database.sql`select auth_scheme from ops.account`).toEqual([{ authScheme: 'bare' }]);
   });
 
   test('a single series that is forbidden once the key has worked does not make it doubt', async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
-import { verifySeries } from '../../src/views/verify.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
 import { createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
 import { runCli, startCli } from '../support/program.ts';
 import { randomOf } from '../support/random.ts';

@@ -7,18 +7,18 @@ import { runInNewContext } from 'node:vm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { readDemand, schedulesOf, setAsideOf } from '../../src/budget.ts';
 import { effectiveLimits } from '../../src/config.ts';
-import { planOf } from '../../src/contract/plans.ts';
+import { planOf } from '../../src/contract/plan/plans.ts';
 import { ceilToGrid, DAY, HOUR } from '../../src/core/interval.ts';
-import { planBackfill } from '../../src/ingest/plan.ts';
-import type { Schedule } from '../../src/ingest/timetable.ts';
-import { documentedWall } from '../../src/ingest/wall.ts';
-import { queueBackfill } from '../../src/store/backfill-queue.ts';
-import { CATALOGUE_KINDS } from '../../src/store/catalogue-item.ts';
-import { latestRuns } from '../../src/store/schedule-run.ts';
-import { wantSeries } from '../../src/store/series.ts';
-import { addTracks } from '../../src/store/track.ts';
-import { readBackfills } from '../../src/views/backfills.ts';
-import { readTierStatus } from '../../src/views/tiers.ts';
+import { planBackfill } from '../../src/ingest/backfill/plan.ts';
+import { documentedWall } from '../../src/ingest/limits/history-limit.ts';
+import type { Schedule } from '../../src/ingest/schedule/schedule-plan.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import { CATALOGUE_KINDS } from '../../src/store/catalogue/catalogue-item.ts';
+import { addTracks } from '../../src/store/tracking/track-rule.ts';
+import { queueBackfill } from '../../src/store/work/backfill-queue.ts';
+import { latestRuns } from '../../src/store/work/schedule-run.ts';
+import { readBackfills } from '../../src/views/operations/backfills.ts';
+import { readTierStatus } from '../../src/views/operations/tiers.ts';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
 import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
 import { checkSpent } from './oracle.ts';
@@ -116,7 +116,7 @@ async function readDay(): Promise<{ readonly spent: number; readonly free: numbe
   const now = world.clock.now();
   const [row] = await world.database.sql<{ spent: number }[]>`
     select coalesce(sum(day_spent), 0)::int as spent from ops.quota
-    where day_start = date_trunc('day', to_timestamp(${now / 1000}), 'UTC')`;
+    where day_start = date_trunc('day', ${now}::timestamptz, 'UTC')`;
   return { spent: row!.spent, free: PER_DAY - setAsideOf(await schedules())(now).day };
 }
 

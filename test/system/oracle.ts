@@ -8,8 +8,7 @@ import type { Quote } from '../../src/core/candle.ts';
 import { floorToGrid, INTERVAL_MS, type Interval, settledUntil } from '../../src/core/interval.ts';
 import { intersect, type Span, type Spans, subtract } from '../../src/core/span.ts';
 import type { Simulator } from '../../src/simulate.ts';
-import { parseMultirange } from '../../src/store/multirange.ts';
-import { verifySeries } from '../../src/views/verify.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
 import type { TestDatabase } from '../support/database.ts';
 
 /** What can be checked: a warehouse, and the upstream that it is of. */
@@ -27,15 +26,9 @@ export type SeenSeries = {
 };
 
 export async function seriesOf({ database }: Seen): Promise<readonly SeenSeries[]> {
-  const rows = await database.sql<(Omit<SeenSeries, 'wanted' | 'covered'> & { wanted: string; covered: string })[]>`
-    select s.id, s.coin_id as "coinId", s.quote, s.interval, s.wanted::text, s.covered::text,
-      (extract(epoch from c.first_data_at) * 1000)::float8 as first
+  return database.sql<SeenSeries[]>`
+    select s.id, s.coin_id, s.quote, s.interval, s.wanted, s.covered, c.first_data_at as first
     from market.series s join market.coin c on c.id = s.coin_id order by s.id`;
-  return rows.map((row) => ({
-    ...row,
-    wanted: parseMultirange(row.wanted),
-    covered: parseMultirange(row.covered),
-  }));
 }
 
 /** What is covered is sound in itself (P1, P9), and of the series chosen it is what the market says (P4, P7). */
@@ -60,9 +53,9 @@ async function compare(
   const { from, to } = span;
   const truth = await simulator.data.ohlcv({ coinId, quote, interval, from, to: to - 1, limit: 1_000_000 });
   const stored = await database.sql`
-    select (extract(epoch from open_time) * 1000)::float8 as "openTime", open, high, low, close, volume, market_cap as "marketCap"
+    select open_time, open, high, low, close, volume, market_cap
     from market.candle where series_id = ${id} and interval = ${interval}::market.candle_interval
-      and open_time >= to_timestamp(${from / 1000}) and open_time < to_timestamp(${to / 1000}) order by open_time`;
+      and open_time >= ${from} and open_time < ${to} order by open_time`;
   const expected = truth!.map(({ openTime, open, high, low, close, volume, marketCap }) => ({
     openTime,
     open,
@@ -98,11 +91,11 @@ export async function missingOf(
   now: number,
 ): Promise<Spans> {
   const began = first === null ? Number.NEGATIVE_INFINITY : floorToGrid(first, interval);
-  const [written] = await database.sql<{ spans: string }[]>`
-    select coalesce(range_agg(span), '{}')::text as spans from market.pending
+  const [written] = await database.sql<{ spans: Spans }[]>`
+    select coalesce(range_agg(span), '{}') as spans from market.pending
     where series_id = ${id} and reason = 'malformed' and answers >= 3 and due_at = 'infinity'`;
   const due = intersect(wanted, [{ from: began, to: now }]);
-  return subtract(subtract(due, covered), parseMultirange(written!.spans));
+  return subtract(subtract(due, covered), written!.spans);
 }
 
 /** What could not be final yet when it was asked for last, `ago` and two candles before `now`, may be missing. */

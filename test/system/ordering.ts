@@ -1,11 +1,10 @@
 /** Asks about the hours of one series and stores the answers in the order a test wants, whatever the order of the questions. */
-import { SIMULATOR_HEADER } from '../../src/contract/paths.ts';
+import { SIMULATOR_HEADER } from '../../src/contract/interface/paths.ts';
 import { HOUR } from '../../src/core/interval.ts';
-import { refreshCatalogue } from '../../src/ingest/catalogue.ts';
-import type { ChunkJob } from '../../src/ingest/chunk-job.ts';
-import { finishBackfill, startBackfill } from '../../src/store/backfill.ts';
-import { toMultirange } from '../../src/store/multirange.ts';
-import { wantSeries } from '../../src/store/series.ts';
+import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
+import { refreshCatalogue } from '../../src/ingest/snapshot/coin-list.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import { finishBackfill, startBackfill } from '../../src/store/work/backfill.ts';
 import { createScripted } from '../support/scripted.ts';
 import { createWorld } from '../support/world.ts';
 
@@ -112,7 +111,7 @@ export async function openOrdering() {
     /** Price by hour. */
     async stored(): Promise<Record<number, number | null>> {
       const rows = await sql<{ at: number; open: number | null }[]>`
-        select (extract(epoch from open_time) * 1000)::float8 as at, open from market.candle order by 1`;
+        select open_time as at, open from market.candle order by 1`;
       return Object.fromEntries(rows.map((row) => [(row.at - NOW) / HOUR, row.open]));
     },
 
@@ -124,13 +123,13 @@ export async function openOrdering() {
     /** As `covered` writes it. */
     async hours(from: number, to: number): Promise<string> {
       const [row] = await sql<{ text: string }[]>`
-        select ${toMultirange([{ from: hour(from), to: hour(to) }])}::tstzmultirange::text as text`;
+        select ${[{ from: hour(from), to: hour(to) }]}::tstzmultirange::text as text`;
       return row!.text;
     },
 
     async revisions() {
       const rows = await sql`
-        select (extract(epoch from open_time - ${new Date(NOW).toISOString()}::timestamptz) / 3600)::int as hour,
+        select (extract(epoch from open_time - ${NOW}::timestamptz) / 3600)::int as hour,
           open, close, volume, market_cap
         from market.revision order by id`;
       return rows.map((row) => ({ ...row }));

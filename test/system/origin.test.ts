@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { SIMULATOR_HEADER } from '../../src/contract/paths.ts';
+import { SIMULATOR_HEADER } from '../../src/contract/interface/paths.ts';
 import { DAY } from '../../src/core/interval.ts';
-import { refreshCatalogue } from '../../src/ingest/catalogue.ts';
+import { refreshCatalogue } from '../../src/ingest/snapshot/coin-list.ts';
 import { createSimulator, type SimulatorOptions } from '../../src/simulate.ts';
-import { claimOrigin } from '../../src/store/installation.ts';
+import { claimOrigin } from '../../src/store/work/installation.ts';
 import type { Script } from '../support/scripted.ts';
 import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { World } from '../support/world.ts';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { refreshCatalogue } from '../../src/ingest/catalogue.ts';
+import { refreshCatalogue } from '../../src/ingest/snapshot/coin-list.ts';
 import { says } from '../support/scripted.ts';
 import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { WorldOptions } from '../support/world.ts';
@@ -20,9 +20,9 @@ async function make(options: WorldOptions = {}): Promise<void> {
 }
 const askedOf = (coin: string) => upstream.ohlcv().filter((asked) => asked.coin === coin);
 const missing = async () => {
-  const rows = await world.database.sql<{ coin_id: string; reason: string }[]>`
+  const rows = await world.database.sql<{ coinId: string; reason: string }[]>`
     select distinct coin_id, reason from market.gaps order by coin_id`;
-  return rows.map((row) => `${row.coin_id} ${row.reason}`);
+  return rows.map((row) => `${row.coinId} ${row.reason}`);
 };
 
 describe('a coin that upstream does not know (404)', () => {
@@ -60,9 +60,9 @@ describe('a coin that upstream does not know (404)', () => {
     const chandler = await world.open();
     upstream.script = unknown;
     await chandler.backfill(WORK);
-    const [shown] = await world.database.sql<{ next_ask_at: Date; refused_at: Date }[]>`
+    const [shown] = await world.database.sql<{ nextAskAt: number; refusedAt: number }[]>`
       select g.next_ask_at, r.refused_at from market.gaps g, market.refusal r where g.coin_id = ${POISONED}`;
-    expect(shown!.next_ask_at.getTime()).toBe(shown!.refused_at.getTime() + DAY);
+    expect(shown!.nextAskAt).toBe(shown!.refusedAt + DAY);
     upstream.script = null;
     world.clock.advanceTo(world.clock.now() + DAY);
     expect((await chandler.backfill(WORK)).end).toEqual({ kind: 'done' });
@@ -238,7 +238,7 @@ describe('an upstream that is down', () => {
   test('and answers with web pages from the first request on is a wrong address, told after one', async () => {
     await make({ catalogue: false });
     upstream.script = () => new Response('<html><body>Welcome', { headers: { 'content-type': 'text/html' } });
-    const { refreshCatalogue } = await import('../../src/ingest/catalogue.ts');
+    const { refreshCatalogue } = await import('../../src/ingest/snapshot/coin-list.ts');
     const { session } = await world.open();
     await expect(refreshCatalogue({ ask: session.ask, sql: world.database.sql, clock: world.clock })).rejects.toThrow(
       /CHANDLER_BASE_URL does not answer like the market data API.*end in \/v1/,
@@ -323,7 +323,7 @@ describe('a redirect without an end', () => {
     const asking = { spender: { class: 'backfill', name: 'b' }, record: { endpoint: 'ohlcv' } } as const;
     await chandler.session.ask({ path: '/coins/x/ohlcv/historical' }, asking);
     await chandler.session.ask({ path: '/coins/x/ohlcv/historical' }, asking).catch(() => undefined);
-    expect(await world.database.sql`select down_streak::int from ops.quota`).toEqual([{ down_streak: 2 }]);
+    expect(await world.database.sql`select down_streak::int from ops.quota`).toEqual([{ downStreak: 2 }]);
     expect((await chandler.session.quota.state()).day.spent).toBe(8);
   });
 });

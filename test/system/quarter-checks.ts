@@ -1,14 +1,14 @@
 /** What a service promises its operator, looked at while a quarter passes (`quarter.ts`): cadence, ages, quota left alone by refusals, and nothing missing in the end. */
 import { expect } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { PlanName } from '../../src/contract/plans.ts';
-import { PLANS } from '../../src/contract/plans.ts';
+import type { PlanName } from '../../src/contract/plan/plans.ts';
+import { PLANS } from '../../src/contract/plan/plans.ts';
 import { DAY, floorToGrid, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import type { Tier } from '../../src/core/tier.ts';
-import type { Schedule } from '../../src/ingest/timetable.ts';
-import { latestRuns } from '../../src/store/schedule-run.ts';
-import { readBackfills } from '../../src/views/backfills.ts';
-import { readTierStatus } from '../../src/views/tiers.ts';
+import type { Schedule } from '../../src/ingest/schedule/schedule-plan.ts';
+import { latestRuns } from '../../src/store/work/schedule-run.ts';
+import { readBackfills } from '../../src/views/operations/backfills.ts';
+import { readTierStatus } from '../../src/views/operations/tiers.ts';
 import type { ServiceWorld } from '../support/service-world.ts';
 import { checkStored, missingOf, seriesOf, unlessUnsettled } from './oracle.ts';
 import type { QuarterOptions } from './quarter-plans.ts';
@@ -72,7 +72,7 @@ export function checkTicksOf(world: ServiceWorld, schedules: readonly Schedule[]
 export async function checkRefusals({ database, clock }: ServiceWorld, label: string): Promise<void> {
   const [row] = await database.sql<{ refused: number }[]>`
     select count(*)::int as refused from ops.fetch
-    where status in (402, 403, 404) and sent_at > to_timestamp(${(clock.now() - DAY) / 1000})`;
+    where status in (402, 403, 404) and sent_at > ${clock.now() - DAY}`;
   expect(row!.refused, `${label}: refused requests of a day`).toBeLessThanOrEqual(MOST_REFUSED_A_DAY);
 }
 
@@ -110,7 +110,7 @@ async function checkNewest(
   const now = clock.now();
   const from = floorToGrid(now - latest, interval);
   const rows = await database.sql<{ coinId: string; newest: number | null }[]>`
-    select s.coin_id as "coinId", (select (extract(epoch from max(c.open_time)) * 1000)::float8 from market.candle c
+    select s.coin_id, (select max(c.open_time) from market.candle c
       where c.series_id = s.id and c.interval = s.interval) as newest
     from ops.tracked tr join ops.tier k on k.id = tr.tier_id join market.series s on s.id = tr.series_id
     where k.tier = ${tier} and k.interval = ${interval}::market.candle_interval and tr.ends_at is null and s.quote = 'usd'`;

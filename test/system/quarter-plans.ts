@@ -1,9 +1,9 @@
 /** Four plans for a quarter (`quarter.ts`): the same kinds of budget as upstream's, with few coins and as much smaller. */
 import type { Environment } from '../../src/config.ts';
-import type { PlanName, PlanOverrides } from '../../src/contract/plans.ts';
+import type { PlanName, PlanOverrides } from '../../src/contract/plan/plans.ts';
 import { HOUR, type Interval } from '../../src/core/interval.ts';
-import { CATALOGUE_KINDS } from '../../src/store/catalogue-item.ts';
-import type { TrackedCoins } from '../../src/store/track.ts';
+import { CATALOGUE_KINDS } from '../../src/store/catalogue/catalogue-item.ts';
+import type { TrackedCoins } from '../../src/store/tracking/track-rule.ts';
 import type { OwnRedis } from '../support/redis-server.ts';
 
 export type QuarterOptions = {

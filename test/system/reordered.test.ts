@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HOUR } from '../../src/core/interval.ts';
-import { verifySeries } from '../../src/views/verify.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
 import { answer, gate, NOW, type Ordering, openOrdering } from './ordering.ts';
 
 let ordering: Ordering;
@@ -141,8 +141,8 @@ describe('a newer answer', () => {
     await wider.done();
     expect(await stored()).toMatchObject({ [-8]: 8, [-7]: 77, [-6]: 6, [-5]: 55, [-3]: 3 });
     expect(await revisions()).toEqual([
-      { hour: -7, open: 7, close: 7, volume: 1_000, market_cap: null },
-      { hour: -5, open: 5, close: 5, volume: 1_000, market_cap: null },
+      { hour: -7, open: 7, close: 7, volume: 1_000, marketCap: null },
+      { hour: -5, open: 5, close: 5, volume: 1_000, marketCap: null },
     ]);
     expect(await covered()).toBe(await hours(-12, -2));
     const [fetch] = await world.database
@@ -165,7 +165,7 @@ describe('a newer answer', () => {
     );
     await wider.done();
     expect(await stored()).toMatchObject({ [-6]: 6 });
-    expect(await revisions()).toEqual([{ hour: -6, open: null, close: null, volume: null, market_cap: null }]);
+    expect(await revisions()).toEqual([{ hour: -6, open: null, close: null, volume: null, marketCap: null }]);
   });
 
   test('that proves a final candle absent removes it, and keeps its values as a revision', async () => {

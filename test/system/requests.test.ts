@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
-import { type FaultName, parseFaultSpec } from '../../src/simulator/fault-spec.ts';
+import { type FaultName, parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
 import { fill } from '../support/fill.ts';
 import { createWorld, type World } from '../support/world.ts';
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
-import type { QueueEngine } from '../../src/ingest/queue-engine.ts';
-import { parseFaultSpec } from '../../src/simulator/fault-spec.ts';
-import { verifySeries } from '../../src/views/verify.ts';
+import type { QueueEngine } from '../../src/ingest/queue/queue-engine.ts';
+import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
 import { testRedisUrl } from '../support/database.ts';
 import { type FillTarget, fill } from '../support/fill.ts';
 import { createWorld, type World, type WorldOptions } from '../support/world.ts';

@@ -6,9 +6,8 @@
 import { expect } from 'vitest';
 import { countSlots } from '../../src/core/chunk.ts';
 import { ceilToGrid, DAY, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
-import type { QueueEngine } from '../../src/ingest/queue-engine.ts';
-import { type FaultSpec, parseFaultSpec } from '../../src/simulator/fault-spec.ts';
-import { toRange } from '../../src/store/multirange.ts';
+import type { QueueEngine } from '../../src/ingest/queue/queue-engine.ts';
+import { type FaultSpec, parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
 import { behindCache } from '../support/cache.ts';
 import { randomOf } from '../support/random.ts';
@@ -201,9 +200,9 @@ async function chaoticRun(world: World, chandler: Chandler, work: Work, random: 
 
 async function nextDue(world: World, { interval, coins, from, to }: Work): Promise<number | null> {
   const [row] = await world.database.sql<{ due: number | null }[]>`
-    select (extract(epoch from min(p.due_at)) * 1000)::float8 as due from market.pending p
+    select min(p.due_at) as due from market.pending p
     join market.series s on s.id = p.series_id
-    where s.interval = ${interval}::market.candle_interval and s.coin_id = any(${coins as string[]}::text[]) and p.due_at < 'infinity' and p.span && ${toRange({ from, to })}::tstzrange`;
+    where s.interval = ${interval}::market.candle_interval and s.coin_id = any(${coins as string[]}::text[]) and p.due_at < 'infinity' and p.span && ${{ from, to }}::tstzrange`;
   return row?.due ?? null;
 }
 

@@ -1,13 +1,13 @@
 /** The schedules that ask through what a backfill asks through, against the simulator: what two processes spend on them, request by request. */
 import { afterEach, expect, test, vi } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
-import { createScheduleWorker } from '../../src/ingest/schedule-worker.ts';
-import { createScheduler } from '../../src/ingest/scheduler.ts';
-import type { Run } from '../../src/ingest/schedules.ts';
-import { openTickQueue } from '../../src/ingest/tick-queue.ts';
-import { needsOf, timetable } from '../../src/ingest/timetable.ts';
-import { setAsideAt } from '../../src/quota/set-aside.ts';
-import { latestRuns } from '../../src/store/schedule-run.ts';
+import { openTickQueue } from '../../src/ingest/queue/tick-queue.ts';
+import { needsOf, timetable } from '../../src/ingest/schedule/schedule-plan.ts';
+import { createScheduleWorker } from '../../src/ingest/schedule/schedule-worker.ts';
+import { createScheduler } from '../../src/ingest/schedule/scheduler.ts';
+import type { Run } from '../../src/ingest/schedule-run.ts';
+import { setAsideAt } from '../../src/quota/reservation.ts';
+import { latestRuns } from '../../src/store/work/schedule-run.ts';
 import { everyKind } from '../support/every-kind.ts';
 import { seedSeries } from '../support/warehouse.ts';
 import { createWorld, type World } from '../support/world.ts';

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { cadenceOf } from '../../src/ingest/cadence.ts';
-import { setAsideAt } from '../../src/quota/set-aside.ts';
-import { waitTurn } from '../../src/quota/turn.ts';
+import { cadenceOf } from '../../src/ingest/schedule/cadence.ts';
+import { waitTurn } from '../../src/quota/permit.ts';
+import { setAsideAt } from '../../src/quota/reservation.ts';
 import { createScriptedWorld, type ScriptedWorld } from '../support/scripted-world.ts';
 import type { World, WorldOptions } from '../support/world.ts';
 

@@ -1,6 +1,6 @@
 /** The seeds of the whole-system property: a handful in `npm test`, all of them in `npm run test:deep`. */
 import { describe, test } from 'vitest';
-import type { QueueEngine } from '../../src/ingest/queue-engine.ts';
+import type { QueueEngine } from '../../src/ingest/queue/queue-engine.ts';
 import { testRedisUrl } from '../support/database.ts';
 import { runSeed, type SeedCounts } from './scenario.ts';
 

@@ -1,10 +1,10 @@
 /** What an answer says about how fresh a tracked series is, through the real client, handler and store. */
 import { afterAll, expect, test } from 'vitest';
 import { ceilToGrid, DAY, HOUR } from '../../src/core/interval.ts';
-import { keepTracks, takeStale } from '../../src/ingest/freshness.ts';
-import { topCoins } from '../../src/store/coin.ts';
-import { addTracks } from '../../src/store/track.ts';
-import { readTierStatus } from '../../src/views/tiers.ts';
+import { keepTracks, takeStale } from '../../src/ingest/tracking/freshness.ts';
+import { topCoins } from '../../src/store/snapshot/coin.ts';
+import { addTracks } from '../../src/store/tracking/track-rule.ts';
+import { readTierStatus } from '../../src/views/operations/tiers.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 let world: World;

@@ -6,17 +6,17 @@
 import { expect } from 'vitest';
 import { ceilToGrid, DAY, floorToGrid, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import { DEFAULT_PRIORITY, defaultTargetAgeMs } from '../../src/core/tier.ts';
-import { parseFaultSpec } from '../../src/simulator/fault-spec.ts';
+import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import { addTracks, removeTracks, type TrackedCoins } from '../../src/store/tracking/track-rule.ts';
 import {
   type BackfillChange,
   changeBackfill,
   prioritizeBackfill,
   queueBackfill,
-} from '../../src/store/backfill-queue.ts';
-import { wantSeries } from '../../src/store/series.ts';
-import { addTracks, removeTracks, type TrackedCoins } from '../../src/store/track.ts';
-import { readBackfills } from '../../src/views/backfills.ts';
-import { readTierStatus } from '../../src/views/tiers.ts';
+} from '../../src/store/work/backfill-queue.ts';
+import { readBackfills } from '../../src/views/operations/backfills.ts';
+import { readTierStatus } from '../../src/views/operations/tiers.ts';
 import { randomOf } from '../support/random.ts';
 import type { OwnRedis } from '../support/redis-server.ts';
 import { createServiceWorld, expectAlive, type Service, type ServiceWorld } from '../support/service-world.ts';

@@ -1,7 +1,7 @@
 /** Processes that would ask the same chunk differently work on the same warehouse at the same time. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { recordWall } from '../../src/store/refusal.ts';
+import { recordWall } from '../../src/store/candle/refusal.ts';
 import { createScriptedWorld, NOW, TODAY } from '../support/scripted-world.ts';
 import type { Chandler, World } from '../support/world.ts';
 

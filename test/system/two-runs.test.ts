@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import type { BackfillProgress } from '../../src/ingest/tally.ts';
-import { backfillTotals } from '../../src/store/backfill.ts';
+import type { BackfillProgress } from '../../src/ingest/backfill/progress.ts';
+import { backfillTotals } from '../../src/store/work/backfill.ts';
 import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { Chandler, World } from '../support/world.ts';
 
@@ -53,7 +53,6 @@ async function expectToAgree(runs: readonly Awaited<ReturnType<typeof run>>[]): 
   expect(runs.reduce((sum, { totals }) => sum + totals!.requests, 0)).toBe(upstream.ohlcv().length);
 }
 
-// Without a pace, several chunks share a job.
 describe.each([
   ['40 requests a second', 40],
   ['no pace', null],

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
-import { recordCoins } from '../../src/store/coin.ts';
+import { recordCoins } from '../../src/store/snapshot/coin.ts';
 import type { Script } from '../support/scripted.ts';
 import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { Chandler } from '../support/world.ts';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
-import { verifySeries } from '../../src/views/verify.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
 import { fill } from '../support/fill.ts';
 import type { Script } from '../support/scripted.ts';
 import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';

@@ -1,13 +1,13 @@
 /** What answers of the warehouse say they stand on, over REST and as results of tools. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Handler } from '../../src/contract/handler.ts';
+import type { Handler } from '../../src/contract/interface/handler.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { createService } from '../../src/service/service.ts';
-import { writeContracts } from '../../src/store/contract.ts';
-import { type DocumentKind, markDocumentsGone, writeDocuments } from '../../src/store/document.ts';
-import { recordRenames } from '../../src/store/rename.ts';
-import { createWarehouse } from '../../src/views/warehouse.ts';
-import { createWarehouseTools } from '../../src/views/warehouse-tools.ts';
+import { writeContracts } from '../../src/store/catalogue/contract.ts';
+import { type DocumentKind, markDocumentsGone, writeDocuments } from '../../src/store/catalogue/document.ts';
+import { recordRenames } from '../../src/store/upkeep/rename.ts';
+import { createWarehouse } from '../../src/views/market/warehouse.ts';
+import { createWarehouseTools } from '../../src/views/operations/warehouse-tools.ts';
 import { frozenClock, openAccess } from '../service/conformance.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { runSchedules } from '../support/scheduled.ts';
@@ -37,7 +37,7 @@ beforeAll(async () => {
     covered: [{ from: TODAY - 10 * DAY, to: TODAY - 3 * DAY }],
     candles: [...days(-10, 5), ...days(-2, 2)],
   });
-  await sql`update market.series set answered_at = to_timestamp(${(NOW - HOUR) / 1000})`;
+  await sql`update market.series set answered_at = ${NOW - HOUR}`;
   // Two days with something in each hour, and one with a single look at it.
   const hours = Array.from({ length: 48 }, (_, i) => TODAY - 4 * DAY + i * HOUR + 60_000);
   await fillTickerHistory(sql, world.simulator.data, [...hours, TODAY - 2 * DAY + 5 * HOUR]);
@@ -161,13 +161,13 @@ describe('ticker history', () => {
     const { sql } = world.database;
     // It began within the fourth hour of the first day of which something was seen.
     const began = TODAY - 4 * DAY + 3 * HOUR + 10 * 60_000;
-    await sql`update market.coin set first_data_at = to_timestamp(${began / 1000}) where id = 'eth-ethereum'`;
-    await sql`delete from market.ticker_history where coin_id = 'eth-ethereum' and at < to_timestamp(${began / 1000})`;
+    await sql`update market.coin set first_data_at = ${began} where id = 'eth-ethereum'`;
+    await sql`delete from market.ticker_history where coin_id = 'eth-ethereum' and at < ${began}`;
     const young = (query: string) => asked(query, 'eth-ethereum');
     expect(await young(`start=${day(-90)}&end=${day(-2)}&interval=1d`)).toEqual(['full', expect.any(String)]);
     expect(await young(`start=${day(-9)}&end=${day(-5)}&interval=1d`)).toEqual(['full', null]);
     await sql`delete from market.ticker_history
-      where coin_id = 'eth-ethereum' and at between to_timestamp(${began / 1000}) and to_timestamp(${began / 1000 + 3600})`;
+      where coin_id = 'eth-ethereum' and at between ${began} and ${began + HOUR}`;
     // What is kept is kept until the next snapshot.
     await sql`update market.ticker set rank = rank`;
     expect(await young(`start=${day(-90)}&end=${day(-2)}&interval=1d`)).toEqual([

@@ -2,20 +2,19 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { OhlcvCandle } from '../../src/contract/market-data.ts';
+import type { OhlcvCandle } from '../../src/contract/record/market-data.ts';
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { DAY, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
-import { DEFAULT_KEEP } from '../../src/core/keep.ts';
+import { DEFAULT_KEEP } from '../../src/core/retention-settings.ts';
 import type { Span } from '../../src/core/span.ts';
-import { storeChunk } from '../../src/store/chunk.ts';
-import { recordCoins } from '../../src/store/coin.ts';
-import type { Sql } from '../../src/store/connect.ts';
-import { parseMultirange } from '../../src/store/multirange.ts';
-import { ensurePartitions } from '../../src/store/partition.ts';
-import { removeOld } from '../../src/store/retention.ts';
-import { rollUp } from '../../src/store/rollup.ts';
-import { wantSeries } from '../../src/store/series.ts';
-import { createWarehouse } from '../../src/views/warehouse.ts';
+import { storeChunk } from '../../src/store/candle/chunk.ts';
+import { rollUp } from '../../src/store/candle/rollup.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import type { Sql } from '../../src/store/connection/connect.ts';
+import { recordCoins } from '../../src/store/snapshot/coin.ts';
+import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
+import { removeOld } from '../../src/store/upkeep/retention.ts';
+import { createWarehouse } from '../../src/views/market/warehouse.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
@@ -138,10 +137,10 @@ async function byHand({ id, interval: fine }: Series, interval: Interval): Promi
   const rows = await sql<
     (Omit<OhlcvCandle, 'openTime' | 'closeTime' | 'marketCap'> & { at: number; cap: number | null })[]
   >`
-    select (extract(epoch from open_time) * 1000)::float8 as at, open, high, low, close, volume, market_cap as cap
+    select open_time as at, open, high, low, close, volume, market_cap as cap
     from market.candle where series_id = ${id} and interval = ${fine}::market.candle_interval order by open_time`;
-  const [series] = await sql<{ covered: string }[]>`select covered::text from market.series where id = ${id}`;
-  const covered = parseMultirange(series!.covered);
+  const [series] = await sql<{ covered: Span[] }[]>`select covered from market.series where id = ${id}`;
+  const { covered } = series!;
   const width = INTERVAL_MS[interval];
   const made: OhlcvCandle[] = [];
   for (let openTime = FROM; openTime < TO; openTime += width) {
@@ -205,7 +204,7 @@ describe('candles that were made ahead of time', () => {
               const count = (span.to - span.from) / INTERVAL_MS[interval];
               if (step.kind === 'store') await store(series, { span, slots: Array.from({ length: count }, next) });
               else {
-                await sql`select ops.uncover(${series.id}, to_timestamp(${span.from / 1000}), to_timestamp(${span.to / 1000}))`;
+                await sql`select ops.uncover(${series.id}, ${span.from}::timestamptz, ${span.to}::timestamptz)`;
               }
             }
             for (const coarse of COARSE.filter((one) => INTERVAL_MS[one] > INTERVAL_MS[interval])) {

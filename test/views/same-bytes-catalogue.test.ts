@@ -1,11 +1,11 @@
 /** What upstream answers of its catalogue is answered again byte for byte, once the schedules have asked for it. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Handler } from '../../src/contract/handler.ts';
+import type { Handler } from '../../src/contract/interface/handler.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { createService } from '../../src/service/service.ts';
-import { CATALOGUE_KINDS } from '../../src/store/catalogue-item.ts';
-import { wantSeries } from '../../src/store/series.ts';
-import { createWarehouse } from '../../src/views/warehouse.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import { CATALOGUE_KINDS } from '../../src/store/catalogue/catalogue-item.ts';
+import { createWarehouse } from '../../src/views/market/warehouse.ts';
 import { openAccess } from '../service/conformance.ts';
 import { runSchedules } from '../support/scheduled.ts';
 import { createWorld, type World } from '../support/world.ts';
@@ -100,7 +100,7 @@ beforeAll(async () => {
   const span = { from: NOW - DAY, to: NOW };
   await wantSeries(sql, { coinIds: ['eth-ethereum'], quote: 'usd', interval: '24h', span, priority: 0 });
   // As if the list of coins had been kept for a month: the changelog is read from there on.
-  await sql`update market.coin set first_seen_at = to_timestamp(${(NOW - 30 * DAY) / 1000})`;
+  await sql`update market.coin set first_seen_at = ${NOW - 30 * DAY}`;
   await runSchedules(world, chandler, ['exchanges', 'renames', ...CATALOGUE_KINDS]);
   serve = createService({
     data: createWarehouse({ sql, clock: world.clock }),

@@ -1,10 +1,10 @@
 /** What upstream answers is answered again byte for byte, once it was ingested. Rows of the shapes that real answers have. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Handler } from '../../src/contract/handler.ts';
+import type { Handler } from '../../src/contract/interface/handler.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
-import { createSnapshots } from '../../src/ingest/snapshots.ts';
+import { createSnapshots } from '../../src/ingest/snapshot/snapshots.ts';
 import { createService } from '../../src/service/service.ts';
-import { createWarehouse } from '../../src/views/warehouse.ts';
+import { createWarehouse } from '../../src/views/market/warehouse.ts';
 import { openAccess } from '../service/conformance.ts';
 import { createWorld, type World } from '../support/world.ts';
 

@@ -2,7 +2,7 @@
 import { access, constants, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../../config.ts';
-import { formatBytes } from '../format.ts';
+import { formatBytes } from '../output/format.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 const LEAST_NODE = [20, 19] as const;

@@ -1,7 +1,7 @@
 /** What `chandler doctor` asks of Redis, when the queue lives there. */
 import { Redis } from 'ioredis';
-import { explainRedisError } from '../../ingest/redis.ts';
-import { explainEviction, readEviction, whereIs } from '../../ingest/redis-memory.ts';
+import { explainRedisError } from '../../ingest/queue/redis.ts';
+import { explainEviction, readEviction, whereIs } from '../../ingest/queue/redis-memory.ts';
 import { maskPasswords } from '../../log.ts';
 import { type Check, failWith, ok, warn } from './check.ts';
 

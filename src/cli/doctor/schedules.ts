@@ -1,12 +1,12 @@
 /** What `chandler doctor` asks of the schedules: whether the plan has room for them, and whether the last runs went well. */
 import type { App } from '../../app.ts';
 import { checkSchedules, readBudget } from '../../budget.ts';
-import { leftAlone } from '../../ingest/left-alone.ts';
 import { Misconfigured } from '../../ingest/outcome.ts';
-import { loadOf, scheduleVariable } from '../../ingest/timetable.ts';
-import { latestRuns } from '../../store/schedule-run.ts';
-import { countTrackedSeries } from '../../store/tracked.ts';
-import { formatCount, formatCounted, formatPercent, formatRelative } from '../format.ts';
+import { leftAlone } from '../../ingest/schedule/disabled-schedule-warnings.ts';
+import { loadOf, scheduleVariable } from '../../ingest/schedule/schedule-plan.ts';
+import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
+import { latestRuns } from '../../store/work/schedule-run.ts';
+import { formatCount, formatCounted, formatPercent, formatRelative } from '../output/format.ts';
 import { type Check, failWith, ok, warn } from './check.ts';
 
 export async function checkScheduled(app: App): Promise<Check[]> {

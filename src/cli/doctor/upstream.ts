@@ -1,9 +1,9 @@
 /** What `chandler doctor --online` asks of the upstream: one question, counted like every other. */
 import type { App } from '../../app.ts';
-import { wrongAddress, wrongKey } from '../../ingest/misconfigured.ts';
+import { wrongAddress, wrongKey } from '../../ingest/request/configuration-errors.ts';
 import { openIngestion } from '../../ingestion.ts';
-import { recordFetch } from '../../store/fetch.ts';
-import { formatInstant } from '../format.ts';
+import { recordFetch } from '../../store/work/fetch.ts';
+import { formatInstant } from '../output/format.ts';
 import { type Check, fail, failWith, ok, warn } from './check.ts';
 
 /** With a key asks the account endpoint (is the key right, which plan?), else the global overview. */

@@ -2,9 +2,16 @@
 import type { App } from '../../app.ts';
 import { readBudget } from '../../budget.ts';
 import { systemClock } from '../../clock.ts';
-import { SILENT_AFTER_MS } from '../../store/backfill.ts';
-import { readHealth } from '../../views/health.ts';
-import { formatBytes, formatCount, formatCounted, formatDuration, formatInstant, formatRelative } from '../format.ts';
+import { SILENT_AFTER_MS } from '../../store/work/backfill.ts';
+import { readHealth } from '../../views/operations/health.ts';
+import {
+  formatBytes,
+  formatCount,
+  formatCounted,
+  formatDuration,
+  formatInstant,
+  formatRelative,
+} from '../output/format.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 const NEWEST_TESTED = 18;

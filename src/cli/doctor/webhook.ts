@@ -1,6 +1,6 @@
 /** What `chandler doctor` asks of the webhook: is it encrypted, and with `--online`, does it take a message? */
-import { createWebhook } from '../../background/webhook.ts';
-import type { Notify } from '../../core/notify.ts';
+import { createWebhook } from '../../background/notice/webhook.ts';
+import type { Notify } from '../../core/notice-settings.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 export async function checkWebhook(

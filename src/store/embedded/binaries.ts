@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { StoreError } from '../store-error.ts';
+import { StoreError } from '../connection/store-error.ts';
 
 export type Binaries = {
   readonly initdb: string;

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { StoreError } from '../store-error.ts';
+import { StoreError } from '../connection/store-error.ts';
 import type { Binaries } from './binaries.ts';
 import { explainServerOutput } from './file-error.ts';
 import { asCommand, giveTo, type RunAs } from './run-as.ts';

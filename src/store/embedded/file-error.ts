@@ -1,5 +1,5 @@
 /** Turns what the file system says about the home folder into one sentence. */
-import { StoreError } from '../store-error.ts';
+import { StoreError } from '../connection/store-error.ts';
 
 const FOLDER_HINT = 'choose another folder with CHANDLER_HOME, or set DATABASE_URL to a Postgres of yours';
 

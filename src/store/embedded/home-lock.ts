@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { chmodSync, linkSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Clock } from '../../clock.ts';
-import { StoreError } from '../store-error.ts';
+import { StoreError } from '../connection/store-error.ts';
 import { identityOf, isAlive, type ProcessIdentity } from './process-identity.ts';
 
 const PREFIX = 'start.lock.';

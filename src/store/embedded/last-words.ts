@@ -1,7 +1,7 @@
 /** Why the embedded server went away while a command was using it: what it wrote last in its own log. */
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { StoreError } from '../store-error.ts';
+import { StoreError } from '../connection/store-error.ts';
 
 const TAIL_BYTES = 16_384;
 

@@ -4,7 +4,7 @@ import { closeSync, existsSync, openSync, readFileSync, realpathSync, rmSync } f
 import net from 'node:net';
 import path from 'node:path';
 import type { Clock } from '../../clock.ts';
-import { StoreError } from '../store-error.ts';
+import { StoreError } from '../connection/store-error.ts';
 import type { Binaries } from './binaries.ts';
 import { dataFolder } from './cluster.ts';
 import { explainServerOutput } from './file-error.ts';

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { lchownSync, readdirSync, statSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { StoreError } from '../store-error.ts';
+import { StoreError } from '../connection/store-error.ts';
 import type { Binaries } from './binaries.ts';
 
 export type RunAs =

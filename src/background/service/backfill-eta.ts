@@ -1,0 +1,67 @@
+/** When the backfills of the service will be done, by the order in which they are worked off: each after what goes before it, holds included. */
+import type { App } from '../../app.ts';
+import { readQuota } from '../../budget.ts';
+import type { Instant } from '../../clock.ts';
+import { WINDOW } from '../../ingest/backfill/backfill-runner.ts';
+import type { Session } from '../../ingest/session.ts';
+import { forecastEachFrom } from '../../quota/forecast.ts';
+import { type OpenBackfill, readOpenBackfills, saveFinishes } from '../../store/work/backfill-queue.ts';
+
+/** Of a running one, of which so much is left; null when nobody can say, as when no limit slows it. */
+export async function readFinish(app: App, session: Session, id: number, left: number): Promise<Instant | null> {
+  const open = await readOpenBackfills(app.database.sql);
+  const mine = open.find((backfill) => backfill.id === id);
+  const beside = mine === undefined ? 0 : workBeside({ ...mine, left }, open);
+  const [finishAt] = await finishesOf(app, session, [beside + left]);
+  return finishAt!;
+}
+
+/** Of those that wait for their turn; one that is being worked on says so itself. */
+export async function forecastQueued(app: App, session: Session): Promise<void> {
+  const { sql } = app.database;
+  const open = await readOpenBackfills(sql);
+  if (open.every(({ isRunning }) => isRunning)) return;
+  let work = 0;
+  const queued = open.flatMap((backfill) => {
+    work += backfill.left;
+    return backfill.isRunning ? [] : [{ ...backfill, work }];
+  });
+  const finishes = await finishesOf(
+    app,
+    session,
+    queued.map((backfill) => backfill.work),
+  );
+  await saveFinishes(
+    sql,
+    queued.map(({ id, waitUntil }, i) => {
+      const finishAt = finishes[i]!;
+      return { id, finishAt: finishAt === null ? null : Math.max(finishAt, waitUntil ?? 0) };
+    }),
+  );
+}
+
+/**
+ * What is asked of others before a running one is done: all of the more urgent ones, and of those that run beside it with the same
+ * priority as much as of itself, for they take turns, and what they have in the queue already.
+ */
+function workBeside(mine: OpenBackfill, open: readonly OpenBackfill[]): number {
+  return open.reduce((sum, { id, priority, isRunning, left }) => {
+    if (priority > mine.priority) return sum + left;
+    const takesTurns = id !== mine.id && priority === mine.priority && isRunning;
+    return takesTurns ? sum + Math.min(left, mine.left + WINDOW) : sum;
+  }, 0);
+}
+
+/** When so many requests are done, from now on. */
+async function finishesOf(
+  app: App,
+  session: Session,
+  ascending: readonly number[],
+): Promise<readonly (Instant | null)[]> {
+  const { state, setAside } = await readQuota(app, session);
+  return forecastEachFrom(state, ascending, { limits: session.limits, setAside }).map(
+    ({ finishAt, bindingWindow }, i) =>
+      // As fast as the upstream answers: nobody knows how fast that is.
+      bindingWindow === null && ascending[i]! > 0 ? null : finishAt,
+  );
+}

@@ -1,0 +1,70 @@
+/** The runs of the schedules, put together for one session. */
+import type { App } from '../../app.ts';
+import { readDemand, readFreshnessBudget, schedulesOf } from '../../budget.ts';
+import { createCatalogueRuns } from '../../ingest/catalogue/catalogue-run.ts';
+import { FRESHNESS } from '../../ingest/queue/chunk-job.ts';
+import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
+import type { Runs } from '../../ingest/schedule/schedules.ts';
+import type { Session } from '../../ingest/session.ts';
+import { snapshotRun } from '../../ingest/snapshot/snapshot-run.ts';
+import { createSnapshots } from '../../ingest/snapshot/snapshots.ts';
+import { auditGaps } from '../../ingest/tracking/audit.ts';
+import { createKeepFresh, type KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
+import { removeOld } from '../../store/upkeep/retention.ts';
+
+export function createFreshness(app: App, session: Session, queue: ChunkQueue): KeepFresh {
+  const { config, clock, database } = app;
+  const { plan, limits, quota } = session;
+  const { cadence } = schedulesOf(config, plan.name, limits).find(({ name }) => name === FRESHNESS)!;
+  return createKeepFresh({
+    sql: database.sql,
+    clock,
+    queue,
+    plan,
+    walls: session.walls,
+    keep: config.keep.candles,
+    perSecond: limits.perSecond,
+    nextRun: (now) => cadence?.next(now) ?? now,
+    budget: async () => {
+      const demand = await readDemand(database.sql);
+      return readFreshnessBudget({ quota, schedules: schedulesOf(config, plan.name, limits, demand) });
+    },
+    spentToday: async () => {
+      const spenders = await quota.spenders();
+      return spenders.find((one) => one.class === 'scheduled' && one.name === FRESHNESS)?.day ?? 0;
+    },
+  });
+}
+
+export function createRuns(app: App, session: Session, freshness: KeepFresh): Runs {
+  const { config, clock, database, log } = app;
+  const { sql } = database;
+  const { ask, accountId, plan, limits, walls } = session;
+  const schedules = schedulesOf(config, plan.name, limits);
+  const snapshots = createSnapshots({ sql, ask, clock, accountId });
+  return {
+    sql,
+    clock,
+    session,
+    tickers: snapshotRun(snapshots.tickers),
+    global: snapshotRun(snapshots.global),
+    exchanges: snapshotRun(snapshots.exchanges),
+    catalogue: createCatalogueRuns({
+      sql,
+      clock,
+      session,
+      mostOf: (kind) => schedules.find(({ name }) => name === kind)?.most ?? 0,
+    }),
+    freshness: () => freshness.run(),
+    gaps: async () => {
+      const queued = await auditGaps({ sql, clock, plan, walls, keep: config.keep.candles });
+      for (const id of queued) log.info({ backfill: id }, `backfill ${id}: history of tracked series is missing`);
+      return { kind: 'done' };
+    },
+    retention: async ({ signal }) => {
+      const removed = await removeOld(database, { keep: config.keep, now: clock.now(), signal });
+      if (removed !== null) log.info({ removed }, 'what is older than it is kept for was removed');
+      return { kind: 'done' };
+    },
+  };
+}

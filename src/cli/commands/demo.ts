@@ -1,0 +1,211 @@
+/** `chandler demo`: the whole thing in a minute: a real Postgres, a simulated upstream with real candles and real faults, the proof, and SQL. */
+import { existsSync, readdirSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import type { App } from '../../app.ts';
+import type { Config } from '../../config.ts';
+import { listen } from '../../service/http/listen.ts';
+import { createSimulator } from '../../simulate.ts';
+import type { FaultSpec } from '../../simulator/faults/fault-spec.ts';
+import { stopEmbedded } from '../../store/embedded/embedded.ts';
+import { readStatus } from '../../views/operations/status.ts';
+import { backfill } from '../backfill/backfill.ts';
+import { formatCounted, formatDuration } from '../output/format.ts';
+import type { CommandContext } from '../shell/context.ts';
+import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
+import { runSql } from '../sql/sql-run.ts';
+import { printGaps } from './gaps.ts';
+import { printStatus } from './status.ts';
+import { verify } from './verify.ts';
+
+/** A few of what upstreams do on a bad day; seeded, so that everybody sees the same. */
+const FAULTS: FaultSpec = {
+  seed: 11,
+  rates: { '429': 0.02, '500': 0.03, '502': 0.02, reset: 0.03, truncated: 0.02, duplicates: 0.05, unsorted: 0.05 },
+  mostInARow: 3,
+};
+
+const BACKFILLS = [
+  {
+    why: 'Years of days of three coins. First what it costs, under this plan and every other; then it is done.',
+    coins: ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'],
+    start: '2014-11-28',
+    end: '2020-01-18',
+    interval: '24h',
+  },
+  {
+    why: 'Four years of hours of one coin. Spoilt answers are asked again; kill it and nothing is lost.',
+    coins: ['btc-bitcoin'],
+    start: '2018-05-15',
+    end: '2022-03-01',
+    interval: '1h',
+  },
+] as const;
+
+const QUERIES: readonly { readonly title: string; readonly sql: string }[] = [
+  {
+    title: 'Months from days: the first open, the highest high, the lowest low, the last close',
+    sql: `select date_trunc('month', open_time)::date as month,
+  (array_agg(open order by open_time))[1]::numeric(10,2) as open, max(high)::numeric(10,2) as high,
+  min(low)::numeric(10,2) as low, (array_agg(close order by open_time desc))[1]::numeric(10,2) as close,
+  sum(volume)::bigint as volume_usd, count(*) as days
+from market.candles
+where coin_id = 'btc-bitcoin' and interval = '24h' and open_time >= '2017-09-01' and open_time < '2018-03-01'
+group by 1 order by 1`,
+  },
+  {
+    title: 'Risk: volatility a year, and the deepest fall from a high with the day it ended',
+    sql: `with d as (
+  select symbol, open_time, ln(close / lag(close) over w) as return, close / max(close) over w - 1 as fall
+  from market.candles where interval = '24h' and is_final
+  window w as (partition by symbol order by open_time)
+)
+select symbol, count(*) as days, round((100 * stddev(return) * sqrt(365))::numeric) || ' %' as volatility,
+  round((100 * min(fall))::numeric) || ' %' as deepest_fall, (array_agg(open_time order by fall))[1]::date as on_day
+from d group by 1 order by 1`,
+  },
+  {
+    title: 'When bitcoin moves: the mean range of an hour by the time of day (UTC), widest and calmest',
+    sql: `with h as (
+  select extract(hour from open_time)::int as hour, avg((high - low) / open) as spread, avg(volume) as volume
+  from market.candles where coin_id = 'btc-bitcoin' and interval = '1h' and is_final group by 1
+), ranked as (select *, rank() over (order by spread desc) as widest, rank() over (order by spread) as calmest from h)
+select lpad(hour::text, 2, '0') || ':00' as hour, (100 * spread)::numeric(5,3) || ' %' as mean_range,
+  volume::bigint as mean_volume_usd
+from ranked where widest <= 3 or calmest <= 3 order by spread desc`,
+  },
+];
+
+/** A file that says whose folder this is: what a demo did not make it must not delete. */
+const MARK = 'made-by-demo';
+
+export function demoCommand(program: Command, context: CommandContext): void {
+  program
+    .command('demo')
+    .description('see it work in a minute: real recorded candles, a few faults, a real Postgres, no account')
+    .action(context.action(() => demo(context)));
+}
+
+async function demo(context: CommandContext): Promise<ExitCode> {
+  const { io, clock } = context;
+  const startedAt = clock.now();
+  const home = join(context.config().home, 'demo');
+  const mark = join(home, MARK);
+  if (existsSync(home) && !existsSync(mark) && readdirSync(home).length > 0) {
+    throw new UsageError(
+      `${home} is not a folder of an earlier demo; move it away, or choose another with CHANDLER_HOME`,
+    );
+  }
+  // Begins anew each time: what it shows is the first run.
+  await stopEmbedded({ home, clock });
+  await rm(home, { recursive: true, force: true });
+  // Before anything else: a demo that is killed at any moment leaves a folder that the next one knows.
+  await mkdir(home, { recursive: true });
+  await writeFile(mark, 'The folder of chandler demo, which empties it whenever it begins.\n');
+
+  const simulator = createSimulator({
+    market: 'recorded',
+    clock,
+    unlimited: true,
+    faults: FAULTS,
+    onError: (error, url) => io.err.write(`simulator: ${url}: ${String(error)}\n`),
+  });
+  const server = await listen(simulator.fetch, { host: '127.0.0.1', port: 0 });
+  try {
+    const overrides: Partial<Config> = {
+      databaseUrl: null,
+      redisUrl: null,
+      home,
+      baseUrl: `${server.url}/v1`,
+      apiKey: null,
+      plan: 'enterprise',
+      limits: {},
+      candlesPerRequest: null,
+    };
+    say(
+      context,
+      'An upstream to practise on',
+      `Real recorded candles, served at ${server.url}/v1 by this process: no account, nothing leaves this machine.`,
+      'About one answer in six is spoilt on purpose: errors, cut connections, torn or disordered answers.',
+    );
+    return await context.withApp({ schema: 'migrate', patient: true, overrides }, async (app) => {
+      say(
+        context,
+        'A Postgres of its own',
+        `A real server, started in ${home}; it stops with the demo, its data stays.`,
+      );
+      const code = await showBackfills(app, context);
+      if (code !== EXIT.done) return code;
+      await showResults(app, context);
+      const { requests, faults } = simulator.counters();
+      const injected = Object.values(faults).reduce((sum, n) => sum + n, 0);
+      say(
+        context,
+        `Done in ${formatDuration(clock.now() - startedAt)}`,
+        `The upstream counted ${formatCounted(requests.total, 'request')}, ${injected} of them spoilt on purpose: none was sent that is not in the report above.`,
+        `Look around:             CHANDLER_HOME=${home} npx chandler sql "select * from market.candles limit 5"`,
+        'With the real upstream:  npx chandler plan --top 10 --start -30d',
+      );
+      return EXIT.done;
+    });
+  } finally {
+    await server.close();
+  }
+}
+
+async function showBackfills(app: App, context: CommandContext): Promise<ExitCode> {
+  for (const [i, { why, coins, start, end, interval }] of BACKFILLS.entries()) {
+    introduce(
+      context,
+      `chandler backfill ${coins.join(' ')} --interval ${interval} --start ${start} --end ${end}`,
+      why,
+    );
+    const options = {
+      start,
+      end,
+      interval: [interval],
+      quote: 'usd',
+      yes: true,
+      maxWait: 60_000,
+      concurrency: 4,
+    } as const;
+    // The other plans once are enough.
+    const code = await backfill(app, context, coins, { ...options, brief: i > 0 });
+    if (code !== EXIT.done) return code;
+  }
+  return EXIT.done;
+}
+
+async function showResults({ database, clock }: App, context: CommandContext): Promise<void> {
+  const { io, signal } = context;
+  introduce(context, 'chandler status', 'What is wanted, and how much of it has its final answer.');
+  printStatus(io.out, await readStatus(database.sql, clock.now()), clock.now());
+  introduce(
+    context,
+    'chandler gaps',
+    'What is missing has a reason. That there is no candle at the edge of an answer is believed when a second answer, an hour later, says so too.',
+  );
+  await printGaps(context, database.sql, {}, 10);
+  introduce(
+    context,
+    'chandler verify',
+    'The proof: every covered slot is recounted. Two warehouses with the same hash hold the same candles.',
+  );
+  await verify(io, database.sql, {}, clock.now());
+  for (const { title, sql } of QUERIES) {
+    say(context, title);
+    io.out.write(`${sql.replace(/^/gm, '    ')}\n\n`);
+    await runSql(io.out, { url: database.url, text: sql, json: false, signal });
+  }
+}
+
+/** A heading, and what a newcomer should know about what follows. */
+function say({ io }: CommandContext, title: string, ...sentences: readonly string[]): void {
+  io.out.write(`\n${io.out.bold(`▸ ${title}`)}\n${sentences.map((sentence) => `${sentence}\n`).join('')}`);
+}
+
+/** The same before a command's own output. */
+function introduce(context: CommandContext, title: string, sentence: string): void {
+  say(context, title, sentence, '');
+}

@@ -1,0 +1,161 @@
+/** `chandler simulate`: a stand-in for the upstream on a port of this machine: its interface, its limits and, if wanted, its faults. */
+import { type Command, Option } from 'commander';
+import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
+import { type Listening, listen } from '../../service/http/listen.ts';
+import { createSimulator, MARKETS, type MarketName, type Simulator } from '../../simulate.ts';
+import { FAULT_NAMES, type FaultSpec, NO_FAULTS, parseFaultSpec } from '../../simulator/faults/fault-spec.ts';
+import { parseDuration } from '../input/duration.ts';
+import { argument, parseChoice, parseInteger } from '../input/options.ts';
+import { formatCount, formatCounted } from '../output/format.ts';
+import { printJson } from '../output/json.ts';
+import type { CommandContext } from '../shell/context.ts';
+import { EXIT, UsageError } from '../shell/exit.ts';
+import type { Output } from '../shell/io.ts';
+
+type Options = {
+  readonly host: string;
+  readonly port: number;
+  readonly market: MarketName;
+  readonly plan: PlanName;
+  readonly key: Readonly<Record<string, PlanName>>;
+  readonly unlimited?: boolean;
+  readonly faults: FaultSpec;
+  readonly seed: number;
+  readonly coins: number;
+  readonly latency: number;
+  readonly gzip: boolean;
+  readonly json?: boolean;
+};
+
+/** What a first try with each market looks like. */
+const EXAMPLES: Readonly<Record<MarketName, string>> = {
+  'made-up': 'backfill --top 10 --start -30d',
+  recorded: 'backfill --all --start 2017-01-01 --end 2018-01-01',
+};
+
+export function simulateCommand(program: Command, context: CommandContext): void {
+  program
+    .command('simulate')
+    .description('stand in for the upstream on a port of this machine, until Ctrl-C')
+    .option('--host <host>', 'address to listen on', '127.0.0.1')
+    .option(
+      '--port <port>',
+      'port to listen on; 0 takes any free one',
+      argument((text) => parseInteger(text, 0, 65_535)),
+      8090,
+    )
+    .option(
+      '--market <market>',
+      'made-up: seeded and endless; recorded: real candles of three coins',
+      argument((text) => parseChoice(text, MARKETS)),
+      'made-up',
+    )
+    .option('--plan <plan>', `plan of callers without a key: ${PLAN_NAMES.join(', ')}`, argument(parsePlan), 'free')
+    .option('--key <key=plan>', 'a key and its plan; may be repeated, other keys are refused', parseKey, {})
+    .option('--unlimited', 'lift every limit and wall of every plan')
+    .option(
+      '--faults <spec>',
+      `what goes wrong how often, like all:0.05 or 500:0.02,reset:0.01,seed=7; of ${FAULT_NAMES.join(', ')}`,
+      argument(parseFaults),
+      NO_FAULTS,
+    )
+    .option(
+      '--seed <n>',
+      'which made-up market: the same seed makes the same candles',
+      argument((text) => parseInteger(text, 0, 2 ** 31 - 1)),
+      1,
+    )
+    .option(
+      '--coins <n>',
+      'how many coins the made-up market has',
+      argument((text) => parseInteger(text, 1, 65_000)),
+      100,
+    )
+    .addOption(
+      new Option('--latency <time>', 'how long each answer is held back, like 50ms')
+        .argParser(argument(parseDuration))
+        .default(0, 'not at all'),
+    )
+    .option('--no-gzip', 'send every answer uncompressed')
+    .option('--json', 'print the address, and at the end the counters, as JSON, each on one line')
+    .action(
+      context.action(async (options: Options) => {
+        const { io, signal } = context;
+        const simulator = openSimulator(context, options);
+        const server = await listen(simulator.fetch, { host: options.host, port: options.port, gzip: options.gzip });
+        try {
+          announce(io.out, server, options);
+          await untilAborted(signal);
+        } finally {
+          await server.close();
+        }
+        if (options.json) printJson(io.out, simulator.counters());
+        else io.out.write(`${summary(simulator)}\n`);
+        return EXIT.done;
+      }),
+    );
+}
+
+function openSimulator({ clock, io, config }: CommandContext, options: Options): Simulator {
+  const { market, plan, key, unlimited = false, faults, seed, coins, latency } = options;
+  return createSimulator({
+    market,
+    clock,
+    seed,
+    coins,
+    limits: { plan, keys: key },
+    unlimited,
+    faults,
+    latencyMs: latency,
+    origins: config().serveOrigins,
+    onError: (error, url) => io.err.write(`error: ${url}: ${error instanceof Error ? error.message : String(error)}\n`),
+  });
+}
+
+function announce(out: Output, { url }: Listening, options: Options): void {
+  const baseUrl = `${url}/v1`;
+  if (options.json) {
+    printJson(out, { baseUrl, counters: `${url}/simulator` });
+    return;
+  }
+  const faults = Object.keys(options.faults.rates).length > 0 ? ', with faults' : '';
+  const limits = options.unlimited ? 'no limits' : `the ${options.plan} plan's limits`;
+  out.write(`Simulating a ${options.market} market with ${limits}${faults} at ${baseUrl}\n`);
+  // A warehouse of its own: one that holds simulated candles takes no real ones any more.
+  out.write(
+    `Use it:   CHANDLER_HOME=.chandler/practice CHANDLER_BASE_URL=${baseUrl} npx chandler ${EXAMPLES[options.market]}\n`,
+  );
+  out.write(`Watch it: ${url}/simulator counts what is asked. Ctrl-C ends it.\n`);
+}
+
+function summary(simulator: Simulator): string {
+  const { requests, faults } = simulator.counters();
+  const injected = Object.values(faults).reduce((sum, count) => sum + count, 0);
+  return `Answered ${formatCounted(requests.total, 'request')} (${formatCount(requests.ohlcv)} for candles), ${formatCounted(injected, 'fault')}.`;
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+function parsePlan(text: string): PlanName {
+  return parseChoice(text, PLAN_NAMES);
+}
+
+const parseKey = (text: string, before: Readonly<Record<string, PlanName>>): Readonly<Record<string, PlanName>> => {
+  const at = text.lastIndexOf('=');
+  const parse = argument((pair: string) => {
+    if (at < 1) throw new UsageError('Write a key and its plan, like --key abc=pro.');
+    return parsePlan(pair.slice(at + 1));
+  });
+  return { ...before, [text.slice(0, Math.max(0, at))]: parse(text) };
+};
+
+function parseFaults(text: string): FaultSpec {
+  const parsed = parseFaultSpec(text);
+  if (parsed.ok) return parsed.spec;
+  throw new UsageError(`${parsed.problem}.`);
+}

@@ -1,0 +1,94 @@
+/** `chandler doctor`: looks at everything Chandler needs, and says what would mend what is not right. */
+import type { Command } from 'commander';
+import { type App, openApp } from '../../app.ts';
+import { parseConfig } from '../../config.ts';
+import { explainDatabaseError } from '../../store/connection/store-error.ts';
+import { formatCounted } from '../output/format.ts';
+import { printJson } from '../output/json.ts';
+import { printable } from '../output/table.ts';
+import type { CommandContext } from '../shell/context.ts';
+import { EXIT } from '../shell/exit.ts';
+import { explain } from '../shell/explain-error.ts';
+import type { Output } from '../shell/io.ts';
+import { type Check, failWith, ok } from './check.ts';
+import { checkConfiguration } from './configuration.ts';
+import { checkHome, checkNode } from './machine.ts';
+import { checkRedis } from './redis.ts';
+import { checkScheduled } from './schedules.ts';
+import { checkUpstream } from './upstream.ts';
+import { checkWarehouse } from './warehouse.ts';
+import { checkWebhook } from './webhook.ts';
+
+type Options = { readonly online?: boolean; readonly json?: boolean };
+
+export function doctorCommand(program: Command, context: CommandContext): void {
+  program
+    .command('doctor')
+    .description('look at everything Chandler needs, and say what would mend what is not right')
+    .option('--online', 'ask the upstream as well, for one request, and send a message to the webhook, if there is one')
+    .option('--json', 'print JSON')
+    .action(
+      context.action(async (options: Options) => {
+        const checks: Check[] = [];
+        for await (const check of examine(context, options)) {
+          checks.push(check);
+          if (!options.json) printCheck(context.io.out, check);
+        }
+        const failed = checks.filter((check) => check.state === 'fail').length;
+        const warned = checks.filter((check) => check.state === 'warn').length;
+        if (options.json) printJson(context.io.out, checks);
+        else {
+          const verdict = failed > 0 ? `${formatCounted(failed, 'check')} failed` : 'Chandler can work';
+          context.io.out.write(`\n${verdict}${warned > 0 ? `, ${formatCounted(warned, 'warning')}` : ''}.\n`);
+        }
+        return failed > 0 ? EXIT.failed : EXIT.done;
+      }),
+    );
+}
+
+/** The checks in an order in which each one's failure explains those that follow; what cannot be asked is left out. */
+async function* examine(context: CommandContext, options: Options): AsyncGenerator<Check> {
+  yield checkNode(process.versions.node);
+  const parsed = parseConfig(context.env);
+  if ('problems' in parsed) {
+    yield* parsed.problems.map((problem) => failWith('configuration', problem));
+    return;
+  }
+  const config = parsed.ok;
+  yield* checkConfiguration(config);
+  const home = await checkHome(config);
+  yield* home;
+  yield* config.redisUrl === null
+    ? [ok('Redis', 'not used: the queue lives in Postgres')]
+    : await checkRedis(config.redisUrl);
+  if (config.notify !== null)
+    yield* await checkWebhook(config.notify, { send: options.online ?? false, signal: context.signal });
+  // Nothing can be opened there; what does not need it has been looked at.
+  if (home.some((check) => check.state === 'fail')) return;
+  let app: App;
+  try {
+    app = await openApp(config, { clock: context.clock, log: context.log(config), schema: 'require' });
+  } catch (error) {
+    yield failWith('database', explain(error).message);
+    return;
+  }
+  let about = 'database';
+  try {
+    yield* await checkWarehouse(app);
+    yield* await checkScheduled(app);
+    about = 'upstream';
+    if (options.online) yield* await checkUpstream(app, context.signal);
+  } catch (error) {
+    const lost = explainDatabaseError(error, app.database.url);
+    yield failWith(lost === null ? about : 'database', explain(lost ?? error).message);
+  } finally {
+    await app.close();
+  }
+}
+
+const MARKS = { ok: ' ok ', warn: 'warn', fail: 'FAIL' } as const;
+
+function printCheck(out: Output, { name, state, found, fix }: Check): void {
+  out.write(`${MARKS[state]}  ${name.padEnd(14)}  ${printable(found)}\n`);
+  if (fix !== undefined) out.write(`${' '.repeat(22)}→ ${printable(fix)}\n`);
+}

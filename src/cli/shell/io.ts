@@ -1,0 +1,82 @@
+/** Where a command reads and writes: three streams, so that tests can stand in for a terminal. */
+import type { Readable, Writable } from 'node:stream';
+import type { Environment } from '../../config.ts';
+import { createMask } from '../../log.ts';
+import { secretsIn } from './secrets.ts';
+
+export type Output = {
+  /** What `text` has of the configured secrets is masked, wherever it came from. */
+  write(text: string): void;
+  readonly isTerminal: boolean;
+  /** A terminal on which a line can be drawn again and again. */
+  readonly canRedraw: boolean;
+  /** Bold where the reader wants styles (https://no-color.org). */
+  bold(text: string): string;
+  /** While the last line is drawn again and again, what is written takes its place, and it is drawn below. */
+  setRedrawing(isRedrawing: boolean): void;
+  /** The terminal's width; undefined where there is none. */
+  columns(): number | undefined;
+  /** True once the reader has gone (`chandler gaps | head`): what follows would be written for nobody. */
+  isClosed(): boolean;
+  /** True once anything was written. */
+  isBegun(): boolean;
+  /** For libraries that draw on the stream themselves. */
+  readonly stream: Writable;
+};
+
+export type Io = {
+  readonly out: Output;
+  readonly err: Output;
+  readonly in: Readable & { readonly isTTY?: boolean };
+};
+
+type TerminalStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
+
+export function createIo(streams: {
+  readonly stdin: Readable & { readonly isTTY?: boolean };
+  readonly stdout: TerminalStream;
+  readonly stderr: TerminalStream;
+  /** `TERM` and `NO_COLOR` say what the terminal can show and its reader wants to see; its secrets are never shown. */
+  readonly env?: Environment;
+}): Io {
+  const { stdin, stdout, stderr, env = {} } = streams;
+  return { out: createOutput(stdout, env), err: createOutput(stderr, env), in: stdin };
+}
+
+function createOutput(stream: TerminalStream, env: Environment): Output {
+  let closed = false;
+  let begun = false;
+  let redrawing = false;
+  const masked = createMask(secretsIn(env));
+  const isTerminal = stream.isTTY === true;
+  const canRedraw = isTerminal && env.TERM !== 'dumb';
+  const isPlain = !canRedraw || (env.NO_COLOR ?? '') !== '';
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_DESTROYED') throw error;
+    closed = true;
+  });
+  return {
+    write: (text) => {
+      begun = true;
+      if (!closed) stream.write(redrawing ? `\r\x1b[K${masked(text)}` : masked(text));
+    },
+    isTerminal,
+    canRedraw,
+    bold: (text) => (isPlain ? text : `\x1b[1m${text}\x1b[0m`),
+    setRedrawing: (isRedrawing) => {
+      redrawing = isRedrawing;
+    },
+    // A pseudo-terminal that nobody gave a size has none.
+    columns: () => (isTerminal ? stream.columns || undefined : undefined),
+    isClosed: () => closed,
+    isBegun: () => begun,
+    stream,
+  };
+}
+
+/** Everything that is typed or piped in, until its end. */
+export async function readAll(input: Readable): Promise<string> {
+  const parts: Buffer[] = [];
+  for await (const part of input) parts.push(typeof part === 'string' ? Buffer.from(part) : part);
+  return Buffer.concat(parts).toString('utf8');
+}

@@ -1,0 +1,45 @@
+/** `chandler sql`: psql with the right connection, or one or several statements run and printed. */
+import type { Command } from 'commander';
+import type { CommandContext } from '../shell/context.ts';
+import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
+import { readAll } from '../shell/io.ts';
+import { findPsql, runPsql } from './psql.ts';
+import { runSql } from './sql-run.ts';
+
+export function sqlCommand(program: Command, context: CommandContext): void {
+  program
+    .command('sql')
+    .description('open psql on the warehouse, or run the statements given (or piped in) and print their rows')
+    .argument('[statement]', 'SQL; several statements are separated by semicolons')
+    .option('--json', 'print rows as JSON, an array for each statement')
+    .addHelpText('after', '\nExample: chandler sql "select * from market.coverage where slots_missing > 0"')
+    .action(
+      context.action(async (statement: string | undefined, options: { json?: boolean }) => {
+        const piped = statement === undefined && context.io.in.isTTY !== true;
+        const text = piped ? await readAll(context.io.in) : statement;
+        if (text === undefined || text.trimStart().startsWith('\\')) return openPsql(context, text);
+        if (text.trim() === '')
+          throw new UsageError('there is no statement to run; write it as an argument, or pipe it in');
+        await context.withApp({ schema: 'require', patient: true }, ({ database }) =>
+          runSql(context.io.out, { url: database.url, text, json: options.json === true, signal: context.signal }),
+        );
+        return EXIT.done;
+      }),
+    );
+}
+
+/** Without a statement: a session. With a backslash command (`\d market.candles`): that, which only psql knows. */
+function openPsql(context: CommandContext, command: string | undefined): Promise<ExitCode> {
+  const psql = findPsql(context.env);
+  if (psql === null) {
+    const purpose = command === undefined ? '' : ` for ${command.trim()}`;
+    throw new UsageError(
+      `there is no psql on the PATH${purpose}; write a statement instead: chandler sql "select * from market.coverage"`,
+    );
+  }
+  const args = command === undefined ? [] : ['--command', command.trim()];
+  return context.withApp({ schema: 'require', patient: true }, async ({ database }) => {
+    const code = await context.withoutInterrupts(() => runPsql(psql, args, database.url, context.env));
+    return code === 0 ? EXIT.done : EXIT.failed;
+  });
+}

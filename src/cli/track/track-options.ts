@@ -1,0 +1,87 @@
+/** The options of `chandler track` as people type them, turned into rules. Pure. */
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import { DAY, floorToGrid, INTERVALS, type Interval } from '../../core/interval.ts';
+import { DEFAULT_PRIORITY, defaultTargetAgeMs } from '../../core/tier.ts';
+import type { TrackedCoins, TrackRule } from '../../store/tracking/track-rule.ts';
+import { parseDuration } from '../input/duration.ts';
+import { parseInterval } from '../input/options.ts';
+import { timeOption } from '../input/target.ts';
+import { formatInstant } from '../output/format.ts';
+import { UsageError } from '../shell/exit.ts';
+
+/** One value of `--target-age`: for one interval, or (null) for all of them. */
+export type TargetAge = { readonly interval: Interval | null; readonly ms: number };
+
+export type TrackOptions = {
+  readonly top?: number;
+  readonly all?: boolean;
+  readonly interval?: readonly Interval[];
+  readonly quote: Quote;
+  readonly since?: string;
+  readonly priority?: number;
+  readonly targetAge?: readonly TargetAge[];
+};
+
+const SHORTEST_AGE_MS = 60_000;
+
+/** `36h`, or `1h=3h`: hourly candles three hours. */
+export function parseTargetAge(text: string): TargetAge {
+  const at = text.indexOf('=');
+  const interval = at === -1 ? null : parseInterval(text.slice(0, at).trim());
+  const ms = parseDuration(text.slice(at + 1).trim());
+  if (ms < SHORTEST_AGE_MS) throw new UsageError('The shortest target age is 1m.');
+  return { interval, ms };
+}
+
+/** The coins that the arguments name. @throws UsageError when they say nothing, or two things at once. */
+export function coinsOf(coins: readonly string[], { top, all }: Pick<TrackOptions, 'top' | 'all'>): TrackedCoins[] {
+  if (all && (top !== undefined || coins.length > 0))
+    throw new UsageError('--all already means every coin; give coins and --top, or --all alone.');
+  const chosen: TrackedCoins[] = [...new Set(coins)].map((coinId) => ({ tier: 'list', coinId }));
+  if (top !== undefined) chosen.push({ tier: 'top', top });
+  if (all) chosen.push({ tier: 'all' });
+  if (chosen.length === 0) throw new UsageError('Which coins? Give ids like btc-bitcoin, or --top 100, or --all.');
+  return chosen;
+}
+
+/** @throws UsageError for a time or an age without sense. */
+export function rulesOf(coins: readonly string[], options: TrackOptions, now: Instant): TrackRule[] {
+  const chosen = coinsOf(coins, options);
+  const intervals = [...new Set(options.interval ?? (['24h'] as const))];
+  const since = sinceOf(options.since, now);
+  const ages = agesOf(options.targetAge ?? [], intervals);
+  return intervals.flatMap((interval) =>
+    chosen.map((which) => ({
+      ...which,
+      interval,
+      quote: options.quote,
+      since: floorToGrid(since, interval),
+      priority: options.priority ?? DEFAULT_PRIORITY[which.tier],
+      targetAgeMs: ages.get(interval) ?? defaultTargetAgeMs(which.tier, interval),
+    })),
+  );
+}
+
+function sinceOf(text: string | undefined, now: Instant): Instant {
+  const since = text === undefined ? Math.floor(now / DAY) * DAY : timeOption('--since', text, now);
+  if (since > now)
+    throw new UsageError(`--since ${text} lies in the future (it is ${formatInstant(now)}); give a time in the past.`);
+  return since;
+}
+
+function agesOf(given: readonly TargetAge[], intervals: readonly Interval[]): Map<Interval, number> {
+  const ages = new Map<Interval, number>();
+  for (const { interval, ms } of given) if (interval === null) for (const each of intervals) ages.set(each, ms);
+  for (const { interval, ms } of given) {
+    if (interval === null) continue;
+    if (!intervals.includes(interval)) {
+      const chosen = INTERVALS.filter((i) => intervals.includes(i)).join(', ');
+      throw new UsageError(
+        `--target-age is given for ${interval}, but --interval is ${chosen}; add ${interval} to it.`,
+      );
+    }
+    ages.set(interval, ms);
+  }
+  return ages;
+}

@@ -1,0 +1,74 @@
+/** What the API says when it says no: bodies, texts, and how to understand them (decisions 8 to 10). */
+import type { Instant } from '../../clock.ts';
+import type { Interval } from '../../core/interval.ts';
+import { parseTime } from '../time.ts';
+
+export type ErrorBody = { readonly error: string };
+
+export const UNKNOWN_ID = 'id not found';
+
+/** Is this how the upstream says that it has no such coin? */
+export function saysUnknownId(error: string): boolean {
+  return error.trim().toLowerCase() === UNKNOWN_ID;
+}
+
+/** With status 404 and `text/plain`, not JSON: no such route. */
+export const UNKNOWN_ROUTE = '404 page not found';
+/** With 429 for the pace; with 402 for a spent month or day (decision 9). */
+export const TOO_MANY_REQUESTS = 'you have reached maximum request limit';
+export const INVALID_KEY = 'invalid api key';
+export const KEY_REQUIRED = 'api key is required';
+/** With 503, and when to come again. */
+export const AWAY = 'the database cannot be reached, ask again in a few seconds';
+export const AWAY_SECONDS = 5;
+export const TOO_MANY_QUOTES = 'Max number of quotes is 3';
+
+const NOT_IN_PLAN = 'is not allowed in this plan';
+const ADVICE = 'Check plans on coinpaprika.com/api';
+
+/** The refusal of a start before `notBefore`; `nanoseconds` (0…999,999) are what follows the millisecond. */
+export function historyWallText(notBefore: Instant, nanoseconds = 0): string {
+  return `Getting historical OHLCV data before ${formatGoTime(notBefore, nanoseconds)} ${NOT_IN_PLAN}. ${ADVICE}`;
+}
+
+/** The refusal of an interval; the upstream's own text is unknown, this follows its text for minute ticks (decision 10). */
+export function intervalWallText(interval: Interval): string {
+  return `Getting historical OHLCV data with interval ${interval} ${NOT_IN_PLAN}. ${ADVICE}`;
+}
+
+/** The refusal of ticker history; `notBefore` null where the plan has none of that width at all. */
+export function tickerWallText(resolution: string, notBefore: Instant | null, nanoseconds = 0): string {
+  const before = notBefore === null ? '' : ` before ${formatGoTime(notBefore, nanoseconds)}`;
+  return `Getting ${resolution} historical data${before} ${NOT_IN_PLAN}. ${ADVICE}`;
+}
+
+/** The refusal of the changelog of ids, whose own text is unknown (decision 54). */
+export const ID_CHANGES_WALL = `Getting changes of ids ${NOT_IN_PLAN}. ${ADVICE}`;
+
+/** A wall of the plan; `notBefore` is the earliest start it allows, rounded up to the millisecond; null = not this at all. */
+export type Wall = { readonly notBefore: Instant | null };
+
+/** Recognises a wall by its text, whatever the status (402, or 400 in one old report); null when it is none. */
+export function parseWall(message: string): Wall | null {
+  if (!message.includes(NOT_IN_PLAN)) return null;
+  const m = / before (.+?) is not allowed in this plan/.exec(message);
+  return { notBefore: m ? parseGoTime(m[1]!) : null };
+}
+
+/** Go's `time.Time.String()` in UTC: `2022-06-19 09:50:50.13558332 +0000 UTC`, trailing zeros of the fraction cut. */
+export function formatGoTime(at: Instant, nanoseconds = 0): string {
+  const iso = new Date(Math.floor(at)).toISOString();
+  const fraction = (iso.slice(20, 23) + String(nanoseconds).padStart(6, '0')).replace(/0+$/, '');
+  return `${iso.slice(0, 10)} ${iso.slice(11, 19)}${fraction === '' ? '' : `.${fraction}`} +0000 UTC`;
+}
+
+const GO_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))? ([+-]\d{4})(?: \S+)?(?: m=\S+)?$/;
+
+/** Reads what `formatGoTime` writes, any offset and zone name; the first whole millisecond at or after it, null otherwise. */
+export function parseGoTime(text: string): Instant | null {
+  const m = GO_TIME.exec(text.trim());
+  if (!m) return null;
+  const seconds = parseTime(`${m[1]}T${m[2]}${m[4]}`);
+  if (Number.isNaN(seconds)) return null;
+  return seconds + Math.ceil(Number((m[3] ?? '').padEnd(9, '0').slice(0, 9)) / 1_000_000);
+}

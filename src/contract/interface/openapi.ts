@@ -1,0 +1,242 @@
+/** The OpenAPI document of the REST interface, written from `ENDPOINTS` and the schemas of the records: it cannot say anything else than they do. */
+import { z } from 'zod';
+import { UNKNOWN_ID, UNKNOWN_ROUTE } from '../answer/errors.ts';
+import { AS_OF_HEADER, AS_OF_MEANS, COVERAGE_HEADER, COVERAGE_MEANS } from '../answer/provenance.ts';
+import * as catalogue from '../record/catalogue.ts';
+import { legacyTickerSchema, simpleTickerSchema } from '../record/older-records.ts';
+import * as records from '../record/records.ts';
+import { ENDPOINT_NAMES, ENDPOINTS, type Endpoint, type Parameter } from './endpoints.ts';
+import { BASE_PATH } from './paths.ts';
+
+/** A JSON Schema of the few keywords that ours consist of. */
+export type Schema = {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly additionalProperties?: Schema;
+  readonly anyOf?: readonly Schema[];
+};
+
+export type OpenApiResponse = {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>>;
+  readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
+};
+export type OpenApiOperation = {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly tags: readonly string[];
+  readonly deprecated?: true;
+  readonly parameters: readonly Parameter[];
+  readonly responses: Readonly<Record<string, OpenApiResponse>>;
+};
+export type OpenApiDocument = {
+  readonly openapi: '3.1.0';
+  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly servers: readonly { readonly url: string }[];
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly tags: readonly { readonly name: string }[];
+  readonly paths: Readonly<Record<string, { readonly get: OpenApiOperation }>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly securitySchemes: Readonly<Record<string, object>>;
+  };
+};
+
+/** The records that have a name of their own in the document. */
+const NAMED = {
+  Global: records.globalSchema,
+  Ticker: records.tickerSchema,
+  SimpleTicker: simpleTickerSchema,
+  LegacyTicker: legacyTickerSchema,
+  HistoricalTick: catalogue.historicalTickSchema,
+  Coin: records.coinSummarySchema,
+  CoinDetails: catalogue.coinDetailsSchema,
+  CoinEvent: catalogue.coinEventSchema,
+  CoinExchange: catalogue.coinExchangeSchema,
+  CoinMarket: catalogue.coinMarketSchema,
+  Exchange: records.exchangeSchema,
+  ExchangeMarket: catalogue.exchangeMarketSchema,
+  Person: catalogue.personSchema,
+  Tag: catalogue.tagSchema,
+  Contract: catalogue.contractSchema,
+  IdChange: catalogue.idChangeSchema,
+  SearchResult: catalogue.searchResultSchema,
+  PriceConversion: catalogue.priceConversionSchema,
+  Account: records.accountInfoSchema,
+} as const;
+
+const refTo = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
+const ERROR: Schema = { type: 'object', properties: { error: { type: 'string' } }, required: ['error'] };
+
+export function openApiDocument({ version }: { version: string }): OpenApiDocument {
+  const { components, answers } = schemas();
+  const paths = ENDPOINT_NAMES.map((name) => {
+    const endpoint: Endpoint = ENDPOINTS[name];
+    const { path, group, summary, parameters, deprecated } = endpoint;
+    const operation: OpenApiOperation = {
+      operationId: name,
+      summary,
+      tags: [group],
+      ...(deprecated && { deprecated }),
+      parameters,
+      responses: responsesOf(endpoint, answers.get(name)),
+    };
+    return [path, { get: operation }] as const;
+  });
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Chandler: market data',
+      version,
+      description:
+        'Crypto market data out of one warehouse. Every path also answers HEAD, and POST as GET. What is missing is null, or absent. ' +
+        'The same data are at /rpc for JSON-RPC 2.0 and MCP clients.',
+    },
+    servers: [{ url: BASE_PATH }],
+    security: [{}, { bearer: [] }, { bareKey: [] }],
+    tags: [...new Set(ENDPOINT_NAMES.map((name) => ENDPOINTS[name].group))].map((name) => ({ name })),
+    paths: Object.fromEntries(paths),
+    components: {
+      schemas: { ...components, Error: ERROR },
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer' },
+        bareKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'Authorization',
+          description: 'The key alone, without a scheme.',
+        },
+      },
+    },
+  };
+}
+
+const REFUSALS = {
+  400: 'A parameter is wrong; the text names it and says what would be right.',
+  402: 'The plan does not include this, or its requests are spent.',
+  403: 'The key is unknown, or one is needed.',
+  404: `There is no such thing: "${UNKNOWN_ID}".`,
+  429: 'Too many requests at once, or today.',
+  500: 'What nobody expected; the operator can read of it.',
+  503: 'The data cannot be reached for the moment.',
+} as const;
+
+function responsesOf({ answer, refusals, group }: Endpoint, schema: Schema | undefined): OpenApiOperation['responses'] {
+  const good: OpenApiResponse = {
+    description: 'The answer.',
+    headers: group === 'Account' ? {} : { ...ETAG, ...STANDING, ...ALLOWANCE },
+    ...(schema && { content: { 'application/json': { schema } } }),
+  };
+  const moved: OpenApiResponse = {
+    description: 'The ticker is there.',
+    headers: {
+      ...STANDING,
+      ...ALLOWANCE,
+      Location: { description: 'Relative; the query is kept.', schema: { type: 'string' } },
+    },
+  };
+  const bad = [...refusals.filter((status) => status !== 'no route'), 402, 403, 429, 500, 503] as const;
+  const refused = bad.map((status): [string, OpenApiResponse] => [
+    String(status),
+    {
+      description: REFUSALS[status],
+      headers: {
+        ...(MAY_RETRY.has(status) && RETRY),
+        ...(status === 404 && STANDING),
+        ...(status !== 403 && ALLOWANCE),
+      },
+      content: { 'application/json': { schema: refTo('Error') } },
+    },
+  ]);
+  const same: OpenApiResponse = {
+    description: 'Nothing has changed since what If-None-Match names was answered.',
+    headers: { ...ETAG, ...STANDING, ...ALLOWANCE },
+  };
+  const noRoute: OpenApiResponse = {
+    description: `Not on the free plan: "${UNKNOWN_ROUTE}".`,
+    headers: ALLOWANCE,
+    content: { 'text/plain': { schema: { type: 'string' } } },
+  };
+  return {
+    ...(answer === null ? { '301': moved } : { '200': good }),
+    ...(answer !== null && group !== 'Account' && { '304': same }),
+    ...(refusals.includes('no route') && { '404': noRoute }),
+    ...Object.fromEntries(refused),
+  };
+}
+
+const MAY_RETRY: ReadonlySet<number> = new Set([402, 429, 503]);
+const RETRY = {
+  'Retry-After': { description: 'Seconds to wait, where waiting helps.', schema: { type: 'integer' } },
+};
+/** Where the caller has a limit. */
+const ALLOWANCE = {
+  'RateLimit-Limit': {
+    description:
+      'Where the caller has a limit: the requests of the window that has least left, the day or the month, and of a second when a ' +
+      'request came too fast.',
+    schema: { type: 'integer' },
+  },
+  'RateLimit-Remaining': { description: 'Requests that are left in that window.', schema: { type: 'integer' } },
+  'RateLimit-Reset': { description: 'Seconds until that window begins anew.', schema: { type: 'integer' } },
+};
+const ETAG = { ETag: { description: 'For If-None-Match. Where it is known.', schema: { type: 'string' } } };
+const STANDING = {
+  [COVERAGE_HEADER]: { description: COVERAGE_MEANS, schema: { type: 'string' } },
+  [AS_OF_HEADER]: { description: AS_OF_MEANS, schema: { type: 'string' } },
+};
+
+/** The named records, and the answer of each endpoint in terms of them. */
+function schemas(): { components: Record<string, Schema>; answers: Map<string, Schema> } {
+  const registry = z.registry<{ id: string }>();
+  const names = new Map<z.ZodType, string>(Object.entries(NAMED).map(([name, schema]) => [schema, name]));
+  for (const [schema, id] of names) registry.add(schema, { id });
+  for (const name of ENDPOINT_NAMES) {
+    const { answer } = ENDPOINTS[name];
+    if (answer !== null && !names.has(answer)) {
+      names.set(answer, `answer ${name}`);
+      registry.add(answer, { id: `answer ${name}` });
+    }
+  }
+  const written = z.toJSONSchema(registry, { io: 'input', unrepresentable: 'any', uri: (id) => refTo(id).$ref! });
+  const plain = new Map(Object.entries(written.schemas).map(([id, schema]) => [id, simplified(schema as RawSchema)]));
+  const answers = new Map<string, Schema>();
+  for (const name of ENDPOINT_NAMES) {
+    const { answer } = ENDPOINTS[name];
+    const id = answer === null ? undefined : names.get(answer)!;
+    if (id !== undefined) answers.set(name, id in NAMED ? refTo(id) : plain.get(id)!);
+  }
+  return { components: Object.fromEntries([...plain].filter(([id]) => id in NAMED)), answers };
+}
+
+type RawSchema = Omit<Schema, 'anyOf'> & { readonly const?: unknown; readonly anyOf?: readonly RawSchema[] };
+
+/**
+ * Without what only readers need: we accept an empty text where a number is missing, as upstream's documents say it may be, but never
+ * write one.
+ */
+function simplified(schema: RawSchema): Schema {
+  const { $ref, type, properties, required, items, additionalProperties, anyOf } = schema;
+  if (anyOf) {
+    const choices = anyOf.filter((choice) => choice.const !== '').map(simplified);
+    if (choices.length === 1) return choices[0]!;
+    const types = choices.map((choice) => (Object.keys(choice).join() === 'type' ? choice.type : undefined));
+    return types.every((one) => typeof one === 'string') ? { type: types as string[] } : { anyOf: choices };
+  }
+  return {
+    ...($ref && { $ref }),
+    ...(type && { type }),
+    ...(properties && { properties: mapValues(properties, simplified) }),
+    ...(required?.length && { required }),
+    ...(items && { items: simplified(items) }),
+    ...(additionalProperties &&
+      Object.keys(additionalProperties).length > 0 && { additionalProperties: simplified(additionalProperties) }),
+  };
+}
+
+function mapValues(fields: Readonly<Record<string, Schema>>, map: (schema: Schema) => Schema): Record<string, Schema> {
+  return Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, map(schema)]));
+}

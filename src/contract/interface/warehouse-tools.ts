@@ -1,0 +1,155 @@
+/**
+ * Tools that only a warehouse can have, beside the 19 of the API document: candles of any series at any depth, what is covered,
+ * what is missing and why, and SQL. A service has them when it is given something that answers them.
+ */
+import { z } from 'zod';
+import { QUOTES, type Quote } from '../../core/candle.ts';
+import { INTERVALS, type Interval } from '../../core/interval.ts';
+import { coinId, must, tool } from './tools.ts';
+
+export type SeriesQuestion = {
+  /** What is left out does not narrow. */
+  readonly coinId?: string | undefined;
+  readonly quote?: Quote | undefined;
+  readonly interval?: Interval | undefined;
+  /** At most so many rows. */
+  readonly limit: number;
+};
+
+/** A series: how much of what is wanted has upstream's last word, and when. Times RFC 3339; null: without end. */
+export const coverageRowSchema = z.object({
+  coin_id: z.string(),
+  symbol: z.string(),
+  quote: z.string(),
+  interval: z.string(),
+  wanted_from: z.string().nullable(),
+  wanted_to: z.string().nullable(),
+  /** In candles. */
+  slots_wanted: z.number(),
+  slots_covered: z.number(),
+  slots_missing: z.number(),
+  /** Of those missing: too young for a last word. */
+  slots_unsettled: z.number(),
+  percent_complete: z.number(),
+  /** `[from, to)`, ascending. */
+  covered: z.array(z.object({ from: z.string().nullable(), to: z.string().nullable() })),
+});
+export type CoverageRow = z.output<typeof coverageRowSchema>;
+
+/** A stretch that is wanted and not covered, and why. Times RFC 3339; null: without end. */
+export const gapRowSchema = z.object({
+  coin_id: z.string(),
+  symbol: z.string(),
+  quote: z.string(),
+  interval: z.string(),
+  gap_from: z.string().nullable(),
+  gap_to: z.string().nullable(),
+  /** Candles that are missing. */
+  slots: z.number(),
+  reason: z.string(),
+  detail: z.string().nullable(),
+  next_ask_at: z.string().nullable(),
+});
+export type GapRow = z.output<typeof gapRowSchema>;
+
+/** Rows as lists, because two columns of a statement may have one name. */
+export const sqlAnswerSchema = z.object({
+  columns: z.array(z.string()),
+  /** Numbers that a double holds are numbers, JSON is JSON, whatever else is text as Postgres writes it. */
+  rows: z.array(z.array(z.unknown())),
+  /** There were more rows than the limit, or than an answer may hold. */
+  truncated: z.boolean(),
+});
+export type SqlAnswer = z.output<typeof sqlAnswerSchema>;
+
+/** Why a statement was not carried out, told to whoever wrote it. Anything else a `runSql` rejects with is our fault. */
+export class StatementError extends Error {
+  override readonly name = 'StatementError';
+  /** 429: too many statements at once. */
+  readonly status: 400 | 429;
+
+  constructor(message: string, status: 400 | 429 = 400) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** What a service over a warehouse can be asked beyond `MarketData`. */
+export type WarehouseTools = {
+  /** Series in the order of coin, quote and interval. */
+  coverage(question: SeriesQuestion): Promise<readonly CoverageRow[]>;
+  /** In the order of coin, quote, interval and time. */
+  gaps(question: SeriesQuestion): Promise<readonly GapRow[]>;
+  /** Absent: nobody may run SQL. Rejects with a `StatementError` when the statement is at fault. */
+  runSql?(question: { readonly statement: string; readonly limit: number }): Promise<SqlAnswer>;
+};
+
+/** Open, high, low, close, volume, market cap; times RFC 3339. */
+const candleRowSchema = z.object({
+  time_open: z.string(),
+  time_close: z.string(),
+  open: z.number().nullable(),
+  high: z.number().nullable(),
+  low: z.number().nullable(),
+  close: z.number().nullable(),
+  volume: z.number().nullable(),
+  market_cap: z.number().nullable(),
+});
+
+export const ROW_LIMIT = { byDefault: 100, most: 1_000 } as const;
+const limit = z
+  .number(must('must be a number'))
+  .default(ROW_LIMIT.byDefault)
+  .transform((value) => Math.min(ROW_LIMIT.most, Math.max(1, Math.floor(value))))
+  .describe(`At most so many rows, from 1 to ${ROW_LIMIT.most}.`);
+const series = {
+  coinId: coinId.optional(),
+  quote: z
+    .enum(QUOTES, must(`must be ${QUOTES.join(' or ')}`))
+    .optional()
+    .describe('Currency of the prices. Default: any.'),
+  interval: z
+    .enum(INTERVALS, must(`must be one of ${INTERVALS.join(' ')}`))
+    .optional()
+    .describe('Width of the candles. Default: any.'),
+  limit,
+};
+/** As on the REST interface, where they are understood (`parseOhlcvParameters`). */
+const ohlcvText = (description: string) => z.string(must('must be a string')).optional().describe(description);
+
+const STATEMENT_RULE = 'must be one SQL statement';
+/** Longest statement, in characters. */
+const LONGEST_STATEMENT = 20_000;
+
+export const WAREHOUSE_TOOLS = {
+  getOHLCV: tool(
+    'Candles',
+    'Open, high, low, close, volume and market cap of a coin, ascending.',
+    z.array(candleRowSchema),
+    {
+      coinId,
+      start: z
+        .string(must('must be a string'))
+        .describe('First open time: a date (2018-02-15), an RFC 3339 time or unix seconds.'),
+      end: ohlcvText('Last open time, included, at most a year after start. Default: as far as limit goes.'),
+      interval: ohlcvText(`Width of a candle: ${INTERVALS.join(', ')}. Default 24h.`),
+      quote: ohlcvText(`Currency of the prices: ${QUOTES.join(' or ')}. Default usd.`),
+      limit: z
+        .number(must('must be a number'))
+        .optional()
+        .describe('At most so many candles, from 1 to 366. Default: 366 with end, else 1.'),
+    },
+  ),
+  getCoverage: tool('Coverage', 'How much of which series is complete.', z.array(coverageRowSchema), series),
+  getGaps: tool('Gaps', 'Which candles are missing, and why.', z.array(gapRowSchema), series),
+  runSql: tool('SQL', 'Runs one reading SQL statement on the schema `market` (Postgres).', sqlAnswerSchema, {
+    statement: z
+      .string(must(STATEMENT_RULE))
+      .min(1, must(STATEMENT_RULE))
+      .max(LONGEST_STATEMENT, must(`must have at most ${LONGEST_STATEMENT} characters`))
+      .describe(
+        'One statement, such as: select * from market.candles limit 5. The views are described by their comments.',
+      ),
+    limit,
+  }),
+} as const;

@@ -1,0 +1,131 @@
+/** The plans as data: what each may ask, how often, how far back. They drift, so every number can be overridden by configuration. */
+import { DAY, type Interval } from '../../core/interval.ts';
+
+export const PLAN_NAMES = ['free', 'starter', 'pro', 'business', 'ultimate', 'enterprise'] as const;
+export type PlanName = (typeof PLAN_NAMES)[number];
+
+/** What the width of a stretch of ticker history counts as: below an hour, below a day, a day and more. */
+export type TickerResolution = 'minute' | 'hourly' | 'daily';
+
+export type Plan = {
+  readonly name: PlanName;
+  /** Per calendar month, UTC; null = no limit. Source: API document, section 8. */
+  readonly requestsPerMonth: number | null;
+  /** Per UTC day, only for use without a key; null where the plan needs one. Source: API document, section 8. */
+  readonly anonymousRequestsPerDay: number | null;
+  /** "Global limit of 10 requests/second per IP", all plans. Source: vendor's FAQ (upstream-api.md, section 2). */
+  readonly requestsPerSecond: number;
+  /** The `limit` to ask with: at most `MAX_CANDLES`, or what was set by hand. */
+  readonly candlesPerRequest: number;
+  /** Widths of candle the plan may ask for. A forecast, not a rule: what the upstream answers wins. Source: upstream-api.md, 1.1. */
+  readonly intervals: readonly Interval[];
+  /** How far back from now a request may start; null = unlimited. A forecast as well. Source: upstream-api.md, 1.1. */
+  readonly historyDepthMs: number | null;
+  /** How far back ticker history may start, by the width of its stretches; null = unlimited, 0 = not at all. Source: upstream-api.md, 1.7. */
+  readonly tickerHistoryDepthMs: Readonly<Record<TickerResolution, number | null>>;
+  /** Most coins in `/tickers`; null = all. Source: upstream-api.md, 1.4. */
+  readonly tickerCoins: number | null;
+  /** Whether tickers carry `circulating_supply`. Source: upstream-api.md, 1.4. */
+  readonly circulatingSupply: boolean;
+  /** Whether it may read the changelog of ids. Source: upstream-api.md, 1.25. */
+  readonly idChanges: boolean;
+};
+
+const DAILY: readonly Interval[] = ['24h'];
+const YEAR = 365 * DAY;
+const NO_WALLS = { minute: null, hourly: null, daily: null } as const;
+const HOURLY: readonly Interval[] = ['1h', '6h', '12h', '24h'];
+const ALL: readonly Interval[] = ['5m', '15m', '30m', '1h', '6h', '12h', '24h'];
+
+/** Largest `limit` of an OHLCV request, under every plan. Source: vendor's OpenAPI (upstream-api.md, 1.1). */
+export const MAX_CANDLES = 366;
+
+/** The values that hold for every plan, then what each one changes. */
+const COMMON = {
+  anonymousRequestsPerDay: null,
+  requestsPerSecond: 10,
+  candlesPerRequest: MAX_CANDLES,
+  tickerCoins: null,
+  circulatingSupply: true,
+  idChanges: true,
+} as const;
+
+export const PLANS: Readonly<Record<PlanName, Plan>> = {
+  free: {
+    ...COMMON,
+    name: 'free',
+    requestsPerMonth: 20_000,
+    anonymousRequestsPerDay: 1_000,
+    intervals: DAILY,
+    historyDepthMs: DAY,
+    tickerHistoryDepthMs: { minute: 0, hourly: DAY, daily: YEAR },
+    tickerCoins: 2_000,
+    circulatingSupply: false,
+    idChanges: false,
+  },
+  starter: {
+    ...COMMON,
+    name: 'starter',
+    requestsPerMonth: 400_000,
+    intervals: DAILY,
+    historyDepthMs: 30 * DAY,
+    tickerHistoryDepthMs: { minute: 7 * DAY, hourly: 30 * DAY, daily: 5 * YEAR },
+  },
+  pro: {
+    ...COMMON,
+    name: 'pro',
+    requestsPerMonth: 1_000_000,
+    intervals: DAILY,
+    historyDepthMs: 90 * DAY,
+    tickerHistoryDepthMs: { minute: 30 * DAY, hourly: 90 * DAY, daily: null },
+  },
+  business: {
+    ...COMMON,
+    name: 'business',
+    requestsPerMonth: 5_000_000,
+    intervals: HOURLY,
+    historyDepthMs: 365 * DAY,
+    tickerHistoryDepthMs: { minute: YEAR, hourly: YEAR, daily: null },
+  },
+  ultimate: {
+    ...COMMON,
+    name: 'ultimate',
+    requestsPerMonth: 10_000_000,
+    intervals: HOURLY,
+    historyDepthMs: null,
+    tickerHistoryDepthMs: NO_WALLS,
+  },
+  enterprise: {
+    ...COMMON,
+    name: 'enterprise',
+    requestsPerMonth: null,
+    intervals: ALL,
+    historyDepthMs: null,
+    tickerHistoryDepthMs: NO_WALLS,
+  },
+};
+
+export function isPlanName(text: string): text is PlanName {
+  return (PLAN_NAMES as readonly string[]).includes(text);
+}
+
+/** The numbers an operator may override; `undefined` keeps the plan's own. */
+export type PlanOverrides = Partial<
+  Pick<
+    Plan,
+    | 'requestsPerMonth'
+    | 'anonymousRequestsPerDay'
+    | 'requestsPerSecond'
+    | 'candlesPerRequest'
+    | 'intervals'
+    | 'historyDepthMs'
+    | 'tickerHistoryDepthMs'
+    | 'idChanges'
+  >
+>;
+
+/** The plan of that name, with some of its numbers replaced. */
+export function planOf(name: PlanName, overrides: PlanOverrides = {}): Plan {
+  const given = Object.entries(overrides).filter(([, value]) => value !== undefined);
+  return { ...PLANS[name], ...(Object.fromEntries(given) as PlanOverrides) };
+}

@@ -1,0 +1,121 @@
+/** What any source of market data can answer: the warehouse and the simulator both do, and `service/` serves either. */
+import type { Instant } from '../../clock.ts';
+import type { Candle, Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type {
+  CoinDetails,
+  CoinEvent,
+  CoinExchange,
+  CoinMarket,
+  ExchangeMarket,
+  HistoricalTick,
+  IdChange,
+  Person,
+  PlatformContract,
+  PriceConversion,
+  SearchCategory,
+  SearchResult,
+  Tag,
+} from './catalogue.ts';
+import type { CoinSummary, Exchange, GlobalOverview, Ticker } from './records.ts';
+
+export type OhlcvQuery = {
+  readonly coinId: string;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  /** First and last open time asked for, both inclusive (decision 2). */
+  readonly from: Instant;
+  readonly to: Instant;
+  /** At most so many candles, the earliest ones. */
+  readonly limit: number;
+};
+
+/** A candle as answered: while it is still moving its `closeTime` is the minute of its data, else `openTime + width − 1 s` (decisions 15, 17). */
+export type OhlcvCandle = Candle & { readonly closeTime: Instant };
+
+export type TickerHistoryQuery = {
+  readonly coinId: string;
+  readonly quote: Quote;
+  /** First stretch asked for, and the end that is not: `[from, to)` (upstream-api.md, 1.7; unlike candles). */
+  readonly from: Instant;
+  readonly to: Instant;
+  /** Width of a stretch in milliseconds; its values are the means of what was seen in it. */
+  readonly widthMs: number;
+  /** At most so many stretches, the earliest ones. */
+  readonly limit: number;
+};
+
+export type SearchQuery = {
+  readonly q: string;
+  readonly categories: readonly SearchCategory[];
+  /** Only currencies whose symbol is `q`, in any case. */
+  readonly symbolOnly: boolean;
+  /** Per category. */
+  readonly limit: number;
+};
+
+/** What a service needs. `N` is what it answers where there is nothing (`absent.ts`): of a source that does not say more, null. */
+export type MarketData<N = null> = Candles<N> & Catalogue<N>;
+
+/**
+ * The market itself. Answers are never changed once they are given; one that is given again is the same object (`basis.ts`). What an
+ * answer stands on may be attached to it: `standingOn(answer, basis)`, which `basisHeaders(answer)` turns into headers.
+ */
+export type Candles<N = null> = {
+  /** Every answer says what it stands on. */
+  readonly saysBasis?: true;
+  /** Ascending; nothing when the coin is unknown (the service decides what that looks like on the wire). */
+  ohlcv(query: OhlcvQuery): Promise<readonly OhlcvCandle[] | N>;
+  /** Every active coin, by rank. `quotes` are upper-case symbols (`USD`, `BTC`). */
+  tickers(query: {
+    readonly quotes: readonly string[];
+    /** More than so many, from the first, are not needed; all the same there may be more. */
+    readonly most?: number | null;
+  }): Promise<readonly Ticker[]>;
+  ticker(query: { readonly coinId: string; readonly quotes: readonly string[] }): Promise<Ticker | N>;
+  /** Every coin ever known, inactive ones too (rank 0). */
+  coins(): Promise<readonly CoinSummary[]>;
+  global(): Promise<GlobalOverview>;
+  exchanges(query: { readonly quotes: readonly string[] }): Promise<readonly Exchange[]>;
+};
+
+/**
+ * What is known about coins, exchanges, tags, people and contracts. Nothing: no such id. A list that nobody has looked at yet is
+ * empty, as the upstream's own may be (upstream-api.md, 1.11).
+ */
+export type Catalogue<N = null> = {
+  coin(coinId: string): Promise<CoinDetails | N>;
+  coinEvents(coinId: string): Promise<readonly CoinEvent[] | N>;
+  coinExchanges(coinId: string): Promise<readonly CoinExchange[] | N>;
+  coinMarkets(query: {
+    readonly coinId: string;
+    readonly quotes: readonly string[];
+  }): Promise<readonly CoinMarket[] | N>;
+  tickerHistory(query: TickerHistoryQuery): Promise<readonly HistoricalTick[] | N>;
+  exchange(query: { readonly exchangeId: string; readonly quotes: readonly string[] }): Promise<Exchange | N>;
+  exchangeMarkets(query: {
+    readonly exchangeId: string;
+    readonly quotes: readonly string[];
+  }): Promise<readonly ExchangeMarket[] | N>;
+  /** With `coins` and `icos`; who answers leaves out what was not asked for. */
+  tags(): Promise<readonly Tag[]>;
+  tag(tagId: string): Promise<Tag | N>;
+  person(personId: string): Promise<Person | N>;
+  /** Ids of coins that others live on. */
+  platforms(): Promise<readonly string[]>;
+  contracts(platformId: string): Promise<readonly PlatformContract[] | N>;
+  /** The coin behind a contract; hexadecimal addresses in any case. */
+  coinOfContract(query: {
+    readonly platformId: string;
+    readonly address: string;
+  }): Promise<{ readonly coinId: string } | N>;
+  search(query: SearchQuery): Promise<SearchResult>;
+  /** Ids of coins, or of fiat currencies (`usd-us-dollars`); nothing when either is unknown. */
+  convert(query: {
+    readonly baseId: string;
+    readonly quoteId: string;
+    readonly amount: number;
+  }): Promise<PriceConversion | N>;
+  /** Newest first, a hundred to a page, pages from 1. */
+  idChanges(query: { readonly page: number }): Promise<readonly IdChange[]>;
+};

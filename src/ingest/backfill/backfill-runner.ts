@@ -1,0 +1,204 @@
+/**
+ * Works off the backfills that wait for a service: claims the most urgent one, runs it until it is done, has to wait, is paused,
+ * or one of higher priority comes; and while there is none, helps other processes with the chunks of theirs. Where several processes
+ * work off one each, all take from one queue, in which the chunks of the most urgent one go first: the others have what it leaves, as
+ * when it waits for something or has fewer chunks than there are hands.
+ *
+ * Giving a backfill back costs nothing, for whoever claims it next plans what is still missing.
+ */
+import { setMaxListeners } from 'node:events';
+import { asError } from '../../core/as-error.ts';
+import { type Keep, keptPart } from '../../core/retention-settings.ts';
+import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/work/backfill-queue.ts';
+import type { IngestChunk } from '../chunk/ingest-chunk.ts';
+import { withStepBack } from '../chunk/series-circuit-breaker.ts';
+import { oneAtATime } from '../chunk/single-flight.ts';
+import type { Outcome } from '../outcome.ts';
+import type { ChunkJob } from '../queue/chunk-job.ts';
+import type { ChunkQueue } from '../queue/chunk-queue.ts';
+import type { ChunkWorker } from '../queue/chunk-worker.ts';
+import { awayReason, createPatience } from '../request/outage-retry.ts';
+import type { Session } from '../session.ts';
+import { refreshForAbsences } from '../snapshot/coin-list.ts';
+import { type BackfillRun, runBackfill } from './backfill.ts';
+import { type BackfillEndTold, type ClaimEndDeps, endBroken, endRun, MOST_WAIT_MS } from './claim-end.ts';
+import { type ClaimWatchDeps, watchClaim } from './claim-watch.ts';
+import { planBackfill } from './plan.ts';
+import type { BackfillProgress } from './progress.ts';
+
+export type BackfillRunnerDeps = ClaimWatchDeps &
+  ClaimEndDeps & {
+    readonly queue: ChunkQueue;
+    readonly session: Pick<Session, 'ask' | 'ingestChunk' | 'plan' | 'walls'>;
+    readonly concurrency: number;
+    /** How long candles are kept: of a backfill that waits for long, what has become older meanwhile is not asked any more. */
+    readonly keep?: Partial<Keep['candles']>;
+    readonly onBegin: (claimed: ClaimedBackfill, requests: number) => void;
+    readonly onEnd: (end: BackfillEndTold) => void;
+    readonly onChunk: (job: ChunkJob, outcome: Outcome) => void;
+    readonly onFailure: (job: ChunkJob, error: Error, final: boolean) => void;
+    readonly bringBack?: () => Promise<void>;
+    readonly realMs?: (ms: number) => number;
+    /** How often it looks for work, and whether its own is still wanted. */
+    readonly lookMs?: number;
+  };
+
+export type BackfillRunner = {
+  start(): void;
+  /** Resolves when what was in hand is stored or handed back. */
+  stop(): Promise<void>;
+  /** While `stop` still waits for what is in hand: others may have the backfill at once. */
+  release(): Promise<void>;
+  /** The one in hand. */
+  current(): { readonly id: number; readonly progress: BackfillProgress | null } | null;
+};
+
+const LOOK_MS = 2_000;
+/** Other processes work off the chunks as well, and whoever keeps the window learns of theirs a little later: half of it is enough for seconds of ten workers. */
+export const WINDOW = 1024;
+
+export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
+  const { sql, clock, owner, lookMs = LOOK_MS } = deps;
+  const stop = new AbortController();
+  // Every chunk that waits for its turn, or for a database that is away, listens; that is no leak.
+  setMaxListeners(0, stop.signal);
+  let running: Promise<void> | null = null;
+  let current: { readonly id: number; progress: BackfillProgress | null } | null = null;
+
+  async function loop(): Promise<void> {
+    let helper: ChunkWorker | null = null;
+    while (!stop.signal.aborted) {
+      const claimed = await claimBackfill(sql, { owner, now: clock.now() }).catch((error: unknown) => {
+        if (!stop.signal.aborted) deps.onError(asError(error));
+        return null;
+      });
+      if (claimed === null) {
+        helper ??= help(deps, stop.signal);
+        await clock.sleep(lookMs, stop.signal).catch(() => undefined);
+        continue;
+      }
+      await helper?.close();
+      helper = null;
+      deps.onEnd(await work(claimed));
+    }
+    await helper?.close();
+  }
+
+  async function work(claimed: ClaimedBackfill): Promise<BackfillEndTold> {
+    const mine = { progress: null as BackfillProgress | null, id: claimed.id };
+    current = mine;
+    const release = new AbortController();
+    // Until it is planned nobody knows better than what is written down.
+    let left: number | null = null;
+    const watching = watchClaim({ ...deps, lookMs }, claimed, release, () => left);
+    try {
+      const run = await execute(deps, claimed, {
+        signal: AbortSignal.any([stop.signal, release.signal]),
+        onPlanned: (requests) => {
+          left = requests;
+        },
+        onProgress: (progress) => {
+          mine.progress = progress;
+          left = Math.max(0, progress.chunksPlanned - progress.chunksDone);
+        },
+      });
+      return await endRun(deps, claimed, run);
+    } catch (cause) {
+      const error = asError(cause);
+      if (!stop.signal.aborted) deps.onError(error);
+      return await endBroken(deps, claimed, error, (unwritten) => {
+        if (awayReason(unwritten) === null) deps.onError(asError(unwritten));
+      });
+    } finally {
+      release.abort();
+      await watching;
+      current = null;
+    }
+  }
+
+  return {
+    start: () => {
+      running ??= loop();
+    },
+    stop: async () => {
+      stop.abort();
+      await running;
+    },
+    release: async () => {
+      if (current === null) return;
+      const claim = { id: current.id, owner, now: clock.now() };
+      await endClaim(sql, claim, { state: 'queued', waitUntil: null, message: null });
+    },
+    current: () => current,
+  };
+}
+
+/** Works off chunks of backfills that other processes keep in the queue. */
+function help(deps: BackfillRunnerDeps, signal: AbortSignal): ChunkWorker {
+  const { clock, realMs = (ms) => ms } = deps;
+  const patience = createPatience({ clock, signal, onAway: () => undefined, onBack: () => undefined });
+  const ingestChunk = oneAtATime(withStepBack(deps.session.ingestChunk, clock));
+  return deps.queue.work({
+    concurrency: deps.concurrency,
+    handle: (job, attempt) => ingestChunk(job, { attempt, signal, patience }),
+    snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
+    events: { onOutcome: deps.onChunk, onFailure: deps.onFailure },
+  });
+}
+
+/** Plans what is still missing of a claimed backfill, and asks for it. */
+async function execute(
+  deps: BackfillRunnerDeps,
+  claimed: ClaimedBackfill,
+  {
+    signal,
+    onPlanned,
+    onProgress,
+  }: {
+    readonly signal: AbortSignal;
+    readonly onPlanned: (requests: number) => void;
+    readonly onProgress: (progress: BackfillProgress) => void;
+  },
+): Promise<BackfillRun> {
+  const { sql, clock, queue, owner, concurrency, bringBack, realMs } = deps;
+  const { id, coinIds, interval, quote, span, priority } = claimed;
+  const { walls, plan, ask } = deps.session;
+  await walls.reload();
+  const list = await refreshForAbsences({ ask, sql, clock, signal });
+  if (list.kind === 'failed') deps.onError(new Error(`${list.message}; what was empty stays unconfirmed`));
+  const startedAt = clock.now();
+  const target = { coinIds, interval, quote, span: keptPart(span, interval, deps.keep ?? {}, startedAt) };
+  const wall = walls.of(interval);
+  const planned = await planBackfill({ sql, target, now: startedAt, askedSince: startedAt, plan, wall });
+  onPlanned(planned.cost.requests);
+  deps.onBegin(claimed, planned.cost.requests);
+  const running = { sql, clock, queue, walls, plan, owner, ingestChunk: toldTo(deps) };
+  return runBackfill(
+    { ...running, ...(bringBack ? { bringBack } : {}), ...(realMs ? { realMs } : {}) },
+    {
+      claimedId: id,
+      priority,
+      target,
+      spec: {},
+      planned,
+      startedAt,
+      concurrency,
+      window: WINDOW,
+      maxWaitMs: MOST_WAIT_MS,
+      signal,
+      onProgress,
+    },
+  );
+}
+
+/** Tells what becomes of each chunk. */
+function toldTo({ session, onChunk, onFailure }: BackfillRunnerDeps): IngestChunk {
+  return async (job, options) => {
+    const outcome = await session.ingestChunk(job, options).catch((error: unknown) => {
+      onFailure(job, asError(error), false);
+      throw error;
+    });
+    onChunk(job, outcome);
+    return outcome;
+  };
+}

@@ -1,0 +1,105 @@
+/** The chunks of a backfill that are still worth a request, pass after pass, but for those that are given up. */
+import type { Clock } from '../../clock.ts';
+import { chunksNewestFirst } from '../../core/chunk.ts';
+import { normalize, type Span, subtract } from '../../core/span.ts';
+import type { CoinGaps } from '../../store/candle/gaps.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import { earliestSlot, knownDepth, splitAtWall } from '../limits/history-limit.ts';
+import type { Walls } from '../limits/learned-limits.ts';
+import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
+import { type BackfillTarget, gapsOf } from './plan.ts';
+
+export type MissingChunks = {
+  /** All that are missing now: each series is read when its turn comes, and cut newest first. */
+  pass(): AsyncGenerator<ChunkJob>;
+  /** Not asked again in this run. */
+  giveUp(job: ChunkJob): void;
+  /** Those of which nothing is left to ask: a queue that was wiped has forgotten what nobody has done. */
+  doneOf(jobs: readonly ChunkJob[]): Promise<readonly ChunkJob[]>;
+};
+
+export type MissingChunksDeps = {
+  readonly sql: SqlOrTransaction;
+  readonly clock: Clock;
+  readonly target: BackfillTarget;
+  readonly backfillId: number;
+  readonly askedSince: number;
+  readonly plan: { readonly name: string; readonly candlesPerRequest: number };
+  readonly walls: Pick<Walls, 'of'>;
+  /** Series whose chunks take turns: chunks of one series wait for each other when they are stored. */
+  readonly lanes: number;
+  /** Told of a chunk that is not asked again in this run although something of it is still missing. */
+  readonly onGivenUp: (job: ChunkJob) => void;
+};
+
+/** A chunk that ends so often with its gap still open is given up in this run. */
+const MOST_ROUNDS = 3;
+/** Series read ahead: their gaps are re-read when their turn comes in the next page, so a small page stays fresh. */
+const PAGE = 100;
+
+export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
+  const { sql, clock, target, plan, askedSince } = deps;
+  const when = { now: () => clock.now(), askedSince, plan: plan.name };
+  /** Chunks of passes after the first, by id: how often they were put into the queue. */
+  const rounds = new Map<string, number>();
+  const givenUp = new Map<number, Span[]>();
+  let isFirstPass = true;
+
+  function worthAsking(seriesId: number, gaps: readonly Span[]): readonly Span[] {
+    const { interval } = target;
+    const earliest = earliestSlot(knownDepth(deps.walls.of(interval)), interval, clock.now());
+    return splitAtWall(subtract(gaps, givenUp.get(seriesId) ?? []), earliest).within;
+  }
+
+  function giveUp({ seriesId, from, to }: ChunkJob): void {
+    givenUp.set(seriesId, normalize([...(givenUp.get(seriesId) ?? []), { from, to }]));
+  }
+
+  function* chunksOf({ coinId, gaps }: CoinGaps, seriesId: number): Generator<ChunkJob> {
+    const { quote, interval } = target;
+    const { backfillId } = deps;
+    for (const span of chunksNewestFirst(worthAsking(seriesId, gaps), interval, plan.candlesPerRequest)) {
+      const job: ChunkJob = { kind: 'backfill', backfillId, seriesId, coinId, quote, interval, ...span, askedSince };
+      const round = (rounds.get(chunkJobId(job)) ?? 0) + 1;
+      if (round > MOST_ROUNDS) {
+        giveUp(job);
+        deps.onGivenUp(job);
+        continue;
+      }
+      // Only what is left after the first pass is worth remembering: there is little of it.
+      if (!isFirstPass) rounds.set(chunkJobId(job), round);
+      yield job;
+    }
+  }
+
+  return {
+    giveUp,
+    pass: async function* () {
+      const coins = gapsOf(sql, target, when, PAGE);
+      const lanes: Generator<ChunkJob>[] = [];
+      for (let more = true; more || lanes.length > 0; ) {
+        while (more && lanes.length < deps.lanes) {
+          const next = await coins.next();
+          if (next.done) more = false;
+          else if (next.value.seriesId !== null) lanes.push(chunksOf(next.value, next.value.seriesId));
+        }
+        const lane = lanes.shift();
+        const next = lane?.next();
+        if (!lane || !next || next.done) continue;
+        lanes.push(lane);
+        yield next.value;
+      }
+      isFirstPass = false;
+    },
+    doneOf: async (jobs) => {
+      if (jobs.length === 0) return jobs;
+      const coinIds = [...new Set(jobs.map(({ coinId }) => coinId))];
+      const open = new Map<number, readonly Span[]>();
+      for await (const { seriesId, gaps } of gapsOf(sql, { ...target, coinIds }, when, PAGE))
+        if (seriesId !== null) open.set(seriesId, worthAsking(seriesId, gaps));
+      return jobs.filter(
+        ({ seriesId, from, to }) => !(open.get(seriesId) ?? []).some((gap) => gap.from < to && from < gap.to),
+      );
+    },
+  };
+}

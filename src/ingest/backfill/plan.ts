@@ -1,0 +1,131 @@
+/** What a backfill will ask and cost, before it asks anything. Reads gaps page by page and counts; chunks are only made when they are sent. */
+import type { Instant } from '../../clock.ts';
+import { PLAN_NAMES, type Plan, type PlanName, planOf } from '../../contract/plan/plans.ts';
+import type { Quote } from '../../core/candle.ts';
+import { countChunks, countSlots } from '../../core/chunk.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import { type CoinGaps, readGaps } from '../../store/candle/gaps.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import { documentedWall, earliestSlot, expectedDepth, splitAtWall, type Wall } from '../limits/history-limit.ts';
+
+/** What a backfill is about: these coins' series over this span. */
+export type BackfillTarget = {
+  /** In the order they are to be filled. */
+  readonly coinIds: readonly string[];
+  readonly quote: Quote;
+  readonly interval: Interval;
+  /** On the grid. */
+  readonly span: Span;
+};
+
+export type PlanCost = {
+  /** Requests for all that the plan lets us see, the probe of its wall included. */
+  readonly requests: number;
+  /** Slots those requests ask about: the candles to expect if upstream has one for each. */
+  readonly slots: number;
+  /** Slots beyond the wall. */
+  readonly refusedSlots: number;
+};
+
+export type BackfillPlan = {
+  readonly coins: number;
+  /** Coins of which anything is worth a request. */
+  readonly coinsWithGaps: number;
+  readonly cost: PlanCost;
+  /** One request of `cost.requests` tries the documented wall of this plan and interval. */
+  readonly probe: boolean;
+  /** What it costs if the documented wall turns out not to be there; the same as `cost` when none is in the way. */
+  readonly costIfOpen: PlanCost;
+  /** Missing, answered without a final word, asked again later. */
+  readonly waitingSlots: number;
+  /** Missing, and refused series by series (unknown coin …). */
+  readonly refusedSlots: number;
+  /** The same work under each plan, by its documented wall. */
+  readonly underPlans: Readonly<Record<PlanName, PlanCost>>;
+};
+
+export type PlanOptions = {
+  readonly sql: SqlOrTransaction;
+  readonly target: BackfillTarget;
+  readonly now: Instant;
+  readonly askedSince: Instant;
+  readonly plan: Plan;
+  readonly wall: Wall;
+};
+
+/** Coins per statement: bounds memory whatever the number of series. */
+export const PAGE = 1_000;
+
+/** Gaps of all coins, page by page in the target's order. */
+export async function* gapsOf(
+  sql: SqlOrTransaction,
+  target: BackfillTarget,
+  when: { readonly now: () => Instant; readonly askedSince: Instant; readonly plan: string },
+  pageSize = PAGE,
+): AsyncGenerator<CoinGaps> {
+  const { coinIds, quote, interval, span } = target;
+  for (let at = 0; at < coinIds.length; at += pageSize) {
+    const page = coinIds.slice(at, at + pageSize);
+    yield* await readGaps(sql, {
+      coinIds: page,
+      quote,
+      interval,
+      span,
+      now: when.now(),
+      askedSince: when.askedSince,
+      plan: when.plan,
+    });
+  }
+}
+
+export async function planBackfill({ sql, target, now, askedSince, plan, wall }: PlanOptions): Promise<BackfillPlan> {
+  const { interval } = target;
+  const limit = plan.candlesPerRequest;
+  const mine = counter(interval, limit, earliestSlot(expectedDepth(wall), interval, now));
+  const others = PLAN_NAMES.map((name) => {
+    const other = planOf(name);
+    const depth = expectedDepth(documentedWall(other, interval));
+    return { name, counter: counter(interval, other.candlesPerRequest, earliestSlot(depth, interval, now)) };
+  });
+  const open = counter(interval, limit, Number.NEGATIVE_INFINITY);
+  let coinsWithGaps = 0;
+  let waitingSlots = 0;
+  let refusedSlots = 0;
+  for await (const coin of gapsOf(sql, target, { now: () => now, askedSince, plan: plan.name })) {
+    waitingSlots += countSlots(coin.waiting, interval);
+    refusedSlots += countSlots(coin.refused, interval);
+    if (coin.gaps.length === 0) continue;
+    coinsWithGaps++;
+    mine.add(coin);
+    open.add(coin);
+    for (const other of others) other.counter.add(coin);
+  }
+  const cost = mine.total();
+  const probe = wall.kind === 'documented' && cost.refusedSlots > 0;
+  return {
+    coins: target.coinIds.length,
+    coinsWithGaps,
+    cost: probe ? { ...cost, requests: cost.requests + 1 } : cost,
+    probe,
+    costIfOpen: probe ? open.total() : cost,
+    waitingSlots,
+    refusedSlots,
+    underPlans: Object.fromEntries(others.map((o) => [o.name, o.counter.total()])) as Record<PlanName, PlanCost>,
+  };
+}
+
+function counter(interval: Interval, limit: number, earliest: Instant) {
+  let requests = 0;
+  let slots = 0;
+  let refusedSlots = 0;
+  return {
+    add: ({ gaps }: CoinGaps) => {
+      const { within, beyond } = splitAtWall(gaps, earliest);
+      requests += countChunks(within, interval, limit);
+      slots += countSlots(within, interval);
+      refusedSlots += countSlots(beyond, interval);
+    },
+    total: (): PlanCost => ({ requests, slots, refusedSlots }),
+  };
+}

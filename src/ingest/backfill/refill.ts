@@ -1,0 +1,71 @@
+/**
+ * Keeps a bounded window of chunks in the queue while a backfill runs.
+ *
+ * It goes through the coins in passes. In a pass each series is read once, when its turn comes, and cut into chunks newest first,
+ * a few series taking turns; the next pass begins when everything of this one has ended, so chunks of one series never overlap.
+ * A pass that finds nothing to ask, but for what was given up, ends the run. What is in the window but no longer in the queue (a flush,
+ * another process that did it or failed it) is left to the next pass.
+ */
+
+import type { ChunkJob } from '../queue/chunk-job.ts';
+import { createMissingChunks, type MissingChunksDeps } from './missing-chunks.ts';
+import { createQueueWindow, type QueueWindowDeps } from './queue-window.ts';
+
+export type Refill = {
+  /** Resolves when a whole pass found nothing left to ask, or the signal fires. */
+  run(signal: AbortSignal): Promise<void>;
+  /** A chunk has ended, however: its place in the window is free. */
+  ended(job: ChunkJob, how: 'done' | 'failed'): void;
+  /** Is it in the window now? */
+  has(job: ChunkJob): boolean;
+  /** In the window now. */
+  inFlight(): readonly ChunkJob[];
+};
+
+export type RefillDeps = Omit<MissingChunksDeps, 'lanes'> & QueueWindowDeps;
+
+/** How often the window is compared with the queue at least, when a pass waits for its last chunks. */
+const LAST_ONES_CHECK_MS = 500;
+
+export function createRefill(deps: RefillDeps): Refill {
+  const { patience, window: size } = deps;
+  const missing = createMissingChunks({ ...deps, lanes: size / 4 });
+  const window = createQueueWindow(deps, missing.doneOf);
+  const drained = (signal: AbortSignal) => window.shrunkTo(0, signal, LAST_ONES_CHECK_MS);
+
+  /** Enqueues everything that is missing now, waiting for room; resolves to how many chunks that were. */
+  async function pass(signal: AbortSignal): Promise<number> {
+    let count = 0;
+    let next: ChunkJob[] = [];
+    for await (const job of missing.pass()) {
+      if (signal.aborted) return count;
+      next.push(job);
+      count++;
+      if (window.size() + next.length < size) continue;
+      await window.add(next);
+      next = [];
+      // Refill when half is gone: few large additions instead of many small ones.
+      await window.shrunkTo(size / 2, signal);
+    }
+    await window.add(next);
+    return count;
+  }
+
+  return {
+    run: async (signal) => {
+      // A pass that was cut off begins anew, when nothing of it is under way any more.
+      const wholePass = () =>
+        patience(async (again) => {
+          if (again) await drained(signal);
+          return pass(signal);
+        });
+      while (!signal.aborted && (await wholePass()) > 0) await drained(signal);
+    },
+    ended: (job, how) => {
+      if (how === 'failed') missing.giveUp(job);
+      window.ended(job);
+    },
+    has: window.has,
+    inFlight: window.jobs,
+  };
+}

@@ -1,0 +1,44 @@
+/** What cannot be true of a row of the catalogue (promise P9): each says why, or null. */
+import type { Instant } from '../../clock.ts';
+import type { CoinEvent, CoinMarket, ExchangeMarket, PlatformContract } from '../../contract/record/catalogue.ts';
+import { parseTime } from '../../contract/time.ts';
+import { isId, isImpossible, NO_ID } from '../answer/record-list.ts';
+
+/** Upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */
+const ROUNDED_MS = 60_000;
+
+export function idFault({ id }: { readonly id: string }): string | null {
+  return isId(id) ? null : NO_ID;
+}
+
+export function eventFault(event: CoinEvent): string | null {
+  if (!isId(event.id)) return NO_ID;
+  const from = parseTime(event.date);
+  if (Number.isNaN(from)) return 'date: expected RFC 3339 time';
+  const to = event.date_to ? parseTime(event.date_to) : null;
+  if (to !== null && Number.isNaN(to)) return 'date_to: expected RFC 3339 time';
+  return to !== null && to < from ? 'date_to lies before date' : null;
+}
+
+export function contractFault({ id, address }: PlatformContract): string | null {
+  if (!isId(id)) return NO_ID;
+  return isId(address) ? null : 'address: expected the address of a contract';
+}
+
+export function marketFault(latest: Instant): (market: CoinMarket | ExchangeMarket) => string | null {
+  return (market) => {
+    if ('exchange_id' in market && !isId(market.exchange_id)) return 'exchange_id: expected the id of an exchange';
+    if (!isId(market.base_currency_id)) return 'base_currency_id: expected the id of a coin';
+    if (!isId(market.quote_currency_id)) return 'quote_currency_id: expected the id of a currency';
+    for (const [symbol, quote] of Object.entries(market.quotes ?? {})) {
+      for (const name of ['price', 'volume_24h'] as const) {
+        const value = quote[name];
+        if (typeof value === 'number' && isImpossible(value))
+          return `quotes.${symbol}.${name} is negative or not finite`;
+      }
+    }
+    const updated = market.last_updated ? parseTime(market.last_updated) : null;
+    if (updated !== null && Number.isNaN(updated)) return 'last_updated: expected RFC 3339 time';
+    return updated !== null && updated > latest + ROUNDED_MS ? 'last_updated lies in the future' : null;
+  };
+}

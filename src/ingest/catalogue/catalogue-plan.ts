@@ -1,0 +1,125 @@
+/** How often the catalogue is asked, kind by kind: how old an answer should become, and how many a run may ask under which plan. */
+import type { PlanName } from '../../contract/plan/plans.ts';
+import { DAY, HOUR } from '../../core/interval.ts';
+import type { CatalogueDemand, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
+
+type PerTier<T> = Readonly<Partial<Record<PlanName, T>> & { sparse: T }>;
+
+export type CataloguePlan = {
+  readonly asks: string;
+  /** An answer is asked for again when it is so old, if there is room; `idleAgeMs` where there is seldom news (dead coins and exchanges). */
+  readonly ageMs: number;
+  readonly idleAgeMs: number;
+  readonly cadence: PerTier<string>;
+  /** Requests a run may make: the oldest first. */
+  readonly most: PerTier<number>;
+};
+
+const MONTH = 30 * DAY;
+/** What is asked about one by one takes its share of the plan: together less than a sixth of the free one, and less of the others. */
+const most = (free: number): PerTier<number> => ({
+  sparse: 1,
+  free,
+  starter: 4 * free,
+  pro: 8 * free,
+  business: 40 * free,
+  ultimate: 80 * free,
+});
+
+/** Minutes are spread, so that what can wait does not queue behind what cannot. */
+export const CATALOGUE_PLAN: Readonly<Record<CatalogueKind, CataloguePlan>> = {
+  tags: {
+    asks: 'the tags, and which coins have them',
+    ageMs: DAY,
+    idleAgeMs: MONTH,
+    cadence: { sparse: 'off', free: '17 1 * * *', starter: '17 * * * *' },
+    most: most(2),
+  },
+  platforms: {
+    asks: 'the chains that contracts live on',
+    ageMs: DAY,
+    idleAgeMs: MONTH,
+    cadence: { sparse: 'off', free: '19 1 * * *', starter: '19 */6 * * *' },
+    most: { sparse: 1, free: 1 },
+  },
+  contracts: {
+    asks: 'the contracts of each chain',
+    ageMs: 2 * DAY,
+    idleAgeMs: MONTH,
+    cadence: { sparse: 'off', free: '24 */6 * * *', starter: '24 * * * *' },
+    most: most(2),
+  },
+  coin_details: {
+    asks: 'the details of tracked coins',
+    ageMs: 2 * DAY,
+    idleAgeMs: MONTH,
+    cadence: { sparse: 'off', free: '11 */2 * * *', starter: '11 * * * *' },
+    most: most(2),
+  },
+  coin_events: {
+    asks: 'the events of tracked coins',
+    ageMs: DAY,
+    idleAgeMs: MONTH,
+    cadence: { sparse: 'off', free: '26 */4 * * *', starter: '26 * * * *' },
+    most: most(2),
+  },
+  coin_exchanges: {
+    asks: 'the exchanges of tracked coins',
+    ageMs: 2 * DAY,
+    idleAgeMs: MONTH,
+    cadence: { sparse: 'off', free: '41 */4 * * *', starter: '41 * * * *' },
+    most: most(2),
+  },
+  coin_markets: {
+    asks: 'the markets of tracked coins',
+    ageMs: 3 * HOUR,
+    idleAgeMs: MONTH,
+    cadence: { sparse: 'off', free: '47 */2 * * *', starter: '17,47 * * * *', business: '2-59/10 * * * *' },
+    most: most(2),
+  },
+  exchange_markets: {
+    asks: 'the markets of exchanges that trade tracked coins',
+    ageMs: 6 * HOUR,
+    idleAgeMs: MONTH,
+    cadence: { sparse: 'off', free: '56 */4 * * *', starter: '56 * * * *', business: '8-59/20 * * * *' },
+    most: most(2),
+  },
+  people: {
+    asks: 'the people of tracked coins',
+    ageMs: MONTH,
+    idleAgeMs: 3 * MONTH,
+    cadence: { sparse: 'off', free: '31 */6 * * *', starter: '31 * * * *' },
+    most: most(1),
+  },
+};
+
+export type CatalogueNeed = CatalogueDemand[CatalogueKind];
+
+/** Requests a day that would keep so much as young as it should be. */
+export function wantedPerDay(kind: CatalogueKind, { items, idle }: CatalogueNeed): number {
+  const { ageMs, idleAgeMs } = CATALOGUE_PLAN[kind];
+  const perDay = (some: number, age: number) => (some === 0 ? 0 : (some * DAY) / age);
+  return perDay(items - idle, ageMs) + perDay(idle, idleAgeMs);
+}
+
+/** What a run asks of it on average. */
+export function requestsPerRun(
+  kind: CatalogueKind,
+  need: CatalogueNeed,
+  { mostPerRun, runsPerDay }: { readonly mostPerRun: number; readonly runsPerDay: number },
+): number {
+  return runsPerDay === 0 ? 0 : Math.min(mostPerRun, wantedPerDay(kind, need) / runsPerDay);
+}
+
+/** How old its answers become with so many runs a day; null: it is never asked. */
+export function achievableAgeMs(
+  kind: CatalogueKind,
+  need: CatalogueNeed,
+  { mostPerRun, runsPerDay }: { readonly mostPerRun: number; readonly runsPerDay: number },
+): number | null {
+  if (runsPerDay === 0) return null;
+  const wanted = wantedPerDay(kind, need);
+  const stretch = Math.max(1, wanted / (mostPerRun * runsPerDay));
+  // Nothing becomes younger than the time between two runs.
+  return Math.max(CATALOGUE_PLAN[kind].ageMs * stretch, DAY / runsPerDay);
+}

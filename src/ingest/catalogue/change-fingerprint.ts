@@ -1,0 +1,23 @@
+/**
+ * What is left of a record without what changes all the time (ranks, counters, followers, the minute of its data): two answers with
+ * the same essence say the same, and no old version is kept for it.
+ */
+import type { CoinDetails, Person, Tag } from '../../contract/record/catalogue.ts';
+
+export function coinEssence(coin: CoinDetails): string {
+  const { rank: _rank, is_new: _new, last_data_at: _last, ...rest } = coin;
+  const tags = coin.tags?.map(({ id, name }) => ({ id, name }));
+  const links = coin.links_extended?.map(({ stats: _stats, ...link }) => link);
+  return JSON.stringify({ ...rest, tags, links_extended: links });
+}
+
+/** Who has it is kept row by row. */
+export function tagEssence(tag: Tag): string {
+  const { coin_counter: _coins, ico_counter: _icos, coins: _members, icos: _others, ...rest } = tag;
+  return JSON.stringify(rest);
+}
+
+export function personEssence(person: Person): string {
+  const links = Object.entries(person.links ?? {}).map(([kind, list]) => [kind, list?.map(({ url }) => url)]);
+  return JSON.stringify({ ...person, links });
+}

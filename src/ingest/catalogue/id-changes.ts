@@ -1,0 +1,101 @@
+/**
+ * Coins that upstream gave a new id, as its changelog tells: newest first, a hundred to a page, one request each. As a rule the first
+ * page holds all that is news. The series go over with the next run of freshness (`apply-tracks.ts`).
+ */
+import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import { ID_CHANGES_PATH } from '../../contract/interface/paths.ts';
+import { idChangesSchema } from '../../contract/record/catalogue.ts';
+import { readRecord } from '../../contract/record/records.ts';
+import { parseTime } from '../../contract/time.ts';
+import { DAY } from '../../core/interval.ts';
+import { quarantineRecords, type SetAsideRecord } from '../../store/candle/quarantine.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { type Rename, recordRenames, renamesReadUntil } from '../../store/upkeep/rename.ts';
+import { recordFetch } from '../../store/work/fetch.ts';
+import type { Answer, Exchange } from '../../upstream/answer.ts';
+import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
+import { UpstreamTrouble } from '../outcome.ts';
+import { createOriginCheck } from '../request/origin.ts';
+import type { Ask } from '../request/send-request.ts';
+
+export type IdChangesRead =
+  | { readonly kind: 'done' }
+  /** Not now. */
+  | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
+
+const PER_PAGE = 100;
+/** Thousands of renames since it was read last are no renames. */
+const MOST_PAGES = 20;
+const ENDPOINT = 'changelog';
+
+/** What is news is kept, when all of it was read: a page that fails leaves everything to the next run. @throws UpstreamTrouble, Misconfigured */
+export async function readIdChanges(deps: {
+  readonly ask: Ask;
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}): Promise<IdChangesRead> {
+  const { ask, sql, clock, signal } = deps;
+  const since = await renamesReadUntil(sql);
+  // Whoever knows of no coin knows it by no old id.
+  if (since === null) return { kind: 'done' };
+  const renames: Rename[] = [];
+  for (let page = 1; page <= MOST_PAGES; page++) {
+    const asked = await ask(
+      { path: ID_CHANGES_PATH, query: { page: String(page) } },
+      { spender: { class: 'scheduled', name: 'renames' }, record: { endpoint: ENDPOINT }, signal },
+    );
+    if (asked.kind === 'held') return asked;
+    const { answer, record } = asked;
+    if (answer.kind !== 'answered') return unanswered(answer, clock.now());
+    const read = readRecord(idChangesSchema, answer.body);
+    if (!read.ok) {
+      await recordFetch(sql, { ...record, outcome: 'malformed', message: read.problem });
+      throw new UpstreamTrouble(`${ID_CHANGES_PATH}: ${read.problem}`);
+    }
+    await createOriginCheck(sql)(answer.exchange).catch(async (error: Error) => {
+      await recordFetch(sql, { ...record, outcome: 'malformed', message: error.message });
+      throw error;
+    });
+    const { changes, setAside } = examine(read.value, answer.exchange);
+    const counts = { rows: read.value.length, stored: changes.length, setAside: setAside.length };
+    const fetchId = await recordFetch(sql, { ...record, outcome: 'stored', ...counts });
+    await quarantineRecords(sql, ENDPOINT, setAside, { fetchId, seenAt: answer.exchange.asOf });
+    renames.push(...changes.filter(({ at }) => at >= since));
+    if (read.value.length < PER_PAGE || changes.some(({ at }) => at < since)) break;
+  }
+  if (renames.length > 0) await sql.begin((tx) => recordRenames(tx, renames, 'changelog'));
+  return { kind: 'done' };
+}
+
+type Row = Readonly<Record<'currency_id' | 'old_id' | 'new_id' | 'changed_at', string>>;
+
+function examine(rows: readonly Row[], { latest, asOf }: Pick<Exchange, 'latest' | 'asOf'>) {
+  const changes: Rename[] = [];
+  const setAside: SetAsideRecord[] = [];
+  for (const row of rows) {
+    const at = parseTime(row.changed_at);
+    const reason = Number.isNaN(at)
+      ? 'changed_at is no time'
+      : at > latest + MOST_SKEW_MS
+        ? 'changed in the future'
+        : null;
+    if (reason !== null) setAside.push({ id: row.old_id, reason, row });
+    else changes.push({ oldId: row.old_id, newId: row.new_id, at, currencyId: row.currency_id, seenAt: asOf });
+  }
+  return { changes, setAside };
+}
+
+/** Recorded already; what it means for the run. */
+function unanswered(answer: Exclude<Answer, { kind: 'moved' | 'answered' }>, now: Instant): IdChangesRead {
+  switch (answer.kind) {
+    case 'limited':
+      return { kind: 'held', until: now + ASK_AGAIN_MS, reason: answer.by === 'pace' ? 'limited' : 'spent' };
+    case 'refused':
+      // Another plan than its documents say, or an upstream that has no such list: once a day is often enough to look.
+      return { kind: 'held', until: now + DAY, reason: answer.message };
+    case 'malformed':
+    case 'unavailable':
+      throw new UpstreamTrouble(`${ID_CHANGES_PATH}: ${answer.message}`);
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * The tools of the JSON-RPC interface: listed once a day, and left alone while the interface cannot be used. Then REST, which has the
+ * same data, is asked in its place: after a minute, then four, sixteen …, at most a day, the interface is tried again.
+ */
+import type { Clock, Instant } from '../../clock.ts';
+import { toolListSchema } from '../../contract/interface/json-rpc.ts';
+import { readRecord } from '../../contract/record/records.ts';
+import { DAY } from '../../core/interval.ts';
+import type { Spender } from '../../quota/quota.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { recordFetchOnce } from '../../store/work/fetch.ts';
+import {
+  forgetTools,
+  type ListedTool,
+  readRpc,
+  recordRpcAnswer,
+  recordRpcFailure,
+  recordTools,
+} from '../../store/work/rpc-interface.ts';
+import type { Answer } from '../../upstream/answer.ts';
+import type { Patience } from '../request/outage-retry.ts';
+import type { Session } from '../session.ts';
+
+export type ToolFound =
+  | { readonly kind: 'tool'; readonly tool: ListedTool }
+  /** It cannot be used: REST is asked. */
+  | { readonly kind: 'rest' }
+  | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
+
+export type FindOptions = {
+  /** Arguments that will be given. */
+  readonly given: readonly string[];
+  readonly spender: Spender;
+  readonly patience: Patience;
+  readonly signal: AbortSignal | undefined;
+};
+
+export type ToolBook = {
+  find(name: string, options: FindOptions): Promise<ToolFound>;
+  /** An answer that is none. Resolves to whether the interface is left alone from now on. */
+  failed(answer: Unusable, patience: Patience): Promise<boolean>;
+  answered(patience: Patience): Promise<void>;
+  /** A call was not understood: perhaps the tools have changed. Resolves to whether they are listed anew before the next call. */
+  doubted(patience: Patience): Promise<boolean>;
+};
+
+export type Unusable = Exclude<Answer, { kind: 'answered' | 'moved' }>;
+
+/** The hosted server demands to be told why (upstream-api.md, section 4): 20 to 500 characters. */
+export const RATIONALE = 'Keeps a local copy of this reference data up to date, within the limits of the plan.';
+const LISTED_FOR_MS = DAY;
+/** A list so young is right, and the call is wrong. */
+const SURE_FOR_MS = 3_600_000;
+const FIRST_WAIT_MS = 60_000;
+/** Of failures that may be chance, so many in a row are none. */
+const CHANCE = 3;
+const MOST_PAGES = 10;
+/** In `ops.fetch`. */
+const ENDPOINT = 'tools';
+
+export function createToolBook({
+  sql,
+  clock,
+  tools,
+}: {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly tools: NonNullable<Session['tools']>;
+}): ToolBook {
+  const { url } = tools;
+
+  const failed = async (answer: Unusable, patience: Patience, isChance = !isFinal(answer)): Promise<boolean> => {
+    const now = clock.now();
+    const { failures } = await patience(() => readRpc(sql, url));
+    const isClosed = !isChance || failures + 1 >= CHANCE;
+    const waitMs = Math.max(waitOf(answer), Math.min(DAY, FIRST_WAIT_MS * 4 ** Math.min(failures, 10)));
+    const until = isClosed ? now + waitMs : null;
+    await patience(() => recordRpcFailure(sql, { url, message: answer.message, until }));
+    return isClosed;
+  };
+
+  const list = async ({ spender, patience, signal }: FindOptions): Promise<readonly ListedTool[] | ToolFound> => {
+    const listed: ListedTool[] = [];
+    let cursor: string | undefined;
+    for (let page = 0; page < MOST_PAGES; page++) {
+      const rpc = { method: 'tools/list', ...(cursor === undefined ? {} : { cursor }) } as const;
+      const record = { endpoint: ENDPOINT };
+      const asked = await tools.ask({ path: '', rpc }, { spender, record, patience, signal, mayLack: true });
+      if (asked.kind === 'held') return { kind: 'held', until: asked.until, reason: asked.reason };
+      const { answer } = asked;
+      if (answer.kind !== 'answered') {
+        if (answer.kind === 'limited' && answer.by === 'pace' && tools.sharesOrigin) {
+          return { kind: 'held', until: clock.now(), reason: 'limited' };
+        }
+        // Without its tools nothing can be asked of it: for now REST is, which has the same.
+        await failed(answer, patience, false);
+        return { kind: 'rest' };
+      }
+      const read = readRecord(toolListSchema, answer.body);
+      const rows = read.ok ? read.value.tools : [];
+      await patience((again) => recordFetchOnce(sql, { ...asked.record, outcome: 'stored', rows: rows.length }, again));
+      listed.push(...rows.map(asListed));
+      cursor = read.ok ? read.value.nextCursor : undefined;
+      if (cursor === undefined) break;
+    }
+    await patience(() => recordTools(sql, { url, tools: listed, at: clock.now() }));
+    return listed;
+  };
+
+  return {
+    failed,
+    find: async (name, options) => {
+      const { patience } = options;
+      const state = await patience(() => readRpc(sql, url));
+      const now = clock.now();
+      // A clock that was set back must not stretch the wait.
+      const wait = (state.closedUntil ?? 0) - now;
+      if (wait > 0 && wait <= DAY) return { kind: 'rest' };
+      const isFresh = state.listedAt !== null && Math.abs(now - state.listedAt) < LISTED_FOR_MS;
+      const listed = isFresh && state.tools !== null ? state.tools : await list(options);
+      if ('kind' in listed) return listed;
+      const tool = listed.find((one) => one.name === name);
+      const canCall = tool?.required.every((argument) => argument === 'rationale' || options.given.includes(argument));
+      return tool !== undefined && canCall ? { kind: 'tool', tool } : { kind: 'rest' };
+    },
+    answered: (patience) => patience(() => recordRpcAnswer(sql, url)),
+    doubted: async (patience) => {
+      const { listedAt } = await patience(() => readRpc(sql, url));
+      if (listedAt !== null && Math.abs(clock.now() - listedAt) < SURE_FOR_MS) return false;
+      await patience(() => forgetTools(sql, url));
+      return true;
+    },
+  };
+}
+
+/** Nothing there answers as a JSON-RPC interface does, or not for a long while. */
+function isFinal(answer: Unusable): boolean {
+  if (answer.exchange.noContact !== null) return true;
+  if (answer.kind === 'malformed') return answer.astray;
+  return answer.kind === 'limited' || (answer.kind === 'refused' && answer.reason !== 'unknown id');
+}
+
+/** As it says itself; a limit that is used up comes back with the day. */
+function waitOf(answer: Unusable): number {
+  if (answer.kind !== 'limited') return 0;
+  return answer.retryAfterMs ?? (answer.by === 'spent' ? DAY : 0);
+}
+
+function asListed({ name, inputSchema }: (typeof toolListSchema)['_zod']['output']['tools'][number]): ListedTool {
+  const { properties } = inputSchema as { readonly properties?: { readonly limit?: { readonly maximum?: unknown } } };
+  const most = properties?.limit?.maximum;
+  return {
+    name,
+    required: inputSchema.required ?? [],
+    mostRows: typeof most === 'number' && Number.isInteger(most) && most > 0 ? most : null,
+  };
+}

@@ -1,0 +1,152 @@
+/**
+ * The heart: one chunk = one request = one unit of quota = one transaction. It can be run again at any time: it first looks
+ * what is still missing, asks only for that, and what it learns becomes true together or not at all.
+ */
+import type { Clock, Instant } from '../../clock.ts';
+import { ohlcvParameters, ohlcvPath } from '../../contract/interface/paths.ts';
+import type { Plan } from '../../contract/plan/plans.ts';
+import { INTERVAL_MS } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import type { Spender, Stretch } from '../../quota/quota.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import type { Answer } from '../../upstream/answer.ts';
+import { createDoubts } from '../answer/second-opinion.ts';
+import { documentedWall, earliestSlot, isBeyond, knownDepth } from '../limits/history-limit.ts';
+import type { Walls } from '../limits/learned-limits.ts';
+import { createWallDoubts } from '../limits/limit-second-opinion.ts';
+import { INTERRUPTED, LedAround, Misconfigured, type Outcome, UpstreamTrouble } from '../outcome.ts';
+import { type ChunkJob, describeChunk, FRESHNESS } from '../queue/chunk-job.ts';
+import { wrongAddress } from '../request/configuration-errors.ts';
+import { impatient, type Patience } from '../request/outage-retry.ts';
+import type { Ask, Asked, LateQuestion, Unasked } from '../request/send-request.ts';
+import { type Refused, settleRefusal, type Trust } from './settle-refusal.ts';
+import { createStoreAnswer } from './store-answer.ts';
+
+export type IngestChunkDeps = {
+  readonly sql: Sql;
+  readonly ask: Ask;
+  readonly clock: Clock;
+  readonly plan: Plan;
+  readonly walls: Walls;
+  readonly trust: Trust;
+};
+
+export type IngestChunkOptions = {
+  readonly attempt?: number;
+  readonly signal?: AbortSignal;
+  /** For a database that is away; without it the chunk is an exception like any other, and what was answered is asked again. */
+  readonly patience?: Patience;
+};
+
+export type IngestChunk = (job: ChunkJob, options?: IngestChunkOptions) => Promise<Outcome>;
+
+const NOTHING: Outcome = { kind: 'stored', requests: 0, stored: 0, revised: 0, setAside: 0 };
+
+export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
+  const { clock, trust } = deps;
+  const doubts = createDoubts();
+  const wallDoubts = createWallDoubts(deps);
+  const storeAnswer = createStoreAnswer({ ...deps, wallDoubts, prove: () => trust.prove() });
+  const settle = (job: ChunkJob, asked: AskedOnce, patience: Patience, answer: Refused, onlyHere?: boolean) =>
+    patience(() => settleRefusal(deps, job, asked, answer, onlyHere));
+
+  /** What the answer of a request makes of its chunk. */
+  async function conclude(job: ChunkJob, asked: AskedOnce, patience: Patience): Promise<Outcome> {
+    const { answer, requests } = asked;
+    switch (answer.kind) {
+      case 'answered':
+        doubts.answered(job);
+        return storeAnswer(job, asked, answer, patience);
+      case 'limited': {
+        // The ledger makes everybody wait; the next take says until when.
+        if (!asked.budgetLeft)
+          return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'spent' };
+        const again = doubts.doubt(job, answer.exchange.sentAt, clock.now());
+        if (again !== null) return { kind: 'deferred', until: again, requests, reason: 'doubt' };
+        return settle(job, asked, patience, asWall(answer));
+      }
+      case 'refused': {
+        if (answer.reason !== 'wall') return settle(job, asked, patience, answer);
+        const meaning = wallDoubts.weigh(job, asked.record.span!, answer);
+        if (typeof meaning === 'number') return { kind: 'deferred', until: meaning, requests, reason: 'doubt' };
+        return settle(job, asked, patience, answer, meaning === 'span');
+      }
+      case 'malformed':
+        if (answer.astray && !trust.proven) throw new Misconfigured(wrongAddress(answer.message));
+        throw new (asked.ledAround ? LedAround : UpstreamTrouble)(`${describeChunk(job)}: ${answer.message}`);
+      case 'unavailable':
+        throw new UpstreamTrouble(`${describeChunk(job)}: ${answer.message}`);
+    }
+  }
+
+  async function ingest(job: ChunkJob, options: IngestChunkOptions): Promise<Outcome> {
+    const soon = doubts.waitingFor(job, clock.now()) ?? wallDoubts.waitingFor(job);
+    if (soon !== null) return { kind: 'deferred', until: soon, requests: 0, reason: 'doubt' };
+    const question = questionOf(job, deps);
+    if (question === null) return NOTHING;
+    const asked = await askFor(job, question, deps, options);
+    if (asked.kind === 'unwanted') return NOTHING;
+    if (asked.kind === 'held') return { kind: 'snoozed', until: asked.until, reason: asked.reason };
+    return conclude(job, asked, options.patience ?? impatient);
+  }
+
+  return (job, options = {}) => wallDoubts.inTurn(job, () => ingest(job, options));
+}
+
+type AskedOnce = Extract<Asked, { kind: 'asked' }>;
+/** Nothing was sent: the run ended while the chunk waited. */
+type Interrupted = { readonly kind: 'held'; readonly until: Instant; readonly reason: typeof INTERRUPTED };
+
+/** Of a chunk what lies within the history limit, which moves on while the chunk waits in the queue; null when nothing does. */
+function questionOf(
+  job: ChunkJob,
+  { walls, plan, clock }: Pick<IngestChunkDeps, 'walls' | 'plan' | 'clock'>,
+): LateQuestion | null {
+  const { interval, coinId, quote, to } = job;
+  const from = Math.max(job.from, earliestSlot(knownDepth(walls.of(interval)), interval, clock.now()));
+  if (from >= to) return null;
+  const stretch: Stretch = { ...job, backfillId: backfillOf(job), span: { from, to }, plan: plan.name };
+  return {
+    stretch,
+    about: (gaps) => {
+      const span: Span = { from: gaps[0]!.from, to: gaps.at(-1)!.to };
+      // Both ends are open times and both are answered (decision: ends are inclusive).
+      const ends = { from: span.from, to: span.to - INTERVAL_MS[interval] };
+      return {
+        path: ohlcvPath(coinId),
+        query: ohlcvParameters({ ...ends, interval, quote, limit: plan.candlesPerRequest }),
+        span,
+        beyondPlan: isBeyond(documentedWall(plan, interval), interval, span.from, clock.now()),
+      };
+    },
+  };
+}
+
+async function askFor(
+  job: ChunkJob,
+  question: LateQuestion,
+  { ask, clock }: Pick<IngestChunkDeps, 'ask' | 'clock'>,
+  { attempt = 1, signal, patience = impatient }: IngestChunkOptions,
+): Promise<Asked | Unasked | Interrupted> {
+  const record = { endpoint: 'ohlcv', seriesId: job.seriesId, backfillId: backfillOf(job), attempt };
+  return ask(question, { spender: spenderOf(job), record, signal, patience }).catch((error: unknown): Interrupted => {
+    // The chunk goes back as it came.
+    if (signal?.aborted) return { kind: 'held', until: clock.now(), reason: INTERRUPTED };
+    throw error;
+  });
+}
+
+function spenderOf(job: ChunkJob): Spender {
+  return job.kind === 'freshness'
+    ? { class: 'scheduled', name: FRESHNESS }
+    : { class: 'backfill', name: `backfill ${job.backfillId}` };
+}
+
+function backfillOf(job: ChunkJob): number | null {
+  return job.kind === 'freshness' ? null : job.backfillId;
+}
+
+/** A second 402 without a wall's text: it is taken for one. */
+function asWall({ exchange, message }: Extract<Answer, { kind: 'limited' }>): Refused {
+  return { kind: 'refused', reason: 'wall', notBefore: null, message, exchange };
+}

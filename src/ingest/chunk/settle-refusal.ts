@@ -1,0 +1,68 @@
+/** What a refused chunk means for what is asked next: nothing beyond this limit, nothing of this series, not this span, or a wrong setting. */
+import type { Clock } from '../../clock.ts';
+import type { Plan } from '../../contract/plan/plans.ts';
+import type { Span } from '../../core/span.ts';
+import { type RefusalReason, recordRefusal } from '../../store/candle/refusal.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import type { Answer } from '../../upstream/answer.ts';
+import type { Walls } from '../limits/learned-limits.ts';
+import { depthOf } from '../limits/parsed-limit.ts';
+import { Misconfigured, type Outcome, UpstreamTrouble } from '../outcome.ts';
+import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
+import { wrongAddress, wrongKey } from '../request/configuration-errors.ts';
+import type { Asked } from '../request/send-request.ts';
+
+export type Refused = Extract<Answer, { kind: 'refused' }>;
+
+export type SettleRefusalDeps = {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly plan: Plan;
+  readonly walls: Walls;
+  readonly trust: Trust;
+};
+
+/** Has this upstream ever given us something usable? Until then a refusal may be a wrong key or address. */
+export type Trust = { readonly proven: boolean; prove(): void };
+
+const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
+
+/**
+ * Remembers what was refused, so that it is not asked again. `onlyHere`: a history limit that other chunks beyond it do not meet; then only
+ * this span is left alone. @throws Misconfigured, UpstreamTrouble
+ */
+export async function settleRefusal(
+  { sql, clock, walls, plan, trust }: SettleRefusalDeps,
+  job: ChunkJob,
+  { record, fetchId, keySent }: Extract<Asked, { kind: 'asked' }>,
+  answer: Refused,
+  onlyHere = false,
+): Promise<Outcome> {
+  const { message } = answer;
+  const span = record.span!;
+  const refuse = async (reason: RefusalReason, of: Span): Promise<Outcome> => {
+    const refusal = { plan: plan.name, seriesId: job.seriesId, span: of, reason, message, fetchId };
+    await recordRefusal(sql, { ...refusal, refusedAt: clock.now() });
+    return { kind: 'refused', reason, message };
+  };
+  switch (answer.reason) {
+    case 'wall': {
+      trust.prove();
+      if (onlyHere) return refuse('plan wall', span);
+      const depth = depthOf(job.interval, span, plan, answer);
+      await walls.meet(job.interval, { ...depth, message, fetchId });
+      return { kind: 'refused', reason: depth.depthMs === 0 ? 'interval' : 'plan wall', message };
+    }
+    case 'unknown id':
+      // All of its chunks would be answered alike.
+      return refuse('unknown coin', ALL_TIME);
+    case 'forbidden':
+      if (!trust.proven) throw new Misconfigured(wrongKey(message, keySent));
+      return refuse('forbidden', ALL_TIME);
+    case 'unknown route':
+      if (!trust.proven) throw new Misconfigured(wrongAddress(message));
+      throw new UpstreamTrouble(`${describeChunk(job)}: ${message}`);
+    case 'bad request':
+      return refuse('bad request', span);
+  }
+}

@@ -1,0 +1,106 @@
+/** What a chunk was answered: read, checked, and stored with its coverage and the record of the request in one transaction. */
+
+import type { Plan } from '../../contract/plan/plans.ts';
+import { readOhlcvRows } from '../../contract/record/ohlcv.ts';
+import { INTERVAL_MS } from '../../core/interval.ts';
+import { storeChunk } from '../../store/candle/chunk.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { createPartitionKeeper } from '../../store/upkeep/partition.ts';
+import { findFetch, recordFetchOnce } from '../../store/work/fetch.ts';
+import type { Answer } from '../../upstream/answer.ts';
+import { createDriftCheck } from '../answer/schema-drift.ts';
+import { provesOpen, unprovenPart } from '../limits/history-limit.ts';
+import type { Walls } from '../limits/learned-limits.ts';
+import type { WallDoubts } from '../limits/limit-second-opinion.ts';
+import { Misconfigured, type Outcome, UpstreamTrouble } from '../outcome.ts';
+import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
+import { createOriginCheck } from '../request/origin.ts';
+import type { Patience } from '../request/outage-retry.ts';
+import type { Asked } from '../request/send-request.ts';
+import { weigh } from './evidence.ts';
+import { examine } from './validate.ts';
+
+/**
+ * Stores one answer to the question that `asked` records. @throws UpstreamTrouble when it cannot be read, Misconfigured when it comes from
+ * another upstream than all before; the request is recorded then, too.
+ */
+export type StoreAnswer = (
+  job: ChunkJob,
+  asked: Extract<Asked, { kind: 'asked' }>,
+  answer: Extract<Answer, { kind: 'answered' }>,
+  patience: Patience,
+) => Promise<Outcome>;
+
+export function createStoreAnswer({
+  sql,
+  plan,
+  walls,
+  wallDoubts,
+  prove,
+}: {
+  readonly sql: Sql;
+  readonly plan: Plan;
+  readonly walls: Walls;
+  readonly wallDoubts: WallDoubts;
+  /** Called when an answer can be used. */
+  readonly prove: () => void;
+}): StoreAnswer {
+  const checkDrift = createDriftCheck(sql);
+  const checkOrigin = createOriginCheck(sql);
+  const keepPartitions = createPartitionKeeper(sql);
+
+  return async (job, { record, requests }, { body, exchange }, patience) => {
+    const { interval, coinId, seriesId } = job;
+    const span = record.span!;
+    const recordMalformed = async (message: string | null) => {
+      const row = { ...record, outcome: 'malformed', message };
+      await patience((again) => recordFetchOnce(sql, row, again));
+    };
+    const read = readOhlcvRows(body);
+    const unusable = read.ok ? await patience(() => checkDrift(seriesId, read.rows)) : read.problem;
+    if (!read.ok || unusable !== null) {
+      await recordMalformed(unusable);
+      throw new UpstreamTrouble(`${describeChunk(job)}: the answer cannot be read: ${unusable}`);
+    }
+    prove();
+    await patience(() => checkOrigin(exchange)).catch(async (error: Error) => {
+      if (error instanceof Misconfigured) await recordMalformed(error.message);
+      throw error;
+    });
+    const findings = examine({ coinId, interval, span }, read.rows, exchange.latest);
+    // Thousands of small objects that nobody needs any more: waiting here for the database, they would outlive the young generation.
+    read.rows.length = 0;
+    if (Array.isArray(body)) body.length = 0;
+    const { candles, setAside, rowCount } = findings;
+    const { sentAt, asOf, ageMs } = exchange;
+    // Only where there are candles: of what is asked, a coin may have existed in the last few years only.
+    const [first, last] = [candles.openTime[0], candles.openTime.at(-1)];
+    wallDoubts.answered(job, first ?? null, sentAt);
+    if (first !== undefined) {
+      await patience(() => keepPartitions(interval, { from: first, to: last! + INTERVAL_MS[interval] }));
+      // Only a candle from beyond proves that the wall is not there: nothing at all may be the wall's way of saying so.
+      if (provesOpen(walls.of(interval), interval, first, asOf)) await patience(() => walls.open(interval));
+    }
+    const unproven = unprovenPart(walls.of(interval), interval, span, exchange.latest);
+    const store = () =>
+      storeChunk(
+        sql,
+        {
+          series: { id: seriesId, interval },
+          span,
+          asOf,
+          candles,
+          open: findings.cutShort.filter(({ openTime }) => openTime + INTERVAL_MS[interval] > asOf),
+          setAside,
+          fetch: { ...record, outcome: 'stored', rows: rowCount },
+        },
+        (known) =>
+          weigh({ span, interval, findings, sentAt, asOf, ageMs, limit: plan.candlesPerRequest, known, unproven }),
+      );
+    // Cut off while it was committed, it may be stored already.
+    const counts = await patience(async (again) => (again ? await findFetch(sql, record) : null) ?? store());
+    // As above: what is done is found by a full collection only, and what hangs on it with it (store/lost-connection.ts).
+    for (const column of Object.values(candles)) column.length = 0;
+    return { kind: 'stored', requests, stored: counts.stored, revised: counts.revised, setAside: counts.setAside };
+  };
+}

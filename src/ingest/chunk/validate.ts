@@ -1,0 +1,142 @@
+/** Checks an answer against its question: what may be stored, and what is set aside with the reason. Pure. */
+import type { Instant } from '../../clock.ts';
+import { hasPrices, type OhlcvRowRead } from '../../contract/record/ohlcv.ts';
+import type { CandleColumns } from '../../core/candle.ts';
+import { floorToGrid, INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import type { OpenCandle } from '../../store/candle/open-candle.ts';
+import type { SetAsideRow } from '../../store/candle/quarantine.ts';
+
+export type OhlcvQuestion = {
+  readonly coinId: string;
+  readonly interval: Interval;
+  /** On the grid; the slots asked for are those that open inside it. */
+  readonly span: Span;
+};
+
+export type Findings = {
+  /** Sorted, each slot once, all of them slots of the question. */
+  readonly candles: CandleColumns;
+  /** Of the candles those whose `time_close` lies before the end of their slot. */
+  readonly cutShort: readonly OpenCandle[];
+  readonly setAside: readonly SetAsideRow[];
+  /** As answered, before anything was dropped. */
+  readonly rowCount: number;
+};
+
+/**
+ * Splits the rows of one answer into candles and impossible rows (promise P9): wrong type, wrong coin, off the grid, outside
+ * the question, from the future (after `latest`), high below low, negative, or two different rows for one slot. Rows that
+ * repeat another exactly are dropped silently; order does not matter.
+ */
+export function examine(question: OhlcvQuestion, rows: readonly OhlcvRowRead[], latest: Instant): Findings {
+  const setAside: SetAsideRow[] = [];
+  const possible: GoodRow[] = [];
+  let ascends = true;
+  let last = Number.NEGATIVE_INFINITY;
+  for (const read of rows) {
+    if (!read.ok) {
+      setAside.push({ openTime: slotOf(read, question), reason: read.problem, row: read.row });
+      continue;
+    }
+    const reason = impossible(read, question, latest);
+    if (reason !== null) {
+      setAside.push({ openTime: slotOf(read, question), reason, row: read.row });
+      continue;
+    }
+    possible.push(read);
+    if (read.openTime <= last) ascends = false;
+    last = read.openTime;
+  }
+  // Nearly every answer comes in order: then no slot has two rows, and none has to be looked for.
+  const good = ascends ? possible : onePerSlot(possible, setAside);
+  return { candles: toColumns(good), cutShort: cutShort(good, question.interval), setAside, rowCount: rows.length };
+}
+
+type GoodRow = Extract<OhlcvRowRead, { ok: true }>;
+
+/** The slot of the question that a row names, if it does. */
+function slotOf({ openTime }: OhlcvRowRead, { interval, span }: OhlcvQuestion): Instant | null {
+  const isSlot = openTime !== null && openTime >= span.from && openTime < span.to;
+  return isSlot && floorToGrid(openTime, interval) === openTime ? openTime : null;
+}
+
+/** Sorted; of slots with two different rows all are set aside. */
+function onePerSlot(rows: readonly GoodRow[], setAside: SetAsideRow[]): GoodRow[] {
+  const bySlot = new Map<Instant, GoodRow>();
+  const contested = new Set<Instant>();
+  for (const read of rows) {
+    const at = read.openTime;
+    const other = bySlot.get(at);
+    if (other === undefined) bySlot.set(at, read);
+    else if (!sameValues(other, read)) {
+      contested.add(at);
+      setAside.push({ openTime: at, reason: 'two different rows for one open time', row: read.row });
+    }
+  }
+  for (const at of contested) {
+    setAside.push({ openTime: at, reason: 'two different rows for one open time', row: bySlot.get(at)!.row });
+    bySlot.delete(at);
+  }
+  return [...bySlot.values()].sort((a, b) => a.openTime - b.openTime);
+}
+
+function impossible(row: GoodRow, { coinId, interval, span }: OhlcvQuestion, latest: Instant): string | null {
+  const at = row.openTime;
+  if (row.coinId !== null && row.coinId !== coinId) return `is of coin ${row.coinId}, not ${coinId}`;
+  if (at % INTERVAL_MS[interval] !== 0) return `time_open is not on the ${interval} grid`;
+  if (at > latest) return 'time_open lies in the future';
+  if (at < span.from || at >= span.to) return 'time_open lies outside what was asked';
+  if (row.closeTime !== null && row.closeTime < at) return 'time_close lies before time_open';
+  if (!hasPrices(row.row)) return 'has none of open, high, low, close';
+  const { open, high, low, close } = row;
+  if (isBad(open) || isBad(high) || isBad(low) || isBad(close)) return 'a price is negative or not finite';
+  if (isBad(row.volume)) return 'volume is negative or not finite';
+  if (isBad(row.marketCap)) return 'market_cap is negative or not finite';
+  if (high !== null && low !== null && high < low) return 'high is below low';
+  if (high !== null && ((open !== null && open > high) || (close !== null && close > high))) {
+    return 'open or close is above high';
+  }
+  if (low !== null && ((open !== null && open < low) || (close !== null && close < low))) {
+    return 'open or close is below low';
+  }
+  return null;
+}
+
+function isBad(value: number | null): boolean {
+  return value !== null && !(value >= 0 && value < Number.POSITIVE_INFINITY);
+}
+
+function sameValues(a: GoodRow, b: GoodRow): boolean {
+  return (
+    a.open === b.open &&
+    a.high === b.high &&
+    a.low === b.low &&
+    a.close === b.close &&
+    a.volume === b.volume &&
+    a.marketCap === b.marketCap
+  );
+}
+
+function cutShort(rows: readonly GoodRow[], interval: Interval): OpenCandle[] {
+  const lastSecond = INTERVAL_MS[interval] - 1_000;
+  const out: OpenCandle[] = [];
+  for (const { openTime, closeTime } of rows) {
+    if (closeTime !== null && closeTime < openTime + lastSecond) out.push({ openTime, closeTime });
+  }
+  return out;
+}
+
+function toColumns(rows: readonly GoodRow[]): CandleColumns {
+  const columns: CandleColumns = { openTime: [], open: [], high: [], low: [], close: [], volume: [], marketCap: [] };
+  for (const row of rows) {
+    columns.openTime.push(row.openTime);
+    columns.open.push(row.open);
+    columns.high.push(row.high);
+    columns.low.push(row.low);
+    columns.close.push(row.close);
+    columns.volume.push(row.volume);
+    columns.marketCap.push(row.marketCap);
+  }
+  return columns;
+}

@@ -1,0 +1,19 @@
+/** Simulated and real data never share a warehouse: nobody could tell them apart afterwards. */
+
+import type { Sql } from '../../store/connection/connect.ts';
+import { claimOrigin } from '../../store/work/installation.ts';
+import type { Exchange } from '../../upstream/answer.ts';
+import { Misconfigured } from '../outcome.ts';
+import { otherOrigin } from './configuration-errors.ts';
+
+/** To be called before an answer is stored; the first one settles whose data the warehouse holds. @throws Misconfigured */
+export type OriginCheck = (exchange: Exchange) => Promise<void>;
+
+export function createOriginCheck(sql: Sql): OriginCheck {
+  /** Once settled it never changes; undefined: not looked up yet. */
+  let held: string | null | undefined;
+  return async ({ simulator }) => {
+    if (held === undefined) held = await claimOrigin(sql, simulator);
+    if (held !== simulator) throw new Misconfigured(otherOrigin(held, simulator));
+  };
+}

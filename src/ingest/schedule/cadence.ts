@@ -1,0 +1,163 @@
+/**
+ * How often: a cron expression in UTC as a set of instants. What an expression means is node-cron's to say (its `parse` and
+ * `match`); it asks the machine's clock for everything else, so next, last and how many are reckoned here from its fields.
+ */
+import { createTask, type DetailedValidation, validateDetailed } from 'node-cron';
+import type { Instant } from '../../clock.ts';
+import { DAY } from '../../core/interval.ts';
+
+export type Cadence = {
+  /** The expression. */
+  readonly cron: string;
+  /** The first tick after `at`. */
+  next(at: Instant): Instant;
+  /** The last tick at or before `at`; null when there is none within years. */
+  latest(at: Instant): Instant | null;
+  /** Ticks in `[from, to)`. */
+  count(from: Instant, to: Instant): number;
+};
+
+const MINUTE = 60_000;
+/** A leap day comes within eight years, but for the turn of some centuries. */
+const FAR_DAYS = 9 * 366;
+const MOST_KNOWN_DAYS = 4_000;
+const A_MONDAY = Date.UTC(2024, 0, 1);
+
+/** `problem` is the end of a sentence that begins with the expression. */
+export function parseCadence(text: string): { readonly ok: Cadence } | { readonly problem: string } {
+  const cron = text.trim().replace(/\s+/g, ' ');
+  const { fields, errors } = check(cron);
+  if (fields === undefined) {
+    const field = errors.find((error) => error.field !== 'expression');
+    const why = field === undefined ? '' : ` (${reworded(field.message)})`;
+    return {
+      problem: `which is no cron expression${why}; write minute, hour, day, month and weekday in UTC, like */15 * * * *`,
+    };
+  }
+  const step = tooWideStep(cron);
+  if (step !== null) return { problem: step };
+  if (fields.second.some((second) => second !== 0)) {
+    return { problem: 'which asks more than once a minute; leave the seconds out, like * * * * * for every minute' };
+  }
+  const times = timesOfDay(fields.hour, fields.minute);
+  const isEveryDay = isAll(fields.dayOfMonth, 31) && isAll(fields.month, 12) && isAll(fields.dayOfWeek, 7);
+  const cadence = createCadence(cron, times, isEveryDay ? null : dayMatcher(cron));
+  if (!Number.isFinite(cadence.next(A_MONDAY))) return { problem: 'a day that never comes' };
+  return { ok: cadence };
+}
+
+/** One that is known to be right. @throws RangeError for one that is not. */
+export function cadenceOf(cron: string): Cadence {
+  const parsed = parseCadence(cron);
+  if ('ok' in parsed) return parsed.ok;
+  throw new RangeError(`${cron} ${parsed.problem}`);
+}
+
+/** From minute to weekday: what begins anew after how many. */
+const FIELDS = [
+  ['minutes', 60, 'with every hour'],
+  ['hours', 24, 'with every day'],
+  ['days', 31, 'with every month'],
+  ['months', 12, 'with every year'],
+  ['weekdays', 7, 'with every week'],
+] as const;
+
+/** Who writes a step of 90 minutes means something, and gets every hour. */
+function tooWideStep(cron: string): string | null {
+  for (const [i, field] of cron.split(' ').slice(-FIELDS.length).entries()) {
+    const [name, size, anew] = FIELDS[i]!;
+    const wide = field.split(',').find((part) => Number(part.split('/')[1] ?? 0) > size);
+    if (wide !== undefined)
+      return `whose ${wide} is no step: ${name} begin anew ${anew}; write a step of at most ${size}`;
+  }
+  return null;
+}
+
+function check(cron: string): DetailedValidation {
+  try {
+    return validateDetailed(cron);
+  } catch {
+    return { valid: false, errors: [] };
+  }
+}
+
+function reworded(message: string): string {
+  return message.replace(' is a invalid expression for ', ' is no ').replace(' week day', ' weekday');
+}
+
+function isAll(values: readonly (number | string)[], size: number): boolean {
+  return new Set(values.filter((value) => typeof value === 'number')).size === size;
+}
+
+function timesOfDay(hours: readonly number[], minutes: readonly number[]): readonly number[] {
+  const times = hours.flatMap((hour) => minutes.map((minute) => (hour * 60 + minute) * MINUTE));
+  return [...new Set(times)].sort((a, b) => a - b);
+}
+
+/** Is the UTC day that begins at `start` one of the expression's? */
+function dayMatcher(cron: string): (start: Instant) => boolean {
+  // The nicknames that name days all stand for midnight.
+  const days = cron.startsWith('@') ? cron : `0 0 ${cron.split(' ').slice(-3).join(' ')}`;
+  const task = createTask(days, () => undefined, { timezone: 'UTC' });
+  // It is never started; the register that it is in would keep it for ever.
+  void task.destroy();
+  // Asked through the calendar of the machine's language, which takes its time.
+  const known = new Map<Instant, boolean>();
+  return (start) => {
+    const before = known.get(start);
+    if (before !== undefined) return before;
+    if (known.size >= MOST_KNOWN_DAYS) known.clear();
+    const matches = task.match(new Date(start));
+    known.set(start, matches);
+    return matches;
+  };
+}
+
+/** `isDay` null: every day is. */
+function createCadence(cron: string, times: readonly number[], isDay: ((start: Instant) => boolean) | null): Cadence {
+  const startOf = (at: Instant) => Math.floor(at / DAY) * DAY;
+  const ticksOn = (day: Instant) => (isDay === null || isDay(day) ? times : []);
+  const daysIn = (from: Instant, to: Instant) => {
+    if (isDay === null) return (to - from) / DAY;
+    let days = 0;
+    for (let day = from; day < to; day += DAY) if (isDay(day)) days++;
+    return days;
+  };
+  return {
+    cron,
+    next: (at) => {
+      for (let day = startOf(at), i = 0; i <= FAR_DAYS; day += DAY, i++) {
+        const ticks = ticksOn(day);
+        const time = ticks[countBelow(ticks, at - day + 1)];
+        if (time !== undefined) return day + time;
+      }
+      return Number.POSITIVE_INFINITY;
+    },
+    latest: (at) => {
+      for (let day = startOf(at), i = 0; i <= FAR_DAYS; day -= DAY, i++) {
+        const ticks = ticksOn(day);
+        const time = ticks[countBelow(ticks, at - day + 1) - 1];
+        if (time !== undefined) return day + time;
+      }
+      return null;
+    },
+    count: (from, to) => {
+      if (from >= to) return 0;
+      const [first, last] = [startOf(from), startOf(to)];
+      const whole = daysIn(first, last) * times.length;
+      return whole + countBelow(ticksOn(last), to - last) - countBelow(ticksOn(first), from - first);
+    },
+  };
+}
+
+/** How many of `sorted` are less than `bound`. */
+function countBelow(sorted: readonly number[], bound: number): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (sorted[middle]! < bound) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,243 @@
+/** Which schedules run how often under a plan, its limits and what was set by hand; and what they ask a month of it. */
+import type { Instant } from '../../clock.ts';
+import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
+import { DAY } from '../../core/interval.ts';
+import { freshnessPerRun } from '../../quota/achievable-ages.ts';
+import { pacePerDay } from '../../quota/adaptive-rate.ts';
+import type { Limits } from '../../quota/quota.ts';
+import type { Need } from '../../quota/reservation.ts';
+import { dayReset, dayStart, monthReset, monthStart } from '../../quota/window.ts';
+import { CATALOGUE_KINDS, type CatalogueDemand, type CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
+import { achievableAgeMs, CATALOGUE_PLAN, type CatalogueNeed, requestsPerRun } from '../catalogue/catalogue-plan.ts';
+import { Misconfigured } from '../outcome.ts';
+import { type Cadence, cadenceOf } from './cadence.ts';
+import { SCHEDULES, type ScheduleEntry, type ScheduleName, type Tier } from './schedules.ts';
+
+export type Schedule = {
+  readonly name: ScheduleName;
+  readonly asks: string;
+  /** Of the upstream, a run; on average. */
+  readonly requests: number;
+  /** Of the catalogue: as many a run may ask; null for other schedules. */
+  readonly most?: number | null;
+  /** Null: off. */
+  readonly cadence: Cadence | null;
+  /** Set by hand, not the plan's. */
+  readonly isSet: boolean;
+  readonly asksAccount: boolean;
+};
+
+/** How often a schedule runs, as set by hand: a cron expression that was checked, or `off`. */
+export type Cadences = Readonly<Partial<Record<ScheduleName, string>>>;
+
+export type TimetableTerms = {
+  readonly plan: PlanName;
+  readonly limits: Limits;
+  readonly hasKey: boolean;
+  readonly cadences: Cadences;
+  /** Requests a day that freshness asks; 0 as long as no series is tracked. */
+  readonly freshnessPerDay?: number;
+  /** What of the catalogue is wanted; absent: not known, and so nothing but what was set by hand, that to the full. */
+  readonly catalogue?: CatalogueDemand;
+};
+
+/** Of a limited window the plan's own cadences may take so much; where limits are set so low that they do not fit, a smaller plan's apply. */
+const MOST_SHARE = 0.5;
+const TIERS: readonly Tier[] = ['sparse', ...PLAN_NAMES];
+
+/** Without a key there is no account to ask. */
+export function timetable(terms: TimetableTerms): readonly Schedule[] {
+  const entries = SCHEDULES.filter((entry) => terms.hasKey || !entry.asksAccount);
+  const tier = tierOf(entries, terms);
+  const schedules = entries.map((entry) => {
+    const byHand = terms.cadences[entry.name];
+    return scheduleOf(entry, byHand ?? perTier(entry.cadence, tier), terms, { tier, isSet: byHand !== undefined });
+  });
+  return withoutOthers(entries, schedules);
+}
+
+/** Those that do by themselves what another one would have done for them ask more. */
+function withoutOthers(entries: readonly ScheduleEntry[], schedules: readonly Schedule[]): readonly Schedule[] {
+  const isOff = (name: string) => schedules.some((other) => other.name === name && other.cadence === null);
+  return schedules.map((schedule, i) => {
+    const { without } = entries[i]!;
+    if (without === undefined || !isOff(without.schedule)) return schedule;
+    return { ...schedule, requests: schedule.requests + without.requests };
+  });
+}
+
+/** The richest tier up to the plan's that leaves room. */
+function tierOf(entries: readonly ScheduleEntry[], terms: TimetableTerms): Tier {
+  const upTo = TIERS.slice(0, TIERS.indexOf(terms.plan) + 1).reverse();
+  const fits = (tier: Tier) => {
+    // What freshness may ask is cut from what these leave.
+    const alone = { freshnessPerDay: 0 };
+    const schedules = withoutOthers(
+      entries,
+      entries.map((entry) => scheduleOf(entry, perTier(entry.cadence, tier), alone, { tier, isSet: false })),
+    );
+    const { day, month } = loadOf(schedules, A_YEAR);
+    const within = (asked: number, limit: number | null) => limit === null || asked <= limit * MOST_SHARE;
+    const { perDay, perMonth, perSecond } = terms.limits;
+    return (
+      within(day.requests, perDay) && within(month.requests, perMonth) && within(day.requests, pacePerDay(perSecond))
+    );
+  };
+  return upTo.find(fits) ?? 'sparse';
+}
+
+/** Any year will do: the cadences of the table are the same every day. */
+const A_YEAR = Date.UTC(2024, 0);
+
+/** A tier that is not named has what the nearest smaller one has. */
+function perTier<T>(of: Readonly<Partial<Record<Tier, T>> & { sparse: T }>, tier: Tier): T {
+  const upTo = TIERS.slice(0, TIERS.indexOf(tier) + 1).reverse();
+  return upTo.map((name) => of[name]).find((one) => one !== undefined) ?? of.sparse;
+}
+
+const known = new Map<string, Cadence>();
+
+function scheduleOf(
+  entry: ScheduleEntry,
+  cron: string,
+  { freshnessPerDay = 0, catalogue }: Pick<TimetableTerms, 'freshnessPerDay' | 'catalogue'>,
+  { tier, isSet }: { readonly tier: Tier; readonly isSet: boolean },
+): Schedule {
+  const own = cron === 'off' ? null : cadence(cron);
+  const runsPerDay = ticksPerDay(own);
+  const kind = catalogueKindOf(entry);
+  const most = kind === null ? null : perTier(CATALOGUE_PLAN[kind].most, tier);
+  const requests = () => {
+    if (entry.requests === 'freshness') return freshnessPerRun(freshnessPerDay, runsPerDay);
+    if (entry.requests !== 'catalogue') return entry.requests;
+    const need = catalogue?.[kind!];
+    if (need === undefined) return isSet && own !== null ? most! : 0;
+    return requestsPerRun(kind!, need, { mostPerRun: most!, runsPerDay });
+  };
+  return {
+    name: entry.name,
+    asks: entry.asks,
+    requests: requests(),
+    most,
+    cadence: own,
+    isSet,
+    asksAccount: entry.asksAccount ?? false,
+  };
+}
+
+/** What of the catalogue a schedule asks; null: it asks something else. */
+export function catalogueKindOf({ name }: { readonly name: ScheduleName }): CatalogueKind | null {
+  return CATALOGUE_KINDS.find((kind) => kind === name) ?? null;
+}
+
+/** How old the answers become with so much room; null: a schedule of something else, or one that is off. */
+export function ageOfCatalogue(schedule: Schedule, need: CatalogueNeed): number | null {
+  const kind = catalogueKindOf(schedule);
+  if (kind === null) return null;
+  const runsPerDay = ticksPerDay(schedule.cadence);
+  return achievableAgeMs(kind, need, { mostPerRun: schedule.most ?? 0, runsPerDay });
+}
+
+/** Of a year, so that those that run on some days only are counted, too. */
+function ticksPerDay(cadence: Cadence | null): number {
+  return (cadence?.count(A_YEAR, A_YEAR + 366 * DAY) ?? 0) / 366;
+}
+
+/** What was found out about one is kept. */
+function cadence(cron: string): Cadence {
+  const made = known.get(cron) ?? cadenceOf(cron);
+  known.set(cron, made);
+  return made;
+}
+
+/** What they need of the upstream, for who must leave it. */
+export function needsOf(schedules: readonly Schedule[]): readonly Need[] {
+  return schedules.flatMap(({ name, requests, cadence, asksAccount }) =>
+    cadence === null || requests === 0 ? [] : [{ name, requests, ticks: cadence.count, asksAccount }],
+  );
+}
+
+export type Load = {
+  /** Of the window. */
+  readonly from: Instant;
+  readonly to: Instant;
+  readonly requests: number;
+};
+
+/** What one or all of them ask in `[from, to)`. */
+export function requestsIn(schedules: readonly Schedule[], from: Instant, to: Instant): number {
+  return Math.round(
+    schedules.reduce((sum, { requests, cadence }) => sum + requests * (cadence?.count(from, to) ?? 0), 0),
+  );
+}
+
+/** The day and the month, of a year from `now` on, in which they ask most. */
+export function loadOf(schedules: readonly Schedule[], now: Instant): { readonly day: Load; readonly month: Load } {
+  const asking = schedules.filter(({ requests, cadence }) => requests > 0 && cadence !== null);
+  const most = (first: Instant, next: (from: Instant) => Instant): Load => {
+    let worst: Load = { from: first, to: next(first), requests: -1 };
+    for (let from = first; from < now + 366 * DAY; from = next(from)) {
+      const requests = requestsIn(asking, from, next(from));
+      if (requests > worst.requests) worst = { from, to: next(from), requests };
+    }
+    return worst;
+  };
+  return { day: most(dayStart(now), dayReset), month: most(monthStart(now), monthReset) };
+}
+
+/** @throws Misconfigured, with the arithmetic, when the schedules alone ask for more than there is. */
+export function refuseOverspending(
+  schedules: readonly Schedule[],
+  { plan, limits, now }: { readonly plan: PlanName; readonly limits: Limits; readonly now: Instant },
+): void {
+  const { day, month } = loadOf(schedules, now);
+  const windows = [
+    {
+      load: month,
+      limit: limits.perMonth,
+      name: `a month of ${(month.to - month.from) / DAY} days`,
+      why: `plan ${plan}`,
+    },
+    { load: day, limit: limits.perDay, name: 'a day', why: `plan ${plan}` },
+    {
+      load: day,
+      limit: pacePerDay(limits.perSecond),
+      name: 'a day',
+      why: `${limits.perSecond} a second and a hair's breadth less, plan ${plan}`,
+    },
+  ];
+  for (const { load, limit, name, why } of windows) {
+    if (limit === null || load.requests <= limit) continue;
+    const parts = schedules
+      .map((schedule) => ({ schedule, requests: requestsIn([schedule], load.from, load.to) }))
+      .filter(({ requests }) => requests > 0)
+      .sort((a, b) => b.requests - a.requests);
+    const sum = parts.map(
+      ({ schedule, requests }) =>
+        `${schedule.name} ${count(requests / schedule.requests)} × ${count(schedule.requests)}`,
+    );
+    const variable = scheduleVariable(parts[0]!.schedule.name);
+    throw new Misconfigured(
+      `the schedules alone ask for ${count(load.requests)} requests in ${name} (${sum.join(' + ')}), and there are ${count(limit)} (${why}); ` +
+        `ask less often, like ${variable}='${suggestion(parts[0]!.schedule)}', or leave one out with ${variable}=off`,
+    );
+  }
+}
+
+export type ScheduleVariable = `CHANDLER_SCHEDULE_${Uppercase<ScheduleName>}`;
+
+/** The variable that sets how often. */
+export function scheduleVariable(name: ScheduleName): ScheduleVariable {
+  return `CHANDLER_SCHEDULE_${name.toUpperCase() as Uppercase<ScheduleName>}`;
+}
+
+/** What a small plan has by default, or less if it was that. */
+function suggestion({ name, cadence }: Schedule): string {
+  const entry = SCHEDULES.find((one) => one.name === name)!;
+  const usual = perTier(entry.cadence, 'free');
+  return usual === 'off' || usual === cadence?.cron ? '7 0 * * *' : usual;
+}
+
+function count(value: number): string {
+  return value.toLocaleString('en-US');
+}

@@ -1,0 +1,105 @@
+/** Runs the ticks of the queue: each claimed in the database first, given signs of life while it runs, and written down as it ended. */
+import { setMaxListeners } from 'node:events';
+import type { Clock } from '../../clock.ts';
+import { maskPasswords } from '../../log.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { claimRun, endRun, type RunEnd, renewLease, type ScheduleRun } from '../../store/work/schedule-run.ts';
+import { Misconfigured } from '../outcome.ts';
+import type { Tick } from '../queue/tick-job.ts';
+import type { TickQueue } from '../queue/tick-queue.ts';
+import { createPatience } from '../request/outage-retry.ts';
+import type { RunOutcome } from '../schedule-run.ts';
+import { type Runs, SCHEDULES } from './schedules.ts';
+import { BACKOFF_MS, BEAT_MS, LEASE_MS, MOST_ATTEMPTS, mayRunAgain, standingOf } from './tick.ts';
+
+export type ScheduleWorkerDeps = {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly queue: Pick<TickQueue, 'work'>;
+  readonly runs: Runs;
+  /** `host:pid`. */
+  readonly owner: string;
+  /** Schedules run at once; default: all, for each waits for the same quota anyway. */
+  readonly concurrency?: number;
+  /** For logs and figures; called once it is written down. */
+  readonly onEnd?: (run: ScheduleRun, end: RunEnd, tookMs: number) => void;
+};
+
+export type ScheduleWorker = {
+  /** Waits for what is under way, which is told to end; with `force` it does not wait. */
+  close(force?: boolean): Promise<void>;
+};
+
+/** A hold that is over at once is looked at again no sooner than this. */
+const SHORTEST_HOLD_MS = 10_000;
+
+export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
+  const { sql, clock, queue, owner } = deps;
+  const stop = new AbortController();
+  // Every run in hand listens while the database is away, and there may be as many as schedules; that is no leak.
+  setMaxListeners(0, stop.signal);
+  /** Nobody waits for what is under way any more: it is no sign of life of ours. */
+  const abandon = new AbortController();
+  /** What was asked is stored; that it was run must not get lost either, or it would be asked again. */
+  const patience = createPatience({
+    clock,
+    signal: stop.signal,
+    onAway: () => undefined,
+    onBack: () => undefined,
+  });
+  const worker = queue.work({ concurrency: deps.concurrency ?? SCHEDULES.length, handle });
+
+  async function handle({ schedule, tick, anew = false, first = false }: Tick): Promise<void> {
+    const entry = SCHEDULES.find(({ name }) => name === schedule);
+    // Another version of us has one that we do not know: it is offered again, and that version's worker may get it.
+    if (entry === undefined || stop.signal.aborted) return;
+    const claim = { schedule, tick, owner, now: clock.now(), leaseMs: LEASE_MS };
+    const run = await claimRun(sql, claim, (latest) => {
+      const standing = standingOf(latest, tick, claim.now);
+      return standing === 'due' || (standing === 'paused' && anew) || (first && mayRunAgain(latest, tick));
+    });
+    if (run === null) return;
+    const alive = new AbortController();
+    const beating = beat(run, AbortSignal.any([alive.signal, abandon.signal]));
+    let end: RunEnd;
+    try {
+      end = ended(await entry.run(deps.runs, { tick, attempt: run.attempts, signal: stop.signal, patience }));
+    } catch (error) {
+      end = failed(run, error);
+    }
+    alive.abort();
+    await beating;
+    await patience(() => endRun(sql, run, end, clock.now()));
+    deps.onEnd?.(run, end, clock.now() - claim.now);
+  }
+
+  async function beat(run: ScheduleRun, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await clock.sleep(BEAT_MS, signal).catch(() => undefined);
+      // One that fails is made good by the next, or the run is claimed by another.
+      if (!signal.aborted) await renewLease(sql, run.id, clock.now() + LEASE_MS).catch(() => undefined);
+    }
+  }
+
+  function ended(outcome: RunOutcome): RunEnd {
+    if (outcome.kind === 'done') return { state: 'done' };
+    const until = Math.max(outcome.until, clock.now() + SHORTEST_HOLD_MS);
+    return { state: 'held', message: outcome.reason, until };
+  }
+
+  function failed(run: ScheduleRun, error: unknown): RunEnd {
+    // Told to end, not failed: whoever ticks next has it run again at once.
+    if (stop.signal.aborted) return { state: 'held', message: 'its process was stopped', until: clock.now() };
+    const message = maskPasswords(error instanceof Error ? error.message : String(error));
+    if (error instanceof Misconfigured || run.attempts >= MOST_ATTEMPTS) return { state: 'failed', message };
+    return { state: 'waiting', message, until: clock.now() + BACKOFF_MS * 2 ** (run.attempts - 1) };
+  }
+
+  return {
+    close: async (force) => {
+      stop.abort();
+      if (force) abandon.abort();
+      await worker.close(force);
+    },
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * Ticks: whenever a schedule is due, its tick goes into the queue. Any number of processes do this at once and none leads, for they
+ * offer the same ticks under the same names, and the worker that claims one in the database runs it.
+ *
+ * Only the latest tick of a schedule is ever offered: what was missed while nobody was there, or while a run took longer than
+ * its interval, is caught up by one run.
+ */
+import type { Clock, Instant } from '../../clock.ts';
+import { asError } from '../../core/as-error.ts';
+import { unlessAborted } from '../../core/unless-aborted.ts';
+import { CATALOGUE_KINDS, type CatalogueKind, readNeverAsked } from '../../store/catalogue/catalogue-item.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { latestRuns, type ScheduleRun } from '../../store/work/schedule-run.ts';
+import type { TickQueue } from '../queue/tick-queue.ts';
+import type { Schedule } from './schedule-plan.ts';
+import { mayRunAgain, standingOf } from './tick.ts';
+
+export type SchedulerDeps = {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly queue: Pick<TickQueue, 'offer'>;
+  readonly schedules: readonly Schedule[];
+  /** The database or the queue is away: it is looked again. */
+  readonly onError: (error: Error) => void;
+};
+
+export type Scheduler = {
+  start(): void;
+  /** Resolves when nothing is offered any more. */
+  stop(): Promise<void>;
+  /** Offers what is due now; resolves to when it should look again. `start` does so again and again. */
+  look(): Promise<Instant>;
+};
+
+/** So often at least: what was lost in the queue, left by a process that died, or jumped over by a clock, is found by looking. */
+const LOOK_MS = 10_000;
+/** How soon after a look that failed. */
+const AGAIN_MS = 2_000;
+
+export function createScheduler({ sql, clock, queue, schedules, onError }: SchedulerDeps): Scheduler {
+  const active = schedules.flatMap(({ name, cadence }) => (cadence === null ? [] : [{ name, cadence }]));
+  const names = active.map(({ name }) => name);
+  let stop = new AbortController();
+  let running: Promise<void> | null = null;
+  /** Until the first look has been: what failed under another configuration need not fail under this one. */
+  let anew = true;
+
+  /** Of the catalogue: those of which nothing was asked when it was looked last. Once something was, it is never so again. */
+  let untried: readonly CatalogueKind[] = CATALOGUE_KINDS.filter((kind) => active.some(({ name }) => name === kind));
+
+  const look = async (): Promise<Instant> => {
+    const now = clock.now();
+    const latest = new Map((await latestRuns(sql, names)).map((run) => [run.schedule, run]));
+    const neverAsked = await readNeverAsked(sql, untried);
+    untried = neverAsked.map(({ kind }) => kind);
+    const awaited = new Set<string>(neverAsked.flatMap(({ kind, isWanted }) => (isWanted ? [kind] : [])));
+    let again = now + LOOK_MS;
+    for (const { name, cadence } of active) {
+      const run = latest.get(name) ?? null;
+      const tick = cadence.latest(now);
+      const standing = tick === null ? 'over' : standingOf(run, tick, now);
+      const isDue = standing === 'due' || (standing === 'paused' && anew);
+      const isFirst = !isDue && tick !== null && awaited.has(name) && mayRunAgain(run, tick);
+      if (tick !== null && (isDue || isFirst)) await queue.offer({ schedule: name, tick, anew, first: isFirst });
+      again = Math.min(again, cadence.next(now), standing === 'later' ? waitOf(run, again) : again);
+    }
+    anew = false;
+    return again;
+  };
+
+  const loop = async (signal: AbortSignal) => {
+    while (!signal.aborted) {
+      const begunAt = clock.now();
+      // Redis keeps what it is asked until it is back: a look may last as long, and must not hold up who stops us.
+      const again = await unlessAborted(look(), signal).catch((error: unknown) => {
+        if (!signal.aborted) onError(asError(error));
+        return begunAt + AGAIN_MS;
+      });
+      await clock.sleep(Math.min(again - clock.now(), LOOK_MS), signal).catch(() => undefined);
+    }
+  };
+
+  return {
+    look,
+    start: () => {
+      if (running !== null) return;
+      stop = new AbortController();
+      running = loop(stop.signal);
+    },
+    stop: async () => {
+      stop.abort();
+      await running;
+      running = null;
+    },
+  };
+}
+
+function waitOf(run: ScheduleRun | null, otherwise: Instant): Instant {
+  return run?.waitUntil ?? otherwise;
+}

@@ -1,0 +1,168 @@
+/** The schedules: one entry each says what it asks, what that costs, how often under which plan, and what a run of it does. */
+import type { Clock } from '../../clock.ts';
+import type { PlanName } from '../../contract/plan/plans.ts';
+import { HOUR } from '../../core/interval.ts';
+import { rollUp } from '../../store/candle/rollup.ts';
+import { CATALOGUE_KINDS, type CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { compactAllKeys } from '../../store/upkeep/compact.ts';
+import { ensurePartitionsAhead } from '../../store/upkeep/partition.ts';
+import { CATALOGUE_PLAN } from '../catalogue/catalogue-plan.ts';
+import { readIdChanges } from '../catalogue/id-changes.ts';
+import { UpstreamTrouble } from '../outcome.ts';
+import type { Run, RunContext, RunOutcome } from '../schedule-run.ts';
+import type { Session } from '../session.ts';
+import { refreshCatalogue } from '../snapshot/coin-list.ts';
+
+/** What the runs are made of. */
+export type Runs = {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly session: Pick<Session, 'ask' | 'check'>;
+  readonly tickers: Run;
+  readonly global: Run;
+  readonly exchanges: Run;
+  readonly catalogue: Readonly<Record<CatalogueKind, Run>>;
+  readonly freshness: Run;
+  readonly gaps: Run;
+  readonly retention: Run;
+};
+
+/** `sparse`: where limits were set by hand that leave no room for those of the plan. */
+export type Tier = 'sparse' | PlanName;
+
+type Entry = {
+  readonly name: string;
+  readonly asks: string;
+  /** Of the upstream, a run; `freshness`: as many as its allowance says; `catalogue`: as many as are due, up to a bound. */
+  readonly requests: number | 'freshness' | 'catalogue';
+  /** So many more where another schedule, whose answers it uses, is off. */
+  readonly without?: { readonly schedule: string; readonly requests: number };
+  /** In UTC; a plan that is not named has that of the nearest smaller one. `off`: not by default. */
+  readonly cadence: Readonly<Partial<Record<Tier, string>> & { sparse: string }>;
+  /** Asks `/users/me`: not without a key, and it goes before all others. */
+  readonly asksAccount?: boolean;
+  readonly run: (runs: Runs, context: RunContext) => Promise<RunOutcome>;
+};
+
+/** One for each kind of `catalogue-plan.ts`. */
+function catalogueEntry(kind: CatalogueKind): Entry & { readonly name: CatalogueKind } {
+  const { asks, cadence } = CATALOGUE_PLAN[kind];
+  return { name: kind, asks, cadence, requests: 'catalogue', run: (runs, context) => runs.catalogue[kind](context) };
+}
+
+/** Minutes are spread, so that what can wait does not queue behind what cannot. */
+const TABLE = [
+  {
+    name: 'tickers',
+    asks: 'the latest prices of all coins',
+    requests: 1,
+    cadence: { sparse: 'off', free: '*/15 * * * *', starter: '*/2 * * * *', pro: '* * * * *' },
+    run: (runs, context) => runs.tickers(context),
+  },
+  {
+    name: 'global',
+    asks: 'the market as a whole',
+    requests: 1,
+    cadence: { sparse: 'off', free: '*/30 * * * *', starter: '*/10 * * * *', pro: '*/5 * * * *' },
+    run: (runs, context) => runs.global(context),
+  },
+  {
+    name: 'coins',
+    asks: 'the list of coins and their ranks',
+    requests: 1,
+    // They say when the data of each coin begins.
+    without: { schedule: 'tickers', requests: 1 },
+    cadence: { sparse: '7 0 * * *', free: '7 */6 * * *', starter: '7 * * * *' },
+    run: async ({ session, sql, clock }, { tick, signal }) => {
+      // What a backfill has read since the tick need not be read again.
+      const read = await refreshCatalogue({ ask: session.ask, sql, clock, signal }, clock.now() - tick, HOUR);
+      return read.kind === 'held' ? read : { kind: 'done' };
+    },
+  },
+  {
+    name: 'renames',
+    asks: 'the coins that got a new id',
+    requests: 1,
+    cadence: { sparse: 'off', free: 'off', starter: '17 4 * * *' },
+    run: ({ session, sql, clock }, { signal }) => readIdChanges({ ask: session.ask, sql, clock, signal }),
+  },
+  {
+    name: 'exchanges',
+    asks: 'the exchanges',
+    requests: 1,
+    cadence: { sparse: 'off', free: '22 0 * * *', starter: '22 */6 * * *', pro: '22 * * * *' },
+    run: (runs, context) => runs.exchanges(context),
+  },
+  ...CATALOGUE_KINDS.map(catalogueEntry),
+  {
+    name: 'account',
+    asks: 'the account: its plan, and what it has spent',
+    requests: 1,
+    cadence: { sparse: '37 0 * * *', free: '37 */6 * * *' },
+    asksAccount: true,
+    run: async ({ session }) => {
+      const check = await session.check();
+      if (check.kind === 'held') return check;
+      if (check.kind === 'unanswered') throw new UpstreamTrouble(check.message);
+      return { kind: 'done' };
+    },
+  },
+  {
+    name: 'freshness',
+    asks: 'the newest candles, and those that were not final yet',
+    requests: 'freshness',
+    cadence: { sparse: '*/30 * * * *', free: '*/30 * * * *', starter: '*/5 * * * *' },
+    run: (runs, context) => runs.freshness(context),
+  },
+  {
+    name: 'gaps',
+    asks: 'nothing: looks for what is still missing',
+    requests: 0,
+    cadence: { sparse: '52 * * * *' },
+    run: (runs, context) => runs.gaps(context),
+  },
+  {
+    name: 'partitions',
+    asks: 'nothing: makes the partitions of the coming days',
+    requests: 0,
+    cadence: { sparse: '12 2 * * *' },
+    run: async (runs) => {
+      await ensurePartitionsAhead(runs.sql, runs.clock.now());
+      return { kind: 'done' };
+    },
+  },
+  {
+    name: 'retention',
+    asks: 'nothing: drops what is kept for a time only',
+    requests: 0,
+    cadence: { sparse: '42 2 * * *' },
+    run: (runs, context) => runs.retention(context),
+  },
+  {
+    name: 'rollups',
+    asks: 'nothing: makes coarser candles of finer ones, so that years of them are read at once',
+    requests: 0,
+    cadence: { sparse: '32 * * * *' },
+    run: async ({ sql }, { signal }) => {
+      await rollUp(sql, { signal });
+      return { kind: 'done' };
+    },
+  },
+  {
+    name: 'compaction',
+    asks: 'nothing: rebuilds keys that backfills have left half empty',
+    requests: 0,
+    cadence: { sparse: '57 */6 * * *' },
+    run: async ({ sql }, { signal }) => {
+      await compactAllKeys(sql, signal);
+      return { kind: 'done' };
+    },
+  },
+] as const satisfies readonly Entry[];
+
+export type ScheduleName = (typeof TABLE)[number]['name'];
+export type ScheduleEntry = Entry & { readonly name: ScheduleName };
+
+export const SCHEDULES: readonly ScheduleEntry[] = TABLE;
+export const SCHEDULE_NAMES: readonly ScheduleName[] = TABLE.map((entry) => entry.name);

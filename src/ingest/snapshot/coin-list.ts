@@ -1,0 +1,175 @@
+/** The list of coins: which ids exist, their ranks, and when their data begins. Two requests bring all of it; one, where the tickers are there. */
+import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import { COINS_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
+import { HOUR } from '../../core/interval.ts';
+import { pickTickers } from '../../core/ticker.ts';
+import { absencesAwaitList } from '../../store/candle/pending.ts';
+import { quarantineRecords, type SetAsideRecord } from '../../store/candle/quarantine.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { catalogueSeenAt, countListed, unknownCoins } from '../../store/snapshot/coin.ts';
+import { tickersSeenAt, writeTickers } from '../../store/snapshot/ticker.ts';
+import { recordFetch } from '../../store/work/fetch.ts';
+import type { Examined } from '../answer/record-list.ts';
+import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
+import { Misconfigured, UpstreamTrouble } from '../outcome.ts';
+import { wrongAddress, wrongKey } from '../request/configuration-errors.ts';
+import { createOriginCheck } from '../request/origin.ts';
+import type { Ask, Asked } from '../request/send-request.ts';
+import { coinsKind, tickersKind } from './snapshot-kinds.ts';
+import { LEAST_SHARE } from './snapshots.ts';
+import { examineCoins } from './validate-snapshot.ts';
+import { examineTickers } from './validate-tickers.ts';
+
+/** Ranks move and coins appear: older than this it is asked again before it is relied on. */
+export const CATALOGUE_FRESH_MS = 24 * HOUR;
+const ATTEMPTS = 5;
+
+export type CatalogueRefresh =
+  | { readonly kind: 'fresh' }
+  | { readonly kind: 'read'; readonly coins: number; readonly requests: number }
+  | { readonly kind: 'held'; readonly until: number; readonly reason: string };
+
+export type CatalogueDeps = {
+  readonly ask: Ask;
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
+  /** Told of each attempt that brought no list and will be made again: against an upstream that hangs they take minutes. */
+  readonly onTrouble?: (problem: string, attempt: number) => void;
+};
+
+/**
+ * Reads `/coins` and `/tickers` unless both were read less than `maxAgeMs` ago; `/coins` alone where a schedule has read the tickers
+ * less than `tickersMaxAgeMs` ago, and will again: what they say of a coin that is new comes with the next ones.
+ * @throws Misconfigured when the key or the address is wrong, UpstreamTrouble when the upstream cannot be had.
+ */
+export async function refreshCatalogue(
+  deps: CatalogueDeps,
+  maxAgeMs = CATALOGUE_FRESH_MS,
+  tickersMaxAgeMs = 0,
+): Promise<CatalogueRefresh> {
+  const { sql, clock } = deps;
+  const seenAt = await catalogueSeenAt(sql);
+  const ageMs = seenAt === null ? Number.POSITIVE_INFINITY : clock.now() - seenAt;
+  // Read in the future, before the clock was set back: nobody knows how old that is.
+  if (ageMs >= -MOST_SKEW_MS && ageMs < maxAgeMs) return { kind: 'fresh' };
+  const known = await countListed(sql);
+  const tickersAt = tickersMaxAgeMs > 0 ? await tickersSeenAt(sql) : null;
+  const tickersAgeMs = tickersAt === null ? Number.POSITIVE_INFINITY : clock.now() - tickersAt;
+  const isTold = tickersAgeMs >= -MOST_SKEW_MS && tickersAgeMs < tickersMaxAgeMs;
+  const tickers = isTold ? null : await readList(deps, TICKERS_PATH, 'tickers', examineTickers);
+  if (tickers?.kind === 'held') return tickers;
+  const coins = await readList(deps, COINS_PATH, 'coins', (body) => atLeast(known * LEAST_SHARE, examineCoins(body)));
+  if (coins.kind === 'held') return coins;
+  if (tickers === null) {
+    await sql.begin(async (tx) => {
+      await coinsKind.write(tx, coins.value, coins.asOf);
+      await quarantineRecords(tx, coins.endpoint, coins.setAside, { fetchId: coins.fetchId, seenAt: coins.asOf });
+    });
+    return { kind: 'read', coins: coins.value.length, requests: coins.requests };
+  }
+  await tickersKind.prepare!(sql, tickers.asOf);
+  // Together: a list without its tickers would be taken for complete, and no series be clipped to when its data began.
+  await sql.begin(async (tx) => {
+    await coinsKind.write(tx, coins.value, coins.asOf);
+    const unknown = new Set(await unknownCoins(tx, tickers.value.coinId));
+    const { coinId } = tickers.value;
+    await writeTickers(
+      tx,
+      pickTickers(tickers.value, (i) => !unknown.has(coinId[i]!)),
+      tickers.asOf,
+    );
+    for (const { endpoint, setAside, fetchId, asOf } of [coins, tickers])
+      await quarantineRecords(tx, endpoint, setAside, { fetchId, seenAt: asOf });
+  });
+  return { kind: 'read', coins: coins.value.length, requests: tickers.requests + coins.requests };
+}
+
+/**
+ * Before a run: where a second answer is due about slots that were missing, the list of coins is read again unless that was done
+ * since the first. A list that cannot be had now is told, and leaves those slots unconfirmed.
+ */
+export async function refreshForAbsences(
+  deps: CatalogueDeps,
+): Promise<CatalogueRefresh | { readonly kind: 'failed'; readonly message: string }> {
+  if (!(await absencesAwaitList(deps.sql, deps.clock.now()))) return { kind: 'fresh' };
+  try {
+    return await refreshCatalogue(deps, 0);
+  } catch (error) {
+    if (!(error instanceof UpstreamTrouble)) throw error;
+    return { kind: 'failed', message: error.message };
+  }
+}
+
+/** Coins are never deleted upstream, only become inactive: a list much shorter than the one before it is a broken one. */
+function atLeast<T>(least: number, examined: Examined<T>): Examined<T> {
+  if (!examined.ok || examined.rows >= least) return examined;
+  return { ok: false, problem: `${examined.rows} coins, of which ${Math.ceil(least)} at least were expected` };
+}
+
+type List<T> = {
+  readonly kind: 'list';
+  readonly endpoint: string;
+  readonly value: T;
+  readonly setAside: readonly SetAsideRecord[];
+  readonly fetchId: number;
+  readonly asOf: Instant;
+  readonly requests: number;
+};
+
+async function readList<T>(
+  { ask, sql, clock, signal, onTrouble }: CatalogueDeps,
+  path: string,
+  endpoint: string,
+  examine: (body: unknown, latest: Instant) => Examined<T>,
+): Promise<List<T> | Extract<Asked, { kind: 'held' }>> {
+  let requests = 0;
+  for (let attempt = 1; ; attempt++) {
+    const asked = await ask(
+      { path },
+      { spender: { class: 'scheduled', name: 'catalogue' }, record: { endpoint, attempt }, signal },
+    );
+    if (asked.kind === 'held') {
+      // Short holds (a 429, a burst of errors) are waited out; long ones are the caller's to tell.
+      if (asked.until - clock.now() > 60_000 || attempt > ATTEMPTS) return asked;
+      await clock.sleep(asked.until - clock.now(), signal);
+      continue;
+    }
+    requests += asked.requests;
+    const { answer, record } = asked;
+    let problem: string;
+    if (answer.kind === 'answered') {
+      // However wrong our clock is: who fetches candles by it needs the list all the same.
+      const list: Examined<T> = examine(answer.body, answer.exchange.latest);
+      if (list.ok && list.rows > 0) {
+        await createOriginCheck(sql)(answer.exchange).catch(async (error: Error) => {
+          await recordFetch(sql, { ...record, outcome: 'malformed', message: error.message });
+          throw error;
+        });
+        const { value, rows, setAside } = list;
+        const counts = { rows, stored: rows - setAside.length, setAside: setAside.length };
+        const fetchId = await recordFetch(sql, { ...record, outcome: 'stored', ...counts });
+        return { kind: 'list', endpoint, value, setAside, fetchId, asOf: answer.exchange.asOf, requests };
+      }
+      problem = list.ok ? `${path} answered an empty list` : list.problem;
+      await recordFetch(sql, { ...record, outcome: 'malformed', message: problem });
+    } else {
+      problem = answer.message;
+      if (answer.kind === 'refused' && answer.reason === 'forbidden')
+        throw new Misconfigured(wrongKey(problem, asked.keySent));
+      // A wall of the plan stands before no list of coins: a second one is no stray answer.
+      const isStray = answer.kind === 'refused' && answer.reason === 'wall' && attempt === 1;
+      if (answer.kind === 'refused' && !isStray) throw new Misconfigured(wrongAddress(`${path}: ${problem}`));
+      if (answer.kind === 'malformed' && answer.astray) throw new Misconfigured(wrongAddress(`${path}: ${problem}`));
+      if (answer.kind === 'limited' && answer.by === 'spent')
+        return { kind: 'held', until: clock.now() + (asked.budgetLeft ? ASK_AGAIN_MS : 0), reason: 'spent' };
+    }
+    if (attempt >= (asked.ledAround ? 2 : ATTEMPTS)) {
+      const hint = 'check CHANDLER_BASE_URL and the network, or run the command again later';
+      throw new UpstreamTrouble(`the list of coins cannot be read (${path}): ${problem}; ${hint}`);
+    }
+    onTrouble?.(`the list of coins could not be read (${path}): ${problem}`, attempt);
+    // Sooner, a cache would repeat a refusal.
+    await clock.sleep(answer.kind === 'refused' ? ASK_AGAIN_MS : 500 * 2 ** attempt, signal);
+  }
+}

@@ -1,0 +1,106 @@
+/** What each kind of snapshot asks, how its answer is checked, and what is written of it. */
+import { COINS_PATH, EXCHANGES_PATH, GLOBAL_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
+import { pickTickers, type TickerColumns } from '../../core/ticker.ts';
+import { releaseRecords } from '../../store/candle/quarantine.ts';
+import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
+import { coinsGoneAt, countListed, type ListedCoin, recordCoins, unknownCoins } from '../../store/snapshot/coin.ts';
+import { type ExchangeFacts, writeExchanges } from '../../store/snapshot/exchange.ts';
+import { type GlobalFacts, writeGlobal } from '../../store/snapshot/global-history.ts';
+import { writeTickers } from '../../store/snapshot/ticker.ts';
+import { ensurePartitionsOf, TICKER_HISTORY } from '../../store/upkeep/partition.ts';
+import type { Exchange } from '../../upstream/answer.ts';
+import { type Examined, idOf, rowsOf } from '../answer/record-list.ts';
+import { examineCoins, examineExchanges, examineGlobal } from './validate-snapshot.ts';
+import { examineTickers } from './validate-tickers.ts';
+
+export const SNAPSHOTS = ['tickers', 'global', 'coins', 'exchanges'] as const;
+export type SnapshotName = (typeof SNAPSHOTS)[number];
+
+/** What a snapshot tells beside its rows: for whoever follows new coins and renamed ones. */
+export type SnapshotTold = {
+  /** Coins that the catalogue did not hold before. */
+  readonly appeared: readonly string[];
+  /** Active coins that the list of coins no longer holds: upstream forgets none, so they may have a new id. */
+  readonly gone: readonly string[];
+  /** Ids of tickers that the catalogue does not know (yet). */
+  readonly unknown: readonly string[];
+};
+export const NOTHING_TOLD: SnapshotTold = { appeared: [], gone: [], unknown: [] };
+
+export type Written = { readonly stored: number; readonly told: SnapshotTold };
+
+export type SnapshotKind<T> = {
+  /** Asked without parameters: prices come in US dollars then. */
+  readonly path: string;
+  /** Why it cannot be asked yet; null when it can. */
+  readonly notYet?: (sql: Sql) => Promise<string | null>;
+  /** The rows the answer before it had, where no request tells any more; null: unknown. */
+  readonly knownRows?: (sql: Sql) => Promise<number>;
+  readonly check: (sql: Sql, body: unknown, exchange: Exchange) => Promise<Examined<T>>;
+  /** Outside the transaction, before it. */
+  readonly prepare?: (sql: Sql, at: number) => Promise<void>;
+  readonly write: (tx: SqlOrTransaction, value: T, at: number) => Promise<Written>;
+};
+
+export const NO_CATALOGUE = 'the list of coins is not there yet';
+export const UNKNOWN_COIN = 'the list of coins does not hold it';
+/** Of tickers of unknown coins, so many are kept as they came: they are missing in our list, not wrong. */
+const MOST_UNKNOWN_KEPT = 1_000;
+
+export const tickersKind: SnapshotKind<{ readonly tickers: TickerColumns; readonly unknown: readonly string[] }> = {
+  path: TICKERS_PATH,
+  notYet: async (sql) => ((await countListed(sql)) === 0 ? NO_CATALOGUE : null),
+  check: (sql, body, exchange) => checkTickers(sql, body, exchange),
+  prepare: (sql, at) => ensurePartitionsOf(sql, TICKER_HISTORY, { from: at, to: at + 1 }),
+  write: async (tx, { tickers, unknown }, at) => {
+    const stored = await writeTickers(tx, tickers, at);
+    return { stored, told: { ...NOTHING_TOLD, unknown } };
+  },
+};
+
+/** An answer of `/tickers`, checked: those of coins that the catalogue does not hold are set aside as well. */
+export async function checkTickers(
+  sql: SqlOrTransaction,
+  body: unknown,
+  { latest }: Pick<Exchange, 'latest'>,
+): Promise<Examined<{ readonly tickers: TickerColumns; readonly unknown: readonly string[] }>> {
+  const examined = examineTickers(body, latest);
+  if (!examined.ok) return examined;
+  const unknown = await unknownCoins(sql, examined.value.coinId);
+  if (unknown.length === 0) return { ...examined, value: { tickers: examined.value, unknown } };
+  const ids = new Set(unknown);
+  const { coinId } = examined.value;
+  const tickers = pickTickers(examined.value, (position) => !ids.has(coinId[position]!));
+  const setAside = [...examined.setAside];
+  for (const row of rowsOf(body)!) {
+    if (setAside.length === examined.setAside.length + MOST_UNKNOWN_KEPT) break;
+    if (ids.has(idOf(row))) setAside.push({ id: idOf(row), reason: UNKNOWN_COIN, row });
+  }
+  return { ...examined, value: { tickers, unknown }, setAside };
+}
+
+export const coinsKind: SnapshotKind<readonly ListedCoin[]> = {
+  path: COINS_PATH,
+  knownRows: countListed,
+  check: async (_, body) => examineCoins(body),
+  write: async (tx, coins, at) => {
+    const appeared = await recordCoins(tx, coins, at);
+    await releaseRecords(tx, 'tickers', { ids: appeared, reason: UNKNOWN_COIN });
+    return { stored: coins.length, told: { ...NOTHING_TOLD, appeared, gone: await coinsGoneAt(tx, at) } };
+  },
+};
+
+export const globalKind: SnapshotKind<GlobalFacts | null> = {
+  path: GLOBAL_PATH,
+  check: async (_, body, { latest }) => examineGlobal(body, latest),
+  write: async (tx, facts, at) => ({
+    stored: facts === null ? 0 : await writeGlobal(tx, facts, at),
+    told: NOTHING_TOLD,
+  }),
+};
+
+export const exchangesKind: SnapshotKind<readonly ExchangeFacts[]> = {
+  path: EXCHANGES_PATH,
+  check: async (_, body, { latest }) => examineExchanges(body, latest),
+  write: async (tx, exchanges, at) => ({ stored: await writeExchanges(tx, exchanges, at), told: NOTHING_TOLD }),
+};

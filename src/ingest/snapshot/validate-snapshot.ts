@@ -1,0 +1,172 @@
+/** Checks the smaller answers: the list of coins, the exchanges, the market as a whole. Pure. */
+import type { z } from 'zod';
+import type { Instant } from '../../clock.ts';
+import {
+  type CoinSummary,
+  coinSummarySchema,
+  type Exchange,
+  exchangeSchema,
+  globalSchema,
+  readRecord,
+} from '../../contract/record/records.ts';
+import { parseTime } from '../../contract/time.ts';
+import { EXCHANGE_VOLUMES } from '../../core/exchange.ts';
+import { DAY } from '../../core/interval.ts';
+import { outOfJsonb } from '../../store/connection/storable-text.ts';
+import type { ListedCoin } from '../../store/snapshot/coin.ts';
+import { type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchange.ts';
+import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';
+import type { Exchange as Exchanged } from '../../upstream/answer.ts';
+import { isPlainCoin, otherwiseWritten } from '../answer/canonical-row.ts';
+import { type Examined, examineList, isImpossible, isWhole, rowsOf, withoutValue } from '../answer/record-list.ts';
+
+/** Upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */
+const ROUNDED_MS = 60_000;
+
+/** A clock that was set by a day must not stop what is asked by it. */
+const MOST_DAYS_OFF = 2;
+
+/** Why the instant of an answer cannot be right: with a wrong clock somewhere a snapshot would go where nobody looks for it. */
+export function misdate({ asOf, sentAt }: Pick<Exchanged, 'asOf' | 'sentAt'>): string | null {
+  return asOf < sentAt - MOST_DAYS_OFF * DAY ? `the answer says that it is of ${new Date(asOf).toISOString()}` : null;
+}
+
+export function examineCoins(body: unknown): Examined<readonly ListedCoin[]> {
+  const fault = ({ rank }: CoinSummary) => (isWhole(rank) ? null : 'rank: expected a whole number from 0');
+  const examined = examineList(coinSummarySchema, body, fault);
+  if (!examined.ok) return examined;
+  const written = writtenById(coinSummarySchema, body, fault, (row) => (isPlainCoin(row) ? null : JSON.stringify(row)));
+  return { ...examined, value: examined.value.map((coin) => ({ ...coin, ...written.get(coin.id)! })) };
+}
+
+export function examineExchanges(body: unknown, latest: Instant): Examined<readonly ExchangeFacts[]> {
+  const fault = (exchange: Exchange) => faultOf(exchange, latest + ROUNDED_MS);
+  const examined = examineList(exchangeSchema, body, fault);
+  if (!examined.ok) return examined;
+  const rows = writtenById(exchangeSchema, body, fault, (row) => row);
+  const value = examined.value.map((exchange) => {
+    const { answer: row, position } = rows.get(exchange.id)!;
+    const facts = toFacts(exchange);
+    return { ...facts, position, answer: otherwiseWritten(row, exchangeRecord(asStored(facts))) };
+  });
+  return { ...examined, value };
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** The good rows of a list once more, by their ids: where each stands, and how it is written. Of those that repeat an id the last. */
+function writtenById<S extends z.ZodType<{ readonly id: string }>, T>(
+  schema: S,
+  body: unknown,
+  fault: (record: z.output<S>) => string | null,
+  written: (row: Row) => T,
+): Map<string, { position: number; answer: T }> {
+  const found = new Map<string, { position: number; answer: T }>();
+  let position = 0;
+  for (const row of rowsOf(body) ?? []) {
+    const at = position++;
+    const read = readRecord(schema, row);
+    if (read.ok && fault(read.value) === null) found.set(read.value.id, { position: at, answer: written(row as Row) });
+  }
+  return found;
+}
+
+function faultOf(exchange: Exchange, latest: Instant): string | null {
+  for (const name of ['adjusted_rank', 'reported_rank', 'currencies', 'markets'] as const) {
+    if (!isWhole(exchange[name])) return `${name}: expected a whole number from 0`;
+  }
+  const negative = EXCHANGE_VOLUMES.find((name) => isImpossible(exchange.quotes.USD?.[name] ?? null));
+  if (negative !== undefined) return `quotes.USD.${negative} is negative or not finite`;
+  return futureOf('last_updated', instantOf(exchange.last_updated), latest);
+}
+
+function toFacts(exchange: Exchange): Omit<ExchangeFacts, 'position' | 'answer'> {
+  const usd = exchange.quotes.USD;
+  const volumes = Object.fromEntries(EXCHANGE_VOLUMES.map((name) => [name, usd?.[name] ?? null]));
+  const { id, name, description, message, links, fiats, adjusted_rank, reported_rank, currencies, markets } = exchange;
+  return {
+    id,
+    name,
+    types: exchange.type,
+    description,
+    message,
+    links,
+    fiats,
+    updatedAt: instantOf(exchange.last_updated),
+    flags: {
+      is_active: exchange.active,
+      website_status: exchange.website_status,
+      api_status: exchange.api_status,
+      markets_data_fetched: exchange.markets_data_fetched,
+    },
+    whole: { adjusted_rank, reported_rank, currencies, markets },
+    volumes: volumes as ExchangeFacts['volumes'],
+  };
+}
+
+/** The links are kept as jsonb, which has an order of keys of its own. */
+function asStored<T extends Pick<ExchangeFacts, 'links'>>(facts: T): T {
+  return { ...facts, links: outOfJsonb(facts.links) };
+}
+
+/** One record: when it cannot be true, all of it is set aside, and the value is null. */
+export function examineGlobal(body: unknown, latest: Instant): Examined<GlobalFacts | null> {
+  const read = readRecord(globalSchema, body);
+  const aside = (reason: string) =>
+    ({ ok: true, value: null, rows: 1, setAside: [{ id: '', reason, row: body }] }) as const;
+  if (!read.ok)
+    return Array.isArray(body) || read.problem.startsWith('body') ? read : aside(withoutValue(read.problem));
+  const g = read.value;
+  if (g.market_cap_usd === null && g.volume_24h_usd === null)
+    return { ok: false, problem: 'neither market_cap_usd nor volume_24h_usd is there' };
+  for (const name of [
+    'market_cap_usd',
+    'volume_24h_usd',
+    'bitcoin_dominance_percentage',
+    'market_cap_ath_value',
+    'volume_24h_ath_value',
+  ] as const) {
+    if (isImpossible(g[name])) return aside(`${name} is negative or not finite`);
+  }
+  if (!isWhole(g.cryptocurrencies_number)) return aside('cryptocurrencies_number: expected a whole number from 0');
+  if ((g.bitcoin_dominance_percentage ?? 0) > 100) return aside('bitcoin_dominance_percentage is above 100');
+  const updatedAt = g.last_updated === null ? null : g.last_updated * 1000;
+  const [marketCapAthAt, volume24hAthAt] = [instantOf(g.market_cap_ath_date), instantOf(g.volume_24h_ath_date)];
+  const future =
+    futureOf('last_updated', updatedAt, latest + ROUNDED_MS) ??
+    futureOf('market_cap_ath_date', marketCapAthAt, latest + ROUNDED_MS) ??
+    futureOf('volume_24h_ath_date', volume24hAthAt, latest + ROUNDED_MS);
+  if (future !== null) return aside(future);
+  const facts: Omit<GlobalFacts, 'answer'> = {
+    updatedAt,
+    marketCap: g.market_cap_usd,
+    volume24h: g.volume_24h_usd,
+    bitcoinDominance: g.bitcoin_dominance_percentage,
+    coins: g.cryptocurrencies_number,
+    marketCapChange24h: finite(g.market_cap_change_24h),
+    volume24hChange24h: finite(g.volume_24h_change_24h),
+    marketCapAth: g.market_cap_ath_value,
+    marketCapAthAt,
+    volume24hAth: g.volume_24h_ath_value,
+    volume24hAthAt,
+    volume24hPercentFromAth: finite(g.volume_24h_percent_from_ath),
+    volume24hPercentToAth: finite(g.volume_24h_percent_to_ath),
+  };
+  const value: GlobalFacts = { ...facts, answer: otherwiseWritten(body, globalRecord(facts)) };
+  return { ok: true, value, rows: 1, setAside: [] };
+}
+
+function futureOf(name: string, at: Instant | null, latest: Instant): string | null {
+  if (Number.isNaN(at)) return `${name}: expected RFC 3339 time`;
+  if (at !== null && at < 0) return `${name} lies before 1970`;
+  return at !== null && at > latest ? `${name} lies in the future` : null;
+}
+
+function instantOf(text: string | null): Instant | null {
+  return text === null ? null : parseTime(text);
+}
+
+/** `1e999` is JSON, and no percentage. */
+function finite(value: number | null): number | null {
+  return value !== null && Number.isFinite(value) ? value : null;
+}

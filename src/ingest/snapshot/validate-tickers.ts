@@ -1,0 +1,141 @@
+/** Checks an answer of `/tickers`: what may be stored, and what is set aside with the reason. Pure, and hand-written: it may be 50,000 rows. */
+import type { Instant } from '../../clock.ts';
+import { parseTime } from '../../contract/time.ts';
+import { noTickers, pickTickers, TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../../core/ticker.ts';
+import type { SetAsideRecord } from '../../store/candle/quarantine.ts';
+import { isPlainTicker } from '../answer/canonical-row.ts';
+import { type Examined, idOf, isId, isSound, NO_ID, noList, orBroken, rowsOf } from '../answer/record-list.ts';
+
+/** Beside the quotes. */
+const OWN: readonly TickerNumber[] = ['circulating_supply', 'total_supply', 'max_supply', 'beta_value'];
+const OF_QUOTE = TICKER_NUMBERS.filter((name) => !OWN.includes(name));
+const NEVER_NEGATIVE: ReadonlySet<TickerNumber> = new Set([
+  'price',
+  'volume_24h',
+  'market_cap',
+  'ath_price',
+  'circulating_supply',
+  'total_supply',
+  'max_supply',
+] as const);
+
+/** Upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */
+const ROUNDED_MS = 60_000;
+
+/**
+ * Splits the rows of one answer into tickers, priced in dollars, and impossible rows (promise P9): wrong type, no id, negative,
+ * from the future (after `latest`), or two different rows for one coin. Whether a coin is known is for the caller to ask.
+ */
+export function examineTickers(body: unknown, latest: Instant): Examined<TickerColumns> {
+  const listed = rowsOf(body);
+  return listed === null ? noList(body) : orBroken(() => examineRows(listed, latest));
+}
+
+function examineRows(listed: Iterable<unknown>, latest: Instant): Examined<TickerColumns> {
+  const columns = noTickers();
+  const setAside: SetAsideRecord[] = [];
+  const positions = new Map<string, number>();
+  /** Positions that are not to be kept: of rows that come again, and of two that contradict each other. */
+  const dropped = new Set<number>();
+  let problem = '';
+  let rows = 0;
+  const refuse = (row: unknown, reason: string) => {
+    problem ||= `[${rows - 1}].${reason}`;
+    setAside.push({ id: idOf(row), reason, row });
+  };
+  for (const row of listed) {
+    rows++;
+    const at = columns.coinId.length;
+    const reason = append(columns, row, rows - 1, latest + ROUNDED_MS);
+    if (reason !== null) {
+      refuse(row, reason);
+      continue;
+    }
+    const before = positions.get(columns.coinId[at]!);
+    if (before === undefined) {
+      positions.set(columns.coinId[at]!, at);
+      continue;
+    }
+    dropped.add(at);
+    if (isSame(columns, before, at)) continue;
+    dropped.add(before);
+    refuse(row, TWO_ROWS);
+  }
+  if (!isSound({ rows, bad: setAside.length })) return { ok: false, problem };
+  if (columns.coinId.length > 0 && columns.numbers.price.every(Number.isNaN))
+    return { ok: false, problem: 'no row has a price' };
+  const value = dropped.size === 0 ? columns : pickTickers(columns, (position) => !dropped.has(position));
+  return { ok: true, value, rows, setAside };
+}
+
+function isSame({ numbers, rank, updatedAt, athAt, firstDataAt }: TickerColumns, a: number, b: number): boolean {
+  const columns = [rank, updatedAt, athAt, firstDataAt, ...Object.values(numbers)];
+  return columns.every((column) => Object.is(column[a], column[b]));
+}
+
+const TWO_ROWS = 'two different rows for one coin';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Adds one row to the columns, or says why not. */
+function append(columns: TickerColumns, value: unknown, position: number, latest: Instant): string | null {
+  if (!isObject(value)) return 'expected object';
+  if (!isId(value.id)) return NO_ID;
+  const usd = isObject(value.quotes) ? value.quotes.USD : undefined;
+  if (!isObject(usd)) return 'quotes: no USD';
+  const rank = isMissing(value.rank) ? 0 : value.rank;
+  if (typeof rank !== 'number' || !Number.isInteger(rank) || rank < 0 || rank >= 2 ** 31)
+    return 'rank: expected a whole number from 0';
+  for (const name of OWN) {
+    const fault = faultOf(name, value[name]);
+    if (fault !== null) return fault;
+  }
+  for (const name of OF_QUOTE) {
+    const fault = faultOf(name, usd[name]);
+    if (fault !== null) return `quotes.USD.${fault}`;
+  }
+  const instants = [
+    ['updatedAt', 'last_updated', readInstant(value.last_updated)],
+    ['firstDataAt', 'first_data_at', readInstant(value.first_data_at)],
+    ['athAt', 'quotes.USD.ath_date', readInstant(usd.ath_date)],
+  ] as const;
+  for (const [, name, at] of instants) {
+    if (at === null) return `${name}: expected RFC 3339 time`;
+    if (at > latest) return `${name} lies in the future`;
+  }
+  columns.coinId.push(value.id);
+  columns.rank.push(rank);
+  columns.position.push(position);
+  columns.answer.push(isPlainTicker(value, usd) ? null : JSON.stringify(value));
+  for (const [column, , at] of instants) columns[column].push(at!);
+  for (const name of OWN) columns.numbers[name].push(numberOf(value[name]));
+  for (const name of OF_QUOTE) columns.numbers[name].push(numberOf(usd[name]));
+  return null;
+}
+
+function faultOf(name: TickerNumber, value: unknown): string | null {
+  if (isMissing(value)) return null;
+  if (typeof value !== 'number') return `${name}: expected number`;
+  if (!Number.isFinite(value)) return `${name} is not finite`;
+  return value < 0 && NEVER_NEGATIVE.has(name) ? `${name} is negative` : null;
+}
+
+/** Absent, null and "" are what upstream writes for nothing. */
+function isMissing(value: unknown): value is null | undefined | '' {
+  return value === null || value === undefined || value === '';
+}
+
+function numberOf(value: unknown): number {
+  return typeof value === 'number' ? value : Number.NaN;
+}
+
+/** NaN when nothing is there, null when it is no time. */
+function readInstant(value: unknown): Instant | null {
+  if (isMissing(value)) return Number.NaN;
+  const at = typeof value === 'string' ? parseTime(value) : Number.NaN;
+  return Number.isNaN(at) ? null : at;
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

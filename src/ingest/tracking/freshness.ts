@@ -1,0 +1,132 @@
+/**
+ * Freshness of the tracked series: the rules are applied, the ages planned by what may be spent, and the next chunks cut. Each of the
+ * three is one call, safe at any time and from any number of processes.
+ */
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import { chunksNewestFirst, countSlots } from '../../core/chunk.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Keep } from '../../core/retention-settings.ts';
+import type { Span } from '../../core/span.ts';
+import { type FreshnessPlan, planFreshness } from '../../quota/achievable-ages.ts';
+import { chooseStale, EAGER, turnAfter } from '../../quota/refresh-order.ts';
+import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
+import { type AppliedTracks, applyTracks } from '../../store/tracking/apply-track-rules.ts';
+import {
+  markAsked,
+  readMissing,
+  readStaleRows,
+  readTiers,
+  recordPlannedAges,
+  type TierRow,
+} from '../../store/tracking/tracked-series.ts';
+import { earliestSlot, knownDepth, splitAtWall } from '../limits/history-limit.ts';
+import type { Walls } from '../limits/learned-limits.ts';
+
+export type PlannedTier = TierRow & {
+  readonly requestsPerDay: number;
+  readonly keepsUp: boolean;
+  /** The plan does not have this interval: nothing is asked. */
+  readonly isRefused: boolean;
+};
+
+export type TrackedPlan = Omit<FreshnessPlan, 'tiers'> & { readonly tiers: readonly PlannedTier[] };
+
+export type PlanTrackedOptions = {
+  readonly sql: SqlOrTransaction;
+  readonly now: Instant;
+  /** What freshness may spend: `freshnessPerDay`. Null = any number. */
+  readonly requestsPerDay: number | null;
+  readonly candlesPerRequest: number;
+  readonly walls: Pick<Walls, 'of'>;
+};
+
+/** How fresh each tier can be kept now; written down for the order of turns and for `market.freshness`. */
+export async function planTracked(options: PlanTrackedOptions): Promise<TrackedPlan> {
+  const { sql, now, requestsPerDay, candlesPerRequest, walls } = options;
+  const rows = await readTiers(sql);
+  const refused = new Set(rows.filter((row) => knownDepth(walls.of(row.interval)) === 0).map((row) => row.id));
+  const plan = planFreshness({
+    tiers: rows.map((row) => (refused.has(row.id) ? { ...row, series: 0 } : row)),
+    requestsPerDay,
+    candlesPerRequest,
+  });
+  const tiers = rows.map((row, i): PlannedTier => {
+    const { achievableAgeMs, keepsUp, requestsPerDay: cost } = plan.tiers[i]!;
+    const isRefused = refused.has(row.id);
+    return {
+      ...row,
+      achievableAgeMs: isRefused ? null : achievableAgeMs,
+      isPlanned: true,
+      requestsPerDay: cost,
+      keepsUp: keepsUp && !isRefused,
+      isRefused,
+    };
+  });
+  await recordPlannedAges(sql, tiers, now);
+  return { ...plan, tiers };
+}
+
+/** The rules applied to the list of coins as last read, and the ages planned anew. */
+export async function keepTracks(
+  options: PlanTrackedOptions & { readonly sql: Sql; readonly keep?: Keep['candles'] },
+): Promise<{ readonly applied: AppliedTracks; readonly plan: TrackedPlan }> {
+  const applied = await applyTracks(options.sql, options.now, options.keep);
+  return { applied, plan: await planTracked(options) };
+}
+
+/** The newest end of a series, with as much of what is missing before it as one request holds. */
+export type FreshChunk = Span & {
+  readonly seriesId: number;
+  readonly coinId: string;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  /** Slots it asks about that are missing: the rows to expect. */
+  readonly slots: number;
+};
+
+export type ReadStaleOptions = {
+  readonly now: Instant;
+  readonly limit: number;
+  readonly plan: { readonly name: string; readonly candlesPerRequest: number };
+  readonly walls: Pick<Walls, 'of'>;
+};
+
+export type Stale = {
+  /** Series whose turn it is. */
+  readonly seriesId: number;
+  /** When their age begins to count again, once this turn is taken. */
+  readonly turnAt: Instant;
+  /** Null: nothing of it can be asked now (the plan's wall, a refusal). Its turn is over nevertheless. */
+  readonly chunk: FreshChunk | null;
+};
+
+/** The series that are to be asked next, most urgent first; changes nothing. */
+export async function readStale(sql: SqlOrTransaction, options: ReadStaleOptions): Promise<Stale[]> {
+  const { now, limit, plan, walls } = options;
+  if (limit <= 0) return [];
+  const chosen = chooseStale(await readStaleRows(sql, { now, limit, eager: EAGER }), now, limit);
+  const turns = new Map(chosen.map((c) => [c.seriesId, turnAfter(c, now)]));
+  const slots = plan.candlesPerRequest;
+  const missing = await readMissing(sql, { ids: [...turns.keys()], now, plan: plan.name, slots });
+  return missing.map(({ missing, ...series }) => {
+    const { interval } = series;
+    const { within } = splitAtWall(missing, earliestSlot(knownDepth(walls.of(interval)), interval, now));
+    const [span] = chunksNewestFirst(within, interval, slots);
+    const chunk = span === undefined ? null : { ...series, ...span, slots: countSlots(within, interval) };
+    return { seriesId: series.seriesId, turnAt: turns.get(series.seriesId)!, chunk };
+  });
+}
+
+/**
+ * The next chunks for the queue, and their turns taken: the same series is not given again before its time, whatever becomes of it
+ * (`handBack` gives it back its turn). Two processes at the same moment may give the same chunk; it is one job in the queue.
+ */
+export async function takeStale(sql: SqlOrTransaction, options: ReadStaleOptions): Promise<FreshChunk[]> {
+  const stale = await readStale(sql, options);
+  await markAsked(
+    sql,
+    stale.map(({ seriesId, turnAt, chunk }) => ({ seriesId, askedAt: options.now, turnAt, isQueued: chunk !== null })),
+  );
+  return stale.flatMap(({ chunk }) => (chunk === null ? [] : [chunk]));
+}

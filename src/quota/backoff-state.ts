@@ -1,0 +1,128 @@
+/** What the ledger learns from answers that say no: pure steps from one ledger to the next. */
+import type { Instant } from '../clock.ts';
+import { HOUR } from '../core/interval.ts';
+import type { Ledger } from '../store/quota/quota.ts';
+import { HALF_LIFE_MS, paceFactorAt, SLOWEST } from './adaptive-rate.ts';
+import { dayReset, dayStart, monthReset, monthStart } from './window.ts';
+
+/** Fewer failures in a row than this are chance; from here on they are an outage. */
+export const OUTAGE_STREAK = 4;
+const LONGEST_HOLD_MS = 5 * 60_000;
+/** A server that is down may ask for this much patience; a limit may ask for more, and the client bounds that to a day. */
+export const LONGEST_OUTAGE_WAIT_MS = HOUR;
+/** Upstream's caches repeat an answer for up to eleven minutes: early in a window it may still speak of the one before. */
+export const STALE_MS = 15 * 60_000;
+const LONGEST_STREAK = 30;
+
+/**
+ * One 429 among thousands of answers means that some instant was too full, not that the pace is twice too fast: halved each time, a
+ * pace of 50 a second went at 17 where one request in 2,000 was turned away. Two within this time mean more.
+ */
+const ALONE_MS = 2 * HALF_LIFE_MS;
+const A_LITTLE_SLOWER = 1.25;
+const HALF_AS_FAST = 2;
+
+/** `sentAt` on the same clock as the ledger's; `random` in [0, 1). */
+export type Event = { readonly sentAt: Instant; readonly message: string };
+export type WaitEvent = Event & { readonly retryAfterMs: number | null; readonly random: number };
+
+/**
+ * A 429. Only a request sent after the last change of pace changes it again, so that those in flight together count once.
+ * Without Retry-After everybody backs off; from the fourth in a row on also when Retry-After asks for less.
+ */
+export function afterLimited(ledger: Ledger, now: Instant, event: WaitEvent): Ledger {
+  const fresh = event.sentAt > ledger.limitedAt;
+  const backOff = fresh ? backOffMs(ledger.limitedStreak, event.random) : 0;
+  const asked = event.retryAfterMs;
+  const wait = asked === null || ledger.limitedStreak >= 3 ? Math.max(asked ?? 0, backOff) : asked;
+  const slower = now - ledger.limitedUntil > ALONE_MS ? A_LITTLE_SLOWER : HALF_AS_FAST;
+  const slowed = Math.min(SLOWEST, slower * paceFactorAt(ledger.paceFactor, ledger.limitedUntil, now));
+  return {
+    ...ledger,
+    paceFactor: fresh ? slowed : ledger.paceFactor,
+    limitedAt: fresh ? now : ledger.limitedAt,
+    limitedUntil: Math.max(ledger.limitedUntil, now + wait),
+    limitedStreak: Math.min(LONGEST_STREAK, ledger.limitedStreak + (fresh ? 1 : 0)),
+    limitedMessage: event.message,
+    // Whoever says so is up.
+    downStreak: 0,
+    probe: ledger.probe === 'unavailable' ? null : ledger.probe,
+    probeUntil: null,
+  };
+}
+
+/** Upstream says a window is used up: nobody asks until it ends (`graceMs` later), and then one asks alone. */
+export function afterSpent(
+  ledger: Ledger,
+  _now: Instant,
+  event: Event & { window: 'month' | 'day'; graceMs: number },
+): Ledger {
+  const start = event.window === 'month' ? monthStart(event.sentAt) : dayStart(event.sentAt);
+  const reset = event.window === 'month' ? monthReset(event.sentAt) : dayReset(event.sentAt);
+  const stale = event.sentAt < start + STALE_MS;
+  return {
+    ...ledger,
+    spentUntil: Math.max(ledger.spentUntil, (stale ? start + STALE_MS : reset) + event.graceMs),
+    spentMessage: event.message,
+    downStreak: 0,
+    probe: 'spent',
+    probeUntil: null,
+  };
+}
+
+/** No answer, or none that means anything: a few in a row are an outage, and then everybody waits, longer each time. */
+export function afterUnavailable(ledger: Ledger, now: Instant, event: WaitEvent): Ledger {
+  // In an outage, those that were under way when it was noticed say nothing new.
+  const counts = ledger.downStreak < OUTAGE_STREAK || event.sentAt > ledger.downAt;
+  const streak = Math.min(LONGEST_STREAK, ledger.downStreak + (counts ? 1 : 0));
+  const outage = streak >= OUTAGE_STREAK;
+  const backOff = counts && outage ? backOffMs(streak - OUTAGE_STREAK, event.random) : 0;
+  const wait = Math.max(Math.min(event.retryAfterMs ?? 0, LONGEST_OUTAGE_WAIT_MS), backOff);
+  return {
+    ...ledger,
+    downStreak: streak,
+    downAt: counts ? now : ledger.downAt,
+    downUntil: Math.max(ledger.downUntil, wait > 0 ? now + wait : 0),
+    downMessage: event.message,
+    probe: outage ? 'unavailable' : ledger.probe,
+    probeUntil: counts ? null : ledger.probeUntil,
+  };
+}
+
+/** An answer that means something: upstream is up. A hold that Retry-After asked for ends only by an answer asked for since. */
+export function afterAnswered(ledger: Ledger, now: Instant, { sentAt }: { sentAt: Instant }): Ledger {
+  return {
+    ...ledger,
+    downStreak: 0,
+    downUntil: sentAt > ledger.downAt ? Math.min(ledger.downUntil, now) : ledger.downUntil,
+    limitedStreak: sentAt > ledger.limitedAt ? 0 : ledger.limitedStreak,
+    // The account may be asked while the month is spent: that answer is not the probe that waits for the reset.
+    probe: ledger.probe === 'spent' && ledger.spentUntil > now ? ledger.probe : null,
+    probeUntil: null,
+  };
+}
+
+/** What `/users/me` says: upstream's count wins when it is higher; its limit, when it names one, is the limit. */
+export function afterReconciled(ledger: Ledger, now: Instant, usage: { made: number; left: number | null }): Ledger {
+  const month = monthStart(now);
+  const ours = ledger.monthStart >= month ? ledger.monthSpent : 0;
+  // Around the turn of the month their count may still be the old month's.
+  const theirs = now - month < STALE_MS || ledger.monthStart > month ? 0 : usage.made;
+  const more = usage.left === null || usage.left > 0;
+  return {
+    ...ledger,
+    monthStart: Math.max(ledger.monthStart, month),
+    monthSpent: Math.max(ours, theirs),
+    monthLimit: usage.left === null ? null : usage.made + usage.left,
+    monthLimitKnown: true,
+    // There is budget after all: the plan was changed, or the 402 meant something else.
+    spentUntil: more ? Math.min(ledger.spentUntil, now) : ledger.spentUntil,
+    probe: more && ledger.probe === 'spent' ? null : ledger.probe,
+    probeUntil: more && ledger.probe === 'spent' ? null : ledger.probeUntil,
+  };
+}
+
+/** 1 s, 2 s, 4 s … 5 min after 0, 1, 2 … in a row, less up to half of it. */
+function backOffMs(before: number, random: number): number {
+  return Math.min(LONGEST_HOLD_MS, 1000 * 2 ** Math.min(before, 20)) * (1 - random / 2);
+}

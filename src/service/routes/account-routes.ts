@@ -1,0 +1,16 @@
+/** `/users/me` and `/key/info`: what the holder of a key may do, and has done. One body (decision 7). */
+
+import { INVALID_KEY, KEY_REQUIRED } from '../../contract/answer/errors.ts';
+import type { EndpointName } from '../../contract/interface/endpoints.ts';
+import type { Access } from '../../contract/plan/access.ts';
+import { answerPrivately, refuse } from '../http/answer.ts';
+import type { Answer } from '../http/request-input.ts';
+
+export function accountRoutes({ access }: { access: Access }) {
+  const account: Answer = async (c) => {
+    const info = await access.account(c.get('caller'));
+    if (info) return answerPrivately(c, info);
+    return refuse(c, 403, c.get('caller').key === null ? KEY_REQUIRED : INVALID_KEY);
+  };
+  return { getUser: account, getKeyInfo: account } satisfies Partial<Record<EndpointName, Answer>>;
+}

@@ -1,0 +1,97 @@
+/**
+ * The same tools to clients of the Model Context Protocol, by the official SDK: its 2026 revision, where every request stands for itself,
+ * and the older ones that begin with `initialize`. No session is kept: any process can answer any request.
+ */
+import {
+  type CallToolResult,
+  createMcpHandler,
+  isLegacyRequest,
+  ProtocolError,
+  Server,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server';
+import { RPC_CODES } from '../../contract/interface/json-rpc.ts';
+import type { Caller } from '../../contract/plan/access.ts';
+import { VERSION } from '../../core/version.ts';
+import type { Admit } from './batch-throttle.ts';
+import type { Toolbox, ToolOutcome } from './toolbox.ts';
+
+export type McpParts = {
+  readonly toolbox: Toolbox;
+  readonly admit: Admit;
+  /** Told of what nobody expected. */
+  readonly onError: (error: unknown, where: string) => void;
+};
+
+const INSTRUCTIONS =
+  'Cryptocurrency market data: prices, volumes, coins, exchanges, markets, tags, people, contracts. ' +
+  'Ids look like btc-bitcoin; search finds them by name or symbol.';
+
+/** Answers one HTTP request whose JSON body has been read. */
+export async function answerMcp(
+  { toolbox, admit, onError }: McpParts,
+  caller: Caller,
+  request: Request,
+  body: unknown,
+): Promise<Response> {
+  const headers = new Headers(request.headers);
+  // What we write is one JSON document, whatever else the client would read as well.
+  headers.set('Accept', 'application/json, text/event-stream');
+  headers.delete('Content-Length');
+  // Without the signal: an answer that nobody waits for any more is finished all the same, and leaves nothing behind.
+  const bare = new Request(request.url, { method: 'POST', headers });
+  const serve = () => serverFor(toolbox, caller, admit);
+  if (await isLegacyRequest(bare, body)) {
+    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+    const server = serve();
+    await server.connect(transport);
+    try {
+      return await transport.handleRequest(bare, { parsedBody: body });
+    } finally {
+      await server.close();
+    }
+  }
+  // It tells of every request that it refuses, which is no news; what it could not answer is.
+  let told: Error | null = null;
+  const modern = createMcpHandler(serve, {
+    legacy: 'reject',
+    onerror: (error) => {
+      told = error;
+    },
+  });
+  const answer = await modern.fetch(bare, { parsedBody: body });
+  if (answer.status >= 500) onError(told ?? new Error(`MCP was answered ${answer.status}`), 'mcp');
+  return answer;
+}
+
+function serverFor(toolbox: Toolbox, caller: Caller, admit: Admit): Server {
+  const server = new Server(
+    { name: 'chandler', title: 'Chandler', version: VERSION },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+  );
+  server.setRequestHandler('tools/list', () => ({ tools: [...toolbox.tools] }));
+  server.setRequestHandler('tools/call', async ({ params }) => {
+    const outcome = await toolbox.call(caller, params.name, params.arguments, admit);
+    const tool = toolbox.tools.find(({ name }) => name === params.name);
+    return server.projectCallToolResult(toolResult(outcome), tool?.outputSchema);
+  });
+  return server;
+}
+
+/** A failure is a result with `isError`, as MCP wants it: so the model that asked reads why, and can ask better. */
+function toolResult(outcome: ToolOutcome): CallToolResult {
+  switch (outcome.kind) {
+    case 'answered': {
+      const content = [{ type: 'text' as const, text: JSON.stringify(outcome.output) }];
+      const result = { content, structuredContent: outcome.output };
+      return outcome.basis === null ? result : { ...result, _meta: outcome.basis };
+    }
+    case 'failed': {
+      const { status: _, retryAfterSeconds: __, argument: ___, ...basis } = outcome.data;
+      const said = { content: [{ type: 'text' as const, text: outcome.message }], isError: true };
+      return Object.keys(basis).length === 0 ? said : { ...said, _meta: basis };
+    }
+    case 'unknown tool':
+      throw new ProtocolError(RPC_CODES.invalidParams, outcome.message);
+  }
+}

@@ -1,0 +1,141 @@
+/** Plain JSON-RPC 2.0 as the API document has it: `tools/list`, `tools/call`, alone or in a batch, without any handshake. */
+
+import {
+  RPC_CODES,
+  type RpcError,
+  type RpcId,
+  type RpcRequest,
+  type RpcResponse,
+  rpcIdSchema,
+  rpcRequestSchema,
+} from '../../contract/interface/json-rpc.ts';
+import type { Caller } from '../../contract/plan/access.ts';
+import { describeValue, readRecord } from '../../contract/record/records.ts';
+import type { Admit } from './batch-throttle.ts';
+import { rejected, type Toolbox } from './toolbox.ts';
+
+/** Most messages in a batch. They are answered one after the other. */
+export const MAX_BATCH = 20;
+
+export const METHODS = ['tools/list', 'tools/call', 'ping'] as const;
+
+export type RpcAnswer = {
+  /** Null: there was nothing to answer, only notifications. */
+  readonly body: RpcResponse | readonly RpcResponse[] | null;
+  /** Nothing in it was a request. */
+  readonly isMalformed: boolean;
+};
+
+export type RpcParts = { readonly toolbox: Toolbox; readonly admit: Admit };
+
+export async function answerMessages(parts: RpcParts, caller: Caller, body: unknown): Promise<RpcAnswer> {
+  const problem = batchProblem(body);
+  if (problem !== null) return { body: refusedRequest(null, problem), isMalformed: true };
+  const messages = Array.isArray(body) ? body : [body];
+  const barred = await barredFrom(parts.admit, caller, messages);
+  const answers: RpcResponse[] = [];
+  let isMalformed = true;
+  for (const message of messages) {
+    const read = readRecord(rpcRequestSchema, message);
+    if (read.ok) {
+      isMalformed = false;
+      const answer = await answerMessage(parts, caller, read.value, barred);
+      if (answer !== null) answers.push(answer);
+    } else answers.push(refusedRequest(idOf(message), read.problem));
+  }
+  if (answers.length === 0) return { body: null, isMalformed };
+  return { body: Array.isArray(body) ? answers : answers[0]!, isMalformed };
+}
+
+/** What is wrong with a body as a whole. */
+export function batchProblem(body: unknown): string | null {
+  if (!Array.isArray(body)) return null;
+  if (body.length === 0) return 'the batch is empty';
+  return body.length > MAX_BATCH ? `a batch has at most ${MAX_BATCH} messages, this one has ${body.length}` : null;
+}
+
+/**
+ * A tool call is one request of the caller's quota. For all the rest of a body it is asked once, for identity and pace only: whoever
+ * has spent the month may still see which tools there are, and nobody gets twenty lists along with one call that is refused.
+ */
+export async function barredFrom(admit: Admit, caller: Caller, messages: readonly unknown[]): Promise<RpcError | null> {
+  if (messages.length > 0 && messages.every(isToolCall)) return null;
+  const admission = await admit(caller, 'account');
+  if (admission.kind === 'admitted') return null;
+  const { code, message, data } = rejected(admission);
+  return { code, message, data };
+}
+
+function isToolCall(message: unknown): boolean {
+  const read = rpcRequestSchema.safeParse(message);
+  return read.success && read.data.method === 'tools/call' && read.data.id !== undefined;
+}
+
+async function answerMessage(
+  parts: RpcParts,
+  caller: Caller,
+  { id, method, params }: RpcRequest,
+  barred: RpcError | null,
+): Promise<RpcResponse | null> {
+  // Every method only reads: what nobody wants the answer of need not be done.
+  if (id === undefined) return null;
+  if (barred !== null) return failure(id, barred);
+  const answer = await answerRequest(parts, caller, method, params);
+  return 'result' in answer ? { jsonrpc: '2.0', id, ...answer } : failure(id, answer);
+}
+
+async function answerRequest(
+  parts: RpcParts,
+  caller: Caller,
+  method: string,
+  params: unknown,
+): Promise<{ readonly result: unknown } | RpcError> {
+  switch (method) {
+    case 'tools/call':
+      return callTool(parts, caller, params);
+    case 'tools/list':
+      return { result: { tools: parts.toolbox.tools } };
+    case 'ping':
+      return { result: {} };
+    default: {
+      const message = `method not found: ${describeValue(method)}; there are ${METHODS.join(', ')}`;
+      return { code: RPC_CODES.methodNotFound, message };
+    }
+  }
+}
+
+async function callTool(
+  { toolbox, admit }: RpcParts,
+  caller: Caller,
+  params: unknown,
+): Promise<{ readonly result: unknown } | RpcError> {
+  const { name, arguments: given } = (Array.isArray(params) ? {} : (params ?? {})) as Record<string, unknown>;
+  const outcome = await toolbox.call(caller, typeof name === 'string' ? name : null, given, admit);
+  switch (outcome.kind) {
+    case 'answered': {
+      const result = { content: [{ type: 'text', text: JSON.stringify(outcome.output) }] };
+      return { result: outcome.basis === null ? result : { ...result, _meta: outcome.basis } };
+    }
+    case 'unknown tool':
+      return { code: RPC_CODES.invalidParams, message: outcome.message, data: { status: 400, argument: 'name' } };
+    case 'failed': {
+      const { code, message, data } = outcome;
+      return { code, message, data };
+    }
+  }
+}
+
+/** The id of what is no request, where it can be made out. */
+export function idOf(message: unknown): RpcId {
+  if (typeof message !== 'object' || message === null) return null;
+  const read = rpcIdSchema.safeParse((message as { id?: unknown }).id);
+  return read.success ? read.data : null;
+}
+
+export function refusedRequest(id: RpcId, problem: string): RpcResponse {
+  return failure(id, { code: RPC_CODES.invalidRequest, message: `invalid request: ${problem}` });
+}
+
+export function failure(id: RpcId, error: RpcError): RpcResponse {
+  return { jsonrpc: '2.0', id, error };
+}

@@ -1,0 +1,82 @@
+/** Faults as data: what can go wrong, and how often. `429:0.02,reset:0.01`, `all:0.05`, `seed=7`. */
+import { didYouMean } from '../../core/did-you-mean.ts';
+
+/** What each one looks like to a client; `all` means those that are not `lies`. */
+export const FAULTS = {
+  '429': { lies: false, what: '429 with Retry-After: 1' },
+  '429-silent': { lies: false, what: '429 without Retry-After' },
+  '402-wall': { lies: true, what: '402 that says the plan ends a day ago, whatever the plan' },
+  '402-spent': { lies: false, what: '402 as if the month were spent' },
+  '500': { lies: false, what: '500 with a JSON error' },
+  '502': { lies: false, what: '502 with a page of HTML' },
+  reset: { lies: false, what: 'the connection is cut' },
+  hang: { lies: false, what: 'no answer until the client gives up' },
+  truncated: { lies: false, what: 'half of the JSON' },
+  empty: { lies: false, what: '200 and no candles' },
+  duplicates: { lies: false, what: 'some candles twice' },
+  conflict: { lies: false, what: 'a candle twice, the second with other values' },
+  unsorted: { lies: false, what: 'candles in no order' },
+  impossible: {
+    lies: false,
+    what: 'some candles that cannot be: high below low, negative, off the grid, of the future, text for a number',
+  },
+  revision: { lies: false, what: 'values that change later, in candles that have not settled' },
+  stale: { lies: false, what: 'the answer of some minutes ago, with its Age' },
+} as const satisfies Record<string, { lies: boolean; what: string }>;
+
+export type FaultName = keyof typeof FAULTS;
+export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[];
+
+export type FaultSpec = {
+  readonly seed: number;
+  /** Share of requests that meet each fault; together at most 1. */
+  readonly rates: Readonly<Partial<Record<FaultName, number>>>;
+  /** After so many faulty attempts of one address in a row, the next one succeeds. */
+  readonly mostInARow: number;
+};
+
+export const NO_FAULTS: FaultSpec = { seed: 1, rates: {}, mostInARow: 3 };
+
+export type ParsedFaults =
+  | { readonly ok: true; readonly spec: FaultSpec }
+  | { readonly ok: false; readonly problem: string };
+
+/**
+ * Reads `name:rate` pairs, `all:rate` (shared evenly among the faults that are no lies about the plan), `seed=n` and `in-a-row=n`, separated by commas.
+ * An empty text, or `none`, is no faults.
+ */
+export function parseFaultSpec(text: string): ParsedFaults {
+  const rates: Partial<Record<FaultName, number>> = {};
+  let { seed, mostInARow } = NO_FAULTS;
+  for (const part of text.split(',').map((piece) => piece.trim())) {
+    if (part === '' || part === 'none') continue;
+    const [, name = '', sign, value = ''] = /^([^:=]*)([:=]?)(.*)$/.exec(part)!;
+    if (sign === '=' && (name === 'seed' || name === 'in-a-row')) {
+      if (!/^\d{1,9}$/.test(value)) return bad(`${name} must be a whole number, got "${value}"`);
+      if (name === 'seed') seed = Number(value);
+      else mostInARow = Number(value);
+      continue;
+    }
+    const names = name === 'all' ? FAULT_NAMES.filter((fault) => !FAULTS[fault].lies) : isFault(name) ? [name] : [];
+    if (names.length === 0) {
+      const known = ['all', ...FAULT_NAMES, 'seed', 'in-a-row'];
+      return bad(`unknown fault "${name}"${didYouMean(name, known)}; there are ${known.slice(0, -2).join(', ')}`);
+    }
+    const rate = /^\d*\.?\d+$/.test(value) ? Number(value) : NaN;
+    if (sign !== ':' || !(rate <= 1)) {
+      return bad(`the share of requests that meet "${name}" must be given as ${name}:0.01, from 0 to 1, got "${part}"`);
+    }
+    for (const fault of names) rates[fault] = (rates[fault] ?? 0) + rate / names.length;
+  }
+  const total = Object.values(rates).reduce((sum, rate) => sum + rate, 0);
+  if (total > 1 + 1e-9) return bad(`the shares add up to ${total}, which is more than 1`);
+  return { ok: true, spec: { seed, rates, mostInARow } };
+}
+
+function isFault(name: string): name is FaultName {
+  return Object.hasOwn(FAULTS, name);
+}
+
+function bad(problem: string): ParsedFaults {
+  return { ok: false, problem: `faults: ${problem}` };
+}

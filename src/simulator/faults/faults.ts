@@ -1,0 +1,159 @@
+/** Wraps a handler so that some requests go wrong, the same ones in every run: chosen by seed, address and attempt. */
+import type { Clock } from '../../clock.ts';
+import { historyWallText, TOO_MANY_REQUESTS } from '../../contract/answer/errors.ts';
+import { connectionReset, type Handler, type Peer } from '../../contract/interface/handler.ts';
+import { DAY } from '../../core/interval.ts';
+import { hashText, mix, unit } from '../hash.ts';
+import { FAULT_NAMES, type FaultName, type FaultSpec } from './fault-spec.ts';
+import { spoilRows, type WireRow } from './faulty-rows.ts';
+
+export type FaultyParts = {
+  readonly spec: FaultSpec;
+  readonly clock: Clock;
+  /** Answers as the handler would have so many milliseconds ago; without it `stale` does not happen. */
+  readonly past?: (request: Request, agoMs: number) => Promise<Response>;
+};
+
+export type FaultyHandler = Handler & {
+  /** How often each fault has happened so far. */
+  readonly injected: () => Partial<Record<FaultName, number>>;
+};
+
+/**
+ * Every request reaches `handler` first and is counted there, as it is upstream; then its answer may be spoilt. An answer that is
+ * no success stays as it is. `reset` rejects as `fetch` does; `hang` settles only when the request is aborted.
+ */
+export function withFaults(handler: Handler, { spec, clock, past }: FaultyParts): FaultyHandler {
+  const attempts = new Map<number, { count: number; faultyInARow: number }>();
+  const injected: Partial<Record<FaultName, number>> = {};
+
+  /** Decided when the request arrives: the attempt's number is the only thing that is remembered. */
+  const decide = (address: string): { fault: FaultName | null; roll: number } => {
+    const key = hashText(spec.seed, address);
+    const seen = attempts.get(key) ?? { count: 0, faultyInARow: 0 };
+    attempts.set(key, seen);
+    const roll = mix(key, ++seen.count);
+    const fault = seen.faultyInARow < spec.mostInARow ? pick(spec, unit(roll)) : null;
+    seen.faultyInARow = fault === null ? 0 : seen.faultyInARow + 1;
+    return { fault, roll: mix(roll, 0x726f6c6c) };
+  };
+
+  const none = Object.values(spec.rates).every((rate) => rate === 0);
+  const faulty = async (request: Request, peer?: Peer): Promise<Response> => {
+    if (none) return handler(request, peer);
+    const { fault, roll } = decide(request.method === 'POST' ? await callOf(request) : addressOf(request.url));
+    const answer = await handler(request, peer);
+    if (fault === null || !answer.ok) return answer;
+    const spoilt = await spoil(fault, answer, { request, clock, past, roll });
+    if (spoilt === null) return answer;
+    injected[fault] = (injected[fault] ?? 0) + 1;
+    return spoilt();
+  };
+  return Object.assign(faulty, { injected: () => ({ ...injected }) });
+}
+
+function pick({ rates }: FaultSpec, at: number): FaultName | null {
+  let sum = 0;
+  for (const name of FAULT_NAMES) {
+    sum += rates[name] ?? 0;
+    if (at < sum) return name;
+  }
+  return null;
+}
+
+/** Path and query: the host must not matter. */
+function addressOf(url: string): string {
+  const { pathname, search } = new URL(url);
+  return pathname + search;
+}
+
+/** What is posted is asked at one address: the call belongs to it, whatever its id. */
+async function callOf(request: Request): Promise<string> {
+  const posted = await request.clone().text();
+  try {
+    const { method, params } = JSON.parse(posted) as { readonly method?: unknown; readonly params?: unknown };
+    return addressOf(request.url) + JSON.stringify([method, params]);
+  } catch {
+    return addressOf(request.url) + posted;
+  }
+}
+
+type Circumstances = { request: Request; roll: number } & Pick<FaultyParts, 'clock' | 'past'>;
+
+/** How to answer instead, or null when this fault cannot happen to this answer. */
+async function spoil(fault: FaultName, answer: Response, c: Circumstances): Promise<(() => Promise<Response>) | null> {
+  const instead =
+    (status: number, body: string, headers: Record<string, string> = {}) =>
+    async () =>
+      refit(answer, status, body, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store', ...headers });
+  switch (fault) {
+    case '429':
+      return instead(429, errorText(TOO_MANY_REQUESTS), { 'Retry-After': '1' });
+    case '429-silent':
+      return instead(429, errorText(TOO_MANY_REQUESTS));
+    case '402-wall':
+      return instead(402, errorText(historyWallText(c.clock.now() - DAY, 123_456)));
+    case '402-spent':
+      return instead(402, errorText(TOO_MANY_REQUESTS));
+    case '500':
+      return instead(500, errorText('An unexpected server error has occurred'));
+    case '502':
+      return instead(502, '<html><head><title>502 Bad Gateway</title></head></html>', { 'Content-Type': 'text/html' });
+    case 'reset':
+      return async () => {
+        throw connectionReset();
+      };
+    case 'hang':
+      return () => hangUntilAborted(c.request.signal);
+    case 'truncated': {
+      const text = await answer.clone().text();
+      return text.length < 3 ? null : async () => refit(answer, 200, text.slice(0, Math.ceil(text.length * 0.6)));
+    }
+    case 'stale': {
+      if (!c.past || !isOhlcv(c.request)) return null;
+      const minutes = 2 + Math.floor(unit(c.roll) * 10);
+      const old = await c.past(c.request, minutes * 60_000);
+      if (!old.ok) return null;
+      const text = await old.text();
+      return async () => refit(answer, 200, text, { Age: String(minutes * 60) });
+    }
+    case 'empty':
+    case 'duplicates':
+    case 'conflict':
+    case 'unsorted':
+    case 'impossible':
+    case 'revision': {
+      const rows = isOhlcv(c.request) ? await rowsOf(answer) : null;
+      const spoilt = rows && spoilRows(fault, rows, { now: c.clock.now(), roll: c.roll, url: c.request.url });
+      return spoilt && (async () => refit(answer, 200, JSON.stringify(spoilt)));
+    }
+  }
+}
+
+function hangUntilAborted(signal: AbortSignal): Promise<Response> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}
+
+function isOhlcv(request: Request): boolean {
+  return /\/coins\/[^/]+\/ohlcv(\/historical)?$/.test(new URL(request.url).pathname);
+}
+
+async function rowsOf(answer: Response): Promise<WireRow[] | null> {
+  const body = (await answer.clone().json()) as unknown;
+  return Array.isArray(body) && body.length > 0 ? (body as WireRow[]) : null;
+}
+
+/** The same answer with another status or body. */
+function refit(answer: Response, status: number, body: string, headers: Record<string, string> = {}): Response {
+  const all = new Headers(answer.headers);
+  for (const [name, value] of Object.entries(headers)) all.set(name, value);
+  all.delete('Content-Length');
+  return new Response(body, { status, headers: all });
+}
+
+function errorText(message: string): string {
+  return JSON.stringify({ error: message });
+}

@@ -1,0 +1,81 @@
+/** Contracts of the made-up market: tokens live on platforms, which are coins, and an address leads back to its token. */
+import type { Instant } from '../../clock.ts';
+import type { CoinDetails, PlatformContract } from '../../contract/record/catalogue.ts';
+import { below, mix, unit } from '../hash.ts';
+import type { MadeUpCoin } from './made-up-coin.ts';
+import type { MadeUpWorld } from './made-up-world.ts';
+
+type Contract = { readonly coin: MadeUpCoin; readonly platform: MadeUpCoin; readonly address: string };
+
+export type MadeUpContracts = {
+  /** Those a coin has at `now`, the first being the main one; a contract is not older than its platform. */
+  of(coin: MadeUpCoin, now: Instant): NonNullable<CoinDetails['contracts']>;
+  platforms(now: Instant): MadeUpCoin[];
+  /** Null when nothing can live on such a coin. */
+  on(platformId: string, now: Instant): PlatformContract[] | null;
+  coinAt(platformId: string, address: string, now: Instant): MadeUpCoin | null;
+};
+
+const MOST_PLATFORMS = 5;
+
+export function createMadeUpContracts(world: MadeUpWorld): MadeUpContracts {
+  const platforms = world.coins
+    .slice(1, 100)
+    .filter((coin) => coin.index === 1 || (coin.index > 2 && coin.type === 'coin' && coin.end === Infinity))
+    .slice(0, MOST_PLATFORMS);
+  const isKnown = (coin: MadeUpCoin, now: Instant) => coin.start < now;
+  const contractsOf = (coin: MadeUpCoin): Contract[] => chosen(coin, platforms);
+  /** By platform, in order of rank; made when somebody asks for the first time. */
+  let lists: Map<string, Contract[]> | null = null;
+  let byAddress = new Map<string, Contract>();
+  const index = () => {
+    if (lists) return lists;
+    const all = world.coins.flatMap(contractsOf);
+    lists = new Map(platforms.map(({ id }) => [id, all.filter(({ platform }) => platform.id === id)]));
+    byAddress = new Map(all.map((one) => [`${one.platform.id} ${one.address}`, one]));
+    return lists;
+  };
+  return {
+    of: (coin, now) =>
+      contractsOf(coin)
+        .filter(({ platform }) => isKnown(platform, now))
+        .map(({ address, platform }) => ({ contract: address, platform: platform.id, type: typeOf(platform) })),
+    platforms: (now) => platforms.filter((coin) => isKnown(coin, now)),
+    on: (platformId, now) => {
+      const platform = platforms.find((coin) => coin.id === platformId);
+      if (!platform || !isKnown(platform, now)) return null;
+      return index()
+        .get(platformId)!
+        .filter(({ coin }) => isKnown(coin, now))
+        .map(({ address, coin }) => ({ address, type: typeOf(platform), id: coin.id, active: now < coin.end }));
+    },
+    coinAt: (platformId, address, now) => {
+      index();
+      const found = byAddress.get(`${platformId} ${address.toLowerCase()}`);
+      return found && isKnown(found.coin, now) && isKnown(found.platform, now) ? found.coin : null;
+    },
+  };
+}
+
+/** Most tokens live on the first platform, some on two. */
+function chosen(coin: MadeUpCoin, platforms: readonly MadeUpCoin[]): Contract[] {
+  if (coin.type !== 'token' || platforms.length === 0) return [];
+  const first = unit(mix(coin.key, 501)) < 0.6 ? 0 : below(platforms.length, mix(coin.key, 502));
+  const second = (first + 1) % platforms.length;
+  const both = second !== first && unit(mix(coin.key, 503)) < 0.2;
+  return (both ? [first, second] : [first]).map((at) => ({
+    coin,
+    platform: platforms[at]!,
+    address: addressOf(coin, at),
+  }));
+}
+
+/** Twenty bytes; the first four are a coin's alone, since mixing never makes two different keys alike. */
+function addressOf(coin: MadeUpCoin, platform: number): string {
+  const words = [0, 1, 2, 3, 4].map((i) => (mix(coin.key, 510 + 8 * platform + i) >>> 0).toString(16).padStart(8, '0'));
+  return `0x${words.join('')}`;
+}
+
+function typeOf(platform: MadeUpCoin): string {
+  return platform.index === 1 ? 'ERC20' : `${platform.symbol}20`;
+}

@@ -1,0 +1,78 @@
+/** A coin of the made-up market in full: keys and their order as in recorded answers (upstream-api.md, 1.9). */
+import type { Instant } from '../../clock.ts';
+import type { CoinDetails } from '../../contract/record/catalogue.ts';
+import type { CoinSummary } from '../../contract/record/records.ts';
+import { formatTime } from '../../contract/time.ts';
+import { DAY } from '../../core/interval.ts';
+import { below, mix } from '../hash.ts';
+import type { MadeUpCoin } from './made-up-coin.ts';
+
+const STATUSES = ['Working product', 'Alpha version', 'Beta version', 'On-going development'];
+const PROOFS = ['Proof of Work', 'Proof of Stake', 'Delegated Proof of Stake'];
+const STRUCTURES = ['Decentralized', 'Semi-centralized', 'Centralized'];
+const HASHES = ['SHA256', 'Ethash', 'Scrypt'];
+
+export type Surroundings = Required<Pick<CoinDetails, 'tags' | 'team' | 'contracts'>> & {
+  /** The coin that it lives on. */
+  readonly platform: MadeUpCoin | null;
+};
+
+export function madeUpDetails(coin: MadeUpCoin, summary: CoinSummary, around: Surroundings, now: Instant): CoinDetails {
+  const { platform } = around;
+  const one = <T>(salt: number, of: readonly T[]) => of[below(of.length, mix(coin.key, salt))]!;
+  const links = linksOf(coin);
+  const lastData = Math.min(now, coin.end);
+  return {
+    id: coin.id,
+    name: coin.name,
+    symbol: coin.symbol,
+    ...(platform && { parent: { id: platform.id, name: platform.name, symbol: platform.symbol } }),
+    rank: summary.rank,
+    is_new: summary.is_new,
+    is_active: summary.is_active,
+    type: coin.type,
+    logo: `https://logos.example/${coin.id}.png`,
+    tags: around.tags,
+    team: around.team,
+    description: `${coin.name} is a ${coin.type} of a market that does not exist.`,
+    message: '',
+    open_source: one(701, [true, true, false]),
+    started_at: formatTime(Math.floor(coin.start / DAY) * DAY - 8 * DAY),
+    development_status: one(702, [...STATUSES, null]),
+    hardware_wallet: one(703, [true, false]),
+    proof_type: coin.type === 'coin' ? one(704, PROOFS) : null,
+    org_structure: one(705, STRUCTURES),
+    hash_algorithm: coin.type === 'coin' ? one(706, HASHES) : null,
+    ...(platform && contractFields(around.contracts)),
+    links,
+    links_extended: Object.entries(links).flatMap(([type, urls]) =>
+      urls.map((url) => ({ url, type, ...statsOf(coin, type) })),
+    ),
+    whitepaper: { link: `https://${coin.id}.example/paper.pdf`, thumbnail: null },
+    first_data_at: formatTime(coin.start),
+    last_data_at: formatTime(Math.floor(lastData / 60_000) * 60_000),
+  };
+}
+
+function contractFields(contracts: Surroundings['contracts']): Partial<CoinDetails> {
+  const main = contracts?.[0];
+  return main ? { contract: main.contract, platform: main.platform, contracts } : {};
+}
+
+function linksOf(coin: MadeUpCoin): Record<string, string[]> {
+  const site = `https://${coin.id}.example`;
+  const all: [string, string[]][] = [
+    ['explorer', [`${site}/explorer`, `https://blocks.example/${coin.id}`]],
+    ['reddit', [`https://forum.example/${coin.id}`]],
+    ['source_code', [`https://code.example/${coin.id}`]],
+    ['website', [`${site}/`]],
+    ['youtube', [`https://films.example/${coin.id}`]],
+  ];
+  return Object.fromEntries(all.filter(([kind], i) => kind === 'website' || below(3, mix(coin.key, 720 + i)) > 0));
+}
+
+function statsOf(coin: MadeUpCoin, type: string): { stats?: Record<string, number> } {
+  if (type === 'reddit') return { stats: { subscribers: below(1_000_000, mix(coin.key, 731)) } };
+  if (type !== 'source_code') return {};
+  return { stats: { contributors: below(800, mix(coin.key, 732)), stars: below(50_000, mix(coin.key, 733)) } };
+}

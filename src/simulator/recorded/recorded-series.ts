@@ -1,0 +1,67 @@
+/** Reads the recorded files into series of candles: the real market, as far as it was written down. */
+import { readFileSync } from 'node:fs';
+import { gunzipSync } from 'node:zlib';
+import type { Candle } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+
+/** All in usd, ascending. */
+export type RecordedSeries = {
+  readonly coinId: string;
+  readonly interval: Interval;
+  readonly candles: readonly Candle[];
+};
+
+// From src/ and from dist/ alike: the data are not compiled, so they stay where they are.
+const DATA = new URL('./recorded-data/', import.meta.url);
+
+/** Takes some 50 ms; throws when the data files are not there. */
+export function readRecordedSeries(): RecordedSeries[] {
+  const daily = readLines('daily/bitstamp_BTC_ETH_LTC_USD_d.csv.gz');
+  return [
+    { coinId: 'btc-bitcoin', interval: '1h', candles: readHours(readLines('hourly/Bitstamp_BTCUSD_1h.csv.gz')) },
+    { coinId: 'btc-bitcoin', interval: '24h', candles: readDays(daily, 'BTC') },
+    { coinId: 'eth-ethereum', interval: '24h', candles: readDays(daily, 'ETH') },
+    { coinId: 'ltc-litecoin', interval: '24h', candles: readDays(daily, 'LTC') },
+  ];
+}
+
+function readLines(path: string): string[][] {
+  const text = gunzipSync(readFileSync(new URL(path, DATA))).toString('utf8');
+  return text
+    .trimEnd()
+    .split(/\r?\n/)
+    .map((line) => line.split(','));
+}
+
+/** `unix,date,symbol,open,high,low,close,volume,Volume USD`, newest first; in the older rows the volumes are swapped. */
+function readHours([, ...rows]: string[][]): Candle[] {
+  return rows.reverse().map(([unix, , , open, high, low, close, volume, volumeUsd]) => ({
+    openTime: Number(unix) * 1_000,
+    open: Number(open),
+    high: Number(high),
+    low: Number(low),
+    close: Number(close),
+    // A bitcoin always cost more than a dollar: the dollars are the larger number.
+    volume: Math.round(Math.max(Number(volume), Number(volumeUsd))),
+    marketCap: null,
+  }));
+}
+
+/** One wide table, oldest first: date, then open, high, low, close and volume in coins of each coin; empty before it began. */
+function readDays([header, ...rows]: string[][], symbol: string): Candle[] {
+  const at = header!.indexOf(`${symbol}:open`);
+  const out: Candle[] = [];
+  for (const row of rows) {
+    if (!row[at]) continue;
+    const [open, high, low, close, coins] = row.slice(at, at + 5).map(Number) as [
+      number,
+      number,
+      number,
+      number,
+      number,
+    ];
+    const openTime = Date.parse(`${row[0]}T00:00:00Z`);
+    out.push({ openTime, open, high, low, close, volume: Math.round(coins * close), marketCap: null });
+  }
+  return out;
+}

@@ -1,0 +1,116 @@
+/**
+ * What callers of this service have asked. A process counts in advance: it takes some requests for a caller from the row, and
+ * answers so many without asking again. Whatever is lost with a process that dies was counted, so nobody is ever given more than his limit.
+ */
+import type { Instant } from '../../clock.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+
+export type AdvanceWish = {
+  /** `key:3`, or `address:192.0.2.7`. */
+  readonly subject: string;
+  readonly wanted: number;
+  /** Null: no limit. */
+  readonly perMonth: number | null;
+  readonly perDay: number | null;
+};
+
+export type Usage = {
+  readonly subject: string;
+  /** Begin of the windows that are counted. */
+  readonly month: Instant;
+  readonly day: Instant;
+  /** All that processes hold in advance included. */
+  readonly monthSpent: number;
+  readonly daySpent: number;
+};
+
+/** As far as processes have told. */
+export type UsageTold = Usage & {
+  /** Of what was spent this month: taken in advance, and not used. */
+  readonly monthHeld: number;
+};
+
+export type Advance = Usage & { readonly granted: number };
+
+/** One statement for any number of callers, each once: as much of what is wanted as fits into both of its windows. */
+export async function takeAdvances(
+  sql: SqlOrTransaction,
+  wishes: readonly AdvanceWish[],
+  { now, month, day }: { readonly now: Instant; readonly month: Instant; readonly day: Instant },
+): Promise<Advance[]> {
+  const subjects = wishes.map((wish) => wish.subject);
+  // Rows are locked in one order, whoever asks: two processes never wait for each other.
+  await sql`
+    insert into ops.api_usage (subject, month_start, month_spent, day_start, day_spent, updated_at)
+    select s, ${month}::timestamptz, 0, ${day}::timestamptz, 0, ${now}::timestamptz from unnest(${subjects}::text[]) s order by s
+    on conflict do nothing`;
+  return sql<Advance[]>`
+    with asked as (
+      select * from unnest(${subjects}::text[], ${wishes.map((wish) => wish.wanted)}::bigint[],
+        ${wishes.map((wish) => wish.perMonth)}::bigint[], ${wishes.map((wish) => wish.perDay)}::bigint[])
+        as a (subject, wanted, per_month, per_day)
+    ), locked as materialized (
+      select u.*, a.wanted, a.per_month, a.per_day from asked a join ops.api_usage u on u.subject = a.subject
+      order by u.subject for update of u
+    ), counted as (
+      -- Windows only move forward: a process whose clock is behind counts in the one that has begun.
+      select *, greatest(month_start, ${month}::timestamptz) as month, greatest(day_start, ${day}::timestamptz) as day,
+        case when month_start >= ${month} then month_spent else 0 end as month_used,
+        case when month_start >= ${month} then month_held else 0 end as month_held_before,
+        case when day_start >= ${day} then day_spent else 0 end as day_used
+      from locked
+    ), judged as (
+      select *, greatest(0, least(wanted, per_month - month_used, per_day - day_used)) as granted from counted
+    ), taken as (
+      update ops.api_usage u set month_start = j.month, month_spent = j.month_used + j.granted,
+        month_held = j.month_held_before + j.granted, day_start = j.day, day_spent = j.day_used + j.granted, updated_at = ${now}
+      from judged j where u.subject = j.subject
+    )
+    select subject, granted::float8, (month_used + granted)::float8 as month_spent, (day_used + granted)::float8 as day_spent, month, day
+    from judged`;
+}
+
+export type GiveBack = Pick<Usage, 'subject' | 'month' | 'day'> & {
+  /** Given back. */
+  readonly unused: number;
+  /** Used, of what was taken in that month, since it was last told. */
+  readonly used: number;
+};
+
+/**
+ * What was taken in advance and not used, and how much of it was. Never to be repeated when nobody knows whether it was done: given back twice, a caller would
+ * have more than his limit.
+ */
+export async function giveBack(sql: SqlOrTransaction, back: readonly GiveBack[]): Promise<void> {
+  if (back.length === 0) return;
+  await sql`
+    with given as (
+      select * from unnest(${back.map((b) => b.subject)}::text[], ${back.map((b) => b.unused)}::bigint[], ${back.map((b) => b.used)}::bigint[],
+        ${back.map((b) => b.month)}::timestamptz[], ${back.map((b) => b.day)}::timestamptz[])
+        as g (subject, unused, used, month, day)
+    ), locked as materialized (
+      select u.subject, g.unused, g.used, g.month, g.day from given g join ops.api_usage u on u.subject = g.subject
+      order by u.subject for update of u
+    )
+    update ops.api_usage u set
+      month_spent = case when u.month_start = l.month then greatest(0, u.month_spent - l.unused) else u.month_spent end,
+      month_held = case when u.month_start = l.month then greatest(0, u.month_held - l.unused - l.used) else u.month_held end,
+      day_spent = case when u.day_start = l.day then greatest(0, u.day_spent - l.unused) else u.day_spent end
+    from locked l where u.subject = l.subject`;
+}
+
+/** Null when it has asked nothing yet. */
+export async function readUsage(sql: SqlOrTransaction, subject: string): Promise<UsageTold | null> {
+  const [row] = await sql<UsageTold[]>`
+    select subject, month_spent::float8, month_held::float8, day_spent::float8,
+      month_start as month, day_start as day
+    from ops.api_usage where subject = ${subject}`;
+  return row ?? null;
+}
+
+/** Addresses that have not been seen for two months: their windows are over. Resolves to how many. */
+export async function forgetAddresses(sql: SqlOrTransaction, now: Instant): Promise<number> {
+  const { count } = await sql`
+    delete from ops.api_usage where subject like 'address:%' and updated_at < ${now}::timestamptz - interval '62 days'`;
+  return count;
+}

@@ -1,0 +1,39 @@
+/**
+ * One coarser candle of the finer ones of its slot: first, highest, lowest, last, sum; the market cap is that of the last (decision 25).
+ * Written once, so that whoever makes one gets the same bits: the volumes are added up in the order of time.
+ */
+import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
+
+export const CANDLE_VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
+
+/** As Postgres reads it. In seconds: a day is 24 hours in every time zone. */
+export function widthOf(interval: Interval): string {
+  return `interval '${INTERVAL_MS[interval] / 1000} seconds'`;
+}
+
+/**
+ * A select of `CANDLE_VALUES` for the slot that opens at `slot` (an expression), of the candles of the series `id`; no row where there is
+ * none of them. Slot by slot: a stretch that is grouped costs twice as much, and does not end with the last one that is wanted.
+ *
+ * As a whole or not at all: null where a part is. What stands in for null is what no candle can have, and what wins: NaN is
+ * greater than all other numbers, and makes every sum NaN. (Counting the parts of each would cost half as much again.)
+ */
+export function coarseCandle(
+  fine: Interval,
+  coarse: Interval,
+  { id, slot, where = 'true' }: { readonly id: string; readonly slot: string; readonly where?: string },
+): string {
+  return `
+    select (array_agg(open))[1] as open,
+      nullif(max(coalesce(high, 'NaN')), 'NaN') as high, nullif(min(coalesce(low, '-Infinity')), '-Infinity') as low,
+      (array_agg(close))[count(*)] as close, nullif(sum(coalesce(volume, 'NaN')), 'NaN') as volume,
+      (array_agg(market_cap))[count(*)] as market_cap
+    from (
+      select ${CANDLE_VALUES.join(', ')} from market.candle
+      where series_id = ${id} and interval = '${fine}'
+        and open_time >= ${slot} and open_time < ${slot} + ${widthOf(coarse)} and ${where}
+      order by open_time
+      -- Or the order would be forgotten.
+      offset 0) finer
+    having count(*) > 0`;
+}

@@ -1,0 +1,129 @@
+/** What is missing, by set arithmetic in Postgres: asked for − covered − what need not or cannot be asked now. */
+import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Span, Spans } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import { toRange } from '../connection/multirange.ts';
+
+export type GapsQuery = {
+  readonly coinIds: readonly string[];
+  readonly quote: Quote;
+  readonly interval: Interval;
+  /** Asked for, on the grid; clipped per coin to when its data begins. */
+  readonly span: Span;
+  readonly now: Instant;
+  /** Pending spans asked at or after this are not asked again: a run asks about each slot once. */
+  readonly askedSince: Instant;
+  /** Whose refusals count. */
+  readonly plan: string;
+};
+
+export type CoinGaps = {
+  readonly coinId: string;
+  /** Null: nothing of this series has been asked for yet. */
+  readonly seriesId: number | null;
+  /** Worth a request now. */
+  readonly gaps: Spans;
+  /** Missing, answered without a final word, not worth a request yet. */
+  readonly waiting: Spans;
+  /** Missing, and upstream will not give it to this plan (walls of the plan not included). */
+  readonly refused: Spans;
+};
+
+/** The coins of one page in the order given, those without any gap left out. Reads `series` and its neighbours, never candles. */
+export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise<CoinGaps[]> {
+  // Lateral with a limit: one look into each unique index per coin, whatever Postgres believes about tables it has not analysed
+  // yet. (As plain joins, a first plan of 50,000 series read all of them for each coin.)
+  return sql<CoinGaps[]>`
+    with missing as (
+      select asked.coin_id, asked.position, s.id as series_id,
+        tstzmultirange(${query.span}::tstzrange
+          * tstzrange(coalesce(date_bin(${query.interval}::interval, c.first_data_at, 'epoch'), '-infinity'), null))
+          - coalesce(s.covered, '{}') as missing
+      from unnest(${query.coinIds as string[]}::text[]) with ordinality as asked(coin_id, position)
+      left join lateral (select first_data_at from market.coin where id = asked.coin_id limit 1) c on true
+      left join lateral (select id, covered from market.series
+        where coin_id = asked.coin_id and quote = ${query.quote} and interval = ${query.interval}::market.candle_interval
+        limit 1) s on true
+    ), split as materialized (
+      select m.*,
+        coalesce((select range_agg(p.span) from market.pending p where p.series_id = m.series_id
+          and (p.due_at > ${query.now} or ${askedSince(sql, sql`${query.askedSince}::timestamptz`, query.now)})), '{}') as waiting,
+        coalesce((select range_agg(r.span) from market.refusal r where r.series_id = m.series_id
+          and r.account_plan = ${query.plan} and ${stillRefused(sql, query.now)}), '{}') as refused
+      from missing m where not isempty(m.missing)
+    )
+    select coin_id, series_id, missing - waiting - refused as gaps, missing * waiting - refused as waiting,
+      missing * refused as refused
+    from split order by position`;
+}
+
+/** A stretch of one series that somebody is about to ask for. */
+export type OpenGapsQuery = {
+  /** Null: of a tracked series, for its freshness. */
+  readonly backfillId: number | null;
+  readonly seriesId: number;
+  /** What the series is of, as far as the asker knows: another answer's candles must never be stored as its own. */
+  readonly coinId: string;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  readonly span: Span;
+  readonly askedSince: Instant;
+};
+
+/**
+ * A query of `position` (from 1) and `gaps`: of each stretch the part that is still worth a request, which a worker must know before
+ * it spends one. Nothing is, once the backfill it is for has ended, or the series is no longer tracked; nor for a series that is
+ * not what the asker takes it for.
+ *
+ * A backfill asks only for what is due. The newest end of a tracked series is asked before it can be final, to be fresh; once no
+ * rule wants the series any more it is asked like the rest, for its last word.
+ */
+export function openGaps(
+  sql: SqlOrTransaction,
+  asked: readonly OpenGapsQuery[],
+  { now, plan }: { readonly now: Instant; readonly plan: string },
+) {
+  const list = asked.map((query) => [
+    query.backfillId,
+    query.seriesId,
+    query.coinId,
+    query.quote,
+    query.interval,
+    toRange(query.span),
+    query.askedSince / 1000,
+  ]);
+  return sql`
+    select a.position, case when s.id is null then '{}' else tstzmultirange(a.span) - s.covered
+      - coalesce((select range_agg(p.span) from market.pending p where p.series_id = s.id
+          and ((p.due_at > ${now} and not s.is_fresh) or ${askedSince(sql, sql`a.asked_since`, now)})), '{}')
+      - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id
+          and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}')
+      end as gaps
+    from (
+      -- Of JSON, and not of arrays: Postgres guesses the length of an array it is given and that of one it does not know differently, and
+      -- would plan this statement, which every request needs, anew each time (four times as long as running it).
+      select position, (q->>0)::int as backfill_id, (q->>1)::int as series_id, q->>2 as coin_id, q->>3 as quote, q->>4 as interval,
+        (q->>5)::tstzrange as span, to_timestamp((q->>6)::float8) as asked_since
+      from jsonb_array_elements(${JSON.stringify(list)}::text::jsonb) with ordinality as u(q, position)
+    ) a
+    left join lateral (
+      select id, covered, a.backfill_id is null and tr.ends_at is null as is_fresh
+      from market.series left join ops.tracked tr on tr.series_id = id and a.backfill_id is null
+      where id = a.series_id and coin_id = a.coin_id and quote = a.quote and interval = a.interval::market.candle_interval
+        and case when a.backfill_id is null then tr.series_id is not null
+          else exists (select from ops.backfill b where b.id = a.backfill_id and b.state = 'running') end
+      limit 1
+    ) s on true`;
+}
+
+/** What was asked in the future, before the clock was set back, need not have been asked since. */
+function askedSince(sql: SqlOrTransaction, since: ReturnType<SqlOrTransaction>, now: Instant) {
+  return sql`(p.asked_at >= ${since} and p.asked_at <= ${now + MOST_SKEW_MS})`;
+}
+
+/** What is refused of one series may have been a passing mood of the upstream, or of a gateway before it: one request a day finds out. */
+export function stillRefused(sql: SqlOrTransaction, now: Instant) {
+  return sql`r.refused_at > ${now}::timestamptz - interval '1 day'`;
+}

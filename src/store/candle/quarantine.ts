@@ -1,0 +1,88 @@
+/** Rows that cannot be true, as upstream sent them: set aside with the reason, never stored anywhere else. */
+import type { Instant } from '../../clock.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import { storableJson, storableText } from '../connection/storable-text.ts';
+
+export type SetAsideRow = {
+  /** Null when the row names no slot of the question. */
+  readonly openTime: Instant | null;
+  readonly reason: string;
+  /** As it came. */
+  readonly row: unknown;
+};
+
+/** Open times whose rows were set aside by the answer before exactly as they are now. */
+export async function repeatedRows(
+  tx: SqlOrTransaction,
+  seriesId: number,
+  rows: readonly SetAsideRow[],
+): Promise<ReadonlySet<Instant>> {
+  const tied = rows.filter((r) => r.openTime !== null);
+  if (tied.length === 0) return new Set();
+  const found = await tx<{ at: number }[]>`
+    with now as (
+      select at, array_agg(row::jsonb order by row::jsonb) as rows
+      from unnest(${tied.map((r) => r.openTime)}::timestamptz[], ${tied.map((r) => storableJson(r.row))}::text[]) as u(at, row)
+      group by 1
+    )
+    select at from now
+    where rows = (select array_agg(q.row order by q.row) from market.quarantine q
+      where q.series_id = ${seriesId} and q.open_time = now.at and q.fetch_id = (select max(last.fetch_id)
+        from market.quarantine last where last.series_id = ${seriesId} and last.open_time = now.at))`;
+  return new Set(found.map((row) => row.at));
+}
+
+export async function quarantine(
+  tx: SqlOrTransaction,
+  seriesId: number,
+  rows: readonly SetAsideRow[],
+  from: { readonly fetchId: number; readonly seenAt: Instant },
+): Promise<void> {
+  if (rows.length === 0) return;
+  await tx`insert into market.quarantine (series_id, open_time, reason, row, fetch_id, seen_at)
+    select ${seriesId}, at, reason, row::jsonb, ${from.fetchId}, ${from.seenAt}::timestamptz
+    from unnest(${rows.map((r) => r.openTime)}::timestamptz[],
+      ${rows.map((r) => storableText(r.reason))}::text[], ${rows.map((r) => storableJson(r.row))}::text[]) as u(at, reason, row)`;
+}
+
+/** A row of a snapshot. `id` is what it claims to be; empty when that cannot be read. */
+export type SetAsideRecord = { readonly id: string; readonly reason: string; readonly row: unknown };
+
+/** Longer ids are no ids. */
+const LONGEST_ID = 200;
+
+/** Each record and reason is kept once, as it came in the youngest answer: what is wrong at every snapshot does not grow. */
+export async function quarantineRecords(
+  tx: SqlOrTransaction,
+  endpoint: string,
+  records: readonly SetAsideRecord[],
+  from: { readonly fetchId: number; readonly seenAt: Instant },
+): Promise<void> {
+  const named = records.map(({ id, reason, row }) => ({
+    id: storableText(id).slice(0, LONGEST_ID),
+    reason: storableText(reason),
+    row: storableJson(row),
+  }));
+  const once = [...new Map(named.map((r) => [`${r.id} ${r.reason}`, r])).values()];
+  if (once.length === 0) return;
+  await tx`insert into market.quarantine as q (endpoint, record_id, reason, row, fetch_id, seen_at)
+    select ${endpoint}, id, reason, row::jsonb, ${from.fetchId}, ${from.seenAt}::timestamptz
+    from unnest(${once.map((r) => r.id)}::text[], ${once.map((r) => r.reason)}::text[], ${once.map((r) => r.row)}::text[])
+      as u(id, reason, row)
+    on conflict (endpoint, record_id, reason) where endpoint is not null do update
+    set times = q.times + 1,
+      row = case when q.seen_at <= excluded.seen_at then excluded.row else q.row end,
+      fetch_id = case when q.seen_at <= excluded.seen_at then excluded.fetch_id else q.fetch_id end,
+      seen_at = greatest(q.seen_at, excluded.seen_at)`;
+}
+
+/** What was set aside for this reason alone is so no longer. */
+export async function releaseRecords(
+  tx: SqlOrTransaction,
+  endpoint: string,
+  { ids, reason }: { readonly ids: readonly string[]; readonly reason: string },
+): Promise<void> {
+  if (ids.length === 0) return;
+  await tx`
+    delete from market.quarantine where endpoint = ${endpoint} and reason = ${reason} and record_id = any(${ids as string[]}::text[])`;
+}

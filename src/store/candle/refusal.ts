@@ -1,0 +1,111 @@
+/** What upstream will not give, and why. A refusal counts only for the plan it was made to: with another plan it is asked again. */
+import type { Instant } from '../../clock.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+
+export type RefusalReason = 'plan wall' | 'interval' | 'unknown coin' | 'forbidden' | 'bad request';
+
+/** What a plan sees of an interval, as upstream taught us. */
+export type KnownWall = {
+  readonly interval: Interval;
+  /** True: a documented wall that does not stand. */
+  readonly open: boolean;
+  /** How far back from now the plan sees; null when it does not see the interval at all (and when `open`). */
+  readonly depthMs: number | null;
+  /** What upstream said; empty when `open`. */
+  readonly message: string;
+  /** When it was met, or found open. */
+  readonly learnedAt: Instant;
+};
+
+/** This plan sees this interval only `depthMs` back from now, or not at all (null). Replaces what was known before. */
+export async function recordWall(
+  sql: SqlOrTransaction,
+  wall: {
+    readonly plan: string;
+    readonly interval: Interval;
+    readonly depthMs: number | null;
+    readonly message: string;
+    readonly refusedAt: Instant;
+    /** The request it answered. */
+    readonly fetchId?: number | null;
+  },
+): Promise<void> {
+  await sql`
+    with closed as (
+      delete from ops.open_wall where account_plan = ${wall.plan} and interval = ${wall.interval}::market.candle_interval
+    )
+    insert into market.refusal as r (account_plan, interval, depth, reason, message, refused_at, fetch_id)
+    values (${wall.plan}, ${wall.interval}::market.candle_interval,
+      ${wall.depthMs === null ? null : `${wall.depthMs / 1000} seconds`}::interval,
+      ${wall.depthMs === null ? 'interval' : 'plan wall'}, ${wall.message}, ${wall.refusedAt},
+      ${wall.fetchId ?? null})
+    on conflict (account_plan, interval) where series_id is null do update
+    set depth = excluded.depth, reason = excluded.reason, message = excluded.message, refused_at = excluded.refused_at,
+      fetch_id = excluded.fetch_id`;
+}
+
+/** Upstream answered beyond the documented wall: it does not stand, for this plan. */
+export async function recordOpenWall(
+  sql: SqlOrTransaction,
+  wall: { readonly plan: string; readonly interval: Interval; readonly provenAt: Instant },
+): Promise<void> {
+  await sql`
+    with fallen as (
+      delete from market.refusal
+      where account_plan = ${wall.plan} and interval = ${wall.interval}::market.candle_interval and series_id is null
+    )
+    insert into ops.open_wall (account_plan, interval, proven_at)
+    values (${wall.plan}, ${wall.interval}::market.candle_interval, ${wall.provenAt})
+    on conflict (account_plan, interval) do update set proven_at = excluded.proven_at`;
+}
+
+/** What is known of this plan's walls, at most one per interval. */
+export async function activeWalls(sql: SqlOrTransaction, plan: string): Promise<KnownWall[]> {
+  return sql<KnownWall[]>`
+    select interval, false as open, (extract(epoch from depth) * 1000)::float8 as depth_ms, message, refused_at as learned_at
+    from market.refusal where account_plan = ${plan} and series_id is null
+    union all
+    select interval, true, null, '', proven_at from ops.open_wall where account_plan = ${plan}
+    order by interval`;
+}
+
+/**
+ * Takes back what a run was refused, series by series, that may not be about the series: of a run that ended because everything
+ * was refused, all of it; of another one, each 403 after which it was answered nothing. Walls stay, and ids that an
+ * upstream which has given us candles does not know: they would end the next run as well.
+ */
+export async function withdrawRefusals(sql: SqlOrTransaction, backfillId: number, everything: boolean): Promise<void> {
+  await sql`
+    delete from market.refusal r using ops.fetch f
+    where r.series_id is not null and f.id = r.fetch_id and f.backfill_id = ${backfillId}
+      and (${everything}::boolean and not (r.reason = 'unknown coin' and exists (
+        select from ops.fetch s
+        where s.account_id = f.account_id and s.endpoint = 'ohlcv' and s.outcome = 'stored' and s.rows > 0))
+      or (r.reason = 'forbidden' and not exists (
+        select from ops.fetch later
+        where later.backfill_id = f.backfill_id and later.outcome = 'stored' and later.sent_at > f.sent_at)))`;
+}
+
+/** This span of this series was refused to this plan. Saying it again only renews it. */
+export async function recordRefusal(
+  sql: SqlOrTransaction,
+  refusal: {
+    readonly plan: string;
+    readonly seriesId: number;
+    readonly span: Span;
+    readonly reason: RefusalReason;
+    readonly message: string;
+    readonly refusedAt: Instant;
+    /** The request it answered. */
+    readonly fetchId?: number | null;
+  },
+): Promise<void> {
+  await sql`
+    insert into market.refusal (account_plan, series_id, span, reason, message, refused_at, fetch_id)
+    values (${refusal.plan}, ${refusal.seriesId}, ${refusal.span}, ${refusal.reason},
+      ${refusal.message}, ${refusal.refusedAt}, ${refusal.fetchId ?? null})
+    on conflict (series_id, account_plan, span) where series_id is not null do update
+    set reason = excluded.reason, message = excluded.message, refused_at = excluded.refused_at, fetch_id = excluded.fetch_id`;
+}

@@ -1,0 +1,77 @@
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Span, Spans } from '../../core/span.ts';
+import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
+
+export type SeriesAsked = {
+  /** Coins of the catalogue. */
+  readonly coinIds: readonly string[];
+  readonly quote: Quote;
+  readonly interval: Interval;
+  /** Open-ended (`to: Infinity`) makes the series a tracked one. */
+  readonly span: Span;
+  /** Higher is asked first; a series keeps the highest it was ever given. */
+  readonly priority: number;
+};
+
+export type Series = {
+  readonly id: number;
+  readonly coinId: string;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  readonly wanted: Spans;
+  readonly covered: Spans;
+  readonly firstDataAt: Instant | null;
+};
+
+/**
+ * Makes `span` wanted of every one of these series, the missing ones included. Resolves to their ids in the order of `coinIds`.
+ * @throws PostgresError 23503 when the catalogue does not hold a coin
+ */
+export function wantSeries(sql: SqlOrTransaction, asked: SeriesAsked): Promise<number[]> {
+  return withFreshPlans(sql, (tx) => addWanted(tx, asked));
+}
+
+async function addWanted(sql: SqlOrTransaction, asked: SeriesAsked): Promise<number[]> {
+  const { quote, interval, priority } = asked;
+  const coinIds = asked.coinIds as string[];
+  const wanted: Spans = [asked.span];
+  // Missing ones first: what another caller commits in between is then seen by the update. Only they are inserted, because a
+  // conflict would use up a number of the identity each time. Both in order of coin, so that two callers at once never wait
+  // for each other crosswise.
+  await sql`
+    insert into market.series (coin_id, quote, interval, wanted, priority)
+    select distinct c.id, ${quote}, ${interval}::market.candle_interval, ${wanted}::tstzmultirange, ${priority}::smallint
+    from unnest(${coinIds}::text[]) c(id)
+    where not exists (
+      select from market.series s
+      where s.coin_id = c.id and s.quote = ${quote} and s.interval = ${interval}::market.candle_interval
+    )
+    order by 1
+    on conflict (coin_id, quote, interval) do nothing`;
+  await sql`
+    with existing as (
+      select s.id from market.series s
+      where s.coin_id = any(${coinIds}::text[]) and s.quote = ${quote} and s.interval = ${interval}::market.candle_interval
+        and (not s.wanted @> ${wanted}::tstzmultirange or s.priority < ${priority})
+      order by s.coin_id for update
+    )
+    update market.series s
+    set wanted = s.wanted + ${wanted}::tstzmultirange, priority = greatest(s.priority, ${priority}::smallint)
+    from existing where s.id = existing.id`;
+  const rows = await sql<{ id: number }[]>`
+    select s.id from unnest(${coinIds}::text[]) with ordinality as asked(coin_id, position)
+    join market.series s
+      on s.coin_id = asked.coin_id and s.quote = ${quote} and s.interval = ${interval}::market.candle_interval
+    order by position`;
+  return rows.map((row) => row.id);
+}
+
+/** Null when there is no such series. */
+export async function readSeries(sql: SqlOrTransaction, id: number): Promise<Series | null> {
+  const [row] = await sql<Series[]>`
+    select s.id, s.coin_id, s.quote, s.interval, s.wanted, s.covered, c.first_data_at
+    from market.series s join market.coin c on c.id = s.coin_id where s.id = ${id}`;
+  return row ?? null;
+}

@@ -1,0 +1,200 @@
+/** What of the catalogue is wanted, when each thing of it was asked, and what came of it: the order of turns. */
+import type { Instant } from '../../clock.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+
+/** What is asked about; as many kinds as schedules, in an order in which each is told what to ask about by those before it. */
+export const CATALOGUE_KINDS = [
+  'tags',
+  'platforms',
+  'contracts',
+  'coin_details',
+  'coin_events',
+  'coin_exchanges',
+  'coin_markets',
+  'exchange_markets',
+  'people',
+] as const;
+export type CatalogueKind = (typeof CATALOGUE_KINDS)[number];
+
+export type CatalogueItem = {
+  /** Empty for what there is only one of. */
+  readonly id: string;
+  /** Rows of its last answer that was stored. */
+  readonly rows: number;
+  /** The tool gives only the beginning of this list. */
+  readonly isCut: boolean;
+  /** How the last request about it ended, and how often in a row; null when there was none. */
+  readonly outcome: string | null;
+  readonly times: number;
+};
+
+/** Coins that a series is kept of, and so are tracked here; `is_idle`: upstream follows them no longer, so there is seldom news. */
+function trackedCoins(sql: SqlOrTransaction) {
+  return sql`
+    select c.id, not c.is_active as is_idle, case when c.rank > 0 then c.rank end as rank
+    from market.coin c where exists (select from market.series s where s.coin_id = c.id)`;
+}
+
+/** Ids that are wanted of a kind: `id`, `is_idle`, `rank` (the smaller the sooner, of those never asked). */
+function wantedOf(sql: SqlOrTransaction, kind: CatalogueKind) {
+  switch (kind) {
+    case 'platforms':
+      return sql`select '' as id, false as is_idle, 0 as rank`;
+    case 'tags':
+      // The list tells the coins of its tags; those of which it does not are asked about one by one.
+      return sql`
+        select '' as id, false as is_idle, 0 as rank
+        union all
+        select t.id, false, t.place + 1 from market.tag t left join market.document d on d.kind = 'tag' and d.id = t.id
+        where t.gone_at is null and (d.id is null or d.received->'coins' is null)
+        union all
+        select m.tag_id, false, null from market.coin_tag m
+        where m.valid_to is null and not exists (select from market.tag t where t.id = m.tag_id) group by m.tag_id`;
+    case 'contracts':
+      return sql`select id, gone_at is not null as is_idle, place as rank from market.platform`;
+    case 'people':
+      return sql`
+        select p.person_id as id, bool_and(p.valid_to is not null) as is_idle, min(c.rank) as rank
+        from market.position p join (${trackedCoins(sql)}) c on c.id = p.coin_id group by p.person_id`;
+    case 'exchange_markets':
+      return sql`
+        select u.id, bool_and(not coalesce(e.is_active, true)) as is_idle, min(e.adjusted_rank) as rank
+        from (
+          select x.exchange_id as id from market.coin_exchange x join (${trackedCoins(sql)}) c on c.id = x.coin_id where x.gone_at is null
+          union
+          select x.exchange_id from market.coin_market x join (${trackedCoins(sql)}) c on c.id = x.coin_id where x.gone_at is null
+        ) u left join market.exchange e on e.id = u.id group by u.id`;
+    case 'coin_details':
+    case 'coin_events':
+    case 'coin_exchanges':
+    case 'coin_markets':
+      return trackedCoins(sql);
+  }
+}
+
+/** How many are wanted, and of how many of them there is seldom news. */
+export type CatalogueDemand = Readonly<Record<CatalogueKind, { readonly items: number; readonly idle: number }>>;
+
+export async function readCatalogueDemand(sql: SqlOrTransaction): Promise<CatalogueDemand> {
+  const counted = await Promise.all(
+    CATALOGUE_KINDS.map(async (kind) => {
+      const [row] = await sql<{ items: number; idle: number }[]>`
+        select count(*) as items, count(*) filter (where is_idle) as idle from (${wantedOf(sql, kind)}) w`;
+      return [kind, row!] as const;
+    }),
+  );
+  return Object.fromEntries(counted) as CatalogueDemand;
+}
+
+/** Of these kinds, those of which nothing was ever asked; `isWanted`: there is something that could be. */
+export async function readNeverAsked(
+  sql: SqlOrTransaction,
+  kinds: readonly CatalogueKind[],
+): Promise<{ readonly kind: CatalogueKind; readonly isWanted: boolean }[]> {
+  const rows = await Promise.all(
+    kinds.map(async (kind) => {
+      const [row] = await sql<{ isWanted: boolean }[]>`
+        select exists (select from (${wantedOf(sql, kind)}) w) as is_wanted
+        where not exists (select from ops.catalogue_item where kind = ${kind})`;
+      return row === undefined ? [] : [{ kind, isWanted: row.isWanted }];
+    }),
+  );
+  return rows.flat();
+}
+
+export type ReadDue = {
+  readonly now: Instant;
+  readonly limit: number;
+  /** An answer is so old at least before it is asked for again; `idleAgeMs` where there is seldom news. */
+  readonly ageMs: number;
+  readonly idleAgeMs: number;
+};
+
+/** Whose turn it is: those never asked, best rank first; then those that were asked longest ago, if they are old enough. */
+export async function readDue(
+  sql: SqlOrTransaction,
+  kind: CatalogueKind,
+  { now, limit, ageMs, idleAgeMs }: ReadDue,
+): Promise<CatalogueItem[]> {
+  const at = sql`${now}::timestamptz`;
+  return sql<CatalogueItem[]>`
+    select w.id, coalesce(i.rows, 0) as rows, coalesce(i.is_cut, false) as is_cut, i.outcome, coalesce(i.times, 0) as times
+    from (${wantedOf(sql, kind)}) w left join ops.catalogue_item i on i.kind = ${kind} and i.id = w.id
+    where case
+      when i.id is null or i.outcome = 'cut' then true
+      -- A clock that was set back must not stretch the wait.
+      when i.wait_until is not null and i.asked_at <= ${at} then i.wait_until <= ${at}
+      else abs(extract(epoch from ${at} - i.asked_at)) * 1000 >= case when w.is_idle then ${idleAgeMs} else ${ageMs} end::float8
+    end
+    order by i.asked_at nulls first, w.is_idle, w.rank nulls last, w.id limit ${limit}`;
+}
+
+export type ItemEnd = {
+  readonly kind: CatalogueKind;
+  readonly id: string;
+  readonly askedAt: Instant;
+  /** `stored`, `cut`, `doubted`, or as in `ops.fetch`. */
+  readonly outcome: string;
+  /** Of an answer that was stored. */
+  readonly rows?: number;
+  /** From now on REST is asked for it, which gives the list to its end; false: the tool again. */
+  readonly isCut?: boolean;
+  /** Not before; null: its age decides. */
+  readonly waitUntil: Instant | null;
+  readonly message: string | null;
+};
+
+/** Longer messages are cut. */
+const LONGEST_MESSAGE = 500;
+
+export async function recordItem(sql: SqlOrTransaction, end: ItemEnd): Promise<void> {
+  const { kind, id, askedAt, outcome, rows, isCut, waitUntil, message } = end;
+  const isStored = outcome === 'stored' || outcome === 'cut';
+  await sql`
+    insert into ops.catalogue_item as i (kind, id, asked_at, answered_at, outcome, times, wait_until, rows, is_cut, message)
+    values (${kind}, ${id}, ${askedAt}, ${isStored ? askedAt : null}, ${outcome}, 1,
+      ${waitUntil}, ${rows ?? 0}, ${String(isCut ?? false)}::text::bool,
+      ${message?.slice(0, LONGEST_MESSAGE) ?? null})
+    on conflict (kind, id) do update
+    set asked_at = excluded.asked_at, answered_at = coalesce(excluded.answered_at, i.answered_at), outcome = excluded.outcome,
+      times = case when i.outcome = excluded.outcome then i.times + 1 else 1 end, wait_until = excluded.wait_until,
+      rows = coalesce(${rows ?? null}::int, i.rows), is_cut = coalesce(${isCut === undefined ? null : String(isCut)}::text::bool, i.is_cut),
+      message = excluded.message`;
+}
+
+export type CatalogueAge = {
+  readonly kind: CatalogueKind;
+  /** Wanted, answered, and unknown to upstream. */
+  readonly items: number;
+  readonly idle: number;
+  readonly answered: number;
+  readonly unknown: number;
+  /** When the one was answered that was answered longest ago, of those that were and are not idle. */
+  readonly oldestAt: Instant | null;
+  readonly newestAt: Instant | null;
+};
+
+/** How old the catalogue is, kind by kind. */
+export async function readCatalogueAges(sql: SqlOrTransaction): Promise<CatalogueAge[]> {
+  return Promise.all(
+    CATALOGUE_KINDS.map(async (kind) => {
+      const [row] = await sql<Omit<CatalogueAge, 'kind'>[]>`
+        select count(*) as items, count(*) filter (where w.is_idle) as idle, count(i.answered_at) as answered,
+          count(*) filter (where i.outcome = 'unknown id') as unknown,
+          min(i.answered_at) filter (where not w.is_idle) as oldest_at, max(i.answered_at) as newest_at
+        from (${wantedOf(sql, kind)}) w left join ops.catalogue_item i on i.kind = ${kind} and i.id = w.id`;
+      return { kind, ...row! };
+    }),
+  );
+}
+
+/** Requests that were made for a kind since an instant, by this account. */
+export async function countAskedSince(
+  sql: SqlOrTransaction,
+  { kind, accountId, since }: { readonly kind: CatalogueKind; readonly accountId: string; readonly since: Instant },
+): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`
+    select count(*) as n from ops.fetch
+    where endpoint = ${kind} and account_id = ${accountId} and series_id is null and sent_at >= ${since}`;
+  return row!.n;
+}

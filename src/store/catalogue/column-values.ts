@@ -1,0 +1,33 @@
+/** Values of records as plain columns take them: what upstream leaves out in its several ways is null. */
+import { parseTime } from '../../contract/time.ts';
+import { storableText } from '../connection/storable-text.ts';
+
+/** A key of an index may not be longer than a third of a page. */
+const LONGEST_KEY = 600;
+const FIRST_YEAR = Date.UTC(2001, 0) - 2000 * 366 * 86_400_000;
+
+/** "" is null. */
+export function plainText(value: string | null | undefined): string | null {
+  return value === undefined || value === null || value === '' ? null : storableText(value);
+}
+
+/** Of a column that is part of a key; never null. */
+export function plainKey(value: string | null | undefined): string {
+  return storableText(value ?? '').slice(0, LONGEST_KEY);
+}
+
+export function plainNumber(value: number | '' | null | undefined): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? value : null;
+}
+
+/** What is no whole number of four bytes is null. */
+export function plainInteger(value: number | '' | null | undefined): number | null {
+  return typeof value === 'number' && Number.isInteger(value) && Math.abs(value) < 2 ** 31 ? value : null;
+}
+
+/** RFC 3339 as Postgres reads it; what is none is null. */
+export function plainTime(value: string | null | undefined): string | null {
+  if (value === undefined || value === null || value === '') return null;
+  const at = parseTime(value);
+  return Number.isNaN(at) || at < FIRST_YEAR ? null : new Date(at).toISOString();
+}

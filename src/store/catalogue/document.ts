@@ -1,0 +1,133 @@
+/**
+ * The newest answer about each thing of the catalogue, as received, and its old versions. `received` is upstream's own text: whoever
+ * answers with it answers with the same keys in the same order and the same texts of numbers.
+ */
+import { createHash } from 'node:crypto';
+import type { Instant } from '../../clock.ts';
+import { writeArray } from '../connection/array-types.ts';
+import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
+import { storableJsonText } from '../connection/storable-text.ts';
+
+/** Lists are one document each, but for that of tags: each tag is one. */
+export const DOCUMENT_KINDS = [
+  'coin',
+  'coin_events',
+  'coin_exchanges',
+  'coin_markets',
+  'exchange_markets',
+  'tag',
+  'person',
+  'platforms',
+  'contracts',
+] as const;
+export type DocumentKind = (typeof DOCUMENT_KINDS)[number];
+
+/** What changes by the minute, or is kept row by row with its validity: no old versions. */
+const WITHOUT_REVISIONS: readonly DocumentKind[] = ['coin_exchanges', 'coin_markets', 'exchange_markets', 'contracts'];
+
+/** First half of the key of the advisory lock under which documents are written; the second is their kind. */
+const LOCK = 4_242_046;
+
+export type Document = {
+  readonly id: string;
+  /** JSON, as received. */
+  readonly text: string;
+  /** No fact in it is newer. */
+  readonly asOf: Instant;
+  /** Since when upstream no longer knows the id; null while it does. */
+  readonly goneAt: Instant | null;
+  /** The list may go on after its end. */
+  readonly isCut: boolean;
+};
+
+/** Null when nobody has asked about it yet, or upstream never knew it. */
+export async function readDocument(sql: SqlOrTransaction, kind: DocumentKind, id: string): Promise<Document | null> {
+  const [row] = await sql<Document[]>`select ${columns(sql)} from market.document where kind = ${kind} and id = ${id}`;
+  return row ?? null;
+}
+
+/** All of a kind, by id; tags that are listed, in the order of their list (those that were asked about alone at the end). */
+export async function readDocuments(sql: SqlOrTransaction, kind: DocumentKind): Promise<Document[]> {
+  if (kind !== 'tag') {
+    return sql<Document[]>`select ${columns(sql)} from market.document where kind = ${kind} order by id`;
+  }
+  return sql<Document[]>`
+    select ${columns(sql)} from market.document d
+    left join lateral (select place, gone_at as left_at from market.tag t where t.id = d.id) t on true
+    where kind = 'tag' and d.gone_at is null and left_at is null order by place nulls last, id`;
+}
+
+/** When the newest answer of a kind came, whatever it was about: for who keeps something made of all of them. */
+export async function documentsSeenAt(sql: SqlOrTransaction, kind: DocumentKind): Promise<Instant | null> {
+  const [row] = await sql<{ at: Instant | null }[]>`
+    select max(as_of) as at from market.document where kind = ${kind}`;
+  return row?.at ?? null;
+}
+
+export type ReceivedDocument = {
+  readonly id: string;
+  /** JSON, as received. */
+  readonly text: string;
+  /** The same for two answers that differ in nothing but what changes all the time. */
+  readonly essence: string;
+};
+
+export type WriteDocuments = {
+  readonly kind: DocumentKind;
+  readonly documents: readonly ReceivedDocument[];
+  readonly at: Instant;
+  readonly isCut?: boolean;
+};
+
+/** Keeps them, and what they were before if they changed. Resolves to the ids of those of which nothing younger is there. */
+export async function writeDocuments(
+  sql: SqlOrTransaction,
+  { kind, documents, at, isCut = false }: WriteDocuments,
+): Promise<ReadonlySet<string>> {
+  const given = [...new Map(documents.map((document) => [document.id, document])).values()];
+  if (given.length === 0) return new Set();
+  const written = await withFreshPlans(sql, async (tx) => {
+    // One answer of a kind is written at a time: or what it was before might be read before it was written.
+    await tx`select pg_advisory_xact_lock(${LOCK}, hashtext(${kind}))`;
+    return tx<{ id: string }[]>`
+    with given as materialized (
+      select id, text::json as received, decode(essence, 'hex') as essence, ${at}::timestamptz as at
+      from unnest(${writeArray(given.map((d) => d.id))}::text[], ${writeArray(given.map((d) => storableJsonText(d.text)))}::text[],
+        ${writeArray(given.map((d) => hash(d.essence)))}::text[]) as u(id, text, essence)
+    ), old as materialized (
+      select d.* from market.document d join given g on g.id = d.id
+      where d.kind = ${kind} and d.as_of <= g.at
+    ), revised as (
+      insert into market.document_revision (kind, id, valid_from, valid_to, received)
+      select old.kind, old.id, old.changed_at, g.at, old.received from old join given g on g.id = old.id
+      where ${!WITHOUT_REVISIONS.includes(kind)} and old.essence <> g.essence
+      on conflict do nothing
+    )
+    insert into market.document as d (kind, id, as_of, changed_at, is_cut, essence, received)
+    select ${kind}, id, at, at, ${isCut}, essence, received from given order by id
+    on conflict (kind, id) do update
+    set as_of = excluded.as_of, is_cut = excluded.is_cut, essence = excluded.essence, received = excluded.received, gone_at = null,
+      changed_at = case when d.essence = excluded.essence then d.changed_at else excluded.changed_at end
+    where d.as_of <= excluded.as_of
+    returning id`;
+  });
+  return new Set(written.map((row) => row.id));
+}
+
+/** Upstream no longer knows these ids. What was known of them stays. */
+export async function markDocumentsGone(
+  sql: SqlOrTransaction,
+  { kind, ids, at }: { readonly kind: DocumentKind; readonly ids: readonly string[]; readonly at: Instant },
+): Promise<void> {
+  await sql`
+    update market.document set gone_at = ${at}
+    where kind = ${kind} and id = any(${ids as string[]}::text[]) and gone_at is null and as_of <= ${at}`;
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+function columns(sql: SqlOrTransaction) {
+  return sql`id, received::text as text, as_of, gone_at, is_cut`;
+}

@@ -1,0 +1,191 @@
+/** Connections to Postgres: a client for hand-written SQL, one for the ledger, one for drizzle (which changes how its client handles dates). */
+import net from 'node:net';
+import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
+import postgres from 'postgres';
+import { createLine, type Line, watchLine } from './connection-watchdog.ts';
+import { readDatabaseUrl } from './database-url.ts';
+import { closeForAll, FLUSHED_AT_ONCE, survivesLostConnections } from './postgres-js-patches.ts';
+import { explainDatabaseError, StoreError } from './store-error.ts';
+import { type Sql, type SqlOrTransaction, TYPE_MAP } from './type-map.ts';
+
+export type { Sql, SqlOrTransaction };
+
+export type Database = {
+  readonly sql: Sql;
+  readonly db: PostgresJsDatabase;
+  /**
+   * One connection, for takes from the quota's ledger and what upstream tells it: none waits for a connection that is storing, and only
+   * one has to get to know a statement that takes longer to plan than to run. Takes of a process wait for each other here rather than
+   * for the row of their account.
+   */
+  readonly ledger: Sql;
+  readonly url: string;
+  /** Whoever else has connections to this server puts them on it, and hears with all others that it has fallen silent. */
+  readonly line: Line;
+  /** Waits up to five seconds for statements under way. */
+  close(): Promise<void>;
+};
+
+export type ConnectOptions = {
+  readonly url: string;
+  /** Connections for hand-written SQL at most; drizzle has two of its own, and the ledger one, opened when used. */
+  readonly max?: number;
+  /** Shown in `pg_stat_activity`. */
+  readonly applicationName?: string;
+  /** Of the server, for each connection. */
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly line?: Line | undefined;
+  /** `as named`: for statements that somebody else wrote, whose columns keep the names that they were given. */
+  readonly columns?: 'camelCase' | 'as named';
+};
+
+/** Where `connect_timeout` of the address does not say it. */
+export const CONNECT_SECONDS = 10;
+
+const OLDEST_SUPPORTED = 150_000;
+
+/** @throws StoreError when the address is wrong, nobody answers there, or the server is older than Postgres 15. */
+export async function openDatabase({ url, max = 10, applicationName = 'chandler' }: ConnectOptions): Promise<Database> {
+  const line = createLine();
+  const sql = createClient({ url, max, applicationName, line });
+  try {
+    const [row] = await sql<{ version: string; number: number }[]>`
+      select current_setting('server_version') as version, current_setting('server_version_num')::int as number`;
+    if (row && row.number < OLDEST_SUPPORTED) {
+      throw new StoreError(
+        `the server of DATABASE_URL is Postgres ${row.version}`,
+        'Chandler needs Postgres 15 or newer',
+      );
+    }
+  } catch (error) {
+    await sql.end({ timeout: 0 });
+    throw explainDatabaseError(error, url) ?? error;
+  }
+  const drizzleClient = createClient({ url, max: 2, applicationName, line, columns: 'as named' });
+  const ledger = createClient({ url, max: 1, applicationName, line });
+  const stopWatching = watch({ url, applicationName, line });
+  return {
+    sql,
+    db: drizzle(drizzleClient),
+    ledger,
+    url,
+    line,
+    close: async () => {
+      await Promise.all([stopWatching(), ...[sql, drizzleClient, ledger].map((client) => client.end({ timeout: 5 }))]);
+    },
+  };
+}
+
+/** Has the line looked after, on a connection that is made when it is first needed; the way to end that. */
+export function watch({
+  url,
+  applicationName,
+  line,
+}: Required<Pick<ConnectOptions, 'url' | 'applicationName'>> & { readonly line: Line }): () => Promise<void> {
+  const sql = createClient({ url, max: 1, applicationName, line });
+  const { host, port, connectTimeoutSeconds = CONNECT_SECONDS } = readDatabaseUrl(url);
+  const stop = new AbortController();
+  const ask = async () => void (await sql`select`);
+  void watchLine(line, { ask, at: `${host}:${port}`, connectMs: connectTimeoutSeconds * 1000, signal: stop.signal });
+  return async () => {
+    stop.abort();
+    await sql.end({ timeout: 0 });
+  };
+}
+
+/** A client that connects when first used. @throws StoreError when the address is wrong. */
+export function createClient({
+  url,
+  max = 10,
+  applicationName = 'chandler',
+  settings = {},
+  line,
+  columns = 'camelCase',
+}: ConnectOptions): Sql {
+  const address = readDatabaseUrl(url);
+  const { user, password, options } = address;
+  // Not the address itself: postgres.js would send every parameter it does not know to the server.
+  const sql = postgres({
+    // As lists, or an IPv6 address would be cut at its first colon.
+    host: [address.host],
+    port: [address.port],
+    database: address.database,
+    ...(user === undefined ? {} : { user }),
+    ...(password === undefined ? {} : { password }),
+    ssl: address.ssl,
+    max,
+    connect_timeout: address.connectTimeoutSeconds ?? CONNECT_SECONDS,
+    // In seconds. The default grows to twenty, and every connection lost at once counts as one more failure.
+    backoff: (failures: number) => Math.min(2 ** failures / 100, 1),
+    connection: {
+      application_name: address.applicationName ?? applicationName,
+      ...(options === undefined ? {} : { options }),
+      ...settings,
+      TimeZone: 'UTC',
+      DateStyle: `ISO${FLUSHED_AT_ONCE}`,
+    },
+    fetch_types: false,
+    types: TYPE_MAP,
+    ...(columns === 'camelCase' ? { transform: { column: { from: postgres.toCamel } } } : {}),
+    onnotice: () => undefined,
+    // Without noDelay, statements longer than a packet wait for the server's delayed acknowledgement (tens of milliseconds).
+    // Returned while still connecting: a factory that waited and failed would lose the pool's slot for ever.
+    socket: (target: SocketTarget) => connectSocket(target, line),
+  } as unknown as postgres.Options<Record<string, postgres.PostgresType>>) as unknown as Sql;
+  return survivesLostConnections(sql);
+}
+
+/**
+ * Runs `work` in a transaction whose statements are planned for the tables as they are now. For statements over tens of
+ * thousands of rows: a prepared statement that was planned when the tables were small may take minutes once they are not.
+ */
+export async function withFreshPlans<T>(sql: SqlOrTransaction, work: (tx: SqlOrTransaction) => Promise<T>): Promise<T> {
+  const run = async (tx: SqlOrTransaction) => {
+    await tx`select set_config('plan_cache_mode', 'force_custom_plan', true)`;
+    return work(tx);
+  };
+  return isPool(sql) ? ((await sql.begin(run)) as T) : run(sql);
+}
+
+function isPool(sql: SqlOrTransaction): sql is Sql {
+  return 'begin' in sql;
+}
+
+/** The parts of postgres.js' parsed options that a socket needs; its types do not mention them. */
+type SocketTarget = {
+  readonly host: readonly string[];
+  readonly port: readonly number[];
+  readonly ssl: unknown;
+};
+
+function connectSocket({ host, port, ssl }: SocketTarget, line: Line | undefined): net.Socket {
+  const name = host[0]!;
+  const socket = net.connect({ host: name, port: Number(port[0]), noDelay: true });
+  line?.add(socket);
+  failAtFirstWord(socket, ssl !== false);
+  closeForAll(socket);
+  // What postgres.js reads for the TLS server name when it makes the socket itself.
+  return Object.assign(socket, { host: name });
+}
+
+/** First bytes a Postgres server can answer with: authentication, error, parameter, TLS yes or no, notice. */
+const FIRST_BYTES = new Set([...'RESNv'].map((letter) => letter.charCodeAt(0)));
+const NO_TLS = 'N'.charCodeAt(0);
+
+/**
+ * A connection that is closed before it was ready would be opened again at once, for ever: postgres.js counts only errors. And it
+ * would begin TLS with a server that has just said that it has none.
+ */
+function failAtFirstWord(socket: net.Socket, wantsTls: boolean): void {
+  const fail = (message: string, code: string) => socket.destroy(Object.assign(new Error(message), { code }));
+  let first: number | undefined;
+  socket.once('data', (data: Buffer) => {
+    first = data[0];
+    if (wantsTls && first === NO_TLS) fail('no TLS here', 'TLS_NOT_OFFERED');
+    // A web server says so at once, and may keep the connection open.
+    else if (first !== undefined && !FIRST_BYTES.has(first)) fail('not Postgres', 'NOT_POSTGRES');
+  });
+  socket.once('end', () => {
+    if (first === undefined) fail('hung up without a word', 'CONNECTION_CLOSED');
+  });
+}

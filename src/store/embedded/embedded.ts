@@ -1,0 +1,254 @@
+/**
+ * A real Postgres in a folder, for whoever has not set one up.
+ *
+ * Commands that run at the same time share one server. The last one to leave stops it, so that nothing keeps running behind
+ * the owner's back; "last" means: no other living command has signed in (`users/`), and no other client has a session (an
+ * analyst's psql, a notebook). A command that is killed cannot stop it: the server stays up, and the next command uses it,
+ * or recovers the data when the server was killed too. `stopEmbedded` stops it whoever is there.
+ *
+ * The folder: `data/` (Postgres), `password` (0600), `port` (kept, so that saved connections go on working), `users/`,
+ * `postgres.log` (what the server said while starting), `start.lock.<n>`.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Clock } from '../../clock.ts';
+import { createClient } from '../connection/connect.ts';
+import { explainDatabaseError, StoreError } from '../connection/store-error.ts';
+import { type Binaries, findBinaries } from './binaries.ts';
+import { ensureCluster, makeHome, readPassword, SUPERUSER } from './cluster.ts';
+import { explainFileError } from './file-error.ts';
+import { withHomeLock } from './home-lock.ts';
+import {
+  endOrphans,
+  findPort,
+  findPostmaster,
+  type Postmaster,
+  startPostmaster,
+  stopPostmaster,
+  waitUntilReady,
+  wasKilled,
+} from './postmaster.ts';
+import { chooseRunAs } from './run-as.ts';
+import { enter, leave } from './users.ts';
+
+export type EmbeddedServer = {
+  /** The database `chandler` of this server, with the password. */
+  readonly url: string;
+  readonly pid: number;
+  /** False when a server that was already running is used. */
+  readonly started: boolean;
+  /** Signs out; stops the server when nobody else uses it. Close your own connections first: they would count. */
+  stop(): Promise<void>;
+};
+
+export type EmbeddedOptions = {
+  readonly home: string;
+  /** The machine's clock: a real process takes real time to start. */
+  readonly clock: Clock;
+  readonly log?: (line: string) => void;
+  /** Told what somebody should know who did not ask: that the server had been killed, and was started again. */
+  readonly warn?: (line: string) => void;
+};
+
+const DATABASE = 'chandler';
+const RETRIES = 100;
+const RETRY_MS = 100;
+/** So often its last processes are waited for after they were asked to go. */
+const PATIENT_ATTEMPTS = 10;
+
+/** @throws StoreError in one sentence when this machine, user or folder cannot have a server */
+export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
+  const { home: folder, clock } = options;
+  const home = path.resolve(folder);
+  try {
+    makeHome(home);
+    return await withHomeLock(home, clock, async () => {
+      const binaries = findBinaries(path.join(home, 'lib'));
+      const { server, url, started } = await reachServer(home, binaries, options);
+      const name = enter(home);
+      return {
+        url,
+        pid: server.pid,
+        started,
+        stop: () => signOut(home, name, binaries, clock),
+      };
+    });
+  } catch (error) {
+    throw explainFileError(error, home);
+  }
+}
+
+/** Stops the server of this home, whoever uses it. False when none runs. */
+export async function stopEmbedded({ home: folder, clock }: Pick<EmbeddedOptions, 'home' | 'clock'>): Promise<boolean> {
+  const home = path.resolve(folder);
+  if (!findPostmaster(home)) return false;
+  try {
+    return await withHomeLock(home, clock, async () => {
+      const running = findPostmaster(home);
+      if (running) await stopPostmaster(home, running.pid, findBinaries(path.join(home, 'lib')), clock);
+      return running !== null;
+    });
+  } catch (error) {
+    throw explainFileError(error, home);
+  }
+}
+
+/** The address of the server that runs on this home now, and its process; null when none does. Starts nothing. */
+export function findEmbedded(folder: string): { readonly url: string; readonly pid: number } | null {
+  const home = path.resolve(folder);
+  const running = findPostmaster(home);
+  return running?.ready ? { url: urlOf(home, running.port, DATABASE), pid: running.pid } : null;
+}
+
+/**
+ * Makes the database `name` on the server of `url` when it is missing; returns its address.
+ * @throws StoreError when the server cannot be reached
+ */
+export async function ensureDatabase(url: string, name: string): Promise<string> {
+  const sql = createClient({ url, max: 1 });
+  try {
+    const [existing] = await sql`select from pg_database where datname = ${name}`;
+    if (!existing) await sql`create database ${sql(name)}`;
+  } catch (error) {
+    // Somebody made it in the same moment.
+    if (!isDuplicate(error)) throw explainDatabaseError(error, url) ?? error;
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+  const made = new URL(url);
+  made.pathname = `/${encodeURIComponent(name)}`;
+  return made.href;
+}
+
+/** A server that answers: the one that runs, or one started now. */
+async function reachServer(home: string, binaries: Binaries, options: EmbeddedOptions) {
+  const { clock } = options;
+  for (let attempt = 1; ; attempt++) {
+    const running = findPostmaster(home) && (await waitUntilReady(home, clock));
+    const server = running ?? (await startServer(home, binaries, options));
+    try {
+      const url = await ensureDatabase(urlOf(home, server.port, 'postgres'), DATABASE);
+      return { server, url, started: !running };
+    } catch (error) {
+      // A server that was killed a moment ago still looks alive, and may even accept a connection.
+      if (running && attempt < RETRIES && isLostConnection(error)) {
+        await clock.sleep(RETRY_MS);
+        continue;
+      }
+      // Nobody has signed in who would stop it.
+      if (!running && findPostmaster(home)) await stopPostmaster(home, server.pid, binaries, clock);
+      throw explainUnreachable(error, home, server.pid);
+    }
+  }
+}
+
+async function startServer(
+  home: string,
+  binaries: Binaries,
+  { clock, log, warn }: EmbeddedOptions,
+): Promise<Postmaster> {
+  const runAs = chooseRunAs(home, binaries);
+  await ensureCluster(home, binaries, runAs);
+  const killed = wasKilled(home);
+  if (killed) endOrphans(home, 'SIGQUIT');
+  for (let attempt = 0; attempt < RETRIES; attempt++) {
+    const port = await findPort(attempt === 0 ? rememberedPort(home) : null);
+    const started = await startPostmaster(home, port, { binaries, runAs, clock });
+    switch (started) {
+      case 'port taken':
+        continue;
+      // The main process was killed; the last of its children need a moment to notice.
+      case 'old server dying':
+        if (attempt > PATIENT_ATTEMPTS) endOrphans(home, 'SIGKILL');
+        await clock.sleep(RETRY_MS);
+        continue;
+      default:
+        writeFileSync(path.join(home, 'port'), `${started.port}\n`);
+        if (killed) {
+          warn?.(`the embedded Postgres in ${home} had been killed: it was started again, and nothing stored is lost`);
+        }
+        log?.(`embedded Postgres started on 127.0.0.1:${started.port} (process ${started.pid}), data in ${home}`);
+        return started;
+    }
+  }
+  throw new StoreError(
+    `the embedded Postgres in ${home} cannot start: an older server still uses the data`,
+    'stop it, or restart the machine',
+  );
+}
+
+async function signOut(home: string, name: string, binaries: Binaries, clock: Clock): Promise<void> {
+  await withHomeLock(home, clock, async () => {
+    if (leave(home, name) > 0) return;
+    const running = findPostmaster(home);
+    if (running && !(await hasOtherSessions(urlOf(home, running.port, 'postgres'), clock))) {
+      await stopPostmaster(home, running.pid, binaries, clock);
+    }
+  });
+}
+
+/** Sessions that were closed a moment ago may still be on their way out: looks a few times before it believes in company. */
+async function hasOtherSessions(url: string, clock: Clock): Promise<boolean> {
+  const sql = createClient({ url, max: 1 });
+  try {
+    for (let look = 0; look < 5; look++) {
+      const [row] = await sql<{ others: number }[]>`
+        select count(*) as others from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`;
+      if (row?.others === 0) return false;
+      await clock.sleep(50);
+    }
+    return true;
+  } catch (error) {
+    // It is going down without us.
+    if (isLostConnection(explainDatabaseError(error, url))) return true;
+    throw error;
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+function urlOf(home: string, port: number, database: string): string {
+  return `postgres://${SUPERUSER}:${readPassword(home)}@127.0.0.1:${port}/${database}`;
+}
+
+function rememberedPort(home: string): number | null {
+  try {
+    const port = Number(readFileSync(path.join(home, 'port'), 'utf8'));
+    return Number.isInteger(port) && port > 0 && port < 65_536 ? port : null;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+function isLostConnection(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : null;
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  return /^(ECONNREFUSED|ECONNRESET|EPIPE|CONNECTION_\w+|57P0\d)$/.test(code);
+}
+
+/** The same failure, for somebody who has set no `DATABASE_URL` that could be corrected. */
+function explainUnreachable(error: unknown, home: string, pid: number): unknown {
+  const cause = error instanceof StoreError ? error.cause : null;
+  switch (cause instanceof Error && 'code' in cause ? cause.code : '') {
+    case 'CONNECT_TIMEOUT':
+    case 'ETIMEDOUT':
+      return new StoreError(
+        `the embedded Postgres in ${home} (process ${pid}) does not answer`,
+        `stop it with: kill -KILL ${pid}, and run the command again; nothing stored is lost`,
+        error,
+      );
+    case '28P01':
+      return new StoreError(
+        `${home}/password is not the password of the embedded Postgres there`,
+        'bring back the file as it was, or set DATABASE_URL to a Postgres of yours',
+        error,
+      );
+    default:
+      return error;
+  }
+}
+
+function isDuplicate(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && ['42P04', '23505'].includes(String(error.code));
+}

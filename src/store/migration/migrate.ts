@@ -1,0 +1,134 @@
+/** Brings a database to the schema this build knows, and refuses one that a newer build has already changed. */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { DrizzleQueryError } from 'drizzle-orm/errors';
+import { migrate as runMigrations } from 'drizzle-orm/postgres-js/migrator';
+import type { Database, SqlOrTransaction } from '../connection/connect.ts';
+import { explainDatabaseError, StoreError } from '../connection/store-error.ts';
+import { refuseOldMigrations } from './old-migrations.ts';
+import { type Belongings, readBelongings, refuseChange, refuseForeign, refuseStranger } from './schema-ownership.ts';
+
+/** `when` orders migrations: drizzle applies those later than the latest one applied. */
+type JournalEntry = { readonly tag: string; readonly when: number };
+
+// The same number of steps up from src/ and from dist/.
+const FOLDER = fileURLToPath(new URL('../../../migrations', import.meta.url));
+
+/** Any fixed number: whoever holds this advisory lock is migrating. */
+const LOCK = 4_242_001;
+
+/**
+ * Applies what is missing, in one transaction, one process at a time. Safe to run twice.
+ * Returns the names of the migrations applied now.
+ * @throws StoreError, and changes nothing, when another build made the database, the schemas are somebody else's, or the
+ * user may not make or change them.
+ */
+export async function migrate({ sql, db, url }: Pick<Database, 'sql' | 'db' | 'url'>): Promise<readonly string[]> {
+  const journal = readJournal();
+  const connection = await sql.reserve();
+  try {
+    await connection`select pg_advisory_lock(${LOCK})`;
+    try {
+      const belongings = await readBelongings(connection);
+      const before = await appliedMigrations(connection, belongings);
+      refuseOtherBuilds(before, journal);
+      const known = new Set(before.map((row) => row.when));
+      const missing = journal.filter((entry) => !known.has(entry.when)).map((entry) => entry.tag);
+      // Whoever may not change it need not, when there is nothing to change.
+      if (missing.length === 0 && belongings.ops?.owned === false) return [];
+      // Drizzle makes its schema and table before it begins its transaction: what could stop it must be seen before.
+      if (missing.length > 0) refuseChange(belongings);
+      if (missing.length > 0)
+        await runMigrations(db, {
+          migrationsFolder: FOLDER,
+          migrationsSchema: 'ops',
+          migrationsTable: 'migration',
+        }).catch((error: unknown) => {
+          throw explainDatabaseError(error, url) ?? explainMigration(error, journal);
+        });
+      // Drizzle keeps a hash and a time; the name is for the reader, and for older builds that meet this database.
+      await connection`alter table ops.migration add column if not exists name text`;
+      await connection`comment on column ops.migration.name is 'Name of the migration.'`;
+      await connection`
+        update ops.migration m set name = j.tag
+        from unnest(${journal.map((e) => e.tag)}::text[], ${journal.map((e) => e.when)}::bigint[]) j(tag, at)
+        where m.created_at = j.at and m.name is distinct from j.tag`;
+      await connection`select ops.admit_analyst(), ops.admit_server()`;
+      return missing;
+    } finally {
+      await connection`select pg_advisory_unlock(${LOCK})`;
+    }
+  } catch (error) {
+    throw explainDatabaseError(error, url) ?? error;
+  } finally {
+    connection.release();
+  }
+}
+
+/** A statement of a migration that Postgres refuses: all of them are undone then. The migration's name, and Postgres' reason. */
+function explainMigration(error: unknown, journal: readonly JournalEntry[]): unknown {
+  if (!(error instanceof DrizzleQueryError) || !(error.cause instanceof Error)) return error;
+  const { query, cause } = error;
+  const failed = journal.find(({ tag }) => readFileSync(`${FOLDER}/${tag}.sql`, 'utf8').includes(query));
+  const name = failed === undefined ? '' : ` ${failed.tag}`;
+  return new StoreError(
+    `the migration${name} fails, so nothing was changed: ${cause.message}`,
+    'remove what stands in its way in the schemas market and ops, and run: chandler migrate',
+    error,
+  );
+}
+
+/** True when there is nothing of ours in this database yet. @throws StoreError when the schemas there are somebody else's. */
+export async function isUnmigrated({ sql, url }: Pick<Database, 'sql' | 'url'>): Promise<boolean> {
+  try {
+    const belongings = await readBelongings(sql);
+    refuseForeign(belongings);
+    return !belongings.ours;
+  } catch (error) {
+    throw explainDatabaseError(error, url) ?? error;
+  }
+}
+
+/** @throws StoreError when the database was not migrated yet, only in part, by another build, or this user may not read it. */
+export async function checkSchema({ sql, url }: Pick<Database, 'sql' | 'url'>): Promise<void> {
+  const journal = readJournal();
+  let applied: Applied[];
+  try {
+    applied = await appliedMigrations(sql, await readBelongings(sql));
+  } catch (error) {
+    throw explainDatabaseError(error, url) ?? error;
+  }
+  refuseOtherBuilds(applied, journal);
+  const missing = journal.find((entry) => !applied.some((row) => row.when === entry.when));
+  if (!missing) return;
+  const state = applied.length === 0 ? 'this database is empty' : `this database lacks migration ${missing.tag}`;
+  throw new StoreError(state, 'run: chandler migrate');
+}
+
+type Applied = { readonly when: number; readonly name: string | null };
+
+async function appliedMigrations(sql: SqlOrTransaction, belongings: Belongings): Promise<Applied[]> {
+  refuseForeign(belongings);
+  refuseStranger(belongings);
+  if (!belongings.ours) return [];
+  const [column] = await sql<{ named: boolean }[]>`
+    select exists (
+      select from pg_attribute where attrelid = 'ops.migration'::regclass and attname = 'name' and not attisdropped
+    ) as named`;
+  return sql<Applied[]>`
+    select created_at as when, ${column!.named ? sql`name` : sql`null`} as name from ops.migration order by created_at`;
+}
+
+function refuseOtherBuilds(applied: readonly Applied[], journal: readonly JournalEntry[]): void {
+  refuseOldMigrations(applied.map((row) => row.when));
+  const known = new Set(journal.map((entry) => entry.when));
+  const newer = applied.findLast((row) => !known.has(row.when));
+  if (!newer) return;
+  const name = newer.name ?? String(applied.indexOf(newer)).padStart(4, '0');
+  throw new StoreError(`this database was migrated by a newer chandler (migration ${name})`, 'upgrade chandler');
+}
+
+function readJournal(): readonly JournalEntry[] {
+  const journal: { entries: JournalEntry[] } = JSON.parse(readFileSync(`${FOLDER}/meta/_journal.json`, 'utf8'));
+  return journal.entries;
+}

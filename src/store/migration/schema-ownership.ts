@@ -1,0 +1,95 @@
+/** Whose are the schemas we keep our tables in, and what may this user do with them? Looked at before anything is changed. */
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import { StoreError } from '../connection/store-error.ts';
+
+type SchemaFound = {
+  readonly owner: string;
+  /** This user is its owner, or a member of the role that is. */
+  readonly owned: boolean;
+  readonly usable: boolean;
+  /** May this user make things in it? */
+  readonly creatable: boolean;
+  /** Something is in it that none of our migrations has to do with. */
+  readonly foreign: boolean;
+};
+
+export type Belongings = {
+  readonly user: string;
+  readonly database: string;
+  /** May this user make schemas? */
+  readonly mayCreate: boolean;
+  /** The tables of Chandler are here, from whichever version. */
+  readonly ours: boolean;
+  readonly market: SchemaFound | null;
+  readonly ops: SchemaFound | null;
+};
+
+type Found = SchemaFound & { readonly name: 'market' | 'ops'; readonly relations: readonly string[] };
+
+/** Reads only the catalogue, which every user may read. */
+export async function readBelongings(sql: SqlOrTransaction): Promise<Belongings> {
+  const [who] = await sql<{ user: string; database: string; mayCreate: boolean }[]>`
+    select current_user as user, current_database() as database,
+      has_database_privilege(current_database(), 'create') as may_create`;
+  const schemas = await sql<Found[]>`
+    select n.nspname as name, pg_get_userbyid(n.nspowner) as owner, pg_has_role(n.nspowner, 'usage') as owned,
+      has_schema_privilege(n.oid, 'usage') as usable, has_schema_privilege(n.oid, 'create') as creatable,
+      array(select c.relname::text from pg_class c where c.relnamespace = n.oid) as relations,
+      exists (select from pg_class c where c.relnamespace = n.oid and c.relname !~ '^migration(_|$)')
+        or exists (select from pg_proc p where p.pronamespace = n.oid)
+        or exists (select from pg_type t where t.typnamespace = n.oid and t.typrelid = 0 and t.typelem = 0) as foreign
+    from pg_namespace n where n.nspname in ('market', 'ops')`;
+  const find = (name: string) => schemas.find((schema) => schema.name === name) ?? null;
+  const has = (name: string, relation: string) => find(name)?.relations.includes(relation) === true;
+  const ours = has('ops', 'migration') && has('market', 'series');
+  const settle = (found: Found | null): SchemaFound | null => found && { ...found, foreign: found.foreign && !ours };
+  return {
+    user: who!.user,
+    database: who!.database,
+    mayCreate: who!.mayCreate,
+    ours,
+    market: settle(find('market')),
+    ops: settle(find('ops')),
+  };
+}
+
+/** @throws StoreError when somebody else's schema stands where ours would be. */
+export function refuseForeign({ market, ops, database }: Belongings): void {
+  const names = [market?.foreign && 'market', ops?.foreign && 'ops'].filter((name) => typeof name === 'string');
+  if (names.length === 0) return;
+  const what =
+    names.length === 1
+      ? `a schema ${names[0]} that is not Chandler's`
+      : "schemas market and ops that are not Chandler's";
+  throw new StoreError(
+    `the database '${database}' has ${what}, and nothing in it was changed`,
+    'give Chandler a database of its own in DATABASE_URL; make one with: createdb chandler',
+  );
+}
+
+/** @throws StoreError when this user lacks a right that every command needs. */
+export function refuseStranger({ user, database, market, ops }: Belongings): void {
+  const missing = [market?.usable === false && 'market', ops?.usable === false && 'ops'].filter(
+    (name) => typeof name === 'string',
+  );
+  if (missing.length === 0) return;
+  const right = `user '${user}' of DATABASE_URL lacks the right usage on schema ${missing.join(' and ')} in database '${database}'`;
+  const reads = missing.includes('market') ? '' : 'query the schema market with psql or any SQL client, or ';
+  throw new StoreError(right, `${reads}give DATABASE_URL the user '${(ops ?? market)!.owner}', who owns it`);
+}
+
+/** @throws StoreError when this user may not change the schema. */
+export function refuseChange({ user, database, mayCreate, market, ops }: Belongings): void {
+  for (const [name, found] of Object.entries({ market, ops })) {
+    if (found === null || (found.owned && found.creatable)) continue;
+    throw new StoreError(
+      `the schema ${name} of database '${database}' belongs to '${found.owner}', and user '${user}' of DATABASE_URL may not change it`,
+      `run chandler migrate as '${found.owner}'`,
+    );
+  }
+  if (mayCreate) return;
+  throw new StoreError(
+    `user '${user}' of DATABASE_URL lacks the right create on database '${database}'`,
+    `let its owner run: grant create on database "${database}" to "${user}"`,
+  );
+}

@@ -1,0 +1,186 @@
+/** Takes requests from the ledger's row: one statement, from every window or from none. */
+import type { Instant } from '../../clock.ts';
+import type { Spans } from '../../core/span.ts';
+import { type OpenGapsQuery, openGaps } from '../candle/gaps.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import { parseMultirange } from '../connection/multirange.ts';
+import type { At } from './quota.ts';
+
+export type TakeArgs = At & {
+  /** How many requests are wanted whatever is known; as many as fit are granted, one after the other. */
+  readonly wanted: number;
+  /** And one for each of these in which something is still worth a request at this instant, under this plan. */
+  readonly ifOpen: { readonly asked: readonly OpenGapsQuery[]; readonly now: Instant; readonly plan: string } | null;
+  readonly perMonth: number | null;
+  /** `perMonth` was set by the operator: what upstream says may lower it, not raise it. */
+  readonly perMonthFixed: boolean;
+  readonly perDay: number | null;
+  /** Between two requests at full pace; 0 = no pace. */
+  readonly gapMs: number;
+  readonly runAheadMs: number;
+  readonly graceMs: number;
+  /** How long the others wait for a probe. */
+  readonly probeMs: number;
+  /** What must still be there after this request has been counted. */
+  readonly leaveMonth: number;
+  readonly leaveDay: number;
+  /** Goes through a spent window's hold, and through a month that others have used up. */
+  readonly asksAccount: boolean;
+  readonly spenderClass: string;
+  readonly spenderName: string;
+};
+
+export type TakeRow = {
+  /** Null = granted. */
+  readonly denied: 'month' | 'day' | 'set aside' | 'queue' | 'limited' | 'spent' | 'unavailable' | null;
+  /** 0 when denied, or when nothing was wanted; else from 1 to what was wanted. */
+  readonly granted: number;
+  /** When the first may be sent, or is worth asking again. */
+  readonly at: Instant;
+  /** From each granted request to the next. */
+  readonly gapMs: number;
+  /** It goes alone, and the others wait for what comes of it. */
+  readonly isProbe: boolean;
+  /** What time it was when the answer was made. */
+  readonly now: Instant;
+  /** Upstream has been failing or refusing: the next good answer is worth writing down. */
+  readonly troubled: boolean;
+  /** For each of `ifOpen`, in its order: what of it is worth a request. */
+  readonly gaps: readonly Spans[];
+};
+
+/**
+ * Takes requests: one statement, one round trip, exact under contention (the row stays locked to the end, and the time
+ * is read after the lock was got). All that are granted lie in the same windows. Windows only move forward. Null when the
+ * account has no row yet.
+ */
+export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<TakeRow | null> {
+  const { ifOpen } = t;
+  const [row] = await sql<(Omit<TakeRow, 'gaps'> & { gaps: string[] | null })[]>`
+    with ${ifOpen === null ? sql`` : sql`open as materialized (${openGaps(sql, ifOpen.asked, ifOpen)}),`}
+    terms as materialized (
+      select
+        ${t.perMonth}::bigint as plan_month, ${t.perMonthFixed}::boolean as plan_month_fixed, ${t.perDay}::bigint as per_day,
+        make_interval(secs => ${t.gapMs / 1000}::float8) as full_gap,
+        make_interval(secs => ${t.runAheadMs / 1000}::float8) as run_ahead,
+        make_interval(secs => ${t.graceMs / 1000}::float8) as grace,
+        make_interval(secs => ${t.probeMs / 1000}::float8) as probe_wait,
+        ${t.leaveMonth}::bigint as leave_month, ${t.leaveDay}::bigint as leave_day, ${t.asksAccount}::boolean as asks_account,
+        ${t.wanted}::int ${ifOpen === null ? sql`` : sql`+ (select count(*) from open where not isempty(gaps))::int`} as wanted,
+        ${t.now}::timestamptz as given_now
+    ), locked as materialized (
+      -- What is wanted is found out first: nobody waits for the row meanwhile.
+      select * from ops.quota
+      where account_id = (select ${t.accountId}::text from terms where wanted >= 0)
+      for update
+    ), clocked as materialized (
+      select *, coalesce(given_now, clock_timestamp()) as now from locked, terms
+    ), paced as materialized (
+      select *,
+        -- paceFactorAt of src/quota/pace.ts.
+        full_gap * (1 + (pace_factor - 1)
+          * power(2, -least(60, greatest(0, extract(epoch from now - limited_until)::float8 / 60)))) as gap,
+        -- Further ahead than takes can have run: the clock was set back, and that must not stop us for the difference.
+        case when next_free > now + run_ahead + 2 * grace + 32 * full_gap then now + run_ahead
+          else greatest(now, next_free) end as earliest,
+        case
+          when not month_limit_known then plan_month
+          when plan_month_fixed then least(month_limit, plan_month)
+          else month_limit
+        end as per_month
+      from clocked
+    ), placed as materialized (
+      -- Not within the grace of a limited window's border, on either side: there, clocks disagree about where it counts.
+      select *, greatest(
+        earliest,
+        case when per_day is not null then date_trunc('day', earliest + grace, 'UTC') + grace end,
+        case when per_month is not null then date_trunc('month', earliest + grace, 'UTC') + grace end
+      ) as send_at
+      from paced
+    ), windowed as materialized (
+      select *,
+        greatest(day_start, date_trunc('day', send_at, 'UTC')) as day,
+        greatest(month_start, date_trunc('month', send_at, 'UTC')) as month
+      from placed
+    ), counted as materialized (
+      select *,
+        case when day_start = day then day_spent else 0 end as day_used,
+        case when month_start = month then month_spent else 0 end as month_used
+      from windowed
+    ), exempted as materialized (
+      -- That others have used up the month is what upstream has told, and only the account's question finds out that there is more
+      -- again (a larger plan). It is not sent when we have used it up ourselves, nor beyond what the operator allows.
+      select *, asks_account and month_limit_known
+        and (not plan_month_fixed or plan_month is null or month_used < plan_month)
+        and coalesce((
+          select sum(s.month_spent) from ops.quota_spent s where s.account_id = counted.account_id and s.month_start = counted.month
+        ), 0) < per_month as is_told
+      from counted
+    ), seen as materialized (
+      select *, down_streak > 0 or limited_streak > 0 or probe is not null as troubled from exempted
+    ), judged as materialized (
+      select *, case
+        when month_used >= per_month and not is_told then 'month'
+        when day_used >= per_day then 'day'
+        when spent_until > now and not asks_account then 'spent'
+        when probe_until > now then coalesce(probe, 'unavailable')
+        when down_until > now then 'unavailable'
+        when limited_until > now then 'limited'
+        when month_used + leave_month >= per_month and not is_told then 'set aside month'
+        when day_used + leave_day >= per_day then 'set aside day'
+        when send_at > now + run_ahead then 'queue'
+      end as denied
+      from seen
+    ), fitted as materialized (
+      -- As many as stay in these windows, in sight, and away from the day's border; a probe goes alone. (least() passes nulls over.)
+      select *, extract(epoch from gap)::float8 as gap_s, case
+        when denied is not null or wanted = 0 then 0
+        when probe is not null then 1
+        else greatest(1, least(
+          wanted,
+          per_month - month_used - leave_month,
+          per_day - day_used - leave_day,
+          case when gap > interval '0' then
+            1 + floor(extract(epoch from now + run_ahead - send_at) / extract(epoch from gap))
+          end,
+          case when gap > interval '0' then
+            ceil(extract(epoch from day + interval '24 hours' - grace - send_at) / extract(epoch from gap))
+          end))
+        end::int as granted
+      from judged
+    ), taken as (
+      update ops.quota q set
+        next_free = j.send_at + j.gap * j.granted,
+        day_start = j.day, day_spent = j.day_used + j.granted,
+        month_start = j.month, month_spent = j.month_used + j.granted,
+        probe_until = case when j.probe is not null then j.send_at + j.probe_wait else j.probe_until end
+      from fitted j
+      where j.granted > 0 and q.account_id = j.account_id
+    ), noted as (
+      insert into ops.quota_spent as s (account_id, month_start, class, name, month_spent, day_start, day_spent)
+      select account_id, month, ${t.spenderClass}, ${t.spenderName}, granted, day, granted from fitted where granted > 0
+      on conflict (account_id, month_start, class, name) do update set
+        month_spent = s.month_spent + excluded.month_spent,
+        day_spent = case when s.day_start = excluded.day_start then s.day_spent else 0 end + excluded.day_spent,
+        day_start = excluded.day_start
+    )
+    select
+      case when denied like 'set aside%' then 'set aside' else denied end as denied, granted, gap_s * 1000 as gap_ms,
+      case
+        when denied is null then send_at
+        when denied in ('month', 'set aside month')
+          then (month at time zone 'UTC' + interval '1 month') at time zone 'UTC' + grace
+        when denied in ('day', 'set aside day') then day + interval '24 hours' + grace
+        when denied = 'queue' then send_at - run_ahead
+        when denied = 'limited' then limited_until
+        else greatest(
+          case when denied = 'spent' then spent_until end,
+          case when denied = 'unavailable' then down_until end,
+          probe_until)
+      end as at,
+      coalesce(given_now, clock_timestamp()) as now,
+      probe is not null as is_probe, troubled,
+      ${ifOpen === null ? sql`null::jsonb` : sql`(select jsonb_agg(gaps::text order by position) from open)`} as gaps
+    from fitted`;
+  return row ? { ...row, gaps: (row.gaps ?? []).map(parseMultirange) } : null;
+}

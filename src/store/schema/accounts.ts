@@ -1,0 +1,104 @@
+/** The tables of accounts: with which key we ask, whose data we hold, and what each account may still ask. */
+import { sql } from 'drizzle-orm';
+import { boolean, check, doublePrecision, integer, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import { bigNumber, candleInterval, instant, ops } from './columns.ts';
+
+export const account = ops.table(
+  'account',
+  {
+    id: text('id').primaryKey(),
+    origin: text('origin').notNull(),
+    plan: text('plan').notNull(),
+    authScheme: text('auth_scheme'),
+    accountPath: text('account_path'),
+    checkedAt: instant('checked_at'),
+    monthLimit: bigNumber('month_limit'),
+    isCurrent: boolean('is_current').notNull().default(false),
+    refusedAt: instant('refused_at'),
+    refusals: integer('refusals').notNull().default(0),
+    refusedAs: text('refused_as'),
+    refusal: text('refusal'),
+  },
+  (t) => [
+    uniqueIndex('account_current').on(t.isCurrent).where(sql`is_current`),
+    check('account_refused_as', sql`refused_as in ('auto', 'bearer', 'bare')`),
+    check('account_auth_scheme', sql`auth_scheme in ('bearer', 'bare')`),
+    check('account_path', sql`account_path in ('/users/me', '/key/info')`),
+  ],
+);
+
+/** At most one row: whose data this warehouse holds. */
+export const origin = ops.table(
+  'origin',
+  {
+    isOnly: boolean('is_only').primaryKey().default(true),
+    simulator: text('simulator'),
+    since: instant('since').notNull().default(sql`now()`),
+  },
+  () => [check('origin_is_only', sql`is_only`)],
+);
+
+/** A documented wall that upstream answered beyond: it does not stand, for this plan. */
+export const openWall = ops.table(
+  'open_wall',
+  {
+    accountPlan: text('account_plan').notNull(),
+    interval: candleInterval('interval').notNull(),
+    provenAt: instant('proven_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.accountPlan, t.interval] })],
+);
+
+/** An instant that is 1970 as long as there is none. */
+const sinceEpoch = (name: string) => instant(name).notNull().default(sql`'epoch'`);
+
+/** One row per account holds all windows, so that one statement takes from all of them or from none. */
+export const quota = ops.table(
+  'quota',
+  {
+    accountId: text('account_id').primaryKey(),
+    nextFree: sinceEpoch('next_free'),
+    dayStart: sinceEpoch('day_start'),
+    daySpent: bigNumber('day_spent').notNull().default(0),
+    monthStart: sinceEpoch('month_start'),
+    monthSpent: bigNumber('month_spent').notNull().default(0),
+    monthLimit: bigNumber('month_limit'),
+    monthLimitKnown: boolean('month_limit_known').notNull().default(false),
+    paceFactor: doublePrecision('pace_factor').notNull().default(1),
+    limitedAt: sinceEpoch('limited_at'),
+    limitedUntil: sinceEpoch('limited_until'),
+    limitedStreak: integer('limited_streak').notNull().default(0),
+    limitedMessage: text('limited_message').notNull().default(''),
+    spentUntil: sinceEpoch('spent_until'),
+    spentMessage: text('spent_message').notNull().default(''),
+    downAt: sinceEpoch('down_at'),
+    downUntil: sinceEpoch('down_until'),
+    downStreak: integer('down_streak').notNull().default(0),
+    downMessage: text('down_message').notNull().default(''),
+    probe: text('probe'),
+    probeUntil: instant('probe_until'),
+  },
+  () => [
+    check('quota_pace_factor', sql`pace_factor >= 1 and pace_factor <= 32`),
+    check('quota_probe', sql`probe in ('unavailable', 'spent')`),
+    check('quota_spent_not_negative', sql`day_spent >= 0 and month_spent >= 0`),
+  ],
+);
+
+/** Requests by what they were spent on. */
+export const quotaSpent = ops.table(
+  'quota_spent',
+  {
+    accountId: text('account_id').notNull(),
+    monthStart: instant('month_start').notNull(),
+    class: text('class').notNull(),
+    name: text('name').notNull(),
+    monthSpent: bigNumber('month_spent').notNull(),
+    dayStart: instant('day_start').notNull(),
+    daySpent: bigNumber('day_spent').notNull(),
+  },
+  (t) => [
+    primaryKey({ name: 'quota_spent_pkey', columns: [t.accountId, t.monthStart, t.class, t.name] }),
+    check('quota_spent_class', sql`class in ('scheduled', 'backfill')`),
+  ],
+);

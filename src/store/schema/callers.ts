@@ -1,0 +1,36 @@
+/** The tables of the callers of the service: their keys, and what they used. */
+import { sql } from 'drizzle-orm';
+import { type AnyPgColumn, check, doublePrecision, integer, text, unique } from 'drizzle-orm/pg-core';
+import { bigNumber, bytea, identity, instant, ops } from './columns.ts';
+
+export const apiKey = ops.table(
+  'api_key',
+  {
+    id: identity('id').primaryKey(),
+    prefix: text('prefix').notNull(),
+    hash: bytea('hash').notNull(),
+    name: text('name'),
+    plan: text('plan').notNull(),
+    requestsPerMonth: bigNumber('requests_per_month'),
+    requestsPerSecond: doublePrecision('requests_per_second'),
+    createdAt: instant('created_at').notNull(),
+    expiresAt: instant('expires_at'),
+    revokedAt: instant('revoked_at'),
+    replacedBy: integer('replaced_by').references((): AnyPgColumn => apiKey.id),
+  },
+  (t) => [
+    unique('api_key_prefix').on(t.prefix),
+    check('api_key_plan', sql`plan in ('free', 'starter', 'pro', 'business', 'ultimate', 'enterprise', 'unlimited')`),
+    check('api_key_hash', sql`octet_length(hash) = 32`),
+  ],
+);
+
+export const apiUsage = ops.table('api_usage', {
+  subject: text('subject').primaryKey(),
+  monthStart: instant('month_start').notNull(),
+  monthSpent: bigNumber('month_spent').notNull(),
+  monthHeld: bigNumber('month_held').notNull().default(0),
+  dayStart: instant('day_start').notNull(),
+  daySpent: bigNumber('day_spent').notNull(),
+  updatedAt: instant('updated_at').notNull(),
+});

@@ -1,0 +1,165 @@
+/**
+ * The tables of candles, except `market.candle` itself: it is partitioned, which drizzle cannot say, and only hand-written SQL
+ * touches it.
+ */
+import { sql } from 'drizzle-orm';
+import {
+  check,
+  foreignKey,
+  index,
+  integer,
+  interval,
+  jsonb,
+  primaryKey,
+  smallint,
+  text,
+  unique,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
+import { ofCoin } from './coins.ts';
+import {
+  bigIdentity,
+  bigNumber,
+  candleInterval,
+  identity,
+  instant,
+  market,
+  prices,
+  tstzmultirange,
+  tstzrange,
+} from './columns.ts';
+
+export const series = market.table(
+  'series',
+  {
+    id: identity('id').primaryKey(),
+    coinId: ofCoin().notNull(),
+    quote: text('quote').notNull(),
+    interval: candleInterval('interval').notNull(),
+    wanted: tstzmultirange('wanted').notNull().default('{}'),
+    covered: tstzmultirange('covered').notNull().default('{}'),
+    coveredCandles: bigNumber('covered_candles').notNull().default(0),
+    priority: smallint('priority').notNull().default(0),
+    createdAt: instant('created_at').notNull().default(sql`now()`),
+    version: bigNumber('version').notNull().default(0),
+    answeredAt: instant('answered_at'),
+  },
+  (t) => [
+    unique('series_of_coin').on(t.coinId, t.quote, t.interval),
+    check('series_quote', sql`quote in ('usd', 'btc')`),
+  ],
+);
+
+/** `series_id`, which must be a series. */
+export const ofSeries = () => integer('series_id').references(() => series.id);
+
+/** `series_id` of a row that goes with its series. */
+const withSeries = () => integer('series_id').references(() => series.id, { onDelete: 'cascade' });
+
+export const openCandle = market.table(
+  'open_candle',
+  {
+    seriesId: integer('series_id').notNull(),
+    openTime: instant('open_time').notNull(),
+    closeTime: instant('close_time').notNull(),
+  },
+  (t) => [
+    primaryKey({ name: 'open_candle_pkey', columns: [t.seriesId, t.openTime] }),
+    foreignKey({ name: 'open_candle_series_id_fkey', columns: [t.seriesId], foreignColumns: [series.id] }).onDelete(
+      'cascade',
+    ),
+  ],
+);
+
+export const revision = market.table(
+  'revision',
+  {
+    id: bigIdentity('id').primaryKey(),
+    seriesId: integer('series_id').notNull(),
+    openTime: instant('open_time').notNull(),
+    seenAt: instant('seen_at').notNull(),
+    fetchId: bigNumber('fetch_id'),
+    ...prices(),
+  },
+  (t) => [index('revision_of_candle').on(t.seriesId, t.openTime), index('revision_of_fetch').on(t.fetchId)],
+);
+
+export const pending = market.table(
+  'pending',
+  {
+    seriesId: ofSeries().notNull(),
+    span: tstzrange('span').notNull(),
+    reason: text('reason').notNull(),
+    answers: integer('answers').notNull().default(1),
+    askedAt: instant('asked_at').notNull(),
+    dueAt: instant('due_at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.seriesId, t.span] }),
+    check('pending_reason', sql`reason in ('provisional', 'unconfirmed', 'malformed')`),
+    check('pending_span', sql`not isempty(span)`),
+  ],
+);
+
+export const quarantine = market.table(
+  'quarantine',
+  {
+    id: bigIdentity('id').primaryKey(),
+    seriesId: integer('series_id'),
+    openTime: instant('open_time'),
+    reason: text('reason').notNull(),
+    row: jsonb('row').notNull(),
+    fetchId: bigNumber('fetch_id'),
+    seenAt: instant('seen_at').notNull(),
+    endpoint: text('endpoint'),
+    recordId: text('record_id'),
+    times: integer('times').notNull().default(1),
+  },
+  (t) => [
+    index('quarantine_of_series').on(t.seriesId, t.openTime),
+    uniqueIndex('quarantine_of_record').on(t.endpoint, t.recordId, t.reason).where(sql`endpoint is not null`),
+    index('quarantine_of_fetch').on(t.fetchId),
+    check('quarantine_subject', sql`(series_id is null) = (endpoint is not null and record_id is not null)`),
+  ],
+);
+
+export const refusal = market.table(
+  'refusal',
+  {
+    id: bigIdentity('id').primaryKey(),
+    accountPlan: text('account_plan').notNull(),
+    seriesId: ofSeries(),
+    interval: candleInterval('interval'),
+    span: tstzrange('span'),
+    depth: interval('depth'),
+    reason: text('reason').notNull(),
+    message: text('message').notNull(),
+    refusedAt: instant('refused_at').notNull(),
+    fetchId: bigNumber('fetch_id'),
+  },
+  (t) => [
+    check('refusal_reason', sql`reason in ('plan wall', 'interval', 'unknown coin', 'forbidden', 'bad request')`),
+    check(
+      'refusal_subject',
+      sql`case when series_id is null then interval is not null and span is null else span is not null and depth is null end`,
+    ),
+    uniqueIndex('refusal_wall').on(t.accountPlan, t.interval).where(sql`series_id is null`),
+    uniqueIndex('refusal_of_series').on(t.seriesId, t.accountPlan, t.span).where(sql`series_id is not null`),
+  ],
+);
+
+export const rollup = market.table(
+  'rollup',
+  {
+    seriesId: withSeries().notNull(),
+    interval: candleInterval('interval').notNull(),
+    openTime: instant('open_time').notNull(),
+    ...prices(),
+  },
+  (t) => [primaryKey({ columns: [t.seriesId, t.interval, t.openTime] })],
+);
+
+export const rolled = market.table('rolled', {
+  seriesId: withSeries().primaryKey(),
+  spans: tstzmultirange('spans').notNull(),
+});

@@ -1,0 +1,141 @@
+/** The tables of requests: each one sent, the backfills that want them, and how upstream answered about the catalogue. */
+import { sql } from 'drizzle-orm';
+import { boolean, check, index, integer, jsonb, primaryKey, smallint, text } from 'drizzle-orm/pg-core';
+import {
+  bigIdentity,
+  bigNumber,
+  bytea,
+  candleInterval,
+  identity,
+  instant,
+  ops,
+  tstzmultirange,
+  tstzrange,
+} from './columns.ts';
+
+export const fetch = ops.table(
+  'fetch',
+  {
+    id: bigIdentity('id').primaryKey(),
+    sentAt: instant('sent_at').notNull(),
+    asOf: instant('as_of').notNull(),
+    accountId: text('account_id').notNull(),
+    endpoint: text('endpoint').notNull(),
+    seriesId: integer('series_id'),
+    span: tstzrange('span'),
+    backfillId: integer('backfill_id'),
+    attempt: smallint('attempt').notNull(),
+    status: smallint('status'),
+    outcome: text('outcome').notNull(),
+    durationMs: integer('duration_ms').notNull(),
+    rows: integer('rows').notNull(),
+    stored: integer('stored').notNull(),
+    revised: integer('revised').notNull(),
+    setAside: integer('set_aside').notNull(),
+    bytes: integer('bytes').notNull(),
+    bodySha256: bytea('body_sha256'),
+    message: text('message'),
+    subject: text('subject'),
+    told: tstzmultirange('told'),
+    doubted: tstzmultirange('doubted'),
+  },
+  (t) => [
+    index('fetch_doubts').on(t.seriesId).where(sql`doubted is not null`),
+    index('fetch_by_time').using('brin', t.sentAt).with({ autosummarize: 'on' }),
+    index('fetch_of_series').on(t.seriesId, t.asOf).where(sql`series_id is not null`),
+    index('fetch_of_endpoint').on(t.endpoint, t.accountId, t.sentAt).where(sql`series_id is null`),
+    index('fetch_of_backfill').on(t.backfillId).where(sql`backfill_id is not null`),
+  ],
+);
+
+export const backfill = ops.table(
+  'backfill',
+  {
+    id: identity('id').primaryKey(),
+    requestedAt: instant('requested_at').notNull(),
+    startedAt: instant('started_at'),
+    finishedAt: instant('finished_at'),
+    state: text('state').notNull(),
+    spec: jsonb('spec').notNull(),
+    span: tstzrange('span').notNull(),
+    interval: candleInterval('interval').notNull(),
+    quote: text('quote').notNull(),
+    plannedRequests: integer('planned_requests').notNull(),
+    owner: text('owner'),
+    heartbeatAt: instant('heartbeat_at'),
+    isDetached: boolean('is_detached').notNull().default(false),
+    priority: smallint('priority').notNull().default(0),
+    coinIds: text('coin_ids').array(),
+    leftRequests: integer('left_requests'),
+    waitUntil: instant('wait_until'),
+    finishAt: instant('finish_at'),
+    message: text('message'),
+    requestedBy: text('requested_by'),
+  },
+  (t) => [
+    index('backfill_to_do').on(t.priority, t.id).where(sql`is_detached and state in ('queued', 'running')`),
+    check(
+      'backfill_state',
+      sql`state in ('queued', 'running', 'paused', 'done', 'stopped', 'interrupted', 'failed', 'cancelled')`,
+    ),
+    check(
+      'backfill_owned',
+      sql`state <> 'running' or (owner is not null and heartbeat_at is not null and started_at is not null)`,
+    ),
+    check('backfill_detached', sql`not is_detached or coin_ids is not null`),
+  ],
+);
+
+export const backfillPast = ops.table(
+  'backfill_past',
+  {
+    backfillId: integer('backfill_id').notNull(),
+    outcome: text('outcome').notNull(),
+    requests: bigNumber('requests').notNull(),
+    rows: bigNumber('rows').notNull(),
+    stored: bigNumber('stored').notNull(),
+    revised: bigNumber('revised').notNull(),
+    setAside: bigNumber('set_aside').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.backfillId, t.outcome] })],
+);
+
+export const catalogueItem = ops.table(
+  'catalogue_item',
+  {
+    kind: text('kind').notNull(),
+    id: text('id').notNull(),
+    askedAt: instant('asked_at').notNull(),
+    answeredAt: instant('answered_at'),
+    outcome: text('outcome').notNull(),
+    times: integer('times').notNull(),
+    waitUntil: instant('wait_until'),
+    rows: integer('rows').notNull().default(0),
+    isCut: boolean('is_cut').notNull().default(false),
+    message: text('message'),
+  },
+  (t) => [primaryKey({ columns: [t.kind, t.id] }), index('catalogue_item_by_age').on(t.kind, t.askedAt)],
+);
+
+export const catalogueRefusal = ops.table(
+  'catalogue_refusal',
+  {
+    accountId: text('account_id').notNull(),
+    accountPlan: text('account_plan').notNull(),
+    kind: text('kind').notNull(),
+    reason: text('reason').notNull(),
+    times: integer('times').notNull(),
+    message: text('message').notNull(),
+    refusedAt: instant('refused_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.accountId, t.accountPlan, t.kind] })],
+);
+
+export const rpc = ops.table('rpc', {
+  url: text('url').primaryKey(),
+  tools: jsonb('tools'),
+  listedAt: instant('listed_at'),
+  closedUntil: instant('closed_until'),
+  failures: integer('failures').notNull().default(0),
+  message: text('message'),
+});

@@ -1,0 +1,68 @@
+/** The tables of running services: runs of schedules, who runs, what the operator is told, and what has changed. */
+import { sql } from 'drizzle-orm';
+import { check, index, integer, smallint, text, unique } from 'drizzle-orm/pg-core';
+import { bigIdentity, bigNumber, instant, ops } from './columns.ts';
+
+export const scheduleRun = ops.table(
+  'schedule_run',
+  {
+    id: bigIdentity('id').primaryKey(),
+    schedule: text('schedule').notNull(),
+    tick: instant('tick').notNull(),
+    state: text('state').notNull(),
+    attempts: smallint('attempts').notNull(),
+    failures: integer('failures').notNull(),
+    owner: text('owner').notNull(),
+    begunAt: instant('begun_at').notNull(),
+    endedAt: instant('ended_at'),
+    leaseUntil: instant('lease_until'),
+    waitUntil: instant('wait_until'),
+    message: text('message'),
+  },
+  (t) => [
+    unique('schedule_run_of_tick').on(t.schedule, t.tick),
+    index('schedule_run_latest').on(t.schedule, t.id),
+    index('schedule_run_failures').on(t.schedule, t.id).where(sql`state = 'failed'`),
+    check('schedule_run_state', sql`state in ('running', 'waiting', 'held', 'done', 'failed', 'overtaken')`),
+  ],
+);
+
+export const instance = ops.table('instance', {
+  owner: text('owner').primaryKey(),
+  roles: text('roles').array().notNull(),
+  startedAt: instant('started_at').notNull(),
+  heartbeatAt: instant('heartbeat_at').notNull(),
+});
+
+export const notice = ops.table(
+  'notice',
+  {
+    id: bigIdentity('id').primaryKey(),
+    event: text('event').notNull(),
+    topic: text('topic').notNull(),
+    text: text('text').notNull(),
+    raisedAt: instant('raised_at').notNull(),
+    upto: bigNumber('upto'),
+    attempts: smallint('attempts').notNull().default(0),
+    dueAt: instant('due_at'),
+    sentAt: instant('sent_at'),
+    owner: text('owner'),
+    message: text('message'),
+  },
+  (t) => [
+    index('notice_of_topic').on(t.topic, t.raisedAt),
+    index('notice_to_send').on(t.id).where(sql`due_at is not null`),
+  ],
+);
+
+export const watch = ops.table('watch', {
+  name: text('name').primaryKey(),
+  since: instant('since'),
+  seenAt: instant('seen_at').notNull(),
+});
+
+/** Counted by triggers. */
+export const version = ops.table('version', {
+  topic: text('topic').primaryKey(),
+  version: bigNumber('version').notNull(),
+});

@@ -1,0 +1,83 @@
+/** The tables of snapshots, except `market.ticker_history`, which is partitioned. */
+import { boolean, doublePrecision, integer, jsonb, primaryKey, text } from 'drizzle-orm/pg-core';
+import { EXCHANGE_VOLUMES } from '../../core/exchange.ts';
+import { TICKER_NUMBERS, type TickerNumber } from '../../core/ticker.ts';
+import { instant, market } from './columns.ts';
+
+const numbers = <Name extends string>(names: readonly Name[]) =>
+  Object.fromEntries(names.map((name) => [name, doublePrecision(name)])) as {
+    [name in Name]: ReturnType<typeof doublePrecision<name>>;
+  };
+
+export const ticker = market.table('ticker', {
+  coinId: text('coin_id').primaryKey(),
+  updatedAt: instant('updated_at').notNull(),
+  at: instant('at').notNull(),
+  rank: integer('rank').notNull(),
+  ...numbers<TickerNumber>(TICKER_NUMBERS),
+  athAt: instant('ath_at'),
+  position: integer('position'),
+  answer: text('answer'),
+  seenAt: instant('seen_at').notNull(),
+});
+
+export const globalHistory = market.table('global_history', {
+  at: instant('at').primaryKey(),
+  updatedAt: instant('updated_at').notNull(),
+  coins: integer('coins'),
+  marketCapAthAt: instant('market_cap_ath_at'),
+  volume24hAthAt: instant('volume_24h_ath_at'),
+  answer: text('answer'),
+  ...numbers([
+    'market_cap',
+    'volume_24h',
+    'bitcoin_dominance',
+    'market_cap_change_24h',
+    'volume_24h_change_24h',
+    'market_cap_ath',
+    'volume_24h_ath',
+    'volume_24h_percent_from_ath',
+    'volume_24h_percent_to_ath',
+  ]),
+});
+
+const counts = () => ({
+  adjustedRank: integer('adjusted_rank'),
+  reportedRank: integer('reported_rank'),
+  currencies: integer('currencies'),
+  markets: integer('markets'),
+});
+
+export const exchange = market.table('exchange', {
+  id: text('id').primaryKey(),
+  updatedAt: instant('updated_at').notNull(),
+  at: instant('at').notNull(),
+  name: text('name').notNull(),
+  types: text('types').array().notNull(),
+  isActive: boolean('is_active').notNull(),
+  websiteStatus: boolean('website_status').notNull(),
+  apiStatus: boolean('api_status').notNull(),
+  marketsDataFetched: boolean('markets_data_fetched').notNull(),
+  description: text('description'),
+  message: text('message'),
+  position: integer('position'),
+  answer: text('answer'),
+  links: jsonb('links').notNull(),
+  fiats: jsonb('fiats').notNull(),
+  ...counts(),
+  ...numbers(EXCHANGE_VOLUMES),
+  firstSeenAt: instant('first_seen_at').notNull(),
+  lastSeenAt: instant('last_seen_at').notNull(),
+});
+
+export const exchangeHistory = market.table(
+  'exchange_history',
+  {
+    exchangeId: text('exchange_id').notNull(),
+    at: instant('at').notNull(),
+    updatedAt: instant('updated_at').notNull(),
+    ...counts(),
+    ...numbers(['reported_volume_24h', 'adjusted_volume_24h']),
+  },
+  (t) => [primaryKey({ columns: [t.exchangeId, t.at] })],
+);

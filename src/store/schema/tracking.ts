@@ -1,0 +1,73 @@
+/** The tables of tracking: the rules, the tiers that they come to, and when each tracked series was fetched. */
+import { sql } from 'drizzle-orm';
+import { boolean, check, index, integer, interval, smallint, text, unique } from 'drizzle-orm/pg-core';
+import { ofSeries } from './candles.ts';
+import { ofCoin } from './coins.ts';
+import { candleInterval, identity, instant, ops } from './columns.ts';
+
+/** A rule of what is to be kept fresh. */
+export const track = ops.table(
+  'track',
+  {
+    id: identity('id').primaryKey(),
+    tier: text('tier').notNull(),
+    coinId: ofCoin(),
+    top: integer('top'),
+    interval: candleInterval('interval').notNull(),
+    quote: text('quote').notNull(),
+    since: instant('since').notNull(),
+    priority: smallint('priority').notNull(),
+    targetAge: interval('target_age').notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (t) => [
+    unique('track_rule').on(t.tier, t.coinId, t.top, t.interval, t.quote).nullsNotDistinct(),
+    check(
+      'track_tier',
+      sql`case tier when 'list' then coin_id is not null and top is null when 'top' then coin_id is null and coalesce(top, 0) > 0 when 'all' then coin_id is null and top is null else false end`,
+    ),
+    check('track_quote', sql`quote in ('usd', 'btc')`),
+    check('track_target_age', sql`target_age > interval '0'`),
+  ],
+);
+
+/** Tracked series that are treated alike. */
+export const tier = ops.table(
+  'tier',
+  {
+    id: identity('id').primaryKey(),
+    tier: text('tier').notNull(),
+    priority: smallint('priority').notNull(),
+    interval: candleInterval('interval').notNull(),
+    targetAge: interval('target_age').notNull(),
+    achievableAge: interval('achievable_age'),
+    keepsUp: boolean('keeps_up').notNull().default(true),
+    plannedAt: instant('planned_at'),
+  },
+  (t) => [
+    unique('tier_kind').on(t.tier, t.priority, t.interval, t.targetAge),
+    check('tier_tier', sql`tier in ('list', 'top', 'all')`),
+  ],
+);
+
+export const tracked = ops.table(
+  'tracked',
+  {
+    seriesId: ofSeries().primaryKey(),
+    tierId: integer('tier_id')
+      .notNull()
+      .references(() => tier.id),
+    trackedAt: instant('tracked_at').notNull(),
+    askedAt: instant('asked_at'),
+    turnAt: instant('turn_at'),
+    seenUntil: instant('seen_until'),
+    endsAt: instant('ends_at'),
+    queuedAt: instant('queued_at'),
+  },
+  (t) => [
+    index('tracked_by_age').on(t.tierId, t.askedAt),
+    index('tracked_by_turn').on(t.tierId, t.turnAt),
+    index('tracked_ending').on(t.endsAt).where(sql`ends_at is not null`),
+    index('tracked_queued').on(t.queuedAt).where(sql`queued_at is not null`),
+  ],
+);

@@ -1,0 +1,215 @@
+/** The catalogue of coins: never forgets one, and keeps every change of name, symbol and activity. */
+import type { Instant } from '../../clock.ts';
+import type { CoinSummary } from '../../contract/record/records.ts';
+import { nearestNames } from '../../core/did-you-mean.ts';
+import { writeArray, writeInstants, writeNumbers } from '../connection/array-types.ts';
+import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
+import { storableText } from '../connection/storable-text.ts';
+
+export type Coin = {
+  readonly id: string;
+  readonly name: string;
+  readonly symbol: string;
+  /** 0: none. */
+  readonly rank: number;
+  readonly type: string | null;
+  readonly isNew: boolean;
+  readonly isActive: boolean;
+  /** Null until upstream has told. */
+  readonly firstDataAt: Instant | null;
+  readonly firstSeenAt: Instant;
+  readonly lastSeenAt: Instant;
+};
+
+/** A row of the list of coins, as it is stored. */
+export type ListedCoin = CoinSummary & {
+  /** Its place in the list, from 0. */
+  readonly position?: number;
+  /** Its JSON, where it is written otherwise than its fields would be. */
+  readonly answer?: string | null;
+};
+
+/** What tickers tell of their coins, as parallel arrays; each coin once. */
+export type TickerFacts = {
+  readonly coinId: readonly string[];
+  readonly rank: readonly number[];
+  /** Instants; null or NaN where the ticker does not say. */
+  readonly firstDataAt: readonly (Instant | null)[];
+};
+
+/** Any fixed number: whoever holds this advisory lock is writing coins or tickers. */
+const LOCK = 4_242_004;
+
+/** Coins and tickers both tell ranks, and go by each other's instants: one answer is written at a time. Until the transaction ends. */
+export function lockCatalogue(tx: SqlOrTransaction) {
+  return tx`select pg_advisory_xact_lock(${LOCK})`;
+}
+
+/**
+ * Makes the catalogue hold these coins as seen at `at`. What was seen later stays; changes go to `market.coin_change`. Resolves to
+ * the ids of those it did not know.
+ */
+export async function recordCoins(
+  sql: SqlOrTransaction,
+  coins: readonly ListedCoin[],
+  at: Instant,
+): Promise<readonly string[]> {
+  const once = [...new Map(coins.map((coin) => [coin.id, coin])).values()];
+  if (once.length === 0) return [];
+  return withFreshPlans(sql, async (tx) => {
+    await lockCatalogue(tx);
+    const appeared = await tx<{ id: string }[]>`
+    with given as (
+      select id, name, symbol, rank, type, coalesce(is_new, false) as is_new, is_active, position, answer,
+        ${at}::timestamptz as at
+      from unnest(${once.map((c) => c.id)}::text[], ${once.map((c) => storableText(c.name))}::text[],
+        ${once.map((c) => storableText(c.symbol))}::text[], ${once.map((c) => c.rank ?? 0)}::int[],
+        ${once.map((c) => (c.type == null ? null : storableText(c.type)))}::text[],
+        ${once.map((c) => String(c.is_new ?? false))}::text[]::bool[], ${once.map((c) => String(c.is_active))}::text[]::bool[],
+        ${once.map((c) => c.position ?? null)}::int[], ${once.map((c) => c.answer ?? null)}::text[])
+        as g(id, name, symbol, rank, type, is_new, is_active, position, answer)
+    ), changed as (
+      insert into market.coin_change (coin_id, seen_at, field, old_value, new_value)
+      select c.id, g.at, v.field, v.old_value, v.new_value
+      from given g
+      join market.coin c on c.id = g.id and c.last_seen_at <= g.at
+        and (c.name, c.symbol, c.is_active) is distinct from (g.name, g.symbol, g.is_active)
+      cross join lateral (values
+        ('name', c.name, g.name), ('symbol', c.symbol, g.symbol), ('is_active', c.is_active::text, g.is_active::text)
+      ) v(field, old_value, new_value)
+      where v.old_value <> v.new_value
+      on conflict do nothing
+    ), ranked as (
+      -- A ticker that said the same rank again has left no trace in the coin.
+      select g.*, greatest(c.rank_seen_at, t.seen_at) as rank_seen_at
+      from given g left join market.coin c on c.id = g.id left join market.ticker t on t.coin_id = g.id
+    ), written as (
+      insert into market.coin as c (id, name, symbol, rank, type, is_new, is_active, position, answer,
+        first_seen_at, last_seen_at, rank_seen_at)
+      select id, name, symbol, rank, type, is_new, is_active, position, answer, at, at, greatest(at, rank_seen_at)
+      from ranked order by id
+      on conflict (id) do update
+      set name = excluded.name, symbol = excluded.symbol, type = excluded.type, is_new = excluded.is_new,
+        is_active = excluded.is_active, position = excluded.position, answer = excluded.answer,
+        last_seen_at = excluded.last_seen_at,
+        rank = case when excluded.rank_seen_at <= excluded.last_seen_at then excluded.rank else c.rank end,
+        rank_seen_at = excluded.rank_seen_at
+      where c.last_seen_at <= excluded.last_seen_at
+      returning id, xmax = 0 as is_new
+    )
+    select id from written where is_new`;
+    return appeared.map((row) => row.id);
+  });
+}
+
+/**
+ * Rank and first data of coins the catalogue holds already, as seen at `at`; others are left out. An older answer tells no rank,
+ * and the first data only where they are not known yet.
+ */
+export async function recordTickers(sql: SqlOrTransaction, tickers: TickerFacts, at: Instant): Promise<void> {
+  if (tickers.coinId.length === 0) return;
+  await withFreshPlans(sql, async (tx) => {
+    await lockCatalogue(tx);
+    await tx`
+    with given as (
+      select id, rank, to_timestamp(first) as first_data_at, ${at}::timestamptz as at
+      from unnest(${writeArray(tickers.coinId)}::text[], ${writeNumbers(tickers.rank)}::int[],
+        ${writeInstants(tickers.firstDataAt)}::float8[]) as g(id, rank, first)
+    ), told as (
+      select g.id, g.at,
+        case when y.is_younger then c.rank else g.rank end as rank,
+        case when y.is_younger then coalesce(c.first_data_at, g.first_data_at)
+          else coalesce(g.first_data_at, c.first_data_at) end as first_data_at
+      from given g
+      join market.coin c on c.id = g.id
+      left join market.ticker t on t.coin_id = g.id
+      cross join lateral (select greatest(c.rank_seen_at, t.seen_at) > g.at as is_younger) y
+    )
+    update market.coin c
+    set rank = t.rank, first_data_at = t.first_data_at, rank_seen_at = greatest(c.rank_seen_at, t.at)
+    from told t
+    where c.id = t.id and (c.rank, c.first_data_at) is distinct from (t.rank, t.first_data_at)`;
+  });
+}
+
+/** Of these, the ids the catalogue does not hold. */
+export async function unknownCoins(sql: SqlOrTransaction, ids: readonly string[]): Promise<string[]> {
+  const rows = await withFreshPlans(
+    sql,
+    (tx) => tx<{ id: string }[]>`
+      select u.id from unnest(${writeArray(ids)}::text[]) as u(id)
+      where not exists (select from market.coin c where c.id = u.id)`,
+  );
+  return rows.map((row) => row.id);
+}
+
+/** Active coins that the list of coins as seen at `at` no longer holds: upstream forgets none, so these may have been renamed. */
+export async function coinsGoneAt(sql: SqlOrTransaction, at: Instant): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    select id from market.coin where is_active and last_seen_at < ${at} order by id`;
+  return rows.map((row) => row.id);
+}
+
+/** In the order asked for; unknown ids are left out. */
+export async function findCoins(sql: SqlOrTransaction, ids: readonly string[]): Promise<Coin[]> {
+  return sql<Coin[]>`
+    select ${columns(sql)} from unnest(${ids as string[]}::text[]) with ordinality as asked(asked_id, position)
+    join market.coin on id = asked_id order by asked.position`;
+}
+
+/** Active coins of the latest list that have a rank, best first. */
+export async function topCoins(sql: SqlOrTransaction, limit: number): Promise<Coin[]> {
+  return sql<Coin[]>`
+    select ${columns(sql)} from market.coin where is_active and rank > 0 and ${isListed(sql)} order by rank, id limit ${limit}`;
+}
+
+/** Active coins of the latest list, best first; those without a rank at the end. */
+export async function activeCoins(sql: SqlOrTransaction): Promise<Coin[]> {
+  return sql<Coin[]>`
+    select ${columns(sql)} from market.coin where is_active and ${isListed(sql)} order by nullif(rank, 0) nulls last, id`;
+}
+
+/** An id that the latest list no longer has was renamed or is gone: upstream answers it with nothing. */
+function isListed(sql: SqlOrTransaction) {
+  return sql`last_seen_at = (select max(last_seen_at) from market.coin)`;
+}
+
+/** How many coins the latest list had. */
+export async function countListed(sql: SqlOrTransaction): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`select count(*) as n from market.coin where ${isListed(sql)}`;
+  return row!.n;
+}
+
+/** When the list of coins was last read; null when never. */
+export async function catalogueSeenAt(sql: SqlOrTransaction): Promise<Instant | null> {
+  const [row] = await sql<{ at: Instant | null }[]>`select max(last_seen_at) as at from market.coin`;
+  return row?.at ?? null;
+}
+
+/**
+ * Ids that `text` was probably meant to be, nearest first: it may be a misspelt id, or a symbol or a name (`btc`, `Bitcoin`).
+ * Of coins that share a symbol the better-ranked comes first.
+ */
+export async function nearestCoinIds(sql: SqlOrTransaction, text: string, limit: number): Promise<string[]> {
+  const coins = await sql<{ id: string; symbol: string; name: string }[]>`
+    select id, symbol, name from market.coin order by is_active desc, nullif(rank, 0) nulls last, id`;
+  const idsByName = new Map<string, string[]>();
+  for (const { id, symbol, name } of coins) {
+    for (const key of new Set([id, symbol, name].map(asIdPart))) {
+      const ids = idsByName.get(key);
+      if (ids) ids.push(id);
+      else idsByName.set(key, [id]);
+    }
+  }
+  const near = nearestNames(asIdPart(text), idsByName.keys(), limit);
+  return [...new Set(near.flatMap((key) => idsByName.get(key) ?? []))].slice(0, limit);
+}
+
+/** `Bitcoin Cash` → `bitcoin-cash`: as ids are written. */
+function asIdPart(text: string): string {
+  return text.trim().toLowerCase().replaceAll(/\s+/g, '-');
+}
+
+function columns(sql: SqlOrTransaction) {
+  return sql`id, name, symbol, rank, type, is_new, is_active, first_data_at, first_seen_at, last_seen_at`;
+}

@@ -1,0 +1,170 @@
+/**
+ * Brings the tracked series in step with the rules and the list of coins as last read.
+ *
+ * A tracked series is wanted from its rule's since on, without an end (the views and the refill take of it what lies before now and
+ * after its data began). When no rule wants it any more, because the rule was removed, or the coin fell out of the top, became
+ * inactive or left the list, it is wanted up to now only: it stops growing, keeps what it has, is asked for once or twice more so
+ * that its last candles become final, and then no longer. When a rule wants it again, it grows again from its since on: what came
+ * meanwhile is a gap, and is filled like any other.
+ */
+import type { Instant } from '../../clock.ts';
+import { INTERVALS, type Interval } from '../../core/interval.ts';
+import type { Keep } from '../../core/retention-settings.ts';
+import { type Sql, type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
+import { continueHistories, findRenames, recordRenames } from '../upkeep/rename.ts';
+
+export type AppliedTracks = {
+  /** Series that the rules want now. */
+  readonly series: number;
+  /** Of these, those that none wanted before. */
+  readonly added: number;
+  /** Series that none wants any more, since now. */
+  readonly ended: number;
+  /** Series that had ended and are complete: not asked any more. */
+  readonly completed: number;
+  /** Renames seen in the list of coins now, and series that went over to a new id. */
+  readonly renamed: number;
+  readonly moved: number;
+};
+
+/** Any fixed number: whoever holds this advisory lock is applying the rules. */
+const LOCK = 4_242_006;
+
+/** Asked for that long to become complete; what cannot be had by then stays a gap. */
+const ENDING = '30 days';
+
+/**
+ * Safe to run at any time, by any number of processes; twice in a row the second changes nothing. `keep`: how long candles are kept.
+ */
+export function applyTracks(sql: Sql, now: Instant, keep: Partial<Keep['candles']> = {}): Promise<AppliedTracks> {
+  return withFreshPlans(sql, async (tx) => {
+    await tx`select pg_advisory_xact_lock(${LOCK})`;
+    const renamed = await recordRenames(tx, await findRenames(tx), 'coins');
+    const moved = await continueHistories(tx);
+    await resolveTargets(tx, oldestKept(now, keep));
+    await wantTargets(tx);
+    const added = await tx<{ isNew: boolean }[]>`
+      insert into ops.tracked as tr (series_id, tier_id, tracked_at)
+      select t.series_id, t.tier_id, ${now}::timestamptz
+      from track_target t left join ops.tracked old on old.series_id = t.series_id
+      where old.series_id is null or old.tier_id <> t.tier_id or old.ends_at is not null
+      on conflict (series_id) do update set tier_id = excluded.tier_id, ends_at = null,
+        tracked_at = case when tr.ends_at is null then tr.tracked_at else excluded.tracked_at end
+      returning tracked_at = ${now} as is_new`;
+    const ended = await endOthers(tx, now);
+    const completed = await forgetCompleted(tx, now);
+    await tx`delete from ops.tier k where not exists (select from ops.tracked tr where tr.tier_id = k.id)`;
+    const [count] = await tx<{ n: number }[]>`select count(*) as n from ops.tracked where ends_at is null`;
+    return {
+      series: count!.n,
+      added: added.filter((row) => row.isNew).length,
+      ended,
+      completed,
+      renamed,
+      moved,
+    };
+  });
+}
+
+/**
+ * Makes the series and tiers that are missing, and `track_target`, a temporary table of what the rules want: by numbers, so that
+ * Postgres knows how many rows a join with it has. (Joined by coin, interval and terms it expected a few and looped over 50,000.)
+ */
+async function resolveTargets(tx: SqlOrTransaction, oldest: ReadonlyMap<Interval, Instant>): Promise<void> {
+  await tx`create temporary table track_named on commit drop as select * from ops.track_target`;
+  await tx`
+    update track_named t set since = k.oldest
+    from unnest(${[...oldest.keys()]}::text[], ${[...oldest.values()]}::timestamptz[]) as k(interval, oldest)
+    where t.interval = k.interval::market.candle_interval and t.since < k.oldest`;
+  await tx`analyze track_named`;
+  await tx`
+    insert into ops.tier (tier, priority, interval, target_age)
+    select distinct t.tier, t.priority, t.interval, t.target_age from track_named t
+    where not exists (select from ops.tier k where k.tier = t.tier and k.priority = t.priority
+      and k.interval = t.interval and k.target_age = t.target_age)
+    on conflict do nothing`;
+  // In the order in which `wantSeries` writes, so that the two never wait for each other crosswise.
+  await tx`
+    insert into market.series (coin_id, quote, interval, wanted, priority)
+    select t.coin_id, t.quote, t.interval, tstzmultirange(tstzrange(t.since, null)), t.priority
+    from track_named t
+    where not exists (
+      select from market.series s where s.coin_id = t.coin_id and s.quote = t.quote and s.interval = t.interval)
+    order by 1, 2, 3
+    on conflict (coin_id, quote, interval) do nothing`;
+  await tx`
+    create temporary table track_target on commit drop as
+    select s.id as series_id, t.since, t.priority, (
+        select k.id from ops.tier k where k.tier = t.tier and k.priority = t.priority and k.interval = t.interval
+          and k.target_age = t.target_age) as tier_id
+    from track_named t join market.series s on s.coin_id = t.coin_id and s.quote = t.quote and s.interval = t.interval`;
+  await tx`analyze track_target`;
+}
+
+/** What is removed for its age is not wanted again, or it would be fetched and removed for ever. */
+function oldestKept(now: Instant, keep: Partial<Keep['candles']>): ReadonlyMap<Interval, Instant> {
+  return new Map(
+    INTERVALS.flatMap((interval) => {
+      const kept = keep[interval] ?? null;
+      return kept === null ? [] : [[interval, now - kept] as const];
+    }),
+  );
+}
+
+async function wantTargets(tx: SqlOrTransaction): Promise<void> {
+  await tx`
+    with behind as (
+      select s.id, t.since, t.priority from track_target t join market.series s on s.id = t.series_id
+      where not s.wanted @> tstzmultirange(tstzrange(t.since, null)) or s.priority <> t.priority
+    ), locked as (
+      select s.id from market.series s join behind b on b.id = s.id order by s.coin_id, s.quote, s.interval for update of s
+    )
+    update market.series s
+    set wanted = s.wanted + tstzmultirange(tstzrange(b.since, null)), priority = b.priority
+    from behind b join locked l on l.id = b.id where s.id = b.id`;
+}
+
+/** Their wish ends with the candle that is open now: one-off wishes lie before it and stay whole. */
+async function endOthers(tx: SqlOrTransaction, now: Instant): Promise<number> {
+  const ended = await tx`
+    with over as (
+      select tr.series_id, date_bin(market.width_of(s.interval), ${now}::timestamptz + market.width_of(s.interval) - interval '1 microsecond', 'epoch') as ends_at
+      from ops.tracked tr join market.series s on s.id = tr.series_id
+      where tr.ends_at is null and not exists (select from track_target t where t.series_id = tr.series_id)
+    ), locked as (
+      select s.id from market.series s join over o on o.series_id = s.id order by s.coin_id, s.quote, s.interval for update of s
+    ), cut as (
+      update market.series s set wanted = s.wanted * tstzmultirange(tstzrange(null, o.ends_at))
+      from over o join locked l on l.id = o.series_id where s.id = o.series_id returning s.id, o.ends_at
+    )
+    -- By way of the series: an answer that is being stored locks that first, too.
+    update ops.tracked tr set ends_at = cut.ends_at from cut where tr.series_id = cut.id
+    returning tr.series_id`;
+  return ended.length;
+}
+
+async function forgetCompleted(tx: SqlOrTransaction, now: Instant): Promise<number> {
+  // Tracked by mistake, say, and never asked about: as if it had never been wanted, unless somebody else may want it. (A backfill
+  // does not say which coins it was about: any one that may have been about this series keeps it.)
+  const untouched = await tx`
+    with untouched as (
+      select tr.series_id from ops.tracked tr join market.series s on s.id = tr.series_id
+      where tr.ends_at is not null and tr.asked_at is null and s.covered = '{}'
+        and not exists (select from ops.fetch f where f.series_id = s.id)
+        and not exists (select from ops.backfill b where b.interval = s.interval and b.quote = s.quote)
+        and not exists (select from market.pending p where p.series_id = s.id)
+        and not exists (select from market.refusal r where r.series_id = s.id)
+        and not exists (select from market.candle c where c.series_id = s.id and c.interval = s.interval)
+    ), gone as (
+      delete from ops.tracked where series_id in (select series_id from untouched)
+    )
+    delete from market.series where id in (select series_id from untouched) returning id`;
+  const complete = await tx`
+    delete from ops.tracked tr using market.series s join market.coin c on c.id = s.coin_id
+    where s.id = tr.series_id and tr.ends_at is not null and (
+      tr.ends_at < ${now}::timestamptz - ${ENDING}::interval
+      or isempty(s.wanted * tstzmultirange(
+        tstzrange(date_bin(market.width_of(s.interval), c.first_data_at, 'epoch'), null)) - s.covered))
+    returning tr.series_id`;
+  return untouched.length + complete.length;
+}

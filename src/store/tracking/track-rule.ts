@@ -1,0 +1,105 @@
+/** The rules of what is to be kept fresh: named coins, the best-ranked N, or all, each with interval, quote, since, priority and target age. */
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Tier } from '../../core/tier.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+
+/** Which coins a rule is about. */
+export type TrackedCoins =
+  | { readonly tier: 'list'; readonly coinId: string }
+  | { readonly tier: 'top'; readonly top: number }
+  | { readonly tier: 'all' };
+
+export type TrackRule = TrackedCoins & {
+  readonly interval: Interval;
+  readonly quote: Quote;
+  /** Nothing before it is wanted for this rule's sake. */
+  readonly since: Instant;
+  readonly priority: number;
+  readonly targetAgeMs: number;
+};
+
+export type SavedRule = {
+  readonly id: number;
+  readonly tier: Tier;
+  readonly coinId: string | null;
+  readonly top: number | null;
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly since: Instant;
+  readonly priority: number;
+  readonly targetAgeMs: number;
+  readonly createdAt: Instant;
+};
+
+/** Makes these rules hold; one that is there already for the same coins, interval and quote gets the new terms, and counts as said now. */
+export async function addTracks(sql: SqlOrTransaction, rules: readonly TrackRule[], now: Instant): Promise<void> {
+  const keyOf = (r: TrackRule) => [r.tier, coinOf(r), topOf(r), r.interval, r.quote].join();
+  const once = [...new Map(rules.map((rule) => [keyOf(rule), rule])).values()];
+  if (once.length === 0) return;
+  await sql`
+    insert into ops.track (tier, coin_id, top, interval, quote, since, priority, target_age, created_at)
+    select tier, coin_id, top, interval::market.candle_interval, quote, since, priority, make_interval(secs => age), ${now}
+    from unnest(${once.map((r) => r.tier)}::text[], ${once.map(coinOf)}::text[], ${once.map(topOf)}::int[],
+        ${once.map((r) => r.interval)}::text[], ${once.map((r) => r.quote)}::text[],
+        ${once.map((r) => r.since)}::timestamptz[], ${once.map((r) => r.priority)}::int[],
+        ${once.map((r) => String(r.targetAgeMs / 1000))}::float8[])
+      as r(tier, coin_id, top, interval, quote, since, priority, age)
+    on conflict (tier, coin_id, top, interval, quote) do update
+    set since = excluded.since, priority = excluded.priority, target_age = excluded.target_age, created_at = excluded.created_at`;
+}
+
+export type RuleFilter = {
+  /** Undefined: of any coins. */
+  readonly coins?: readonly TrackedCoins[] | undefined;
+  /** Undefined: of any interval. */
+  readonly intervals?: readonly Interval[] | undefined;
+  readonly quote?: Quote | undefined;
+};
+
+/** Resolves to the rules that held until now. What they brought stays; `applyTracks` then ends the series nobody wants any more. */
+export async function removeTracks(sql: SqlOrTransaction, filter: RuleFilter): Promise<SavedRule[]> {
+  return sql<SavedRule[]>`delete from ops.track t where ${matching(sql, filter)} returning ${columns(sql)}`;
+}
+
+/** Named coins first, then the top, then all. */
+export async function readTracks(sql: SqlOrTransaction, filter: RuleFilter = {}): Promise<SavedRule[]> {
+  return sql<SavedRule[]>`
+    select ${columns(sql)} from ops.track t where ${matching(sql, filter)}
+    order by t.tier = 'all', t.tier = 'top', t.top, t.interval desc, t.quote desc, t.priority desc, t.coin_id`;
+}
+
+/** How many series of these coins some rule wants now. */
+export async function countTracked(sql: SqlOrTransaction, coinIds: readonly string[]): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`
+    select count(*) as n from ops.track_target where coin_id = any(${coinIds as string[]}::text[])`;
+  return row!.n;
+}
+
+function matching(sql: SqlOrTransaction, { coins, intervals, quote }: RuleFilter) {
+  return sql`true
+    ${intervals === undefined ? sql`` : sql`and t.interval::text = any(${intervals as string[]}::text[])`}
+    ${quote === undefined ? sql`` : sql`and t.quote = ${quote}`}
+    ${
+      coins === undefined
+        ? sql``
+        : sql`and exists (
+            select from unnest(${coins.map((c) => c.tier)}::text[], ${coins.map(coinOf)}::text[], ${coins.map(topOf)}::int[])
+              as c(tier, coin_id, top)
+            where c.tier = t.tier and c.coin_id is not distinct from t.coin_id and c.top is not distinct from t.top)`
+    }`;
+}
+
+function columns(sql: SqlOrTransaction) {
+  return sql`t.id, t.tier, t.coin_id, t.top, t.interval, t.quote, t.priority, t.since,
+    (extract(epoch from t.target_age) * 1000)::float8 as target_age_ms, t.created_at`;
+}
+
+function coinOf(coins: TrackedCoins): string | null {
+  return coins.tier === 'list' ? coins.coinId : null;
+}
+
+function topOf(coins: TrackedCoins): number | null {
+  return coins.tier === 'top' ? coins.top : null;
+}

@@ -1,0 +1,221 @@
+/** The tracked series: in which tier each is, when it was asked, and up to when upstream has told all it had. */
+import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Spans } from '../../core/span.ts';
+import type { Tier } from '../../core/tier.ts';
+import { stillRefused } from '../candle/gaps.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+
+export type TierRow = {
+  readonly id: number;
+  readonly tier: Tier;
+  readonly priority: number;
+  readonly interval: Interval;
+  readonly targetAgeMs: number;
+  /** Null: not planned yet, or nothing to spend. */
+  readonly achievableAgeMs: number | null;
+  readonly isPlanned: boolean;
+  readonly series: number;
+};
+
+/** Highest priority first. The series that end are counted: they want their last turns, too. */
+export async function readTiers(sql: SqlOrTransaction): Promise<TierRow[]> {
+  return sql<TierRow[]>`
+    select k.id, k.tier, k.priority, k.interval, (extract(epoch from k.target_age) * 1000)::float8 as target_age_ms,
+      (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms, k.planned_at is not null as is_planned,
+      count(tr.series_id) as series
+    from ops.tier k left join ops.tracked tr on tr.tier_id = k.id
+    group by k.id order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
+}
+
+export type PlannedAge = { readonly id: number; readonly achievableAgeMs: number | null; readonly keepsUp: boolean };
+
+/** What the budget allows each tier: the order of turns goes by it, and `market.freshness` shows it. */
+export async function recordPlannedAges(
+  sql: SqlOrTransaction,
+  tiers: readonly PlannedAge[],
+  now: Instant,
+): Promise<void> {
+  if (tiers.length === 0) return;
+  await sql`
+    update ops.tier k set achievable_age = make_interval(secs => p.age), keeps_up = p.keeps_up, planned_at = ${now}
+    from unnest(${tiers.map((t) => t.id)}::int[],
+        ${tiers.map((t) => (t.achievableAgeMs === null ? null : String(t.achievableAgeMs / 1000)))}::float8[],
+        ${tiers.map((t) => String(t.keepsUp))}::text[]::bool[]) as p(id, age, keeps_up)
+    where k.id = p.id`;
+}
+
+export type StaleRow = {
+  readonly seriesId: number;
+  readonly tierId: number;
+  readonly priority: number;
+  readonly interval: Interval;
+  readonly achievableAgeMs: number;
+  readonly askedAt: Instant | null;
+  readonly turnAt: Instant | null;
+  readonly rank: number;
+};
+
+/**
+ * Of each tier the `limit` that were asked longest ago, if that is an achievable age or more; the `limit` never asked, best-ranked
+ * first; and the `limit` whose turn comes early, if `eager` of the age is over. Those that were asked in the future (the clock was
+ * set back since) have reached their age, for nobody knows how old they are. A series that ends waits until its last candle can be final. Goes by the indexes: what it costs depends on the limit and the number of tiers, not on that of the series (but for
+ * those never asked).
+ */
+export async function readStaleRows(
+  sql: SqlOrTransaction,
+  { now, limit, eager }: { readonly now: Instant; readonly limit: number; readonly eager: number },
+): Promise<StaleRow[]> {
+  const at = sql`${now}::timestamptz`;
+  return sql<StaleRow[]>`
+    with tier as (
+      select k.id, k.priority, k.interval, k.achievable_age as age, market.width_of(k.interval) as width
+      from ops.tier k where k.achievable_age is not null
+    ), next as (
+      select tier.*, tr.series_id, tr.asked_at, tr.turn_at, 0 as rank
+      from tier cross join lateral (
+        (select series_id, asked_at, turn_at from ops.tracked
+          where tier_id = tier.id and asked_at <= ${at} - tier.age and (ends_at is null or ends_at + tier.width <= ${at})
+          order by asked_at limit ${limit})
+        union
+        (select series_id, asked_at, turn_at from ops.tracked
+          where tier_id = tier.id and turn_at <= ${at} - tier.age * ${eager}::float8
+            and (ends_at is null or ends_at + tier.width <= ${at})
+          order by turn_at limit ${limit})
+        union
+        (select series_id, ${at} - tier.age, ${at} - tier.age from ops.tracked
+          where tier_id = tier.id and asked_at > ${now + MOST_SKEW_MS} and (ends_at is null or ends_at + tier.width <= ${at})
+          order by asked_at limit ${limit})
+      ) tr
+      union all
+      select tier.*, tr.series_id, null, null, tr.rank
+      from tier cross join lateral (
+        select new.series_id, c.rank from ops.tracked new
+        join market.series s on s.id = new.series_id join market.coin c on c.id = s.coin_id
+        where new.tier_id = tier.id and new.asked_at is null and (new.ends_at is null or new.ends_at + tier.width <= ${at})
+        order by nullif(c.rank, 0) nulls last, new.series_id limit ${limit}
+      ) tr
+    )
+    select series_id, id as tier_id, priority, interval, rank,
+      (extract(epoch from age) * 1000)::float8 as achievable_age_ms, asked_at, turn_at
+    from next`;
+}
+
+export type StaleSeries = {
+  readonly seriesId: number;
+  readonly coinId: string;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  /** Wanted up to the end of the candle that is open now, not covered and not refused to this plan: always its newest end, unless it ends. */
+  readonly missing: Spans;
+};
+
+/** In the order of `ids`; of what is missing only the newest `slots` candles' worth. */
+export async function readMissing(
+  sql: SqlOrTransaction,
+  {
+    ids,
+    now,
+    plan,
+    slots,
+  }: { readonly ids: readonly number[]; readonly now: Instant; readonly plan: string; readonly slots: number },
+): Promise<StaleSeries[]> {
+  const rows = await sql<StaleSeries[]>`
+    select s.id as series_id, s.coin_id, s.quote, s.interval, (
+        s.wanted * tstzmultirange(tstzrange(greatest(w.earliest, w.began), w.until)) - s.covered
+        - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id and r.account_plan = ${plan}
+            and ${stillRefused(sql, now)}), '{}')
+        -- The newest end is asked for before it can be final, to be fresh; what ends only when an answer may be the last word.
+        - coalesce((select range_agg(p.span) from ops.tracked tr join market.pending p on p.series_id = tr.series_id
+            where tr.series_id = s.id and tr.ends_at is not null and p.due_at > ${now}), '{}')
+      ) as missing
+    from unnest(${ids as number[]}::int[]) with ordinality as asked(id, position)
+    join market.series s on s.id = asked.id
+    join market.coin c on c.id = s.coin_id
+    cross join lateral (
+      select date_bin(x.width, c.first_data_at, 'epoch') as began, x.until, x.until - ${slots}::int * x.width as earliest
+      from (select v.width,
+          date_bin(v.width, greatest(${now}, c.first_data_at) + v.width - interval '1 microsecond', 'epoch') as until
+        from (select market.width_of(s.interval) as width) v) x
+    ) w
+    order by asked.position`;
+  return rows;
+}
+
+export type Asked = {
+  readonly seriesId: number;
+  readonly askedAt: Instant;
+  readonly turnAt: Instant;
+  /** A chunk of it goes into the queue. */
+  readonly isQueued: boolean;
+};
+
+/** Their turn is over, whatever becomes of it: one that fails must not be the next one again. */
+export async function markAsked(sql: SqlOrTransaction, asked: readonly Asked[]): Promise<void> {
+  if (asked.length === 0) return;
+  await sql`
+    with given as (
+      select * from unnest(${asked.map((a) => a.seriesId)}::int[], ${asked.map((a) => a.askedAt)}::timestamptz[],
+        ${asked.map((a) => a.turnAt)}::timestamptz[], ${asked.map((a) => String(a.isQueued))}::text[]::bool[])
+        as g(id, asked_at, turn_at, is_queued)
+    ), locked as (
+      select tr.series_id from ops.tracked tr join given g on g.id = tr.series_id order by tr.series_id for update of tr
+    )
+    update ops.tracked tr set asked_at = g.asked_at, turn_at = g.turn_at, queued_at = case when g.is_queued then g.asked_at end
+    from given g join locked l on l.series_id = g.id where tr.series_id = g.id`;
+}
+
+/** Their chunks have ended, however: the queue need not have them any more. */
+export async function markEnded(sql: SqlOrTransaction, seriesId: number): Promise<void> {
+  await sql`update ops.tracked set queued_at = null where series_id = ${seriesId} and queued_at is not null`;
+}
+
+/**
+ * Their turn did not come about (the queue was wiped, say): they are as old again as their last answer, and next again soon.
+ * Resolves to how many there were.
+ */
+export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number[]): Promise<number> {
+  if (seriesIds.length === 0) return 0;
+  const rows = await sql<{ isBack: boolean }[]>`
+    with behind as (
+      select series_id, seen_until is null or seen_until < asked_at - interval '15 minutes' as is_back from ops.tracked
+      where series_id = any(${seriesIds as number[]}::int[]) for update
+    )
+    update ops.tracked tr set queued_at = null, asked_at = case when b.is_back then tr.seen_until else tr.asked_at end,
+      turn_at = case when b.is_back then tr.seen_until else tr.turn_at end
+    from behind b where tr.series_id = b.series_id returning b.is_back`;
+  return rows.filter((row) => row.isBack).length;
+}
+
+/**
+ * Series whose chunk was put into the queue before this and has not ended: where the queue no longer has it, the turn is to be handed
+ * back. (What was answered from a cache is some minutes older than the question, so an answer alone says little.)
+ */
+export async function readQueued(sql: SqlOrTransaction, before: Instant, limit: number): Promise<number[]> {
+  const rows = await sql<{ id: number }[]>`
+    select series_id as id from ops.tracked
+    where queued_at < ${before} or queued_at > ${before + MOST_SKEW_MS}
+    order by queued_at, series_id limit ${limit}`;
+  return rows.map((row) => row.id);
+}
+
+/** How many have a chunk in the queue: what is asked soon, and not spent yet. */
+export async function countQueued(sql: SqlOrTransaction): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`select count(*) as n from ops.tracked where queued_at is not null`;
+  return row!.n;
+}
+
+/** Requests a day that the planned ages come to: what the schedules set aside for it. */
+export async function readFreshnessDemand(sql: SqlOrTransaction): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`
+    select coalesce(sum(86400 / extract(epoch from k.achievable_age)), 0)::float8 as n
+    from ops.tracked tr join ops.tier k on k.id = tr.tier_id where k.achievable_age is not null`;
+  return row!.n;
+}
+
+/** Those that end are not counted. */
+export async function countTrackedSeries(sql: SqlOrTransaction): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`select count(*) as n from ops.tracked where ends_at is null`;
+  return row!.n;
+}

@@ -1,0 +1,158 @@
+/**
+ * The partitions of `market.candle` (a year each for wide candles, a quarter for 1h, a month below) and of `market.ticker_history`
+ * (a month); made when first needed, and ahead of time. `retention.ts` removes them.
+ *
+ * A new partition is made as a table of its own and then attached. Attaching takes a lock on the parent that neither readers
+ * nor writers feel, and nothing has to be scanned, because the new table is empty. (`create table … partition of` would lock
+ * everybody out of the parent.)
+ */
+import type { Instant } from '../../clock.ts';
+import { INTERVALS, type Interval } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+
+/** A table whose partitions are stretches of time: in the schema `market`, each partition named after it and when it begins. */
+export type Partitioned = { readonly table: string; readonly months: 1 | 3 | 12 };
+export type Partition = { readonly name: string; readonly from: Instant; readonly to: Instant };
+
+const MONTHS_EACH: Readonly<Record<Interval, Partitioned['months']>> = {
+  '5m': 1,
+  '15m': 1,
+  '30m': 1,
+  '1h': 3,
+  '6h': 12,
+  '12h': 12,
+  '24h': 12,
+};
+
+export const TICKER_HISTORY: Partitioned = { table: 'ticker_history', months: 1 };
+
+export function candlesOf(interval: Interval): Partitioned {
+  return { table: `candle_${interval}`, months: MONTHS_EACH[interval] };
+}
+
+/** More than this is a mistake in the span, not a wish. */
+const MOST = 2_000;
+
+/** First half of the key of the advisory lock under which partitions are made and removed; the second is the table. */
+const LOCK = 4_242_003;
+
+/** Nobody else makes or removes partitions of this table until the transaction ends. */
+export function lockPartitions(tx: SqlOrTransaction, { table }: Partitioned) {
+  return tx`select pg_advisory_xact_lock(${LOCK}, hashtext(${table}))`;
+}
+
+/** Makes the partitions of candles that `span` needs and that do not exist. */
+export function ensurePartitions(sql: Sql, interval: Interval, span: Span): Promise<void> {
+  return ensurePartitionsOf(sql, candlesOf(interval), span);
+}
+
+/** Makes the partitions that `span` needs and that do not exist. Safe for any number of callers at once; blocks no reader or writer. */
+export async function ensurePartitionsOf(sql: Sql, of: Partitioned, span: Span): Promise<void> {
+  const needed = partitionsOf(of, span);
+  if ((await missing(sql, of, needed)).length === 0) return;
+  await sql.begin(async (tx) => {
+    await lockPartitions(tx, of);
+    // Again, under the lock: another process may have made them while we waited.
+    for (const { name, exists, from, to } of await missing(tx, of, needed)) {
+      const bounds = `from ('${new Date(from).toISOString()}') to ('${new Date(to).toISOString()}')`;
+      // One that was detached by a retention that was killed takes its place again, with all it holds.
+      if (!exists) {
+        await tx.unsafe(`
+          create table market.${name} (like market.${of.table} including all);
+          comment on table market.${name} is 'A stretch of time of market.${of.table}.'`);
+      }
+      await tx.unsafe(`alter table market.${of.table} attach partition market.${name} for values ${bounds}`);
+    }
+  });
+}
+
+/** Partitions are there so long before they are needed. */
+const AHEAD_MS = 7 * 24 * 60 * 60_000;
+
+/** Makes those that the next days will need: of tickers, and of candles wherever a series is wanted from now on. */
+export async function ensurePartitionsAhead(sql: Sql, now: Instant): Promise<void> {
+  const tracked = await sql<{ interval: Interval }[]>`
+    select distinct interval from market.series where upper(wanted) is null or upper(wanted) > ${now}`;
+  const span = { from: now, to: now + AHEAD_MS };
+  await ensurePartitionsOf(sql, TICKER_HISTORY, span);
+  for (const interval of INTERVALS) {
+    if (tracked.some((row) => row.interval === interval)) await ensurePartitions(sql, interval, span);
+  }
+}
+
+export type PartitionKeeper = (interval: Interval, span: Span) => Promise<void>;
+
+/**
+ * `ensurePartitions` that remembers which it has seen: for who writes again and again into the same few. Those that come while one
+ * is being made wait for it here, and not each with a connection of its own at the server's lock.
+ */
+export function createPartitionKeeper(sql: Sql): PartitionKeeper {
+  const seen = new Set<string>();
+  const making = new Map<string, Promise<void>>();
+  const make = async (interval: Interval, { name, from, to }: Partition) => {
+    try {
+      await ensurePartitions(sql, interval, { from, to });
+      seen.add(name);
+    } finally {
+      making.delete(name);
+    }
+  };
+  return async (interval, span) => {
+    for (const partition of partitionsOf(candlesOf(interval), span)) {
+      const { name } = partition;
+      if (seen.has(name)) continue;
+      if (!making.has(name)) making.set(name, make(interval, partition));
+      await making.get(name);
+    }
+  };
+}
+
+/** @throws RangeError when `span` is open-ended or absurdly long */
+function partitionsOf(of: Partitioned, span: Span): Partition[] {
+  if (span.from >= span.to) return [];
+  if (!Number.isFinite(span.from)) throw new RangeError('a span without a beginning has no first partition');
+  const out: Partition[] = [];
+  for (let at = span.from; at < span.to; at = out.at(-1)!.to) {
+    if (out.length === MOST)
+      throw new RangeError(`the span ${span.from} to ${span.to} needs more than ${MOST} partitions`);
+    out.push(partitionAt(of, at));
+  }
+  return out;
+}
+
+function partitionAt({ table, months }: Partitioned, at: Instant): Partition {
+  const date = new Date(at);
+  const year = date.getUTCFullYear();
+  const month = Math.floor(date.getUTCMonth() / months) * months;
+  const suffix = { 12: '', 3: `q${month / 3 + 1}`, 1: `m${String(month + 1).padStart(2, '0')}` }[months];
+  return { name: `${table}_${year}${suffix}`, from: Date.UTC(year, month), to: Date.UTC(year, month + months) };
+}
+
+/** The partition that a table of this name would be; null when it is none of `of`. */
+export function readPartitionName(of: Partitioned, name: string): Partition | null {
+  const [, year, part] = /^(\d{4})(?:[qm](\d\d?))?$/.exec(name.slice(of.table.length + 1)) ?? [];
+  if (year === undefined) return null;
+  const partition = partitionAt(of, Date.UTC(Number(year), (Number(part ?? 1) - 1) * of.months));
+  return partition.name === name ? partition : null;
+}
+
+/** `exists`: there is such a table, but it is no partition. */
+async function missing(
+  sql: SqlOrTransaction,
+  { table }: Partitioned,
+  partitions: readonly Partition[],
+): Promise<(Partition & { readonly exists: boolean })[]> {
+  // Reads pg_class rather than ask to_regclass(), which may answer from a cache older than the lock we hold.
+  const rows = await sql<{ name: string; exists: boolean }[]>`
+    select name, c.oid is not null as exists
+    from unnest(${partitions.map((p) => p.name)}::text[]) name
+    left join pg_class c on c.relname = name and c.relnamespace = 'market'::regnamespace
+    where not exists (
+      select from pg_inherits i
+      join pg_class parent on parent.oid = i.inhparent and parent.relnamespace = 'market'::regnamespace
+      where i.inhrelid = c.oid and parent.relname = ${table} and not i.inhdetachpending
+    )`;
+  const found = new Map(rows.map((row) => [row.name, row.exists]));
+  return partitions.flatMap((p) => (found.has(p.name) ? [{ ...p, exists: found.get(p.name)! }] : []));
+}

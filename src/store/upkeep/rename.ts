@@ -1,0 +1,153 @@
+/**
+ * Coins that upstream gave a new id, and one history for them.
+ *
+ * The series itself goes over to the new id: its number, and with it candles, coverage and revisions, stay what they are, so every
+ * view shows one history at no cost. Where both ids hold answers already each keeps its own: upstream answers the whole history
+ * under the new id, so nothing is lost, and two sets of answers are never mixed.
+ */
+import type { Instant } from '../../clock.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+
+export type Rename = {
+  readonly oldId: string;
+  readonly newId: string;
+  readonly at: Instant;
+  /** The coin that it is about, where that is told. */
+  readonly currencyId?: string;
+  /** As of when it was told; default: `at`. */
+  readonly seenAt?: Instant;
+};
+export type RenameSource = 'coins' | 'changelog';
+
+/** Keeps renames that are news; of those about the same ids the latest holds. Resolves to how many were. */
+export async function recordRenames(
+  sql: SqlOrTransaction,
+  renames: readonly Rename[],
+  source: RenameSource,
+): Promise<number> {
+  let news = 0;
+  // In their order: a coin may be renamed twice, and back.
+  for (const { oldId, newId, at, currencyId, seenAt } of [...renames]
+    .filter((r) => r.oldId !== r.newId)
+    .sort((a, b) => a.at - b.at)) {
+    const rows = await sql`
+      with news as (
+        select where not exists (
+          select from market.coin_rename
+          where old_id in (${oldId}, ${newId}) and renamed_at >= ${at})
+      ), back as (
+        -- An id that is in use again is no old one.
+        delete from market.coin_rename where old_id = ${newId} and exists (select from news)
+      )
+      insert into market.coin_rename (old_id, new_id, renamed_at, source, currency_id, seen_at)
+      select ${oldId}, ${newId}, ${at}::timestamptz, ${source}, ${currencyId ?? null},
+        ${seenAt ?? at}::timestamptz from news
+      on conflict (old_id) do update
+      set new_id = excluded.new_id, renamed_at = excluded.renamed_at, source = excluded.source,
+        currency_id = excluded.currency_id, seen_at = excluded.seen_at
+      returning 1`;
+    news += rows.length;
+  }
+  return news;
+}
+
+/**
+ * What the list of coins shows: a coin we hold something of became inactive, or is on the list no longer, and one of the same name
+ * and symbol came onto the list afterwards (within a week of a coin's becoming inactive). Only where there is one of each, and
+ * nothing says that their data began on different days.
+ */
+export async function findRenames(sql: SqlOrTransaction): Promise<Rename[]> {
+  return sql<Rename[]>`
+    with seen as (select max(last_seen_at) as newest, min(first_seen_at) as oldest from market.coin),
+    left_coin as (
+      select c.id, c.name, c.symbol, c.first_data_at, c.first_seen_at, c.last_seen_at, gone.at, c.is_active
+      from market.coin c cross join seen
+      cross join lateral (
+        select case when c.is_active then c.last_seen_at else (
+          select max(h.seen_at) from market.coin_change h
+          where h.coin_id = c.id and h.field = 'is_active' and h.new_value = 'false') end as at
+      ) gone
+      where (not c.is_active or c.last_seen_at < seen.newest) and gone.at is not null
+        and (exists (select from market.series s where s.coin_id = c.id) or exists (select from ops.track t where t.coin_id = c.id))
+        and not exists (select from market.coin_rename r where r.old_id = c.id)
+    ), pair as (
+      select o.id as old_id, n.id as new_id, n.first_seen_at as at
+      from left_coin o join market.coin n on n.symbol = o.symbol and n.name = o.name and n.id <> o.id and n.is_active
+      cross join seen
+      where n.last_seen_at = seen.newest and n.first_seen_at > seen.oldest and n.first_seen_at > o.first_seen_at
+        and case when o.is_active then n.first_seen_at > o.at
+          else n.first_seen_at between o.at - interval '7 days' and o.at + interval '7 days' end
+        and (o.first_data_at is null or n.first_data_at is null
+          or o.first_data_at between n.first_data_at - interval '1 day' and n.first_data_at + interval '1 day')
+    )
+    select old_id, new_id, at
+    from pair p
+    where (select count(*) from pair where old_id = p.old_id) = 1 and (select count(*) from pair where new_id = p.new_id) = 1
+    order by old_id`;
+}
+
+/**
+ * Changes of ids from here on may be news: the last one that the changelog told of, or, before the first, when the first coin was
+ * seen. Null when no coin ever was.
+ */
+export async function renamesReadUntil(sql: SqlOrTransaction): Promise<Instant | null> {
+  const [row] = await sql<{ at: number | null }[]>`
+    select coalesce((select max(renamed_at) from market.coin_rename where source = 'changelog'),
+      (select min(first_seen_at) from market.coin)) as at`;
+  return row!.at;
+}
+
+/** Series and rules of old ids go over to the new ones that the catalogue holds. Resolves to how many series did. */
+export async function continueHistories(sql: SqlOrTransaction): Promise<number> {
+  // Of the new id's series those that nobody has been answered about make room; what was wanted of them is kept.
+  await sql`
+    with ${successors(sql)}, blank as (
+      select n.id, o.id as heir, n.wanted from successor f
+      join market.series o on o.coin_id = f.old_id
+      join market.series n on n.coin_id = f.new_id and n.quote = o.quote and n.interval = o.interval
+      where ${isBlank(sql)}
+    ), heirs as (
+      update market.series s set wanted = s.wanted + b.wanted from blank b where s.id = b.heir
+    ), gone_tracked as (
+      delete from ops.tracked where series_id in (select id from blank)
+    ), gone_pending as (
+      delete from market.pending where series_id in (select id from blank)
+    ), gone_refusals as (
+      delete from market.refusal where series_id in (select id from blank)
+    )
+    delete from market.series where id in (select id from blank)`;
+  const moved = await sql`
+    with ${successors(sql)}
+    update market.series s set coin_id = f.new_id from successor f
+    where s.coin_id = f.old_id and not exists (
+      select from market.series n where n.coin_id = f.new_id and n.quote = s.quote and n.interval = s.interval)
+    returning s.id`;
+  await sql`
+    with ${successors(sql)}
+    update ops.track t set coin_id = f.new_id from successor f
+    where t.coin_id = f.old_id and not exists (
+      select from ops.track n where n.coin_id = f.new_id and n.quote = t.quote and n.interval = t.interval)`;
+  await sql`with ${successors(sql)} delete from ops.track t using successor f where t.coin_id = f.old_id`;
+  return moved.length;
+}
+
+/** Of each old id, the last one of its line that the catalogue holds. */
+function successors(sql: SqlOrTransaction) {
+  return sql`successor as (
+    with recursive step as (
+      -- An id that was given to a coin anew is that coin's.
+      select r.old_id, r.new_id, 1 as hops from market.coin_rename r
+      where not exists (select from market.coin c where c.id = r.old_id and c.is_active and c.last_seen_at > r.renamed_at)
+      union all
+      select s.old_id, r.new_id, s.hops + 1 from step s join market.coin_rename r on r.old_id = s.new_id where s.hops < 20
+    )
+    select distinct on (old_id) old_id, new_id from step where exists (select from market.coin c where c.id = new_id)
+    order by old_id, hops desc
+  )`;
+}
+
+/** No answer about it is kept. */
+function isBlank(sql: SqlOrTransaction) {
+  return sql`n.covered = '{}' and not exists (
+    select from market.candle c where c.series_id = n.id and c.interval = n.interval)`;
+}

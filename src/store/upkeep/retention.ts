@@ -1,0 +1,222 @@
+/**
+ * Removes what is old, table by table, while others read and write: partitions are detached without a lock that anybody would
+ * feel, rows are deleted in small batches. May be killed at any time, and run by any number of processes: the next run goes on.
+ */
+import type { Instant } from '../../clock.ts';
+import { INTERVALS, type Interval } from '../../core/interval.ts';
+import type { Keep } from '../../core/retention-settings.ts';
+import { cutRollups } from '../candle/rollup.ts';
+import { createClient, type Database, type Sql } from '../connection/connect.ts';
+import { candlesOf, type Partition, type Partitioned, readPartitionName, TICKER_HISTORY } from './partition.ts';
+
+export type Removed = {
+  /** Names of the partitions that are gone. */
+  readonly partitions: readonly string[];
+  /** Partitions that somebody still reads: the next run takes them. */
+  readonly inUse: readonly string[];
+  readonly rows: Readonly<Record<'global_history' | 'exchange_history' | 'fetch', number>>;
+};
+
+export type RetentionOptions = {
+  readonly keep: Keep;
+  readonly now: Instant;
+  readonly signal?: AbortSignal;
+  /** How long to wait for those who read an old partition; whoever comes later does not see it, and is not waited for. */
+  readonly waitMs?: number;
+  /** Rows of one batch. */
+  readonly batch?: number;
+};
+
+/** Any fixed number: whoever holds this advisory lock is removing what is old. */
+const LOCK = 4_242_005;
+const WAIT_MS = 60_000;
+const BATCH = 5_000;
+
+/** Null when another process is at it. */
+export async function removeOld(
+  { sql, url }: Pick<Database, 'sql' | 'url'>,
+  options: RetentionOptions,
+): Promise<Removed | null> {
+  const { keep, now, batch = BATCH } = options;
+  // A session of its own, for its lock and its time-outs. (Not one reserved of the pool: postgres.js 3.4.9 never hands out one that
+  // it has to open first.)
+  const connection = createClient({ url, max: 1 });
+  try {
+    const [lock] = await connection<{ taken: boolean }[]>`select pg_try_advisory_lock(${LOCK}) as taken`;
+    if (!lock!.taken) return null;
+    try {
+      const before = (ms: number | null) => (ms === null ? Number.NEGATIVE_INFINITY : now - ms);
+      const partitions: string[] = [];
+      const inUse: string[] = [];
+      const drop = async (of: Partitioned, ms: number | null, prepare: (to: Instant) => Promise<void>) => {
+        if (ms === null) return false;
+        const gone = await dropPartitions(connection, of, before(ms), options, prepare);
+        partitions.push(...gone.dropped);
+        inUse.push(...gone.inUse);
+        return gone.dropped.length + gone.inUse.length > 0;
+      };
+      await drop(TICKER_HISTORY, keep.tickers, async () => undefined);
+      for (const interval of INTERVALS) {
+        const of = candlesOf(interval);
+        const forget = (to: Instant) => forgetCandles(sql, interval, to);
+        if (await drop(of, keep.candles[interval], forget)) await tellCandlesGone(sql, interval);
+      }
+      const stop = () => options.signal?.aborted === true;
+      const rows = {
+        global_history: await deleteOld(sql, 'global_history', before(keep.global), batch, stop),
+        exchange_history: await deleteOld(sql, 'exchange_history', before(keep.exchanges), batch, stop),
+        fetch: await deleteFetches(sql, before(keep.fetches), batch, stop),
+      };
+      return { partitions, inUse, rows };
+    } finally {
+      await connection`select pg_advisory_unlock(${LOCK})`;
+    }
+  } finally {
+    await connection.end({ timeout: 5 });
+  }
+}
+
+type Found = Partition & { readonly state: 'attached' | 'half detached' | 'detached' };
+
+/** What Postgres says when a lock, or the end of a statement, was waited for too long. */
+const WAITED_TOO_LONG = new Set(['55P03', '57014']);
+
+/** Those that end before `before`. `prepare` is called ahead of each, with its end. */
+async function dropPartitions(
+  sql: Sql,
+  of: Partitioned,
+  before: Instant,
+  { signal, waitMs = WAIT_MS }: RetentionOptions,
+  prepare: (to: Instant) => Promise<void>,
+): Promise<{ readonly dropped: readonly string[]; readonly inUse: readonly string[] }> {
+  const dropped: string[] = [];
+  const old = (await findPartitions(sql, of)).filter((partition) => partition.to <= before);
+  for (const { name, to, state } of old) {
+    if (signal?.aborted) break;
+    await prepare(to);
+    const [parent, partition] = [`market.${of.table}`, `market.${name}`];
+    await sql.unsafe(`set statement_timeout = ${waitMs}; set lock_timeout = ${waitMs}`);
+    try {
+      // Waits for those who read the table now, and keeps nobody waiting meanwhile.
+      if (state === 'attached') await sql.unsafe(`alter table ${parent} detach partition ${partition} concurrently`);
+      // An earlier run waited in vain, or was killed while it did.
+      if (state === 'half detached') await sql.unsafe(`alter table ${parent} detach partition ${partition} finalize`);
+      await sql.unsafe(`drop table ${partition}`);
+    } catch (error) {
+      // Only one partition of a table can be half detached: the others wait for it.
+      if (WAITED_TOO_LONG.has((error as { code?: string }).code ?? '')) return { dropped, inUse: [name] };
+      throw error;
+    } finally {
+      await sql.unsafe('reset statement_timeout; reset lock_timeout');
+    }
+    dropped.push(name);
+  }
+  return { dropped, inUse: [] };
+}
+
+/** Oldest first, but one that is half detached before all others. Tables that only look like partitions are none. */
+async function findPartitions(sql: Sql, of: Partitioned): Promise<Found[]> {
+  const rows = await sql<{ name: string; state: Found['state'] }[]>`
+    select c.relname as name,
+      case when i.inhrelid is null then 'detached' when i.inhdetachpending then 'half detached' else 'attached' end as state
+    from pg_class c
+    left join pg_inherits i on i.inhrelid = c.oid and i.inhparent = ${`market.${of.table}`}::text::regclass
+    where c.relnamespace = 'market'::regnamespace and c.relkind = 'r' and starts_with(c.relname, ${`${of.table}_`})`;
+  const found = rows.flatMap(({ name, state }) => {
+    const partition = readPartitionName(of, name);
+    return partition === null ? [] : [{ ...partition, state }];
+  });
+  const first = (partition: Found) => (partition.state === 'half detached' ? 0 : 1);
+  return found.sort((a, b) => first(a) - first(b) || a.from - b.from);
+}
+
+/** Nothing before `to` is wanted any more, nor covered: what is removed must not look missing, nor be there by its record only. */
+async function forgetCandles(sql: Sql, interval: Interval, to: Instant): Promise<void> {
+  const until = [{ from: Number.NEGATIVE_INFINITY, to }];
+  const series = await sql<{ id: number }[]>`
+    select id from market.series
+    where interval = ${interval}::market.candle_interval
+      and (wanted && ${until}::tstzmultirange or covered && ${until}::tstzmultirange) order by id`;
+  // One by one: the lock of a series is what its chunks wait for.
+  for (const { id } of series) {
+    await sql.begin(async (tx) => {
+      await tx`select from market.series where id = ${id} for update`;
+      await tx`delete from market.pending where series_id = ${id} and span <@ tstzrange(null, ${to})`;
+      await tx`
+        update market.series s set covered_candles = covered_candles - (
+            select count(*) from market.candle c
+            where c.series_id = s.id and c.interval = s.interval and c.interval = ${interval}::market.candle_interval
+              and c.open_time < ${to} and s.covered @> c.open_time),
+          covered = covered - ${until}::tstzmultirange, wanted = wanted - ${until}::tstzmultirange
+        where id = ${id}`;
+      await cutRollups(tx, id, [{ from: Number.NEGATIVE_INFINITY, to }]);
+    });
+  }
+}
+
+/** Who has read the candles since they were forgotten, and before they were gone, must read them again. */
+async function tellCandlesGone(sql: Sql, interval: Interval): Promise<void> {
+  await sql`update market.series set version = version where interval = ${interval}::market.candle_interval`;
+}
+
+async function deleteOld(
+  sql: Sql,
+  table: 'global_history' | 'exchange_history',
+  before: Instant,
+  batch: number,
+  stop: () => boolean,
+): Promise<number> {
+  let removed = 0;
+  while (Number.isFinite(before) && !stop()) {
+    const { count } = await sql`
+      delete from market.${sql(table)} where ctid = any(array(
+        select ctid from market.${sql(table)} where at < ${before} limit ${batch}))`;
+    removed += count;
+    if (count < batch) break;
+  }
+  return removed;
+}
+
+/**
+ * Requests that nothing needs any more. What stays, however old: those that a revision, a row set aside or a refusal refers to;
+ * doubts about slots that are not covered yet, which may still be confirmed; and of each account and endpoint the newest, by which
+ * it is known that they were ever answered, and how. What a backfill has spent and brought stays known as sums.
+ */
+async function deleteFetches(sql: Sql, before: Instant, batch: number, stop: () => boolean): Promise<number> {
+  let removed = 0;
+  let after = 0;
+  while (Number.isFinite(before) && !stop()) {
+    const [step] = await sql<{ last: number | null; old: number; removed: number }[]>`
+      with stretch as materialized (
+        select id, sent_at < ${before} as is_old from ops.fetch where id > ${after} order by id limit ${batch}
+      ), gone as (
+        delete from ops.fetch f using stretch
+        where f.id = stretch.id and stretch.is_old
+          and not exists (select from market.revision r where r.fetch_id = f.id)
+          and not exists (select from market.quarantine q where q.fetch_id = f.id)
+          and not exists (select from market.refusal r where r.fetch_id = f.id)
+          and (f.doubted is null or coalesce((select s.covered @> f.doubted from market.series s where s.id = f.series_id), true))
+          and (f.series_id is not null or exists (
+            select from ops.fetch y where y.endpoint = f.endpoint and y.account_id = f.account_id and y.series_id is null
+              and y.sent_at > f.sent_at and y.outcome = f.outcome))
+          and (f.status is null or exists (
+            select from ops.fetch y where y.id > f.id and y.account_id = f.account_id and y.status is not null
+              and (f.outcome <> 'stored' or y.outcome = 'stored')))
+        returning f.backfill_id, f.outcome, f.rows, f.stored, f.revised, f.set_aside
+      ), summed as (
+        insert into ops.backfill_past as p (backfill_id, outcome, requests, rows, stored, revised, set_aside)
+        select backfill_id, outcome, count(*), sum(rows), sum(stored), sum(revised), sum(set_aside)
+        from gone where backfill_id is not null group by 1, 2
+        on conflict (backfill_id, outcome) do update
+        set requests = p.requests + excluded.requests, rows = p.rows + excluded.rows, stored = p.stored + excluded.stored,
+          revised = p.revised + excluded.revised, set_aside = p.set_aside + excluded.set_aside
+      )
+      select (select max(id) from stretch) as last, (select count(*) from stretch where is_old) as old,
+        (select count(*) from gone) as removed`;
+    removed += step!.removed;
+    // Requests are recorded in about the order they are sent.
+    if (step!.last === null || step!.old === 0) break;
+    after = step!.last;
+  }
+  return removed;
+}

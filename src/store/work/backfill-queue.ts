@@ -1,0 +1,252 @@
+/**
+ * Backfills that the service works off: recorded by whoever wants them, claimed by one process at a time, highest priority first.
+ * One whose process died is claimed again by another; what was done of it is not missing any more, so nothing is done twice.
+ */
+import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import type { BackfillState } from './backfill.ts';
+
+export type QueuedBackfill = {
+  readonly requestedAt: Instant;
+  /** What was typed, as JSON. */
+  readonly spec: Readonly<Record<string, unknown>>;
+  readonly coinIds: readonly string[];
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly span: Span;
+  readonly plannedRequests: number;
+  readonly priority: number;
+  /** `user@host`, or what of the service. */
+  readonly requestedBy?: string | null;
+};
+
+/** Resolves to its number. */
+export async function queueBackfill(sql: SqlOrTransaction, backfill: QueuedBackfill): Promise<number> {
+  const { requestedAt, spec, coinIds, interval, quote, span, plannedRequests, priority, requestedBy = null } = backfill;
+  const [row] = await sql<{ id: number }[]>`
+    insert into ops.backfill (requested_at, state, is_detached, spec, coin_ids, span, interval, quote, planned_requests,
+      left_requests, priority, requested_by)
+    values (${requestedAt}, 'queued', true, ${JSON.stringify(spec)}::text::jsonb, ${coinIds as string[]}::text[],
+      ${span}, ${interval}::market.candle_interval, ${quote}, ${plannedRequests}, ${plannedRequests}, ${priority}, ${requestedBy})
+    returning id`;
+  return row!.id;
+}
+
+export type ClaimedBackfill = {
+  readonly id: number;
+  readonly coinIds: readonly string[];
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly span: Span;
+  readonly priority: number;
+};
+
+type Claimable = { readonly now: Instant; readonly abovePriority?: number };
+
+/**
+ * An owner renews its claim every two seconds: one that has missed seven of them was killed, or cannot reach the database. One that
+ * lives all the same does no harm: each chunk is one job, of which what is missing is read when its turn comes, whoever keeps the
+ * window; with its next renewal it learns that the backfill is another's, and lets it go. What may be asked twice is what it had in
+ * its hands. Ten seconds is how long the chunks of a killed process are locked: whoever came sooner would wait for them.
+ */
+export const CLAIM_SILENT_AFTER_MS = 15_000;
+
+/** Waits for nobody, or is of an owner that gave no sign of life for long, or gave it in the future: the clock was set back since. */
+function isClaimable(sql: SqlOrTransaction, { now, abovePriority = -32_768 }: Claimable) {
+  return sql`is_detached and priority > ${abovePriority} and (
+    (state = 'queued' and (wait_until is null or wait_until <= ${now}))
+    or (state = 'running' and (heartbeat_at < ${now - CLAIM_SILENT_AFTER_MS}
+      or heartbeat_at > ${now + MOST_SKEW_MS})))`;
+}
+
+/** The next one is this owner's: it is running. Null when there is none. */
+export async function claimBackfill(
+  sql: SqlOrTransaction,
+  { owner, now }: { readonly owner: string; readonly now: Instant },
+): Promise<ClaimedBackfill | null> {
+  const [row] = await sql<ClaimedBackfill[]>`
+    update ops.backfill set state = 'running', owner = ${owner}, heartbeat_at = ${now},
+      started_at = coalesce(started_at, ${now}), wait_until = null, message = null
+    where id = (select id from ops.backfill where ${isClaimable(sql, { now })}
+      order by priority desc, id limit 1 for update skip locked)
+    returning id, coin_ids, interval, quote, span, priority`;
+  return row ?? null;
+}
+
+/** Where a claimed backfill stands, as others may have changed it meanwhile. */
+export type Claim = {
+  /** Still this owner's, and running. */
+  readonly isMine: boolean;
+  /** One of higher priority waits for a process. */
+  readonly isPreempted: boolean;
+  /** As it is now. */
+  readonly priority: number | null;
+};
+
+/** A sign of life of the owner; also what is known of how far it is. */
+export async function renewClaim(
+  sql: SqlOrTransaction,
+  claim: {
+    readonly id: number;
+    readonly owner: string;
+    readonly now: Instant;
+    /** Null: it is not planned yet; what was known before stays. */
+    readonly known: { readonly leftRequests: number; readonly finishAt: Instant | null } | null;
+  },
+): Promise<Claim> {
+  const { id, owner, now, known } = claim;
+  const [row] = await sql<{ priority: number }[]>`
+    update ops.backfill set heartbeat_at = ${now}
+      ${known === null ? sql`` : sql`, left_requests = ${known.leftRequests}, finish_at = ${known.finishAt}`}
+    where id = ${id} and state = 'running' and owner = ${owner} returning priority`;
+  if (row === undefined) return { isMine: false, isPreempted: false, priority: null };
+  const [urgent] = await sql`
+    select 1 from ops.backfill where ${isClaimable(sql, { now, abovePriority: row.priority })} limit 1`;
+  return { isMine: true, isPreempted: urgent !== undefined, priority: row.priority };
+}
+
+/** Ends a claim: what others have made of the backfill meanwhile stays. */
+export async function endClaim(
+  sql: SqlOrTransaction,
+  { id, owner, now }: { readonly id: number; readonly owner: string; readonly now: Instant },
+  end:
+    | { readonly state: 'done' | 'failed'; readonly leftRequests: number | null; readonly message: string | null }
+    /** For whoever comes next, not before `waitUntil`. */
+    | { readonly state: 'queued'; readonly waitUntil: Instant | null; readonly message: string | null },
+): Promise<void> {
+  const isOver = end.state !== 'queued';
+  const waitUntil = end.state === 'queued' ? end.waitUntil : null;
+  const left = end.state === 'queued' ? null : end.leftRequests;
+  await sql`
+    update ops.backfill set state = ${end.state}, message = ${end.message}, heartbeat_at = ${now},
+      finished_at = ${isOver ? now : null}, left_requests = coalesce(${left}::int, left_requests),
+      wait_until = ${waitUntil},
+      finish_at = ${isOver ? null : sql`finish_at`}
+    where id = ${id} and state = 'running' and owner = ${owner}`;
+}
+
+export type BackfillChange = 'pause' | 'resume' | 'cancel';
+
+const FROM: Readonly<Record<BackfillChange, readonly BackfillState[]>> = {
+  pause: ['queued', 'running'],
+  resume: ['paused', 'failed', 'cancelled'],
+  cancel: ['queued', 'running', 'paused'],
+};
+const TO: Readonly<Record<BackfillChange, BackfillState>> = { pause: 'paused', resume: 'queued', cancel: 'cancelled' };
+
+/** Of a running one the chunks under way are finished and no more is asked. Resolves to the state it had; null when that does not allow it. */
+export async function changeBackfill(
+  sql: SqlOrTransaction,
+  id: number,
+  change: BackfillChange,
+  now: Instant,
+): Promise<BackfillState | null> {
+  const [row] = await sql<{ before: BackfillState }[]>`
+    with found as (
+      select id, state from ops.backfill
+      where id = ${id} and is_detached and state = any(${FROM[change] as string[]}::text[]) for update
+    )
+    update ops.backfill b set state = ${TO[change]}, wait_until = null, message = null, finish_at = null,
+      finished_at = ${change === 'cancel' ? now : null}
+    from found where b.id = found.id returning found.state as before`;
+  return row?.before ?? null;
+}
+
+/** Resolves to whether there is such a backfill of the service that is not over. */
+export async function prioritizeBackfill(sql: SqlOrTransaction, id: number, priority: number): Promise<boolean> {
+  const rows = await sql`
+    update ops.backfill set priority = ${priority}
+    where id = ${id} and is_detached and state in ('queued', 'running', 'paused') returning id`;
+  return rows.length === 1;
+}
+
+export type HistoryGroup = {
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly since: Instant;
+  /** Best-ranked first. */
+  readonly coinIds: readonly string[];
+};
+
+/** The tracked series by what is wanted of them: those of one group make one backfill. */
+export async function readHistoryGroups(sql: SqlOrTransaction): Promise<HistoryGroup[]> {
+  return sql<HistoryGroup[]>`
+    select s.interval, s.quote, w.since, array_agg(s.coin_id order by nullif(c.rank, 0) nulls last, s.coin_id) as coin_ids
+    from ops.tracked tr join market.series s on s.id = tr.series_id join market.coin c on c.id = s.coin_id
+    cross join lateral (
+      select lower(r) as since from unnest(s.wanted) r where upper_inf(r)
+    ) w
+    where tr.ends_at is null
+    group by s.interval, s.quote, w.since order by max(s.priority) desc, s.interval desc, s.quote, w.since`;
+}
+
+/**
+ * Is a backfill of the past of these coins at work, or did one end lately with something that could not be had? One that somebody has
+ * cancelled stays so until it is resumed, or somebody says anew what is to be tracked. What is kept for a while only begins later and
+ * later: one that begins before `from` is about it, too.
+ */
+export async function isHistoryPending(
+  sql: SqlOrTransaction,
+  { interval, quote, coinIds, from }: Pick<HistoryGroup, 'interval' | 'quote' | 'coinIds'> & { readonly from: Instant },
+  endedSince: Instant,
+): Promise<boolean> {
+  const [row] = await sql`
+    select 1 from ops.backfill b
+    where is_detached and spec ? 'history' and b.interval = ${interval}::market.candle_interval and b.quote = ${quote}
+      and lower(b.span) <= ${from} and (
+        state in ('queued', 'running', 'paused')
+        or (state = 'cancelled' and not exists (
+          select from ops.track t where t.interval = b.interval and t.quote = b.quote and t.created_at > b.finished_at))
+        or (finished_at > ${endedSince} and state <> 'cancelled' and (state <> 'done' or message is not null)))
+      and exists (select from unnest(b.coin_ids) c where c = any(${coinIds as string[]}::text[]))
+    limit 1`;
+  return row !== undefined;
+}
+
+export type OpenBackfill = {
+  readonly id: number;
+  readonly priority: number;
+  readonly isRunning: boolean;
+  readonly left: number;
+  /** When there is something to spend on it. */
+  readonly waitUntil: Instant | null;
+};
+
+/**
+ * What is not over, in the order in which it is worked off: of the same priority those first that run already. Those of commands
+ * share queue and quota; of them is left what they have not asked of what they meant to ask.
+ */
+export async function readOpenBackfills(sql: SqlOrTransaction): Promise<readonly OpenBackfill[]> {
+  return sql`
+    select id, priority, state = 'running' as is_running, wait_until,
+      case when is_detached then coalesce(left_requests, planned_requests)
+        else greatest(0, planned_requests - (select count(*)::int from ops.fetch f where f.backfill_id = b.id)) end as left
+    from ops.backfill b where state in ('queued', 'running') order by priority desc, state desc, id`;
+}
+
+/** Those that wait for one of these reasons wait no more. Resolves to which they are. */
+export async function endWaits(
+  sql: SqlOrTransaction,
+  reasons: readonly string[],
+  now: Instant,
+): Promise<readonly number[]> {
+  const rows = await sql<{ id: number }[]>`
+    update ops.backfill set wait_until = null, message = null
+    where is_detached and state = 'queued' and wait_until > ${now}
+      and message = any(${reasons as string[]}::text[]) returning id`;
+  return rows.map(({ id }) => id);
+}
+
+/** When those that wait for their turn will be done; one that was begun meanwhile says so itself. */
+export async function saveFinishes(
+  sql: SqlOrTransaction,
+  finishes: readonly { readonly id: number; readonly finishAt: Instant | null }[],
+): Promise<void> {
+  await sql`
+    update ops.backfill b set finish_at = f.at
+    from unnest(${finishes.map(({ id }) => id)}::int[], ${finishes.map(({ finishAt }) => finishAt)}::timestamptz[]) as f(id, at)
+    where b.id = f.id and b.state = 'queued' and b.finish_at is distinct from f.at`;
+}

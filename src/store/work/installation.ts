@@ -1,0 +1,20 @@
+/** Which warehouse this is, among all that may share a Redis; and whose data it holds. */
+import { createHash } from 'node:crypto';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+
+/** Twelve hex digits: the same for every process on this database, another for every other database and server. */
+export async function readInstallationId(sql: SqlOrTransaction): Promise<string> {
+  const [row] = await sql<{ name: string }[]>`
+    select system_identifier || '/' || current_database() as name from pg_control_system()`;
+  return createHash('sha256').update(row!.name).digest('hex').slice(0, 12);
+}
+
+/**
+ * Makes this warehouse one of this simulator's market, or of the real one (null), unless it holds data already. Resolves to whose
+ * data it holds.
+ */
+export async function claimOrigin(sql: SqlOrTransaction, simulator: string | null): Promise<string | null> {
+  await sql`insert into ops.origin (simulator) values (${simulator}) on conflict do nothing`;
+  const [row] = await sql<{ simulator: string | null }[]>`select simulator from ops.origin`;
+  return row!.simulator;
+}

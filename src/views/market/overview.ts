@@ -1,0 +1,188 @@
+/** The list of coins, the exchanges and the market as a whole, as upstream answers them. */
+
+import type { Instant } from '../../clock.ts';
+import { type Absent, absent, notIn } from '../../contract/answer/not-found.ts';
+import { NOTHING, partAsOf, standingOn, standingOnSame, wholeAsOf } from '../../contract/answer/provenance.ts';
+import type { Candles, Catalogue } from '../../contract/record/market-data.ts';
+import type { CoinSummary, Exchange, GlobalOverview } from '../../contract/record/records.ts';
+import { EXCHANGE_VOLUMES } from '../../core/exchange.ts';
+import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { EXCHANGE_FLAGS, EXCHANGE_WHOLE, type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchange.ts';
+import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';
+import { createKeptByTopics, type Versions } from './data-versions.ts';
+import { exchangeIn, lacksRates, needsRates, readRates } from './rates.ts';
+
+/** Lists in so many combinations of currencies. */
+const MOST_LISTS = 20;
+const MOST_COINS = 2_000;
+const PIECE = 2_000;
+
+export function createOverviewViews({ sql, versions }: { readonly sql: Sql; readonly versions: Versions }): Pick<
+  Candles,
+  'coins' | 'global' | 'exchanges'
+> &
+  Pick<Catalogue<Absent>, 'exchange'> & {
+    findCoin(coinId: string): Promise<CoinSummary | null>;
+    /** What it stands on that there is no such coin, when the list of coins has none. */
+    noCoin(): Promise<Absent>;
+  } {
+  const view = { versions, view: 'overview' };
+  const coins = createKeptByTopics<readonly CoinSummary[]>({
+    ...view,
+    most: 1,
+    versionOf: ({ coin, coin_rename }) => `${coin} ${coin_rename}`,
+  });
+  const global = createKeptByTopics<GlobalOverview>({
+    ...view,
+    most: 1,
+    versionOf: ({ global_history }) => String(global_history),
+  });
+  const inDollars = createKeptByTopics<readonly Exchange[]>({
+    ...view,
+    most: MOST_LISTS,
+    versionOf: ({ exchange }) => String(exchange),
+  });
+  const inOthers = createKeptByTopics<readonly Exchange[]>({
+    ...view,
+    most: MOST_LISTS,
+    versionOf: ({ exchange, ticker }) => `${exchange} ${ticker}`,
+  });
+  const one = createKeptByTopics<CoinSummary | null>({
+    ...view,
+    most: MOST_COINS,
+    versionOf: ({ coin }) => String(coin),
+  });
+  const noCoin = createKeptByTopics<Absent>({ ...view, most: 1, versionOf: ({ coin }) => String(coin) });
+  const exchanges: Candles['exchanges'] = ({ quotes }) => {
+    const lists = needsRates(quotes) ? inOthers : inDollars;
+    return lists(quotes.join(), () => readExchanges(sql, quotes));
+  };
+  return {
+    coins: () => coins('all', () => readCoins(sql)),
+    global: () => global('newest', () => readGlobal(sql)),
+    exchanges,
+    exchange: async ({ exchangeId, quotes }) => {
+      const all = await exchanges({ quotes });
+      const found = all.find(({ id }) => id === exchangeId);
+      // In dollars a list is there as a whole, or not at all.
+      return found === undefined ? notIn(await exchanges({ quotes: ['USD'] })) : standingOnSame(found, all);
+    },
+    findCoin: (coinId) => one(coinId, () => readCoin(sql, coinId)),
+    noCoin: () => noCoin('', () => readNoCoin(sql)),
+  };
+}
+
+type CoinRow = CamelCased<Omit<CoinSummary, 'rank'>> & {
+  readonly rank: number;
+  readonly answer: string | null;
+  readonly seenAt: Instant;
+};
+
+/** In the order of the newest list; those that it lacks at the end, but for those that have another id now. */
+async function readCoins(sql: Sql): Promise<readonly CoinSummary[]> {
+  const query = sql<CoinRow[]>`
+    select c.id, c.name, c.symbol, c.rank, c.is_new, c.is_active, c.type, c.answer, c.last_seen_at as seen_at
+    from market.coin c cross join (select max(last_seen_at) as at from market.coin) newest
+    where c.last_seen_at = newest.at or not exists (select from market.coin_rename r where r.old_id = c.id)
+    order by c.last_seen_at = newest.at desc, c.position nulls last, nullif(c.rank, 0) nulls last, c.id`;
+  const list: CoinSummary[] = [];
+  let asOf: Instant | null = null;
+  for await (const rows of query.cursor(PIECE)) {
+    for (const row of rows) {
+      list.push(toCoin(row));
+      asOf = Math.max(asOf ?? row.seenAt, row.seenAt);
+    }
+  }
+  return standingOn(list, wholeAsOf(asOf));
+}
+
+async function readCoin(sql: Sql, coinId: string): Promise<CoinSummary | null> {
+  const [row] = await sql<CoinRow[]>`
+    select id, name, symbol, rank, is_new, is_active, type, null as answer, last_seen_at as seen_at
+    from market.coin where id = ${coinId}`;
+  return row === undefined ? null : standingOn(toCoin(row), wholeAsOf(row.seenAt));
+}
+
+/** Coins are told by their list alone, which is never read in parts. */
+export async function readNoCoin(sql: Sql): Promise<Absent> {
+  const [row] = await sql<{ at: Instant | null }[]>`select max(last_seen_at) as at from market.coin`;
+  return absent(wholeAsOf(row?.at ?? null));
+}
+
+function toCoin({ answer, id, name, symbol, rank, isNew, isActive, type }: CoinRow): CoinSummary {
+  if (answer === null) return { id, name, symbol, rank, is_new: isNew, is_active: isActive, type };
+  const written = JSON.parse(answer) as CoinSummary;
+  // The rank may have come with a ticker since.
+  return typeof written.rank === 'number' ? { ...written, rank } : written;
+}
+
+type GlobalRow = Omit<GlobalFacts, 'updatedAt'> & { readonly at: Instant; readonly updatedAt: Instant };
+
+/** All null when nobody has ever asked. */
+async function readGlobal(sql: Sql): Promise<GlobalOverview> {
+  const [row] = await sql<GlobalRow[]>`
+    select market_cap, volume_24h, bitcoin_dominance, coins, market_cap_change_24h, volume_24h_change_24h,
+      market_cap_ath, market_cap_ath_at, volume_24h_ath, volume_24h_ath_at, volume_24h_percent_from_ath,
+      volume_24h_percent_to_ath, updated_at, at, answer
+    from market.global_history order by at desc limit 1`;
+  if (row === undefined) return standingOn(globalRecord(NOBODY_ASKED), NOTHING);
+  const record = row.answer === null ? globalRecord(row) : (JSON.parse(row.answer) as GlobalOverview);
+  return standingOn(record, wholeAsOf(row.at));
+}
+
+const NOBODY_ASKED: Omit<GlobalFacts, 'answer'> = {
+  updatedAt: null,
+  marketCap: null,
+  volume24h: null,
+  bitcoinDominance: null,
+  coins: null,
+  marketCapChange24h: null,
+  volume24hChange24h: null,
+  marketCapAth: null,
+  marketCapAthAt: null,
+  volume24hAth: null,
+  volume24hAthAt: null,
+  volume24hPercentFromAth: null,
+  volume24hPercentToAth: null,
+};
+
+type ExchangeRow = Pick<
+  ExchangeFacts,
+  'id' | 'name' | 'types' | 'description' | 'message' | 'links' | 'fiats' | 'answer'
+> &
+  CamelCased<ExchangeFacts['flags'] & ExchangeFacts['whole'] & ExchangeFacts['volumes']> & {
+    readonly updatedAt: Instant;
+    readonly at: Instant;
+    readonly seenAt: Instant;
+  };
+
+/** Those of the newest list, in its order. */
+async function readExchanges(sql: Sql, quotes: readonly string[]): Promise<readonly Exchange[]> {
+  const rows = await sql<ExchangeRow[]>`
+    select id, name, to_json(types) as types, description, message, links, fiats, answer, is_active, website_status,
+      api_status, markets_data_fetched, adjusted_rank, reported_rank, currencies, markets, ${sql(EXCHANGE_VOLUMES as unknown as string[])},
+      updated_at, at, last_seen_at as seen_at
+    from market.exchange where last_seen_at = (select max(last_seen_at) from market.exchange)
+    order by position nulls last, adjusted_rank nulls last, id`;
+  const snapshots = [...new Set(rows.map((row) => row.at))];
+  const rates = await readRates(sql, quotes, needsRates(quotes) ? snapshots : []);
+  const list = rows.map((row) => exchangeIn(toExchange(row), quotes, row.at, rates));
+  const asOf = rows[0]?.seenAt ?? null;
+  return standingOn(list, lacksRates(quotes, snapshots, rates) ? partAsOf(asOf) : wholeAsOf(asOf));
+}
+
+const flagsOf = createRecordReader<ExchangeFacts['flags']>(EXCHANGE_FLAGS);
+const wholeOf = createRecordReader<ExchangeFacts['whole']>(EXCHANGE_WHOLE);
+const volumesOf = createRecordReader<ExchangeFacts['volumes']>(EXCHANGE_VOLUMES);
+
+function toExchange(row: ExchangeRow): Exchange {
+  if (row.answer !== null) return JSON.parse(row.answer) as Exchange;
+  const { id, name, types, description, message, links, fiats, updatedAt } = row;
+  return exchangeRecord({
+    ...{ id, name, types, description, message, links, fiats, updatedAt },
+    flags: flagsOf(row),
+    whole: wholeOf(row),
+    volumes: volumesOf(row),
+  });
+}

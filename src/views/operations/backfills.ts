@@ -1,0 +1,74 @@
+/** Backfills, those of the service and those of commands: how far each is, and what it waits for. */
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import type { BackfillState } from '../../store/work/backfill.ts';
+
+export type BackfillRow = {
+  readonly id: number;
+  readonly state: BackfillState;
+  /** For the service to work off. */
+  readonly isDetached: boolean;
+  readonly priority: number;
+  readonly interval: Interval;
+  readonly quote: Quote;
+  /** Null for one of a command. */
+  readonly coins: number | null;
+  readonly from: Instant | null;
+  readonly to: Instant | null;
+  readonly requestedAt: Instant;
+  readonly startedAt: Instant | null;
+  readonly finishedAt: Instant | null;
+  readonly heartbeatAt: Instant | null;
+  readonly owner: string | null;
+  /** `user@host` of a command, or the audit of gaps; null when that was not written down. */
+  readonly requestedBy: string | null;
+  readonly plannedRequests: number;
+  readonly spent: number;
+  readonly stored: number;
+  readonly leftRequests: number | null;
+  /** How much is done, from 0 to 1; null when nobody can say. */
+  readonly progress: number | null;
+  readonly waitUntil: Instant | null;
+  /** What everybody waits for included. Null: over, or nobody can say. */
+  readonly finishAt: Instant | null;
+  readonly message: string | null;
+};
+
+/** What is not over, most urgent first; with `all` what is over as well, newest first after those. */
+export async function readBackfills(
+  sql: Sql,
+  {
+    all,
+    id = null,
+    limit = null,
+  }: { readonly all: boolean; readonly id?: number | null; readonly limit?: number | null },
+): Promise<BackfillRow[]> {
+  return sql<BackfillRow[]>`
+    select id, state, is_detached, priority, interval, quote, coins, planned_requests, spent, stored, left_requests,
+      progress, owner, requested_by, message, "from", "to", requested_at, started_at, finished_at, heartbeat_at,
+      wait_until, finish_at
+    from ops.backfill_progress
+    where (${id}::int is null or id = ${id}::int) and (${all} or state in ('queued', 'running', 'paused'))
+    order by state in ('queued', 'running', 'paused') desc,
+      case when state in ('queued', 'running', 'paused') then -priority end, case when finished_at is null then id end, id desc
+    limit ${limit}`;
+}
+
+/** As the command line and the service print it: instants as ISO 8601. */
+export function backfillAsJson(row: BackfillRow): Readonly<Record<string, unknown>> {
+  const { from, to, requestedAt, startedAt, finishedAt, heartbeatAt, waitUntil, finishAt, ...rest } = row;
+  const iso = (at: Instant | null) => (at === null ? null : new Date(at).toISOString());
+  return {
+    ...rest,
+    from: iso(from),
+    to: iso(to),
+    requestedAt: iso(requestedAt),
+    startedAt: iso(startedAt),
+    finishedAt: iso(finishedAt),
+    heartbeatAt: iso(heartbeatAt),
+    waitUntil: iso(waitUntil),
+    finishAt: iso(finishAt),
+  };
+}

@@ -1,0 +1,94 @@
+/** What is wanted and not covered, with the reason: rows of `market.gaps`. */
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { matching, type SeriesFilter } from './series-filter.ts';
+
+export const GAP_REASONS = [
+  'not asked yet',
+  'provisional',
+  'unconfirmed',
+  'malformed',
+  'plan wall',
+  'interval',
+  'unknown coin',
+  'forbidden',
+  'bad request',
+] as const;
+export type GapReason = (typeof GAP_REASONS)[number];
+
+const REFUSALS: readonly GapReason[] = ['plan wall', 'interval', 'unknown coin', 'forbidden', 'bad request'];
+
+/** Upstream will not give it, as opposed to: has not been asked, or has not said its last word. */
+export function isRefusal(reason: GapReason): boolean {
+  return REFUSALS.includes(reason);
+}
+
+export type Gap = {
+  readonly coinId: string;
+  readonly symbol: string;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  /** Null: since ever. */
+  readonly from: Instant | null;
+  readonly to: Instant | null;
+  readonly slots: number;
+  readonly reason: GapReason;
+  readonly detail: string | null;
+  /** Null: nothing has to be waited for, or it waits for something other than time. */
+  readonly nextAskAt: Instant | null;
+};
+
+export type GapFilter = SeriesFilter & { readonly reason?: GapReason | undefined };
+
+/** The gaps in the order of coin, quote, interval and time, a page at a time: however many there are, memory stays flat. */
+export async function* readGapRows(sql: Sql, filter: GapFilter, limit: number | null): AsyncGenerator<Gap> {
+  const pages = sql<Gap[]>`
+    select coin_id, symbol, quote, interval, gap_from as from, gap_to as to, slots, reason, detail, next_ask_at
+    from market.gaps
+    where ${matching(sql, filter)} ${filter.reason === undefined ? sql`` : sql`and reason = ${filter.reason}`}
+    order by coin_id, quote, interval, gap_from
+    ${limit === null ? sql`` : sql`limit ${limit}`}`.cursor(500);
+  for await (const page of pages) {
+    for (const gap of page) {
+      yield { ...gap, from: finite(gap.from), to: finite(gap.to), nextAskAt: finite(gap.nextAskAt) };
+    }
+  }
+}
+
+function finite(at: Instant | null): Instant | null {
+  return at === null || !Number.isFinite(at) ? null : at;
+}
+
+export type GapTotal = {
+  readonly reason: GapReason;
+  readonly gaps: number;
+  /** All missing slots with this reason: those of all reasons add up to `slotsMissing` of the status. */
+  readonly slots: number;
+  /** Of them, those too young for a final answer: `slotsUnsettled` of the status. */
+  readonly tooYoung: number;
+};
+
+export type AskedAgain = { readonly slots: number; readonly from: Instant };
+
+/** What upstream was asked about and has left without a final word: how many slots, and when the first of them is asked about again. */
+export async function readAskedAgain(sql: Sql, filter: GapFilter): Promise<AskedAgain | null> {
+  const [row] = await sql<{ slots: number; from: Instant | null }[]>`
+    select coalesce(sum(slots), 0)::bigint as slots, min(next_ask_at) as from
+    from market.gaps
+    where ${matching(sql, filter)} and reason in ('unconfirmed', 'malformed') and next_ask_at < 'infinity'`;
+  return row!.from === null ? null : { slots: row!.slots, from: row!.from };
+}
+
+/** How many gaps and slots each reason has, most slots first. */
+export async function readGapTotals(sql: Sql, filter: GapFilter): Promise<GapTotal[]> {
+  return sql<GapTotal[]>`
+    select reason, count(*) as gaps, sum(slots)::bigint as slots, sum(greatest(0,
+        ceil(date_part('epoch', gap_to) / ops.seconds_of(interval))
+        - ceil(date_part('epoch', greatest(gap_from, ops.settled_until(interval))) / ops.seconds_of(interval))
+      ))::bigint as too_young
+    from market.gaps
+    where ${matching(sql, filter)} ${filter.reason === undefined ? sql`` : sql`and reason = ${filter.reason}`}
+    group by reason order by slots desc, reason`;
+}

@@ -1,0 +1,35 @@
+/** How the warehouse stands, in the few numbers that are worth watching. */
+import type { Instant } from '../../clock.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { readTierStatus, type TierStatus } from './tiers.ts';
+
+export type Figures = {
+  readonly tiers: readonly TierStatus[];
+  /** Of the service, and not over. */
+  readonly backfills: readonly { readonly state: string; readonly n: number }[];
+  readonly connections: readonly { readonly state: string; readonly n: number }[];
+  readonly lastDone: readonly { readonly schedule: string; readonly at: Instant }[];
+  /** As Postgres reckons: counting millions of rows every few seconds would cost more than it tells. */
+  readonly revisions: number;
+  readonly quarantined: number;
+};
+
+export async function readFigures(sql: Sql, now: Instant): Promise<Figures> {
+  const [tiers, backfills, connections, lastDone, counts] = await Promise.all([
+    readTierStatus(sql, now),
+    sql<{ state: string; n: number }[]>`
+      select s.state, count(b.id) as n from unnest(array['queued', 'running', 'paused']) s(state)
+      left join ops.backfill b on b.state = s.state and b.is_detached group by s.state`,
+    sql<{ state: string; n: number }[]>`
+      select coalesce(state, 'unknown') as state, count(*) as n from pg_stat_activity
+      where datname = current_database() and backend_type = 'client backend' group by 1`,
+    sql<{ schedule: string; at: Instant }[]>`
+      select schedule, max(ended_at) as at from ops.schedule_run where state = 'done' group by 1`,
+    sql<{ revisions: number; quarantined: number }[]>`
+      select coalesce(sum(n) filter (where name = 'revision'), 0)::float8 as revisions,
+        coalesce(sum(n) filter (where name = 'quarantine'), 0)::float8 as quarantined
+      from (select relname as name, n_live_tup as n from pg_stat_user_tables
+        where schemaname = 'market' and relname in ('revision', 'quarantine')) t`,
+  ]);
+  return { tiers, backfills, connections, lastDone, ...counts[0]! };
+}

@@ -1,0 +1,38 @@
+/** What a doctor wants to know of the database: its version, clock and size, and work that was left lying. */
+import type { Instant } from '../../clock.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+
+export type Health = {
+  /** As the server says it: `18.4`. */
+  readonly version: string;
+  readonly majorVersion: number;
+  /** The database's clock. */
+  readonly now: Instant;
+  readonly bytes: number;
+  /** Name of the last migration applied. */
+  readonly migration: string;
+  readonly connections: number;
+  readonly connectionsFree: number;
+  /** Said to be running, but without a sign of life. */
+  readonly silentBackfills: readonly { readonly id: number; readonly owner: string; readonly heartbeatAt: Instant }[];
+  /** Rows in quarantine. */
+  readonly setAside: number;
+};
+
+/** `silentSince`: backfills whose last sign of life is older are listed. */
+export async function readHealth(sql: Sql, silentSince: Instant): Promise<Health> {
+  const [server] = await sql<Omit<Health, 'silentBackfills'>[]>`
+    select current_setting('server_version') as version,
+      current_setting('server_version_num')::int / 10000 as major_version,
+      date_trunc('milliseconds', clock_timestamp()) as now,
+      pg_database_size(current_database()) as bytes,
+      (select name from ops.migration order by created_at desc limit 1) as migration,
+      current_setting('max_connections')::int as connections,
+      current_setting('max_connections')::int - (select count(*) from pg_stat_activity where backend_type = 'client backend')
+        as connections_free,
+      (select count(*) from market.quarantine) as set_aside`;
+  const silentBackfills = await sql<Health['silentBackfills'][number][]>`
+    select id, owner, heartbeat_at from ops.backfill
+    where state = 'running' and not is_detached and heartbeat_at < ${silentSince} order by id`;
+  return { ...server!, silentBackfills };
+}

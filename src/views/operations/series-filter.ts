@@ -1,0 +1,40 @@
+/** Which series a question is about: by coin, quote and interval; what is left out does not narrow. */
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+
+export type SeriesFilter = {
+  readonly coinIds?: readonly string[] | undefined;
+  readonly quote?: Quote | undefined;
+  readonly interval?: Interval | undefined;
+};
+
+/** A condition on the columns `coin_id`, `quote` and `interval`. */
+export function matching(sql: SqlOrTransaction, { coinIds, quote, interval }: SeriesFilter) {
+  return sql`true
+    ${coinIds === undefined ? sql`` : sql`and coin_id = any(${coinIds as string[]}::text[])`}
+    ${quote === undefined ? sql`` : sql`and quote = ${quote}`}
+    ${interval === undefined ? sql`` : sql`and interval = ${interval}::market.candle_interval`}`;
+}
+
+/** The ids of `coinIds` that no series has: misspelt, or never asked for. */
+export async function coinsWithoutSeries(sql: SqlOrTransaction, coinIds: readonly string[]): Promise<string[]> {
+  const rows = await sql<{ coinId: string }[]>`
+    select coin_id from unnest(${coinIds as string[]}::text[]) as asked(coin_id)
+    where not exists (select from market.series s where s.coin_id = asked.coin_id)`;
+  return rows.map((row) => row.coinId);
+}
+
+/** Ids that a misspelt one may have meant are found among these. */
+export async function coinIdsWithSeries(sql: SqlOrTransaction): Promise<string[]> {
+  const rows = await sql<{ coinId: string }[]>`select distinct coin_id from market.series`;
+  return rows.map((row) => row.coinId);
+}
+
+/** How many series the filter finds: an answer about none of them says nothing. */
+export async function countSeries(sql: SqlOrTransaction, filter: SeriesFilter): Promise<number> {
+  const [row] = await sql<
+    { series: number }[]
+  >`select count(*) as series from market.series where ${matching(sql, filter)}`;
+  return row!.series;
+}

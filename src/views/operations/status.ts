@@ -1,0 +1,108 @@
+/** The warehouse at a glance: what is wanted, what is there, what is under way, and what upstream answered lately. */
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import { type CatalogueAge, readCatalogueAges } from '../../store/catalogue/catalogue-item.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { SILENT_AFTER_MS } from '../../store/work/backfill.ts';
+import { readTierStatus, type TierStatus } from './tiers.ts';
+
+export type SeriesStatus = {
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly series: number;
+  readonly slotsWanted: number;
+  readonly slotsCovered: number;
+  /** Wanted up to now and not covered, those too young for a final answer included: what the gaps add up to. */
+  readonly slotsMissing: number;
+  /** Of the missing slots, those too young for a final answer. */
+  readonly slotsUnsettled: number;
+  /** Candles inside coverage, as recorded when it was granted. */
+  readonly candles: number;
+  /** End of the newest final answer, of the series that is furthest and of the one that is least far. */
+  readonly finalUntil: Instant | null;
+  readonly finalUntilOldest: Instant | null;
+};
+
+export type BackfillStatus = {
+  readonly id: number;
+  readonly requestedAt: Instant;
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly from: Instant | null;
+  readonly to: Instant | null;
+  readonly plannedRequests: number;
+  readonly requests: number;
+  /** Of the service: another process takes it over. */
+  readonly isDetached: boolean;
+  readonly owner: string;
+  readonly heartbeatAt: Instant;
+  /** No sign of life for so long that it was killed, or cannot reach the database. */
+  readonly isSilent: boolean;
+};
+
+export type FetchStatus = {
+  readonly outcome: string;
+  readonly requests: number;
+  readonly rows: number;
+  readonly lastAt: Instant;
+};
+
+export type Status = {
+  /** Coins the catalogue knows. */
+  readonly coins: number;
+  readonly series: readonly SeriesStatus[];
+  /** Of the tracked series, highest priority first. */
+  readonly tiers: readonly TierStatus[];
+  readonly catalogue: readonly CatalogueAge[];
+  readonly backfills: readonly BackfillStatus[];
+  /** Of the last 24 hours, most requests first. */
+  readonly fetches: readonly FetchStatus[];
+  readonly revisions: number;
+  readonly setAside: number;
+};
+
+const LATELY_MS = 24 * 3_600_000;
+
+export async function readStatus(sql: Sql, now: Instant): Promise<Status> {
+  const [counts, series, tiers, catalogue, backfills, fetches] = await Promise.all([
+    sql<{ coins: number; revisions: number; setAside: number }[]>`
+      select (select count(*) from market.coin) as coins, (select count(*) from market.revision) as revisions,
+        (select count(*) from market.quarantine) as set_aside`,
+    readSeries(sql),
+    readTierStatus(sql, now),
+    readCatalogueAges(sql),
+    readRunning(sql, now),
+    readFetches(sql, now),
+  ]);
+  const { coins, revisions, setAside } = counts[0]!;
+  return { coins, series, tiers, catalogue, backfills, fetches, revisions, setAside };
+}
+
+function readSeries(sql: Sql): Promise<SeriesStatus[]> {
+  return sql<SeriesStatus[]>`
+    select c.interval, c.quote, count(*) as series, sum(c.slots_wanted)::bigint as slots_wanted,
+      sum(c.slots_covered)::bigint as slots_covered, sum(c.slots_missing)::bigint as slots_missing,
+      sum(c.slots_unsettled)::bigint as slots_unsettled, sum(s.covered_candles)::bigint as candles,
+      max(upper(s.covered)) as final_until,
+      nullif(min(coalesce(upper(s.covered), '-infinity')), '-infinity') as final_until_oldest
+    from market.coverage c
+    join market.series s on s.coin_id = c.coin_id and s.quote = c.quote and s.interval = c.interval
+    group by c.interval, c.quote order by c.interval desc, c.quote desc`;
+}
+
+function readRunning(sql: Sql, now: Instant): Promise<BackfillStatus[]> {
+  return sql<BackfillStatus[]>`
+    select b.id, b.requested_at, b.interval, b.quote, lower(b.span) as from, upper(b.span) as to, b.planned_requests,
+      (select count(*) from ops.fetch f where f.backfill_id = b.id)
+        + (select coalesce(sum(p.requests), 0)::bigint from ops.backfill_past p where p.backfill_id = b.id) as requests,
+      b.is_detached, b.owner, b.heartbeat_at, b.heartbeat_at < ${now - SILENT_AFTER_MS} as is_silent
+    from ops.backfill b where b.state = 'running' order by b.id`;
+}
+
+function readFetches(sql: Sql, now: Instant): Promise<FetchStatus[]> {
+  return sql<FetchStatus[]>`
+    select outcome, count(*) as requests, sum(rows)::bigint as rows, max(sent_at) as last_at
+    from ops.fetch where sent_at > ${now - LATELY_MS}
+    group by outcome order by requests desc, outcome`;
+}

@@ -1,0 +1,41 @@
+/** How fresh the tracked series are, tier by tier. */
+import type { Instant } from '../../clock.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Tier } from '../../core/tier.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+
+export type TierStatus = {
+  readonly tier: Tier;
+  readonly interval: Interval;
+  readonly priority: number;
+  readonly series: number;
+  /** Of these, those that no rule wants any more and that are being completed. */
+  readonly ending: number;
+  /** Of these, those without an answer since they are tracked: they have no age. */
+  readonly unseen: number;
+  readonly targetAgeMs: number;
+  /** Null: not planned yet, or not with this budget and plan. */
+  readonly achievableAgeMs: number | null;
+  readonly isPlanned: boolean;
+  readonly keepsUp: boolean;
+  /** Of the series that are kept up to date: the age that half of them do not exceed, and that of the oldest. */
+  readonly medianAgeMs: number | null;
+  readonly oldestAgeMs: number | null;
+};
+
+/** Highest priority first. */
+export async function readTierStatus(sql: Sql, now: Instant): Promise<TierStatus[]> {
+  return sql<TierStatus[]>`
+    select k.tier, k.interval, k.priority, k.keeps_up, k.planned_at is not null as is_planned,
+      count(*) as series, count(tr.ends_at) as ending,
+      count(*) filter (where tr.seen_until is null and tr.ends_at is null) as unseen,
+      (extract(epoch from k.target_age) * 1000)::float8 as target_age_ms,
+      (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms,
+      percentile_disc(0.5) within group (order by a.age) filter (where tr.ends_at is null) as median_age_ms,
+      max(a.age) filter (where tr.ends_at is null) as oldest_age_ms
+    from ops.tier k
+    join ops.tracked tr on tr.tier_id = k.id
+    cross join lateral (select greatest(0, extract(epoch from ${now}::timestamptz - tr.seen_until) * 1000)::float8 as age
+      where tr.seen_until is not null union all select null where tr.seen_until is null) a
+    group by k.id order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
+}

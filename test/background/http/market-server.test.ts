@@ -1,0 +1,465 @@
+/** `chandler serve` as its operator starts it, and what bad clients and a bad day of the database do to it. */
+import { once } from 'node:events';
+import net from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { routeOf } from '../../../src/background/http/market-http-metrics.ts';
+import { DAY } from '../../../src/core/interval.ts';
+import { createClient } from '../../../src/store/connection/connect.ts';
+import { openReader } from '../../../src/store/connection/reader.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { createRelay } from '../../support/relay.ts';
+import { seedSeries } from '../../support/warehouse.ts';
+
+const FIRST = Date.UTC(2024, 0, 1);
+let database: TestDatabase;
+const running: Serving[] = [];
+beforeEach(async () => {
+  database = await createTestDatabase();
+});
+afterEach(async () => {
+  for (const serving of running.splice(0)) await serving.stop();
+  await database.drop();
+});
+
+type Serving = { url(): Promise<string>; said(): string; stop(): Promise<number>; ready(): Promise<void> };
+
+/** Without limits, for most tests ask for old candles. */
+const UNLIMITED = { CHANDLER_SERVE_LIMITS: 'off' };
+
+function start(command = ['serve'], env: Record<string, string> = UNLIMITED): Serving {
+  const stop = new AbortController();
+  let text = '';
+  const ended = runCommand(command, {
+    env: { DATABASE_URL: database.url, CHANDLER_LISTEN: '127.0.0.1:0', ...env },
+    signal: stop.signal,
+    onError: (all) => {
+      text = all;
+    },
+  });
+  const patience = { timeout: 60_000, interval: 25 };
+  const serving: Serving = {
+    said: () => text,
+    url: () =>
+      vi.waitFor(() => {
+        const [, url] = /"url":"([^"]+)"/.exec(text) ?? [];
+        expect(url, text).toBeDefined();
+        return url!;
+      }, patience),
+    ready: async () => {
+      const url = await serving.url();
+      await vi.waitFor(async () => expect((await fetch(`${url}/ready`)).status).toBe(200), patience);
+    },
+    stop: async () => {
+      stop.abort();
+      return (await ended).code;
+    },
+  };
+  running.push(serving);
+  return serving;
+}
+
+const seed = () =>
+  seedSeries(database.sql, {
+    coinId: 'btc-bitcoin',
+    interval: '24h',
+    wanted: [{ from: FIRST, to: FIRST + 5 * DAY }],
+    covered: [{ from: FIRST, to: FIRST + 5 * DAY }],
+    candles: [0, 1, 2, 3, 4].map((n) => FIRST + n * DAY),
+  });
+
+test('refuses while there is no database as it refuses anything: a web page can read it, and nobody keeps it', async () => {
+  const serving = start(['serve'], { ...UNLIMITED, DATABASE_URL: 'postgres://u@127.0.0.1:1/x' });
+  const answer = await fetch(`${await serving.url()}/v1/coins`);
+  expect([answer.status, await answer.json()]).toEqual([
+    503,
+    { error: 'the database is not there yet, ask again in a few seconds' },
+  ]);
+  const headers = [
+    'access-control-allow-origin',
+    'vary',
+    'x-content-type-options',
+    'content-security-policy',
+    'cache-control',
+    'retry-after',
+  ].map((name) => answer.headers.get(name));
+  expect(headers).toEqual([
+    '*',
+    'Accept-Encoding, Authorization',
+    'nosniff',
+    "default-src 'none'; frame-ancestors 'none'",
+    'no-store',
+    '5',
+  ]);
+  expect(answer.headers.get('access-control-expose-headers')).toContain('Retry-After');
+  const asked = await fetch(`${await serving.url()}/v1/coins`, { method: 'OPTIONS' });
+  expect([asked.status, asked.headers.get('access-control-allow-headers')]).toEqual([
+    204,
+    // What MCP clients send as well: a page keeps this for a day, whatever it asks for then.
+    'Authorization, Content-Type, If-None-Match, MCP-Protocol-Version, Mcp-Method, Mcp-Name',
+  ]);
+});
+
+test('has the tools of a warehouse for an MCP client that knows the address alone, SQL when it is turned on', async () => {
+  await seed();
+  const names = async (env: Record<string, string>) => {
+    const serving = start(['serve'], env);
+    await serving.ready();
+    const client = new Client({ name: 'test', version: '1' });
+    await client.connect(new StreamableHTTPClientTransport(new URL('/rpc', await serving.url())));
+    const { tools } = await client.listTools();
+    return { client, last: tools.map(({ name }) => name).slice(19) };
+  };
+  const without = await names({});
+  expect(without.last).toEqual(['getOHLCV', 'getCoverage', 'getGaps']);
+  const { structuredContent } = await without.client.callTool({ name: 'getCoverage', arguments: {} });
+  expect(structuredContent).toMatchObject({ result: [{ coin_id: 'btc-bitcoin', slots_covered: 5 }] });
+  expect((await without.client.callTool({ name: 'getGaps', arguments: {} })).structuredContent).toEqual({ result: [] });
+  await without.client.close();
+  const withSql = await names({ ...UNLIMITED, CHANDLER_SERVE_SQL: 'on' });
+  expect(withSql.last).toEqual(['getOHLCV', 'getCoverage', 'getGaps', 'runSql']);
+  const statement = 'select coin_id, count(*) from candles group by 1';
+  const answer = await withSql.client.callTool({ name: 'runSql', arguments: { statement } });
+  expect(answer.structuredContent).toEqual({
+    columns: ['coin_id', 'count'],
+    rows: [['btc-bitcoin', 5]],
+    truncated: false,
+  });
+  await withSql.client.close();
+});
+
+describe('chandler serve', () => {
+  test('answers like the upstream, says what it stands on, and counts', async () => {
+    await seed();
+    const serving = start();
+    await serving.ready();
+    const url = await serving.url();
+    const answer = await fetch(`${url}/v1/coins/btc-bitcoin/ohlcv/historical?start=2024-01-01&end=2024-01-05`);
+    expect([answer.status, ((await answer.json()) as unknown[]).length]).toEqual([200, 5]);
+    expect((await fetch(`${url}/v1/tickers/nono-nowhere`)).status).toBe(404);
+    const rpc = await fetch(`${url}/rpc`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }),
+    });
+    expect(((await rpc.json()) as { result: { tools: unknown[] } }).result.tools.length).toBeGreaterThan(18);
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    expect(metrics).toContain('chandler_served_requests_total{route="/v1/coins/{}/ohlcv/historical",status="200"} 1');
+    expect(metrics).toContain('chandler_served_requests_total{route="/v1/tickers/{}",status="404"} 1');
+    expect(metrics).toMatch(/chandler_served_kept_total\{view="ohlcv",result="miss"\} 1/);
+    expect(await serving.stop()).toBe(0);
+  });
+
+  test('a key is let in with the limits of its plan and told what is left; what is no key of ours is not', async () => {
+    await seed();
+    const env = { DATABASE_URL: database.url };
+    const create = await runCommand(['keys', 'create', '--plan', 'starter', '--monthly-requests', '2', '--json'], {
+      env,
+    });
+    const { key, prefix } = JSON.parse(create.out) as { key: string; prefix: string };
+    const serving = start(['serve'], {});
+    await serving.ready();
+    const url = await serving.url();
+    const ask = (authorization?: string, path = '/v1/coins') =>
+      fetch(`${url}${path}`, authorization === undefined ? {} : { headers: { Authorization: authorization } });
+    const first = await ask(`Bearer ${key}`);
+    expect([first.status, first.headers.get('ratelimit-limit'), first.headers.get('ratelimit-remaining')]).toEqual([
+      200,
+      '2',
+      '1',
+    ]);
+    expect(first.headers.get('cache-control')).toContain('private');
+    expect((await ask(key)).status).toBe(200);
+    const third = await ask(`Bearer ${key}`);
+    expect([third.status, await third.json()]).toEqual([402, { error: 'you have reached maximum request limit' }]);
+    expect(Number(third.headers.get('retry-after'))).toBeGreaterThan(0);
+    // Who has spent the month may still ask what he has spent.
+    expect(await (await ask(`Bearer ${key}`, '/v1/users/me')).json()).toMatchObject({
+      plan: 'starter',
+      usage: { current_month: { requests_made: 2, requests_left: 0 } },
+    });
+    expect((await ask('Bearer not-one-of-ours')).status).toBe(403);
+    // Without one it is the free plan: candles of the last day, and not more than a thousand requests.
+    const free = await ask(undefined, '/v1/coins/btc-bitcoin/ohlcv/historical?start=2024-01-01&limit=5');
+    expect([free.status, free.headers.get('ratelimit-limit')]).toEqual([402, '1000']);
+    expect(((await free.json()) as { error: string }).error).toContain('is not allowed in this plan');
+    const counted = await runCommand(['keys', 'list'], { env });
+    expect(counted.out).toContain(prefix);
+    expect(serving.said()).not.toContain(key);
+    await serving.stop();
+  });
+
+  test('what was answered before is answered again by the same rules: counted once, true, and by plan', async () => {
+    await seed();
+    const env = { DATABASE_URL: database.url };
+    const keyOf = async (...args: string[]) =>
+      JSON.parse((await runCommand(['keys', 'create', '--json', ...args], { env })).out) as {
+        key: string;
+        prefix: string;
+      };
+    const rich = await keyOf('--plan', 'enterprise', '--monthly-requests', '5');
+    const poor = await keyOf('--plan', 'free', '--monthly-requests', '4');
+    await database.sql`
+      insert into market.ticker (coin_id, updated_at, at, seen_at, rank, position, price, circulating_supply)
+      values ('btc-bitcoin', now(), now(), now(), 1, 1, 42.5, 19000000)`;
+    const serving = start(['serve'], {});
+    await serving.ready();
+    const path = `${await serving.url()}/v1/tickers/btc-bitcoin?quotes=USD`;
+    const ask = (key: string, headers: Record<string, string> = {}) =>
+      fetch(path, { headers: { Authorization: key, ...headers } });
+    const read = async (answer: Response) => {
+      const { circulating_supply, quotes } = (await answer.json()) as {
+        circulating_supply?: number;
+        quotes: { USD: { price: number } };
+      };
+      return [circulating_supply, quotes.USD.price, answer.headers.get('ratelimit-remaining')];
+    };
+    const first = await ask(rich.key);
+    const etag = first.headers.get('etag')!;
+    const again = await ask(rich.key);
+    const headersOf = ({ headers }: Response) =>
+      [...headers.keys()].filter((name) => !['keep-alive', 'connection'].includes(name)).sort();
+    expect(headersOf(again)).toEqual(headersOf(first));
+    expect([again.headers.get('etag'), again.headers.get('cache-control')]).toEqual([etag, 'private, max-age=60']);
+    expect([await read(first), await read(again)]).toEqual([
+      [19_000_000, 42.5, '4'],
+      [19_000_000, 42.5, '3'],
+    ]);
+    // Another plan sees less, whoever asked before.
+    expect(await read(await ask(poor.key))).toEqual([undefined, 42.5, '3']);
+    expect(await read(await ask(poor.key))).toEqual([undefined, 42.5, '2']);
+    const known = await ask(rich.key, { 'If-None-Match': etag });
+    expect([known.status, await known.text(), known.headers.get('ratelimit-remaining')]).toEqual([304, '', '2']);
+    // Committed, and seen by the very next answer, which is counted once.
+    await database.sql`update market.ticker set price = 43.5`;
+    expect(await read(await ask(rich.key, { 'If-None-Match': etag }))).toEqual([19_000_000, 43.5, '1']);
+    expect((await fetch(path, { method: 'HEAD', headers: { Authorization: rich.key } })).headers.get('etag')).not.toBe(
+      etag,
+    );
+    const spent = await ask(rich.key);
+    expect([spent.status, await spent.json()]).toEqual([402, { error: 'you have reached maximum request limit' }]);
+    expect((await ask('not-one-of-ours')).status).toBe(403);
+    const metrics = await (await fetch(`${await serving.url()}/metrics`)).text();
+    const told = (status: number) =>
+      new RegExp(`chandler_served_requests_total\\{route="/v1/tickers/\\{\\}",status="${status}"\\} (\\d+)`).exec(
+        metrics,
+      )?.[1];
+    expect([told(304), told(402)]).toEqual(['1', '1']);
+    await runCommand(['keys', 'revoke', poor.prefix], { env });
+    await vi.waitFor(async () => expect((await ask(poor.key)).status).toBe(403), { timeout: 5_000, interval: 700 });
+    await serving.stop();
+  });
+
+  test('what was answered before is not answered again while the database cannot be asked whether it holds', async () => {
+    await seed();
+    await database.sql`
+      insert into market.ticker (coin_id, updated_at, at, seen_at, rank, position, price)
+      values ('btc-bitcoin', now(), now(), now(), 1, 1, 42.5)`;
+    const serving = start();
+    await serving.ready();
+    const path = `${await serving.url()}/v1/tickers/btc-bitcoin`;
+    for (let i = 0; i < 3; i++) expect((await fetch(path)).status).toBe(200);
+    await database.sql`alter table ops.version rename to version_gone`;
+    expect((await fetch(path)).status).toBe(500);
+    await database.sql`alter table ops.version_gone rename to version`;
+    expect((await fetch(path)).status).toBe(200);
+  });
+
+  test('a caller with a key is told to come again like anybody else while neither key nor answer can be looked up', async () => {
+    await seed();
+    await database.sql`
+      insert into market.ticker (coin_id, updated_at, at, seen_at, rank, position, price)
+      values ('btc-bitcoin', now(), now(), now(), 1, 1, 42.5)`;
+    const made = await runCommand(['keys', 'create', '--plan', 'unlimited', '--json'], {
+      env: { DATABASE_URL: database.url },
+    });
+    const { key } = JSON.parse(made.out) as { key: string };
+    const relay = await createRelay(database.url);
+    const serving = start(['serve'], { DATABASE_URL: relay.url });
+    await serving.ready();
+    const path = `${await serving.url()}/v1/tickers/btc-bitcoin`;
+    const ask = async () => {
+      const { status, headers } = await fetch(path, { headers: { Authorization: key } });
+      return [status, headers.get('access-control-allow-origin'), headers.has('retry-after')];
+    };
+    for (let i = 0; i < 2; i++) expect(await ask()).toEqual([200, '*', false]);
+    relay.cut();
+    // For longer than a key is good without looking.
+    for (let i = 0; i < 12; i++) {
+      expect(await ask()).toEqual([503, '*', true]);
+      await delay(250);
+    }
+    relay.mend();
+    await vi.waitFor(async () => expect(await ask()).toEqual([200, '*', false]), { timeout: 60_000, interval: 250 });
+    await serving.stop();
+    await relay.close();
+  });
+
+  test('one address has so many connections at a time, and no more', async () => {
+    const serving = start(['serve'], { ...UNLIMITED, CHANDLER_CONNECTIONS_PER_ADDRESS: '2' });
+    const port = Number(new URL(await serving.url()).port);
+    const open = async () => {
+      const socket = net.connect(port, '127.0.0.1');
+      await once(socket, 'connect');
+      return socket;
+    };
+    const [first, second] = [await open(), await open()];
+    const [said] = await once(await open(), 'data');
+    expect(String(said)).toContain('429 Too Many Requests');
+    first.destroy();
+    second.destroy();
+  });
+
+  test('behind a trusted proxy each of its callers is one of his own; without one, his word is not heard', async () => {
+    const asked = async (env: Record<string, string>) => {
+      const serving = start(['serve'], env);
+      await serving.ready();
+      const url = await serving.url();
+      for (const from of ['198.51.100.1', '198.51.100.2'])
+        await fetch(`${url}/v1/coins`, { headers: { 'X-Forwarded-For': from } });
+      await serving.stop();
+      const rows = await database.sql<{ subject: string }[]>`delete from ops.api_usage returning subject`;
+      return rows.map((row) => row.subject).sort();
+    };
+    expect(await asked({})).toEqual(['address:127.0.0.1']);
+    expect(await asked({ CHANDLER_TRUSTED_PROXIES: '127.0.0.0/8' })).toEqual([
+      'address:198.51.100.1',
+      'address:198.51.100.2',
+    ]);
+  });
+
+  test('waits for a database that nobody has migrated, and says so meanwhile', async () => {
+    const empty = await createEmptyDatabase();
+    try {
+      const serving = start(['serve'], { ...UNLIMITED, DATABASE_URL: empty.url });
+      const url = await serving.url();
+      const answer = await fetch(`${url}/v1/coins`);
+      expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
+      expect((await fetch(`${url}/ready`)).status).toBe(503);
+      expect((await fetch(`${url}/health`)).status).toBe(200);
+      expect((await runCommand(['migrate'], { env: { DATABASE_URL: empty.url } })).code).toBe(0);
+      await serving.ready();
+      expect(await (await fetch(`${url}/v1/coins`)).json()).toEqual([]);
+      await serving.stop();
+    } finally {
+      await empty.drop();
+    }
+  });
+
+  test('reads as a role that can do nothing else', async () => {
+    await seed();
+    const reader = await openReader({ url: database.url, max: 1 });
+    try {
+      expect(reader.hasRole).toBe(true);
+      const { sql } = reader;
+      expect(await sql`select current_user as me`).toEqual([{ me: 'chandler_server' }]);
+      await expect(sql`update market.coin set name = 'x'`).rejects.toThrow(/read-only|permission denied/);
+      await sql`set default_transaction_read_only = off`;
+      await expect(sql`update market.coin set name = 'x'`).rejects.toThrow('permission denied');
+      await expect(sql`select * from ops.account`).rejects.toThrow('permission denied');
+      await expect(sql`select * from ops.fetch`).rejects.toThrow('permission denied');
+    } finally {
+      await reader.close();
+    }
+  });
+
+  test('can do with the address of a user that may only read', async () => {
+    await seed();
+    const name = `reader_${Math.random().toString(36).slice(2, 10)}`;
+    await database.sql.unsafe(`create role ${name} login password 'guess-me-not' in role chandler_server`);
+    const url = new URL(database.url);
+    url.username = name;
+    url.password = 'guess-me-not';
+    const serving = start(['serve'], {
+      ...UNLIMITED,
+      DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing',
+      CHANDLER_SERVE_DATABASE_URL: url.href,
+    });
+    await serving.ready();
+    const answer = await fetch(`${await serving.url()}/v1/coins/btc-bitcoin/ohlcv/historical?start=2024-01-01&limit=5`);
+    expect((await answer.json()) as unknown[]).toHaveLength(5);
+    expect(serving.said()).not.toContain('guess-me-not');
+    await serving.stop();
+    await database.sql.unsafe(`drop role ${name}`);
+  });
+
+  test('names the setting that has the wrong address, not the other one', async () => {
+    const url = new URL(database.url);
+    url.username = 'nobody-here';
+    const serving = start(['serve'], { ...UNLIMITED, CHANDLER_SERVE_DATABASE_URL: url.href });
+    await vi.waitFor(
+      () => expect(serving.said()).toMatch(/user .nobody-here.*correct .* in CHANDLER_SERVE_DATABASE_URL/),
+      20_000,
+    );
+    expect(await serving.stop()).toBe(2);
+  });
+
+  test('tells clients to come again while connections are lost, and answers again afterwards', async () => {
+    await seed();
+    const serving = start();
+    await serving.ready();
+    const path = `${await serving.url()}/v1/coins/btc-bitcoin/ohlcv/historical?start=2024-01-01&limit=5`;
+    const admin = createClient({ url: database.url, max: 1 });
+    for (let i = 0; i < 5; i++) {
+      const [, answer] = await Promise.all([
+        admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like 'chandler%' and pid <> pg_backend_pid()`,
+        fetch(path),
+      ]);
+      expect([200, 503]).toContain(answer.status);
+    }
+    await admin.end();
+    await vi.waitFor(async () => expect((await fetch(path)).status).toBe(200), { timeout: 60_000 });
+  });
+
+  test('the service serves it as well, where it has the http side', async () => {
+    await seed();
+    const serving = start(['service', '--role', 'http']);
+    await serving.ready();
+    const answer = await fetch(`${await serving.url()}/v1/coins/btc-bitcoin/ohlcv/historical?start=2024-01-01&limit=5`);
+    expect((await answer.json()) as unknown[]).toHaveLength(5);
+  });
+});
+
+describe('clients', () => {
+  test('that send more headers than anybody needs are refused', async () => {
+    const serving = start();
+    const url = await serving.url();
+    const answer = await fetch(`${url}/health`, { headers: { 'X-Long': 'x'.repeat(20_000) } });
+    expect(answer.status).toBe(431);
+  });
+
+  test('that never end their request do not keep the service from ending', async () => {
+    const serving = start();
+    const { hostname, port } = new URL(await serving.url());
+    const socket = net.connect({ host: hostname, port: Number(port) });
+    await once(socket, 'connect');
+    socket.write('GET /v1/coins HTTP/1.1\r\nHost: x\r\nX-Slow: ');
+    const closed = once(socket, 'close');
+    expect(await serving.stop()).toBe(0);
+    await closed;
+  });
+});
+
+test('routes are few, whatever is asked', () => {
+  expect(
+    [
+      '/v1/tickers',
+      '/v1/tickers/a/',
+      '/v1/coins/latest/ohlcv/latest',
+      '/v1/contracts/eth/0x1/historical',
+      '/v1/../x',
+      '/rpc',
+      '/%00',
+    ].map(routeOf),
+  ).toEqual([
+    '/v1/tickers',
+    '/v1/tickers/{}',
+    '/v1/coins/{}/ohlcv/latest',
+    '/v1/contracts/{}/{}/historical',
+    'other',
+    '/rpc',
+    'other',
+  ]);
+});

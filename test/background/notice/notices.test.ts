@@ -1,0 +1,129 @@
+/** When it is time to say something: with figures, no tables. */
+import { describe, expect, test } from 'vitest';
+import { hasBudget, noticesOf, type Standing } from '../../../src/background/notice/notices.ts';
+import { NOTICE_EVENTS } from '../../../src/core/notice-settings.ts';
+import { cadenceOf } from '../../../src/ingest/schedule/cadence.ts';
+import type { QuotaState } from '../../../src/quota/quota.ts';
+
+const NOW = Date.UTC(2030, 4, 15, 10);
+const HOUR = 3_600_000;
+const window = (start: number, reset: number, spent: number, limit: number | null) => ({ start, reset, spent, limit });
+const quota = (spent: number, hold: QuotaState['hold'] = null): QuotaState => ({
+  accountId: 'me',
+  now: NOW,
+  month: window(Date.UTC(2030, 4), Date.UTC(2030, 5), spent, null),
+  day: window(Date.UTC(2030, 4, 15), Date.UTC(2030, 4, 16), spent, 1000),
+  pace: { limit: 10, now: 10, nextFree: NOW },
+  hold,
+});
+const calm: Standing = {
+  now: NOW,
+  accountId: 'me',
+  plan: 'free',
+  quota: quota(0),
+  setAside: { day: 100, month: 3000, account: { day: 3, month: 40 } },
+  schedules: [],
+  refusal: null,
+  concerns: {
+    walls: [],
+    isRevisedOften: false,
+    quarantined: null,
+    candlesAt: null,
+    lastFailure: null,
+    backfills: 0,
+    turns: 0,
+    doneTicks: new Map(),
+  },
+  couldAskCandlesSince: null,
+  couldRunSince: null,
+};
+const told = (standing: Partial<Standing>, concerns: Partial<Standing['concerns']> = {}) =>
+  noticesOf(
+    { ...calm, ...standing, concerns: { ...calm.concerns, ...concerns } },
+    { url: '', events: NOTICE_EVENTS, stuckAfterMs: HOUR, revisionsADay: 100 },
+  );
+
+describe('stuck', () => {
+  const waits = { couldAskCandlesSince: NOW - 3 * HOUR };
+
+  test('is what brings nothing for long enough, since its last candle or since there was work and budget', () => {
+    expect(told(waits, { backfills: 1, candlesAt: NOW - 2 * HOUR })[0]).toMatchObject({
+      event: 'stuck',
+      topic: 'stuck candles',
+      quietMs: 24 * HOUR,
+      text: expect.stringMatching(/^Stuck: no candles were brought for 2 h, .*Waiting: 1 backfill\./),
+    });
+    expect(told(waits, { turns: 2, candlesAt: NOW - 30 * HOUR })[0]!.text).toMatch(
+      /for 3 h, .*Waiting: 2 tracked series/,
+    );
+    expect(told(waits, { backfills: 1, candlesAt: NOW - HOUR + 1 })).toEqual([]);
+    expect(told({ couldAskCandlesSince: NOW - HOUR + 1 }, { backfills: 1 })).toEqual([]);
+    expect(told({}, { backfills: 1 })).toEqual([]);
+  });
+
+  test('says what everybody waits for', () => {
+    const hold = { until: NOW + HOUR, reason: 'unavailable', message: 'example.org answered 503' } as const;
+    expect(told({ ...waits, quota: quota(0, hold) }, { backfills: 1 })[0]!.text).toMatch(
+      /Everybody waits until 2030-05-15 11:00 UTC: example\.org answered 503\. \(me\)$/,
+    );
+  });
+
+  test('is a schedule whose tick was not done, and another one is more news', () => {
+    const schedule = (name: 'global' | 'coins', cron: string) => ({
+      name,
+      asks: '',
+      requests: 1,
+      cadence: cadenceOf(cron),
+      isSet: false,
+      asksAccount: false,
+    });
+    const schedules = [schedule('global', '*/30 * * * *'), schedule('coins', '0 */6 * * *')];
+    const since = (global: number, coins: number) =>
+      told(
+        { schedules, couldRunSince: NOW - 24 * HOUR },
+        {
+          doneTicks: new Map([
+            ['global', NOW - global * HOUR],
+            ['coins', NOW - coins * HOUR],
+          ]),
+        },
+      ).map(({ topic }) => topic);
+    expect(since(0, 4)).toEqual([]);
+    expect(since(1, 4)).toEqual([]);
+    expect(since(1.5, 4)).toEqual(['stuck schedules global']);
+    expect(since(1.5, 10)).toEqual(['stuck schedules global, coins']);
+  });
+});
+
+describe('the quota', () => {
+  const topics = (spent: number, hold: QuotaState['hold'] = null) =>
+    told({ quota: quota(spent, hold) }).map(({ topic }) => topic.replace('quota me ', ''));
+
+  test('is told of from 80 % on, and is spent when only the account may still be asked', () => {
+    expect(topics(799)).toEqual([]);
+    expect(topics(800)).toEqual(['day 2030-05-15 00:00 UTC 80']);
+    expect(topics(996)).toEqual(['day 2030-05-15 00:00 UTC 80']);
+    expect(topics(997)).toEqual(['day 2030-05-15 00:00 UTC 100']);
+  });
+
+  test('is spent when the upstream says so; not while one asks whether it still is', () => {
+    const hold = (until: number) => ({ until, reason: 'spent', message: 'spent' }) as const;
+    expect(topics(5, hold(Date.UTC(2030, 4, 16, 0, 5)))).toEqual(['day 2030-05-15 00:00 UTC 100']);
+    expect(topics(5, hold(Date.UTC(2030, 5, 1, 0, 5)))).toEqual(['month 2030-05-01 00:00 UTC 100']);
+    expect(topics(5, hold(NOW + 10_000))).toEqual([]);
+  });
+
+  test('is there for whoever leaves what is set aside', () => {
+    expect(hasBudget(quota(899), calm.setAside)).toBe(true);
+    expect(hasBudget(quota(900), calm.setAside)).toBe(false);
+    expect(hasBudget(quota(0, { until: NOW + 1, reason: 'spent', message: '' }), calm.setAside)).toBe(false);
+    expect(hasBudget(quota(0, { until: NOW + 1, reason: 'limited', message: '' }), calm.setAside)).toBe(true);
+  });
+});
+
+test('a wall that is met again a few seconds further away is the same wall', () => {
+  const wall = (depthMs: number | null) => told({}, { walls: [{ interval: '1h', depthMs, message: 'no' }] })[0]!;
+  expect(wall(24 * HOUR).topic).toBe(wall(24 * HOUR - 20_000).topic);
+  expect(wall(30 * 24 * HOUR).topic).not.toBe(wall(24 * HOUR).topic);
+  expect(wall(null).text).toMatch(/^The plan free gives no 1h candles: "no"/);
+});

@@ -1,0 +1,362 @@
+/** What the operator is told, by one or several services, of tables as the work leaves them. */
+
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type App, openApp } from '../../../src/app.ts';
+import { createTroubles } from '../../../src/background/health/incidents.ts';
+import { createMetrics } from '../../../src/background/health/metrics.ts';
+import { createServingMetrics } from '../../../src/background/http/market-http-metrics.ts';
+import { notifyOperator } from '../../../src/background/service/notifier.ts';
+import type { Parts } from '../../../src/background/service/service-context.ts';
+import { type Clock, createScaledClock } from '../../../src/clock.ts';
+import { parseConfig } from '../../../src/config.ts';
+import { accountIdOf } from '../../../src/ingest/request/account.ts';
+import { scheduleVariable } from '../../../src/ingest/schedule/schedule-plan.ts';
+import { SCHEDULE_NAMES } from '../../../src/ingest/schedule/schedules.ts';
+import { createLog } from '../../../src/log.ts';
+import { claimNotice, endNotice, raiseNotice } from '../../../src/store/work/notice.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { type Hook, startHook } from '../../support/hook.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+/** In the middle of a day and of a month, so that no window ends meanwhile. */
+const START = Date.UTC(2030, 4, 15, 10);
+const ACCOUNT = 'anonymous@127.0.0.1:9';
+
+let database: TestDatabase;
+let hook: Hook;
+let clock: Clock;
+const ending: (() => Promise<void>)[] = [];
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  hook = await startHook();
+  // Two minutes a second: a look every sixth of one.
+  clock = createScaledClock({ speed: 120, startAt: START });
+});
+afterEach(async () => {
+  for (const end of ending.splice(0)) await end();
+  await hook.close();
+  await database.drop();
+});
+
+type Notifier = {
+  readonly metrics: () => Promise<string>;
+  readonly troubles: () => readonly string[];
+  readonly log: () => string;
+  stop(): Promise<void>;
+};
+
+/** As a service would, with nothing else of it. */
+async function notifier(settings: Record<string, string> = {}): Promise<Notifier> {
+  const parsed = parseConfig({
+    DATABASE_URL: database.url,
+    CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1',
+    CHANDLER_DAILY_REQUESTS: '1000',
+    CHANDLER_WEBHOOK_URL: hook.url,
+    CHANDLER_STUCK_AFTER: '5m',
+    ...settings,
+  });
+  if ('problems' in parsed) throw new Error(parsed.problems.join('\n'));
+  const stop = new AbortController();
+  let lines = '';
+  const log = createLog({
+    level: 'debug',
+    write: (line) => {
+      lines += line;
+    },
+  });
+  const app: App = await openApp(parsed.ok, { clock, log, schema: 'require' });
+  const metrics = createMetrics();
+  const troubles = createTroubles(log, clock);
+  const parts: Parts = {
+    config: parsed.ok,
+    clock,
+    log,
+    roles: ['http'],
+    owner: `test:${Math.random()}`,
+    concurrency: 1,
+    migrate: false,
+    signal: stop.signal,
+    status: { owner: 'test', roles: ['http'], startedAt: START, phase: 'ready' },
+    troubles,
+    metrics,
+    served: createServingMetrics(),
+    open: { app, ingestion: null, market: null },
+  };
+  const running = notifyOperator(parts, app);
+  const end = async () => {
+    stop.abort();
+    await running;
+    await app.close();
+  };
+  ending.push(end);
+  const nothing = { figures: null, ledger: null, queued: null, isReady: true };
+  return {
+    metrics: async () => (await metrics.text(async () => nothing)).text,
+    troubles: () => troubles.all().map(({ what, message }) => `${what}: ${message}`),
+    log: () => lines,
+    stop: async () => {
+      ending.splice(ending.indexOf(end), 1);
+      await end();
+    },
+  };
+}
+
+const texts = (n: number) =>
+  vi.waitFor(() => expect(hook.texts()).toHaveLength(n), { timeout: 60_000, interval: 20 }).then(() => hook.texts());
+/** So that what should not come has had its time. */
+const pass = (ms: number) => clock.sleep(ms);
+const at = (ms: number) => new Date(ms).toISOString();
+
+async function spend(day: number): Promise<void> {
+  await database.sql`
+    insert into ops.quota (account_id, day_start, day_spent, month_start, month_spent)
+    values (${ACCOUNT}, ${at(Date.UTC(2030, 4, 15))}, ${day}, ${at(Date.UTC(2030, 4, 1))}, ${day})
+    on conflict (account_id) do update set day_spent = ${day}, month_spent = ${day}`;
+}
+
+async function fetched(outcome: string, message: string | null = null): Promise<void> {
+  await database.sql`
+    insert into market.coin (id, name, symbol, rank, is_new, is_active, type, first_seen_at, last_seen_at, rank_seen_at)
+    values ('btc-bitcoin', 'Bitcoin', 'BTC', 1, false, true, 'coin', now(), now(), now()) on conflict do nothing`;
+  await database.sql`
+    insert into market.series (coin_id, quote, interval, wanted) values ('btc-bitcoin', 'usd', '1h', '{}') on conflict do nothing`;
+  await database.sql`
+    insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, attempt, outcome, duration_ms, rows, stored, revised,
+      set_aside, bytes, message)
+    select ${at(clock.now())}, ${at(clock.now())}, ${ACCOUNT}, 'ohlcv', (select min(id) from market.series), 1, ${outcome}, 5, 1, 1, 0,
+      0, 10, ${message}`;
+}
+
+async function queueBackfill(): Promise<void> {
+  await database.sql`
+    insert into ops.backfill (requested_at, state, is_detached, spec, coin_ids, span, interval, quote, planned_requests, left_requests)
+    values (${at(START - 9 * HOUR)}, 'queued', true, '{}', '{btc-bitcoin}', '[2030-01-01, 2030-02-01)', '1h', 'usd', 3, 3)`;
+}
+
+/** All schedules are off, so that none is overdue. */
+const NO_SCHEDULES = Object.fromEntries(SCHEDULE_NAMES.map((name) => [scheduleVariable(name), 'off']));
+
+describe('the operator is told', () => {
+  test('of the quota at 80 % and at 100 %, once in each window, however many services run', async () => {
+    await spend(799);
+    for (let i = 0; i < 3; i++) await notifier(NO_SCHEDULES);
+    await pass(MINUTE);
+    expect(hook.posts).toEqual([]);
+    await spend(800);
+    expect((await texts(1))[0]).toBe(
+      `80 % of the requests of the day are spent (800 of 1,000). The next day begins 2030-05-16 00:00 UTC. What the schedules still need is set aside. (${ACCOUNT})`,
+    );
+    await spend(1000);
+    expect((await texts(2))[1]).toMatch(/^All requests of the day are spent \(1,000 of 1,000\)\. .*Nothing is lost/);
+    await pass(3 * MINUTE);
+    expect(hook.posts).toHaveLength(2);
+  });
+
+  test('of a window that the upstream says is spent, whatever was counted', async () => {
+    await spend(10);
+    await database.sql`
+      update ops.quota set spent_until = ${at(Date.UTC(2030, 5, 1, 0, 1))}, spent_message = 'the upstream answered 402: monthly limit'`;
+    await notifier(NO_SCHEDULES);
+    expect((await texts(1))[0]).toMatch(
+      /^The upstream says that the month is spent \(.*monthly limit\); 10 of 20,000 requests/,
+    );
+  });
+
+  test('of what is stuck, with the reason, once; and not before its time', async () => {
+    await queueBackfill();
+    await fetched('unavailable', '127.0.0.1:9 answered 503');
+    const started = clock.now();
+    await notifier(NO_SCHEDULES);
+    const [text] = await texts(1);
+    expect(clock.now() - started).toBeGreaterThanOrEqual(5 * MINUTE);
+    expect(text).toMatch(
+      /^Stuck: no candles were brought for \d+ min, with work and requests left\. Waiting: 1 backfill\. The last request: 127\.0\.0\.1:9 answered 503\./,
+    );
+    await pass(6 * MINUTE);
+    expect(hook.posts).toHaveLength(1);
+    // It goes on, and gets stuck again: told once a day.
+    await fetched('stored');
+    await pass(8 * MINUTE);
+    expect(hook.posts).toHaveLength(1);
+    await database.sql`update ops.notice set raised_at = raised_at - interval '1 day'`;
+    await texts(2);
+  });
+
+  test('not of what only waits for the quota', async () => {
+    await queueBackfill();
+    await spend(1000);
+    await notifier({ ...NO_SCHEDULES, CHANDLER_NOTIFY: 'stuck' });
+    await pass(8 * MINUTE);
+    expect(hook.posts).toEqual([]);
+  });
+
+  test('of schedules that are due and not done', async () => {
+    await notifier({ ...NO_SCHEDULES, CHANDLER_SCHEDULE_GLOBAL: '* * * * *', CHANDLER_SCHEDULE_COINS: '7 3 * * *' });
+    expect((await texts(1))[0]).toMatch(/^Stuck: schedules were due and not done \(global\) for \d+ min, /);
+  });
+
+  test('of them also while nobody has said which plan the key has, of whose limits nothing is told', async () => {
+    await database.sql`
+      insert into ops.quota (account_id, day_start, day_spent, month_start, month_spent)
+      values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, ${at(Date.UTC(2030, 4, 15))}, 30000, ${at(Date.UTC(2030, 4, 1))}, 30000)`;
+    await database.sql`
+      insert into ops.account (id, origin, plan, refused_at, refusals, refused_as, refusal)
+      values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, 'http://127.0.0.1:9', 'free', ${at(START)}, 1, 'auto', 'the upstream refused the key')`;
+    await notifier({ ...NO_SCHEDULES, CHANDLER_API_KEY: 'key', CHANDLER_SCHEDULE_GLOBAL: '* * * * *' });
+    expect((await texts(1))[0]).toMatch(
+      /^Stuck: schedules were due and not done \(global\) for \d+ min, .* It is told: the upstream refused the key\. /,
+    );
+    await pass(2 * MINUTE);
+    expect(hook.posts).toHaveLength(1);
+  });
+
+  test('of a wall of the plan, of many revisions, of rows that are set aside', async () => {
+    await fetched('stored');
+    const now = at(clock.now());
+    await database.sql`
+      insert into market.refusal (account_plan, interval, depth, reason, message, refused_at)
+      values ('free', '24h', '1 day', 'plan wall', 'Getting historical OHLCV data before … is not allowed in this plan', ${now}),
+        ('pro', '1h', null, 'interval', 'of another plan', ${now})`;
+    await database.sql`
+      insert into market.revision (series_id, open_time, seen_at, open) select min(s.id), ${now}::timestamptz - n * interval '1 hour', ${now}, 1
+      from market.series s, generate_series(1, 3) n group by n`;
+    await database.sql`
+      insert into market.quarantine (series_id, open_time, reason, row, seen_at) select min(s.id), ${now}, 'high < low', '{}', ${now}
+      from market.series s, generate_series(1, 2) n group by n`;
+    await notifier({ ...NO_SCHEDULES, CHANDLER_REVISIONS_A_DAY: '3' });
+    const [wall, rows] = await texts(2);
+    expect(wall).toMatch(/^The plan free gives 24h candles only 1 d back: "Getting historical/);
+    expect(rows).toBe('2 rows of answers could not be true and are set aside in market.quarantine: high &lt; low.');
+    await database.sql`
+      insert into market.revision (series_id, open_time, seen_at, open) select min(id), ${now}, ${now}, 1 from market.series`;
+    expect((await texts(3))[2]).toMatch(/^Upstream has changed more than 3 final candles within 24 hours/);
+    // The same wall is met again, as it is every day.
+    await database.sql`update market.refusal set refused_at = ${at(clock.now())}, depth = '86390 seconds'`;
+    await pass(3 * MINUTE);
+    expect(hook.posts).toHaveLength(3);
+  });
+
+  test('only of what was asked for', async () => {
+    await spend(1000);
+    await notifier({ ...NO_SCHEDULES, CHANDLER_NOTIFY: 'wall,stuck' });
+    await pass(3 * MINUTE);
+    expect(hook.posts).toEqual([]);
+  });
+});
+
+describe('a webhook that does not take it', () => {
+  test('is tried again, further and further apart, and told of in the log and the figures', async () => {
+    let answered = 0;
+    hook.answer = (_, response) => void response.writeHead(++answered < 3 ? 500 : 200).end();
+    await spend(1000);
+    const service = await notifier(NO_SCHEDULES);
+    await vi.waitFor(() =>
+      expect(service.troubles()).toEqual([expect.stringMatching(/^the webhook: .* answered 500$/)]),
+    );
+    await vi.waitFor(() => expect(answered).toBe(3), { timeout: 60_000 });
+    await vi.waitFor(async () => expect(await service.metrics()).toMatch(/outcome="sent"\} 1$/m), { timeout: 60_000 });
+    expect(await service.metrics()).toMatch(/^chandler_notices_total\{event="quota",outcome="failed"\} 2$/m);
+    expect(service.troubles()).toEqual([]);
+    expect(service.log()).toMatch(/"the webhook: well again"/);
+    expect(service.log()).not.toContain(hook.secret);
+    const [row] = await database.sql`select attempts, sent_at is not null as sent, due_at from ops.notice`;
+    expect(row).toEqual({ attempts: 3, sent: true, dueAt: null });
+  });
+
+  test('that asks us to stay away for a day is tried again in half an hour', async () => {
+    hook.answer = (_, response) => void response.writeHead(429, { 'retry-after': '86400' }).end('later');
+    await spend(1000);
+    const service = await notifier(NO_SCHEDULES);
+    await vi.waitFor(() => expect(service.log()).toMatch(/the webhook: .* answered 429/), { timeout: 60_000 });
+    const [row] = await database.sql<{ minutes: number }[]>`
+      select extract(epoch from due_at - raised_at)::float8 / 60 as minutes from ops.notice`;
+    expect(row!.minutes).toBeGreaterThan(29);
+    expect(row!.minutes).toBeLessThan(35);
+  });
+
+  test('holds up no service that stops, and the next one sends it', async () => {
+    const hung = vi.fn();
+    hook.answer = hung;
+    await spend(1000);
+    const service = await notifier(NO_SCHEDULES);
+    await vi.waitFor(() => expect(hung).toHaveBeenCalled(), { timeout: 60_000 });
+    await service.stop();
+    const [row] = await database.sql`select attempts, sent_at from ops.notice`;
+    expect(row).toEqual({ attempts: 0, sentAt: null });
+    hook.answer = null;
+    await notifier(NO_SCHEDULES);
+    await texts(1);
+  });
+
+  test('for a day is given up, and what it says is wrong with the text itself at once', async () => {
+    const notice = { event: 'wall', text: 'old', quietMs: 0 } as const;
+    await raiseNotice(database.sql, { ...notice, topic: 'old' }, START - 25 * HOUR);
+    await raiseNotice(database.sql, { ...notice, topic: 'wrong', text: 'wrong' }, START);
+    hook.answer = (_, response) => void response.writeHead(hook.posts.length === 1 ? 503 : 400).end('no');
+    const service = await notifier(NO_SCHEDULES);
+    await vi.waitFor(() => expect(service.log().match(/could not be delivered/g)).toHaveLength(2), { timeout: 60_000 });
+    expect(await database.sql`select text, message from ops.notice where due_at is null order by id`).toEqual([
+      { text: 'old', message: expect.stringMatching(/answered 503 \(no\)$/) },
+      { text: 'wrong', message: expect.stringMatching(/answered 400 \(no\)$/) },
+    ]);
+  });
+
+  test('gets no more than so many an hour, in their order, and each from one service only', async () => {
+    for (const i of [1, 2, 3])
+      await raiseNotice(database.sql, { event: 'wall', topic: `${i}`, text: `${i}`, quietMs: 0 }, START);
+    const claim = (now: number, owner = 'one') =>
+      claimNotice(database.sql, { owner, now, until: now + MINUTE, mostPerHour: 2 });
+    const took = async (now: number) => {
+      const both = await Promise.all([claim(now, 'one'), claim(now, 'two')]);
+      const mine = both.find((notice) => notice !== null) ?? null;
+      expect(both.filter((notice) => notice !== null)).toHaveLength(mine === null ? 0 : 1);
+      const owner = both[0] === null ? 'two' : 'one';
+      if (mine !== null) await endNotice(database.sql, { id: mine.id, owner, now }, { state: 'sent' });
+      return mine?.text ?? null;
+    };
+    expect(await took(START + 1)).toBe('1');
+    expect(await took(START + 2)).toBe('2');
+    expect(await took(START + 3)).toBe(null);
+    expect(await took(START + HOUR)).toBe(null);
+    expect(await took(START + HOUR + 1)).toBe('3');
+    expect(await took(START + 3 * HOUR)).toBe(null);
+  });
+});
+
+test('the service tells, and its log and its figures never show the address', async () => {
+  await database.sql`
+    insert into ops.quota (account_id, day_start, day_spent, month_start, month_spent)
+    values (${ACCOUNT}, date_trunc('day', now()), 1000, date_trunc('month', now()), 1000)`;
+  const stop = new AbortController();
+  hook.answer = (request, response) => void response.writeHead(500).end(`at ${request.url}`);
+  let err = '';
+  const ended = runCommand(['service', '--role', 'http'], {
+    env: {
+      DATABASE_URL: database.url,
+      CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1',
+      CHANDLER_LISTEN: '127.0.0.1:0',
+      CHANDLER_WEBHOOK_URL: hook.url,
+      CHANDLER_DAILY_REQUESTS: '1000',
+      LOG_LEVEL: 'trace',
+    },
+    signal: stop.signal,
+    onError: (text) => {
+      err = text;
+    },
+  });
+  await vi.waitFor(() => expect(err).toMatch(/the webhook: 127\.0\.0\.1:\d+ answered 500/), { timeout: 60_000 });
+  const url = /"url":"(http:[^"]+)"/.exec(err)![1]!;
+  const health = await (await fetch(`${url}/health`)).text();
+  const figures = await (await fetch(`${url}/metrics`)).text();
+  expect(health).toMatch(/the webhook/);
+  expect(figures).toMatch(/^chandler_notices_total\{event="quota",outcome="failed"\} 1$/m);
+  stop.abort();
+  expect((await ended).code).toBe(0);
+  for (const text of [err, health, figures]) {
+    expect(text).not.toContain(hook.secret);
+    expect(text).not.toContain(hook.url);
+  }
+});

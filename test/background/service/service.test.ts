@@ -1,0 +1,370 @@
+/** The service as its operator starts it, against a simulator over HTTP and a database of its own. */
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { stopwatch, systemClock } from '../../../src/clock.ts';
+import { planOf } from '../../../src/contract/plan/plans.ts';
+import { queueNameOf } from '../../../src/ingest/queue/queue-name.ts';
+import { accountIdOf } from '../../../src/ingest/request/account.ts';
+import { type Listening, listen } from '../../../src/service/http/listen.ts';
+import { createSimulator, type Simulator } from '../../../src/simulate.ts';
+import { readInstallationId } from '../../../src/store/work/installation.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase, testRedisUrl } from '../../support/database.ts';
+import { createRelay } from '../../support/relay.ts';
+
+let server: Listening;
+let simulator: Simulator;
+let database: TestDatabase;
+let env: Record<string, string>;
+const services: Service[] = [];
+
+beforeAll(async () => {
+  simulator = createSimulator({
+    market: 'made-up',
+    coins: 12,
+    clock: systemClock,
+    unlimited: true,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  server = await listen(simulator.fetch, { host: '127.0.0.1', port: 0 });
+});
+afterAll(() => server.close());
+beforeEach(async () => {
+  database = await createTestDatabase();
+  env = envOf(database);
+});
+afterEach(async () => {
+  for (const service of services.splice(0)) await service.stop();
+  await database.drop();
+});
+
+const envOf = ({ url }: TestDatabase) => ({
+  DATABASE_URL: url,
+  CHANDLER_BASE_URL: `${server.url}/v1`,
+  CHANDLER_PLAN: 'pro',
+  CHANDLER_LISTEN: '127.0.0.1:0',
+});
+
+type Line = { readonly msg: string; readonly level: string; readonly [field: string]: unknown };
+type Service = {
+  lines(): Line[];
+  /** Resolves to the first line that is like this. */
+  line(like: RegExp): Promise<Line>;
+  get(path: string): Promise<{ readonly status: number; readonly text: string }>;
+  stop(): Promise<number>;
+};
+
+function start(argv: readonly string[] = [], more: Record<string, string> = {}): Service {
+  const stop = new AbortController();
+  let text = '';
+  const ended = runCommand(['service', ...argv], {
+    env: { ...env, ...more },
+    signal: stop.signal,
+    onError: (all) => {
+      text = all;
+    },
+  });
+  const lines = () =>
+    text
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as Line);
+  const service: Service = {
+    lines,
+    line: (like) =>
+      vi.waitFor(
+        () => {
+          const found = lines().find(({ msg }) => like.test(msg));
+          expect(found, `no line like ${like} in\n${text}`).toBeDefined();
+          return found!;
+        },
+        { timeout: 60_000, interval: 25 },
+      ),
+    get: async (path) => {
+      const { url } = await service.line(/^serving/);
+      const answer = await fetch(`${url}${path}`);
+      return { status: answer.status, text: await answer.text() };
+    },
+    stop: async () => {
+      stop.abort();
+      return (await ended).code;
+    },
+  };
+  services.push(service);
+  return service;
+}
+
+const chandler = async (...argv: string[]) => {
+  const { code, out, err } = await runCommand(argv, { env });
+  expect({ code, err }).toEqual({ code: 0, err: '' });
+  return out;
+};
+const json = async (...argv: string[]) => JSON.parse(await chandler(...argv, '--json'));
+
+/** What is of other suites in it stays. */
+async function emptyOurRedis(): Promise<void> {
+  const redis = new Redis(testRedisUrl()!);
+  const baseUrl = env.CHANDLER_BASE_URL!;
+  const asker = { accountId: accountIdOf(null, baseUrl), baseUrl, plan: planOf('pro') };
+  const installation = await readInstallationId(database.sql);
+  for (const kind of ['chunks', 'fresh', 'ticks'] as const) {
+    const keys = await redis.keys(`bull:${queueNameOf(installation, asker, kind)}:*`);
+    expect(keys.length).toBeGreaterThan(0);
+    await redis.del(...keys);
+  }
+  redis.disconnect();
+}
+
+describe('the service', () => {
+  test('keeps tracked series fresh, fetches their past, and says how it is', async () => {
+    await chandler('track', 'add', '--top', '2', '--interval', '1h', '--since', '-40d');
+    const service = start();
+    await service.line(/^ready/);
+    expect(await service.get('/ready')).toMatchObject({ status: 200 });
+    await service.line(/^schedule freshness: done/);
+    await service.line(/^backfill 1: done/);
+    await vi.waitFor(
+      async () => {
+        const [gaps] = await database.sql`
+          select count(*)::int as n, count(*) filter (where reason <> 'provisional')::int as others from market.gaps`;
+        expect(gaps!.others).toBe(0);
+      },
+      { timeout: 60_000 },
+    );
+    const [seen] = await database.sql`
+      select count(*) filter (where seen_until > now() - interval '2 hours')::int as n, count(queued_at)::int as queued from ops.tracked`;
+    expect(seen).toEqual({ n: 2, queued: 0 });
+    const spenders: { class: string; name: string; day: number }[] = (await json('quota')).spenders;
+    // A turn that a busy machine lets lapse stays counted.
+    expect(spenders.find(({ name }) => name === 'freshness')).toMatchObject({ class: 'scheduled' });
+    expect(spenders.find(({ name }) => name === 'freshness')!.day).toBeGreaterThanOrEqual(2);
+    expect(spenders.find(({ name }) => name === 'backfill 1')).toMatchObject({ class: 'backfill', day: 4 });
+    const tables = await database.sql`
+      select (select count(*)::int from market.ticker) as tickers, (select count(*)::int from market.global_history) as global,
+        (select count(*)::int from market.exchange) > 0 as exchanges`;
+    expect(tables[0]).toMatchObject({ tickers: expect.any(Number), global: 1, exchanges: true });
+    const { text } = await service.get('/metrics');
+    expect(text).toMatch(/^chandler_chunks_total\{kind="freshness",outcome="stored"\} 2$/m);
+    expect(text).toMatch(/^chandler_requests_total\{endpoint="ohlcv",outcome="answered"\} 6$/m);
+    expect(text).toMatch(/^chandler_freshness_target_age_seconds\{tier="top",interval="1h",priority="10"\} 7200$/m);
+    expect(text).toMatch(/^chandler_unanswered_series\{tier="top",interval="1h",priority="10"\} 0$/m);
+    expect(text).toMatch(/^chandler_ready 1$/m);
+    expect(await service.stop()).toBe(0);
+    expect(await database.sql`select from ops.instance`).toHaveLength(0);
+  });
+
+  test('takes over a recorded backfill, once, however many services there are', async () => {
+    const recorded = await json(
+      'backfill',
+      '--top',
+      '3',
+      '--start',
+      '-30d',
+      '--interval',
+      '1h',
+      '--detach',
+      '--priority',
+      '5',
+    );
+    expect(recorded.backfill).toEqual({ state: 'queued', id: 1, priority: 5, isServed: false });
+    const two = [start(), start(['--role', 'worker'])];
+    await vi.waitFor(
+      async () => expect((await json('backfills', 'list', '--all'))[0]).toMatchObject({ state: 'done' }),
+      {
+        timeout: 60_000,
+      },
+    );
+    expect((await json('backfills', 'list', '--all'))[0]).toMatchObject({
+      isDetached: true,
+      spent: recorded.plan.wall.requestsIfOpen,
+      leftRequests: 0,
+      finishAt: null,
+      message: null,
+    });
+    expect(two.flatMap((service) => service.lines()).filter(({ msg }) => /^backfill 1: /.test(msg))).toHaveLength(1);
+  });
+
+  test.runIf(testRedisUrl() !== null)('loses nothing with a Redis that is emptied', async () => {
+    const service = start([], { REDIS_URL: testRedisUrl()! });
+    await service.line(/^schedule coins: done/);
+    const { backfill } = await json('backfill', '--top', '3', '--start', '-80d', '--interval', '1h', '--detach');
+    await service.line(new RegExp(`^backfill ${backfill.id} goes on`));
+    await service.line(/^chunk$/);
+    await emptyOurRedis();
+    await service.line(new RegExp(`^backfill ${backfill.id}: done`));
+    const [row] = await database.sql`select count(*)::int as n from market.gaps where reason not in ('provisional')`;
+    expect(row).toEqual({ n: 0 });
+  });
+
+  test.each([
+    ['all', 'the database', () => database.url, (url: string) => ({ DATABASE_URL: url })],
+    ['http', 'the database', () => database.url, (url: string) => ({ DATABASE_URL: url })],
+    ...(testRedisUrl() === null
+      ? []
+      : [['all', 'the queue', () => testRedisUrl()!, (url: string) => ({ REDIS_URL: url })] as const]),
+  ] as const)('of role %s is not ready while %s is away', async (role, what, target, settings) => {
+    const relay = await createRelay(target());
+    try {
+      const service = start(['--role', role], settings(relay.url));
+      await service.line(/^ready/);
+      const stands = async (status: number, isReady: 0 | 1) => {
+        await vi.waitFor(async () => expect(await service.get('/ready')).toMatchObject({ status }), {
+          timeout: 60_000,
+        });
+        expect((await service.get('/metrics')).text).toMatch(new RegExp(`^chandler_ready ${isReady}$`, 'm'));
+      };
+      await stands(200, 1);
+      relay.cut();
+      await stands(503, 0);
+      expect(JSON.parse((await service.get('/ready')).text).troubles).toContainEqual(expect.objectContaining({ what }));
+      relay.mend();
+      await stands(200, 1);
+      await service.stop();
+    } finally {
+      await relay.close();
+    }
+  });
+
+  test('of the role http tells of the quota what the database has, and nothing where nobody knows', async () => {
+    await database.sql`
+      insert into ops.quota (account_id, month_start, month_spent, limited_until, limited_message)
+      values (${accountIdOf(null, env.CHANDLER_BASE_URL!)}, date_trunc('month', now()), 1234, now() + interval '1 hour', 'too many requests')`;
+    const http = start(['--role', 'http'], { CHANDLER_MONTHLY_REQUESTS: '5000' });
+    await http.line(/^ready/);
+    const { text } = await http.get('/metrics');
+    expect(text).toMatch(/^chandler_quota_limit_requests\{window="month"\} 5000$/m);
+    expect(text).toMatch(/^chandler_quota_left_requests\{window="month"\} 3766$/m);
+    expect(text).toMatch(/^chandler_quota_set_aside_requests\{window="month"\} [1-9]/m);
+    expect(text).toMatch(/^chandler_hold_until_timestamp_seconds [1-9]/m);
+    expect(text).toMatch(/^chandler_pace_requests_per_second [1-9]/m);
+    // There is a key, and nobody has asked yet which plan it has.
+    const unknown = start(['--role', 'http'], { CHANDLER_API_KEY: 'nobody-knows', CHANDLER_PLAN: '' });
+    await unknown.line(/^ready/);
+    const nothing = (await unknown.get('/metrics')).text;
+    expect(nothing).toMatch(/^chandler_revisions 0$/m);
+    expect(nothing).not.toMatch(/^chandler_(hold|pace|quota|queue)_/m);
+  });
+
+  test.runIf(testRedisUrl() !== null)('tells what the database has while Redis is away', async () => {
+    const relay = await createRelay(testRedisUrl()!);
+    try {
+      const service = start([], { REDIS_URL: relay.url });
+      await service.line(/^ready/);
+      expect((await service.get('/metrics')).text).toMatch(/^chandler_queue_jobs\{queue="backfill"\}/m);
+      relay.cut();
+      // What was read a moment ago is answered for a second.
+      await vi.waitFor(async () => expect((await service.get('/metrics')).text).not.toMatch(/^chandler_queue_jobs/m), {
+        timeout: 60_000,
+      });
+      const { text } = await service.get('/metrics');
+      expect(text).toMatch(/^chandler_quota_left_requests\{window="month"\} \d/m);
+      expect(text).toMatch(/^chandler_revisions 0$/m);
+      await service.stop();
+    } finally {
+      await relay.close();
+    }
+  });
+
+  test('of a role does only what that is', async () => {
+    const http = start(['--role', 'http']);
+    await http.line(/^ready/);
+    expect(await http.get('/ready')).toMatchObject({ status: 200 });
+    const scheduler = start(['--role', 'scheduler']);
+    await scheduler.line(/^ready/);
+    expect(scheduler.lines().some(({ msg }) => /serving|schedule|chunk/.test(msg))).toBe(false);
+    expect(await database.sql`select from ops.schedule_run`).toHaveLength(0);
+    const worker = start(['--role', 'worker']);
+    await worker.line(/^schedule global: done/);
+    const roles = await database.sql<{ roles: string[] }[]>`select roles from ops.instance`;
+    // All of them are this process, and go by its number.
+    expect(roles).toHaveLength(1);
+    expect(
+      http
+        .lines()
+        .concat(scheduler.lines())
+        .some(({ msg }) => /^schedule /.test(msg)),
+    ).toBe(false);
+  });
+
+  test('waits for a migration that somebody else makes, says so, and goes on', async () => {
+    const [last] = await database.sql<{ hash: string; createdAt: number; name: string }[]>`
+      delete from ops.migration where id = (select max(id) from ops.migration) returning *`;
+    const service = start();
+    await service.line(/^the database: this database lacks migration .*; run: chandler migrate/);
+    expect(await service.get('/ready')).toMatchObject({ status: 503 });
+    expect(JSON.parse((await service.get('/health')).text)).toMatchObject({
+      status: 'waiting',
+      troubles: [{ what: 'the database' }],
+    });
+    const { hash, createdAt, name } = last!;
+    await database.sql`insert into ops.migration (hash, created_at, name) values (${hash}, ${createdAt}, ${name})`;
+    await service.line(/^the database: well again/);
+    await service.line(/^ready/);
+  });
+
+  test('makes the schema in a database that has none', async () => {
+    const empty = await createEmptyDatabase();
+    try {
+      const service = start([], { DATABASE_URL: empty.url });
+      await service.line(/^schedule coins: done/);
+      await service.stop();
+    } finally {
+      await empty.drop();
+    }
+  });
+
+  test('waits for a database that is not there', async () => {
+    const service = start([], { DATABASE_URL: 'postgres://u@127.0.0.1:1/x' });
+    await service.line(/^the database: .*127\.0\.0\.1:1/);
+    expect(await service.get('/health')).toMatchObject({ status: 200 });
+    expect(await service.stop()).toBe(0);
+  });
+
+  test.each(['the database', 'the queue'].slice(0, testRedisUrl() === null ? 1 : 2))(
+    'is started while %s is down, goes on when it comes back, and ends in time when it has gone again',
+    async (what) => {
+      const [variable, target] =
+        what === 'the database' ? ['DATABASE_URL', database.url] : ['REDIS_URL', testRedisUrl()!];
+      const relay = await createRelay(target);
+      try {
+        relay.cut();
+        const service = start([], { [variable]: relay.url });
+        await service.line(new RegExp(`^${what}: (?!well again)`));
+        expect(await service.get('/ready')).toMatchObject({ status: 503 });
+        relay.mend();
+        await service.line(new RegExp(`^${what}: well again`));
+        await service.line(/^ready/);
+        await service.line(/^schedule coins: done/);
+        relay.cut();
+        await vi.waitFor(async () => expect(await service.get('/ready')).toMatchObject({ status: 503 }), {
+          timeout: 60_000,
+        });
+        const begun = stopwatch();
+        expect(await service.stop()).toBe(0);
+        expect(stopwatch() - begun).toBeLessThan(10_000);
+      } finally {
+        relay.mend();
+        await relay.close();
+      }
+    },
+  );
+
+  test('refuses schedules that ask for more than there is, with the arithmetic', async () => {
+    const { code, err } = await runCommand(['service'], {
+      env: { ...env, CHANDLER_DAILY_REQUESTS: '100', CHANDLER_SCHEDULE_TICKERS: '* * * * *' },
+    });
+    expect(code).toBe(2);
+    expect(err).toMatch(/the schedules alone ask for [\d,]+ requests in a day \(tickers 1,440 × 1 .*there are 100/);
+  });
+
+  test.each([
+    [['--role', 'boss'], /--role.*must be one of scheduler, worker, http, all/],
+    [['--concurrency', '0'], /--concurrency.*whole number from 1 to 32/],
+  ])('tells what is wrong with %j', async (argv, problem) => {
+    const { code, err } = await runCommand(['service', ...argv], { env });
+    expect(code).toBe(2);
+    expect(err).toMatch(problem);
+  });
+});

@@ -1,0 +1,223 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { SIMULATOR_HEADER } from '../../../src/contract/interface/paths.ts';
+import { type Listening, listen } from '../../../src/service/http/listen.ts';
+import { createSimulator } from '../../../src/simulate.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { createJumpingClock } from '../../support/jumping-clock.ts';
+
+// Noon, so that no window ends while a test runs.
+const clock = createJumpingClock({ speed: 1, startAt: Date.UTC(2026, 10, 3, 12) });
+const chandler = (argv: readonly string[], more: Record<string, string>, columns?: number) =>
+  runCommand(argv, { env: { ...env, ...more }, clock, columns });
+
+let server: Listening;
+let database: TestDatabase;
+let env: Record<string, string>;
+
+const onError = (error: unknown) => {
+  throw error;
+};
+beforeAll(async () => {
+  server = await listen(createSimulator({ market: 'made-up', clock, unlimited: true, onError }).fetch, {
+    host: '127.0.0.1',
+    port: 0,
+  });
+});
+afterAll(() => server.close());
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  env = { DATABASE_URL: database.url, CHANDLER_BASE_URL: `${server.url}/v1` };
+});
+afterEach(() => database.drop());
+
+test('a plan shows the limits set by hand in its own row only, and says where they come from', async () => {
+  const settings = { CHANDLER_PLAN: 'pro', CHANDLER_MONTHLY_REQUESTS: '5000' };
+  const { code, out } = await chandler(['plan', '--top', '3', '--start', '-30d'], settings, 80);
+  expect(code).toBe(0);
+  expect(out).toMatch(/^→ pro +5,000 .*limits set by you$/m);
+  expect(out).toMatch(/^ {2}starter +400,000 /m);
+  expect(out).toMatch(/^ {2}ultimate +10,000,000 /m);
+  expect(out).toContain('\nThe limits of pro are set by CHANDLER_MONTHLY_REQUESTS.\n');
+  expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+});
+
+test('a backfill that stops early says why, until when, how to go on, and what the rest takes', async () => {
+  // Two are for the list of coins, and as many stay set aside for it in the evening: nothing is left for a backfill.
+  const settings = {
+    CHANDLER_PLAN: 'enterprise',
+    CHANDLER_DAILY_REQUESTS: '4',
+    CHANDLER_SCHEDULE_COINS: '0 18 * * *',
+  };
+  const argv = ['backfill', '--top', '5', '--start', '-30d', '--max-wait', '0s'];
+  const { code, out, err } = await chandler(argv, settings);
+  expect(code).toBe(75);
+  expect(out).toMatch(
+    /\nStopped early: the rest of the quota is set aside for scheduled work\. It goes on at 2026-11-04 00:00\S*Z \(in 1[12]h.*\), later than --max-wait allows\. Give the same command again then, or now with a longer --max-wait; nothing is lost\.\nWhat is left takes 5 requests: done 2026-11-06 .* at the earliest, in 2d 1\dh\.\n/,
+  );
+  expect(err).toMatch(/^0 of 5 requests, 0 candles, quota left 0, 2d 1\dh to go\n/);
+  expect(out).toMatch(/^ {2}quota left +0 today \(2 more set aside for scheduled work\)$/m);
+  const again = await chandler([...argv, '--json'], settings);
+  expect(again.code).toBe(75);
+  expect(JSON.parse(again.out).backfill).toMatchObject({ end: 'stopped', reason: 'set aside', requestsLeft: 5 });
+});
+
+test('what the upstream has left out is asked about again, and the report says when', async () => {
+  const simulator = createSimulator({ market: 'made-up', clock, unlimited: true, onError });
+  let lists = 0;
+  const fetch: typeof simulator.fetch = async (request, ...rest) => {
+    if (request.url.includes('/ohlcv')) {
+      const { headers } = await simulator.fetch(request, ...rest);
+      return Response.json([], { headers: { [SIMULATOR_HEADER]: headers.get(SIMULATOR_HEADER)! } });
+    }
+    if (request.url.includes('/tickers') && ++lists === 1) return new Response('away', { status: 500 });
+    return simulator.fetch(request, ...rest);
+  };
+  const empty = await listen(fetch, { host: '127.0.0.1', port: 0 });
+  try {
+    const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_BASE_URL: `${empty.url}/v1` };
+    const argv = ['backfill', 'btc-bitcoin', '--start', '-30d', '--end', '-10d'];
+    const { code, out, err } = await chandler(argv, settings);
+    expect(code).toBe(0);
+    expect(err).toMatch(/the list of coins could not be read \(\/tickers\): .*500: away; asked again \(attempt 2\)/);
+    expect(out).toMatch(
+      /gaps left +20 slots: 20 unconfirmed\n +the same command asks about 20 slots again from 2026-11-03 13:\S+ \(in (1h|59m)/,
+    );
+    const again = await chandler([...argv, '--quote', 'btc', '--json'], settings);
+    expect(JSON.parse(again.out)).toMatchObject({
+      backfill: { askedAgain: { slots: 20, from: expect.stringMatching(/^2026-11-03T13:/) } },
+    });
+  } finally {
+    await empty.close();
+  }
+});
+
+test('numbers without a meaning are left out', async () => {
+  const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_REQUESTS_PER_SECOND: 'unlimited' };
+  const { code, out } = await chandler(['backfill', 'btc-bitcoin', '--start', '-30d', '--end', '-5d'], settings);
+  expect(code).toBe(0);
+  expect(out).not.toMatch(/\b0 candles\/s|\d ms\b/);
+  expect(out).toContain('\nDone: nothing worth a request is left.\n');
+});
+
+test('no time is named for what no limit slows', async () => {
+  const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_REQUESTS_PER_SECOND: 'unlimited' };
+  const argv = ['plan', '--top', '3', '--start', '-1000d'];
+  const { out } = await chandler(argv, settings);
+  expect(out).toMatch(/^ {2}done +as fast as the upstream answers \(no limit slows it\)$/m);
+  expect(JSON.parse((await chandler([...argv, '--json'], settings)).out)).toMatchObject({
+    finishAt: null,
+    noFinishBecause: 'no limit slows it',
+  });
+});
+
+test('a wall that turns out not to be there makes the total what all of it costs', async () => {
+  const { code, err, out } = await chandler(['backfill', 'btc-bitcoin', '--start', '-1500d'], {
+    CHANDLER_PLAN: 'free',
+  });
+  expect({ code, out }).toMatchObject({ code: 0, out: expect.stringContaining('all of it costs 5 requests') });
+  const lines = err.trimEnd().split('\n');
+  expect(lines[0]).toMatch(/^0 of \d requests?, /);
+  expect(lines.at(-1)).toMatch(/^5 of 5 requests, /);
+});
+
+test('several intervals are planned and filled one after the other, and the report adds them up', async () => {
+  const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_REQUESTS_PER_SECOND: 'unlimited' };
+  const span = ['btc-bitcoin', 'eth-ethereum', '--start', '2026-10-14', '--end', '2026-10-29'];
+  const argv = [...span, '--interval', '24h,6h', '--interval', '1h', '--interval', '6h'];
+  const asJson = async (...given: string[]) => JSON.parse((await chandler([...given, '--json'], settings)).out);
+  const alone = await Promise.all(['24h', '6h', '1h'].map((one) => asJson('plan', ...span, '--interval', one)));
+  const plan = await asJson('plan', ...argv);
+  const sum = (name: string) => alone.reduce((total, one) => total + one[name], 0);
+  expect(plan).toMatchObject({
+    interval: '24h,6h,1h',
+    coins: 2,
+    requests: sum('requests'),
+    rowsExpected: sum('rowsExpected'),
+    from: alone[0].from,
+    to: alone[0].to,
+    intervals: alone.map(({ interval, requests, rowsExpected }) => ({ interval, requests, rowsExpected })),
+  });
+  // One alone has the shape that it always had; several have all of it, and more.
+  expect(alone[0]).not.toHaveProperty('intervals');
+  expect(Object.keys(plan)).toEqual(expect.arrayContaining(Object.keys(alone[0])));
+  const slots = 2 * 15 * (1 + 4 + 24);
+  expect(plan.rowsExpected).toBe(slots);
+  const text = (await chandler(['plan', ...argv], settings)).out;
+  expect(text.match(/^2 coins, (24h|6h|1h) candles in usd/gm)).toHaveLength(3);
+  expect(text).toMatch(/^Together: 6 requests for up to 870 rows, done as fast as the upstream answers/m);
+
+  const { code, out, err } = await chandler(['backfill', ...argv], settings);
+  expect(code).toBe(0);
+  expect(out.match(/^Done: nothing worth a request is left\.$/gm)).toHaveLength(3);
+  expect(out).toMatch(/^Together: 870 candles stored, 6 requests spent, 6 planned, 0 slots left, /m);
+  expect(err.match(/^\w+ candles$/gm)).toEqual(['24h candles', '6h candles', '1h candles']);
+  const runs =
+    await database.sql`select interval::text, spec->>'interval' as asked, state from ops.backfill order by id`;
+  expect(runs.map((row) => Object.values(row).join(' '))).toEqual(['24h 24h done', '6h 6h done', '1h 1h done']);
+
+  expect((await chandler(['backfill', ...argv], settings)).out).toMatch(/^Together: nothing to ask\.$/m);
+
+  // What is there already is not asked again; what is new is.
+  const more = await asJson('backfill', ...span, '--interval', '1h,30m,15m');
+  expect(more.plan.intervals.map((one: { requests: number }) => one.requests)).toEqual([0, 4, 8]);
+  expect(more.backfill).toMatchObject({
+    end: 'done',
+    requests: 12,
+    requestsPlanned: 12,
+    stored: 2 * 15 * (48 + 96),
+    byOutcome: { stored: 12 },
+    intervals: [
+      { interval: '30m', requests: 4, stored: 2 * 15 * 48 },
+      { interval: '15m', requests: 8, stored: 2 * 15 * 96 },
+    ],
+    notBegun: [],
+  });
+  expect(await asJson('backfill', ...span, '--interval', '30m')).toMatchObject({ backfill: null });
+  const single = await asJson('backfill', ...span, '--interval', '12h');
+  expect(single.backfill).not.toHaveProperty('intervals');
+});
+
+test('of several intervals those are named that there was no time for', async () => {
+  const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_DAILY_REQUESTS: '5', CHANDLER_SCHEDULE_COINS: '0 18 * * *' };
+  // Two are for the list of coins, as many set aside for it: one is left for the first interval.
+  const argv = ['backfill', 'btc-bitcoin', 'eth-ethereum', '--start', '-30d', '--interval', '24h,12h,6h'];
+  const { code, out } = await chandler([...argv, '--max-wait', '0s'], settings);
+  expect(code).toBe(75);
+  expect(out).toMatch(/^Stopped early: the rest of the quota is set aside for scheduled work/m);
+  expect(out).toMatch(/^Not begun: 12h and 6h candles; the same command goes on with them\.$/m);
+  const detached = await chandler([...argv, '--detach', '--json'], settings);
+  expect(detached.code).toBe(0);
+  const { backfill } = JSON.parse(detached.out);
+  expect(backfill).toMatchObject({
+    state: 'queued',
+    id: backfill.intervals[0].id,
+    intervals: [{ interval: '24h' }, { interval: '12h' }, { interval: '6h' }],
+  });
+});
+
+test('what retention would remove again is left out of a plan and a backfill, in one sentence, and is refused when nothing else is asked', async () => {
+  const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_KEEP_CANDLES: '5m=30d' };
+  const argv = ['btc-bitcoin', '--interval', '5m', '--start', '-400d'];
+  const said =
+    /\nWhat is older is left out: CHANDLER_KEEP_CANDLES keeps 5m candles for 30d, and it would be removed again\.\n/;
+  const plan = await chandler(['plan', ...argv], settings);
+  expect(plan.out).toMatch(/^1 coin, 5m candles in usd from 2026-10-04/);
+  expect(plan.out).toMatch(said);
+  // 30 days of 288, by 366.
+  expect(plan.out).toMatch(/^ {2}requests +24$/m);
+  expect((await chandler(['backfill', ...argv, '--dry-run'], settings)).out).toMatch(said);
+  const detached = await chandler(['backfill', ...argv, '--detach', '--yes'], settings);
+  expect(detached.out).toMatch(said);
+  const [listed] = JSON.parse((await chandler(['backfills', 'list', '--json'], settings)).out);
+  const from = Date.parse(listed.from);
+  expect(Math.abs(from - (clock.now() - 30 * 86_400_000))).toBeLessThan(10 * 60_000);
+  const asJson = async (more: readonly string[]) =>
+    JSON.parse((await chandler(['plan', '--json', ...more], settings)).out);
+  expect(await asJson(argv)).toMatchObject({ requests: 24, from: listed.from, notKeptBefore: listed.from });
+  expect(await asJson(['btc-bitcoin', '--start', '-400d'])).toMatchObject({ requests: 2, notKeptBefore: null });
+  const { code, err } = await chandler(['plan', ...argv, '--end', '-31d'], settings);
+  expect(code).toBe(2);
+  expect(err).toMatch(/^error: CHANDLER_KEEP_CANDLES keeps 5m candles for 30d, and all that is asked for is older/);
+});

@@ -1,0 +1,39 @@
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { runCommand } from '../../support/cli.ts';
+
+let home: string;
+let folder: string;
+beforeEach(() => {
+  home = mkdtempSync(path.join(tmpdir(), 'chandler-demo-'));
+  // As root, the embedded server's user must be able to walk through.
+  chmodSync(home, 0o755);
+  folder = path.join(home, 'demo');
+  mkdirSync(folder);
+});
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+const demo = () => runCommand(['demo'], { env: { CHANDLER_HOME: home, PATH: process.env.PATH } });
+
+test('the demo begins anew, whatever a killed one left, and shows the proof and the queries', {
+  timeout: 180_000,
+}, async () => {
+  writeFileSync(path.join(folder, 'made-by-demo'), '');
+  mkdirSync(path.join(folder, 'data.new-of-a-killed-demo'));
+  const { code, out, err } = await demo();
+  expect({ code, err: /^error/m.test(err) }).toEqual({ code: 0, err: false });
+  expect(existsSync(path.join(folder, 'data.new-of-a-killed-demo'))).toBe(false);
+  expect(out.match(/^Done: nothing worth a request is left\.$/gm)).toHaveLength(2);
+  expect(out).toMatch(/^btc-bitcoin +1h usd +33,258 +33,258 +0 +0 +3fcccba67a809c46 +ok$/m);
+  expect(out).toContain('Every covered slot is accounted for.');
+  expect(out).toMatch(/^2017-12-01 +9947\.67 +19666\.00 +9370\.11 +13880\.00 +\d+ +31$/m);
+  expect(out).toMatch(/^▸ Done in \d/m);
+});
+
+test('the demo empties no folder that it has not made', async () => {
+  writeFileSync(path.join(folder, 'letters.txt'), 'dear');
+  expect(await demo()).toMatchObject({ code: 2, err: expect.stringContaining('is not a folder of an earlier demo') });
+  expect(existsSync(path.join(folder, 'letters.txt'))).toBe(true);
+});

@@ -1,0 +1,151 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { prefixOf } from '../../../src/core/api-key.ts';
+import { DAY } from '../../../src/core/interval.ts';
+import { createMeteredAccess } from '../../../src/service/access/metered-access.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
+
+const NOON = Date.UTC(2026, 10, 3, 12);
+let database: TestDatabase;
+let clock: VirtualClock;
+beforeEach(async () => {
+  database = await createTestDatabase();
+  clock = createVirtualClock(NOON);
+});
+afterEach(() => database.drop());
+
+const keys = (...argv: string[]) => runCommand(['keys', ...argv], { env: { DATABASE_URL: database.url }, clock });
+const json = async (...argv: string[]) => JSON.parse((await keys(...argv, '--json')).out);
+
+/** What the service says to whoever sends it. */
+async function statusOf(key: string): Promise<number> {
+  const onError = (error: Error) => {
+    throw error;
+  };
+  const access = createMeteredAccess({ sql: database.sql, clock, limits: true, onError });
+  const answer = await access.admit({ key, scheme: 'bearer', address: '192.0.2.1' }, 'data');
+  await access.close();
+  return answer.kind === 'admitted' ? 200 : answer.status;
+}
+
+test('a key is shown once, is good, and nothing in the database gives it away', async () => {
+  const { code, out } = await keys('create', '--plan', 'pro', '--name', 'Grafana of the desk', '--expires', '90d');
+  expect(code).toBe(0);
+  const key = /^(chandler_\w{8}_\w{32})\n\nThis is shown once: only its fingerprint is kept\./.exec(out)![1]!;
+  expect(await statusOf(key)).toBe(200);
+  const rows = await database.sql<{ row: string }[]>`select k::text as row from ops.api_key k`;
+  expect(rows).toHaveLength(1);
+  expect(rows[0]!.row).not.toContain(key.slice(-32));
+  const list = await keys('list');
+  expect(list.out).toContain(prefixOf(key)!);
+  expect(list.out).not.toContain(key);
+  expect(await json('list')).toEqual([
+    {
+      prefix: prefixOf(key),
+      name: 'Grafana of the desk',
+      plan: 'pro',
+      requestsPerMonth: null,
+      requestsPerSecond: null,
+      createdAt: '2026-11-03T12:00:00Z',
+      expiresAt: '2027-02-01T12:00:00Z',
+      revokedAt: null,
+      replacedBy: null,
+      thisMonth: 1,
+      inAdvance: 0,
+      lastSeenAt: '2026-11-03T12:00:00Z',
+    },
+  ]);
+  clock.advance(90 * DAY);
+  expect(await statusOf(key)).toBe(403);
+  expect((await keys('list')).out).toBe('There is none that is good; chandler keys create makes one.\n');
+  expect((await keys('list', '--all')).out).toContain('expired 2027-02-01 12:00Z');
+});
+
+test('what was used is told apart from what a process holds in advance', async () => {
+  const { key } = await json('create', '--plan', 'pro');
+  const onError = (error: Error) => {
+    throw error;
+  };
+  const access = createMeteredAccess({ sql: database.sql, clock, limits: true, onError });
+  const use = async () => {
+    const [{ thisMonth, inAdvance }] = await json('list');
+    return { thisMonth, inAdvance };
+  };
+  const ask = () => access.admit({ key, scheme: 'bearer', address: '192.0.2.1' }, 'data');
+  for (let i = 0; i < 3; i++) await ask();
+  // Four were taken at once, and nothing was told of them yet; who asks himself is told by the process that counts.
+  expect(await use()).toEqual({ thisMonth: 0, inAdvance: 4 });
+  const made = async () => (await access.account({ key, scheme: 'bearer', address: '192.0.2.1' }))!.usage.current_month;
+  expect(await made()).toMatchObject({ requests_made: 3, requests_left: 999_997 });
+  clock.advance(5_000);
+  await expect.poll(use).toEqual({ thisMonth: 3, inAdvance: 1 });
+  expect(await made()).toMatchObject({ requests_made: 3 });
+  expect((await keys('list')).out).toMatch(/this month +in advance +of +created[\s\S]* 3 +1 +1,000,000 /);
+  await ask();
+  await access.close();
+  expect(await use()).toEqual({ thisMonth: 4, inAdvance: 0 });
+  // A month later nothing was used, nor is anything held.
+  clock.advance(31 * DAY);
+  expect(await use()).toEqual({ thisMonth: 0, inAdvance: 0 });
+});
+
+test('a revoked key is refused, and stays in the list of all', async () => {
+  const { key, prefix } = await json('create', '--plan', 'free');
+  // Pasted whole, it is recognised, and not repeated.
+  const revoked = await keys('revoke', key);
+  expect(revoked).toMatchObject({ code: 0, out: `${prefix} is revoked.\n` });
+  expect(await statusOf(key)).toBe(403);
+  expect(await json('list')).toEqual([]);
+  expect(await json('list', '--all')).toMatchObject([{ prefix, revokedAt: '2026-11-03T12:00:00Z' }]);
+  const again = await keys('revoke', prefix);
+  expect(again.code).toBe(1);
+  expect(again.err).toContain(`${prefix} was revoked already, 2026-11-03 12:00Z`);
+});
+
+test('a rotated key gives way to one with the same terms, at once or after a while', async () => {
+  const first = await json('create', '--plan', 'starter', '--name', 'desk', '--monthly-requests', '5000');
+  const second = await json('rotate', first.prefix, '--keep', '1d');
+  expect(second).toMatchObject({ name: 'desk', plan: 'starter', requestsPerMonth: 5000, expiresAt: null });
+  expect([await statusOf(first.key), await statusOf(second.key)]).toEqual([200, 200]);
+  expect(await json('list')).toMatchObject([
+    { prefix: first.prefix, replacedBy: second.prefix },
+    { prefix: second.prefix },
+  ]);
+  // One holder, one count: whichever of the two he sends.
+  expect(await json('list')).toMatchObject([{ thisMonth: 2 }, { thisMonth: 2 }]);
+  clock.advance(DAY);
+  expect([await statusOf(first.key), await statusOf(second.key)]).toEqual([403, 200]);
+  const third = await json('rotate', second.prefix);
+  expect([await statusOf(second.key), await statusOf(third.key)]).toEqual([403, 200]);
+  expect(await json('list')).toMatchObject([{ prefix: third.prefix, thisMonth: 4 }]);
+  const followed = await keys('rotate', second.prefix);
+  expect(followed).toMatchObject({ code: 1 });
+  expect(followed.err).toContain(`${second.prefix} was replaced by ${third.prefix}; rotate that one`);
+  await keys('revoke', third.prefix);
+  const gone = await keys('rotate', third.prefix);
+  expect(gone).toMatchObject({ code: 1 });
+  expect(gone.err).toContain('was revoked 2026-11-04 12:00Z; make a new one with chandler keys create');
+});
+
+test.each([
+  [['create'], /required option '--plan <plan>'/],
+  [['create', '--plan', 'por'], /did you mean pro\?/],
+  [['create', '--plan', 'pro', '--name', ' '], /text of 1 to 100 characters/],
+  [['create', '--plan', 'pro', '--expires', '2026-01-01'], /--expires must lie ahead; 2026-01-01 is 2026-01-01 00:00Z/],
+  [['create', '--plan', 'pro', '--expires', 'soon'], /--expires 'soon' is no time\. A time is a date/],
+  [
+    ['create', '--plan', 'pro', '--expires', '5x'],
+    /--expires '5x' is no time\. A stretch of time is a number with its unit/,
+  ],
+  [['create', '--plan', 'pro', '--monthly-requests', '0'], /whole number above 0/],
+  [['create', '--plan', 'pro', '--requests-per-second', '-3'], /whole number above 0/],
+  [['revoke', 'my key'], /A key is called by its first part, like chandler_1a2B3c4D/],
+  [['revoke', 'chandler_00000000'], /There is no key chandler_00000000; chandler keys list --all has them\./],
+  [['rotate', 'chandler_00000000'], /There is no key chandler_00000000/],
+  [['rotate', 'chandler_00000000', '--keep', '3'], /say whether it is 3s, 3m or 3h/],
+])('refuses %j', async (argv, problem) => {
+  const { code, err, out } = await keys(...argv);
+  expect([code, out]).toEqual([2, '']);
+  expect(err).toMatch(problem);
+});

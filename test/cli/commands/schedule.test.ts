@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DAY } from '../../../src/core/interval.ts';
+import { recordCoins } from '../../../src/store/snapshot/coin.ts';
+import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
+import { addTracks, removeTracks } from '../../../src/store/tracking/track-rule.ts';
+import { claimRun, endRun } from '../../../src/store/work/schedule-run.ts';
+import { createManualClock } from '../../quota/manual-clock.ts';
+import { type CommandOptions, runCommand } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12, 5);
+const clock = createManualClock(NOW);
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+const chandler = (argv: readonly string[], env: Record<string, string> = {}, options: CommandOptions = {}) =>
+  runCommand(argv, { clock, env: { DATABASE_URL: database.url, ...env }, ...options });
+
+describe('schedule', () => {
+  test('says what runs how often, what that takes of the plan, and when it is next due', async () => {
+    const { code, out } = await chandler(['schedule']);
+    expect(code).toBe(0);
+    expect(out).toMatch(
+      /^tickers +\*\/15 \* \* \* \* +1 +2,976 +14\.9% +never +in 10m +the latest prices of all coins$/m,
+    );
+    expect(out).toMatch(/^coins +7 \*\/6 \* \* \* +1 +124 +0\.6% +never +in 2m +the list of coins and their ranks$/m);
+    expect(out).toMatch(/^gaps +52 \* \* \* \* +0 +0 +– +never +in 47m /m);
+    expect(out).toContain(
+      '\nTogether 4,681 requests in a month of 31 days, 23.4% of 20,000; 151 requests in a day, 15.1% of 1,000 (plan free). The rest is for candles.\n',
+    );
+  });
+
+  test('says what was set by hand, and what is off', async () => {
+    const env = { CHANDLER_SCHEDULE_TICKERS: '0 * * * *', CHANDLER_SCHEDULE_GLOBAL: 'off', CHANDLER_API_KEY: 'k' };
+    const { schedules } = JSON.parse((await chandler(['schedule', '--json'], env)).out);
+    const named = (name: string) => schedules.find((schedule: { name: string }) => schedule.name === name);
+    expect(named('tickers')).toMatchObject({
+      cron: '0 * * * *',
+      source: 'configured',
+      requestsPerRun: 1,
+      requestsPerDay: 24,
+      requestsPerMonth: 744,
+      shareOfMonth: 744 / 20_000,
+      lastRun: null,
+      lastFailure: null,
+      nextRun: '2026-11-21T13:00:00.000Z',
+    });
+    expect(named('global')).toMatchObject({ cron: null, requestsPerMonth: 0, nextRun: null });
+    expect(named('account')).toMatchObject({ cron: '37 */6 * * *', source: 'plan' });
+    expect((await chandler(['schedule'], env)).out).toMatch(/^global +off +1 +0 +– +never +– /m);
+  });
+
+  test('says, as doctor does, what tracked series lack because a schedule is off', async () => {
+    const { sql } = database;
+    const off = { CHANDLER_SCHEDULE_FRESHNESS: 'off', CHANDLER_SCHEDULE_GAPS: 'off', CHANDLER_SCHEDULE_GLOBAL: 'off' };
+    expect((await chandler(['schedule'], off)).out).not.toContain('series are tracked');
+    const coin = { id: 'btc-bitcoin', name: 'Bitcoin', symbol: 'BTC', rank: 1, is_new: false, is_active: true };
+    await recordCoins(sql, [{ ...coin, type: 'coin' }], NOW);
+    const term = { interval: '24h', quote: 'usd', since: NOW - 9 * DAY, priority: 10, targetAgeMs: DAY } as const;
+    await addTracks(sql, [{ tier: 'list', coinId: 'btc-bitcoin', ...term }], NOW);
+    await applyTracks(sql, NOW);
+    const { out } = await chandler(['schedule'], off);
+    expect(out).toContain(
+      '\nfreshness is off, and series are tracked (1): nothing of them is asked any more, and they only grow older.\n',
+    );
+    expect(out).toMatch(/^gaps is off, and series are tracked \(1\): /m);
+    expect(out).not.toMatch(/^global is off/m);
+    const { schedules } = JSON.parse((await chandler(['schedule', '--json'], off)).out);
+    const warned = schedules.flatMap(({ name, warning }: { name: string; warning: string | null }) =>
+      warning === null ? [] : [name],
+    );
+    expect(warned).toEqual(['freshness', 'gaps']);
+    expect((await chandler(['doctor'], off)).out).toMatch(
+      /schedule freshness +it is off, and series are tracked \(1\): /,
+    );
+    await removeTracks(sql, {});
+    await applyTracks(sql, NOW);
+  });
+
+  test('refuses what the pace does not let through', async () => {
+    const env = { CHANDLER_REQUESTS_PER_SECOND: '0.01', CHANDLER_SCHEDULE_TICKERS: '* * * * *' };
+    const { code, err } = await chandler(['schedule'], { ...env, CHANDLER_PLAN: 'enterprise', CHANDLER_API_KEY: 'k' });
+    expect(code).toBe(2);
+    expect(err).toMatch(/1,\d\d\d requests in a day .* there are 855 \(0\.01 a second .* plan enterprise\)/);
+  });
+
+  test('shows how each went last, and why it failed or waits', async () => {
+    const { sql } = database;
+    const run = (schedule: string, tick: number) =>
+      claimRun(sql, { schedule, tick, owner: 'h:1', now: tick, leaseMs: 1 }, () => true);
+    await endRun(
+      sql,
+      (await run('tickers', NOW - DAY))!,
+      { state: 'failed', message: 'the list is broken' },
+      NOW - DAY,
+    );
+    await endRun(sql, (await run('tickers', NOW - 300_000))!, { state: 'done' }, NOW - 290_000);
+    await endRun(sql, (await run('coins', NOW - 300_000))!, { state: 'failed', message: 'no answer' }, NOW - 60_000);
+    const held = { state: 'held', message: 'month', until: NOW + 3_600_000 } as const;
+    await endRun(sql, (await run('global', NOW - 300_000))!, held, NOW - 60_000);
+    const { out } = await chandler(['schedule']);
+    expect(out).toMatch(/^tickers .* 4m 50s ago +in 10m /m);
+    expect(out).toMatch(/^coins .* failed, 1m ago +in 2m /m);
+    expect(out).toMatch(/^coins: failed after 1 attempt, and is tried again with its next run: no answer$/m);
+    expect(out).toMatch(
+      /^global: waits until 2026-11-21 13:05Z \(in 1h\), because this month's requests are used up$/m,
+    );
+    expect(out).not.toMatch(/^tickers: /m);
+    const { schedules } = JSON.parse((await chandler(['schedule', '--json'])).out);
+    expect(schedules[0]).toMatchObject({
+      lastRun: { state: 'done', attempts: 1, endedAt: '2026-11-21T12:00:10.000Z', owner: 'h:1' },
+      lastFailure: { tick: '2026-11-20T12:05:00.000Z', message: 'the list is broken' },
+    });
+  });
+
+  test.each([['schedule'], ['plan', 'btc-bitcoin', '--start', '-5d'], ['backfill', 'btc-bitcoin', '--start', '-5d']])(
+    '%s refuses schedules that alone exceed the plan, with the arithmetic, before anything is asked',
+    async (...argv) => {
+      const settings = { CHANDLER_SCHEDULE_TICKERS: '*/2 * * * *' };
+      const { code, err, out } = await chandler([...argv, '--json'], settings);
+      expect(code).toBe(2);
+      expect(err).toMatch(
+        /^error: the schedules alone ask for 23,963 requests in a month of 31 days \(tickers 22,320 × 1 \+ .*there are 20,000 \(plan free\); ask less often, like CHANDLER_SCHEDULE_TICKERS='\*\/15 \* \* \* \*'/,
+      );
+      expect(JSON.parse(out)).toMatchObject({ exitCode: 2 });
+      const [row] = await database.sql<{ n: number }[]>`select count(*) as n from ops.fetch`;
+      expect(row?.n).toBe(0);
+    },
+  );
+});

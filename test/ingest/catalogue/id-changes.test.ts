@@ -1,0 +1,111 @@
+/** Renames as the changelog tells them: what that costs, and that one history stays one. */
+import { afterEach, expect, test } from 'vitest';
+import { DAY } from '../../../src/core/interval.ts';
+import { readIdChanges } from '../../../src/ingest/catalogue/id-changes.ts';
+import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
+import { type Script, says } from '../../support/scripted.ts';
+import { createScriptedWorld, NOW } from '../../support/scripted-world.ts';
+import { seedSeries } from '../../support/warehouse.ts';
+import type { World, WorldOptions } from '../../support/world.ts';
+
+let world: World | undefined;
+afterEach(async () => {
+  await world?.close();
+});
+
+const at = (ms: number) => new Date(ms).toISOString().replace('.000', '');
+const change = (n: number, changedAt: number) => ({
+  currency_id: `new-${n}`,
+  old_id: `old-${n}`,
+  new_id: `new-${n}`,
+  changed_at: at(changedAt),
+});
+
+/** As the simulator would say it: one warehouse holds the data of one market only. */
+const told: (body: (request: Request) => unknown) => Script = (body) => async (request, simulated) =>
+  Response.json(body(request), { headers: (await simulated(request)).headers });
+
+async function open(options: WorldOptions = {}) {
+  const scripted = await createScriptedWorld(options);
+  world = scripted.world;
+  const { sql } = world.database;
+  const { session } = await world.open();
+  scripted.upstream.forget();
+  // As if it had been kept for a year.
+  await sql`update market.coin set first_seen_at = ${NOW - 365 * DAY}`;
+  const read = () =>
+    readIdChanges({ ask: session.ask, sql, clock: world!.clock, signal: new AbortController().signal });
+  const renames = () =>
+    sql<{ id: string }[]>`select old_id || ' ' || new_id as id from market.coin_rename order by renamed_at`;
+  return { ...scripted, sql, read, renames };
+}
+
+test('a series under an old id goes over to the new one, for one request', async () => {
+  const { sql, read, upstream } = await open();
+  await seedSeries(sql, { coinId: 'btc-bitcoin-duplicate-1', interval: '1h', wanted: [], covered: [], candles: [] });
+  const row = { ...change(1, NOW - DAY), old_id: 'btc-bitcoin-duplicate-1', new_id: 'btc-bitcoin' };
+  upstream.script = told(() => [row]);
+  expect(await read()).toEqual({ kind: 'done' });
+  expect(upstream.log).toHaveLength(1);
+  await applyTracks(sql, NOW);
+  expect(await sql`select coin_id from market.series`).toEqual([{ coinId: 'btc-bitcoin' }]);
+});
+
+test('only so many pages are asked for as hold what is news, and all of them or none count', async () => {
+  const { read, renames, upstream, sql } = await open();
+  // A change every day, the newest first: three pages and a half of the year.
+  const log = Array.from({ length: 350 }, (_, n) => change(n, NOW - (n + 1) * DAY));
+  const pageOf = (request: Request) => Number(new URL(request.url).searchParams.get('page'));
+  const pages = told((request) => log.slice((pageOf(request) - 1) * 100, pageOf(request) * 100));
+  upstream.script = (request, ...rest) => (pageOf(request) === 2 ? says(503, 'down') : pages(request, ...rest));
+  await expect(read()).rejects.toThrow(/answered 503/);
+  expect(await renames()).toHaveLength(0);
+  upstream.script = pages;
+  upstream.forget();
+  await read();
+  expect(upstream.log).toHaveLength(4);
+  expect(await renames()).toHaveLength(350);
+  upstream.forget();
+  log.unshift(change(1_000, NOW));
+  await read();
+  expect(upstream.log).toHaveLength(1);
+  expect((await renames()).at(-1)).toEqual({ id: 'old-1000 new-1000' });
+  const [counted] = await sql`select month_spent::int as n from ops.quota_spent where name = 'renames'`;
+  expect(counted).toEqual({ n: 7 });
+});
+
+test('a row that cannot be true is set aside, and holds up no other', async () => {
+  const { read, renames, upstream, sql } = await open();
+  const rows = [change(1, NOW + 9 * DAY), { ...change(2, NOW), changed_at: 'soon' }, change(3, NOW - DAY)];
+  upstream.script = told(() => rows);
+  await read();
+  expect(await renames()).toEqual([{ id: 'old-3 new-3' }]);
+  expect(await sql`select record_id, reason from market.quarantine order by id`).toEqual([
+    { recordId: 'old-1', reason: 'changed in the future' },
+    { recordId: 'old-2', reason: 'changed_at is no time' },
+  ]);
+});
+
+test('a plan that does not have it is asked once, and waits a day', async () => {
+  const { read, upstream } = await open();
+  upstream.script = () => says(403, 'not in this plan');
+  expect(await read()).toMatchObject({ kind: 'held', until: expect.any(Number) });
+  expect(upstream.log).toHaveLength(1);
+  upstream.script = told(() => [{ old_id: 'a' }]);
+  await expect(read()).rejects.toThrow(/changelog\/ids: .*expected/);
+});
+
+test('the simulator has none for the free plan, and says so as a wall', async () => {
+  const { read, sql, upstream } = await open({ simulator: { seed: 3, coins: 6, unlimited: false }, plan: 'free' });
+  expect(await read()).toMatchObject({ kind: 'held', reason: expect.stringContaining('not allowed in this plan') });
+  expect(upstream.log).toHaveLength(1);
+  const [fetched] = await sql`select outcome, status from ops.fetch where endpoint = 'changelog'`;
+  expect(fetched).toEqual({ outcome: 'wall', status: 402 });
+});
+
+test('the simulator has one', async () => {
+  const { read, sql } = await open();
+  expect(await read()).toEqual({ kind: 'done' });
+  const [fetched] = await sql`select outcome, status from ops.fetch where endpoint = 'changelog'`;
+  expect(fetched).toEqual({ outcome: 'stored', status: 200 });
+});

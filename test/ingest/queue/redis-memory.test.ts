@@ -1,0 +1,100 @@
+/** A Redis that throws queued work away when it is full: told at the start of the service and by doctor, once and in our words. */
+import type { Redis } from 'ioredis';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { explainEviction, readEviction } from '../../../src/ingest/queue/redis-memory.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createTestDatabase } from '../../support/database.ts';
+import { type OwnRedis, startOwnRedis } from '../../support/redis-server.ts';
+
+const redises: OwnRedis[] = [];
+afterEach(async () => {
+  for (const redis of redises.splice(0)) await redis.stop();
+});
+
+async function redisWith(...settings: string[]): Promise<OwnRedis | null> {
+  const redis = await startOwnRedis(undefined, settings);
+  if (redis !== null) redises.push(redis);
+  return redis;
+}
+
+const available = (await redisWith()) !== null;
+const NO_CONFIG = ['--rename-command', 'CONFIG', ''];
+
+async function doctor(redis: OwnRedis) {
+  const { out } = await runCommand(['doctor', '--json'], {
+    env: { REDIS_URL: redis.url, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' },
+  });
+  const checks: { name: string; state: string; found: string; fix?: string }[] = JSON.parse(out);
+  return checks.filter(({ name }) => name.startsWith('Redis'));
+}
+
+describe.skipIf(!available)('a Redis', () => {
+  test('that refuses what it has no room for is as it should be', async () => {
+    expect(await doctor((await redisWith())!)).toMatchObject([{ name: 'Redis', state: 'ok' }]);
+  });
+
+  test.each([
+    ['by its setting', []],
+    ['where that may not be asked, by what it says of its memory', NO_CONFIG],
+  ])('that throws work away is warned of, with the fix: known %s', async (_, settings) => {
+    const redis = (await redisWith('--maxmemory-policy', 'allkeys-lru', ...settings))!;
+    expect(await doctor(redis)).toMatchObject([
+      { name: 'Redis', state: 'ok' },
+      {
+        name: 'Redis memory',
+        state: 'warn',
+        found: expect.stringContaining(`127.0.0.1:${redis.port} has the maxmemory-policy allkeys-lru`),
+        fix: expect.stringContaining('redis-cli config set maxmemory-policy noeviction'),
+      },
+    ]);
+  });
+
+  test('whose user may not ask for what a queue needs to know is no queue', async () => {
+    const redis = (await redisWith(...'--user default on nopass ~* &* +@all -config -info'.split(' ')))!;
+    expect(await doctor(redis)).toMatchObject([
+      { name: 'Redis', state: 'fail', found: expect.stringMatching(/NOPERM/) },
+    ]);
+  });
+
+  test('that throws work away is warned of at the start of the service, once, and by nobody else', async () => {
+    const redis = (await redisWith('--maxmemory-policy', 'volatile-ttl', '--maxmemory', '100mb'))!;
+    const database = await createTestDatabase();
+    const stop = new AbortController();
+    const others = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+    let err = '';
+    const ended = runCommand(['service'], {
+      env: {
+        DATABASE_URL: database.url,
+        REDIS_URL: redis.url,
+        CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1',
+        CHANDLER_LISTEN: '127.0.0.1:0',
+      },
+      signal: stop.signal,
+      onError: (text) => {
+        err = text;
+      },
+    });
+    try {
+      await vi.waitFor(() => expect(err).toMatch(/"msg":"ready"/), { timeout: 60_000 });
+      expect(err.match(/has the maxmemory-policy volatile-ttl: .*set maxmemory-policy to noeviction/g)).toHaveLength(1);
+      expect(others).not.toHaveBeenCalled();
+    } finally {
+      stop.abort();
+      await ended;
+      others.mockRestore();
+      await database.drop();
+    }
+  });
+});
+
+test('a Redis that tells nothing of its memory is said to be one', async () => {
+  const config = () => Promise.reject(new Error("ERR unknown command 'CONFIG'"));
+  const silent = { config, info: async () => '# Memory\r\nused_memory:1\r\n' } as unknown as Redis;
+  expect(explainEviction(await readEviction(silent), 'h:1')?.found).toMatch(
+    /could not be looked at \(it does not tell\)/,
+  );
+  const refusing = { config, info: () => Promise.reject(new Error('NOPERM no info')) } as unknown as Redis;
+  expect(explainEviction(await readEviction(refusing), 'h:1')?.found).toMatch(
+    /could not be looked at \(NOPERM no info\)/,
+  );
+});

@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest';
+import { effectiveLimits } from '../../../src/config.ts';
+import { PLAN_NAMES, type PlanName } from '../../../src/contract/plan/plans.ts';
+import {
+  type Cadences,
+  loadOf,
+  needsOf,
+  refuseOverspending,
+  type Schedule,
+  timetable,
+} from '../../../src/ingest/schedule/schedule-plan.ts';
+import { SCHEDULE_NAMES } from '../../../src/ingest/schedule/schedules.ts';
+import type { Limits } from '../../../src/quota/quota.ts';
+import { setAsideAt } from '../../../src/quota/reservation.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+
+function limitsOf(plan: PlanName, hasKey: boolean): Limits {
+  return effectiveLimits(plan, { limits: {}, apiKey: hasKey ? 'k' : null });
+}
+
+function schedulesOf(
+  plan: PlanName,
+  hasKey = plan !== 'free',
+  limits = limitsOf(plan, hasKey),
+  cadences: Cadences = {},
+) {
+  return timetable({ plan, limits, hasKey, cadences });
+}
+
+const cronOf = (schedules: readonly Schedule[], name: string) =>
+  schedules.find((schedule) => schedule.name === name)?.cadence?.cron ?? null;
+
+describe('the cadences of a plan', () => {
+  test('leave an anonymous user most of the day and of the month for candles', () => {
+    const { day, month } = loadOf(schedulesOf('free'), NOW);
+    // 96 for tickers, 48 for the market as a whole, 8 for coins, 1 for exchanges.
+    expect(day.requests).toBe(149);
+    expect(month.requests).toBe(31 * 149);
+    expect(day.requests / 1_000).toBeLessThan(0.25);
+    expect(month.requests / 20_000).toBeLessThan(0.25);
+  });
+
+  test.each(PLAN_NAMES)('of %s, with a key, are all on and take less than a quarter', (plan) => {
+    const schedules = schedulesOf(plan, true);
+    expect(schedules.map(({ name }) => name)).toEqual(SCHEDULE_NAMES);
+    // The free plan has no changelog of ids.
+    const off = schedules.filter(({ cadence }) => cadence === null).map(({ name }) => name);
+    expect(off).toEqual(plan === 'free' ? ['renames'] : []);
+    const { perMonth } = limitsOf(plan, true);
+    const { month } = loadOf(schedules, NOW);
+    if (perMonth !== null) expect(month.requests).toBeLessThan(perMonth / 4);
+    // A plan that costs more is not served more seldom.
+    const ticks = schedulesOf('free', true).map(({ cadence }) => cadence?.count(month.from, month.to) ?? 0);
+    schedules.forEach(({ cadence }, i) => {
+      expect(cadence?.count(month.from, month.to) ?? 0).toBeGreaterThanOrEqual(ticks[i]!);
+    });
+  });
+
+  test('the same every day, so that what they take does not depend on the day', () => {
+    for (const plan of PLAN_NAMES) {
+      const { day, month } = loadOf(schedulesOf(plan, true), NOW);
+      expect(month.requests).toBe(31 * day.requests);
+    }
+  });
+
+  test('without a key the account is not asked', () => {
+    expect(cronOf(schedulesOf('free', false), 'account')).toBeNull();
+    expect(cronOf(schedulesOf('free', true), 'account')).toBe('37 */6 * * *');
+  });
+
+  test('where limits set by hand leave them no room, those of a smaller plan apply, down to the list of coins once a day', () => {
+    const limited = (perMonth: number | null, perDay: number | null) =>
+      schedulesOf('pro', true, { perMonth, perDay, perSecond: null });
+    expect(cronOf(limited(100_000, null), 'tickers')).toBe('*/2 * * * *');
+    expect(cronOf(limited(10_000, null), 'tickers')).toBe('*/15 * * * *');
+    expect(cronOf(schedulesOf('pro', true, { perMonth: null, perDay: null, perSecond: 0.01 }), 'tickers')).toBe(
+      '*/15 * * * *',
+    );
+    const sparse = limited(null, 6);
+    expect(cronOf(sparse, 'tickers')).toBeNull();
+    expect(loadOf(sparse, NOW).day.requests).toBe(3);
+  });
+
+  test('what is set by hand wins over all of them', () => {
+    const schedules = schedulesOf('free', false, undefined, { tickers: '0 * * * *', global: 'off' });
+    expect(cronOf(schedules, 'tickers')).toBe('0 * * * *');
+    expect(cronOf(schedules, 'global')).toBeNull();
+    expect(schedules.find(({ name }) => name === 'tickers')?.isSet).toBe(true);
+    expect(loadOf(schedules, NOW).day.requests).toBe(24 + 4 + 1);
+  });
+});
+
+describe('schedules that alone exceed the plan', () => {
+  const check = (cadences: Cadences, limits = limitsOf('free', false)) =>
+    refuseOverspending(timetable({ plan: 'free', limits, hasKey: false, cadences }), {
+      plan: 'free',
+      limits,
+      now: NOW,
+    });
+
+  test('are refused with the arithmetic of the fullest month', () => {
+    expect(() => check({ tickers: '*/2 * * * *' })).toThrow(
+      "the schedules alone ask for 23,963 requests in a month of 31 days (tickers 22,320 × 1 + global 1,488 × 1 + coins 124 × 1 + exchanges 31 × 1), and there are 20,000 (plan free); ask less often, like CHANDLER_SCHEDULE_TICKERS='*/15 * * * *', or leave one out with CHANDLER_SCHEDULE_TICKERS=off",
+    );
+  });
+
+  test('are refused by the anonymous day as well', () => {
+    expect(() => check({ tickers: '* * * * *' }, { perMonth: null, perDay: 1_000, perSecond: 10 })).toThrow(
+      /^the schedules alone ask for 1,493 requests in a day \(tickers 1,440 × 1 \+ .*there are 1,000 \(plan free\)/,
+    );
+  });
+
+  test('are refused by the pace as well, of which a day has only so many', () => {
+    // 86,400 × 0.01 / 1.01.
+    const slow = { perMonth: null, perDay: null, perSecond: 0.01 };
+    expect(() => check({ tickers: '* * * * *' }, slow)).toThrow(
+      /^the schedules alone ask for 1,\d\d\d requests in a day \(tickers 1,440 × 1 .*and there are 855 \(0.01 a second and a hair's breadth less, plan free\)/,
+    );
+    expect(() => check({}, slow)).not.toThrow();
+  });
+
+  test('a month that they just fill is fine, one request more is not', () => {
+    const only = (tickers: string): Cadences => ({ tickers, global: 'off', coins: 'off', exchanges: 'off' });
+    const limits = { perMonth: 31, perDay: null, perSecond: null };
+    expect(() => check(only('0 0 * * *'), limits)).not.toThrow();
+    expect(() => check(only('0 0 * * *'), { ...limits, perMonth: 30 })).toThrow(/31 requests in a month of 31 days/);
+    expect(() => check(only('off'), { ...limits, perMonth: 1 })).not.toThrow();
+  });
+});
+
+test('a backfill leaves exactly what the ticks that are left will ask', () => {
+  const needs = needsOf(schedulesOf('free'));
+  expect(needs.map(({ name }) => name)).toEqual(['tickers', 'global', 'coins', 'exchanges']);
+  // From 12:01 on: tickers 47, global 23, coins 12:07 and 18:07; then nine more days.
+  expect(setAsideAt(NOW + 60_000, needs)).toEqual({
+    day: 47 + 23 + 2,
+    month: 47 + 23 + 2 + 9 * 149,
+    account: { day: 0, month: 0 },
+  });
+});
+
+test('the list of coins takes a request more where nobody reads the tickers', () => {
+  const coins = (cadences: Cadences) =>
+    schedulesOf('free', false, undefined, cadences).find(({ name }) => name === 'coins')!.requests;
+  expect(coins({})).toBe(1);
+  expect(coins({ tickers: 'off' })).toBe(2);
+});

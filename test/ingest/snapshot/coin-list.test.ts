@@ -1,0 +1,51 @@
+/** What the list of coins costs, request by request. */
+import { afterEach, expect, test } from 'vitest';
+import { DAY, HOUR } from '../../../src/core/interval.ts';
+import { refreshCatalogue } from '../../../src/ingest/snapshot/coin-list.ts';
+import { createSnapshots } from '../../../src/ingest/snapshot/snapshots.ts';
+import { says } from '../../support/scripted.ts';
+import { createScriptedWorld, TODAY } from '../../support/scripted-world.ts';
+import type { World } from '../../support/world.ts';
+
+let world: World | undefined;
+afterEach(async () => {
+  await world?.close();
+});
+
+async function open() {
+  const scripted = await createScriptedWorld({ catalogue: false, speed: 50 });
+  world = scripted.world;
+  const { clock, database } = scripted.world;
+  const { sql } = database;
+  const { session } = await scripted.world.open();
+  const deps = { ask: session.ask, sql, clock };
+  const snapshots = createSnapshots({ ...deps, accountId: session.accountId });
+  const paths = () => scripted.upstream.log.map(({ path }) => path.replace('/v1', ''));
+  return { ...scripted, clock, sql, deps, snapshots, paths };
+}
+
+test('one request where the tickers were read lately, two where they were not', async () => {
+  const { deps, snapshots, clock, paths, upstream } = await open();
+  expect(await refreshCatalogue(deps, 0, HOUR)).toMatchObject({ kind: 'read', requests: 2 });
+  clock.advanceTo(TODAY + DAY);
+  await snapshots.tickers();
+  upstream.forget();
+  clock.advanceTo(TODAY + DAY + HOUR / 2);
+  expect(await refreshCatalogue(deps, 0, HOUR)).toMatchObject({ kind: 'read', requests: 1 });
+  expect(paths()).toEqual(['/coins']);
+  // Read, and so it need not be read again.
+  expect(await refreshCatalogue(deps, HOUR)).toEqual({ kind: 'fresh' });
+  clock.advanceTo(TODAY + DAY + 2 * HOUR);
+  expect(await refreshCatalogue(deps, 0, HOUR)).toMatchObject({ kind: 'read', requests: 2 });
+});
+
+test('a stray 402 is asked about again when no cache repeats it', async () => {
+  const { deps, upstream, paths } = await open();
+  let strays = 0;
+  upstream.script = () =>
+    strays++ === 0 ? says(402, 'Getting minute historical data is not allowed in this plan') : null;
+  expect(await refreshCatalogue(deps)).toMatchObject({ kind: 'read', requests: 3 });
+  expect(paths()).toEqual(['/tickers', '/tickers', '/coins']);
+  const [first, second] = upstream.log;
+  expect(second!.at - first!.at).toBeGreaterThanOrEqual(70_000);
+});

@@ -1,0 +1,399 @@
+import postgres from 'postgres';
+import { afterEach, describe, expect, test } from 'vitest';
+import {
+  COINS_PATH,
+  EXCHANGES_PATH,
+  GLOBAL_PATH,
+  SIMULATOR_HEADER,
+  TICKERS_PATH,
+} from '../../../src/contract/interface/paths.ts';
+import { formatTime } from '../../../src/contract/time.ts';
+import { DAY, HOUR } from '../../../src/core/interval.ts';
+import type { SnapshotName } from '../../../src/ingest/snapshot/snapshot-kinds.ts';
+import { createSnapshots, type SnapshotOutcome } from '../../../src/ingest/snapshot/snapshots.ts';
+import { says } from '../../support/scripted.ts';
+import { createScriptedWorld, NOW, type ScriptedWorld } from '../../support/scripted-world.ts';
+
+const MINUTE = 60_000;
+let scripted: ScriptedWorld;
+afterEach(() => scripted.world.close());
+
+/** A world that has its list of coins, and snapshots of it. */
+async function open({ catalogue = true, coins = 6 }: { readonly catalogue?: boolean; readonly coins?: number } = {}) {
+  scripted = await createScriptedWorld({
+    catalogue,
+    simulator: { seed: 3, coins, unlimited: true, limits: { plan: 'enterprise' } },
+  });
+  const { world, upstream } = scripted;
+  const chandler = await world.open();
+  upstream.forget();
+  const { ask, accountId } = chandler.session;
+  return { world, upstream, sql: world.database.sql, snapshots: snapshotsOf(ask, accountId) };
+}
+
+function snapshotsOf(ask: Parameters<typeof createSnapshots>[0]['ask'], accountId: string) {
+  const { clock, database } = scripted.world;
+  return createSnapshots({ sql: database.sql, ask, clock, accountId });
+}
+
+/** As on the wire. */
+type Row = { readonly id: string; readonly quotes: { readonly USD: Record<string, unknown> } };
+
+/** Lets upstream answer one path with what it would have answered, changed. `age`: out of a cache so many seconds old. */
+function change(path: string, edit: (rows: Row[]) => unknown, age?: () => number) {
+  scripted.upstream.script = (request, simulated) => {
+    if (!new URL(request.url).pathname.endsWith(path)) return null;
+    return (async () => {
+      const answer = await simulated(request);
+      const headers = new Headers(answer.headers);
+      if (age) headers.set('Age', String(age()));
+      return new Response(JSON.stringify(edit((await answer.json()) as Row[])), { status: answer.status, headers });
+    })();
+  };
+}
+
+function stored(outcome: SnapshotOutcome) {
+  if (outcome.kind !== 'stored') throw new Error(`not stored, but ${JSON.stringify(outcome)}`);
+  return outcome;
+}
+
+/** Fields of a record, named as columns arrive. */
+const asColumns = (record: object) =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [postgres.toCamel(name), value]));
+
+const tickersIn = async () =>
+  [
+    ...(await scripted.world.database.sql`select coin_id, price, rank, at
+    from market.ticker order by coin_id`),
+  ] as unknown as { coinId: string; price: number; rank: number; at: number }[];
+const aside = async () => [
+  ...(await scripted.world.database.sql<{ endpoint: string; recordId: string; reason: string; times: number }[]>`
+    select endpoint, record_id, reason, times from market.quarantine order by endpoint, record_id, reason`),
+];
+
+describe('a snapshot of the tickers', () => {
+  test('is one request that feeds the newest tickers, their history, and rank and first data of the coins', async () => {
+    const { world, upstream, sql, snapshots } = await open();
+    await sql`update market.coin set first_data_at = null, rank = 77, rank_seen_at = 'epoch'`;
+    await sql`truncate market.ticker, market.ticker_history`;
+    const truth = await world.simulator.data.tickers({ quotes: ['USD'] });
+    const outcome = stored(await snapshots.tickers());
+    expect(outcome).toMatchObject({ requests: 1, rows: truth.length, stored: truth.length, setAside: 0 });
+    expect(upstream.log.map((asked) => asked.path)).toEqual(['/v1/tickers']);
+
+    const [bitcoin] = await sql`select * from market.ticker where coin_id = 'btc-bitcoin'`;
+    const told = truth.find((ticker) => ticker.id === 'btc-bitcoin')!;
+    const { ath_date, ...usd } = told.quotes.USD!;
+    expect(bitcoin).toMatchObject({
+      ...asColumns(usd),
+      rank: 1,
+      maxSupply: 21_000_000,
+      betaValue: told.beta_value,
+      athAt: Date.parse(ath_date!),
+      updatedAt: Date.parse(told.last_updated!),
+    });
+    const history = await sql`
+      select h.coin_id from market.ticker_history h join market.ticker t
+        on t.coin_id = h.coin_id and t.at = h.at and t.price is not distinct from h.price and t.rank = h.rank`;
+    expect(history).toHaveLength(truth.length);
+    const coins = await sql<{ id: string; rank: number; first: number }[]>`
+      select id, rank, first_data_at as first from market.coin where first_data_at is not null order by rank`;
+    expect(coins.map((c) => [c.id, c.rank, formatTime(c.first)])).toEqual(
+      truth.map((ticker) => [ticker.id, ticker.rank, ticker.first_data_at]),
+    );
+    const [fetch] = await sql`select outcome, rows, stored, set_aside from ops.fetch order by id desc limit 1`;
+    expect(fetch).toMatchObject({ outcome: 'stored', rows: truth.length, stored: truth.length, setAside: 0 });
+  });
+
+  test('leaves the same tables whichever of two answers is stored first', async () => {
+    const inOrder = async (ages: readonly number[]) => {
+      const { world, sql, snapshots } = await open();
+      await sql`truncate market.ticker, market.ticker_history`;
+      await sql`update market.coin set rank = 0, first_data_at = null, rank_seen_at = 'epoch'`;
+      const start = world.clock.now();
+      // Both are asked in one minute, out of caches of different ages.
+      let turn = 0;
+      change(
+        TICKERS_PATH,
+        (rows) =>
+          rows.map((row, i) => {
+            const older = ages[turn] !== 0;
+            // The younger answer lacks the last coin, and has gone back in time for the first one.
+            const lastUpdated = start - (i === 0 ? (older ? 5 : 6) : older ? 6 : 5) * MINUTE;
+            const quotes = { USD: { ...row.quotes.USD, price: (older ? 100 : 200) + i } };
+            const rank = older ? i + 10 : i + 20;
+            return { ...row, rank, quotes, last_updated: formatTime(Math.floor(lastUpdated / 1000) * 1000) };
+          }),
+        () => ages[turn]!,
+      );
+      for (; turn < ages.length; turn++) stored(await snapshots.tickers());
+      const tables = {
+        tickers:
+          await sql`select coin_id, price, rank, at = max(at) over () as youngest, seen_at = max(seen_at) over () as seen
+          from market.ticker order by coin_id`,
+        coins: await sql`select id, rank from market.coin order by id`,
+        history: await sql`select coin_id, price, rank from market.ticker_history order by coin_id, price`,
+      };
+      await world.close();
+      return JSON.parse(JSON.stringify(tables)) as { tickers: { coinId: string; price: number }[] };
+    };
+    const forth = await inOrder([120, 0]);
+    const back = await inOrder([0, 120]);
+    expect(back).toEqual(forth);
+    const btc = forth.tickers.find((row) => row.coinId === 'btc-bitcoin');
+    expect(btc).toMatchObject({ price: 100, youngest: false, seen: true });
+    expect(forth.tickers.filter((row) => row.price >= 200).length).toBe(forth.tickers.length - 1);
+    await open();
+  });
+
+  test('sets impossible rows and those of unknown coins aside, once however often they come, and keeps the rest', async () => {
+    const { world, sql, snapshots } = await open();
+    const before = new Map((await tickersIn()).map((row) => [row.coinId, row.at]));
+    const [good, negative, future, twice] = [...before.keys()] as [string, string, string, string];
+    change(TICKERS_PATH, (rows) => [
+      ...rows.map((row) => {
+        if (row.id === negative) return { ...row, quotes: { USD: { ...row.quotes.USD, price: -1 } } };
+        if (row.id === future) return { ...row, last_updated: formatTime(world.clock.now() + HOUR) };
+        return row;
+      }),
+      { ...rows.find((row) => row.id === twice), rank: 4711 },
+      { ...rows[0], id: 'new-newcomer' },
+    ]);
+    for (let i = 0; i < 2; i++) {
+      world.clock.advanceTo(NOW + (i + 1) * HOUR);
+      const outcome = stored(await snapshots.tickers());
+      expect(outcome.setAside).toBe(4);
+      expect(outcome.told.unknown).toEqual(['new-newcomer']);
+    }
+    expect(await aside()).toEqual(
+      [
+        { recordId: negative, reason: 'quotes.USD.price is negative' },
+        { recordId: future, reason: 'last_updated lies in the future' },
+        { recordId: twice, reason: 'two different rows for one coin' },
+        { recordId: 'new-newcomer', reason: 'the list of coins does not hold it' },
+      ]
+        .map((row) => ({ endpoint: 'tickers', ...row, times: 2 }))
+        .sort((a, b) => (a.recordId < b.recordId ? -1 : 1)),
+    );
+    const after = new Map((await tickersIn()).map((row) => [row.coinId, row.at]));
+    for (const id of [negative, future, twice]) expect(after.get(id)).toBe(before.get(id));
+    expect(after.get(good)).toBeGreaterThan(before.get(good)!);
+    expect(after.has('new-newcomer')).toBe(false);
+
+    // As soon as its coin is known, its ticker is no longer aside.
+    change(COINS_PATH, (rows) => [...rows, { ...rows[0], id: 'new-newcomer', rank: 99 }]);
+    expect(stored(await snapshots.coins()).told.appeared).toEqual(['new-newcomer']);
+    expect((await aside()).map((row) => row.recordId)).not.toContain('new-newcomer');
+    expect(await sql`select from market.quarantine`).toHaveLength(3);
+  });
+
+  test('of which most rows are impossible, or which is no list, is not stored at all', async () => {
+    const { sql, snapshots } = await open();
+    const before = await tickersIn();
+    for (const spoil of [
+      (rows: Row[]) => rows.map((row) => ({ ...row, rank: '1' })),
+      (rows: Row[]) => rows.map((row) => ({ ...row, quotes: { EUR: row.quotes.USD } })),
+      (rows: Row[]) => rows.map((row) => ({ ...row, quotes: { USD: {} } })),
+      () => [],
+      () => ({ rows: [] }),
+    ]) {
+      change(TICKERS_PATH, spoil);
+      await expect(snapshots.tickers()).rejects.toThrow(/^tickers: the answer cannot be used: /);
+    }
+    expect(await tickersIn()).toEqual(before);
+    const bad = await sql`select outcome from ops.fetch where endpoint = 'tickers' and outcome = 'malformed'`;
+    expect(bad).toHaveLength(5);
+  });
+
+  test('dated by a clock that is wrong is not stored', async () => {
+    const { snapshots } = await open();
+    change(
+      TICKERS_PATH,
+      (rows) => rows,
+      () => (3 * DAY) / 1000,
+    );
+    await expect(snapshots.tickers()).rejects.toThrow('the answer says that it is of 2026-11-15');
+  });
+
+  test('waits for the list of coins, and spends nothing on waiting', async () => {
+    const { upstream, snapshots } = await open({ catalogue: false });
+    expect(await snapshots.tickers()).toMatchObject({ kind: 'snoozed', reason: 'the list of coins is not there yet' });
+    expect(upstream.log).toEqual([]);
+    stored(await snapshots.coins());
+    stored(await snapshots.tickers());
+  });
+
+  test('that is much shorter than the last is doubted; believed when the next one, which no cache repeats, is as short', async () => {
+    const { world, snapshots, sql } = await open();
+    change(TICKERS_PATH, (rows) => rows.slice(0, 2));
+    const first = await snapshots.tickers();
+    expect(first).toMatchObject({ kind: 'deferred', requests: 1, reason: '2 rows, of which 6 at least were expected' });
+    // Sooner, it may be the same answer out of a cache.
+    expect((await snapshots.tickers()).kind).toBe('deferred');
+    world.clock.advanceTo(world.clock.now() + 2 * MINUTE);
+    expect(stored(await snapshots.tickers())).toMatchObject({ rows: 2 });
+    expect(stored(await snapshots.tickers())).toMatchObject({ rows: 2 });
+    const outcomes = await sql<
+      { outcome: string }[]
+    >`select outcome from ops.fetch where endpoint = 'tickers' order by id`;
+    expect(outcomes.map((row) => row.outcome)).toEqual(['stored', 'doubted', 'doubted', 'stored', 'stored']);
+    // The others are not forgotten.
+    expect((await tickersIn()).length).toBeGreaterThan(2);
+  });
+});
+
+describe('a snapshot of the coins', () => {
+  test('tells of new coins, and of active ones that are no longer listed', async () => {
+    const { world, snapshots } = await open();
+    world.clock.advanceTo(NOW + HOUR);
+    change(COINS_PATH, (rows) => rows.map((row) => (row.id === 'ltc-litecoin' ? { ...row, id: 'ltc-lite' } : row)));
+    expect(stored(await snapshots.coins()).told).toMatchObject({ appeared: ['ltc-lite'], gone: ['ltc-litecoin'] });
+  });
+
+  test('holds whatever text upstream sends', async () => {
+    const { sql, snapshots } = await open();
+    change(COINS_PATH, (rows) => rows.map((row, i) => (i === 0 ? { ...row, name: 'a\0b', rank: null } : row)));
+    stored(await snapshots.coins());
+    const [first] = await sql`select name, rank from market.coin where id = 'btc-bitcoin'`;
+    expect(first).toEqual({ name: 'a\ufffdb', rank: 0 });
+  });
+});
+
+describe('a snapshot of the market as a whole', () => {
+  test('is a row of its history', async () => {
+    const { world, sql, snapshots } = await open();
+    const truth = await world.simulator.data.global();
+    expect(stored(await snapshots.global())).toMatchObject({ requests: 1, rows: 1, stored: 1, setAside: 0 });
+    const rows = await sql`select market_cap, coins, bitcoin_dominance, updated_at from market.global_history`;
+    expect([...rows]).toEqual([
+      {
+        marketCap: truth.market_cap_usd,
+        coins: truth.cryptocurrencies_number,
+        bitcoinDominance: truth.bitcoin_dominance_percentage,
+        updatedAt: truth.last_updated! * 1000,
+      },
+    ]);
+  });
+
+  test.each([
+    ['market_cap_usd', -5, 'market_cap_usd is negative or not finite'],
+    ['market_cap_usd', '12', 'market_cap_usd: expected number'],
+    ['last_updated', NOW, 'last_updated lies in the future'],
+    ['last_updated', -1, 'last_updated lies before 1970'],
+    ['bitcoin_dominance_percentage', 101, 'bitcoin_dominance_percentage is above 100'],
+  ])('that cannot be true (%s: %j) is set aside', async (field, value, reason) => {
+    const { sql, snapshots } = await open();
+    change(GLOBAL_PATH, (row: unknown) => ({ ...(row as object), [field]: value }));
+    expect(stored(await snapshots.global())).toMatchObject({ stored: 0, setAside: 1 });
+    expect(await aside()).toEqual([{ endpoint: 'global', recordId: '', reason, times: 1 }]);
+    expect(await sql`select from market.global_history`).toHaveLength(0);
+  });
+});
+
+describe('a snapshot of the exchanges', () => {
+  test('keeps each as last seen, and the ranks and volumes of every time; none is ever deleted', async () => {
+    const { world, sql, snapshots } = await open();
+    const truth = await world.simulator.data.exchanges({ quotes: ['USD'] });
+    stored(await snapshots.exchanges());
+    const [first] = await sql`select * from market.exchange where id = ${truth[0]!.id}`;
+    expect(first).toMatchObject({
+      name: truth[0]!.name,
+      types: truth[0]!.type,
+      links: truth[0]!.links,
+      fiats: truth[0]!.fiats,
+      isActive: true,
+      adjustedRank: 1,
+      ...asColumns(truth[0]!.quotes.USD!),
+    });
+    world.clock.advanceTo(NOW + HOUR);
+    change(EXCHANGES_PATH, (rows) =>
+      rows
+        .slice(1)
+        .map((row, i) =>
+          i === 0
+            ? { ...row, quotes: { USD: { ...row.quotes.USD, adjusted_volume_24h: -1 } } }
+            : { ...row, name: 'New' },
+        ),
+    );
+    expect(stored(await snapshots.exchanges())).toMatchObject({ rows: 11, stored: 10, setAside: 1 });
+    expect(await sql`select from market.exchange`).toHaveLength(12);
+    expect(await sql`select from market.exchange where name = 'New' and last_seen_at > first_seen_at`).toHaveLength(10);
+    expect(await sql`select from market.exchange_history`).toHaveLength(22);
+    expect(await aside()).toMatchObject([{ reason: 'quotes.USD.adjusted_volume_24h is negative or not finite' }]);
+  });
+});
+
+test('the simulator has 50,000 coins for all of them', { timeout: 300_000 }, async () => {
+  const { sql, snapshots } = await open({ catalogue: false, coins: 50_000 });
+  const coins = stored(await snapshots.coins());
+  expect(coins.rows).toBe(50_000);
+  const tickers = stored(await snapshots.tickers());
+  const [active] = await sql`select count(*) as n from market.coin where is_active`;
+  expect(tickers).toMatchObject({ rows: active!.n, stored: active!.n, setAside: 0, told: { unknown: [] } });
+  expect(stored(await snapshots.global())).toMatchObject({ stored: 1, setAside: 0 });
+  expect(stored(await snapshots.exchanges())).toMatchObject({ stored: 12, setAside: 0 });
+});
+
+describe('every snapshot', () => {
+  test.each(['tickers', 'global', 'coins', 'exchanges'] as const)('of %s is asked once for a tick', async (name) => {
+    const { world, upstream, snapshots } = await open();
+    world.clock.advanceTo(NOW + HOUR);
+    const tick = world.clock.now();
+    expect(stored(await snapshots[name]({ since: tick })).requests).toBe(1);
+    expect(stored(await snapshots[name]({ since: tick })).requests).toBe(0);
+    expect(upstream.log).toHaveLength(1);
+  });
+
+  test('is taken from the quota as scheduled work, in its own name', async () => {
+    const { sql, snapshots } = await open();
+    for (const name of ['tickers', 'global', 'coins', 'exchanges'] as const) await snapshots[name]();
+    const spent = await sql`
+      select name, month_spent from ops.quota_spent where class = 'scheduled' and name <> 'catalogue' order by name`;
+    expect([...spent]).toEqual(['coins', 'exchanges', 'global', 'tickers'].map((name) => ({ name, monthSpent: 1 })));
+  });
+
+  test('that is refused is left alone for longer and longer, and burns no quota meanwhile', async () => {
+    const { world, upstream, snapshots } = await open();
+    stored(await snapshots.exchanges());
+    upstream.forget();
+    upstream.script = (request) => (request.url.endsWith(EXCHANGES_PATH) ? says(403, 'forbidden') : null);
+    const end = world.clock.now() + 30 * DAY;
+    while (world.clock.now() < end) {
+      const outcome = await snapshots.exchanges();
+      if (outcome.kind !== 'refused') throw new Error(`not refused, but ${outcome.kind}`);
+      expect(outcome.until).toBeGreaterThan(world.clock.now());
+      // Whoever asks earlier, and whichever process it is, is told without a request.
+      expect(await snapshots.exchanges()).toMatchObject({ kind: 'refused', requests: 0 });
+      world.clock.advanceTo(outcome.until);
+    }
+    expect(upstream.log.length).toBeGreaterThanOrEqual(30);
+    expect(upstream.log.length).toBeLessThan(40);
+    upstream.script = null;
+    stored(await snapshots.exchanges());
+  });
+
+  test('whose key was never accepted ends as misconfigured', async () => {
+    const { upstream, snapshots } = await open({ catalogue: false });
+    upstream.script = () => says(403, 'forbidden');
+    await expect(snapshots.coins()).rejects.toThrow('the upstream answers only with a key');
+  });
+
+  test('that fails is an exception, and recorded', async () => {
+    const { sql, upstream, snapshots } = await open();
+    upstream.script = () => says(503, 'later');
+    await expect(snapshots.global()).rejects.toThrow(/^global: .*503/);
+    const [fetch] = await sql`select endpoint, outcome from ops.fetch order by id desc limit 1`;
+    expect(fetch).toEqual({ endpoint: 'global', outcome: 'unavailable' });
+  });
+
+  test('is not stored into a warehouse of another market', async () => {
+    const { upstream, snapshots } = await open();
+    upstream.script = async (request, simulated) => {
+      const answer = await simulated(request);
+      answer.headers.set(SIMULATOR_HEADER, 'another');
+      return answer;
+    };
+    for (const name of ['tickers', 'global', 'coins', 'exchanges'] satisfies SnapshotName[])
+      await expect(snapshots[name]()).rejects.toThrow('this warehouse holds data of');
+  });
+});

@@ -1,0 +1,200 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { DAY, HOUR, type Interval } from '../../../src/core/interval.ts';
+import type { Wall } from '../../../src/ingest/limits/history-limit.ts';
+import { keepTracks, planTracked, readStale, takeStale } from '../../../src/ingest/tracking/freshness.ts';
+import { recordRefusal } from '../../../src/store/candle/refusal.ts';
+import { markSeen } from '../../../src/store/candle/seen-until.ts';
+import { recordCoins, recordTickers } from '../../../src/store/snapshot/coin.ts';
+import { addTracks, removeTracks, type TrackRule } from '../../../src/store/tracking/track-rule.ts';
+import { countQueued, handBack, markEnded, readQueued } from '../../../src/store/tracking/tracked-series.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+beforeEach(async () => {
+  await database.sql`truncate market.coin, ops.track, ops.tier, ops.tracked cascade`;
+  await recordCoins(
+    database.sql,
+    ['a-a', 'b-b', 'c-c'].map((id, i) => ({
+      id,
+      name: id,
+      symbol: id,
+      rank: i + 1,
+      is_new: false,
+      is_active: true,
+      type: 'coin',
+    })),
+    NOON,
+  );
+});
+
+const NOON = Date.UTC(2024, 0, 10, 12);
+const MIDNIGHT = NOON - 12 * HOUR;
+const open: Wall = { kind: 'open' };
+const walls = { of: (_: Interval): Wall => open };
+const plan = { name: 'free', candlesPerRequest: 366 };
+const rule = (tier: 'top' | 'all', rest: Partial<TrackRule> = {}): TrackRule =>
+  ({
+    tier,
+    ...(tier === 'top' ? { top: 2 } : {}),
+    interval: '24h',
+    quote: 'usd',
+    since: MIDNIGHT - 10 * DAY,
+    priority: tier === 'top' ? 10 : 0,
+    targetAgeMs: DAY,
+    ...rest,
+  }) as TrackRule;
+const keep = (now: number, requestsPerDay: number | null = null) =>
+  keepTracks({ sql: database.sql, now, requestsPerDay, candlesPerRequest: 366, walls });
+const take = (now: number, limit = 10) => takeStale(database.sql, { now, limit, plan, walls });
+const coins = async (now: number, limit?: number) => (await take(now, limit)).map((c) => c.coinId);
+const idOf = async (coinId: string) => {
+  const [row] = await database.sql<{ id: number }[]>`select id from market.series where coin_id = ${coinId}`;
+  return row!.id;
+};
+
+test('each is asked at once, then before its age is reached, the longest not asked first', async () => {
+  await addTracks(database.sql, [rule('top')], NOON);
+  await keep(NOON);
+  expect(await coins(NOON, 1)).toEqual(['a-a']);
+  expect(await coins(NOON + HOUR, 1)).toEqual(['b-b']);
+  expect(await coins(NOON + HOUR)).toEqual([]);
+  expect(await coins(NOON + DAY)).toContain('a-a');
+  // Their second turns are spread; the third ones come at their age.
+  await coins(NOON + 2 * DAY);
+  expect(await coins(NOON + 2 * DAY + 20 * HOUR)).toEqual([]);
+  expect((await coins(NOON + 3 * DAY)).sort()).toEqual(['a-a', 'b-b']);
+});
+
+test('a chunk is the newest end with what is missing before it, and no more than a request holds', async () => {
+  await addTracks(database.sql, [rule('top', { interval: '1h', targetAgeMs: HOUR })], NOON);
+  await keep(NOON);
+  const id = await idOf('a-a');
+  const covered = [
+    { from: MIDNIGHT - 10 * DAY, to: MIDNIGHT - 3 * HOUR },
+    { from: MIDNIGHT, to: NOON - 2 * HOUR },
+  ];
+  await database.sql`update market.series set covered = ${covered}::tstzmultirange where id = ${id}`;
+  const [first, second] = await readStale(database.sql, { now: NOON + 60_000, limit: 2, plan, walls });
+  expect(first?.chunk).toEqual({
+    seriesId: id,
+    coinId: 'a-a',
+    quote: 'usd',
+    interval: '1h',
+    from: MIDNIGHT - 3 * HOUR,
+    to: NOON + HOUR,
+    slots: 6,
+  });
+  // Ten days and a half of hours: as many as one request holds.
+  expect(second?.chunk).toMatchObject({ to: NOON + HOUR, from: MIDNIGHT - 10 * DAY, slots: 253 });
+  const small = { name: 'free', candlesPerRequest: 24 };
+  const [limited] = await readStale(database.sql, { now: NOON + 60_000, limit: 1, plan: small, walls });
+  expect(limited?.chunk).toMatchObject({ from: MIDNIGHT - 3 * HOUR, to: NOON + HOUR });
+  // Looking takes no turn.
+  expect(await coins(NOON + 60_000)).toEqual(['a-a', 'b-b']);
+});
+
+test('nothing before the coin began is asked, nor what a wall or a refusal keeps from us; its turn is over all the same', async () => {
+  await addTracks(database.sql, [rule('all')], NOON);
+  await keep(NOON);
+  await recordTickers(database.sql, { coinId: ['a-a'], rank: [1], firstDataAt: [MIDNIGHT - DAY + HOUR] }, NOON);
+  await recordRefusal(database.sql, {
+    plan: 'free',
+    seriesId: await idOf('b-b'),
+    span: { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY },
+    reason: 'unknown coin',
+    message: 'no',
+    refusedAt: NOON,
+    fetchId: null,
+  });
+  const met: Wall = { kind: 'met', depthMs: 3 * DAY, skewMs: 0, message: 'no' };
+  const chunks = await takeStale(database.sql, { now: NOON, limit: 10, plan, walls: { of: () => met } });
+  expect(chunks).toMatchObject([
+    { coinId: 'a-a', from: MIDNIGHT - DAY, to: MIDNIGHT + DAY },
+    { coinId: 'c-c', from: MIDNIGHT - 2 * DAY, to: MIDNIGHT + DAY },
+  ]);
+  expect(await coins(NOON + HOUR)).toEqual([]);
+});
+
+test('a turn that did not come about is handed back', async () => {
+  await addTracks(database.sql, [rule('top')], NOON);
+  await keep(NOON);
+  await take(NOON);
+  const [a, b] = [await idOf('a-a'), await idOf('b-b')];
+  await markSeen(database.sql, a, NOON - 60_000);
+  expect(await readQueued(database.sql, NOON + 60_000, 10)).toEqual([a, b]);
+  expect(await readQueued(database.sql, NOON, 10)).toEqual([]);
+  await markEnded(database.sql, a);
+  expect(await readQueued(database.sql, NOON + 60_000, 10)).toEqual([b]);
+  expect(await countQueued(database.sql)).toBe(1);
+  expect(await handBack(database.sql, [a, b])).toBe(1);
+  expect(await countQueued(database.sql)).toBe(0);
+  expect(await coins(NOON + 60_000)).toEqual(['b-b']);
+});
+
+test('what the budget allows is planned by tier, and shown', async () => {
+  await addTracks(database.sql, [rule('top'), rule('all', { interval: '1h', targetAgeMs: 6 * HOUR })], NOON);
+  const { applied, plan: planned } = await keep(NOON, 4);
+  expect(applied).toMatchObject({ series: 5, added: 5 });
+  expect(planned).toMatchObject({ wantedPerDay: 14, requestsPerDay: 4 });
+  expect(planned.tiers).toMatchObject([
+    { tier: 'top', targetAgeMs: DAY, achievableAgeMs: DAY, series: 2, requestsPerDay: 2 },
+    { tier: 'all', targetAgeMs: 6 * HOUR, achievableAgeMs: 36 * HOUR, series: 3, requestsPerDay: 2 },
+  ]);
+  await take(NOON);
+  await markSeen(database.sql, await idOf('c-c'), NOON - HOUR);
+  const shown = await database.sql`
+    select coin_id, tier, target_age::text, achievable_age::text, asked_at, seen_until, is_tracked
+    from market.freshness where coin_id = 'c-c'`;
+  expect([...shown]).toEqual([
+    {
+      coinId: 'c-c',
+      tier: 'all',
+      targetAge: '06:00:00',
+      achievableAge: '36:00:00',
+      askedAt: NOON,
+      seenUntil: NOON - HOUR,
+      isTracked: true,
+    },
+  ]);
+});
+
+test('an interval that the plan does not have costs nothing and promises nothing; nor does an empty budget', async () => {
+  await addTracks(database.sql, [rule('top'), rule('all', { interval: '1h' })], NOON);
+  await keep(NOON);
+  const noHours = {
+    of: (i: Interval): Wall => (i === '1h' ? { kind: 'met', depthMs: 0, skewMs: 0, message: 'no' } : open),
+  };
+  const options = { sql: database.sql, now: NOON, candlesPerRequest: 366 };
+  const { tiers, requestsPerDay } = await planTracked({ ...options, requestsPerDay: 2, walls: noHours });
+  expect(requestsPerDay).toBe(2);
+  expect(tiers).toMatchObject([{ isRefused: false }, { isRefused: true, achievableAgeMs: null, requestsPerDay: 0 }]);
+  expect(await coins(NOON)).toEqual(['a-a', 'b-b']);
+  await planTracked({ ...options, requestsPerDay: 0, walls });
+  expect(await coins(NOON + 10 * DAY)).toEqual([]);
+});
+
+test('a series that ends is asked for once its last candle can be final, and leaves when it is complete', async () => {
+  await addTracks(database.sql, [rule('top')], NOON);
+  await keep(NOON);
+  await take(NOON);
+  await removeTracks(database.sql, {});
+  await keep(NOON + HOUR);
+  // Its last candle closes at midnight, and settles a day later.
+  expect(await coins(MIDNIGHT + 2 * DAY - 1)).toEqual([]);
+  // What has been answered without a last word waits until that is due.
+  const id = await idOf('b-b');
+  await database.sql`insert into market.pending (series_id, span, reason, asked_at, due_at)
+    values (${id}, tstzrange(null, ${MIDNIGHT + DAY}), 'unconfirmed', now(), ${MIDNIGHT + 3 * DAY})`;
+  const early = await readStale(database.sql, { now: MIDNIGHT + 2 * DAY, limit: 10, plan, walls });
+  expect(early.map(({ chunk }) => chunk === null)).toEqual(early.map(({ seriesId }) => seriesId === id));
+  await database.sql`delete from market.pending`;
+  const chunks = await take(MIDNIGHT + 2 * DAY);
+  expect(chunks).toMatchObject([{ to: MIDNIGHT + DAY }, { to: MIDNIGHT + DAY }]);
+  await database.sql`update market.series set covered = wanted`;
+  expect((await keep(MIDNIGHT + 3 * DAY)).applied).toMatchObject({ series: 0, completed: 2 });
+  expect(await coins(MIDNIGHT + 9 * DAY)).toEqual([]);
+});

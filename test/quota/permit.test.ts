@@ -1,0 +1,177 @@
+import { expect, it } from 'vitest';
+import { createGate, type Gate } from '../../src/quota/gate.ts';
+import { waitTurn } from '../../src/quota/permit.ts';
+import type { Quota, Take } from '../../src/quota/quota.ts';
+import { createManualClock } from './manual-clock.ts';
+
+const spender = { class: 'backfill', name: 'b' } as const;
+
+const granted = (sendAt: number, goodFor = 2000) => ({ kind: 'granted', sendAt, goodUntil: sendAt + goodFor }) as const;
+
+/** A quota that answers from a list, and counts how often it was asked. */
+function scripted(takes: readonly Take[], gate: Gate = createGate(null)) {
+  let asked = 0;
+  const quota = { gate, take: async () => takes[asked++]! } as unknown as Quota;
+  return { quota, asked: () => asked };
+}
+
+it('sleeps until its turn, and never comes before it', async () => {
+  const clock = createManualClock(1000);
+  // This timer fires early, as real ones may.
+  const early = { ...clock, sleep: (ms: number) => clock.sleep(Math.ceil(ms / 2)) };
+  const { quota, asked } = scripted([granted(1777)]);
+  expect(await waitTurn({ quota, spender, clock: early })).toEqual(granted(1777));
+  expect(clock.now()).toBe(1777);
+  expect(asked()).toBe(1);
+});
+
+it('takes another when it overslept: what it took may count in another second or day by now', async () => {
+  const clock = createManualClock(1000);
+  let suspended = true;
+  const sleepy = {
+    ...clock,
+    sleep: async (ms: number) => {
+      await clock.sleep(suspended ? ms + 2001 : ms);
+      suspended = false;
+    },
+  };
+  const { quota, asked } = scripted([granted(1500), granted(4000)]);
+  expect(await waitTurn({ quota, spender, clock: sleepy })).toEqual(granted(4000));
+  expect(asked()).toBe(2);
+});
+
+it('takes another when the clock was set back while it slept, instead of sleeping on', async () => {
+  const clock = createManualClock(1_000_000);
+  const sleeping: number[] = [];
+  const turned = {
+    ...clock,
+    sleep: async (ms: number) => {
+      sleeping.push(ms);
+      if (sleeping.length === 1) clock.set(0);
+      else await clock.sleep(ms);
+    },
+  };
+  const { quota } = scripted([granted(1_000_500), granted(300)]);
+  expect(await waitTurn({ quota, spender, clock: turned })).toEqual(granted(300));
+  expect(sleeping).toEqual([500, 300]);
+});
+
+it('sits out the queue, and tells of every other denial', async () => {
+  const clock = createManualClock(0);
+  const denied = { kind: 'denied', reason: 'limited', until: 60_000 } as const;
+  const { quota, asked } = scripted([{ kind: 'denied', reason: 'queue', until: 400 }, denied]);
+  expect(await waitTurn({ quota, spender, clock })).toEqual(denied);
+  expect(asked()).toBe(2);
+  expect(clock.now()).toBe(400);
+});
+
+it('stops when told to, before it has taken anything', async () => {
+  const clock = createManualClock(0);
+  const stop = new AbortController();
+  const { quota, asked } = scripted([{ kind: 'denied', reason: 'queue', until: 500 }]);
+  const hanging = { ...clock, sleep: (_ms: number, signal?: AbortSignal) => untilAborted(signal!) };
+  const turn = waitTurn({ quota, spender, clock: hanging, signal: stop.signal });
+  stop.abort(new Error('enough'));
+  await expect(turn).rejects.toThrow('enough');
+  await expect(waitTurn({ quota, spender, clock, signal: stop.signal })).rejects.toThrow('enough');
+  expect(asked()).toBe(1);
+});
+
+it.each(['while it is taken', 'while it is waited for'])(
+  'uses a turn that was granted although it is told to stop %s: it is counted already',
+  async (when) => {
+    const clock = createManualClock(0);
+    const stop = new AbortController();
+    const take = granted(500);
+    const quota = {
+      gate: createGate(null),
+      take: async () => {
+        if (when === 'while it is taken') stop.abort(new Error('enough'));
+        return take;
+      },
+    } as unknown as Quota;
+    const told = {
+      ...clock,
+      sleep: async (ms: number, signal?: AbortSignal) => {
+        stop.abort(new Error('enough'));
+        await clock.sleep(ms, signal);
+      },
+    };
+    expect(await waitTurn({ quota, spender, clock: told, signal: stop.signal })).toEqual(take);
+    expect(clock.now()).toBe(500);
+  },
+);
+
+it('does not use a turn that is late, and takes another', async () => {
+  for (const [late, asks] of [
+    [101, 1],
+    [102, 2],
+  ] as const) {
+    const clock = createManualClock(0);
+    const heldUp = { ...clock, sleep: (ms: number) => clock.sleep(clock.now() === 0 ? ms + late : ms) };
+    const { quota, asked } = scripted([granted(500, 101), granted(900, 101)]);
+    expect(await waitTurn({ quota, spender, clock: heldUp })).toMatchObject({ kind: 'granted' });
+    expect(asked()).toBe(asks);
+  }
+});
+
+it('never sends more in a second than the limit, however many turns have come due, and loses those it cannot use in time', async () => {
+  const clock = createManualClock(0);
+  const due = Array.from({ length: 40 }, () => granted(0, 3000));
+  const { quota } = scripted([...due, granted(9_000)], createGate(10));
+  const sent: number[] = [];
+  for (let i = 0; i < 31; i++) {
+    await waitTurn({ quota, spender, clock });
+    sent.push(clock.now());
+  }
+  expect(sent).toEqual([...Array(10).fill(0), ...Array(10).fill(1002), ...Array(10).fill(2004), 9_000]);
+});
+
+it('a clock that was set back does not close the gate for the difference', async () => {
+  const clock = createManualClock(1_000_000);
+  const { quota } = scripted([granted(1_000_000), granted(500)], createGate(1));
+  await waitTurn({ quota, spender, clock });
+  clock.set(0);
+  await waitTurn({ quota, spender, clock });
+  expect(clock.now()).toBe(500);
+});
+
+it('a turn that was granted before upstream asked to wait is lost; nothing more is taken until then', async () => {
+  const clock = createManualClock(0);
+  const gate = createGate(null);
+  const told = {
+    ...clock,
+    sleep: async (ms: number) => {
+      await clock.sleep(ms);
+      gate.hold(clock.now(), { reason: 'limited', until: 20_000 });
+    },
+  };
+  const { quota, asked } = scripted([granted(500), granted(20_000)], gate);
+  const denied = { kind: 'denied', reason: 'limited', until: 20_000 };
+  expect(await waitTurn({ quota, spender, clock: told })).toEqual(denied);
+  expect(await waitTurn({ quota, spender, clock: told })).toEqual(denied);
+  expect(asked()).toBe(1);
+  clock.set(20_000);
+  expect(await waitTurn({ quota, spender, clock })).toEqual(granted(20_000));
+});
+
+it('an answer to what was asked since lifts the wait of an outage, and none that of a limit', () => {
+  const gate = createGate(null);
+  gate.hold(100, { reason: 'unavailable', until: 5_000 });
+  gate.answered(100);
+  expect(gate.heldAt(200)).toMatchObject({ until: 5_000 });
+  gate.answered(101);
+  expect(gate.heldAt(200)).toBeNull();
+  gate.hold(300, { reason: 'limited', until: 5_000 });
+  gate.hold(300, { reason: 'limited', until: 4_000 });
+  gate.answered(301);
+  expect(gate.heldAt(4_999)).toMatchObject({ until: 5_000 });
+  expect(gate.heldAt(5_000)).toBeNull();
+});
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}

@@ -1,0 +1,31 @@
+/** `drizzle-kit generate` starts from the newest snapshot in `migrations/meta`: it must say what the schema files say. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { type DrizzleSnapshotJSON, generateDrizzleJson } from 'drizzle-kit/api';
+import { pgTable, text } from 'drizzle-orm/pg-core';
+import { expect, test } from 'vitest';
+import { loadSchemaFiles } from './support/schema-files.ts';
+
+const META = path.join(import.meta.dirname, '../migrations/meta');
+const snapshots = readdirSync(META).filter((file) => file.endsWith('_snapshot.json'));
+const newest = snapshots.sort().at(-1)!;
+
+const read = (file: string) => JSON.parse(readFileSync(path.join(META, file), 'utf8'));
+
+/** Without the two ids, which only chain the snapshots. */
+function comparable({ id: _id, prevId: _prevId, ...snapshot }: DrizzleSnapshotJSON): unknown {
+  return JSON.parse(JSON.stringify(snapshot));
+}
+
+test('the newest migration has a snapshot', () => {
+  const { entries } = read('_journal.json') as { entries: { idx: number }[] };
+  expect(Number(newest.slice(0, 4))).toBe(entries.at(-1)!.idx);
+});
+
+test('no migration is missing for what the schema files say (write it with: npx drizzle-kit generate)', async () => {
+  const tables = await loadSchemaFiles();
+  const snapshot = comparable(read(newest));
+  expect(comparable(generateDrizzleJson(tables))).toEqual(snapshot);
+  const more = { ...tables, more: pgTable('more', { id: text('id').primaryKey() }) };
+  expect(comparable(generateDrizzleJson(more))).not.toEqual(snapshot);
+});

@@ -1,0 +1,105 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readInstant, writeInstant } from '../../../src/store/connection/instant.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+/** 4713 BC is where Postgres begins, the year 275760 is where `Date` ends. */
+const FIRST = Date.UTC(-4711, 0, 1);
+const LAST = 8.64e15;
+/** Up to the year 2248 a double holds microseconds, too. */
+const MOST_SECONDS = Math.floor(2 ** 43 / 1000);
+
+const milliseconds = fc.oneof(
+  fc.integer({ min: FIRST, max: LAST }),
+  fc.integer({ min: -1e12, max: 4e12 }),
+  fc.integer({ min: -1_000, max: 1_000 }),
+  fc.constantFrom(Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY),
+);
+const microseconds = fc
+  .tuple(fc.integer({ min: -MOST_SECONDS, max: MOST_SECONDS }), fc.integer({ min: 0, max: 999_999 }))
+  .map(([seconds, micros]) => seconds * 1000 + micros / 1000);
+const instant = fc.oneof(milliseconds, microseconds);
+
+describe('an instant', () => {
+  test.each<[string, number]>([
+    ['1970-01-01 00:00:00+00', 0],
+    ['2024-02-29 23:59:59+00', Date.UTC(2024, 1, 29, 23, 59, 59)],
+    ['2024-01-01 00:00:00.5+00', Date.UTC(2024, 0, 1) + 500],
+    ['2024-01-01 00:00:00.123456+00', Date.UTC(2024, 0, 1) + 123.456],
+    ['2024-01-01 00:00:00.000001+00', Date.UTC(2024, 0, 1) + 0.001],
+    ['1969-12-31 23:59:59.999+00', -1],
+    ['0099-12-31 00:00:00+00', Date.parse('0099-12-31T00:00:00Z')],
+    ['0001-01-01 00:00:00.25+00', Date.parse('0001-01-01T00:00:00.250Z')],
+    ['0001-12-31 00:00:00+00 BC', Date.parse('0000-12-31T00:00:00Z')],
+    ['4713-02-28 12:00:00+00 BC', Date.UTC(-4712, 1, 28, 12)],
+    ['10000-01-01 00:00:00+00', Date.UTC(10_000, 0, 1)],
+    ['275760-09-13 00:00:00+00', LAST],
+    ['infinity', Number.POSITIVE_INFINITY],
+    ['-infinity', Number.NEGATIVE_INFINITY],
+  ])('%s is %d', async (text, at) => {
+    expect(readInstant(text)).toBe(at);
+    const [row] = await database.sql<{ text: string }[]>`select ${at}::timestamptz::text as text`;
+    expect(row!.text).toBe(text);
+  });
+
+  test.each(['2024-01-01 00:00:00+02', '2024-01-01T00:00:00Z', '2024-01-01', '2024-01-01 00:00:00,5+00', 'now', ''])(
+    '%s is not what a session in UTC prints',
+    (text) => expect(() => readInstant(text)).toThrow('not an instant in UTC'),
+  );
+
+  test.each([Number.NaN, 8.64e15 + 1])('%d is none', (at) => {
+    expect(() => writeInstant(at)).toThrow(RangeError);
+  });
+
+  test('comes back from the server as it went, alone and in an array', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.option(instant, { freq: 9 }), { minLength: 1, maxLength: 20 }), async (ats) => {
+        const [row] = await database.sql<{ one: number | null; many: (number | null)[] }[]>`
+          select ${ats[0]!}::timestamptz as one, ${ats}::timestamptz[] as many`;
+        expect(row).toEqual({ one: ats[0], many: ats });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('is to the server what to_timestamp makes of it', async () => {
+    await fc.assert(
+      fc.asyncProperty(microseconds, async (at) => {
+        const [row] = await database.sql<{ same: boolean }[]>`
+          select ${at}::timestamptz = timestamptz 'epoch' + ${Math.round(at * 1000)}::bigint * interval '1 microsecond' as same`;
+        expect(row!.same).toBe(true);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('that a column holds more exactly than to the millisecond finds its row again', async () => {
+    await database.sql`create table public.seen (at timestamptz not null default clock_timestamp(), span tstzrange)`;
+    await database.sql`insert into public.seen select clock_timestamp() from generate_series(1, 100)`;
+    const rows = await database.sql<{ at: number }[]>`select at from public.seen`;
+    for (const { at } of rows) expect(await database.sql`select from public.seen where at = ${at}`).not.toHaveLength(0);
+    expect(rows).toHaveLength(100);
+  });
+});
+
+describe('rows', () => {
+  test('have the columns in camelCase, whatever is inside of JSON keeps its names', async () => {
+    const [row] = await database.sql`
+      select 1 as first_data_at, 2 as volume_24h, 3 as "alreadyCamel", '{"is_new": true}'::jsonb as as_json`;
+    expect(row).toEqual({ firstDataAt: 1, volume24h: 2, alreadyCamel: 3, asJson: { is_new: true } });
+  });
+
+  test('take a span and spans as they are, and give them back', async () => {
+    const span = { from: Date.UTC(2024, 0, 1), to: Number.POSITIVE_INFINITY };
+    const [row] = await database.sql`
+      select ${span}::tstzrange as one, ${[span]}::tstzmultirange as spans, ${[]}::tstzmultirange as nothing,
+        ${[span, span]}::tstzrange[] as many, null::tstzrange as none`;
+    expect(row).toEqual({ one: span, spans: [span], nothing: [], many: [span, span], none: null });
+  });
+});

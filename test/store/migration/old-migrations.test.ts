@@ -1,0 +1,104 @@
+/**
+ * A database of the migrations before 0.1.0 is moved with the commands that `chandler migrate` names. It is kept in
+ * `fixtures/old-database.sql.gz` (pg_dump --inserts), with some rows.
+ */
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
+import { checkSchema, isUnmigrated, migrate } from '../../../src/store/migration/migrate.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createEmptyDatabase, type TestDatabase } from '../../support/database.ts';
+
+const FIXTURES = path.join(import.meta.dirname, 'fixtures');
+const WHAT =
+  'this database was made by a version before 0.1.0, and nothing in it was changed; move its data into an empty';
+
+let old: TestDatabase;
+let fresh: TestDatabase;
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-move-'));
+  [old, fresh] = await Promise.all([createEmptyDatabase({ max: 2 }), createEmptyDatabase({ max: 2 })]);
+  // A connection of its own: the dump changes settings of its session.
+  const sql = createClient({ url: old.url, max: 1 });
+  await sql.unsafe(gunzipSync(readFileSync(path.join(FIXTURES, 'old-database.sql.gz'))).toString());
+  await sql.end();
+});
+afterAll(async () => {
+  await Promise.all([old?.drop(), fresh?.drop()]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('every command says what the database is and how to move on', async () => {
+  expect(await isUnmigrated(old)).toBe(false);
+  await expect(checkSchema(old)).rejects.toThrow(WHAT);
+  await expect(migrate(old)).rejects.toThrow(WHAT);
+  for (const command of ['migrate', 'status']) {
+    const { code, err } = await runCommand([command], { env: { DATABASE_URL: old.url } });
+    expect(code).toBe(1);
+    expect(err).toContain(WHAT);
+  }
+});
+
+test('the commands that it names move every row', async () => {
+  const { err } = await runCommand(['migrate'], { env: { DATABASE_URL: old.url } });
+  const [first, ...commands] = err.split('\n').filter((line) => line.startsWith('  '));
+  expect(first).toBe('  DATABASE_URL="$NEW" chandler migrate');
+  expect((await runCommand(['migrate'], { env: { DATABASE_URL: fresh.url } })).code).toBe(0);
+
+  const PATH = `${await dumpFolder(old.sql)}${path.delimiter}${process.env.PATH}`;
+  const env = { ...process.env, PATH, OLD: old.url, NEW: fresh.url };
+  expect(commands).toHaveLength(3);
+  for (const command of commands) {
+    const { status, stderr } = spawnSync('sh', ['-c', command], { cwd: folder, env, encoding: 'utf8' });
+    expect({ command, status, stderr: status === 0 ? '' : stderr }).toEqual({ command, status: 0, stderr: '' });
+  }
+
+  const rows = await allRows(old.sql);
+  expect(Object.keys(rows).length).toBeGreaterThan(40);
+  expect(rows['market.candle_1h_2024q1']).toHaveLength(2);
+  expect(await allRows(fresh.sql)).toEqual(rows);
+  await checkSchema(fresh);
+  expect(await fresh.sql`select from market.candles`).toHaveLength(2);
+  // Numbers go on where they ended.
+  const [series] = await fresh.sql<{ id: number }[]>`
+    insert into market.series (coin_id, quote, interval) values ('eth-ethereum', 'usd', '1h') returning id`;
+  expect(series?.id).toBe(3);
+});
+
+/** The rows of every table, as JSON; without those of `ops.migration` and `ops.version`, which each database has for itself. */
+async function allRows(sql: Sql): Promise<Record<string, unknown>> {
+  const tables = await sql<{ name: string }[]>`
+    select oid::regclass::text as name from pg_class
+    where relnamespace in ('market'::regnamespace, 'ops'::regnamespace) and relkind = 'r'
+      and oid <> all (array['ops.migration', 'ops.version']::regclass[])
+    order by 1`;
+  const rows: Record<string, unknown> = {};
+  for (const { name } of tables) {
+    const found = await sql.unsafe<{ row: unknown }[]>(`select to_jsonb(t)::text as row from ${name} t order by 1`);
+    rows[name] = found.map(({ row }) => row);
+  }
+  return rows;
+}
+
+/**
+ * A folder with a pg_dump for this server, to be searched first. pg_dump refuses a server that is newer than itself: where that is
+ * so, a stand-in writes what a real one wrote for the same arguments (the first line of each recording).
+ */
+async function dumpFolder(sql: Sql): Promise<string> {
+  const [server] = await sql<{ major: number }[]>`select current_setting('server_version_num')::int / 10000 as major`;
+  const { stdout } = spawnSync('pg_dump', ['--version'], { encoding: 'utf8' });
+  if (Number(/\d+/.exec(stdout ?? '')?.[0] ?? 0) >= server!.major) return folder;
+  const file = path.join(folder, 'pg_dump');
+  writeFileSync(
+    file,
+    `#!/bin/sh\nshift\nrecorded=$(grep -lxF -e "-- pg_dump $*" ${FIXTURES}/*.sql) && exec cat "$recorded"\necho "no recording of: pg_dump $*" >&2\nexit 1\n`,
+  );
+  chmodSync(file, 0o755);
+  return folder;
+}

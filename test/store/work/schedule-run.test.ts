@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { claimRun, endRun, latestRuns, renewLease } from '../../../src/store/work/schedule-run.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase({ max: 16 });
+});
+afterAll(() => database.drop());
+
+const T = Date.UTC(2026, 10, 21, 12);
+const claim = (schedule: string, tick: number) =>
+  claimRun(
+    database.sql,
+    { schedule, tick, owner: 'h:1', now: tick, leaseMs: 30_000 },
+    (latest) => latest === null || latest.tick < tick,
+  );
+
+test('of any number that claim a tick at once, one gets it', async () => {
+  for (let i = 0; i < 5; i++) {
+    const claims = await Promise.all(Array.from({ length: 16 }, () => claim('a', T + i)));
+    expect(claims.filter((run) => run !== null)).toHaveLength(1);
+  }
+});
+
+test('a run is written down as it goes, and those of more than a month ago are forgotten', async () => {
+  const { sql } = database;
+  const first = (await claim('b', T))!;
+  expect(first).toMatchObject({ state: 'running', attempts: 1, owner: 'h:1', begunAt: T, leaseUntil: T + 30_000 });
+  await renewLease(sql, first.id, T + 40_000);
+  expect((await latestRuns(sql, ['b', 'none']))[0]).toMatchObject({ tick: T, leaseUntil: T + 40_000 });
+  await endRun(sql, first, { state: 'held', message: 'x'.repeat(1_000), until: T + 60_000 }, T + 1);
+  const [held] = await latestRuns(sql, ['b']);
+  expect(held).toMatchObject({ state: 'held', attempts: 0, leaseUntil: null, waitUntil: T + 60_000, endedAt: T + 1 });
+  expect(held?.message).toHaveLength(500);
+
+  const second = (await claim('b', T + 32 * 86_400_000))!;
+  const states = () => sql<{ state: string }[]>`select state from ops.schedule_run where schedule = 'b' order by id`;
+  expect((await states()).map((row) => row.state)).toEqual(['overtaken', 'running']);
+  await endRun(sql, second, { state: 'done' }, T);
+  expect((await states()).map((row) => row.state)).toEqual(['done']);
+});
+
+test('what ends after it was overtaken stays as it was told then', async () => {
+  const { sql } = database;
+  const slow = (await claim('c', T))!;
+  const next = (await claim('c', T + 1))!;
+  await endRun(sql, slow, { state: 'done' }, T + 2);
+  const rows = await sql<{ state: string; message: string | null }[]>`
+    select state, message from ops.schedule_run where schedule = 'c' order by id`;
+  expect([...rows]).toEqual([
+    { state: 'failed', message: 'its process ended in the middle of it' },
+    { state: 'running', message: null },
+  ]);
+  expect((await latestRuns(sql, ['c']))[0]?.id).toBe(next.id);
+});

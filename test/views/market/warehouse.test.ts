@@ -1,0 +1,170 @@
+/** The warehouse behind the service: the same suite as over the simulator, and what only a warehouse can get wrong. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Absent, isThere } from '../../../src/contract/answer/not-found.ts';
+import { basisOf } from '../../../src/contract/answer/provenance.ts';
+import type { CoinDetails } from '../../../src/contract/record/catalogue.ts';
+import type { MarketData } from '../../../src/contract/record/market-data.ts';
+import { DAY, HOUR } from '../../../src/core/interval.ts';
+import { wantSeries } from '../../../src/store/candle/series.ts';
+import { CATALOGUE_KINDS, readCatalogueAges } from '../../../src/store/catalogue/catalogue-item.ts';
+import { createClient } from '../../../src/store/connection/connect.ts';
+import { createWarehouse } from '../../../src/views/market/warehouse.ts';
+import { describeService, frozenClock, type Subject } from '../../service/conformance.ts';
+import { describeHostile } from '../../service/hostile.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { runSchedules } from '../../support/scheduled.ts';
+import { seedSeries } from '../../support/warehouse.ts';
+import { createWorld } from '../../support/world.ts';
+
+const NOW = Date.UTC(2024, 5, 1, 12, 3, 20);
+
+/** A token with tags and tickers: what other lists than that of the coins say of it. */
+async function findListed(upstream: MarketData, coins: readonly { id: string }[]): Promise<CoinDetails> {
+  for (const coin of coins) {
+    const details = (await upstream.coin(coin.id))!;
+    const { id, name, symbol, rank, is_new, is_active, type, tags, contracts, first_data_at } = details;
+    if (!is_active || !tags?.length || !contracts?.length) continue;
+    return { id, name, symbol, rank, is_new, is_active, type, tags, contracts, first_data_at };
+  }
+  throw new Error('no coin has contracts and tags');
+}
+
+/** What a service would have gathered by its schedules, which it runs for a month: every coin but one is tracked. */
+async function openWarehouse(): Promise<Subject> {
+  const firstDay = Date.UTC(2024, 4, 1);
+  const world = await createWorld({
+    startAt: firstDay + HOUR,
+    simulator: { seed: 1, coins: 30 },
+    rpcUrl: 'http://upstream.test/rpc',
+  });
+  const chandler = await world.open();
+  const { sql } = world.database;
+  for (let n = 0; n < 20; n++) {
+    world.clock.advanceTo(firstDay + n * DAY + HOUR);
+    await runSchedules(world, chandler, ['tickers']);
+  }
+  world.clock.advanceTo(NOW);
+  const coins = await sql<{ id: string }[]>`select id from market.coin`;
+  const span = { from: firstDay, to: NOW };
+  const listed = await findListed(world.simulator.data, coins);
+  const coinIds = coins.map(({ id }) => id).filter((id) => id !== listed.id);
+  await wantSeries(sql, { coinIds, quote: 'usd', interval: '24h', span, priority: 0 });
+  await runSchedules(world, chandler, ['coins', 'tickers', 'global', 'exchanges', ...CATALOGUE_KINDS]);
+  await chandler.backfill({ coins: ['btc-bitcoin'], from: firstDay, to: NOW });
+  const state = await readCatalogueAges(sql);
+  const left = state.filter(({ items, answered }) => items === 0 || answered < items);
+  if (left.length > 0) throw new Error(`the schedules left something unasked: ${JSON.stringify(left)}`);
+  return {
+    data: createWarehouse({ sql, clock: world.clock }),
+    clock: frozenClock(NOW),
+    coinId: 'btc-bitcoin',
+    firstDay,
+    rates: 'coins',
+    listed,
+    close: () => world.close(),
+  };
+}
+
+let opened: Promise<Subject> | undefined;
+/** One for both suites: neither changes it. */
+const shared = async () => {
+  opened ??= openWarehouse();
+  const { close: _, ...subject } = await opened;
+  return subject;
+};
+afterAll(async () => (await opened)?.close?.());
+
+describeService('the warehouse', shared);
+describeHostile('the warehouse', shared);
+
+describe('what was read before', () => {
+  let database: TestDatabase;
+  let data: MarketData<Absent>;
+  const clock = frozenClock(Date.UTC(2024, 0, 20, 12));
+  const first = Date.UTC(2024, 0, 1);
+  const query = { coinId: 'a-a', quote: 'usd', interval: '24h', from: first, to: first + 9 * DAY, limit: 366 } as const;
+  const candles = async () => {
+    const found = await data.ohlcv(query);
+    return isThere(found) ? found : [];
+  };
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    data = createWarehouse({ sql: database.sql, clock });
+    await seedSeries(database.sql, {
+      coinId: 'a-a',
+      interval: '24h',
+      wanted: [{ from: first, to: first + 10 * DAY }],
+      covered: [{ from: first, to: first + 5 * DAY }],
+      candles: [0, 1, 2, 3, 4].map((n) => first + n * DAY),
+    });
+  });
+  afterAll(() => database?.drop());
+
+  it('is the same object while nothing has changed, and says what it lacks', async () => {
+    const candles = await data.ohlcv(query);
+    expect(candles).toHaveLength(5);
+    expect(await data.ohlcv(query)).toBe(candles);
+    expect(basisOf(candles)?.firstMissing).toBe(first + 5 * DAY);
+  });
+
+  it('is read again after every commit that changes it, whoever made it, and not before it is committed', async () => {
+    const { sql } = database;
+    const before = await data.ohlcv(query);
+    await sql.begin(async (tx) => {
+      await tx`update market.candle set close = 42 where interval = '24h' and open_time = ${first}`;
+      await tx`update market.series set priority = priority`;
+      expect(await data.ohlcv(query)).toBe(before);
+    });
+    expect((await candles())[0]).toMatchObject({ close: 42 });
+    const coins = await data.coins();
+    expect(await data.coins()).toBe(coins);
+    await sql`update market.coin set name = 'other'`;
+    expect((await data.coins())[0]).toMatchObject({ name: 'other' });
+  });
+
+  it('is made of the list in dollars, and of no more of it than is needed, where it is one in other currencies', async () => {
+    await database.sql`
+      insert into market.ticker (coin_id, updated_at, at, seen_at, rank, position, price)
+      select id, now(), now(), now(), rank, rank, 10 from market.coin where is_active`;
+    const all = await data.tickers({ quotes: ['USD'] });
+    expect(all.length).toBeGreaterThan(0);
+    await database.sql`alter table market.ticker rename to ticker_gone`;
+    try {
+      for (const quotes of [['EUR'], ['EUR', 'USD'], ['PLN', 'USD', 'EUR']]) {
+        const list = await data.tickers({ quotes, most: 1 });
+        expect(list.map(({ id, quotes: told }) => [id, Object.keys(told)])).toEqual([[all[0]!.id, quotes]]);
+        expect(await data.tickers({ quotes, most: 1 })).toBe(list);
+      }
+      // Of what nobody has told there is nothing to be had.
+      expect(basisOf(await data.tickers({ quotes: ['EUR'], most: 1 }))?.coverage).toBe('partial');
+    } finally {
+      await database.sql`alter table market.ticker_gone rename to ticker`;
+    }
+  });
+
+  it('is read again after connections were lost', async () => {
+    const { sql } = database;
+    await data.ohlcv(query);
+    await sql`update market.candle set close = 43 where interval = '24h' and open_time = ${first}`;
+    await sql`update market.series set priority = priority`;
+    const other = createClient({ url: database.url, max: 1 });
+    await other`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
+    await other.end();
+    const read = async () => (await candles().catch(() => []))[0]?.close;
+    await expect.poll(read).toBe(43);
+  });
+
+  it('asks Postgres once for all who ask at the same time', async () => {
+    const answers = await Promise.all(Array.from({ length: 50 }, () => data.ohlcv(query)));
+    expect(new Set(answers).size).toBe(1);
+  });
+
+  it('does not mind ids that no text can be', async () => {
+    const answers = [
+      await data.ohlcv({ ...query, coinId: 'a\0a' }),
+      await data.ticker({ coinId: '\ud800', quotes: ['USD'] }),
+      await data.coin('{"\\}'),
+    ];
+    expect(answers.map((answer) => isThere<object>(answer))).toEqual([false, false, false]);
+  });
+});
