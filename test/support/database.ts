@@ -30,10 +30,9 @@ export function testRedisUrl(): string | null {
 }
 
 async function createDatabase({ max = 10 }: { readonly max?: number }, template: string): Promise<TestDatabase> {
-  const { adminUrl } = inject('testDatabase');
+  const { adminUrl, strategy } = inject('testDatabase');
   const name = `chandler_test_${randomUUID().replaceAll('-', '').slice(0, 16)}`;
-  // wal_log needs no checkpoint, which would hold up every other test file.
-  await asAdmin(adminUrl, `create database ${name} template ${template} strategy wal_log`);
+  await asAdmin(adminUrl, `create database ${name} template ${template} strategy ${strategy}`);
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;
   const database = await openDatabase({ url: url.href, max, applicationName: 'chandler test' });

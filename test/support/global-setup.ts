@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { TestProject } from 'vitest/node';
+import { openQueueHost } from '../../src/ingest/queue/chunk-queue.ts';
 import { openDatabase } from '../../src/store/connection/connect.ts';
 import { ensureDatabase } from '../../src/store/embedded/embedded.ts';
 import { migrate } from '../../src/store/migration/migrate.ts';
@@ -13,16 +14,19 @@ import { startRedis } from './redis-server.ts';
 declare module 'vitest' {
   interface ProvidedContext {
     /** A superuser's address; `testDatabase.template` on it is migrated and only ever cloned. */
-    testDatabase: { readonly adminUrl: string; readonly template: string };
+    testDatabase: { readonly adminUrl: string; readonly template: string; readonly strategy: CloneStrategy };
     /** Null: there is no Redis here. */
     testRedisUrl: string | null;
   }
 }
 
+/** Copying files takes less than half the work, but begins with a checkpoint. Where that waits for a disk, all tests would wait for it. */
+export type CloneStrategy = 'file_copy' | 'wal_log';
+
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   // Redis first: where it must be there and is not, nothing else has been started yet.
   const redis = await startRedis();
-  const postgres = await startPostgres().catch(async (error: unknown) => {
+  const postgres = await startPostgres({ isDurable: project.name === 'bench' }).catch(async (error: unknown) => {
     await redis?.stop();
     throw error;
   });
@@ -31,10 +35,17 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     await postgres.dropDatabase(template);
     await Promise.all([postgres.stop(), redis?.stop()]);
   };
+  let strategy: CloneStrategy;
   try {
-    const database = await openDatabase({ url: await ensureDatabase(postgres.adminUrl, template), max: 2 });
+    const url = await ensureDatabase(postgres.adminUrl, template);
+    const database = await openDatabase({ url, max: 2 });
     try {
       await migrate(database);
+      // The first queue on a database makes tables of its own there: not once more for every test.
+      const queues = await openQueueHost({ engine: { kind: 'postgres', url }, onError: () => undefined });
+      await queues.close();
+      const [row] = await database.sql<{ fsync: string }[]>`select current_setting('fsync') as fsync`;
+      strategy = row?.fsync === 'off' ? 'file_copy' : 'wal_log';
     } finally {
       await database.close();
     }
@@ -42,7 +53,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     await stop();
     throw error;
   }
-  project.provide('testDatabase', { adminUrl: postgres.adminUrl, template });
+  project.provide('testDatabase', { adminUrl: postgres.adminUrl, template, strategy });
   project.provide('testRedisUrl', redis?.url ?? null);
   return stop;
 }

@@ -1,5 +1,5 @@
 /** The Postgres the tests run on. */
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { systemClock } from '../../src/clock.ts';
@@ -13,7 +13,14 @@ export type PostgresServer = {
   stop(): Promise<void>;
 };
 
-export async function startPostgres(): Promise<PostgresServer> {
+/** Off where nothing is measured: no test kills this server, so nothing it has written must survive a crash. */
+const DURABILITY = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
+
+const MEMORY = '/dev/shm';
+/** The server's log of changes alone may grow to half of it. */
+const ROOMY_BYTES = 8 * 2 ** 30;
+
+export async function startPostgres({ isDurable }: { readonly isDurable: boolean }): Promise<PostgresServer> {
   const given = process.env.TEST_DATABASE_URL;
   if (given) return serverAt(given, async () => undefined);
   if (await dockerAnswers()) {
@@ -23,7 +30,7 @@ export async function startPostgres(): Promise<PostgresServer> {
       process.stderr.write(`\nno Postgres container (${error}); using the embedded server\n\n`);
     }
   }
-  return startFromPackage();
+  return startFromPackage(isDurable);
 }
 
 async function startContainer(): Promise<PostgresServer> {
@@ -36,15 +43,33 @@ async function startContainer(): Promise<PostgresServer> {
   });
 }
 
-async function startFromPackage(): Promise<PostgresServer> {
-  const home = mkdtempSync(path.join(os.tmpdir(), 'chandler-test-'));
+async function startFromPackage(isDurable: boolean): Promise<PostgresServer> {
+  const home = mkdtempSync(path.join(isDurable ? os.tmpdir() : roomyFolder(), 'chandler-test-'));
   // As root, the server's user must be able to walk through.
   chmodSync(home, 0o755);
   const server = await startEmbedded({ home, clock: systemClock });
+  if (!isDurable) await giveUpDurability(server.url);
   return serverAt(server.url, async () => {
     await server.stop();
     rmSync(home, { recursive: true, force: true });
   });
+}
+
+/** Memory, where there is plenty: each test's database is a thousand small files. */
+function roomyFolder(): string {
+  if (!existsSync(MEMORY)) return os.tmpdir();
+  const { bavail, bsize } = statfsSync(MEMORY);
+  return bavail * bsize >= ROOMY_BYTES ? MEMORY : os.tmpdir();
+}
+
+async function giveUpDurability(url: string): Promise<void> {
+  const sql = createClient({ url, max: 1 });
+  try {
+    for (const name of DURABILITY) await sql`alter system set ${sql(name)} = off`;
+    await sql`select pg_reload_conf()`;
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
 }
 
 function serverAt(adminUrl: string, stop: () => Promise<void>): PostgresServer {

@@ -1,10 +1,10 @@
 /** Runs that are suspended, or killed, and what the others make of it: real processes. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, type TestContext, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type RunningCli, runCli, startCli } from '../support/program.ts';
-import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
+import { startUpstream } from '../support/simulated-upstream.ts';
 
 const TO = Math.floor(Date.now() / DAY) * DAY - 5 * DAY;
 const FROM = TO - 1_200 * DAY;
@@ -14,60 +14,67 @@ const IN_FLIGHT = 8;
 const day = (at: number) => new Date(at).toISOString().slice(0, 10);
 const backfill = (coin: string) => ['backfill', coin, '--start', day(FROM), '--end', day(TO), '--yes', '--json'];
 
-let database: TestDatabase;
-let upstream: SimulatedUpstream;
-let asked: string[];
-let running: RunningCli[];
-beforeEach(async () => {
-  asked = [];
-  running = [];
-  database = await createTestDatabase();
-  upstream = await startUpstream({ seed: 5, coins: 20 }, (simulated) => (request) => {
+/** What one test has for itself: most of its time it waits for a pace, so all of them run at once. */
+type Scene = {
+  readonly database: TestDatabase;
+  readonly settings: Readonly<Record<string, string>>;
+  askedOf(coin: string): number;
+  start(coin: string): Promise<RunningCli>;
+  /** Until so many requests for the coin have arrived, or the run has ended. */
+  untilAsked(run: RunningCli, coin: string, requests: number): Promise<void>;
+  queued(): Promise<number>;
+  statesOf(): Promise<string[]>;
+};
+
+async function setScene({ onTestFinished }: Pick<TestContext, 'onTestFinished'>): Promise<Scene> {
+  const asked: string[] = [];
+  const running: RunningCli[] = [];
+  const database = await createTestDatabase();
+  const upstream = await startUpstream({ seed: 5, coins: 20 }, (simulated) => (request) => {
     const coin = /\/coins\/([^/]+)\/ohlcv/.exec(request.url)?.[1];
     if (coin !== undefined) asked.push(coin);
     return simulated(request);
   });
-});
-afterEach(async () => {
-  for (const { process: child } of running) child.kill('SIGKILL');
-  await upstream.close();
-  await database.drop();
-});
-
-const settings = () => ({
-  DATABASE_URL: database.url,
-  CHANDLER_BASE_URL: upstream.baseUrl,
-  CHANDLER_PLAN: 'enterprise',
-  CHANDLER_REQUESTS_PER_SECOND: '10',
-  CHANDLER_CANDLES_PER_REQUEST: '10',
-});
-const askedOf = (coin: string) => asked.filter((other) => other === coin).length;
-
-async function start(coin: string): Promise<RunningCli> {
-  const run = await startCli(backfill(coin), settings());
-  running.push(run);
-  return run;
+  onTestFinished(async () => {
+    for (const { process: child } of running) child.kill('SIGKILL');
+    await upstream.close();
+    await database.drop();
+  });
+  const settings = {
+    DATABASE_URL: database.url,
+    CHANDLER_BASE_URL: upstream.baseUrl,
+    CHANDLER_PLAN: 'enterprise',
+    CHANDLER_REQUESTS_PER_SECOND: '10',
+    CHANDLER_CANDLES_PER_REQUEST: '10',
+  };
+  const askedOf = (coin: string) => asked.filter((other) => other === coin).length;
+  return {
+    database,
+    settings,
+    askedOf,
+    start: async (coin) => {
+      const run = await startCli(backfill(coin), settings);
+      running.push(run);
+      return run;
+    },
+    untilAsked: async (run, coin, requests) => {
+      while (askedOf(coin) < requests && run.process.exitCode === null) await systemClock.sleep(10);
+    },
+    queued: async () => {
+      const [row] = await database.sql<{ n: number }[]>`select count(*)::int as n from bullmq.job`;
+      return row!.n;
+    },
+    statesOf: async () =>
+      (await database.sql<{ state: string }[]>`select state from ops.backfill order by id`).map(({ state }) => state),
+  };
 }
-
-async function untilAsked(run: RunningCli, coin: string, requests: number): Promise<void> {
-  while (askedOf(coin) < requests && run.process.exitCode === null) await systemClock.sleep(10);
-}
-
-async function queued(): Promise<number> {
-  const [row] = await database.sql<{ n: number }[]>`select count(*)::int as n from bullmq.job`;
-  return row!.n;
-}
-
-const statesOf = async () =>
-  (await database.sql<{ state: string }[]>`select state from ops.backfill order by id`).map(({ state }) => state);
 
 const reportOf = (out: string) =>
   (JSON.parse(out) as { backfill: { end: string; requests: number; gaps: unknown[]; failed: unknown[] } }).backfill;
 
-describe('a run that was suspended until another took it for dead', () => {
-  test('goes on when it is woken, and completes: each chunk is asked once, but for those in flight', {
-    timeout: 120_000,
-  }, async () => {
+describe('a run that was suspended until another took it for dead', { concurrent: true }, () => {
+  test('goes on when it is woken, and completes: each chunk is asked once, but for those in flight', async (context) => {
+    const { database, askedOf, start, untilAsked, statesOf } = await setScene(context);
     const sleeper = await start('btc-bitcoin');
     await untilAsked(sleeper, 'btc-bitcoin', 20);
     sleeper.process.kill('SIGSTOP');
@@ -93,8 +100,8 @@ describe('a run that was suspended until another took it for dead', () => {
   });
 });
 
-describe('the chunks of a run that was killed', () => {
-  async function killed(coin: string): Promise<number> {
+describe('the chunks of a run that was killed', { concurrent: true }, () => {
+  async function killed({ askedOf, queued, start, untilAsked }: Scene, coin: string): Promise<number> {
     const run = await start(coin);
     await untilAsked(run, coin, 20);
     run.process.kill('SIGKILL');
@@ -103,9 +110,11 @@ describe('the chunks of a run that was killed', () => {
     return askedOf(coin);
   }
 
-  test('are not asked by the next run, which takes them away', { timeout: 120_000 }, async () => {
-    const before = await killed('btc-bitcoin');
-    const { code, out, err } = await runCli(backfill('eth-ethereum'), settings());
+  test('are not asked by the next run, which takes them away', async (context) => {
+    const scene = await setScene(context);
+    const { askedOf, queued, settings, statesOf } = scene;
+    const before = await killed(scene, 'btc-bitcoin');
+    const { code, out, err } = await runCli(backfill('eth-ethereum'), settings);
     expect(code, err).toBe(0);
     expect(reportOf(out)).toMatchObject({ end: 'done', requests: CHUNKS });
     expect([askedOf('eth-ethereum'), askedOf('btc-bitcoin')]).toEqual([CHUNKS, before]);
@@ -113,10 +122,12 @@ describe('the chunks of a run that was killed', () => {
     expect(await statesOf()).toEqual(['interrupted', 'done']);
   });
 
-  test('are dropped unasked while others run, whose own chunks stay', { timeout: 120_000 }, async () => {
+  test('are dropped unasked while others run, whose own chunks stay', async (context) => {
+    const scene = await setScene(context);
+    const { askedOf, queued, start, statesOf, untilAsked } = scene;
     const living = await start('ltc-litecoin');
     await untilAsked(living, 'ltc-litecoin', 5);
-    await killed('btc-bitcoin');
+    await killed(scene, 'btc-bitcoin');
     // Until somebody finds out that it was killed, the living one works for it.
     const next = await start('eth-ethereum');
     const [one, two] = await Promise.all([living.ended, next.ended]);

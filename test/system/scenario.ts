@@ -33,7 +33,7 @@ type Work = {
   readonly to: number;
 };
 
-const FAULTS = [
+export const SEED_FAULTS = [
   '429',
   '429-silent',
   '402-spent',
@@ -56,16 +56,20 @@ const MOST_RUNS = 200;
 /** Longer waits are not sat out: the clock is set forward instead. */
 const MAX_WAIT_MS = 20_000;
 
-export async function runSeed(
-  seed: number,
-  engine?: QueueEngine,
-): Promise<{ requests: number; faults: number; runs: number }> {
+export type SeedCounts = {
+  readonly requests: number;
+  /** Injected, by kind. */
+  readonly faults: Readonly<Record<string, number>>;
+  readonly runs: number;
+};
+
+export async function runSeed(seed: number, engine?: QueueEngine): Promise<SeedCounts> {
   const random = randomOf(seed);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
   const between = (least: number, most: number) => least + Math.floor(random() * (most - least + 1));
 
   const startAt = Date.UTC(2026, 9, 1) + Math.floor(random() * 28 * DAY);
-  const rates = FAULTS.filter(() => random() < 0.45).map(
+  const rates = SEED_FAULTS.filter(() => random() < 0.45).map(
     (name) => `${name}:${(random() * (name === '402-spent' ? 0.01 : 0.06)).toFixed(4)}`,
   );
   const faults = parseFaultSpec([...rates, `seed=${seed}`].join());
@@ -148,7 +152,7 @@ export async function runSeed(
     }
     await checkComplete(world, works, seed);
     const { requests, faults: injected } = world.simulator.counters();
-    return { requests: requests.total, faults: Object.values(injected).reduce((sum, n) => sum + n, 0), runs };
+    return { requests: requests.total, faults: injected, runs };
   } finally {
     await world.close();
   }
