@@ -92,7 +92,7 @@ async function readCoin(sql: Sql, coinId: string): Promise<CoinSummary | null> {
 }
 
 /** Only the list of coins says which coins there are, and it is always received as a whole. */
-export async function readNoCoin(sql: Sql): Promise<NotFound> {
+async function readNoCoin(sql: Sql): Promise<NotFound> {
   const [row] = await sql<{ at: Instant | null }[]>`select max(last_seen_at) as at from market.coin`;
   return notFound(completeAsOf(row?.at ?? null));
 }

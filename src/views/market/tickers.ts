@@ -11,7 +11,6 @@ import { TICKER_NUMBERS, TICKER_QUOTE_KEYS, type TickerNumber } from '../../core
 import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { DataVersions } from './data-versions.ts';
-import { readNoCoin } from './overview.ts';
 import { lacksRates, needsRates, type Rates, readRates, tickerIn } from './rates.ts';
 import { createVersionedCache } from './versioned-cache.ts';
 
@@ -43,9 +42,11 @@ type TickerRow = CamelCased<Numbers> & {
 export function createTickerViews({
   sql,
   versions,
+  noCoin,
 }: {
   readonly sql: Sql;
   readonly versions: DataVersions;
+  readonly noCoin: () => Promise<NotFound>;
 }): Pick<Candles<NotFound>, 'ticker' | 'tickers'> {
   const inDollars = createVersionedCache<Listed>({ versions, view: 'tickers', maxSize: 1 });
   const converted = createVersionedCache<readonly Ticker[]>({
@@ -57,7 +58,14 @@ export function createTickerViews({
   const allInDollars = () => inDollars(TOPICS, 'all', () => readTickers(sql));
   const oneAtATime = pLimit(1);
   return {
-    ticker: ({ coinId, quotes }) => versions.readUnder(TOPICS, () => readTicker(sql, coinId, quotes)),
+    ticker: ({ coinId, quotes }) =>
+      versions.readUnder(TOPICS, async () => {
+        const ticker = await readTicker(sql, coinId, quotes);
+        if (ticker !== null) return ticker;
+        // The list of coins says which coins are active; an active one without a ticker was never received.
+        const [active] = await sql`select from market.coin where id = ${coinId} and is_active`;
+        return active === undefined ? noCoin() : notFound(NO_DATA);
+      }),
     tickers: async ({ quotes, most = null }) => {
       if (quotes.length === 1 && quotes[0] === 'USD') return allInDollars();
       // Callers choose the currencies, and there are tens of thousands of lists in three of them. So each is made of the list in
@@ -71,20 +79,14 @@ export function createTickerViews({
   };
 }
 
-async function readTicker(sql: Sql, coinId: string, quotes: readonly string[]): Promise<Ticker | NotFound> {
+async function readTicker(sql: Sql, coinId: string, quotes: readonly string[]): Promise<Ticker | null> {
   const [row] = await sql<TickerRow[]>`
     select ${columns(sql)} from market.ticker t join market.coin c on c.id = t.coin_id
     where t.coin_id = ${coinId} and c.is_active`;
-  if (row === undefined) return readNoTicker(sql, coinId);
+  if (row === undefined) return null;
   const rates = needsRates(quotes) ? await readRates(sql, quotes, [row.at]) : NO_RATES;
   const provenance = lacksRates(quotes, [row.at], rates) ? partialAsOf(row.seenAt) : completeAsOf(row.seenAt);
   return withProvenance(tickerIn(toTicker(row), quotes, row.at, rates), provenance);
-}
-
-/** The list of coins says which coins are active; an active one without a ticker was never received. */
-async function readNoTicker(sql: Sql, coinId: string): Promise<NotFound> {
-  const [row] = await sql`select from market.coin where id = ${coinId} and is_active`;
-  return row === undefined ? readNoCoin(sql) : notFound(NO_DATA);
 }
 
 async function readTickers(sql: Sql): Promise<Listed> {

@@ -15,8 +15,8 @@ export type WarehouseDeps = { readonly sql: Sql; readonly clock: Clock; readonly
 
 export function createWarehouse({ sql, clock, onCacheLookup }: WarehouseDeps): MarketData<NotFound> {
   const versions = createDataVersions(sql, onCacheLookup);
-  const { ticker, tickers } = createTickerViews({ sql, versions });
   const { coins, findCoin, noCoin, global, exchanges, exchange } = createOverviewViews({ sql, versions });
+  const { ticker, tickers } = createTickerViews({ sql, versions, noCoin });
   const ohlcv = createOhlcvView({ sql, clock, versions, noCoin });
   const { tickerHistory, convert } = createPriceHistoryViews({ sql, clock, versions, ticker, noCoin });
   const findExchange = (exchangeId: string) => exchange({ exchangeId, quotes: ['USD'] });
