@@ -1,7 +1,7 @@
 /** Every environment variable that Chandler reads: its default, and how its text becomes a value. */
 import { RPC_PATH } from './contract/interface/json-rpc.ts';
 import { MAX_CANDLES, PLAN_NAMES } from './contract/plan/plans.ts';
-import { parseProxies } from './core/address.ts';
+import { parseProxies } from './core/caller/address.ts';
 import { didYouMean, misspeltSettings } from './core/settings/did-you-mean.ts';
 import {
   DEFAULT_REVISIONS_A_DAY,

@@ -12,7 +12,7 @@ import { BASE_PATH } from '../contract/interface/paths.ts';
 import type { WarehouseTools } from '../contract/interface/warehouse-tools.ts';
 import type { Access } from '../contract/plan/access.ts';
 import type { MarketData } from '../contract/record/market-data.ts';
-import { forwardedAddress } from '../core/address.ts';
+import { forwardedAddress } from '../core/caller/address.ts';
 import { admission } from './http/admission.ts';
 import { answerPreflight, COMMON_HEADERS, refuse, refuseRoute } from './http/answer.ts';
 import { cached, createFromCache } from './http/from-cache.ts';

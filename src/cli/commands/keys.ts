@@ -3,8 +3,8 @@ import type { Command } from 'commander';
 import type { Clock, Instant } from '../../clock.ts';
 import { PLAN_NAMES, planOf } from '../../contract/plan/plans.ts';
 import { formatTime } from '../../contract/time.ts';
-import { makeApiKey, UNLIMITED } from '../../core/api-key.ts';
 import { monthStart } from '../../core/calendar.ts';
+import { makeApiKey, UNLIMITED } from '../../core/caller/api-key.ts';
 import { formatCount, formatDay, formatInstant, formatLimit, formatRelative } from '../../core/format.ts';
 import { nearestNames } from '../../core/settings/did-you-mean.ts';
 import {

@@ -1,6 +1,6 @@
-/** Long work of the processor, in pieces, so that others are answered in between. */
+/** Splits long computations, so that other requests are answered in between. */
 
-/** The same as `list.map(change)`, in so many rows at a time. */
+/** Like `list.map(change)`, but yields to the event loop after every `piece` rows. */
 export async function mapInPieces<T, U>(list: readonly T[], piece: number, change: (row: T) => U): Promise<U[]> {
   const made: U[] = [];
   for (let from = 0; from < list.length; from += piece) {
@@ -10,7 +10,7 @@ export async function mapInPieces<T, U>(list: readonly T[], piece: number, chang
   return made;
 }
 
-/** Resolves when what has arrived meanwhile was dealt with. */
+/** Resolves after the pending events were handled. */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -2,7 +2,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Clock, Instant } from '../../clock.ts';
-import { hashApiKey, prefixOf } from '../../core/api-key.ts';
+import { hashApiKey, prefixOf } from '../../core/caller/api-key.ts';
 import { type ApiKey, findApiKey, type HashedApiKey } from '../../store/callers/api-key.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 

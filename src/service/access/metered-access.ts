@@ -6,9 +6,9 @@ import { createPlanHistoryLimits } from '../../contract/plan/plan-history-limits
 import { isPlanName, type PlanName, planOf } from '../../contract/plan/plans.ts';
 import type { AccountInfo } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
-import { callerAddress } from '../../core/address.ts';
-import { UNLIMITED } from '../../core/api-key.ts';
 import { monthStart } from '../../core/calendar.ts';
+import { callerAddress } from '../../core/caller/address.ts';
+import { UNLIMITED } from '../../core/caller/api-key.ts';
 import type { ApiKey } from '../../store/callers/api-key.ts';
 import { readUsage } from '../../store/callers/api-usage.ts';
 import type { Sql } from '../../store/connection/connect.ts';

@@ -7,7 +7,7 @@ import { getRequestListener } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { systemClock } from '../../clock.ts';
 import { type Handler, isConnectionReset, type Peer, type Reply } from '../../contract/interface/handler.ts';
-import { callerAddress, isTrusted } from '../../core/address.ts';
+import { callerAddress, isTrusted } from '../../core/caller/address.ts';
 
 const gzip = promisify(gzipCallback);
 /** Below this, compressing costs more than it saves. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { prefixOf } from '../../../src/core/api-key.ts';
+import { prefixOf } from '../../../src/core/caller/api-key.ts';
 import { DAY } from '../../../src/core/interval.ts';
 import { createMeteredAccess } from '../../../src/service/access/metered-access.ts';
 import { runCommand } from '../../support/cli.ts';

@@ -1,4 +1,4 @@
-/** What a key of this service looks like: `chandler_<8>_<32>`. The first part names it and is no secret; the second has 190 random bits. */
+/** The form of a key of this service: `chandler_<8>_<32>`. The first part is its public name; the second has 190 random bits. */
 import { createHash, randomInt } from 'node:crypto';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -6,11 +6,11 @@ const NAME_LENGTH = 8;
 const SECRET_LENGTH = 32;
 const KEY = new RegExp(`^(chandler_[0-9A-Za-z]{${NAME_LENGTH}})_[0-9A-Za-z]{${SECRET_LENGTH}}$`);
 
-/** What an operator calls a plan without any limit or wall; callers are shown the plan that comes nearest. */
+/** The plan without any limit; callers see the most similar plan instead. */
 export const UNLIMITED = 'unlimited';
 
 export type NewApiKey = {
-  /** Shown once, and kept nowhere. */
+  /** Shown once, and not stored. */
   readonly key: string;
   readonly prefix: string;
   readonly hash: Uint8Array;
@@ -22,12 +22,12 @@ export function makeApiKey(): NewApiKey {
   return { key, prefix, hash: hashApiKey(key) };
 }
 
-/** Null: it cannot be one of ours. */
+/** Null when it does not have the form of a key. */
 export function prefixOf(key: string): string | null {
   return KEY.exec(key)?.[1] ?? null;
 }
 
-/** A fast hash will do: nobody guesses 190 bits. */
+/** A fast hash is enough, as 190 bits cannot be guessed. */
 export function hashApiKey(key: string): Uint8Array {
   return createHash('sha256').update(key).digest();
 }

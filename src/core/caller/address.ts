@@ -1,6 +1,6 @@
 /** The address of a caller: of the connection, or as a trusted proxy reports it. */
 import { BlockList, isIP } from 'node:net';
-import type { Read } from './settings/setting.ts';
+import type { Read } from '../settings/setting.ts';
 
 /**
  * One name for each caller: IPv4 as it is, and IPv6 by its first 64 bits, as a caller who has one such address has all of them.

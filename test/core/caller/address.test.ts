@@ -1,6 +1,6 @@
 import { BlockList } from 'node:net';
 import { expect, test } from 'vitest';
-import { callerAddress, forwardedAddress } from '../../src/core/address.ts';
+import { callerAddress, forwardedAddress } from '../../../src/core/caller/address.ts';
 
 test.each([
   ['192.0.2.7', '192.0.2.7'],
