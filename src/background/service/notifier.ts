@@ -11,6 +11,7 @@ import { createPatience } from '../../ingest/request/outage-retry.ts';
 import type { QuotaState } from '../../quota/quota.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
 import { readKeyRefusal } from '../../store/quota/account.ts';
+import { holdingLease } from '../../store/work/lease.ts';
 import {
   type ClaimedNotice,
   claimNotice,
@@ -18,6 +19,7 @@ import {
   type NoticeEnd,
   quarantineTold,
   raiseNotice,
+  renewNotice,
   watchSince,
 } from '../../store/work/notice.ts';
 import { readConcerns } from '../../views/operations/alert-inputs.ts';
@@ -27,8 +29,6 @@ import { createWebhook, type Delivery, type Webhook } from '../notice/webhook.ts
 import type { Parts } from './service-context.ts';
 
 const LOOK_MS = 20_000;
-/** A message that is being sent is nobody else's for so long: a database that goes away meanwhile may be back within. */
-const LEASE_MS = 5 * 60_000;
 const MOST_PER_HOUR = 30;
 const FIRST_RETRY_MS = 10_000;
 const LONGEST_RETRY_MS = 30 * 60_000;
@@ -116,9 +116,10 @@ async function deliver(parts: Parts, app: App, webhook: Webhook): Promise<void> 
   const patience = createPatience({ clock, signal, onAway: () => undefined, onBack: () => undefined });
   while (!signal.aborted) {
     const now = clock.now();
-    const notice = await claimNotice(sql, { owner, now, until: now + LEASE_MS, mostPerHour: MOST_PER_HOUR });
+    const notice = await claimNotice(sql, { owner, now, mostPerHour: MOST_PER_HOUR });
     if (notice === null) return;
-    const delivery = await webhook.post(notice.text, signal).catch(() => null);
+    const renew = () => renewNotice(sql, { id: notice.id, owner, now: clock.now() });
+    const delivery = await holdingLease({ clock, renew }, () => webhook.post(notice.text, signal)).catch(() => null);
     const end: NoticeEnd = delivery === null ? { state: 'handed back' } : endOf(notice, delivery, clock.now());
     await patience(() => endNotice(sql, { id: notice.id, owner, now: clock.now() }, end));
     tell(parts, notice, end);

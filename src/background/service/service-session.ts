@@ -35,7 +35,7 @@ import type { Parts } from './service-context.ts';
 
 /** How long what is in hand may take when it is told to stop: then it is left to others. */
 const GRACE_MS = 5_500;
-export const UPKEEP_MS = 10_000;
+const UPKEEP_MS = 10_000;
 /** How often, in rounds of the upkeep, it is reckoned when queued backfills will be done. */
 const FORECAST_ROUNDS = 3;
 

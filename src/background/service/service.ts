@@ -13,6 +13,7 @@ import { unlessAborted } from '../../core/unless-aborted.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
 import { forgetInstance, keepInstance } from '../../store/work/instance.ts';
+import { LEASE_RENEWED_EVERY_MS } from '../../store/work/lease.ts';
 import { asError, createTroubles } from '../health/incidents.ts';
 import { createMetrics } from '../health/metrics.ts';
 import { DATABASE, type ServiceStatus } from '../health/service-status.ts';
@@ -22,7 +23,7 @@ import { createServingMetrics } from '../http/market-http-metrics.ts';
 import { notifyOperator } from './notifier.ts';
 import type { Parts, ServeOptions } from './service-context.ts';
 import { openHttp } from './service-http.ts';
-import { live, ready, UPKEEP_MS } from './service-session.ts';
+import { live, ready } from './service-session.ts';
 import { createSharedClock, type SharedClock } from './shared-clock.ts';
 
 /** What is to be closed at the end may take so long; an embedded server that does not stop in time is taken over by the next command. */
@@ -117,7 +118,7 @@ function once(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/** Signs of life, and the right time, from when the database is open until the end. */
+/** Keeps the lease of this service and its time, from when the database is open until the end. */
 async function keepAlive(
   { clock, troubles, signal, owner, roles, status }: Parts,
   app: App,
@@ -139,7 +140,7 @@ async function keepAlive(
         });
       } else troubles.met('the signs of life', asError(error));
     }
-    await clock.sleep(UPKEEP_MS, signal).catch(() => undefined);
+    await clock.sleep(LEASE_RENEWED_EVERY_MS, signal).catch(() => undefined);
   }
   await forgetInstance(sql, owner).catch((error: unknown) => app.log.debug({ err: error }, 'not signed off'));
 }

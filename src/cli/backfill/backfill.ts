@@ -13,7 +13,7 @@ import { type Ingestion, openIngestion } from '../../ingestion.ts';
 import { rollUp } from '../../store/candle/rollup.ts';
 import { wantSeries } from '../../store/candle/series.ts';
 import { compactKeys } from '../../store/upkeep/compact.ts';
-import { abandonRunsOf, abandonStale, runningOwners, SILENT_AFTER_MS } from '../../store/work/backfill.ts';
+import { abandonExpired, abandonRunsOf, runningOwners } from '../../store/work/backfill.ts';
 import { canAsk, confirm } from '../input/confirm.ts';
 import { parseDuration } from '../input/duration.ts';
 import { argument, parseInteger, parsePriority } from '../input/options.ts';
@@ -252,7 +252,7 @@ function isRefused(plan: BackfillPlan, wall: Wall): boolean {
 
 /** What killed runs left: their claim to be running, and chunks in the queue that nobody wants any more. */
 async function clearLeftovers({ database: { sql }, clock }: App, ingestion: Ingestion): Promise<void> {
-  await abandonStale(sql, clock.now(), SILENT_AFTER_MS);
+  await abandonExpired(sql, clock.now());
   await abandonRunsOf(sql, (await runningOwners(sql)).filter(isGone));
   // A wiped queue is harmless; one that is nobody's would only stand in the way of chunks of the same name.
   if ((await runningOwners(sql)).length === 0) await (await ingestion.queue()).wipe();

@@ -2,7 +2,6 @@
 import type { App } from '../../app.ts';
 import { readBudget } from '../../budget.ts';
 import { systemClock } from '../../clock.ts';
-import { SILENT_AFTER_MS } from '../../store/work/backfill.ts';
 import { readHealth } from '../../views/operations/health.ts';
 import {
   formatBytes,
@@ -21,7 +20,7 @@ const SKEW_FAIL_MS = 60_000;
 export async function checkWarehouse(app: App): Promise<Check[]> {
   const { sql } = app.database;
   const asked = systemClock.now();
-  const health = await readHealth(sql, app.clock.now() - SILENT_AFTER_MS);
+  const health = await readHealth(sql, app.clock.now());
   const answered = systemClock.now();
   const checks: Check[] = [];
 

@@ -53,6 +53,7 @@ export type BackfillRunner = {
   current(): { readonly id: number; readonly progress: BackfillProgress | null } | null;
 };
 
+/** Each look renews the lease as well, more often than it needs: a pause or a more urgent backfill should be noticed soon. */
 const LOOK_MS = 2_000;
 /** Other processes work off the chunks as well, and whoever keeps the window learns of theirs a little later: half of it is enough for seconds of ten workers. */
 export const WINDOW = 1024;

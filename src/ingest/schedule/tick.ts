@@ -1,11 +1,8 @@
 /** A tick of a schedule, and whether it is still to be run: what all processes that tick go by, and the database decides. */
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import { isLeaseAlive } from '../../store/work/lease.ts';
 import type { ScheduleRun } from '../../store/work/schedule-run.ts';
 
-/** How long a run is believed to be under way without a sign of life. */
-export const LEASE_MS = 30_000;
-/** How often it gives one. */
-export const BEAT_MS = 10_000;
 /** So often a run is tried, and after the first time it waits so long; twice as long after each further one. */
 export const MOST_ATTEMPTS = 4;
 export const BACKOFF_MS = 15_000;
@@ -25,7 +22,7 @@ export function standingOf(
   now: Instant,
 ): 'due' | 'busy' | 'later' | 'paused' | 'over' {
   if (latest === null) return 'due';
-  if (latest.state === 'running' && isAhead(latest.leaseUntil, now, LEASE_MS)) return 'busy';
+  if (latest.state === 'running' && isLeaseAlive(latest.leaseUntil, now)) return 'busy';
   // The clock was set back: what is lived through again is run again, because the market has gone on.
   if (latest.tick > now + MOST_SKEW_MS) return 'due';
   if (tick > latest.tick) return isAhead(pausedUntil(latest), now, LONGEST_PAUSE_MS) ? 'paused' : 'due';
