@@ -1,5 +1,6 @@
 /** Waiting for what is not there yet. */
 import type { Clock, Instant } from '../../clock.ts';
+import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { unlessAborted } from '../../core/unless-aborted.ts';
 import { AccountUnknown, KeyRefused } from '../../ingest/outcome.ts';
 import { awayReason } from '../../ingest/request/outage-retry.ts';
@@ -9,9 +10,9 @@ import { ACCOUNT, type ServiceStatus } from './service-status.ts';
 
 /** What is not there is looked for so often. */
 const LOOK_AGAIN_MS = 2_000;
-/** An upstream that does not say who we are, and not for how long to wait: first, and at most. */
-const ASK_AGAIN_MS = 60_000;
-const LONGEST_ASK_AGAIN_MS = 15 * 60_000;
+/** An upstream that tells neither who we are nor how long to wait: each look costs a request, so a look is never much earlier. */
+const RETRY_MS = 60_000;
+const backoff = createBackoff({ firstMs: RETRY_MS, mostMs: 15 * 60_000 });
 
 /** What is being opened when it is told to stop may take so long: a server that is silent is not waited for. */
 const LATE_MS = 5_000;
@@ -66,10 +67,10 @@ export async function whenThere<T>(
 
 function waitForAccount(error: AccountUnknown | KeyRefused, asked: number, now: Instant): number {
   // Another process may have asked meanwhile, or somebody by hand; looking costs no request.
-  if (error instanceof KeyRefused) return Math.min(ASK_AGAIN_MS, Math.max(LOOK_AGAIN_MS, error.askedAgainAt - now));
+  if (error instanceof KeyRefused) return Math.min(RETRY_MS, Math.max(LOOK_AGAIN_MS, error.askedAgainAt - now));
   const { lookAgainAt } = error;
   if (lookAgainAt !== null) return Math.max(LOOK_AGAIN_MS, lookAgainAt - now);
-  return Math.min(LONGEST_ASK_AGAIN_MS, ASK_AGAIN_MS * 2 ** Math.min(asked, 20));
+  return backoff(asked, WHOLE_BOUND);
 }
 
 /** Waiting may help: it is away, or somebody else will migrate it. */

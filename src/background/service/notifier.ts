@@ -5,6 +5,7 @@
 import type { App } from '../../app.ts';
 import { readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
+import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
 import type { Notify } from '../../core/notice-settings.ts';
 import { createPatience } from '../../ingest/request/outage-retry.ts';
@@ -30,8 +31,9 @@ import type { Parts } from './service-context.ts';
 
 const LOOK_MS = 20_000;
 const MOST_PER_HOUR = 30;
-const FIRST_RETRY_MS = 10_000;
 const LONGEST_RETRY_MS = 30 * 60_000;
+/** Stored, and one process sends the oldest notice at a time: there is nothing to spread. */
+const backoff = createBackoff({ firstMs: 10_000, mostMs: LONGEST_RETRY_MS });
 /** What nobody could be told within a day is in the log, and in `ops.notice`. */
 const GIVE_UP_AFTER_MS = DAY;
 const TROUBLE = 'the webhook';
@@ -136,7 +138,7 @@ function endOf({ attempts, raisedAt }: ClaimedNotice, delivery: Delivery, now: I
     case 'failed': {
       const { message, retryAfterMs } = delivery;
       if (now - raisedAt > GIVE_UP_AFTER_MS) return { state: 'given up', message };
-      const wait = Math.max(FIRST_RETRY_MS * 2 ** Math.min(attempts - 1, 20), retryAfterMs ?? 0);
+      const wait = Math.max(backoff(attempts - 1, WHOLE_BOUND), retryAfterMs ?? 0);
       // However long it asks us to stay away: a day later nobody would be told any more.
       return { state: 'later', at: now + Math.min(LONGEST_RETRY_MS, wait), message };
     }

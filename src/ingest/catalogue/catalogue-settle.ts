@@ -1,5 +1,5 @@
 /** What an answer about the catalogue becomes: checked, doubted where it says that much is gone, and written in one transaction. */
-
+import { WHOLE_BOUND } from '../../core/backoff.ts';
 import { quarantineRecords, type SetAsideRecord } from '../../store/candle/quarantine.ts';
 import { type ItemEnd, recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { forgetCatalogueRefusal } from '../../store/catalogue/catalogue-refusal.ts';
@@ -11,7 +11,7 @@ import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
 import { Misconfigured } from '../outcome.ts';
 import { misdate } from '../snapshot/validate-snapshot.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
-import { type Asking, type ItemOutcome, type Parts, TROUBLE_WAIT, waitAfter } from './catalogue-outcome.ts';
+import { type Asking, failureBackoff, type ItemOutcome, type Parts } from './catalogue-outcome.ts';
 import type { CatalogueFacts } from './validate-catalogue.ts';
 
 type Answered = Extract<Answer, { kind: 'answered' }>;
@@ -54,7 +54,7 @@ export async function settleAnswer(
       ? plan.check({ id, body, text, latest: exchange.latest, limit })
       : { ok: false, problem: misdated };
   if (!examined.ok) {
-    await reject('malformed', 0, examined.problem, waitAfter(TROUBLE_WAIT, inARow('malformed')));
+    await reject('malformed', 0, examined.problem, failureBackoff(inARow('malformed'), WHOLE_BOUND));
     return { kind: 'trouble', message: `the answer about "${id}" cannot be used: ${examined.problem}` };
   }
   const { value, rows, setAside } = examined;

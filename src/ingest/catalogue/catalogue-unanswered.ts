@@ -1,17 +1,16 @@
 /** What it means for one thing of the catalogue, for its kind and for the run, that a question was not answered. */
-
+import { WHOLE_BOUND } from '../../core/backoff.ts';
 import { recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { recordCatalogueRefusal } from '../../store/catalogue/catalogue-refusal.ts';
 import { markDocumentsGone } from '../../store/catalogue/document.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
 import {
   type Asking,
+  failureBackoff,
   type ItemOutcome,
   offUntil,
   type Parts,
-  TROUBLE_WAIT,
-  UNKNOWN_WAIT,
-  waitAfter,
+  unknownBackoff,
 } from './catalogue-outcome.ts';
 import type { Unusable } from './tool-registry.ts';
 
@@ -65,7 +64,7 @@ export async function unanswered(parts: Parts, asking: Asking, answer: Unusable)
   const refused = async (reason: string): Promise<ItemOutcome> => {
     if (item.isCut) {
       // REST does not give the whole of it: what the tool gives is better than nothing.
-      await remember(reason, waitAfter(UNKNOWN_WAIT, inARow(reason)), false);
+      await remember(reason, unknownBackoff(inARow(reason), WHOLE_BOUND), false);
       return { kind: 'passed' };
     }
     const { accountId, plan } = session;
@@ -85,17 +84,17 @@ export async function unanswered(parts: Parts, asking: Asking, answer: Unusable)
       if (answer.reason === 'unknown id') {
         const { document } = CATALOGUE[kind];
         await patience(() => markDocumentsGone(sql, { kind: document, ids: [item.id], at: answer.exchange.asOf }));
-        await remember(answer.reason, waitAfter(UNKNOWN_WAIT, inARow(answer.reason)));
+        await remember(answer.reason, unknownBackoff(inARow(answer.reason), WHOLE_BOUND));
         return { kind: 'passed' };
       }
       if (answer.reason === 'bad request') {
-        await remember(answer.reason, waitAfter(UNKNOWN_WAIT, inARow(answer.reason)));
+        await remember(answer.reason, unknownBackoff(inARow(answer.reason), WHOLE_BOUND));
         return { kind: 'passed' };
       }
       return refused(answer.reason);
     case 'unavailable':
     case 'malformed':
-      await remember(answer.kind, waitAfter(TROUBLE_WAIT, inARow(answer.kind)));
+      await remember(answer.kind, failureBackoff(inARow(answer.kind), WHOLE_BOUND));
       return { kind: 'trouble', message };
   }
 }

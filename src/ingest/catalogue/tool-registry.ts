@@ -5,6 +5,7 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { toolListSchema } from '../../contract/interface/json-rpc.ts';
 import { readRecord } from '../../contract/record/records.ts';
+import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
 import type { Spender } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -51,7 +52,7 @@ export const RATIONALE = 'Keeps a local copy of this reference data up to date, 
 const LISTED_FOR_MS = DAY;
 /** A list so young is right, and the call is wrong. */
 const SURE_FOR_MS = 3_600_000;
-const FIRST_WAIT_MS = 60_000;
+const backoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
 /** Of failures that may be chance, so many in a row are none. */
 const CHANCE = 3;
 const MOST_PAGES = 10;
@@ -73,7 +74,7 @@ export function createToolBook({
     const now = clock.now();
     const { failures } = await patience(() => readRpc(sql, url));
     const isClosed = !isChance || failures + 1 >= CHANCE;
-    const waitMs = Math.max(waitOf(answer), Math.min(DAY, FIRST_WAIT_MS * 4 ** Math.min(failures, 10)));
+    const waitMs = Math.max(waitOf(answer), backoff(failures, WHOLE_BOUND));
     const until = isClosed ? now + waitMs : null;
     await patience(() => recordRpcFailure(sql, { url, message: answer.message, until }));
     return isClosed;

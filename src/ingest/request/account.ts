@@ -4,6 +4,7 @@ import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { ACCOUNT_PATHS, type AccountPath } from '../../contract/interface/paths.ts';
 import { isPlanName, type PlanName } from '../../contract/plan/plans.ts';
 import { type AccountInfo, accountInfoSchema, readRecord } from '../../contract/record/records.ts';
+import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { HOUR } from '../../core/interval.ts';
 import type { Quota } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -107,16 +108,17 @@ export async function checkAccount(deps: {
   return { kind: 'not told' };
 }
 
-/** How soon a refused key is asked about again, and how late at most; each time four times as late. */
-const ASK_AGAIN_MS = 60_000;
-const LONGEST_ASK_AGAIN_MS = 6 * HOUR;
+/** How soon a refused key is tried again. */
+const RETRY_MS = 60_000;
+const backoff = createBackoff({ firstMs: RETRY_MS, mostMs: 6 * HOUR, factor: 4 });
 
-function askedAgainAt({ at, times }: KeyRefusal): Instant {
-  return at + Math.min(LONGEST_ASK_AGAIN_MS, ASK_AGAIN_MS * 4 ** Math.min(times - 1, 20));
+/** The message names this instant, and every process computes it from the same row. */
+function retryAt({ at, times }: KeyRefusal): Instant {
+  return at + backoff(times - 1, WHOLE_BOUND);
 }
 
 async function keyRefused(sql: Sql, account: SavedAccount, refusal: Omit<KeyRefusal, 'times'>): Promise<KeyRefused> {
-  return new KeyRefused(refusal.message, askedAgainAt(await saveKeyRefusal(sql, account, refusal)));
+  return new KeyRefused(refusal.message, retryAt(await saveKeyRefusal(sql, account, refusal)));
 }
 
 /**
@@ -129,10 +131,10 @@ export async function heedRefusal(
 ): Promise<void> {
   const known = await readKeyRefusal(sql, id);
   if (known === null || (known.sentAs !== 'auto' && known.sentAs !== sentAs)) return;
-  const until = askedAgainAt(known);
+  const until = retryAt(known);
   // What is written down in the future is of before a clock was set back.
   const isTime = now >= until || known.at > now + MOST_SKEW_MS;
   if (isTime && (await mayAskAgain(sql, id, known, now))) return;
-  const again = isTime ? now + ASK_AGAIN_MS : until;
+  const again = isTime ? now + RETRY_MS : until;
   throw new KeyRefused(refusedBefore(known.message, known.at, again), again);
 }

@@ -1,6 +1,7 @@
 /** Runs the ticks of the queue: each claimed in the database first, given signs of life while it runs, and written down as it ended. */
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../../clock.ts';
+import { WHOLE_BOUND } from '../../core/backoff.ts';
 import { maskPasswords } from '../../log.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { holdingLease } from '../../store/work/lease.ts';
@@ -11,7 +12,7 @@ import type { TickQueue } from '../queue/tick-queue.ts';
 import { createPatience } from '../request/outage-retry.ts';
 import type { RunOutcome } from '../schedule-run.ts';
 import { type Runs, SCHEDULES } from './schedules.ts';
-import { BACKOFF_MS, MOST_ATTEMPTS, mayRunAgain, standingOf } from './tick.ts';
+import { attemptBackoff, MOST_ATTEMPTS, mayRunAgain, standingOf } from './tick.ts';
 
 export type ScheduleWorkerDeps = {
   readonly sql: Sql;
@@ -79,7 +80,7 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
     if (stop.signal.aborted) return { state: 'held', message: 'its process was stopped', until: clock.now() };
     const message = maskPasswords(error instanceof Error ? error.message : String(error));
     if (error instanceof Misconfigured || run.attempts >= MOST_ATTEMPTS) return { state: 'failed', message };
-    return { state: 'waiting', message, until: clock.now() + BACKOFF_MS * 2 ** (run.attempts - 1) };
+    return { state: 'waiting', message, until: clock.now() + attemptBackoff(run.attempts - 1, WHOLE_BOUND) };
   }
 
   return {

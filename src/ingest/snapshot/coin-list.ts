@@ -1,6 +1,7 @@
 /** The list of coins: which ids exist, their ranks, and when their data begins. Two requests bring all of it; one, where the tickers are there. */
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { COINS_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
+import { createBackoff } from '../../core/backoff.ts';
 import { HOUR } from '../../core/interval.ts';
 import { pickTickers } from '../../core/ticker.ts';
 import { absencesAwaitList } from '../../store/candle/pending.ts';
@@ -23,6 +24,8 @@ import { examineTickers } from './validate-tickers.ts';
 /** Ranks move and coins appear: older than this it is asked again before it is relied on. */
 export const CATALOGUE_FRESH_MS = 24 * HOUR;
 const ATTEMPTS = 5;
+/** Many processes that start together read the list at the same time: hence the jitter. */
+const backoff = createBackoff({ firstMs: 2_000, mostMs: 16_000 });
 
 export type CatalogueRefresh =
   | { readonly kind: 'fresh' }
@@ -36,6 +39,7 @@ export type CatalogueDeps = {
   readonly signal?: AbortSignal | undefined;
   /** Told of each attempt that brought no list and will be made again: against an upstream that hangs they take minutes. */
   readonly onTrouble?: (problem: string, attempt: number) => void;
+  readonly random?: () => number;
 };
 
 /**
@@ -118,7 +122,7 @@ type List<T> = {
 };
 
 async function readList<T>(
-  { ask, sql, clock, signal, onTrouble }: CatalogueDeps,
+  { ask, sql, clock, signal, onTrouble, random = Math.random }: CatalogueDeps,
   path: string,
   endpoint: string,
   examine: (body: unknown, latest: Instant) => Examined<T>,
@@ -170,6 +174,6 @@ async function readList<T>(
     }
     onTrouble?.(`the list of coins could not be read (${path}): ${problem}`, attempt);
     // Sooner, a cache would repeat a refusal.
-    await clock.sleep(answer.kind === 'refused' ? ASK_AGAIN_MS : 500 * 2 ** attempt, signal);
+    await clock.sleep(answer.kind === 'refused' ? ASK_AGAIN_MS : backoff(attempt - 1, random()), signal);
   }
 }

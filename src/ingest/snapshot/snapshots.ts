@@ -3,6 +3,7 @@
  * It may be run again at any time, by any number of processes: of two answers the younger one stays.
  */
 import type { Clock, Instant } from '../../clock.ts';
+import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type Asking, hasStored, lastAsked, lastStoredRows, storeSnapshot } from '../../store/snapshot/snapshot.ts';
@@ -203,15 +204,15 @@ async function doubtOf<T>(
 }
 
 const REFUSALS: ReadonlySet<string> = new Set(['wall', 'forbidden', 'unknown id', 'unknown route', 'bad request']);
-const FIRST_WAIT_MS = 60_000;
+const backoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
 
-/** After a refusal it is left alone for a minute, then four, sixteen …, at most a day: no schedule burns quota on it. */
+/** After a refusal a schedule waits for a minute, then four, sixteen …, at most a day, so that it spends no quota on refusals. */
 function refusedUntil(past: readonly Asking[], now: Instant): Instant {
   const answered = past.findIndex((asking) => !REFUSALS.has(asking.outcome));
   const inARow = answered === -1 ? past.length : answered;
   if (inARow === 0) return now;
   // A clock that was set back must not stretch the wait.
-  return Math.min(past[0]!.sentAt, now) + Math.min(DAY, FIRST_WAIT_MS * 4 ** (inARow - 1));
+  return Math.min(past[0]!.sentAt, now) + backoff(inARow - 1, WHOLE_BOUND);
 }
 
 /** Recorded already; what it means for whoever asked. */
