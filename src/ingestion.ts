@@ -32,10 +32,10 @@ export type IngestionOptions = {
   /** As of a session. */
   readonly asksAnyway?: boolean;
   /** Told of each request, for figures. */
-  readonly onAsked?: SessionOptions['onAsked'];
+  readonly onRequest?: SessionOptions['onRequest'];
 };
 
-/** @throws AccountUnknown, Misconfigured when the key is refused or the schedules alone ask for more than the plan has, StoreError when the database, or a queue that was asked for, cannot be used. */
+/** @throws AccountUnknown, ConfigurationError when the key is refused or the schedules alone ask for more than the plan has, StoreError when the database, or a queue that was asked for, cannot be used. */
 export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
   const { config, clock, database } = app;
   const { fetch } = app.surroundings;
@@ -84,7 +84,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
       signal: options.signal,
       waitsForPlan: options.waitsForPlan ?? false,
       asksAnyway: options.asksAnyway ?? false,
-      ...(options.onAsked ? { onAsked: options.onAsked } : {}),
+      ...(options.onRequest ? { onRequest: options.onRequest } : {}),
     });
     // Of a plan that nobody has told nothing is known to be too much.
     if (session.planSource === 'account') checkSchedules(config, session.plan.name, clock.now());

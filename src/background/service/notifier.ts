@@ -8,7 +8,7 @@ import type { Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
 import type { Notify } from '../../core/notice-settings.ts';
-import { createPatience } from '../../ingest/request/outage-retry.ts';
+import { createOutageRetry } from '../../ingest/request/outage-retry.ts';
 import type { QuotaState } from '../../quota/quota.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
 import { readKeyRefusal } from '../../store/quota/account.ts';
@@ -115,7 +115,7 @@ async function deliver(parts: Parts, app: App, webhook: Webhook): Promise<void> 
   const { clock, signal, owner } = parts;
   const { sql } = app.database;
   // What was taken must not be sent again because the database went away just then.
-  const patience = createPatience({ clock, signal, onAway: () => undefined, onBack: () => undefined });
+  const retry = createOutageRetry({ clock, signal, onAway: () => undefined, onBack: () => undefined });
   while (!signal.aborted) {
     const now = clock.now();
     const notice = await claimNotice(sql, { owner, now, mostPerHour: MOST_PER_HOUR });
@@ -123,7 +123,7 @@ async function deliver(parts: Parts, app: App, webhook: Webhook): Promise<void> 
     const renew = () => renewNotice(sql, { id: notice.id, owner, now: clock.now() });
     const delivery = await holdingLease({ clock, renew }, () => webhook.post(notice.text, signal)).catch(() => null);
     const end: NoticeEnd = delivery === null ? { state: 'handed back' } : endOf(notice, delivery, clock.now());
-    await patience(() => endNotice(sql, { id: notice.id, owner, now: clock.now() }, end));
+    await retry(() => endNotice(sql, { id: notice.id, owner, now: clock.now() }, end));
     tell(parts, notice, end);
     if (end.state !== 'sent' && end.state !== 'given up') return;
   }

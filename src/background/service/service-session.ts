@@ -11,9 +11,9 @@ import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
 import {
   type AwayReason,
   awayReason,
-  createPatience,
+  createOutageRetry,
   DATABASE_AWAY,
-  type Patience,
+  type OutageRetry,
 } from '../../ingest/request/outage-retry.ts';
 import { createScheduleWorker } from '../../ingest/schedule/schedule-worker.ts';
 import { createScheduler } from '../../ingest/schedule/scheduler.ts';
@@ -50,7 +50,7 @@ export function ready({ status, onReady, log }: Parts): void {
 /** One session, from its beginning until it is told to stop, or the account has another plan. */
 export async function live(parts: Parts, app: App): Promise<void> {
   const { status, signal, clock, metrics, roles } = parts;
-  const opening = () => openIngestion(app, { signal, withQueue: true, waitsForPlan: true, onAsked: metrics.asked });
+  const opening = () => openIngestion(app, { signal, withQueue: true, waitsForPlan: true, onRequest: metrics.asked });
   const ingestion = await whenThere(parts, QUEUE, opening, (late) => late.close());
   if (ingestion === null) return;
   status.phase = 'starting';
@@ -62,7 +62,7 @@ export async function live(parts: Parts, app: App): Promise<void> {
   /** All at once: each waits for what it has in hand. */
   const stops: (() => Promise<void>)[] = [];
   let runner: BackfillRunner | null = null;
-  const patience = patienceOf(parts, app, ending);
+  const retry = outageRetryOf(parts, app, ending);
   parts.open.ingestion = ingestion;
   const begin = async () => {
     const freshQueue = await ingestion.freshQueue();
@@ -87,7 +87,7 @@ export async function live(parts: Parts, app: App): Promise<void> {
         },
       });
       stops.push(() => worker.close());
-      stops.push(workFreshness(parts, app, ingestion.session, freshQueue, patience, ending).close);
+      stops.push(workFreshness(parts, app, ingestion.session, freshQueue, retry, ending).close);
       runner = await runBackfills(parts, app, ingestion);
       stops.push(runner.stop);
     }
@@ -151,8 +151,8 @@ async function letGo({ log, clock }: Parts, runner: BackfillRunner | null): Prom
 }
 
 /** Sits out a database or a queue that is away with an answer in hand; an embedded database is started again. */
-function patienceOf({ clock, troubles }: Parts, app: App, signal: AbortSignal): Patience {
-  return createPatience({
+function outageRetryOf({ clock, troubles }: Parts, app: App, signal: AbortSignal): OutageRetry {
+  return createOutageRetry({
     clock,
     signal,
     onAway: (reason) => {
@@ -176,7 +176,7 @@ function workFreshness(
   app: App,
   session: Session,
   queue: ChunkQueue,
-  patience: Patience,
+  retry: OutageRetry,
   signal: AbortSignal,
 ): ChunkWorker {
   const { clock } = parts;
@@ -185,14 +185,14 @@ function workFreshness(
   const ingestChunk = withTurns(oneAtATime(withStepBack(session.ingestChunk, clock)), sql);
   return queue.work({
     concurrency: parts.concurrency,
-    handle: (job, attempt) => ingestChunk(job, { attempt, signal, patience }),
+    handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),
     snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
     events: {
       onOutcome: (job, outcome) => tellChunk(parts, job, outcome),
       onFailure: (job, error, final) => {
         tellFailure(parts, job, error, final);
         if (!final) return;
-        patience(() => markEnded(sql, job.seriesId)).catch((again: unknown) => {
+        retry(() => markEnded(sql, job.seriesId)).catch((again: unknown) => {
           // Found and handed back as one that the queue has lost.
           app.log.debug({ err: again }, 'the end of a chunk was not written down');
         });

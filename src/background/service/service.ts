@@ -35,7 +35,7 @@ const HTTP_GRACE_MS = 1_500;
 /** Many workers share one server, and what one of them has under way keeps few of its connections busy. */
 const WORKERS_CONNECTIONS = 4;
 
-/** Resolves when it was told to stop and has. @throws Misconfigured, StoreError when only another setting would help. */
+/** Resolves when it was told to stop and has. @throws ConfigurationError, StoreError when only another setting would help. */
 export async function serve(options: ServeOptions): Promise<void> {
   const { log, roles, owner, signal, config } = options;
   const useDatabaseClock = options.surroundings?.useDatabaseClock ?? options.clock === systemClock;

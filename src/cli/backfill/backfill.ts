@@ -5,7 +5,7 @@ import type { Interval } from '../../core/interval.ts';
 import { type BackfillRun, runBackfill } from '../../ingest/backfill/backfill.ts';
 import { type BackfillPlan, planBackfill } from '../../ingest/backfill/plan.ts';
 import type { Wall } from '../../ingest/limits/history-limit.ts';
-import { Misconfigured } from '../../ingest/outcome.ts';
+import { ConfigurationError } from '../../ingest/outcome.ts';
 import { DATABASE_AWAY, QUEUE_AWAY } from '../../ingest/request/outage-retry.ts';
 import type { Session } from '../../ingest/session.ts';
 import { refreshForAbsences } from '../../ingest/snapshot/coin-list.ts';
@@ -130,7 +130,7 @@ export async function backfill(
       return EXIT.done;
     }
     await clearLeftovers(app, ingestion);
-    const list = await refreshForAbsences({ ask: session.ask, sql, clock: app.clock, signal });
+    const list = await refreshForAbsences({ sendRequest: session.sendRequest, sql, clock: app.clock, signal });
     if (list.kind === 'failed') io.err.write(`${list.message}; what was empty stays unconfirmed\n`);
     const endings = await runEach(app, context, ingestion, due, coins, options);
     const left = due.slice(endings.length);
@@ -144,7 +144,7 @@ export async function backfill(
       if ((await exitCodeOf(app, session, report, ending.run)) !== EXIT.done) code = EXIT.failed;
     return code;
   } catch (error) {
-    if (error instanceof Misconfigured) throw new UsageError(error.message);
+    if (error instanceof ConfigurationError) throw new UsageError(error.message);
     throw error;
   } finally {
     await ingestion?.close();

@@ -3,7 +3,10 @@ import type { Command } from 'commander';
 import { type Budget, checkSchedules, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { DAY } from '../../core/interval.ts';
-import { type LeftAlone, leftAlone } from '../../ingest/schedule/disabled-schedule-warnings.ts';
+import {
+  type DisabledScheduleWarning,
+  disabledScheduleWarnings,
+} from '../../ingest/schedule/disabled-schedule-warnings.ts';
 import { type Load, loadOf, requestsIn } from '../../ingest/schedule/schedule-plan.ts';
 import { pausedUntil } from '../../ingest/schedule/tick.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
@@ -25,7 +28,7 @@ type Report = {
   readonly lastRuns: ReadonlyMap<string, ScheduleRun>;
   /** Tracked series, and what they lack because a schedule is off. */
   readonly tracked: number;
-  readonly lacking: readonly LeftAlone[];
+  readonly lacking: readonly DisabledScheduleWarning[];
   readonly lastFailures: ReadonlyMap<string, ScheduleRun>;
 };
 
@@ -54,7 +57,7 @@ export function scheduleCommand(program: Command, context: CommandContext): void
             now,
             ...loadOf(budget.schedules, now),
             tracked,
-            lacking: leftAlone(budget.schedules, tracked),
+            lacking: disabledScheduleWarnings(budget.schedules, tracked),
             lastRuns: bySchedule(runs),
             lastFailures: bySchedule(failures),
           };

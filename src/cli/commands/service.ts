@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { ROLES, type Role } from '../../background/health/service-status.ts';
 import { serve } from '../../background/service/service.ts';
-import { Misconfigured } from '../../ingest/outcome.ts';
+import { ConfigurationError } from '../../ingest/outcome.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import { argument, parseChoice, parseInteger } from '../input/options.ts';
 import type { CommandContext } from '../shell/context.ts';
@@ -49,7 +49,7 @@ export function serviceCommand(program: Command, context: CommandContext): void 
             signal: context.signal,
           });
         } catch (error) {
-          if (error instanceof Misconfigured) throw new UsageError(error.message);
+          if (error instanceof ConfigurationError) throw new UsageError(error.message);
           if (error instanceof StoreError && error.isConfiguration) throw new UsageError(error.message);
           throw error;
         }

@@ -1,5 +1,5 @@
 /** Errors as one sentence for whoever typed the command; stack traces only where the log level asks for them. */
-import { Misconfigured } from '../../ingest/outcome.ts';
+import { ConfigurationError } from '../../ingest/outcome.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit.ts';
 
@@ -10,7 +10,7 @@ export function explain(error: unknown): Explanation {
   const exitCode = exitCodeOf(error);
   if (exitCode !== undefined) return { message: (error as Error).message, exitCode, isOurs: false };
   // The key or the address is wrong, as upstream says.
-  if (error instanceof Misconfigured) return { message: error.message, exitCode: EXIT.usage, isOurs: false };
+  if (error instanceof ConfigurationError) return { message: error.message, exitCode: EXIT.usage, isOurs: false };
   if (error instanceof StoreError) {
     const exitCode = error.isConfiguration ? EXIT.usage : EXIT.failed;
     return { message: error.message, exitCode, isOurs: false };

@@ -6,18 +6,18 @@ import type { CatalogueItem, CatalogueKind } from '../../store/catalogue/catalog
 import type { CatalogueRefusal } from '../../store/catalogue/catalogue-refusal.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { OriginCheck } from '../request/origin.ts';
-import type { Asked } from '../request/send-request.ts';
+import type { SentRequest } from '../request/send-request.ts';
 import type { RunContext } from '../schedule-run.ts';
 import type { Session } from '../session.ts';
-import type { ToolBook } from './tool-registry.ts';
+import type { ToolRegistry } from './tool-registry.ts';
 
 /** What is asked and stored with, shared by all kinds. */
 export type Parts = {
   readonly sql: Sql;
   readonly clock: Clock;
-  readonly session: Pick<Session, 'ask' | 'tools' | 'accountId' | 'plan'>;
+  readonly session: Pick<Session, 'sendRequest' | 'tools' | 'accountId' | 'plan'>;
   /** Null: only REST is used. */
-  readonly book: ToolBook | null;
+  readonly book: ToolRegistry | null;
   readonly checkOrigin: OriginCheck;
 };
 
@@ -25,7 +25,7 @@ export type Asking = {
   readonly kind: CatalogueKind;
   readonly item: CatalogueItem;
   readonly context: RunContext;
-  readonly asked: Extract<Asked, { kind: 'asked' }>;
+  readonly asked: SentRequest;
 };
 
 /** How one question ended. */

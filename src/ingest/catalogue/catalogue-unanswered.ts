@@ -17,23 +17,23 @@ import type { Unusable } from './tool-registry.ts';
 /** The interface, or this one call? Where it is the interface, REST is asked next. */
 export async function unansweredByTool(parts: Parts, asking: Asking, answer: Unusable): Promise<ItemOutcome> {
   const { session, book } = parts;
-  const { patience } = asking.context;
+  const { retry } = asking.context;
   const { sharesOrigin } = session.tools!;
   switch (answer.kind) {
     case 'limited':
       // Another host's limits are not those of the account: a pause is heeded, a longer wait is that host's alone.
       if (sharesOrigin) return unanswered(parts, asking, answer);
       if (answer.by === 'pace' && (answer.retryAfterMs ?? 0) <= SHORT_WAIT_MS) return unanswered(parts, asking, answer);
-      await book!.failed(answer, patience);
+      await book!.failed(answer, retry);
       return { kind: 'passed' };
     case 'refused':
-      if (answer.reason === 'bad request' && (await book!.doubted(patience))) return { kind: 'passed' };
+      if (answer.reason === 'bad request' && (await book!.doubted(retry))) return { kind: 'passed' };
       if (answer.reason !== 'unknown route') return unanswered(parts, asking, answer);
-      await book!.failed(answer, patience);
+      await book!.failed(answer, retry);
       return { kind: 'passed' };
     case 'unavailable':
     case 'malformed': {
-      const isClosed = await book!.failed(answer, patience);
+      const isClosed = await book!.failed(answer, retry);
       return isClosed ? { kind: 'passed' } : unanswered(parts, asking, answer);
     }
   }
@@ -45,11 +45,11 @@ const SHORT_WAIT_MS = 60_000;
 export async function unanswered(parts: Parts, asking: Asking, answer: Unusable): Promise<ItemOutcome> {
   const { sql, clock, session } = parts;
   const { kind, item, context, asked } = asking;
-  const { patience } = context;
+  const { retry } = context;
   const { message } = answer;
   const { sentAt } = answer.exchange;
   const remember = (outcome: string, waitMs: number, isCut?: boolean) =>
-    patience(() =>
+    retry(() =>
       recordItem(sql, {
         kind,
         id: item.id,
@@ -69,7 +69,7 @@ export async function unanswered(parts: Parts, asking: Asking, answer: Unusable)
     }
     const { accountId, plan } = session;
     const refusal = { kind, reason, message, refusedAt: sentAt };
-    const times = await patience(() =>
+    const times = await retry(() =>
       recordCatalogueRefusal(sql, { accountId, plan: plan.name, kind, reason, message, at: sentAt }),
     );
     // It may have taken so long that it is over already.
@@ -83,7 +83,7 @@ export async function unanswered(parts: Parts, asking: Asking, answer: Unusable)
     case 'refused':
       if (answer.reason === 'unknown id') {
         const { document } = CATALOGUE[kind];
-        await patience(() => markDocumentsGone(sql, { kind: document, ids: [item.id], at: answer.exchange.asOf }));
+        await retry(() => markDocumentsGone(sql, { kind: document, ids: [item.id], at: answer.exchange.asOf }));
         await remember(answer.reason, unknownBackoff(inARow(answer.reason), WHOLE_BOUND));
         return { kind: 'passed' };
       }

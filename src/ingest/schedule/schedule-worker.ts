@@ -6,10 +6,10 @@ import { maskPasswords } from '../../log.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { holdingLease } from '../../store/work/lease.ts';
 import { claimRun, endRun, type RunEnd, renewRun, type ScheduleRun } from '../../store/work/schedule-run.ts';
-import { Misconfigured } from '../outcome.ts';
+import { ConfigurationError } from '../outcome.ts';
 import type { Tick } from '../queue/tick-job.ts';
 import type { TickQueue } from '../queue/tick-queue.ts';
-import { createPatience } from '../request/outage-retry.ts';
+import { createOutageRetry } from '../request/outage-retry.ts';
 import type { RunOutcome } from '../schedule-run.ts';
 import { type Runs, SCHEDULES } from './schedules.ts';
 import { attemptBackoff, MOST_ATTEMPTS, mayRunAgain, standingOf } from './tick.ts';
@@ -43,7 +43,7 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
   /** Nobody waits for what is under way any more: it is no sign of life of ours. */
   const abandon = new AbortController();
   /** What was asked is stored; that it was run must not get lost either, or it would be asked again. */
-  const patience = createPatience({
+  const retry = createOutageRetry({
     clock,
     signal: stop.signal,
     onAway: () => undefined,
@@ -63,9 +63,9 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
     if (run === null) return;
     const renew = () => renewRun(sql, run.id, clock.now());
     const end = await holdingLease({ clock, renew, signal: abandon.signal }, () =>
-      entry.run(deps.runs, { tick, attempt: run.attempts, signal: stop.signal, patience }).then(ended),
+      entry.run(deps.runs, { tick, attempt: run.attempts, signal: stop.signal, retry }).then(ended),
     ).catch((error: unknown) => failed(run, error));
-    await patience(() => endRun(sql, run, end, clock.now()));
+    await retry(() => endRun(sql, run, end, clock.now()));
     deps.onEnd?.(run, end, clock.now() - claim.now);
   }
 
@@ -79,7 +79,7 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
     // Told to end, not failed: whoever ticks next has it run again at once.
     if (stop.signal.aborted) return { state: 'held', message: 'its process was stopped', until: clock.now() };
     const message = maskPasswords(error instanceof Error ? error.message : String(error));
-    if (error instanceof Misconfigured || run.attempts >= MOST_ATTEMPTS) return { state: 'failed', message };
+    if (error instanceof ConfigurationError || run.attempts >= MOST_ATTEMPTS) return { state: 'failed', message };
     return { state: 'waiting', message, until: clock.now() + attemptBackoff(run.attempts - 1, WHOLE_BOUND) };
   }
 
