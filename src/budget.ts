@@ -4,7 +4,7 @@ import { type Instant, systemClock } from './clock.ts';
 import { type Config, effectiveLimits } from './config.ts';
 import type { PlanName } from './contract/plan/plans.ts';
 import { accountIdOf } from './ingest/request/account.ts';
-import { needsOf, refuseOverspending, type Schedule, timetable } from './ingest/schedule/schedule-plan.ts';
+import { needsOf, refuseOverspending, type Schedule, schedulePlan } from './ingest/schedule/schedule-plan.ts';
 import { type FreshnessBudget, freshnessBudget } from './quota/achievable-ages.ts';
 import { createQuota } from './quota/ledger.ts';
 import type { Limits, Quota, QuotaState, SetAside } from './quota/quota.ts';
@@ -56,7 +56,7 @@ export function schedulesOf(
   limits: Limits,
   demand: Partial<Demand> = {},
 ): readonly Schedule[] {
-  return timetable({ plan, limits, hasKey: config.apiKey !== null, cadences: config.cadences, ...demand });
+  return schedulePlan({ plan, limits, hasKey: config.apiKey !== null, cadences: config.cadences, ...demand });
 }
 
 /** Requests reserved for the schedules from an instant until its windows end. */
@@ -80,7 +80,7 @@ export async function readQuota(
   return { state, setAside: setAsideOf(schedulesOf(config, plan.name, limits, demand)) };
 }
 
-/** @throws Misconfigured, with the arithmetic, when the schedules alone need more requests than `plan` has */
+/** @throws ConfigurationError, with the arithmetic, when the schedules alone need more requests than `plan` has */
 export function checkSchedules(config: Config, plan: PlanName, now: Instant): void {
   const limits = effectiveLimits(plan, config);
   refuseOverspending(schedulesOf(config, plan, limits), { plan, limits, now });

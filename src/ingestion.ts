@@ -32,11 +32,11 @@ export type IngestionOptions = {
   /** As of a session. */
   readonly asksAnyway?: boolean;
   /** Called for each request, for metrics. */
-  readonly onAsked?: SessionOptions['onAsked'];
+  readonly onRequest?: SessionOptions['onRequest'];
 };
 
 /**
- * @throws AccountUnknown when the plan is unknown, Misconfigured when the key is refused or the schedules alone exceed the plan,
+ * @throws AccountUnknown when the plan is unknown, ConfigurationError when the key is refused or the schedules alone exceed the plan,
  * StoreError when the database or the queue cannot be used
  */
 export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
@@ -87,7 +87,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
       signal: options.signal,
       waitsForPlan: options.waitsForPlan ?? false,
       asksAnyway: options.asksAnyway ?? false,
-      ...(options.onAsked ? { onAsked: options.onAsked } : {}),
+      ...(options.onRequest ? { onRequest: options.onRequest } : {}),
     });
     // An assumed plan may be wrong, so that nothing is refused because of it.
     if (session.planSource === 'account') checkSchedules(config, session.plan.name, clock.now());

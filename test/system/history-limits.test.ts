@@ -238,7 +238,7 @@ describe('a refusal that tells of a wall where none is', () => {
     let asked = 0;
     upstream.script = (_request, _simulated, clock) => (asked++ < strays ? DAY_AGO(clock.now()) : null);
     const { session } = await world.open();
-    const reading = refreshCatalogue({ ask: session.ask, sql: world.database.sql, clock: world.clock });
+    const reading = refreshCatalogue({ sendRequest: session.sendRequest, sql: world.database.sql, clock: world.clock });
     if (strays === 1) expect(await reading).toMatchObject({ kind: 'read' });
     else await expect(reading).rejects.toThrow(/CHANDLER_BASE_URL does not answer/);
     expect(upstream.log.filter((entry) => entry.path.endsWith('/tickers'))).toHaveLength(requests);

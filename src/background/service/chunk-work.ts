@@ -5,7 +5,7 @@ import { withStepBack } from '../../ingest/chunk/series-circuit-breaker.ts';
 import { oneAtATime } from '../../ingest/chunk/single-flight.ts';
 import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
 import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
-import type { Patience } from '../../ingest/request/outage-retry.ts';
+import type { OutageRetry } from '../../ingest/request/outage-retry.ts';
 import type { Session } from '../../ingest/session.ts';
 import { withTurns } from '../../ingest/tracking/keep-fresh.ts';
 import type { Ingestion } from '../../ingestion.ts';
@@ -21,7 +21,7 @@ export function workFreshness(
   app: App,
   session: Session,
   queue: ChunkQueue,
-  patience: Patience,
+  retry: OutageRetry,
   signal: AbortSignal,
 ): ChunkWorker {
   const { clock } = context;
@@ -30,14 +30,14 @@ export function workFreshness(
   const ingestChunk = withTurns(oneAtATime(withStepBack(session.ingestChunk, clock)), sql);
   return queue.work({
     concurrency: context.concurrency,
-    handle: (job, attempt) => ingestChunk(job, { attempt, signal, patience }),
+    handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),
     snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
     events: {
       onOutcome: (job, outcome) => logChunk(context, job, outcome),
       onFailure: (job, error, final) => {
         logFailure(context, job, error, final);
         if (!final) return;
-        patience(() => markEnded(sql, job.seriesId)).catch((again: unknown) => {
+        retry(() => markEnded(sql, job.seriesId)).catch((again: unknown) => {
           // The upkeep finds it as a chunk that the queue has lost.
           app.log.debug({ err: again }, 'the end of a chunk was not recorded');
         });

@@ -8,10 +8,11 @@ import type { Instant } from '../../clock.ts';
 import { createBackoff } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
 import type { Notify } from '../../core/settings/notice-settings.ts';
-import { createPatience } from '../../ingest/request/outage-retry.ts';
+import { createOutageRetry } from '../../ingest/request/outage-retry.ts';
 import type { QuotaState } from '../../quota/quota.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
 import { readKeyRefusal } from '../../store/quota/account.ts';
+import { holdingLease } from '../../store/work/lease.ts';
 import {
   type ClaimedNotice,
   claimNotice,
@@ -19,6 +20,7 @@ import {
   type NoticeEnd,
   quarantineTold,
   raiseNotice,
+  renewNotice,
   watchSince,
 } from '../../store/work/notice.ts';
 import { readAlertInputs } from '../../views/operations/alert-inputs.ts';
@@ -28,8 +30,6 @@ import { createWebhook, type Delivery, type Webhook } from '../notice/webhook.ts
 import type { ServiceContext } from './service-context.ts';
 
 const LOOK_MS = 20_000;
-/** The lease of a notice that is being sent: longer than a short outage of the database. */
-const LEASE_MS = 5 * 60_000;
 const MOST_PER_HOUR = 30;
 const LONGEST_RETRY_MS = 30 * 60_000;
 const backoff = createBackoff({ firstMs: 10_000, mostMs: LONGEST_RETRY_MS });
@@ -114,14 +114,15 @@ async function deliver(context: ServiceContext, app: App, webhook: Webhook): Pro
   const { clock, signal, owner } = context;
   const { sql } = app.database;
   // A delivered notice must not be sent again because the database went away just then.
-  const patience = createPatience({ clock, signal, onAway: () => undefined, onBack: () => undefined });
+  const retry = createOutageRetry({ clock, signal, onAway: () => undefined, onBack: () => undefined });
   while (!signal.aborted) {
     const now = clock.now();
-    const notice = await claimNotice(sql, { owner, now, until: now + LEASE_MS, mostPerHour: MOST_PER_HOUR });
+    const notice = await claimNotice(sql, { owner, now, mostPerHour: MOST_PER_HOUR });
     if (notice === null) return;
-    const delivery = await webhook.post(notice.text, signal).catch(() => null);
+    const renew = () => renewNotice(sql, { id: notice.id, owner, now: clock.now() });
+    const delivery = await holdingLease({ clock, renew }, () => webhook.post(notice.text, signal)).catch(() => null);
     const end: NoticeEnd = delivery === null ? { state: 'handed back' } : endOf(notice, delivery, clock.now());
-    await patience(() => endNotice(sql, { id: notice.id, owner, now: clock.now() }, end));
+    await retry(() => endNotice(sql, { id: notice.id, owner, now: clock.now() }, end));
     logEnd(context, notice, end);
     if (end.state !== 'sent' && end.state !== 'given up') return;
   }

@@ -39,9 +39,9 @@ export function createFreshness(app: App, session: Session, queue: ChunkQueue): 
 export function createRuns(app: App, session: Session, freshness: KeepFresh): Runs {
   const { config, clock, database, log } = app;
   const { sql } = database;
-  const { ask, accountId, plan, limits, walls } = session;
+  const { sendRequest, accountId, plan, limits, walls } = session;
   const schedules = schedulesOf(config, plan.name, limits);
-  const snapshots = createSnapshots({ sql, ask, clock, accountId });
+  const snapshots = createSnapshots({ sql, sendRequest, clock, accountId });
   return {
     sql,
     clock,

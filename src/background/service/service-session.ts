@@ -5,7 +5,7 @@ import { schedulesOf } from '../../budget.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import type { BackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
 import type { TickQueue } from '../../ingest/queue/tick-queue.ts';
-import { createPatience, DATABASE_AWAY, type Patience } from '../../ingest/request/outage-retry.ts';
+import { createOutageRetry, DATABASE_AWAY, type OutageRetry } from '../../ingest/request/outage-retry.ts';
 import { createScheduleWorker } from '../../ingest/schedule/schedule-worker.ts';
 import { createScheduler } from '../../ingest/schedule/scheduler.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
@@ -34,7 +34,7 @@ export function announceReady({ status, onReady, log }: ServiceContext): void {
 /** One session, from its beginning until the service stops or the account has another plan. */
 export async function runSession(context: ServiceContext, app: App): Promise<void> {
   const { status, signal, metrics } = context;
-  const opening = () => openIngestion(app, { signal, withQueue: true, waitsForPlan: true, onAsked: metrics.asked });
+  const opening = () => openIngestion(app, { signal, withQueue: true, waitsForPlan: true, onRequest: metrics.asked });
   const ingestion = await waitUntilAvailable(context, QUEUE, opening, (late) => late.close());
   if (ingestion === null) return;
   status.phase = 'starting';
@@ -127,8 +127,8 @@ async function endWork(
 }
 
 /** Keeps a response while the database or the queue is away; an embedded database is restarted. */
-function outageRetry({ clock, incidents }: ServiceContext, app: App, signal: AbortSignal): Patience {
-  return createPatience({
+function outageRetry({ clock, incidents }: ServiceContext, app: App, signal: AbortSignal): OutageRetry {
+  return createOutageRetry({
     clock,
     signal,
     onAway: (reason) => {

@@ -11,6 +11,7 @@ import { type App, createReleasers, openApp, type Releasers } from '../../app.ts
 import { systemClock } from '../../clock.ts';
 import type { Listening } from '../../service/http/listen.ts';
 import { forgetInstance, keepInstance } from '../../store/work/instance.ts';
+import { LEASE_RENEWED_EVERY_MS } from '../../store/work/lease.ts';
 import { createIncidents } from '../health/incidents.ts';
 import { createMetrics } from '../health/metrics.ts';
 import { DATABASE, type ServiceStatus } from '../health/service-status.ts';
@@ -24,7 +25,6 @@ import type { ServiceContext, ServiceOptions } from './service-context.ts';
 import { openHttp } from './service-http.ts';
 import { announceReady, runSession } from './service-session.ts';
 import { createSharedClock } from './shared-clock.ts';
-import { UPKEEP_MS } from './upkeep.ts';
 
 /**
  * For responses under way, of `goodbyeMs` for everything that is closed. An embedded server that does not stop in time is taken over by
@@ -36,7 +36,7 @@ const FAREWELL_MS = 1_000;
 /** Many workers share one database server, and what one of them has under way keeps few connections busy. */
 const WORKERS_CONNECTIONS = 4;
 
-/** Resolves when the service was told to stop, and has stopped. @throws Misconfigured, StoreError when only another setting would help. */
+/** Resolves when the service was told to stop, and has stopped. @throws ConfigurationError, StoreError when only another setting would help. */
 export async function runService(options: ServiceOptions): Promise<void> {
   const { log, roles, owner, signal } = options;
   const useDatabaseClock = options.surroundings?.useDatabaseClock ?? options.clock === systemClock;
@@ -119,6 +119,6 @@ async function keepInstanceAlive(
     if (signal.aborted) return;
     await keepInstance(sql, { owner, roles, startedAt: status.startedAt, heartbeatAt: clock.now() });
   };
-  await watchDatabase(app, beat, { incidents, clock, signal, everyMs: UPKEEP_MS, what: 'the heartbeat' });
+  await watchDatabase(app, beat, { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: 'the heartbeat' });
   await forgetInstance(sql, owner).catch((error: unknown) => app.log.debug({ err: error }, 'heartbeat not deleted'));
 }

@@ -11,7 +11,7 @@ import { type Ingestion, openIngestion } from '../../ingestion.ts';
 import { rollUp } from '../../store/candle/rollup.ts';
 import { wantSeries } from '../../store/candle/series.ts';
 import { compactKeys } from '../../store/upkeep/compact.ts';
-import { abandonRunsOf, abandonStale, runningOwners, SILENT_AFTER_MS } from '../../store/work/backfill.ts';
+import { abandonExpired, abandonRunsOf, runningOwners } from '../../store/work/backfill.ts';
 import { canAsk, confirm } from '../input/confirm.ts';
 import { checkTarget } from '../input/target-options.ts';
 import type { CommandContext } from '../shell/context.ts';
@@ -94,7 +94,12 @@ async function runAll(
   const { io, signal } = context;
   const { session } = ingestion;
   await clearLeftovers(app, ingestion);
-  const list = await refreshForAbsences({ ask: session.ask, sql: app.database.sql, clock: app.clock, signal });
+  const list = await refreshForAbsences({
+    sendRequest: session.sendRequest,
+    sql: app.database.sql,
+    clock: app.clock,
+    signal,
+  });
   if (list.kind === 'failed') io.err.write(`${list.message}; empty slots remain unconfirmed\n`);
   const results: BackfillReport[] = [];
   let code: ExitCode = EXIT.done;
@@ -166,7 +171,7 @@ function isRefused(plan: BackfillPlan, wall: Wall): boolean {
 
 /** Clears what killed runs left: their running state, and chunks in the queue that no run wants any more. */
 async function clearLeftovers({ database: { sql }, clock }: App, ingestion: Ingestion): Promise<void> {
-  await abandonStale(sql, clock.now(), SILENT_AFTER_MS);
+  await abandonExpired(sql, clock.now());
   await abandonRunsOf(sql, (await runningOwners(sql)).filter(isGone));
   // A queue without a run would only hold back new chunks of the same name.
   if ((await runningOwners(sql)).length === 0) await (await ingestion.queue()).wipe();

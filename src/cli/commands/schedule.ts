@@ -13,7 +13,10 @@ import {
   withIso,
 } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
-import { type LeftAlone, leftAlone } from '../../ingest/schedule/disabled-schedule-warnings.ts';
+import {
+  type DisabledScheduleWarning,
+  disabledScheduleWarnings,
+} from '../../ingest/schedule/disabled-schedule-warnings.ts';
 import { type Load, loadOf, requestsIn } from '../../ingest/schedule/schedule-plan.ts';
 import { pausedUntil } from '../../ingest/schedule/tick.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
@@ -33,7 +36,7 @@ type Report = {
   readonly lastFailures: ReadonlyMap<string, ScheduleRun>;
   readonly tracked: number;
   /** What the tracked series lack because a schedule is off. */
-  readonly lacking: readonly LeftAlone[];
+  readonly lacking: readonly DisabledScheduleWarning[];
 };
 
 export function scheduleCommand(program: Command, context: CommandContext): void {
@@ -67,7 +70,7 @@ async function readReport(app: App): Promise<Report> {
     now,
     ...loadOf(budget.schedules, now),
     tracked,
-    lacking: leftAlone(budget.schedules, tracked),
+    lacking: disabledScheduleWarnings(budget.schedules, tracked),
     lastRuns: bySchedule(runs),
     lastFailures: bySchedule(failures),
   };

@@ -2,8 +2,8 @@
 import type { App } from '../../app.ts';
 import { checkSchedules, readBudget } from '../../budget.ts';
 import { formatCount, formatCounted, formatPercent, formatRelative } from '../../core/format.ts';
-import { Misconfigured } from '../../ingest/outcome.ts';
-import { leftAlone } from '../../ingest/schedule/disabled-schedule-warnings.ts';
+import { ConfigurationError } from '../../ingest/outcome.ts';
+import { disabledScheduleWarnings } from '../../ingest/schedule/disabled-schedule-warnings.ts';
 import { loadOf, scheduleVariable } from '../../ingest/schedule/schedule-plan.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestRuns } from '../../store/work/schedule-run.ts';
@@ -15,7 +15,7 @@ export async function checkScheduled(app: App): Promise<Check[]> {
   try {
     checkSchedules(app.config, plan, now);
   } catch (error) {
-    if (!(error instanceof Misconfigured)) throw error;
+    if (!(error instanceof ConfigurationError)) throw error;
     return [failWith('schedules', error.message)];
   }
   const { requests } = loadOf(schedules, now).month;
@@ -28,7 +28,7 @@ export async function checkScheduled(app: App): Promise<Check[]> {
   const failed = runs.filter(({ state }) => state === 'failed');
   return [
     ok('schedules', `${formatCounted(requests, 'request')} a month${share}`),
-    ...leftAlone(schedules, tracked).map(({ schedule, consequence }) =>
+    ...disabledScheduleWarnings(schedules, tracked).map(({ schedule, consequence }) =>
       warn(
         `schedule ${schedule}`,
         `it is off, which affects ${formatCount(tracked)} tracked series: ${consequence}`,

@@ -17,13 +17,13 @@ export async function checkUpstream(app: App, signal: AbortSignal): Promise<Chec
       const told = await session.check();
       if (told.kind === 'held') return [held(told.until, told.reason)];
       if (told.kind === 'unanswered') return [unanswered(host, told.message)];
-      if (told.kind === 'not told') {
+      if (told.kind === 'unknown') {
         return [warn('upstream', `${host} has no account endpoint`, 'set CHANDLER_PLAN to the plan of the key')];
       }
       return [ok('upstream', `${host} accepts the key: plan ${told.info.plan}`)];
     }
     const spender = { class: 'scheduled', name: 'doctor' } as const;
-    const asked = await session.ask({ path: '/global' }, { spender, record: { endpoint: 'global' }, signal });
+    const asked = await session.sendRequest({ path: '/global' }, { spender, record: { endpoint: 'global' }, signal });
     if (asked.kind === 'held') return [held(asked.until, asked.reason)];
     const { answer, record } = asked;
     if (answer.kind === 'answered') {

@@ -10,7 +10,6 @@ import {
   formatInstant,
   formatRelative,
 } from '../../core/format.ts';
-import { SILENT_AFTER_MS } from '../../store/work/backfill.ts';
 import { readHealth } from '../../views/operations/health.ts';
 import { waitingFor } from '../output/wait-reasons.ts';
 import { type Check, fail, ok, warn } from './check.ts';
@@ -22,7 +21,7 @@ const SKEW_FAIL_MS = 60_000;
 export async function checkWarehouse(app: App): Promise<Check[]> {
   const { sql } = app.database;
   const asked = systemClock.now();
-  const health = await readHealth(sql, app.clock.now() - SILENT_AFTER_MS);
+  const health = await readHealth(sql, app.clock.now());
   const answered = systemClock.now();
   const checks: Check[] = [];
 

@@ -81,7 +81,7 @@ async function readCatalogue(
 ): Promise<number> {
   const onTrouble = (problem: string, attempt: number) => log.warn(`${problem}; retrying (attempt ${attempt + 1})`);
   const refresh: CatalogueRefresh = await refreshCatalogue(
-    { ask: session.ask, sql, clock, signal, onTrouble },
+    { sendRequest: session.sendRequest, sql, clock, signal, onTrouble },
     maxAgeMs,
   );
   if (refresh.kind === 'read') return refresh.requests;

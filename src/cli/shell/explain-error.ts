@@ -1,5 +1,5 @@
 /** Turns any error into one sentence and an exit code. */
-import { Misconfigured } from '../../ingest/outcome.ts';
+import { ConfigurationError } from '../../ingest/outcome.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import { CommandError, EXIT, type ExitCode } from './exit.ts';
 
@@ -8,7 +8,7 @@ export type Explanation = { readonly message: string; readonly exitCode: ExitCod
 /** `isUnexpected`: the error has no explanation, so its stack is worth printing. */
 export function explain(error: unknown): Explanation {
   if (error instanceof CommandError) return { message: error.message, exitCode: error.exitCode, isUnexpected: false };
-  if (error instanceof Misconfigured) return { message: error.message, exitCode: EXIT.usage, isUnexpected: false };
+  if (error instanceof ConfigurationError) return { message: error.message, exitCode: EXIT.usage, isUnexpected: false };
   if (error instanceof StoreError) {
     const exitCode = error.isConfiguration ? EXIT.usage : EXIT.failed;
     return { message: error.message, exitCode, isUnexpected: false };

@@ -3,7 +3,7 @@ import type { Clock, Instant } from '../../clock.ts';
 import { formatCounted } from '../../core/format.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type ClaimedBackfill, endClaim } from '../../store/work/backfill-queue.ts';
-import { Misconfigured } from '../outcome.ts';
+import { ConfigurationError } from '../outcome.ts';
 import type { BackfillRun } from './backfill.ts';
 
 export type BackfillEndTold = {
@@ -67,7 +67,7 @@ export async function endBroken(
   const claim = { id, owner, now: clock.now() };
   const { message } = error;
   const told = { id, requests: 0, stored: 0, message };
-  if (error instanceof Misconfigured) {
+  if (error instanceof ConfigurationError) {
     await endClaim(sql, claim, { state: 'failed', leftRequests: null, message }).catch(onUnwritten);
     return { ...told, state: 'failed', waitUntil: null };
   }

@@ -4,7 +4,7 @@ import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import { type CatalogueAge, readCatalogueAges } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { SILENT_AFTER_MS } from '../../store/work/backfill.ts';
+import { leaseIsAlive } from '../../store/work/lease.ts';
 import { readTierStatus, type TierStatus } from './tiers.ts';
 
 export type SeriesStatus = {
@@ -97,7 +97,7 @@ function readRunning(sql: Sql, now: Instant): Promise<BackfillStatus[]> {
     select b.id, b.requested_at, b.interval, b.quote, lower(b.span) as from, upper(b.span) as to, b.planned_requests,
       (select count(*) from ops.fetch f where f.backfill_id = b.id)
         + (select coalesce(sum(p.requests), 0)::bigint from ops.backfill_past p where p.backfill_id = b.id) as requests,
-      b.is_detached, b.owner, b.heartbeat_at, b.heartbeat_at < ${now - SILENT_AFTER_MS} as is_silent
+      b.is_detached, b.owner, b.heartbeat_at, not ${leaseIsAlive(sql, now)} as is_silent
     from ops.backfill b where b.state = 'running' order by b.id`;
 }
 

@@ -90,7 +90,7 @@ describe('schedule', () => {
   test('shows how each went last, and why it failed or waits', async () => {
     const { sql } = database;
     const run = (schedule: string, tick: number) =>
-      claimRun(sql, { schedule, tick, owner: 'h:1', now: tick, leaseMs: 1 }, () => true);
+      claimRun(sql, { schedule, tick, owner: 'h:1', now: tick }, () => true);
     await endRun(
       sql,
       (await run('tickers', NOW - DAY))!,

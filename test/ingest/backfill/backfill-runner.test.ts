@@ -9,12 +9,12 @@ import { wantSeries } from '../../../src/store/candle/series.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { addTracks } from '../../../src/store/tracking/track-rule.ts';
 import {
-  CLAIM_SILENT_AFTER_MS,
   changeBackfill,
   claimBackfill,
   prioritizeBackfill,
   queueBackfill,
 } from '../../../src/store/work/backfill-queue.ts';
+import { LEASE_EXPIRES_AFTER_MS } from '../../../src/store/work/lease.ts';
 import { readBackfills } from '../../../src/views/operations/backfills.ts';
 import { verifySeries } from '../../../src/views/operations/verify.ts';
 import { testRedisUrl } from '../../support/database.ts';
@@ -168,7 +168,7 @@ test('whose process died is taken over by another, and nothing is asked twice', 
   const { begun } = await service('b:2');
   await world.clock.sleep(200);
   expect(begun).toEqual([]);
-  world.clock.advanceTo(world.clock.now() + CLAIM_SILENT_AFTER_MS + 1_000);
+  world.clock.advanceTo(world.clock.now() + LEASE_EXPIRES_AFTER_MS + 1_000);
   await become(id, 'done');
   expect(await stateOf(id)).toMatchObject({ owner: 'b:2', spent: 9 });
 });
@@ -179,7 +179,7 @@ test('whose process is only slow may have two owners for a while: at most what w
   // Its first sign of life is its last one.
   const slow = await service('a:1', { lookMs: 3_600_000 });
   await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
-  world.clock.advanceTo(world.clock.now() + CLAIM_SILENT_AFTER_MS + 1_000);
+  world.clock.advanceTo(world.clock.now() + LEASE_EXPIRES_AFTER_MS + 1_000);
   const second = await service('b:2');
   await until(() => expect(second.begun).toEqual([id]));
   await become(id, 'done');
@@ -200,12 +200,12 @@ test('whose forecast cannot be made is no less alive: it stays with its owner', 
   const { begun, errors } = await service('a:1', { finishOf });
   await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
   const claimedAt = (await stateOf(id)).startedAt!;
-  world.clock.advanceTo(world.clock.now() + CLAIM_SILENT_AFTER_MS + 1_000);
+  world.clock.advanceTo(world.clock.now() + LEASE_EXPIRES_AFTER_MS + 1_000);
   await until(async () => {
     const [row] = await world.database.sql<{ at: number }[]>`
       select heartbeat_at as at from ops.backfill
       where id = ${id} and state = 'running'`;
-    expect(row!.at).toBeGreaterThan(claimedAt + CLAIM_SILENT_AFTER_MS);
+    expect(row!.at).toBeGreaterThan(claimedAt + LEASE_EXPIRES_AFTER_MS);
   });
   await become(id, 'done');
   expect(begun).toEqual([id]);

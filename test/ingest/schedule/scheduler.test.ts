@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
-import { Misconfigured } from '../../../src/ingest/outcome.ts';
+import { ConfigurationError } from '../../../src/ingest/outcome.ts';
 import { openTickQueue, type TickQueue } from '../../../src/ingest/queue/tick-queue.ts';
-import { type Cadences, timetable } from '../../../src/ingest/schedule/schedule-plan.ts';
+import { type Cadences, schedulePlan } from '../../../src/ingest/schedule/schedule-plan.ts';
 import { createScheduleWorker, type ScheduleWorker } from '../../../src/ingest/schedule/schedule-worker.ts';
 import { createScheduler, type Scheduler } from '../../../src/ingest/schedule/scheduler.ts';
 import { type Runs, SCHEDULE_NAMES } from '../../../src/ingest/schedule/schedules.ts';
@@ -79,7 +79,7 @@ async function makeBench(kind: 'postgres' | 'redis'): Promise<Bench> {
       const runs: Runs = {
         sql: database.sql,
         clock,
-        session: { ask: none, check: none },
+        session: { sendRequest: none, check: none },
         tickers: runOf('tickers'),
         global: runOf('global'),
         exchanges: runOf('exchanges'),
@@ -89,7 +89,7 @@ async function makeBench(kind: 'postgres' | 'redis'): Promise<Bench> {
         retention: runOf('retention'),
       };
       const limits = { perMonth: 20_000, perDay: 1_000, perSecond: 10 };
-      const schedules = timetable({ plan: 'free', limits, hasKey: false, cadences });
+      const schedules = schedulePlan({ plan: 'free', limits, hasKey: false, cadences });
       const { sql } = database;
       const worker = createScheduleWorker({ sql, clock, queue, runs, owner: by });
       const scheduler = createScheduler({ sql, clock, queue, schedules, onError: () => undefined });
@@ -275,7 +275,7 @@ describe.each(engines)('on %s', (engine) => {
 
   test('what no attempt could mend is not tried again', async () => {
     const bench = await makeBench(engine);
-    bench.run = async () => Promise.reject(new Misconfigured('the key is wrong'));
+    bench.run = async () => Promise.reject(new ConfigurationError('the key is wrong'));
     await bench.start('a');
     await bench.settle();
     for (let i = 0; i < 12; i++) await bench.advance(MINUTE);
@@ -286,7 +286,7 @@ describe.each(engines)('on %s', (engine) => {
   test('what fails run after run is run more and more seldom; a process that starts tries at once', async () => {
     const bench = await makeBench(engine);
     const everyMinute = { ...ONLY_TICKERS, tickers: '* * * * *' };
-    bench.run = async () => Promise.reject(new Misconfigured('the key is wrong'));
+    bench.run = async () => Promise.reject(new ConfigurationError('the key is wrong'));
     await Promise.all(['a', 'b'].map((name) => bench.start(name, everyMinute)));
     await bench.settle();
     for (let minute = 1; minute <= 240; minute++) await bench.advance(MINUTE);
@@ -420,7 +420,7 @@ test('a queue that does not answer does not hold up who stops, and is asked agai
   closers.push(() => database.drop());
   const clock = createVirtualClock(START);
   const limits = { perMonth: null, perDay: null, perSecond: null };
-  const schedules = timetable({ plan: 'free', limits, hasKey: false, cadences: ONLY_TICKERS });
+  const schedules = schedulePlan({ plan: 'free', limits, hasKey: false, cadences: ONLY_TICKERS });
   const offers: number[] = [];
   const errors: string[] = [];
   const offer = async () => {

@@ -27,13 +27,13 @@ async function open({ catalogue = true, coins = 6 }: { readonly catalogue?: bool
   const { world, upstream } = scripted;
   const chandler = await world.open();
   upstream.forget();
-  const { ask, accountId } = chandler.session;
-  return { world, upstream, sql: world.database.sql, snapshots: snapshotsOf(ask, accountId) };
+  const { sendRequest, accountId } = chandler.session;
+  return { world, upstream, sql: world.database.sql, snapshots: snapshotsOf(sendRequest, accountId) };
 }
 
-function snapshotsOf(ask: Parameters<typeof createSnapshots>[0]['ask'], accountId: string) {
+function snapshotsOf(sendRequest: Parameters<typeof createSnapshots>[0]['sendRequest'], accountId: string) {
   const { clock, database } = scripted.world;
-  return createSnapshots({ sql: database.sql, ask, clock, accountId });
+  return createSnapshots({ sql: database.sql, sendRequest, clock, accountId });
 }
 
 /** As on the wire. */
