@@ -1,6 +1,6 @@
 /** The catalogue as upstream answered it: documents as received. A list that the warehouse never received is empty, not unknown. */
 import type { Instant } from '../../clock.ts';
-import { confirmedNotFound, isFound, type NotFound, notFound, notFoundIn } from '../../contract/answer/not-found.ts';
+import { isFound, type NotFound, notFound, notFoundIn } from '../../contract/answer/not-found.ts';
 import {
   combineProvenance,
   completeAsOf,
@@ -24,16 +24,14 @@ import type { Catalogue } from '../../contract/record/market-data.ts';
 import type { CoinSummary, Exchange } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import { coinOfContract } from '../../store/catalogue/contract.ts';
-import { type Document, type DocumentKind, readDocument, readDocuments } from '../../store/catalogue/document.ts';
+import { readDocuments } from '../../store/catalogue/document.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { DataVersions } from './data-versions.ts';
+import { createDocuments, listOf, neverReceived, type Received, received } from './documents.ts';
 import { LISTED_COIN_TOPICS, readListedCoin } from './listed-coin.ts';
 import { lacksRates, needsRates, type Rates, readRates } from './rates.ts';
 import { createVersionedCache } from './versioned-cache.ts';
 
-/** Documents are a few kilobytes each; a list counts as one for every ten of its rows. */
-const MAX_DOCUMENTS = 2_000;
-const ROWS_PER_DOCUMENT = 10;
 const IDS_PER_PAGE = 100;
 
 type CatalogueViews = Omit<Catalogue<NotFound>, 'search' | 'convert' | 'tickerHistory' | 'exchange'>;
@@ -47,30 +45,11 @@ export type CatalogueDeps = {
 };
 
 export function createCatalogueViews({ sql, versions, findCoin, noCoin, findExchange }: CatalogueDeps): CatalogueViews {
-  const documents = createVersionedCache<{ readonly found: Read<object> | null }>({
-    versions,
-    view: 'catalogue',
-    maxSize: MAX_DOCUMENTS,
-    sizeOf: ({ found }) => (Array.isArray(found?.value) ? 1 + found.value.length / ROWS_PER_DOCUMENT : 1),
-  });
+  const { read, readList } = createDocuments({ sql, versions });
   const tagLists = createVersionedCache<readonly Tag[]>({ versions, view: 'catalogue', maxSize: 1 });
   const tags = () => tagLists(['document tag', 'tag'], 'all', () => readTags(sql));
   const { readUnder } = versions;
 
-  const read = async <T extends object>(kind: DocumentKind, id: string): Promise<Read<T> | null> => {
-    const load = async () => ({ found: await readReceived(sql, kind, id) });
-    return (await documents([`document ${kind}`], `${kind} ${id}`, load)).found as Read<T> | null;
-  };
-  /** A list that belongs to something. Not found: upstream knows nothing of that id; empty: the list was never received. */
-  const readList = async <T>(
-    kind: DocumentKind,
-    id: string,
-    whenMissing: () => Promise<NotFound | null>,
-  ): Promise<Read<readonly T[]> | NotFound> => {
-    const found = await read<readonly T[]>(kind, id);
-    if (found !== null) return found.goneAt === null ? found : confirmedNotFound(found.goneAt);
-    return (await whenMissing()) ?? { value: neverReceived(), asOf: 0, goneAt: null };
-  };
   /** Null: there is such a coin. */
   const coinMissing = (id: string) => async () => ((await findCoin(id)) === null ? noCoin() : null);
   const exchangeMissing = (id: string) => async () => {
@@ -80,15 +59,6 @@ export function createCatalogueViews({ sql, versions, findCoin, noCoin, findExch
   const platformMissing = (id: string) => async () => {
     const platforms = (await read<readonly string[]>('platforms', ''))?.value ?? neverReceived();
     return platforms.includes(id) ? null : notFoundIn(platforms);
-  };
-  const inQuotes = async <T extends WithQuotes>(found: Read<readonly T[]> | NotFound, quotes: readonly string[]) => {
-    if (!isFound(found)) return found;
-    if (quotes.length === 1 && quotes[0] === 'USD') return found.value;
-    const rates = await readRates(sql, quotes, needsRates(quotes) && found.asOf > 0 ? [found.asOf] : []);
-    const rows = found.value.map((row) => marketIn(row, quotes, found.asOf, rates));
-    const provenance = provenanceOf(found.value)!;
-    const lacks = rows.length > 0 && lacksRates(quotes, [found.asOf], rates);
-    return withProvenance(rows, lacks ? combineProvenance([provenance, NO_DATA]) : provenance);
   };
   const contractsOf = async (platformId: string) =>
     listOf(await readList<PlatformContract>('contracts', platformId, platformMissing(platformId)));
@@ -111,11 +81,15 @@ export function createCatalogueViews({ sql, versions, findCoin, noCoin, findExch
       ),
     coinMarkets: ({ coinId, quotes }) =>
       readUnder(['document coin_markets', 'coin', 'ticker'], async () =>
-        inQuotes(await readList<CoinMarket>('coin_markets', coinId, coinMissing(coinId)), quotes),
+        inQuotes(sql, await readList<CoinMarket>('coin_markets', coinId, coinMissing(coinId)), quotes),
       ),
     exchangeMarkets: ({ exchangeId, quotes }) =>
       readUnder(['document exchange_markets', 'exchange', 'ticker'], async () =>
-        inQuotes(await readList<ExchangeMarket>('exchange_markets', exchangeId, exchangeMissing(exchangeId)), quotes),
+        inQuotes(
+          sql,
+          await readList<ExchangeMarket>('exchange_markets', exchangeId, exchangeMissing(exchangeId)),
+          quotes,
+        ),
       ),
     tags,
     tag: (id) =>
@@ -139,40 +113,6 @@ export function createCatalogueViews({ sql, versions, findCoin, noCoin, findExch
   };
 }
 
-type Read<T> = { readonly value: T; readonly asOf: Instant; readonly goneAt: Instant | null };
-
-async function readReceived(sql: Sql, kind: DocumentKind, id: string): Promise<Read<object> | null> {
-  const document = await readDocument(sql, kind, id);
-  if (document === null) return null;
-  const value = JSON.parse(document.text) as object;
-  return {
-    // A list that was received with a limit is complete only at its beginning.
-    value: withProvenance(value, isCutList(value, document) ? partialAsOf(document.asOf) : completeAsOf(document.asOf)),
-    asOf: document.asOf,
-    goneAt: document.goneAt,
-  };
-}
-
-/** Null: its own document was never received. */
-function received<T extends object>(found: Read<T>): T | NotFound;
-function received<T extends object>(found: Read<T> | null): T | NotFound | null;
-function received<T extends object>(found: Read<T> | null): T | NotFound | null {
-  if (found === null) return null;
-  return found.goneAt === null ? found.value : confirmedNotFound(found.goneAt);
-}
-
-function listOf<T>(found: Read<readonly T[]> | NotFound): readonly T[] | NotFound {
-  return isFound(found) ? found.value : found;
-}
-
-function isCutList(value: object, { isCut }: Document): boolean {
-  return isCut && Array.isArray(value);
-}
-
-function neverReceived(): readonly never[] {
-  return withProvenance([], NO_DATA);
-}
-
 async function readTags(sql: Sql): Promise<readonly Tag[]> {
   const found = await readDocuments(sql, 'tag');
   const provenances = found.map(({ asOf, isCut }) => (isCut ? partialAsOf(asOf) : completeAsOf(asOf)));
@@ -184,6 +124,21 @@ async function readTags(sql: Sql): Promise<readonly Tag[]> {
 
 type WithQuotes = { readonly quotes?: CoinMarket['quotes'] };
 type Values = { readonly price?: unknown; readonly volume_24h?: unknown };
+
+/** A list of markets with its prices in these currencies. */
+async function inQuotes<T extends WithQuotes>(
+  sql: Sql,
+  found: Received<readonly T[]> | NotFound,
+  quotes: readonly string[],
+): Promise<readonly T[] | NotFound> {
+  if (!isFound(found)) return found;
+  if (quotes.length === 1 && quotes[0] === 'USD') return found.value;
+  const rates = await readRates(sql, quotes, needsRates(quotes) && found.asOf > 0 ? [found.asOf] : []);
+  const rows = found.value.map((row) => marketIn(row, quotes, found.asOf, rates));
+  const provenance = provenanceOf(found.value)!;
+  const lacks = rows.length > 0 && lacksRates(quotes, [found.asOf], rates);
+  return withProvenance(rows, lacks ? combineProvenance([provenance, NO_DATA]) : provenance);
+}
 
 /** Converts the prices of a market from dollars into these currencies; null where no rate was received. */
 function marketIn<T extends WithQuotes>(row: T, quotes: readonly string[], at: Instant, rates: Rates): T {
