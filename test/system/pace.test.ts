@@ -1,19 +1,9 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { DAY } from '../../src/core/interval.ts';
 import { says } from '../support/scripted.ts';
-import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
-import type { WorldOptions } from '../support/world.ts';
+import { arrivals, COINS, make, mostWithin, upstream, WORK, world } from './pace.ts';
 
-const COINS = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'];
-const WORK = { coins: COINS, from: TODAY - 603 * DAY, to: TODAY - 3 * DAY };
-
-let world: ScriptedWorld['world'];
-let upstream: ScriptedWorld['upstream'];
 afterEach(() => world?.close());
-async function make(options: WorldOptions = {}): Promise<void> {
-  ({ world, upstream } = await createScriptedWorld(options));
-}
 
 describe('429', () => {
   test.each([
@@ -47,32 +37,6 @@ describe('429', () => {
         expect(inside.filter((asked) => asked.at > from + HEARD_OF_MS)).toEqual([]);
       }
       expect(upstream.ohlcv().filter((asked) => asked.status === 429)).toHaveLength(2);
-    },
-  );
-
-  test.each([429, 503])(
-    'a %i with Retry-After stops the process that reads it at once: not even the turns it had taken are used',
-    async (status) => {
-      await make({ speed: 4, limits: { perSecond: 10 } });
-      const chandler = await world.open({ candlesPerRequest: 20 });
-      upstream.forget();
-      let read: { readonly at: number; readonly sent: number } | undefined;
-      upstream.script = (request) => {
-        if (!request.url.includes('ohlcv') || upstream.ohlcv().length !== 12 || read !== undefined) return null;
-        return readLast(says(status, 'slow down', { 'Retry-After': '20' }), () => {
-          read = { at: world.clock.now(), sent: upstream.ohlcv().length };
-        });
-      };
-      const run = await chandler.backfill({ ...WORK, concurrency: 8 });
-      expect(run.end).toEqual({ kind: 'done' });
-      expect(run.totals!.requests).toBe(upstream.ohlcv().length);
-      const next = upstream.ohlcv()[read!.sent]!;
-      expect(next.at - read!.at).toBeGreaterThanOrEqual(20_000);
-      // The turns that were lost were granted, so they stay counted; nobody lost more than one.
-      const [ledger] = await world.database.sql<{ spent: number }[]>`
-        select month_spent::int as spent from ops.quota_spent where class = 'backfill'`;
-      expect(ledger!.spent).toBeGreaterThan(upstream.ohlcv().length);
-      expect(ledger!.spent).toBeLessThanOrEqual(upstream.ohlcv().length + 8);
     },
   );
 
@@ -125,29 +89,3 @@ describe('a pace of 10 requests per second', () => {
     expect(mostWithin(second(), sent)).toBeLessThanOrEqual(perSecond + 1);
   });
 });
-
-function arrivals(): number[] {
-  return upstream.ohlcv().map((asked) => asked.at);
-}
-
-/** The most of them in any stretch of time this long. */
-function mostWithin(ms: number, instants: readonly number[]): number {
-  return Math.max(...instants.map((from) => instants.filter((at) => at >= from && at < from + ms).length));
-}
-
-/** The same answer; tells when the last of it is read. */
-function readLast(answer: Response, onRead: () => void): Response {
-  const body = new ReadableStream(
-    {
-      async start(controller) {
-        controller.enqueue(new Uint8Array(await answer.arrayBuffer()));
-      },
-      pull: (controller) => {
-        onRead();
-        controller.close();
-      },
-    },
-    { highWaterMark: 0 },
-  );
-  return new Response(body, { status: answer.status, headers: answer.headers });
-}

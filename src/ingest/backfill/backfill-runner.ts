@@ -167,7 +167,7 @@ async function execute(
   const { walls, plan, sendRequest } = deps.session;
   await walls.reload();
   const list = await refreshForAbsences({ sendRequest, sql, clock, signal });
-  if (list.kind === 'failed') deps.onError(new Error(`${list.message}; what was empty stays unconfirmed`));
+  if (list.kind === 'failed') deps.onError(new Error(`${list.message}; empty slots remain unconfirmed`));
   const startedAt = clock.now();
   const target = { coinIds, interval, quote, span: keptPart(span, interval, deps.keep ?? {}, startedAt) };
   const wall = walls.of(interval);

@@ -1,25 +1,21 @@
 /** The service as its operator starts it, against a simulator over HTTP and a database of its own. */
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, type TestContext, test, vi } from 'vitest';
 import { stopwatch, systemClock } from '../../../src/clock.ts';
 import { planOf } from '../../../src/contract/plan/plans.ts';
 import { queueNameOf } from '../../../src/ingest/queue/queue-name.ts';
 import { accountIdOf } from '../../../src/ingest/request/account.ts';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
-import { createSimulator, type Simulator } from '../../../src/simulate.ts';
+import { createSimulator } from '../../../src/simulate.ts';
 import { readInstallationId } from '../../../src/store/work/installation.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase, testRedisUrl } from '../../support/database.ts';
 import { createRelay } from '../../support/relay.ts';
 
 let server: Listening;
-let simulator: Simulator;
-let database: TestDatabase;
-let env: Record<string, string>;
-const services: Service[] = [];
 
 beforeAll(async () => {
-  simulator = createSimulator({
+  const simulator = createSimulator({
     market: 'made-up',
     coins: 12,
     clock: systemClock,
@@ -31,21 +27,6 @@ beforeAll(async () => {
   server = await listen(simulator.fetch, { host: '127.0.0.1', port: 0 });
 });
 afterAll(() => server.close());
-beforeEach(async () => {
-  database = await createTestDatabase();
-  env = envOf(database);
-});
-afterEach(async () => {
-  for (const service of services.splice(0)) await service.stop();
-  await database.drop();
-});
-
-const envOf = ({ url }: TestDatabase) => ({
-  DATABASE_URL: url,
-  CHANDLER_BASE_URL: `${server.url}/v1`,
-  CHANDLER_PLAN: 'pro',
-  CHANDLER_LISTEN: '127.0.0.1:0',
-});
 
 type Line = { readonly msg: string; readonly level: string; readonly [field: string]: unknown };
 type Service = {
@@ -56,11 +37,51 @@ type Service = {
   stop(): Promise<number>;
 };
 
-function start(argv: readonly string[] = [], more: Record<string, string> = {}): Service {
+/** What one test has for itself: most of its time it waits for what a service does by itself, so many run at once. */
+type Scene = {
+  readonly database: TestDatabase;
+  readonly env: Readonly<Record<string, string>>;
+  start(argv?: readonly string[], more?: Record<string, string>): Service;
+  chandler(...argv: string[]): Promise<string>;
+  json(...argv: string[]): ReturnType<typeof JSON.parse>;
+};
+
+async function setScene({ onTestFinished }: Pick<TestContext, 'onTestFinished'>): Promise<Scene> {
+  const database = await createTestDatabase();
+  const env = {
+    DATABASE_URL: database.url,
+    CHANDLER_BASE_URL: `${server.url}/v1`,
+    CHANDLER_PLAN: 'pro',
+    CHANDLER_LISTEN: '127.0.0.1:0',
+  };
+  const services: Service[] = [];
+  onTestFinished(async () => {
+    for (const service of services) await service.stop();
+    await database.drop();
+  });
+  const chandler = async (...argv: string[]) => {
+    const { code, out, err } = await runCommand(argv, { env });
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    return out;
+  };
+  return {
+    database,
+    env,
+    chandler,
+    json: async (...argv) => JSON.parse(await chandler(...argv, '--json')),
+    start: (argv = [], more = {}) => {
+      const service = startService(['service', ...argv], { ...env, ...more });
+      services.push(service);
+      return service;
+    },
+  };
+}
+
+function startService(argv: readonly string[], env: Readonly<Record<string, string>>): Service {
   const stop = new AbortController();
   let text = '';
-  const ended = runCommand(['service', ...argv], {
-    env: { ...env, ...more },
+  const ended = runCommand(argv, {
+    env,
     signal: stop.signal,
     onError: (all) => {
       text = all;
@@ -92,19 +113,11 @@ function start(argv: readonly string[] = [], more: Record<string, string> = {}):
       return (await ended).code;
     },
   };
-  services.push(service);
   return service;
 }
 
-const chandler = async (...argv: string[]) => {
-  const { code, out, err } = await runCommand(argv, { env });
-  expect({ code, err }).toEqual({ code: 0, err: '' });
-  return out;
-};
-const json = async (...argv: string[]) => JSON.parse(await chandler(...argv, '--json'));
-
 /** What is of other suites in it stays. */
-async function emptyOurRedis(): Promise<void> {
+async function emptyOurRedis({ database, env }: Scene): Promise<void> {
   const redis = new Redis(testRedisUrl()!);
   const baseUrl = env.CHANDLER_BASE_URL!;
   const asker = { accountId: accountIdOf(null, baseUrl), baseUrl, plan: planOf('pro') };
@@ -117,8 +130,9 @@ async function emptyOurRedis(): Promise<void> {
   redis.disconnect();
 }
 
-describe('the service', () => {
-  test('keeps tracked series fresh, fetches their past, and says how it is', async () => {
+describe('the service', { concurrent: true }, () => {
+  test('keeps tracked series fresh, fetches their past, and says how it is', async (context) => {
+    const { chandler, database, json, start } = await setScene(context);
     await chandler('track', 'add', '--top', '2', '--interval', '1h', '--since', '-40d');
     const service = start();
     await service.line(/^ready/);
@@ -155,7 +169,8 @@ describe('the service', () => {
     expect(await database.sql`select from ops.instance`).toHaveLength(0);
   });
 
-  test('takes over a recorded backfill, once, however many services there are', async () => {
+  test('takes over a recorded backfill, once, however many services there are', async (context) => {
+    const { json, start } = await setScene(context);
     const recorded = await json(
       'backfill',
       '--top',
@@ -186,26 +201,29 @@ describe('the service', () => {
     expect(two.flatMap((service) => service.lines()).filter(({ msg }) => /^backfill 1: /.test(msg))).toHaveLength(1);
   });
 
-  test.runIf(testRedisUrl() !== null)('loses nothing with a Redis that is emptied', async () => {
+  test.runIf(testRedisUrl() !== null)('loses nothing with a Redis that is emptied', async (context) => {
+    const scene = await setScene(context);
+    const { database, json, start } = scene;
     const service = start([], { REDIS_URL: testRedisUrl()! });
     await service.line(/^schedule coins: done/);
     const { backfill } = await json('backfill', '--top', '3', '--start', '-80d', '--interval', '1h', '--detach');
     await service.line(new RegExp(`^backfill ${backfill.id} started`));
     await service.line(/^chunk$/);
-    await emptyOurRedis();
+    await emptyOurRedis(scene);
     await service.line(new RegExp(`^backfill ${backfill.id}: done`));
     const [row] = await database.sql`select count(*)::int as n from market.gaps where reason not in ('provisional')`;
     expect(row).toEqual({ n: 0 });
   });
 
-  test.each([
-    ['all', 'the database', () => database.url, (url: string) => ({ DATABASE_URL: url })],
-    ['http', 'the database', () => database.url, (url: string) => ({ DATABASE_URL: url })],
+  test.for([
+    ['all', 'the database', ({ url }: TestDatabase) => url, (url: string) => ({ DATABASE_URL: url })],
+    ['http', 'the database', ({ url }: TestDatabase) => url, (url: string) => ({ DATABASE_URL: url })],
     ...(testRedisUrl() === null
       ? []
       : [['all', 'the queue', () => testRedisUrl()!, (url: string) => ({ REDIS_URL: url })] as const]),
-  ] as const)('of role %s is not ready while %s is away', async (role, what, target, settings) => {
-    const relay = await createRelay(target());
+  ] as const)('of role %s is not ready while %s is away', async ([role, what, target, settings], context) => {
+    const { database, start } = await setScene(context);
+    const relay = await createRelay(target(database));
     try {
       const service = start(['--role', role], settings(relay.url));
       await service.line(/^ready/);
@@ -229,7 +247,8 @@ describe('the service', () => {
     }
   });
 
-  test('of the role http tells of the quota what the database has, and nothing where nobody knows', async () => {
+  test('of the role http tells of the quota what the database has, and nothing where nobody knows', async (context) => {
+    const { database, env, start } = await setScene(context);
     await database.sql`
       insert into ops.quota (account_id, month_start, month_spent, limited_until, limited_message)
       values (${accountIdOf(null, env.CHANDLER_BASE_URL!)}, date_trunc('month', now()), 1234, now() + interval '1 hour', 'too many requests')`;
@@ -249,7 +268,8 @@ describe('the service', () => {
     expect(nothing).not.toMatch(/^chandler_(hold|pace|quota|queue)_/m);
   });
 
-  test.runIf(testRedisUrl() !== null)('tells what the database has while Redis is away', async () => {
+  test.runIf(testRedisUrl() !== null)('tells what the database has while Redis is away', async (context) => {
+    const { start } = await setScene(context);
     const relay = await createRelay(testRedisUrl()!);
     try {
       const service = start([], { REDIS_URL: relay.url });
@@ -269,7 +289,8 @@ describe('the service', () => {
     }
   });
 
-  test('of a role does only what that is', async () => {
+  test('of a role does only what that is', async (context) => {
+    const { database, start } = await setScene(context);
     const http = start(['--role', 'http']);
     await http.line(/^ready/);
     expect(await http.get('/ready')).toMatchObject({ status: 200 });
@@ -290,7 +311,8 @@ describe('the service', () => {
     ).toBe(false);
   });
 
-  test('waits for a migration that somebody else makes, says so, and goes on', async () => {
+  test('waits for a migration that somebody else makes, says so, and goes on', async (context) => {
+    const { database, start } = await setScene(context);
     const [last] = await database.sql<{ hash: string; createdAt: number; name: string }[]>`
       delete from ops.migration where id = (select max(id) from ops.migration) returning *`;
     const service = start();
@@ -306,7 +328,8 @@ describe('the service', () => {
     await service.line(/^ready/);
   });
 
-  test('makes the schema in a database that has none', async () => {
+  test('makes the schema in a database that has none', async (context) => {
+    const { start } = await setScene(context);
     const empty = await createEmptyDatabase();
     try {
       const service = start([], { DATABASE_URL: empty.url });
@@ -317,16 +340,18 @@ describe('the service', () => {
     }
   });
 
-  test('waits for a database that is not there', async () => {
+  test('waits for a database that is not there', async (context) => {
+    const { start } = await setScene(context);
     const service = start([], { DATABASE_URL: 'postgres://u@127.0.0.1:1/x' });
     await service.line(/^the database: .*127\.0\.0\.1:1/);
     expect(await service.get('/health')).toMatchObject({ status: 200 });
     expect(await service.stop()).toBe(0);
   });
 
-  test.each(['the database', 'the queue'].slice(0, testRedisUrl() === null ? 1 : 2))(
+  test.for(['the database', 'the queue'].slice(0, testRedisUrl() === null ? 1 : 2))(
     'is started while %s is down, goes on when it comes back, and ends in time when it has gone again',
-    async (what) => {
+    async (what, context) => {
+      const { database, start } = await setScene(context);
       const [variable, target] =
         what === 'the database' ? ['DATABASE_URL', database.url] : ['REDIS_URL', testRedisUrl()!];
       const relay = await createRelay(target);
@@ -353,7 +378,8 @@ describe('the service', () => {
     },
   );
 
-  test('refuses schedules that ask for more than there is, with the arithmetic', async () => {
+  test('refuses schedules that ask for more than there is, with the arithmetic', async (context) => {
+    const { env } = await setScene(context);
     const { code, err } = await runCommand(['service'], {
       env: { ...env, CHANDLER_DAILY_REQUESTS: '100', CHANDLER_SCHEDULE_TICKERS: '* * * * *' },
     });
@@ -361,10 +387,11 @@ describe('the service', () => {
     expect(err).toMatch(/the schedules alone ask for [\d,]+ requests in a day \(tickers 1,440 × 1 .*there are 100/);
   });
 
-  test.each([
+  test.for([
     [['--role', 'boss'], /--role.*must be one of scheduler, worker, http, all/],
     [['--concurrency', '0'], /--concurrency.*whole number from 1 to 32/],
-  ])('tells what is wrong with %j', async (argv, problem) => {
+  ] as const)('tells what is wrong with %j', async ([argv, problem], context) => {
+    const { env } = await setScene(context);
     const { code, err } = await runCommand(['service', ...argv], { env });
     expect(code).toBe(2);
     expect(err).toMatch(problem);

@@ -1,4 +1,3 @@
-import postgres from 'postgres';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
   COINS_PATH,
@@ -10,66 +9,11 @@ import {
 import { formatTime } from '../../../src/contract/time.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import type { SnapshotName } from '../../../src/ingest/snapshot/snapshot-kinds.ts';
-import { createSnapshots, type SnapshotOutcome } from '../../../src/ingest/snapshot/snapshots.ts';
 import { says } from '../../support/scripted.ts';
-import { createScriptedWorld, NOW, type ScriptedWorld } from '../../support/scripted-world.ts';
+import { NOW } from '../../support/scripted-world.ts';
+import { asColumns, aside, change, MINUTE, open, type Row, scripted, stored, tickersIn } from './snapshots.ts';
 
-const MINUTE = 60_000;
-let scripted: ScriptedWorld;
 afterEach(() => scripted.world.close());
-
-/** A world that has its list of coins, and snapshots of it. */
-async function open({ catalogue = true, coins = 6 }: { readonly catalogue?: boolean; readonly coins?: number } = {}) {
-  scripted = await createScriptedWorld({
-    catalogue,
-    simulator: { seed: 3, coins, unlimited: true, limits: { plan: 'enterprise' } },
-  });
-  const { world, upstream } = scripted;
-  const chandler = await world.open();
-  upstream.forget();
-  const { sendRequest, accountId } = chandler.session;
-  return { world, upstream, sql: world.database.sql, snapshots: snapshotsOf(sendRequest, accountId) };
-}
-
-function snapshotsOf(sendRequest: Parameters<typeof createSnapshots>[0]['sendRequest'], accountId: string) {
-  const { clock, database } = scripted.world;
-  return createSnapshots({ sql: database.sql, sendRequest, clock, accountId });
-}
-
-/** As on the wire. */
-type Row = { readonly id: string; readonly quotes: { readonly USD: Record<string, unknown> } };
-
-/** Lets upstream answer one path with what it would have answered, changed. `age`: out of a cache so many seconds old. */
-function change(path: string, edit: (rows: Row[]) => unknown, age?: () => number) {
-  scripted.upstream.script = (request, simulated) => {
-    if (!new URL(request.url).pathname.endsWith(path)) return null;
-    return (async () => {
-      const answer = await simulated(request);
-      const headers = new Headers(answer.headers);
-      if (age) headers.set('Age', String(age()));
-      return new Response(JSON.stringify(edit((await answer.json()) as Row[])), { status: answer.status, headers });
-    })();
-  };
-}
-
-function stored(outcome: SnapshotOutcome) {
-  if (outcome.kind !== 'stored') throw new Error(`not stored, but ${JSON.stringify(outcome)}`);
-  return outcome;
-}
-
-/** Fields of a record, named as columns arrive. */
-const asColumns = (record: object) =>
-  Object.fromEntries(Object.entries(record).map(([name, value]) => [postgres.toCamel(name), value]));
-
-const tickersIn = async () =>
-  [
-    ...(await scripted.world.database.sql`select coin_id, price, rank, at
-    from market.ticker order by coin_id`),
-  ] as unknown as { coinId: string; price: number; rank: number; at: number }[];
-const aside = async () => [
-  ...(await scripted.world.database.sql<{ endpoint: string; recordId: string; reason: string; times: number }[]>`
-    select endpoint, record_id, reason, times from market.quarantine order by endpoint, record_id, reason`),
-];
 
 describe('a snapshot of the tickers', () => {
   test('is one request that feeds the newest tickers, their history, and rank and first data of the coins', async () => {
@@ -321,17 +265,6 @@ describe('a snapshot of the exchanges', () => {
     expect(await sql`select from market.exchange_history`).toHaveLength(22);
     expect(await aside()).toMatchObject([{ reason: 'quotes.USD.adjusted_volume_24h is negative or not finite' }]);
   });
-});
-
-test('the simulator has 50,000 coins for all of them', { timeout: 300_000 }, async () => {
-  const { sql, snapshots } = await open({ catalogue: false, coins: 50_000 });
-  const coins = stored(await snapshots.coins());
-  expect(coins.rows).toBe(50_000);
-  const tickers = stored(await snapshots.tickers());
-  const [active] = await sql`select count(*) as n from market.coin where is_active`;
-  expect(tickers).toMatchObject({ rows: active!.n, stored: active!.n, setAside: 0, told: { unknown: [] } });
-  expect(stored(await snapshots.global())).toMatchObject({ stored: 1, setAside: 0 });
-  expect(stored(await snapshots.exchanges())).toMatchObject({ stored: 12, setAside: 0 });
 });
 
 describe('every snapshot', () => {

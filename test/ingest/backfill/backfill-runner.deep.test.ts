@@ -1,0 +1,193 @@
+/** Backfills that wait for a service, the rarer cases: slow processes, forecasts that fail, changed priorities on both engines. */
+import { randomUUID } from 'node:crypto';
+import { afterEach, describe, expect, test } from 'vitest';
+import { DAY } from '../../../src/core/interval.ts';
+import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
+import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
+import { addTracks } from '../../../src/store/tracking/track-rule.ts';
+import { changeBackfill, LEASE_EXPIRES_AFTER_MS, prioritizeBackfill } from '../../../src/store/work/backfill-queue.ts';
+import { verifySeries } from '../../../src/views/operations/verify.ts';
+import { testRedisUrl } from '../../support/database.ts';
+import {
+  become,
+  COINS,
+  closers,
+  NOW,
+  open,
+  otherCoins,
+  record,
+  SPAN,
+  service,
+  stateOf,
+  until,
+  world,
+} from './backfill-runner.ts';
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+  await world?.close();
+});
+
+test('says what is left of it from when it is planned, and never that nothing is before that', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 100 } });
+  const id = await record(COINS);
+  const left: (number | null)[] = [];
+  const finishOf = async () => {
+    left.push((await stateOf(id)).leftRequests);
+    return NOW + DAY;
+  };
+  await service('a:1', { finishOf, lookMs: 1 });
+  await become(id, 'done');
+  // As recorded, as planned, and less and less.
+  expect(left[0]).toBe(3);
+  expect(Math.max(...left.map(Number))).toBe(9);
+  expect(left.slice(0, left.indexOf(9))).not.toContain(0);
+});
+
+test('that is cancelled ends, and what it has brought stays', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  const { sql } = world.database;
+  const id = await record(COINS);
+  const { ends } = await service('a:1');
+  await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
+  await changeBackfill(sql, id, 'cancel', NOW);
+  await until(() => expect(ends).toHaveLength(1));
+  const { spent, stored, state, finishedAt } = await stateOf(id);
+  expect({ state, finishedAt }).toEqual({ state: 'cancelled', finishedAt: NOW });
+  expect(spent).toBeLessThan(9);
+  expect(stored).toBeGreaterThan(0);
+});
+
+test('whose process is only slow may have two owners for a while: at most what was in hand is asked twice, and nothing else happens', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  const id = await record(COINS);
+  // Its first sign of life is its last one.
+  const slow = await service('a:1', { lookMs: 3_600_000 });
+  await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
+  world.clock.advanceTo(world.clock.now() + LEASE_EXPIRES_AFTER_MS + 1_000);
+  const second = await service('b:2');
+  await until(() => expect(second.begun).toEqual([id]));
+  await become(id, 'done');
+  await until(() => expect(slow.ends).toHaveLength(1));
+  const { owner, state, spent } = await stateOf(id);
+  expect({ owner, state }).toEqual({ owner: 'b:2', state: 'done' });
+  // Two are asked at once.
+  expect(spent).toBeLessThanOrEqual(9 + 2);
+  for await (const { differences } of verifySeries(world.database.sql, {}, world.clock.now()))
+    expect(differences).toEqual([]);
+  expect([...slow.errors, ...second.errors]).toEqual([]);
+});
+
+test('whose forecast cannot be made is no less alive: it stays with its owner', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 300 } });
+  const id = await record(COINS);
+  const finishOf = () => Promise.reject(new Error('no forecast'));
+  const { begun, errors } = await service('a:1', { finishOf });
+  await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
+  const claimedAt = (await stateOf(id)).startedAt!;
+  world.clock.advanceTo(world.clock.now() + LEASE_EXPIRES_AFTER_MS + 1_000);
+  await until(async () => {
+    const [row] = await world.database.sql<{ at: number }[]>`
+      select heartbeat_at as at from ops.backfill
+      where id = ${id} and state = 'running'`;
+    expect(row!.at).toBeGreaterThan(claimedAt + LEASE_EXPIRES_AFTER_MS);
+  });
+  await become(id, 'done');
+  expect(begun).toEqual([id]);
+  expect(errors.map(({ message }) => message)).toContain('no forecast');
+});
+
+test('of one stopped service is gone on with by the next', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  const id = await record(COINS);
+  const first = await service('a:1');
+  await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
+  await first.runner.stop();
+  expect((await stateOf(id)).state).toBe('queued');
+  await service('b:2');
+  await become(id, 'done');
+  expect(await stateOf(id)).toMatchObject({ owner: 'b:2', spent: 9 });
+});
+
+describe('one of the past that is cancelled', () => {
+  const term = { interval: '24h', quote: 'usd', since: SPAN.from, priority: 10, targetAgeMs: DAY } as const;
+  const track = async (top: number, keep = {}) => {
+    const now = world.clock.now();
+    await addTracks(world.database.sql, [{ tier: 'top', top, ...term }], now);
+    await applyTracks(world.database.sql, now, keep);
+  };
+  async function cancelled(keep = {}) {
+    const { session } = await open();
+    const { clock, database } = world;
+    await track(2, keep);
+    const { plan, walls } = session;
+    const audit = () => auditGaps({ sql: database.sql, clock, plan, walls, keep });
+    const [id] = await audit();
+    await changeBackfill(database.sql, id!, 'cancel', clock.now());
+    clock.advanceTo(NOW + 3 * DAY);
+    return audit;
+  }
+
+  test('stays so, however much of it becomes too old to be kept', async () => {
+    const keep = { '24h': 800 * DAY };
+    const audit = await cancelled(keep);
+    expect(await audit()).toEqual([]);
+    // As when a partition is dropped.
+    await world.database.sql`
+      update market.series set wanted = wanted - tstzmultirange(tstzrange(null, ${NOW - 700 * DAY}))`;
+    expect(await audit()).toEqual([]);
+    await track(2, keep);
+    expect(await audit()).toHaveLength(1);
+  });
+});
+
+describe.each([
+  ['Postgres', {}],
+  ...(testRedisUrl() === null
+    ? []
+    : [['Redis', { engine: { kind: 'redis', url: testRedisUrl()! } } as const] as const]),
+] as const)('with two processes, on %s', (_name, engine) => {
+  /** Ten candles a request: ninety chunks a coin. Each has two in hand. */
+  const small = { candlesPerRequest: 10 };
+  const IN_HAND = 2 * 2;
+  const openTwo = (perSecond: number) =>
+    open({
+      ...engine,
+      queueName: randomUUID(),
+      limits: { perSecond },
+      simulator: { seed: 5, coins: 12, latencyMs: 5 },
+    });
+  const spentOf = async (id: number) => (await stateOf(id)).spent;
+
+  /** What the others spend while this one spends from 40 to 120: then it has chunks for everybody in the queue. */
+  async function spentBeside(id: number, other: number): Promise<number> {
+    await until(async () => expect(await spentOf(id)).toBeGreaterThan(40));
+    const before = await spentOf(other);
+    await until(async () => expect(await spentOf(id)).toBeGreaterThan(120));
+    return (await spentOf(other)) - before;
+  }
+
+  test('one that is given another priority is worked off by that, wherever its chunks are', async () => {
+    await openTwo(40);
+    const [one, two] = [await record(COINS.slice(0, 2), 5), await record(await otherCoins(2), 0)];
+    const services = [await service('a:1', small), await service('b:2', small)];
+    await until(() => expect(new Set(services.flatMap(({ begun }) => begun))).toEqual(new Set([one, two])));
+    await until(async () => expect(await spentOf(one)).toBeGreaterThan(5));
+    expect(await spentOf(two)).toBeLessThanOrEqual(IN_HAND);
+    expect(await prioritizeBackfill(world.database.sql, two, 50)).toBe(true);
+    expect(await spentBeside(two, one)).toBeLessThanOrEqual(IN_HAND);
+    expect((await stateOf(one)).state).not.toBe('done');
+  });
+
+  test('one that waits for the next day stands in nobody’s way', async () => {
+    await openTwo(40);
+    const { sql } = world.database;
+    const high = await record(['btc-bitcoin'], 100);
+    await sql`update ops.backfill set wait_until = ${NOW + DAY} where id = ${high}`;
+    const low = await record(['eth-ethereum'], -10);
+    await service('a:1', small);
+    await service('b:2', small);
+    await become(low, 'done');
+    expect(await stateOf(high)).toMatchObject({ state: 'queued', spent: 0 });
+  });
+});

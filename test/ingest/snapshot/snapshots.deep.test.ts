@@ -1,0 +1,16 @@
+/** Snapshots of as many coins as the simulator can have. */
+import { afterEach, expect, test } from 'vitest';
+import { open, scripted, stored } from './snapshots.ts';
+
+afterEach(() => scripted.world.close());
+
+test('the simulator has 50,000 coins for all of them', { timeout: 300_000 }, async () => {
+  const { sql, snapshots } = await open({ catalogue: false, coins: 50_000 });
+  const coins = stored(await snapshots.coins());
+  expect(coins.rows).toBe(50_000);
+  const tickers = stored(await snapshots.tickers());
+  const [active] = await sql`select count(*) as n from market.coin where is_active`;
+  expect(tickers).toMatchObject({ rows: active!.n, stored: active!.n, setAside: 0, told: { unknown: [] } });
+  expect(stored(await snapshots.global())).toMatchObject({ stored: 1, setAside: 0 });
+  expect(stored(await snapshots.exchanges())).toMatchObject({ stored: 12, setAside: 0 });
+});

@@ -1,0 +1,59 @@
+/** A Postgres that goes away and does not come back, or while Ctrl-C comes. */
+import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { startEmbedded, stopEmbedded } from '../../src/store/embedded/embedded.ts';
+import { runCli, startCli, untilSaid } from '../support/program.ts';
+import {
+  asked,
+  engines,
+  home,
+  plannedRequests,
+  RUN,
+  reportOf,
+  settings,
+  TARGET,
+  untilAsked,
+  useServer,
+} from './database-unavailable.ts';
+
+useServer();
+
+describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (_engine, env) => {
+  test('that does not come back ends the run after --max-wait, with a report and code 75; the next run completes it', {
+    timeout: 120_000,
+  }, async () => {
+    const { url } = await startEmbedded({ home, clock: systemClock });
+    const all = { ...settings(), ...env(), DATABASE_URL: url };
+    const requests = await plannedRequests(all);
+    const run = await startCli([...RUN, '--max-wait', '3s'], all);
+    await untilAsked(run, requests * 0.3);
+    await stopEmbedded({ home, clock: systemClock });
+    const { code, out, err } = await run.ended;
+    expect(code, err).toBe(75);
+    expect(err).not.toMatch(/ECONN|error:/);
+    const report = reportOf(out);
+    expect(report).toMatchObject({ end: 'stopped', reason: 'the database is away', gaps: null });
+    expect(report.stored).toBeGreaterThan(0);
+    await startEmbedded({ home, clock: systemClock });
+    const next = await runCli(RUN, all);
+    expect(next.code, next.err).toBe(0);
+    // Only what was in hand is asked again.
+    expect(asked()).toBeLessThanOrEqual(requests + 4);
+    expect(reportOf(next.out)).toMatchObject({ end: 'done', gaps: [] });
+  });
+
+  test('away when Ctrl-C comes does not hold the run up', { timeout: 120_000 }, async () => {
+    const { url } = await startEmbedded({ home, clock: systemClock });
+    const run = await startCli(['backfill', ...TARGET, '--yes'], { ...settings(), ...env(), DATABASE_URL: url });
+    await untilAsked(run, 40);
+    const told = untilSaid(run, /the database is away/);
+    await stopEmbedded({ home, clock: systemClock });
+    await told;
+    run.process.kill('SIGINT');
+    const { code, out, err } = await run.ended;
+    expect(code, err).toBe(130);
+    expect(out).toMatch(
+      /Interrupted:[\s\S]*stored +[\d,]+ candles[\s\S]*gaps left +not known while the database is away/,
+    );
+  });
+});

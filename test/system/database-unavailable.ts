@@ -1,0 +1,78 @@
+/** A run on a Postgres of its own that can be stopped and killed. */
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { DAY } from '../../src/core/interval.ts';
+import { createClient } from '../../src/store/connection/connect.ts';
+import { stopEmbedded } from '../../src/store/embedded/embedded.ts';
+import { testRedisUrl } from '../support/database.ts';
+import { type RunningCli, runCli } from '../support/program.ts';
+import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
+
+export const TO = Math.floor(Date.now() / DAY) * DAY - 5 * DAY;
+export const FROM = TO - 900 * DAY;
+export const day = (at: number) => new Date(at).toISOString().slice(0, 10);
+export const TARGET = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin', '--start', day(FROM), '--end', day(TO)];
+export const RUN = ['backfill', ...TARGET, '--yes', '--json', '--concurrency', '4'];
+
+export let home: string;
+export let upstream: SimulatedUpstream;
+
+export const settings = () => ({
+  CHANDLER_BASE_URL: upstream.baseUrl,
+  CHANDLER_PLAN: 'enterprise',
+  CHANDLER_REQUESTS_PER_SECOND: '60',
+  CHANDLER_CANDLES_PER_REQUEST: '10',
+});
+export const asked = () => upstream.asked();
+
+export async function plannedRequests(env: Record<string, string>): Promise<number> {
+  const { out } = await runCli(['plan', ...TARGET, '--json'], env);
+  return (JSON.parse(out) as { requests: number }).requests;
+}
+
+/** Until so many requests have arrived, or the run has ended. */
+export async function untilAsked(run: RunningCli, requests: number): Promise<void> {
+  while (asked() < requests && run.process.exitCode === null) await systemClock.sleep(5);
+}
+
+/** What the ledger, the records and the upstream have of the run's requests. */
+export async function spentOf(url: string) {
+  const sql = createClient({ url, max: 1 });
+  try {
+    const [row] = await sql<{ ledger: number; recorded: number; stored: number }[]>`
+      select (select coalesce(sum(month_spent), 0)::int from ops.quota_spent where class = 'backfill') as ledger,
+        count(*)::int as recorded, count(*) filter (where outcome = 'stored')::int as stored
+      from ops.fetch where backfill_id is not null`;
+    return row!;
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}
+
+export type Report = {
+  backfill: { end: string; reason?: string; requests: number; stored: number; gaps: unknown[] | null };
+};
+export const reportOf = (out: string) => (JSON.parse(out) as Report).backfill;
+
+export const engines = [
+  ['Postgres', () => ({})],
+  ...(testRedisUrl() === null ? [] : [['Redis', () => ({ REDIS_URL: testRedisUrl()! })] as const]),
+] as const;
+
+/** For every test a folder for a server of its own, and an upstream. */
+export function useServer(): void {
+  beforeEach(async () => {
+    home = mkdtempSync(path.join(os.tmpdir(), 'chandler-away-'));
+    // As root, the server's user must be able to walk through.
+    chmodSync(home, 0o755);
+    upstream = await startUpstream({ seed: 5, coins: 20, latencyMs: 15 });
+  });
+  afterEach(async () => {
+    await upstream.close();
+    await stopEmbedded({ home, clock: systemClock });
+    rmSync(home, { recursive: true, force: true });
+  });
+}
