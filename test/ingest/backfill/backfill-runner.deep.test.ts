@@ -5,7 +5,8 @@ import { DAY } from '../../../src/core/interval.ts';
 import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { addTracks } from '../../../src/store/tracking/track-rule.ts';
-import { changeBackfill, LEASE_EXPIRES_AFTER_MS, prioritizeBackfill } from '../../../src/store/work/backfill-queue.ts';
+import { changeBackfill, prioritizeBackfill } from '../../../src/store/work/backfill-queue.ts';
+import { LEASE_EXPIRES_AFTER_MS } from '../../../src/store/work/lease.ts';
 import { verifySeries } from '../../../src/views/operations/verify.ts';
 import { testRedisUrl } from '../../support/database.ts';
 import {
