@@ -128,9 +128,16 @@ describe('a request that fails', () => {
   test('with a 429 pauses this process at once and holds the whole account', async () => {
     const world = bench();
     world.answers(says(429, 'slow down', { 'Retry-After': '30' }));
-    await world.send();
+    const heldWhile: (string | undefined)[] = [];
+    await world.send({
+      retry: (work) => {
+        if (world.sent.length > 0) heldWhile.push(world.quota.gate.heldAt(world.clock.now())?.reason);
+        return work(false);
+      },
+    });
+    // Already while the answer is recorded, no other request of this process is sent.
+    expect(new Set(heldWhile)).toEqual(new Set(['limited']));
     const now = world.clock.now();
-    expect(world.quota.gate.heldAt(now)).toMatchObject({ reason: 'limited' });
     const { hold } = await world.quota.state();
     expect(hold).toMatchObject({ reason: 'limited' });
     expect(hold!.until).toBeGreaterThan(now + 25_000);
@@ -202,6 +209,20 @@ describe('a redirect', () => {
     expect(world.sent).toHaveLength(8);
     expect(await spentOf(world)).toBe(8);
     expect(await recorded()).toHaveLength(8);
+  });
+
+  test('whose second step was held proves nothing: the row of loops begins anew', async () => {
+    const world = bench();
+    let step = 0;
+    world.answers(() => moved(`/v1/step/${++step}`));
+    expect(await world.send()).toMatchObject({ isRedirectLoop: true });
+    const { take } = world.quota;
+    let permits = 0;
+    const denied = { kind: 'denied', reason: 'unavailable', until: world.clock.now() };
+    world.quota.take = (async (spender: never) => (++permits === 2 ? denied : take(spender))) as never;
+    expect(await world.send()).toMatchObject({ kind: 'held', reason: 'unavailable' });
+    expect(await world.send()).toMatchObject({ isRedirectLoop: true });
+    await expect(world.send()).rejects.toThrow(ConfigurationError);
   });
 
   test('without an end is never a wrong address once the upstream has answered', async () => {
