@@ -27,7 +27,7 @@ export async function unansweredByTool(parts: Parts, asking: Asking, answer: Unu
       await book!.failed(answer, retry);
       return { kind: 'passed' };
     case 'refused':
-      if (answer.reason === 'bad request' && (await book!.doubted(retry))) return { kind: 'passed' };
+      if (answer.reason === 'bad request' && (await book!.relist(retry))) return { kind: 'passed' };
       if (answer.reason !== 'unknown route') return unanswered(parts, asking, answer);
       await book!.failed(answer, retry);
       return { kind: 'passed' };

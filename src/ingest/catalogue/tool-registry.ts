@@ -42,7 +42,7 @@ export type ToolRegistry = {
   failed(answer: Unusable, retry: OutageRetry): Promise<boolean>;
   answered(retry: OutageRetry): Promise<void>;
   /** A call was not understood: perhaps the tools have changed. Resolves to whether they are listed anew before the next call. */
-  doubted(retry: OutageRetry): Promise<boolean>;
+  relist(retry: OutageRetry): Promise<boolean>;
 };
 
 export type Unusable = Exclude<Answer, { kind: 'answered' | 'moved' }>;
@@ -125,7 +125,7 @@ export function createToolRegistry({
       return tool !== undefined && canCall ? { kind: 'tool', tool } : { kind: 'rest' };
     },
     answered: (retry) => retry(() => recordRpcAnswer(sql, url)),
-    doubted: async (retry) => {
+    relist: async (retry) => {
       const { listedAt } = await retry(() => readRpc(sql, url));
       if (listedAt !== null && Math.abs(clock.now() - listedAt) < SURE_FOR_MS) return false;
       await retry(() => forgetTools(sql, url));
