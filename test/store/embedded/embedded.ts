@@ -86,7 +86,7 @@ export function useEmbedded(): void {
     writeFileSync(
       path.join(build, 'start.js'),
       `import { systemClock } from './clock.js';
-       import { startEmbedded } from './store/embedded.js';
+       import { startEmbedded } from './store/embedded/embedded.js';
        const server = await startEmbedded({ home: process.argv[2], clock: systemClock }).catch((error) => ({ error: error.message }));
        const { url, pid, started, error } = server;
        process.stdout.write(JSON.stringify({ url, pid, started, error }) + '\\n');
