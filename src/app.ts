@@ -1,4 +1,4 @@
-/** The composition root: configuration → database → everything that stands on it, closed again in reverse order. */
+/** The composition root: opens the database and everything on top of it, and closes all of it in reverse order. */
 import { type Clock, systemClock } from './clock.ts';
 import type { Config } from './config.ts';
 import type { QueueOptions } from './ingest/queue/chunk-queue.ts';
@@ -9,20 +9,19 @@ import { checkSchema, isUnmigrated, migrate } from './store/migration/migrate.ts
 import type { FetchFunction } from './upstream/wire.ts';
 
 /**
- * What to do about a schema that is missing or old. The embedded server is ours alone and is always brought up to date. A
- * database of `DATABASE_URL` may be shared, and other processes may be running on it:
- * `migrate`: bring it up to date. `prepare`: only when it has no schema of ours yet, else as `require`. `require`: refuse
- * with what to run.
+ * What to do about a missing or old schema. The embedded server is always migrated. A database of `DATABASE_URL` may be shared with
+ * running processes: `migrate` migrates it, `prepare` does so only when it has no schema of Chandler yet, and `require` refuses an old
+ * schema and says what to run.
  */
 export type SchemaPolicy = 'migrate' | 'prepare' | 'require';
 
-/** What stands around us, where that is not the network and the machine's time: a test lives through months in minutes. */
+/** Replaces the network and the time of the machine, so that a test can run through months in minutes. */
 export type Surroundings = {
-  /** In place of the network to the upstream. */
+  /** Replaces the network to the upstream. */
   readonly fetch?: FetchFunction;
-  /** Whether the ledger goes by the database's clock, as all hosts must; by default when our own is the machine's. */
+  /** Whether the quota ledger uses the clock of the database, as several hosts must; by default when `clock` is the system clock. */
   readonly useDatabaseClock?: boolean;
-  /** A queue waits by the machine's time: how long `ms` of our clock are there, and its own pauses. */
+  /** Converts milliseconds of `clock` to real ones, by which the queue waits. */
   readonly realMs?: (ms: number) => number;
   readonly queue?: Pick<QueueOptions, 'backoffMs' | 'lockMs'>;
 };
@@ -31,7 +30,7 @@ export type AppOptions = {
   readonly clock: Clock;
   readonly log: Log;
   readonly schema: SchemaPolicy;
-  /** To the database, at most; default 10. The ledger, drizzle and the queue have their own. */
+  /** Size of the connection pool; default 10. The ledger, drizzle and the queue have their own connections. */
   readonly connections?: number;
   readonly surroundings?: Surroundings | undefined;
 };
@@ -44,12 +43,12 @@ export type App = {
   readonly database: Database;
   /** Names of the migrations that opening applied. */
   readonly migrated: readonly string[];
-  /** Starts an embedded server that is gone again; nothing can be done here about another one. @throws StoreError when it cannot start */
+  /** Restarts the embedded server when it has died; does nothing for another database. @throws StoreError when it cannot start */
   bringBack(): Promise<void>;
   close(): Promise<void>;
 };
 
-/** @throws StoreError in one sentence when the database cannot be reached, started or used */
+/** @throws StoreError when the database cannot be reached, started or used */
 export async function openApp(config: Config, options: AppOptions): Promise<App> {
   const { clock, log, schema, connections = 10, surroundings = {} } = options;
   const releasers = createReleasers();
@@ -58,7 +57,7 @@ export async function openApp(config: Config, options: AppOptions): Promise<App>
     const database = await openDatabase({ url, max: connections });
     releasers.add(() => database.close());
     const migrated = await settleSchema(database, config.databaseUrl === null ? 'migrate' : schema);
-    if (migrated.length > 0) log.debug({ migrations: migrated }, 'schema brought up to date');
+    if (migrated.length > 0) log.debug({ migrations: migrated }, 'migrated the schema');
     const bringBack = config.databaseUrl === null ? serverStarter(config, log) : async () => undefined;
     return { config, clock, log, surroundings, database, migrated, bringBack, close: releasers.release };
   } catch (error) {
@@ -77,12 +76,12 @@ function embeddedOptions({ home }: Config, log: Log) {
   return { home, clock: systemClock, log: (line: string) => log.debug(line), warn: (line: string) => log.warn(line) };
 }
 
-/** Starts it again at the same address, one attempt at a time. */
+/** Restarts the server at the same address, one attempt at a time. */
 function serverStarter(config: Config, log: Log): () => Promise<void> {
   let starting: Promise<void> | undefined;
   const start = async () => {
     const server = await startEmbedded(embeddedOptions(config, log));
-    // We are signed in from before: once is enough.
+    // This process is still registered with the server from its first start.
     await server.stop();
   };
   return () => {
@@ -101,7 +100,7 @@ async function settleSchema(database: Database, policy: SchemaPolicy): Promise<r
 
 export type Releasers = {
   add(release: () => Promise<void>): void;
-  /** Calls what was added, last first, each one whatever the others did; rejects with the first failure. Safe to call twice. */
+  /** Calls all of them, the last one first, even when some fail; rejects with the first failure. Safe to call twice. */
   release(): Promise<void>;
 };
 

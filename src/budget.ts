@@ -1,10 +1,10 @@
-/** The quota of the configured account: put together once here, for whoever asks upstream and for whoever only looks. */
+/** The quota of the configured account: its limits, its schedules and its ledger. */
 import type { App } from './app.ts';
 import { type Instant, systemClock } from './clock.ts';
 import { type Config, effectiveLimits } from './config.ts';
 import type { PlanName } from './contract/plan/plans.ts';
 import { accountIdOf } from './ingest/request/account.ts';
-import { needsOf, refuseOverspending, type Schedule, timetable } from './ingest/schedule/schedule-plan.ts';
+import { needsOf, refuseOverspending, type Schedule, schedulePlan } from './ingest/schedule/schedule-plan.ts';
 import { type FreshnessBudget, freshnessBudget } from './quota/achievable-ages.ts';
 import { createQuota } from './quota/ledger.ts';
 import type { Limits, Quota, QuotaState, SetAside } from './quota/quota.ts';
@@ -17,17 +17,17 @@ import { readFreshnessDemand } from './store/tracking/tracked-series.ts';
 export type Budget = {
   readonly accountId: string;
   readonly plan: PlanName;
-  /** `assumed`: there is a key, and nobody has asked upstream yet which plan it has. */
+  /** `assumed`: the upstream was not asked yet which plan the key has. */
   readonly planSource: 'configured' | 'account' | 'assumed';
   readonly limits: Limits;
-  /** What is asked whatever a backfill does. */
+  /** The schedules, which run independently of backfills. */
   readonly schedules: readonly Schedule[];
   readonly quota: Quota;
-  /** Requests the schedules still need from an instant until their windows end: a backfill must leave so much. */
+  /** Requests reserved for the schedules from an instant until the windows end. */
   setAside(at: Instant): SetAside;
 };
 
-/** What the tracked series come to: requests a day of freshness, and what of the catalogue is wanted. */
+/** What tracked series need: requests a day for freshness, and the wanted part of the catalogue. */
 export type Demand = { readonly freshnessPerDay: number; readonly catalogue: CatalogueDemand };
 
 export async function readDemand(sql: SqlOrTransaction): Promise<Demand> {
@@ -35,7 +35,7 @@ export async function readDemand(sql: SqlOrTransaction): Promise<Demand> {
   return { freshnessPerDay, catalogue };
 }
 
-/** Of the account that the configuration names, as far as it is known. Asks upstream nothing. */
+/** The budget of the configured account, as far as it is known. Sends no requests. */
 export async function readBudget(app: App): Promise<Budget> {
   const { config, database } = app;
   const accountId = accountIdOf(config.apiKey, config.baseUrl);
@@ -49,23 +49,23 @@ export async function readBudget(app: App): Promise<Budget> {
   return { accountId, plan, planSource, limits, schedules, quota, setAside: setAsideOf(schedules) };
 }
 
-/** The schedules of an account on `plan`; without a `demand` those that depend on it ask for nothing. */
+/** The schedules of an account on `plan`; without a `demand`, schedules that depend on it need no requests. */
 export function schedulesOf(
   config: Config,
   plan: PlanName,
   limits: Limits,
   demand: Partial<Demand> = {},
 ): readonly Schedule[] {
-  return timetable({ plan, limits, hasKey: config.apiKey !== null, cadences: config.cadences, ...demand });
+  return schedulePlan({ plan, limits, hasKey: config.apiKey !== null, cadences: config.cadences, ...demand });
 }
 
-/** What they still need from an instant until its windows end. */
+/** Requests reserved for the schedules from an instant until its windows end. */
 export function setAsideOf(schedules: readonly Schedule[]): (at: Instant) => SetAside {
   const needs = needsOf(schedules);
   return (at) => setAsideAt(at, needs);
 }
 
-/** The ledger of a session's account, and what the schedules still need from an instant on, with what is tracked now. */
+/** The quota of a session's account, and the requests reserved for its schedules with the present demand. */
 export async function readQuota(
   { config, database: { sql } }: Pick<App, 'config' | 'database'>,
   {
@@ -74,19 +74,19 @@ export async function readQuota(
     limits,
   }: { readonly quota: Quota; readonly plan: { readonly name: PlanName }; readonly limits: Limits },
 ): Promise<{ readonly state: QuotaState; readonly setAside: (at: Instant) => SetAside }> {
-  // One after the other: a database that is silent keeps one connection less from whoever finds that out.
+  // One after the other: when the database hangs, this blocks only one connection.
   const state = await quota.state();
   const demand = await readDemand(sql);
   return { state, setAside: setAsideOf(schedulesOf(config, plan.name, limits, demand)) };
 }
 
-/** @throws Misconfigured, with the arithmetic, when the schedules of `plan` alone ask for more than it has. */
+/** @throws ConfigurationError, with the arithmetic, when the schedules alone need more requests than `plan` has */
 export function checkSchedules(config: Config, plan: PlanName, now: Instant): void {
   const limits = effectiveLimits(plan, config);
   refuseOverspending(schedulesOf(config, plan, limits), { plan, limits, now });
 }
 
-/** The ledger of one account, as every process of this installation must see it. */
+/** The ledger of one account, which all processes share. */
 export function quotaOf(
   app: App,
   { accountId, limits, plan }: { readonly accountId: string; readonly limits: Limits; readonly plan: PlanName },
@@ -105,15 +105,14 @@ export function quotaOf(
   });
 }
 
-/** What the tracked series come to changes seldom, and every take must know it. */
+/** The demand of tracked series changes seldom, and every take needs it. */
 const DEMAND_FRESH_MS = 60_000;
 
-/** What the schedules still need at this moment, with what freshness was last planned to ask. */
+/** Requests reserved at this moment, with the demand of freshness as it was last planned. */
 function standingOf({ config, clock, database }: App, plan: PlanName, limits: Limits): () => Promise<SetAside> {
   let read: { readonly at: Instant; readonly need: Promise<(at: Instant) => SetAside> } | null = null;
   let last: { readonly demand: string; readonly need: (at: Instant) => SetAside } | null = null;
   const readNeed = async () => {
-    // A take waits for it.
     const demand = await readDemand(database.ledger);
     const known = JSON.stringify(demand);
     if (last?.demand !== known) last = { demand: known, need: setAsideOf(schedulesOf(config, plan, limits, demand)) };
@@ -131,7 +130,7 @@ function standingOf({ config, clock, database }: App, plan: PlanName, limits: Li
   };
 }
 
-/** Requests a day for the freshness of tracked series: what the other schedules leave. */
+/** Requests a day available for the freshness of tracked series: what the other schedules leave. */
 export async function readFreshnessBudget({
   quota,
   schedules,

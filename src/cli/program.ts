@@ -1,18 +1,15 @@
-/** The command line: argv → command → exit code. Commands are added one by one, each from its own file. */
+/** The command line: runs the command that the arguments name, to its exit code. */
 import { Command, CommanderError, type Option } from 'commander';
 import { VERSION } from '../core/version.ts';
 import { maskPasswords } from '../log.ts';
-import { printJsonError } from './output/json.ts';
 import { type CliDeps, type CommandContext, createContext } from './shell/context.ts';
 import { EXIT, type ExitCode } from './shell/exit.ts';
 import { explain } from './shell/explain-error.ts';
+import { printJsonError } from './shell/json.ts';
 
 type AddCommand = (program: Command, context: CommandContext) => void;
 
-/**
- * In the order the help shows them. Each is loaded when it is the one to run: all of them together are half a second of processor
- * time and 20 MB, and no command needs the parts of all.
- */
+/** In the order of the help. Only the command that runs is loaded: all of them together cost half a second of processor time. */
 const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   demo: async () => (await import('./commands/demo.ts')).demoCommand,
   plan: async () => (await import('./backfill/plan.ts')).planCommand,
@@ -33,14 +30,14 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   simulate: async () => (await import('./commands/simulate.ts')).simulateCommand,
 };
 
-/** Knows the command that `argv` begins with; all of them, when it begins with none: for the help, and to tell what was misspelt. */
+/** With the command that `argv` begins with, or with all commands when it begins with none of them. */
 async function createProgram(argv: readonly string[], context: CommandContext): Promise<Command> {
   const { io } = context;
   const program = new Command('chandler')
     .description('Fills and keeps a Postgres warehouse of crypto market data from one quota-limited HTTP API.')
     .version(VERSION)
     .exitOverride()
-    .showHelpAfterError('(--help shows what there is)')
+    .showHelpAfterError('(--help shows the commands and options)')
     .configureHelp({ sortOptions: false, optionDescription: describeOption })
     .configureOutput({
       writeOut: (text) => io.out.write(text),
@@ -51,7 +48,7 @@ async function createProgram(argv: readonly string[], context: CommandContext): 
     .addHelpText(
       'after',
       '\nExit codes: 0 all done, 1 something was refused or failed, 2 wrong usage or configuration,\n' +
-        '75 stopped early with work left (run it again, nothing is lost), 130 interrupted.',
+        '75 stopped early with work left (run the command again, nothing is lost), 130 interrupted.',
     );
   const [first = ''] = argv;
   if (first === '--version' || first === '-V') return program;
@@ -60,7 +57,7 @@ async function createProgram(argv: readonly string[], context: CommandContext): 
   return program;
 }
 
-/** With its default as one would type it; a default that cannot be typed is none. */
+/** The description with its default value, where that can be typed. */
 function describeOption({ description, required, defaultValue, defaultValueDescription }: Option): string {
   const isTyped = typeof defaultValue === 'string' || typeof defaultValue === 'number';
   const typed = defaultValueDescription ?? (isTyped ? String(defaultValue) : undefined);
@@ -68,8 +65,8 @@ function describeOption({ description, required, defaultValue, defaultValueDescr
 }
 
 /**
- * `help keys create` as `keys create --help`, because commander would show the help of `keys`; and a word that is no command without
- * what follows it, because `--help` behind it would be all that commander sees.
+ * Rewrites what commander would misunderstand: `help keys create` becomes `keys create --help`, and of an unknown command only
+ * its name is kept, as a `--help` behind it would hide the error.
  */
 function unambiguous(argv: readonly string[]): string[] {
   const [first = '', ...rest] = argv;
@@ -94,16 +91,16 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<Ex
     const { io } = deps;
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return EXIT.done;
-      // Commander has already written its message, with a word before it that says what it is.
+      // Commander has already written its message, after the word `error:`.
       if (argv.includes('--json')) printJsonError(io.out, error.message.replace(/^error: /, ''), EXIT.usage);
       return EXIT.usage;
     }
     const explained = explain(error);
-    const { exitCode, isOurs } = explained;
+    const { exitCode, isUnexpected } = explained;
     const message = maskPasswords(explained.message);
     io.err.write(`error: ${message}\n`);
     if (argv.includes('--json')) printJsonError(io.out, message, exitCode);
-    if (isOurs && /^(debug|trace)$/.test(deps.env.LOG_LEVEL ?? '') && error instanceof Error) {
+    if (isUnexpected && /^(debug|trace)$/.test(deps.env.LOG_LEVEL ?? '') && error instanceof Error) {
       io.err.write(`${maskPasswords(error.stack ?? '')}\n`);
     }
     return exitCode;

@@ -1,4 +1,4 @@
-/** Instants as the API writes them: RFC 3339 in UTC, whole seconds. Hand-written because a backfill reads two per candle. */
+/** Instants as the API writes them: RFC 3339 in UTC, whole seconds. Not `Date.parse`: a backfill reads two for each candle. */
 import type { Instant } from '../clock.ts';
 import { DAY } from '../core/interval.ts';
 
@@ -7,8 +7,8 @@ const DASH = 45;
 const COLON = 58;
 
 /**
- * Reads RFC 3339 (`2018-02-15T05:15:00Z`, fractions and offsets too). No zone means UTC: the upstream's own examples
- * forget it now and then (upstream-api.md, quirk 9). NaN when it is anything else; fractions of a millisecond are cut.
+ * Reads RFC 3339 (`2018-02-15T05:15:00Z`, fractions and offsets too). No zone means UTC: some of the
+ * upstream's own examples lack it (upstream-api.md, quirk 9). NaN for anything else; fractions of a millisecond are cut.
  */
 export function parseTime(text: string): Instant {
   if (
@@ -45,7 +45,7 @@ function parseUncommonTime(text: string): Instant {
   return day * DAY + hour * 3_600_000 + minute * 60_000 + second * 1_000 + fraction - offset;
 }
 
-/** `yyyy-mm-dd` as midnight UTC; NaN when it is no date. */
+/** `yyyy-mm-dd` as midnight UTC; NaN for anything else. */
 export function parseDate(text: string): Instant {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return NaN;
   return daysFromCivil(Number(text.slice(0, 4)), Number(text.slice(5, 7)), Number(text.slice(8, 10))) * DAY;
@@ -64,32 +64,20 @@ export function formatTime(at: Instant): string {
 }
 
 const TWO = Array.from({ length: 100 }, (_, n) => String(n).padStart(2, '0'));
-// Candles open and close at few times of the day: what was written once is not written again.
+// Candles open and close at few times of the day, so each is formatted once.
 const timesOfDay: (string | undefined)[] = new Array(86_400);
-// Both times of a row, and all rows of an hour, fall on one day.
-let cachedDay = 0;
-let cachedDayText = '1970-01-01';
+// The candles of all coins share the same few thousand days.
+const dates = new Map<number, string>();
+const MAX_DATES = 20_000;
 
 function formatDay(day: number): string {
-  if (day === cachedDay) return cachedDayText;
-  cachedDay = day;
-  cachedDayText = civilFromDays(day);
-  return cachedDayText;
-}
-
-/** `yyyy-mm-dd`: the inverse of `daysFromCivil`, for the years 0 to 9999. */
-function civilFromDays(day: number): string {
-  const shifted = day + 719_468;
-  const era = Math.floor(shifted / 146_097);
-  const dayOfEra = shifted - era * 146_097;
-  const yearOfEra =
-    ((dayOfEra - ((dayOfEra / 1_460) | 0) + ((dayOfEra / 36_524) | 0) - ((dayOfEra / 146_096) | 0)) / 365) | 0;
-  const dayOfYear = dayOfEra - (365 * yearOfEra + ((yearOfEra / 4) | 0) - ((yearOfEra / 100) | 0));
-  const marchMonth = ((5 * dayOfYear + 2) / 153) | 0;
-  const month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9;
-  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
-  const dayOfMonth = dayOfYear - (((153 * marchMonth + 2) / 5) | 0) + 1;
-  return `${TWO[(year / 100) | 0]}${TWO[year % 100]}-${TWO[month]}-${TWO[dayOfMonth]}`;
+  let date = dates.get(day);
+  if (date === undefined) {
+    if (dates.size === MAX_DATES) dates.clear();
+    date = new Date(day * DAY).toISOString().slice(0, 10);
+    dates.set(day, date);
+  }
+  return date;
 }
 
 /** NaN unless both characters are digits. */
@@ -99,21 +87,10 @@ function pair(text: string, at: number): number {
   return tens >= 0 && tens <= 9 && units >= 0 && units <= 9 ? tens * 10 + units : NaN;
 }
 
-const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-
 /** Days since 1970-01-01 in the proleptic Gregorian calendar; NaN when there is no such day. */
 function daysFromCivil(year: number, month: number, day: number): number {
   if (!(month >= 1 && month <= 12 && day >= 1 && day <= 31)) return NaN;
-  if (day > MONTH_DAYS[month - 1]! && !(month === 2 && day === 29 && isLeap(year))) return NaN;
-  // Counting years from March puts the leap day last.
-  const y = month > 2 ? year : year - 1;
-  const era = Math.floor(y / 400);
-  const yearOfEra = y - era * 400;
-  const dayOfYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) + day - 1;
-  const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear;
-  return era * 146_097 + dayOfEra - 719_468;
-}
-
-function isLeap(year: number): boolean {
-  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  // `Date.UTC` takes the years 0 to 99 for those of the last century.
+  const at = year >= 100 ? Date.UTC(year, month - 1, day) : new Date(0).setUTCFullYear(year, month - 1, day);
+  return day <= 28 || new Date(at).getUTCDate() === day ? at / DAY : NaN;
 }

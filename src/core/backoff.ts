@@ -7,12 +7,23 @@
 export type Backoff = (attempt: number, random: number) => number;
 
 /**
- * The bound starts at `firstMs`, doubles with each attempt and never exceeds `mostMs`. The whole bound is jittered, so that processes
- * which failed in the same instant do not retry in the same instant.
+ * The bound starts at `firstMs`, grows by `factor` (2 by default) with each attempt and never exceeds `mostMs`. The whole bound is
+ * jittered, so that processes which failed in the same instant do not retry in the same instant.
  */
-export function createBackoff({ firstMs, mostMs }: { readonly firstMs: number; readonly mostMs: number }): Backoff {
-  return (attempt, random) => Math.round(random * Math.min(mostMs, firstMs * 2 ** Math.min(attempt, LARGEST_EXPONENT)));
+export function createBackoff({
+  firstMs,
+  mostMs,
+  factor = 2,
+}: {
+  readonly firstMs: number;
+  readonly mostMs: number;
+  readonly factor?: number;
+}): Backoff {
+  return (attempt, random) => Math.round(random * Math.min(mostMs, firstMs * factor ** attempt));
 }
 
-/** The largest power of two that is a finite number. */
-const LARGEST_EXPONENT = 1023;
+/**
+ * For waits that are stored, shown as "not before …", or computed anew by every process from the same row: all of them must come to
+ * the same instant. After a refusal, a wait near zero would also spend a request to hear the refusal again.
+ */
+export const WHOLE_BOUND = 1;

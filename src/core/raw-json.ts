@@ -1,6 +1,6 @@
-/** Parts of a JSON text as they stand in it: what `JSON.parse` forgets (white space, repeated keys, the texts of numbers) stays. */
+/** Parts of a JSON text exactly as written, with the white space, repeated keys and number texts that `JSON.parse` drops. */
 
-/** Deeper than any record of the API; deeper than that Postgres may not read it. */
+/** Deeper than any record of the API; Postgres may refuse deeper texts. */
 export const DEEPEST = 200;
 
 /** The texts of the elements of a list. `text` must be JSON, and a list. */
@@ -19,7 +19,7 @@ export function rawMember(text: string, name: string): string | null {
   return found;
 }
 
-/** How many lists and objects are open at most, one within the other. */
+/** The depth of nested lists and objects. */
 export function depthOf(text: string): number {
   let depth = 0;
   let deepest = 0;
@@ -41,7 +41,7 @@ const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** What stands between the outermost brackets, cut at its commas and colons, without the white space around each part. */
+/** The parts between the outermost brackets, split at commas and colons, without surrounding white space. */
 function rawParts(text: string): { readonly start: number; readonly end: number }[] {
   const parts: { start: number; end: number }[] = [];
   let depth = 0;
@@ -63,7 +63,7 @@ function rawParts(text: string): { readonly start: number; readonly end: number 
   return parts;
 }
 
-/** Behind the quotation mark that closes the one at `at`. */
+/** The index after the quotation mark that closes the one at `at`. */
 function endOfText(text: string, at: number): number {
   for (let i = at + 1; i < text.length; i++) {
     const code = text.charCodeAt(i);

@@ -1,7 +1,6 @@
-/** Tickers as columns: how a snapshot travels to the database. */
+/** Tickers as columns, the form in which a snapshot is stored. */
 
-/** The numbers of a ticker, in the order of the columns of `market.ticker`; prices in US dollars, spelt as upstream does. */
-export const TICKER_NUMBERS = [
+const QUOTE_NUMBERS = [
   'price',
   'volume_24h',
   'volume_24h_change_24h',
@@ -17,37 +16,22 @@ export const TICKER_NUMBERS = [
   'percent_change_30d',
   'percent_change_1y',
   'ath_price',
+] as const;
+/** The keys of a quote in the order of the upstream. */
+export const TICKER_QUOTE_KEYS = [...QUOTE_NUMBERS, 'ath_date', 'percent_from_price_ath'] as const;
+/** The numbers of a ticker, in the order of the columns of `market.ticker` and named as in the API; prices are in US dollars. */
+export const TICKER_NUMBERS = [
+  ...QUOTE_NUMBERS,
   'percent_from_price_ath',
   'circulating_supply',
   'total_supply',
   'max_supply',
   'beta_value',
 ] as const;
-/** The keys of a quote as upstream orders them. */
-export const TICKER_QUOTE_KEYS = [
-  'price',
-  'volume_24h',
-  'volume_24h_change_24h',
-  'market_cap',
-  'market_cap_change_24h',
-  'percent_change_15m',
-  'percent_change_30m',
-  'percent_change_1h',
-  'percent_change_6h',
-  'percent_change_12h',
-  'percent_change_24h',
-  'percent_change_7d',
-  'percent_change_30d',
-  'percent_change_1y',
-  'ath_price',
-  'ath_date',
-  'percent_from_price_ath',
-] as const;
 export type TickerNumber = (typeof TICKER_NUMBERS)[number];
 
 /**
- * Parallel arrays, each coin once. All numbers, so that they need eight bytes each: NaN stands where upstream says nothing, and
- * nothing else is not finite.
+ * Parallel arrays, with each coin once. Numbers need eight bytes each: NaN means that the upstream sent none; all others are finite.
  */
 export type TickerColumns = {
   readonly coinId: string[];

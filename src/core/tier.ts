@@ -1,4 +1,4 @@
-/** Why a series is tracked, which also says how much it matters when the budget does not allow everything. */
+/** The tiers of tracked series: which rule tracks a series, and how important it is when the quota is too small for all. */
 import { DAY, HOUR, type Interval } from './interval.ts';
 
 /** Coins named one by one, the best-ranked N, every active coin. */

@@ -27,12 +27,12 @@ export type Outcome =
   | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly message: string };
 
 /** Upstream could not be had, or its answer not be used; the request is recorded and counted, and the chunk is tried again. */
-export class UpstreamTrouble extends Error {
-  override readonly name = 'UpstreamTrouble';
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError';
 }
 
 /** Upstream redirects without an end: each try costs several requests, so there are no more than two. */
-export class LedAround extends UpstreamTrouble {}
+export class RedirectLoop extends UpstreamError {}
 
 /** Upstream fails on this series again and again and answers for others: the chunk is not tried again in this run. */
 export class SeriesGivenUp extends Error {
@@ -51,12 +51,12 @@ export class AccountUnknown extends Error {
 }
 
 /** Nothing that is tried again could help: the key or the address is wrong. Ends the run; the message says what to change. */
-export class Misconfigured extends Error {
-  override readonly name: string = 'Misconfigured';
+export class ConfigurationError extends Error {
+  override readonly name: string = 'ConfigurationError';
 }
 
 /** Upstream refuses the key; it is not asked again before then, unless somebody wants to know at once. */
-export class KeyRefused extends Misconfigured {
+export class KeyRefused extends ConfigurationError {
   override readonly name = 'KeyRefused';
   readonly askedAgainAt: Instant;
 
@@ -67,6 +67,6 @@ export class KeyRefused extends Misconfigured {
 }
 
 /** Nobody answers at the address, and nobody ever has: it is wrong, unless the upstream is away just then. */
-export class Unreachable extends Misconfigured {
+export class Unreachable extends ConfigurationError {
   override readonly name = 'Unreachable';
 }

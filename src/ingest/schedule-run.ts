@@ -1,6 +1,6 @@
 /** One run of a schedule: what it is given, and how it can end. */
 import type { Instant } from '../clock.ts';
-import type { Patience } from './request/outage-retry.ts';
+import type { OutageRetry } from './request/outage-retry.ts';
 
 /** How a run ends, if it does not throw: then it is tried again a few times. */
 export type RunOutcome =
@@ -16,7 +16,7 @@ export type RunContext = {
   /** Aborted when the process stops: what has been asked should be stored, and nothing more asked. */
   readonly signal: AbortSignal;
   /** For a database that is away while an answer is in hand. */
-  readonly patience: Patience;
+  readonly retry: OutageRetry;
 };
 
 export type Run = (context: RunContext) => Promise<RunOutcome>;

@@ -1,27 +1,27 @@
-/** Everything that is needed to ask one upstream as one account: its plan, its budget, its walls, and the chunk handler over them. */
+/** A session: one upstream used as one account, with its plan, its quota, its history limits, and what ingests a chunk with them. */
 import type { Clock } from '../clock.ts';
 import { type Plan, type PlanName, planOf } from '../contract/plan/plans.ts';
-import type { Limits, Quota } from '../quota/quota.ts';
+import type { Limits, Quota, Unwanted } from '../quota/quota.ts';
 import type { Sql } from '../store/connection/connect.ts';
-import { isDatabaseAway } from '../store/connection/database-unavailable.ts';
-import { makeCurrentAccount, readAccount, type SavedAccount, saveAccount } from '../store/quota/account.ts';
+import { makeCurrentAccount } from '../store/quota/account.ts';
 import type { AuthScheme, Upstream } from '../upstream/answer.ts';
 import { createIngestChunk, type IngestChunk } from './chunk/ingest-chunk.ts';
 import { readWalls, type Walls } from './limits/learned-limits.ts';
 import { AccountUnknown, Unreachable } from './outcome.ts';
-import { ACCOUNT_FRESH_MS, type AccountCheck, accountIdOf, checkAccount, heedRefusal } from './request/account.ts';
-import { createKeyManner } from './request/auth-scheme.ts';
-import { planUnknown } from './request/configuration-errors.ts';
-import { looksSpent } from './request/quota-exhausted.ts';
-import { createContact } from './request/reachability.ts';
 import {
-  type Ask,
-  type Asked,
-  type AskOptions,
-  createAsk,
-  type JudgeSpent,
-  type Unasked,
-} from './request/send-request.ts';
+  ACCOUNT_FRESH_MS,
+  type AccountCheck,
+  type AccountRecord,
+  accountIdOf,
+  checkAccount,
+  heedRefusal,
+  openAccountRecord,
+} from './request/account.ts';
+import { createAuthSchemeChoice } from './request/auth-scheme.ts';
+import { planUnknown } from './request/configuration-errors.ts';
+import { createQuotaJudge } from './request/quota-exhausted.ts';
+import { createReachability } from './request/reachability.ts';
+import { createSendRequest, type RequestResult, type SendOptions, type SendRequest } from './request/send-request.ts';
 
 export type SessionOptions = {
   readonly sql: Sql;
@@ -34,9 +34,9 @@ export type SessionOptions = {
   readonly authScheme: 'auto' | AuthScheme;
   /** Null: what `/users/me` says. */
   readonly plan: PlanName | null;
-  /** Rather than take it for `free` while nobody has said: who stays can wait for an answer. */
+  /** While the plan is unknown: reject rather than assume `free`. For a process that can wait for an answer. */
   readonly waitsForPlan?: boolean;
-  /** Also about a key that was refused a moment ago. */
+  /** Send requests also with a key that was refused a moment ago. */
   readonly asksAnyway?: boolean;
   readonly limitsOf: (plan: PlanName) => Limits;
   readonly candlesPerRequest: number | null;
@@ -46,8 +46,8 @@ export type SessionOptions = {
     readonly plan: PlanName;
   }) => Quota;
   readonly signal?: AbortSignal | undefined;
-  /** Told of each question that was asked, with how many requests that took. */
-  readonly onAsked?: (asked: {
+  /** Called after each call that sent requests, with how many it sent. */
+  readonly onRequest?: (result: {
     readonly endpoint: string;
     readonly outcome: string;
     readonly requests: number;
@@ -61,157 +61,30 @@ export type Session = {
   readonly planSource: 'configured' | 'account' | 'assumed';
   readonly limits: Limits;
   readonly quota: Quota;
-  readonly ask: Ask;
+  readonly sendRequest: SendRequest;
   /** The JSON-RPC interface, on the same quota; null: only REST is used. */
-  readonly tools: { readonly url: string; readonly sharesOrigin: boolean; readonly ask: Ask } | null;
+  readonly tools: { readonly url: string; readonly sharesOrigin: boolean; readonly sendRequest: SendRequest } | null;
   readonly walls: Walls;
   readonly ingestChunk: IngestChunk;
-  /** Asks the account endpoint now. */
+  /** Requests the account now. */
   check(): Promise<AccountCheck>;
 };
 
-const TOLD_FOR_MS = 60_000;
-/** What `plan_status` says of an account that is not served, whatever its plan and its count are. */
-const LAPSED = /^(past_due|inactive)$/i;
-
-/** Opens an account without asking upstream anything, unless its plan can only be known by asking. @throws Misconfigured for a refused key or a wrong address, AccountUnknown. */
+/**
+ * Opens an account. It sends no request, unless only a request can tell the plan.
+ * @throws ConfigurationError for a refused key or a wrong address, AccountUnknown
+ */
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { sql, clock, upstream, apiKey, baseUrl } = options;
-  const accountId = accountIdOf(apiKey, baseUrl);
-  let saved: SavedAccount = (await readAccount(sql, accountId)) ?? {
-    id: accountId,
-    origin: new URL(baseUrl).origin,
-    plan: options.plan ?? 'free',
-    authScheme: null,
-    accountPath: null,
-    checkedAt: null,
-    monthLimit: null,
-  };
-  const manner = createKeyManner({
-    hasKey: apiKey !== null,
-    configured: options.authScheme,
-    known: saved.authScheme,
-    remember: async (authScheme) => {
-      saved = { ...saved, authScheme };
-      await saveAccount(sql, saved);
-    },
-  });
-  const keyless = createKeyManner({ hasKey: false, configured: 'auto', known: null, remember: async () => undefined });
-  const contact = createContact(sql, new URL(baseUrl).host);
-  const askWith = (quota: Quota, { client = upstream, isAside = false } = {}): Ask => {
-    const ask = createAsk({
-      upstream: client,
-      isAside,
-      baseUrl,
-      contact,
-      quota,
-      // To another host no key is sent, in whatever manner.
-      manner: isAside ? keyless : manner,
-      sql,
-      clock,
-      accountId,
-      judgeSpent: judgeWith(quota),
-    });
-    const { onAsked } = options;
-    if (onAsked === undefined) return ask;
-    // Both ways to ask, with one answer each: the types cannot say so for a function that hands either on.
-    const told = async (question: never, details: AskOptions) => {
-      const asked: Asked | Unasked = await ask(question, details);
-      if (asked.kind === 'asked') {
-        const { endpoint } = details.record;
-        onAsked({ endpoint, outcome: asked.answer.kind, requests: asked.requests });
-      }
-      return asked;
-    };
-    return told as Ask;
-  };
-  const checkWith = async (quota: Quota) => {
-    const result = await checkAccount({
-      ask: askWith(quota),
-      quota,
-      sql,
-      clock,
-      saved: () => saved,
-      sentAs: options.authScheme,
-      signal: options.signal,
-    });
-    if (result.kind === 'known') saved = (await readAccount(sql, accountId)) ?? saved;
-    return result;
-  };
-
-  /** Many may be told 402 at once: the account is asked once for all of them. */
-  let told: { readonly at: number; readonly check: Promise<AccountCheck> } | null = null;
-  const tellOnce = (quota: Quota): Promise<AccountCheck> => {
-    if (told !== null && clock.now() - told.at <= TOLD_FOR_MS) return told.check;
-    const check = checkWith(quota).catch((error: unknown): AccountCheck => {
-      if (isDatabaseAway(error)) {
-        told = null;
-        throw error;
-      }
-      return { kind: 'not told' };
-    });
-    told = { at: clock.now(), check };
-    return check;
-  };
-  const judgeWith =
-    (quota: Quota): JudgeSpent =>
-    async ({ exchange, message }, beyondPlan) => {
-      let why = message;
-      // Unless the account says that the month is spent, a day is long enough to wait for a second opinion.
-      let window: 'month' | 'day' = 'day';
-      const check = apiKey === null ? null : await tellOnce(quota);
-      if (check?.kind === 'known') {
-        if (check.info.usage.current_month.requests_left === 0) window = 'month';
-        else {
-          const status = check.info.plan_status;
-          if (status === null || !LAPSED.test(status)) return 'budget left';
-          // Nothing will be answered until it is paid for, whatever is left.
-          why = `${message} (the plan of the account is ${status.replace('_', ' ')})`;
-        }
-      } else {
-        if (apiKey !== null && options.signal?.aborted) return 'not told';
-        if (!looksSpent(message, beyondPlan, await quota.state())) return 'budget left';
-      }
-      await quota.spent({ sentAt: exchange.sentAt, window, message: why });
-      return 'spent';
-    };
-
-  let planSource: Session['planSource'] = 'configured';
-  let planName = options.plan;
-  const stale = saved.checkedAt === null || clock.now() - saved.checkedAt > ACCOUNT_FRESH_MS;
-  if (planName === null) {
-    planSource = saved.checkedAt === null ? 'assumed' : 'account';
-    planName = saved.plan;
-  }
-  if (apiKey !== null && stale) {
-    // The plan is not known yet, so neither is its month: this one question is only held to the pace.
-    const limits = options.limitsOf(planName);
-    const first = options.createQuota({
-      accountId,
-      limits: options.plan === null ? { ...limits, perMonth: null } : limits,
-      plan: planName,
-    });
-    if (!options.asksAnyway) await heedRefusal(sql, { id: accountId, sentAs: options.authScheme, now: clock.now() });
-    const result = await checkWith(first).catch((error: unknown) => {
-      if (!(error instanceof Unreachable && options.waitsForPlan)) throw error;
-      throw new AccountUnknown(error.message, null);
-    });
-    if (options.plan === null && result.kind === 'known' && result.plan !== null) {
-      planName = result.plan;
-      planSource = 'account';
-    }
-    if (planSource === 'assumed' && options.waitsForPlan && (result.kind === 'unanswered' || result.kind === 'held')) {
-      const why = result.kind === 'held' ? result.reason : result.message;
-      // What everybody waits for has been learned by that; of anything else the ledger knows nothing.
-      const until = (await first.state()).hold?.until ?? null;
-      throw new AccountUnknown(planUnknown(why), until);
-    }
-  }
-  // A plan set by hand is not what the account said: without the setting, the account is asked again.
-  const overruled = options.plan !== null && saved.plan !== options.plan;
-  saved = { ...saved, plan: planName, checkedAt: overruled ? null : saved.checkedAt };
-  await saveAccount(sql, saved);
-  // From now on the refusals made to this plan count, and those of others no longer.
+  const { sql, clock, baseUrl, rpc = null } = options;
+  const accountId = accountIdOf(options.apiKey, baseUrl);
+  const { origin } = new URL(baseUrl);
+  const account = await openAccountRecord(sql, { id: accountId, origin, plan: options.plan ?? 'free' });
+  const { sendWith, checkWith } = createSenders(options, account);
+  const { name: planName, source: planSource } = await learnPlan(options, account, checkWith);
+  // A plan set by hand is not what the account said: without the setting, the account is requested again.
+  const isOverruled = options.plan !== null && account.current().plan !== options.plan;
+  await account.save({ plan: planName, ...(isOverruled ? { checkedAt: null } : {}) });
+  // From now on the refusals made to this plan count, and those made to other plans no longer.
   await makeCurrentAccount(sql, accountId);
 
   const plan = planOf(
@@ -220,14 +93,13 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   );
   const limits = options.limitsOf(planName);
   const quota = options.createQuota({ accountId, limits, plan: planName });
-  const ask = askWith(quota);
-  const { rpc = null } = options;
-  const tools = rpc && { ...rpc, ask: askWith(quota, { client: rpc.client, isAside: !rpc.sharesOrigin }) };
+  const sendRequest = sendWith(quota);
+  const tools = rpc && { ...rpc, sendRequest: sendWith(quota, { client: rpc.client, isOtherHost: !rpc.sharesOrigin }) };
   const walls = await readWalls(sql, clock, plan);
   let proven = false;
   const ingestChunk = createIngestChunk({
     sql,
-    ask,
+    sendRequest,
     clock,
     plan,
     walls,
@@ -246,10 +118,100 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     planSource,
     limits,
     quota,
-    ask,
+    sendRequest,
     tools,
     walls,
     ingestChunk,
     check: () => checkWith(quota),
   };
+}
+
+type CheckWith = (quota: Quota) => Promise<AccountCheck>;
+
+/** What sends requests and what checks the account, with any quota; all of them share what they learn about the key and the address. */
+function createSenders(options: SessionOptions, account: AccountRecord) {
+  const { sql, clock, upstream, apiKey, baseUrl, signal } = options;
+  const authScheme = createAuthSchemeChoice({
+    hasKey: apiKey !== null,
+    configured: options.authScheme,
+    known: account.current().authScheme,
+    remember: (scheme) => account.save({ authScheme: scheme }),
+  });
+  // To another host no key is sent.
+  const keyless = createAuthSchemeChoice({
+    hasKey: false,
+    configured: 'auto',
+    known: null,
+    remember: async () => undefined,
+  });
+  const reachability = createReachability(sql, new URL(baseUrl).host);
+  const checkWith: CheckWith = (quota) =>
+    checkAccount({ sendRequest: sendWith(quota), quota, sql, clock, account, sentAs: options.authScheme, signal });
+  const judgeWith = createQuotaJudge({ clock, check: apiKey === null ? null : checkWith, signal });
+  const sendWith = (quota: Quota, { client = upstream, isOtherHost = false } = {}): SendRequest =>
+    reporting(
+      createSendRequest({
+        upstream: client,
+        isOtherHost,
+        baseUrl,
+        reachability,
+        quota,
+        authScheme: isOtherHost ? keyless : authScheme,
+        sql,
+        clock,
+        accountId: account.current().id,
+        judgeQuotaExhausted: judgeWith(quota),
+      }),
+      options.onRequest,
+    );
+  return { sendWith, checkWith };
+}
+
+/** Reports each request that was sent. */
+function reporting(sendRequest: SendRequest, onRequest: SessionOptions['onRequest']): SendRequest {
+  if (onRequest === undefined) return sendRequest;
+  // `SendRequest` has two signatures: TypeScript cannot see that a function which hands on either request has both.
+  const reported = async (request: never, details: SendOptions) => {
+    const result: RequestResult | Unwanted = await sendRequest(request, details);
+    if (result.kind === 'sent') {
+      const { endpoint } = details.record;
+      onRequest({ endpoint, outcome: result.answer.kind, requests: result.requests });
+    }
+    return result;
+  };
+  return reported as SendRequest;
+}
+
+type KnownPlan = { readonly name: PlanName; readonly source: Session['planSource'] };
+
+/** The plan as configured, as the account said lately, or as it says now. @throws AccountUnknown, ConfigurationError */
+async function learnPlan(options: SessionOptions, account: AccountRecord, check: CheckWith): Promise<KnownPlan> {
+  const { sql, clock, plan, waitsForPlan = false } = options;
+  const { id, checkedAt, plan: saved } = account.current();
+  const isFresh = checkedAt !== null && clock.now() - checkedAt <= ACCOUNT_FRESH_MS;
+  const known: KnownPlan =
+    plan !== null
+      ? { name: plan, source: 'configured' }
+      : { name: saved, source: checkedAt === null ? 'assumed' : 'account' };
+  if (options.apiKey === null || isFresh) return known;
+
+  if (!options.asksAnyway) await heedRefusal(sql, { id, sentAs: options.authScheme, now: clock.now() });
+  const limits = options.limitsOf(known.name);
+  const quota = options.createQuota({
+    accountId: id,
+    // The plan is not known yet, so neither is its month: only the pace holds this one request.
+    limits: plan === null ? { ...limits, perMonth: null } : limits,
+    plan: known.name,
+  });
+  const result = await check(quota).catch((error: unknown) => {
+    if (error instanceof Unreachable && waitsForPlan) throw new AccountUnknown(error.message, null);
+    throw error;
+  });
+  if (plan === null && result.kind === 'known' && result.plan !== null) return { name: result.plan, source: 'account' };
+  if (known.source === 'assumed' && waitsForPlan && (result.kind === 'unanswered' || result.kind === 'held')) {
+    const why = result.kind === 'held' ? result.reason : result.message;
+    // The ledger knows how long everybody waits; of anything else it knows nothing.
+    throw new AccountUnknown(planUnknown(why), (await quota.state()).hold?.until ?? null);
+  }
+  return known;
 }

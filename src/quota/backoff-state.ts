@@ -1,9 +1,10 @@
 /** What the ledger learns from answers that say no: pure steps from one ledger to the next. */
 import type { Instant } from '../clock.ts';
+import { createBackoff } from '../core/backoff.ts';
+import { dayReset, dayStart, monthReset, monthStart } from '../core/calendar.ts';
 import { HOUR } from '../core/interval.ts';
 import type { Ledger } from '../store/quota/quota.ts';
 import { HALF_LIFE_MS, paceFactorAt, SLOWEST } from './adaptive-rate.ts';
-import { dayReset, dayStart, monthReset, monthStart } from './window.ts';
 
 /** Fewer failures in a row than this are chance; from here on they are an outage. */
 export const OUTAGE_STREAK = 4;
@@ -122,7 +123,9 @@ export function afterReconciled(ledger: Ledger, now: Instant, usage: { made: num
   };
 }
 
-/** 1 s, 2 s, 4 s … 5 min after 0, 1, 2 … in a row, less up to half of it. */
+const backoff = createBackoff({ firstMs: 1_000, mostMs: LONGEST_HOLD_MS });
+
+/** After 0, 1, 2 … in a row; at least half of the bound, because the next request after a wait near zero would be refused as well. */
 function backOffMs(before: number, random: number): number {
-  return Math.min(LONGEST_HOLD_MS, 1000 * 2 ** Math.min(before, 20)) * (1 - random / 2);
+  return backoff(before, 1 - random / 2);
 }

@@ -1,10 +1,10 @@
 /** When so many requests will have been sent under given limits: the ledger's rules, rolled over days and months in advance. */
 import type { Instant } from '../clock.ts';
+import { dayReset, dayStart, monthReset, monthStart } from '../core/calendar.ts';
 import { DAY } from '../core/interval.ts';
 import { gapMs, HALF_LIFE_MS } from './adaptive-rate.ts';
 import { GRACE_MS } from './ledger.ts';
 import type { Limits, QuotaState, SetAside } from './quota.ts';
-import { dayReset, dayStart, monthReset, monthStart } from './window.ts';
 
 export type ForecastArgs = {
   readonly requests: number;

@@ -1,5 +1,6 @@
 /** The budget over its row in Postgres: asks for requests, and turns what upstream said into what everybody waits for. */
 import type { Clock, Instant } from '../clock.ts';
+import { dayReset, dayStart, monthReset, monthStart } from '../core/calendar.ts';
 import type { Sql } from '../store/connection/connect.ts';
 import {
   changeLedger,
@@ -23,7 +24,6 @@ import { createClockOffset } from './clock-offset.ts';
 import { createGate, goodForMs } from './gate.ts';
 import type { Limits, Quota, QuotaState, SetAside, Spender, Stretch, Take, Unwanted } from './quota.ts';
 import { createTakers } from './take-batcher.ts';
-import { dayReset, dayStart, monthReset, monthStart } from './window.ts';
 
 /** How far clocks may disagree, a request may be late, and a process may oversleep. */
 export const GRACE_MS = 2000;

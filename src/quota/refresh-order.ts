@@ -1,7 +1,7 @@
 /** Which tracked series are asked next, and how many now. Pure: what the plan of their tiers (`freshness.ts`) comes to in practice. */
 import type { Instant } from '../clock.ts';
+import { dayStart } from '../core/calendar.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';
-import { dayStart } from './window.ts';
 
 export type StaleCandidate = {
   readonly seriesId: number;

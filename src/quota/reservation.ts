@@ -1,7 +1,7 @@
 /** What the schedules will still ask until the day and the month end: backfill must leave it. */
 import type { Instant } from '../clock.ts';
+import { dayReset, monthReset } from '../core/calendar.ts';
 import type { SetAside } from './quota.ts';
-import { dayReset, monthReset } from './window.ts';
 
 /** A schedule that asks: so many requests at each of its ticks, on average. */
 export type Need = {

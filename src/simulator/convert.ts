@@ -5,10 +5,10 @@ import { findFiat } from '../contract/record/fiats.ts';
 import { formatTime } from '../contract/time.ts';
 import { dollarsPer } from './rates.ts';
 
-/** What one unit of something costs in dollars, and when that was. */
+/** The price of one unit in dollars, and its time. */
 export type Priced = { readonly name: string; readonly dollars: number | null; readonly at: Instant };
 
-/** `coinOf` is asked for what is no fiat currency; null when it is no coin either, or one that has no price. */
+/** `coinOf` looks up what is not a fiat currency. Null when one of the two ids is neither. */
 export function convertBy(
   coinOf: (id: string) => Priced | null,
   { baseId, quoteId, amount, now }: { baseId: string; quoteId: string; amount: number; now: Instant },

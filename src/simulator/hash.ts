@@ -1,4 +1,4 @@
-/** Randomness without state: the same words always give the same number, so nothing depends on order or concurrency. */
+/** Stateless randomness: the same input always gives the same number, so nothing depends on order or concurrency. */
 
 /** A 32-bit integer from two. */
 export function mix(a: number, b: number): number {

@@ -1,4 +1,4 @@
-/** Ticker history reckoned from candles: what a coin cost, was traded and was worth in each stretch of time. */
+/** Ticker history computed from candles: price, volume and market cap of a coin in each stretch of time. */
 import type { Instant } from '../clock.ts';
 import type { HistoricalTick } from '../contract/record/catalogue.ts';
 import type { OhlcvCandle, TickerHistoryQuery } from '../contract/record/market-data.ts';
@@ -43,7 +43,7 @@ export function historyOf(query: TickerHistoryQuery, candlesBetween: CandlesBetw
   return out;
 }
 
-/** What was traded in the day up to the end of the candle that opens at an instant; instants must be asked for in ascending order. */
+/** Volume of the day that ends with the candle which opens at `openTime`; call it with ascending instants. */
 function trailingDay(candles: readonly OhlcvCandle[], widthMs: number): (openTime: Instant) => number | null {
   let first = 0;
   let next = 0;

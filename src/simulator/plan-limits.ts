@@ -1,10 +1,11 @@
-/** The limits of the plans, kept as strictly as the upstream might: the simulator's `Access`. */
+/** The simulator's `Access`: enforces the limits of the plans as strictly as the upstream might. */
 import { createHash } from 'node:crypto';
 import type { Clock, Instant } from '../clock.ts';
 import { INVALID_KEY, KEY_REQUIRED, TOO_MANY_REQUESTS } from '../contract/answer/errors.ts';
 import type { Access, Admission, Caller } from '../contract/plan/access.ts';
-import { createPlanWalls } from '../contract/plan/plan-history-limits.ts';
+import { createPlanHistoryLimits } from '../contract/plan/plan-history-limits.ts';
 import { type Plan, type PlanName, type PlanOverrides, planOf } from '../contract/plan/plans.ts';
+import type { AccountInfo } from '../contract/record/records.ts';
 import { formatTime } from '../contract/time.ts';
 import { DAY } from '../core/interval.ts';
 
@@ -24,19 +25,19 @@ export type PlanLimitsOptions = {
   readonly spentBefore?: number;
 };
 
-/** What one account has asked, and what it was told. */
+/** The requests of one account, and how they were answered. */
 export type AccountCounters = {
   /** `key-<first 12 hex of the key's SHA-256>`, or `anonymous@<address>`. */
   readonly account: string;
   readonly plan: PlanName;
   /** All of them, refused ones too. */
-  readonly requests: number;
-  readonly admitted: number;
-  readonly rejected: { readonly pace: number; readonly day: number; readonly month: number };
+  requests: number;
+  admitted: number;
+  readonly rejected: { pace: number; day: number; month: number };
   readonly thisDay: number;
   readonly thisMonth: number;
   /** Most requests that arrived in one second of the clock, and most that were admitted in one day and one month. */
-  readonly peak: { readonly second: number; readonly day: number; readonly month: number };
+  readonly peak: { second: number; day: number; month: number };
 };
 
 export type PlanLimits = Access & {
@@ -45,27 +46,29 @@ export type PlanLimits = Access & {
   readonly forbidden: () => number;
 };
 
-/** One period of a window: how many were admitted in it. */
-type Window = { period: number; count: number };
+/** Fixed windows of the clock, and what each of them counts. */
+const PERIODS = {
+  arrivals: (at: Instant) => Math.floor(at / 1_000),
+  second: (at: Instant) => Math.floor(at / 1_000),
+  day: (at: Instant) => Math.floor(at / DAY),
+  /** Calendar months, UTC, counted through. */
+  month: (at: Instant) => new Date(at).getUTCFullYear() * 12 + new Date(at).getUTCMonth(),
+};
+type WindowName = keyof typeof PERIODS;
+const WINDOWS = Object.keys(PERIODS) as WindowName[];
+
 type Account = {
-  readonly id: string;
   readonly plan: Plan;
   readonly anonymous: boolean;
   readonly since: Instant;
-  readonly second: Window;
-  readonly arrivals: Window;
-  readonly day: Window;
-  readonly month: Window;
-  requests: number;
-  admitted: number;
-  readonly rejected: { pace: number; day: number; month: number };
-  readonly peak: { second: number; day: number; month: number };
+  /** The current period of each window, and how many were counted in it. */
+  readonly windows: Readonly<Record<WindowName, { period: number; count: number }>>;
+  readonly counted: Omit<AccountCounters, 'thisDay' | 'thisMonth'>;
 };
 
 export function createPlanLimits(options: PlanLimitsOptions): PlanLimits {
   const { clock, plan = 'free', keys = {}, requireKey = false, scheme = 'both', overrides = {} } = options;
   const { pacePerSecond, ...numbers } = overrides;
-  const paceOf = (of: Plan) => (pacePerSecond === undefined ? of.requestsPerSecond : pacePerSecond);
   const accounts = new Map<string, Account>();
   let forbidden = 0;
 
@@ -77,52 +80,12 @@ export function createPlanLimits(options: PlanLimitsOptions): PlanLimits {
     return name === undefined ? INVALID_KEY : open(accountIdOf(caller.key), name, false);
   };
   const open = (id: string, name: PlanName, anonymous: boolean): Account => {
-    const known = accounts.get(id);
-    if (known) return known;
     const now = clock.now();
-    const account: Account = {
-      id,
-      plan: planOf(name, numbers),
-      anonymous,
-      since: now,
-      second: { period: NaN, count: 0 },
-      arrivals: { period: NaN, count: 0 },
-      day: { period: Math.floor(now / DAY), count: 0 },
-      month: { period: monthOf(now), count: options.spentBefore ?? 0 },
-      requests: 0,
-      admitted: 0,
-      rejected: { pace: 0, day: 0, month: 0 },
-      peak: { second: 0, day: 0, month: 0 },
-    };
+    const account = accounts.get(id) ?? newAccount(id, planOf(name, numbers), anonymous, now, options.spentBefore);
     accounts.set(id, account);
+    roll(account, now);
     return account;
   };
-  const roll = (account: Account, now: Instant) => {
-    enter(account.second, Math.floor(now / 1_000));
-    enter(account.arrivals, Math.floor(now / 1_000));
-    enter(account.day, Math.floor(now / DAY));
-    enter(account.month, monthOf(now));
-  };
-  const refuseFor = (account: Account, about: 'data' | 'account', now: Instant): Admission | null => {
-    const pace = paceOf(account.plan);
-    if (pace !== null && account.second.count >= pace) {
-      account.rejected.pace++;
-      return { kind: 'rejected', status: 429, message: TOO_MANY_REQUESTS, retryAfterSeconds: 1 };
-    }
-    if (about === 'account') return null;
-    const { requestsPerMonth, anonymousRequestsPerDay } = account.plan;
-    if (requestsPerMonth !== null && account.month.count >= requestsPerMonth) {
-      account.rejected.month++;
-      return { kind: 'rejected', status: 402, message: TOO_MANY_REQUESTS };
-    }
-    if (account.anonymous && anonymousRequestsPerDay !== null && account.day.count >= anonymousRequestsPerDay) {
-      account.rejected.day++;
-      const retryAfterSeconds = Math.ceil(((account.day.period + 1) * DAY - now) / 1_000);
-      return { kind: 'rejected', status: 429, message: TOO_MANY_REQUESTS, retryAfterSeconds };
-    }
-    return null;
-  };
-
   return {
     admit(caller, about) {
       const account = identify(caller);
@@ -130,67 +93,96 @@ export function createPlanLimits(options: PlanLimitsOptions): PlanLimits {
         forbidden++;
         return { kind: 'rejected', status: 403, message: account };
       }
-      const now = clock.now();
-      roll(account, now);
-      account.requests++;
-      account.peak.second = Math.max(account.peak.second, ++account.arrivals.count);
-      const refused = refuseFor(account, about, now);
-      if (refused) return refused;
-      account.admitted++;
-      account.second.count++;
-      if (about === 'data') {
-        account.peak.day = Math.max(account.peak.day, ++account.day.count);
-        account.peak.month = Math.max(account.peak.month, ++account.month.count);
-      }
-      return { kind: 'admitted', plan: account.plan.name };
+      const pace = pacePerSecond === undefined ? account.plan.requestsPerSecond : pacePerSecond;
+      return admitTo(account, about, pace, clock.now());
     },
-    ...createPlanWalls(clock, (name) => planOf(name, numbers)),
+    ...createPlanHistoryLimits(clock, (name) => planOf(name, numbers)),
     account(caller) {
       const account = caller.key === null ? null : identify(caller);
-      if (account === null || typeof account === 'string') return null;
-      roll(account, clock.now());
-      const limit = account.plan.requestsPerMonth;
-      return {
-        plan: account.plan.name,
-        plan_started_at: formatTime(account.since),
-        plan_status: 'active',
-        portal_url: null,
-        usage: {
-          message: limit === null ? 'unlimited plan' : 'limited plan',
-          current_month: {
-            requests_made: limit === null ? -1 : account.month.count,
-            requests_left: limit === null ? -1 : Math.max(0, limit - account.month.count),
-          },
-        },
-      };
+      return account === null || typeof account === 'string' ? null : accountInfoOf(account);
     },
-    counters: () => {
-      const now = clock.now();
-      return [...accounts.values()].map((account) => {
-        roll(account, now);
-        const { id, plan, requests, admitted, rejected, peak } = account;
-        const counts = { thisDay: account.day.count, thisMonth: account.month.count };
-        return {
-          account: id,
-          plan: plan.name,
-          requests,
-          admitted,
-          rejected: { ...rejected },
-          ...counts,
-          peak: { ...peak },
-        };
-      });
-    },
+    counters: () =>
+      [...accounts.values()].map((account) => {
+        roll(account, clock.now());
+        const { counted, windows } = account;
+        return { ...structuredClone(counted), thisDay: windows.day.count, thisMonth: windows.month.count };
+      }),
     forbidden: () => forbidden,
   };
 }
 
-/** How an account is called wherever its key must not be seen. */
+function newAccount(id: string, plan: Plan, anonymous: boolean, since: Instant, spentBefore = 0): Account {
+  const window = (count = 0) => ({ period: Number.NaN, count });
+  const windows = { arrivals: window(), second: window(), day: window(), month: window() };
+  const rejected = { pace: 0, day: 0, month: 0 };
+  const peak = { second: 0, day: 0, month: 0 };
+  const counted = { account: id, plan: plan.name, requests: 0, admitted: 0, rejected, peak };
+  const account = { plan, anonymous, since, windows, counted };
+  roll(account, since);
+  account.windows.month.count = spentBefore;
+  return account;
+}
+
+/** A window whose period is over begins anew. */
+function roll({ windows }: Account, now: Instant): void {
+  for (const name of WINDOWS) {
+    const period = PERIODS[name](now);
+    if (windows[name].period !== period) Object.assign(windows[name], { period, count: 0 });
+  }
+}
+
+function admitTo(account: Account, about: 'data' | 'account', pace: number | null, now: Instant): Admission {
+  const { counted, anonymous, plan } = account;
+  const { arrivals, second, day, month } = account.windows;
+  const refuse = (window: keyof AccountCounters['rejected'], status: 402 | 429, retryAfterSeconds?: number) => {
+    counted.rejected[window]++;
+    const wait = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+    return { kind: 'rejected', status, message: TOO_MANY_REQUESTS, ...wait } as const;
+  };
+  counted.requests++;
+  counted.peak.second = Math.max(counted.peak.second, ++arrivals.count);
+  if (isFull(second, pace)) return refuse('pace', 429, 1);
+  if (about === 'data') {
+    if (isFull(month, plan.requestsPerMonth)) return refuse('month', 402);
+    if (anonymous && isFull(day, plan.anonymousRequestsPerDay)) {
+      return refuse('day', 429, Math.ceil(((day.period + 1) * DAY - now) / 1_000));
+    }
+    counted.peak.day = Math.max(counted.peak.day, ++day.count);
+    counted.peak.month = Math.max(counted.peak.month, ++month.count);
+  }
+  counted.admitted++;
+  second.count++;
+  return { kind: 'admitted', plan: plan.name };
+}
+
+function accountInfoOf({ plan, since, windows }: Account): AccountInfo {
+  const limit = plan.requestsPerMonth;
+  const made = windows.month.count;
+  return {
+    plan: plan.name,
+    plan_started_at: formatTime(since),
+    plan_status: 'active',
+    portal_url: null,
+    usage: {
+      message: limit === null ? 'unlimited plan' : 'limited plan',
+      current_month: {
+        requests_made: limit === null ? -1 : made,
+        requests_left: limit === null ? -1 : Math.max(0, limit - made),
+      },
+    },
+  };
+}
+
+function isFull({ count }: { readonly count: number }, limit: number | null): boolean {
+  return limit !== null && count >= limit;
+}
+
+/** The name of an account wherever its key must not be seen. */
 export function accountIdOf(key: string): string {
   return `key-${createHash('sha256').update(key).digest('hex').slice(0, 12)}`;
 }
 
-/** No limits of any kind, for who only wants the data. */
+/** No limits of any kind. */
 export const NO_LIMITS = {
   requestsPerMonth: null,
   anonymousRequestsPerDay: null,
@@ -200,15 +192,3 @@ export const NO_LIMITS = {
   idChanges: true,
   intervals: ['5m', '15m', '30m', '1h', '6h', '12h', '24h'],
 } as const satisfies PlanLimitsOptions['overrides'];
-
-function enter(window: Window, period: number): void {
-  if (window.period === period) return;
-  window.period = period;
-  window.count = 0;
-}
-
-/** Calendar months, UTC, counted through. */
-function monthOf(at: Instant): number {
-  const date = new Date(at);
-  return date.getUTCFullYear() * 12 + date.getUTCMonth();
-}

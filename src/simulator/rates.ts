@@ -1,4 +1,4 @@
-/** What one unit of a currency is worth in dollars: fixed, roughly as in 2024, good enough for a market that is not real. */
+/** Fixed exchange rates of fiat currencies to the dollar, roughly those of 2024. */
 const DOLLARS_PER: Readonly<Record<string, number>> = {
   USD: 1,
   EUR: 1.08,
@@ -42,7 +42,7 @@ const DOLLARS_PER: Readonly<Record<string, number>> = {
   ISK: 0.0072,
 };
 
-/** Dollars per unit of a currency by its upper-case symbol; `undefined` for what is no currency (BTC and ETH are coins). */
+/** Dollars per unit of a currency by its upper-case symbol; `undefined` when it is not a fiat currency (BTC and ETH are coins). */
 export function dollarsPer(symbol: string): number | undefined {
   return DOLLARS_PER[symbol];
 }

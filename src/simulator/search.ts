@@ -1,21 +1,45 @@
-/** Finding records by what they are called: the whole name first, then its beginning, then any part of it. */
+/** Search in a simulated market: by the whole name first, then by its beginning, then by any part of it. */
+import type { SearchCategory, SearchResult } from '../contract/record/catalogue.ts';
+import type { SearchQuery } from '../contract/record/market-data.ts';
 
 export type Searchable<T> = {
   readonly item: T;
-  /** In lower case; the better known, the lower. */
+  /** In lower case. */
   readonly words: readonly string[];
+  /** The lower, the better known. */
   readonly rank: number;
 };
 
-/** At most `limit` of them, the best first. */
-export function find<T>(all: Iterable<Searchable<T>>, q: string, limit: number): T[] {
+export function searchable<T>(item: T, words: readonly string[], rank = 0): Searchable<T> {
+  return { item, words: words.map((word) => word.toLowerCase()), rank };
+}
+
+/** The result of each category that the query asks for; a search by symbol finds only currencies. */
+export function searchBy(
+  { categories, symbolOnly }: SearchQuery,
+  finders: { readonly [C in SearchCategory]: () => SearchResult[C] },
+): SearchResult {
+  const wanted = (Object.keys(finders) as SearchCategory[]).filter(
+    (category) => categories.includes(category) && (category === 'currencies' || !symbolOnly),
+  );
+  return Object.fromEntries(wanted.map((category) => [category, finders[category]()]));
+}
+
+/** At most `limit` coins, the best first; with `symbolOnly` only those whose symbol is `q`, in any case. */
+export function findCoins<T extends { readonly symbol: string }>(
+  all: readonly Searchable<T>[],
+  { q, symbolOnly, limit }: SearchQuery,
+): T[] {
+  const symbol = q.trim().toLowerCase();
+  return find(symbolOnly ? all.filter(({ item }) => item.symbol.toLowerCase() === symbol) : all, q, limit);
+}
+
+/** At most `limit` items, the best first. */
+export function find<T>(all: readonly Searchable<T>[], q: string, limit: number): T[] {
   const wanted = q.trim().toLowerCase();
-  const found: { item: T; score: number; rank: number }[] = [];
-  for (const { item, words, rank } of all) {
-    const score = scoreOf(words, wanted);
-    if (score < 3) found.push({ item, score, rank });
-  }
-  return found
+  return all
+    .map((one) => ({ ...one, score: scoreOf(one.words, wanted) }))
+    .filter(({ score }) => score < 3)
     .sort((a, b) => a.score - b.score || a.rank - b.rank)
     .slice(0, limit)
     .map(({ item }) => item);
@@ -23,11 +47,10 @@ export function find<T>(all: Iterable<Searchable<T>>, q: string, limit: number):
 
 /** 0 the word itself, 1 its beginning, 2 a part of it, 3 none of these. */
 function scoreOf(words: readonly string[], wanted: string): number {
-  let best = 3;
-  for (const word of words) {
+  const scores = words.map((word) => {
     const at = word.indexOf(wanted);
-    if (at === 0 && word.length === wanted.length) return 0;
-    if (at >= 0) best = Math.min(best, at === 0 ? 1 : 2);
-  }
-  return best;
+    if (at < 0) return 3;
+    return at > 0 ? 2 : word.length === wanted.length ? 0 : 1;
+  });
+  return Math.min(...scores);
 }

@@ -1,7 +1,7 @@
-/** Where a question goes: below the configured address, and never to another origin. */
+/** The URL of a request: below the configured address, and never on another origin. */
 import type { Question } from './answer.ts';
 
-/** @throws TypeError when it is no plain address of the web. */
+/** @throws TypeError when it is not a plain http or https address. */
 export function readAddress(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
@@ -18,7 +18,6 @@ export function urlOf(base: URL, { path, absolute, query }: Pick<Question, 'path
   if (!path.startsWith('/')) throw new TypeError(`a path starts with "/": "${path}"`);
   // Joined as text: resolved as a reference, "//other.host/" would be another origin.
   const text = base.origin + (absolute ? '' : base.pathname.replace(/\/+$/, '')) + path;
-  // Written in one go: each parameter that is set on a finished address has all of it parsed anew.
   const asked = new URLSearchParams(query).toString();
   const url = new URL(asked === '' ? text : `${text}${path.includes('?') ? '&' : '?'}${asked}`);
   if (url.origin !== base.origin) throw new TypeError(`the path "${path}" leaves ${base.origin}`);

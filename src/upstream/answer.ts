@@ -1,13 +1,10 @@
-/** What one HTTP request to the upstream can come back as. Outcomes are data: nothing here is thrown. */
+/** The possible outcomes of one HTTP request to the upstream. Outcomes are data: nothing here is thrown. */
 import type { Instant } from '../clock.ts';
 
-/**
- * Why nobody was met who could be the upstream. Only a wrong address, or a missing network, looks like this; a server that
- * fails or is overloaded has been met.
- */
+/** Why no server was reached that could be the upstream: a wrong address or a missing network. A server that fails was reached. */
 export type NoContact = 'refused' | 'unknown host' | 'no network' | 'no TLS' | 'untrusted' | 'not HTTP';
 
-/** What was observed of the exchange, whatever it meant. */
+/** What was observed of one request and its response, whatever the response meant. */
 export type Exchange = {
   readonly sentAt: Instant;
   readonly durationMs: number;
@@ -17,19 +14,19 @@ export type Exchange = {
   readonly bytes: number;
   readonly bodySha256: Uint8Array | null;
   /**
-   * No fact in the body is newer than this: the earlier of our clock when we asked and the answer's `Date`, less its `Age`
-   * (the upstream's caches serve answers up to eleven minutes old; upstream-api.md, section 0).
+   * No fact in the body is newer than this: the earlier of our clock at sending and the response's `Date`, less its `Age`
+   * (the upstream's caches serve responses up to eleven minutes old; upstream-api.md, section 0).
    */
   readonly asOf: Instant;
-  /** How long a cache has had the answer, as it says (`Age`); 0: it comes from no cache. */
+  /** How long a cache has had the response (`Age`); 0: it comes from no cache. */
   readonly ageMs: number;
-  /** What time it was there when the answer was made: its `Date`, less its `Age`; null when it does not say. */
+  /** The server's time when the response was made: its `Date`, less its `Age`; null when it does not say. */
   readonly date: Instant | null;
-  /** The later of our clock and the answer's `Date`: nothing true can lie after it. */
+  /** The later of our clock and the response's `Date`: nothing true can lie after it. */
   readonly latest: Instant;
-  /** Which simulated market the answer is of, as a simulator says; null: no simulator's. */
+  /** Which simulated market the response is of; null: it does not come from a simulator. */
   readonly simulator: string | null;
-  /** Null when somebody answered, or at least took the connection. */
+  /** Null when a server responded, or at least accepted the connection. */
   readonly noContact: NoContact | null;
 };
 
@@ -42,7 +39,7 @@ export type Refusal =
   | { readonly reason: 'unknown id' }
   /** Any other 404: no such route; the base URL is wrong or the endpoint does not exist there. */
   | { readonly reason: 'unknown route' }
-  /** 400 and other 4xx: the question itself is not understood. */
+  /** 400 and other 4xx: the request itself is not understood. */
   | { readonly reason: 'bad request' };
 
 export type Answer = {
@@ -51,12 +48,12 @@ export type Answer = {
   | {
       readonly kind: 'answered';
       readonly body: unknown;
-      /** The JSON text of `body` as it came, where it was asked for. */
+      /** The JSON text of `body` as it arrived, where it was asked for. */
       readonly text?: string;
     }
   /**
-   * A redirect inside the configured origin: ask again there, as another request. `path` starts with `/` and carries the query,
-   * and with it perhaps the key; `shown` is for texts: without the query, and without the key.
+   * A redirect inside the configured origin, to be followed by another request. `path` starts with `/` and carries the query,
+   * which may contain the key; `shown` is for messages: without the query and the key.
    */
   | { readonly kind: 'moved'; readonly path: string; readonly shown: string }
   /** 429, or a 402 that is no wall. `retryAfterMs` from Retry-After or RateLimit-Reset, null when neither is there. */
@@ -66,15 +63,19 @@ export type Answer = {
       readonly retryAfterMs: number | null;
       readonly message: string;
     }
-  /** 5xx, 408, 425, a cut or silent connection: nobody's fault, ask again later. */
+  /** 5xx, 408, 425, a cut or silent connection: to be retried later. */
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number | null; readonly message: string }
   | ({ readonly kind: 'refused'; readonly message: string } & Refusal)
   /**
-   * An answer that is not what the API gives: HTML, broken JSON, too large, a redirect elsewhere. `astray`: as a wrong base URL
-   * would have it (a web page, a redirect to another origin).
+   * A response that is not the API's: HTML, broken JSON, too large, a redirect elsewhere. `astray`: a wrong base URL would explain
+   * it (a web page, a redirect to another origin).
    */
   | { readonly kind: 'malformed'; readonly message: string; readonly astray: boolean }
 );
+
+type WithoutExchange<T> = T extends { readonly exchange: Exchange } ? Omit<T, 'exchange'> : never;
+/** What a response means, by itself. */
+export type Outcome = WithoutExchange<Answer>;
 
 export type AuthScheme = 'bearer' | 'bare';
 
@@ -92,11 +93,11 @@ export type Question = {
   readonly path: string;
   readonly absolute?: boolean;
   readonly query?: Readonly<Record<string, string>>;
-  /** The answer's own text is wanted, too. */
+  /** The response's own text is wanted, too. */
   readonly withText?: boolean;
-  /** What the JSON-RPC interface is asked, which has one path for everything; only its client understands that. */
+  /** The call of the JSON-RPC interface, which has one path for everything; only its client understands this field. */
   readonly rpc?: RpcCall;
-  /** How the key is sent this time; ignored without a key. */
+  /** How the key is sent with this request; ignored without a key. */
   readonly scheme?: AuthScheme;
   readonly signal?: AbortSignal;
 };

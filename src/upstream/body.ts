@@ -1,4 +1,4 @@
-/** Reads a body to its end or to its bound, undoes gzip, and says which of the ways to go wrong it went. */
+/** Reads a response's body to its end or to its bound, undoes gzip, and says what went wrong on the way. */
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
@@ -7,27 +7,18 @@ const unzip = promisify(gunzip);
 
 export type Body =
   | { readonly kind: 'whole'; readonly bytes: Buffer; readonly sha256: Uint8Array }
-  /** More than `maxBytes`, on the wire or unpacked; `bytes` read so far. */
+  /** More than `maxBytes`, compressed or decompressed; `bytes` read so far. */
   | { readonly kind: 'too large'; readonly bytes: number }
-  /** All of it arrived, and it cannot be unpacked. */
+  /** All of it arrived, and it cannot be decompressed. */
   | { readonly kind: 'garbled'; readonly bytes: number; readonly message: string }
   /** The connection ended, or fell silent, before the body did. */
   | { readonly kind: 'cut'; readonly bytes: number; readonly error: unknown };
 
 /** A body as it was sent, or how far it came. */
-export type Packed = { readonly kind: 'packed'; readonly bytes: Buffer } | Extract<Body, { kind: 'too large' | 'cut' }>;
+export type RawBody = { readonly kind: 'raw'; readonly bytes: Buffer } | Extract<Body, { kind: 'too large' | 'cut' }>;
 
-/** Never throws. Holds at most `maxBytes` of the packed and of the unpacked body, whatever their ratio. */
-export async function readBody(
-  chunks: AsyncIterable<Uint8Array>,
-  encoding: string | null,
-  maxBytes: number,
-): Promise<Body> {
-  return unpack(await collect(chunks, maxBytes), encoding, maxBytes);
-}
-
-/** Never throws. */
-export async function collect(chunks: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Packed> {
+/** Never throws. Stops reading after `maxBytes`. */
+export async function readRawBody(chunks: AsyncIterable<Uint8Array>, maxBytes: number): Promise<RawBody> {
   const parts: Uint8Array[] = [];
   let size = 0;
   try {
@@ -40,31 +31,31 @@ export async function collect(chunks: AsyncIterable<Uint8Array>, maxBytes: numbe
   } catch (error) {
     return { kind: 'cut', bytes: size, error };
   }
-  return { kind: 'packed', bytes: Buffer.concat(parts, size) };
+  return { kind: 'raw', bytes: Buffer.concat(parts, size) };
 }
 
-/** Never throws. What is unpacked has at most `maxBytes`, too. */
-export async function unpack(read: Packed, encoding: string | null, maxBytes: number): Promise<Body> {
-  if (read.kind !== 'packed') return read;
-  const packed = read.bytes;
+/** Never throws. The decompressed body has at most `maxBytes` too, whatever the ratio. */
+export async function decompress(raw: RawBody, encoding: string | null, maxBytes: number): Promise<Body> {
+  if (raw.kind !== 'raw') return raw;
+  const { bytes } = raw;
   const coding = (encoding ?? 'identity').trim().toLowerCase();
-  if (coding === 'identity' || coding === '') return whole(packed);
+  if (coding === 'identity' || coding === '') return whole(bytes);
   if (coding !== 'gzip' && coding !== 'x-gzip') {
-    return { kind: 'garbled', bytes: packed.length, message: `in the encoding "${coding}", which was not asked for` };
+    return { kind: 'garbled', bytes: bytes.length, message: `in the encoding "${coding}", which was not asked for` };
   }
-  // A `fetch` that unpacks by itself leaves the header in place; JSON never begins with gzip's two magic bytes.
-  if (packed[0] !== 0x1f || packed[1] !== 0x8b) return whole(packed);
+  // A `fetch` that decompresses by itself leaves the header in place; JSON never begins with gzip's two magic bytes.
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return whole(bytes);
   try {
-    return whole(await unzip(packed, { maxOutputLength: maxBytes, chunkSize: sizeUnpacked(packed, maxBytes) }));
+    return whole(await unzip(bytes, { maxOutputLength: maxBytes, chunkSize: decompressedSize(bytes, maxBytes) }));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return { kind: 'too large', bytes: maxBytes };
-    return { kind: 'garbled', bytes: packed.length, message: 'not the gzip it says it is' };
+    return { kind: 'garbled', bytes: bytes.length, message: 'not valid gzip' };
   }
 }
 
-/** In one piece when the last four bytes tell its size, as they should: in many, it would be in memory twice while they are joined. */
-function sizeUnpacked(packed: Buffer, maxBytes: number): number {
-  const told = packed.length < 18 ? 0 : packed.readUInt32LE(packed.length - 4);
+/** Of gzip, as its last four bytes say: a body decompressed in one piece is never in memory twice while its pieces are joined. */
+function decompressedSize(gzipped: Buffer, maxBytes: number): number {
+  const told = gzipped.length < 18 ? 0 : gzipped.readUInt32LE(gzipped.length - 4);
   return Math.max(Math.min(told, maxBytes), 1024) + 64;
 }
 

@@ -1,8 +1,8 @@
 /**
- * What an answer of the JSON-RPC interface means: the same outcomes as of REST. Failures come in four dresses (API document, section
- * 7; upstream-api.md, section 4): an HTTP status, a JSON-RPC error object, a tool's error as a normal result, and `isError`.
+ * What a response of the JSON-RPC interface means: the same outcomes as of REST. A failure comes in one of four forms (API document,
+ * section 7; upstream-api.md, section 4): an HTTP status, a JSON-RPC error object, a tool's error as a normal result, and `isError`.
  */
-import { parseWall, saysUnknownId, UNKNOWN_ROUTE } from '../contract/answer/errors.ts';
+import { parseHistoryLimit, saysUnknownId, UNKNOWN_ROUTE } from '../contract/answer/errors.ts';
 import {
   RPC_CODES,
   rpcErrorSchema,
@@ -12,8 +12,8 @@ import {
 } from '../contract/interface/json-rpc.ts';
 import { readRecord } from '../contract/record/records.ts';
 import { rawMember } from '../core/raw-json.ts';
-import type { RpcCall } from './answer.ts';
-import { classify, type Outcome, oneLine, type Received } from './classify.ts';
+import type { Outcome, RpcCall } from './answer.ts';
+import { classify, isObject, malformed, oneLine, type Received } from './classify.ts';
 import { parseJson } from './json.ts';
 import { LONGEST_WAIT_MS } from './retry-after.ts';
 
@@ -21,14 +21,11 @@ export type RpcAsked = { readonly id: number; readonly rpc: RpcCall; readonly wi
 
 export function classifyRpc(received: Received, asked: RpcAsked): Outcome {
   const { host } = received.asked;
-  const found = received.status === 200 ? classify(received) : null;
-  const body = found?.kind === 'answered' ? found.body : found === null ? errorBody(received) : null;
-  if (body === null || !isObject(body)) {
-    if (found === null) return classify(received);
-    return found.kind === 'answered'
-      ? malformed(`${host} answered with a list where one JSON-RPC answer was expected`)
-      : found;
-  }
+  const carried = errorBody(received);
+  const found: Outcome = carried === null ? classify(received) : { kind: 'answered', body: carried };
+  if (found.kind !== 'answered') return found;
+  const { body } = found;
+  if (!isObject(body)) return malformed(`${host} answered with a list where one JSON-RPC response was expected`);
   const { jsonrpc, id, error, result } = body;
   const isError = error !== undefined && error !== null;
   if (jsonrpc !== '2.0') return malformed(`${host} answered with JSON that is not JSON-RPC 2.0`, true);
@@ -42,8 +39,8 @@ export function classifyRpc(received: Received, asked: RpcAsked): Outcome {
   return asked.rpc.method === 'tools/list' ? listMeaning(result, host) : resultMeaning(result, host, asked.withText);
 }
 
-/** Of an HTTP failure: the JSON-RPC error it carries, which says more than the status; but 429 and the like are final words. */
-function errorBody({ status, body }: Received): unknown {
+/** The JSON-RPC error in the body of an HTTP failure, which says more than 400, 404 or 500; any other status speaks for itself. */
+function errorBody({ status, body }: Received): Record<string, unknown> | null {
   if (body.kind !== 'whole' || ![400, 404, 500].includes(status)) return null;
   const parsed = parseJson(body.bytes);
   return isObject(parsed) && parsed.jsonrpc === '2.0' && isObject(parsed.error) ? parsed : null;
@@ -139,7 +136,7 @@ function failureMeaning(
   const retryAfterMs =
     retryAfterSeconds === null ? null : Math.min(Math.max(0, retryAfterSeconds * 1000), LONGEST_WAIT_MS);
   const said = text.replace(/^\s*\d{3}\s*:?\s*/, '');
-  const wall = parseWall(text);
+  const wall = parseHistoryLimit(text);
   if (wall !== null) return { kind: 'refused', reason: 'wall', notBefore: wall.notBefore, message };
   switch (status) {
     case 400:
@@ -171,18 +168,10 @@ function notInPlan(message: string): Outcome {
   return { kind: 'refused', reason: 'wall', notBefore: null, message };
 }
 
-function malformed(message: string, astray = false): Outcome {
-  return { kind: 'malformed', message, astray };
-}
-
 function parseText(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
     return undefined;
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

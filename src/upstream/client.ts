@@ -1,7 +1,7 @@
-/** Asks the REST interface of the upstream: exactly one HTTP request per question, and every way it can end is a value. */
+/** The client of the upstream's REST interface: exactly one HTTP request per question, and every outcome is a value. */
 import { readAddress, urlOf } from './address.ts';
-import type { Answer, Question, Upstream } from './answer.ts';
-import { classify, type Outcome, type Received } from './classify.ts';
+import type { Answer, Outcome, Question, Upstream } from './answer.ts';
+import { classify, type Received } from './classify.ts';
 import { createSender, type SenderOptions } from './sender.ts';
 
 export type UpstreamOptions = SenderOptions & {

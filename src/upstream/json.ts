@@ -1,6 +1,6 @@
 /**
- * JSON from bytes. A long list is read in stretches of its elements, when they are asked for: all tickers are 37 MB, and would need
- * that twice more as one text, and half as much again as objects that nobody keeps.
+ * JSON from bytes. A long list is parsed lazily, some elements at a time: all tickers are 37 MB, and would need twice as much again
+ * as one text, and half as much as objects that nobody keeps.
  */
 
 const LONG = 4 * 1024 * 1024;
@@ -9,7 +9,7 @@ const STRETCH = 32 * 1024;
 const SQUARE_OPEN = 0x5b;
 const ELEMENT_ENDS = '},';
 
-/** The elements of a long list. To iterate again is to read it again. @throws SyntaxError on the way, where it is broken. */
+/** The elements of a long list. Each iteration parses it again. @throws SyntaxError on the way, where it is broken. */
 export class LongList implements Iterable<unknown> {
   readonly #bytes: Buffer;
   readonly #open: number;
@@ -28,7 +28,7 @@ export class LongList implements Iterable<unknown> {
 }
 
 /**
- * The value, exactly as `JSON.parse` has it, but for long lists: whether those are right to their end is seen when they are read.
+ * The value as `JSON.parse` returns it, except that a list of 4 MB or more becomes a `LongList`, whose errors show when it is iterated.
  * Undefined when it is not JSON. A byte-order mark is not an error.
  */
 export function parseJson(bytes: Buffer, { long = LONG, stretch = STRETCH } = {}): unknown {
@@ -45,8 +45,8 @@ export function parseJson(bytes: Buffer, { long = LONG, stretch = STRETCH } = {}
 }
 
 /**
- * Cut where an element may end. What begins with an element, and is right between two brackets, ends with one: a cut inside a text
- * or a nested list is no JSON. Then the next place is tried, further and further away.
+ * Cuts the list where an element may end. A cut inside a string or a nested list leaves no valid JSON between two brackets; then the
+ * next possible end is tried, further and further away.
  */
 function* stretchesOf(bytes: Buffer, open: number, stretch: number): Generator<unknown[]> {
   let from = open + 1;

@@ -1,12 +1,12 @@
-/** How long an answer asks us to stay away, from the headers that say so. */
+/** How long a response asks us to wait, as its headers say. */
 import type { Instant } from '../clock.ts';
 
-/** Nothing holds us longer than this on a header's word: the longest window a rate limit can mean here is a day. */
+/** The longest wait that a header can cause: the longest window a rate limit can mean here is a day. */
 export const LONGEST_WAIT_MS = 24 * 3_600_000;
 
 /**
  * The wait in milliseconds, 0 … `LONGEST_WAIT_MS`; null when no header says. `Retry-After` (seconds, or a date, which is read
- * against the answer's own `Date` so that a wrong clock here does not matter) goes before `RateLimit-Reset`.
+ * against the response's own `Date` so that a wrong clock here does not matter) goes before `RateLimit-Reset`.
  */
 export function retryAfterMs(header: (name: string) => string | null, now: Instant): number | null {
   const after = header('retry-after')?.trim();
@@ -21,8 +21,8 @@ export function retryAfterMs(header: (name: string) => string | null, now: Insta
 }
 
 /**
- * `RateLimit-Reset` speaks of the window that `RateLimit-Limit` counts, and the upstream's counts the month (20000 was seen).
- * So it is believed when that window is used up, or when it is short enough to be the one a 429 is about.
+ * `RateLimit-Reset` is about the window that `RateLimit-Limit` counts, and the upstream's counts the month (20000 was seen).
+ * So it counts only when that window is used up, or when it is short enough to be the one that a 429 is about.
  */
 function rateLimitResetMs(header: (name: string) => string | null, now: Instant): number | null {
   const reset = (header('ratelimit-reset') ?? header('x-ratelimit-reset'))?.trim();

@@ -1,6 +1,6 @@
 /**
- * Asks the JSON-RPC interface of the upstream (API document, section 4.2): exactly one HTTP request per call, and every way it can
- * end is a value, the same as of REST. An `answered` one carries the data of the tool, and their own text where that is wanted.
+ * The client of the upstream's JSON-RPC interface (API document, section 4.2): exactly one HTTP request per call, with the same
+ * outcomes as REST. An `answered` one carries the tool's data, and their own text where that is wanted.
  */
 import { readAddress, urlOf } from './address.ts';
 import type { Answer, Question, RpcCall, Upstream } from './answer.ts';
@@ -9,7 +9,7 @@ import { createSender, type SenderOptions } from './sender.ts';
 
 export type RpcOptions = SenderOptions & {
   readonly rpcUrl: string;
-  /** Where REST is asked. The key belongs to that origin: to an interface of another one it is not sent. */
+  /** The REST address. The key belongs to its origin and is never sent to another one. */
   readonly baseUrl: string;
 };
 
@@ -21,7 +21,7 @@ export function createRpcClient(options: RpcOptions): Upstream {
   let lastId = 0;
   return {
     send: async ({ rpc, path, absolute, scheme, signal, withText = false }: Question): Promise<Answer> => {
-      if (rpc === undefined) throw new TypeError('a question to the JSON-RPC interface says what is called');
+      if (rpc === undefined) throw new TypeError('a request to the JSON-RPC interface needs a call');
       const url = absolute ? urlOf(address, { path, absolute }) : address;
       const id = ++lastId;
       const post = JSON.stringify({ jsonrpc: '2.0', id, ...paramsOf(rpc) });
@@ -31,7 +31,7 @@ export function createRpcClient(options: RpcOptions): Upstream {
   };
 }
 
-/** One service answers both: what is true of the one is true of the other. */
+/** Does one service implement both interfaces? Then what is known of one is true of the other. */
 export function sharesOrigin({ rpcUrl, baseUrl }: Pick<RpcOptions, 'rpcUrl' | 'baseUrl'>): boolean {
   return readAddress(rpcUrl).origin === readAddress(baseUrl).origin;
 }

@@ -1,12 +1,13 @@
-/** Sends one HTTP request and tells what came of it: within its time, within its size, and with the key in nobody's texts. */
-import { type After, after, afterOn, type Clock, type Instant } from '../clock.ts';
+/** Sends one HTTP request and reports its outcome: bounded in time and size, and without the key in any message. */
+import { type Clock, type Instant, systemClock } from '../clock.ts';
 import { SIMULATOR_HEADER } from '../contract/interface/paths.ts';
+import { withDeadline } from '../core/concurrency/unless-aborted.ts';
 import { createMask } from '../log.ts';
-import type { Answer, AuthScheme, Exchange, NoContact } from './answer.ts';
-import { type Body, type Packed, unpack } from './body.ts';
-import type { Outcome, Received } from './classify.ts';
+import type { Answer, AuthScheme, Exchange, NoContact, Outcome } from './answer.ts';
+import { type Body, decompress, type RawBody, readRawBody } from './body.ts';
+import type { Received } from './classify.ts';
 import { describeNetworkError } from './network-error.ts';
-import { createFetchWire, createSocketWire, type FetchFunction, type Timeouts, type WireAnswer } from './wire.ts';
+import { createFetchWire, createSocketWire, type FetchFunction, type Timeouts, type WireResponse } from './wire.ts';
 
 export type SenderOptions = {
   /** Null: anonymous. */
@@ -15,7 +16,7 @@ export type SenderOptions = {
   /** Stands in for the network. Its timeouts run on `clock`; those of real sockets run on the machine's time. */
   readonly fetch?: FetchFunction;
   readonly timeouts?: Partial<Timeouts>;
-  /** Bound of one body, packed and unpacked. */
+  /** Bound of one body, compressed and decompressed. */
   readonly maxBytes?: number;
 };
 
@@ -28,13 +29,13 @@ export type Sending = {
 };
 
 export type Sender = {
-  /** Exactly one request; `meaning` says what a received answer means. Never throws for what the network or the server did. */
+  /** Exactly one request; `meaning` says what a received response means. Never throws for what the network or the server did. */
   send(sending: Sending, meaning: (received: Received) => Outcome): Promise<Answer>;
   close(): Promise<void>;
 };
 
 const DEFAULT_TIMEOUTS: Timeouts = { connectMs: 10_000, headersMs: 30_000, bodyMs: 60_000 };
-/** The whole catalogue is 53,000 coins in some 8 MB, and is the largest answer there is. */
+/** All tickers are the largest response there is: some 37 MB. */
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
 /** The names undici gives these two, so that one table describes both its timers and ours. */
 const HEADERS_TIMEOUT = 'UND_ERR_HEADERS_TIMEOUT';
@@ -48,31 +49,34 @@ export function createSender(options: SenderOptions): Sender {
   }
   const withoutKey = createMask(key === null ? [] : [key], '[key]');
   const timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
-  const wire = options.fetch ? createFetchWire(options.fetch, maxBytes) : createSocketWire(timeouts, maxBytes);
-  const later = options.fetch ? afterOn(clock) : after;
+  const wire = options.fetch ? createFetchWire(options.fetch) : createSocketWire(timeouts);
+  const timer = options.fetch ? clock : systemClock;
 
   async function send(
     { url, post, scheme, signal }: Sending,
     meaning: (received: Received) => Outcome,
   ): Promise<Answer> {
     signal?.throwIfAborted();
+    // Not `AbortSignal.any`: of a signal as old as the process it would keep something of every request.
     const stop = new AbortController();
     const onAbort = () => stop.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
-    const within = <T>(ms: number, code: string, work: () => Promise<T>) => withDeadline(later, ms, code, stop, work);
+    // Undici's own timers see silence; this also ends a stage that drips for ever, or a `fetch` that ignores its signal.
+    const within = <T>(ms: number, code: string, work: () => Promise<T>) =>
+      withDeadline(timer, { ms, late: Object.assign(new Error('too slow'), { code }), stop }, work);
     const sentAt = clock.now();
-    let head: WireAnswer | null = null;
+    let head: WireResponse | null = null;
     let body: Body | null = null;
     let outcome: Outcome;
     let noContact: NoContact | null = null;
     try {
       const request = { url, headers: headersFor(key, scheme, post), post, signal: stop.signal };
-      head = await within(timeouts.connectMs + timeouts.headersMs, HEADERS_TIMEOUT, () => wire.send(request));
-      const encoding = head.header('content-encoding');
-      const read = await within(timeouts.bodyMs, BODY_TIMEOUT, head.body).catch(
-        (error): Packed => ({ kind: 'cut', bytes: 0, error }),
+      const response = await within(timeouts.connectMs + timeouts.headersMs, HEADERS_TIMEOUT, () => wire.send(request));
+      head = response;
+      const raw = await within(timeouts.bodyMs, BODY_TIMEOUT, () => readRawBody(response.body, maxBytes)).catch(
+        (error): RawBody => ({ kind: 'cut', bytes: 0, error }),
       );
-      body = await unpack(read, encoding, maxBytes);
+      body = await decompress(raw, head.header('content-encoding'), maxBytes);
       if (key !== null) body = cleanBody(body, key, withoutKey);
       outcome = meaning({ asked: url, status: head.status, header: head.header, body, now: clock.now() });
     } catch (error) {
@@ -96,28 +100,6 @@ export function createSender(options: SenderOptions): Sender {
   return { send, close: () => wire.close() };
 }
 
-/** Undici's own timers see silence; this also ends a stage that drips for ever, or a `fetch` that ignores its signal. */
-function withDeadline<T>(later: After, ms: number, code: string, stop: AbortController, work: () => Promise<T>) {
-  return new Promise<T>((resolve, reject) => {
-    stop.signal.throwIfAborted();
-    const callOff = later(ms, () => stop.abort(Object.assign(new Error('too slow'), { code })));
-    // What ignores the signal may never settle: nothing waits for it.
-    const onAbort = () => {
-      callOff();
-      reject(stop.signal.reason);
-    };
-    stop.signal.addEventListener('abort', onAbort, { once: true });
-    const settled =
-      <V>(settle: (value: V) => void) =>
-      (value: V) => {
-        callOff();
-        stop.signal.removeEventListener('abort', onAbort);
-        settle(value);
-      };
-    work().then(settled(resolve), settled(reject));
-  });
-}
-
 function headersFor(key: string | null, scheme: AuthScheme = 'bearer', post?: string): Record<string, string> {
   return {
     accept: 'application/json',
@@ -131,7 +113,7 @@ function headersFor(key: string | null, scheme: AuthScheme = 'bearer', post?: st
 function exchangeOf(
   sentAt: Instant,
   now: Instant,
-  head: WireAnswer | null,
+  head: WireResponse | null,
   body: Body | null,
 ): Omit<Exchange, 'noContact'> {
   const date = Date.parse(head?.header('date') ?? '');

@@ -45,7 +45,7 @@ test.each(['broken', 'down'] as const)(
     expect(await world.database.sql`select plan, checked_at from ops.account where checked_at is not null`).toEqual([]);
     world.upstream = 'up';
     for (let i = 0; i < 60 && !/"ready"/.test(lines()); i++) await world.advance(MINUTE);
-    expect(lines()).toMatch(/"the account: well again"/);
+    expect(lines()).toMatch(/"the account recovered"/);
     await world.untilListed();
     expect(await world.database.sql`select plan from ops.account`).toEqual([{ plan: 'pro' }]);
   },

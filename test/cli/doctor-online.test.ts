@@ -94,13 +94,13 @@ describe('doctor --online', () => {
       expect(await ask()).toMatchObject({
         code: 0,
         state: 'ok',
-        found: expect.stringMatching(/is told of quota, stuck/),
+        found: expect.stringMatching(/is notified of quota, stuck/),
       });
       expect(hook.posts).toEqual([]);
       expect(await ask('--online')).toMatchObject({
         code: 0,
         state: 'ok',
-        found: expect.stringMatching(/has taken a/),
+        found: expect.stringMatching(/accepted a/),
       });
       expect(hook.texts()).toEqual(['chandler doctor: messages of Chandler arrive here.']);
       hook.answer = (_, response) => void response.writeHead(404).end('no_service');

@@ -74,7 +74,7 @@ describe('the command line', () => {
   test('sql without psql says what to do instead', async () => {
     const { code, err } = await runCommand(['sql', '\\d market.candles'], { env: { PATH: '' } });
     expect(code).toBe(2);
-    expect(err).toMatch(/there is no psql on the PATH for \\d market.candles.*chandler sql "select/);
+    expect(err).toMatch(/psql is not on the PATH for \\d market.candles.*chandler sql "select/);
   });
 
   test('sql with nothing to run is wrong usage', async () => {
@@ -121,7 +121,7 @@ describe('simulate', () => {
     taken.close();
     expect(code).toBe(1);
     expect(err).toBe(
-      `error: port ${port} of 127.0.0.1 is taken by another program; choose another with --port, or for serve and service with CHANDLER_LISTEN\n`,
+      `error: port ${port} of 127.0.0.1 is in use by another program; choose another port with --port, or for serve and service with CHANDLER_LISTEN\n`,
     );
   });
 });

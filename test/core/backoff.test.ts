@@ -16,6 +16,13 @@ describe('backoff', () => {
     ]);
   });
 
+  test('grows by another factor where one is given', () => {
+    const backoff = createBackoff({ firstMs: 60_000, mostMs: 86_400_000, factor: 4 });
+    expect([0, 1, 2, 5, 6, 2_000].map((attempt) => backoff(attempt, 1))).toEqual([
+      60_000, 240_000, 960_000, 61_440_000, 86_400_000, 86_400_000,
+    ]);
+  });
+
   test('jitters the whole wait', () => {
     const backoff = createBackoff({ firstMs: 1_000, mostMs: 10_000 });
     expect([0, 0.25, 0.5, 1].map((random) => backoff(2, random))).toEqual([0, 1_000, 2_000, 4_000]);

@@ -1,7 +1,7 @@
 /** What the service promises over any `MarketData`: run it over each implementation. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Clock, createScaledClock } from '../../src/clock.ts';
-import type { Nothing } from '../../src/contract/answer/not-found.ts';
+import type { Missing } from '../../src/contract/answer/not-found.ts';
 import type { Handler } from '../../src/contract/interface/handler.ts';
 import { TOOL_NAMES, type ToolName } from '../../src/contract/interface/tools.ts';
 import type { Access } from '../../src/contract/plan/access.ts';
@@ -23,7 +23,7 @@ import { createService } from '../../src/service/service.ts';
 import { type AnswerPath, createAnswerCheck } from './upstream-schema.ts';
 
 export type Subject = {
-  readonly data: MarketData<Nothing>;
+  readonly data: MarketData<Missing>;
   readonly clock: Clock;
   /** An active coin with a closed daily usd candle on each of the 20 days from `firstDay` (midnight UTC) on. */
   readonly coinId: string;

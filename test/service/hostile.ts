@@ -2,7 +2,7 @@
 import net from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
-import type { Nothing } from '../../src/contract/answer/not-found.ts';
+import type { Missing } from '../../src/contract/answer/not-found.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type Endpoint } from '../../src/contract/interface/endpoints.ts';
 import type { MarketData } from '../../src/contract/record/market-data.ts';
 import { type Listening, listen } from '../../src/service/http/listen.ts';
@@ -10,7 +10,7 @@ import { createService } from '../../src/service/service.ts';
 import { openAccess } from './conformance.ts';
 
 export type Victim = {
-  readonly data: MarketData<Nothing>;
+  readonly data: MarketData<Missing>;
   readonly clock: Clock;
   /** A coin that has a ticker. */
   readonly coinId: string;

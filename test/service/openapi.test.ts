@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { createScaledClock } from '../../src/clock.ts';
-import { standingOn, wholeAsOf } from '../../src/contract/answer/provenance.ts';
+import { completeAsOf, withProvenance } from '../../src/contract/answer/provenance.ts';
 import { UNANSWERED } from '../../src/contract/interface/endpoints.ts';
 import { type OpenApiDocument, openApiDocument } from '../../src/contract/interface/openapi.ts';
 import { createService, restRoutes } from '../../src/service/service.ts';
@@ -90,7 +90,7 @@ describe('the OpenAPI document', () => {
 
   it('describes what else may be answered: that nothing has changed, that nobody expected it, that there is no route', async () => {
     const { paths, components } = await document();
-    const coins = standingOn([...(await parts.data.coins())], wholeAsOf(clock.now()));
+    const coins = withProvenance([...(await parts.data.coins())], completeAsOf(clock.now()));
     const ask = async (path: string, over: Partial<typeof parts> = {}, headers: Record<string, string> = {}) => {
       const answer = await createService({ ...parts, ...over })(new Request(`http://service/v1${path}`, { headers }));
       const described = paths[path]!.get.responses[String(answer.status)];

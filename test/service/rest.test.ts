@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createScaledClock } from '../../src/clock.ts';
-import { parseWall } from '../../src/contract/answer/errors.ts';
-import { type Basis, NOTHING, standingOn, wholeAsOf } from '../../src/contract/answer/provenance.ts';
+import { parseHistoryLimit } from '../../src/contract/answer/errors.ts';
+import { completeAsOf, NO_DATA, type Provenance, withProvenance } from '../../src/contract/answer/provenance.ts';
 import type { Access } from '../../src/contract/plan/access.ts';
 import type { PlanName } from '../../src/contract/plan/plans.ts';
 import type { MarketData } from '../../src/contract/record/market-data.ts';
@@ -30,18 +30,18 @@ function serviceOver(data: MarketData, access: Access = openAccess) {
 }
 
 /** Says what everything stands on, and says the same thing again until it is told that something has changed. */
-function standing(data: MarketData, basis: Basis) {
+function standing(data: MarketData, provenance: Provenance) {
   const answers = new Map<string, object>();
   let asked = 0;
   const source = new Proxy(data, {
-    get: (target, name: Exclude<keyof MarketData, 'saysBasis'>) => async (query: never) => {
+    get: (target, name: Exclude<keyof MarketData, 'hasProvenance'>) => async (query: never) => {
       const key = name + JSON.stringify(query);
       asked++;
       const kept = answers.get(key);
       if (kept) return kept;
       const made = (await target[name](query)) as object | null;
       if (made === null) return null;
-      answers.set(key, standingOn(structuredClone(made), basis));
+      answers.set(key, withProvenance(structuredClone(made), provenance));
       return answers.get(key);
     },
   });
@@ -52,18 +52,18 @@ const OHLCV = '/coins/btc-bitcoin/ohlcv/historical?start=2024-05-01&end=2024-05-
 const PATHS = [OHLCV, '/tickers', '/tickers/btc-bitcoin', '/coins/btc-bitcoin', '/tags?additional_fields=coins'];
 
 describe('an answer of a source that says what it stands on', () => {
-  const basis = wholeAsOf(Date.UTC(2024, 5, 1, 12, 1));
+  const provenance = completeAsOf(Date.UTC(2024, 5, 1, 12, 1));
 
   it('says so in headers, full, in part or not at all', async () => {
-    const standings: [Basis, string, string | null][] = [
-      [basis, 'full', '2024-06-01T12:01:00Z'],
+    const standings: [Provenance, string, string | null][] = [
+      [provenance, 'full', '2024-06-01T12:01:00Z'],
       [
-        { ...basis, coverage: 'partial', firstMissing: Date.UTC(2024, 4, 3) },
+        { ...provenance, coverage: 'partial', firstMissing: Date.UTC(2024, 4, 3) },
         'partial; first-missing=2024-05-03T00:00:00Z',
         '2024-06-01T12:01:00Z',
       ],
-      [{ ...basis, coverage: 'partial' }, 'partial', '2024-06-01T12:01:00Z'],
-      [NOTHING, 'none', null],
+      [{ ...provenance, coverage: 'partial' }, 'partial', '2024-06-01T12:01:00Z'],
+      [NO_DATA, 'none', null],
     ];
     for (const [one, coverage, asOf] of standings) {
       const get = serviceOver(standing(market, one).source);
@@ -78,7 +78,7 @@ describe('an answer of a source that says what it stands on', () => {
   });
 
   it('has a tag that changes with it, and is not sent twice to who has it', async () => {
-    const { source, changed } = standing(market, basis);
+    const { source, changed } = standing(market, provenance);
     const get = serviceOver(source);
     for (const path of PATHS) {
       const first = await get(path);
@@ -98,13 +98,13 @@ describe('an answer of a source that says what it stands on', () => {
     const before = await etag();
     changed();
     expect(await etag()).toBe(before);
-    const dearer = { ...market, ticker: async () => standingOn({ id: 'btc-bitcoin' } as never, basis) };
+    const dearer = { ...market, ticker: async () => withProvenance({ id: 'btc-bitcoin' } as never, provenance) };
     expect((await serviceOver(dearer)('/tickers/btc-bitcoin')).headers.get('etag')).not.toBe(before);
   });
 
   it('keeps apart what different callers may see, and different questions show', async () => {
     let plan: PlanName = 'free';
-    const { source, asked } = standing(market, basis);
+    const { source, asked } = standing(market, provenance);
     const get = serviceOver(source, { ...openAccess, admit: () => ({ kind: 'admitted', plan }) });
     const keys = async (path: string) => {
       const body = (await (await get(path)).json()) as object | object[];
@@ -126,7 +126,7 @@ describe('an answer of a source that says what it stands on', () => {
   });
 
   it('has its headers on HEAD as on GET', async () => {
-    const get = serviceOver(standing(market, basis).source);
+    const get = serviceOver(standing(market, provenance).source);
     const [head, whole] = [await get(OHLCV, {}, 'HEAD'), await get(OHLCV)];
     expect([head.status, await head.text()]).toEqual([200, '']);
     expect(Object.fromEntries(head.headers)).toEqual(Object.fromEntries(whole.headers));
@@ -152,7 +152,7 @@ describe('ticker history by plan', () => {
     const [status, error] = await ask(plan, interval, wall - 1_000);
     expect(status).toBe(402);
     expect(error).toMatch(/^Getting (daily|hourly|minute) historical data before 20\d\d-.* \+0000 UTC is not allowed/);
-    expect(parseWall(String(error))!.notBefore).toBeGreaterThanOrEqual(now - depth);
+    expect(parseHistoryLimit(String(error))!.notBefore).toBeGreaterThanOrEqual(now - depth);
   });
 
   it('is not there in minutes on the free plan, and has no end on the largest', async () => {
@@ -196,7 +196,7 @@ it.each([
   const text = 'Getting changes of ids is not allowed in this plan. Check plans on coinpaprika.com/api';
   if (status === 402) expect(await answer.json()).toEqual({ error: text });
   // A wall without a date, to whoever looks for one.
-  expect(parseWall(text)).toEqual({ notBefore: null });
+  expect(parseHistoryLimit(text)).toEqual({ notBefore: null });
 });
 
 it('ignores parameters that it does not know, and takes the first of two', async () => {

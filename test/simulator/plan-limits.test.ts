@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
-import { parseWall } from '../../src/contract/answer/errors.ts';
+import { parseHistoryLimit } from '../../src/contract/answer/errors.ts';
 import type { Caller } from '../../src/contract/plan/access.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { createPlanLimits, NO_LIMITS, type PlanLimitsOptions } from '../../src/simulator/plan-limits.ts';
@@ -80,13 +80,13 @@ describe('the limits of a plan', () => {
     expect(text).toMatch(
       /^Getting historical OHLCV data before 2024-05-29 23:00:00\.\d{4,9} \+0000 UTC is not allowed in this plan/,
     );
-    expect(parseWall(text)!.notBefore).toBe(wall + 1);
+    expect(parseHistoryLimit(text)!.notBefore).toBe(wall + 1);
     expect(access.refuseHistory('ultimate', '24h', 0)).toBeNull();
   });
 
   it('refuse intervals that the plan does not have', () => {
     const { access } = limits();
-    expect(parseWall(access.refuseHistory('pro', '1h', start)!)).toEqual({ notBefore: null });
+    expect(parseHistoryLimit(access.refuseHistory('pro', '1h', start)!)).toEqual({ notBefore: null });
     expect(access.refuseHistory('business', '1h', start)).toBeNull();
     expect(access.refuseHistory('enterprise', '5m', 0)).toBeNull();
   });

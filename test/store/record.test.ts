@@ -9,7 +9,7 @@ import {
   saveAccount,
 } from '../../src/store/quota/account.ts';
 import { recordCoins } from '../../src/store/snapshot/coin.ts';
-import { abandonStale, backfillTotals, beat, finishBackfill, startBackfill } from '../../src/store/work/backfill.ts';
+import { abandonExpired, backfillTotals, beat, finishBackfill, startBackfill } from '../../src/store/work/backfill.ts';
 import { type FetchRow, findFetch, recordFetch } from '../../src/store/work/fetch.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { ANONYMOUS } from '../support/sample-records.ts';
@@ -231,7 +231,7 @@ describe('backfills', () => {
     const silent = await startBackfill(database.sql, started);
     const alive = await startBackfill(database.sql, started);
     expect(await beat(database.sql, alive, NOON + 10 * MINUTE)).toBe(true);
-    expect(await abandonStale(database.sql, NOON + 10 * MINUTE, 5 * MINUTE)).toEqual([silent]);
+    expect(await abandonExpired(database.sql, NOON + 10 * MINUTE)).toEqual([silent]);
     expect(await readBackfill(silent)).toMatchObject({ state: 'interrupted', finishedAt: NOON });
     expect(await readBackfill(alive)).toMatchObject({ state: 'running' });
   });

@@ -14,7 +14,7 @@ const ROWS: readonly (readonly (readonly string[])[])[] = [
   [['store']],
   [['upstream'], ['quota'], ['views'], ['simulator']],
   [['ingest'], ['service'], ['dashboard']],
-  [['app.ts', 'config.ts', 'budget.ts', 'ingestion.ts', 'simulate.ts', 'background']],
+  [['app.ts', 'config.ts', 'settings.ts', 'budget.ts', 'ingestion.ts', 'simulate.ts', 'background']],
   [['main.ts', 'cli']],
 ];
 

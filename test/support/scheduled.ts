@@ -1,6 +1,6 @@
 /** Runs schedules of the product once, as the service does when they are due, without waiting for their ticks. */
 import { createCatalogueRuns } from '../../src/ingest/catalogue/catalogue-run.ts';
-import { impatient } from '../../src/ingest/request/outage-retry.ts';
+import { withoutRetry } from '../../src/ingest/request/outage-retry.ts';
 import { type Runs, SCHEDULES, type ScheduleName } from '../../src/ingest/schedule/schedules.ts';
 import { snapshotRun } from '../../src/ingest/snapshot/snapshot-run.ts';
 import { createSnapshots } from '../../src/ingest/snapshot/snapshots.ts';
@@ -13,7 +13,7 @@ export async function runSchedules(
   names: readonly ScheduleName[],
 ): Promise<void> {
   const { sql } = database;
-  const snapshots = createSnapshots({ sql, ask: session.ask, clock, accountId: session.accountId });
+  const snapshots = createSnapshots({ sql, sendRequest: session.sendRequest, clock, accountId: session.accountId });
   const none = async () => {
     throw new Error('this schedule is not run here');
   };
@@ -32,7 +32,7 @@ export async function runSchedules(
   for (const name of names) {
     const entry = SCHEDULES.find((schedule) => schedule.name === name)!;
     const signal = new AbortController().signal;
-    const outcome = await entry.run(runs, { tick: clock.now(), attempt: 1, signal, patience: impatient });
+    const outcome = await entry.run(runs, { tick: clock.now(), attempt: 1, signal, retry: withoutRetry });
     if (outcome.kind !== 'done') throw new Error(`the schedule ${name} was held: ${outcome.reason}`);
   }
 }

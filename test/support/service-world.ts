@@ -6,10 +6,11 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import type { Role } from '../../src/background/health/service-status.ts';
-import { serve } from '../../src/background/service/service.ts';
+import { runService } from '../../src/background/service/service.ts';
 import { systemClock } from '../../src/clock.ts';
-import { type Config, type Environment, parseConfig } from '../../src/config.ts';
+import { type Config, parseConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log.ts';
+import type { Environment } from '../../src/settings.ts';
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../src/simulate.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
@@ -166,7 +167,7 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
       };
       if (isCut.database) relay.cut();
       if (isCut.redis) redisRelay?.cut();
-      const ended = serve({
+      const ended = runService({
         config: configOf({ ...options.env, ...env }, relay.url, redisRelay?.url ?? null),
         clock: host,
         log: createLog({ level: 'info', write: (line) => lines.push(`${at()} ${line}`) }),

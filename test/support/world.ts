@@ -158,7 +158,7 @@ async function openChandler(
     ...change,
   });
   while (options.catalogue ?? true) {
-    const refresh = await refreshCatalogue({ ask: session.ask, sql, clock });
+    const refresh = await refreshCatalogue({ sendRequest: session.sendRequest, sql, clock });
     if (refresh.kind !== 'held') break;
     clock.advanceTo(refresh.until + 1000);
   }
@@ -174,7 +174,7 @@ async function openChandler(
     session,
     queue,
     backfill: async ({ coins, interval = '24h', quote = 'usd', from, to, ...run }) => {
-      if (options.catalogue ?? true) await refreshForAbsences({ ask: session.ask, sql, clock });
+      if (options.catalogue ?? true) await refreshForAbsences({ sendRequest: session.sendRequest, sql, clock });
       const target = { coinIds: coins, interval, quote, span: { from, to } };
       const startedAt = clock.now();
       const planned = await planBackfill({

@@ -63,20 +63,20 @@ const COIN = ['btc-bitcoin', '--start', '2024-01-01'];
 describe('what makes no sense is said in one sentence, ends with 2, and changes nothing', () => {
   test.concurrent.each<[string[], RegExp]>([
     ...[
-      [['btc-bitcion', '--start', '2024-01-01'], /btc-bitcion is no coin of the upstream; did you mean btc-bitcoin\?/],
+      [['btc-bitcion', '--start', '2024-01-01'], /the upstream has no coin btc-bitcion; did you mean btc-bitcoin\?/],
       [[...COIN, '--interval', '2h'], /'2h' is invalid.*5m, 15m, 30m, 1h, 6h, 12h, 24h/],
       [[...COIN, '--interval', '1d'], /'1d' is invalid.*did you mean 24h\?/],
       [[...COIN, '--quote', 'eur'], /'eur' is invalid.*usd, btc/],
       [[...COIN, '--end', '2023-01-01'], /--end 2023-01-01 is not after --start 2024-01-01/],
       [['btc-bitcoin', '--start', '2099-01-01'], /--start 2099-01-01 lies in the future/],
-      [['btc-bitcoin', '--start', '2024-02-30'], /--start '2024-02-30' is no time.*2024-02 has 29 days/],
-      [['btc-bitcoin', '--start', '-5'], /--start '-5' is no time.*5 days back from now write -5d/],
+      [['btc-bitcoin', '--start', '2024-02-30'], /--start '2024-02-30' is not a time.*2024-02 has 29 days/],
+      [['btc-bitcoin', '--start', '-5'], /--start '-5' is not a time.*5 days before now write -5d/],
       [['btc-bitcoin', '--start', '2024-01-01T10:00'], /needs its zone: 2024-01-01T10:00Z/],
-      [[...COIN, '--end', 'tomorrow'], /--end 'tomorrow' is no time.*2024-01-31/],
+      [[...COIN, '--end', 'tomorrow'], /--end 'tomorrow' is not a time.*2024-01-31/],
       [[...COIN, '--top', '-5'], /'--top <n>' argument '-5' is invalid.*above 0/],
-      [['--start', '2024-01-01'], /Which coins\? Give ids like btc-bitcoin/],
-      [['btc-bitcoin'], /Give --start, like --start 2024-01-01/],
-      [['', '--start', '2024-01-01'], /An empty id was given as a coin; ids look like btc-bitcoin/],
+      [['--start', '2024-01-01'], /No coins given; give ids like btc-bitcoin/],
+      [['btc-bitcoin'], /--start is missing; give one like --start 2024-01-01/],
+      [['', '--start', '2024-01-01'], /A coin id is empty; ids look like btc-bitcoin/],
       [['btc-bitcoin', '--strat', '2024-01-01'], /unknown option '--strat'[\s\S]*Did you mean --start\?/],
     ].map(([args, message], i): [string[], RegExp] => [
       [i % 2 === 0 ? 'backfill' : 'plan', ...(args as string[])],
@@ -123,12 +123,15 @@ describe('settings that make no sense are said in one sentence and end with 2', 
     [{ CHANDLER_CANDLES_PER_REQUEST: '-1' }, /CHANDLER_CANDLES_PER_REQUEST is "-1"/],
     [{ CHANDLER_AUTH_SCHEME: 'basic' }, /CHANDLER_AUTH_SCHEME is "basic".*auto, bearer, bare/],
     [{ CHANDLER_LISTEN: 'localhost:99999' }, /CHANDLER_LISTEN is "localhost:99999"/],
-    [{ CHANDLER_APIKEY: 'hunter2' }, /CHANDLER_APIKEY is no setting of Chandler \(did you mean CHANDLER_API_KEY\?\)/],
+    [
+      { CHANDLER_APIKEY: 'hunter2' },
+      /CHANDLER_APIKEY is not a setting of Chandler \(did you mean CHANDLER_API_KEY\?\)/,
+    ],
     [
       { DATABASE_URL: '', DATABSE_URL: 'postgres://u:hunter2@h/x' },
-      /DATABSE_URL is no setting .*did you mean DATABASE_URL\?/,
+      /DATABSE_URL is not a setting .*did you mean DATABASE_URL\?/,
     ],
-    [{ REDIS_ULR: 'redis://:hunter2@h' }, /REDIS_ULR is no setting .*did you mean REDIS_URL\?/],
+    [{ REDIS_ULR: 'redis://:hunter2@h' }, /REDIS_ULR is not a setting .*did you mean REDIS_URL\?/],
   ])('%j', { timeout: 120_000 }, async (settings, message) => {
     const home = path.join(folder, `never-${Object.keys(settings).join()}-${Object.values(settings).join().length}`);
     const env = { ...good, CHANDLER_HOME: home, ...settings };
@@ -276,7 +279,7 @@ describe('servers that are not there', () => {
     const result = await runCli([...backfill, '--max-wait', '3s'], settings);
     expect(result.code).toBe(75);
     expect(result.out).toMatch(
-      /Stopped early: the upstream does not answer as it should.*longer than --max-wait allows\. Give the same command again/,
+      /Stopped early: the upstream does not answer properly.*longer than --max-wait allows\. Run the same command again/,
     );
     expect(result.err).not.toMatch(/^\s+at /m);
     expect(await database.sql`select state from ops.backfill order by id desc limit 1`).toEqual([{ state: 'stopped' }]);
@@ -292,7 +295,7 @@ describe('the machine says no', () => {
     taken.close();
     expectOneSentence(
       result,
-      new RegExp(`port ${port} of 127.0.0.1 is taken by another program; choose another with --port`),
+      new RegExp(`port ${port} of 127.0.0.1 is in use by another program; choose another port with --port`),
     );
     expect(result.code).toBe(1);
   });

@@ -2,8 +2,8 @@
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { createCatalogueRuns } from '../../src/ingest/catalogue/catalogue-run.ts';
-import { UpstreamTrouble } from '../../src/ingest/outcome.ts';
-import { impatient } from '../../src/ingest/request/outage-retry.ts';
+import { UpstreamError } from '../../src/ingest/outcome.ts';
+import { withoutRetry } from '../../src/ingest/request/outage-retry.ts';
 import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { CATALOGUE_KINDS, readCatalogueDemand } from '../../src/store/catalogue/catalogue-item.ts';
@@ -43,9 +43,9 @@ test.each([1, 2])('faults lose nothing, and no request goes uncounted (seed %i)'
   };
   for (let round = 0; round < 60 && !(await answered()); round++) {
     for (const kind of CATALOGUE_KINDS) {
-      const outcome = await runs[kind]({ tick: clock.now(), attempt: 1, signal, patience: impatient }).catch(
+      const outcome = await runs[kind]({ tick: clock.now(), attempt: 1, signal, retry: withoutRetry }).catch(
         (error: unknown) => {
-          if (error instanceof UpstreamTrouble) return null;
+          if (error instanceof UpstreamError) return null;
           throw error;
         },
       );

@@ -28,10 +28,10 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (_e
     const run = await startCli(RUN, all);
     for (const share of [0.2, 0.5]) {
       await untilAsked(run, requests * share);
-      const told = untilSaid(run, /waits .*: the database is away/);
+      const told = untilSaid(run, /the database is away; waiting up to/);
       await stopEmbedded({ home, clock: systemClock });
       await told;
-      const back = untilSaid(run, /the database is back/);
+      const back = untilSaid(run, /the database recovered/);
       expect((await startEmbedded({ home, clock: systemClock })).url).toBe(url);
       await back;
     }
@@ -56,7 +56,7 @@ describe('the embedded server', () => {
     const requests = await plannedRequests(all);
     const run = await startCli(RUN, all);
     await untilAsked(run, requests * 0.3);
-    const told = untilSaid(run, /the database is back/);
+    const told = untilSaid(run, /the database recovered/);
     process.kill(findEmbedded(home)!.pid, 'SIGKILL');
     await told;
     const { code, out, err } = await run.ended;

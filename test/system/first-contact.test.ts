@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { Misconfigured } from '../../src/ingest/outcome.ts';
+import { ConfigurationError } from '../../src/ingest/outcome.ts';
 import { createScripted } from '../support/scripted.ts';
 import { createWorld, type World } from '../support/world.ts';
 
@@ -33,8 +33,8 @@ describe('an upstream that has never answered', () => {
     await make();
     upstream.script = nobodyThere(code);
     const error = await world.open().catch((e: unknown) => e);
-    expect(error).toBeInstanceOf(Misconfigured);
-    const { message } = error as Misconfigured;
+    expect(error).toBeInstanceOf(ConfigurationError);
+    const { message } = error as ConfigurationError;
     expect(message).toMatch(/^the upstream cannot be reached at CHANDLER_BASE_URL http:\/\/upstream.test\/v1 \(/);
     expect(message).toMatch(sentence);
     expect(upstream.log).toHaveLength(1);
@@ -60,7 +60,7 @@ describe('an upstream that has never answered', () => {
   test('holds nobody back who corrects the address, however often it was tried', async () => {
     await make();
     upstream.script = nobodyThere('ECONNREFUSED');
-    for (let i = 0; i < 6; i++) await expect(world.open()).rejects.toThrow(Misconfigured);
+    for (let i = 0; i < 6; i++) await expect(world.open()).rejects.toThrow(ConfigurationError);
     upstream.script = null;
     const { session } = await world.open();
     expect((await session.quota.state()).hold).toBeNull();
@@ -87,7 +87,7 @@ test.each(['ERR_SSL_WRONG_VERSION_NUMBER', 'HPE_INVALID_CONSTANT'])(
     await world.database.sql`delete from market.coin`;
     upstream.forget();
     upstream.script = nobodyThere(code);
-    await expect(world.open()).rejects.toThrow(Misconfigured);
+    await expect(world.open()).rejects.toThrow(ConfigurationError);
     expect(upstream.log).toHaveLength(1);
   },
 );

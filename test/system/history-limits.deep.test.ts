@@ -1,6 +1,6 @@
 /** History limits, the long way round: strays, clocks that differ, limits without a date, limits that come and go. */
 import { afterEach, describe, expect, test } from 'vitest';
-import { historyWallText } from '../../src/contract/answer/errors.ts';
+import { historyLimitText } from '../../src/contract/answer/errors.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { refreshCatalogue } from '../../src/ingest/snapshot/coin-list.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
@@ -100,7 +100,7 @@ describe('a wall that nobody expected', () => {
     upstream.script = (request, _simulated, clock) => {
       const start = Date.parse(new URL(request.url).searchParams.get('start') ?? '');
       const notBefore = clock.now() - 50 * DAY;
-      return start < notBefore && answers++ >= 2 ? says(402, historyWallText(notBefore)) : null;
+      return start < notBefore && answers++ >= 2 ? says(402, historyLimitText(notBefore)) : null;
     };
     const run = await (await world.open()).backfill(YEARS);
     expect(run.end).toEqual({ kind: 'done' });
@@ -127,7 +127,7 @@ describe('a wall that nobody expected', () => {
 });
 
 describe('a refusal that tells of a wall where none is', () => {
-  const DAY_AGO = (at: number) => says(402, historyWallText(at - DAY));
+  const DAY_AGO = (at: number) => says(402, historyLimitText(at - DAY));
   const CHUNKS = 3 * Math.ceil(1_497 / 366);
   const walls = async () => {
     const [row] = await world.database.sql<{ n: number }[]>`select count(*)::int as n from market.refusal`;
@@ -155,7 +155,7 @@ describe('a refusal that tells of a wall where none is', () => {
     let asked = 0;
     upstream.script = (_request, _simulated, clock) => (asked++ < strays ? DAY_AGO(clock.now()) : null);
     const { session } = await world.open();
-    const reading = refreshCatalogue({ ask: session.ask, sql: world.database.sql, clock: world.clock });
+    const reading = refreshCatalogue({ sendRequest: session.sendRequest, sql: world.database.sql, clock: world.clock });
     if (strays === 1) expect(await reading).toMatchObject({ kind: 'read' });
     else await expect(reading).rejects.toThrow(/CHANDLER_BASE_URL does not answer/);
     expect(upstream.log.filter((entry) => entry.path.endsWith('/tickers'))).toHaveLength(requests);
@@ -237,7 +237,7 @@ describe('a wall that was met', () => {
     upstream.script = (request, _simulated, clock) => {
       const start = Date.parse(new URL(request.url).searchParams.get('start') ?? '');
       const notBefore = clock.now() - 50 * DAY;
-      return stands && start < notBefore ? says(402, historyWallText(notBefore)) : null;
+      return stands && start < notBefore ? says(402, historyLimitText(notBefore)) : null;
     };
     await (await world.open()).backfill(MONTH);
     expect(await reasons()).toEqual({ 'plan wall': expect.any(Number) });
@@ -259,7 +259,7 @@ describe('a wall that was met', () => {
       const there = clock.now() + behind;
       const date = new Date(there).toUTCString();
       const start = Date.parse(new URL(request.url).searchParams.get('start') ?? '');
-      if (start < there - 30 * DAY) return says(402, historyWallText(there - 30 * DAY), { date });
+      if (start < there - 30 * DAY) return says(402, historyLimitText(there - 30 * DAY), { date });
       const answer = await simulated(request);
       const headers = new Headers(answer.headers);
       headers.set('date', date);
@@ -288,7 +288,7 @@ describe('a wall that was met', () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(null) });
     upstream.script = (request) => {
       const start = Date.parse(new URL(request.url).searchParams.get('start') ?? '');
-      return start < NOW - 40 * DAY ? says(402, historyWallText(NOW + DAY)) : null;
+      return start < NOW - 40 * DAY ? says(402, historyLimitText(NOW + DAY)) : null;
     };
     const run = await (await world.open()).backfill(MONTH);
     expect(run.end).toEqual({ kind: 'done' });

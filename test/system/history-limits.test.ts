@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { historyWallText } from '../../src/contract/answer/errors.ts';
+import { historyLimitText } from '../../src/contract/answer/errors.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { says } from '../support/scripted.ts';
 import {
@@ -74,7 +74,7 @@ describe('a wall that nobody expected', () => {
 });
 
 describe('a refusal that tells of a wall where none is', () => {
-  const DAY_AGO = (at: number) => says(402, historyWallText(at - DAY));
+  const DAY_AGO = (at: number) => says(402, historyLimitText(at - DAY));
   const CHUNKS = 3 * Math.ceil(1_497 / 366);
   const walls = async () => {
     const [row] = await world.database.sql<{ n: number }[]>`select count(*)::int as n from market.refusal`;

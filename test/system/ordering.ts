@@ -73,7 +73,7 @@ export async function openOrdering() {
 
     /** Sends the chunk `[from, to)` as a run of its own would. `reply` resolves when upstream answers. */
     async ask(from: number, to: number, reply: Reply) {
-      await refreshCatalogue({ ask: chandler.session.ask, sql, clock: world.clock }, 0);
+      await refreshCatalogue({ sendRequest: chandler.session.sendRequest, sql, clock: world.clock }, 0);
       const span = { from: hour(from), to: hour(to) };
       const ids = await wantSeries(sql, { coinIds: [COIN], quote: 'usd', interval: '1h', span, priority: 0 });
       const backfillId = await startBackfill(sql, {

@@ -44,7 +44,7 @@ const another = (options: Partial<SimulatorOptions>): Script => {
 async function open() {
   const chandler = await world.open();
   const { sql } = world.database;
-  const readCoins = () => refreshCatalogue({ ask: chandler.session.ask, sql, clock: world.clock }, 0);
+  const readCoins = () => refreshCatalogue({ sendRequest: chandler.session.sendRequest, sql, clock: world.clock }, 0);
   return { ...chandler, readCoins };
 }
 async function counts() {

@@ -166,8 +166,8 @@ describe('a redirect without an end', () => {
     await make({ catalogue: false });
     const chandler = await world.open();
     upstream.script = around;
-    const { ask } = chandler.session;
-    await expect(refreshCatalogue({ ask, sql: world.database.sql, clock: world.clock })).rejects.toThrow(
+    const { sendRequest } = chandler.session;
+    await expect(refreshCatalogue({ sendRequest, sql: world.database.sql, clock: world.clock })).rejects.toThrow(
       /CHANDLER_BASE_URL/,
     );
     expect(upstream.log).toHaveLength(8);
@@ -193,8 +193,8 @@ describe('a redirect without an end', () => {
     const chandler = await world.open();
     upstream.script = around;
     const asking = { spender: { class: 'backfill', name: 'b' }, record: { endpoint: 'ohlcv' } } as const;
-    await chandler.session.ask({ path: '/coins/x/ohlcv/historical' }, asking);
-    await chandler.session.ask({ path: '/coins/x/ohlcv/historical' }, asking).catch(() => undefined);
+    await chandler.session.sendRequest({ path: '/coins/x/ohlcv/historical' }, asking);
+    await chandler.session.sendRequest({ path: '/coins/x/ohlcv/historical' }, asking).catch(() => undefined);
     expect(await world.database.sql`select down_streak::int from ops.quota`).toEqual([{ downStreak: 2 }]);
     expect((await chandler.session.quota.state()).day.spent).toBe(8);
   });

@@ -118,11 +118,34 @@ describe('an upstream that is down', () => {
     upstream.script = () => new Response('<html><body>Welcome', { headers: { 'content-type': 'text/html' } });
     const { refreshCatalogue } = await import('../../src/ingest/snapshot/coin-list.ts');
     const { session } = await world.open();
-    await expect(refreshCatalogue({ ask: session.ask, sql: world.database.sql, clock: world.clock })).rejects.toThrow(
-      /CHANDLER_BASE_URL does not answer like the market data API.*end in \/v1/,
-    );
+    await expect(
+      refreshCatalogue({ sendRequest: session.sendRequest, sql: world.database.sql, clock: world.clock }),
+    ).rejects.toThrow(/CHANDLER_BASE_URL does not answer like the market data API.*end in \/v1/);
     expect(upstream.log).toHaveLength(1);
   });
+});
+
+test('a redirect within the origin is followed by a second request, with the query of the address that it names', async () => {
+  await make();
+  const chandler = await world.open();
+  const followed: string[] = [];
+  const moved = `/v1/moved/ohlcv?token=a%2Fb%26c&start=${encodeURIComponent('2024-01-01T00:00:00Z')}&n=1`;
+  let original: Request | null = null;
+  upstream.script = (request, simulated) => {
+    const url = new URL(request.url);
+    if (url.pathname.startsWith('/v1/moved')) {
+      followed.push(url.pathname + url.search);
+      return simulated(original!);
+    }
+    if (original !== null || !request.url.includes(`${POISONED}/ohlcv`)) return null;
+    original = request;
+    return new Response(null, { status: 307, headers: { location: moved } });
+  };
+  const run = await chandler.backfill({ ...WORK, concurrency: 1 });
+  expect(run.end).toEqual({ kind: 'done' });
+  expect(run.failed).toEqual([]);
+  expect(followed).toEqual([moved]);
+  expect(await missing()).toEqual([]);
 });
 
 describe('a redirect without an end', () => {

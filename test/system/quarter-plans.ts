@@ -1,7 +1,8 @@
 /** Four plans for a quarter (`quarter.ts`): the same kinds of budget as upstream's, with few coins and as much smaller. */
-import type { Environment } from '../../src/config.ts';
+
 import type { PlanName, PlanOverrides } from '../../src/contract/plan/plans.ts';
 import { HOUR, type Interval } from '../../src/core/interval.ts';
+import type { Environment } from '../../src/settings.ts';
 import { CATALOGUE_KINDS } from '../../src/store/catalogue/catalogue-item.ts';
 import type { TrackedCoins } from '../../src/store/tracking/track-rule.ts';
 import type { OwnRedis } from '../support/redis-server.ts';

@@ -5,9 +5,10 @@
  */
 import { schedulesOf } from '../../src/budget.ts';
 import { systemClock } from '../../src/clock.ts';
-import { type Environment, effectiveLimits } from '../../src/config.ts';
+import { effectiveLimits } from '../../src/config.ts';
 import { ceilToGrid, DAY, HOUR } from '../../src/core/interval.ts';
 import { DEFAULT_PRIORITY } from '../../src/core/tier.ts';
+import type { Environment } from '../../src/settings.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { addTracks } from '../../src/store/tracking/track-rule.ts';
 import { queueBackfill } from '../../src/store/work/backfill-queue.ts';

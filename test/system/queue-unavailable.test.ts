@@ -68,16 +68,16 @@ describe.skipIf(first === null)('the Redis of a run', () => {
   }, async () => {
     const run = await start();
     await untilAsked(run, REQUESTS * 0.3);
-    const told = untilSaid(run, /waits .*: the queue is away/);
+    const told = untilSaid(run, /the queue is away; waiting up to/);
     await redis.kill();
     await told;
-    const back = untilSaid(run, /the queue is back/);
+    const back = untilSaid(run, /the queue recovered/);
     redis = await startOn(redis.port);
     await back;
     const { code, out, err } = await run.ended;
     expect(code, err).toBe(0);
     expect(err.match(/the queue is away/g)).toHaveLength(1);
-    expect(err.match(/the queue is back/g)).toHaveLength(1);
+    expect(err.match(/the queue recovered/g)).toHaveLength(1);
     expect(err).not.toMatch(/ECONN|error:|WARN|queue:/);
     expect(reportOf(out)).toMatchObject({ end: 'done', requests: REQUESTS, gaps: [] });
     expect(asked()).toBe(REQUESTS);
@@ -91,7 +91,7 @@ describe.skipIf(first === null)('the Redis of a run', () => {
     await redis.kill();
     const { code, out, err } = await run.ended;
     expect(code, err).toBe(75);
-    expect(err).not.toMatch(/ECONN|error:|is back/);
+    expect(err).not.toMatch(/ECONN|error:|recovered/);
     expect(reportOf(out)).toMatchObject({ end: 'stopped', reason: 'the queue is away', until: null });
     expect(reportOf(out).requests).toBe(asked());
     redis = await startOn(redis.port);

@@ -89,7 +89,7 @@ describe('402 "you have reached maximum request limit"', () => {
     const { refreshCatalogue } = await import('../../src/ingest/snapshot/coin-list.ts');
     upstream.script = () => says(402, SPENT);
     const { session } = await world.open();
-    const deps = { ask: session.ask, sql: world.database.sql, clock: world.clock };
+    const deps = { sendRequest: session.sendRequest, sql: world.database.sql, clock: world.clock };
     for (let i = 0; i < 3; i++) {
       const refresh = await refreshCatalogue(deps);
       expect(refresh).toMatchObject({ kind: 'held' });

@@ -48,7 +48,7 @@ describe('an upstream that begins to refuse everything after it has answered', (
         byOutcome: { stored: 1, forbidden: 10 },
       });
     } else {
-      expect(out).toMatch(new RegExp(`^Ended early: [\\s\\S]*^ +stored +${row!.stored} candles`, 'm'));
+      expect(out).toMatch(new RegExp(`^Stopped early: [\\s\\S]*^ +stored +${row!.stored} candles`, 'm'));
       expect(out).toMatch(/^ +refused +10 requests: forbidden/m);
     }
   });

@@ -2,7 +2,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { openTickQueue } from '../../src/ingest/queue/tick-queue.ts';
-import { needsOf, timetable } from '../../src/ingest/schedule/schedule-plan.ts';
+import { needsOf, schedulePlan } from '../../src/ingest/schedule/schedule-plan.ts';
 import { createScheduleWorker } from '../../src/ingest/schedule/schedule-worker.ts';
 import { createScheduler } from '../../src/ingest/schedule/scheduler.ts';
 import type { Run } from '../../src/ingest/schedule-run.ts';
@@ -30,7 +30,7 @@ test('a day of coins, account, renames and partitions costs what was set aside f
   const { clock, database } = world;
   const { sql } = database;
   await seedSeries(sql, { coinId: 'btc-bitcoin', interval: '1h', wanted: [], covered: [], candles: [] });
-  const schedules = timetable({
+  const schedules = schedulePlan({
     plan: 'pro',
     limits: { perMonth: 1_000_000, perDay: null, perSecond: 10 },
     hasKey: true,

@@ -75,7 +75,7 @@ describe('a database that falls silent', { timeout: 120_000, concurrent: true },
     relay.freeze();
     expect(await get('/metrics')).toMatchObject({ status: 200, text: expect.stringMatching(/^process_cpu/m) });
     await vi.waitFor(async () => expect(await get('/ready')).toMatchObject({ status: 503 }), HOW_SOON);
-    expect(JSON.parse((await get('/health')).text).troubles).toContainEqual(
+    expect(JSON.parse((await get('/health')).text).incidents).toContainEqual(
       expect.objectContaining({ what: 'the database', message: expect.stringMatching(/does not answer/) }),
     );
     const { status, text, ms } = await get('/metrics');
@@ -83,7 +83,7 @@ describe('a database that falls silent', { timeout: 120_000, concurrent: true },
     expect(text).toMatch(/^chandler_ready 0$/m);
     expect(ms).toBeLessThan(6_500);
     relay.mend();
-    await service.said(/^the database: well again/);
+    await service.said(/^the database recovered/);
     await vi.waitFor(async () => expect(await get('/ready')).toMatchObject({ status: 200 }), HOW_SOON);
   });
 
@@ -128,11 +128,11 @@ describe.skipIf(testRedisUrl() === null)('a Redis that falls silent', { timeout:
     const { service, get } = await start('all', { DATABASE_URL: database.url, REDIS_URL: relay.url });
     relay.freeze();
     await vi.waitFor(async () => expect(await get('/ready')).toMatchObject({ status: 503 }), HOW_SOON);
-    expect(JSON.parse((await get('/health')).text).troubles).toContainEqual(
+    expect(JSON.parse((await get('/health')).text).incidents).toContainEqual(
       expect.objectContaining({ what: 'the queue' }),
     );
     relay.mend();
-    await service.said(/^the queue: well again/);
+    await service.said(/^the queue recovered/);
     await vi.waitFor(async () => expect(await get('/ready')).toMatchObject({ status: 200 }), HOW_SOON);
     relay.freeze();
     await stopsInTime(service);

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/clock.ts';
 import type { OhlcvCandle } from '../../src/contract/record/market-data.ts';
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { DAY, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
-import { DEFAULT_KEEP } from '../../src/core/retention-settings.ts';
+import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
 import type { Span } from '../../src/core/span.ts';
 import { storeChunk } from '../../src/store/candle/chunk.ts';
 import { rollUp } from '../../src/store/candle/rollup.ts';

@@ -128,8 +128,8 @@ beforeAll(async () => {
   });
   const chandler = await world.open();
   const { sql } = world.database;
-  const { ask, accountId } = chandler.session;
-  const snapshots = createSnapshots({ sql, ask, clock: world.clock, accountId });
+  const { sendRequest, accountId } = chandler.session;
+  const snapshots = createSnapshots({ sql, sendRequest, clock: world.clock, accountId });
   for (const snapshot of [snapshots.global, snapshots.exchanges])
     expect(await snapshot()).toMatchObject({ kind: 'stored', setAside: 0 });
   const today = Date.UTC(2025, 8, 25);

@@ -1,11 +1,11 @@
-/** How the service is: what its parts say, and what `/health` and `/ready` answer. */
+/** The state of the service, and what `/health` and `/ready` answer from it. */
 import type { Instant } from '../../clock.ts';
-import type { Troubles } from './incidents.ts';
+import type { Incidents } from './incidents.ts';
 
 export const ROLES = ['scheduler', 'worker', 'http'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** `waiting`: for a database, a queue, a migration, or for upstream to say who we are. `ready`: everything runs, and the first look for what is due has been. */
+/** `waiting`: for a database, a queue, a migration, or for the account's plan. `ready`: everything runs, and due schedules were looked for once. */
 export type Phase = 'waiting' | 'starting' | 'ready' | 'stopping';
 
 export type ServiceStatus = {
@@ -15,14 +15,14 @@ export type ServiceStatus = {
   phase: Phase;
 };
 
-/** What nothing can be done without, as it is named when it is away; of the account that is so only until it is known. */
+/** The names of what the service cannot work without, in its incidents. The account is needed only until it is known. */
 export const DATABASE = 'the database';
 export const QUEUE = 'the queue';
 export const ACCOUNT = 'the account';
 
-/** It was ready, and has not lost since what it needs. */
-export function isReady({ phase }: ServiceStatus, troubles: Pick<Troubles, 'has'>): boolean {
-  return phase === 'ready' && !troubles.has(DATABASE) && !troubles.has(QUEUE);
+/** The service became ready, and has since lost nothing that it needs. */
+export function isReady({ phase }: ServiceStatus, incidents: Pick<Incidents, 'isOpen'>): boolean {
+  return phase === 'ready' && !incidents.isOpen(DATABASE) && !incidents.isOpen(QUEUE);
 }
 
 export type ServiceHealth = {
@@ -30,20 +30,16 @@ export type ServiceHealth = {
   readonly owner: string;
   readonly roles: readonly Role[];
   readonly upSeconds: number;
-  readonly troubles: readonly { readonly what: string; readonly message: string; readonly since: string }[];
+  readonly incidents: readonly { readonly what: string; readonly message: string; readonly since: string }[];
 };
 
-export function healthOf(status: ServiceStatus, troubles: Troubles, now: Instant): ServiceHealth {
-  const waitsAgain = status.phase === 'ready' && !isReady(status, troubles);
+export function healthOf(status: ServiceStatus, incidents: Incidents, now: Instant): ServiceHealth {
+  const waitsAgain = status.phase === 'ready' && !isReady(status, incidents);
   return {
     status: waitsAgain ? 'waiting' : status.phase,
     owner: status.owner,
     roles: status.roles,
     upSeconds: Math.max(0, Math.round((now - status.startedAt) / 1000)),
-    troubles: troubles.all().map(({ what, message, since }) => ({
-      what,
-      message,
-      since: new Date(since).toISOString(),
-    })),
+    incidents: incidents.open().map((incident) => ({ ...incident, since: new Date(incident.since).toISOString() })),
   };
 }

@@ -1,83 +1,78 @@
-/** Waiting for what is not there yet. */
+/** Opens what may not be available yet (a database, a queue, the account), and retries until it is. */
 import type { Clock, Instant } from '../../clock.ts';
-import { unlessAborted } from '../../core/unless-aborted.ts';
+import { createBackoff } from '../../core/backoff.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { AccountUnknown, KeyRefused } from '../../ingest/outcome.ts';
 import { awayReason } from '../../ingest/request/outage-retry.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
-import type { Troubles } from './incidents.ts';
+import type { Incidents } from './incidents.ts';
 import { ACCOUNT, type ServiceStatus } from './service-status.ts';
 
-/** What is not there is looked for so often. */
-const LOOK_AGAIN_MS = 2_000;
-/** An upstream that does not say who we are, and not for how long to wait: first, and at most. */
-const ASK_AGAIN_MS = 60_000;
-const LONGEST_ASK_AGAIN_MS = 15 * 60_000;
-
-/** What is being opened when it is told to stop may take so long: a server that is silent is not waited for. */
+const RETRY_MS = 2_000;
+/** For an upstream that neither names the account's plan nor says how long to wait. */
+const ACCOUNT_RETRY_MS = 60_000;
+const accountBackoff = createBackoff({ firstMs: ACCOUNT_RETRY_MS, mostMs: 15 * 60_000 });
+/** When the service stops, an attempt to open something may take this much longer; a silent server is not waited for. */
 const LATE_MS = 5_000;
 
-/** Who waits: where it says so, and what ends it. */
+/** The service that waits: where it says so, and the signal that ends the wait. */
 type Waiting = {
   readonly status: ServiceStatus;
-  readonly troubles: Troubles;
+  readonly incidents: Incidents;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 };
 
 /**
- * Opens what may not be there yet, again and again, and says so; null when it was told to stop meanwhile. `giveBack`: what is done with
- * something that is open only then; null: `open` ends by itself when told to.
+ * Calls `open` until it succeeds, and reports an incident while it does not; null when `signal` is aborted first. `close` closes what
+ * opens only after the abort; null: `open` ends by itself on the signal.
  */
-export async function whenThere<T>(
-  { status, troubles, clock, signal }: Waiting,
+export async function waitUntilAvailable<T>(
+  { status, incidents, clock, signal }: Waiting,
   what: string,
   open: () => Promise<T>,
-  giveBack: ((opened: T) => Promise<unknown>) | null,
+  close: ((opened: T) => Promise<unknown>) | null,
 ): Promise<T | null> {
   const missed = new Set([what]);
-  let asked = 0;
+  let accountAttempts = 0;
   while (!signal.aborted) {
-    let waitMs = LOOK_AGAIN_MS;
+    let waitMs = RETRY_MS;
     const opening = open();
     try {
-      const opened = await (giveBack === null ? opening : unlessAborted(opening, signal));
-      for (const one of missed) troubles.over(one);
+      const opened = await (close === null ? opening : unlessAborted(opening, signal));
+      for (const one of missed) incidents.resolve(one);
       return opened;
     } catch (error) {
       if (signal.aborted) {
-        if (giveBack !== null)
-          await Promise.race([opening.then(giveBack).catch(() => undefined), clock.sleep(LATE_MS)]);
+        if (close !== null) await Promise.race([opening.then(close).catch(() => undefined), clock.sleep(LATE_MS)]);
         return null;
       }
-      if (!isPassing(error)) throw error;
       status.phase = 'waiting';
-      const isAccount = error instanceof AccountUnknown || error instanceof KeyRefused;
-      if (isAccount) waitMs = waitForAccount(error, asked++, clock.now());
-      // What was opened before it is there.
-      if (isAccount) troubles.over(what);
-      const away = isAccount ? ACCOUNT : what;
-      missed.add(away);
-      troubles.met(away, error as Error);
+      if (error instanceof AccountUnknown || error instanceof KeyRefused) {
+        waitMs = waitForAccount(error, accountAttempts++, clock.now());
+        // Whatever was opened before the account is available.
+        incidents.resolve(what);
+        missed.add(ACCOUNT);
+        incidents.report(ACCOUNT, error);
+      } else {
+        if (!mayPass(error)) throw error;
+        incidents.report(what, error as Error);
+      }
     }
     await clock.sleep(waitMs, signal).catch(() => undefined);
   }
   return null;
 }
 
-function waitForAccount(error: AccountUnknown | KeyRefused, asked: number, now: Instant): number {
-  // Another process may have asked meanwhile, or somebody by hand; looking costs no request.
-  if (error instanceof KeyRefused) return Math.min(ASK_AGAIN_MS, Math.max(LOOK_AGAIN_MS, error.askedAgainAt - now));
-  const { lookAgainAt } = error;
-  if (lookAgainAt !== null) return Math.max(LOOK_AGAIN_MS, lookAgainAt - now);
-  return Math.min(LONGEST_ASK_AGAIN_MS, ASK_AGAIN_MS * 2 ** Math.min(asked, 20));
+function waitForAccount(error: AccountUnknown | KeyRefused, attempt: number, now: Instant): number {
+  // Another process, or the operator, may learn the plan meanwhile; looking costs no request.
+  if (error instanceof KeyRefused) return Math.min(ACCOUNT_RETRY_MS, Math.max(RETRY_MS, error.askedAgainAt - now));
+  if (error.lookAgainAt !== null) return Math.max(RETRY_MS, error.lookAgainAt - now);
+  // At least half of the bound: each attempt costs a request.
+  return accountBackoff(attempt, (1 + Math.random()) / 2);
 }
 
-/** Waiting may help: it is away, or somebody else will migrate it. */
-function isPassing(error: unknown): boolean {
-  return (
-    error instanceof AccountUnknown ||
-    error instanceof KeyRefused ||
-    awayReason(error) !== null ||
-    (error instanceof StoreError && !error.isConfiguration)
-  );
+/** The database or the queue is away, or another process will migrate the database. */
+function mayPass(error: unknown): boolean {
+  return awayReason(error) !== null || (error instanceof StoreError && !error.isConfiguration);
 }

@@ -1,4 +1,4 @@
-/** Figures of what is served: requests by route and status, how long they took, and how much could be answered without reading it again. */
+/** Metrics of the market's HTTP interface: requests by route and status, how long they took, and hits of the cache. */
 import { Counter, Histogram, Registry } from 'prom-client';
 import { stopwatch } from '../../clock.ts';
 import { ENDPOINTS } from '../../contract/interface/endpoints.ts';
@@ -9,8 +9,8 @@ import { BASE_PATH } from '../../contract/interface/paths.ts';
 export type ServingMetrics = {
   readonly registry: Registry;
   answered(path: string, status: number, ms: number): void;
-  /** Something was asked for that may be kept: was it? */
-  readonly kept: (view: string, isHit: boolean) => void;
+  /** A cache was asked, the one of responses or that of a view: had it a current entry? */
+  readonly cacheLookup: (cache: string, isHit: boolean) => void;
 };
 
 export function createServingMetrics(): ServingMetrics {
@@ -18,21 +18,21 @@ export function createServingMetrics(): ServingMetrics {
   const registers = [registry];
   const requests = new Counter({
     name: 'chandler_served_requests_total',
-    help: 'Requests that were answered, by route and status.',
+    help: 'Requests answered, by route and status.',
     labelNames: ['route', 'status'] as const,
     registers,
   });
   const seconds = new Histogram({
     name: 'chandler_served_seconds',
-    help: 'How long it took until the answer was at hand.',
+    help: 'Seconds until the response was ready to be sent.',
     labelNames: ['route'] as const,
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
     registers,
   });
-  const kept = new Counter({
-    name: 'chandler_served_kept_total',
-    help: 'What was asked for that may be kept: was it there, and still true?',
-    labelNames: ['view', 'result'] as const,
+  const lookups = new Counter({
+    name: 'chandler_served_cache_total',
+    help: 'Cache lookups, of whole responses and of what a view has read; a hit is an entry that is current.',
+    labelNames: ['cache', 'result'] as const,
     registers,
   });
   return {
@@ -42,42 +42,29 @@ export function createServingMetrics(): ServingMetrics {
       requests.inc({ route, status });
       seconds.observe({ route }, ms / 1000);
     },
-    kept: (view, isHit) => kept.inc({ view, result: isHit ? 'hit' : 'miss' }),
+    cacheLookup: (cache, isHit) => lookups.inc({ cache, result: isHit ? 'hit' : 'miss' }),
   };
 }
 
-/** The handler, counted. */
-export function withFigures(handler: Handler, metrics: ServingMetrics): Handler {
-  const counted = async (request: Request, peer?: Peer): Promise<Response> => {
+/** The same handler, with every response counted and timed. */
+export function withMetrics(handler: Handler, metrics: ServingMetrics): Handler {
+  /** Null is no response: the request is handled anew, and counted then. */
+  const count = async <R extends { readonly status: number } | null>(path: string, given: Promise<R>): Promise<R> => {
     const begun = stopwatch();
-    const path = pathOf(request.url);
-    try {
-      const answer = await handler(request, peer);
-      metrics.answered(path, answer.status, stopwatch() - begun);
-      return answer;
-    } catch (error) {
+    const response = await given.catch((error: unknown) => {
       metrics.answered(path, 500, stopwatch() - begun);
       throw error;
-    }
+    });
+    if (response !== null) metrics.answered(path, response.status, stopwatch() - begun);
+    return response;
   };
-  const timed = async (peer: Peer, given: Promise<Response | null>): Promise<Response | null> => {
-    const begun = stopwatch();
-    const path = withoutQuery(peer.target!);
-    try {
-      const answer = await given;
-      // Else it is asked for anew, and counted then.
-      if (answer !== null) metrics.answered(path, answer.status, stopwatch() - begun);
-      return answer;
-    } catch (error) {
-      metrics.answered(path, 500, stopwatch() - begun);
-      throw error;
-    }
+  const fromCache = (peer: Peer) => {
+    const cached = handler.fromCache?.(peer) ?? null;
+    return cached === null ? null : count(withoutQuery(peer.target!), cached);
   };
-  const again = (peer: Peer) => {
-    const given = handler.again?.(peer) ?? null;
-    return given === null ? null : timed(peer, given);
-  };
-  return Object.assign(counted, { again });
+  return Object.assign((request: Request, peer?: Peer) => count(pathOf(request.url), handler(request, peer)), {
+    fromCache,
+  });
 }
 
 function pathOf(url: string): string {
@@ -89,25 +76,12 @@ function withoutQuery(target: string): string {
   return end === -1 ? target : target.slice(0, end);
 }
 
-/** With every parameter as `{}`. */
-const ROUTES = new Set(Object.values(ENDPOINTS).map(({ path }) => path.replaceAll(/\{\w+\}/g, '{}')));
-const MOST_SEGMENTS = 5;
+/** The documented paths, with every parameter as `{}`; those without parameters first. */
+const ROUTES = [RPC_PATH, ...Object.values(ENDPOINTS).map(({ path }) => BASE_PATH + path.replaceAll(/\{\w+\}/g, '{}'))]
+  .sort((a, b) => a.split('{}').length - b.split('{}').length)
+  .map((label) => ({ label, pattern: new RegExp(`^${label.replaceAll('{}', '[^/]+')}/*$`) }));
 
-/** Few whatever is asked: ids are not told apart, and what is no route is one. */
+/** One of few labels: ids are not told apart, and every unknown path is `other`. */
 export function routeOf(path: string): string {
-  if (path === RPC_PATH) return RPC_PATH;
-  if (!path.startsWith(`${BASE_PATH}/`)) return 'other';
-  const segments = path
-    .slice(BASE_PATH.length + 1)
-    .split('/')
-    .filter((segment) => segment !== '');
-  if (segments.length > MOST_SEGMENTS) return 'other';
-  const plain = `/${segments.join('/')}`;
-  if (ROUTES.has(plain)) return BASE_PATH + plain;
-  for (const named of [1, 2]) {
-    for (let i = 1; i <= named && i < segments.length; i++) segments[i] = '{}';
-    const route = `/${segments.join('/')}`;
-    if (ROUTES.has(route)) return BASE_PATH + route;
-  }
-  return 'other';
+  return ROUTES.find(({ pattern }) => pattern.test(path))?.label ?? 'other';
 }

@@ -1,11 +1,11 @@
-/** The warehouse over HTTP: its market data under `/v1` and `/rpc`, and how it is at `/health`, `/ready` and `/metrics`, at one address. */
+/** The warehouse over HTTP at one address: market data under `/v1` and `/rpc`, operations at `/health`, `/ready` and `/metrics`. */
 import type { App } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import type { Handler, Peer } from '../../contract/interface/handler.ts';
 import type { Log } from '../../log.ts';
 import { createMeteredAccess } from '../../service/access/metered-access.ts';
-import { answerNotYet } from '../../service/http/answer.ts';
+import { answerStarting } from '../../service/http/answer.ts';
 import { type Listening, listen } from '../../service/http/listen.ts';
 import { createService } from '../../service/service.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
@@ -14,9 +14,9 @@ import { openReader } from '../../store/connection/reader.ts';
 import { createWarehouse } from '../../views/market/warehouse.ts';
 import { createStatementRunner } from '../../views/operations/statement.ts';
 import { createWarehouseTools } from '../../views/operations/warehouse-tools.ts';
-import { type ServingMetrics, withFigures } from './market-http-metrics.ts';
+import { type ServingMetrics, withMetrics } from './market-http-metrics.ts';
 
-/** Nothing that the warehouse answers takes so long. */
+/** No request to the warehouse takes so long. */
 const IDLE_MS = 60_000;
 
 export type Market = { readonly handler: Handler; close(): Promise<void> };
@@ -29,12 +29,12 @@ export type MarketDeps = {
   readonly metrics: ServingMetrics;
 };
 
-/** Where the address that is served from was given. */
+/** The variable with the address that data is served from. */
 export function settingOf({ serveDatabaseUrl }: Pick<Config, 'serveDatabaseUrl'>): string {
   return serveDatabaseUrl === null ? 'DATABASE_URL' : SERVE_DATABASE_URL;
 }
 
-/** The market data of an open warehouse, read by a role that can do nothing else. @throws StoreError when it cannot be reached */
+/** The market data of an open warehouse, read by a role that may only read. @throws StoreError when the database cannot be reached */
 export async function openMarket({ app, config, clock, log, metrics }: MarketDeps): Promise<Market> {
   const url = config.serveDatabaseUrl ?? app.database.url;
   const line = url === app.database.url ? app.database.line : undefined;
@@ -42,28 +42,28 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
   const statements = config.serveSql ? createStatementRunner({ url, line: reader.line }) : null;
   if (!reader.hasRole)
     log.warn(
-      'the role chandler_server is not there or not granted to this user: served by read-only transactions of this user',
+      'the role chandler_server does not exist or is not granted to this user: serving with read-only transactions of this user',
     );
-  let bringingBack = false;
-  const bringBack = () => {
-    if (bringingBack) return;
-    bringingBack = true;
-    const done = () => {
-      bringingBack = false;
-    };
-    app.bringBack().then(done, (error: unknown) => {
-      log.warn({ err: error }, 'the embedded database could not be started again');
-      done();
-    });
+  let restarting = false;
+  const restart = () => {
+    if (restarting) return;
+    restarting = true;
+    app
+      .bringBack()
+      .catch((error: unknown) => log.warn({ err: error }, 'the embedded database could not be restarted'))
+      .finally(() => {
+        restarting = false;
+      });
   };
   const access = createMeteredAccess({
     sql: reader.counting,
     clock,
     limits: config.serveLimits,
-    onError: (error) => log.warn({ err: error }, 'what a caller has asked could not be counted exactly'),
+    onError: (error) => log.warn({ err: error }, "the count of a caller's requests is not exact"),
   });
   const handler = createService({
-    data: createWarehouse({ sql: reader.sql, clock, onKept: metrics.kept }),
+    data: createWarehouse({ sql: reader.sql, clock, onCacheLookup: metrics.cacheLookup }),
+    onCacheLookup: (isHit) => metrics.cacheLookup('response', isHit),
     access,
     trustedProxies: config.trustedProxies,
     clock,
@@ -72,8 +72,8 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
     isAway: isDatabaseAway,
     onError: (error, url) => {
       const away = isDatabaseAway(error);
-      if (away) bringBack();
-      log[away ? 'warn' : 'error']({ err: error, path: pathOf(url) }, 'a request could not be answered');
+      if (away) restart();
+      log[away ? 'warn' : 'error']({ err: error, path: pathOf(url) }, 'a request failed');
     },
   });
   const close = async () => {
@@ -83,7 +83,7 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
   return { handler, close };
 }
 
-/** Without what was asked: it may hold what nobody else should read. */
+/** The path without the query, which may contain secrets. */
 export function pathOf(url: string): string {
   return URL.canParse(url) ? new URL(url).pathname : url;
 }
@@ -106,16 +106,15 @@ export function listenToAll(
   },
 ): Promise<Listening> {
   const now: Handler = Object.assign(
-    async (request: Request, peer?: Peer) => market()?.(request, peer) ?? answerNotYet(request),
-    // What is no market's is in nobody's memory.
-    { again: (peer: Peer) => market()?.again?.(peer) ?? null },
+    async (request: Request, peer?: Peer) => market()?.(request, peer) ?? answerStarting(request),
+    { fromCache: (peer: Peer) => market()?.fromCache?.(peer) ?? null },
   );
-  const measured = withFigures(now, metrics);
+  const measured = withMetrics(now, metrics);
   const handler = (request: Request, peer?: Peer) => {
     const path = request.url.slice(request.url.indexOf('/', request.url.indexOf('//') + 2)).replace(/[?#].*$/s, '');
     return OPERATIONS.test(path) ? operations(request, peer) : measured(request, peer);
   };
-  return listen(Object.assign(handler, { again: measured.again }), {
+  return listen(Object.assign(handler, { fromCache: measured.fromCache }), {
     ...address,
     onError,
     limits: { idleMs: IDLE_MS, maxPerAddress: connectionsPerAddress },

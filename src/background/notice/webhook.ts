@@ -1,35 +1,36 @@
-/** Sends one text to a webhook as Slack, Mattermost and others take it: `{"text": …}` by POST. The address is secret. */
+/** Sends one text to a webhook in the form of Slack and Mattermost: `{"text": …}` by POST. The address is secret. */
 import { Agent } from 'undici';
 import { type Clock, systemClock } from '../../clock.ts';
+import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
 import { createMask } from '../../log.ts';
-import { readBody } from '../../upstream/body.ts';
+import { readRawBody } from '../../upstream/body.ts';
 import { describeNetworkError } from '../../upstream/network-error.ts';
 import { retryAfterMs } from '../../upstream/retry-after.ts';
 
 export type Delivery =
   | { readonly kind: 'taken' }
-  /** Not now: an outage, a limit, a hook that was switched off. `retryAfterMs` null: nobody said when. */
+  /** Not now: an outage, a limit, a hook that was switched off. `retryAfterMs` null: the response does not say when. */
   | { readonly kind: 'failed'; readonly message: string; readonly retryAfterMs: number | null }
-  /** This text is not taken, whenever it is sent. */
+  /** The webhook will never accept this text. */
   | { readonly kind: 'refused'; readonly message: string };
 
 export type Webhook = {
-  /** Its host, which may be shown. */
+  /** The host, which is not secret. */
   readonly host: string;
-  /** Never rejects, but with the signal's reason. */
+  /** Rejects only with the signal's reason. */
   post(text: string, signal?: AbortSignal): Promise<Delivery>;
   close(): Promise<void>;
 };
 
-/** From the first packet to the last of the answer: who takes longer hangs. */
+/** Until the response begins, and again until it ends. */
 const DEADLINE_MS = 15_000;
 const CONNECT_MS = 5_000;
-/** What is read of an answer: enough for one that says what is wrong. */
+/** Enough of a response for the line that says what is wrong. */
 const MOST_BYTES = 16 * 1024;
 const LONGEST_REASON = 200;
-/** Longer texts are refused by some. */
+/** Some services refuse longer texts. */
 const LONGEST_TEXT = 3_500;
-/** It is the text that they mean. */
+/** Statuses that are about the text. */
 const ABOUT_THE_TEXT: ReadonlySet<number> = new Set([400, 413, 422]);
 
 export function createWebhook(
@@ -42,42 +43,36 @@ export function createWebhook(
     connect: { timeout: Math.min(CONNECT_MS, deadlineMs) },
     headersTimeout: deadlineMs,
     bodyTimeout: deadlineMs,
-    // A message now and then: a connection that was kept is one that was closed meanwhile.
+    // Messages are rare: a connection that was kept would have been closed meanwhile.
     pipelining: 0,
   });
   return {
     host: url.host,
     post: async (text, signal) => {
       signal?.throwIfAborted();
-      const over = new AbortController();
-      const tooSlow = new AbortController();
-      // Its own timers see silence; this sees an answer that drips for ever.
-      const late = clock.sleep(deadlineMs, over.signal).then(
-        () => tooSlow.abort(),
-        () => undefined,
-      );
+      const stop = new AbortController();
+      const late = new Error(`${url.host} did not answer within ${deadlineMs / 1000} s`);
+      // Undici's own timers see silence; this also ends a response that drips for ever.
+      const within = <T>(work: () => Promise<T>) => withDeadline(clock, { ms: deadlineMs, late, stop }, work);
       try {
-        const answer = await agent.request({
-          origin: url.origin,
-          path: url.pathname + url.search,
-          method: 'POST',
-          headers: { 'content-type': 'application/json; charset=utf-8', accept: '*/*', 'user-agent': 'chandler' },
-          body: JSON.stringify({ text: forSlack(text) }),
-          signal: signal === undefined ? tooSlow.signal : AbortSignal.any([signal, tooSlow.signal]),
-        });
-        const body = await readBody(answer.body, null, MOST_BYTES);
-        const header = (name: string) => [answer.headers[name]].flat().join(', ') || null;
-        const said = body.kind === 'whole' ? withoutAddress(firstLine(body.bytes.toString('utf8'))) : '';
-        return judge(url.host, answer.statusCode, header, said, clock);
+        const response = await within(() =>
+          agent.request({
+            origin: url.origin,
+            path: url.pathname + url.search,
+            method: 'POST',
+            headers: { 'content-type': 'application/json; charset=utf-8', accept: '*/*', 'user-agent': 'chandler' },
+            body: JSON.stringify({ text: forSlack(text) }),
+            signal: signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]),
+          }),
+        );
+        const body = await within(() => readRawBody(response.body, MOST_BYTES)).catch(() => null);
+        const header = (name: string) => [response.headers[name]].flat().join(', ') || null;
+        const reason = body?.kind === 'raw' ? withoutAddress(firstLine(body.bytes.toString('utf8'))) : '';
+        return judge(url.host, response.statusCode, header, reason, clock);
       } catch (error) {
         signal?.throwIfAborted();
-        const message = tooSlow.signal.aborted
-          ? `${url.host} did not answer within ${deadlineMs / 1000} s`
-          : withoutAddress(describeNetworkError(error, url.host).message);
+        const message = error === late ? late.message : withoutAddress(describeNetworkError(error, url.host).message);
         return { kind: 'failed', message, retryAfterMs: null };
-      } finally {
-        over.abort();
-        await late;
       }
     },
     close: () => agent.destroy(),
@@ -90,28 +85,28 @@ function judge(
   host: string,
   status: number,
   header: (name: string) => string | null,
-  said: string,
+  reason: string,
   clock: Clock,
 ): Delivery {
   if (status >= 200 && status < 300) return { kind: 'taken' };
-  // Where it leads nobody has said that our messages may go.
+  // The operator has not allowed our messages to go to another address.
   if (status >= 300 && status < 400) {
-    const message = `${host} answered ${status}: it redirects, which is not followed; set CHANDLER_WEBHOOK_URL to where it leads`;
+    const message = `${host} answered ${status}: it redirects, which is not followed; set CHANDLER_WEBHOOK_URL to the new address`;
     return { kind: 'failed', message, retryAfterMs: null };
   }
-  const message = `${host} answered ${status}${said === '' ? '' : ` (${said})`}`;
+  const message = `${host} answered ${status}${reason === '' ? '' : ` (${reason})`}`;
   if (ABOUT_THE_TEXT.has(status)) return { kind: 'refused', message };
   return { kind: 'failed', message, retryAfterMs: retryAfterMs(header, clock.now()) };
 }
 
-/** Of what a hook says it is wrong; of a web page nothing. */
+/** The first line of what the webhook says is wrong; nothing of a web page. */
 function firstLine(text: string): string {
   const line = text.trim().split('\n')[0]!.trim();
   if (line.startsWith('<')) return '';
   return line.length > LONGEST_REASON ? `${line.slice(0, LONGEST_REASON)}…` : line;
 }
 
-/** Three characters mean something to Slack. */
+/** Escapes the three characters that are markup to Slack. */
 function forSlack(text: string): string {
   const cut = text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text;
   return cut.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');

@@ -1,4 +1,4 @@
-/** When the backfills of the service will be done, by the order in which they are worked off: each after what goes before it, holds included. */
+/** When the service's backfills will be done: each after those that go before it, holds included. */
 import type { App } from '../../app.ts';
 import { readQuota } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
@@ -7,17 +7,17 @@ import type { Session } from '../../ingest/session.ts';
 import { forecastEachFrom } from '../../quota/forecast.ts';
 import { type OpenBackfill, readOpenBackfills, saveFinishes } from '../../store/work/backfill-queue.ts';
 
-/** Of a running one, of which so much is left; null when nobody can say, as when no limit slows it. */
-export async function readFinish(app: App, session: Session, id: number, left: number): Promise<Instant | null> {
+/** Of a running backfill with `left` requests to go; null when no limit slows it, so that nobody can say. */
+export async function readEta(app: App, session: Session, id: number, left: number): Promise<Instant | null> {
   const open = await readOpenBackfills(app.database.sql);
   const mine = open.find((backfill) => backfill.id === id);
   const beside = mine === undefined ? 0 : workBeside({ ...mine, left }, open);
-  const [finishAt] = await finishesOf(app, session, [beside + left]);
+  const [finishAt] = await etasOf(app, session, [beside + left]);
   return finishAt!;
 }
 
-/** Of those that wait for their turn; one that is being worked on says so itself. */
-export async function forecastQueued(app: App, session: Session): Promise<void> {
+/** Saves the ETA of each queued backfill; a running one saves its own. */
+export async function saveQueuedEtas(app: App, session: Session): Promise<void> {
   const { sql } = app.database;
   const open = await readOpenBackfills(sql);
   if (open.every(({ isRunning }) => isRunning)) return;
@@ -26,7 +26,7 @@ export async function forecastQueued(app: App, session: Session): Promise<void> 
     work += backfill.left;
     return backfill.isRunning ? [] : [{ ...backfill, work }];
   });
-  const finishes = await finishesOf(
+  const finishes = await etasOf(
     app,
     session,
     queued.map((backfill) => backfill.work),
@@ -41,8 +41,8 @@ export async function forecastQueued(app: App, session: Session): Promise<void> 
 }
 
 /**
- * What is asked of others before a running one is done: all of the more urgent ones, and of those that run beside it with the same
- * priority as much as of itself, for they take turns, and what they have in the queue already.
+ * The requests of other backfills before a running one is done: all of the more urgent ones, and of those that run beside it with the
+ * same priority as many as its own, because they take turns, plus what they have in the queue already.
  */
 function workBeside(mine: OpenBackfill, open: readonly OpenBackfill[]): number {
   return open.reduce((sum, { id, priority, isRunning, left }) => {
@@ -52,16 +52,12 @@ function workBeside(mine: OpenBackfill, open: readonly OpenBackfill[]): number {
   }, 0);
 }
 
-/** When so many requests are done, from now on. */
-async function finishesOf(
-  app: App,
-  session: Session,
-  ascending: readonly number[],
-): Promise<readonly (Instant | null)[]> {
+/** When each of these numbers of requests will be done, from now on. */
+async function etasOf(app: App, session: Session, ascending: readonly number[]): Promise<readonly (Instant | null)[]> {
   const { state, setAside } = await readQuota(app, session);
   return forecastEachFrom(state, ascending, { limits: session.limits, setAside }).map(
     ({ finishAt, bindingWindow }, i) =>
-      // As fast as the upstream answers: nobody knows how fast that is.
+      // No window binds: it goes as fast as the upstream answers, which nobody knows.
       bindingWindow === null && ascending[i]! > 0 ? null : finishAt,
   );
 }

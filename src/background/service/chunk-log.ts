@@ -1,19 +1,18 @@
-/** One line of the log, and the figures, for each chunk. */
-
+/** One log line and the metrics for each attempt at a chunk. */
 import type { Outcome } from '../../ingest/outcome.ts';
 import type { ChunkJob } from '../../ingest/queue/chunk-job.ts';
-import type { Parts } from './service-context.ts';
+import type { ServiceContext } from './service-context.ts';
 
-export function tellChunk({ metrics, log }: Parts, job: ChunkJob, outcome: Outcome): void {
+export function logChunk({ metrics, log }: ServiceContext, job: ChunkJob, outcome: Outcome): void {
   metrics.chunk(job, outcome);
   const { kind: how, ...rest } = outcome;
   const until = 'until' in rest ? { until: toIso(rest.until) } : {};
-  // What only waits is told by the figures: a spent day would fill the log.
+  // A chunk that only waits is in the metrics: a spent day would fill the log.
   const level = outcome.kind === 'snoozed' || outcome.kind === 'deferred' ? 'debug' : 'info';
   log[level]({ ...chunkFields(job), outcome: how, ...rest, ...until }, 'chunk');
 }
 
-export function tellFailure({ metrics, log }: Parts, job: ChunkJob, error: Error, final: boolean): void {
+export function logFailure({ metrics, log }: ServiceContext, job: ChunkJob, error: Error, final: boolean): void {
   metrics.chunkFailed(job, final);
   log[final ? 'warn' : 'info']({ ...chunkFields(job), outcome: final ? 'failed' : 'retried', err: error }, 'chunk');
 }

@@ -1,16 +1,18 @@
 /**
- * Tells the operator what he should know, through a webhook: every service looks, the tables decide who raises and who sends. It
- * only reads what the work leaves behind, so however the webhook fares, nothing waits for it.
+ * Sends notices to the operator through a webhook. Every service checks; the tables decide which one raises and which one sends a
+ * notice. It only reads what the work leaves behind, so nothing waits for the webhook.
  */
 import type { App } from '../../app.ts';
 import { readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
+import { createBackoff } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
-import type { Notify } from '../../core/notice-settings.ts';
-import { createPatience } from '../../ingest/request/outage-retry.ts';
+import type { Notify } from '../../core/settings/notice-settings.ts';
+import { createOutageRetry } from '../../ingest/request/outage-retry.ts';
 import type { QuotaState } from '../../quota/quota.ts';
 import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
 import { readKeyRefusal } from '../../store/quota/account.ts';
+import { holdingLease } from '../../store/work/lease.ts';
 import {
   type ClaimedNotice,
   claimNotice,
@@ -18,39 +20,38 @@ import {
   type NoticeEnd,
   quarantineTold,
   raiseNotice,
+  renewNotice,
   watchSince,
 } from '../../store/work/notice.ts';
-import { readConcerns } from '../../views/operations/alert-inputs.ts';
+import { readAlertInputs } from '../../views/operations/alert-inputs.ts';
 import { asError } from '../health/incidents.ts';
-import { hasBudget, noticesOf, type Standing } from '../notice/notices.ts';
+import { hasBudget, type NoticeInputs, noticesOf } from '../notice/notices.ts';
 import { createWebhook, type Delivery, type Webhook } from '../notice/webhook.ts';
-import type { Parts } from './service-context.ts';
+import type { ServiceContext } from './service-context.ts';
 
 const LOOK_MS = 20_000;
-/** A message that is being sent is nobody else's for so long: a database that goes away meanwhile may be back within. */
-const LEASE_MS = 5 * 60_000;
 const MOST_PER_HOUR = 30;
-const FIRST_RETRY_MS = 10_000;
 const LONGEST_RETRY_MS = 30 * 60_000;
-/** What nobody could be told within a day is in the log, and in `ops.notice`. */
+const backoff = createBackoff({ firstMs: 10_000, mostMs: LONGEST_RETRY_MS });
+/** What could not be delivered within a day is in the log, and in `ops.notice`. */
 const GIVE_UP_AFTER_MS = DAY;
-const TROUBLE = 'the webhook';
+const WEBHOOK = 'the webhook';
 
-/** Until the service stops; at once when nobody is to be told. */
-export async function notifyOperator(parts: Parts, app: App): Promise<void> {
-  const { notify } = parts.config;
+/** Until the service stops; resolves at once without a webhook. */
+export async function notifyOperator(context: ServiceContext, app: App): Promise<void> {
+  const { notify } = context.config;
   if (notify === null) return;
   const webhook = createWebhook(notify.url);
-  const { clock, signal, troubles } = parts;
+  const { clock, signal, incidents } = context;
   try {
     while (!signal.aborted) {
       try {
-        await look(parts, app, notify);
-        await deliver(parts, app, webhook);
-        troubles.over('the notices');
+        await raiseNotices(context, app, notify);
+        await deliver(context, app, webhook);
+        incidents.resolve('the notices');
       } catch (error) {
-        // Of a database that is away others tell.
-        if (!signal.aborted && !isDatabaseAway(error)) troubles.met('the notices', asError(error));
+        // The heartbeat reports a database that is away.
+        if (!signal.aborted && !isDatabaseAway(error)) incidents.report('the notices', asError(error));
       }
       await clock.sleep(LOOK_MS, signal).catch(() => undefined);
     }
@@ -59,26 +60,26 @@ export async function notifyOperator(parts: Parts, app: App): Promise<void> {
   }
 }
 
-async function look({ clock, log, metrics }: Parts, app: App, notify: Notify): Promise<void> {
-  const standing = await readStanding(app, notify, clock.now());
-  for (const notice of noticesOf(standing, notify)) {
-    if (!(await raiseNotice(app.database.sql, notice, standing.now))) continue;
+async function raiseNotices({ clock, log, metrics }: ServiceContext, app: App, notify: Notify): Promise<void> {
+  const inputs = await readInputs(app, notify, clock.now());
+  for (const notice of noticesOf(inputs, notify)) {
+    if (!(await raiseNotice(app.database.sql, notice, inputs.now))) continue;
     const { event, topic, text } = notice;
     log.info({ event, topic }, `notice: ${text}`);
     metrics.notice(event, 'raised');
   }
 }
 
-async function readStanding(app: App, notify: Notify, now: Instant): Promise<Standing> {
+async function readInputs(app: App, notify: Notify, now: Instant): Promise<NoticeInputs> {
   const { sql } = app.database;
   const budget = await readBudget(app);
   const isKnown = budget.planSource !== 'assumed';
   const { accountId, plan, schedules, quota: ledger, setAside: setAsideAt } = budget;
   const state = await ledger.state();
-  // The limits of a plan that nobody has told are nobody's: of those only what upstream itself says counts.
+  // The limits of an assumed plan are not the account's: then only what upstream itself says counts.
   const quota = isKnown ? state : withoutLimits(state);
   const setAside = setAsideAt(now);
-  const concerns = await readConcerns(sql, {
+  const concerns = await readAlertInputs(sql, {
     plan,
     schedules: schedules.map(({ name }) => name),
     wallsSince: now - DAY,
@@ -108,20 +109,21 @@ function withoutLimits(state: QuotaState): QuotaState {
   return { ...state, month: { ...state.month, limit: null }, day: { ...state.day, limit: null } };
 }
 
-/** All that is due, oldest first, until one is not taken. */
-async function deliver(parts: Parts, app: App, webhook: Webhook): Promise<void> {
-  const { clock, signal, owner } = parts;
+/** Sends every notice that is due, oldest first, until one fails. */
+async function deliver(context: ServiceContext, app: App, webhook: Webhook): Promise<void> {
+  const { clock, signal, owner } = context;
   const { sql } = app.database;
-  // What was taken must not be sent again because the database went away just then.
-  const patience = createPatience({ clock, signal, onAway: () => undefined, onBack: () => undefined });
+  // A delivered notice must not be sent again because the database went away just then.
+  const retry = createOutageRetry({ clock, signal, onAway: () => undefined, onBack: () => undefined });
   while (!signal.aborted) {
     const now = clock.now();
-    const notice = await claimNotice(sql, { owner, now, until: now + LEASE_MS, mostPerHour: MOST_PER_HOUR });
+    const notice = await claimNotice(sql, { owner, now, mostPerHour: MOST_PER_HOUR });
     if (notice === null) return;
-    const delivery = await webhook.post(notice.text, signal).catch(() => null);
+    const renew = () => renewNotice(sql, { id: notice.id, owner, now: clock.now() });
+    const delivery = await holdingLease({ clock, renew }, () => webhook.post(notice.text, signal)).catch(() => null);
     const end: NoticeEnd = delivery === null ? { state: 'handed back' } : endOf(notice, delivery, clock.now());
-    await patience(() => endNotice(sql, { id: notice.id, owner, now: clock.now() }, end));
-    tell(parts, notice, end);
+    await retry(() => endNotice(sql, { id: notice.id, owner, now: clock.now() }, end));
+    logEnd(context, notice, end);
     if (end.state !== 'sent' && end.state !== 'given up') return;
   }
 }
@@ -135,23 +137,27 @@ function endOf({ attempts, raisedAt }: ClaimedNotice, delivery: Delivery, now: I
     case 'failed': {
       const { message, retryAfterMs } = delivery;
       if (now - raisedAt > GIVE_UP_AFTER_MS) return { state: 'given up', message };
-      const wait = Math.max(FIRST_RETRY_MS * 2 ** Math.min(attempts - 1, 20), retryAfterMs ?? 0);
-      // However long it asks us to stay away: a day later nobody would be told any more.
+      const wait = Math.max(backoff(attempts - 1, Math.random()), retryAfterMs ?? 0);
+      // However long the webhook asks us to wait: after a day the notice is given up.
       return { state: 'later', at: now + Math.min(LONGEST_RETRY_MS, wait), message };
     }
   }
 }
 
-function tell({ log, metrics, troubles }: Parts, { id, event, attempts }: ClaimedNotice, end: NoticeEnd): void {
+function logEnd(
+  { log, metrics, incidents }: ServiceContext,
+  { id, event, attempts }: ClaimedNotice,
+  end: NoticeEnd,
+): void {
   switch (end.state) {
     case 'sent':
       metrics.notice(event, 'sent');
-      troubles.over(TROUBLE);
+      incidents.resolve(WEBHOOK);
       log.info({ notice: id, event, attempts }, 'notice sent');
       return;
     case 'later':
       metrics.notice(event, 'failed');
-      troubles.met(TROUBLE, new Error(end.message));
+      incidents.report(WEBHOOK, new Error(end.message));
       return;
     case 'given up':
       metrics.notice(event, 'given up');

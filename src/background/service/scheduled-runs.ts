@@ -1,4 +1,4 @@
-/** The runs of the schedules, put together for one session. */
+/** Composes the runs of the schedules for one session. */
 import type { App } from '../../app.ts';
 import { readDemand, readFreshnessBudget, schedulesOf } from '../../budget.ts';
 import { createCatalogueRuns } from '../../ingest/catalogue/catalogue-run.ts';
@@ -39,9 +39,9 @@ export function createFreshness(app: App, session: Session, queue: ChunkQueue): 
 export function createRuns(app: App, session: Session, freshness: KeepFresh): Runs {
   const { config, clock, database, log } = app;
   const { sql } = database;
-  const { ask, accountId, plan, limits, walls } = session;
+  const { sendRequest, accountId, plan, limits, walls } = session;
   const schedules = schedulesOf(config, plan.name, limits);
-  const snapshots = createSnapshots({ sql, ask, clock, accountId });
+  const snapshots = createSnapshots({ sql, sendRequest, clock, accountId });
   return {
     sql,
     clock,
@@ -58,12 +58,13 @@ export function createRuns(app: App, session: Session, freshness: KeepFresh): Ru
     freshness: () => freshness.run(),
     gaps: async () => {
       const queued = await auditGaps({ sql, clock, plan, walls, keep: config.keep.candles });
-      for (const id of queued) log.info({ backfill: id }, `backfill ${id}: history of tracked series is missing`);
+      for (const id of queued)
+        log.info({ backfill: id }, `backfill ${id} queued: history of tracked series is missing`);
       return { kind: 'done' };
     },
     retention: async ({ signal }) => {
       const removed = await removeOld(database, { keep: config.keep, now: clock.now(), signal });
-      if (removed !== null) log.info({ removed }, 'what is older than it is kept for was removed');
+      if (removed !== null) log.info({ removed }, 'removed data past its retention');
       return { kind: 'done' };
     },
   };

@@ -1,16 +1,16 @@
-/** What the parts of the service share: how it was started, how it is, and what it counts. */
+/** What the parts of the service share: its options, its state and its metrics. */
 import type { App, Surroundings } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import type { Log } from '../../log.ts';
-import type { Troubles } from '../health/incidents.ts';
+import type { Incidents } from '../health/incidents.ts';
 import type { Metrics } from '../health/metrics.ts';
 import type { Role, ServiceStatus } from '../health/service-status.ts';
 import type { Market } from '../http/market-http.ts';
 import type { ServingMetrics } from '../http/market-http-metrics.ts';
 
-export type ServeOptions = {
+export type ServiceOptions = {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Log;
@@ -19,21 +19,21 @@ export type ServeOptions = {
   readonly owner: string;
   /** Requests under way at once: for backfills, and as many for freshness. */
   readonly concurrency: number;
-  /** Brings a shared database to the schema of this version; otherwise it waits until somebody has. */
+  /** Migrates a shared database to this version's schema; otherwise the service waits until another process has. */
   readonly migrate: boolean;
   readonly surroundings?: Surroundings;
-  /** Aborted to end it. */
+  /** Aborted to stop the service. */
   readonly signal: AbortSignal;
-  /** Told of the address, when there is one. */
+  /** Called with the address as soon as there is one. */
   readonly onListening?: (url: string) => void;
   readonly onReady?: () => void;
 };
 
-export type Parts = ServeOptions & {
+export type ServiceContext = ServiceOptions & {
   readonly status: ServiceStatus;
-  readonly troubles: Troubles;
+  readonly incidents: Incidents;
   readonly metrics: Metrics;
   readonly served: ServingMetrics;
-  /** What `/metrics` asks, as far as it is open. */
+  /** What is open now, for `/metrics` and the HTTP interface. */
   open: { app: App | null; ingestion: Ingestion | null; market: Market | null };
 };

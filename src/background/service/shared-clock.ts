@@ -1,6 +1,6 @@
 /**
- * The time that all services of a warehouse agree on: the database's. What they write down for each other (claims, leases, when a
- * series was asked) would otherwise be of different times when the clock of a host is wrong, or is set while it runs.
+ * The time that all services of a warehouse agree on: the database's. Otherwise a host with a wrong clock would write wrong times into
+ * what the services share (claims, leases, when a series was fetched).
  */
 import type { Clock } from '../../clock.ts';
 import { createClockOffset } from '../../quota/clock-offset.ts';
@@ -8,7 +8,7 @@ import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { readDatabaseClock } from '../../store/quota/quota.ts';
 
 export type SharedClock = Clock & {
-  /** Looks what time the database has; until the first time it is our own. */
+  /** Reads the database's time; until the first time, the clock is the host's own. */
   follow(sql: SqlOrTransaction): Promise<void>;
 };
 

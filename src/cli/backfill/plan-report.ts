@@ -1,6 +1,7 @@
-/** What a backfill will cost and when it is done, as values and as JSON: under this plan, and under every other. */
+/** The cost of a backfill and when it will be done, as values and as JSON: under the present plan, and under every other plan. */
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
+import { toIso } from '../../core/format.ts';
 import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
 import type { Wall } from '../../ingest/limits/history-limit.ts';
 import { expectedDepth } from '../../ingest/limits/history-limit.ts';
@@ -8,8 +9,8 @@ import type { Session } from '../../ingest/session.ts';
 import { type Forecast, forecast, forecastFrom } from '../../quota/forecast.ts';
 import type { Limits, QuotaState, SetAside } from '../../quota/quota.ts';
 import type { ResolvedTarget } from '../input/target.ts';
-import { toIso } from '../output/json.ts';
 
+/** The plan of one interval. */
 export type PlanReport = {
   readonly target: ResolvedTarget;
   readonly plan: BackfillPlan;
@@ -18,21 +19,27 @@ export type PlanReport = {
   readonly quota: QuotaState;
   readonly setAside: (at: Instant) => SetAside;
   readonly now: Instant;
-  /** Variables that replace limits of this account's plan. */
+  /** Variables that replace limits of the present plan. */
   readonly overrides: readonly string[];
-  /** What each plan allows this kind of account, by the documents, and what its schedules need of it. */
+  /** The documented limits of a plan for this kind of account, and what its schedules reserve of them. */
   readonly termsOf: (plan: PlanName) => Terms;
 };
+/** The plans of one or several intervals of the same coins; never empty. */
+export type PlanReports = readonly PlanReport[];
 
 type Terms = { readonly limits: Limits; readonly setAside: (at: Instant) => SetAside };
 type Budgeted = Pick<PlanReport, 'quota' | 'setAside' | 'now'>;
 
-/** What a backfill may still spend in the window that binds first; null without limits. */
+export function sum<T>(all: readonly T[], of: (one: T) => number): number {
+  return all.reduce((total, one) => total + of(one), 0);
+}
+
+/** What a backfill may still spend in the window that is used up first; null without limits. */
 export function quotaLeft(report: Budgeted): number | null {
   return bindingWindow(report)?.left ?? null;
 }
 
-/** The window that binds first, what a backfill may still spend in it, and what is set aside there. */
+/** The window that is used up first, what a backfill may still spend in it, and what is reserved there. */
 export function bindingWindow({ quota, setAside, now }: Budgeted) {
   const windows = (['day', 'month'] as const).flatMap((name) => {
     const { limit, spent } = quota[name];
@@ -42,80 +49,95 @@ export function bindingWindow({ quota, setAside, now }: Budgeted) {
   return windows.sort((a, b) => a.left - b.left)[0] ?? null;
 }
 
-/** When `requests` of this account are done, from `report.now` on. */
-export function forecastOf(report: PlanReport, requests: number): Forecast {
-  return forecastUnder(report, requests, { limits: report.session.limits, setAside: report.setAside }, false);
+/** When so many requests of this account will be done, from `report.now` on. */
+export function forecastOf({ quota, now, session, setAside }: PlanReport, requests: number): Forecast {
+  return forecastFrom({ ...quota, now }, { requests, limits: session.limits, setAside });
 }
 
-/** The same under other terms; `fresh`: as an account of which nothing is spent yet. */
-export function forecastUnder(
-  report: PlanReport,
-  requests: number,
-  { limits, setAside }: Terms,
-  fresh: boolean,
-): Forecast {
-  const { quota, now } = report;
-  // Another plan is a new account: nothing of its month is spent yet, and nobody holds it.
-  if (fresh) return forecast({ requests, limits, spent: { day: 0, month: 0 }, now, setAside });
-  return forecastFrom({ ...quota, now }, { requests, limits, setAside });
+/** The cost under a plan, and when it would be done. Another plan is a new account, of which nothing is spent yet. */
+export function costUnder(reports: PlanReports, name: PlanName) {
+  const [first] = reports;
+  const { session, termsOf, now } = first!;
+  const isPresent = name === session.plan.name;
+  const costs = reports.map(({ plan }) => (isPresent ? plan.cost : plan.underPlans[name]));
+  const requests = sum(costs, (cost) => cost.requests);
+  const terms = isPresent ? { limits: session.limits, setAside: first!.setAside } : termsOf(name);
+  const done = isPresent
+    ? forecastOf(first!, requests)
+    : forecast({ requests, ...terms, spent: { day: 0, month: 0 }, now });
+  return {
+    isPresent,
+    limits: terms.limits,
+    requests,
+    slots: sum(costs, (cost) => cost.slots),
+    refusedSlots: sum(costs, (cost) => cost.refusedSlots),
+    forecast: done,
+  };
 }
 
-export const NO_LIMIT = 'no limit slows it';
-export const NO_BUDGET = 'the budget leaves nothing for a backfill';
+export const NO_LIMIT = 'no limit applies';
+export const NO_BUDGET = 'the quota leaves nothing for a backfill';
 
-/** Why there is no instant to name: what is asked as fast as it is answered is not known beforehand; null when there is one. */
+/** Why no finish can be forecast; null when it can. Without limits it depends on how fast the upstream answers. */
 export function whyNoFinish({ finishAt, bindingWindow }: Forecast, requests: number): string | null {
   if (finishAt === null) return NO_BUDGET;
   return requests > 0 && bindingWindow === null ? NO_LIMIT : null;
 }
 
-/** When it is done by the limits; null when that is never, or they say nothing about it. */
+/** When the limits allow it to be done; null when that is never, or when no limit applies. */
 export function finishByLimits(forecast: Forecast, requests: number): Instant | null {
   return whyNoFinish(forecast, requests) === null ? forecast.finishAt : null;
 }
 
-export function planAsJson(report: PlanReport): Record<string, unknown> {
-  const { target, plan, session, wall, termsOf } = report;
-  const mine: Terms = { limits: session.limits, setAside: report.setAside };
-  const done = (requests: number, terms: Terms, fresh: boolean) => {
-    const forecast = forecastUnder(report, requests, terms, fresh);
-    return { finishAt: toIso(finishByLimits(forecast, requests)), noFinishBecause: whyNoFinish(forecast, requests) };
-  };
+/** Of several intervals: the sums under the same names, and each interval by itself under `intervals`. */
+export function plansAsJson(reports: PlanReports): Record<string, unknown> {
+  const [first] = reports;
+  const { session, overrides } = first!;
+  const targets = reports.map(({ target }) => target);
+  const only = reports.length === 1 ? first! : null;
+  const cost = costUnder(reports, session.plan.name);
   return {
     account: session.accountId,
     plan: session.plan.name,
-    coins: target.coinIds.length,
-    coinsWithGaps: plan.coinsWithGaps,
-    interval: target.interval,
-    quote: target.quote,
-    from: toIso(target.span.from),
-    to: toIso(target.span.to),
-    notKeptBefore: target.keptMs === null ? null : toIso(target.span.from),
-    catalogueRequests: target.catalogueRequests,
-    requests: plan.cost.requests,
-    rowsExpected: plan.cost.slots,
-    slotsBeyondPlan: plan.cost.refusedSlots,
-    slotsWaiting: plan.waitingSlots,
-    slotsRefused: plan.refusedSlots,
-    wall: {
-      kind: wall.kind,
-      depthMs: expectedDepth(wall),
-      probe: plan.probe,
-      requestsIfOpen: plan.costIfOpen.requests,
-    },
-    quotaLeft: quotaLeft(report),
-    ...done(plan.cost.requests, mine, false),
-    overrides: report.overrides,
-    plans: PLAN_NAMES.map((name) => {
-      const isMine = name === session.plan.name;
-      const cost = isMine ? plan.cost : plan.underPlans[name];
-      return {
-        plan: name,
-        requests: cost.requests,
-        rowsExpected: cost.slots,
-        slotsBeyondPlan: cost.refusedSlots,
-        ...done(cost.requests, isMine ? mine : termsOf(name), !isMine),
-      };
-    }),
+    coins: first!.target.coinIds.length,
+    coinsWithGaps: Math.max(...reports.map(({ plan }) => plan.coinsWithGaps)),
+    interval: targets.map(({ interval }) => interval).join(','),
+    quote: first!.target.quote,
+    from: toIso(Math.min(...targets.map(({ span }) => span.from))),
+    to: toIso(Math.max(...targets.map(({ span }) => span.to))),
+    notKeptBefore: only === null || only.target.keptMs === null ? null : toIso(only.target.span.from),
+    catalogueRequests: sum(targets, ({ catalogueRequests }) => catalogueRequests),
+    ...costAsJson(cost),
+    slotsWaiting: sum(reports, ({ plan }) => plan.waitingSlots),
+    slotsRefused: sum(reports, ({ plan }) => plan.refusedSlots),
+    historyLimit: only === null ? null : historyLimitAsJson(only),
+    quotaLeft: quotaLeft(first!),
+    overrides,
+    plans: PLAN_NAMES.map((name) => ({ plan: name, ...costAsJson(costUnder(reports, name)) })),
+    ...(only === null ? { intervals: reports.map((report) => plansAsJson([report])) } : {}),
   };
+}
+
+function costAsJson({ requests, slots, refusedSlots, forecast }: ReturnType<typeof costUnder>) {
+  return {
+    requests,
+    rowsExpected: slots,
+    slotsBeyondPlan: refusedSlots,
+    finishAt: toIso(finishByLimits(forecast, requests)),
+    noFinishBecause: whyNoFinish(forecast, requests),
+  };
+}
+
+function historyLimitAsJson({ wall, plan }: PlanReport) {
+  return {
+    kind: wall.kind,
+    depthMs: expectedDepth(wall),
+    probe: plan.probe,
+    requestsIfOpen: plan.costIfOpen.requests,
+  };
+}
+
+/** The most requests that a backfill may send: documented history limits may turn out not to exist. */
+export function mostRequests(reports: PlanReports): number {
+  return sum(reports, ({ plan }) => Math.max(plan.cost.requests, plan.costIfOpen.requests));
 }

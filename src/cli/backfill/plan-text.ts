@@ -1,9 +1,6 @@
-/** What a backfill will cost and when it is done, as text for people. */
+/** The cost of a backfill and when it will be done, as text. */
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, PLANS, type PlanName } from '../../contract/plan/plans.ts';
-import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
-import { expectedDepth } from '../../ingest/limits/history-limit.ts';
-import type { Forecast } from '../../quota/forecast.ts';
 import {
   formatCount,
   formatCounted,
@@ -12,49 +9,78 @@ import {
   formatInstant,
   formatLimit,
   formatRoughly,
-} from '../output/format.ts';
-import { formatTable } from '../output/table.ts';
+} from '../../core/format.ts';
+import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
+import { expectedDepth } from '../../ingest/limits/history-limit.ts';
+import type { Forecast } from '../../quota/forecast.ts';
+import { number, printTable, text, whole } from '../output/table.ts';
 import type { Output } from '../shell/io.ts';
 import {
   bindingWindow,
+  costUnder,
   finishByLimits,
   forecastOf,
-  forecastUnder,
   NO_BUDGET,
   NO_LIMIT,
   type PlanReport,
+  type PlanReports,
+  sum,
   whyNoFinish,
 } from './plan-report.ts';
 
-export function printPlan(out: Output, report: PlanReport, { brief = false }: { readonly brief?: boolean } = {}): void {
-  const { target, plan } = report;
-  const { interval, quote, span, coinIds } = target;
-  out.write(
-    `${formatCounted(coinIds.length, 'coin')}, ${interval} candles in ${quote} from ${formatDay(span.from)} to ${formatDay(span.to)} (exclusive)\n`,
-  );
-  if (target.keptMs !== null) {
-    out.write(
-      `What is older is left out: CHANDLER_KEEP_CANDLES keeps ${interval} candles for ${formatDuration(target.keptMs)}, and it would be removed again.\n`,
-    );
+/** `brief` leaves out the table of the other plans. */
+export function printPlans(
+  out: Output,
+  reports: PlanReports,
+  { brief = false }: { readonly brief?: boolean } = {},
+): void {
+  for (const [i, report] of reports.entries()) {
+    if (i > 0) out.write('\n');
+    printPlan(out, report, brief);
   }
-  if (target.catalogueRequests > 0) {
-    out.write(`The list of coins was read first: ${formatCounted(target.catalogueRequests, 'request')}.\n`);
+  if (reports.length > 1) printTotal(out, reports);
+}
+
+function printTotal(out: Output, reports: PlanReports): void {
+  const requests = sum(reports, ({ plan }) => plan.cost.requests);
+  const rows = formatCounted(
+    sum(reports, ({ plan }) => plan.cost.slots),
+    'row',
+  );
+  const [first] = reports;
+  const done = finishText(forecastOf(first!, requests), requests, first!.now);
+  const total =
+    requests === 0 ? 'nothing to fetch' : `${formatCounted(requests, 'request')} for up to ${rows}, done ${done}`;
+  out.write(`\nTotal: ${total}.\n`);
+}
+
+function printPlan(out: Output, report: PlanReport, brief: boolean): void {
+  const { target, plan } = report;
+  const { interval, quote, span, coinIds, keptMs, catalogueRequests } = target;
+  const what = `${formatCounted(coinIds.length, 'coin')}, ${interval} candles in ${quote}`;
+  out.write(`${what} from ${formatDay(span.from)} to ${formatDay(span.to)} (exclusive)\n`);
+  if (keptMs !== null) {
+    const kept = formatDuration(keptMs);
+    out.write(`Older candles are left out: CHANDLER_KEEP_CANDLES keeps ${interval} candles for ${kept}.\n`);
+  }
+  if (catalogueRequests > 0) {
+    out.write(`The list of coins was read first: ${formatCounted(catalogueRequests, 'request')}.\n`);
   }
   if (plan.coinsWithGaps === 0) {
-    out.write(`Nothing to ask: ${waiting(plan) ?? 'every slot has its final answer'}.\n`);
+    out.write(`Nothing to fetch: ${waiting(plan) ?? 'every slot has its final answer'}.\n`);
     return;
   }
   out.write('\n');
-  for (const [name, text] of rowsOf(report)) out.write(`  ${name.padEnd(14)} ${text}\n`);
+  for (const [name, value] of rowsOf(report)) out.write(`  ${name.padEnd(14)} ${value}\n`);
   const remarks = remarksOf(report);
-  if (remarks.length > 0) out.write(`\n${remarks.map((text) => `  ${text}\n`).join('')}`);
+  if (remarks.length > 0) out.write(`\n${remarks.map((remark) => `  ${remark}\n`).join('')}`);
   if (!brief) printOtherPlans(out, report);
 }
 
-function rowsOf(report: PlanReport): (readonly [name: string, text: string])[] {
+function rowsOf(report: PlanReport): (readonly [name: string, value: string])[] {
   const { plan, session, now } = report;
   const { requests, slots } = plan.cost;
-  if (requests === 0) return [['requests', `none: nothing of it can be had now under plan ${session.plan.name}`]];
+  if (requests === 0) return [['requests', `none: plan ${session.plan.name} allows none of this now`]];
   return [
     ['requests', formatCount(requests)],
     ['rows expected', `${slots === 0 ? '' : 'up to '}${formatCount(slots)}`],
@@ -67,47 +93,47 @@ function leftText(report: PlanReport): string {
   const window = bindingWindow(report);
   if (window === null) return 'unlimited';
   const when = window.name === 'day' ? 'today' : 'this month';
-  return `${formatCount(window.left)} ${when} (${formatCount(window.aside)} more set aside for scheduled work)`;
+  return `${formatCount(window.left)} ${when} (${formatCount(window.aside)} more are reserved for scheduled work)`;
 }
 
-function remarksOf({ plan, wall, session, target }: PlanReport): string[] {
-  const remarks: string[] = [];
-  const depth = expectedDepth(wall);
-  if (plan.cost.refusedSlots > 0) {
-    const slots = formatCounted(plan.cost.refusedSlots, 'slot');
-    const reach =
-      depth === 0
-        ? `does not show ${target.interval} candles`
-        : `shows only the last ${formatDuration(Math.ceil((depth ?? 0) / 60_000) * 60_000)}`;
-    remarks.push(
-      wall.kind === 'met'
-        ? `${slots} cannot be had: plan ${session.plan.name} ${reach} (the upstream said so).`
-        : wall.kind === 'documented' && wall.refusedBefore
-          ? `${slots} could not be had when it was last tried: plan ${session.plan.name} ${reach} (the upstream said so); one request will look whether it still says so.`
-          : `${slots} lie beyond what plan ${session.plan.name} ${depth === 0 ? 'includes' : 'shows'} by its documents (it ${reach}); one request will try.`,
-    );
-    if (plan.probe) {
-      remarks.push(
-        `If that wall is not there, all of it costs ${formatCounted(plan.costIfOpen.requests, 'request')} for up to ${formatCounted(plan.costIfOpen.slots, 'row')}.`,
-      );
-    }
-  }
+function remarksOf(report: PlanReport): string[] {
+  const { plan } = report;
   const later = waiting(plan);
-  if (later !== null) remarks.push(`${later}.`);
-  if (plan.refusedSlots > 0)
-    remarks.push(
-      `${formatCounted(plan.refusedSlots, 'slot')} refused before (chandler gaps says why); not asked again under this plan.`,
-    );
-  return remarks;
+  const remarks = [
+    plan.cost.refusedSlots > 0 && historyLimitText(report),
+    plan.cost.refusedSlots > 0 &&
+      plan.probe &&
+      `If that limit does not exist, everything costs ${formatCounted(plan.costIfOpen.requests, 'request')} for up to ${formatCounted(plan.costIfOpen.slots, 'row')}.`,
+    later !== null && `${later}.`,
+    plan.refusedSlots > 0 &&
+      `The upstream refused ${formatCounted(plan.refusedSlots, 'slot')} before (chandler gaps shows why); not requested again under this plan.`,
+  ];
+  return remarks.filter((remark) => remark !== false);
 }
 
-function waiting(plan: BackfillPlan): string | null {
-  if (plan.waitingSlots === 0) return null;
-  return `${formatCounted(plan.waitingSlots, 'slot')} ${plan.waitingSlots === 1 ? 'has' : 'have'} no final answer yet and ${plan.waitingSlots === 1 ? 'is' : 'are'} not due to be asked again (chandler gaps says when)`;
+function historyLimitText({ plan, wall, session, target }: PlanReport): string {
+  const depth = expectedDepth(wall);
+  const slots = formatCounted(plan.cost.refusedSlots, 'slot');
+  const name = `plan ${session.plan.name}`;
+  const reach =
+    depth === 0
+      ? `includes no ${target.interval} candles`
+      : `shows only the last ${formatDuration(Math.ceil((depth ?? 0) / 60_000) * 60_000)}`;
+  if (wall.kind === 'met') return `${slots} cannot be fetched: ${name} ${reach}, as the upstream answered.`;
+  if (wall.kind === 'documented' && wall.refusedBefore) {
+    return `${slots} were refused before: ${name} ${reach}, as the upstream answered. One request will check whether that is still so.`;
+  }
+  return `${slots} lie beyond the documented limit: ${name} ${reach}. One request will check whether that is so.`;
 }
 
-/** When so many requests are done, and why not sooner. */
-export function finishText(forecast: Forecast, requests: number, now: Instant): string {
+function waiting({ waitingSlots }: BackfillPlan): string | null {
+  if (waitingSlots === 0) return null;
+  const [have, are] = waitingSlots === 1 ? ['has', 'is'] : ['have', 'are'];
+  return `${formatCounted(waitingSlots, 'slot')} ${have} no final answer yet and ${are} not due for another request (chandler gaps shows when)`;
+}
+
+/** When so many requests will be done, and which limit decides it. */
+function finishText(forecast: Forecast, requests: number, now: Instant): string {
   const { finishAt, bindingWindow } = forecast;
   if (finishAt === null) return `never: ${NO_BUDGET}`;
   if (whyNoFinish(forecast, requests) !== null) {
@@ -119,59 +145,37 @@ export function finishText(forecast: Forecast, requests: number, now: Instant): 
 }
 
 function printOtherPlans(out: Output, report: PlanReport): void {
-  const { plan, session, termsOf, now, overrides } = report;
+  const { session, now, overrides } = report;
   const rows = PLAN_NAMES.map((name) => {
-    const mine = name === session.plan.name;
-    const cost = mine ? plan.cost : plan.underPlans[name];
-    const terms = mine ? { limits: session.limits, setAside: report.setAside } : termsOf(name);
-    const forecast = forecastUnder(report, cost.requests, terms, !mine);
-    const { finishAt } = forecast;
-    const possible = cost.slots > 0 || cost.requests > 0;
-    return [
-      `${mine ? '→ ' : '  '}${name}`,
-      formatLimit(terms.limits.perMonth),
-      possible ? formatCount(cost.requests) : '–',
-      possible ? formatCount(cost.slots) : '–',
-      cost.refusedSlots === 0 ? '' : formatCount(cost.refusedSlots),
-      !possible ? '–' : finishAt === null ? 'never' : takesText(forecast, cost.requests, now),
-      noteOn(name, report, possible),
-    ];
+    const cost = costUnder([report], name);
+    const isPossible = cost.slots > 0 || cost.requests > 0;
+    return { name, ...cost, isPossible, note: noteOn(name, report, isPossible) };
   });
-  const right = { align: 'right' as const };
-  out.write('\nThe same under every plan, by its documents\n');
-  out.write(
-    formatTable(
-      [
-        { title: '  plan', isWhole: true },
-        { title: 'a month', ...right },
-        { title: 'requests', ...right },
-        { title: 'rows', ...right },
-        { title: 'beyond', ...right },
-        { title: 'takes', ...right },
-        ...(rows.some((row) => row[6] !== '') ? [{ title: 'note' }] : []),
-      ],
-      rows,
-      out.columns(),
-    ),
-  );
+  type Row = (typeof rows)[number];
+  const takes = ({ isPossible, forecast, requests }: Row) => {
+    if (!isPossible) return '–';
+    if (forecast.finishAt === null) return 'never';
+    const at = finishByLimits(forecast, requests);
+    return at === null ? 'no limit' : formatRoughly(at - now);
+  };
+  out.write('\nThe cost under every plan, as documented\n');
+  printTable<Row>(out, rows, [
+    whole('  plan', ({ name, isPresent }) => `${isPresent ? '→ ' : '  '}${name}`),
+    number('per month', ({ limits }) => formatLimit(limits.perMonth)),
+    number('requests', ({ isPossible, requests }) => (isPossible ? formatCount(requests) : '–')),
+    number('rows', ({ isPossible, slots }) => (isPossible ? formatCount(slots) : '–')),
+    number('beyond', ({ refusedSlots }) => (refusedSlots === 0 ? '' : formatCount(refusedSlots))),
+    number('takes', takes),
+    ...(rows.some(({ note }) => note !== '') ? [text<Row>('note', ({ note }) => note)] : []),
+  ]);
   if (overrides.length > 0) out.write(`The limits of ${session.plan.name} are set by ${overrides.join(', ')}.\n`);
 }
 
-function takesText(forecast: Forecast, requests: number, now: Instant): string {
-  const at = finishByLimits(forecast, requests);
-  return at === null ? 'no limit' : formatRoughly(at - now);
-}
-
-/** Where a row does not speak for itself. */
-function noteOn(name: PlanName, { wall, overrides, session, target }: PlanReport, possible: boolean): string {
-  const mine = name === session.plan.name;
-  const notes = [
-    mine && overrides.length > 0 && 'limits set by you',
-    mine && wall.kind !== 'documented'
-      ? 'as answered'
-      : !PLANS[name].intervals.includes(target.interval)
-        ? `no ${target.interval} candles`
-        : !possible && 'not so far back',
-  ];
-  return notes.filter(Boolean).join(', ');
+/** Explains a row of the table where that is needed. */
+function noteOn(name: PlanName, { wall, overrides, session, target }: PlanReport, isPossible: boolean): string {
+  const isPresent = name === session.plan.name;
+  const isAnswered = isPresent && wall.kind !== 'documented';
+  const lacks = PLANS[name].intervals.includes(target.interval) ? 'not so far back' : `no ${target.interval} candles`;
+  const history = isAnswered ? 'as the upstream answered' : isPossible ? '' : lacks;
+  return [isPresent && overrides.length > 0 && 'limits set by you', history].filter(Boolean).join(', ');
 }

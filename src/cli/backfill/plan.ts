@@ -1,40 +1,37 @@
-/** `chandler plan`: what a backfill would ask, what it costs, and when it is done. Spends nothing but a list of coins that is missing. */
+/** `chandler plan`: what a backfill would cost. Sends no requests, except for a list of coins that is missing or old. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { readDemand, schedulesOf, setAsideOf } from '../../budget.ts';
 import { effectiveLimits } from '../../config.ts';
-import { INTERVALS } from '../../core/interval.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
 import type { Session } from '../../ingest/session.ts';
 import { openIngestion } from '../../ingestion.ts';
-import { argument, list, parseInterval, parsePositiveInteger, parseQuote } from '../input/options.ts';
+import { resolveTarget } from '../input/target.ts';
 import {
-  checkCoinChoice,
+  checkTarget,
   eachInterval,
-  parseSpan,
-  resolveTarget,
   type TargetOptions,
   type TargetsOptions,
-} from '../input/target.ts';
-import { printJson } from '../output/json.ts';
+  targetOptions,
+} from '../input/target-options.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';
-import type { PlanReport } from './plan-report.ts';
-import { plansAsJson, printPlans } from './plan-total.ts';
+import { printJson } from '../shell/json.ts';
+import { type PlanReport, type PlanReports, plansAsJson } from './plan-report.ts';
+import { printPlans } from './plan-text.ts';
 
 export function planCommand(program: Command, context: CommandContext): void {
   targetOptions(
     program
       .command('plan')
       .description(
-        'show what a backfill costs before it is run: requests, rows, quota left, when it is done, and the same under every plan',
+        'show what a backfill would cost: requests, rows, quota left, when it would be done, and the same under every plan',
       ),
   )
     .option('--json', 'print JSON')
     .action(
       context.action(async (coins: string[], options: TargetsOptions & { readonly json?: boolean }) => {
-        checkCoinChoice(coins, options);
-        for (const one of eachInterval(options)) parseSpan(one, context.clock.now());
+        checkTarget(coins, options, context.clock.now());
         return context.withApp({ schema: 'prepare' }, async (app) => {
           const ingestion = await openIngestion(app, { signal: context.signal });
           try {
@@ -50,30 +47,14 @@ export function planCommand(program: Command, context: CommandContext): void {
     );
 }
 
-/** The options that say what a backfill is about. */
-export function targetOptions(command: Command): Command {
-  return command
-    .argument('[coin...]', 'ids of coins, like btc-bitcoin')
-    .option('--top <n>', 'the N best-ranked coins', argument(parsePositiveInteger))
-    .option('--all', 'every active coin')
-    .option('--start <T>', 'from, always needed: a date (UTC midnight), a date-time with zone, or relative like -30d')
-    .option('--end <T>', 'until, exclusive (default: now)')
-    .option(
-      '--interval <interval>',
-      `widths of candles, several with commas: ${INTERVALS.join(', ')} (default: 24h)`,
-      list(parseInterval),
-    )
-    .option('--quote <quote>', 'currency of the prices', argument(parseQuote), 'usd');
-}
-
-/** Resolves the target of each interval and counts what it costs. */
+/** Resolves the target of each interval and computes its cost. */
 export async function makeReports(
   app: App,
   session: Session,
   coins: readonly string[],
   options: TargetsOptions,
   signal: AbortSignal,
-): Promise<readonly PlanReport[]> {
+): Promise<PlanReports> {
   const reports: PlanReport[] = [];
   for (const one of eachInterval(options)) reports.push(await makeReport(app, session, coins, one, signal));
   return reports;
@@ -113,7 +94,7 @@ async function makeReport(
   };
 }
 
-/** The variables that replace what the documents of this account's plan say. */
+/** The variables that replace documented limits of the plan. */
 function overridesOf({ limits, candlesPerRequest }: App['config']): string[] {
   return [
     'perMonth' in limits && 'CHANDLER_MONTHLY_REQUESTS',

@@ -1,7 +1,7 @@
-/** How far a long command is: a bar on a terminal, a line every few seconds elsewhere. Both write to standard error. */
+/** Shows progress on standard error: a bar on a terminal, elsewhere a line every few seconds. */
 import { type Options, SingleBar } from 'cli-progress';
 import type { Clock, Instant } from '../../clock.ts';
-import { formatCount, formatCounted, formatRoughly } from '../output/format.ts';
+import { formatCount, formatCounted, formatRoughly } from '../../core/format.ts';
 import { waitingFor } from '../output/wait-reasons.ts';
 import type { Output } from '../shell/io.ts';
 
@@ -10,9 +10,9 @@ export type ProgressState = {
   readonly chunksTotal: number;
   /** Stored so far. */
   readonly candles: number;
-  /** Requests a backfill may still spend in its narrowest window; null = no limit. */
+  /** Requests that a backfill may still spend in the window that is used up first; null: no limit. */
   readonly quotaLeft: number | null;
-  /** Sent so far; more than chunks where some failed, fewer where one answer settled several. */
+  /** Sent so far; more than the chunks that are done where some requests failed. */
   readonly requests: number;
   /** Set while everything waits. */
   readonly waiting: { readonly reason: string; readonly until: Instant } | null;
@@ -26,22 +26,22 @@ export type Progress = {
 
 const BAR_FPS = 5;
 const LINE_EVERY_MS = 5000;
-/** The rate shown is that of the last half minute: it follows what happens without trembling. */
+/** The rate is that of the last half minute, so that it follows changes without jitter. */
 const RATE_OVER_MS = 30_000;
-/** Shorter than this, or with fewer requests, it says nothing about the rest. */
+/** Over less time, or fewer requests, the rate is no basis for an ETA. */
 const BASE_MS = 3_000;
 const BASE_CHUNKS = 3;
-/** Nothing answered for so long is worth saying. */
+/** After so long without an answer, the line says so. */
 const QUIET_MS = 5_000;
 
-/** When so many requests since the beginning will have been sent, by the quota; null where the quota says nothing about it. */
+/** When the quota allows the given number of requests to have been sent; null when no limit applies. */
 export type QuotaForecast = (requests: number) => Instant | null;
 
 export type ProgressSources = {
   readonly forecast: QuotaForecast;
-  /** Chunks being asked for now. */
+  /** Requests in flight. */
   readonly underWay: () => number;
-  /** Between two requests, by the limits: silence is nothing strange before. */
+  /** The time between two requests that the limits demand: a shorter silence is normal. */
   readonly gapMs: number;
 };
 
@@ -126,7 +126,7 @@ type Rate = {
   /** Per second, of the last half minute; null until there is something to go by. */
   candles(): number | null;
   chunks(): number | null;
-  /** How long nothing has been answered. */
+  /** Time since the last answer. */
   quietMs(): number;
 };
 
@@ -140,7 +140,7 @@ function createRate(clock: Clock): Rate {
       const at = clock.now();
       if (heard === null || isNews(state, heard)) heardAt = at;
       heard = state;
-      // Often told, seldom kept: the latest replaces the one before it while that is younger than a fifth of a second.
+      // At most five samples a second are kept.
       if (samples.length > 1 && at - samples.at(-2)!.at < 200) samples.pop();
       samples.push({ at: samples.length === 0 ? at : Math.max(at, samples.at(-1)!.at), candles, chunks: chunksDone });
       // One sample older than the window stays, so that the window is full.
@@ -171,10 +171,10 @@ function isNews(now: ProgressState, before: ProgressState): boolean {
   );
 }
 
-/** What the time that is left is told from. */
+/** What the ETA is computed from. */
 type Pace = ProgressSources & { readonly rate: Rate; readonly hasEnded: boolean };
 
-/** The parts of a line; empty where there is nothing to say. */
+/** The parts of a line; empty where a part does not apply. */
 function partsOf(state: ProgressState, pace: Pace, now: Instant) {
   const { candles, quotaLeft, waiting } = state;
   const quiet = quietText(state, pace);
@@ -190,7 +190,7 @@ function partsOf(state: ProgressState, pace: Pace, now: Instant) {
   };
 }
 
-/** What was planned has been done and it goes on: how much is left is not known, and no total is claimed. */
+/** The plan is done, but requests go on: what is left is unknown, so no total is shown. */
 function isBeyondPlan({ chunksDone, chunksTotal }: ProgressState, { hasEnded, underWay }: Pace): boolean {
   return !hasEnded && chunksTotal > 0 && chunksDone >= chunksTotal && underWay() > 0;
 }
@@ -201,7 +201,7 @@ function requestsText(state: ProgressState, pace: Pace): string {
   return `${formatCount(chunksDone)} of ${formatCounted(chunksTotal, 'request')}`;
 }
 
-/** Rates of what was say nothing about answers that do not come. */
+/** Replaces rate and ETA while no answers arrive. */
 function quietText({ waiting }: ProgressState, { rate, hasEnded, underWay, gapMs }: Pace): string {
   const ms = rate.quietMs();
   if (hasEnded || waiting !== null || underWay() === 0 || ms < Math.max(QUIET_MS, 3 * gapMs)) return '';
@@ -209,8 +209,8 @@ function quietText({ waiting }: ProgressState, { rate, hasEnded, underWay, gapMs
 }
 
 /**
- * How long it takes yet: by the rate so far, and never less than the quota allows. Nothing until one of them says something:
- * a guess from the first answers is wrong by hours.
+ * The ETA by the present rate, and never earlier than the quota allows. Empty until one of them is known, as an estimate from the first
+ * answers is wrong by hours.
  */
 function etaText({ chunksDone, chunksTotal, requests }: ProgressState, pace: Pace, now: Instant): string {
   const left = chunksTotal - chunksDone;
@@ -234,7 +234,7 @@ function textOf(state: ProgressState, pace: Pace, now: Instant): string {
 const LEAST_BAR = 10;
 const WIDEST_BAR = 40;
 
-/** One line that fits: what matters least goes first where there is no room for all of it; while all waits, that is the bar. */
+/** One line that fits the terminal: the least important parts are dropped first; while requests wait, that is the bar. */
 function barLine(state: ProgressState, pace: Pace, now: Instant, columns: number): string {
   const { chunksDone, chunksTotal } = state;
   const most = isBeyondPlan(state, pace) ? 0.99 : 1;

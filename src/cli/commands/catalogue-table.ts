@@ -1,14 +1,14 @@
-/** How old the catalogue is, a row for each kind: part of `status`. */
+/** The table of how old the catalogue is, one row per kind: part of `status`. */
 import type { Budget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
+import { formatCount, formatDuration } from '../../core/format.ts';
 import { CATALOGUE_PLAN } from '../../ingest/catalogue/catalogue-plan.ts';
 import { ageOfCatalogue } from '../../ingest/schedule/schedule-plan.ts';
 import type { CatalogueAge, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
-import { formatCount, formatDuration } from '../output/format.ts';
-import { formatTable } from '../output/table.ts';
+import { number, printTable, whole } from '../output/table.ts';
 import type { Output } from '../shell/io.ts';
 
-/** How old answers become with the schedules there are; null: they are never asked for. */
+/** How old the answers of each kind become with the present schedules; null: that kind is never requested. */
 export type AchievableAges = ReadonlyMap<CatalogueKind, number | null>;
 
 export function achievableAges(
@@ -23,37 +23,28 @@ export function achievableAges(
   );
 }
 
-/** Nothing, as long as nothing of it was ever answered. */
+/** Prints nothing until the first answer about the catalogue has been stored. */
 export function printCatalogue(
   out: Output,
   ages: readonly CatalogueAge[],
   { now, achievable }: { readonly now: Instant; readonly achievable: AchievableAges },
 ): void {
   if (ages.every(({ answered }) => answered === 0)) return;
-  const right = { align: 'right' as const };
-  const columns = [
-    { title: 'kind', isWhole: true },
-    ...['wanted', 'answered', 'unknown', 'target age', 'achievable', 'oldest now', 'newest now'].map((title) => ({
-      title,
-      ...right,
-    })),
-  ];
   const since = (at: Instant | null) => (at === null ? '–' : formatDuration(Math.max(0, now - at)));
-  const rows = ages
-    .filter(({ items }) => items > 0)
-    .map(({ kind, items, answered, unknown, oldestAt, newestAt }) => {
-      const age = achievable.get(kind) ?? null;
-      return [
-        kind,
-        formatCount(items),
-        formatCount(answered),
-        formatCount(unknown),
-        formatDuration(CATALOGUE_PLAN[kind].ageMs),
-        age === null ? 'never' : formatDuration(age),
-        since(oldestAt),
-        since(newestAt),
-      ];
-    });
+  const achievableAge = (kind: CatalogueKind) => {
+    const age = achievable.get(kind) ?? null;
+    return age === null ? 'never' : formatDuration(age);
+  };
+  const wanted = ages.filter(({ items }) => items > 0);
   out.write('\nCatalogue\n');
-  out.write(formatTable(columns, rows, out.columns()));
+  printTable(out, wanted, [
+    whole('kind', ({ kind }) => kind),
+    number('wanted', ({ items }) => formatCount(items)),
+    number('answered', ({ answered }) => formatCount(answered)),
+    number('unknown', ({ unknown }) => formatCount(unknown)),
+    number('target age', ({ kind }) => formatDuration(CATALOGUE_PLAN[kind].ageMs)),
+    number('achievable', ({ kind }) => achievableAge(kind)),
+    number('oldest now', ({ oldestAt }) => since(oldestAt)),
+    number('newest now', ({ newestAt }) => since(newestAt)),
+  ]);
 }

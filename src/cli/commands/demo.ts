@@ -1,17 +1,17 @@
-/** `chandler demo`: the whole thing in a minute: a real Postgres, a simulated upstream with real candles and real faults, the proof, and SQL. */
+/** `chandler demo`: everything in a minute: a real Postgres, a simulated upstream with recorded candles and faults, the proof, and SQL. */
 import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import type { Config } from '../../config.ts';
+import { formatCounted, formatDuration } from '../../core/format.ts';
 import { listen } from '../../service/http/listen.ts';
 import { createSimulator } from '../../simulate.ts';
 import type { FaultSpec } from '../../simulator/faults/fault-spec.ts';
 import { stopEmbedded } from '../../store/embedded/embedded.ts';
 import { readStatus } from '../../views/operations/status.ts';
 import { backfill } from '../backfill/backfill.ts';
-import { formatCounted, formatDuration } from '../output/format.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
 import { runSql } from '../sql/sql-run.ts';
@@ -19,7 +19,7 @@ import { printGaps } from './gaps.ts';
 import { printStatus } from './status.ts';
 import { verify } from './verify.ts';
 
-/** A few of what upstreams do on a bad day; seeded, so that everybody sees the same. */
+/** Typical faults of an upstream on a bad day; seeded, so that every run shows the same. */
 const FAULTS: FaultSpec = {
   seed: 11,
   rates: { '429': 0.02, '500': 0.03, '502': 0.02, reset: 0.03, truncated: 0.02, duplicates: 0.05, unsorted: 0.05 },
@@ -28,14 +28,14 @@ const FAULTS: FaultSpec = {
 
 const BACKFILLS = [
   {
-    why: 'Years of days of three coins. First what it costs, under this plan and every other; then it is done.',
+    why: 'Years of daily candles of three coins. First the cost, under this plan and every other plan; then the backfill.',
     coins: ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'],
     start: '2014-11-28',
     end: '2020-01-18',
     interval: '24h',
   },
   {
-    why: 'Four years of hours of one coin. Spoilt answers are asked again; kill it and nothing is lost.',
+    why: 'Four years of hourly candles of one coin. Faulty answers are requested again. You may kill it: nothing is lost.',
     coins: ['btc-bitcoin'],
     start: '2018-05-15',
     end: '2022-03-01',
@@ -55,7 +55,7 @@ where coin_id = 'btc-bitcoin' and interval = '24h' and open_time >= '2017-09-01'
 group by 1 order by 1`,
   },
   {
-    title: 'Risk: volatility a year, and the deepest fall from a high with the day it ended',
+    title: 'Risk: yearly volatility, and the deepest fall from a high with the day it ended',
     sql: `with d as (
   select symbol, open_time, ln(close / lag(close) over w) as return, close / max(close) over w - 1 as fall
   from market.candles where interval = '24h' and is_final
@@ -66,7 +66,7 @@ select symbol, count(*) as days, round((100 * stddev(return) * sqrt(365))::numer
 from d group by 1 order by 1`,
   },
   {
-    title: 'When bitcoin moves: the mean range of an hour by the time of day (UTC), widest and calmest',
+    title: 'When bitcoin moves: the mean range of an hour by time of day (UTC), the widest and the calmest hours',
     sql: `with h as (
   select extract(hour from open_time)::int as hour, avg((high - low) / open) as spread, avg(volume) as volume
   from market.candles where coin_id = 'btc-bitcoin' and interval = '1h' and is_final group by 1
@@ -77,13 +77,15 @@ from ranked where widest <= 3 or calmest <= 3 order by spread desc`,
   },
 ];
 
-/** A file that says whose folder this is: what a demo did not make it must not delete. */
+/** A file that marks the folder as made by a demo: the demo must not delete any other folder. */
 const MARK = 'made-by-demo';
 
 export function demoCommand(program: Command, context: CommandContext): void {
   program
     .command('demo')
-    .description('see it work in a minute: real recorded candles, a few faults, a real Postgres, no account')
+    .description(
+      'show how Chandler works, in a minute: recorded candles, injected faults, a real Postgres; no account needed',
+    )
     .action(context.action(() => demo(context)));
 }
 
@@ -94,15 +96,15 @@ async function demo(context: CommandContext): Promise<ExitCode> {
   const mark = join(home, MARK);
   if (existsSync(home) && !existsSync(mark) && readdirSync(home).length > 0) {
     throw new UsageError(
-      `${home} is not a folder of an earlier demo; move it away, or choose another with CHANDLER_HOME`,
+      `${home} was not made by an earlier demo; move it away, or choose another folder with CHANDLER_HOME`,
     );
   }
-  // Begins anew each time: what it shows is the first run.
+  // Every demo starts from nothing, as it shows a first run.
   await stopEmbedded({ home, clock });
   await rm(home, { recursive: true, force: true });
-  // Before anything else: a demo that is killed at any moment leaves a folder that the next one knows.
+  // First of all: a demo that is killed leaves a folder that the next demo recognises.
   await mkdir(home, { recursive: true });
-  await writeFile(mark, 'The folder of chandler demo, which empties it whenever it begins.\n');
+  await writeFile(mark, 'This folder belongs to chandler demo, which empties it at every start.\n');
 
   const simulator = createSimulator({
     market: 'recorded',
@@ -125,15 +127,15 @@ async function demo(context: CommandContext): Promise<ExitCode> {
     };
     say(
       context,
-      'An upstream to practise on',
-      `Real recorded candles, served at ${server.url}/v1 by this process: no account, nothing leaves this machine.`,
-      'About one answer in six is spoilt on purpose: errors, cut connections, torn or disordered answers.',
+      'A simulated upstream',
+      `This process serves recorded candles at ${server.url}/v1. It needs no account, and nothing leaves this machine.`,
+      'About one answer in six is faulty on purpose: errors, cut connections, truncated or unsorted answers.',
     );
     return await context.withApp({ schema: 'migrate', patient: true, overrides }, async (app) => {
       say(
         context,
         'A Postgres of its own',
-        `A real server, started in ${home}; it stops with the demo, its data stays.`,
+        `A real server, started in ${home}. It stops with the demo; its data stays.`,
       );
       const code = await showBackfills(app, context);
       if (code !== EXIT.done) return code;
@@ -143,7 +145,7 @@ async function demo(context: CommandContext): Promise<ExitCode> {
       say(
         context,
         `Done in ${formatDuration(clock.now() - startedAt)}`,
-        `The upstream counted ${formatCounted(requests.total, 'request')}, ${injected} of them spoilt on purpose: none was sent that is not in the report above.`,
+        `The upstream counted ${formatCounted(requests.total, 'request')} and answered ${injected} of them with a fault. The reports above show every request.`,
         `Look around:             CHANDLER_HOME=${home} npx chandler sql "select * from market.candles limit 5"`,
         'With the real upstream:  npx chandler plan --top 10 --start -30d',
       );
@@ -170,7 +172,7 @@ async function showBackfills(app: App, context: CommandContext): Promise<ExitCod
       maxWait: 60_000,
       concurrency: 4,
     } as const;
-    // The other plans once are enough.
+    // The table of the other plans is shown only once.
     const code = await backfill(app, context, coins, { ...options, brief: i > 0 });
     if (code !== EXIT.done) return code;
   }
@@ -179,18 +181,18 @@ async function showBackfills(app: App, context: CommandContext): Promise<ExitCod
 
 async function showResults({ database, clock }: App, context: CommandContext): Promise<void> {
   const { io, signal } = context;
-  introduce(context, 'chandler status', 'What is wanted, and how much of it has its final answer.');
+  introduce(context, 'chandler status', 'The wanted series, and how much of each has its final answer.');
   printStatus(io.out, await readStatus(database.sql, clock.now()), clock.now());
   introduce(
     context,
     'chandler gaps',
-    'What is missing has a reason. That there is no candle at the edge of an answer is believed when a second answer, an hour later, says so too.',
+    'Every missing slot has a reason. An empty slot at the edge of an answer stays unconfirmed until a second answer, an hour later, agrees.',
   );
   await printGaps(context, database.sql, {}, 10);
   introduce(
     context,
     'chandler verify',
-    'The proof: every covered slot is recounted. Two warehouses with the same hash hold the same candles.',
+    'The proof: every covered slot is recounted. Two warehouses with the same hashes hold the same candles.',
   );
   await verify(io, database.sql, {}, clock.now());
   for (const { title, sql } of QUERIES) {
@@ -200,12 +202,12 @@ async function showResults({ database, clock }: App, context: CommandContext): P
   }
 }
 
-/** A heading, and what a newcomer should know about what follows. */
+/** Prints a heading, and explains what follows. */
 function say({ io }: CommandContext, title: string, ...sentences: readonly string[]): void {
   io.out.write(`\n${io.out.bold(`▸ ${title}`)}\n${sentences.map((sentence) => `${sentence}\n`).join('')}`);
 }
 
-/** The same before a command's own output. */
+/** The same before the output of a command. */
 function introduce(context: CommandContext, title: string, sentence: string): void {
   say(context, title, sentence, '');
 }

@@ -1,7 +1,8 @@
-/** `chandler gaps`: what is missing, why, and when it is asked again. */
+/** `chandler gaps`: what is missing, why, and when it is requested again. */
 import type { Command } from 'commander';
 import type { Clock } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
+import { formatCount, formatCounted, formatDay, formatRelative, formatSeries, withIso } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import {
@@ -9,18 +10,18 @@ import {
   type Gap,
   type GapFilter,
   type GapReason,
+  type GapTotal,
   readGapRows,
   readGapTotals,
 } from '../../views/operations/gaps.ts';
 import { countSeries, type SeriesFilter } from '../../views/operations/series-filter.ts';
-import { argument, parseChoice, parseInterval, parsePositiveInteger, parseQuote } from '../input/options.ts';
-import { requireKnownCoins } from '../input/series-arguments.ts';
-import { formatCount, formatCounted, formatDay, formatRelative, formatSeries } from '../output/format.ts';
-import { printJsonArray, toIso } from '../output/json.ts';
-import { formatTable, printable } from '../output/table.ts';
+import { argument, parseChoice, parsePositiveInteger } from '../input/options.ts';
+import { narrowing, requireKnownCoins } from '../input/series-arguments.ts';
+import { number, printable, printTable, text, whole } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';
 import type { Io, Output } from '../shell/io.ts';
+import { printJsonArray } from '../shell/json.ts';
 
 type Options = {
   readonly interval?: Interval;
@@ -32,22 +33,21 @@ type Options = {
 };
 
 const ROWS_SHOWN = 50;
-const parseReason = (text: string) => parseChoice(text, GAP_REASONS);
+const ROWS_A_PAGE = 1_000;
 
 export function gapsCommand(program: Command, context: CommandContext): void {
-  program
-    .command('gaps')
-    .description('list what is wanted and not there, with the reason')
-    .argument('[coin...]', 'ids of coins, like btc-bitcoin; all when none is given')
-    .option('--interval <interval>', 'only this width of candle', argument(parseInterval))
-    .option('--quote <quote>', 'only this currency', argument(parseQuote))
-    .option('--reason <reason>', `only this reason: ${GAP_REASONS.join(', ')}`, argument(parseReason))
+  narrowing(program.command('gaps').description('list what is missing, with the reason'))
+    .option(
+      '--reason <reason>',
+      `only this reason: ${GAP_REASONS.join(', ')}`,
+      argument((given) => parseChoice(given, GAP_REASONS)),
+    )
     .option(
       '--limit <n>',
-      `at most so many rows (default: ${ROWS_SHOWN}; with --json all)`,
+      `show at most n rows (default: ${ROWS_SHOWN}; with --json all rows)`,
       argument(parsePositiveInteger),
     )
-    .option('--all', 'every row')
+    .option('--all', 'show every row')
     .option('--json', 'print JSON')
     .action(
       context.action(async (coins: string[], options: Options) =>
@@ -74,23 +74,20 @@ export async function printGaps(
   await printRows(io, readGapRows(sql, filter, limit), clock);
   const totals = await readGapTotals(sql, filter);
   if (totals.length > 0) printTotals(io, totals, limit);
-  else io.out.write(`${await sayNone(sql, filter)}\n`);
+  else io.out.write(`${await describeNone(sql, filter)}\n`);
 }
 
-/** No gap was found: because nothing was looked at, because none has that reason, or because there is none. */
-async function sayNone(sql: Sql, { reason, ...filter }: GapFilter): Promise<string> {
-  const series = await countSeries(sql, filter);
-  if (series === 0)
-    return (await countSeries(sql, {})) === 0 ? 'Nothing is wanted yet.' : `Nothing is wanted of ${named(filter)}.`;
-  const whose = isNarrow(filter) ? ` of ${named(filter)}` : '';
-  if (reason === undefined) return `No gaps: every slot that is wanted${whose} has its final answer.`;
+/** Why no gap was found: no series matches, no gap has that reason, or everything is covered. */
+async function describeNone(sql: Sql, { reason, ...filter }: GapFilter): Promise<string> {
+  if ((await countSeries(sql, filter)) === 0) {
+    return (await countSeries(sql, {})) === 0 ? 'There are no series yet.' : `There are no series of ${named(filter)}.`;
+  }
+  const isNarrow = Object.values(filter).some((value) => value !== undefined);
+  const whose = isNarrow ? ` of ${named(filter)}` : '';
+  if (reason === undefined) return `No gaps: every wanted slot${whose} has its final answer.`;
   const slots = (await readGapTotals(sql, filter)).reduce((sum, total) => sum + total.slots, 0);
   const others = slots === 0 ? 'there are no gaps at all' : `${formatCounted(slots, 'slot')} missing for other reasons`;
   return `No gaps${whose} with the reason ${reason}; ${others}.`;
-}
-
-function isNarrow({ coinIds, interval, quote }: SeriesFilter): boolean {
-  return coinIds !== undefined || interval !== undefined || quote !== undefined;
 }
 
 function named({ coinIds, interval, quote }: SeriesFilter): string {
@@ -100,77 +97,70 @@ function named({ coinIds, interval, quote }: SeriesFilter): string {
 }
 
 async function* asJson(rows: AsyncIterable<Gap>): AsyncGenerator<unknown> {
-  for await (const gap of rows) {
-    yield { ...gap, from: toIso(gap.from), to: toIso(gap.to), nextAskAt: toIso(gap.nextAskAt) };
-  }
+  for await (const gap of rows) yield withIso(gap, 'from', 'to', 'nextAskAt');
 }
 
-/** A table a page: widths are of the page, so that any number of rows can be printed as they come. */
+/** Prints a table per page, so that any number of rows can be printed as they arrive. */
 async function printRows(io: Io, rows: AsyncIterable<Gap>, clock: Clock): Promise<void> {
-  let page: string[][] = [];
   const notes = createNotes();
+  let page: Gap[] = [];
   const print = () => {
-    if (page.length > 0) io.out.write(formatTable(COLUMNS, page, io.out.columns()));
+    const now = clock.now();
+    const end = (to: number) => (Math.abs(now - to) < 60_000 ? 'now' : formatDay(to));
+    if (page.length > 0) {
+      printTable(io.out, page, [
+        text('coin', (gap) => gap.coinId),
+        whole('series', formatSeries),
+        whole('from', ({ from }) => (from === null ? 'ever' : formatDay(from))),
+        whole('to', ({ to }) => (to === null ? 'ever' : end(to))),
+        number('slots', (gap) => formatCount(gap.slots)),
+        whole('reason', ({ reason, detail }) => `${reason}${detail === null ? '' : notes.markOf(detail)}`),
+        text('next request', ({ nextAskAt }) =>
+          nextAskAt === null ? '' : formatRelative(Math.max(nextAskAt, now), now),
+        ),
+      ]);
+    }
     page = [];
   };
   for await (const gap of rows) {
     if (io.out.isClosed()) return;
-    const now = clock.now();
-    page.push([
-      gap.coinId,
-      formatSeries(gap),
-      gap.from === null ? 'ever' : formatDay(gap.from),
-      gap.to === null ? 'ever' : Math.abs(now - gap.to) < 60_000 ? 'now' : formatDay(gap.to),
-      formatCount(gap.slots),
-      `${gap.reason}${gap.detail === null ? '' : notes.markOf(gap.detail)}`,
-      gap.nextAskAt === null ? '' : formatRelative(Math.max(gap.nextAskAt, now), now),
-    ]);
-    if (page.length === 1000) print();
+    page.push(gap);
+    if (page.length === ROWS_A_PAGE) print();
   }
   print();
   notes.print(io.out);
 }
 
-const COLUMNS = [
-  { title: 'coin' },
-  { title: 'series', isWhole: true },
-  { title: 'from', isWhole: true },
-  { title: 'to', isWhole: true },
-  { title: 'slots', align: 'right' as const },
-  { title: 'reason', isWhole: true },
-  { title: 'next ask' },
-];
-
 const MOST_NOTES = 20;
 
-/** Long texts that many rows share: a mark in the row, the text once below the table. */
+/** Long texts that many rows share: a number in the row, and the text once below the table. */
 function createNotes() {
   const numbers = new Map<string, number>();
   let others = false;
   return {
-    markOf: (text: string): string => {
-      if (!numbers.has(text) && numbers.size === MOST_NOTES) {
+    markOf: (note: string): string => {
+      if (!numbers.has(note) && numbers.size === MOST_NOTES) {
         others = true;
         return '';
       }
-      if (!numbers.has(text)) numbers.set(text, numbers.size + 1);
-      return ` [${numbers.get(text)}]`;
+      if (!numbers.has(note)) numbers.set(note, numbers.size + 1);
+      return ` [${numbers.get(note)}]`;
     },
     print: (out: Output): void => {
       if (numbers.size === 0) return;
       out.write('\n');
-      for (const [text, number] of numbers) out.write(`[${number}] ${printable(text)}\n`);
-      if (others) out.write('More answers than these: --json has each of them.\n');
+      for (const [note, n] of numbers) out.write(`[${n}] ${printable(note)}\n`);
+      if (others) out.write('There are more messages; --json shows all of them.\n');
       out.write('\n');
     },
   };
 }
 
-function printTotals(io: Io, totals: Awaited<ReturnType<typeof readGapTotals>>, limit: number | null): void {
+function printTotals(io: Io, totals: readonly GapTotal[], limit: number | null): void {
   const gaps = totals.reduce((sum, total) => sum + total.gaps, 0);
   const parts = totals.map((total) => `${formatCounted(total.slots, 'slot')} ${total.reason}`);
-  const shown = limit !== null && gaps > limit ? ` (${formatCount(limit)} shown, --all shows every one)` : '';
+  const shown = limit !== null && gaps > limit ? ` (${formatCount(limit)} shown; --all shows every one)` : '';
   const tooYoung = totals.reduce((sum, total) => sum + total.tooYoung, 0);
-  const young = tooYoung > 0 ? `; of these ${formatCounted(tooYoung, 'slot')} too young for a final answer` : '';
-  io.out.write(`${formatCounted(gaps, 'gap')}${shown}: ${parts.join(', ')}${young}.\n`);
+  const recent = tooYoung > 0 ? `; of these, ${formatCounted(tooYoung, 'slot')} too recent for a final answer` : '';
+  io.out.write(`${formatCounted(gaps, 'gap')}${shown}: ${parts.join(', ')}${recent}.\n`);
 }

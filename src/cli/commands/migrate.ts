@@ -1,18 +1,18 @@
-/** `chandler migrate`: brings the database to the schema of this version. */
+/** `chandler migrate`: migrates the database to the schema of this version. */
 import type { Command } from 'commander';
-import { formatCounted } from '../output/format.ts';
-import { printJson } from '../output/json.ts';
+import { formatCounted } from '../../core/format.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';
+import { printJson } from '../shell/json.ts';
 
 export function migrateCommand(program: Command, context: CommandContext): void {
   const { io } = context;
   program
     .command('migrate')
     .description(
-      'bring the database to the schema of this version; safe to run twice, and from several processes; stop running backfills first, they would wait for it',
+      'migrate the database to the schema of this version; safe to repeat, and to run from several processes; stop backfills first, as the migration blocks them',
     )
-    .option('--json', 'print the names of the migrations applied as JSON')
+    .option('--json', 'print the names of the applied migrations as JSON')
     .action(
       context.action(async (options: { json?: boolean }) =>
         context.withApp({ schema: 'migrate', patient: true }, async ({ migrated }) => {

@@ -1,10 +1,7 @@
-/** `chandler quota`: what may still be asked, until when, and who asked what. */
+/** `chandler quota`: the remaining quota, when it resets, and who used it. */
 import type { Command } from 'commander';
 import { type Budget, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import { DAY } from '../../core/interval.ts';
-import { catalogueKindOf, requestsIn, type Schedule } from '../../ingest/schedule/schedule-plan.ts';
-import type { Quota, QuotaState, SetAside } from '../../quota/quota.ts';
 import {
   formatCount,
   formatCounted,
@@ -12,95 +9,95 @@ import {
   formatLimit,
   formatRate,
   formatRelative,
-} from '../output/format.ts';
-import { printJson, toIso } from '../output/json.ts';
-import { formatTable } from '../output/table.ts';
+  withIso,
+} from '../../core/format.ts';
+import { DAY } from '../../core/interval.ts';
+import { catalogueKindOf, requestsIn, type Schedule } from '../../ingest/schedule/schedule-plan.ts';
+import type { Quota, QuotaState, SetAside } from '../../quota/quota.ts';
+import { number, printTable, text } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
-import { EXIT } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
 
 type Spenders = Awaited<ReturnType<Quota['spenders']>>;
+type Report = { readonly budget: Budget; readonly state: QuotaState; readonly spenders: Spenders };
 
 export function quotaCommand(program: Command, context: CommandContext): void {
   program
     .command('quota')
-    .description('show what may still be asked of the upstream, until when, and who spent what; asks nothing itself')
+    .description('show the remaining quota, when it resets, and who used it; sends no requests')
     .option('--json', 'print JSON')
     .action(
-      context.action(async (options: { json?: boolean }) =>
-        context.withApp({ schema: 'require' }, async (app) => {
-          const budget = await readBudget(app);
-          const [state, spenders] = await Promise.all([budget.quota.state(), budget.quota.spenders()]);
-          const setAside = budget.setAside(state.now);
-          if (options.json) printJson(context.io.out, asJson(budget, state, spenders, setAside));
-          else printQuota(context.io.out, budget, state, spenders, setAside);
-          return EXIT.done;
-        }),
-      ),
+      context.answer(async (app) => {
+        const budget = await readBudget(app);
+        const [state, spenders] = await Promise.all([budget.quota.state(), budget.quota.spenders()]);
+        const report = { budget, state, spenders };
+        return { json: () => asJson(report), text: (out) => printQuota(out, report) };
+      }),
     );
 }
 
 type Window = {
   readonly name: 'month' | 'day';
   readonly spent: number;
-  readonly setAside: number;
+  readonly reserved: number;
+  /** What a backfill may still spend. */
   readonly left: number | null;
   readonly limit: number | null;
   readonly reset: Instant;
 };
 
-/** `left` is what a backfill may still spend. */
-function windowsOf(state: QuotaState, setAside: SetAside): Window[] {
+function windowsOf({ budget, state }: Report): Window[] {
+  const reservations: SetAside = budget.setAside(state.now);
   return (['month', 'day'] as const).map((name) => {
     const { spent, limit, reset } = state[name];
-    const left = limit === null ? null : Math.max(0, limit - spent - setAside[name]);
-    return { name, spent, setAside: setAside[name], left, limit, reset };
+    const reserved = reservations[name];
+    const left = limit === null ? null : Math.max(0, limit - spent - reserved);
+    return { name, spent, reserved, left, limit, reset };
   });
 }
 
-function printQuota(out: Output, budget: Budget, state: QuotaState, spenders: Spenders, setAside: SetAside): void {
-  const source = { configured: 'as configured', account: 'as the account says', assumed: 'assumed, not asked yet' };
-  out.write(`Account ${budget.accountId}, plan ${budget.plan} (${source[budget.planSource]})\n\n`);
-  const right = { align: 'right' as const };
-  const columns = [
-    { title: 'window' },
-    ...['spent', 'set aside', 'left', 'limit'].map((title) => ({ title, ...right })),
-    { title: 'resets' },
-  ];
-  const rows = windowsOf(state, setAside).map((w) => [
-    w.name,
-    formatCount(w.spent),
-    formatCount(w.setAside),
-    formatLimit(w.left),
-    formatLimit(w.limit),
-    `${formatInstant(w.reset)} (${formatRelative(w.reset, state.now)})`,
+const PLAN_SOURCES = {
+  configured: 'as configured',
+  account: 'as the account says',
+  assumed: 'assumed, not confirmed yet',
+};
+
+function printQuota(out: Output, report: Report): void {
+  const { budget, state, spenders } = report;
+  out.write(`Account ${budget.accountId}, plan ${budget.plan} (${PLAN_SOURCES[budget.planSource]})\n\n`);
+  printTable(out, windowsOf(report), [
+    text('window', (w) => w.name),
+    number('spent', (w) => formatCount(w.spent)),
+    number('reserved', (w) => formatCount(w.reserved)),
+    number('left', (w) => formatLimit(w.left)),
+    number('limit', (w) => formatLimit(w.limit)),
+    text('resets', (w) => `${formatInstant(w.reset)} (${formatRelative(w.reset, state.now)})`),
   ]);
-  out.write(formatTable(columns, rows, out.columns()));
-  out.write(
-    `\nLeft is for backfills. Set aside for the schedules until each reset: ${describeNeeds(budget.schedules)}.\n`,
-  );
+  out.write('\nBackfills may use what is left. ');
+  out.write(`Reserved for the schedules until each reset: ${describeNeeds(budget.schedules)}.\n`);
   const { limit, now } = state.pace;
-  const slowed =
-    limit !== null && now !== null && now < limit
-      ? `, now ${formatRate(now)} after answers of "too many requests"`
-      : '';
-  out.write(`Pace: ${limit === null ? 'unlimited' : `${formatRate(limit)} at most`}${slowed}.\n`);
+  const isSlowed = limit !== null && now !== null && now < limit;
+  const slowed = isSlowed ? `, now ${formatRate(now)} because the upstream answered "too many requests"` : '';
+  out.write(`Rate: ${limit === null ? 'unlimited' : `at most ${formatRate(limit)}`}${slowed}.\n`);
   if (state.hold !== null) {
     const { until, reason, message } = state.hold;
     out.write(
-      `Everybody waits, because ${waitingFor(reason)}, until ${formatMoment(until, state.now)}. It said: ${message}\n`,
+      `All requests wait until ${formatMoment(until, state.now)}: ${waitingFor(reason)}. It said: ${message}\n`,
     );
   }
   if (spenders.length === 0) return;
-  out.write('\nWho spent it\n');
-  const names = [{ title: 'for' }, { title: 'class' }, { title: 'today', ...right }, { title: 'this month', ...right }];
-  const spent = spenders.map((s) => [s.name, s.class, formatCount(s.day), formatCount(s.month)]);
-  out.write(formatTable(names, spent, out.columns()));
+  out.write('\nUsed by\n');
+  printTable(out, spenders, [
+    text('for', (s) => s.name),
+    text('class', (s) => s.class),
+    number('today', (s) => formatCount(s.day)),
+    number('this month', (s) => formatCount(s.month)),
+  ]);
 }
 
-/** Those that ask the upstream; `chandler schedule` has them all. */
-function askingOf(schedules: readonly Schedule[]) {
+/** The schedules that send requests; `chandler schedule` shows all of them. */
+function requestingOf(schedules: readonly Schedule[]) {
   return schedules.flatMap((schedule) => {
     const { requests, cadence } = schedule;
     return requests === 0 || cadence === null ? [] : [{ ...schedule, cadence }];
@@ -108,37 +105,37 @@ function askingOf(schedules: readonly Schedule[]) {
 }
 
 function describeNeeds(schedules: readonly Schedule[]): string {
-  const asking = askingOf(schedules);
-  // The schedules of the catalogue ask now and then: together they are one line, and a number a day.
-  const catalogue = asking.filter((schedule) => catalogueKindOf(schedule) !== null);
-  const needs = asking
+  const requesting = requestingOf(schedules);
+  // The schedules of the catalogue send few requests: together they are one entry, with a number per day.
+  const catalogue = requesting.filter((schedule) => catalogueKindOf(schedule) !== null);
+  const needs = requesting
     .filter((schedule) => catalogueKindOf(schedule) === null)
     .map(({ name, requests, cadence }) => `${name}, ${formatCounted(requests, 'request')} at ${cadence.cron}`);
   if (catalogue.length > 0) {
     const perDay = requestsIn(catalogue, A_DAY, A_DAY + DAY);
     needs.push(`the catalogue, ${formatCounted(Math.max(1, perDay), 'request')} a day`);
   }
-  return needs.length === 0 ? 'nothing, all of them are off' : needs.join('; ');
+  return needs.length === 0 ? 'nothing, as all schedules are off' : needs.join('; ');
 }
 
-/** Any one will do. */
+/** Any day gives the same number. */
 const A_DAY = Date.UTC(2024, 0);
 
-function asJson(budget: Budget, state: QuotaState, spenders: Spenders, setAside: SetAside): unknown {
-  const windows = windowsOf(state, setAside).map(({ name, reset, ...w }) => [name, { ...w, reset: toIso(reset) }]);
+function asJson(report: Report): unknown {
+  const { budget, state, spenders } = report;
   const { pace, hold } = state;
   return {
     account: budget.accountId,
     plan: budget.plan,
     planSource: budget.planSource,
-    ...Object.fromEntries(windows),
-    scheduled: askingOf(budget.schedules).map(({ name, requests, cadence }) => ({
+    ...Object.fromEntries(windowsOf(report).map(({ name, ...window }) => [name, withIso(window, 'reset')])),
+    scheduled: requestingOf(budget.schedules).map(({ name, requests, cadence }) => ({
       name,
       requests: Math.ceil(requests * 100) / 100,
       cron: cadence.cron,
     })),
     requestsPerSecond: { limit: pace.limit, now: pace.now },
-    hold: hold === null ? null : { ...hold, until: toIso(hold.until) },
+    hold: hold === null ? null : withIso(hold, 'until'),
     spenders,
   };
 }

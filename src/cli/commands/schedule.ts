@@ -1,69 +1,79 @@
-/** `chandler schedule`: what is asked by itself, how often, what that costs of the plan, and how it went last. */
+/** `chandler schedule`: the schedules, how often each one runs, its share of the plan, and how its last run went. */
 import type { Command } from 'commander';
+import type { App } from '../../app.ts';
 import { type Budget, checkSchedules, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
+import {
+  formatCount,
+  formatCounted,
+  formatInstant,
+  formatPercent,
+  formatRelative,
+  toIso,
+  withIso,
+} from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
-import { type LeftAlone, leftAlone } from '../../ingest/schedule/disabled-schedule-warnings.ts';
+import {
+  type DisabledScheduleWarning,
+  disabledScheduleWarnings,
+} from '../../ingest/schedule/disabled-schedule-warnings.ts';
 import { type Load, loadOf, requestsIn } from '../../ingest/schedule/schedule-plan.ts';
 import { pausedUntil } from '../../ingest/schedule/tick.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestFailures, latestRuns, type ScheduleRun } from '../../store/work/schedule-run.ts';
-import { formatCount, formatCounted, formatInstant, formatPercent, formatRelative } from '../output/format.ts';
-import { printJson, toIso } from '../output/json.ts';
-import { formatTable } from '../output/table.ts';
+import { number, printTable, text, whole } from '../output/table.ts';
 import { waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
-import { EXIT } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
 
 type Report = {
   readonly budget: Budget;
   readonly now: Instant;
-  /** The day and the month in which all of them together ask most. */
+  /** The day and the month in which the schedules together send the most requests. */
   readonly day: Load;
   readonly month: Load;
   readonly lastRuns: ReadonlyMap<string, ScheduleRun>;
-  /** Tracked series, and what they lack because a schedule is off. */
-  readonly tracked: number;
-  readonly lacking: readonly LeftAlone[];
   readonly lastFailures: ReadonlyMap<string, ScheduleRun>;
+  readonly tracked: number;
+  /** What the tracked series lack because a schedule is off. */
+  readonly lacking: readonly DisabledScheduleWarning[];
 };
 
 export function scheduleCommand(program: Command, context: CommandContext): void {
   program
     .command('schedule')
     .description(
-      'show what is asked by itself: how often, what it takes of the plan, last run and next run; asks nothing',
+      'show the schedules: how often each one runs, its share of the plan, its last and its next run; sends no requests',
     )
     .option('--json', 'print JSON')
     .action(
-      context.action(async (options: { json?: boolean }) =>
-        context.withApp({ schema: 'require' }, async (app) => {
-          const budget = await readBudget(app);
-          const now = app.clock.now();
-          checkSchedules(app.config, budget.plan, now);
-          const names = budget.schedules.map(({ name }) => name);
-          const { sql } = app.database;
-          const [runs, failures, tracked] = await Promise.all([
-            latestRuns(sql, names),
-            latestFailures(sql, names),
-            countTrackedSeries(sql),
-          ]);
-          const report: Report = {
-            budget,
-            now,
-            ...loadOf(budget.schedules, now),
-            tracked,
-            lacking: leftAlone(budget.schedules, tracked),
-            lastRuns: bySchedule(runs),
-            lastFailures: bySchedule(failures),
-          };
-          if (options.json) printJson(context.io.out, asJson(report));
-          else printSchedules(context.io.out, report);
-          return EXIT.done;
-        }),
-      ),
+      context.answer(async (app) => {
+        const report = await readReport(app);
+        return { json: () => asJson(report), text: (out) => printSchedules(out, report) };
+      }),
     );
+}
+
+async function readReport(app: App): Promise<Report> {
+  const budget = await readBudget(app);
+  const now = app.clock.now();
+  checkSchedules(app.config, budget.plan, now);
+  const names = budget.schedules.map(({ name }) => name);
+  const { sql } = app.database;
+  const [runs, failures, tracked] = await Promise.all([
+    latestRuns(sql, names),
+    latestFailures(sql, names),
+    countTrackedSeries(sql),
+  ]);
+  return {
+    budget,
+    now,
+    ...loadOf(budget.schedules, now),
+    tracked,
+    lacking: disabledScheduleWarnings(budget.schedules, tracked),
+    lastRuns: bySchedule(runs),
+    lastFailures: bySchedule(failures),
+  };
 }
 
 function bySchedule(runs: readonly ScheduleRun[]): ReadonlyMap<string, ScheduleRun> {
@@ -72,82 +82,74 @@ function bySchedule(runs: readonly ScheduleRun[]): ReadonlyMap<string, ScheduleR
 
 function printSchedules(out: Output, report: Report): void {
   const { budget, now, day, month, lastRuns } = report;
-  const { limits, schedules } = budget;
-  const right = { align: 'right' as const };
-  const rows = schedules.map((schedule) => {
-    const { name, cadence, requests, asks } = schedule;
-    const asked = requestsIn([schedule], month.from, month.to);
-    return [
-      name,
-      cadence?.cron ?? 'off',
-      formatCount(Math.ceil(requests)),
-      formatCount(asked),
-      limits.perMonth === null || asked === 0 ? '–' : formatPercent(asked, limits.perMonth),
-      describeLast(lastRuns.get(name), now),
-      cadence === null ? '–' : formatRelative(cadence.next(now), now),
-      asks,
-    ];
-  });
-  const columns = [
-    { title: 'schedule', isWhole: true },
-    { title: 'when (UTC)', isWhole: true },
-    ...['a run', 'a month', 'of plan'].map((title) => ({ title, ...right })),
-    { title: 'last run', isWhole: true },
-    { title: 'next run', isWhole: true },
-    { title: 'asks for' },
-  ];
-  out.write(formatTable(columns, rows, out.columns()));
+  const { perMonth } = budget.limits;
+  const rows = budget.schedules.map((schedule) => ({
+    ...schedule,
+    monthly: requestsIn([schedule], month.from, month.to),
+  }));
+  printTable(out, rows, [
+    whole('schedule', ({ name }) => name),
+    whole('when (UTC)', ({ cadence }) => cadence?.cron ?? 'off'),
+    number('per run', ({ requests }) => formatCount(Math.ceil(requests))),
+    number('per month', ({ monthly }) => formatCount(monthly)),
+    number('of plan', ({ monthly }) => (perMonth === null || monthly === 0 ? '–' : formatPercent(monthly, perMonth))),
+    whole('last run', ({ name }) => describeLast(lastRuns.get(name), now)),
+    whole('next run', ({ cadence }) => (cadence === null ? '–' : formatRelative(cadence.next(now), now))),
+    text('fetches', ({ asks }) => asks),
+  ]);
   out.write(`\n${describeTotal(budget, day, month)}\n`);
-  for (const { schedule, consequence } of report.lacking)
-    out.write(`${schedule} is off, and series are tracked (${formatCount(report.tracked)}): ${consequence}.\n`);
-  for (const { name } of schedules) {
-    const text = describeTrouble(lastRuns.get(name), now);
-    if (text !== null) out.write(`${name}: ${text}\n`);
+  for (const { schedule, consequence } of report.lacking) {
+    out.write(`${schedule} is off, which affects ${formatCount(report.tracked)} tracked series: ${consequence}.\n`);
+  }
+  for (const { name } of budget.schedules) {
+    const problem = describeProblem(lastRuns.get(name), now);
+    if (problem !== null) out.write(`${name}: ${problem}\n`);
   }
 }
 
 function describeTotal({ limits, plan }: Budget, day: Load, month: Load): string {
-  const part = (asked: number, limit: number | null, name: string) =>
-    `${formatCounted(asked, 'request')} in ${name}${limit === null ? '' : `, ${formatPercent(asked, limit)} of ${formatCount(limit)}`}`;
-  const days = `a month of ${(month.to - month.from) / DAY} days`;
+  const part = (requests: number, limit: number | null, name: string) => {
+    const share = limit === null ? '' : `, ${formatPercent(requests, limit)} of ${formatCount(limit)}`;
+    return `${formatCounted(requests, 'request')} in ${name}${share}`;
+  };
   const parts = [
-    part(month.requests, limits.perMonth, days),
+    part(month.requests, limits.perMonth, `a month of ${(month.to - month.from) / DAY} days`),
     ...(limits.perDay === null ? [] : [part(day.requests, limits.perDay, 'a day')]),
   ];
-  return `Together ${parts.join('; ')} (plan ${plan}). The rest is for candles.`;
+  return `Total: ${parts.join('; ')} (plan ${plan}). The rest is for candles.`;
 }
+
+const STATES = {
+  running: 'running',
+  waiting: 'will be retried',
+  held: 'waiting',
+  done: '',
+  failed: 'failed',
+  overtaken: 'not finished',
+};
 
 function describeLast(run: ScheduleRun | undefined, now: Instant): string {
   if (run === undefined) return 'never';
-  const words = {
-    running: 'running',
-    waiting: 'to be repeated',
-    held: 'held',
-    done: '',
-    failed: 'failed',
-    overtaken: 'not done',
-  };
   const when = formatRelative(run.endedAt ?? run.begunAt, now);
-  return words[run.state] === '' ? when : `${words[run.state]}, ${when}`;
+  return [STATES[run.state], when].filter(Boolean).join(', ');
 }
 
-function describeTrouble(run: ScheduleRun | undefined, now: Instant): string | null {
+function describeProblem(run: ScheduleRun | undefined, now: Instant): string | null {
   if (run === undefined || run.message === null) return null;
-  const attempts = formatCounted(run.attempts, 'attempt');
   const until = run.waitUntil === null ? '' : `${formatInstant(run.waitUntil)} (${formatRelative(run.waitUntil, now)})`;
   switch (run.state) {
     case 'held':
-      return `waits until ${until}, because ${waitingFor(run.message)}`;
+      return `waits until ${until}: ${waitingFor(run.message)}`;
     case 'waiting':
-      return `failed and is tried again at ${until}: ${run.message}`;
+      return `failed and will be retried at ${until}: ${run.message}`;
     case 'failed': {
       const pause = pausedUntil(run);
-      const more = run.failures > 1 ? `, as did the ${formatCounted(run.failures - 1, 'run')} before it` : '';
+      const before = run.failures > 1 ? `, like the ${formatCounted(run.failures - 1, 'run')} before it` : '';
       const when = pause === null || pause <= now ? '' : ` after ${formatInstant(pause)}`;
-      return `failed after ${attempts}${more}, and is tried again with its next run${when}: ${run.message}`;
+      return `failed after ${formatCounted(run.attempts, 'attempt')}${before}; the next run${when} tries again: ${run.message}`;
     }
     case 'overtaken':
-      return `its next run came before it was done: ${run.message}`;
+      return `did not finish before its next run: ${run.message}`;
     case 'running':
     case 'done':
       return null;
@@ -156,7 +158,7 @@ function describeTrouble(run: ScheduleRun | undefined, now: Instant): string | n
 
 function asJson({ budget, now, day, month, lastRuns, lastFailures, lacking }: Report): unknown {
   const { accountId, plan, planSource, limits, schedules } = budget;
-  const share = (asked: number, limit: number | null) => (limit === null ? null : asked / limit);
+  const share = (requests: number, limit: number | null) => (limit === null ? null : requests / limit);
   return {
     account: accountId,
     plan,
@@ -166,17 +168,17 @@ function asJson({ budget, now, day, month, lastRuns, lastFailures, lacking }: Re
     month: { from: toIso(month.from), requests: month.requests, share: share(month.requests, limits.perMonth) },
     schedules: schedules.map((schedule) => {
       const { name, asks, cadence, requests, isSet } = schedule;
-      const asked = requestsIn([schedule], month.from, month.to);
+      const monthly = requestsIn([schedule], month.from, month.to);
       const failure = lastFailures.get(name);
       return {
         name,
-        asks,
+        fetches: asks,
         cron: cadence?.cron ?? null,
         source: isSet ? 'configured' : 'plan',
         requestsPerRun: Math.ceil(requests * 100) / 100,
         requestsPerDay: requestsIn([schedule], day.from, day.to),
-        requestsPerMonth: asked,
-        shareOfMonth: share(asked, limits.perMonth),
+        requestsPerMonth: monthly,
+        shareOfMonth: share(monthly, limits.perMonth),
         lastRun: runAsJson(lastRuns.get(name)),
         lastFailure: failure === undefined ? null : { tick: toIso(failure.tick), message: failure.message },
         nextRun: cadence === null ? null : toIso(cadence.next(now)),
@@ -188,15 +190,7 @@ function asJson({ budget, now, day, month, lastRuns, lastFailures, lacking }: Re
 
 function runAsJson(run: ScheduleRun | undefined): unknown {
   if (run === undefined) return null;
-  const { state, attempts, message, owner } = run;
-  return {
-    tick: toIso(run.tick),
-    state,
-    attempts,
-    begunAt: toIso(run.begunAt),
-    endedAt: toIso(run.endedAt),
-    waitUntil: toIso(run.waitUntil),
-    message,
-    owner,
-  };
+  const { tick, state, attempts, begunAt, endedAt, waitUntil, message, owner } = run;
+  const times = withIso({ tick, begunAt, endedAt, waitUntil }, 'tick', 'begunAt', 'endedAt', 'waitUntil');
+  return { ...times, state, attempts, message, owner };
 }

@@ -1,16 +1,17 @@
-/** `chandler simulate`: a stand-in for the upstream on a port of this machine: its interface, its limits and, if wanted, its faults. */
+/** `chandler simulate`: simulates the upstream on a port of this machine: its interface, its limits and, on request, faults. */
 import { type Command, Option } from 'commander';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
+import { formatCount, formatCounted } from '../../core/format.ts';
 import { type Listening, listen } from '../../service/http/listen.ts';
 import { createSimulator, MARKETS, type MarketName, type Simulator } from '../../simulate.ts';
 import { FAULT_NAMES, type FaultSpec, NO_FAULTS, parseFaultSpec } from '../../simulator/faults/fault-spec.ts';
 import { parseDuration } from '../input/duration.ts';
 import { argument, parseChoice, parseInteger } from '../input/options.ts';
-import { formatCount, formatCounted } from '../output/format.ts';
-import { printJson } from '../output/json.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, UsageError } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
+import { printJson } from '../shell/json.ts';
 
 type Options = {
   readonly host: string;
@@ -27,7 +28,7 @@ type Options = {
   readonly json?: boolean;
 };
 
-/** What a first try with each market looks like. */
+/** A first command to try with each market. */
 const EXAMPLES: Readonly<Record<MarketName, string>> = {
   'made-up': 'backfill --top 10 --start -30d',
   recorded: 'backfill --all --start 2017-01-01 --end 2018-01-01',
@@ -36,7 +37,7 @@ const EXAMPLES: Readonly<Record<MarketName, string>> = {
 export function simulateCommand(program: Command, context: CommandContext): void {
   program
     .command('simulate')
-    .description('stand in for the upstream on a port of this machine, until Ctrl-C')
+    .description('simulate the upstream on a port of this machine, until Ctrl-C')
     .option('--host <host>', 'address to listen on', '127.0.0.1')
     .option(
       '--port <port>',
@@ -50,34 +51,34 @@ export function simulateCommand(program: Command, context: CommandContext): void
       argument((text) => parseChoice(text, MARKETS)),
       'made-up',
     )
-    .option('--plan <plan>', `plan of callers without a key: ${PLAN_NAMES.join(', ')}`, argument(parsePlan), 'free')
-    .option('--key <key=plan>', 'a key and its plan; may be repeated, other keys are refused', parseKey, {})
-    .option('--unlimited', 'lift every limit and wall of every plan')
+    .option('--plan <plan>', `the plan of callers without a key: ${PLAN_NAMES.join(', ')}`, argument(parsePlan), 'free')
+    .option('--key <key=plan>', 'a key and its plan; may be repeated; other keys are refused', parseKey, {})
+    .option('--unlimited', 'lift every limit of every plan')
     .option(
       '--faults <spec>',
-      `what goes wrong how often, like all:0.05 or 500:0.02,reset:0.01,seed=7; of ${FAULT_NAMES.join(', ')}`,
+      `faults and their rates, like all:0.05 or 500:0.02,reset:0.01,seed=7; faults: ${FAULT_NAMES.join(', ')}`,
       argument(parseFaults),
       NO_FAULTS,
     )
     .option(
       '--seed <n>',
-      'which made-up market: the same seed makes the same candles',
+      'seed of the made-up market: the same seed gives the same candles',
       argument((text) => parseInteger(text, 0, 2 ** 31 - 1)),
       1,
     )
     .option(
       '--coins <n>',
-      'how many coins the made-up market has',
+      'number of coins in the made-up market',
       argument((text) => parseInteger(text, 1, 65_000)),
       100,
     )
     .addOption(
-      new Option('--latency <time>', 'how long each answer is held back, like 50ms')
+      new Option('--latency <time>', 'delay of each answer, like 50ms')
         .argParser(argument(parseDuration))
-        .default(0, 'not at all'),
+        .default(0, 'none'),
     )
-    .option('--no-gzip', 'send every answer uncompressed')
-    .option('--json', 'print the address, and at the end the counters, as JSON, each on one line')
+    .option('--no-gzip', 'do not compress answers')
+    .option('--json', 'print the address, and at the end the counters, each as one line of JSON')
     .action(
       context.action(async (options: Options) => {
         const { io, signal } = context;
@@ -85,7 +86,7 @@ export function simulateCommand(program: Command, context: CommandContext): void
         const server = await listen(simulator.fetch, { host: options.host, port: options.port, gzip: options.gzip });
         try {
           announce(io.out, server, options);
-          await untilAborted(signal);
+          await unlessAborted(new Promise(() => undefined), signal).catch(() => undefined);
         } finally {
           await server.close();
         }
@@ -121,24 +122,17 @@ function announce(out: Output, { url }: Listening, options: Options): void {
   const faults = Object.keys(options.faults.rates).length > 0 ? ', with faults' : '';
   const limits = options.unlimited ? 'no limits' : `the ${options.plan} plan's limits`;
   out.write(`Simulating a ${options.market} market with ${limits}${faults} at ${baseUrl}\n`);
-  // A warehouse of its own: one that holds simulated candles takes no real ones any more.
+  // A separate warehouse: one that holds simulated candles refuses real ones.
   out.write(
     `Use it:   CHANDLER_HOME=.chandler/practice CHANDLER_BASE_URL=${baseUrl} npx chandler ${EXAMPLES[options.market]}\n`,
   );
-  out.write(`Watch it: ${url}/simulator counts what is asked. Ctrl-C ends it.\n`);
+  out.write(`Watch it: ${url}/simulator counts the requests. Ctrl-C ends it.\n`);
 }
 
 function summary(simulator: Simulator): string {
   const { requests, faults } = simulator.counters();
   const injected = Object.values(faults).reduce((sum, count) => sum + count, 0);
   return `Answered ${formatCounted(requests.total, 'request')} (${formatCount(requests.ohlcv)} for candles), ${formatCounted(injected, 'fault')}.`;
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }
 
 function parsePlan(text: string): PlanName {

@@ -1,39 +1,35 @@
-/** `chandler verify`: the proof. Recounts every covered slot against the rows; exits 1 on any difference. */
+/** `chandler verify`: the proof. Recounts every covered slot against the stored candles; exits 1 on any difference. */
 import type { Command } from 'commander';
 import type { Quote } from '../../core/candle.ts';
+import { formatCount, formatCounted, formatInstant, formatSeries, toIso } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { SeriesFilter } from '../../views/operations/series-filter.ts';
 import { type SeriesProof, verifySeries } from '../../views/operations/verify.ts';
-import { argument, parseInterval, parseQuote } from '../input/options.ts';
-import { requireKnownCoins } from '../input/series-arguments.ts';
-import { formatCount, formatCounted, formatInstant, formatSeries } from '../output/format.ts';
-import { printJsonArray, toIso } from '../output/json.ts';
-import { formatTable } from '../output/table.ts';
+import { narrowing, requireKnownCoins } from '../input/series-arguments.ts';
+import { type Column, number, printTable, text, whole } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode } from '../shell/exit.ts';
 import type { Io, Output } from '../shell/io.ts';
+import { printJsonArray } from '../shell/json.ts';
 
 type Options = { readonly interval?: Interval; readonly quote?: Quote; readonly json?: boolean };
 
 export function verifyCommand(program: Command, context: CommandContext): void {
-  program
-    .command('verify')
-    .description(
-      'recount every covered slot against the candles stored, with a hash per series that two warehouses can compare',
-    )
-    .argument('[coin...]', 'ids of coins, like btc-bitcoin; all series when none is given')
-    .option('--interval <interval>', 'only this width of candle', argument(parseInterval))
-    .option('--quote <quote>', 'only this currency', argument(parseQuote))
+  narrowing(
+    program
+      .command('verify')
+      .description(
+        'prove that nothing is missing: recount every covered slot, and hash each series so that two warehouses can compare',
+      ),
+  )
     .option('--json', 'print JSON')
     .action(
       context.action(async (coins: string[], { interval, quote, json }: Options) =>
         context.withApp({ schema: 'require' }, async ({ database: { sql }, clock }) => {
           await requireKnownCoins(sql, coins);
           const filter = { coinIds: coins.length > 0 ? coins : undefined, interval, quote };
-          return json
-            ? verifyAsJson(context.io, sql, filter, clock.now())
-            : verify(context.io, sql, filter, clock.now());
+          return (json ? verifyAsJson : verify)(context.io, sql, filter, clock.now());
         }),
       ),
     );
@@ -48,7 +44,7 @@ async function verifyAsJson(io: Io, sql: Sql, filter: SeriesFilter, now: number)
       yield { ...proof, suspect: suspect && { from: bound(suspect.from), to: bound(suspect.to) } };
     }
   }
-  // A reader that has gone (`| head`) ends the printing, not the proof: the exit code is about all of it.
+  // When the reader has gone (`| head`) the proof goes on: the exit code is about all of it.
   await printJsonArray(io.out, counted(), { toTheEnd: true });
   return differences === 0 ? EXIT.done : EXIT.failed;
 }
@@ -59,7 +55,7 @@ export async function verify({ out }: Pick<Io, 'out'>, sql: Sql, filter: SeriesF
   const wrong: SeriesProof[] = [];
   let page: SeriesProof[] = [];
   const print = () => {
-    if (page.length > 0) out.write(formatTable(COLUMNS, page.map(toRow), out.columns()));
+    if (page.length > 0) printTable(out, page, COLUMNS);
     page = [];
   };
   for await (const proof of verifySeries(sql, filter, now)) {
@@ -68,76 +64,62 @@ export async function verify({ out }: Pick<Io, 'out'>, sql: Sql, filter: SeriesF
     empty += proof.knownEmpty;
     if (proof.differences.length > 0) {
       differing++;
-      if (wrong.length < MOST_MENDED) wrong.push(proof);
+      if (wrong.length < MOST_CORRECTED) wrong.push(proof);
     }
     page.push(proof);
     if (page.length === 500) print();
   }
   print();
   if (series === 0) {
-    out.write('There is nothing to verify: no such series is wanted.\n');
+    out.write('There is nothing to verify: no such series.\n');
     return EXIT.done;
   }
   const counted = `${formatCounted(series, 'series', 'series')}: ${formatCounted(candles, 'final candle')}, ${formatCounted(empty, 'slot')} known to be empty`;
-  out.write(
+  const verdict =
     differing === 0
-      ? `\n${counted}. Every covered slot is accounted for.\n`
-      : `\n${counted}. ${formatCounted(differing, 'series', 'series')} with differences.\n`,
-  );
-  if (differing > 0) printMending(out, wrong, differing);
+      ? 'Every covered slot is accounted for'
+      : `${formatCounted(differing, 'series', 'series')} with differences`;
+  out.write(`\n${counted}. ${verdict}.\n`);
+  if (differing > 0) printCorrections(out, wrong, differing);
   return differing === 0 ? EXIT.done : EXIT.failed;
 }
 
-const MOST_MENDED = 20;
+const MOST_CORRECTED = 20;
 
-/** Nothing is changed by a proof: what would have it asked again is only shown. */
-function printMending(out: Output, wrong: readonly SeriesProof[], differing: number): void {
-  out.write('\nEach stretch below is asked again, and its candles put right, once these have run:\n');
+/** A proof changes nothing: it only shows the commands that would fetch the wrong spans again. */
+function printCorrections(out: Output, wrong: readonly SeriesProof[], differing: number): void {
+  out.write('\nTo fetch and correct the spans below, run these commands:\n');
   for (const { seriesId, coinId, interval, quote, suspect } of wrong) {
     const { from, to } = suspect!;
     const located = Number.isFinite(from) && Number.isFinite(to);
-    const stretch = located ? `, '${toIso(from)}', '${toIso(to)}'` : '';
+    const bounds = located ? `, '${toIso(from)}', '${toIso(to)}'` : '';
     const again = located
       ? `chandler backfill ${coinId} --interval ${interval} --quote ${quote} --start ${toIso(from)} --end ${toIso(to)}`
-      : 'and the backfill of that series again, as it was given before';
+      : 'and then the backfill command of that series again';
     const where = located
-      ? `within ${formatInstant(from)} … ${formatInstant(to)}, as the answers on record show`
-      : 'anywhere in the series: counts are kept for all of it only';
+      ? `between ${formatInstant(from)} and ${formatInstant(to)}, according to the recorded answers`
+      : 'anywhere in the series, as counts are recorded for the whole series only';
     out.write(
       `\n  ${coinId} ${formatSeries({ interval, quote })}: ${where}\n` +
-        `    chandler sql "select ops.uncover(${seriesId}${stretch})"\n` +
+        `    chandler sql "select ops.uncover(${seriesId}${bounds})"\n` +
         `    ${again}\n`,
     );
   }
   if (differing > wrong.length)
-    out.write(`\n  and ${formatCount(differing - wrong.length)} series more (--json has all)\n`);
+    out.write(`\n  and ${formatCount(differing - wrong.length)} more series (--json lists all)\n`);
 }
 
 function bound(at: number): string | null {
   return Number.isFinite(at) ? toIso(at) : null;
 }
 
-const right = { align: 'right' as const };
-const COLUMNS = [
-  { title: 'coin' },
-  { title: 'series', isWhole: true },
-  { title: 'covered', ...right },
-  { title: 'candles', ...right },
-  { title: 'empty', ...right },
-  { title: 'not final', ...right },
-  { title: 'hash', isWhole: true },
-  { title: '', isWhole: true },
+const COLUMNS: readonly Column<SeriesProof>[] = [
+  text('coin', (proof) => proof.coinId),
+  whole('series', formatSeries),
+  number('covered', (proof) => formatCount(proof.slotsCovered)),
+  number('candles', (proof) => formatCount(proof.candles)),
+  number('empty', (proof) => formatCount(proof.knownEmpty)),
+  number('not final', (proof) => formatCount(proof.provisional)),
+  whole('hash', (proof) => (proof.candles === 0 ? '–' : proof.hash)),
+  whole('', ({ differences }) => (differences.length === 0 ? 'ok' : `DIFFERS: ${differences.join('; ')}`)),
 ];
-
-function toRow(proof: SeriesProof): string[] {
-  return [
-    proof.coinId,
-    formatSeries(proof),
-    formatCount(proof.slotsCovered),
-    formatCount(proof.candles),
-    formatCount(proof.knownEmpty),
-    formatCount(proof.provisional),
-    proof.candles === 0 ? '–' : proof.hash,
-    proof.differences.length === 0 ? 'ok' : `DIFFERS: ${proof.differences.join('; ')}`,
-  ];
-}

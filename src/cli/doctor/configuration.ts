@@ -1,5 +1,6 @@
-/** What `chandler doctor` asks of the configuration: settings that are each fine, and do not go together. */
-import { type Config, FREE_BASE_URL, PAID_BASE_URL } from '../../config.ts';
+/** Checks settings that are each valid but contradict each other. */
+import type { Config } from '../../config.ts';
+import { FREE_BASE_URL, PAID_BASE_URL } from '../../settings.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 export function checkConfiguration(config: Config): Check[] {

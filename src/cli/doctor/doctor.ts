@@ -1,15 +1,15 @@
-/** `chandler doctor`: looks at everything Chandler needs, and says what would mend what is not right. */
+/** `chandler doctor`: checks everything Chandler needs, and reports problems and how to fix them. */
 import type { Command } from 'commander';
 import { type App, openApp } from '../../app.ts';
 import { parseConfig } from '../../config.ts';
+import { formatCounted } from '../../core/format.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
-import { formatCounted } from '../output/format.ts';
-import { printJson } from '../output/json.ts';
 import { printable } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';
 import { explain } from '../shell/explain-error.ts';
 import type { Output } from '../shell/io.ts';
+import { printJson } from '../shell/json.ts';
 import { type Check, failWith, ok } from './check.ts';
 import { checkConfiguration } from './configuration.ts';
 import { checkHome, checkNode } from './machine.ts';
@@ -24,13 +24,13 @@ type Options = { readonly online?: boolean; readonly json?: boolean };
 export function doctorCommand(program: Command, context: CommandContext): void {
   program
     .command('doctor')
-    .description('look at everything Chandler needs, and say what would mend what is not right')
-    .option('--online', 'ask the upstream as well, for one request, and send a message to the webhook, if there is one')
+    .description('check everything Chandler needs: report problems and how to fix them')
+    .option('--online', 'also send one request to the upstream, and a message to the webhook if one is set')
     .option('--json', 'print JSON')
     .action(
       context.action(async (options: Options) => {
         const checks: Check[] = [];
-        for await (const check of examine(context, options)) {
+        for await (const check of runChecks(context, options)) {
           checks.push(check);
           if (!options.json) printCheck(context.io.out, check);
         }
@@ -38,7 +38,7 @@ export function doctorCommand(program: Command, context: CommandContext): void {
         const warned = checks.filter((check) => check.state === 'warn').length;
         if (options.json) printJson(context.io.out, checks);
         else {
-          const verdict = failed > 0 ? `${formatCounted(failed, 'check')} failed` : 'Chandler can work';
+          const verdict = failed > 0 ? `${formatCounted(failed, 'check')} failed` : 'Chandler is ready';
           context.io.out.write(`\n${verdict}${warned > 0 ? `, ${formatCounted(warned, 'warning')}` : ''}.\n`);
         }
         return failed > 0 ? EXIT.failed : EXIT.done;
@@ -46,8 +46,8 @@ export function doctorCommand(program: Command, context: CommandContext): void {
     );
 }
 
-/** The checks in an order in which each one's failure explains those that follow; what cannot be asked is left out. */
-async function* examine(context: CommandContext, options: Options): AsyncGenerator<Check> {
+/** The checks in an order in which an early failure explains the later ones; checks that cannot run are left out. */
+async function* runChecks(context: CommandContext, options: Options): AsyncGenerator<Check> {
   yield checkNode(process.versions.node);
   const parsed = parseConfig(context.env);
   if ('problems' in parsed) {
@@ -63,7 +63,7 @@ async function* examine(context: CommandContext, options: Options): AsyncGenerat
     : await checkRedis(config.redisUrl);
   if (config.notify !== null)
     yield* await checkWebhook(config.notify, { send: options.online ?? false, signal: context.signal });
-  // Nothing can be opened there; what does not need it has been looked at.
+  // Without its folder the embedded server cannot start.
   if (home.some((check) => check.state === 'fail')) return;
   let app: App;
   try {

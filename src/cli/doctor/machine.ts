@@ -1,8 +1,8 @@
-/** What `chandler doctor` asks of the machine: Node, and the folder of the embedded server. */
+/** Checks the machine: the version of Node, and the folder of the embedded server. */
 import { access, constants, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../../config.ts';
-import { formatBytes } from '../output/format.ts';
+import { formatBytes } from '../../core/format.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 const LEAST_NODE = [20, 19] as const;
@@ -16,7 +16,7 @@ export function checkNode(version: string): Check {
   return fail('Node', `${version} is too old`, `install Node ${LEAST_NODE.join('.')} or newer`);
 }
 
-/** The folder of the embedded server: may it be written, and is there room? Nothing when `DATABASE_URL` is set. */
+/** Whether the folder of the embedded server is writable and has room. No checks when `DATABASE_URL` is set. */
 export async function checkHome(config: Config): Promise<Check[]> {
   if (config.databaseUrl !== null) return [];
   const home = path.resolve(config.home);

@@ -1,17 +1,17 @@
-/** What `chandler doctor` asks of Redis, when the queue lives there. */
+/** Checks Redis, when the queue lives there. */
 import { Redis } from 'ioredis';
 import { explainRedisError } from '../../ingest/queue/redis.ts';
 import { explainEviction, readEviction, whereIs } from '../../ingest/queue/redis-memory.ts';
 import { maskPasswords } from '../../log.ts';
 import { type Check, failWith, ok, warn } from './check.ts';
 
-const PATIENCE_MS = 3000;
+const TIMEOUT_MS = 3000;
 
 export async function checkRedis(url: string): Promise<Check[]> {
   const redis = new Redis(url, {
     lazyConnect: true,
-    connectTimeout: PATIENCE_MS,
-    commandTimeout: PATIENCE_MS,
+    connectTimeout: TIMEOUT_MS,
+    commandTimeout: TIMEOUT_MS,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
   });

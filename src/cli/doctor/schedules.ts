@@ -1,12 +1,12 @@
-/** What `chandler doctor` asks of the schedules: whether the plan has room for them, and whether the last runs went well. */
+/** Checks the schedules: whether the plan has room for them, and whether their last runs succeeded. */
 import type { App } from '../../app.ts';
 import { checkSchedules, readBudget } from '../../budget.ts';
-import { Misconfigured } from '../../ingest/outcome.ts';
-import { leftAlone } from '../../ingest/schedule/disabled-schedule-warnings.ts';
+import { formatCount, formatCounted, formatPercent, formatRelative } from '../../core/format.ts';
+import { ConfigurationError } from '../../ingest/outcome.ts';
+import { disabledScheduleWarnings } from '../../ingest/schedule/disabled-schedule-warnings.ts';
 import { loadOf, scheduleVariable } from '../../ingest/schedule/schedule-plan.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestRuns } from '../../store/work/schedule-run.ts';
-import { formatCount, formatCounted, formatPercent, formatRelative } from '../output/format.ts';
 import { type Check, failWith, ok, warn } from './check.ts';
 
 export async function checkScheduled(app: App): Promise<Check[]> {
@@ -15,7 +15,7 @@ export async function checkScheduled(app: App): Promise<Check[]> {
   try {
     checkSchedules(app.config, plan, now);
   } catch (error) {
-    if (!(error instanceof Misconfigured)) throw error;
+    if (!(error instanceof ConfigurationError)) throw error;
     return [failWith('schedules', error.message)];
   }
   const { requests } = loadOf(schedules, now).month;
@@ -28,18 +28,18 @@ export async function checkScheduled(app: App): Promise<Check[]> {
   const failed = runs.filter(({ state }) => state === 'failed');
   return [
     ok('schedules', `${formatCounted(requests, 'request')} a month${share}`),
-    ...leftAlone(schedules, tracked).map(({ schedule, consequence }) =>
+    ...disabledScheduleWarnings(schedules, tracked).map(({ schedule, consequence }) =>
       warn(
         `schedule ${schedule}`,
-        `it is off, and series are tracked (${formatCount(tracked)}): ${consequence}`,
-        `unset ${scheduleVariable(schedule)}, or stop tracking them (chandler track remove)`,
+        `it is off, which affects ${formatCount(tracked)} tracked series: ${consequence}`,
+        `unset ${scheduleVariable(schedule)}, or stop tracking those series (chandler track remove)`,
       ),
     ),
     ...failed.map(({ schedule, endedAt, begunAt, message }) =>
       warn(
         `schedule ${schedule}`,
         `its last run failed ${formatRelative(endedAt ?? begunAt, now)}: ${message}`,
-        'its next run tries again; chandler schedule says when',
+        'its next run tries again; chandler schedule shows when',
       ),
     ),
   ];

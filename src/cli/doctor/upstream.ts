@@ -1,12 +1,13 @@
-/** What `chandler doctor --online` asks of the upstream: one question, counted like every other. */
+/** Checks the upstream with one request, which is counted like every other request. */
 import type { App } from '../../app.ts';
+import { formatInstant } from '../../core/format.ts';
 import { wrongAddress, wrongKey } from '../../ingest/request/configuration-errors.ts';
 import { openIngestion } from '../../ingestion.ts';
 import { recordFetch } from '../../store/work/fetch.ts';
-import { formatInstant } from '../output/format.ts';
+import { waitingFor } from '../output/wait-reasons.ts';
 import { type Check, fail, failWith, ok, warn } from './check.ts';
 
-/** With a key asks the account endpoint (is the key right, which plan?), else the global overview. */
+/** With a key it requests the account (is the key right, which plan?), else the global overview. */
 export async function checkUpstream(app: App, signal: AbortSignal): Promise<Check[]> {
   const { host } = new URL(app.config.baseUrl);
   const ingestion = await openIngestion(app, { signal, asksAnyway: true });
@@ -16,13 +17,13 @@ export async function checkUpstream(app: App, signal: AbortSignal): Promise<Chec
       const told = await session.check();
       if (told.kind === 'held') return [held(told.until, told.reason)];
       if (told.kind === 'unanswered') return [unanswered(host, told.message)];
-      if (told.kind === 'not told') {
-        return [warn('upstream', `${host} does not tell about accounts`, 'set CHANDLER_PLAN to the plan of the key')];
+      if (told.kind === 'unknown') {
+        return [warn('upstream', `${host} has no account endpoint`, 'set CHANDLER_PLAN to the plan of the key')];
       }
-      return [ok('upstream', `${host} knows the key: plan ${told.info.plan}`)];
+      return [ok('upstream', `${host} accepts the key: plan ${told.info.plan}`)];
     }
     const spender = { class: 'scheduled', name: 'doctor' } as const;
-    const asked = await session.ask({ path: '/global' }, { spender, record: { endpoint: 'global' }, signal });
+    const asked = await session.sendRequest({ path: '/global' }, { spender, record: { endpoint: 'global' }, signal });
     if (asked.kind === 'held') return [held(asked.until, asked.reason)];
     const { answer, record } = asked;
     if (answer.kind === 'answered') {
@@ -44,5 +45,5 @@ function unanswered(host: string, message: string): Check {
 }
 
 function held(until: number, reason: string): Check {
-  return warn('upstream', `not asked: the quota says no (${reason})`, `ask again after ${formatInstant(until)}`);
+  return warn('upstream', `no request was sent: ${waitingFor(reason)}`, `try again after ${formatInstant(until)}`);
 }

@@ -1,9 +1,7 @@
-/** What `chandler doctor` asks of the database: version, clock, quota, and work that was left lying. */
+/** Checks the database: version, clock, quota, and backfills whose process died. */
 import type { App } from '../../app.ts';
 import { readBudget } from '../../budget.ts';
 import { systemClock } from '../../clock.ts';
-import { SILENT_AFTER_MS } from '../../store/work/backfill.ts';
-import { readHealth } from '../../views/operations/health.ts';
 import {
   formatBytes,
   formatCount,
@@ -11,7 +9,9 @@ import {
   formatDuration,
   formatInstant,
   formatRelative,
-} from '../output/format.ts';
+} from '../../core/format.ts';
+import { readHealth } from '../../views/operations/health.ts';
+import { waitingFor } from '../output/wait-reasons.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 const NEWEST_TESTED = 18;
@@ -21,7 +21,7 @@ const SKEW_FAIL_MS = 60_000;
 export async function checkWarehouse(app: App): Promise<Check[]> {
   const { sql } = app.database;
   const asked = systemClock.now();
-  const health = await readHealth(sql, app.clock.now() - SILENT_AFTER_MS);
+  const health = await readHealth(sql, app.clock.now());
   const answered = systemClock.now();
   const checks: Check[] = [];
 
@@ -33,10 +33,10 @@ export async function checkWarehouse(app: App): Promise<Check[]> {
     ok('schema', `up to date (${health.migration})`),
   );
 
-  // Beyond what the way there and back explains.
+  // The part of the difference that the round trip does not explain.
   const skew = Math.max(asked - health.now, health.now - answered, 0);
   const clocks = `${formatDuration(skew)} between this machine's and the database's`;
-  const sync = 'synchronise both with NTP: quota windows go by the database, candles by the upstream';
+  const sync = 'synchronise both with NTP: the quota uses the clock of the database';
   if (skew > SKEW_FAIL_MS) checks.push(fail('clocks', clocks, sync));
   else
     checks.push(
@@ -45,17 +45,13 @@ export async function checkWarehouse(app: App): Promise<Check[]> {
 
   checks.push(await checkQuota(app));
   for (const { id, owner, heartbeatAt } of health.silentBackfills) {
-    const silence = `${owner} gave its last sign ${formatRelative(heartbeatAt, app.clock.now())}`;
+    const silence = `${owner} gave its last sign of life ${formatRelative(heartbeatAt, app.clock.now())}`;
     checks.push(
-      warn(
-        `backfill ${id}`,
-        silence,
-        'give the same chandler backfill command again: only what is missing is asked for',
-      ),
+      warn(`backfill ${id}`, silence, 'run the same chandler backfill command again; it requests only what is missing'),
     );
   }
-  if (health.setAside > 0) {
-    const rows = `${formatCounted(health.setAside, 'impossible row')} set aside`;
+  if (health.quarantined > 0) {
+    const rows = `${formatCounted(health.quarantined, 'invalid row')} quarantined`;
     checks.push(
       warn('quarantine', rows, 'chandler sql "select reason, count(*) from market.quarantine group by reason"'),
     );
@@ -73,16 +69,20 @@ async function checkQuota(app: App): Promise<Check> {
   for (const name of ['month', 'day'] as const) {
     const { spent, limit, reset } = state[name];
     if (limit !== null && spent >= limit) {
-      const fix = `nothing is lost: what is left is asked for after ${formatInstant(reset)}`;
-      return warn('quota', `${accountId}: the ${name} is spent (${formatCount(spent)} of ${formatCount(limit)})`, fix);
+      const fix = `nothing is lost; requests continue after ${formatInstant(reset)}`;
+      return warn(
+        'quota',
+        `${accountId}: the quota of the ${name} is used up (${formatCount(spent)} of ${formatCount(limit)})`,
+        fix,
+      );
     }
   }
   if (state.hold !== null) {
     const { reason, until, message } = state.hold;
     return warn(
       'quota',
-      `${accountId}: everybody waits (${reason}: ${message})`,
-      `goes on by itself ${formatRelative(until, state.now)}`,
+      `${accountId}: all requests wait, because ${waitingFor(reason)} (${message})`,
+      `they continue by themselves ${formatRelative(until, state.now)}`,
     );
   }
   const { spent, limit } = state.month;

@@ -1,13 +1,12 @@
-/** Values of options as people type them; each parser throws a `UsageError` that says what would be right. */
-
+/** Parsers of option values; each throws a `UsageError` that says what is allowed. */
 import { InvalidArgumentError } from 'commander';
 import { isQuote, QUOTES, type Quote } from '../../core/candle.ts';
-import { didYouMean } from '../../core/did-you-mean.ts';
 import { INTERVALS, type Interval, isInterval } from '../../core/interval.ts';
+import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { UsageError } from '../shell/exit.ts';
 
-/** Lets commander word the error: it adds the option's name and the value given. */
+/** Lets commander report the error: it adds the name of the option and the given value. */
 export function argument<T>(parse: (text: string) => T): (text: string) => T {
   return (text) => {
     try {
@@ -19,7 +18,7 @@ export function argument<T>(parse: (text: string) => T): (text: string) => T {
   };
 }
 
-/** Several values, separated by commas or by repeating the option. */
+/** Accepts several values, separated by commas or by repeating the option. */
 export function list<T>(parse: (text: string) => T): (text: string, before: readonly T[] | undefined) => T[] {
   const parseOne = argument(parse);
   return (text, before) => [...(before ?? []), ...text.split(',').map((part) => parseOne(part.trim()))];

@@ -1,22 +1,22 @@
-/** Instants as people type them: a date, a date-time with its zone, or relative to now. */
+/** Parses instants as people type them: a date, a date-time with its zone, or relative to now. */
 import type { Instant } from '../../clock.ts';
 import { UsageError } from '../shell/exit.ts';
 import { parseDuration } from './duration.ts';
 
 const EXAMPLES = '2024-01-31, 2024-01-31T12:00Z or -30d';
-const BEFORE_CANDLES = 'Times before 1970-01-01 have no candles.';
+const BEFORE_CANDLES = 'There are no candles before 1970-01-01.';
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
 const DATE_TIME = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,3})\d*)?)?(Z|[+-]\d{2}:?\d{2})?$/i;
 
 /**
  * An instant: a date is its UTC midnight, a date-time needs a zone, `-30d` and `-12h` count back from `now`, `now` is now.
- * Throws a `UsageError` that says what would be right.
+ * @throws UsageError that says how to write a time
  */
 export function parseTime(text: string, now: Instant): Instant {
   if (text === 'now') return now;
   if (/^[-+]?\d{1,3}$/.test(text)) {
     const days = text.replace(/^[-+]/, '');
-    throw new UsageError(`A number needs its unit; for ${days} days back from now write -${days}d.`);
+    throw new UsageError(`A number needs its unit; for ${days} days before now write -${days}d.`);
   }
   if (/^-\d/.test(text) && !DATE.test(text)) {
     const at = now - parseDuration(text.slice(1), Number.POSITIVE_INFINITY);
@@ -24,7 +24,7 @@ export function parseTime(text: string, now: Instant): Instant {
     return at;
   }
   if (/^\+?\d+(\.\d+)?(ms|[smhdw])$/.test(text)) {
-    throw new UsageError(`Relative times count back from now and begin with a minus: -${text.replace('+', '')}.`);
+    throw new UsageError(`A relative time counts back from now and begins with a minus: -${text.replace('+', '')}.`);
   }
   const date = DATE.exec(text);
   if (date) return midnight(text, date);
@@ -33,14 +33,24 @@ export function parseTime(text: string, now: Instant): Instant {
   const [, day, hours, minutes, seconds = '0', fraction = '', zone] = parts;
   const dayStart = midnight(day!, DATE.exec(day!)!);
   if (zone === undefined) {
-    throw new UsageError(`A date-time needs its zone: ${text}Z for UTC, or ${text}+02:00 for two hours ahead of it.`);
+    throw new UsageError(`A date-time needs its zone: ${text}Z for UTC, or ${text}+02:00 for two hours ahead of UTC.`);
   }
   if (Number(hours) > 23 || Number(minutes) > 59 || Number(seconds) > 59) {
-    throw new UsageError('There is no such time of day: hours go to 23, minutes and seconds to 59.');
+    throw new UsageError('This time of day does not exist: hours go to 23, minutes and seconds to 59.');
   }
   const ofDay =
     (Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)) * 1000 + Number(fraction.padEnd(3, '0'));
   return dayStart + ofDay - zoneOffsetMs(zone);
+}
+
+/** @throws UsageError that names the option. */
+export function timeOption(name: string, text: string, now: Instant): Instant {
+  try {
+    return parseTime(text, now);
+  } catch (error) {
+    if (error instanceof UsageError) throw new UsageError(`${name} '${text}' is not a time. ${error.message}`);
+    throw error;
+  }
 }
 
 function midnight(text: string, parts: RegExpExecArray): Instant {

@@ -1,20 +1,44 @@
-/** Text tables: aligned, numbers to the right, never wider than the terminal where the text allows it. */
+/** Text tables: aligned, numbers on the right, and no wider than the terminal where the text allows it. */
+import type { Output } from '../shell/io.ts';
 
-export type Column = {
+type Title = {
   readonly title: string;
   readonly align?: 'left' | 'right';
-  /** Never shortened: half a hash, half a date or half a name is none. Numbers, which stand to the right, never are. */
+  /** Never shortened, as half a hash or half a date is useless. Columns on the right hold numbers and are never shortened either. */
   readonly isWhole?: boolean;
 };
+
+export type Column<Row> = Title & { readonly cell: (row: Row) => string };
+
+/** A column of texts, which are shortened when the terminal is too narrow. */
+export function text<Row>(title: string, cell: (row: Row) => string): Column<Row> {
+  return { title, cell };
+}
+
+/** A column of texts that are never shortened. */
+export function whole<Row>(title: string, cell: (row: Row) => string): Column<Row> {
+  return { title, cell, isWhole: true };
+}
+
+/** A column of numbers, aligned on the right. */
+export function number<Row>(title: string, cell: (row: Row) => string): Column<Row> {
+  return { title, cell, align: 'right' };
+}
+
+/** Writes a table with one line for each row. */
+export function printTable<Row>(out: Output, rows: readonly Row[], columns: readonly Column<Row>[]): void {
+  const cells = rows.map((row) => columns.map((column) => column.cell(row)));
+  out.write(formatTable(columns, cells, out.columns()));
+}
 
 const GAP = '  ';
 const LEAST_WIDTH = 8;
 
 /**
- * The lines of a table, ending in a newline. With `columns` (the terminal's width) the widest texts are shortened to fit;
- * without it nothing is. Control characters in cells are left out, so that a coin's name cannot steer the terminal.
+ * The lines of a table, ending in a newline. `columns` is the width of the terminal: the widest texts are shortened to fit.
+ * Control characters in cells are removed, so that the name of a coin cannot control the terminal.
  */
-export function formatTable(titles: readonly Column[], rows: readonly (readonly string[])[], columns?: number): string {
+export function formatTable(titles: readonly Title[], rows: readonly (readonly string[])[], columns?: number): string {
   const cells = rows.map((row) => titles.map((_, i) => printable(row[i] ?? '')));
   const widths = titles.map((column, i) =>
     cells.reduce((widest, row) => Math.max(widest, displayWidth(row[i]!)), displayWidth(column.title)),
@@ -29,8 +53,8 @@ export function formatTable(titles: readonly Column[], rows: readonly (readonly 
   return [line(titles.map((column) => column.title)), rule, ...cells.map(line)].map((text) => `${text}\n`).join('');
 }
 
-/** Takes from the widest left-aligned column, a character at a time, until it fits or nothing can be taken. */
-function shrink(widths: number[], titles: readonly Column[], columns: number): void {
+/** Narrows the widest column of texts by one character at a time, until the table fits or nothing can be narrowed. */
+function shrink(widths: number[], titles: readonly Title[], columns: number): void {
   const total = () => widths.reduce((sum, width) => sum + width, GAP.length * (widths.length - 1));
   while (total() > columns) {
     let widest = -1;
@@ -61,12 +85,12 @@ function pad(text: string, width: number, align: 'left' | 'right'): string {
   return align === 'right' ? space + text : text + space;
 }
 
-/** `text` without control characters, and its newlines as spaces. */
+/** `text` without control characters, and with newlines as spaces. */
 export function printable(text: string): string {
   return text.replace(/[\t\n\r]+/g, ' ').replace(/\p{Cc}|[\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '');
 }
 
-/** How many cells of a terminal `text` takes: wide letters and pictures two, marks that join others none. */
+/** How many cells of a terminal `text` takes: wide letters and emoji take two, combining marks none. */
 export function displayWidth(text: string): number {
   let width = 0;
   for (const char of text) {

@@ -1,36 +1,29 @@
-/** How fresh tracked series are kept, a row for each tier: part of `status` and of `track`. */
+/** The table of how fresh tracked series are, one row per tier: part of `status` and of `track`. */
+import { formatCount, formatCounted, formatDuration } from '../../core/format.ts';
 import type { TierStatus } from '../../views/operations/tiers.ts';
 import type { Output } from '../shell/io.ts';
-import { formatCount, formatCounted, formatDuration } from './format.ts';
-import { formatTable } from './table.ts';
+import { number, printTable, text, whole } from './table.ts';
 
 export function printTiers(out: Output, tiers: readonly TierStatus[]): void {
-  const right = { align: 'right' as const };
-  const columns = [
-    { title: 'tier', isWhole: true },
-    { title: 'priority', ...right },
-    { title: 'series', ...right },
-    { title: 'target age', ...right },
-    { title: 'achievable', ...right },
-    { title: 'median now', ...right },
-    { title: 'oldest now', ...right },
-    { title: '' },
-  ];
-  const rows = tiers.map((t) => [
-    `${t.tier} ${t.interval}`,
-    String(t.priority),
-    formatCount(t.series),
-    formatDuration(t.targetAgeMs),
-    formatAchievable(t),
-    t.medianAgeMs === null ? '–' : formatDuration(t.medianAgeMs),
-    t.oldestAgeMs === null ? '–' : formatDuration(t.oldestAgeMs),
-    remarksOn(t).join(', '),
+  const age = (ms: number | null) => (ms === null ? '–' : formatDuration(ms));
+  printTable(out, tiers, [
+    whole('tier', (t) => `${t.tier} ${t.interval}`),
+    number('priority', (t) => String(t.priority)),
+    number('series', (t) => formatCount(t.series)),
+    number('target age', (t) => formatDuration(t.targetAgeMs)),
+    number('achievable', formatAchievable),
+    number('median now', (t) => age(t.medianAgeMs)),
+    number('oldest now', (t) => age(t.oldestAgeMs)),
+    text('', (t) => remarksOn(t).join(', ')),
   ]);
-  out.write(formatTable(columns, rows, out.columns()));
-  if (tiers.some((t) => !t.keepsUp && t.achievableAgeMs !== null))
-    out.write(
-      'Where candles are left out, the newest are kept and the others are gaps: chandler backfill brings them.\n',
-    );
+  if (tiers.some(skipsCandles)) {
+    out.write('Where candles are skipped, the newest are stored; chandler backfill fills the gaps between them.\n');
+  }
+}
+
+/** The budget is too small to fetch every candle of the tier before the next ones are due. */
+function skipsCandles({ achievableAgeMs, keepsUp }: TierStatus): boolean {
+  return achievableAgeMs !== null && !keepsUp;
 }
 
 function formatAchievable({ achievableAgeMs, isPlanned }: TierStatus): string {
@@ -38,11 +31,12 @@ function formatAchievable({ achievableAgeMs, isPlanned }: TierStatus): string {
   return isPlanned ? 'never' : 'not planned';
 }
 
-function remarksOn({ unseen, ending, keepsUp, achievableAgeMs, isPlanned }: TierStatus): string[] {
+function remarksOn(tier: TierStatus): string[] {
+  const { unseen, ending, achievableAgeMs, isPlanned } = tier;
   const remarks = [
     isPlanned && achievableAgeMs === null && 'not with this plan and budget',
-    achievableAgeMs !== null && !keepsUp && 'candles are left out',
-    unseen > 0 && `${formatCounted(unseen, 'series', 'series')} not answered yet`,
+    skipsCandles(tier) && 'candles are skipped',
+    unseen > 0 && `${formatCounted(unseen, 'series', 'series')} without an answer yet`,
     ending > 0 && `${formatCounted(ending, 'series', 'series')} ending`,
   ];
   return remarks.filter((remark) => remark !== false);

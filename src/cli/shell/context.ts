@@ -1,13 +1,16 @@
-/** What every command is given: where to write, the clock, the configuration, and the parts it opens when it needs them. */
+/** What every command receives: streams, clock, configuration, and the ways to open the warehouse and to print an answer. */
 import { type App, type AppOptions, openApp } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
-import { type Config, type Environment, parseConfig } from '../../config.ts';
+import { type Config, parseConfig } from '../../config.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { createLog, type Log } from '../../log.ts';
+import type { Environment } from '../../settings.ts';
 import { explainDatabaseError, StoreError } from '../../store/connection/store-error.ts';
 import { findEmbedded } from '../../store/embedded/embedded.ts';
 import { explainLostServer } from '../../store/embedded/last-words.ts';
-import { type ExitCode, UsageError } from './exit.ts';
-import type { Io } from './io.ts';
+import { EXIT, type ExitCode, UsageError } from './exit.ts';
+import type { Io, Output } from './io.ts';
+import { printJson } from './json.ts';
 import { secretsOf } from './secrets.ts';
 
 export type CliDeps = {
@@ -16,7 +19,7 @@ export type CliDeps = {
   readonly env: Environment;
   /** Aborted by the first Ctrl-C or SIGTERM, with an `Interrupted` as its reason. */
   readonly signal: AbortSignal;
-  /** While `work` runs, Ctrl-C is not ours: a program that shares the terminal deals with it. */
+  /** While `work` runs, another program shares the terminal and handles Ctrl-C. */
   withoutInterrupts<T>(work: () => Promise<T>): Promise<T>;
 };
 
@@ -25,12 +28,19 @@ export type CommandContext = CliDeps & {
   config(overrides?: Partial<Config>): Config;
   log(config: Config): Log;
   /**
-   * Opens the parts, gives them to `use`, and closes them in reverse order, whatever happens. Ctrl-C ends `use` at once,
-   * unless it is `patient`: then it watches `signal` itself, finishes what is in flight and reports.
+   * Opens the app for `use`, and always closes it. Ctrl-C ends `use` at once, unless it is `patient`: then `use` watches
+   * `signal` itself, finishes what is in flight and reports.
    */
   withApp<T>(options: UseOptions, use: (app: App) => Promise<T>): Promise<T>;
   /** A commander action that ends with an exit code. */
   action<A extends unknown[]>(run: (...args: A) => Promise<ExitCode>): (...args: A) => Promise<void>;
+  /** A commander action that reads the warehouse and prints one answer: as text, or as JSON with `--json`. */
+  answer<A extends unknown[]>(read: (app: App, ...args: A) => Promise<Answer>): (...args: A) => Promise<void>;
+};
+
+export type Answer = {
+  readonly json: () => unknown;
+  readonly text: (out: Output) => void;
 };
 
 export type UseOptions = Pick<AppOptions, 'schema'> & {
@@ -54,44 +64,40 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void): Com
       readable: deps.io.err.isTerminal,
       secrets: secretsOf(config),
     });
-  return {
-    ...deps,
-    config,
-    log,
-    withApp: async ({ schema, patient = false, overrides }, use) => {
-      const settings = config(overrides);
-      const app = await openApp(settings, { clock: deps.clock, log: log(settings), schema });
-      try {
-        return await (patient ? use(app) : untilAborted(use(app), deps.signal));
-      } catch (error) {
-        throw explainLoss(error, settings, app);
-      } finally {
-        await app.close();
-      }
-    },
-    action:
-      (run) =>
-      async (...args) => {
-        deps.signal.throwIfAborted();
-        end(await run(...args));
-      },
+  const withApp: CommandContext['withApp'] = async ({ schema, patient = false, overrides }, use) => {
+    const settings = config(overrides);
+    const app = await openApp(settings, { clock: deps.clock, log: log(settings), schema });
+    try {
+      return await (patient ? use(app) : unlessAborted(use(app), deps.signal));
+    } catch (error) {
+      throw explainLoss(error, settings, app);
+    } finally {
+      await app.close();
+    }
   };
+  const action: CommandContext['action'] =
+    (run) =>
+    async (...args) => {
+      deps.signal.throwIfAborted();
+      end(await run(...args));
+    };
+  const answer: CommandContext['answer'] = (read) =>
+    action((...args) =>
+      withApp({ schema: 'require' }, async (app) => {
+        const { json, text } = await read(app, ...args);
+        // Commander passes the options and then the command itself behind the arguments.
+        if ((args.at(-2) as { readonly json?: boolean }).json) printJson(deps.io.out, json());
+        else text(deps.io.out);
+        return EXIT.done;
+      }),
+    );
+  return { ...deps, config, log, withApp, action, answer };
 }
 
-/** A database that was there when the command began and is no longer: in one sentence, too. */
+/** When the database was lost while the command ran: the reason in one sentence. */
 function explainLoss(error: unknown, { databaseUrl, home }: Config, { database }: App): unknown {
   if (error instanceof StoreError) return error;
   const explained = explainDatabaseError(error, database.url);
   if (explained === null || databaseUrl !== null || findEmbedded(home) !== null) return explained ?? error;
   return explainLostServer(home);
-}
-
-/** The work's result, or the signal's reason as soon as it is aborted. */
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason);
-    if (signal.aborted) return stop();
-    signal.addEventListener('abort', stop, { once: true });
-    work.finally(() => signal.removeEventListener('abort', stop)).then(resolve, reject);
-  });
 }

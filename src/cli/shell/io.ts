@@ -1,26 +1,26 @@
-/** Where a command reads and writes: three streams, so that tests can stand in for a terminal. */
+/** The streams of a command, behind an interface so that a test can replace the terminal. */
 import type { Readable, Writable } from 'node:stream';
-import type { Environment } from '../../config.ts';
 import { createMask } from '../../log.ts';
+import type { Environment } from '../../settings.ts';
 import { secretsIn } from './secrets.ts';
 
 export type Output = {
-  /** What `text` has of the configured secrets is masked, wherever it came from. */
+  /** Writes `text` with the configured secrets masked. */
   write(text: string): void;
   readonly isTerminal: boolean;
-  /** A terminal on which a line can be drawn again and again. */
+  /** A terminal on which a line can be redrawn. */
   readonly canRedraw: boolean;
-  /** Bold where the reader wants styles (https://no-color.org). */
+  /** Bold where styles are wanted (https://no-color.org). */
   bold(text: string): string;
-  /** While the last line is drawn again and again, what is written takes its place, and it is drawn below. */
+  /** While the last line is being redrawn, written text replaces it, and the line is drawn again below. */
   setRedrawing(isRedrawing: boolean): void;
   /** The terminal's width; undefined where there is none. */
   columns(): number | undefined;
-  /** True once the reader has gone (`chandler gaps | head`): what follows would be written for nobody. */
+  /** True once the reader has gone (`chandler gaps | head`). */
   isClosed(): boolean;
   /** True once anything was written. */
   isBegun(): boolean;
-  /** For libraries that draw on the stream themselves. */
+  /** For libraries that write to the stream themselves. */
   readonly stream: Writable;
 };
 
@@ -36,7 +36,7 @@ export function createIo(streams: {
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: TerminalStream;
   readonly stderr: TerminalStream;
-  /** `TERM` and `NO_COLOR` say what the terminal can show and its reader wants to see; its secrets are never shown. */
+  /** Gives `TERM`, `NO_COLOR`, and the secrets that must never be shown. */
   readonly env?: Environment;
 }): Io {
   const { stdin, stdout, stderr, env = {} } = streams;
@@ -66,7 +66,7 @@ function createOutput(stream: TerminalStream, env: Environment): Output {
     setRedrawing: (isRedrawing) => {
       redrawing = isRedrawing;
     },
-    // A pseudo-terminal that nobody gave a size has none.
+    // A pseudo-terminal may have no size.
     columns: () => (isTerminal ? stream.columns || undefined : undefined),
     isClosed: () => closed,
     isBegun: () => begun,

@@ -1,12 +1,12 @@
-/** Who asks for a run here, and whether the process that owns one still lives, as far as this machine can tell. */
+/** The names of this process and its user, and whether a process of this machine still lives. */
 import { hostname, userInfo } from 'node:os';
 
-/** Who runs here, as `ops.backfill` names them. */
+/** `host:pid`, as `ops.backfill` names the process that runs a backfill. */
 export function ownerName(pid: number): string {
   return `${hostname()}:${pid}`;
 }
 
-/** True only when it is certain: a process of this machine that no longer exists. */
+/** True only for a process of this machine that no longer exists. */
 export function isGone(owner: string): boolean {
   const pid = Number(owner.slice(owner.lastIndexOf(':') + 1));
   if (owner !== ownerName(pid)) return false;
@@ -18,12 +18,12 @@ export function isGone(owner: string): boolean {
   }
 }
 
-/** `user@host`, as `ops.backfill` names who wants one. */
+/** `user@host`, as `ops.backfill` names who requested a backfill. */
 export function requesterName(): string {
   return `${userName()}@${hostname()}`;
 }
 
-/** In a container the user may be a number that has no name. */
+/** In a container the user may be a number without a name. */
 function userName(): string {
   try {
     return userInfo().username;

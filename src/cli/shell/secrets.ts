@@ -1,7 +1,8 @@
-/** What must never be seen: the API key, the address of the webhook, and the passwords of databases. */
-import type { Config, Environment } from '../../config.ts';
+/** The secrets: the API key, the address of the webhook, and the passwords of databases. */
+import type { Config } from '../../config.ts';
+import type { Environment } from '../../settings.ts';
 
-/** The texts of a configuration that no log, message or screen may show. */
+/** The secrets of a valid configuration, for the log. */
 export function secretsOf(config: Config): string[] {
   const passwords = [config.databaseUrl, config.serveDatabaseUrl, config.redisUrl].flatMap((url) => {
     const password = url === null ? '' : new URL(url).password;
@@ -12,8 +13,8 @@ export function secretsOf(config: Config): string[] {
 }
 
 /**
- * The same of an environment that may be wrong, for whatever is printed. A text that is short, or that the same address says
- * as a user or a database as well (`postgres:postgres@…`), is no secret, and masking it would only garble what is printed.
+ * The secrets of an environment that may be invalid, for everything printed. A short text, or one that is also the user or the database
+ * of its address (`postgres:postgres@…`), is no secret, and masking it would only garble the output.
  */
 export function secretsIn(env: Environment): string[] {
   const key = env.CHANDLER_API_KEY?.trim() ?? '';
@@ -27,7 +28,7 @@ export function secretsIn(env: Environment): string[] {
   return [key, ...passwords, ...webhook].filter((secret) => secret.length >= 8);
 }
 
-/** The whole address of a webhook, and what of it is not the host: either is enough to write there. */
+/** The whole address of a webhook, and its path: either is enough to post there. */
 function partsOf(address: string): string[] {
   const { href, pathname, search } = new URL(address);
   // A short path is no secret, and would garble what is printed.

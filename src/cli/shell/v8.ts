@@ -1,4 +1,4 @@
-/** How much memory the engine may take before it looks for garbage, and how soon it optimises; measured with backfills. */
+/** Tunes the garbage collector and the compiler of V8 for backfills; the values were measured. */
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 
 /** Both halves of the young generation together. */

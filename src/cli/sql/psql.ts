@@ -1,8 +1,8 @@
-/** Postgres' own terminal, where the machine has one. */
+/** Finds and runs psql. */
 import { spawn } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
 import path from 'node:path';
-import type { Environment } from '../../config.ts';
+import type { Environment } from '../../settings.ts';
 
 /** The program `psql` on the PATH of `env`, or null. */
 export function findPsql(env: Environment): string | null {
@@ -19,7 +19,7 @@ export function findPsql(env: Environment): string | null {
   return null;
 }
 
-/** Runs psql on our terminal until it ends; resolves to its exit code. The password goes through its environment, where `ps` does not show it. */
+/** Runs psql on this terminal; resolves to its exit code. The password is passed in the environment, where `ps` does not show it. */
 export function runPsql(file: string, args: readonly string[], url: string, env: Environment): Promise<number> {
   const { address, password } = withoutPassword(url);
   const ours = { PGAPPNAME: 'chandler sql', PGTZ: 'UTC', ...(password === '' ? {} : { PGPASSWORD: password }) };

@@ -1,8 +1,9 @@
-/** Runs SQL statements one after the other and prints what they answer, as tables or as JSON. */
+/** Runs SQL statements one after the other, and prints their results as tables or as JSON. */
 import type postgres from 'postgres';
+import { formatCount, formatCounted } from '../../core/format.ts';
 import { createClient, type Sql } from '../../store/connection/connect.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
-import { formatCount, formatCounted } from '../output/format.ts';
+import { NUMBER_TYPES, toJsonValue } from '../../views/operations/column-json.ts';
 import { formatTable } from '../output/table.ts';
 import { CommandFailed } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
@@ -18,9 +19,9 @@ export type SqlRun = {
 const MOST_TABLE_ROWS = 10_000;
 
 /**
- * When `signal` is aborted the statement under way is cancelled on the server too.
- * @throws CommandFailed in one sentence, with the position, at the first statement that fails; those before it are done. The
- * reason of `signal` when it is aborted.
+ * When `signal` is aborted, the server cancels the running statement, too.
+ * @throws CommandFailed with the position of the error at the first statement that fails; the earlier ones are done. Rejects with
+ * the reason of `signal` when it is aborted.
  */
 export async function runSql(out: Output, { url, text, json, signal }: SqlRun): Promise<void> {
   const sql = createClient({ url, max: 1, applicationName: 'chandler sql', columns: 'as named' });
@@ -31,9 +32,7 @@ export async function runSql(out: Output, { url, text, json, signal }: SqlRun): 
       if (out.isClosed()) return;
       signal.throwIfAborted();
       if (/^copy\b.*\b(stdin|stdout)\b/is.test(statement.text)) {
-        throw new CommandFailed(
-          'copy from stdin and copy to stdout need psql; without it, write a select and use --json',
-        );
+        throw new CommandFailed('copy from stdin and copy to stdout need psql; without psql, use a select with --json');
       }
       try {
         const run = (onRow: OnRow) => runStatement(out, sql, statement, { signal, cancel, onRow });
@@ -58,7 +57,7 @@ type Run = (onRow: OnRow) => Promise<{
   readonly count: number | null;
 }>;
 
-/** Rows as Postgres writes them, given to `onRow` as they come; resolves to the columns and the command's name. */
+/** Gives each row to `onRow` as it arrives, as texts; resolves to the columns and the name of the command. */
 async function runStatement(
   out: Output,
   sql: Sql,
@@ -83,7 +82,7 @@ async function runStatement(
     });
     return { columns: columnsOf(result), command: result.command ?? '', count: result.count as number | null };
   } catch (error) {
-    // We cancelled it ourselves: nobody reads what it would have said.
+    // Cancelled because the reader has gone: the error is of no interest.
     if (stopped) return { columns: [], command: '', count: null };
     throw error;
   } finally {
@@ -91,14 +90,14 @@ async function runStatement(
   }
 }
 
-/** From a connection of its own. Not the library's way: that one opens a connection without TLS. */
+/** Uses a connection of its own, as the library's own cancellation opens one without TLS. */
 function cancelSession(url: string, pid: number): void {
   const sql = createClient({ url, max: 1, applicationName: 'chandler sql' });
-  // When the server cannot be reached there is nothing to cancel, and the statement fails by itself.
+  // When the server cannot be reached, the statement fails by itself.
   sql`select pg_cancel_backend(${pid})`.catch(() => undefined).finally(() => sql.end({ timeout: 1 }));
 }
 
-/** The library fills `columns` when the statement ends, `statement.columns` when the rows begin. */
+/** The library sets `statement.columns` when the rows begin, and `columns` when the statement ends. */
 function columnsOf(answer: unknown): readonly Column[] {
   const { columns, statement } = answer as { columns?: Column[] | null; statement?: { columns?: Column[] } | null };
   return columns ?? statement?.columns ?? [];
@@ -117,15 +116,15 @@ async function printAsTable(out: Output, run: Run): Promise<void> {
   }
   const titles = columns.map(({ name, type }) => ({
     title: name,
-    align: NUMBERS.has(type) ? ('right' as const) : ('left' as const),
+    align: NUMBER_TYPES.has(type) ? ('right' as const) : ('left' as const),
   }));
   out.write(formatTable(titles, rows, out.columns()));
   const hidden = total - rows.length;
-  const rest = hidden > 0 ? `; ${formatCount(hidden)} more are not shown: --json prints them all` : '';
+  const rest = hidden > 0 ? `; ${formatCount(hidden)} more are not shown: --json prints all` : '';
   out.write(`(${formatCounted(total, 'row')}${rest})\n`);
 }
 
-/** One array a statement, one row a line, as they come. A statement without an answer prints its name and count. */
+/** Prints one array per statement, with one row per line. A statement without rows prints its name and count. */
 async function printAsJson(out: Output, run: Run): Promise<void> {
   let total = 0;
   let names: string[] | undefined;
@@ -138,7 +137,7 @@ async function printAsJson(out: Output, run: Run): Promise<void> {
   else out.write(total === 0 ? '[]\n' : ']\n');
 }
 
-/** `sum`, `sum_2`: an object has each name once. */
+/** `sum`, `sum_2`: the names of an object must be unique. */
 function uniqueNames(columns: readonly Column[]): string[] {
   const taken = new Set<string>();
   return columns.map(({ name }) => {
@@ -147,32 +146,6 @@ function uniqueNames(columns: readonly Column[]): string[] {
     taken.add(unique);
     return unique;
   });
-}
-
-const TYPE = {
-  bool: 16,
-  int8: 20,
-  int2: 21,
-  int4: 23,
-  oid: 26,
-  json: 114,
-  float4: 700,
-  float8: 701,
-  timestamptz: 1184,
-  numeric: 1700,
-  jsonb: 3802,
-};
-const NUMBERS = new Set([TYPE.int8, TYPE.int2, TYPE.int4, TYPE.oid, TYPE.float4, TYPE.float8, TYPE.numeric]);
-
-function toJsonValue(text: string | null, type: number): unknown {
-  if (text === null) return null;
-  if (type === TYPE.bool) return text === 't';
-  if (type === TYPE.json || type === TYPE.jsonb) return JSON.parse(text);
-  if (type === TYPE.timestamptz) return text.replace(/^(\S+) (\S+)\+00$/, '$1T$2Z');
-  if (!NUMBERS.has(type)) return text;
-  const value = Number(text);
-  // What JSON's numbers cannot hold stays text: NaN, infinities, whole numbers past 2^53.
-  return Number.isFinite(value) && (Number.isSafeInteger(value) || !/^-?\d+$/.test(text)) ? value : text;
 }
 
 function explainSqlError(error: unknown, text: string, offset: number, url: string): unknown {

@@ -1,12 +1,12 @@
-/** Cuts a text of SQL into its statements, as psql does: at semicolons outside quotes, comments, parentheses and bodies. */
+/** Splits SQL into statements as psql does: at semicolons outside quotes, comments, parentheses and function bodies. */
 
 export type Statement = {
   readonly text: string;
-  /** Where it begins in the whole text, so that an error's position can be told in the text that was given. */
+  /** Where it begins in the whole text, so that the position of an error refers to the whole text. */
   readonly offset: number;
 };
 
-/** Tokens that may hold a semicolon which ends nothing. Unfinished ones reach to the end: Postgres then says what is missing. */
+/** Tokens that may contain a semicolon. Unfinished ones reach to the end of the text, and Postgres then reports what is missing. */
 const TOKEN =
   /--[^\n]*|'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|(?<![\w$])\$([a-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$[\s\S]*?(?:\$\1\$|$)|[a-z_\u0080-\uffff][\w$\u0080-\uffff]*|\/\*|[;()]/giy;
 const ESCAPED = /'(?:[^'\\]|\\[\s\S]|'')*(?:'|$)/y;
@@ -77,9 +77,9 @@ function withoutComments(text: string): string {
   return out;
 }
 
-/** `line 2, column 7` of a position counted in characters from 1, as Postgres gives it for a statement. */
+/** `line 2, column 7`, for a position in a statement that Postgres counts in characters from 1. */
 export function describePosition(sql: string, offset: number, position: number): string {
-  // Postgres counts characters, JavaScript half characters.
+  // Postgres counts characters, JavaScript counts UTF-16 units.
   const statement = [...sql.slice(offset)].slice(0, position - 1).join('');
   const before = sql.slice(0, offset) + statement;
   const lines = before.split('\n');

@@ -1,4 +1,4 @@
-/** `chandler sql`: psql with the right connection, or one or several statements run and printed. */
+/** `chandler sql`: opens psql on the warehouse, or runs statements and prints their results. */
 import type { Command } from 'commander';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
@@ -9,8 +9,8 @@ import { runSql } from './sql-run.ts';
 export function sqlCommand(program: Command, context: CommandContext): void {
   program
     .command('sql')
-    .description('open psql on the warehouse, or run the statements given (or piped in) and print their rows')
-    .argument('[statement]', 'SQL; several statements are separated by semicolons')
+    .description('open psql on the warehouse, or run the given or piped statements and print their rows')
+    .argument('[statement]', 'SQL statements, separated by semicolons')
     .option('--json', 'print rows as JSON, an array for each statement')
     .addHelpText('after', '\nExample: chandler sql "select * from market.coverage where slots_missing > 0"')
     .action(
@@ -19,7 +19,7 @@ export function sqlCommand(program: Command, context: CommandContext): void {
         const text = piped ? await readAll(context.io.in) : statement;
         if (text === undefined || text.trimStart().startsWith('\\')) return openPsql(context, text);
         if (text.trim() === '')
-          throw new UsageError('there is no statement to run; write it as an argument, or pipe it in');
+          throw new UsageError('there is no statement to run; give it as an argument, or pipe it in');
         await context.withApp({ schema: 'require', patient: true }, ({ database }) =>
           runSql(context.io.out, { url: database.url, text, json: options.json === true, signal: context.signal }),
         );
@@ -28,13 +28,13 @@ export function sqlCommand(program: Command, context: CommandContext): void {
     );
 }
 
-/** Without a statement: a session. With a backslash command (`\d market.candles`): that, which only psql knows. */
+/** Opens a psql session, or runs a backslash command like `\d market.candles`, which only psql knows. */
 function openPsql(context: CommandContext, command: string | undefined): Promise<ExitCode> {
   const psql = findPsql(context.env);
   if (psql === null) {
     const purpose = command === undefined ? '' : ` for ${command.trim()}`;
     throw new UsageError(
-      `there is no psql on the PATH${purpose}; write a statement instead: chandler sql "select * from market.coverage"`,
+      `psql is not on the PATH${purpose}; give a statement instead: chandler sql "select * from market.coverage"`,
     );
   }
   const args = command === undefined ? [] : ['--command', command.trim()];

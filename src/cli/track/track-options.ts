@@ -1,16 +1,16 @@
-/** The options of `chandler track` as people type them, turned into rules. Pure. */
+/** Turns the options of `chandler track` into rules. Pure. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
+import { formatInstant } from '../../core/format.ts';
 import { DAY, floorToGrid, INTERVALS, type Interval } from '../../core/interval.ts';
 import { DEFAULT_PRIORITY, defaultTargetAgeMs } from '../../core/tier.ts';
 import type { TrackedCoins, TrackRule } from '../../store/tracking/track-rule.ts';
 import { parseDuration } from '../input/duration.ts';
 import { parseInterval } from '../input/options.ts';
-import { timeOption } from '../input/target.ts';
-import { formatInstant } from '../output/format.ts';
+import { timeOption } from '../input/time.ts';
 import { UsageError } from '../shell/exit.ts';
 
-/** One value of `--target-age`: for one interval, or (null) for all of them. */
+/** One value of `--target-age`: for one interval or, when that is null, for all of them. */
 export type TargetAge = { readonly interval: Interval | null; readonly ms: number };
 
 export type TrackOptions = {
@@ -25,7 +25,7 @@ export type TrackOptions = {
 
 const SHORTEST_AGE_MS = 60_000;
 
-/** `36h`, or `1h=3h`: hourly candles three hours. */
+/** `36h` for all intervals, or `1h=3h` for hourly candles. */
 export function parseTargetAge(text: string): TargetAge {
   const at = text.indexOf('=');
   const interval = at === -1 ? null : parseInterval(text.slice(0, at).trim());
@@ -34,18 +34,18 @@ export function parseTargetAge(text: string): TargetAge {
   return { interval, ms };
 }
 
-/** The coins that the arguments name. @throws UsageError when they say nothing, or two things at once. */
+/** The coins that the arguments name. @throws UsageError when they name none, or contradict each other */
 export function coinsOf(coins: readonly string[], { top, all }: Pick<TrackOptions, 'top' | 'all'>): TrackedCoins[] {
   if (all && (top !== undefined || coins.length > 0))
     throw new UsageError('--all already means every coin; give coins and --top, or --all alone.');
   const chosen: TrackedCoins[] = [...new Set(coins)].map((coinId) => ({ tier: 'list', coinId }));
   if (top !== undefined) chosen.push({ tier: 'top', top });
   if (all) chosen.push({ tier: 'all' });
-  if (chosen.length === 0) throw new UsageError('Which coins? Give ids like btc-bitcoin, or --top 100, or --all.');
+  if (chosen.length === 0) throw new UsageError('No coins given; give ids like btc-bitcoin, or --top 100, or --all.');
   return chosen;
 }
 
-/** @throws UsageError for a time or an age without sense. */
+/** @throws UsageError for an invalid time or age */
 export function rulesOf(coins: readonly string[], options: TrackOptions, now: Instant): TrackRule[] {
   const chosen = coinsOf(coins, options);
   const intervals = [...new Set(options.interval ?? (['24h'] as const))];
@@ -66,7 +66,7 @@ export function rulesOf(coins: readonly string[], options: TrackOptions, now: In
 function sinceOf(text: string | undefined, now: Instant): Instant {
   const since = text === undefined ? Math.floor(now / DAY) * DAY : timeOption('--since', text, now);
   if (since > now)
-    throw new UsageError(`--since ${text} lies in the future (it is ${formatInstant(now)}); give a time in the past.`);
+    throw new UsageError(`--since ${text} lies in the future (now is ${formatInstant(now)}); choose an earlier time.`);
   return since;
 }
 
@@ -78,7 +78,7 @@ function agesOf(given: readonly TargetAge[], intervals: readonly Interval[]): Ma
     if (!intervals.includes(interval)) {
       const chosen = INTERVALS.filter((i) => intervals.includes(i)).join(', ');
       throw new UsageError(
-        `--target-age is given for ${interval}, but --interval is ${chosen}; add ${interval} to it.`,
+        `--target-age is given for ${interval}, but --interval is ${chosen}; add ${interval} to --interval.`,
       );
     }
     ages.set(interval, ms);

@@ -1,14 +1,13 @@
-/** What `chandler track` says: the rules, what they come to, what it costs and how fresh it can be. */
+/** The output of `chandler track`: the rules, the series they track, what that costs, and how fresh they can be kept. */
 import { PLANS, type PlanName } from '../../contract/plan/plans.ts';
+import { formatCount, formatCounted, formatDay, formatDuration, formatSeries, withIso } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
 import type { PlannedTier, TrackedPlan } from '../../ingest/tracking/freshness.ts';
 import type { AppliedTracks } from '../../store/tracking/apply-track-rules.ts';
 import type { SavedRule } from '../../store/tracking/track-rule.ts';
 import type { TierStatus } from '../../views/operations/tiers.ts';
-import { formatCount, formatCounted, formatDay, formatDuration, formatSeries } from '../output/format.ts';
-import { printJson, toIso } from '../output/json.ts';
-import { formatTable } from '../output/table.ts';
+import { number, printTable, text, whole } from '../output/table.ts';
 import { printTiers } from '../output/tier-table.ts';
 import type { Output } from '../shell/io.ts';
 
@@ -16,26 +15,20 @@ export type TrackReport = {
   readonly applied: AppliedTracks;
   readonly planName: PlanName;
   readonly plan: TrackedPlan;
-  /** What freshness may spend a day; null = any number. */
+  /** Requests a day available for freshness; null: any number. */
   readonly perDay: number | null;
   readonly tiers: readonly TierStatus[];
 };
 
-type Counts = { readonly added?: number; readonly removed?: number; readonly stillTracked?: number };
-
-export function trackAsJson(out: Output, { plan, perDay, applied, tiers, ...counts }: TrackReport & Counts): void {
-  printJson(out, {
-    ...counts,
-    applied,
-    requestsPerDay: { wanted: plan.wantedPerDay, planned: plan.requestsPerDay, available: perDay },
-    tiers,
-  });
+export function trackAsJson({ plan, perDay, applied, tiers }: TrackReport) {
+  const requestsPerDay = { wanted: plan.wantedPerDay, planned: plan.requestsPerDay, available: perDay };
+  return { applied, requestsPerDay, tiers };
 }
 
 export function printAdded(out: Output, rules: number, report: TrackReport): void {
   const { applied, planName, plan, perDay, tiers } = report;
   out.write(
-    `${formatCounted(rules, 'rule')} kept; ${formatCounted(applied.series, 'series', 'series')} tracked, ${formatCount(applied.added)} of them new.\n`,
+    `${formatCounted(rules, 'rule')} saved; ${formatCounted(applied.series, 'series', 'series')} tracked, ${formatCount(applied.added)} of them new.\n`,
   );
   if (tiers.length > 0) {
     out.write('\n');
@@ -46,11 +39,11 @@ export function printAdded(out: Output, rules: number, report: TrackReport): voi
     ...new Set(plan.tiers.filter(isMeant).map(({ interval }) => interval)),
   ];
   const refused = intervals(({ isRefused }) => isRefused);
-  if (refused.length > 0) out.write(`Upstream does not give this plan candles of ${refused.join(', ')}.\n`);
+  if (refused.length > 0) out.write(`The upstream refuses ${refused.join(', ')} candles under this plan.\n`);
   const doubtful = intervals((tier) => !tier.isRefused && !PLANS[planName].intervals.includes(tier.interval));
   if (doubtful.length > 0) {
     out.write(
-      `By its documents plan ${planName} includes no candles of ${doubtful.join(', ')}: one request will try, and what is refused is in chandler gaps.\n`,
+      `As documented, plan ${planName} includes no ${doubtful.join(', ')} candles. One request will check this; chandler gaps shows what is refused.\n`,
     );
   }
 }
@@ -58,14 +51,13 @@ export function printAdded(out: Output, rules: number, report: TrackReport): voi
 function printCost(out: Output, { wantedPerDay, requestsPerDay }: TrackedPlan, perDay: number | null): void {
   if (wantedPerDay === 0) return;
   const wanted = `Keeping every target age costs ${formatCounted(Math.ceil(wantedPerDay), 'request')} a day`;
-  if (perDay === null || wantedPerDay <= perDay) {
-    const of = perDay === null ? '' : `; ${formatCount(Math.floor(perDay))} are there for it`;
-    out.write(`\n${wanted}${of}.\n`);
-    return;
+  const available = perDay === null ? '' : formatCount(Math.floor(perDay));
+  if (perDay === null) out.write(`\n${wanted}.\n`);
+  else if (wantedPerDay <= perDay) out.write(`\n${wanted}; ${available} are available.\n`);
+  else {
+    const planned = formatCount(Math.ceil(requestsPerDay));
+    out.write(`\n${wanted}, but only ${available} are available. With ${planned} a day, the achievable ages apply.\n`);
   }
-  out.write(
-    `\n${wanted}, and ${formatCount(Math.floor(perDay))} are there for it: with ${formatCount(Math.ceil(requestsPerDay))} a day the ages become those called achievable.\n`,
-  );
 }
 
 export function printRemoved(out: Output, rules: number, still: number, { applied, tiers }: TrackReport): void {
@@ -73,51 +65,36 @@ export function printRemoved(out: Output, rules: number, still: number, { applie
     `${formatCounted(rules, 'rule')} removed; ${formatCounted(applied.series, 'series', 'series')} still tracked.\n`,
   );
   if (applied.ended > 0) {
+    const ended = formatCounted(applied.ended, 'series', 'series');
     out.write(
-      `${formatCounted(applied.ended, 'series', 'series')} ${applied.ended === 1 ? 'is' : 'are'} tracked no longer: nothing stored is deleted. Where there are candles, the newest ones are asked for once or twice more, until they are final.\n`,
+      `${ended} no longer tracked. Stored data stays; the newest candles are requested until they are final.\n`,
     );
   }
-  if (still > 0)
-    out.write(
-      `${formatCounted(still, 'series', 'series')} of the coins named stay tracked by other rules (chandler track list).\n`,
-    );
+  if (still > 0) {
+    const series = formatCounted(still, 'series', 'series');
+    out.write(`Other rules still track ${series} of these coins (chandler track list).\n`);
+  }
   if (tiers.length === 0) return;
   out.write('\n');
   printTiers(out, tiers);
 }
 
-export function printRules(
-  out: Output,
-  rules: readonly SavedRule[],
-  tiers: readonly TierStatus[],
-  isJson: boolean,
-): void {
-  if (isJson) {
-    printJson(out, {
-      rules: rules.map((r) => ({ ...r, since: toIso(r.since), createdAt: toIso(r.createdAt) })),
-      tiers,
-    });
-    return;
-  }
+export function rulesAsJson(rules: readonly SavedRule[], tiers: readonly TierStatus[]) {
+  return { rules: rules.map((rule) => withIso(rule, 'since', 'createdAt')), tiers };
+}
+
+export function printRules(out: Output, rules: readonly SavedRule[], tiers: readonly TierStatus[]): void {
   if (rules.length === 0) {
     out.write('Nothing is tracked yet. Begin with: chandler track add --top 100\n');
     return;
   }
-  const rows = gathered(rules).map((g) => [
-    describeCoins(g),
-    formatSeries(g.rule),
-    formatDay(g.rule.since),
-    String(g.rule.priority),
-    formatDuration(g.rule.targetAgeMs),
+  printTable(out, gathered(rules), [
+    text('coins', describeCoins),
+    whole('series', ({ rule }) => formatSeries(rule)),
+    whole('since', ({ rule }) => formatDay(rule.since)),
+    number('priority', ({ rule }) => String(rule.priority)),
+    number('target age', ({ rule }) => formatDuration(rule.targetAgeMs)),
   ]);
-  const columns = [
-    { title: 'coins' },
-    { title: 'series', isWhole: true },
-    { title: 'since', isWhole: true },
-    { title: 'priority', align: 'right' as const },
-    { title: 'target age', align: 'right' as const },
-  ];
-  out.write(formatTable(columns, rows, out.columns()));
   if (tiers.length === 0) return;
   out.write('\n');
   printTiers(out, tiers);
@@ -128,7 +105,7 @@ type Gathered = {
   readonly coinIds: string[];
 };
 
-/** Named coins on the same terms as one row. */
+/** Coins with the same terms share one row. */
 function gathered(rules: readonly SavedRule[]): Gathered[] {
   const rows = new Map<string, Gathered>();
   for (const rule of rules) {

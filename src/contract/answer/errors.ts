@@ -1,4 +1,4 @@
-/** What the API says when it says no: bodies, texts, and how to understand them (decisions 8 to 10). */
+/** The refusals of the API: bodies, texts, and how to parse them (decisions 8 to 10). */
 import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
 import { parseTime } from '../time.ts';
@@ -7,49 +7,50 @@ export type ErrorBody = { readonly error: string };
 
 export const UNKNOWN_ID = 'id not found';
 
-/** Is this how the upstream says that it has no such coin? */
+/** Is this the upstream's text for an unknown coin? */
 export function saysUnknownId(error: string): boolean {
   return error.trim().toLowerCase() === UNKNOWN_ID;
 }
 
 /** With status 404 and `text/plain`, not JSON: no such route. */
 export const UNKNOWN_ROUTE = '404 page not found';
-/** With 429 for the pace; with 402 for a spent month or day (decision 9). */
+/** With 429 for too many requests in a second or a day; with 402 for an exhausted month (decision 9). */
 export const TOO_MANY_REQUESTS = 'you have reached maximum request limit';
 export const INVALID_KEY = 'invalid api key';
 export const KEY_REQUIRED = 'api key is required';
-/** With 503, and when to come again. */
-export const AWAY = 'the database cannot be reached, ask again in a few seconds';
-export const AWAY_SECONDS = 5;
+/** With 503 and `Retry-After`. */
+export const DATABASE_UNAVAILABLE = 'the database is unavailable; try again in a few seconds';
+export const DATABASE_STARTING = 'the database is starting; try again in a few seconds';
+export const RETRY_AFTER_SECONDS = 5;
 export const TOO_MANY_QUOTES = 'Max number of quotes is 3';
 
 const NOT_IN_PLAN = 'is not allowed in this plan';
 const ADVICE = 'Check plans on coinpaprika.com/api';
 
 /** The refusal of a start before `notBefore`; `nanoseconds` (0…999,999) are what follows the millisecond. */
-export function historyWallText(notBefore: Instant, nanoseconds = 0): string {
+export function historyLimitText(notBefore: Instant, nanoseconds = 0): string {
   return `Getting historical OHLCV data before ${formatGoTime(notBefore, nanoseconds)} ${NOT_IN_PLAN}. ${ADVICE}`;
 }
 
-/** The refusal of an interval; the upstream's own text is unknown, this follows its text for minute ticks (decision 10). */
-export function intervalWallText(interval: Interval): string {
+/** The refusal of an interval. The upstream's own text is unknown; this follows its text for minute ticks (decision 10). */
+export function intervalLimitText(interval: Interval): string {
   return `Getting historical OHLCV data with interval ${interval} ${NOT_IN_PLAN}. ${ADVICE}`;
 }
 
-/** The refusal of ticker history; `notBefore` null where the plan has none of that width at all. */
-export function tickerWallText(resolution: string, notBefore: Instant | null, nanoseconds = 0): string {
+/** The refusal of ticker history; `notBefore` null where the plan has no history of that width. */
+export function tickerHistoryLimitText(resolution: string, notBefore: Instant | null, nanoseconds = 0): string {
   const before = notBefore === null ? '' : ` before ${formatGoTime(notBefore, nanoseconds)}`;
   return `Getting ${resolution} historical data${before} ${NOT_IN_PLAN}. ${ADVICE}`;
 }
 
 /** The refusal of the changelog of ids, whose own text is unknown (decision 54). */
-export const ID_CHANGES_WALL = `Getting changes of ids ${NOT_IN_PLAN}. ${ADVICE}`;
+export const ID_CHANGES_REFUSAL = `Getting changes of ids ${NOT_IN_PLAN}. ${ADVICE}`;
 
-/** A wall of the plan; `notBefore` is the earliest start it allows, rounded up to the millisecond; null = not this at all. */
-export type Wall = { readonly notBefore: Instant | null };
+/** A history limit of a plan: the earliest start it allows, rounded up to the millisecond; null = no history of this kind. */
+export type HistoryLimit = { readonly notBefore: Instant | null };
 
-/** Recognises a wall by its text, whatever the status (402, or 400 in one old report); null when it is none. */
-export function parseWall(message: string): Wall | null {
+/** Recognises a history limit by its text, whatever the status (402, or 400 in one old report); null for any other text. */
+export function parseHistoryLimit(message: string): HistoryLimit | null {
   if (!message.includes(NOT_IN_PLAN)) return null;
   const m = / before (.+?) is not allowed in this plan/.exec(message);
   return { notBefore: m ? parseGoTime(m[1]!) : null };

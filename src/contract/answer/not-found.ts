@@ -1,30 +1,30 @@
-/** "There is no such thing", said with what that stands on: upstream has told so, or nobody has looked. */
+/** "Not found", with its provenance: upstream said so, or the warehouse never received the data. */
 import type { Instant } from '../../clock.ts';
-import { type Basis, basisOf, NOTHING, standingOn, wholeAsOf } from './provenance.ts';
+import { completeAsOf, NO_DATA, type Provenance, provenanceOf, withProvenance } from './provenance.ts';
 
-const ABSENT: unique symbol = Symbol('absent');
+const NOT_FOUND: unique symbol = Symbol('not found');
 
-/** What it stands on is attached to it, as to any other answer. */
-export type Absent = { readonly [ABSENT]: true };
+/** Its provenance is attached to it, as to any other answer. */
+export type NotFound = { readonly [NOT_FOUND]: true };
 
-/** What a source answers where there is nothing: null, if it does not say what its answers stand on. */
-export type Nothing = Absent | null;
+/** What a source answers when it finds nothing; null from a source without provenance. */
+export type Missing = NotFound | null;
 
-export function absent(basis: Basis): Absent {
-  return standingOn({ [ABSENT]: true }, basis);
+export function notFound(provenance: Provenance): NotFound {
+  return withProvenance({ [NOT_FOUND]: true }, provenance);
 }
 
-/** Upstream has said so, at that instant; null: it cannot be, whoever is asked. */
-export function knownAbsent(asOf: Instant | null): Absent {
-  return absent({ coverage: 'full', asOf, firstMissing: null });
+/** Upstream said so, at that instant; null: such an id is impossible. */
+export function confirmedNotFound(asOf: Instant | null): NotFound {
+  return notFound({ coverage: 'full', asOf, firstMissing: null });
 }
 
-/** It is not in this list: which says something only when upstream has told all of it. */
-export function notIn(list: object): Absent {
-  const basis = basisOf(list);
-  return absent(basis?.coverage === 'full' ? wholeAsOf(basis.asOf) : NOTHING);
+/** It is not in this list, which proves something only when the list is complete. */
+export function notFoundIn(list: object): NotFound {
+  const provenance = provenanceOf(list);
+  return notFound(provenance?.coverage === 'full' ? completeAsOf(provenance.asOf) : NO_DATA);
 }
 
-export function isThere<T extends object>(answer: T | Nothing): answer is T {
-  return answer !== null && !(ABSENT in answer);
+export function isFound<T extends object>(answer: T | Missing): answer is T {
+  return answer !== null && !(NOT_FOUND in answer);
 }

@@ -1,20 +1,17 @@
-/**
- * Answers that may be given again without asking for them anew: their source says for how long it would still give this very object to
- * the same question. What is not said so of must be asked for each time.
- */
+/** An answer may say whether it is still current: then it may be sent again without reading it again. */
 
-/** Resolves to whether the source, asked the same question now, would give the same object again. */
-export type StillTrue = () => Promise<boolean>;
+/** Resolves to whether the source, asked the same question now, would give an equal answer. */
+export type IsCurrent = () => Promise<boolean>;
 
-const checks = new WeakMap<object, StillTrue>();
+const checks = new WeakMap<object, IsCurrent>();
 
-/** The same answer, of which can be found out from now on whether it still holds. */
-export function lasting<T extends object>(answer: T, stillTrue: StillTrue): T {
-  checks.set(answer, stillTrue);
+/** The same answer, which from now on says whether it is current. */
+export function revalidatedBy<T extends object>(answer: T, isCurrent: IsCurrent): T {
+  checks.set(answer, isCurrent);
   return answer;
 }
 
-/** Null where the source does not say. */
-export function stillTrueOf(answer: object): StillTrue | null {
+/** Null where the source does not say: such an answer is never sent from a cache. */
+export function isCurrentOf(answer: object): IsCurrent | null {
   return checks.get(answer) ?? null;
 }

@@ -4,12 +4,12 @@ import { DAY, HOUR } from '../../core/interval.ts';
 import type { TickerResolution } from '../plan/plans.ts';
 import { SEARCH_CATEGORIES, type SearchCategory } from '../record/catalogue.ts';
 import type { SearchQuery, TickerHistoryQuery } from '../record/market-data.ts';
-import { invalid, ok, type Parsed, parseInstant, parseQuote, TIME_FORMATS } from './parameters.ts';
+import { invalid, ok, type Parsed, parseCount, parseQuote, parseRange } from './parameters.ts';
 import { AMOUNT, TAG_FIELDS, type TagField } from './tools.ts';
 
 const MINUTE = 60_000;
 
-/** Widths of a stretch of ticker history, in the upstream's spelling (upstream-api.md, 1.7). */
+/** Widths of the spans of a ticker history, in the upstream's spelling (upstream-api.md, 1.7). */
 export const TICKER_WIDTHS: Readonly<Record<string, number>> = {
   '5m': 5 * MINUTE,
   '10m': 10 * MINUTE,
@@ -34,11 +34,10 @@ export const SEARCH_LIMIT = { byDefault: 6, most: 250 } as const;
 /** Rows of a page of `/changelog/ids` and `/tickers/simple`. */
 export const PAGE_ROWS = 100;
 const LAST_PAGE = 1_000_000;
-/** The longest text that anybody may have meant to look for. */
-const LONGEST_QUERY = 200;
+const MAX_QUERY_LENGTH = 200;
 
 export type TickerHistoryParameters = Omit<TickerHistoryQuery, 'coinId'> & {
-  /** As given, before it is brought to the grid: it decides about the plan's wall. */
+  /** As given, before it is aligned to the grid: the plan's history limit applies to this one. */
   readonly start: Instant;
   readonly resolution: TickerResolution;
 };
@@ -54,20 +53,15 @@ export function parseTickerHistoryParameters(query: URLSearchParams, now: Instan
   if (!quote.ok) return quote;
   const limit = parseCount('limit', query.get('limit'), TICKS.byDefault, TICKS.most);
   if (!limit.ok) return limit;
-  const startText = query.get('start');
-  if (!startText) return invalid('start', 'is required', null);
-  const start = parseInstant(startText);
-  if (start === null) return invalid('start', TIME_FORMATS, startText);
-  const endText = query.get('end');
-  const end = endText ? parseInstant(endText) : now;
-  if (end === null) return invalid('end', TIME_FORMATS, endText);
-  if (endText && end < start) return invalid('end', 'must not be before start', endText);
+  const range = parseRange(query);
+  if (!range.ok) return range;
+  const { start, end } = range.value;
   return ok({
     start,
     resolution: widthMs < HOUR ? 'minute' : widthMs < DAY ? 'hourly' : 'daily',
     quote: quote.value,
     from: Math.ceil(start / widthMs) * widthMs,
-    to: end,
+    to: end ?? now,
     widthMs,
     limit: limit.value,
   });
@@ -78,8 +72,8 @@ export function parseSearchParameters(query: URLSearchParams): Parsed<SearchQuer
   const q = query.get('q')?.trim();
   if (!q) return invalid('q', 'is required', null);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these cannot be part of a name.
-  if (q.length > LONGEST_QUERY || /[\u0000-\u001f\u007f]|\p{Surrogate}/u.test(q)) {
-    return invalid('q', `must be a text of at most ${LONGEST_QUERY} characters`, q);
+  if (q.length > MAX_QUERY_LENGTH || /[\u0000-\u001f\u007f]|\p{Surrogate}/u.test(q)) {
+    return invalid('q', `must be a text of at most ${MAX_QUERY_LENGTH} characters`, q);
   }
   const categories = parseListOf('c', query.get('c'), SEARCH_CATEGORIES);
   if (!categories.ok) return categories;
@@ -89,8 +83,8 @@ export function parseSearchParameters(query: URLSearchParams): Parsed<SearchQuer
   }
   const limit = parseCount('limit', query.get('limit'), SEARCH_LIMIT.byDefault, SEARCH_LIMIT.most);
   if (!limit.ok) return limit;
-  const asked: readonly SearchCategory[] = categories.value ?? SEARCH_CATEGORIES;
-  return ok({ q, categories: asked, symbolOnly: Boolean(modifier), limit: limit.value });
+  const wanted: readonly SearchCategory[] = categories.value ?? SEARCH_CATEGORIES;
+  return ok({ q, categories: wanted, symbolOnly: Boolean(modifier), limit: limit.value });
 }
 
 /** `base_currency_id`, `quote_currency_id`, `amount` of `/price-converter`. */
@@ -119,13 +113,7 @@ export function parsePage(text: string | null): Parsed<number> {
   return parseCount('page', text, 1, LAST_PAGE);
 }
 
-function parseCount(name: string, text: string | null, byDefault: number, most: number): Parsed<number> {
-  if (!text) return ok(byDefault);
-  const value = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  return value >= 1 && value <= most ? ok(value) : invalid(name, `must be a whole number from 1 to ${most}`, text);
-}
-
-/** Null when nothing is given. */
+/** Null when the parameter is empty. */
 function parseListOf<T extends string>(
   name: string,
   text: string | null,

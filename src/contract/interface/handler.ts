@@ -1,24 +1,35 @@
 /** Everything that speaks HTTP is a function of a request, so that in a test a service stands where `fetch` would. */
 
-/** Who is at the other end of the connection; unknown when the handler is called in place of `fetch`. */
+/** The other end of the connection; unknown when the handler is called in place of `fetch`. */
 export type Peer = {
   readonly address: string;
-  /** What a GET asks for, as it was written: path and query. Not there for anything else. */
+  /** Path and query of a GET, as they were sent. Undefined for every other method. */
   readonly target?: string | undefined;
-  /** The request's headers as the socket's reader has them, in lower case: cheaper than those of a `Request`. */
+  /** The request's headers as Node.js parsed them, with names in lower case: cheaper than those of a `Request`. */
   readonly headers?: Readonly<Record<string, string | string[] | undefined>>;
+};
+
+/** A reply out of a cache, as it is written to the socket. */
+export type Reply = {
+  readonly status: number;
+  /** Names and values in turn, without `Content-Length` and `Content-Encoding`. */
+  readonly headers: readonly string[];
+  /** A string holds ASCII characters only. Null: no body (304). */
+  readonly body: string | Uint8Array | null;
+  /** The same body, compressed once for everybody. */
+  readonly gzip?: () => Promise<Uint8Array>;
 };
 
 export type Handler = {
   (request: Request, peer?: Peer): Promise<Response>;
   /**
-   * Tried first by who listens on a port: the answer, if this was asked before and is known to be what the handler would answer now.
-   * Null at once, or in the end: the handler is to be asked, with the same peer.
+   * Tried first for a plain GET that arrives on a port. Null, at once or in the end: no cached reply is valid, so the caller passes the
+   * request to the handler, with the same `peer` object.
    */
-  readonly again?: (peer: Peer) => Promise<Response | null> | null;
+  readonly fromCache?: (peer: Peer) => Promise<Reply | null> | null;
 };
 
-/** What a handler rejects with, as `fetch` does, when the connection is cut; whoever listens for it cuts a real one. */
+/** A handler rejects with this, as `fetch` does, to cut the connection; `listen` then cuts the real one. */
 export function connectionReset(): TypeError {
   return new TypeError('fetch failed', { cause: Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }) });
 }

@@ -95,7 +95,7 @@ export const RPC_CODES = {
   toolFailed: -32000,
 } as const;
 
-/** The statuses a tool can fail with: those that the REST interface answers the same question with. */
+/** The statuses a tool can fail with: those of the REST interface for the same question. */
 export type ToolFailureStatus = 400 | 402 | 403 | 404 | 429 | 500 | 503;
 
 /** `error.message` of a failed tool: the REST status, a colon, the REST text (API document, section 7). */
@@ -103,18 +103,18 @@ export function toolFailureMessage(status: ToolFailureStatus, text: string): str
   return `${status}: ${text}`;
 }
 
-/** What a tool's answer stands on (decision 74), by the keys that MCP keeps for those who are not it. */
-const toolBasis = { 'chandler/coverage': z.string(), 'chandler/as-of': z.string().optional() };
-const toolBasisSchema = z.object(toolBasis);
-export type ToolBasis = z.output<typeof toolBasisSchema>;
+/** The provenance of a tool's answer (decision 74), under keys in the form that MCP reserves for extensions. */
+const toolProvenance = { 'chandler/coverage': z.string(), 'chandler/as-of': z.string().optional() };
+const toolProvenanceSchema = z.object(toolProvenance);
+export type ToolProvenance = z.output<typeof toolProvenanceSchema>;
 
-/** `error.data` of a failed tool: for programs, what the message says to people. */
+/** `error.data` of a failed tool: what the message says, for programs. */
 export const toolFailureDataSchema = z.object({
   status: z.number(),
   retryAfterSeconds: z.number().optional(),
-  /** The argument that is to blame, when it is one. */
+  /** The argument that is wrong, when it is one. */
   argument: z.string().optional(),
-  /** Of a 404: what it stands on that there is no such thing. */
-  ...z.object(toolBasis).partial().shape,
+  /** The provenance of a 404. */
+  ...z.object(toolProvenance).partial().shape,
 });
 export type ToolFailureData = z.output<typeof toolFailureDataSchema>;

@@ -1,14 +1,15 @@
-/** The OpenAPI document of the REST interface, written from `ENDPOINTS` and the schemas of the records: it cannot say anything else than they do. */
+/** The OpenAPI document of the REST interface, generated from `ENDPOINTS` and the schemas of the records, so that it always agrees with them. */
 import { z } from 'zod';
 import { UNKNOWN_ID, UNKNOWN_ROUTE } from '../answer/errors.ts';
-import { AS_OF_HEADER, AS_OF_MEANS, COVERAGE_HEADER, COVERAGE_MEANS } from '../answer/provenance.ts';
+import { AS_OF_DESCRIPTION, AS_OF_HEADER, COVERAGE_DESCRIPTION, COVERAGE_HEADER } from '../answer/provenance.ts';
 import * as catalogue from '../record/catalogue.ts';
 import { legacyTickerSchema, simpleTickerSchema } from '../record/older-records.ts';
 import * as records from '../record/records.ts';
-import { ENDPOINT_NAMES, ENDPOINTS, type Endpoint, type Parameter } from './endpoints.ts';
+import type { Parameter } from './endpoint-parameters.ts';
+import { ENDPOINT_NAMES, ENDPOINTS, type Endpoint } from './endpoints.ts';
 import { BASE_PATH } from './paths.ts';
 
-/** A JSON Schema of the few keywords that ours consist of. */
+/** JSON Schema, limited to the keywords that our schemas use. */
 export type Schema = {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -92,7 +93,7 @@ export function openApiDocument({ version }: { version: string }): OpenApiDocume
       title: 'Chandler: market data',
       version,
       description:
-        'Crypto market data out of one warehouse. Every path also answers HEAD, and POST as GET. What is missing is null, or absent. ' +
+        'Crypto market data out of one warehouse. Every path also answers HEAD, and POST as GET. A missing value is null, or its field is left out. ' +
         'The same data are at /rpc for JSON-RPC 2.0 and MCP clients.',
     },
     servers: [{ url: BASE_PATH }],
@@ -115,27 +116,27 @@ export function openApiDocument({ version }: { version: string }): OpenApiDocume
 }
 
 const REFUSALS = {
-  400: 'A parameter is wrong; the text names it and says what would be right.',
-  402: 'The plan does not include this, or its requests are spent.',
-  403: 'The key is unknown, or one is needed.',
-  404: `There is no such thing: "${UNKNOWN_ID}".`,
-  429: 'Too many requests at once, or today.',
-  500: 'What nobody expected; the operator can read of it.',
-  503: 'The data cannot be reached for the moment.',
+  400: 'A parameter is invalid; the text names it and the rule.',
+  402: 'The plan does not include this, or its quota is exhausted.',
+  403: 'The key is unknown, or a key is required.',
+  404: `Not found: "${UNKNOWN_ID}".`,
+  429: 'Too many requests in a second, or today.',
+  500: 'An unexpected error; the operator finds it in the log.',
+  503: 'The data are unavailable for the moment.',
 } as const;
 
 function responsesOf({ answer, refusals, group }: Endpoint, schema: Schema | undefined): OpenApiOperation['responses'] {
   const good: OpenApiResponse = {
     description: 'The answer.',
-    headers: group === 'Account' ? {} : { ...ETAG, ...STANDING, ...ALLOWANCE },
+    headers: group === 'Account' ? {} : { ...ETAG, ...PROVENANCE, ...ALLOWANCE },
     ...(schema && { content: { 'application/json': { schema } } }),
   };
   const moved: OpenApiResponse = {
-    description: 'The ticker is there.',
+    description: 'The ticker is at another path.',
     headers: {
-      ...STANDING,
+      ...PROVENANCE,
       ...ALLOWANCE,
-      Location: { description: 'Relative; the query is kept.', schema: { type: 'string' } },
+      Location: { description: 'Relative, with the same query.', schema: { type: 'string' } },
     },
   };
   const bad = [...refusals.filter((status) => status !== 'no route'), 402, 403, 429, 500, 503] as const;
@@ -145,15 +146,15 @@ function responsesOf({ answer, refusals, group }: Endpoint, schema: Schema | und
       description: REFUSALS[status],
       headers: {
         ...(MAY_RETRY.has(status) && RETRY),
-        ...(status === 404 && STANDING),
+        ...(status === 404 && PROVENANCE),
         ...(status !== 403 && ALLOWANCE),
       },
       content: { 'application/json': { schema: refTo('Error') } },
     },
   ]);
   const same: OpenApiResponse = {
-    description: 'Nothing has changed since what If-None-Match names was answered.',
-    headers: { ...ETAG, ...STANDING, ...ALLOWANCE },
+    description: 'The answer that If-None-Match names is still current.',
+    headers: { ...ETAG, ...PROVENANCE, ...ALLOWANCE },
   };
   const noRoute: OpenApiResponse = {
     description: `Not on the free plan: "${UNKNOWN_ROUTE}".`,
@@ -170,23 +171,23 @@ function responsesOf({ answer, refusals, group }: Endpoint, schema: Schema | und
 
 const MAY_RETRY: ReadonlySet<number> = new Set([402, 429, 503]);
 const RETRY = {
-  'Retry-After': { description: 'Seconds to wait, where waiting helps.', schema: { type: 'integer' } },
+  'Retry-After': { description: 'Seconds after which a retry can succeed.', schema: { type: 'integer' } },
 };
 /** Where the caller has a limit. */
 const ALLOWANCE = {
   'RateLimit-Limit': {
     description:
-      'Where the caller has a limit: the requests of the window that has least left, the day or the month, and of a second when a ' +
-      'request came too fast.',
+      'Where the caller has a limit: the size of the window with the fewest requests left, the day or the month; of a second when ' +
+      'a request came too fast.',
     schema: { type: 'integer' },
   },
-  'RateLimit-Remaining': { description: 'Requests that are left in that window.', schema: { type: 'integer' } },
-  'RateLimit-Reset': { description: 'Seconds until that window begins anew.', schema: { type: 'integer' } },
+  'RateLimit-Remaining': { description: 'Requests left in that window.', schema: { type: 'integer' } },
+  'RateLimit-Reset': { description: 'Seconds until that window ends.', schema: { type: 'integer' } },
 };
-const ETAG = { ETag: { description: 'For If-None-Match. Where it is known.', schema: { type: 'string' } } };
-const STANDING = {
-  [COVERAGE_HEADER]: { description: COVERAGE_MEANS, schema: { type: 'string' } },
-  [AS_OF_HEADER]: { description: AS_OF_MEANS, schema: { type: 'string' } },
+const ETAG = { ETag: { description: 'For If-None-Match.', schema: { type: 'string' } } };
+const PROVENANCE = {
+  [COVERAGE_HEADER]: { description: COVERAGE_DESCRIPTION, schema: { type: 'string' } },
+  [AS_OF_HEADER]: { description: AS_OF_DESCRIPTION, schema: { type: 'string' } },
 };
 
 /** The named records, and the answer of each endpoint in terms of them. */

@@ -31,7 +31,7 @@ import { type Invalid, type Parsed, parseQuotes } from './parameters.ts';
 
 export const TOOL_LIMIT = { byDefault: 50, most: 250 } as const;
 export const TAG_FIELDS = ['coins', 'icos'] as const;
-/** What is converted. A larger amount times a price might be no number. */
+/** Of the price converter. A larger amount times a price might not be a number. */
 export const AMOUNT = {
   most: 1e100,
   leastRule: 'must be a number of at least 0',
@@ -44,17 +44,13 @@ export const must = (rule: string) => ({
   error: (issue: { readonly input?: unknown }) => (issue.input === undefined ? 'is required' : rule),
 });
 
-/** Longest identifier that anybody may have meant. */
-const LONGEST = 200;
-/** Nobody's identifier has control characters or halves of a character in it, and no database takes all of them. */
-const isWritable = (given: string) => /^[^\p{Cc}\p{Cs}]*$/u.test(given);
+const MAX_TEXT_LENGTH = 200;
+/** No name has control characters or lone surrogates, and Postgres does not take all of them. */
+const isPrintable = (given: string) => /^[^\p{Cc}\p{Cs}]*$/u.test(given);
 const text = (rule: string) =>
-  z.string(must(rule)).trim().min(1, must(rule)).max(LONGEST, must(rule)).refine(isWritable, must(rule));
+  z.string(must(rule)).trim().min(1, must(rule)).max(MAX_TEXT_LENGTH, must(rule)).refine(isPrintable, must(rule));
 
-/**
- * An id as it was given. Whether anything is called so is not for the contract to say: what is not is unknown, however it is spelt, and
- * answered 404 like by REST (decision 55).
- */
+/** An id as it was given. An id that nothing can have is not invalid but unknown: 404, as on REST (decision 55). */
 const id = (rule: string) => z.string(must(rule)).trim().min(1, must(rule));
 
 export const coinId = id('must be the id of a coin, such as "btc-bitcoin"').describe(
@@ -92,7 +88,7 @@ export const TOOLS = {
   getCoinById: tool('Coin', 'What is known about one coin: team, tags, links, contracts.', coinDetailsSchema, {
     coinId,
   }),
-  getCoinEvents: tool('Events of a coin', 'What has happened or is to happen around one coin.', coinEventsSchema, {
+  getCoinEvents: tool('Events of a coin', 'Past and coming events around one coin.', coinEventsSchema, {
     coinId,
     limit,
   }),
@@ -114,7 +110,7 @@ export const TOOLS = {
     personId: id('must be the id of a person, such as "vitalik-buterin"').describe('Id of the person.'),
   }),
   getTags: tool('Tags', 'The tags that coins are sorted by.', tagsSchema, { additionalFields, limit }),
-  getTagById: tool('Tag', 'One tag, and the coins that have it if asked for.', tagSchema, {
+  getTagById: tool('Tag', 'One tag; with its coins when additionalFields names them.', tagSchema, {
     tagId: id('must be the id of a tag, such as "blockchain-service"').describe('Id of the tag.'),
     additionalFields,
   }),
@@ -191,8 +187,8 @@ export type CallRead<T extends Readonly<Record<string, Tool>>> =
   | { readonly kind: 'invalid'; readonly argument: string | null; readonly message: string };
 
 /**
- * Reads a call of one of `tools`. A null counts as not given, and arguments that the tool does not have are left alone:
- * callers written for the vendor's hosted server send a `rationale` with every call.
+ * Reads a call of one of `tools`. A null counts as not given. Arguments that the tool does not have are ignored: clients written for the
+ * vendor's hosted server send a `rationale` with every call.
  */
 export function readToolCall<T extends Readonly<Record<string, Tool>>>(
   tools: T,

@@ -1,6 +1,6 @@
 /**
- * Tools that only a warehouse can have, beside the 19 of the API document: candles of any series at any depth, what is covered,
- * what is missing and why, and SQL. A service has them when it is given something that answers them.
+ * The tools that only a warehouse has, besides the 19 of the API document: candles of any series at any depth, what is covered,
+ * what is missing and why, and SQL. A service offers them when it gets a `WarehouseTools`.
  */
 import { z } from 'zod';
 import { QUOTES, type Quote } from '../../core/candle.ts';
@@ -8,15 +8,15 @@ import { INTERVALS, type Interval } from '../../core/interval.ts';
 import { coinId, must, tool } from './tools.ts';
 
 export type SeriesQuestion = {
-  /** What is left out does not narrow. */
+  /** Undefined: any. */
   readonly coinId?: string | undefined;
   readonly quote?: Quote | undefined;
   readonly interval?: Interval | undefined;
-  /** At most so many rows. */
+  /** Maximum number of rows. */
   readonly limit: number;
 };
 
-/** A series: how much of what is wanted has upstream's last word, and when. Times RFC 3339; null: without end. */
+/** A series: how much of what is wanted has upstream's final answer, and when. Times RFC 3339; null: unbounded. */
 export const coverageRowSchema = z.object({
   coin_id: z.string(),
   symbol: z.string(),
@@ -28,7 +28,7 @@ export const coverageRowSchema = z.object({
   slots_wanted: z.number(),
   slots_covered: z.number(),
   slots_missing: z.number(),
-  /** Of those missing: too young for a last word. */
+  /** Of those missing: too young to be final. */
   slots_unsettled: z.number(),
   percent_complete: z.number(),
   /** `[from, to)`, ascending. */
@@ -36,7 +36,7 @@ export const coverageRowSchema = z.object({
 });
 export type CoverageRow = z.output<typeof coverageRowSchema>;
 
-/** A stretch that is wanted and not covered, and why. Times RFC 3339; null: without end. */
+/** A span that is wanted and not covered, and why. Times RFC 3339; null: unbounded. */
 export const gapRowSchema = z.object({
   coin_id: z.string(),
   symbol: z.string(),
@@ -44,7 +44,7 @@ export const gapRowSchema = z.object({
   interval: z.string(),
   gap_from: z.string().nullable(),
   gap_to: z.string().nullable(),
-  /** Candles that are missing. */
+  /** Missing candles. */
   slots: z.number(),
   reason: z.string(),
   detail: z.string().nullable(),
@@ -52,17 +52,17 @@ export const gapRowSchema = z.object({
 });
 export type GapRow = z.output<typeof gapRowSchema>;
 
-/** Rows as lists, because two columns of a statement may have one name. */
+/** Rows are lists, because two columns of a statement may have the same name. */
 export const sqlAnswerSchema = z.object({
   columns: z.array(z.string()),
-  /** Numbers that a double holds are numbers, JSON is JSON, whatever else is text as Postgres writes it. */
+  /** Numbers that a double holds exactly are numbers, JSON is JSON, and every other value is text as Postgres writes it. */
   rows: z.array(z.array(z.unknown())),
   /** There were more rows than the limit, or than an answer may hold. */
   truncated: z.boolean(),
 });
 export type SqlAnswer = z.output<typeof sqlAnswerSchema>;
 
-/** Why a statement was not carried out, told to whoever wrote it. Anything else a `runSql` rejects with is our fault. */
+/** Why a statement was not executed, for its author. Any other error of `runSql` is a defect of ours. */
 export class StatementError extends Error {
   override readonly name = 'StatementError';
   /** 429: too many statements at once. */
@@ -74,13 +74,13 @@ export class StatementError extends Error {
   }
 }
 
-/** What a service over a warehouse can be asked beyond `MarketData`. */
+/** What a service over a warehouse needs besides `MarketData`. */
 export type WarehouseTools = {
   /** Series in the order of coin, quote and interval. */
   coverage(question: SeriesQuestion): Promise<readonly CoverageRow[]>;
   /** In the order of coin, quote, interval and time. */
   gaps(question: SeriesQuestion): Promise<readonly GapRow[]>;
-  /** Absent: nobody may run SQL. Rejects with a `StatementError` when the statement is at fault. */
+  /** Undefined: SQL is not offered. @throws StatementError when the statement is at fault */
   runSql?(question: { readonly statement: string; readonly limit: number }): Promise<SqlAnswer>;
 };
 
@@ -114,7 +114,7 @@ const series = {
     .describe('Width of the candles. Default: any.'),
   limit,
 };
-/** As on the REST interface, where they are understood (`parseOhlcvParameters`). */
+/** As on the REST interface; parsed by `parseOhlcvParameters`. */
 const ohlcvText = (description: string) => z.string(must('must be a string')).optional().describe(description);
 
 const STATEMENT_RULE = 'must be one SQL statement';

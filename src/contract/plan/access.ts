@@ -1,4 +1,4 @@
-/** Who may ask what, and how much is left: the service asks an `Access` before it answers, and so never knows how limits are kept. */
+/** Admission of callers: the service consults an `Access` before it answers, and does not know how limits are counted. */
 import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { AccountInfo } from '../record/records.ts';
@@ -11,12 +11,12 @@ export type Caller = {
   readonly address: string;
 };
 
-/** The tightest of a caller's windows, for the `RateLimit-*` headers. */
+/** The window of a caller with the fewest requests left, for the `RateLimit-*` headers. */
 export type Allowance = {
   readonly limit: number;
   /** After this request. */
   readonly remaining: number;
-  /** Until the window begins anew. */
+  /** Until the window ends. */
   readonly resetSeconds: number;
 };
 
@@ -27,7 +27,7 @@ export type Admission =
       readonly status: 402 | 403 | 429;
       readonly message: string;
       readonly retryAfterSeconds?: number;
-      /** Nothing but the pace stands in the way, and in so long no longer: whoever can wait may ask again then. */
+      /** Set when the only reason is the rate: after this long the same request can be admitted. */
       readonly waitMs?: number;
       readonly allowance?: Allowance;
     };
@@ -35,14 +35,14 @@ export type Admission =
 export type Access = {
   /**
    * Counts the request against the caller's windows, or says why not. Called once per request, before anything else.
-   * A question about the account itself counts for the pace only: who has spent the month may still ask so (decision 14).
+   * A request about the account itself counts against the rate only: it is admitted even when the month is exhausted (decision 14).
    */
   admit(caller: Caller, about: 'data' | 'account'): Admission | Promise<Admission>;
-  /** May this plan see candles of this interval from `start` on? `null` when it may, else the refusal's text (status 402). */
+  /** May this plan read candles of this interval from `start` on? Null: yes; else the text of the refusal (status 402). */
   refuseHistory(plan: PlanName, interval: Interval, start: Instant): string | null;
-  /** The same of ticker history, by the width of its stretches. */
+  /** The same for ticker history, by the width of its spans. */
   refuseTickerHistory(plan: PlanName, resolution: TickerResolution, start: Instant): string | null;
-  /** The same of the changelog of ids. */
+  /** The same for the changelog of ids. */
   refuseIdChanges(plan: PlanName): string | null;
   /** What `/users/me` answers; `null` without a valid key. */
   account(caller: Caller): AccountInfo | null | Promise<AccountInfo | null>;

@@ -1,10 +1,10 @@
-/** The plans as data: what each may ask, how often, how far back. They drift, so every number can be overridden by configuration. */
+/** The plans as data: what each may request, how often, how far back. Plans change, so configuration can override every number. */
 import { DAY, type Interval } from '../../core/interval.ts';
 
 export const PLAN_NAMES = ['free', 'starter', 'pro', 'business', 'ultimate', 'enterprise'] as const;
 export type PlanName = (typeof PLAN_NAMES)[number];
 
-/** What the width of a stretch of ticker history counts as: below an hour, below a day, a day and more. */
+/** The width of the spans of a ticker history: below an hour, below a day, a day and more. */
 export type TickerResolution = 'minute' | 'hourly' | 'daily';
 
 export type Plan = {
@@ -15,13 +15,13 @@ export type Plan = {
   readonly anonymousRequestsPerDay: number | null;
   /** "Global limit of 10 requests/second per IP", all plans. Source: vendor's FAQ (upstream-api.md, section 2). */
   readonly requestsPerSecond: number;
-  /** The `limit` to ask with: at most `MAX_CANDLES`, or what was set by hand. */
+  /** The `limit` of a request for candles: `MAX_CANDLES`, or what the operator set. */
   readonly candlesPerRequest: number;
-  /** Widths of candle the plan may ask for. A forecast, not a rule: what the upstream answers wins. Source: upstream-api.md, 1.1. */
+  /** Widths of candles in the plan. A forecast, not a rule: the upstream's answers win. Source: upstream-api.md, 1.1. */
   readonly intervals: readonly Interval[];
   /** How far back from now a request may start; null = unlimited. A forecast as well. Source: upstream-api.md, 1.1. */
   readonly historyDepthMs: number | null;
-  /** How far back ticker history may start, by the width of its stretches; null = unlimited, 0 = not at all. Source: upstream-api.md, 1.7. */
+  /** How far back ticker history may start, by the width of its spans; null = unlimited, 0 = not at all. Source: upstream-api.md, 1.7. */
   readonly tickerHistoryDepthMs: Readonly<Record<TickerResolution, number | null>>;
   /** Most coins in `/tickers`; null = all. Source: upstream-api.md, 1.4. */
   readonly tickerCoins: number | null;
@@ -33,7 +33,7 @@ export type Plan = {
 
 const DAILY: readonly Interval[] = ['24h'];
 const YEAR = 365 * DAY;
-const NO_WALLS = { minute: null, hourly: null, daily: null } as const;
+const UNLIMITED_DEPTHS = { minute: null, hourly: null, daily: null } as const;
 const HOURLY: readonly Interval[] = ['1h', '6h', '12h', '24h'];
 const ALL: readonly Interval[] = ['5m', '15m', '30m', '1h', '6h', '12h', '24h'];
 
@@ -93,7 +93,7 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
     requestsPerMonth: 10_000_000,
     intervals: HOURLY,
     historyDepthMs: null,
-    tickerHistoryDepthMs: NO_WALLS,
+    tickerHistoryDepthMs: UNLIMITED_DEPTHS,
   },
   enterprise: {
     ...COMMON,
@@ -101,7 +101,7 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
     requestsPerMonth: null,
     intervals: ALL,
     historyDepthMs: null,
-    tickerHistoryDepthMs: NO_WALLS,
+    tickerHistoryDepthMs: UNLIMITED_DEPTHS,
   },
 };
 

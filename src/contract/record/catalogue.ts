@@ -1,7 +1,7 @@
 /**
  * The records of the catalogue (coin details, events, markets, exchanges of a coin, tags, people, platforms, contracts, renames) as they travel.
- * Readers check the fields that are used and keep everything else as it came, absent fields too: what was ingested is answered
- * with the same keys in the same order. Shapes: vendor's OpenAPI, and recorded answers where the two differ (upstream-api.md, 1.8 to 1.25).
+ * The schemas check the fields that are used and let everything else pass, missing fields too: what was ingested is answered with the
+ * same keys in the same order. Shapes: vendor's OpenAPI, and recorded answers where the two differ (upstream-api.md, 1.8 to 1.25).
  */
 import { z } from 'zod';
 
@@ -25,7 +25,7 @@ const personOfCoin = record({ id: text, name: text, position: maybeText });
 const contractOfCoin = record({ contract: text, platform: text, type: maybeText });
 const linkExtended = record({ url: maybeText, type: maybeText, stats: z.record(z.string(), maybeNumber).nullish() });
 
-/** `/coins/{id}`, `getCoinById`. `message` is "" when empty; `parent`, `contract`, `platform`, `contracts` are absent for a native coin. */
+/** `/coins/{id}`, `getCoinById`. `message` is "" when empty; `parent`, `contract`, `platform`, `contracts` are missing for a native coin. */
 export const coinDetailsSchema = record({
   id: text,
   name: text,
@@ -120,7 +120,7 @@ export const exchangeMarketSchema = record({
 });
 export const exchangeMarketsSchema = list(exchangeMarketSchema);
 
-/** A row of `/tags`, and `/tags/{id}`. `coins` and `icos` only when asked for as `additional_fields`. */
+/** A row of `/tags`, and `/tags/{id}`. `coins` and `icos` only when `additional_fields` names them. */
 export const tagSchema = record({
   id: text,
   name: text,
@@ -163,10 +163,13 @@ export type SearchCategory = (typeof SEARCH_CATEGORIES)[number];
 
 const numberOrNull = z.union([number, z.null()], { error: 'expected number' });
 
-/** `/search`, `search`. */
-export const searchResultSchema = record({
+/** A record that is only written, so it has no unknown fields. */
+const answered = <S extends z.ZodRawShape>(shape: S) => z.object(shape, { error: 'expected object' });
+
+/** `/search`, `search`: only the requested categories. */
+export const searchResultSchema = answered({
   currencies: list(
-    record({
+    answered({
       id: text,
       name: text,
       symbol: text,
@@ -176,41 +179,14 @@ export const searchResultSchema = record({
       type: z.union([text, z.null()], { error: 'expected string' }),
     }),
   ).optional(),
-  icos: list(record({ id: text, name: text, symbol: text, is_new: flag })).optional(),
-  exchanges: list(record({ id: text, name: text, rank: numberOrNull })).optional(),
-  people: list(record({ id: text, name: text, teams_count: numberOrNull })).optional(),
-  tags: list(record({ id: text, name: text, coin_counter: numberOrNull, ico_counter: numberOrNull })).optional(),
-}) satisfies z.ZodType<SearchResult>;
+  icos: list(answered({ id: text, name: text, symbol: text, is_new: flag })).optional(),
+  exchanges: list(answered({ id: text, name: text, rank: numberOrNull })).optional(),
+  people: list(answered({ id: text, name: text, teams_count: numberOrNull })).optional(),
+  tags: list(answered({ id: text, name: text, coin_counter: numberOrNull, ico_counter: numberOrNull })).optional(),
+});
 
-/** `/search`: only the categories that were asked for. */
-export type SearchResult = {
-  readonly currencies?: readonly {
-    readonly id: string;
-    readonly name: string;
-    readonly symbol: string;
-    readonly rank: number | null;
-    readonly is_new: boolean;
-    readonly is_active: boolean;
-    readonly type: string | null;
-  }[];
-  readonly icos?: readonly {
-    readonly id: string;
-    readonly name: string;
-    readonly symbol: string;
-    readonly is_new: boolean;
-  }[];
-  readonly exchanges?: readonly { readonly id: string; readonly name: string; readonly rank: number | null }[];
-  readonly people?: readonly { readonly id: string; readonly name: string; readonly teams_count: number | null }[];
-  readonly tags?: readonly {
-    readonly id: string;
-    readonly name: string;
-    readonly coin_counter: number | null;
-    readonly ico_counter: number | null;
-  }[];
-};
-
-/** `/price-converter`, `priceConverter`. */
-export const priceConversionSchema = record({
+/** `/price-converter`, `priceConverter`: `price` is what `amount` of the base is worth in the quote currency. */
+export const priceConversionSchema = answered({
   base_currency_id: text,
   base_currency_name: text,
   base_price_last_updated: text,
@@ -219,23 +195,10 @@ export const priceConversionSchema = record({
   quote_price_last_updated: text,
   amount: number,
   price: numberOrNull,
-}) satisfies z.ZodType<PriceConversion>;
-
-/** `/price-converter`: `price` is what `amount` of the base is worth in the quote currency. */
-export type PriceConversion = {
-  readonly base_currency_id: string;
-  readonly base_currency_name: string;
-  /** RFC 3339. */
-  readonly base_price_last_updated: string;
-  readonly quote_currency_id: string;
-  readonly quote_currency_name: string;
-  readonly quote_price_last_updated: string;
-  readonly amount: number;
-  readonly price: number | null;
-};
+});
 
 /** A row of `/tickers/{id}/historical`. */
-export const historicalTickSchema = record({
+export const historicalTickSchema = answered({
   /** RFC 3339; the start of the stretch that the values stand for. */
   timestamp: text,
   price: numberOrNull,
@@ -244,13 +207,9 @@ export const historicalTickSchema = record({
 });
 export const historicalTicksSchema = list(historicalTickSchema);
 
-export type HistoricalTick = {
-  readonly timestamp: string;
-  readonly price: number | null;
-  readonly volume_24h: number | null;
-  readonly market_cap: number | null;
-};
-
+export type SearchResult = z.output<typeof searchResultSchema>;
+export type PriceConversion = z.output<typeof priceConversionSchema>;
+export type HistoricalTick = z.output<typeof historicalTickSchema>;
 export type CoinDetails = z.output<typeof coinDetailsSchema>;
 export type CoinEvent = z.output<typeof coinEventSchema>;
 export type CoinExchange = z.output<typeof coinExchangeSchema>;

@@ -1,4 +1,4 @@
-/** What any source of market data can answer: the warehouse and the simulator both do, and `service/` serves either. */
+/** The interface of every source of market data: the warehouse and the simulator implement it, and `service/` serves either. */
 import type { Instant } from '../../clock.ts';
 import type { Candle, Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -23,10 +23,10 @@ export type OhlcvQuery = {
   readonly coinId: string;
   readonly quote: Quote;
   readonly interval: Interval;
-  /** First and last open time asked for, both inclusive (decision 2). */
+  /** First and last open time, both inclusive (decision 2). */
   readonly from: Instant;
   readonly to: Instant;
-  /** At most so many candles, the earliest ones. */
+  /** Maximum number of candles, the earliest ones. */
   readonly limit: number;
 };
 
@@ -36,12 +36,12 @@ export type OhlcvCandle = Candle & { readonly closeTime: Instant };
 export type TickerHistoryQuery = {
   readonly coinId: string;
   readonly quote: Quote;
-  /** First stretch asked for, and the end that is not: `[from, to)` (upstream-api.md, 1.7; unlike candles). */
+  /** `[from, to)` (upstream-api.md, 1.7; unlike candles). */
   readonly from: Instant;
   readonly to: Instant;
-  /** Width of a stretch in milliseconds; its values are the means of what was seen in it. */
+  /** Width of a span in milliseconds; its values are the means of the snapshots in it. */
   readonly widthMs: number;
-  /** At most so many stretches, the earliest ones. */
+  /** Maximum number of spans, the earliest ones. */
   readonly limit: number;
 };
 
@@ -54,22 +54,19 @@ export type SearchQuery = {
   readonly limit: number;
 };
 
-/** What a service needs. `N` is what it answers where there is nothing (`absent.ts`): of a source that does not say more, null. */
+/** What a service needs. `N` is the answer for something that is not found (`not-found.ts`); null from a source without provenance. */
 export type MarketData<N = null> = Candles<N> & Catalogue<N>;
 
-/**
- * The market itself. Answers are never changed once they are given; one that is given again is the same object (`basis.ts`). What an
- * answer stands on may be attached to it: `standingOn(answer, basis)`, which `basisHeaders(answer)` turns into headers.
- */
+/** The market itself. Answers are never changed once they are given. A source may attach their provenance (`withProvenance`). */
 export type Candles<N = null> = {
-  /** Every answer says what it stands on. */
-  readonly saysBasis?: true;
+  /** Every answer has its provenance. */
+  readonly hasProvenance?: true;
   /** Ascending; nothing when the coin is unknown (the service decides what that looks like on the wire). */
   ohlcv(query: OhlcvQuery): Promise<readonly OhlcvCandle[] | N>;
   /** Every active coin, by rank. `quotes` are upper-case symbols (`USD`, `BTC`). */
   tickers(query: {
     readonly quotes: readonly string[];
-    /** More than so many, from the first, are not needed; all the same there may be more. */
+    /** The first so many are enough; the answer may have more. */
     readonly most?: number | null;
   }): Promise<readonly Ticker[]>;
   ticker(query: { readonly coinId: string; readonly quotes: readonly string[] }): Promise<Ticker | N>;
@@ -80,8 +77,8 @@ export type Candles<N = null> = {
 };
 
 /**
- * What is known about coins, exchanges, tags, people and contracts. Nothing: no such id. A list that nobody has looked at yet is
- * empty, as the upstream's own may be (upstream-api.md, 1.11).
+ * What is known about coins, exchanges, tags, people and contracts. `N`: no such id. A list that was never received is empty, as the
+ * upstream's own may be (upstream-api.md, 1.11).
  */
 export type Catalogue<N = null> = {
   coin(coinId: string): Promise<CoinDetails | N>;
@@ -97,7 +94,7 @@ export type Catalogue<N = null> = {
     readonly exchangeId: string;
     readonly quotes: readonly string[];
   }): Promise<readonly ExchangeMarket[] | N>;
-  /** With `coins` and `icos`; who answers leaves out what was not asked for. */
+  /** With `coins` and `icos`; the service leaves out what was not requested. */
   tags(): Promise<readonly Tag[]>;
   tag(tagId: string): Promise<Tag | N>;
   person(personId: string): Promise<Person | N>;

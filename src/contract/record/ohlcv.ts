@@ -35,7 +35,7 @@ export type OhlcvRead =
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Reads a decoded body row by row: a bad row does not spoil the others. Absent, null and "" numbers are null; unknown
+ * Reads a decoded body row by row: a bad row does not spoil the others. NotFound, null and "" numbers are null; unknown
  * fields pass; nothing is checked against the question here (range, grid, order, sanity are the caller's).
  */
 export function readOhlcvRows(body: unknown): OhlcvRead {

@@ -1,13 +1,13 @@
 /** The records of the API as they travel: types, and tolerant readers (unknown fields pass, a wrong type names its field). */
 import { z } from 'zod';
 
-/** Absent, null and "" are null: the upstream's documents call all three "missing" (upstream-api.md, "Numbers"). */
+/** NotFound, null and "" are null: the upstream's documents call all three "missing" (upstream-api.md, "Numbers"). */
 const number = z
   .union([z.number(), z.null(), z.literal('')], { error: 'expected number' })
   .optional()
   .transform((value) => (typeof value === 'number' ? value : null));
 const text = z.string({ error: 'expected string' });
-/** Absent, null and "" are null. */
+/** NotFound, null and "" are null. */
 const optionalText = z
   .union([z.string(), z.null()], { error: 'expected string' })
   .optional()
@@ -58,7 +58,7 @@ export const tickerSchema = z.object({
   /** RFC 3339. */
   first_data_at: optionalText,
   last_updated: optionalText,
-  /** Keyed by upper-case symbol; only the quotes that were asked for. */
+  /** Keyed by upper-case symbol; only the requested quotes. */
   quotes: z.record(z.string(), tickerQuote, { error: 'expected object' }),
 });
 export const tickersSchema = z.array(tickerSchema, { error: 'expected array' });
@@ -171,8 +171,8 @@ export function describeValue(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return `array of ${value.length}`;
   if (typeof value === 'object') return 'object';
-  const shown = JSON.stringify(value) ?? String(value);
-  return `${typeof value} ${shown.length > 40 ? `${shown.slice(0, 39)}…` : shown}`;
+  const text = JSON.stringify(value) ?? String(value);
+  return `${typeof value} ${text.length > 40 ? `${text.slice(0, 39)}…` : text}`;
 }
 
 function shapeName(issue: z.core.$ZodIssue): string {

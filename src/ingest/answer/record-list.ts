@@ -5,7 +5,7 @@ import type { SetAsideRecord } from '../../store/candle/quarantine.ts';
 import { LongList } from '../../upstream/json.ts';
 
 /** An answer, checked. `rows` as answered, before anything was dropped. */
-export type Examined<T> =
+export type Validated<T> =
   | { readonly ok: true; readonly value: T; readonly rows: number; readonly setAside: readonly SetAsideRecord[] }
   | { readonly ok: false; readonly problem: string };
 
@@ -20,9 +20,9 @@ export function noList(body: unknown): { readonly ok: false; readonly problem: s
 }
 
 /** A long list that turns out to be broken on the way is no list either. */
-export function orBroken<T>(examine: () => Examined<T>): Examined<T> {
+export function orBroken<T>(validate: () => Validated<T>): Validated<T> {
   try {
-    return examine();
+    return validate();
   } catch (error) {
     if (error instanceof SyntaxError) return { ok: false, problem: `broken JSON: ${error.message}` };
     throw error;
@@ -43,21 +43,21 @@ export function isSound({ rows, bad }: { readonly rows: number; readonly bad: nu
  * Reads every record by `schema` and hands it to `fault`, which says what is impossible about it, or null. Of those that repeat an
  * id the last is kept.
  */
-export function examineList<S extends z.ZodType<{ readonly id: string }>>(
+export function validateList<S extends z.ZodType<{ readonly id: string }>>(
   schema: S,
   body: unknown,
   fault: (record: z.output<S>) => string | null,
-): Examined<readonly z.output<S>[]> {
+): Validated<readonly z.output<S>[]> {
   const listed = rowsOf(body);
   if (listed === null) return noList(body);
-  return orBroken(() => examineRows(schema, listed, fault));
+  return orBroken(() => validateRows(schema, listed, fault));
 }
 
-function examineRows<S extends z.ZodType<{ readonly id: string }>>(
+function validateRows<S extends z.ZodType<{ readonly id: string }>>(
   schema: S,
   listed: Iterable<unknown>,
   fault: (record: z.output<S>) => string | null,
-): Examined<readonly z.output<S>[]> {
+): Validated<readonly z.output<S>[]> {
   const records = new Map<string, z.output<S>>();
   const setAside: SetAsideRecord[] = [];
   let problem = '';

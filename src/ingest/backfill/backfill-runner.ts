@@ -6,9 +6,10 @@
  *
  * Giving a backfill back costs nothing, for whoever claims it next plans what is still missing.
  */
+
 import { setMaxListeners } from 'node:events';
 import { asError } from '../../core/as-error.ts';
-import { type Keep, keptPart } from '../../core/retention-settings.ts';
+import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/work/backfill-queue.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { withStepBack } from '../chunk/series-circuit-breaker.ts';
@@ -17,7 +18,7 @@ import type { Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 import type { ChunkWorker } from '../queue/chunk-worker.ts';
-import { awayReason, createPatience } from '../request/outage-retry.ts';
+import { awayReason, createOutageRetry } from '../request/outage-retry.ts';
 import type { Session } from '../session.ts';
 import { refreshForAbsences } from '../snapshot/coin-list.ts';
 import { type BackfillRun, runBackfill } from './backfill.ts';
@@ -29,7 +30,7 @@ import type { BackfillProgress } from './progress.ts';
 export type BackfillRunnerDeps = ClaimWatchDeps &
   ClaimEndDeps & {
     readonly queue: ChunkQueue;
-    readonly session: Pick<Session, 'ask' | 'ingestChunk' | 'plan' | 'walls'>;
+    readonly session: Pick<Session, 'sendRequest' | 'ingestChunk' | 'plan' | 'walls'>;
     readonly concurrency: number;
     /** How long candles are kept: of a backfill that waits for long, what has become older meanwhile is not asked any more. */
     readonly keep?: Partial<Keep['candles']>;
@@ -53,6 +54,7 @@ export type BackfillRunner = {
   current(): { readonly id: number; readonly progress: BackfillProgress | null } | null;
 };
 
+/** Each look renews the lease as well, more often than it needs: a pause or a more urgent backfill should be noticed soon. */
 const LOOK_MS = 2_000;
 /** Other processes work off the chunks as well, and whoever keeps the window learns of theirs a little later: half of it is enough for seconds of ten workers. */
 export const WINDOW = 1024;
@@ -136,11 +138,11 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
 /** Works off chunks of backfills that other processes keep in the queue. */
 function help(deps: BackfillRunnerDeps, signal: AbortSignal): ChunkWorker {
   const { clock, realMs = (ms) => ms } = deps;
-  const patience = createPatience({ clock, signal, onAway: () => undefined, onBack: () => undefined });
+  const retry = createOutageRetry({ clock, signal, onAway: () => undefined, onBack: () => undefined });
   const ingestChunk = oneAtATime(withStepBack(deps.session.ingestChunk, clock));
   return deps.queue.work({
     concurrency: deps.concurrency,
-    handle: (job, attempt) => ingestChunk(job, { attempt, signal, patience }),
+    handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),
     snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
     events: { onOutcome: deps.onChunk, onFailure: deps.onFailure },
   });
@@ -162,10 +164,10 @@ async function execute(
 ): Promise<BackfillRun> {
   const { sql, clock, queue, owner, concurrency, bringBack, realMs } = deps;
   const { id, coinIds, interval, quote, span, priority } = claimed;
-  const { walls, plan, ask } = deps.session;
+  const { walls, plan, sendRequest } = deps.session;
   await walls.reload();
-  const list = await refreshForAbsences({ ask, sql, clock, signal });
-  if (list.kind === 'failed') deps.onError(new Error(`${list.message}; what was empty stays unconfirmed`));
+  const list = await refreshForAbsences({ sendRequest, sql, clock, signal });
+  if (list.kind === 'failed') deps.onError(new Error(`${list.message}; empty slots remain unconfirmed`));
   const startedAt = clock.now();
   const target = { coinIds, interval, quote, span: keptPart(span, interval, deps.keep ?? {}, startedAt) };
   const wall = walls.of(interval);

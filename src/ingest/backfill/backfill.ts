@@ -10,11 +10,11 @@ import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { withStepBack } from '../chunk/series-circuit-breaker.ts';
 import { oneAtATime } from '../chunk/single-flight.ts';
 import type { Walls } from '../limits/learned-limits.ts';
-import { Misconfigured, type Outcome, UpstreamTrouble } from '../outcome.ts';
+import { ConfigurationError, type Outcome, UpstreamError } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 import type { WorkerEvents } from '../queue/chunk-worker.ts';
-import { awayReason, createPatience, DATABASE_AWAY, QUEUE_AWAY } from '../request/outage-retry.ts';
+import { awayReason, createOutageRetry, DATABASE_AWAY, QUEUE_AWAY } from '../request/outage-retry.ts';
 import { keepBeating, withRevival } from './heartbeat.ts';
 import type { BackfillPlan, BackfillTarget } from './plan.ts';
 import { probeHistoryLimit } from './probe-history-limit.ts';
@@ -134,23 +134,23 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
   const { target, concurrency, startedAt } = options;
   const { id, ending, tally } = run;
   const { signal } = ending;
-  const { patience, tidy } = createRunPatience(deps, run);
+  const { retry, tidy } = createRunPatience(deps, run);
   const asking = { sql, clock, target, backfillId: id, askedSince: startedAt, plan, walls };
   if (options.planned.probe) {
     const probing = {
       ...asking,
       signal,
-      ingest: (job: ChunkJob, attempt: number) => deps.ingestChunk(job, { attempt, signal, patience }),
+      ingest: (job: ChunkJob, attempt: number) => deps.ingestChunk(job, { attempt, signal, retry }),
       onOutcome: (job: ChunkJob, outcome: Outcome) => tally.count(job, outcome, clock.now()),
       onMisconfigured: (message: string) => ending.stopWith({ kind: 'misconfigured', message }),
     };
-    await patience(() => probeHistoryLimit(probing));
+    await retry(() => probeHistoryLimit(probing));
   }
   const refill = createRefill({
     ...asking,
     queue,
     priority: options.priority ?? 0,
-    patience,
+    retry,
     // Few large additions: each costs the queue on Postgres two temporary tables.
     window: Math.max(options.window ?? 256, concurrency * 16),
     checkEveryMs: CHECK_EVERY_MS,
@@ -162,7 +162,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
   const ingestChunk = oneAtATime(withStepBack(own, clock));
   const worker = queue.work({
     concurrency,
-    handle: (job, attempt) => ingestChunk(job, { attempt, signal, patience }),
+    handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),
     snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
     events: workerEvents(clock, run, refill),
   });
@@ -179,7 +179,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
 /** Sits out a database or a queue that is away, and says so; `tidy` is for a run that ends. */
 function createRunPatience({ clock, bringBack }: BackfillDeps, { ending, tally }: Run) {
   let isQueueAway = false;
-  const patience = createPatience({
+  const retry = createOutageRetry({
     clock,
     signal: ending.signal,
     onAway: (reason, until) => {
@@ -199,7 +199,7 @@ function createRunPatience({ clock, bringBack }: BackfillDeps, { ending, tally }
       isQueueAway = awayReason(error) === QUEUE_AWAY;
     });
   };
-  return { patience, tidy };
+  return { retry, tidy };
 }
 
 /** A chunk in our window counts as ours, whoever put it into the queue first. */
@@ -210,8 +210,8 @@ function workerEvents(clock: Clock, { ending, tally }: Run, refill: Refill): Wor
       if (outcome.kind !== 'snoozed' && outcome.kind !== 'deferred') refill.ended(job, 'done');
     },
     onFailure: (job, error, final) => {
-      if (error instanceof Misconfigured) ending.stopWith({ kind: 'misconfigured', message: error.message });
-      if (!final && error instanceof UpstreamTrouble && refill.has(job)) tally.trouble(clock.now());
+      if (error instanceof ConfigurationError) ending.stopWith({ kind: 'misconfigured', message: error.message });
+      if (!final && error instanceof UpstreamError && refill.has(job)) tally.trouble(clock.now());
       if (!final) return;
       if (refill.has(job) && !ending.signal.aborted) tally.fail(job, error);
       refill.ended(job, 'failed');

@@ -1,8 +1,9 @@
 /** Writes down how a claimed backfill ended: done, failed, or given back to whoever claims it next. */
 import type { Clock, Instant } from '../../clock.ts';
+import { formatCounted } from '../../core/format.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type ClaimedBackfill, endClaim } from '../../store/work/backfill-queue.ts';
-import { Misconfigured } from '../outcome.ts';
+import { ConfigurationError } from '../outcome.ts';
 import type { BackfillRun } from './backfill.ts';
 
 export type BackfillEndTold = {
@@ -66,7 +67,7 @@ export async function endBroken(
   const claim = { id, owner, now: clock.now() };
   const { message } = error;
   const told = { id, requests: 0, stored: 0, message };
-  if (error instanceof Misconfigured) {
+  if (error instanceof ConfigurationError) {
     await endClaim(sql, claim, { state: 'failed', leftRequests: null, message }).catch(onUnwritten);
     return { ...told, state: 'failed', waitUntil: null };
   }
@@ -78,12 +79,12 @@ export async function endBroken(
 /** What a backfill that has ended could not get; null when it got everything. */
 function whatIsLeft({ failed, refused }: BackfillRun): string | null {
   const parts = [
-    ...(failed.length === 0 ? [] : [`${countedChunks(failed.length)} could not be had (${failed[0]!.message})`]),
-    ...[...refused].map(([reason, { chunks, message }]) => `${countedChunks(chunks)} refused, ${reason}: ${message}`),
+    ...(failed.length === 0
+      ? []
+      : [`${formatCounted(failed.length, 'chunk')} could not be had (${failed[0]!.message})`]),
+    ...[...refused].map(
+      ([reason, { chunks, message }]) => `${formatCounted(chunks, 'chunk')} refused, ${reason}: ${message}`,
+    ),
   ];
   return parts.length === 0 ? null : parts.join('; ').slice(0, LONGEST_MESSAGE);
-}
-
-function countedChunks(count: number): string {
-  return `${count} ${count === 1 ? 'chunk' : 'chunks'}`;
 }

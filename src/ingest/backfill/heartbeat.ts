@@ -2,20 +2,15 @@
 import type { Clock } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { beat, reviveBackfill } from '../../store/work/backfill.ts';
+import { keepRenewing } from '../../store/work/lease.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 
-const HEARTBEAT_MS = 10_000;
-
-/** Until the signal is aborted. */
-export async function keepBeating(sql: Sql, clock: Clock, id: number, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    // A heartbeat that fails is told by the next statement that matters; it must not end the run by itself.
-    // One that finds the run ended was taken for dead by another process: its chunks would be dropped unasked.
-    await beat(sql, id, clock.now())
-      .then((running) => running || signal.aborted || reviveBackfill(sql, id, clock.now()))
-      .catch(() => undefined);
-    await clock.sleep(HEARTBEAT_MS, signal).catch(() => undefined);
-  }
+/** Renews the lease of a command's run until the signal is aborted. */
+export function keepBeating(sql: Sql, clock: Clock, id: number, signal: AbortSignal): Promise<void> {
+  return keepRenewing(clock, signal, async () => {
+    // Another process took this run for dead and ended it: without a revival its chunks would end without a request.
+    if (!(await beat(sql, id, clock.now())) && !signal.aborted) await reviveBackfill(sql, id, clock.now());
+  });
 }
 
 /**

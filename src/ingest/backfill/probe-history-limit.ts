@@ -4,7 +4,7 @@ import { chunksNewestFirst } from '../../core/chunk.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { earliestSlot, splitAtWall } from '../limits/history-limit.ts';
 import type { Walls } from '../limits/learned-limits.ts';
-import { Misconfigured, type Outcome } from '../outcome.ts';
+import { ConfigurationError, type Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import { type BackfillTarget, gapsOf } from './plan.ts';
 
@@ -36,7 +36,7 @@ export async function probeHistoryLimit(deps: ProbeDeps): Promise<void> {
     try {
       outcome = await deps.ingest(job, attempt);
     } catch (error) {
-      if (error instanceof Misconfigured) return deps.onMisconfigured(error.message);
+      if (error instanceof ConfigurationError) return deps.onMisconfigured(error.message);
       if (++attempt > MOST_PROBES) return; // The queue's attempts at this chunk will tell.
       await clock.sleep(1_000 * 2 ** attempt, signal).catch(() => undefined);
       continue;

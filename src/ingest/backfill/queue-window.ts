@@ -5,7 +5,7 @@
 import type { Clock } from '../../clock.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
-import type { Patience } from '../request/outage-retry.ts';
+import type { OutageRetry } from '../request/outage-retry.ts';
 import type { MissingChunks } from './missing-chunks.ts';
 
 export type QueueWindow = {
@@ -25,7 +25,7 @@ export type QueueWindowDeps = {
   /** Whose chunks are taken first, where several keep theirs in the queue. */
   readonly priority: number;
   /** For a database that is away, and the queue in it. */
-  readonly patience: Patience;
+  readonly retry: OutageRetry;
   /** Chunks in the queue at most. */
   readonly window: number;
   /** How often the window is compared with the queue at least. */
@@ -38,7 +38,7 @@ export type QueueWindowDeps = {
 const SOONEST_CHECK_MS = 125;
 
 export function createQueueWindow(deps: QueueWindowDeps, doneOf: MissingChunks['doneOf']): QueueWindow {
-  const { clock, queue, window, patience, checkEveryMs } = deps;
+  const { clock, queue, window, retry, checkEveryMs } = deps;
   const inFlight = new Map<string, ChunkJob>();
   /** What the queue did not have when it was looked at last. */
   let gone = new Set<string>();
@@ -52,8 +52,8 @@ export function createQueueWindow(deps: QueueWindowDeps, doneOf: MissingChunks['
    * twice in a row: the end of one that ends here is told a moment after the queue has forgotten it.
    */
   async function compare(): Promise<void> {
-    await patience(() => queue.unpause());
-    const there = await patience(() => queue.ids());
+    await retry(() => queue.unpause());
+    const there = await retry(() => queue.ids());
     const missing = [...inFlight].filter(([id]) => !there.has(id));
     const before = gone;
     gone = new Set();
@@ -62,7 +62,7 @@ export function createQueueWindow(deps: QueueWindowDeps, doneOf: MissingChunks['
       if (!before.has(id)) gone.add(id);
       else if (inFlight.delete(id)) ended.push(job);
     }
-    for (const job of await patience(() => doneOf(ended))) deps.onGone(job);
+    for (const job of await retry(() => doneOf(ended))) deps.onGone(job);
     if (gone.size > window / 8) checkMs = Math.max(SOONEST_CHECK_MS, checkMs / 2);
     else if (gone.size < window / 32) checkMs = Math.min(checkEveryMs, checkMs * 2);
     checkedAt = clock.now();
@@ -71,7 +71,7 @@ export function createQueueWindow(deps: QueueWindowDeps, doneOf: MissingChunks['
   return {
     add: async (jobs) => {
       for (const job of jobs) inFlight.set(chunkJobId(job), job);
-      await patience(() => queue.add(jobs, deps.priority));
+      await retry(() => queue.add(jobs, deps.priority));
     },
     shrunkTo: async (count, signal, mostMs = checkEveryMs) => {
       const isOver = () => inFlight.size <= count || signal.aborted;

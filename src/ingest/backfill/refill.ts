@@ -28,7 +28,7 @@ export type RefillDeps = Omit<MissingChunksDeps, 'lanes'> & QueueWindowDeps;
 const LAST_ONES_CHECK_MS = 500;
 
 export function createRefill(deps: RefillDeps): Refill {
-  const { patience, window: size } = deps;
+  const { retry, window: size } = deps;
   const missing = createMissingChunks({ ...deps, lanes: size / 4 });
   const window = createQueueWindow(deps, missing.doneOf);
   const drained = (signal: AbortSignal) => window.shrunkTo(0, signal, LAST_ONES_CHECK_MS);
@@ -55,7 +55,7 @@ export function createRefill(deps: RefillDeps): Refill {
     run: async (signal) => {
       // A pass that was cut off begins anew, when nothing of it is under way any more.
       const wholePass = () =>
-        patience(async (again) => {
+        retry(async (again) => {
           if (again) await drained(signal);
           return pass(signal);
         });

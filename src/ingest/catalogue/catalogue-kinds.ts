@@ -23,9 +23,9 @@ import { writeExchangeMarkets } from '../../store/catalogue/exchange-market.ts';
 import { writePerson } from '../../store/catalogue/person.ts';
 import { writePlatforms } from '../../store/catalogue/platform.ts';
 import { writeTag, writeTags } from '../../store/catalogue/tag.ts';
-import type { Examined } from '../answer/record-list.ts';
+import type { Validated } from '../answer/record-list.ts';
 import { contractFault, eventFault, idFault, marketFault } from './catalogue-faults.ts';
-import { coinEssence, personEssence, tagEssence } from './change-fingerprint.ts';
+import { coinFingerprint, personFingerprint, tagFingerprint } from './change-fingerprint.ts';
 import { type CatalogueFacts, checkList, checkOne, type ReceivedAnswer } from './validate-catalogue.ts';
 
 export type CatalogueQuestion = {
@@ -42,7 +42,7 @@ export type CatalogueKindPlan = {
   readonly document: DocumentKind;
   /** Of a list, when it loses more than so much of itself at once, that is doubted; null: it is no list. */
   readonly leastShare: number | null;
-  readonly check: (received: ReceivedAnswer) => Examined<CatalogueFacts>;
+  readonly check: (received: ReceivedAnswer) => Validated<CatalogueFacts>;
 };
 
 const FIELDS = { tool: { additionalFields: 'coins,icos' }, rest: { additional_fields: 'coins,icos' } };
@@ -68,10 +68,10 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
           },
     check: (received) => {
       if (received.id !== '') {
-        return checkOne(tagSchema, received, tagEssence, (tag) => (tx, at) => writeTag(tx, tag, at));
+        return checkOne(tagSchema, received, tagFingerprint, (tag) => (tx, at) => writeTag(tx, tag, at));
       }
       return checkList(tagSchema, received, idFault, ({ rows, texts, isWhole }) => ({
-        documents: rows.map((tag, i) => ({ id: tag.id, text: texts[i]!, essence: tagEssence(tag) })),
+        documents: rows.map((tag, i) => ({ id: tag.id, text: texts[i]!, essence: tagFingerprint(tag) })),
         write: (tx, at) => writeTags(tx, { tags: rows, at, isWhole }),
       }));
     },
@@ -113,7 +113,7 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
       query: {},
     }),
     check: (received) =>
-      checkOne(coinDetailsSchema, received, coinEssence, (coin) => (tx, at) => writeCoinDetail(tx, coin, at)),
+      checkOne(coinDetailsSchema, received, coinFingerprint, (coin) => (tx, at) => writeCoinDetail(tx, coin, at)),
   },
   coin_events: {
     document: 'coin_events',
@@ -172,7 +172,7 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
       query: {},
     }),
     check: (received) =>
-      checkOne(personSchema, received, personEssence, (person) => (tx, at) => writePerson(tx, person, at)),
+      checkOne(personSchema, received, personFingerprint, (person) => (tx, at) => writePerson(tx, person, at)),
   },
 };
 

@@ -1,22 +1,23 @@
 /** How a question about one thing of the catalogue can end, and how long what went wrong waits. */
 import type { Clock, Instant } from '../../clock.ts';
+import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
 import type { CatalogueItem, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 import type { CatalogueRefusal } from '../../store/catalogue/catalogue-refusal.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { OriginCheck } from '../request/origin.ts';
-import type { Asked } from '../request/send-request.ts';
+import type { SentRequest } from '../request/send-request.ts';
 import type { RunContext } from '../schedule-run.ts';
 import type { Session } from '../session.ts';
-import type { ToolBook } from './tool-registry.ts';
+import type { ToolRegistry } from './tool-registry.ts';
 
 /** What is asked and stored with, shared by all kinds. */
 export type Parts = {
   readonly sql: Sql;
   readonly clock: Clock;
-  readonly session: Pick<Session, 'ask' | 'tools' | 'accountId' | 'plan'>;
+  readonly session: Pick<Session, 'sendRequest' | 'tools' | 'accountId' | 'plan'>;
   /** Null: only REST is used. */
-  readonly book: ToolBook | null;
+  readonly book: ToolRegistry | null;
   readonly checkOrigin: OriginCheck;
 };
 
@@ -24,7 +25,7 @@ export type Asking = {
   readonly kind: CatalogueKind;
   readonly item: CatalogueItem;
   readonly context: RunContext;
-  readonly asked: Extract<Asked, { kind: 'asked' }>;
+  readonly asked: SentRequest;
 };
 
 /** How one question ended. */
@@ -37,14 +38,9 @@ export type ItemOutcome =
   /** Nothing more can be asked now. */
   | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
 
-export type Wait = { readonly firstMs: number; readonly mostMs: number };
-export const UNKNOWN_WAIT: Wait = { firstMs: DAY, mostMs: 30 * DAY };
-export const TROUBLE_WAIT: Wait = { firstMs: 60_000, mostMs: DAY };
-
-/** Four times as long after each further one in a row. */
-export function waitAfter({ firstMs, mostMs }: Wait, before: number): number {
-  return Math.min(mostMs, firstMs * 4 ** Math.min(before, 10));
-}
+/** How long an unknown or a failing item waits; the waits are stored, so they are used with `WHOLE_BOUND`. */
+export const unknownBackoff = createBackoff({ firstMs: DAY, mostMs: 30 * DAY, factor: 4 });
+export const failureBackoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
 
 /** A refusal that is believed. */
 const BELIEVED = 3;
@@ -53,7 +49,7 @@ const DOUBTED_AFTER_MS = 30 * DAY;
 /** Null: it may be asked. The first refusals may be chance; one that is believed is asked again once a month. */
 export function offUntil({ times, reason, message, refusedAt }: CatalogueRefusal, now: Instant) {
   const isBelieved = times >= BELIEVED;
-  const until = Math.min(refusedAt, now) + (isBelieved ? DOUBTED_AFTER_MS : 60_000 * 4 ** (times - 1));
+  const until = Math.min(refusedAt, now) + (isBelieved ? DOUBTED_AFTER_MS : failureBackoff(times - 1, WHOLE_BOUND));
   if (until <= now) return null;
   const why = reason === 'unknown route' ? 'upstream has no such data' : 'upstream does not give this to the plan';
   return { kind: 'held', until, reason: isBelieved ? `${why}, until it changes: ${message}` : message } as const;

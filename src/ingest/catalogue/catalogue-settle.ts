@@ -1,17 +1,17 @@
 /** What an answer about the catalogue becomes: checked, doubted where it says that much is gone, and written in one transaction. */
-
+import { WHOLE_BOUND } from '../../core/backoff.ts';
 import { quarantineRecords, type SetAsideRecord } from '../../store/candle/quarantine.ts';
 import { type ItemEnd, recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { forgetCatalogueRefusal } from '../../store/catalogue/catalogue-refusal.ts';
 import { writeDocuments } from '../../store/catalogue/document.ts';
 import { findFetch, recordFetch, recordFetchOnce } from '../../store/work/fetch.ts';
 import type { Answer } from '../../upstream/answer.ts';
-import type { Examined } from '../answer/record-list.ts';
+import type { Validated } from '../answer/record-list.ts';
 import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
-import { Misconfigured } from '../outcome.ts';
+import { ConfigurationError } from '../outcome.ts';
 import { misdate } from '../snapshot/validate-snapshot.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
-import { type Asking, type ItemOutcome, type Parts, TROUBLE_WAIT, waitAfter } from './catalogue-outcome.ts';
+import { type Asking, failureBackoff, type ItemOutcome, type Parts } from './catalogue-outcome.ts';
 import type { CatalogueFacts } from './validate-catalogue.ts';
 
 type Answered = Extract<Answer, { kind: 'answered' }>;
@@ -30,14 +30,14 @@ export async function settleAnswer(
 ): Promise<ItemOutcome> {
   const { sql, clock, checkOrigin } = parts;
   const { kind, item, context, asked } = asking;
-  const { patience } = context;
+  const { retry } = context;
   const { exchange } = answer;
   const { record } = asked;
   const plan = CATALOGUE[kind];
   const end = { kind, id: item.id, askedAt: exchange.sentAt };
   /** Nothing of it is used: the request and what came of it are written down together. */
   const reject = (outcome: string, rows: number, message: string, waitMs: number) =>
-    patience(async (again) => {
+    retry(async (again) => {
       if (again && (await findFetch(sql, record)) !== null) return;
       await sql.begin(async (tx) => {
         await recordFetch(tx, { ...record, outcome, rows, message });
@@ -49,31 +49,31 @@ export async function settleAnswer(
   const { id } = item;
   const { body, text = '' } = answer;
   const misdated = misdate(exchange);
-  const examined: Examined<CatalogueFacts> =
+  const validated: Validated<CatalogueFacts> =
     misdated === null
       ? plan.check({ id, body, text, latest: exchange.latest, limit })
       : { ok: false, problem: misdated };
-  if (!examined.ok) {
-    await reject('malformed', 0, examined.problem, waitAfter(TROUBLE_WAIT, inARow('malformed')));
-    return { kind: 'trouble', message: `the answer about "${id}" cannot be used: ${examined.problem}` };
+  if (!validated.ok) {
+    await reject('malformed', 0, validated.problem, failureBackoff(inARow('malformed'), WHOLE_BOUND));
+    return { kind: 'trouble', message: `the answer about "${id}" cannot be used: ${validated.problem}` };
   }
-  const { value, rows, setAside } = examined;
+  const { value, rows, setAside } = validated;
   const isCut = value.isCut;
   const least = Math.ceil(item.rows * (plan.leastShare ?? 0));
   if (plan.leastShare !== null && !isCut && rows < least && item.outcome !== 'doubted') {
     await reject('doubted', rows, `${rows} rows, of which ${least} at least were expected`, ASK_AGAIN_MS);
     return { kind: 'passed' };
   }
-  await patience(() => checkOrigin(exchange)).catch(async (error: Error) => {
-    if (!(error instanceof Misconfigured)) throw error;
+  await retry(() => checkOrigin(exchange)).catch(async (error: Error) => {
+    if (!(error instanceof ConfigurationError)) throw error;
     const message = isOfTool ? error.message.replace('CHANDLER_BASE_URL', 'CHANDLER_RPC_URL') : error.message;
-    await patience((again) => recordFetchOnce(sql, { ...record, outcome: 'malformed', rows, message }, again));
-    throw new Misconfigured(message);
+    await retry((again) => recordFetchOnce(sql, { ...record, outcome: 'malformed', rows, message }, again));
+    throw new ConfigurationError(message);
   });
   const stored: ItemEnd = isCut
     ? { ...end, outcome: 'cut', isCut: true, waitUntil: null, message: null }
     : { ...end, outcome: 'stored', rows, waitUntil: null, message: null };
-  await patience(async (again) => {
+  await retry(async (again) => {
     // Cut off while it was committed, it may be stored already.
     if (again && (await findFetch(sql, record)) !== null) return;
     await commit(parts, asking, { value, setAside, rows, stored, at: exchange.asOf });

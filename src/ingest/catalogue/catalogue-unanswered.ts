@@ -1,40 +1,39 @@
 /** What it means for one thing of the catalogue, for its kind and for the run, that a question was not answered. */
-
+import { WHOLE_BOUND } from '../../core/backoff.ts';
 import { recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { recordCatalogueRefusal } from '../../store/catalogue/catalogue-refusal.ts';
 import { markDocumentsGone } from '../../store/catalogue/document.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
 import {
   type Asking,
+  failureBackoff,
   type ItemOutcome,
   offUntil,
   type Parts,
-  TROUBLE_WAIT,
-  UNKNOWN_WAIT,
-  waitAfter,
+  unknownBackoff,
 } from './catalogue-outcome.ts';
 import type { Unusable } from './tool-registry.ts';
 
 /** The interface, or this one call? Where it is the interface, REST is asked next. */
 export async function unansweredByTool(parts: Parts, asking: Asking, answer: Unusable): Promise<ItemOutcome> {
   const { session, book } = parts;
-  const { patience } = asking.context;
+  const { retry } = asking.context;
   const { sharesOrigin } = session.tools!;
   switch (answer.kind) {
     case 'limited':
       // Another host's limits are not those of the account: a pause is heeded, a longer wait is that host's alone.
       if (sharesOrigin) return unanswered(parts, asking, answer);
       if (answer.by === 'pace' && (answer.retryAfterMs ?? 0) <= SHORT_WAIT_MS) return unanswered(parts, asking, answer);
-      await book!.failed(answer, patience);
+      await book!.failed(answer, retry);
       return { kind: 'passed' };
     case 'refused':
-      if (answer.reason === 'bad request' && (await book!.doubted(patience))) return { kind: 'passed' };
+      if (answer.reason === 'bad request' && (await book!.doubted(retry))) return { kind: 'passed' };
       if (answer.reason !== 'unknown route') return unanswered(parts, asking, answer);
-      await book!.failed(answer, patience);
+      await book!.failed(answer, retry);
       return { kind: 'passed' };
     case 'unavailable':
     case 'malformed': {
-      const isClosed = await book!.failed(answer, patience);
+      const isClosed = await book!.failed(answer, retry);
       return isClosed ? { kind: 'passed' } : unanswered(parts, asking, answer);
     }
   }
@@ -46,11 +45,11 @@ const SHORT_WAIT_MS = 60_000;
 export async function unanswered(parts: Parts, asking: Asking, answer: Unusable): Promise<ItemOutcome> {
   const { sql, clock, session } = parts;
   const { kind, item, context, asked } = asking;
-  const { patience } = context;
+  const { retry } = context;
   const { message } = answer;
   const { sentAt } = answer.exchange;
   const remember = (outcome: string, waitMs: number, isCut?: boolean) =>
-    patience(() =>
+    retry(() =>
       recordItem(sql, {
         kind,
         id: item.id,
@@ -65,12 +64,12 @@ export async function unanswered(parts: Parts, asking: Asking, answer: Unusable)
   const refused = async (reason: string): Promise<ItemOutcome> => {
     if (item.isCut) {
       // REST does not give the whole of it: what the tool gives is better than nothing.
-      await remember(reason, waitAfter(UNKNOWN_WAIT, inARow(reason)), false);
+      await remember(reason, unknownBackoff(inARow(reason), WHOLE_BOUND), false);
       return { kind: 'passed' };
     }
     const { accountId, plan } = session;
     const refusal = { kind, reason, message, refusedAt: sentAt };
-    const times = await patience(() =>
+    const times = await retry(() =>
       recordCatalogueRefusal(sql, { accountId, plan: plan.name, kind, reason, message, at: sentAt }),
     );
     // It may have taken so long that it is over already.
@@ -84,18 +83,18 @@ export async function unanswered(parts: Parts, asking: Asking, answer: Unusable)
     case 'refused':
       if (answer.reason === 'unknown id') {
         const { document } = CATALOGUE[kind];
-        await patience(() => markDocumentsGone(sql, { kind: document, ids: [item.id], at: answer.exchange.asOf }));
-        await remember(answer.reason, waitAfter(UNKNOWN_WAIT, inARow(answer.reason)));
+        await retry(() => markDocumentsGone(sql, { kind: document, ids: [item.id], at: answer.exchange.asOf }));
+        await remember(answer.reason, unknownBackoff(inARow(answer.reason), WHOLE_BOUND));
         return { kind: 'passed' };
       }
       if (answer.reason === 'bad request') {
-        await remember(answer.reason, waitAfter(UNKNOWN_WAIT, inARow(answer.reason)));
+        await remember(answer.reason, unknownBackoff(inARow(answer.reason), WHOLE_BOUND));
         return { kind: 'passed' };
       }
       return refused(answer.reason);
     case 'unavailable':
     case 'malformed':
-      await remember(answer.kind, waitAfter(TROUBLE_WAIT, inARow(answer.kind)));
+      await remember(answer.kind, failureBackoff(inARow(answer.kind), WHOLE_BOUND));
       return { kind: 'trouble', message };
   }
 }

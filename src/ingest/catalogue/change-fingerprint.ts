@@ -4,7 +4,7 @@
  */
 import type { CoinDetails, Person, Tag } from '../../contract/record/catalogue.ts';
 
-export function coinEssence(coin: CoinDetails): string {
+export function coinFingerprint(coin: CoinDetails): string {
   const { rank: _rank, is_new: _new, last_data_at: _last, ...rest } = coin;
   const tags = coin.tags?.map(({ id, name }) => ({ id, name }));
   const links = coin.links_extended?.map(({ stats: _stats, ...link }) => link);
@@ -12,12 +12,12 @@ export function coinEssence(coin: CoinDetails): string {
 }
 
 /** Who has it is kept row by row. */
-export function tagEssence(tag: Tag): string {
+export function tagFingerprint(tag: Tag): string {
   const { coin_counter: _coins, ico_counter: _icos, coins: _members, icos: _others, ...rest } = tag;
   return JSON.stringify(rest);
 }
 
-export function personEssence(person: Person): string {
+export function personFingerprint(person: Person): string {
   const links = Object.entries(person.links ?? {}).map(([kind, list]) => [kind, list?.map(({ url }) => url)]);
   return JSON.stringify({ ...person, links });
 }

@@ -14,9 +14,9 @@ import { type Rename, recordRenames, renamesReadUntil } from '../../store/upkeep
 import { recordFetch } from '../../store/work/fetch.ts';
 import type { Answer, Exchange } from '../../upstream/answer.ts';
 import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
-import { UpstreamTrouble } from '../outcome.ts';
+import { UpstreamError } from '../outcome.ts';
 import { createOriginCheck } from '../request/origin.ts';
-import type { Ask } from '../request/send-request.ts';
+import type { SendRequest } from '../request/send-request.ts';
 
 export type IdChangesRead =
   | { readonly kind: 'done' }
@@ -28,20 +28,20 @@ const PER_PAGE = 100;
 const MOST_PAGES = 20;
 const ENDPOINT = 'changelog';
 
-/** What is news is kept, when all of it was read: a page that fails leaves everything to the next run. @throws UpstreamTrouble, Misconfigured */
+/** What is news is kept, when all of it was read: a page that fails leaves everything to the next run. @throws UpstreamError, ConfigurationError */
 export async function readIdChanges(deps: {
-  readonly ask: Ask;
+  readonly sendRequest: SendRequest;
   readonly sql: Sql;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }): Promise<IdChangesRead> {
-  const { ask, sql, clock, signal } = deps;
+  const { sendRequest, sql, clock, signal } = deps;
   const since = await renamesReadUntil(sql);
   // Whoever knows of no coin knows it by no old id.
   if (since === null) return { kind: 'done' };
   const renames: Rename[] = [];
   for (let page = 1; page <= MOST_PAGES; page++) {
-    const asked = await ask(
+    const asked = await sendRequest(
       { path: ID_CHANGES_PATH, query: { page: String(page) } },
       { spender: { class: 'scheduled', name: 'renames' }, record: { endpoint: ENDPOINT }, signal },
     );
@@ -51,13 +51,13 @@ export async function readIdChanges(deps: {
     const read = readRecord(idChangesSchema, answer.body);
     if (!read.ok) {
       await recordFetch(sql, { ...record, outcome: 'malformed', message: read.problem });
-      throw new UpstreamTrouble(`${ID_CHANGES_PATH}: ${read.problem}`);
+      throw new UpstreamError(`${ID_CHANGES_PATH}: ${read.problem}`);
     }
     await createOriginCheck(sql)(answer.exchange).catch(async (error: Error) => {
       await recordFetch(sql, { ...record, outcome: 'malformed', message: error.message });
       throw error;
     });
-    const { changes, setAside } = examine(read.value, answer.exchange);
+    const { changes, setAside } = validate(read.value, answer.exchange);
     const counts = { rows: read.value.length, stored: changes.length, setAside: setAside.length };
     const fetchId = await recordFetch(sql, { ...record, outcome: 'stored', ...counts });
     await quarantineRecords(sql, ENDPOINT, setAside, { fetchId, seenAt: answer.exchange.asOf });
@@ -70,7 +70,7 @@ export async function readIdChanges(deps: {
 
 type Row = Readonly<Record<'currency_id' | 'old_id' | 'new_id' | 'changed_at', string>>;
 
-function examine(rows: readonly Row[], { latest, asOf }: Pick<Exchange, 'latest' | 'asOf'>) {
+function validate(rows: readonly Row[], { latest, asOf }: Pick<Exchange, 'latest' | 'asOf'>) {
   const changes: Rename[] = [];
   const setAside: SetAsideRecord[] = [];
   for (const row of rows) {
@@ -96,6 +96,6 @@ function unanswered(answer: Exclude<Answer, { kind: 'moved' | 'answered' }>, now
       return { kind: 'held', until: now + DAY, reason: answer.message };
     case 'malformed':
     case 'unavailable':
-      throw new UpstreamTrouble(`${ID_CHANGES_PATH}: ${answer.message}`);
+      throw new UpstreamError(`${ID_CHANGES_PATH}: ${answer.message}`);
   }
 }

@@ -5,6 +5,7 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { toolListSchema } from '../../contract/interface/json-rpc.ts';
 import { readRecord } from '../../contract/record/records.ts';
+import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
 import type { Spender } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -18,7 +19,7 @@ import {
   recordTools,
 } from '../../store/work/rpc-interface.ts';
 import type { Answer } from '../../upstream/answer.ts';
-import type { Patience } from '../request/outage-retry.ts';
+import type { OutageRetry } from '../request/outage-retry.ts';
 import type { Session } from '../session.ts';
 
 export type ToolFound =
@@ -31,17 +32,17 @@ export type FindOptions = {
   /** Arguments that will be given. */
   readonly given: readonly string[];
   readonly spender: Spender;
-  readonly patience: Patience;
+  readonly retry: OutageRetry;
   readonly signal: AbortSignal | undefined;
 };
 
-export type ToolBook = {
+export type ToolRegistry = {
   find(name: string, options: FindOptions): Promise<ToolFound>;
   /** An answer that is none. Resolves to whether the interface is left alone from now on. */
-  failed(answer: Unusable, patience: Patience): Promise<boolean>;
-  answered(patience: Patience): Promise<void>;
+  failed(answer: Unusable, retry: OutageRetry): Promise<boolean>;
+  answered(retry: OutageRetry): Promise<void>;
   /** A call was not understood: perhaps the tools have changed. Resolves to whether they are listed anew before the next call. */
-  doubted(patience: Patience): Promise<boolean>;
+  doubted(retry: OutageRetry): Promise<boolean>;
 };
 
 export type Unusable = Exclude<Answer, { kind: 'answered' | 'moved' }>;
@@ -51,14 +52,14 @@ export const RATIONALE = 'Keeps a local copy of this reference data up to date, 
 const LISTED_FOR_MS = DAY;
 /** A list so young is right, and the call is wrong. */
 const SURE_FOR_MS = 3_600_000;
-const FIRST_WAIT_MS = 60_000;
+const backoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
 /** Of failures that may be chance, so many in a row are none. */
 const CHANCE = 3;
 const MOST_PAGES = 10;
 /** In `ops.fetch`. */
 const ENDPOINT = 'tools';
 
-export function createToolBook({
+export function createToolRegistry({
   sql,
   clock,
   tools,
@@ -66,26 +67,26 @@ export function createToolBook({
   readonly sql: Sql;
   readonly clock: Clock;
   readonly tools: NonNullable<Session['tools']>;
-}): ToolBook {
+}): ToolRegistry {
   const { url } = tools;
 
-  const failed = async (answer: Unusable, patience: Patience, isChance = !isFinal(answer)): Promise<boolean> => {
+  const failed = async (answer: Unusable, retry: OutageRetry, isChance = !isFinal(answer)): Promise<boolean> => {
     const now = clock.now();
-    const { failures } = await patience(() => readRpc(sql, url));
+    const { failures } = await retry(() => readRpc(sql, url));
     const isClosed = !isChance || failures + 1 >= CHANCE;
-    const waitMs = Math.max(waitOf(answer), Math.min(DAY, FIRST_WAIT_MS * 4 ** Math.min(failures, 10)));
+    const waitMs = Math.max(waitOf(answer), backoff(failures, WHOLE_BOUND));
     const until = isClosed ? now + waitMs : null;
-    await patience(() => recordRpcFailure(sql, { url, message: answer.message, until }));
+    await retry(() => recordRpcFailure(sql, { url, message: answer.message, until }));
     return isClosed;
   };
 
-  const list = async ({ spender, patience, signal }: FindOptions): Promise<readonly ListedTool[] | ToolFound> => {
+  const list = async ({ spender, retry, signal }: FindOptions): Promise<readonly ListedTool[] | ToolFound> => {
     const listed: ListedTool[] = [];
     let cursor: string | undefined;
     for (let page = 0; page < MOST_PAGES; page++) {
       const rpc = { method: 'tools/list', ...(cursor === undefined ? {} : { cursor }) } as const;
       const record = { endpoint: ENDPOINT };
-      const asked = await tools.ask({ path: '', rpc }, { spender, record, patience, signal, mayLack: true });
+      const asked = await tools.sendRequest({ path: '', rpc }, { spender, record, retry, signal, mayLack: true });
       if (asked.kind === 'held') return { kind: 'held', until: asked.until, reason: asked.reason };
       const { answer } = asked;
       if (answer.kind !== 'answered') {
@@ -93,25 +94,25 @@ export function createToolBook({
           return { kind: 'held', until: clock.now(), reason: 'limited' };
         }
         // Without its tools nothing can be asked of it: for now REST is, which has the same.
-        await failed(answer, patience, false);
+        await failed(answer, retry, false);
         return { kind: 'rest' };
       }
       const read = readRecord(toolListSchema, answer.body);
       const rows = read.ok ? read.value.tools : [];
-      await patience((again) => recordFetchOnce(sql, { ...asked.record, outcome: 'stored', rows: rows.length }, again));
+      await retry((again) => recordFetchOnce(sql, { ...asked.record, outcome: 'stored', rows: rows.length }, again));
       listed.push(...rows.map(asListed));
       cursor = read.ok ? read.value.nextCursor : undefined;
       if (cursor === undefined) break;
     }
-    await patience(() => recordTools(sql, { url, tools: listed, at: clock.now() }));
+    await retry(() => recordTools(sql, { url, tools: listed, at: clock.now() }));
     return listed;
   };
 
   return {
     failed,
     find: async (name, options) => {
-      const { patience } = options;
-      const state = await patience(() => readRpc(sql, url));
+      const { retry } = options;
+      const state = await retry(() => readRpc(sql, url));
       const now = clock.now();
       // A clock that was set back must not stretch the wait.
       const wait = (state.closedUntil ?? 0) - now;
@@ -123,11 +124,11 @@ export function createToolBook({
       const canCall = tool?.required.every((argument) => argument === 'rationale' || options.given.includes(argument));
       return tool !== undefined && canCall ? { kind: 'tool', tool } : { kind: 'rest' };
     },
-    answered: (patience) => patience(() => recordRpcAnswer(sql, url)),
-    doubted: async (patience) => {
-      const { listedAt } = await patience(() => readRpc(sql, url));
+    answered: (retry) => retry(() => recordRpcAnswer(sql, url)),
+    doubted: async (retry) => {
+      const { listedAt } = await retry(() => readRpc(sql, url));
       if (listedAt !== null && Math.abs(clock.now() - listedAt) < SURE_FOR_MS) return false;
-      await patience(() => forgetTools(sql, url));
+      await retry(() => forgetTools(sql, url));
       return true;
     },
   };

@@ -6,7 +6,7 @@ import { DEEPEST, depthOf, rawElements } from '../../core/raw-json.ts';
 import type { SetAsideRecord } from '../../store/candle/quarantine.ts';
 import type { ReceivedDocument } from '../../store/catalogue/document.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import { type Examined, idOf, isSound, noList, orBroken, rowsOf, withoutValue } from '../answer/record-list.ts';
+import { idOf, isSound, noList, orBroken, rowsOf, type Validated, withoutValue } from '../answer/record-list.ts';
 
 /** What an answer comes to: the documents it is kept as, and what else is written when they are the youngest. */
 export type CatalogueFacts = {
@@ -35,7 +35,7 @@ export function checkOne<S extends z.ZodType<{ readonly id: string }>>(
   { id, body, text }: ReceivedAnswer,
   essence: (record: z.output<S>) => string,
   writing: (record: z.output<S>) => Write,
-): Examined<CatalogueFacts> {
+): Validated<CatalogueFacts> {
   if (depthOf(text) > DEEPEST) return { ok: false, problem: TOO_DEEP };
   const read = readRecord(schema, body);
   if (!read.ok) return read;
@@ -71,7 +71,7 @@ export function checkList<S extends z.ZodType>(
   received: ReceivedAnswer,
   fault: (row: z.output<S>) => string | null,
   wanted: (good: GoodRows<z.output<S>>) => Wanted,
-): Examined<CatalogueFacts> {
+): Validated<CatalogueFacts> {
   const listed = rowsOf(received.body);
   if (listed === null) return noList(received.body);
   if (depthOf(received.text) > DEEPEST) return { ok: false, problem: TOO_DEEP };

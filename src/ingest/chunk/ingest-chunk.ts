@@ -7,24 +7,24 @@ import { ohlcvParameters, ohlcvPath } from '../../contract/interface/paths.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
 import { INTERVAL_MS } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
-import type { Spender, Stretch } from '../../quota/quota.ts';
+import type { Spender, Stretch, Unwanted } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import { createDoubts } from '../answer/second-opinion.ts';
 import { documentedWall, earliestSlot, isBeyond, knownDepth } from '../limits/history-limit.ts';
 import type { Walls } from '../limits/learned-limits.ts';
 import { createWallDoubts } from '../limits/limit-second-opinion.ts';
-import { INTERRUPTED, LedAround, Misconfigured, type Outcome, UpstreamTrouble } from '../outcome.ts';
+import { ConfigurationError, INTERRUPTED, type Outcome, RedirectLoop, UpstreamError } from '../outcome.ts';
 import { type ChunkJob, describeChunk, FRESHNESS } from '../queue/chunk-job.ts';
 import { wrongAddress } from '../request/configuration-errors.ts';
-import { impatient, type Patience } from '../request/outage-retry.ts';
-import type { Ask, Asked, LateQuestion, Unasked } from '../request/send-request.ts';
+import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
+import type { RequestResult, SendRequest, SentRequest, StretchRequest } from '../request/send-request.ts';
 import { type Refused, settleRefusal, type Trust } from './settle-refusal.ts';
 import { createStoreAnswer } from './store-answer.ts';
 
 export type IngestChunkDeps = {
   readonly sql: Sql;
-  readonly ask: Ask;
+  readonly sendRequest: SendRequest;
   readonly clock: Clock;
   readonly plan: Plan;
   readonly walls: Walls;
@@ -35,7 +35,7 @@ export type IngestChunkOptions = {
   readonly attempt?: number;
   readonly signal?: AbortSignal;
   /** For a database that is away; without it the chunk is an exception like any other, and what was answered is asked again. */
-  readonly patience?: Patience;
+  readonly retry?: OutageRetry;
 };
 
 export type IngestChunk = (job: ChunkJob, options?: IngestChunkOptions) => Promise<Outcome>;
@@ -47,35 +47,35 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   const doubts = createDoubts();
   const wallDoubts = createWallDoubts(deps);
   const storeAnswer = createStoreAnswer({ ...deps, wallDoubts, prove: () => trust.prove() });
-  const settle = (job: ChunkJob, asked: AskedOnce, patience: Patience, answer: Refused, onlyHere?: boolean) =>
-    patience(() => settleRefusal(deps, job, asked, answer, onlyHere));
+  const settle = (job: ChunkJob, asked: SentRequest, retry: OutageRetry, answer: Refused, onlyHere?: boolean) =>
+    retry(() => settleRefusal(deps, job, asked, answer, onlyHere));
 
   /** What the answer of a request makes of its chunk. */
-  async function conclude(job: ChunkJob, asked: AskedOnce, patience: Patience): Promise<Outcome> {
+  async function conclude(job: ChunkJob, asked: SentRequest, retry: OutageRetry): Promise<Outcome> {
     const { answer, requests } = asked;
     switch (answer.kind) {
       case 'answered':
         doubts.answered(job);
-        return storeAnswer(job, asked, answer, patience);
+        return storeAnswer(job, asked, answer, retry);
       case 'limited': {
         // The ledger makes everybody wait; the next take says until when.
         if (!asked.budgetLeft)
           return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'spent' };
         const again = doubts.doubt(job, answer.exchange.sentAt, clock.now());
         if (again !== null) return { kind: 'deferred', until: again, requests, reason: 'doubt' };
-        return settle(job, asked, patience, asWall(answer));
+        return settle(job, asked, retry, asWall(answer));
       }
       case 'refused': {
-        if (answer.reason !== 'wall') return settle(job, asked, patience, answer);
+        if (answer.reason !== 'wall') return settle(job, asked, retry, answer);
         const meaning = wallDoubts.weigh(job, asked.record.span!, answer);
         if (typeof meaning === 'number') return { kind: 'deferred', until: meaning, requests, reason: 'doubt' };
-        return settle(job, asked, patience, answer, meaning === 'span');
+        return settle(job, asked, retry, answer, meaning === 'span');
       }
       case 'malformed':
-        if (answer.astray && !trust.proven) throw new Misconfigured(wrongAddress(answer.message));
-        throw new (asked.ledAround ? LedAround : UpstreamTrouble)(`${describeChunk(job)}: ${answer.message}`);
+        if (answer.astray && !trust.proven) throw new ConfigurationError(wrongAddress(answer.message));
+        throw new (asked.isRedirectLoop ? RedirectLoop : UpstreamError)(`${describeChunk(job)}: ${answer.message}`);
       case 'unavailable':
-        throw new UpstreamTrouble(`${describeChunk(job)}: ${answer.message}`);
+        throw new UpstreamError(`${describeChunk(job)}: ${answer.message}`);
     }
   }
 
@@ -87,13 +87,12 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
     const asked = await askFor(job, question, deps, options);
     if (asked.kind === 'unwanted') return NOTHING;
     if (asked.kind === 'held') return { kind: 'snoozed', until: asked.until, reason: asked.reason };
-    return conclude(job, asked, options.patience ?? impatient);
+    return conclude(job, asked, options.retry ?? withoutRetry);
   }
 
   return (job, options = {}) => wallDoubts.inTurn(job, () => ingest(job, options));
 }
 
-type AskedOnce = Extract<Asked, { kind: 'asked' }>;
 /** Nothing was sent: the run ended while the chunk waited. */
 type Interrupted = { readonly kind: 'held'; readonly until: Instant; readonly reason: typeof INTERRUPTED };
 
@@ -101,7 +100,7 @@ type Interrupted = { readonly kind: 'held'; readonly until: Instant; readonly re
 function questionOf(
   job: ChunkJob,
   { walls, plan, clock }: Pick<IngestChunkDeps, 'walls' | 'plan' | 'clock'>,
-): LateQuestion | null {
+): StretchRequest | null {
   const { interval, coinId, quote, to } = job;
   const from = Math.max(job.from, earliestSlot(knownDepth(walls.of(interval)), interval, clock.now()));
   if (from >= to) return null;
@@ -124,16 +123,18 @@ function questionOf(
 
 async function askFor(
   job: ChunkJob,
-  question: LateQuestion,
-  { ask, clock }: Pick<IngestChunkDeps, 'ask' | 'clock'>,
-  { attempt = 1, signal, patience = impatient }: IngestChunkOptions,
-): Promise<Asked | Unasked | Interrupted> {
+  question: StretchRequest,
+  { sendRequest, clock }: Pick<IngestChunkDeps, 'sendRequest' | 'clock'>,
+  { attempt = 1, signal, retry = withoutRetry }: IngestChunkOptions,
+): Promise<RequestResult | Unwanted | Interrupted> {
   const record = { endpoint: 'ohlcv', seriesId: job.seriesId, backfillId: backfillOf(job), attempt };
-  return ask(question, { spender: spenderOf(job), record, signal, patience }).catch((error: unknown): Interrupted => {
-    // The chunk goes back as it came.
-    if (signal?.aborted) return { kind: 'held', until: clock.now(), reason: INTERRUPTED };
-    throw error;
-  });
+  return sendRequest(question, { spender: spenderOf(job), record, signal, retry }).catch(
+    (error: unknown): Interrupted => {
+      // The chunk goes back as it came.
+      if (signal?.aborted) return { kind: 'held', until: clock.now(), reason: INTERRUPTED };
+      throw error;
+    },
+  );
 }
 
 function spenderOf(job: ChunkJob): Spender {

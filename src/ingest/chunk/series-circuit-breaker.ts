@@ -4,7 +4,7 @@
  * turn, tries it once before it gives it up again.
  */
 import type { Clock, Instant } from '../../clock.ts';
-import { LedAround, SeriesGivenUp, UpstreamTrouble } from '../outcome.ts';
+import { RedirectLoop, SeriesGivenUp, UpstreamError } from '../outcome.ts';
 import type { IngestChunk } from './ingest-chunk.ts';
 
 /** One or two failures in a row are chance. */
@@ -48,7 +48,7 @@ export function withStepBack(ingestChunk: IngestChunk, clock: Clock): IngestChun
       }
       return outcome;
     } catch (error) {
-      if (error instanceof UpstreamTrouble) {
+      if (error instanceof UpstreamError) {
         troubled.set(seriesId, afterFailure(troubled.get(seriesId), clock.now(), answers, error));
       }
       throw error;
@@ -56,9 +56,9 @@ export function withStepBack(ingestChunk: IngestChunk, clock: Clock): IngestChun
   };
 }
 
-function afterFailure(before: Trouble | undefined, at: Instant, answers: number, error: UpstreamTrouble): Trouble {
+function afterFailure(before: Trouble | undefined, at: Instant, answers: number, error: UpstreamError): Trouble {
   const own = (before?.own ?? 0) + (before === undefined || answers > before.answers ? 1 : 0);
-  const ledAround = error instanceof LedAround ? (before?.ledAround ?? 0) + 1 : 0;
+  const ledAround = error instanceof RedirectLoop ? (before?.ledAround ?? 0) + 1 : 0;
   return { inARow: (before?.inARow ?? 0) + 1, own, ledAround, at, answers, message: error.message };
 }
 

@@ -7,10 +7,10 @@ import type { Sql } from '../../store/connection/connect.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import type { Walls } from '../limits/learned-limits.ts';
 import { depthOf } from '../limits/parsed-limit.ts';
-import { Misconfigured, type Outcome, UpstreamTrouble } from '../outcome.ts';
+import { ConfigurationError, type Outcome, UpstreamError } from '../outcome.ts';
 import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
 import { wrongAddress, wrongKey } from '../request/configuration-errors.ts';
-import type { Asked } from '../request/send-request.ts';
+import type { SentRequest } from '../request/send-request.ts';
 
 export type Refused = Extract<Answer, { kind: 'refused' }>;
 
@@ -29,12 +29,12 @@ const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INF
 
 /**
  * Remembers what was refused, so that it is not asked again. `onlyHere`: a history limit that other chunks beyond it do not meet; then only
- * this span is left alone. @throws Misconfigured, UpstreamTrouble
+ * this span is left alone. @throws ConfigurationError, UpstreamError
  */
 export async function settleRefusal(
   { sql, clock, walls, plan, trust }: SettleRefusalDeps,
   job: ChunkJob,
-  { record, fetchId, keySent }: Extract<Asked, { kind: 'asked' }>,
+  { record, fetchId, keySent }: SentRequest,
   answer: Refused,
   onlyHere = false,
 ): Promise<Outcome> {
@@ -57,11 +57,11 @@ export async function settleRefusal(
       // All of its chunks would be answered alike.
       return refuse('unknown coin', ALL_TIME);
     case 'forbidden':
-      if (!trust.proven) throw new Misconfigured(wrongKey(message, keySent));
+      if (!trust.proven) throw new ConfigurationError(wrongKey(message, keySent));
       return refuse('forbidden', ALL_TIME);
     case 'unknown route':
-      if (!trust.proven) throw new Misconfigured(wrongAddress(message));
-      throw new UpstreamTrouble(`${describeChunk(job)}: ${message}`);
+      if (!trust.proven) throw new ConfigurationError(wrongAddress(message));
+      throw new UpstreamError(`${describeChunk(job)}: ${message}`);
     case 'bad request':
       return refuse('bad request', span);
   }

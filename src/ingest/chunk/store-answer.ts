@@ -12,23 +12,23 @@ import { createDriftCheck } from '../answer/schema-drift.ts';
 import { provesOpen, unprovenPart } from '../limits/history-limit.ts';
 import type { Walls } from '../limits/learned-limits.ts';
 import type { WallDoubts } from '../limits/limit-second-opinion.ts';
-import { Misconfigured, type Outcome, UpstreamTrouble } from '../outcome.ts';
+import { ConfigurationError, type Outcome, UpstreamError } from '../outcome.ts';
 import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
 import { createOriginCheck } from '../request/origin.ts';
-import type { Patience } from '../request/outage-retry.ts';
-import type { Asked } from '../request/send-request.ts';
+import type { OutageRetry } from '../request/outage-retry.ts';
+import type { SentRequest } from '../request/send-request.ts';
 import { weigh } from './evidence.ts';
-import { examine } from './validate.ts';
+import { validate } from './validate.ts';
 
 /**
- * Stores one answer to the question that `asked` records. @throws UpstreamTrouble when it cannot be read, Misconfigured when it comes from
+ * Stores one answer to the question that `asked` records. @throws UpstreamError when it cannot be read, ConfigurationError when it comes from
  * another upstream than all before; the request is recorded then, too.
  */
 export type StoreAnswer = (
   job: ChunkJob,
-  asked: Extract<Asked, { kind: 'asked' }>,
+  asked: SentRequest,
   answer: Extract<Answer, { kind: 'answered' }>,
-  patience: Patience,
+  retry: OutageRetry,
 ) => Promise<Outcome>;
 
 export function createStoreAnswer({
@@ -49,25 +49,25 @@ export function createStoreAnswer({
   const checkOrigin = createOriginCheck(sql);
   const keepPartitions = createPartitionKeeper(sql);
 
-  return async (job, { record, requests }, { body, exchange }, patience) => {
+  return async (job, { record, requests }, { body, exchange }, retry) => {
     const { interval, coinId, seriesId } = job;
     const span = record.span!;
     const recordMalformed = async (message: string | null) => {
       const row = { ...record, outcome: 'malformed', message };
-      await patience((again) => recordFetchOnce(sql, row, again));
+      await retry((again) => recordFetchOnce(sql, row, again));
     };
     const read = readOhlcvRows(body);
-    const unusable = read.ok ? await patience(() => checkDrift(seriesId, read.rows)) : read.problem;
+    const unusable = read.ok ? await retry(() => checkDrift(seriesId, read.rows)) : read.problem;
     if (!read.ok || unusable !== null) {
       await recordMalformed(unusable);
-      throw new UpstreamTrouble(`${describeChunk(job)}: the answer cannot be read: ${unusable}`);
+      throw new UpstreamError(`${describeChunk(job)}: the answer cannot be read: ${unusable}`);
     }
     prove();
-    await patience(() => checkOrigin(exchange)).catch(async (error: Error) => {
-      if (error instanceof Misconfigured) await recordMalformed(error.message);
+    await retry(() => checkOrigin(exchange)).catch(async (error: Error) => {
+      if (error instanceof ConfigurationError) await recordMalformed(error.message);
       throw error;
     });
-    const findings = examine({ coinId, interval, span }, read.rows, exchange.latest);
+    const findings = validate({ coinId, interval, span }, read.rows, exchange.latest);
     // Thousands of small objects that nobody needs any more: waiting here for the database, they would outlive the young generation.
     read.rows.length = 0;
     if (Array.isArray(body)) body.length = 0;
@@ -77,9 +77,9 @@ export function createStoreAnswer({
     const [first, last] = [candles.openTime[0], candles.openTime.at(-1)];
     wallDoubts.answered(job, first ?? null, sentAt);
     if (first !== undefined) {
-      await patience(() => keepPartitions(interval, { from: first, to: last! + INTERVAL_MS[interval] }));
+      await retry(() => keepPartitions(interval, { from: first, to: last! + INTERVAL_MS[interval] }));
       // Only a candle from beyond proves that the wall is not there: nothing at all may be the wall's way of saying so.
-      if (provesOpen(walls.of(interval), interval, first, asOf)) await patience(() => walls.open(interval));
+      if (provesOpen(walls.of(interval), interval, first, asOf)) await retry(() => walls.open(interval));
     }
     const unproven = unprovenPart(walls.of(interval), interval, span, exchange.latest);
     const store = () =>
@@ -98,7 +98,7 @@ export function createStoreAnswer({
           weigh({ span, interval, findings, sentAt, asOf, ageMs, limit: plan.candlesPerRequest, known, unproven }),
       );
     // Cut off while it was committed, it may be stored already.
-    const counts = await patience(async (again) => (again ? await findFetch(sql, record) : null) ?? store());
+    const counts = await retry(async (again) => (again ? await findFetch(sql, record) : null) ?? store());
     // As above: what is done is found by a full collection only, and what hangs on it with it (store/lost-connection.ts).
     for (const column of Object.values(candles)) column.length = 0;
     return { kind: 'stored', requests, stored: counts.stored, revised: counts.revised, setAside: counts.setAside };

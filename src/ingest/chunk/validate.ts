@@ -29,7 +29,7 @@ export type Findings = {
  * the question, from the future (after `latest`), high below low, negative, or two different rows for one slot. Rows that
  * repeat another exactly are dropped silently; order does not matter.
  */
-export function examine(question: OhlcvQuestion, rows: readonly OhlcvRowRead[], latest: Instant): Findings {
+export function validate(question: OhlcvQuestion, rows: readonly OhlcvRowRead[], latest: Instant): Findings {
   const setAside: SetAsideRow[] = [];
   const possible: GoodRow[] = [];
   let ascends = true;

@@ -4,6 +4,7 @@
  */
 import pLimit from 'p-limit';
 import { HIGHEST_PRIORITY } from '../../core/tier.ts';
+import { JOB_LOCK_MS } from '../../store/work/lease.ts';
 import { type ChunkIdentity, type ChunkJob, chunkJobId } from './chunk-job.ts';
 import { type ChunkWork, type ChunkWorker, startChunkWorker } from './chunk-worker.ts';
 import { type Connections, connect, type QueueEngine } from './queue-engine.ts';
@@ -49,14 +50,13 @@ const JOB = 'chunk';
 /** Enough for minutes of trouble; longer trouble holds everybody through the ledger, which burns no attempt. */
 const ATTEMPTS = 8;
 const BACKOFF_MS = 1_000;
-const LOCK_MS = 10_000;
 /**
  * Three workers listen in a service (a fourth for a moment), and four ask: with the eight connections of its other work, ten such processes
  * want a server of 200.
  */
 const MOST_CONNECTIONS = 8;
 /** Questions to the engine about single jobs that are under way at once. */
-const MOST_CALLS = 16;
+const MOST_CALLS = 100;
 
 /** An engine that is there: the queues on it are opened when their names are known. */
 export type QueueHost = {
@@ -92,7 +92,7 @@ export async function openChunkQueue({
 }
 
 function createChunkQueue(connections: Connections, name: string, options: QueueOptions): ChunkQueue {
-  const { onError, lockMs = LOCK_MS } = options;
+  const { onError, lockMs = JOB_LOCK_MS } = options;
   const queue = connections.queue<ChunkJob>(name);
   queue.on('error', onError);
   const jobOptions = {

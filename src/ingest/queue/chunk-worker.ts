@@ -1,7 +1,7 @@
 /** A worker of the queue of chunks: hands each chunk to its caller, and does in the queue what the outcome asks for. */
 import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
 import { systemClock } from '../../clock.ts';
-import { Misconfigured, type Outcome, SeriesGivenUp } from '../outcome.ts';
+import { ConfigurationError, type Outcome, SeriesGivenUp } from '../outcome.ts';
 import type { ChunkJob } from './chunk-job.ts';
 import type { AnyQueue, Connections } from './queue-engine.ts';
 import { QueueAway } from './redis.ts';
@@ -112,7 +112,7 @@ async function snooze(queue: Pick<AnyQueue<ChunkJob>, 'rateLimit'>, ms: number):
 
 /** Tells the engine not to try again what no attempt can help. */
 function withoutRetryIfHopeless(error: unknown): never {
-  if (error instanceof Misconfigured || error instanceof SeriesGivenUp)
+  if (error instanceof ConfigurationError || error instanceof SeriesGivenUp)
     throw Object.assign(new UnrecoverableError(error.message), { cause: error });
   throw error;
 }

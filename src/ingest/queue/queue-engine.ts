@@ -67,7 +67,7 @@ export type Connections = {
 
 const GOODBYE_MS = 1_000;
 /** Jobs whose priority is raised at the same time. */
-const MOST_HASTENED = 16;
+const MOST_HASTENED = 100;
 
 /**
  * `maxConnections`: of the Postgres engine, for all queues and workers together. Each worker that is open keeps one to listen;

@@ -2,7 +2,7 @@
  * The queue of ticks: a bell, nothing more. Where a schedule stands is in the database (`ops.schedule_run`), so a tick that is
  * lost is rung again, and one that is rung twice is run once.
  */
-
+import { JOB_LOCK_MS } from '../../store/work/lease.ts';
 import { type Connections, connect, type QueueEngine } from './queue-engine.ts';
 import { type Tick, tickJobId } from './tick-job.ts';
 
@@ -33,7 +33,6 @@ export type TickQueue = {
 };
 
 const JOB = 'tick';
-const LOCK_MS = 10_000;
 /** How soon a worker whose engine is away looks for it again. */
 const LOOK_AGAIN_MS = 1_000;
 
@@ -48,7 +47,7 @@ export async function openTickQueue({ name = 'ticks', ...options }: TickQueueOpt
 export function createTickQueue(
   connections: Connections,
   name: string,
-  { onError, lockMs = LOCK_MS }: Pick<TickQueueOptions, 'onError' | 'lockMs'>,
+  { onError, lockMs = JOB_LOCK_MS }: Pick<TickQueueOptions, 'onError' | 'lockMs'>,
 ): TickQueue {
   const queue = connections.queue<Tick>(name);
   queue.on('error', onError);

@@ -1,9 +1,10 @@
-/** Who we are to the upstream: which plan, how the key is sent, what it says we have spent. */
+/** The account at the upstream: its plan, how its key is sent, how much of its quota is used. */
 import { createHash } from 'node:crypto';
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { ACCOUNT_PATHS, type AccountPath } from '../../contract/interface/paths.ts';
 import { isPlanName, type PlanName } from '../../contract/plan/plans.ts';
 import { type AccountInfo, accountInfoSchema, readRecord } from '../../contract/record/records.ts';
+import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { HOUR } from '../../core/interval.ts';
 import type { Quota } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -11,6 +12,7 @@ import {
   forgetKeyRefusal,
   type KeyRefusal,
   mayAskAgain,
+  readAccount,
   readKeyRefusal,
   type SavedAccount,
   saveAccount,
@@ -19,9 +21,9 @@ import {
 import { recordFetch } from '../../store/work/fetch.ts';
 import { KeyRefused } from '../outcome.ts';
 import { refusedBefore, wrongKey } from './configuration-errors.ts';
-import type { Ask } from './send-request.ts';
+import type { SendRequest } from './send-request.ts';
 
-/** How old what `/users/me` said may be before it is asked again. */
+/** How old an answer of `/users/me` may become before the account is requested again. */
 export const ACCOUNT_FRESH_MS = 6 * HOUR;
 
 /** Names an account without its key: `anonymous@host` or `key-<12 hex digits of its SHA-256>@host`. */
@@ -31,54 +33,82 @@ export function accountIdOf(apiKey: string | null, baseUrl: string): string {
   return `key-${createHash('sha256').update(apiKey).digest('hex').slice(0, 12)}@${host}`;
 }
 
+/** What is known of the account, in memory and in `ops.account`. */
+export type AccountRecord = {
+  current(): SavedAccount;
+  save(changes: Partial<Omit<SavedAccount, 'id' | 'origin'>>): Promise<void>;
+};
+
+/** As it was saved last; an account that was never saved has this plan. */
+export async function openAccountRecord(
+  sql: Sql,
+  { id, origin, plan }: Pick<SavedAccount, 'id' | 'origin' | 'plan'>,
+): Promise<AccountRecord> {
+  let saved: SavedAccount = (await readAccount(sql, id)) ?? {
+    id,
+    origin,
+    plan,
+    authScheme: null,
+    accountPath: null,
+    checkedAt: null,
+    monthLimit: null,
+  };
+  return {
+    current: () => saved,
+    save: async (changes) => {
+      saved = { ...saved, ...changes };
+      await saveAccount(sql, saved);
+    },
+  };
+}
+
 export type AccountCheck =
   | { readonly kind: 'known'; readonly info: AccountInfo; readonly plan: PlanName | null }
   /** This upstream has no such endpoint. */
-  | { readonly kind: 'not told' }
-  /** Nothing that can be used came back: an outage, a 429. */
+  | { readonly kind: 'unknown' }
+  /** The answer was of no use: an outage, a 429. */
   | { readonly kind: 'unanswered'; readonly message: string }
-  /** Not asked: the budget says no until then. */
-  | { readonly kind: 'held'; readonly until: number; readonly reason: string };
+  /** No request was sent: the quota allows none until then. */
+  | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
 
-/**
- * Asks `/users/me`, on 404 `/key/info`, remembers which answered, and reconciles the ledger.
- * @throws KeyRefused
- */
-export async function checkAccount(deps: {
-  readonly ask: Ask;
+type CheckAccountDeps = {
+  readonly sendRequest: SendRequest;
   readonly quota: Quota;
   readonly sql: Sql;
   readonly clock: Clock;
-  /** What is known of the account at that moment: the answer itself may teach how its key is sent. */
-  readonly saved: () => SavedAccount;
+  readonly account: AccountRecord;
   /** As configured. */
   readonly sentAs: KeyRefusal['sentAs'];
   readonly signal?: AbortSignal | undefined;
-}): Promise<AccountCheck> {
-  const { ask, quota, sql, clock, saved, sentAs } = deps;
-  const paths: readonly AccountPath[] = saved().accountPath === null ? ACCOUNT_PATHS : [saved().accountPath!];
+};
+
+/**
+ * Requests `/users/me`, on 404 `/key/info`, remembers which path answered, and reconciles the ledger with the answer.
+ * @throws KeyRefused
+ */
+export async function checkAccount(deps: CheckAccountDeps): Promise<AccountCheck> {
+  const { sendRequest, sql, clock, account, sentAs, signal } = deps;
+  const { id, accountPath } = account.current();
+  const paths: readonly AccountPath[] = accountPath === null ? ACCOUNT_PATHS : [accountPath];
   for (const path of paths) {
-    const asked = await ask(
+    const result = await sendRequest(
       { path },
       {
         spender: { class: 'scheduled', name: 'account', asksAccount: true },
         record: { endpoint: 'account' },
-        signal: deps.signal,
+        signal,
       },
     );
-    if (asked.kind === 'held') return asked;
-    const { answer, record } = asked;
-    if (answer.kind === 'refused' && answer.reason === 'forbidden')
-      throw await keyRefused(sql, saved(), {
-        at: clock.now(),
-        sentAs,
-        message: wrongKey(answer.message, asked.keySent),
-      });
+    if (result.kind === 'held') return result;
+    const { answer, record } = result;
+    if (answer.kind === 'refused' && answer.reason === 'forbidden') {
+      const message = wrongKey(answer.message, result.keySent);
+      const refusal = await saveKeyRefusal(sql, account.current(), { at: clock.now(), sentAs, message });
+      throw new KeyRefused(message, retryAt(refusal));
+    }
     if (answer.kind === 'refused' && (answer.reason === 'unknown route' || answer.reason === 'unknown id')) continue;
     if (answer.kind === 'malformed' && answer.astray) continue;
-    if (answer.kind !== 'answered') {
-      return { kind: 'unanswered', message: answer.message };
-    }
+    if (answer.kind !== 'answered') return { kind: 'unanswered', message: answer.message };
     const read = readRecord(accountInfoSchema, answer.body);
     await recordFetch(sql, {
       ...record,
@@ -86,42 +116,47 @@ export async function checkAccount(deps: {
       message: read.ok ? null : read.problem,
     });
     if (!read.ok) continue;
-    const info = read.value;
-    const plan = isPlanName(info.plan) ? info.plan : null;
-    const { requests_made: made, requests_left: left } = info.usage.current_month;
-    const isTold = made !== null && left !== null;
-    const unlimited = !isTold || made < 0 || left < 0;
-    // A plan without a limit ends the old one's: its number, and that it was spent. Nothing told ends nothing.
-    if (isTold) await quota.reconcile(unlimited ? { made: 0, left: null } : { made, left });
-    await saveAccount(sql, {
-      ...saved(),
-      plan: plan ?? saved().plan,
-      accountPath: path,
-      checkedAt: clock.now(),
-      monthLimit: unlimited ? null : made + left,
-    });
-    await forgetKeyRefusal(sql, saved().id);
-    return { kind: 'known', info, plan };
+    const plan = await learn(deps, path, read.value);
+    await forgetKeyRefusal(sql, id);
+    return { kind: 'known', info: read.value, plan };
   }
-  await forgetKeyRefusal(sql, saved().id);
-  return { kind: 'not told' };
+  await forgetKeyRefusal(sql, id);
+  return { kind: 'unknown' };
 }
 
-/** How soon a refused key is asked about again, and how late at most; each time four times as late. */
-const ASK_AGAIN_MS = 60_000;
-const LONGEST_ASK_AGAIN_MS = 6 * HOUR;
-
-function askedAgainAt({ at, times }: KeyRefusal): Instant {
-  return at + Math.min(LONGEST_ASK_AGAIN_MS, ASK_AGAIN_MS * 4 ** Math.min(times - 1, 20));
+/** Reconciles the ledger and saves the account. Resolves to its plan; null when that is none we know. */
+async function learn(
+  { quota, account, clock }: CheckAccountDeps,
+  accountPath: AccountPath,
+  info: AccountInfo,
+): Promise<PlanName | null> {
+  const plan = isPlanName(info.plan) ? info.plan : null;
+  const { requests_made: made, requests_left: left } = info.usage.current_month;
+  const isTold = made !== null && left !== null;
+  const unlimited = !isTold || made < 0 || left < 0;
+  // A plan without a limit ends the old plan's limit, and that its quota was exhausted. An answer without counts ends nothing.
+  if (isTold) await quota.reconcile(unlimited ? { made: 0, left: null } : { made, left });
+  await account.save({
+    plan: plan ?? account.current().plan,
+    accountPath,
+    checkedAt: clock.now(),
+    monthLimit: unlimited ? null : made + left,
+  });
+  return plan;
 }
 
-async function keyRefused(sql: Sql, account: SavedAccount, refusal: Omit<KeyRefusal, 'times'>): Promise<KeyRefused> {
-  return new KeyRefused(refusal.message, askedAgainAt(await saveKeyRefusal(sql, account, refusal)));
+/** How soon a refused key is tried again. */
+const RETRY_MS = 60_000;
+const backoff = createBackoff({ firstMs: RETRY_MS, mostMs: 6 * HOUR, factor: 4 });
+
+/** The message names this instant, and every process computes it from the same row. */
+function retryAt({ at, times }: KeyRefusal): Instant {
+  return at + backoff(times - 1, WHOLE_BOUND);
 }
 
 /**
- * Whoever is about to ask with a key that was refused a while ago spends nothing on hearing it again; of all processes one asks again
- * when it is time. Another key is another account, and a key that is sent in another way is another question. @throws KeyRefused
+ * Rejects while a refused key is not to be tried again yet, so that no request is spent on the same refusal. When it is time, one of all
+ * processes tries. Another key is another account, and the same key in another auth scheme may be accepted. @throws KeyRefused
  */
 export async function heedRefusal(
   sql: Sql,
@@ -129,10 +164,10 @@ export async function heedRefusal(
 ): Promise<void> {
   const known = await readKeyRefusal(sql, id);
   if (known === null || (known.sentAs !== 'auto' && known.sentAs !== sentAs)) return;
-  const until = askedAgainAt(known);
-  // What is written down in the future is of before a clock was set back.
+  const until = retryAt(known);
+  // An instant in the future was recorded before a clock was set back.
   const isTime = now >= until || known.at > now + MOST_SKEW_MS;
   if (isTime && (await mayAskAgain(sql, id, known, now))) return;
-  const again = isTime ? now + ASK_AGAIN_MS : until;
+  const again = isTime ? now + RETRY_MS : until;
   throw new KeyRefused(refusedBefore(known.message, known.at, again), again);
 }

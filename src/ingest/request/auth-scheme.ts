@@ -1,29 +1,29 @@
-/** How the key is sent: as the setting says, or found out by the first answers and remembered. */
+/** Chooses the auth scheme that the key is sent in: as configured, or learned from the first answers and remembered. */
 import type { AuthScheme } from '../../upstream/answer.ts';
 
-export type KeyManner = {
+export type AuthSchemeChoice = {
   current(): AuthScheme;
-  /** After a 403 to a key sent as `used`: true when asking again in another manner is worth a request. */
+  /** After a 403 to a key sent as `used`: true when the other scheme is worth a request. */
   refused(used: AuthScheme): boolean;
-  /** After any answer that was not a 403: this manner works. */
+  /** After any answer that was not a 403: this scheme works. */
   accepted(used: AuthScheme): Promise<void>;
-  /** For whoever has to say that the key was refused. */
+  /** For a message that the key was refused. */
   sent(): KeySent;
 };
 
-/** How a key was sent that is refused: by the setting, in all the ways there are, or as it has worked before in this run. */
+/** How a refused key was sent: as configured, in both schemes, or as it worked before in this run. */
 export type KeySent = 'no key' | 'as set' | 'both ways' | 'as before';
 
 /**
- * `auto` begins with what was remembered, else with Bearer, as the API document says, and tries the other manner once after a
- * 403: what worked for a year may have been changed upstream. Once a manner has worked in this run it is not doubted again.
+ * `auto` begins with the remembered scheme, else with Bearer, as the API document says. After a 403 it tries the other scheme once,
+ * because the upstream may have changed. A scheme that has worked in this run stays.
  */
-export function createKeyManner(options: {
+export function createAuthSchemeChoice(options: {
   readonly hasKey: boolean;
   readonly configured: 'auto' | AuthScheme;
   readonly known: AuthScheme | null;
   readonly remember: (scheme: AuthScheme) => Promise<void>;
-}): KeyManner {
+}): AuthSchemeChoice {
   const { hasKey, configured, remember } = options;
   const isOpen = hasKey && configured === 'auto';
   let scheme: AuthScheme = configured === 'auto' ? (options.known ?? 'bearer') : configured;
@@ -33,7 +33,7 @@ export function createKeyManner(options: {
   return {
     current: () => scheme,
     refused: (used) => {
-      // Another request has found out meanwhile.
+      // Another request has switched the scheme meanwhile.
       if (used !== scheme) return true;
       refusedAs.add(used);
       const other = used === 'bearer' ? 'bare' : 'bearer';

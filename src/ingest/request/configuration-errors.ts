@@ -1,5 +1,6 @@
 /** What is said when no further try could help, because the key or the address is wrong: each as one sentence with what would be right. */
 import type { Instant } from '../../clock.ts';
+import { formatInstant } from '../../core/format.ts';
 import type { NoContact } from '../../upstream/answer.ts';
 import type { KeySent } from './auth-scheme.ts';
 
@@ -14,8 +15,7 @@ export function wrongKey(message: string, sent: KeySent): string {
 
 /** The same, by somebody who has not asked again. */
 export function refusedBefore(message: string, at: Instant, againAt: Instant): string {
-  const iso = (instant: Instant) => `${new Date(instant).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
-  return `${message} (so it said at ${iso(at)}, and is not asked again before ${iso(againAt)}, but by chandler doctor --online)`;
+  return `${message} (so it said at ${formatInstant(at)}, and is not asked again before ${formatInstant(againAt)}, but by chandler doctor --online)`;
 }
 
 const HOW: Readonly<Record<Exclude<KeySent, 'no key'>, string>> = {

@@ -3,10 +3,10 @@
 import type { Sql } from '../../store/connection/connect.ts';
 import { claimOrigin } from '../../store/work/installation.ts';
 import type { Exchange } from '../../upstream/answer.ts';
-import { Misconfigured } from '../outcome.ts';
+import { ConfigurationError } from '../outcome.ts';
 import { otherOrigin } from './configuration-errors.ts';
 
-/** To be called before an answer is stored; the first one settles whose data the warehouse holds. @throws Misconfigured */
+/** To be called before an answer is stored; the first one settles whose data the warehouse holds. @throws ConfigurationError */
 export type OriginCheck = (exchange: Exchange) => Promise<void>;
 
 export function createOriginCheck(sql: Sql): OriginCheck {
@@ -14,6 +14,6 @@ export function createOriginCheck(sql: Sql): OriginCheck {
   let held: string | null | undefined;
   return async ({ simulator }) => {
     if (held === undefined) held = await claimOrigin(sql, simulator);
-    if (held !== simulator) throw new Misconfigured(otherOrigin(held, simulator));
+    if (held !== simulator) throw new ConfigurationError(otherOrigin(held, simulator));
   };
 }

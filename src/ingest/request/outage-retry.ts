@@ -21,15 +21,15 @@ export function awayReason(error: unknown): AwayReason | null {
  * Does `work` again until what it needs is there for it; whatever else it rejects with comes through at once. `again`: an earlier
  * attempt was cut off, and may have been committed all the same.
  */
-export type Patience = <T>(work: (again: boolean) => Promise<T>) => Promise<T>;
+export type OutageRetry = <T>(work: (again: boolean) => Promise<T>) => Promise<T>;
 
 /** None. */
-export const impatient: Patience = (work) => work(false);
+export const withoutRetry: OutageRetry = (work) => work(false);
 
 /** Often: whoever else sees a chunk unattended must not be faster. A refused connection costs next to nothing. */
 const RETRY_MS = 500;
 
-export function createPatience({
+export function createOutageRetry({
   clock,
   signal,
   onAway,
@@ -41,7 +41,7 @@ export function createPatience({
   /** Called whenever it is found away; `until` is when it is looked for again. May abort the signal. */
   readonly onAway: (reason: AwayReason, until: Instant) => void;
   readonly onBack: (reason: AwayReason) => void;
-}): Patience {
+}): OutageRetry {
   const away = new Set<AwayReason>();
   return async (work) => {
     /** What this work has met; hardly ever anything. */

@@ -1,245 +1,242 @@
-/** Asks the upstream one question: a turn from the quota, one request, its record; and again only for a redirect or the other way to send the key. */
+/** Sends one request to the upstream: takes a permit, sends, records. It sends again only for a redirect, or with the key in the other auth scheme. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import { waitTurn } from '../../quota/permit.ts';
-import type { Quota, Spender, Stretch, Take } from '../../quota/quota.ts';
+import type { Quota, Spender, Stretch, Take, Unwanted } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type FetchRow, recordFetchOnce } from '../../store/work/fetch.ts';
-import type { Answer, Question, Upstream } from '../../upstream/answer.ts';
-import { Misconfigured, Unreachable } from '../outcome.ts';
-import type { KeyManner, KeySent } from './auth-scheme.ts';
+import type { Answer, AuthScheme, Question, Upstream } from '../../upstream/answer.ts';
+import { ConfigurationError, Unreachable } from '../outcome.ts';
+import type { AuthSchemeChoice, KeySent } from './auth-scheme.ts';
 import { unreachable, wrongAddress } from './configuration-errors.ts';
-import { impatient, type Patience } from './outage-retry.ts';
-import type { Contact } from './reachability.ts';
+import { type OutageRetry, withoutRetry } from './outage-retry.ts';
+import type { Reachability } from './reachability.ts';
+import { type FinalAnswer, pauseAtOnce, tellPauseOfOtherHost, tellQuota } from './tell-quota.ts';
 
-export type AskDetails = Pick<FetchRow, 'endpoint'> &
+/** What `ops.fetch` records of a request beside its answer. */
+export type RequestDetails = Pick<FetchRow, 'endpoint'> &
   Partial<Pick<FetchRow, 'seriesId' | 'span' | 'backfillId' | 'attempt' | 'subject'>>;
 
-/**
- * How one question is asked; `signal` ends the wait for a turn, never a request that is under way. `patience` is for a database
- * that is away; without it such a question rejects.
- */
-export type AskOptions = {
+export type SendOptions = {
   readonly spender: Spender;
-  readonly record: AskDetails;
+  readonly record: RequestDetails;
+  /** Ends the wait for a permit, never a request that was sent. */
   readonly signal?: AbortSignal | undefined;
-  readonly patience?: Patience;
-  /** Upstream may have no such route: then that is an answer, and no outage. */
+  /** Waits for a database that is away; without it the call rejects then. */
+  readonly retry?: OutageRetry;
+  /** Upstream may have no such route: a refusal is then an answer, and no outage. */
   readonly mayLack?: boolean;
 };
 
-/** What is asked at once, as it is. */
-export type PlainQuestion = Pick<Question, 'path' | 'query' | 'withText' | 'rpc'>;
+/** A request whose path and query are known. */
+export type FixedRequest = Pick<Question, 'path' | 'query' | 'withText' | 'rpc'>;
 
-/** A question whose extent is only known when its turn comes: what of the stretch is still worth a request then. */
-export type LateQuestion = {
+/** A request whose path and query depend on what is still missing of a stretch of candles when its permit comes. */
+export type StretchRequest = {
   readonly stretch: Stretch;
   /** `gaps` is never empty. */
   readonly about: (gaps: Spans) => Pick<Question, 'path' | 'query'> & {
     readonly span: Span;
-    /** By its documents, the plan does not include what is asked. */
+    /** By its documents, the plan does not include these candles. */
     readonly beyondPlan: boolean;
   };
 };
 
-export type Asked =
-  /** Nothing was sent: the budget says no until then. */
-  | { readonly kind: 'held'; readonly until: Instant; readonly reason: Extract<Take, { kind: 'denied' }>['reason'] }
-  /** One answer. `record` is the row of `ops.fetch` it becomes; all but an `answered` one are recorded already. */
-  | {
-      readonly kind: 'asked';
-      readonly answer: Exclude<Answer, { kind: 'moved' }>;
-      readonly record: FetchRow;
-      /** The number of that row; null as long as it is not recorded. */
-      readonly fetchId: number | null;
-      readonly requests: number;
-      /** A 402 that names no wall, and there is budget by all that is known: perhaps this is not in the plan. */
-      readonly budgetLeft: boolean;
-      /** Redirects without an end; worth one more try in a run, for each try costs several requests. */
-      readonly ledAround: boolean;
-      /** How the key was sent, for who must say that it was refused. */
-      readonly keySent: KeySent;
-    };
-
-/**
- * @throws Misconfigured when nobody is there who could be the upstream, and nobody ever was; or when one is led around a
- * second time and nothing else has been answered.
- */
-export type Ask = {
-  (question: PlainQuestion, options: AskOptions): Promise<Asked>;
-  (question: LateQuestion, options: AskOptions): Promise<Asked | Unasked>;
+/** Nothing was sent: the quota allows nothing until then. */
+export type HeldRequest = {
+  readonly kind: 'held';
+  readonly until: Instant;
+  readonly reason: Extract<Take, { kind: 'denied' }>['reason'];
 };
 
-/** As an answer to a `LateQuestion` there may be none at all: nothing of it is worth a request any more, and none was spent. */
-export type Unasked = { readonly kind: 'unwanted' };
+/** The request was sent, and this is its answer. */
+export type SentRequest = {
+  readonly kind: 'sent';
+  readonly answer: FinalAnswer;
+  /** The row of `ops.fetch`. It is recorded already, unless the answer is an `answered` one: the caller records that with its rows. */
+  readonly record: FetchRow;
+  /** The number of that row; null as long as it is not recorded. */
+  readonly fetchId: number | null;
+  readonly requests: number;
+  /** A 402 that names no history limit, although requests seem to be left: perhaps the plan does not include this. */
+  readonly budgetLeft: boolean;
+  /** Redirects without an end; worth one more try in a run, because each try costs several requests. */
+  readonly isRedirectLoop: boolean;
+  /** How the key was sent, for a caller that must report that it was refused. */
+  readonly keySent: KeySent;
+};
+
+export type RequestResult = HeldRequest | SentRequest;
 
 /**
- * A 402 whose text is no wall's: is the month spent, or is there budget left, so that it means something else? Whoever judges
- * "spent" has made everybody wait before it resolves. "not told": the run ended before the account could be asked.
+ * Resolves to `unwanted` when nothing of the stretch is missing any more; nothing was sent and nothing counted then.
+ * @throws ConfigurationError when nobody who could be the upstream was ever reached, or when redirects go in circles a second time and
+ * nothing else has been answered.
  */
-export type JudgeSpent = (answer: Limited, beyondPlan: boolean) => Promise<'spent' | 'budget left' | 'not told'>;
-type Limited = Extract<Answer, { kind: 'limited' }>;
+export type SendRequest = {
+  (request: FixedRequest, options: SendOptions): Promise<RequestResult>;
+  (request: StretchRequest, options: SendOptions): Promise<RequestResult | Unwanted>;
+};
 
-/** A pause that another host than REST's asks for is at most so long for REST. */
-const LONGEST_PAUSE_ASIDE_MS = 60_000;
-const MOST_REDIRECTS = 3;
-const MOST_LED_AROUND = 2;
+/**
+ * Judges a 402 that names no history limit: is the quota exhausted, or are requests left, so that the 402 means something else? It
+ * resolves to `exhausted` after it has told the quota. `unknown`: the run ended before the account could be asked.
+ */
+export type JudgeQuotaExhausted = (
+  answer: Extract<Answer, { kind: 'limited' }>,
+  beyondPlan: boolean,
+) => Promise<'exhausted' | 'budget left' | 'unknown'>;
 
-export function createAsk({
-  upstream,
-  baseUrl,
-  contact,
-  quota,
-  manner,
-  sql,
-  clock,
-  accountId,
-  judgeSpent,
-  isAside = false,
-}: {
+export type SendRequestDeps = {
   readonly upstream: Upstream;
   readonly baseUrl: string;
-  readonly contact: Contact;
+  readonly reachability: Reachability;
   readonly quota: Quota;
-  readonly manner: KeyManner;
+  readonly authScheme: AuthSchemeChoice;
   readonly sql: Sql;
   readonly clock: Clock;
   readonly accountId: string;
-  readonly judgeSpent: JudgeSpent;
+  readonly judgeQuotaExhausted: JudgeQuotaExhausted;
   /**
-   * It is another host than REST's (the vendor's JSON-RPC interface): what goes wrong there is no trouble of REST's, and nothing
-   * configured wrongly. A pause that it asks for is heeded, for a minute at most.
+   * It is another host than REST's (the vendor's JSON-RPC interface): its failures are neither an outage of REST nor a wrong
+   * configuration. REST only heeds a pause that it asks for, for a minute at most.
    */
-  readonly isAside?: boolean;
-}): Ask {
+  readonly isOtherHost?: boolean;
+};
+
+const MOST_REDIRECTS = 3;
+const MOST_REDIRECT_LOOPS = 2;
+
+export function createSendRequest(deps: SendRequestDeps): SendRequest {
+  const { upstream, quota, authScheme, clock, isOtherHost = false } = deps;
   let hasAnswered = false;
-  /** How often one was led around since the last answer. */
-  let ledAround = 0;
-  const ask = async (
-    asked: PlainQuestion | LateQuestion,
-    { spender, record: kind, signal, patience = impatient, mayLack = false }: AskOptions,
-  ): Promise<Asked | Unasked> => {
-    const keep = (row: FetchRow) => patience((again) => recordFetchOnce(sql, row, again));
+  /** Redirect loops since the last answer. */
+  let loops = 0;
+
+  const sendRequest = async (
+    request: FixedRequest | StretchRequest,
+    options: SendOptions,
+  ): Promise<RequestResult | Unwanted> => {
+    const { spender, signal, retry = withoutRetry } = options;
     const take = (stretch?: Stretch) =>
-      patience(() => waitTurn({ quota, spender, stretch, clock, ...(signal ? { signal } : {}) }));
-    let turn = 'stretch' in asked ? await take(asked.stretch) : await take();
-    if (turn.kind === 'unwanted') return turn;
-    if (turn.kind === 'denied') return { kind: 'held', until: turn.until, reason: turn.reason };
-    const late = 'stretch' in asked ? asked.about(turn.gaps!) : null;
-    const first: Question = late ? { path: late.path, query: late.query } : (asked as Question);
-    const details = late ? { ...kind, span: late.span } : kind;
-    const beyondPlan = late?.beyondPlan ?? false;
-    let question = first;
+      retry(() => waitTurn({ quota, spender, stretch, clock, ...(signal ? { signal } : {}) }));
+    const permit = 'stretch' in request ? await take(request.stretch) : await take();
+    if (permit.kind === 'unwanted') return permit;
+    if (permit.kind === 'denied') return held(permit);
+    const { question, beyondPlan, details } = withGaps(request, permit.gaps, options.record);
+    const call: Call = { ...deps, ...options, retry, isOtherHost, record: details };
+    let next = question;
     let redirects = 0;
     for (let requests = 1; ; requests++) {
-      // A second step, of a redirect or with the key sent the other way, belongs to the request that was worth it.
-      if (requests > 1) turn = await take();
-      if (turn.kind === 'denied') {
-        // The probe after an outage may have been a redirect: next time its first step lets the second one through.
-        if (redirects > 0) ledAround = 0;
-        return { kind: 'held', until: turn.until, reason: turn.reason };
-      }
-      const scheme = manner.current();
-      const answer = await upstream.send({ ...question, scheme });
-      if (!isAside) heed(quota, answer);
-      if (!isAside && (await patience(() => contact.isMissing(answer.exchange)))) {
-        await keep(toRecord(answer, accountId, details));
-        throw new Unreachable(unreachableAt(baseUrl, answer));
-      }
-      const spent = !isAside && answer.kind === 'limited' && answer.by === 'spent' && !spender.asksAccount;
-      const budgetLeft = spent && (await patience(() => judgeSpent(answer, beyondPlan))) === 'budget left';
-      const record = toRecord(answer, accountId, details);
-      if (answer.kind === 'moved') {
-        const fetchId = await keep(record);
-        if (++redirects <= MOST_REDIRECTS) {
-          // Steps that led nowhere before are no sign of life: they would end the streak that they are.
-          if (ledAround === 0 && !isAside) await patience(() => quota.answered({ sentAt: answer.exchange.sentAt }));
-          question = { ...first, path: answer.path, absolute: true, query: {} };
-          continue;
+      if (requests > 1) {
+        // A redirect, or the other auth scheme, is a step of the request that was worth its permit: nothing is asked about it again.
+        const further = await take();
+        if (further.kind === 'denied') {
+          // The probe after an outage may have been a redirect: the first step of the next one lets the second step through.
+          if (redirects > 0) loops = 0;
+          return held(further);
         }
-        const message = `redirected more than ${MOST_REDIRECTS} times, last to ${answer.shown}`;
-        const end = { kind: 'malformed', message, astray: false, exchange: answer.exchange } as const;
-        if (!isAside) await patience(() => tellQuota(quota, end, spender));
-        if (++ledAround >= MOST_LED_AROUND && !hasAnswered && !isAside) throw new Misconfigured(wrongAddress(message));
-        return {
-          kind: 'asked',
-          answer: end,
-          record,
-          fetchId,
-          requests,
-          budgetLeft,
-          ledAround: true,
-          keySent: manner.sent(),
-        };
       }
-      if (answer.kind === 'answered') {
-        hasAnswered = true;
-        ledAround = 0;
+      const scheme = authScheme.current();
+      const answer = await upstream.send({ ...next, scheme });
+      const budgetLeft = await heed(call, answer, beyondPlan);
+      const record = toRecord(answer, deps.accountId, details);
+      const sent = { kind: 'sent', record, requests, budgetLeft, isRedirectLoop: false } as const;
+      if (answer.kind !== 'moved') {
+        if (answer.kind === 'answered') {
+          hasAnswered = true;
+          loops = 0;
+        }
+        const fetchId = await settle(call, { answer, record, scheme, budgetLeft });
+        if (isForbidden(answer) && authScheme.refused(scheme)) continue;
+        return { ...sent, answer, fetchId, keySent: authScheme.sent() };
       }
-      const forbidden = answer.kind === 'refused' && answer.reason === 'forbidden';
-      if (answer.kind === 'answered' || (answer.kind === 'refused' && !forbidden))
-        await patience(() => manner.accepted(scheme));
-      const fetchId = answer.kind === 'answered' ? null : await keep(record);
-      if (isAside) await patience(() => tellPause(quota, answer));
-      else if (mayLack && answer.kind === 'refused')
-        await patience(() => quota.answered({ sentAt: answer.exchange.sentAt }));
-      else
-        await patience(() =>
-          budgetLeft ? quota.answered({ sentAt: answer.exchange.sentAt }) : tellQuota(quota, answer, spender),
-        );
-      if (forbidden && manner.refused(scheme)) continue;
-      return { kind: 'asked', answer, record, fetchId, requests, budgetLeft, ledAround: false, keySent: manner.sent() };
+      const fetchId = await keep(call, record);
+      if (++redirects <= MOST_REDIRECTS) {
+        // Redirects that led nowhere before prove nothing about the upstream: counted as answers, they would end the row of loops.
+        if (loops === 0 && !isOtherHost) await retry(() => quota.answered({ sentAt: answer.exchange.sentAt }));
+        next = { ...question, path: answer.path, absolute: true, query: {} };
+        continue;
+      }
+      const message = `redirected more than ${MOST_REDIRECTS} times, last to ${answer.shown}`;
+      const end = { kind: 'malformed', message, astray: false, exchange: answer.exchange } as const;
+      if (!isOtherHost) await retry(() => tellQuota(quota, end, spender));
+      if (++loops >= MOST_REDIRECT_LOOPS && !hasAnswered && !isOtherHost)
+        throw new ConfigurationError(wrongAddress(message));
+      return { ...sent, answer: end, fetchId, isRedirectLoop: true, keySent: authScheme.sent() };
     }
   };
-  return ask as Ask;
+  return sendRequest as SendRequest;
 }
 
-/** The ledger is not told: it would hold back who has corrected the address. */
-function unreachableAt(baseUrl: string, { exchange, ...answer }: Answer): string {
-  return unreachable(baseUrl, 'message' in answer ? answer.message : '', exchange.noContact!);
+/** One call of `sendRequest`. */
+type Call = SendRequestDeps & SendOptions & { readonly retry: OutageRetry; readonly isOtherHost: boolean };
+
+function held({ until, reason }: Extract<Take, { kind: 'denied' }>): HeldRequest {
+  return { kind: 'held', until, reason };
 }
 
-/** Before anything else: while it is written down, others wait for turns that are granted already. */
-function heed(quota: Quota, answer: Answer): void {
-  if (answer.kind === 'limited' && answer.by === 'pace')
-    quota.pause({ reason: 'limited', retryAfterMs: answer.retryAfterMs });
-  if (answer.kind === 'unavailable') quota.pause({ reason: 'unavailable', retryAfterMs: answer.retryAfterMs });
+function isForbidden(answer: FinalAnswer): boolean {
+  return answer.kind === 'refused' && answer.reason === 'forbidden';
 }
 
-/** What the whole account learns from one answer; of a spent month it has been told by the judge. */
-async function tellQuota(
-  quota: Quota,
-  answer: Exclude<Answer, { kind: 'moved' }>,
-  { asksAccount = false }: Spender,
-): Promise<void> {
-  const { sentAt } = answer.exchange;
-  switch (answer.kind) {
-    case 'refused':
-      // Where there should be candles, no route is an outage. That there is none to the account is nothing new (decision 7).
-      if (answer.reason === 'unknown route' && !asksAccount)
-        return quota.unavailable({ sentAt, retryAfterMs: null, message: answer.message });
-      return quota.answered({ sentAt });
-    case 'answered':
-      return quota.answered({ sentAt });
-    case 'limited':
-      return answer.by === 'pace'
-        ? quota.limited({ sentAt, retryAfterMs: answer.retryAfterMs, message: answer.message })
-        : undefined;
-    case 'unavailable':
-      return quota.unavailable({ sentAt, retryAfterMs: answer.retryAfterMs, message: answer.message });
-    case 'malformed':
-      return quota.unavailable({ sentAt, retryAfterMs: null, message: answer.message });
+/** What is sent, now that the permit says what is missing. */
+function withGaps(request: FixedRequest | StretchRequest, gaps: Spans | undefined, details: RequestDetails) {
+  if (!('stretch' in request)) return { question: request as Question, beyondPlan: false, details };
+  const { path, query, span, beyondPlan } = request.about(gaps!);
+  return { question: { path, query } as Question, beyondPlan, details: { ...details, span } };
+}
+
+function keep({ sql, retry }: Call, row: FetchRow): Promise<number> {
+  return retry((again) => recordFetchOnce(sql, row, again));
+}
+
+/**
+ * What comes before anything else with an answer: a pause is heeded, a wrong address is reported, a 402 is judged.
+ * Resolves to `budgetLeft`. @throws Unreachable
+ */
+async function heed(call: Call, answer: Answer, beyondPlan: boolean): Promise<boolean> {
+  const { quota, reachability, baseUrl, accountId, spender, record, retry, judgeQuotaExhausted } = call;
+  if (call.isOtherHost) return false;
+  pauseAtOnce(quota, answer);
+  if (await retry(() => reachability.isMissing(answer.exchange))) {
+    // The ledger is not told: it would hold back the next command, with the address corrected.
+    await keep(call, toRecord(answer, accountId, record));
+    throw new Unreachable(unreachable(baseUrl, 'message' in answer ? answer.message : '', answer.exchange.noContact!));
   }
+  if (answer.kind !== 'limited' || answer.by !== 'spent' || spender.asksAccount) return false;
+  return (await retry(() => judgeQuotaExhausted(answer, beyondPlan))) === 'budget left';
 }
 
-async function tellPause(quota: Quota, answer: Exclude<Answer, { kind: 'moved' }>): Promise<void> {
-  if (answer.kind !== 'limited' || answer.by !== 'pace') return;
-  const retryAfterMs = Math.min(answer.retryAfterMs ?? LONGEST_PAUSE_ASIDE_MS, LONGEST_PAUSE_ASIDE_MS);
-  quota.pause({ reason: 'limited', retryAfterMs });
-  await quota.limited({ sentAt: answer.exchange.sentAt, retryAfterMs, message: answer.message });
+/** Remembers and records what an answer teaches. Resolves to the number of the row; null when the caller records it. */
+async function settle(
+  call: Call,
+  {
+    answer,
+    record,
+    scheme,
+    budgetLeft,
+  }: {
+    readonly answer: FinalAnswer;
+    readonly record: FetchRow;
+    readonly scheme: AuthScheme;
+    readonly budgetLeft: boolean;
+  },
+): Promise<number | null> {
+  const { quota, authScheme, spender, retry, mayLack = false } = call;
+  const isRefused = answer.kind === 'refused';
+  if (answer.kind === 'answered' || (isRefused && !isForbidden(answer))) await retry(() => authScheme.accepted(scheme));
+  const fetchId = answer.kind === 'answered' ? null : await keep(call, record);
+  const isPlainAnswer = budgetLeft || (mayLack && isRefused);
+  await retry(() => {
+    if (call.isOtherHost) return tellPauseOfOtherHost(quota, answer);
+    if (isPlainAnswer) return quota.answered({ sentAt: answer.exchange.sentAt });
+    return tellQuota(quota, answer, spender);
+  });
+  return fetchId;
 }
 
-function toRecord(answer: Answer, accountId: string, details: AskDetails): FetchRow {
+function toRecord(answer: Answer, accountId: string, details: RequestDetails): FetchRow {
   const { exchange } = answer;
   return {
     endpoint: details.endpoint,

@@ -7,9 +7,12 @@ const WITHOUT: Readonly<Partial<Record<Schedule['name'], string>>> = {
   gaps: 'what they miss of their past is not fetched',
 };
 
-export type LeftAlone = { readonly schedule: Schedule['name']; readonly consequence: string };
+export type DisabledScheduleWarning = { readonly schedule: Schedule['name']; readonly consequence: string };
 
-export function leftAlone(schedules: readonly Schedule[], trackedSeries: number): readonly LeftAlone[] {
+export function disabledScheduleWarnings(
+  schedules: readonly Schedule[],
+  trackedSeries: number,
+): readonly DisabledScheduleWarning[] {
   if (trackedSeries === 0) return [];
   return schedules.flatMap(({ name, cadence }) => {
     const consequence = WITHOUT[name];

@@ -1,15 +1,16 @@
 /** Which schedules run how often under a plan, its limits and what was set by hand; and what they ask a month of it. */
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
+import { dayReset, dayStart, monthReset, monthStart } from '../../core/calendar.ts';
+import { formatCount } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import { freshnessPerRun } from '../../quota/achievable-ages.ts';
 import { pacePerDay } from '../../quota/adaptive-rate.ts';
 import type { Limits } from '../../quota/quota.ts';
 import type { Need } from '../../quota/reservation.ts';
-import { dayReset, dayStart, monthReset, monthStart } from '../../quota/window.ts';
 import { CATALOGUE_KINDS, type CatalogueDemand, type CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 import { achievableAgeMs, CATALOGUE_PLAN, type CatalogueNeed, requestsPerRun } from '../catalogue/catalogue-plan.ts';
-import { Misconfigured } from '../outcome.ts';
+import { ConfigurationError } from '../outcome.ts';
 import { type Cadence, cadenceOf } from './cadence.ts';
 import { SCHEDULES, type ScheduleEntry, type ScheduleName, type Tier } from './schedules.ts';
 
@@ -30,7 +31,7 @@ export type Schedule = {
 /** How often a schedule runs, as set by hand: a cron expression that was checked, or `off`. */
 export type Cadences = Readonly<Partial<Record<ScheduleName, string>>>;
 
-export type TimetableTerms = {
+export type SchedulePlanTerms = {
   readonly plan: PlanName;
   readonly limits: Limits;
   readonly hasKey: boolean;
@@ -46,7 +47,7 @@ const MOST_SHARE = 0.5;
 const TIERS: readonly Tier[] = ['sparse', ...PLAN_NAMES];
 
 /** Without a key there is no account to ask. */
-export function timetable(terms: TimetableTerms): readonly Schedule[] {
+export function schedulePlan(terms: SchedulePlanTerms): readonly Schedule[] {
   const entries = SCHEDULES.filter((entry) => terms.hasKey || !entry.asksAccount);
   const tier = tierOf(entries, terms);
   const schedules = entries.map((entry) => {
@@ -67,7 +68,7 @@ function withoutOthers(entries: readonly ScheduleEntry[], schedules: readonly Sc
 }
 
 /** The richest tier up to the plan's that leaves room. */
-function tierOf(entries: readonly ScheduleEntry[], terms: TimetableTerms): Tier {
+function tierOf(entries: readonly ScheduleEntry[], terms: SchedulePlanTerms): Tier {
   const upTo = TIERS.slice(0, TIERS.indexOf(terms.plan) + 1).reverse();
   const fits = (tier: Tier) => {
     // What freshness may ask is cut from what these leave.
@@ -100,7 +101,7 @@ const known = new Map<string, Cadence>();
 function scheduleOf(
   entry: ScheduleEntry,
   cron: string,
-  { freshnessPerDay = 0, catalogue }: Pick<TimetableTerms, 'freshnessPerDay' | 'catalogue'>,
+  { freshnessPerDay = 0, catalogue }: Pick<SchedulePlanTerms, 'freshnessPerDay' | 'catalogue'>,
   { tier, isSet }: { readonly tier: Tier; readonly isSet: boolean },
 ): Schedule {
   const own = cron === 'off' ? null : cadence(cron);
@@ -185,7 +186,7 @@ export function loadOf(schedules: readonly Schedule[], now: Instant): { readonly
   return { day: most(dayStart(now), dayReset), month: most(monthStart(now), monthReset) };
 }
 
-/** @throws Misconfigured, with the arithmetic, when the schedules alone ask for more than there is. */
+/** @throws ConfigurationError, with the arithmetic, when the schedules alone ask for more than there is. */
 export function refuseOverspending(
   schedules: readonly Schedule[],
   { plan, limits, now }: { readonly plan: PlanName; readonly limits: Limits; readonly now: Instant },
@@ -214,11 +215,11 @@ export function refuseOverspending(
       .sort((a, b) => b.requests - a.requests);
     const sum = parts.map(
       ({ schedule, requests }) =>
-        `${schedule.name} ${count(requests / schedule.requests)} × ${count(schedule.requests)}`,
+        `${schedule.name} ${formatCount(requests / schedule.requests)} × ${formatCount(schedule.requests)}`,
     );
     const variable = scheduleVariable(parts[0]!.schedule.name);
-    throw new Misconfigured(
-      `the schedules alone ask for ${count(load.requests)} requests in ${name} (${sum.join(' + ')}), and there are ${count(limit)} (${why}); ` +
+    throw new ConfigurationError(
+      `the schedules alone ask for ${formatCount(load.requests)} requests in ${name} (${sum.join(' + ')}), and there are ${formatCount(limit)} (${why}); ` +
         `ask less often, like ${variable}='${suggestion(parts[0]!.schedule)}', or leave one out with ${variable}=off`,
     );
   }
@@ -236,8 +237,4 @@ function suggestion({ name, cadence }: Schedule): string {
   const entry = SCHEDULES.find((one) => one.name === name)!;
   const usual = perTier(entry.cadence, 'free');
   return usual === 'off' || usual === cadence?.cron ? '7 0 * * *' : usual;
-}
-
-function count(value: number): string {
-  return value.toLocaleString('en-US');
 }

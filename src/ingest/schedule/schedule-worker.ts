@@ -1,16 +1,18 @@
 /** Runs the ticks of the queue: each claimed in the database first, given signs of life while it runs, and written down as it ended. */
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../../clock.ts';
+import { WHOLE_BOUND } from '../../core/backoff.ts';
 import { maskPasswords } from '../../log.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { claimRun, endRun, type RunEnd, renewLease, type ScheduleRun } from '../../store/work/schedule-run.ts';
-import { Misconfigured } from '../outcome.ts';
+import { holdingLease } from '../../store/work/lease.ts';
+import { claimRun, endRun, type RunEnd, renewRun, type ScheduleRun } from '../../store/work/schedule-run.ts';
+import { ConfigurationError } from '../outcome.ts';
 import type { Tick } from '../queue/tick-job.ts';
 import type { TickQueue } from '../queue/tick-queue.ts';
-import { createPatience } from '../request/outage-retry.ts';
+import { createOutageRetry } from '../request/outage-retry.ts';
 import type { RunOutcome } from '../schedule-run.ts';
 import { type Runs, SCHEDULES } from './schedules.ts';
-import { BACKOFF_MS, BEAT_MS, LEASE_MS, MOST_ATTEMPTS, mayRunAgain, standingOf } from './tick.ts';
+import { attemptBackoff, MOST_ATTEMPTS, mayRunAgain, standingOf } from './tick.ts';
 
 export type ScheduleWorkerDeps = {
   readonly sql: Sql;
@@ -41,7 +43,7 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
   /** Nobody waits for what is under way any more: it is no sign of life of ours. */
   const abandon = new AbortController();
   /** What was asked is stored; that it was run must not get lost either, or it would be asked again. */
-  const patience = createPatience({
+  const retry = createOutageRetry({
     clock,
     signal: stop.signal,
     onAway: () => undefined,
@@ -53,32 +55,18 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
     const entry = SCHEDULES.find(({ name }) => name === schedule);
     // Another version of us has one that we do not know: it is offered again, and that version's worker may get it.
     if (entry === undefined || stop.signal.aborted) return;
-    const claim = { schedule, tick, owner, now: clock.now(), leaseMs: LEASE_MS };
+    const claim = { schedule, tick, owner, now: clock.now() };
     const run = await claimRun(sql, claim, (latest) => {
       const standing = standingOf(latest, tick, claim.now);
       return standing === 'due' || (standing === 'paused' && anew) || (first && mayRunAgain(latest, tick));
     });
     if (run === null) return;
-    const alive = new AbortController();
-    const beating = beat(run, AbortSignal.any([alive.signal, abandon.signal]));
-    let end: RunEnd;
-    try {
-      end = ended(await entry.run(deps.runs, { tick, attempt: run.attempts, signal: stop.signal, patience }));
-    } catch (error) {
-      end = failed(run, error);
-    }
-    alive.abort();
-    await beating;
-    await patience(() => endRun(sql, run, end, clock.now()));
+    const renew = () => renewRun(sql, run.id, clock.now());
+    const end = await holdingLease({ clock, renew, signal: abandon.signal }, () =>
+      entry.run(deps.runs, { tick, attempt: run.attempts, signal: stop.signal, retry }).then(ended),
+    ).catch((error: unknown) => failed(run, error));
+    await retry(() => endRun(sql, run, end, clock.now()));
     deps.onEnd?.(run, end, clock.now() - claim.now);
-  }
-
-  async function beat(run: ScheduleRun, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      await clock.sleep(BEAT_MS, signal).catch(() => undefined);
-      // One that fails is made good by the next, or the run is claimed by another.
-      if (!signal.aborted) await renewLease(sql, run.id, clock.now() + LEASE_MS).catch(() => undefined);
-    }
   }
 
   function ended(outcome: RunOutcome): RunEnd {
@@ -91,8 +79,8 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
     // Told to end, not failed: whoever ticks next has it run again at once.
     if (stop.signal.aborted) return { state: 'held', message: 'its process was stopped', until: clock.now() };
     const message = maskPasswords(error instanceof Error ? error.message : String(error));
-    if (error instanceof Misconfigured || run.attempts >= MOST_ATTEMPTS) return { state: 'failed', message };
-    return { state: 'waiting', message, until: clock.now() + BACKOFF_MS * 2 ** (run.attempts - 1) };
+    if (error instanceof ConfigurationError || run.attempts >= MOST_ATTEMPTS) return { state: 'failed', message };
+    return { state: 'waiting', message, until: clock.now() + attemptBackoff(run.attempts - 1, WHOLE_BOUND) };
   }
 
   return {

@@ -7,7 +7,7 @@
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { asError } from '../../core/as-error.ts';
-import { unlessAborted } from '../../core/unless-aborted.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { CATALOGUE_KINDS, type CatalogueKind, readNeverAsked } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { latestRuns, type ScheduleRun } from '../../store/work/schedule-run.ts';

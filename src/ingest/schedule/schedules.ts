@@ -9,7 +9,7 @@ import { compactAllKeys } from '../../store/upkeep/compact.ts';
 import { ensurePartitionsAhead } from '../../store/upkeep/partition.ts';
 import { CATALOGUE_PLAN } from '../catalogue/catalogue-plan.ts';
 import { readIdChanges } from '../catalogue/id-changes.ts';
-import { UpstreamTrouble } from '../outcome.ts';
+import { UpstreamError } from '../outcome.ts';
 import type { Run, RunContext, RunOutcome } from '../schedule-run.ts';
 import type { Session } from '../session.ts';
 import { refreshCatalogue } from '../snapshot/coin-list.ts';
@@ -18,7 +18,7 @@ import { refreshCatalogue } from '../snapshot/coin-list.ts';
 export type Runs = {
   readonly sql: Sql;
   readonly clock: Clock;
-  readonly session: Pick<Session, 'ask' | 'check'>;
+  readonly session: Pick<Session, 'sendRequest' | 'check'>;
   readonly tickers: Run;
   readonly global: Run;
   readonly exchanges: Run;
@@ -76,7 +76,11 @@ const TABLE = [
     cadence: { sparse: '7 0 * * *', free: '7 */6 * * *', starter: '7 * * * *' },
     run: async ({ session, sql, clock }, { tick, signal }) => {
       // What a backfill has read since the tick need not be read again.
-      const read = await refreshCatalogue({ ask: session.ask, sql, clock, signal }, clock.now() - tick, HOUR);
+      const read = await refreshCatalogue(
+        { sendRequest: session.sendRequest, sql, clock, signal },
+        clock.now() - tick,
+        HOUR,
+      );
       return read.kind === 'held' ? read : { kind: 'done' };
     },
   },
@@ -85,7 +89,8 @@ const TABLE = [
     asks: 'the coins that got a new id',
     requests: 1,
     cadence: { sparse: 'off', free: 'off', starter: '17 4 * * *' },
-    run: ({ session, sql, clock }, { signal }) => readIdChanges({ ask: session.ask, sql, clock, signal }),
+    run: ({ session, sql, clock }, { signal }) =>
+      readIdChanges({ sendRequest: session.sendRequest, sql, clock, signal }),
   },
   {
     name: 'exchanges',
@@ -104,7 +109,7 @@ const TABLE = [
     run: async ({ session }) => {
       const check = await session.check();
       if (check.kind === 'held') return check;
-      if (check.kind === 'unanswered') throw new UpstreamTrouble(check.message);
+      if (check.kind === 'unanswered') throw new UpstreamError(check.message);
       return { kind: 'done' };
     },
   },

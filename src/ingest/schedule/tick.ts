@@ -1,17 +1,16 @@
 /** A tick of a schedule, and whether it is still to be run: what all processes that tick go by, and the database decides. */
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
+import { isLeaseAlive } from '../../store/work/lease.ts';
 import type { ScheduleRun } from '../../store/work/schedule-run.ts';
 
-/** How long a run is believed to be under way without a sign of life. */
-export const LEASE_MS = 30_000;
-/** How often it gives one. */
-export const BEAT_MS = 10_000;
-/** So often a run is tried, and after the first time it waits so long; twice as long after each further one. */
+/** How often one run is tried. */
 export const MOST_ATTEMPTS = 4;
-export const BACKOFF_MS = 15_000;
-/** A schedule that fails run after run is run more and more seldom, from the second time on: each run may cost requests. */
-const PAUSE_MS = 5 * 60_000;
+/** Between two attempts of one run: 15, 30, 60 s. One process runs a schedule at a time, and every attempt may cost requests. */
+export const attemptBackoff = createBackoff({ firstMs: 15_000, mostMs: 60_000 });
+/** Between the runs of a schedule that fails run after run, from the second failure on: each run may cost requests. */
 const LONGEST_PAUSE_MS = 3_600_000;
+const pauseBackoff = createBackoff({ firstMs: 5 * 60_000, mostMs: LONGEST_PAUSE_MS });
 /** No hold is longer than a month. */
 const LONGEST_WAIT_MS = 32 * 86_400_000;
 
@@ -25,7 +24,7 @@ export function standingOf(
   now: Instant,
 ): 'due' | 'busy' | 'later' | 'paused' | 'over' {
   if (latest === null) return 'due';
-  if (latest.state === 'running' && isAhead(latest.leaseUntil, now, LEASE_MS)) return 'busy';
+  if (latest.state === 'running' && isLeaseAlive(latest.leaseUntil, now)) return 'busy';
   // The clock was set back: what is lived through again is run again, because the market has gone on.
   if (latest.tick > now + MOST_SKEW_MS) return 'due';
   if (tick > latest.tick) return isAhead(pausedUntil(latest), now, LONGEST_PAUSE_MS) ? 'paused' : 'due';
@@ -55,7 +54,7 @@ export function mayRunAgain(latest: ScheduleRun | null, tick: Instant): boolean 
 /** No run before this, unless somebody has started us anew; null: none is waited for. */
 export function pausedUntil({ state, failures, endedAt }: ScheduleRun): Instant | null {
   if (state !== 'failed' || failures < 2 || endedAt === null) return null;
-  return endedAt + Math.min(LONGEST_PAUSE_MS, PAUSE_MS * 2 ** Math.min(failures - 2, 10));
+  return endedAt + pauseBackoff(failures - 2, WHOLE_BOUND);
 }
 
 /** Still to come, and not further away than it can have been meant: the clock may have been set back since. */

@@ -1,6 +1,7 @@
 /** The list of coins: which ids exist, their ranks, and when their data begins. Two requests bring all of it; one, where the tickers are there. */
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { COINS_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
+import { createBackoff } from '../../core/backoff.ts';
 import { HOUR } from '../../core/interval.ts';
 import { pickTickers } from '../../core/ticker.ts';
 import { absencesAwaitList } from '../../store/candle/pending.ts';
@@ -9,20 +10,22 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { catalogueSeenAt, countListed, unknownCoins } from '../../store/snapshot/coin.ts';
 import { tickersSeenAt, writeTickers } from '../../store/snapshot/ticker.ts';
 import { recordFetch } from '../../store/work/fetch.ts';
-import type { Examined } from '../answer/record-list.ts';
+import type { Validated } from '../answer/record-list.ts';
 import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
-import { Misconfigured, UpstreamTrouble } from '../outcome.ts';
+import { ConfigurationError, UpstreamError } from '../outcome.ts';
 import { wrongAddress, wrongKey } from '../request/configuration-errors.ts';
 import { createOriginCheck } from '../request/origin.ts';
-import type { Ask, Asked } from '../request/send-request.ts';
+import type { HeldRequest, SendRequest } from '../request/send-request.ts';
 import { coinsKind, tickersKind } from './snapshot-kinds.ts';
 import { LEAST_SHARE } from './snapshots.ts';
-import { examineCoins } from './validate-snapshot.ts';
-import { examineTickers } from './validate-tickers.ts';
+import { validateCoins } from './validate-snapshot.ts';
+import { validateTickers } from './validate-tickers.ts';
 
 /** Ranks move and coins appear: older than this it is asked again before it is relied on. */
 export const CATALOGUE_FRESH_MS = 24 * HOUR;
 const ATTEMPTS = 5;
+/** Many processes that start together read the list at the same time: hence the jitter. */
+const backoff = createBackoff({ firstMs: 2_000, mostMs: 16_000 });
 
 export type CatalogueRefresh =
   | { readonly kind: 'fresh' }
@@ -30,18 +33,19 @@ export type CatalogueRefresh =
   | { readonly kind: 'held'; readonly until: number; readonly reason: string };
 
 export type CatalogueDeps = {
-  readonly ask: Ask;
+  readonly sendRequest: SendRequest;
   readonly sql: Sql;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
   /** Told of each attempt that brought no list and will be made again: against an upstream that hangs they take minutes. */
   readonly onTrouble?: (problem: string, attempt: number) => void;
+  readonly random?: () => number;
 };
 
 /**
  * Reads `/coins` and `/tickers` unless both were read less than `maxAgeMs` ago; `/coins` alone where a schedule has read the tickers
  * less than `tickersMaxAgeMs` ago, and will again: what they say of a coin that is new comes with the next ones.
- * @throws Misconfigured when the key or the address is wrong, UpstreamTrouble when the upstream cannot be had.
+ * @throws ConfigurationError when the key or the address is wrong, UpstreamError when the upstream cannot be had.
  */
 export async function refreshCatalogue(
   deps: CatalogueDeps,
@@ -57,9 +61,9 @@ export async function refreshCatalogue(
   const tickersAt = tickersMaxAgeMs > 0 ? await tickersSeenAt(sql) : null;
   const tickersAgeMs = tickersAt === null ? Number.POSITIVE_INFINITY : clock.now() - tickersAt;
   const isTold = tickersAgeMs >= -MOST_SKEW_MS && tickersAgeMs < tickersMaxAgeMs;
-  const tickers = isTold ? null : await readList(deps, TICKERS_PATH, 'tickers', examineTickers);
+  const tickers = isTold ? null : await readList(deps, TICKERS_PATH, 'tickers', validateTickers);
   if (tickers?.kind === 'held') return tickers;
-  const coins = await readList(deps, COINS_PATH, 'coins', (body) => atLeast(known * LEAST_SHARE, examineCoins(body)));
+  const coins = await readList(deps, COINS_PATH, 'coins', (body) => atLeast(known * LEAST_SHARE, validateCoins(body)));
   if (coins.kind === 'held') return coins;
   if (tickers === null) {
     await sql.begin(async (tx) => {
@@ -96,15 +100,15 @@ export async function refreshForAbsences(
   try {
     return await refreshCatalogue(deps, 0);
   } catch (error) {
-    if (!(error instanceof UpstreamTrouble)) throw error;
+    if (!(error instanceof UpstreamError)) throw error;
     return { kind: 'failed', message: error.message };
   }
 }
 
 /** Coins are never deleted upstream, only become inactive: a list much shorter than the one before it is a broken one. */
-function atLeast<T>(least: number, examined: Examined<T>): Examined<T> {
-  if (!examined.ok || examined.rows >= least) return examined;
-  return { ok: false, problem: `${examined.rows} coins, of which ${Math.ceil(least)} at least were expected` };
+function atLeast<T>(least: number, validated: Validated<T>): Validated<T> {
+  if (!validated.ok || validated.rows >= least) return validated;
+  return { ok: false, problem: `${validated.rows} coins, of which ${Math.ceil(least)} at least were expected` };
 }
 
 type List<T> = {
@@ -118,14 +122,14 @@ type List<T> = {
 };
 
 async function readList<T>(
-  { ask, sql, clock, signal, onTrouble }: CatalogueDeps,
+  { sendRequest, sql, clock, signal, onTrouble, random = Math.random }: CatalogueDeps,
   path: string,
   endpoint: string,
-  examine: (body: unknown, latest: Instant) => Examined<T>,
-): Promise<List<T> | Extract<Asked, { kind: 'held' }>> {
+  validate: (body: unknown, latest: Instant) => Validated<T>,
+): Promise<List<T> | HeldRequest> {
   let requests = 0;
   for (let attempt = 1; ; attempt++) {
-    const asked = await ask(
+    const asked = await sendRequest(
       { path },
       { spender: { class: 'scheduled', name: 'catalogue' }, record: { endpoint, attempt }, signal },
     );
@@ -140,7 +144,7 @@ async function readList<T>(
     let problem: string;
     if (answer.kind === 'answered') {
       // However wrong our clock is: who fetches candles by it needs the list all the same.
-      const list: Examined<T> = examine(answer.body, answer.exchange.latest);
+      const list: Validated<T> = validate(answer.body, answer.exchange.latest);
       if (list.ok && list.rows > 0) {
         await createOriginCheck(sql)(answer.exchange).catch(async (error: Error) => {
           await recordFetch(sql, { ...record, outcome: 'malformed', message: error.message });
@@ -156,20 +160,21 @@ async function readList<T>(
     } else {
       problem = answer.message;
       if (answer.kind === 'refused' && answer.reason === 'forbidden')
-        throw new Misconfigured(wrongKey(problem, asked.keySent));
+        throw new ConfigurationError(wrongKey(problem, asked.keySent));
       // A wall of the plan stands before no list of coins: a second one is no stray answer.
       const isStray = answer.kind === 'refused' && answer.reason === 'wall' && attempt === 1;
-      if (answer.kind === 'refused' && !isStray) throw new Misconfigured(wrongAddress(`${path}: ${problem}`));
-      if (answer.kind === 'malformed' && answer.astray) throw new Misconfigured(wrongAddress(`${path}: ${problem}`));
+      if (answer.kind === 'refused' && !isStray) throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
+      if (answer.kind === 'malformed' && answer.astray)
+        throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
       if (answer.kind === 'limited' && answer.by === 'spent')
         return { kind: 'held', until: clock.now() + (asked.budgetLeft ? ASK_AGAIN_MS : 0), reason: 'spent' };
     }
-    if (attempt >= (asked.ledAround ? 2 : ATTEMPTS)) {
+    if (attempt >= (asked.isRedirectLoop ? 2 : ATTEMPTS)) {
       const hint = 'check CHANDLER_BASE_URL and the network, or run the command again later';
-      throw new UpstreamTrouble(`the list of coins cannot be read (${path}): ${problem}; ${hint}`);
+      throw new UpstreamError(`the list of coins cannot be read (${path}): ${problem}; ${hint}`);
     }
     onTrouble?.(`the list of coins could not be read (${path}): ${problem}`, attempt);
     // Sooner, a cache would repeat a refusal.
-    await clock.sleep(answer.kind === 'refused' ? ASK_AGAIN_MS : 500 * 2 ** attempt, signal);
+    await clock.sleep(answer.kind === 'refused' ? ASK_AGAIN_MS : backoff(attempt - 1, random()), signal);
   }
 }

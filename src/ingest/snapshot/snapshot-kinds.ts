@@ -9,9 +9,9 @@ import { type GlobalFacts, writeGlobal } from '../../store/snapshot/global-histo
 import { writeTickers } from '../../store/snapshot/ticker.ts';
 import { ensurePartitionsOf, TICKER_HISTORY } from '../../store/upkeep/partition.ts';
 import type { Exchange } from '../../upstream/answer.ts';
-import { type Examined, idOf, rowsOf } from '../answer/record-list.ts';
-import { examineCoins, examineExchanges, examineGlobal } from './validate-snapshot.ts';
-import { examineTickers } from './validate-tickers.ts';
+import { idOf, rowsOf, type Validated } from '../answer/record-list.ts';
+import { validateCoins, validateExchanges, validateGlobal } from './validate-snapshot.ts';
+import { validateTickers } from './validate-tickers.ts';
 
 export const SNAPSHOTS = ['tickers', 'global', 'coins', 'exchanges'] as const;
 export type SnapshotName = (typeof SNAPSHOTS)[number];
@@ -36,7 +36,7 @@ export type SnapshotKind<T> = {
   readonly notYet?: (sql: Sql) => Promise<string | null>;
   /** The rows the answer before it had, where no request tells any more; null: unknown. */
   readonly knownRows?: (sql: Sql) => Promise<number>;
-  readonly check: (sql: Sql, body: unknown, exchange: Exchange) => Promise<Examined<T>>;
+  readonly check: (sql: Sql, body: unknown, exchange: Exchange) => Promise<Validated<T>>;
   /** Outside the transaction, before it. */
   readonly prepare?: (sql: Sql, at: number) => Promise<void>;
   readonly write: (tx: SqlOrTransaction, value: T, at: number) => Promise<Written>;
@@ -63,26 +63,26 @@ export async function checkTickers(
   sql: SqlOrTransaction,
   body: unknown,
   { latest }: Pick<Exchange, 'latest'>,
-): Promise<Examined<{ readonly tickers: TickerColumns; readonly unknown: readonly string[] }>> {
-  const examined = examineTickers(body, latest);
-  if (!examined.ok) return examined;
-  const unknown = await unknownCoins(sql, examined.value.coinId);
-  if (unknown.length === 0) return { ...examined, value: { tickers: examined.value, unknown } };
+): Promise<Validated<{ readonly tickers: TickerColumns; readonly unknown: readonly string[] }>> {
+  const validated = validateTickers(body, latest);
+  if (!validated.ok) return validated;
+  const unknown = await unknownCoins(sql, validated.value.coinId);
+  if (unknown.length === 0) return { ...validated, value: { tickers: validated.value, unknown } };
   const ids = new Set(unknown);
-  const { coinId } = examined.value;
-  const tickers = pickTickers(examined.value, (position) => !ids.has(coinId[position]!));
-  const setAside = [...examined.setAside];
+  const { coinId } = validated.value;
+  const tickers = pickTickers(validated.value, (position) => !ids.has(coinId[position]!));
+  const setAside = [...validated.setAside];
   for (const row of rowsOf(body)!) {
-    if (setAside.length === examined.setAside.length + MOST_UNKNOWN_KEPT) break;
+    if (setAside.length === validated.setAside.length + MOST_UNKNOWN_KEPT) break;
     if (ids.has(idOf(row))) setAside.push({ id: idOf(row), reason: UNKNOWN_COIN, row });
   }
-  return { ...examined, value: { tickers, unknown }, setAside };
+  return { ...validated, value: { tickers, unknown }, setAside };
 }
 
 export const coinsKind: SnapshotKind<readonly ListedCoin[]> = {
   path: COINS_PATH,
   knownRows: countListed,
-  check: async (_, body) => examineCoins(body),
+  check: async (_, body) => validateCoins(body),
   write: async (tx, coins, at) => {
     const appeared = await recordCoins(tx, coins, at);
     await releaseRecords(tx, 'tickers', { ids: appeared, reason: UNKNOWN_COIN });
@@ -92,7 +92,7 @@ export const coinsKind: SnapshotKind<readonly ListedCoin[]> = {
 
 export const globalKind: SnapshotKind<GlobalFacts | null> = {
   path: GLOBAL_PATH,
-  check: async (_, body, { latest }) => examineGlobal(body, latest),
+  check: async (_, body, { latest }) => validateGlobal(body, latest),
   write: async (tx, facts, at) => ({
     stored: facts === null ? 0 : await writeGlobal(tx, facts, at),
     told: NOTHING_TOLD,
@@ -101,6 +101,6 @@ export const globalKind: SnapshotKind<GlobalFacts | null> = {
 
 export const exchangesKind: SnapshotKind<readonly ExchangeFacts[]> = {
   path: EXCHANGES_PATH,
-  check: async (_, body, { latest }) => examineExchanges(body, latest),
+  check: async (_, body, { latest }) => validateExchanges(body, latest),
   write: async (tx, exchanges, at) => ({ stored: await writeExchanges(tx, exchanges, at), told: NOTHING_TOLD }),
 };

@@ -3,18 +3,19 @@
  * It may be run again at any time, by any number of processes: of two answers the younger one stays.
  */
 import type { Clock, Instant } from '../../clock.ts';
+import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type Asking, hasStored, lastAsked, lastStoredRows, storeSnapshot } from '../../store/snapshot/snapshot.ts';
 import { findFetch, recordFetchOnce } from '../../store/work/fetch.ts';
 import type { Answer } from '../../upstream/answer.ts';
-import type { Examined } from '../answer/record-list.ts';
+import type { Validated } from '../answer/record-list.ts';
 import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
-import { INTERRUPTED, Misconfigured, UpstreamTrouble } from '../outcome.ts';
+import { ConfigurationError, INTERRUPTED, UpstreamError } from '../outcome.ts';
 import { wrongAddress, wrongKey } from '../request/configuration-errors.ts';
 import { createOriginCheck, type OriginCheck } from '../request/origin.ts';
-import { impatient, type Patience } from '../request/outage-retry.ts';
-import type { Ask, Asked } from '../request/send-request.ts';
+import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
+import type { SendRequest, SentRequest } from '../request/send-request.ts';
 import {
   coinsKind,
   exchangesKind,
@@ -27,7 +28,7 @@ import {
 } from './snapshot-kinds.ts';
 import { misdate } from './validate-snapshot.ts';
 
-/** How an attempt at a snapshot can end. Anything else is an exception: UpstreamTrouble may be tried again, Misconfigured not. */
+/** How an attempt at a snapshot can end. Anything else is an exception: UpstreamError may be tried again, ConfigurationError not. */
 export type SnapshotOutcome =
   /** The answer is in the database. `requests` is 0 when one that is new enough was there before. */
   | {
@@ -53,14 +54,14 @@ export type SnapshotOptions = {
   /** Ends the wait for a turn, never a request that is under way. */
   readonly signal?: AbortSignal;
   /** For a database that is away. */
-  readonly patience?: Patience;
+  readonly retry?: OutageRetry;
 };
 
 export type Snapshot = (options?: SnapshotOptions) => Promise<SnapshotOutcome>;
 
 export type SnapshotDeps = {
   readonly sql: Sql;
-  readonly ask: Ask;
+  readonly sendRequest: SendRequest;
   readonly clock: Clock;
   readonly accountId: string;
 };
@@ -70,7 +71,7 @@ export function createSnapshots(deps: SnapshotDeps): Readonly<Record<SnapshotNam
   const of =
     <T>(name: SnapshotName, kind: SnapshotKind<T>): Snapshot =>
     (options = {}) =>
-      takeSnapshot({ ...deps, checkOrigin, name, kind }, { patience: impatient, attempt: 1, ...options });
+      takeSnapshot({ ...deps, checkOrigin, name, kind }, { retry: withoutRetry, attempt: 1, ...options });
   return {
     tickers: of('tickers', tickersKind),
     global: of('global', globalKind),
@@ -84,28 +85,28 @@ type Taking<T> = SnapshotDeps & {
   readonly name: SnapshotName;
   readonly kind: SnapshotKind<T>;
 };
-type Run = SnapshotOptions & { readonly patience: Patience; readonly attempt: number };
+type Run = SnapshotOptions & { readonly retry: OutageRetry; readonly attempt: number };
 
 /** Of the past of an endpoint, as much as the waiting after refusals goes by. */
 const LOOK_BACK = 12;
 const LOOK_AGAIN_MS = 60_000;
 
 async function takeSnapshot<T>(taking: Taking<T>, run: Run): Promise<SnapshotOutcome> {
-  const { sql, clock, ask, accountId, name, kind } = taking;
-  const { patience, signal, since } = run;
-  const past = await patience(() => lastAsked(sql, { endpoint: name, accountId, limit: LOOK_BACK, now: clock.now() }));
+  const { sql, clock, sendRequest, accountId, name, kind } = taking;
+  const { retry, signal, since } = run;
+  const past = await retry(() => lastAsked(sql, { endpoint: name, accountId, limit: LOOK_BACK, now: clock.now() }));
   if (since !== undefined && past.some((asking) => asking.outcome === 'stored' && asking.sentAt >= since)) return THERE;
   const until = refusedUntil(past, clock.now());
   if (until > clock.now()) return { kind: 'refused', until, requests: 0, message: `${kind.path} was refused lately` };
-  const notYet = await patience(async () => kind.notYet?.(sql) ?? null);
+  const notYet = await retry(async () => kind.notYet?.(sql) ?? null);
   if (notYet !== null) return { kind: 'snoozed', until: clock.now() + LOOK_AGAIN_MS, reason: notYet };
-  const asked = await ask(
+  const asked = await sendRequest(
     { path: kind.path },
     {
       spender: { class: 'scheduled', name },
       record: { endpoint: name, attempt: run.attempt },
       signal,
-      patience,
+      retry,
     },
   ).catch((error: unknown) => {
     if (signal?.aborted) return { kind: 'held', until: clock.now(), reason: INTERRUPTED } as const;
@@ -128,49 +129,41 @@ const THERE: SnapshotOutcome = { kind: 'stored', requests: 0, rows: 0, stored: 0
 
 type Answered = Extract<Answer, { kind: 'answered' }>;
 
-async function check<T>(
-  { sql, kind }: Taking<T>,
-  { patience }: Run,
-  { body, exchange }: Answered,
-): Promise<Examined<T>> {
+async function check<T>({ sql, kind }: Taking<T>, { retry }: Run, { body, exchange }: Answered): Promise<Validated<T>> {
   const problem = misdate(exchange);
   if (problem !== null) return { ok: false, problem };
-  const examined = await patience(() => kind.check(sql, body, exchange));
-  if (examined.ok && examined.rows === 0) return { ok: false, problem: `${kind.path} answered an empty list` };
-  return examined;
+  const validated = await retry(() => kind.check(sql, body, exchange));
+  if (validated.ok && validated.rows === 0) return { ok: false, problem: `${kind.path} answered an empty list` };
+  return validated;
 }
 
 async function settle<T>(
   taking: Taking<T>,
-  { patience }: Run,
+  { retry }: Run,
   past: readonly Asking[],
-  {
-    record,
-    requests,
-    exchange,
-  }: Pick<Extract<Asked, { kind: 'asked' }>, 'record' | 'requests'> & Pick<Answered, 'exchange'>,
-  examined: Examined<T>,
+  { record, requests, exchange }: Pick<SentRequest, 'record' | 'requests'> & Pick<Answered, 'exchange'>,
+  validated: Validated<T>,
 ): Promise<SnapshotOutcome> {
   const { sql, clock, kind, name, checkOrigin } = taking;
   const keep = (outcome: string, rows: number, message: string) =>
-    patience((again) => recordFetchOnce(sql, { ...record, outcome, rows, message }, again));
-  if (!examined.ok) {
-    await keep('malformed', 0, examined.problem);
-    throw new UpstreamTrouble(`${name}: the answer cannot be used: ${examined.problem}`);
+    retry((again) => recordFetchOnce(sql, { ...record, outcome, rows, message }, again));
+  if (!validated.ok) {
+    await keep('malformed', 0, validated.problem);
+    throw new UpstreamError(`${name}: the answer cannot be used: ${validated.problem}`);
   }
-  const { rows, setAside, value } = examined;
-  const doubt = await patience(() => doubtOf(taking, past, { rows, sentAt: exchange.sentAt }));
+  const { rows, setAside, value } = validated;
+  const doubt = await retry(() => doubtOf(taking, past, { rows, sentAt: exchange.sentAt }));
   if (doubt !== null) {
     await keep('doubted', rows, doubt);
     return { kind: 'deferred', until: clock.now() + ASK_AGAIN_MS, requests, reason: doubt };
   }
-  await patience(() => checkOrigin(exchange)).catch(async (error: Error) => {
-    if (error instanceof Misconfigured) await keep('malformed', rows, error.message);
+  await retry(() => checkOrigin(exchange)).catch(async (error: Error) => {
+    if (error instanceof ConfigurationError) await keep('malformed', rows, error.message);
     throw error;
   });
   const at = exchange.asOf;
-  await patience(async () => kind.prepare?.(sql, at));
-  const commit = await patience(async (again) => {
+  await retry(async () => kind.prepare?.(sql, at));
+  const commit = await retry(async (again) => {
     // Cut off while it was committed, it may be stored already.
     const found = again ? await findFetch(sql, record) : null;
     if (found !== null) return { ...found, told: NOTHING_TOLD };
@@ -203,44 +196,44 @@ async function doubtOf<T>(
 }
 
 const REFUSALS: ReadonlySet<string> = new Set(['wall', 'forbidden', 'unknown id', 'unknown route', 'bad request']);
-const FIRST_WAIT_MS = 60_000;
+const backoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
 
-/** After a refusal it is left alone for a minute, then four, sixteen …, at most a day: no schedule burns quota on it. */
+/** After a refusal a schedule waits for a minute, then four, sixteen …, at most a day, so that it spends no quota on refusals. */
 function refusedUntil(past: readonly Asking[], now: Instant): Instant {
   const answered = past.findIndex((asking) => !REFUSALS.has(asking.outcome));
   const inARow = answered === -1 ? past.length : answered;
   if (inARow === 0) return now;
   // A clock that was set back must not stretch the wait.
-  return Math.min(past[0]!.sentAt, now) + Math.min(DAY, FIRST_WAIT_MS * 4 ** (inARow - 1));
+  return Math.min(past[0]!.sentAt, now) + backoff(inARow - 1, WHOLE_BOUND);
 }
 
 /** Recorded already; what it means for whoever asked. */
 async function unanswered<T>(
   { sql, clock, accountId, kind, name }: Taking<T>,
-  { patience }: Run,
+  { retry }: Run,
   past: readonly Asking[],
-  { requests, budgetLeft, keySent }: Extract<Asked, { kind: 'asked' }>,
+  { requests, budgetLeft, keySent }: SentRequest,
   answer: Exclude<Answer, { kind: 'moved' | 'answered' }>,
 ): Promise<SnapshotOutcome> {
   const { message } = answer;
   // Before anything was ever answered it may be the key, or the address.
-  const proven = () => patience(() => hasStored(sql, accountId));
+  const proven = () => retry(() => hasStored(sql, accountId));
   switch (answer.kind) {
     case 'limited':
       if (budgetLeft) return { kind: 'deferred', until: clock.now() + ASK_AGAIN_MS, requests, reason: message };
       // The ledger makes everybody wait; the next take says until when.
       return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'spent' };
     case 'refused': {
-      if (answer.reason === 'forbidden' && !(await proven())) throw new Misconfigured(wrongKey(message, keySent));
+      if (answer.reason === 'forbidden' && !(await proven())) throw new ConfigurationError(wrongKey(message, keySent));
       if (answer.reason === 'unknown route' && !(await proven()))
-        throw new Misconfigured(wrongAddress(`${kind.path}: ${message}`));
+        throw new ConfigurationError(wrongAddress(`${kind.path}: ${message}`));
       const asking = { sentAt: answer.exchange.sentAt, outcome: answer.reason, rows: 0 };
       return { kind: 'refused', until: refusedUntil([asking, ...past], clock.now()), requests, message };
     }
     case 'malformed':
-      if (answer.astray && !(await proven())) throw new Misconfigured(wrongAddress(`${kind.path}: ${message}`));
-      throw new UpstreamTrouble(`${name}: ${message}`);
+      if (answer.astray && !(await proven())) throw new ConfigurationError(wrongAddress(`${kind.path}: ${message}`));
+      throw new UpstreamError(`${name}: ${message}`);
     case 'unavailable':
-      throw new UpstreamTrouble(`${name}: ${message}`);
+      throw new UpstreamError(`${name}: ${message}`);
   }
 }

@@ -18,7 +18,7 @@ import { type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchang
 import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';
 import type { Exchange as Exchanged } from '../../upstream/answer.ts';
 import { isPlainCoin, otherwiseWritten } from '../answer/canonical-row.ts';
-import { type Examined, examineList, isImpossible, isWhole, rowsOf, withoutValue } from '../answer/record-list.ts';
+import { isImpossible, isWhole, rowsOf, type Validated, validateList, withoutValue } from '../answer/record-list.ts';
 
 /** Upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */
 const ROUNDED_MS = 60_000;
@@ -31,25 +31,25 @@ export function misdate({ asOf, sentAt }: Pick<Exchanged, 'asOf' | 'sentAt'>): s
   return asOf < sentAt - MOST_DAYS_OFF * DAY ? `the answer says that it is of ${new Date(asOf).toISOString()}` : null;
 }
 
-export function examineCoins(body: unknown): Examined<readonly ListedCoin[]> {
+export function validateCoins(body: unknown): Validated<readonly ListedCoin[]> {
   const fault = ({ rank }: CoinSummary) => (isWhole(rank) ? null : 'rank: expected a whole number from 0');
-  const examined = examineList(coinSummarySchema, body, fault);
-  if (!examined.ok) return examined;
+  const validated = validateList(coinSummarySchema, body, fault);
+  if (!validated.ok) return validated;
   const written = writtenById(coinSummarySchema, body, fault, (row) => (isPlainCoin(row) ? null : JSON.stringify(row)));
-  return { ...examined, value: examined.value.map((coin) => ({ ...coin, ...written.get(coin.id)! })) };
+  return { ...validated, value: validated.value.map((coin) => ({ ...coin, ...written.get(coin.id)! })) };
 }
 
-export function examineExchanges(body: unknown, latest: Instant): Examined<readonly ExchangeFacts[]> {
+export function validateExchanges(body: unknown, latest: Instant): Validated<readonly ExchangeFacts[]> {
   const fault = (exchange: Exchange) => faultOf(exchange, latest + ROUNDED_MS);
-  const examined = examineList(exchangeSchema, body, fault);
-  if (!examined.ok) return examined;
+  const validated = validateList(exchangeSchema, body, fault);
+  if (!validated.ok) return validated;
   const rows = writtenById(exchangeSchema, body, fault, (row) => row);
-  const value = examined.value.map((exchange) => {
+  const value = validated.value.map((exchange) => {
     const { answer: row, position } = rows.get(exchange.id)!;
     const facts = toFacts(exchange);
     return { ...facts, position, answer: otherwiseWritten(row, exchangeRecord(asStored(facts))) };
   });
-  return { ...examined, value };
+  return { ...validated, value };
 }
 
 type Row = Readonly<Record<string, unknown>>;
@@ -110,7 +110,7 @@ function asStored<T extends Pick<ExchangeFacts, 'links'>>(facts: T): T {
 }
 
 /** One record: when it cannot be true, all of it is set aside, and the value is null. */
-export function examineGlobal(body: unknown, latest: Instant): Examined<GlobalFacts | null> {
+export function validateGlobal(body: unknown, latest: Instant): Validated<GlobalFacts | null> {
   const read = readRecord(globalSchema, body);
   const aside = (reason: string) =>
     ({ ok: true, value: null, rows: 1, setAside: [{ id: '', reason, row: body }] }) as const;

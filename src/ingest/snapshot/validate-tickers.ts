@@ -4,7 +4,7 @@ import { parseTime } from '../../contract/time.ts';
 import { noTickers, pickTickers, TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../../core/ticker.ts';
 import type { SetAsideRecord } from '../../store/candle/quarantine.ts';
 import { isPlainTicker } from '../answer/canonical-row.ts';
-import { type Examined, idOf, isId, isSound, NO_ID, noList, orBroken, rowsOf } from '../answer/record-list.ts';
+import { idOf, isId, isSound, NO_ID, noList, orBroken, rowsOf, type Validated } from '../answer/record-list.ts';
 
 /** Beside the quotes. */
 const OWN: readonly TickerNumber[] = ['circulating_supply', 'total_supply', 'max_supply', 'beta_value'];
@@ -26,12 +26,12 @@ const ROUNDED_MS = 60_000;
  * Splits the rows of one answer into tickers, priced in dollars, and impossible rows (promise P9): wrong type, no id, negative,
  * from the future (after `latest`), or two different rows for one coin. Whether a coin is known is for the caller to ask.
  */
-export function examineTickers(body: unknown, latest: Instant): Examined<TickerColumns> {
+export function validateTickers(body: unknown, latest: Instant): Validated<TickerColumns> {
   const listed = rowsOf(body);
-  return listed === null ? noList(body) : orBroken(() => examineRows(listed, latest));
+  return listed === null ? noList(body) : orBroken(() => validateRows(listed, latest));
 }
 
-function examineRows(listed: Iterable<unknown>, latest: Instant): Examined<TickerColumns> {
+function validateRows(listed: Iterable<unknown>, latest: Instant): Validated<TickerColumns> {
   const columns = noTickers();
   const setAside: SetAsideRecord[] = [];
   const positions = new Map<string, number>();

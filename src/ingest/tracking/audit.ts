@@ -5,7 +5,7 @@
 import type { Clock } from '../../clock.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
 import { ceilToGrid, DAY, INTERVAL_MS } from '../../core/interval.ts';
-import { type Keep, keptPart } from '../../core/retention-settings.ts';
+import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { isHistoryPending, queueBackfill, readHistoryGroups } from '../../store/work/backfill-queue.ts';
 import { planBackfill } from '../backfill/plan.ts';

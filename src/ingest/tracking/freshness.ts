@@ -6,7 +6,7 @@ import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { chunksNewestFirst, countSlots } from '../../core/chunk.ts';
 import type { Interval } from '../../core/interval.ts';
-import type { Keep } from '../../core/retention-settings.ts';
+import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { Span } from '../../core/span.ts';
 import { type FreshnessPlan, planFreshness } from '../../quota/achievable-ages.ts';
 import { chooseStale, EAGER, turnAfter } from '../../quota/refresh-order.ts';

@@ -6,7 +6,7 @@
  * the queue lost (a flush, a kill between the two) is found, and its turn handed back.
  */
 import type { Clock, Instant } from '../../clock.ts';
-import type { Keep } from '../../core/retention-settings.ts';
+import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { FreshnessBudget } from '../../quota/achievable-ages.ts';
 import { freshnessRoom } from '../../quota/refresh-order.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -16,7 +16,7 @@ import type { Walls } from '../limits/learned-limits.ts';
 import type { Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
-import { impatient } from '../request/outage-retry.ts';
+import { withoutRetry } from '../request/outage-retry.ts';
 import type { RunOutcome } from '../schedule-run.ts';
 import { keepTracks, type TrackedPlan, takeStale } from './freshness.ts';
 
@@ -114,9 +114,9 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
  */
 export function withTurns(ingestChunk: IngestChunk, sql: Sql): IngestChunk {
   return async (job, options = {}) => {
-    const { patience = impatient } = options;
+    const { retry = withoutRetry } = options;
     const outcome = await ingestChunk(job, options);
-    if (job.kind === 'freshness' && isOver(outcome)) await patience(() => endTurn(sql, job.seriesId, outcome));
+    if (job.kind === 'freshness' && isOver(outcome)) await retry(() => endTurn(sql, job.seriesId, outcome));
     return outcome;
   };
 }

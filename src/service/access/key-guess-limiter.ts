@@ -1,55 +1,56 @@
-/** Keys that nobody has asked with lately are looked up in the database, and could be guesses: from one address no more than so many a second. */
-import type { Pace } from './token-bucket.ts';
+/** Limits how fast one address can guess keys: an unknown key costs a look-up in the database, and counts when it was wrong. */
+import type { TokenBuckets } from './token-bucket.ts';
 
-export type Guesses = {
+export type KeyGuessLimiter = {
   /**
-   * What `find` resolves to, or how many milliseconds too early it is. Only what is not found counts as a guess: many good keys behind
-   * one address are no reason to refuse any. While as many as may be wrong are being looked up, the others wait for those.
+   * What `find` resolves to, or how long the address must wait. Only a key that is not found counts, so many good keys behind one
+   * address are never refused. While as many keys as may be wrong are being looked up, further calls wait for them.
    */
-  lookUp<T>(from: string, find: () => Promise<T | null>): Promise<{ readonly found: T | null } | TooEarly>;
-  /** Something was found to be wrong without a look-up. Null: it is counted, and may be said. */
-  wrong(from: string): TooEarly | null;
+  lookUp<T>(address: string, find: () => Promise<T | null>): Promise<{ readonly found: T | null } | TooEarly>;
+  /** Counts a key that was found to be wrong without a look-up. Null: the caller may be told so. */
+  countWrong(address: string): TooEarly | null;
 };
 
 export type TooEarly = { readonly lateMs: number };
 
-export function createGuesses({ pace, perSecond }: { pace: Pace; perSecond: number | null }): Guesses {
-  const underWay = new Map<string, Set<Promise<void>>>();
-  const wrong = (from: string): TooEarly | null => {
-    const lateMs = pace.tooEarly(from, perSecond);
+export function createKeyGuessLimiter({
+  buckets,
+  perSecond,
+}: {
+  readonly buckets: TokenBuckets;
+  readonly perSecond: number | null;
+}): KeyGuessLimiter {
+  const lookUpsOf = new Map<string, Set<Promise<void>>>();
+  const countWrong = (address: string): TooEarly | null => {
+    const lateMs = buckets.take(`guess:${address}`, perSecond);
     return lateMs === null ? null : { lateMs };
   };
-  /** Counts until it is known to be good. */
-  const look = async <T>(from: string, find: () => Promise<T | null>): Promise<T | null> => {
-    const others = underWay.get(from) ?? new Set();
-    if (others.size === 0) underWay.set(from, others);
-    let isWrong = false;
-    const looking = find().then((found) => {
-      isWrong = found === null;
-      return found;
+  /** Its token is put back unless the key was wrong. */
+  const find = <T>(address: string, look: () => Promise<T | null>): Promise<T | null> => {
+    const lookUps = lookUpsOf.get(address) ?? new Set();
+    lookUpsOf.set(address, lookUps);
+    const looking = look();
+    const isWrong = looking.then(
+      (found) => found === null,
+      () => false,
+    );
+    const over = isWrong.then((wrong) => {
+      lookUps.delete(over);
+      if (lookUps.size === 0) lookUpsOf.delete(address);
+      if (!wrong) buckets.putBack(`guess:${address}`, perSecond);
     });
-    const over = looking
-      .then(
-        () => undefined,
-        () => undefined,
-      )
-      .then(() => {
-        others.delete(over);
-        if (others.size === 0) underWay.delete(from);
-        if (!isWrong) pace.giveBack(from, perSecond);
-      });
-    others.add(over);
+    lookUps.add(over);
     return looking;
   };
   return {
-    wrong,
-    async lookUp(from, find) {
+    countWrong,
+    async lookUp(address, look) {
       for (;;) {
-        const early = wrong(from);
-        if (early === null) return { found: await look(from, find) };
-        const others = underWay.get(from);
-        if (others === undefined) return early;
-        await Promise.race(others);
+        const early = countWrong(address);
+        if (early === null) return { found: await find(address, look) };
+        const lookUps = lookUpsOf.get(address);
+        if (lookUps === undefined) return early;
+        await Promise.race(lookUps);
       }
     },
   };

@@ -1,52 +1,48 @@
-/** Finds the key that a caller has sent; looks into the database for each at most every other second, so a revoked one is refused soon. */
+/** Finds the key that a caller sent. Each is read from the database at most every other second, so a revoked key is refused soon. */
 import { timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { Clock, Instant } from '../../clock.ts';
-import { hashApiKey, prefixOf } from '../../core/api-key.ts';
+import { hashApiKey, prefixOf } from '../../core/caller/api-key.ts';
 import { type ApiKey, findApiKey, type HashedApiKey } from '../../store/callers/api-key.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
 export type Keyring = {
-  /** Null: not one of ours, revoked, or expired. */
+  /** Null: unknown, revoked, or expired. */
   find(key: string): Promise<ApiKey | null>;
-  /** Nothing with this prefix was looked up lately: to find it costs a statement. */
+  /** No key with this prefix was read lately: to find it costs a statement. */
   isNew(key: string): boolean;
 };
 
-/** How long a revoked key may still be good. */
-const FRESH_MS = 2_000;
-const MOST_KEPT = 10_000;
-
-type Kept = { readonly readAt: Instant; readonly row: Promise<HashedApiKey | null> };
+/** A revoked key stays good for at most this long. */
+const MAX_AGE_MS = 2_000;
+const MAX_KEYS = 10_000;
 
 export function createKeyring({ sql, clock }: { readonly sql: Sql; readonly clock: Clock }): Keyring {
-  const kept = new Map<string, Kept>();
-  const rowOf = (prefix: string): Promise<HashedApiKey | null> => {
+  type Entry = { readonly readAt: Instant; readonly row: Promise<HashedApiKey | null> };
+  const entries = new LRUCache<string, Entry>({ max: MAX_KEYS });
+  const readRow = (prefix: string): Promise<HashedApiKey | null> => {
     const now = clock.now();
-    const known = kept.get(prefix);
-    if (known && now >= known.readAt && now - known.readAt < FRESH_MS) return known.row;
-    const row = findApiKey(sql, prefix);
-    kept.delete(prefix);
-    const entry: Kept = { readAt: now, row };
-    kept.set(prefix, entry);
-    row.catch(() => {
-      if (kept.get(prefix) === entry) kept.delete(prefix);
+    const known = entries.get(prefix);
+    if (known && now >= known.readAt && now - known.readAt < MAX_AGE_MS) return known.row;
+    const entry: Entry = { readAt: now, row: findApiKey(sql, prefix) };
+    entries.set(prefix, entry);
+    entry.row.catch(() => {
+      if (entries.peek(prefix) === entry) entries.delete(prefix);
     });
-    if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value!);
-    return row;
+    return entry.row;
   };
   return {
     isNew(key) {
       const prefix = prefixOf(key);
-      return prefix !== null && !kept.has(prefix);
+      return prefix !== null && !entries.has(prefix);
     },
     async find(key) {
       const prefix = prefixOf(key);
-      const row = prefix === null ? null : await rowOf(prefix);
-      // In the same time, however much of it is right.
+      const row = prefix === null ? null : await readRow(prefix);
+      // In constant time, however much of the key is right.
       if (row === null || !timingSafeEqual(hashApiKey(key), row.hash)) return null;
-      const now = clock.now();
-      if (row.revokedAt !== null || (row.expiresAt !== null && row.expiresAt <= now)) return null;
-      return row;
+      const isExpired = row.expiresAt !== null && row.expiresAt <= clock.now();
+      return row.revokedAt !== null || isExpired ? null : row;
     },
   };
 }

@@ -1,22 +1,25 @@
-/** The warehouse's own `Access`: keys that the operator hands out, the API document's limits by plan, and counts that survive. */
+/** The warehouse's own `Access`: keys from the operator, the API document's limits by plan, and counts that survive a restart. */
 import type { Clock } from '../../clock.ts';
 import { INVALID_KEY, TOO_MANY_REQUESTS } from '../../contract/answer/errors.ts';
-import type { Access, Admission, Caller } from '../../contract/plan/access.ts';
-import { createPlanWalls } from '../../contract/plan/plan-history-limits.ts';
-import { isPlanName, type Plan, type PlanName, planOf } from '../../contract/plan/plans.ts';
+import type { Access, Admission } from '../../contract/plan/access.ts';
+import { createPlanHistoryLimits } from '../../contract/plan/plan-history-limits.ts';
+import { isPlanName, type PlanName, planOf } from '../../contract/plan/plans.ts';
+import type { AccountInfo } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
-import { callerAddress } from '../../core/address.ts';
-import { UNLIMITED } from '../../core/api-key.ts';
+import { monthStart } from '../../core/calendar.ts';
+import { callerAddress } from '../../core/caller/address.ts';
+import { UNLIMITED } from '../../core/caller/api-key.ts';
 import type { ApiKey } from '../../store/callers/api-key.ts';
 import { readUsage } from '../../store/callers/api-usage.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { createGuesses } from './key-guess-limiter.ts';
+import { createKeyGuessLimiter } from './key-guess-limiter.ts';
 import { createKeyring } from './keyring.ts';
-import { createAdvances, monthOf, type Windows } from './quota-leases.ts';
-import { createPace } from './token-bucket.ts';
+import type { QuotaLimits } from './quota-lease.ts';
+import { createQuotaLeases, type QuotaTaken } from './quota-leases.ts';
+import { createTokenBuckets } from './token-bucket.ts';
 
 export type MeteredAccess = Access & {
-  /** Gives back what was counted in advance. */
+  /** Returns the quota leases. */
   close(): Promise<void>;
 };
 
@@ -24,13 +27,13 @@ export type MeteredAccessOptions = {
   /** May read `ops.api_key`, and write `ops.api_usage`. */
   readonly sql: Sql;
   readonly clock: Clock;
-  /** False: everybody is let in, sees everything, and nothing is counted. Keys still say who they belong to. */
+  /** False: everybody is admitted and sees everything, and nothing is counted. Keys still identify their holders. */
   readonly limits: boolean;
   /** Told of what could not be counted exactly. */
   readonly onError: (error: Error) => void;
 };
 
-/** What a caller without any limit is shown as. */
+/** The plan of a caller without any limit. */
 const WIDEST: PlanName = 'enterprise';
 
 type Rejection = Extract<Admission, { kind: 'rejected' }>;
@@ -41,104 +44,100 @@ const wrongKey: Rejection = { kind: 'rejected', status: 403, message: INVALID_KE
 type Subject = {
   readonly id: string;
   readonly plan: PlanName;
-  readonly windows: Windows;
+  readonly limits: QuotaLimits;
   readonly perSecond: number | null;
 };
 
 export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAccessOptions): MeteredAccess {
   const keyring = createKeyring({ sql, clock });
-  const walls = createPlanWalls(clock);
   if (!limits) {
     return {
       admit: () => ({ kind: 'admitted', plan: WIDEST }),
       refuseHistory: () => null,
       refuseTickerHistory: () => null,
       refuseIdChanges: () => null,
-      account: (caller) => accountOf(caller),
+      account: async (caller) => {
+        const key = caller.key === null ? null : await keyring.find(caller.key);
+        return key === null ? null : accountInfo(key, null);
+      },
       close: async () => undefined,
     };
   }
-  const pace = createPace(clock);
-  // Guessing keys is no faster than asking without one, and costs no more statements than that.
+  const buckets = createTokenBuckets(clock);
+  // Guessing keys is no faster than sending requests without one, and costs no more statements.
   const guessesPerSecond = planOf('free').requestsPerSecond;
-  const guesses = createGuesses({ pace, perSecond: guessesPerSecond });
-  const advances = createAdvances({ sql, clock, onError });
+  const guesses = createKeyGuessLimiter({ buckets, perSecond: guessesPerSecond });
+  const leases = createQuotaLeases({ sql, clock, onError });
 
-  async function accountOf(caller: Caller) {
-    const key = caller.key === null ? null : await keyring.find(caller.key);
-    if (key === null) return null;
-    const { id, plan, windows } = subjectOf(key);
-    const usage = await readUsage(sql, id);
-    const { monthSpent, monthHeld } =
-      usage !== null && usage.month >= monthOf(clock.now()) ? usage : { monthSpent: 0, monthHeld: 0 };
-    const { untold, held } = limits ? advances.ofMonth(id) : { untold: 0, held: 0 };
-    const made = monthSpent - monthHeld + untold;
-    const limit = limits ? windows.perMonth : null;
-    // What a process that died held in advance nobody is given any more: who is refused must not read that he has requests left.
-    const left = limit === null ? -1 : Math.max(0, Math.min(limit - made, limit - monthSpent + held));
-    return {
-      plan: key.plan === UNLIMITED ? WIDEST : plan,
-      plan_started_at: formatTime(Math.floor(key.createdAt / 1000) * 1000),
-      plan_status: 'active',
-      portal_url: null,
-      usage: {
-        message: limit === null ? 'unlimited plan' : 'limited plan',
-        current_month: {
-          requests_made: limit === null ? -1 : made,
-          requests_left: left,
-        },
-      },
-    };
-  }
-
-  /** The caller with what it may, or why it may nothing. */
-  const identify = async (caller: Caller): Promise<Subject | null> => {
-    const key = await keyring.find(caller.key!);
-    return key === null ? null : subjectOf(key);
-  };
-  const tooFast = (lateMs: number, perSecond: number | null): Rejection => {
-    const retryAfterSeconds = Math.max(1, Math.ceil(lateMs / 1000));
-    // What stands in the way is the pace, however much is left of day and month.
-    const limit = Math.max(1, Math.floor(perSecond ?? 1));
-    const allowance = { limit, remaining: 0, resetSeconds: retryAfterSeconds };
-    return { kind: 'rejected', status: 429, message: TOO_MANY_REQUESTS, retryAfterSeconds, allowance };
+  const identify = async (key: string): Promise<Subject | null> => {
+    const found = await keyring.find(key);
+    return found === null ? null : subjectOf(found);
   };
   const admitSubject = (subject: Subject, about: 'data' | 'account'): Admission | Promise<Admission> => {
-    const lateMs = pace.tooEarly(subject.id, subject.perSecond);
+    const lateMs = buckets.take(subject.id, subject.perSecond);
     if (lateMs !== null) return { ...tooFast(lateMs, subject.perSecond), waitMs: Math.ceil(lateMs) };
     if (about === 'account') return { kind: 'admitted', plan: subject.plan };
-    const taken = advances.take(subject.id, subject.windows);
+    const taken = leases.take(subject.id, subject.limits);
     return taken instanceof Promise ? taken.then((t) => admissionOf(subject, t)) : admissionOf(subject, taken);
+  };
+  const admitKey = async (key: string, address: string, about: 'data' | 'account'): Promise<Admission> => {
+    if (keyring.isNew(key)) {
+      const looked = await guesses.lookUp(address, () => identify(key));
+      if ('lateMs' in looked) return tooFast(looked.lateMs, guessesPerSecond);
+      return looked.found === null ? wrongKey : admitSubject(looked.found, about);
+    }
+    const subject = await identify(key);
+    if (subject !== null) return admitSubject(subject, about);
+    const early = guesses.countWrong(address);
+    return early === null ? wrongKey : tooFast(early.lateMs, guessesPerSecond);
   };
 
   return {
-    ...walls,
-    admit(caller, about) {
-      if (caller.key === null) return admitSubject(anonymous(caller.address), about);
-      const from = `guess:${callerAddress(caller.address)}`;
-      if (keyring.isNew(caller.key)) {
-        return guesses
-          .lookUp(from, () => identify(caller))
-          .then((looked) => {
-            if ('lateMs' in looked) return tooFast(looked.lateMs, guessesPerSecond);
-            return looked.found === null ? wrongKey : admitSubject(looked.found, about);
-          });
-      }
-      return identify(caller).then((subject) => {
-        if (subject !== null) return admitSubject(subject, about);
-        const early = guesses.wrong(from);
-        return early === null ? wrongKey : tooFast(early.lateMs, guessesPerSecond);
-      });
+    ...createPlanHistoryLimits(clock),
+    admit: ({ key, address }, about) =>
+      key === null ? admitSubject(anonymous(address), about) : admitKey(key, callerAddress(address), about),
+    async account(caller) {
+      const key = caller.key === null ? null : await keyring.find(caller.key);
+      if (key === null) return null;
+      const subject = subjectOf(key);
+      const usage = await readUsage(sql, subject.id);
+      const isThisMonth = usage !== null && usage.month >= monthStart(clock.now());
+      const { monthSpent, monthHeld } = isThisMonth ? usage : { monthSpent: 0, monthHeld: 0 };
+      const { unreported, unused } = leases.ofMonth(subject.id);
+      const made = monthSpent - monthHeld + unreported;
+      const limit = subject.limits.perMonth;
+      if (limit === null) return accountInfo(key, null);
+      // A crashed process's lease is lost: a caller who is refused must not read that requests are left.
+      return accountInfo(key, { made, left: Math.max(0, Math.min(limit - made, limit - monthSpent + unused)) });
     },
-    account: (caller) => accountOf(caller),
-    close: () => advances.close(),
+    close: () => leases.close(),
   };
 }
 
-type Taken = Awaited<ReturnType<ReturnType<typeof createAdvances>['take']>>;
+/** `usage` null: unlimited. */
+function accountInfo(key: ApiKey, usage: { readonly made: number; readonly left: number } | null): AccountInfo {
+  return {
+    plan: key.plan === UNLIMITED ? WIDEST : subjectOf(key).plan,
+    plan_started_at: formatTime(Math.floor(key.createdAt / 1000) * 1000),
+    plan_status: 'active',
+    portal_url: null,
+    usage: {
+      message: usage === null ? 'unlimited plan' : 'limited plan',
+      current_month: { requests_made: usage?.made ?? -1, requests_left: usage?.left ?? -1 },
+    },
+  };
+}
 
-/** Decision 9: the day spent is 429, the month 402; both say when to come back. */
-function admissionOf({ plan }: Subject, taken: Taken): Admission {
+function tooFast(lateMs: number, perSecond: number | null): Rejection {
+  const retryAfterSeconds = Math.max(1, Math.ceil(lateMs / 1000));
+  // The rate is the reason, however much of the day and the month is left.
+  const limit = Math.max(1, Math.floor(perSecond ?? 1));
+  const allowance = { limit, remaining: 0, resetSeconds: retryAfterSeconds };
+  return { kind: 'rejected', status: 429, message: TOO_MANY_REQUESTS, retryAfterSeconds, allowance };
+}
+
+/** Decision 9: an exhausted day is 429, an exhausted month 402; both say when to come back. */
+function admissionOf({ plan }: Subject, taken: QuotaTaken): Admission {
   const { allowance } = taken;
   if (taken.kind === 'granted') return { kind: 'admitted', plan, ...(allowance === null ? {} : { allowance }) };
   return {
@@ -155,18 +154,18 @@ function anonymous(address: string): Subject {
   return {
     id: `address:${callerAddress(address)}`,
     plan: name,
-    windows: { perMonth: requestsPerMonth, perDay: anonymousRequestsPerDay },
+    limits: { perMonth: requestsPerMonth, perDay: anonymousRequestsPerDay },
     perSecond: requestsPerSecond,
   };
 }
 
 function subjectOf(key: ApiKey): Subject {
-  const plan: Plan = planOf(isPlanName(key.plan) ? key.plan : WIDEST);
+  const plan = planOf(isPlanName(key.plan) ? key.plan : WIDEST);
   const isUnlimited = key.plan === UNLIMITED;
   return {
     id: `key:${key.accountId}`,
     plan: plan.name,
-    windows: { perMonth: key.requestsPerMonth ?? (isUnlimited ? null : plan.requestsPerMonth), perDay: null },
+    limits: { perMonth: key.requestsPerMonth ?? (isUnlimited ? null : plan.requestsPerMonth), perDay: null },
     perSecond: key.requestsPerSecond ?? (isUnlimited ? null : plan.requestsPerSecond),
   };
 }

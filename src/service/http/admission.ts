@@ -1,4 +1,4 @@
-/** Before anything else: who is asking, and may they ask now? */
+/** The first step of every request: who is the caller, and is the caller allowed to ask now? */
 import type { MiddlewareHandler } from 'hono';
 import { ACCOUNT_PATHS, BASE_PATH } from '../../contract/interface/paths.ts';
 import type { Access, Allowance, Caller } from '../../contract/plan/access.ts';
@@ -10,27 +10,30 @@ const ACCOUNT: readonly string[] = ACCOUNT_PATHS.map((path) => BASE_PATH + path)
 
 export function admission(access: Access): MiddlewareHandler<ServiceEnv> {
   return async (c, next) => {
-    const known = c.env?.admitted;
-    const caller = known?.caller ?? callerOf(headerOf(c, 'authorization'), c.env?.address ?? 'here');
+    const earlier = c.env?.admitted;
+    const caller = earlier?.caller ?? callerOf(headerOf(c, 'authorization'), c.env?.address ?? 'here');
     c.set('caller', caller);
-    const answer = known?.admission ?? (await access.admit(caller, aboutOf(c.req.path)));
-    if (answer.allowance !== undefined) c.set('allowance', allowanceFields(answer.allowance));
+    const about = ACCOUNT.includes(c.req.path.replace(/\/$/, '')) ? 'account' : 'data';
+    const answer = earlier?.admission ?? (await access.admit(caller, about));
+    c.set('allowance', allowanceHeaders(answer.allowance));
     if (answer.kind === 'rejected') return refuse(c, answer.status, answer.message, answer.retryAfterSeconds);
     c.set('plan', answer.plan);
     return next();
   };
 }
 
-function aboutOf(path: string): 'account' | 'data' {
-  return ACCOUNT.includes(path.replace(/\/$/, '')) ? 'account' : 'data';
+/** Named as upstream names them (upstream-api.md, section 2); none for a caller without a limit. */
+export function allowanceHeaders(allowance: Allowance | undefined): Readonly<Record<string, string>> {
+  if (allowance === undefined) return {};
+  const { limit, remaining, resetSeconds } = allowance;
+  return {
+    'RateLimit-Limit': `${limit}`,
+    'RateLimit-Remaining': `${remaining}`,
+    'RateLimit-Reset': `${resetSeconds}`,
+  };
 }
 
-/** Names and values in turn; named as upstream does (upstream-api.md, section 2). */
-export function allowanceFields({ limit, remaining, resetSeconds }: Allowance): readonly string[] {
-  return ['RateLimit-Limit', `${limit}`, 'RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${resetSeconds}`];
-}
-
-/** `Authorization: Bearer <key>` as the API document has it, or the bare key as the real service wants it (decision 7). */
+/** `Authorization: Bearer <key>` as in the API document, or the key alone, which the real service expects (decision 7). */
 export function callerOf(authorization: string | undefined, address: string): Caller {
   const value = authorization?.trim() ?? '';
   if (value === '') return { key: null, scheme: null, address };

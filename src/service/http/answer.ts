@@ -1,37 +1,41 @@
-/** The few kinds of answer the service gives, with the headers each one has. */
+/** The kinds of answer that the service gives, each with its headers. */
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip as gzipCallback } from 'node:zlib';
 import type { Context } from 'hono';
-import { AWAY_SECONDS, type ErrorBody, UNKNOWN_ID, UNKNOWN_ROUTE } from '../../contract/answer/errors.ts';
-import { isThere, type Nothing } from '../../contract/answer/not-found.ts';
-import { plainAnswer } from '../../contract/answer/plain-answer.ts';
-import { AS_OF_HEADER, basisHeaders, basisOf, COVERAGE_HEADER } from '../../contract/answer/provenance.ts';
-import { stillTrueOf } from '../../contract/answer/revalidation.ts';
+import {
+  DATABASE_STARTING,
+  type ErrorBody,
+  RETRY_AFTER_SECONDS,
+  UNKNOWN_ID,
+  UNKNOWN_ROUTE,
+} from '../../contract/answer/errors.ts';
+import { isFound, type Missing } from '../../contract/answer/not-found.ts';
+import { AS_OF_HEADER, COVERAGE_HEADER, provenanceHeaders, provenanceOf } from '../../contract/answer/provenance.ts';
+import { isCurrentOf } from '../../contract/answer/revalidation.ts';
+import type { Reply } from '../../contract/interface/handler.ts';
 import type { Caller } from '../../contract/plan/access.ts';
-import type { Written } from './cached-response.ts';
 import { headerOf } from './request-input.ts';
+import type { CachedResponse } from './response-cache.ts';
 import type { ServiceEnv } from './service-env.ts';
 
-const gzip: (text: string, options: { readonly level: number }) => Promise<Uint8Array> = promisify(gzipCallback);
-/** A text that is kept is packed once, and well; a very long one, of which anybody can have another one made, fast. */
-const LONG_TEXT = 1_000_000;
-const WELL = { level: 6 };
-const FAST = { level: 1 };
+const gzip: (body: string | Uint8Array, options: { readonly level: number }) => Promise<Uint8Array> =
+  promisify(gzipCallback);
+/** Bodies are compressed once and sent often, so well; the longest ones fast, because callers can ask for many of them. */
+const gzipLevelOf = (length: number) => (length < 1_000_000 ? 6 : 1);
+/** Up to this length an ASCII body is sent as a string, in one piece with its headers, which is faster than a buffer beside them. */
+const MAX_STRING_BODY = 8_192;
 
 /** As the upstream's free host caches (upstream-api.md, section 0); what a key shows is for its holder only (decision 16). */
 const SHARED = 'public, max-age=60, s-maxage=60, stale-while-revalidate=10, stale-if-error=600';
 const PRIVATE = 'private, max-age=60';
-const NEVER = 'no-store';
+const NO_STORE = 'no-store';
 /** As the two services behind upstream write it: the main one and the one for OHLCV. */
 const MAIN_TYPE = 'application/json; charset=UTF-8';
 const OHLCV_TYPE = 'application/json';
 
-/** What of a record an answer shows, when that is not all of it: `variant` tells apart what is shown of the same record. */
-export type Shown = { readonly variant: string; readonly as: () => unknown };
-
-/** What a page's script may read of an answer. */
-export const EXPOSED = [
+/** The headers that the script of a web page may read. */
+export const EXPOSED_HEADERS = [
   'ETag',
   'Retry-After',
   'RateLimit-Limit',
@@ -41,122 +45,118 @@ export const EXPOSED = [
   AS_OF_HEADER,
 ].join(', ');
 
-/** In every answer. `Vary`, because the plan of the caller decides what is shown. */
-const OPEN = {
+/** In every answer, whatever made it. `Vary`, because the caller's plan decides what is visible. */
+export const COMMON_HEADERS = {
   'Access-Control-Allow-Origin': '*',
-  'Access-Control-Expose-Headers': EXPOSED,
+  'Access-Control-Expose-Headers': EXPOSED_HEADERS,
   Vary: 'Accept-Encoding, Authorization',
-  // A browser that is led to an answer shows data, whatever is in them: no page, and nothing that a page could load.
   'X-Content-Type-Options': 'nosniff',
-  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
 } as const;
 
-const OPEN_LIST = Object.entries(OPEN).flat();
+/** A browser that is led to a data answer shows data, whatever is in them: no page, and nothing that a page could load. */
+const DATA_HEADERS = { ...COMMON_HEADERS, 'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'" };
+const DATA_HEADER_LIST: readonly string[] = Object.entries(DATA_HEADERS).flat();
 
-type Fields = Readonly<Record<string, string>>;
+type Headers = Readonly<Record<string, string>>;
 
-function answer(c: Context<ServiceEnv>, status: number, fields: Fields, body: string | null): Response {
-  return plainAnswer({
-    status,
-    headers: [...OPEN_LIST, ...Object.entries(fields).flat(), 'Date', c.get('date'), ...(c.get('allowance') ?? [])],
-    body,
-  });
+function answer(c: Context<ServiceEnv>, status: number, headers: Headers, body: string | null): Response {
+  const all = { ...DATA_HEADERS, ...headers, Date: c.get('date'), ...c.get('allowance') };
+  return new Response(body, { status, headers: all });
 }
 
-/** A body of the main service: charset and a newline at the end, as upstream. */
-export function answerJson(c: Context<ServiceEnv>, source: object, shown?: Shown): Response {
-  return answerSource(c, MAIN_TYPE, source, shown?.variant ?? '', () => {
-    return `${JSON.stringify(shown ? shown.as() : source)}\n`;
-  });
+/** How an answer may be cached and what of it is visible. */
+export type AnswerOptions = {
+  /** The visible part of the source; default: all of it. */
+  readonly visible?: object;
+  /** Besides the source's own check: would the route still ask the source this question, and be allowed to? `never`: not cached. */
+  readonly isSameQuestion?: (() => boolean) | 'never';
+};
+
+/** A body of the main service: charset, and a newline at the end, as upstream. */
+export function answerJson(c: Context<ServiceEnv>, source: object, options: AnswerOptions = {}): Response {
+  return answerSource(c, MAIN_TYPE, source, `${JSON.stringify(options.visible ?? source)}\n`, options);
 }
 
-/** A body of the OHLCV service: neither charset nor newline, as upstream. */
+/** A body of the OHLCV service: neither charset nor newline, as upstream. Where nothing was found, it is an empty list. */
 export function answerCandles<T extends object>(
   c: Context<ServiceEnv>,
-  source: T | Nothing,
+  source: T | Missing,
   write: (source: T) => string,
+  options: Pick<AnswerOptions, 'isSameQuestion'> = {},
 ): Response {
-  if (isThere(source)) return answerSource(c, OHLCV_TYPE, source, '', () => write(source));
-  const fields = { 'Content-Type': OHLCV_TYPE, 'Cache-Control': cacheControl(c) };
-  return answer(c, 200, { ...fields, ...basisHeaders(source) }, '[]');
+  if (isFound(source)) return answerSource(c, OHLCV_TYPE, source, write(source), options);
+  const headers = { 'Content-Type': OHLCV_TYPE, 'Cache-Control': cacheControlFor(c.get('caller')) };
+  return answer(c, 200, { ...headers, ...provenanceHeaders(source) }, '[]');
 }
 
-/** By source and variant. A source that answers the same object again has nothing new to say (basis.ts). */
-const written = new WeakMap<object, Map<string, Written>>();
-
 /**
- * A source that does not say what its answers stand on (a simulator) makes them anew each time and, like the upstream, gives no
- * `ETag`. Weak ones, because the same answer travels compressed and plain.
+ * A source without provenance (a simulator) makes its answers anew each time and, like the upstream, has no `ETag`. The tags are weak,
+ * because the same answer travels compressed and plain.
  */
 function answerSource(
   c: Context<ServiceEnv>,
-  type: string,
+  contentType: string,
   source: object,
-  variant: string,
-  write: () => string,
+  text: string,
+  { isSameQuestion = () => true }: AnswerOptions,
 ): Response {
-  if (basisOf(source) === null) {
-    return answer(c, 200, { 'Content-Type': type, 'Cache-Control': cacheControl(c) }, write());
+  if (provenanceOf(source) === null) {
+    const cacheControl = cacheControlFor(c.get('caller'));
+    return answer(c, 200, { 'Content-Type': contentType, 'Cache-Control': cacheControl }, text);
   }
-  const kept = keptOf(source, type, variant, write);
-  if (kept.stillTrue !== null) c.env?.keep?.(c.get('plan'), kept);
-  return answerWritten(kept, {
-    date: c.get('date'),
-    cacheControl: cacheControl(c),
-    allowance: c.get('allowance'),
-    ifNoneMatch: headerOf(c, 'if-none-match'),
-  });
+  const etag = `W/"${hash('sha1', text, 'base64url')}"`;
+  const headers = [...DATA_HEADER_LIST, ...Object.entries(provenanceHeaders(source)).flat(), 'ETag', etag];
+  const bytes = Buffer.from(text);
+  const isShortAscii = bytes.length === text.length && text.length < MAX_STRING_BODY;
+  const isCurrent = isCurrentOf(source);
+  let compressed: Promise<Uint8Array> | null = null;
+  const response: CachedResponse = {
+    headers,
+    contentType,
+    etag,
+    body: isShortAscii ? text : bytes,
+    gzip: () => {
+      compressed ??= gzip(bytes, { level: gzipLevelOf(bytes.length) });
+      return compressed;
+    },
+    isCurrent: async () => isCurrent !== null && isSameQuestion !== 'never' && isSameQuestion() && isCurrent(),
+  };
+  if (isCurrent !== null && isSameQuestion !== 'never') c.get('store')?.(response);
+  return respondWith(c, response);
 }
 
-/** What of an answer is of the one who asks, and of the moment. */
-export type Asking = {
+/** The part of a reply that depends on the caller and on the moment. */
+export type ReplyInput = {
+  /** The value of the `Date` header. */
   readonly date: string;
   readonly cacheControl: string;
-  readonly allowance: readonly string[] | undefined;
+  readonly allowance: Headers;
   readonly ifNoneMatch: string | undefined;
 };
 
-export function answerWritten(kept: Written, { date, cacheControl, allowance, ifNoneMatch }: Asking): Response {
-  const headers = [...kept.headers, 'Date', date, 'Cache-Control', cacheControl];
-  if (allowance !== undefined) headers.push(...allowance);
-  if (ifNoneMatch !== undefined && isAmong(ifNoneMatch, kept.etag))
-    return plainAnswer({ status: 304, headers, body: null });
-  headers.push('Content-Type', kept.type);
-  const { text: body, byteLength, encoded, packed } = kept;
-  return plainAnswer({ status: 200, headers, body, byteLength, encoded, packed });
+/** 304 where the client has this answer already. */
+export function replyOf(cached: CachedResponse, { date, cacheControl, allowance, ifNoneMatch }: ReplyInput): Reply {
+  const headers = [...cached.headers, 'Date', date, 'Cache-Control', cacheControl];
+  for (const name in allowance) headers.push(name, allowance[name]!);
+  if (ifNoneMatch !== undefined && matches(ifNoneMatch, cached.etag)) return { status: 304, headers, body: null };
+  headers.push('Content-Type', cached.contentType);
+  return { status: 200, headers, body: cached.body, gzip: cached.gzip };
 }
 
-function keptOf(source: object, type: string, variant: string, write: () => string): Written {
-  const variants = written.get(source) ?? new Map<string, Written>();
-  if (variants.size === 0) written.set(source, variants);
-  const kept = variants.get(variant);
-  if (kept !== undefined) return kept;
-  const text = write();
-  const etag = `W/"${hash('sha1', text, 'base64url')}"`;
-  let packing: Promise<Uint8Array> | null = null;
-  let bytes: Uint8Array | null = null;
-  const made: Written = {
-    type,
-    text,
-    byteLength: Buffer.byteLength(text),
-    etag,
-    headers: [...OPEN_LIST, ...Object.entries(basisHeaders(source)).flat(), 'ETag', etag],
-    encoded: () => {
-      bytes ??= Buffer.from(text);
-      return bytes;
-    },
-    packed: () => {
-      packing ??= gzip(text, text.length < LONG_TEXT ? WELL : FAST);
-      return packing;
-    },
-    stillTrue: stillTrueOf(source),
-  };
-  variants.set(variant, made);
-  return made;
+export function respondWith(c: Context<ServiceEnv>, cached: CachedResponse): Response {
+  const { status, headers, body } = replyOf(cached, {
+    date: c.get('date'),
+    cacheControl: cacheControlFor(c.get('caller')),
+    allowance: c.get('allowance') ?? {},
+    ifNoneMatch: headerOf(c, 'if-none-match'),
+  });
+  const pairs: [string, string][] = [];
+  for (let i = 0; i < headers.length; i += 2) pairs.push([headers[i]!, headers[i + 1]!]);
+  return new Response(body as string | Uint8Array<ArrayBuffer> | null, { status, headers: pairs });
 }
 
-/** Does `If-None-Match` name this one? Weakly compared, as it is to be for GET (RFC 9110, 13.1.2). */
-function isAmong(ifNoneMatch: string, etag: string): boolean {
+/** Does `If-None-Match` name this tag? Compared weakly, as for every GET (RFC 9110, 13.1.2). */
+function matches(ifNoneMatch: string, etag: string): boolean {
   const opaque = etag.slice(2);
   return ifNoneMatch.split(',').some((one) => {
     const given = one.trim();
@@ -164,9 +164,9 @@ function isAmong(ifNoneMatch: string, etag: string): boolean {
   });
 }
 
-/** What belongs to one caller at one moment. */
+/** For one caller at one moment: never cached. */
 export function answerPrivately(c: Context<ServiceEnv>, body: unknown): Response {
-  return answer(c, 200, { 'Content-Type': MAIN_TYPE, 'Cache-Control': NEVER }, `${JSON.stringify(body)}\n`);
+  return answer(c, 200, { 'Content-Type': MAIN_TYPE, 'Cache-Control': NO_STORE }, `${JSON.stringify(body)}\n`);
 }
 
 export function refuse(
@@ -174,81 +174,72 @@ export function refuse(
   status: 400 | 402 | 403 | 404 | 429 | 500 | 503,
   message: string,
   retryAfterSeconds?: number,
-  more: Fields = {},
+  more: Headers = {},
 ): Response {
-  const body: ErrorBody = { error: message };
-  const retry: Fields = retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
-  return answer(
-    c,
-    status,
-    { 'Content-Type': 'application/json', 'Cache-Control': NEVER, ...retry, ...more },
-    JSON.stringify(body),
-  );
+  return answer(c, status, { ...refusalHeaders(retryAfterSeconds), ...more }, errorBody(message));
 }
 
-/** With what it stands on that there is no such thing, where the source says so: or nobody could tell it from what nobody has looked for. */
-export function refuseId(c: Context<ServiceEnv>, nothing: Nothing): Response {
-  return refuse(c, 404, UNKNOWN_ID, undefined, basisHeaders(nothing));
+function refusalHeaders(retryAfterSeconds: number | undefined): Headers {
+  const headers = { 'Content-Type': 'application/json', 'Cache-Control': NO_STORE };
+  return retryAfterSeconds === undefined ? headers : { ...headers, 'Retry-After': String(retryAfterSeconds) };
+}
+
+function errorBody(message: string): string {
+  return JSON.stringify({ error: message } satisfies ErrorBody);
+}
+
+/** 404, with the provenance of the "not found" where the source has one: upstream said so, or the warehouse never received the data. */
+export function refuseId(c: Context<ServiceEnv>, missing: Missing): Response {
+  return refuse(c, 404, UNKNOWN_ID, undefined, provenanceHeaders(missing));
 }
 
 export function refuseRoute(c: Context<ServiceEnv>): Response {
-  return answer(c, 404, { 'Content-Type': 'text/plain', 'Cache-Control': NEVER }, UNKNOWN_ROUTE);
+  return answer(c, 404, { 'Content-Type': 'text/plain', 'Cache-Control': NO_STORE }, UNKNOWN_ROUTE);
 }
 
 /**
  * The upstream's own redirect: relative, with a small page (upstream-api.md, section 0). Never absolute: upstream's absolute ones lead
- * to `http:`, which makes clients drop TLS. `source`: what it was found by.
+ * to `http:`, which makes clients drop TLS. `source` gives its provenance.
  */
 export function redirect(c: Context<ServiceEnv>, location: string, source: object | null = null): Response {
   const href = location.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
-  const fields = {
+  const headers = {
     'Content-Type': 'text/html; charset=utf-8',
-    'Cache-Control': cacheControl(c),
+    'Cache-Control': cacheControlFor(c.get('caller')),
     Location: location,
-    ...basisHeaders(source),
+    ...provenanceHeaders(source),
   };
-  return answer(c, 301, fields, `<a href="${href}">Moved Permanently</a>.\n\n`);
+  return answer(c, 301, headers, `<a href="${href}">Moved Permanently</a>.\n\n`);
 }
 
-/** What MCP clients send beside what everybody sends. */
-export const MCP_FIELDS = 'MCP-Protocol-Version, Mcp-Method, Mcp-Name';
+/** The headers that MCP clients send besides the common ones. */
+export const MCP_HEADERS = 'MCP-Protocol-Version, Mcp-Method, Mcp-Name';
 
-/** What a page's script may send. */
+/** What the script of a web page may send. */
 const PREFLIGHT = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, OPTIONS',
   'Access-Control-Allow-Headers': 'Authorization, Content-Type, If-None-Match',
   'Access-Control-Max-Age': '86400',
 };
-/** Whatever it is asked for later: the page keeps this for a day. */
-const EARLY_PREFLIGHT = {
-  ...PREFLIGHT,
-  'Access-Control-Allow-Headers': `${PREFLIGHT['Access-Control-Allow-Headers']}, ${MCP_FIELDS}`,
-};
 
-/** Asked before a page's script may ask. */
+/** The answer to a browser's question whether a page may send its request. */
 export function answerPreflight(c: Context<ServiceEnv>): Response {
   return answer(c, 204, PREFLIGHT, null);
 }
 
-/** While there is nothing to answer from: as any other refusal, so that a page can read it, and nobody keeps it. */
-export function answerNotYet({ method }: Request): Response {
+/** The answer to everything while the database is starting: readable by web pages, and never cached. */
+export function answerStarting({ method }: Request): Response {
   if (method === 'OPTIONS') {
-    return plainAnswer({ status: 204, headers: [...OPEN_LIST, ...Object.entries(EARLY_PREFLIGHT).flat()], body: null });
+    // A browser keeps the answer for a day, and may need it for `/rpc` then.
+    const allowed = `${PREFLIGHT['Access-Control-Allow-Headers']}, ${MCP_HEADERS}`;
+    const headers = { ...DATA_HEADERS, ...PREFLIGHT, 'Access-Control-Allow-Headers': allowed };
+    return new Response(null, { status: 204, headers });
   }
-  const body: ErrorBody = { error: 'the database is not there yet, ask again in a few seconds' };
-  const fields = { 'Content-Type': 'application/json', 'Cache-Control': NEVER, 'Retry-After': String(AWAY_SECONDS) };
-  return plainAnswer({
-    status: 503,
-    headers: [...OPEN_LIST, ...Object.entries(fields).flat()],
-    body: JSON.stringify(body),
-  });
+  const headers = { ...DATA_HEADERS, ...refusalHeaders(RETRY_AFTER_SECONDS) };
+  return new Response(errorBody(DATABASE_STARTING), { status: 503, headers });
 }
 
-function cacheControl(c: Context<ServiceEnv>): string {
-  return cacheControlFor(c.get('caller'));
-}
-
-/** Of what may be kept at all. */
+/** Of answers that may be cached at all. */
 export function cacheControlFor({ key }: Caller): string {
   return key === null ? SHARED : PRIVATE;
 }

@@ -1,4 +1,4 @@
-/** Puts a handler on a port. */
+/** Puts a handler on a port, with limits against clients that are slow, many or faulty. */
 import { createServer, type IncomingMessage, type ServerOptions, type ServerResponse } from 'node:http';
 import type { AddressInfo, BlockList, Socket } from 'node:net';
 import { promisify } from 'node:util';
@@ -6,15 +6,12 @@ import { gzip as gzipCallback } from 'node:zlib';
 import { getRequestListener } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { systemClock } from '../../clock.ts';
-import { type PlainParts, partsOf } from '../../contract/answer/plain-answer.ts';
-import { type Handler, isConnectionReset, type Peer } from '../../contract/interface/handler.ts';
-import { callerAddress, isTrusted } from '../../core/address.ts';
+import { type Handler, isConnectionReset, type Peer, type Reply } from '../../contract/interface/handler.ts';
+import { callerAddress, isTrusted } from '../../core/caller/address.ts';
 
 const gzip = promisify(gzipCallback);
 /** Below this, compressing costs more than it saves. */
 const MIN_GZIP_BYTES = 1_024;
-/** From here on, to write a text out as bytes costs more than to send them apart from the headers. */
-const MIN_ENCODED = 8_192;
 
 export type ListenOptions = {
   readonly host: string;
@@ -22,32 +19,32 @@ export type ListenOptions = {
   readonly port: number;
   /** Compresses answers for clients that accept it. Default true. */
   readonly gzip?: boolean;
-  /** Told when a handler fails in a way it should not; the client only sees a 500. Without it, that ends the process. */
+  /** Told of unexpected errors of the handler; the client only sees a 500. Without it, such an error ends the process. */
   readonly onError?: (error: unknown, url: string) => void;
-  /** Against clients that are slow, many or bad; what is not given is as in `CONNECTION_LIMITS`. */
+  /** Default: `CONNECTION_LIMITS`. */
   readonly limits?: Partial<ConnectionLimits>;
-  /** Behind these addresses are many callers: they may have any number of connections. */
+  /** `maxPerAddress` does not apply to these addresses: each stands for many callers. */
   readonly trustedProxies?: BlockList | null;
 };
 
 export type ConnectionLimits = {
   /** Until the headers of a request have arrived. */
   readonly headersMs: number;
-  /** Until all of a request has arrived. */
+  /** Until the whole request has arrived. */
   readonly requestMs: number;
-  /** Without a word from either side, in a request or between two; null: for ever, because an answer may be held back on purpose. */
+  /** Without a byte from either side, during a request or between two; null: unlimited, for answers that are delayed on purpose. */
   readonly idleMs: number | null;
   /** Between two requests. */
   readonly keepAliveMs: number;
   readonly maxHeaderBytes: number;
   readonly maxConnections: number;
-  /** Of one address; null: as many as of all. */
+  /** Connections from one address; null: unlimited. */
   readonly maxPerAddress: number | null;
 };
 
 /**
- * A client that is slow does not keep a connection; one address does not keep the others out. Node.js by itself would wait a
- * minute for headers and five for the rest of a request. Requests are short: what takes longer than this is not coming.
+ * A slow client does not keep a connection for long, and one address does not lock the others out. The defaults of Node.js are one
+ * minute for the headers and five for the request; the requests of this interface are short.
  */
 export const CONNECTION_LIMITS: ConnectionLimits = {
   headersMs: 10_000,
@@ -62,11 +59,11 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
 export type Listening = {
   /** Without a path: `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** Stops taking requests; those under way have so long to end (default: no time), then their connections are cut. */
+  /** Accepts no further request; open requests may finish within `graceMs` (default 0), then their connections are cut. */
   close(graceMs?: number): Promise<void>;
 };
 
-/** Resolves when the port is open; rejects with a message for the operator when it cannot be had. */
+/** Resolves when the port is open. @throws an error with a message for the operator when the port cannot be opened */
 export async function listen(handler: Handler, options: ListenOptions): Promise<Listening> {
   const compress = options.gzip ?? true;
   const onError = options.onError ?? throwOutside;
@@ -74,8 +71,8 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     async (request, env) => {
       const { incoming, outgoing } = env as { incoming: IncomingMessage; outgoing: ServerResponse };
       try {
-        const answer = await handler(request, peers.get(incoming) ?? peerOf(incoming));
-        await send(answer, outgoing, compress);
+        const response = await handler(request, peers.get(incoming) ?? peerOf(incoming));
+        await sendResponse(response, outgoing, compress);
       } catch (error) {
         if (isConnectionReset(error)) cutConnection(outgoing);
         else if (!request.signal.aborted) {
@@ -87,16 +84,16 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     },
     { overrideGlobalObjects: false },
   );
-  /** Of those that turned out to be asked for anew. */
+  /** Of requests for which the cache had no reply. */
   const peers = new WeakMap<IncomingMessage, Peer>();
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    const peer = handler.again !== undefined && isPlainGet(incoming) ? peerOf(incoming) : null;
-    const again = peer === null ? null : handler.again!(peer);
-    if (again === null) return void listener(incoming, outgoing);
-    const give = async () => {
+    const peer = handler.fromCache !== undefined && isPlainGet(incoming) ? peerOf(incoming) : null;
+    const cached = peer === null ? null : handler.fromCache!(peer);
+    if (cached === null) return void listener(incoming, outgoing);
+    const sendCached = async () => {
       try {
-        const answer = await again;
-        if (answer !== null) return await send(answer, outgoing, compress);
+        const reply = await cached;
+        if (reply !== null) return await sendReply(reply, outgoing, compress);
       } catch (error) {
         onError(error, incoming.url ?? '');
         if (outgoing.headersSent) return outgoing.destroy();
@@ -105,7 +102,7 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
       peers.set(incoming, peer!);
       return listener(incoming, outgoing);
     };
-    void give();
+    void sendCached();
   };
   const limits = { ...CONNECTION_LIMITS, ...options.limits };
   const server = createServer(settingsOf(limits), onRequest);
@@ -141,9 +138,9 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
 }
 
 const TOO_MANY = '{"error":"too many connections from this address"}';
-const TURNED_AWAY = `HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: ${TOO_MANY.length}\r\nRetry-After: 5\r\nConnection: close\r\n\r\n${TOO_MANY}`;
+const TOO_MANY_RESPONSE = `HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: ${TOO_MANY.length}\r\nRetry-After: 5\r\nConnection: close\r\n\r\n${TOO_MANY}`;
 
-/** Turns away those of an address that has so many already, before anything is read of them. */
+/** Refuses further connections from an address that has `most` already, before it reads anything from them. */
 function perAddress(most: number, trusted: BlockList | null): (socket: Socket) => void {
   const open = new Map<string, number>();
   return (socket) => {
@@ -152,7 +149,7 @@ function perAddress(most: number, trusted: BlockList | null): (socket: Socket) =
     const name = callerAddress(remoteAddress);
     const count = open.get(name) ?? 0;
     if (count >= most) {
-      socket.end(TURNED_AWAY);
+      socket.end(TOO_MANY_RESPONSE);
       socket.destroySoon();
       return;
     }
@@ -165,7 +162,7 @@ function perAddress(most: number, trusted: BlockList | null): (socket: Socket) =
   };
 }
 
-/** Whatever is odd about a request is for those who read all of it. */
+/** A GET with a body is not plain. */
 function isPlainGet({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
 }
@@ -174,8 +171,8 @@ function peerOf({ method, url, socket, headers }: IncomingMessage): Peer {
   return { address: socket.remoteAddress ?? 'unknown', target: method === 'GET' ? url : undefined, headers };
 }
 
-/** How often it is looked whose time is up, at least. */
-const LOOK_MS = 1_000;
+/** Node.js checks the time limits this often, or more often. */
+const CHECK_INTERVAL_MS = 1_000;
 
 function settingsOf({ headersMs, requestMs, keepAliveMs, maxHeaderBytes }: ConnectionLimits): ServerOptions {
   return {
@@ -183,58 +180,30 @@ function settingsOf({ headersMs, requestMs, keepAliveMs, maxHeaderBytes }: Conne
     requestTimeout: requestMs,
     keepAliveTimeout: keepAliveMs,
     maxHeaderSize: maxHeaderBytes,
-    connectionsCheckingInterval: Math.min(LOOK_MS, headersMs),
+    connectionsCheckingInterval: Math.min(CHECK_INTERVAL_MS, headersMs),
   };
 }
 
-async function send(answer: Response, outgoing: ServerResponse, compress: boolean): Promise<void> {
-  const parts = partsOf(answer);
-  if (parts) return sendParts(parts, outgoing, compress);
-  const headers: string[] = [];
-  for (const [name, value] of answer.headers) headers.push(name, value);
-  return sendBody(answer.status, headers, new Uint8Array(await answer.arrayBuffer()), outgoing, compress);
+async function sendResponse(response: Response, outgoing: ServerResponse, compress: boolean): Promise<void> {
+  const headers = [...response.headers].flat();
+  const body = response.body === null ? null : new Uint8Array(await response.arrayBuffer());
+  return sendReply({ status: response.status, headers, body }, outgoing, compress);
 }
 
-/** By far the most common case: nothing has to be read back out of a `Response`. */
-function sendParts(parts: PlainParts, outgoing: ServerResponse, compress: boolean): void | Promise<void> {
-  const { status, headers, body, encoded, packed } = parts;
+async function sendReply(reply: Reply, outgoing: ServerResponse, compress: boolean): Promise<void> {
+  const { status, headers, body } = reply;
   if (body === null) {
-    outgoing.writeHead(status, headers).end();
+    outgoing.writeHead(status, headers as string[]).end();
   } else if (compress && body.length >= MIN_GZIP_BYTES && acceptsGzip(outgoing.req)) {
-    return (packed?.() ?? gzip(body, { level: 1 })).then((bytes) => sendPacked(status, headers, bytes, outgoing));
-  } else if (encoded !== undefined && body.length >= MIN_ENCODED) {
-    const bytes = encoded();
-    headers.push('Content-Length', String(bytes.byteLength));
-    outgoing.writeHead(status, headers).end(bytes);
+    const packed = await (reply.gzip?.() ?? gzip(body, { level: 1 }));
+    const added = ['Content-Encoding', 'gzip', 'Content-Length', String(packed.byteLength)];
+    outgoing.writeHead(status, [...headers, ...added]).end(packed);
   } else {
-    const byteLength = parts.byteLength ?? Buffer.byteLength(body);
-    headers.push('Content-Length', String(byteLength));
-    // As many bytes as characters: nothing but ASCII, which is written in one piece, unlooked at.
-    outgoing.writeHead(status, headers).end(body, byteLength === body.length ? 'latin1' : 'utf8');
+    outgoing.writeHead(status, [...headers, 'Content-Length', String(body.length)]).end(body, 'latin1');
   }
 }
 
-async function sendBody(
-  status: number,
-  headers: readonly string[],
-  body: Uint8Array,
-  outgoing: ServerResponse,
-  compress: boolean,
-): Promise<void> {
-  if (compress && body.byteLength >= MIN_GZIP_BYTES && acceptsGzip(outgoing.req)) {
-    return sendPacked(status, headers, await gzip(body, { level: 1 }), outgoing);
-  }
-  const isEmpty = body.byteLength === 0 && outgoing.req.method === 'HEAD';
-  const length = isEmpty ? [] : ['Content-Length', String(body.byteLength)];
-  outgoing.writeHead(status, [...headers, ...length]).end(body);
-}
-
-function sendPacked(status: number, headers: readonly string[], bytes: Uint8Array, outgoing: ServerResponse): void {
-  const added = ['Content-Encoding', 'gzip', 'Content-Length', String(bytes.byteLength)];
-  outgoing.writeHead(status, [...headers, ...added]).end(bytes);
-}
-
-/** Where nobody catches it: a defect that nobody wants to hear of must not pass in silence. */
+/** Ends the process: an error without a listener must not pass in silence. */
 function throwOutside(error: unknown): void {
   queueMicrotask(() => {
     throw error;
@@ -245,7 +214,7 @@ function acceptsGzip(incoming: IncomingMessage): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(incoming.headers['accept-encoding'] ?? ''));
 }
 
-/** In the middle of a body, where it hurts most. */
+/** In the middle of a body, which is the hardest case for a client. */
 function cutConnection(outgoing: ServerResponse): void {
   outgoing.writeHead(200, { 'content-type': 'application/json', 'content-length': 65_536 });
   outgoing.write('[{"time_open":"', () => outgoing.socket?.resetAndDestroy());

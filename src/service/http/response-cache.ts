@@ -1,89 +1,78 @@
-/**
- * What was answered is answered again, unrouted, while its source says that it still holds: most of what a single read costs is finding
- * out what is asked. Everything else is as ever: who asks is admitted and counted first, and what the plan decides is kept by plan.
- */
+/** Keeps the bytes of answers by plan and request, to be sent again for as long as the data they were made of are current. */
+import { LRUCache } from 'lru-cache';
+import type { IsCurrent } from '../../contract/answer/revalidation.ts';
+import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
 
-import type { Handler, Peer } from '../../contract/interface/handler.ts';
-import type { Access, Admission, Caller } from '../../contract/plan/access.ts';
-import type { PlanName } from '../../contract/plan/plans.ts';
-import { allowanceFields, callerOf } from './admission.ts';
-import { answerWritten, cacheControlFor } from './answer.ts';
-import type { Admitted, Keep, Written } from './cached-response.ts';
-import { headerIn } from './request-input.ts';
-
-/** So many addresses at most; of the answers themselves none is held that the source has let go. */
-const MOST_TARGETS = 10_000;
-/** What is longer is not asked for often. */
-const LONGEST_TARGET = 200;
-
-export type Again = {
-  readonly give: NonNullable<Handler['again']>;
-  /** Where to put what is answered to this request; undefined: nowhere. */
-  keepFor(peer: Peer | undefined): Keep | undefined;
-  /** What was found out before it turned out that this must be asked for anew. */
-  admittedOf(peer: Peer | undefined): Admitted | undefined;
+/** An answer, without what depends on the caller and on the moment. */
+export type CachedResponse = {
+  /** Names and values in turn, for replies with and without a body. */
+  readonly headers: readonly string[];
+  readonly contentType: string;
+  readonly etag: string;
+  /** A string holds ASCII characters only. */
+  readonly body: string | Uint8Array;
+  /** Compressed when the first client accepts it, and once. */
+  readonly gzip: () => Promise<Uint8Array>;
+  readonly isCurrent: IsCurrent;
 };
 
-export function createAgain({
-  access,
-  date,
-  addressOf,
-}: {
-  readonly access: Access;
-  readonly date: () => string;
-  readonly addressOf: (peer: Peer) => string;
-}): Again {
-  const kept = new Map<string, Map<PlanName, WeakRef<Written>>>();
-  const admitted = new WeakMap<Peer, Admitted>();
-  /** Null: who asks cannot be found out now. Then nothing is counted, and whoever asks anew is told why. */
-  const admit = async (caller: Caller): Promise<Admission | null> => {
-    try {
-      return await access.admit(caller, 'data');
-    } catch {
-      return null;
-    }
-  };
-  const give = async (plans: ReadonlyMap<PlanName, WeakRef<Written>>, peer: Peer): Promise<Response | null> => {
-    const caller = callerOf(headerIn(peer.headers, 'authorization'), addressOf(peer));
-    const admission = await admit(caller);
-    if (admission === null) return null;
-    const answer = admission.kind === 'admitted' ? plans.get(admission.plan)?.deref() : undefined;
-    if (answer === undefined || !(await holds(answer))) {
-      admitted.set(peer, { caller, admission });
-      return null;
-    }
-    const { allowance } = admission;
-    return answerWritten(answer, {
-      date: date(),
-      cacheControl: cacheControlFor(caller),
-      allowance: allowance === undefined ? undefined : allowanceFields(allowance),
-      ifNoneMatch: headerIn(peer.headers, 'if-none-match'),
-    });
-  };
+export type ResponseCache = {
+  /** Whether any plan has an entry for this target, current or not. */
+  has(target: string): boolean;
+  /** Null: there is no entry, or its data have changed, or nobody can tell now whether they have. */
+  find(plan: PlanName, target: string): Promise<CachedResponse | null>;
+  store(plan: PlanName, target: string, response: CachedResponse): void;
+};
+
+/** Of all bodies with their compressed copies. */
+const MAX_BYTES = 256 * 1_024 * 1_024;
+/** Key, headers and objects of one entry. */
+const ENTRY_BYTES = 2_000;
+
+/** `onLookup` is told of each answer that may be cached: was it sent from the cache? */
+export function createResponseCache(onLookup: (isHit: boolean) => void = () => undefined): ResponseCache {
+  const entries = new LRUCache<string, CachedResponse>({
+    maxSize: MAX_BYTES,
+    // A compressed copy is never larger than its body, but for the shortest ones.
+    sizeCalculation: ({ body }) => 2 * body.length + ENTRY_BYTES,
+  });
   return {
-    give: (peer) => {
-      const plans = peer.target === undefined ? undefined : kept.get(peer.target);
-      return plans === undefined ? null : give(plans, peer);
+    has: (target) => PLAN_NAMES.some((plan) => entries.has(`${plan} ${target}`)),
+    async find(plan, target) {
+      const key = `${plan} ${target}`;
+      const found = entries.get(key);
+      if (found === undefined) return null;
+      if (await found.isCurrent().catch(() => false)) {
+        onLookup(true);
+        return found;
+      }
+      if (entries.peek(key) === found) entries.delete(key);
+      return null;
     },
-    keepFor: (peer) => {
-      const target = peer?.target;
-      if (target === undefined || target.length > LONGEST_TARGET) return undefined;
-      return (plan, answer) => {
-        const plans = kept.get(target) ?? new Map<PlanName, WeakRef<Written>>();
-        plans.set(plan, new WeakRef(answer));
-        kept.set(target, plans);
-        if (kept.size > MOST_TARGETS) kept.delete(kept.keys().next().value!);
-      };
+    store(plan, target, response) {
+      onLookup(false);
+      entries.set(`${plan} ${target}`, response);
     },
-    admittedOf: (peer) => (peer === undefined ? undefined : admitted.get(peer)),
   };
 }
 
-/** A source that cannot be asked whether it does: asking it anew will say why. */
-async function holds({ stillTrue }: Written): Promise<boolean> {
-  try {
-    return stillTrue !== null && (await stillTrue());
-  } catch {
-    return false;
+const MAX_TARGET_LENGTH = 200;
+
+/**
+ * Path and query of a URL with the parameters in `known` alone, each once: so that a parameter without meaning makes no further entry.
+ * Null: too long, or spelt in a way that could stand for another target, so it is not cached. A target that a client spells plainly
+ * stays as it is.
+ */
+export function canonicalTarget(url: string, known: ReadonlySet<string>): string | null {
+  const begin = url.indexOf('/', url.indexOf('//') + 2);
+  const queryAt = url.indexOf('?', begin);
+  const path = url.slice(begin, queryAt === -1 ? undefined : queryAt).replaceAll(/\/{2,}/g, '/');
+  if (path.includes('%')) return null;
+  const given = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(queryAt === -1 ? '' : url.slice(queryAt))) {
+    if (known.has(name) && !given.has(name)) given.set(name, value);
   }
+  const query = [...given].map(([name, value]) => `${name}=${value.replaceAll(/[%&+#]/g, encodeURIComponent)}`);
+  const target = query.length === 0 ? path : `${path}?${query.join('&')}`;
+  return target.length <= MAX_TARGET_LENGTH ? target : null;
 }

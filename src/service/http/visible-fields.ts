@@ -1,4 +1,4 @@
-/** What of a record an answer shows: what the plan includes, and what was asked for. REST and tools show the same. */
+/** The visible fields of a record: those that the plan includes, and that were requested. The same for REST and tools. */
 
 import type { TagField } from '../../contract/interface/tools.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
@@ -6,20 +6,20 @@ import type { Tag } from '../../contract/record/catalogue.ts';
 import type { Ticker } from '../../contract/record/records.ts';
 
 /** A ticker without what the plan does not include (decision 18). */
-export function tickerShownTo(plan: Plan, ticker: Ticker): Partial<Ticker> {
+export function visibleTicker(plan: Plan, ticker: Ticker): Partial<Ticker> {
   if (plan.circulatingSupply) return ticker;
   const { circulating_supply: _, ...rest } = ticker;
   return rest;
 }
 
 /** As many of the tickers as the plan includes, and at most `limit`. */
-export function tickersShownTo(plan: Plan, tickers: readonly Ticker[], limit?: number): Partial<Ticker>[] {
+export function visibleTickers(plan: Plan, tickers: readonly Ticker[], limit?: number): Partial<Ticker>[] {
   const most = Math.min(plan.tickerCoins ?? Number.POSITIVE_INFINITY, limit ?? Number.POSITIVE_INFINITY);
-  return tickers.slice(0, most).map((ticker) => tickerShownTo(plan, ticker));
+  return tickers.slice(0, most).map((ticker) => visibleTicker(plan, ticker));
 }
 
-/** A tag without the lists that were not asked for. */
-export function tagShownWith(fields: readonly TagField[], tag: Tag): Tag {
+/** A tag without the lists that were not requested. */
+export function visibleTag(fields: readonly TagField[], tag: Tag): Tag {
   const { coins, icos, ...rest } = tag;
   return {
     ...rest,

@@ -1,7 +1,7 @@
-/** The OpenAPI document as a page for people: one piece of HTML, no script, nothing from elsewhere. */
+/** The OpenAPI document as one page of HTML, without scripts or anything from other servers. */
 import { createHash } from 'node:crypto';
 import { html, raw } from 'hono/html';
-import type { Parameter } from '../../contract/interface/endpoints.ts';
+import type { Parameter } from '../../contract/interface/endpoint-parameters.ts';
 import type { OpenApiDocument, OpenApiOperation, Schema } from '../../contract/interface/openapi.ts';
 
 const STYLE = `
@@ -22,7 +22,7 @@ nav ul { list-style: none; padding: 0; columns: 18rem; }
 summary { cursor: pointer; padding: 0.35rem 0; }
 `;
 
-/** Nothing may run, load or frame; the one style is known by its hash. */
+/** Forbids scripts, loading and framing; the one style is allowed by its hash. */
 export const DOCS_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
@@ -44,7 +44,7 @@ export async function docsPage(document: OpenApiDocument): Promise<string> {
 <header><h1>${title}</h1><p>${description}</p>
 <p>Version ${version}. For programs: <a href="/openapi.json"><code>/openapi.json</code></a>.
 <code>Authorization: Bearer &lt;key&gt;</code>, or the key alone, or none where the operator allows it.
-What answers stand on, and what is left of a limit, is in their <a href="#headers">headers</a>.</p></header>
+Provenance and remaining quota are in the <a href="#headers">headers</a> of the answers.</p></header>
 <nav aria-label="Endpoints"><ul>${operations.map(
     ({ path, operationId }) => html`<li><a href="#${operationId}"><code>${path}</code></a></li>`,
   )}</ul></nav>
@@ -108,7 +108,7 @@ function headersTable(operations: readonly OpenApiOperation[]): Html {
     const where = [...statuses].sort().join(', ');
     return html`<tr><th scope="row"><code>${name}</code></th><td>${where}</td><td>${description}</td></tr>`;
   });
-  return table('Beside those that every answer has', ['Name', 'Statuses', 'Meaning'], rows);
+  return table('Besides those of every answer', ['Name', 'Statuses', 'Meaning'], rows);
 }
 
 function fieldsTable(name: string, schema: Schema): Html {

@@ -1,4 +1,4 @@
-/** `/openapi.json` for programs and `/docs` for people: what this service answers. Anybody may read them. */
+/** `/openapi.json` for programs and `/docs` for people: the interface of this service, open to everybody. */
 import { Hono } from 'hono';
 import { openApiDocument } from '../../contract/interface/openapi.ts';
 import { VERSION } from '../../core/version.ts';
@@ -10,7 +10,7 @@ const CACHE = 'public, max-age=300';
 
 export function docsRoutes(): Hono<ServiceEnv> {
   const routes = new Hono<ServiceEnv>();
-  // Made when somebody asks: most processes never are.
+  // Made at the first request: most processes never get one.
   let made: Promise<{ json: string; page: string }> | null = null;
   const written = () => {
     made ??= write();

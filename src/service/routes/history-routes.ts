@@ -1,6 +1,6 @@
-/** `/coins/{id}/ohlcv…` and `/tickers/{id}/historical`: what was. */
+/** `/coins/{id}/ohlcv…` and `/tickers/{id}/historical`: the past. */
 import type { Clock, Instant } from '../../clock.ts';
-import { isThere, type Nothing } from '../../contract/answer/not-found.ts';
+import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { parseTickerHistoryParameters } from '../../contract/interface/catalogue-parameters.ts';
 import type { EndpointName } from '../../contract/interface/endpoints.ts';
 import { parseOhlcvParameters, parseQuote } from '../../contract/interface/parameters.ts';
@@ -9,35 +9,38 @@ import type { MarketData } from '../../contract/record/market-data.ts';
 import { writeOhlcvRows } from '../../contract/record/ohlcv.ts';
 import { DAY, floorToGrid } from '../../core/interval.ts';
 import { answerCandles, answerJson, redirect, refuse, refuseId } from '../http/answer.ts';
-import { type Answer, idOf, impossible, queryOf, searchOf } from '../http/request-input.ts';
+import { type Answer, idOf, impossibleId, queryOf, searchOf } from '../http/request-input.ts';
+import { withParsed } from './answer-with.ts';
 
-export type HistoryParts = { readonly data: MarketData<Nothing>; readonly access: Access; readonly clock: Clock };
+export type HistoryDeps = { readonly data: MarketData<Missing>; readonly access: Access; readonly clock: Clock };
 
-export function historyRoutes({ data, access, clock }: HistoryParts) {
+export function historyRoutes({ data, access, clock }: HistoryDeps) {
   /** An unknown coin has no candles: 200 `[]`, as upstream (decision 11). */
-  const historical: Answer = async (c) => {
-    const parsed = parseOhlcvParameters(queryOf(c));
-    if (!parsed.ok) return refuse(c, 400, parsed.message);
-    const { start, ...query } = parsed.value;
-    const wall = access.refuseHistory(c.get('plan'), query.interval, start);
-    if (wall !== null) return refuse(c, 402, wall);
-    const coinId = idOf(c, 'coin_id');
-    const candles = coinId === null ? impossible(data) : await data.ohlcv({ ...query, coinId });
-    return answerCandles(c, candles, writeOhlcvRows);
-  };
+  const historical = withParsed(
+    (c) => parseOhlcvParameters(queryOf(c)),
+    async (c, { start, ...query }) => {
+      const plan = c.get('plan');
+      const refusalOf = () => access.refuseHistory(plan, query.interval, start);
+      const refusal = refusalOf();
+      if (refusal !== null) return refuse(c, 402, refusal);
+      const coinId = idOf(c, 'coin_id');
+      const candles = coinId === null ? impossibleId(data) : await data.ohlcv({ ...query, coinId });
+      return answerCandles(c, candles, writeOhlcvRows, { isSameQuestion: () => refusalOf() === null });
+    },
+  );
 
   /** One daily candle, which every plan may see. */
-  const oneDay =
-    (openTime: () => Instant): Answer =>
-    async (c) => {
-      const quote = parseQuote(c.req.query('quote') ?? null);
-      if (!quote.ok) return refuse(c, 400, quote.message);
-      const at = openTime();
-      const coinId = idOf(c, 'coin_id');
-      if (coinId === null) return answerCandles(c, impossible(data), writeOhlcvRows);
-      const query = { coinId, quote: quote.value, interval: '24h', from: at, to: at, limit: 1 } as const;
-      return answerCandles(c, await data.ohlcv(query), writeOhlcvRows);
-    };
+  const oneDay = (openTime: () => Instant): Answer =>
+    withParsed(
+      (c) => parseQuote(c.req.query('quote') ?? null),
+      async (c, quote) => {
+        const at = openTime();
+        const coinId = idOf(c, 'coin_id');
+        const query = { quote, interval: '24h', from: at, to: at, limit: 1 } as const;
+        const candles = coinId === null ? impossibleId(data) : await data.ohlcv({ ...query, coinId });
+        return answerCandles(c, candles, writeOhlcvRows, { isSameQuestion: () => openTime() === at });
+      },
+    );
 
   const today = () => floorToGrid(clock.now(), '24h');
   return {
@@ -45,20 +48,24 @@ export function historyRoutes({ data, access, clock }: HistoryParts) {
     getCoinOHLCVHistorical: withoutSlash(historical),
     getCoinOHLCVLatest: withoutSlash(oneDay(() => today() - DAY)),
     getCoinOHLCVToday: withoutSlash(oneDay(today)),
-    getTickersHistoricalById: async (c) => {
-      const parsed = parseTickerHistoryParameters(queryOf(c), clock.now());
-      if (!parsed.ok) return refuse(c, 400, parsed.message);
-      const { start, resolution, ...query } = parsed.value;
-      const wall = access.refuseTickerHistory(c.get('plan'), resolution, start);
-      if (wall !== null) return refuse(c, 402, wall);
-      const coinId = idOf(c, 'coin_id');
-      const ticks = coinId === null ? impossible(data) : await data.tickerHistory({ ...query, coinId });
-      return isThere(ticks) ? answerJson(c, ticks) : refuseId(c, ticks);
-    },
+    getTickersHistoricalById: withParsed(
+      (c) => parseTickerHistoryParameters(queryOf(c), clock.now()),
+      async (c, { start, resolution, ...query }) => {
+        const plan = c.get('plan');
+        const refusalOf = () => access.refuseTickerHistory(plan, resolution, start);
+        const refusal = refusalOf();
+        if (refusal !== null) return refuse(c, 402, refusal);
+        const coinId = idOf(c, 'coin_id');
+        const ticks = coinId === null ? impossibleId(data) : await data.tickerHistory({ ...query, coinId });
+        if (!isFound(ticks)) return refuseId(c, ticks);
+        // Without an end the question is about "until now", so it is another one each time.
+        return answerJson(c, ticks, { isSameQuestion: c.req.query('end') ? () => refusalOf() === null : 'never' });
+      },
+    ),
   } satisfies Partial<Record<EndpointName, Answer>>;
 }
 
-/** The upstream's OHLCV service sends a slash too many away; the others accept it (decision 22). */
+/** The upstream's OHLCV service redirects a path with a slash at its end; the others accept it (decision 22). */
 function withoutSlash(answer: Answer): Answer {
   return (c) => {
     // The router has taken the slash off `c.req.path`.

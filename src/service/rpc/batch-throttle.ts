@@ -1,29 +1,29 @@
-/** The calls of a batch wait for their pace instead of being refused: within bounds, and not for a caller who has gone away. */
+/** Throttles a batch: a call that comes too fast waits instead of being refused, for a limited time and while the caller is connected. */
 import type { Clock } from '../../clock.ts';
 import type { Access, Admission } from '../../contract/plan/access.ts';
 
-/** All messages of a batch together: the longest one (`MAX_BATCH`) at ten a second, with nothing left of what may come at once. */
-const PATIENCE_MS = 2_000;
+/** For all calls of a batch together: the longest batch (`MAX_BATCH`) at ten a second, when the token bucket was empty. */
+const MAX_WAIT_MS = 2_000;
 
 export type Admit = Access['admit'];
 
-/** From now on, for one batch. A refusal that does not say when it ends, or not soon, is given at once. */
-export function patiently(admit: Admit, { clock, signal }: { clock: Clock; signal: AbortSignal }): Admit {
-  const until = clock.now() + PATIENCE_MS;
-  /** What is left of the batch of somebody who has gone away costs him nothing. */
-  let toNobody: Admission | null = null;
+/** For one batch, from now on. A refusal without a waiting time, or with a long one, is returned at once. */
+export function throttleBatch(admit: Admit, { clock, signal }: { clock: Clock; signal: AbortSignal }): Admit {
+  const until = clock.now() + MAX_WAIT_MS;
+  /** Set when the caller has disconnected: the rest of the batch is refused, and costs nothing. */
+  let afterDisconnect: Admission | null = null;
   const waited: Admit = async (caller, about) => {
     for (;;) {
-      if (toNobody !== null) return toNobody;
+      if (afterDisconnect !== null) return afterDisconnect;
       const admission = await admit(caller, about);
       if (admission.kind === 'admitted' || admission.waitMs === undefined) return admission;
       if (clock.now() + admission.waitMs > until) return admission;
       await clock.sleep(admission.waitMs, signal).catch(() => {
-        toNobody = admission;
+        afterDisconnect = admission;
       });
     }
   };
-  // One after the other, also where the calls of a batch are begun at once (MCP): it is the first that gets the next turn.
+  // One after the other, even where the calls of a batch start together (MCP): the first call gets the next token.
   let last: Promise<unknown> = Promise.resolve();
   return (caller, about) => {
     const mine = last.then(() => waited(caller, about));

@@ -1,6 +1,6 @@
 /**
- * The same tools to clients of the Model Context Protocol, by the official SDK: its 2026 revision, where every request stands for itself,
- * and the older ones that begin with `initialize`. No session is kept: any process can answer any request.
+ * The same tools for clients of the Model Context Protocol, through the official SDK: the 2026 revision, where each request is complete by
+ * itself, and the older ones that begin with `initialize`. There are no sessions: any process can answer any request.
  */
 import {
   type CallToolResult,
@@ -16,10 +16,10 @@ import { VERSION } from '../../core/version.ts';
 import type { Admit } from './batch-throttle.ts';
 import type { Toolbox, ToolOutcome } from './toolbox.ts';
 
-export type McpParts = {
+export type McpDeps = {
   readonly toolbox: Toolbox;
   readonly admit: Admit;
-  /** Told of what nobody expected. */
+  /** Told of unexpected errors. */
   readonly onError: (error: unknown, where: string) => void;
 };
 
@@ -29,16 +29,16 @@ const INSTRUCTIONS =
 
 /** Answers one HTTP request whose JSON body has been read. */
 export async function answerMcp(
-  { toolbox, admit, onError }: McpParts,
+  { toolbox, admit, onError }: McpDeps,
   caller: Caller,
   request: Request,
   body: unknown,
 ): Promise<Response> {
   const headers = new Headers(request.headers);
-  // What we write is one JSON document, whatever else the client would read as well.
+  // The answer is one JSON document, whatever else the client accepts.
   headers.set('Accept', 'application/json, text/event-stream');
   headers.delete('Content-Length');
-  // Without the signal: an answer that nobody waits for any more is finished all the same, and leaves nothing behind.
+  // Without the signal: when the client disconnects, the answer is finished all the same, and leaves nothing behind.
   const bare = new Request(request.url, { method: 'POST', headers });
   const serve = () => serverFor(toolbox, caller, admit);
   if (await isLegacyRequest(bare, body)) {
@@ -51,16 +51,16 @@ export async function answerMcp(
       await server.close();
     }
   }
-  // It tells of every request that it refuses, which is no news; what it could not answer is.
-  let told: Error | null = null;
+  // The SDK reports every request that it refuses; only a failure of its own is of interest.
+  let lastError: Error | null = null;
   const modern = createMcpHandler(serve, {
     legacy: 'reject',
     onerror: (error) => {
-      told = error;
+      lastError = error;
     },
   });
   const answer = await modern.fetch(bare, { parsedBody: body });
-  if (answer.status >= 500) onError(told ?? new Error(`MCP was answered ${answer.status}`), 'mcp');
+  if (answer.status >= 500) onError(lastError ?? new Error(`the MCP handler answered ${answer.status}`), 'mcp');
   return answer;
 }
 
@@ -78,18 +78,18 @@ function serverFor(toolbox: Toolbox, caller: Caller, admit: Admit): Server {
   return server;
 }
 
-/** A failure is a result with `isError`, as MCP wants it: so the model that asked reads why, and can ask better. */
+/** A failure is a result with `isError`, as MCP requires it: the model reads the reason, and can correct its call. */
 function toolResult(outcome: ToolOutcome): CallToolResult {
   switch (outcome.kind) {
     case 'answered': {
       const content = [{ type: 'text' as const, text: JSON.stringify(outcome.output) }];
       const result = { content, structuredContent: outcome.output };
-      return outcome.basis === null ? result : { ...result, _meta: outcome.basis };
+      return outcome.provenance === null ? result : { ...result, _meta: outcome.provenance };
     }
     case 'failed': {
-      const { status: _, retryAfterSeconds: __, argument: ___, ...basis } = outcome.data;
+      const { status: _, retryAfterSeconds: __, argument: ___, ...provenance } = outcome.data;
       const said = { content: [{ type: 'text' as const, text: outcome.message }], isError: true };
-      return Object.keys(basis).length === 0 ? said : { ...said, _meta: basis };
+      return Object.keys(provenance).length === 0 ? said : { ...said, _meta: provenance };
     }
     case 'unknown tool':
       throw new ProtocolError(RPC_CODES.invalidParams, outcome.message);

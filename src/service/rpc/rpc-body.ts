@@ -1,17 +1,17 @@
-/** The body of a JSON-RPC request, read within bounds: so many bytes, so deep, UTF-8, JSON. */
+/** Reads the body of a JSON-RPC request within limits: size, depth, UTF-8, JSON. */
 
-/** A batch of tool calls with the longest arguments is far below. */
+/** Far above a batch of tool calls with the longest arguments. */
 export const MAX_BODY_BYTES = 256 * 1_024;
-/** Deeper than anything that is meant, and far from where recursion hurts. */
+/** Far above every valid body, and far below what recursion can take. */
 export const MAX_DEPTH = 64;
 
 export type RpcBody =
   | { readonly kind: 'json'; readonly value: unknown }
-  /** No JSON at all, or not in UTF-8. */
+  /** Not JSON, or not UTF-8. */
   | { readonly kind: 'unreadable'; readonly problem: string }
   | { readonly kind: 'too deep' }
   | { readonly kind: 'too large' }
-  /** The caller went away in the middle of it. */
+  /** The caller disconnected in the middle of it. */
   | { readonly kind: 'cut off' };
 
 export async function readRpcBody(request: Request): Promise<RpcBody> {
@@ -53,7 +53,7 @@ async function readBytes(request: Request): Promise<Uint8Array | 'cut off' | 'to
   }
 }
 
-/** Looks at brackets outside of strings only, and so works on text that is no JSON as well. */
+/** Counts brackets outside of strings, so it works on text that is not JSON as well. */
 export function isDeeperThan(text: string, most: number): boolean {
   let depth = 0;
   let quoted = false;

@@ -20,26 +20,26 @@ export const MAX_BATCH = 20;
 export const METHODS = ['tools/list', 'tools/call', 'ping'] as const;
 
 export type RpcAnswer = {
-  /** Null: there was nothing to answer, only notifications. */
+  /** Null: there were only notifications. */
   readonly body: RpcResponse | readonly RpcResponse[] | null;
-  /** Nothing in it was a request. */
+  /** No message was a valid request. */
   readonly isMalformed: boolean;
 };
 
-export type RpcParts = { readonly toolbox: Toolbox; readonly admit: Admit };
+export type RpcDeps = { readonly toolbox: Toolbox; readonly admit: Admit };
 
-export async function answerMessages(parts: RpcParts, caller: Caller, body: unknown): Promise<RpcAnswer> {
+export async function answerMessages(parts: RpcDeps, caller: Caller, body: unknown): Promise<RpcAnswer> {
   const problem = batchProblem(body);
   if (problem !== null) return { body: refusedRequest(null, problem), isMalformed: true };
   const messages = Array.isArray(body) ? body : [body];
-  const barred = await barredFrom(parts.admit, caller, messages);
+  const refusal = await refusalFrom(parts.admit, caller, messages);
   const answers: RpcResponse[] = [];
   let isMalformed = true;
   for (const message of messages) {
     const read = readRecord(rpcRequestSchema, message);
     if (read.ok) {
       isMalformed = false;
-      const answer = await answerMessage(parts, caller, read.value, barred);
+      const answer = await answerMessage(parts, caller, read.value, refusal);
       if (answer !== null) answers.push(answer);
     } else answers.push(refusedRequest(idOf(message), read.problem));
   }
@@ -47,7 +47,7 @@ export async function answerMessages(parts: RpcParts, caller: Caller, body: unkn
   return { body: Array.isArray(body) ? answers : answers[0]!, isMalformed };
 }
 
-/** What is wrong with a body as a whole. */
+/** The problem of a body as a whole. */
 export function batchProblem(body: unknown): string | null {
   if (!Array.isArray(body)) return null;
   if (body.length === 0) return 'the batch is empty';
@@ -55,10 +55,14 @@ export function batchProblem(body: unknown): string | null {
 }
 
 /**
- * A tool call is one request of the caller's quota. For all the rest of a body it is asked once, for identity and pace only: whoever
- * has spent the month may still see which tools there are, and nobody gets twenty lists along with one call that is refused.
+ * A tool call is one request of the caller's quota. Everything else in a body is admitted once, by identity and rate only: a caller with
+ * an exhausted month may still list the tools, and a refused batch gets no lists.
  */
-export async function barredFrom(admit: Admit, caller: Caller, messages: readonly unknown[]): Promise<RpcError | null> {
+export async function refusalFrom(
+  admit: Admit,
+  caller: Caller,
+  messages: readonly unknown[],
+): Promise<RpcError | null> {
   if (messages.length > 0 && messages.every(isToolCall)) return null;
   const admission = await admit(caller, 'account');
   if (admission.kind === 'admitted') return null;
@@ -72,20 +76,20 @@ function isToolCall(message: unknown): boolean {
 }
 
 async function answerMessage(
-  parts: RpcParts,
+  parts: RpcDeps,
   caller: Caller,
   { id, method, params }: RpcRequest,
-  barred: RpcError | null,
+  refusal: RpcError | null,
 ): Promise<RpcResponse | null> {
-  // Every method only reads: what nobody wants the answer of need not be done.
+  // A notification: every method only reads, so without an answer there is nothing to do.
   if (id === undefined) return null;
-  if (barred !== null) return failure(id, barred);
+  if (refusal !== null) return failure(id, refusal);
   const answer = await answerRequest(parts, caller, method, params);
   return 'result' in answer ? { jsonrpc: '2.0', id, ...answer } : failure(id, answer);
 }
 
 async function answerRequest(
-  parts: RpcParts,
+  parts: RpcDeps,
   caller: Caller,
   method: string,
   params: unknown,
@@ -98,14 +102,14 @@ async function answerRequest(
     case 'ping':
       return { result: {} };
     default: {
-      const message = `method not found: ${describeValue(method)}; there are ${METHODS.join(', ')}`;
+      const message = `method not found: ${describeValue(method)}; the methods are ${METHODS.join(', ')}`;
       return { code: RPC_CODES.methodNotFound, message };
     }
   }
 }
 
 async function callTool(
-  { toolbox, admit }: RpcParts,
+  { toolbox, admit }: RpcDeps,
   caller: Caller,
   params: unknown,
 ): Promise<{ readonly result: unknown } | RpcError> {
@@ -114,7 +118,7 @@ async function callTool(
   switch (outcome.kind) {
     case 'answered': {
       const result = { content: [{ type: 'text', text: JSON.stringify(outcome.output) }] };
-      return { result: outcome.basis === null ? result : { ...result, _meta: outcome.basis } };
+      return { result: outcome.provenance === null ? result : { ...result, _meta: outcome.provenance } };
     }
     case 'unknown tool':
       return { code: RPC_CODES.invalidParams, message: outcome.message, data: { status: 400, argument: 'name' } };
@@ -125,7 +129,7 @@ async function callTool(
   }
 }
 
-/** The id of what is no request, where it can be made out. */
+/** The id of an invalid request, where it has a valid one. */
 export function idOf(message: unknown): RpcId {
   if (typeof message !== 'object' || message === null) return null;
   const read = rpcIdSchema.safeParse((message as { id?: unknown }).id);

@@ -1,11 +1,11 @@
-/** What each tool answers: the same data, and the same view of it, as the REST path of that name. */
-import { isThere, type Nothing } from '../../contract/answer/not-found.ts';
-import { standingOnSame } from '../../contract/answer/provenance.ts';
+/** The answers of the tools: the same data with the same visible fields as the REST endpoint of that name. */
+import { isFound, type Missing } from '../../contract/answer/not-found.ts';
+import { withSameProvenance } from '../../contract/answer/provenance.ts';
 import type { ToolCall } from '../../contract/interface/tools.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
-import { impossible, isPossibleId } from '../http/request-input.ts';
-import { tagShownWith, tickerShownTo, tickersShownTo } from '../http/visible-fields.ts';
+import { impossibleId, isPossibleId } from '../http/request-input.ts';
+import { visibleTag, visibleTicker, visibleTickers } from '../http/visible-fields.ts';
 
 /** The arguments that are ids. */
 const IDS = [
@@ -19,14 +19,14 @@ const IDS = [
   'quoteCurrencyId',
 ] as const;
 
-/** Is one of them none that anything can have? Then no data are asked for it. */
+/** Is one of them an id that nothing can have? Then no data are read. */
 export function hasImpossibleId(given: Readonly<Record<string, unknown>>): boolean {
   return IDS.some((name) => typeof given[name] === 'string' && !isPossibleId(given[name]));
 }
 
-/** The output, or that there is nothing under the id that was given. */
-export async function answerTool(data: MarketData<Nothing>, plan: Plan, call: ToolCall): Promise<object | Nothing> {
-  if (hasImpossibleId(call.arguments)) return impossible(data);
+/** The output, or "not found" for an unknown id. */
+export async function answerTool(data: MarketData<Missing>, plan: Plan, call: ToolCall): Promise<object | Missing> {
+  if (hasImpossibleId(call.arguments)) return impossibleId(data);
   switch (call.name) {
     case 'getGlobal':
       return data.global();
@@ -42,21 +42,19 @@ export async function answerTool(data: MarketData<Nothing>, plan: Plan, call: To
       return first(call.arguments.limit, await data.coinMarkets(call.arguments));
     case 'getTickers':
       return viewed(await data.tickers({ quotes: call.arguments.quotes, most: plan.tickerCoins }), (all) =>
-        tickersShownTo(plan, all, call.arguments.limit),
+        visibleTickers(plan, all, call.arguments.limit),
       );
     case 'getTickersById':
-      return viewed(await data.ticker(call.arguments), (ticker) => tickerShownTo(plan, ticker));
+      return viewed(await data.ticker(call.arguments), (ticker) => visibleTicker(plan, ticker));
     case 'getPeopleById':
       return data.person(call.arguments.personId);
     case 'getTags': {
       const { additionalFields, limit } = call.arguments;
-      return viewed(await data.tags(), (tags) =>
-        tags.slice(0, limit).map((tag) => tagShownWith(additionalFields, tag)),
-      );
+      return viewed(await data.tags(), (tags) => tags.slice(0, limit).map((tag) => visibleTag(additionalFields, tag)));
     }
     case 'getTagById': {
       const { tagId, additionalFields } = call.arguments;
-      return viewed(await data.tag(tagId), (tag) => tagShownWith(additionalFields, tag));
+      return viewed(await data.tag(tagId), (tag) => visibleTag(additionalFields, tag));
     }
     case 'getExchanges':
       return first(call.arguments.limit, await data.exchanges(call.arguments));
@@ -71,9 +69,9 @@ export async function answerTool(data: MarketData<Nothing>, plan: Plan, call: To
     case 'getTickerByContract': {
       const { platformId, contractAddress } = call.arguments;
       const found = await data.coinOfContract({ platformId, address: contractAddress });
-      if (!isThere(found)) return found;
+      if (!isFound(found)) return found;
       return viewed(await data.ticker({ coinId: found.coinId, quotes: ['USD'] }), (ticker) =>
-        tickerShownTo(plan, ticker),
+        visibleTicker(plan, ticker),
       );
     }
     case 'priceConverter': {
@@ -87,10 +85,10 @@ export async function answerTool(data: MarketData<Nothing>, plan: Plan, call: To
   }
 }
 
-function first<T>(limit: number, all: readonly T[] | Nothing): readonly T[] | Nothing {
+function first<T>(limit: number, all: readonly T[] | Missing): readonly T[] | Missing {
   return viewed(all, (rows) => rows.slice(0, limit));
 }
 
-function viewed<T extends object, V extends object>(answer: T | Nothing, view: (answer: T) => V): V | Nothing {
-  return isThere(answer) ? standingOnSame(view(answer), answer) : answer;
+function viewed<T extends object, V extends object>(answer: T | Missing, view: (answer: T) => V): V | Missing {
+  return isFound(answer) ? withSameProvenance(view(answer), answer) : answer;
 }

@@ -1,13 +1,13 @@
-/** The tools as the service offers them: listed, and called. Plain JSON-RPC and MCP take them from here, so that both answer alike. */
+/** The registry of tools: their list, and calls by name. Plain JSON-RPC and MCP both use it, so that they answer alike. */
 import { z } from 'zod';
-import { AWAY, AWAY_SECONDS, UNKNOWN_ID } from '../../contract/answer/errors.ts';
-import { isThere, type Nothing } from '../../contract/answer/not-found.ts';
-import { AS_OF_HEADER, basisHeaders, COVERAGE_HEADER } from '../../contract/answer/provenance.ts';
+import { DATABASE_UNAVAILABLE, RETRY_AFTER_SECONDS, UNKNOWN_ID } from '../../contract/answer/errors.ts';
+import { isFound, type Missing } from '../../contract/answer/not-found.ts';
+import { AS_OF_HEADER, COVERAGE_HEADER, provenanceHeaders } from '../../contract/answer/provenance.ts';
 import {
   RPC_CODES,
-  type ToolBasis,
   type ToolFailureData,
   type ToolFailureStatus,
+  type ToolProvenance,
   toolFailureMessage,
 } from '../../contract/interface/json-rpc.ts';
 import { readToolCall, TOOLS, type Tool } from '../../contract/interface/tools.ts';
@@ -16,7 +16,7 @@ import type { Access, Caller } from '../../contract/plan/access.ts';
 import { PLANS } from '../../contract/plan/plans.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
 import { describeValue } from '../../contract/record/records.ts';
-import { didYouMean } from '../../core/did-you-mean.ts';
+import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import type { Admit } from './batch-throttle.ts';
 import { answerTool } from './tool-answers.ts';
 import { answerWarehouseTool } from './warehouse-answers.ts';
@@ -38,8 +38,8 @@ export type ToolOutcome =
   | {
       readonly kind: 'answered';
       readonly output: object;
-      /** What the output stands on, where the source says so. */
-      readonly basis: ToolBasis | null;
+      /** Null from a source without provenance. */
+      readonly provenance: ToolProvenance | null;
     }
   | { readonly kind: 'unknown tool'; readonly message: string }
   | { readonly kind: 'failed'; readonly code: number; readonly message: string; readonly data: ToolFailureData };
@@ -47,25 +47,25 @@ export type ToolOutcome =
 export type Toolbox = {
   readonly tools: readonly ListedTool[];
   /**
-   * One request of the caller's quota, whatever becomes of it; `admit` says whether there is one. Never rejects. A name that is no text
-   * is null.
+   * Costs one request of the caller's quota, whatever the outcome; `admit` decides whether there is one. Never rejects. `name` is null
+   * when it was not a string.
    */
   call(caller: Caller, name: string | null, given: unknown, admit: Admit): Promise<ToolOutcome>;
 };
 
-export type ToolboxParts = {
-  readonly data: MarketData<Nothing>;
+export type ToolboxDeps = {
+  readonly data: MarketData<Missing>;
   readonly access: Access;
-  /** Without it there are only the tools of the API document. */
+  /** Undefined: only the tools of the API document. */
   readonly warehouse?: WarehouseTools | undefined;
-  /** Told of what nobody expected; the caller only learns that it happened. */
+  /** Told of unexpected errors; the caller only sees a 500. */
   readonly onError: (error: unknown, where: string) => void;
-  /** Is it a source that cannot be reached for now? Then the caller is told to come again. */
+  /** Does this error mean that the source is unavailable for the moment? Then the caller gets a 503 with a waiting time. */
   readonly isAway?: ((error: unknown) => boolean) | undefined;
 };
 
-export function createToolbox({ data, access, warehouse, onError, isAway }: ToolboxParts): Toolbox {
-  const extra = offered(warehouse);
+export function createToolbox({ data, access, warehouse, onError, isAway }: ToolboxDeps): Toolbox {
+  const extra = offeredBy(warehouse);
   const names = [...Object.keys(TOOLS), ...Object.keys(extra)];
 
   const answer = async (caller: Caller, name: string | null, given: unknown, admit: Admit): Promise<ToolOutcome> => {
@@ -98,7 +98,7 @@ export function createToolbox({ data, access, warehouse, onError, isAway }: Tool
         return await answer(caller, name, given, admit);
       } catch (error) {
         onError(error, `tools/call ${name !== null && names.includes(name) ? name : 'of an unknown tool'}`);
-        if (isAway?.(error)) return failed(503, AWAY, { retryAfterSeconds: AWAY_SECONDS });
+        if (isAway?.(error)) return failed(503, DATABASE_UNAVAILABLE, { retryAfterSeconds: RETRY_AFTER_SECONDS });
         return failed(500, 'An unexpected server error has occurred', {}, RPC_CODES.internalError);
       }
     },
@@ -115,8 +115,8 @@ export function rejected(admission: {
   return failed(status, message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
 }
 
-/** SQL is offered only where somebody answers it. */
-function offered(warehouse: WarehouseTools | undefined): Readonly<Record<string, Tool>> {
+/** SQL is offered only where the warehouse runs it. */
+function offeredBy(warehouse: WarehouseTools | undefined): Readonly<Record<string, Tool>> {
   if (warehouse === undefined) return {};
   const { runSql, ...rest } = WAREHOUSE_TOOLS;
   return warehouse.runSql === undefined ? rest : { ...rest, runSql };
@@ -134,21 +134,21 @@ function listed(name: string, { title, description, arguments: given, output }: 
   };
 }
 
-/** Without `$schema`: what is meant by default is what is written, and not every reader knows the dialect by its name. */
+/** Without `$schema`: it is the default dialect, and not every reader knows its name. */
 function jsonSchema(schema: z.ZodType): JsonSchema {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input' });
   return JSON.parse(JSON.stringify(rest)) as JsonSchema;
 }
 
-function answered(output: object | Nothing): ToolOutcome {
-  const basis = toolBasis(output);
-  if (!isThere(output)) return failed(404, UNKNOWN_ID, basis ?? {});
-  return { kind: 'answered', output, basis };
+function answered(output: object | Missing): ToolOutcome {
+  const provenance = toolProvenance(output);
+  if (!isFound(output)) return failed(404, UNKNOWN_ID, provenance ?? {});
+  return { kind: 'answered', output, provenance };
 }
 
-/** What REST says in headers, a tool says under `_meta` of its result, and in the `data` of its error; null where the source does not say. */
-function toolBasis(output: object | Nothing): ToolBasis | null {
-  const { [COVERAGE_HEADER]: coverage, [AS_OF_HEADER]: asOf } = basisHeaders(output);
+/** The provenance under the names of tools, for `_meta` of a result and `data` of an error; null from a source without provenance. */
+function toolProvenance(output: object | Missing): ToolProvenance | null {
+  const { [COVERAGE_HEADER]: coverage, [AS_OF_HEADER]: asOf } = provenanceHeaders(output);
   if (coverage === undefined) return null;
   return { 'chandler/coverage': coverage, ...(asOf !== undefined && { 'chandler/as-of': asOf }) };
 }

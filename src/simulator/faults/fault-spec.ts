@@ -1,7 +1,7 @@
-/** Faults as data: what can go wrong, and how often. `429:0.02,reset:0.01`, `all:0.05`, `seed=7`. */
-import { didYouMean } from '../../core/did-you-mean.ts';
+/** Which faults the simulator injects, and how often: `429:0.02,reset:0.01`, `all:0.05`, `seed=7`. */
+import { didYouMean } from '../../core/settings/did-you-mean.ts';
 
-/** What each one looks like to a client; `all` means those that are not `lies`. */
+/** What each fault looks like to a client. `lies` makes a false statement about the plan; `all` means the others. */
 export const FAULTS = {
   '429': { lies: false, what: '429 with Retry-After: 1' },
   '429-silent': { lies: false, what: '429 without Retry-After' },
@@ -10,7 +10,7 @@ export const FAULTS = {
   '500': { lies: false, what: '500 with a JSON error' },
   '502': { lies: false, what: '502 with a page of HTML' },
   reset: { lies: false, what: 'the connection is cut' },
-  hang: { lies: false, what: 'no answer until the client gives up' },
+  hang: { lies: false, what: 'no response until the client gives up' },
   truncated: { lies: false, what: 'half of the JSON' },
   empty: { lies: false, what: '200 and no candles' },
   duplicates: { lies: false, what: 'some candles twice' },
@@ -18,10 +18,10 @@ export const FAULTS = {
   unsorted: { lies: false, what: 'candles in no order' },
   impossible: {
     lies: false,
-    what: 'some candles that cannot be: high below low, negative, off the grid, of the future, text for a number',
+    what: 'some impossible candles: high below low, negative, off the grid, in the future, text for a number',
   },
   revision: { lies: false, what: 'values that change later, in candles that have not settled' },
-  stale: { lies: false, what: 'the answer of some minutes ago, with its Age' },
+  stale: { lies: false, what: 'the response of some minutes ago, with its Age' },
 } as const satisfies Record<string, { lies: boolean; what: string }>;
 
 export type FaultName = keyof typeof FAULTS;
@@ -29,7 +29,7 @@ export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[];
 
 export type FaultSpec = {
   readonly seed: number;
-  /** Share of requests that meet each fault; together at most 1. */
+  /** Share of requests that get each fault; together at most 1. */
   readonly rates: Readonly<Partial<Record<FaultName, number>>>;
   /** After so many faulty attempts of one address in a row, the next one succeeds. */
   readonly mostInARow: number;
@@ -42,8 +42,8 @@ export type ParsedFaults =
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Reads `name:rate` pairs, `all:rate` (shared evenly among the faults that are no lies about the plan), `seed=n` and `in-a-row=n`, separated by commas.
- * An empty text, or `none`, is no faults.
+ * Reads `name:rate` pairs, `all:rate` (shared evenly among the faults that are not `lies`), `seed=n` and `in-a-row=n`, separated by commas.
+ * An empty text, or `none`, means no faults.
  */
 export function parseFaultSpec(text: string): ParsedFaults {
   const rates: Partial<Record<FaultName, number>> = {};
@@ -64,7 +64,7 @@ export function parseFaultSpec(text: string): ParsedFaults {
     }
     const rate = /^\d*\.?\d+$/.test(value) ? Number(value) : NaN;
     if (sign !== ':' || !(rate <= 1)) {
-      return bad(`the share of requests that meet "${name}" must be given as ${name}:0.01, from 0 to 1, got "${part}"`);
+      return bad(`the share of requests with "${name}" must be given as ${name}:0.01, from 0 to 1, got "${part}"`);
     }
     for (const fault of names) rates[fault] = (rates[fault] ?? 0) + rate / names.length;
   }

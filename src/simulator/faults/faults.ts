@@ -1,6 +1,6 @@
-/** Wraps a handler so that some requests go wrong, the same ones in every run: chosen by seed, address and attempt. */
+/** Injects faults into the responses of a handler, the same ones in every run: chosen by seed, address and attempt. */
 import type { Clock } from '../../clock.ts';
-import { historyWallText, TOO_MANY_REQUESTS } from '../../contract/answer/errors.ts';
+import { historyLimitText, TOO_MANY_REQUESTS } from '../../contract/answer/errors.ts';
 import { connectionReset, type Handler, type Peer } from '../../contract/interface/handler.ts';
 import { DAY } from '../../core/interval.ts';
 import { hashText, mix, unit } from '../hash.ts';
@@ -10,7 +10,7 @@ import { spoilRows, type WireRow } from './faulty-rows.ts';
 export type FaultyParts = {
   readonly spec: FaultSpec;
   readonly clock: Clock;
-  /** Answers as the handler would have so many milliseconds ago; without it `stale` does not happen. */
+  /** The handler's response of `agoMs` milliseconds ago; without it `stale` does not happen. */
   readonly past?: (request: Request, agoMs: number) => Promise<Response>;
 };
 
@@ -20,14 +20,14 @@ export type FaultyHandler = Handler & {
 };
 
 /**
- * Every request reaches `handler` first and is counted there, as it is upstream; then its answer may be spoilt. An answer that is
- * no success stays as it is. `reset` rejects as `fetch` does; `hang` settles only when the request is aborted.
+ * Every request reaches `handler` first and is counted there, as it is upstream; then its response may be spoilt. Only a successful
+ * response is. `reset` rejects as `fetch` does; `hang` settles only when the request is aborted.
  */
 export function withFaults(handler: Handler, { spec, clock, past }: FaultyParts): FaultyHandler {
   const attempts = new Map<number, { count: number; faultyInARow: number }>();
   const injected: Partial<Record<FaultName, number>> = {};
 
-  /** Decided when the request arrives: the attempt's number is the only thing that is remembered. */
+  /** Decided when the request arrives; only the number of attempts is remembered. */
   const decide = (address: string): { fault: FaultName | null; roll: number } => {
     const key = hashText(spec.seed, address);
     const seen = attempts.get(key) ?? { count: 0, faultyInARow: 0 };
@@ -67,7 +67,7 @@ function addressOf(url: string): string {
   return pathname + search;
 }
 
-/** What is posted is asked at one address: the call belongs to it, whatever its id. */
+/** All calls are posted to one address: the call belongs to the key, its id does not. */
 async function callOf(request: Request): Promise<string> {
   const posted = await request.clone().text();
   try {
@@ -80,7 +80,7 @@ async function callOf(request: Request): Promise<string> {
 
 type Circumstances = { request: Request; roll: number } & Pick<FaultyParts, 'clock' | 'past'>;
 
-/** How to answer instead, or null when this fault cannot happen to this answer. */
+/** The response to send instead, or null when this fault cannot happen to this response. */
 async function spoil(fault: FaultName, answer: Response, c: Circumstances): Promise<(() => Promise<Response>) | null> {
   const instead =
     (status: number, body: string, headers: Record<string, string> = {}) =>
@@ -92,7 +92,7 @@ async function spoil(fault: FaultName, answer: Response, c: Circumstances): Prom
     case '429-silent':
       return instead(429, errorText(TOO_MANY_REQUESTS));
     case '402-wall':
-      return instead(402, errorText(historyWallText(c.clock.now() - DAY, 123_456)));
+      return instead(402, errorText(historyLimitText(c.clock.now() - DAY, 123_456)));
     case '402-spent':
       return instead(402, errorText(TOO_MANY_REQUESTS));
     case '500':
@@ -146,7 +146,7 @@ async function rowsOf(answer: Response): Promise<WireRow[] | null> {
   return Array.isArray(body) && body.length > 0 ? (body as WireRow[]) : null;
 }
 
-/** The same answer with another status or body. */
+/** The same response with another status or body. */
 function refit(answer: Response, status: number, body: string, headers: Record<string, string> = {}): Response {
   const all = new Headers(answer.headers);
   for (const [name, value] of Object.entries(headers)) all.set(name, value);

@@ -1,11 +1,11 @@
-/** Spoils the rows of an OHLCV answer, each in the way of one fault. */
+/** Spoils the rows of an OHLCV response in the way of one fault. */
 import type { Instant } from '../../clock.ts';
 import { formatTime, parseTime } from '../../contract/time.ts';
 import { INTERVAL_MS, type Interval, isInterval, settleMs } from '../../core/interval.ts';
 import { below, mix, unit } from '../hash.ts';
 import type { FaultName } from './fault-spec.ts';
 
-/** As on the wire; `unknown` because spoilt ones may hold anything. */
+/** A row as on the wire; `unknown` because a spoilt row may hold anything. */
 export type WireRow = {
   readonly time_open: string;
   readonly time_close: string;
@@ -40,7 +40,7 @@ export function spoilRows(fault: RowFault, rows: readonly WireRow[], c: Circumst
   }
 }
 
-/** Possible values, and not the true ones. */
+/** Possible, but not the true values. */
 function doctored(row: WireRow, roll: number): WireRow {
   const [high, low] = [Number(row.high), Number(row.low)];
   const volume = typeof row.volume === 'number' ? row.volume + 1 + below(1_000, mix(roll, 3)) : row.volume;
@@ -53,11 +53,11 @@ function shuffled(rows: readonly WireRow[], roll: number): WireRow[] {
     const j = below(i + 1, mix(roll, 200 + i));
     [out[i], out[j]] = [out[j]!, out[i]!];
   }
-  // A shuffle may leave all in place: turned round, it is unsorted for certain.
+  // A shuffle may leave everything in place; reversed, the rows are unsorted for certain.
   return out.every((row, i) => row === rows[i]) ? out.reverse() : out;
 }
 
-/** One to three rows in a row become impossible, each in its own way; the future one comes on top. */
+/** One to three neighbouring rows become impossible, each in its own way; a row of the future is added. */
 function spoilSome(rows: readonly WireRow[], { now, roll, url }: Circumstances, first: number): WireRow[] {
   const out: WireRow[] = [...rows];
   const count = 1 + below(3, mix(roll, 5));
@@ -84,7 +84,7 @@ function ofTheFuture(row: WireRow, now: Instant, url: string): WireRow {
   return { ...row, time_open: formatTime(at), time_close: formatTime(at + width - 1_000) };
 }
 
-/** Only what is not settled yet: a client that waits for a candle to settle never keeps these values. */
+/** Changes only candles that have not settled: a client that waits for that never keeps these values. */
 function revised(rows: readonly WireRow[], { now, roll, url }: Circumstances): WireRow[] | null {
   const interval = intervalOf(url);
   const settled = now - settleMs(interval) - INTERVAL_MS[interval];

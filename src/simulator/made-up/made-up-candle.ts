@@ -12,7 +12,7 @@ import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { below, mix, unit } from '../hash.ts';
 import type { MadeUpCoin } from './made-up-coin.ts';
 
-/** A candle on its way down; `key` seeds its parts, `volume` −1 is null. */
+/** A candle before it is split into its parts; `key` seeds them, `volume` −1 is null. */
 export type Bar = {
   readonly key: number;
   readonly open: number;
@@ -34,7 +34,7 @@ const OCTAVES = 11;
 
 /**
  * Calls `visit` for each candle of the series that exists and opens in `[from, to]`, ascending, until it returns false.
- * Knows no "now": candles reach as far as the coin's life.
+ * There is no "now": the candles reach to the end of the coin's life.
  */
 export function visitBars(
   series: MadeUpSeries,
@@ -105,7 +105,7 @@ export function barUntil(coin: MadeUpCoin, bar: Bar, openTime: Instant, at: Inst
   return parts.slice(1, Math.max(1, minutes)).reduce(append, parts[0]!);
 }
 
-/** Two neighbours as one. */
+/** Merges two neighbours. */
 export function append(a: Bar, b: Bar): Bar {
   return {
     key: a.key,
@@ -153,21 +153,8 @@ function dayBar({ coin, quote, reference }: MadeUpSeries, day: number): Bar | nu
   return { key, open, high, low, close, volume, hasMarketCap };
 }
 
-/** What was reckoned last: one day's close is asked for again as the next day's open. */
-let lastCoin: MadeUpCoin | null = null;
-let lastDay = 0;
-let lastPrice = 0;
-
 /** Dollars at the beginning of a day: value noise of eleven octaves, from one day to 2.8 years. */
 function price(coin: MadeUpCoin, day: number): number {
-  if (lastCoin === coin && lastDay === day) return lastPrice;
-  lastCoin = coin;
-  lastDay = day;
-  lastPrice = reckonPrice(coin, day);
-  return lastPrice;
-}
-
-function reckonPrice(coin: MadeUpCoin, day: number): number {
   let log = coin.logPrice;
   let amplitude = coin.volatility * 0.7;
   for (let octave = 0; octave < OCTAVES; octave++) {

@@ -1,4 +1,4 @@
-/** The catalogue of the made-up market: who and what belongs to its coins, as it is known at the instant of its clock. */
+/** The catalogue of the made-up market (people, tags, exchanges, contracts …) at the instant of its clock. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { CoinDetails, IdChange } from '../../contract/record/catalogue.ts';
 import type { Catalogue, TickerHistoryQuery } from '../../contract/record/market-data.ts';
@@ -12,11 +12,12 @@ import { createMadeUpContracts } from './made-up-contracts.ts';
 import { madeUpDetails } from './made-up-details.ts';
 import { madeUpEvents } from './made-up-events.ts';
 import type { MadeUpExchanges } from './made-up-exchanges.ts';
-import { madeUpPerson, madeUpTeam } from './made-up-people.ts';
+import { everybody, madeUpPerson, madeUpTeam } from './made-up-people.ts';
 import { createMadeUpSearch } from './made-up-search.ts';
 import { madeUpIcos, madeUpTags, tagsOf } from './made-up-tags.ts';
 import { spotOf } from './made-up-ticker.ts';
 import type { MadeUpWorld } from './made-up-world.ts';
+import { once } from './once.ts';
 import { memoPerMinute } from './per-minute-cache.ts';
 
 export type CatalogueParts = {
@@ -34,16 +35,18 @@ export function createMadeUpCatalogue(parts: CatalogueParts): Catalogue {
   const contracts = createMadeUpContracts(world);
   const icos = madeUpIcos(world);
   const knownCoins = (now: Instant) => world.coins.filter((coin) => coin.start < now);
-  const allTags = memoPerMinute((_, now) =>
+  const allTags = memoPerMinute((_: null, now) =>
     madeUpTags(
       knownCoins(now),
       icos.filter((ico) => ico.start < now),
     ),
   );
-  const tagsNow = () => allTags('', clock.now());
-  const search = createMadeUpSearch({ world, icos, summaryOf, tags: tagsNow });
+  const tagsNow = () => allTags(null, clock.now());
+  const people = once(() => everybody(world));
+  const personById = once(() => new Map(people().map((person) => [person.id, person])));
+  const search = createMadeUpSearch({ world, icos, everybody: people, summaryOf, tags: tagsNow });
 
-  /** What `make` says of a coin that is known now; null of any other. */
+  /** `make` of a coin that is known now; null for any other. */
   const about = async <T>(coinId: string, make: (coin: MadeUpCoin, now: Instant) => T): Promise<T | null> => {
     const now = clock.now();
     const coin = world.find(coinId);
@@ -83,7 +86,10 @@ export function createMadeUpCatalogue(parts: CatalogueParts): Catalogue {
     exchangeMarkets: async ({ exchangeId, quotes }) => exchanges.markets(exchangeId, quotes, clock.now()),
     tags: async () => tagsNow(),
     tag: async (tagId) => tagsNow().find(({ id }) => id === tagId) ?? null,
-    person: async (personId) => madeUpPerson(world, personId, clock.now()),
+    person: async (personId) => {
+      const person = personById().get(personId);
+      return person ? madeUpPerson(world, person, clock.now()) : null;
+    },
     platforms: async () => contracts.platforms(clock.now()).map(({ id }) => id),
     contracts: async (platformId) => contracts.on(platformId, clock.now()),
     coinOfContract: async ({ platformId, address }) => {
@@ -104,7 +110,7 @@ export function createMadeUpCatalogue(parts: CatalogueParts): Catalogue {
   };
 }
 
-/** One coin in forty got its id in the moment it was listed, having been thought to be another's double before. */
+/** One coin in forty got its id when it was listed; before, it was taken for a duplicate of another coin. */
 function wasRenamed(coin: MadeUpCoin): boolean {
   return coin.index >= 3 && below(40, mix(coin.key, 801)) === 0;
 }

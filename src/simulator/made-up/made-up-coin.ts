@@ -11,7 +11,7 @@ export type MadeUpCoin = {
   readonly symbol: string;
   readonly type: 'coin' | 'token';
   readonly kind: CoinKind;
-  /** What every number of this coin is derived from. */
+  /** The seed of every number of this coin. */
   readonly key: number;
   /** Open time of its first 5m candle, which exists. */
   readonly start: Instant;
@@ -28,14 +28,14 @@ export type MadeUpCoin = {
   readonly nulls: { readonly volume: number; readonly marketCap: number };
 };
 
-/** What can be odd about a coin; they take turns from index 3 on, so a small world has one of each. */
+/** The kinds of coins take turns from index 3 on, so that a small world has one of each. */
 const KINDS = ['plain', 'gappy', 'late', 'dead', 'tiny', 'sparse'] as const;
 export type CoinKind = (typeof KINDS)[number];
 
 const NO_GAPS = { node: 0, day: 0, block: 0 };
 const NO_NULLS = { volume: 0, marketCap: 0 };
 
-/** The well-known ones: complete, never null, so that an example can count on them. */
+/** The well-known coins: complete and never null, so that examples can rely on them. */
 const FAMOUS = [
   {
     id: 'btc-bitcoin',
@@ -128,16 +128,6 @@ export function madeUpName(seed: number, index: number): string {
 export function writeSyllables(code: number): string {
   const word = syllable(code >> 8) + syllable(code & 0xff);
   return word.charAt(0).toUpperCase() + word.slice(1);
-}
-
-const WORD = new RegExp(`^([${CONSONANTS}])(${ENDINGS.join('|')})([${CONSONANTS}])(${ENDINGS.join('|')})$`);
-
-/** What a lower-case word spells; null when it is none of ours. A syllable begins with a consonant, so there is one way to read it. */
-export function readSyllables(word: string): number | null {
-  const parts = WORD.exec(word);
-  if (!parts) return null;
-  const byte = (consonant: string, ending: string) => CONSONANTS.indexOf(consonant) * 16 + ENDINGS.indexOf(ending);
-  return byte(parts[1]!, parts[2]!) * 256 + byte(parts[3]!, parts[4]!);
 }
 
 function syllable(byte: number): string {

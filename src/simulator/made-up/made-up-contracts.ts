@@ -1,17 +1,18 @@
-/** Contracts of the made-up market: tokens live on platforms, which are coins, and an address leads back to its token. */
+/** Contracts of the made-up market: tokens live on platforms, which are coins, and an address identifies its token. */
 import type { Instant } from '../../clock.ts';
 import type { CoinDetails, PlatformContract } from '../../contract/record/catalogue.ts';
 import { below, mix, unit } from '../hash.ts';
 import type { MadeUpCoin } from './made-up-coin.ts';
 import type { MadeUpWorld } from './made-up-world.ts';
+import { once } from './once.ts';
 
 type Contract = { readonly coin: MadeUpCoin; readonly platform: MadeUpCoin; readonly address: string };
 
 export type MadeUpContracts = {
-  /** Those a coin has at `now`, the first being the main one; a contract is not older than its platform. */
+  /** The contracts of a coin at `now`, the main one first; a contract is not older than its platform. */
   of(coin: MadeUpCoin, now: Instant): NonNullable<CoinDetails['contracts']>;
   platforms(now: Instant): MadeUpCoin[];
-  /** Null when nothing can live on such a coin. */
+  /** Null when the coin is not a platform. */
   on(platformId: string, now: Instant): PlatformContract[] | null;
   coinAt(platformId: string, address: string, now: Instant): MadeUpCoin | null;
 };
@@ -25,16 +26,9 @@ export function createMadeUpContracts(world: MadeUpWorld): MadeUpContracts {
     .slice(0, MOST_PLATFORMS);
   const isKnown = (coin: MadeUpCoin, now: Instant) => coin.start < now;
   const contractsOf = (coin: MadeUpCoin): Contract[] => chosen(coin, platforms);
-  /** By platform, in order of rank; made when somebody asks for the first time. */
-  let lists: Map<string, Contract[]> | null = null;
-  let byAddress = new Map<string, Contract>();
-  const index = () => {
-    if (lists) return lists;
-    const all = world.coins.flatMap(contractsOf);
-    lists = new Map(platforms.map(({ id }) => [id, all.filter(({ platform }) => platform.id === id)]));
-    byAddress = new Map(all.map((one) => [`${one.platform.id} ${one.address}`, one]));
-    return lists;
-  };
+  /** In order of rank. */
+  const all = once(() => world.coins.flatMap(contractsOf));
+  const byAddress = once(() => new Map(all().map((one) => [`${one.platform.id} ${one.address}`, one])));
   return {
     of: (coin, now) =>
       contractsOf(coin)
@@ -44,14 +38,12 @@ export function createMadeUpContracts(world: MadeUpWorld): MadeUpContracts {
     on: (platformId, now) => {
       const platform = platforms.find((coin) => coin.id === platformId);
       if (!platform || !isKnown(platform, now)) return null;
-      return index()
-        .get(platformId)!
-        .filter(({ coin }) => isKnown(coin, now))
+      return all()
+        .filter((one) => one.platform === platform && isKnown(one.coin, now))
         .map(({ address, coin }) => ({ address, type: typeOf(platform), id: coin.id, active: now < coin.end }));
     },
     coinAt: (platformId, address, now) => {
-      index();
-      const found = byAddress.get(`${platformId} ${address.toLowerCase()}`);
+      const found = byAddress().get(`${platformId} ${address.toLowerCase()}`);
       return found && isKnown(found.coin, now) && isKnown(found.platform, now) ? found.coin : null;
     },
   };
@@ -70,7 +62,7 @@ function chosen(coin: MadeUpCoin, platforms: readonly MadeUpCoin[]): Contract[] 
   }));
 }
 
-/** Twenty bytes; the first four are a coin's alone, since mixing never makes two different keys alike. */
+/** Twenty bytes; the first four are unique to the coin, because mixing keeps different keys different. */
 function addressOf(coin: MadeUpCoin, platform: number): string {
   const words = [0, 1, 2, 3, 4].map((i) => (mix(coin.key, 510 + 8 * platform + i) >>> 0).toString(16).padStart(8, '0'));
   return `0x${words.join('')}`;

@@ -1,4 +1,4 @@
-/** A coin of the made-up market in full: keys and their order as in recorded answers (upstream-api.md, 1.9). */
+/** The details of a made-up coin, with the keys and their order as in recorded responses (upstream-api.md, 1.9). */
 import type { Instant } from '../../clock.ts';
 import type { CoinDetails } from '../../contract/record/catalogue.ts';
 import type { CoinSummary } from '../../contract/record/records.ts';
@@ -13,7 +13,7 @@ const STRUCTURES = ['Decentralized', 'Semi-centralized', 'Centralized'];
 const HASHES = ['SHA256', 'Ethash', 'Scrypt'];
 
 export type Surroundings = Required<Pick<CoinDetails, 'tags' | 'team' | 'contracts'>> & {
-  /** The coin that it lives on. */
+  /** The coin that this token lives on. */
   readonly platform: MadeUpCoin | null;
 };
 

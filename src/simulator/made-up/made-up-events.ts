@@ -1,4 +1,4 @@
-/** Events of the made-up market: one in every other quarter of a coin's life, announced a month ahead, so that there are more of them as time goes on. */
+/** Events of the made-up market: one in about every second quarter of a coin's life, announced a month ahead. */
 import type { Instant } from '../../clock.ts';
 import type { CoinEvent } from '../../contract/record/catalogue.ts';
 import { formatTime } from '../../contract/time.ts';

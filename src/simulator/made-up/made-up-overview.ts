@@ -1,4 +1,4 @@
-/** What the made-up market says of itself as a whole. */
+/** The global overview of the made-up market. */
 import type { Instant } from '../../clock.ts';
 import type { GlobalOverview, Ticker } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
@@ -16,7 +16,7 @@ export function madeUpGlobal(tickers: readonly Ticker[], now: Instant): GlobalOv
     volume_24h_usd: volume,
     bitcoin_dominance_percentage: marketCap === 0 ? 0 : round(((bitcoin?.market_cap ?? 0) / marketCap) * 100),
     cryptocurrencies_number: tickers.length,
-    // A made-up market has no past of its own as a whole: its record is now.
+    // The market as a whole has no history: its all-time high is now.
     market_cap_ath_value: marketCap,
     market_cap_ath_date: formatTime(minute),
     volume_24h_ath_value: volume,

@@ -1,12 +1,12 @@
 /**
  * The people of the made-up market. Eight neighbouring coins share sixteen people, so a team and a person's positions follow from
- * each other in a few steps, and a name spells the person's number: nothing has to be stored or looked through.
+ * each other in a few steps, and a name spells the person's number.
  */
 import type { Instant } from '../../clock.ts';
 import type { CoinDetails, Person } from '../../contract/record/catalogue.ts';
 import { below, mix } from '../hash.ts';
 import type { MadeUpCoin } from './made-up-coin.ts';
-import { readSyllables, writeSyllables } from './made-up-coin.ts';
+import { writeSyllables } from './made-up-coin.ts';
 import type { MadeUpWorld } from './made-up-world.ts';
 
 const COINS_PER_POOL = 8;
@@ -22,16 +22,18 @@ export function madeUpTeam(world: MadeUpWorld, coin: MadeUpCoin): NonNullable<Co
   return seatsOf(coin).map(({ number, position }) => ({ ...nameOf(world.seed, number), position }));
 }
 
-/** Null when nobody is called so, or no coin that is known at `now` has them. */
-export function madeUpPerson(world: MadeUpWorld, personId: string, now: Instant): Person | null {
-  const number = numberOf(world.seed, personId);
-  return number === null ? null : personAt(world, number, now);
+export type MadeUpName = { readonly number: number; readonly id: string; readonly name: string };
+
+/** Everyone that the market may know, at whatever time. */
+export function everybody(world: MadeUpWorld): readonly MadeUpName[] {
+  const count = Math.ceil(world.coins.length / COINS_PER_POOL) * PEOPLE_PER_POOL;
+  return Array.from({ length: count }, (_, number) => ({ number, ...nameOf(world.seed, number) }));
 }
 
-function personAt(world: MadeUpWorld, number: number, now: Instant): Person | null {
+/** Null when no coin that is known at `now` has this person. */
+export function madeUpPerson(world: MadeUpWorld, { number, id, name }: MadeUpName, now: Instant): Person | null {
   const positions = positionsOf(world, number, now);
   if (positions.length === 0) return null;
-  const { id, name } = nameOf(world.seed, number);
   const key = mix(mix(world.seed, 0x70656f70), number);
   const link = (salt: number, url: string) =>
     below(3, mix(key, salt)) === 0 ? [] : [{ url, followers: below(20_000, mix(key, salt + 50)) }];
@@ -49,14 +51,6 @@ function personAt(world: MadeUpWorld, number: number, now: Instant): Person | nu
     },
     positions,
   };
-}
-
-/** The numbers and names of everybody there may be, for who looks for a part of a name. */
-export function everybody(
-  world: MadeUpWorld,
-): { readonly number: number; readonly id: string; readonly name: string }[] {
-  const count = Math.ceil(world.coins.length / COINS_PER_POOL) * PEOPLE_PER_POOL;
-  return Array.from({ length: count }, (_, number) => ({ number, ...nameOf(world.seed, number) }));
 }
 
 export function positionsOf(world: MadeUpWorld, number: number, now: Instant): NonNullable<Person['positions']> {
@@ -79,33 +73,12 @@ function seatsOf(coin: MadeUpCoin): Seat[] {
   }));
 }
 
-/** Twenty bits: four for the first name, sixteen for the two syllables of the last. Scrambled, so that neighbours do not sound alike. */
+/** Twenty bits: four for the first name, sixteen for the two syllables of the last. An odd factor scrambles them, so that neighbours do not sound alike and no two names are the same. */
 const CODES = 0xf_ffff;
 
-function scrambleOf(seed: number): { factor: number; offset: number } {
-  const scramble = mix(seed, 0x77686f);
-  return { factor: (scramble & CODES) | 1, offset: scramble >>> 12 };
-}
-
 function nameOf(seed: number, number: number): { id: string; name: string } {
-  const { factor, offset } = scrambleOf(seed);
-  const code = (Math.imul(number, factor) + offset) & CODES;
+  const scramble = mix(seed, 0x77686f);
+  const code = (Math.imul(number, (scramble & CODES) | 1) + (scramble >>> 12)) & CODES;
   const name = `${FIRST_NAMES[code >> 16]} ${writeSyllables(code & 0xffff)}`;
   return { id: name.toLowerCase().replace(' ', '-'), name };
-}
-
-function numberOf(seed: number, personId: string): number | null {
-  const dash = personId.indexOf('-');
-  const first = FIRST_NAMES.findIndex((name) => name.toLowerCase() === personId.slice(0, dash));
-  const last = readSyllables(personId.slice(dash + 1));
-  if (dash < 0 || first < 0 || last === null) return null;
-  const { factor, offset } = scrambleOf(seed);
-  return Math.imul((first << 16) + last - offset, inverse(factor)) & CODES;
-}
-
-/** Of an odd number, modulo 2^32: each round of Newton's doubles the digits that are right. */
-function inverse(odd: number): number {
-  let x = odd;
-  for (let i = 0; i < 5; i++) x = Math.imul(x, 2 - Math.imul(odd, x));
-  return x;
 }

@@ -1,4 +1,4 @@
-/** Tags of the made-up market, and the projects that only ever sold tokens (`icos`): whose they are follows from a coin's number alone. */
+/** Tags of the made-up market, and its token sales (`icos`). Which coin has which tag follows from the coin's key alone. */
 import type { Instant } from '../../clock.ts';
 import type { Tag } from '../../contract/record/catalogue.ts';
 import { DAY } from '../../core/interval.ts';
@@ -46,7 +46,7 @@ export function tagsOf(key: number): readonly { readonly id: string; readonly na
   return TAGS.filter(({ bit }) => (mask >> bit) & 1).map(({ id, name }) => ({ id, name }));
 }
 
-/** Every tag as it stands at `now`, with those that have it; counters are the lengths of the lists. */
+/** Every tag with the coins and token sales that have it; the counters are the lengths of the lists. */
 export function madeUpTags(coins: readonly MadeUpCoin[], icos: readonly MadeUpIco[]): Tag[] {
   const coinMasks = coins.map(({ key }) => maskOf(key));
   const icoMasks = icos.map(({ key }) => maskOf(key));
@@ -66,7 +66,7 @@ export function madeUpTags(coins: readonly MadeUpCoin[], icos: readonly MadeUpIc
   });
 }
 
-/** Beyond the last number a coin can have, so that no two names are the same. */
+/** Beyond the highest index of a coin, so that no two names are the same. */
 const FIRST_ICO_NAME = 65_000;
 
 /** One for every ten coins, at most 500. */

@@ -1,4 +1,4 @@
-/** The made-up market: a seeded, consistent world of coins that answers like the upstream, for any instant of its clock. */
+/** The made-up market: a seeded, consistent world of coins that answers like the upstream at any instant of its clock. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { MarketData, OhlcvCandle, OhlcvQuery } from '../../contract/record/market-data.ts';
 import type { CoinSummary } from '../../contract/record/records.ts';
@@ -13,7 +13,7 @@ import { madeUpTicker } from './made-up-ticker.ts';
 import type { MadeUpWorld } from './made-up-world.ts';
 import { memoPerMinute } from './per-minute-cache.ts';
 
-/** Some closed candles (a share `rate` of them) are first answered with values that change `afterMs` after their close. */
+/** A share `rate` of the closed candles first has other values, which change `afterMs` after the close. */
 export type Revisions = { readonly rate: number; readonly afterMs: number };
 
 export function createMadeUpMarket({
@@ -33,7 +33,7 @@ export function createMadeUpMarket({
     const now = clock.now();
     return world.coins.filter((coin) => coin.start < now && now < coin.end);
   };
-  const allTickers = memoPerMinute((quotes, now) =>
+  const allTickers = memoPerMinute((quotes: string, now) =>
     active().map((coin) => madeUpTicker(world, coin, quotes.split(','), now)),
   );
   const tickers = (quotes: readonly string[]) => allTickers(quotes.join(), clock.now());
@@ -82,7 +82,7 @@ export function candlesAt(series: MadeUpSeries, query: OhlcvQuery, now: Instant,
     return out.length < limit;
   });
   const open = floorToGrid(now, interval);
-  // At the very instant a slot opens nothing has happened in it yet.
+  // At the instant a slot opens, nothing has happened in it yet.
   if (out.length < limit && open >= from && open <= to && open < now) {
     const bar = openBar(series, open, now);
     if (bar) {
@@ -116,7 +116,7 @@ function isPreliminary(
   );
 }
 
-/** What was first believed of a bar: possible, and wrong. */
+/** The first values of a bar that is revised later: possible, and wrong. */
 function preliminary(bar: Bar): Bar {
   const close = bar.low + (bar.high - bar.low) * unit(mix(bar.key, 51));
   return { ...bar, close, volume: bar.volume < 0 ? -1 : Math.floor(bar.volume * 0.97) };

@@ -1,9 +1,9 @@
-/** Values that move once a minute are not made twice for the same minute. */
+/** Values that change once a minute are computed once a minute. */
 import type { Instant } from '../../clock.ts';
 
-export function memoPerMinute<T>(make: (key: string, now: Instant) => T): (key: string, now: Instant) => T {
+export function memoPerMinute<K, T>(make: (key: K, now: Instant) => T): (key: K, now: Instant) => T {
   let minute = NaN;
-  const made = new Map<string, T>();
+  const made = new Map<K, T>();
   return (key, now) => {
     if (Math.floor(now / 60_000) !== minute) {
       made.clear();

@@ -12,7 +12,7 @@ export type RecordedSeries = {
 };
 
 // From src/ and from dist/ alike: the data are not compiled, so they stay where they are.
-const DATA = new URL('./recorded-data/', import.meta.url);
+const DATA = new URL('../../../src/simulator/recorded/recorded-data/', import.meta.url);
 
 /** Takes some 50 ms; throws when the data files are not there. */
 export function readRecordedSeries(): RecordedSeries[] {

@@ -1,19 +1,24 @@
-/** The recorded market: real candles of bitcoin, ether and litecoin, answered as the upstream would. */
+/** The recorded market: real candles of bitcoin, ether and litecoin on one exchange, answered as the upstream would. Nothing is made up. */
 import type { Clock, Instant } from '../../clock.ts';
-import type { MarketData, OhlcvCandle, OhlcvQuery } from '../../contract/record/market-data.ts';
-import type { CoinSummary, Exchange, Ticker, TickerQuote } from '../../contract/record/records.ts';
-import { formatTime } from '../../contract/time.ts';
-import type { Candle } from '../../core/candle.ts';
-import { DAY, HOUR, INTERVAL_MS } from '../../core/interval.ts';
-import { dollarsPer } from '../rates.ts';
-import { recordedCatalogue } from './recorded-catalogue.ts';
+import type { CoinDetails } from '../../contract/record/catalogue.ts';
+import type { Catalogue, MarketData } from '../../contract/record/market-data.ts';
+import type { CoinSummary, Exchange, GlobalOverview, Ticker } from '../../contract/record/records.ts';
+import { formatTime, parseTime } from '../../contract/time.ts';
+import { convertBy } from '../convert.ts';
+import { type CandlesBetween, historyOf } from '../history.ts';
+import { find, findCoins, searchable, searchBy } from '../search.ts';
+import { percentOf, spotMarket, US_DOLLARS } from '../spot-market.ts';
 import { type RecordedSeries, readRecordedSeries } from './recorded-series.ts';
+import { COINS, lastUpdated, recordedCandles, recordedTicker, volumeOfDay } from './recorded-ticker.ts';
 
-const COINS: readonly CoinSummary[] = [
-  { id: 'btc-bitcoin', name: 'Bitcoin', symbol: 'BTC', rank: 1, is_new: false, is_active: true, type: 'coin' },
-  { id: 'eth-ethereum', name: 'Ethereum', symbol: 'ETH', rank: 2, is_new: false, is_active: true, type: 'coin' },
-  { id: 'ltc-litecoin', name: 'Litecoin', symbol: 'LTC', rank: 3, is_new: false, is_active: true, type: 'coin' },
-];
+type Quotes = readonly string[];
+/** The market at the instant of its clock. */
+type Now = {
+  readonly clock: Clock;
+  readonly all: readonly RecordedSeries[];
+  ticker(coin: CoinSummary, quotes: Quotes): Ticker;
+  exchange(quotes: Quotes): Exchange;
+};
 
 /**
  * Its candles end in 2020 (`24h`) and 2022 (`1h`), and every one of them has closed: whatever the clock says, none is open.
@@ -27,176 +32,127 @@ export function createRecordedMarket({
   /** What was read before, to be shared by markets with different clocks. */
   series?: readonly RecordedSeries[];
 }): MarketData {
-  const find = (coinId: string) => COINS.find((coin) => coin.id === coinId);
-  const tickerOf = (coin: CoinSummary, quotes: readonly string[]) => recordedTicker(all, coin, quotes, clock.now());
+  const now: Now = {
+    clock,
+    all,
+    ticker: (coin, quotes) => recordedTicker(all, coin, quotes, clock.now()),
+    exchange: (quotes) => bitstamp(all, quotes, clock.now()),
+  };
   return {
-    ohlcv: async (query) => (find(query.coinId) ? candlesOf(all, query, clock.now()) : null),
-    tickers: async ({ quotes }) => COINS.map((coin) => tickerOf(coin, quotes)),
-    ticker: async ({ coinId, quotes }) => {
-      const coin = find(coinId);
-      return coin ? tickerOf(coin, quotes) : null;
-    },
+    ohlcv: (query) => ofCoin(query.coinId, () => recordedCandles(all, query, clock.now())),
+    tickers: async ({ quotes }) => COINS.map((coin) => now.ticker(coin, quotes)),
+    ticker: ({ coinId, quotes }) => ofCoin(coinId, (coin) => now.ticker(coin, quotes)),
     coins: async () => COINS,
-    global: async () => {
-      const volume = COINS.reduce((sum, { id }) => sum + (volumeOfDay(all, id, clock.now()) ?? 0), 0);
-      const bitcoin = tickerOf(COINS[0]!, ['USD']).quotes.USD!;
-      return {
-        market_cap_usd: null,
-        volume_24h_usd: volume,
-        bitcoin_dominance_percentage: null,
-        cryptocurrencies_number: COINS.length,
-        market_cap_ath_value: null,
-        market_cap_ath_date: null,
-        volume_24h_ath_value: null,
-        volume_24h_ath_date: null,
-        volume_24h_percent_from_ath: null,
-        volume_24h_percent_to_ath: null,
-        market_cap_change_24h: null,
-        volume_24h_change_24h: bitcoin.volume_24h_change_24h,
-        last_updated: Math.floor(lastUpdated(all, clock.now()) / 1_000),
-      };
+    global: async () => overview(now),
+    exchanges: async ({ quotes }) => [now.exchange(quotes)],
+    ...coinCatalogue(now),
+    ...exchangeCatalogue(now),
+    tags: async () => [],
+    tag: async () => null,
+    person: async () => null,
+    platforms: async () => [],
+    contracts: async () => null,
+    coinOfContract: async () => null,
+    idChanges: async () => [],
+    search: async (query) => {
+      const known = COINS.map((coin) => searchable(coin, [coin.symbol, coin.name, coin.id], coin.rank ?? 0));
+      const { id, name, adjusted_rank: rank } = now.exchange(['USD']);
+      return searchBy(query, {
+        currencies: () => findCoins(known, query),
+        icos: () => [],
+        exchanges: () => find([searchable({ id, name, rank }, [name])], query.q, query.limit),
+        people: () => [],
+        tags: () => [],
+      });
     },
-    exchanges: async ({ quotes }) => [bitstamp(all, quotes, clock.now())],
-    ...recordedCatalogue({
-      clock,
-      coins: COINS,
-      candlesOf: (coinId) => (interval, from, to, limit) =>
-        candlesOf(all, { coinId, interval, quote: 'usd', from, to: to - 1, limit }, clock.now()),
-      tickerOf,
-      exchangeOf: (quotes) => bitstamp(all, quotes, clock.now()),
-    }),
+    convert: async (query) => {
+      const priced = (coinId: string) => {
+        const coin = COINS.find(({ id }) => id === coinId);
+        if (!coin) return null;
+        const { quotes, last_updated } = now.ticker(coin, ['USD']);
+        const at = last_updated === null ? clock.now() : parseTime(last_updated);
+        return { name: coin.name, dollars: quotes.USD?.price ?? null, at };
+      };
+      return convertBy(priced, { ...query, now: clock.now() });
+    },
   };
 }
 
-function candlesOf(all: readonly RecordedSeries[], query: OhlcvQuery, now: Instant): OhlcvCandle[] {
-  const series = query.quote === 'usd' && all.find((s) => s.coinId === query.coinId && s.interval === query.interval);
-  if (!series) return [];
-  const width = INTERVAL_MS[query.interval];
-  const last = Math.min(query.to, now - width);
-  const out: OhlcvCandle[] = [];
-  for (let i = firstAtOrAfter(series.candles, query.from); i < series.candles.length && out.length < query.limit; i++) {
-    const candle = series.candles[i]!;
-    if (candle.openTime > last) break;
-    out.push({ ...candle, closeTime: candle.openTime + width - 1_000 });
-  }
-  return out;
+/** What `make` says of a recorded coin; null of any other. */
+async function ofCoin<T>(coinId: string, make: (coin: CoinSummary) => T): Promise<T | null> {
+  const coin = COINS.find(({ id }) => id === coinId);
+  return coin ? make(coin) : null;
 }
 
-function firstAtOrAfter(candles: readonly Candle[], at: Instant): number {
-  let low = 0;
-  let high = candles.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (candles[middle]!.openTime < at) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-/** The newest candle of a coin that had closed at `at`, of whichever width is newer. */
-function lastClosed(
-  all: readonly RecordedSeries[],
-  coinId: string,
-  at: Instant,
-): { closedAt: Instant; candle: Candle } | null {
-  let best: { closedAt: Instant; candle: Candle } | null = null;
-  for (const series of all) {
-    if (series.coinId !== coinId) continue;
-    const width = INTERVAL_MS[series.interval];
-    const candle = series.candles[firstAtOrAfter(series.candles, at - width + 1) - 1];
-    if (candle && (!best || candle.openTime + width > best.closedAt))
-      best = { closedAt: candle.openTime + width, candle };
-  }
-  return best;
-}
-
-function lastUpdated(all: readonly RecordedSeries[], now: Instant): Instant {
-  return Math.max(0, ...COINS.map((coin) => lastClosed(all, coin.id, now)?.closedAt ?? 0));
-}
-
-function recordedTicker(
-  all: readonly RecordedSeries[],
-  coin: CoinSummary,
-  quotes: readonly string[],
-  now: Instant,
-): Ticker {
-  const last = lastClosed(all, coin.id, now);
-  const first = Math.min(...all.filter((s) => s.coinId === coin.id).map((s) => s.candles[0]!.openTime));
-  const quoteOf = (symbol: string) => recordedQuote(all, coin, symbol, last?.closedAt ?? now);
+function coinCatalogue({ all, clock, ticker, exchange }: Now) {
+  const candlesOf = (coinId: string): CandlesBetween => {
+    return (interval, from, to, limit) =>
+      recordedCandles(all, { coinId, interval, quote: 'usd', from, to: to - 1, limit }, clock.now());
+  };
   return {
-    id: coin.id,
-    name: coin.name,
-    symbol: coin.symbol,
-    rank: coin.rank,
-    circulating_supply: null,
-    total_supply: null,
-    max_supply: 0,
-    beta_value: null,
-    first_data_at: formatTime(first),
-    last_updated: last && formatTime(last.closedAt),
-    quotes: Object.fromEntries(quotes.map((symbol) => [symbol, quoteOf(symbol)])),
+    coin: (coinId) => ofCoin(coinId, (coin) => detailsOf(coin, ticker(coin, ['USD']))),
+    coinEvents: (coinId) => ofCoin(coinId, () => []),
+    coinExchanges: (coinId) =>
+      ofCoin(coinId, () => {
+        const { id, name, fiats } = exchange(['USD']);
+        return [{ id, name, fiats, adjusted_volume_24h_share: 100 }];
+      }),
+    coinMarkets: ({ coinId, quotes }) =>
+      ofCoin(coinId, (coin) => {
+        const { fields, rest } = marketOf(coin, ticker(coin, quotes));
+        const { id, name } = exchange(['USD']);
+        return [{ exchange_id: id, exchange_name: name, ...fields, adjusted_volume_24h_share: 100, ...rest }];
+      }),
+    tickerHistory: (query) =>
+      ofCoin(query.coinId, ({ id }) => (query.quote === 'usd' ? historyOf(query, candlesOf(id)) : [])),
+  } satisfies Partial<Catalogue>;
+}
+
+function exchangeCatalogue({ ticker, exchange }: Now) {
+  const volumeOf = (coin: CoinSummary) => ticker(coin, ['USD']).quotes.USD?.volume_24h ?? 0;
+  return {
+    exchange: async ({ exchangeId, quotes }) => (exchangeId === BITSTAMP ? exchange(quotes) : null),
+    exchangeMarkets: async ({ exchangeId, quotes }) => {
+      if (exchangeId !== BITSTAMP) return null;
+      const total = COINS.reduce((sum, coin) => sum + volumeOf(coin), 0);
+      return COINS.map((coin) => {
+        const { fields, rest } = marketOf(coin, ticker(coin, quotes));
+        return { ...fields, reported_volume_24h_share: percentOf(volumeOf(coin), total), ...rest };
+      });
+    },
+  } satisfies Partial<Catalogue>;
+}
+
+function marketOf(coin: CoinSummary, ticker: Ticker) {
+  const quotes = Object.entries(ticker.quotes).map(([symbol, { price, volume_24h }]) => [
+    symbol,
+    { price, volume_24h },
+  ]);
+  return {
+    fields: spotMarket(coin, US_DOLLARS, null),
+    rest: { quotes: Object.fromEntries(quotes), last_updated: ticker.last_updated },
   };
 }
 
-function recordedQuote(all: readonly RecordedSeries[], coin: CoinSummary, symbol: string, at: Instant): TickerQuote {
-  const perUnit = (when: Instant) => {
-    if (symbol === 'BTC') return lastClosed(all, 'btc-bitcoin', when)?.candle.close ?? null;
-    if (symbol === 'ETH') return lastClosed(all, 'eth-ethereum', when)?.candle.close ?? null;
-    return dollarsPer(symbol) ?? null;
-  };
-  const priceAt = (when: Instant) => {
-    const close = lastClosed(all, coin.id, when)?.candle.close ?? null;
-    const by = perUnit(when);
-    return close === null || by === null ? null : close / by;
-  };
-  const price = priceAt(at);
-  const change = (ms: number) => percentChange(priceAt(at - ms), price);
-  const volume = volumeOfDay(all, coin.id, at);
-  const by = perUnit(at);
+function overview({ all, clock, ticker }: Now): GlobalOverview {
   return {
-    price,
-    volume_24h: volume === null || by === null ? null : volume / by,
-    volume_24h_change_24h: percentChange(volumeOfDay(all, coin.id, at - DAY), volume),
-    market_cap: null,
+    market_cap_usd: null,
+    volume_24h_usd: COINS.reduce((sum, { id }) => sum + (volumeOfDay(all, id, clock.now()) ?? 0), 0),
+    bitcoin_dominance_percentage: null,
+    cryptocurrencies_number: COINS.length,
+    market_cap_ath_value: null,
+    market_cap_ath_date: null,
+    volume_24h_ath_value: null,
+    volume_24h_ath_date: null,
+    volume_24h_percent_from_ath: null,
+    volume_24h_percent_to_ath: null,
     market_cap_change_24h: null,
-    percent_change_15m: null,
-    percent_change_30m: null,
-    percent_change_1h: change(HOUR),
-    percent_change_6h: change(6 * HOUR),
-    percent_change_12h: change(12 * HOUR),
-    percent_change_24h: change(DAY),
-    percent_change_7d: change(7 * DAY),
-    percent_change_30d: change(30 * DAY),
-    percent_change_1y: change(365 * DAY),
-    ...allTimeHigh(symbol === 'USD' ? all.filter((s) => s.coinId === coin.id) : [], at, price),
+    volume_24h_change_24h: ticker(COINS[0]!, ['USD']).quotes.USD!.volume_24h_change_24h,
+    last_updated: Math.floor(lastUpdated(all, clock.now()) / 1_000),
   };
 }
 
-function allTimeHigh(series: readonly RecordedSeries[], at: Instant, price: number | null) {
-  let top: Candle | null = null;
-  for (const { candles, interval } of series) {
-    for (const candle of candles) {
-      if (candle.openTime + INTERVAL_MS[interval] > at) break;
-      if (!top || candle.high! > top.high!) top = candle;
-    }
-  }
-  return {
-    ath_price: top?.high ?? null,
-    ath_date: top && formatTime(top.openTime),
-    percent_from_price_ath: percentChange(top?.high ?? null, price),
-  };
-}
-
-/** Dollars traded in the day before `at`: of the hours where there are hours, else of the last day. */
-function volumeOfDay(all: readonly RecordedSeries[], coinId: string, at: Instant): number | null {
-  for (const interval of ['1h', '24h'] as const) {
-    const candles = all.find((s) => s.coinId === coinId && s.interval === interval)?.candles ?? [];
-    const until = firstAtOrAfter(candles, at - INTERVAL_MS[interval] + 1);
-    const day = candles.slice(firstAtOrAfter(candles, at - DAY), until);
-    if (day.length > 0) return day.reduce((sum, candle) => sum + candle.volume!, 0);
-  }
-  return null;
-}
+const BITSTAMP = 'bitstamp';
 
 function bitstamp(all: readonly RecordedSeries[], quotes: readonly string[], now: Instant): Exchange {
   const sum = (symbol: string) => {
@@ -212,7 +168,7 @@ function bitstamp(all: readonly RecordedSeries[], quotes: readonly string[], now
     adjusted_volume_30d: null,
   });
   return {
-    id: 'bitstamp',
+    id: BITSTAMP,
     name: 'Bitstamp',
     type: ['cex', 'spot'],
     active: true,
@@ -226,12 +182,36 @@ function bitstamp(all: readonly RecordedSeries[], quotes: readonly string[], now
     reported_rank: 1,
     currencies: COINS.length,
     markets: COINS.length,
-    fiats: [{ name: 'US Dollars', symbol: 'USD' }],
+    fiats: [{ name: US_DOLLARS.name, symbol: US_DOLLARS.symbol }],
     quotes: Object.fromEntries(quotes.map((symbol) => [symbol, quoteOf(symbol)])),
     last_updated: formatTime(lastUpdated(all, now)),
   };
 }
 
-function percentChange(from: number | null, to: number | null): number | null {
-  return from === null || to === null || from === 0 ? null : Math.round((to / from - 1) * 10_000) / 100;
+/** When each coin began; whatever else is not recorded is null. */
+const STARTED: Readonly<Record<string, string>> = {
+  'btc-bitcoin': '2009-01-03T00:00:00Z',
+  'eth-ethereum': '2015-07-30T00:00:00Z',
+  'ltc-litecoin': '2011-10-07T00:00:00Z',
+};
+
+function detailsOf(coin: CoinSummary, ticker: Ticker): CoinDetails {
+  return {
+    ...coin,
+    tags: [],
+    team: [],
+    description: null,
+    message: '',
+    open_source: true,
+    started_at: STARTED[coin.id] ?? null,
+    development_status: 'Working product',
+    hardware_wallet: true,
+    proof_type: null,
+    org_structure: null,
+    hash_algorithm: null,
+    links: {},
+    links_extended: [],
+    first_data_at: ticker.first_data_at,
+    last_data_at: ticker.last_updated,
+  };
 }

@@ -1,7 +1,7 @@
 /** `DATABASE_URL`: what may stand in it, what is wrong with one, and what both of our drivers make of it. */
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
-import { didYouMean } from '../../core/did-you-mean.ts';
+import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import { maskUrl, StoreError } from './store-error.ts';
 
 /** Names a second Postgres: where serving reads. */

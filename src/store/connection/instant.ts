@@ -1,42 +1,25 @@
-/** Instants as a session in UTC prints them (`2024-01-01 00:00:00.123456+00`), read and written: the type map of every connection. */
+/** Instants as a session in UTC prints them (`2024-01-01 00:00:00.123456+00`), read and written. */
 import type { Instant } from '../../clock.ts';
 
-const [ZERO, DASH, COLON, SPACE, DOT, PLUS] = [...'0-: .+'].map((character) => character.charCodeAt(0)) as [
-  number,
-  number,
-  number,
-  number,
-  number,
-  number,
-];
-
+const ZERO = '0'.charCodeAt(0);
 /** Length of `2024-01-01 00:00:00`. */
 const TO_SECONDS = 19;
 
 /**
- * `infinity` is `Infinity`. What a column holds beyond milliseconds is kept as a fraction, so that an instant that was read compares as
- * equal to the column it came from. By hand and not with a regular expression: pages of rows are read this way.
+ * `infinity` is `Infinity`. What a column holds beyond milliseconds is kept as a fraction, so that an instant that was read equals the
+ * column it came from. By hand and not with a regular expression: pages of rows are read this way.
  * @throws Error when `text` is not what a session in UTC prints.
  */
 export function readInstant(text: string): Instant {
-  const at = (index: number) => text.charCodeAt(index);
-  const twoDigits = (index: number) => 10 * at(index) + at(index + 1) - 11 * ZERO;
-  const end = text.length - 3;
-  const isUsual =
-    // `Date.UTC` takes the years 0 to 99 for those of the last century.
-    at(0) > ZERO &&
-    at(4) === DASH &&
-    at(10) === SPACE &&
-    at(13) === COLON &&
-    at(end) === PLUS &&
-    at(end + 1) === ZERO &&
-    at(end + 2) === ZERO;
+  // `Date.UTC` takes the years 0 to 99 for those of the last century.
+  const isUsual = text[0] !== '0' && text[4] === '-' && text[10] === ' ' && text[13] === ':' && text.endsWith('+00');
   if (!isUsual) return readUnusual(text);
-  const year = 100 * twoDigits(0) + twoDigits(2);
-  const seconds = Date.UTC(year, twoDigits(5) - 1, twoDigits(8), twoDigits(11), twoDigits(14), twoDigits(17));
+  const digits = (at: number) => 10 * text.charCodeAt(at) + text.charCodeAt(at + 1) - 11 * ZERO;
+  const year = 100 * digits(0) + digits(2);
+  const seconds = Date.UTC(year, digits(5) - 1, digits(8), digits(11), digits(14), digits(17));
+  const end = text.length - 3;
   if (end === TO_SECONDS) return seconds;
-  if (at(TO_SECONDS) !== DOT) return readUnusual(text);
-  return seconds + millisecondsOf(text.slice(TO_SECONDS + 1, end));
+  return text[TO_SECONDS] === '.' ? seconds + millisecondsOf(text.slice(TO_SECONDS + 1, end)) : readUnusual(text);
 }
 
 /** Of the digits after the point, at most six. */
@@ -44,25 +27,17 @@ function millisecondsOf(digits: string): number {
   return Number(digits.padEnd(6, '0')) / 1000;
 }
 
-const UNUSUAL = /^(\d{4,6})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?\+00( BC)?$/;
+const UNUSUAL = /^(\d{4,6})(-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?\+00( BC)?$/;
 
-/** Infinities, and years that do not have four digits after Christ or begin with a zero. */
+/** Infinities, and years that have more than four digits, begin with a zero or lie before Christ. */
 function readUnusual(text: string): Instant {
   if (text === 'infinity') return Number.POSITIVE_INFINITY;
   if (text === '-infinity') return Number.NEGATIVE_INFINITY;
-  const match = UNUSUAL.exec(text);
-  if (!match) throw new Error(`not an instant in UTC: ${text}`);
-  const [year, month, day, hours, minutes, seconds] = match.slice(1, 7).map(Number) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  const date = new Date(0);
-  date.setUTCFullYear(match[8] === undefined ? year : 1 - year, month - 1, day);
-  return date.setUTCHours(hours, minutes, seconds) + millisecondsOf(match[7] ?? '');
+  const [, digits, day, time, fraction = '', era] = UNUSUAL.exec(text) ?? [];
+  if (digits === undefined) throw new Error(`not an instant in UTC: ${text}`);
+  const year = era === undefined ? Number(digits) : 1 - Number(digits);
+  const signed = `${year < 0 ? '-' : '+'}${String(Math.abs(year)).padStart(6, '0')}`;
+  return Date.parse(`${signed}${day}T${time}Z`) + millisecondsOf(fraction);
 }
 
 /** To the microsecond, which is all that Postgres keeps. @throws RangeError for NaN, and beyond what a `Date` can hold. */

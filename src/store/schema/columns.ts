@@ -2,18 +2,24 @@
 import { bigint, customType, doublePrecision, integer, pgSchema } from 'drizzle-orm/pg-core';
 import type { Instant } from '../../clock.ts';
 import { INTERVALS } from '../../core/interval.ts';
+import type { Span, Spans } from '../../core/span.ts';
+import { readInstant, writeInstant } from '../connection/instant.ts';
 
 export const market = pgSchema('market');
 export const ops = pgSchema('ops');
 
 export const candleInterval = market.enum('candle_interval', INTERVALS);
 
-/** A `timestamptz` as milliseconds since 1970. The connection itself converts in both directions, so nothing is mapped here. */
-export const instant = customType<{ data: Instant }>({ dataType: () => 'timestamp with time zone' });
+/** A `timestamptz` as milliseconds since 1970. Drizzle takes instants out of the type map of its connection: it gets them as text. */
+export const instant = customType<{ data: Instant; driverData: string }>({
+  dataType: () => 'timestamp with time zone',
+  fromDriver: readInstant,
+  toDriver: writeInstant,
+});
 
-/** Ranges as Postgres writes them; `multirange.ts` turns them into spans and back. */
-export const tstzrange = customType<{ data: string }>({ dataType: () => 'tstzrange' });
-export const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
+/** The type map of the connection turns ranges into spans, and back. */
+export const tstzrange = customType<{ data: Span }>({ dataType: () => 'tstzrange' });
+export const tstzmultirange = customType<{ data: Spans }>({ dataType: () => 'tstzmultirange' });
 
 export const bytea = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
 

@@ -1,7 +1,7 @@
 /** The catalogue of coins: never forgets one, and keeps every change of name, symbol and activity. */
 import type { Instant } from '../../clock.ts';
 import type { CoinSummary } from '../../contract/record/records.ts';
-import { nearestNames } from '../../core/did-you-mean.ts';
+import { nearestNames } from '../../core/settings/did-you-mean.ts';
 import { writeArray, writeInstants, writeNumbers } from '../connection/array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { storableText } from '../connection/storable-text.ts';

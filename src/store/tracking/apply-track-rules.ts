@@ -9,7 +9,7 @@
  */
 import type { Instant } from '../../clock.ts';
 import { INTERVALS, type Interval } from '../../core/interval.ts';
-import type { Keep } from '../../core/retention-settings.ts';
+import type { Keep } from '../../core/settings/retention-settings.ts';
 import { type Sql, type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { continueHistories, findRenames, recordRenames } from '../upkeep/rename.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { Instant } from '../../clock.ts';
 import { INTERVALS, type Interval } from '../../core/interval.ts';
-import type { Keep } from '../../core/retention-settings.ts';
+import type { Keep } from '../../core/settings/retention-settings.ts';
 import { cutRollups } from '../candle/rollup.ts';
 import { createClient, type Database, type Sql } from '../connection/connect.ts';
 import { candlesOf, type Partition, type Partitioned, readPartitionName, TICKER_HISTORY } from './partition.ts';

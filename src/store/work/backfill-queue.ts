@@ -2,12 +2,13 @@
  * Backfills that the service works off: recorded by whoever wants them, claimed by one process at a time, highest priority first.
  * One whose process died is claimed again by another; what was done of it is not missing any more, so nothing is done twice.
  */
-import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import type { BackfillState } from './backfill.ts';
+import { leaseIsAlive } from './lease.ts';
 
 export type QueuedBackfill = {
   readonly requestedAt: Instant;
@@ -46,20 +47,11 @@ export type ClaimedBackfill = {
 
 type Claimable = { readonly now: Instant; readonly abovePriority?: number };
 
-/**
- * An owner renews its claim every two seconds: one that has missed seven of them was killed, or cannot reach the database. One that
- * lives all the same does no harm: each chunk is one job, of which what is missing is read when its turn comes, whoever keeps the
- * window; with its next renewal it learns that the backfill is another's, and lets it go. What may be asked twice is what it had in
- * its hands. Ten seconds is how long the chunks of a killed process are locked: whoever came sooner would wait for them.
- */
-export const CLAIM_SILENT_AFTER_MS = 15_000;
-
-/** Waits for nobody, or is of an owner that gave no sign of life for long, or gave it in the future: the clock was set back since. */
+/** A backfill may be claimed when it waits for a process, or when the lease of the process that runs it has expired. */
 function isClaimable(sql: SqlOrTransaction, { now, abovePriority = -32_768 }: Claimable) {
   return sql`is_detached and priority > ${abovePriority} and (
     (state = 'queued' and (wait_until is null or wait_until <= ${now}))
-    or (state = 'running' and (heartbeat_at < ${now - CLAIM_SILENT_AFTER_MS}
-      or heartbeat_at > ${now + MOST_SKEW_MS})))`;
+    or (state = 'running' and not ${leaseIsAlive(sql, now)}))`;
 }
 
 /** The next one is this owner's: it is running. Null when there is none. */
@@ -86,7 +78,7 @@ export type Claim = {
   readonly priority: number | null;
 };
 
-/** A sign of life of the owner; also what is known of how far it is. */
+/** Renews the lease of the owner, and records how far the backfill is. */
 export async function renewClaim(
   sql: SqlOrTransaction,
   claim: {

@@ -4,6 +4,7 @@ import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { leaseIsAlive } from './lease.ts';
 
 export type BackfillState =
   | 'queued'
@@ -44,7 +45,7 @@ export async function startBackfill(
   return row!.id;
 }
 
-/** Says that the owner still lives. Resolves to false when the run is no longer running (another process ended it). */
+/** Renews the lease of a run. Resolves to false when the run is no longer running, because another process ended it. */
 export async function beat(sql: SqlOrTransaction, id: number, at: Instant): Promise<boolean> {
   const result = await sql`
     update ops.backfill set heartbeat_at = ${at} where id = ${id} and state = 'running'`;
@@ -87,14 +88,14 @@ export async function finishBackfill(
     update ops.backfill set state = ${state}, finished_at = ${at} where id = ${id} and state = 'running'`;
 }
 
-/** A beat comes every ten seconds: a run whose owner gave no sign of life for so long was killed, or cannot reach the database. */
-export const SILENT_AFTER_MS = 60_000;
-
-/** Runs whose owner has given no sign of life for `olderThanMs` were killed: they become `interrupted` (those of a service are claimed by another as they are). Resolves to their ids. */
-export async function abandonStale(sql: SqlOrTransaction, now: Instant, olderThanMs: number): Promise<number[]> {
+/**
+ * Runs of commands whose lease has expired become `interrupted`: their process was killed, or cannot reach the database. A run of the
+ * service stays as it is, for another service claims it. Resolves to their ids.
+ */
+export async function abandonExpired(sql: SqlOrTransaction, now: Instant): Promise<number[]> {
   const rows = await sql<{ id: number }[]>`
     update ops.backfill set state = 'interrupted', finished_at = heartbeat_at
-    where state = 'running' and not is_detached and heartbeat_at < ${now - olderThanMs} returning id`;
+    where state = 'running' and not is_detached and not ${leaseIsAlive(sql, now)} returning id`;
   return rows.map((row) => row.id).sort((a, b) => a - b);
 }
 

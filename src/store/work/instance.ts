@@ -1,6 +1,7 @@
-/** The services that run: each gives signs of life, so that whoever records work for them can say whether anybody is there. */
+/** The services that run: each holds a lease, so that a command that queues work for them can say whether any service runs. */
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { leaseIsAlive } from './lease.ts';
 
 export type Instance = {
   /** `host:pid`. */
@@ -10,9 +11,7 @@ export type Instance = {
   readonly heartbeatAt: Instant;
 };
 
-/** Silent for so long it is gone, or cannot reach the database. */
-export const INSTANCE_SILENT_AFTER_MS = 60_000;
-/** Those that went without a word are forgotten a day later. */
+/** A service that was killed is forgotten a day later. */
 const FORGOTTEN_AFTER = '1 day';
 
 export async function keepInstance(
@@ -34,9 +33,9 @@ export async function forgetInstance(sql: SqlOrTransaction, owner: string): Prom
   await sql`delete from ops.instance where owner = ${owner}`;
 }
 
-/** Those that have given a sign of life lately. */
+/** The services whose lease is alive. */
 export async function liveInstances(sql: SqlOrTransaction, now: Instant): Promise<Instance[]> {
   return sql<Instance[]>`
     select owner, roles, started_at, heartbeat_at
-    from ops.instance where heartbeat_at > ${now - INSTANCE_SILENT_AFTER_MS} order by owner`;
+    from ops.instance where ${leaseIsAlive(sql, now)} order by owner`;
 }

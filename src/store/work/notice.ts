@@ -1,11 +1,12 @@
 /**
- * What the operator is told of: raised once by whichever process notices, sent once by whichever claims it. A process that dies
- * after it has sent one, and before it could write that down, is the only way to send it twice.
+ * Notices to the operator: the process that notices something raises the notice once, and the process that claims it sends it once. It
+ * is sent twice only if its sender dies, or loses the database for longer than its lease, after sending and before recording that.
  */
 import type { Instant } from '../../clock.ts';
-import type { NoticeEvent } from '../../core/notice-settings.ts';
+import type { NoticeEvent } from '../../core/settings/notice-settings.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { storableText } from '../connection/storable-text.ts';
+import { leaseEnd } from './lease.ts';
 
 export type RaisedNotice = {
   readonly event: NoticeEvent;
@@ -57,18 +58,18 @@ export async function raiseNotice(sql: Sql, notice: RaisedNotice, now: Instant):
 }
 
 /**
- * The oldest that waits is this owner's until `until`. Null when none is due, when the oldest has failed and is to be tried again
+ * Gives this owner a lease on the oldest notice that waits. Null when none is due, when the oldest has failed and is to be tried again
  * later (what took one of them not takes no other), or when `mostPerHour` were sent within the hour.
  */
 export async function claimNotice(
   sql: Sql,
-  claim: { readonly owner: string; readonly now: Instant; readonly until: Instant; readonly mostPerHour: number },
+  claim: { readonly owner: string; readonly now: Instant; readonly mostPerHour: number },
 ): Promise<ClaimedNotice | null> {
-  const { owner, now, until, mostPerHour } = claim;
+  const { owner, now, mostPerHour } = claim;
   return sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(${LOCK}, 0)`;
     const [row] = await tx<ClaimedNotice[]>`
-      update ops.notice set due_at = ${until}, attempts = attempts + 1, owner = ${owner}
+      update ops.notice set due_at = ${leaseEnd(now)}, attempts = attempts + 1, owner = ${owner}
       where id = (select id from ops.notice where due_at is not null order by id limit 1) and due_at <= ${now}
         and (select count(*) from ops.notice where sent_at > ${now - HOUR_MS}) < ${mostPerHour}
       returning id, event, text, raised_at, attempts`;
@@ -76,7 +77,16 @@ export async function claimNotice(
   });
 }
 
-/** One that another process has claimed meanwhile stays as it is. */
+/** Renews the lease of a notice that is being sent. */
+export async function renewNotice(
+  sql: SqlOrTransaction,
+  { id, owner, now }: { readonly id: number; readonly owner: string; readonly now: Instant },
+): Promise<void> {
+  await sql`
+    update ops.notice set due_at = ${leaseEnd(now)} where id = ${id} and owner = ${owner} and sent_at is null`;
+}
+
+/** A notice that another process has claimed meanwhile stays as it is. */
 export async function endNotice(
   sql: SqlOrTransaction,
   { id, owner, now }: { readonly id: number; readonly owner: string; readonly now: Instant },

@@ -1,6 +1,7 @@
 /** The runs of the schedules: a row per schedule and tick, whoever claims it; the latest row says where a schedule stands. */
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+import { leaseEnd } from './lease.ts';
 
 export type RunState = 'running' | 'waiting' | 'held' | 'done' | 'failed' | 'overtaken';
 
@@ -56,11 +57,10 @@ export async function claimRun(
     readonly tick: Instant;
     readonly owner: string;
     readonly now: Instant;
-    readonly leaseMs: number;
   },
   mayBegin: (latest: ScheduleRun | null) => boolean,
 ): Promise<ScheduleRun | null> {
-  const { schedule, tick, owner, now, leaseMs } = claim;
+  const { schedule, tick, owner, now } = claim;
   return (await sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(${LOCK}, hashtext(${schedule}))`;
     const latest = (await latestRuns(tx, [schedule]))[0] ?? null;
@@ -79,15 +79,15 @@ export async function claimRun(
     const [row] = await tx<ScheduleRun[]>`
       insert into ops.schedule_run (schedule, tick, state, attempts, failures, owner, begun_at, lease_until)
       values (${schedule}, ${tick}, 'running', ${isSame ? latest.attempts + 1 : 1}, ${failures}, ${owner},
-        ${now}, ${now + leaseMs})
+        ${now}, ${leaseEnd(now)})
       returning ${columns(tx)}`;
     return row!;
   })) as ScheduleRun | null;
 }
 
-/** A sign of life of the owner. */
-export async function renewLease(sql: SqlOrTransaction, id: number, until: Instant): Promise<void> {
-  await sql`update ops.schedule_run set lease_until = ${until} where id = ${id} and state = 'running'`;
+/** Renews the lease of a run. */
+export async function renewRun(sql: SqlOrTransaction, id: number, now: Instant): Promise<void> {
+  await sql`update ops.schedule_run set lease_until = ${leaseEnd(now)} where id = ${id} and state = 'running'`;
 }
 
 export type RunEnd =

@@ -1,7 +1,14 @@
-/** The catalogue as upstream answered it: documents as received. What nobody has asked about yet is empty, not unknown. */
+/** The catalogue as upstream answered it: documents as received. A list that the warehouse never received is empty, not unknown. */
 import type { Instant } from '../../clock.ts';
-import { type Absent, absent, isThere, knownAbsent, notIn } from '../../contract/answer/not-found.ts';
-import { basisOf, NOTHING, partAsOf, standingOn, together, wholeAsOf } from '../../contract/answer/provenance.ts';
+import { isFound, type NotFound, notFound, notFoundIn } from '../../contract/answer/not-found.ts';
+import {
+  combineProvenance,
+  completeAsOf,
+  NO_DATA,
+  partialAsOf,
+  provenanceOf,
+  withProvenance,
+} from '../../contract/answer/provenance.ts';
 import type {
   CoinDetails,
   CoinEvent,
@@ -17,175 +24,123 @@ import type { Catalogue } from '../../contract/record/market-data.ts';
 import type { CoinSummary, Exchange } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import { coinOfContract } from '../../store/catalogue/contract.ts';
-import { type Document, type DocumentKind, readDocument, readDocuments } from '../../store/catalogue/document.ts';
+import { readDocuments } from '../../store/catalogue/document.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { Versions } from './data-versions.ts';
-import { createListedCoinView } from './listed-coin.ts';
+import type { DataVersions } from './data-versions.ts';
+import { createDocuments, listOf, neverReceived, type Received, received } from './documents.ts';
+import { LISTED_COIN_TOPICS, readListedCoin } from './listed-coin.ts';
 import { lacksRates, needsRates, type Rates, readRates } from './rates.ts';
-import { createKept } from './versioned-cache.ts';
+import { createVersionedCache } from './versioned-cache.ts';
 
-/** Documents are a few kilobytes each; a list weighs one for every ten of its rows, in each of its currencies. */
-const MOST_DOCUMENTS = 2_000;
-const ROWS_A_DOCUMENT = 10;
 const IDS_PER_PAGE = 100;
 
-type Part = Omit<Catalogue<Absent>, 'search' | 'convert' | 'tickerHistory' | 'exchange'>;
+type CatalogueViews = Omit<Catalogue<NotFound>, 'search' | 'convert' | 'tickerHistory' | 'exchange'>;
 
-/** What these need of the other views. */
 export type CatalogueDeps = {
   readonly sql: Sql;
-  readonly versions: Versions;
+  readonly versions: DataVersions;
   readonly findCoin: (coinId: string) => Promise<CoinSummary | null>;
-  readonly noCoin: () => Promise<Absent>;
-  readonly findExchange: (exchangeId: string) => Promise<Exchange | Absent>;
+  readonly noCoin: () => Promise<NotFound>;
+  readonly findExchange: (exchangeId: string) => Promise<Exchange | NotFound>;
 };
 
-export function createCatalogueViews({ sql, versions, findCoin, noCoin, findExchange }: CatalogueDeps): Part {
-  const documents = createKept<Read<unknown> | null>({
-    onGet: versions.counted('catalogue'),
-    most: MOST_DOCUMENTS,
-    weigh: (read) => (read !== null && Array.isArray(read.value) ? 1 + read.value.length / ROWS_A_DOCUMENT : 1),
-  });
-  const converted = createKept<readonly WithQuotes[]>({
-    onGet: versions.counted('catalogue'),
-    most: MOST_DOCUMENTS,
-    weigh: (rows) => 1 + (rows.length * Object.keys(rows[0]?.quotes ?? {}).length) / ROWS_A_DOCUMENT,
-  });
-  const listedCoin = createListedCoinView({ sql, versions, findCoin });
-  const lists = createKept<readonly unknown[]>({ onGet: versions.counted('catalogue'), most: 10 });
+export function createCatalogueViews({ sql, versions, findCoin, noCoin, findExchange }: CatalogueDeps): CatalogueViews {
+  const { read, readList } = createDocuments({ sql, versions });
+  const tagLists = createVersionedCache<readonly Tag[]>({ versions, view: 'catalogue', maxSize: 1 });
+  const tags = () => tagLists(['document tag', 'tag'], 'all', () => readTags(sql));
+  const { readUnder } = versions;
 
-  const read = async <T extends object>(kind: DocumentKind, id: string): Promise<Read<T> | null> => {
-    const version = String((await versions.topics())[`document ${kind}`]);
-    return (await documents.get(`${kind} ${id}`, version, () => toRead(readDocument(sql, kind, id)))) as Read<T> | null;
-  };
-  /** A list about something. Absent: nobody has heard of that; empty: nobody has looked. */
-  const listOf = async <T>(
-    kind: DocumentKind,
-    id: string,
-    absence: () => Promise<Absent | null>,
-  ): Promise<Read<readonly T[]> | Absent> => {
-    const found = await read<readonly T[]>(kind, id);
-    if (found !== null) return found.goneAt === null ? found : knownAbsent(found.goneAt);
-    return (await absence()) ?? { value: nobodyLooked(), asOf: 0, goneAt: null };
-  };
-  const listed = async <T extends object>(list: Promise<Read<T> | Absent>): Promise<T | Absent> => {
-    const found = await list;
-    return isThere(found) ? found.value : found;
-  };
   /** Null: there is such a coin. */
-  const coinAbsence = (id: string) => async () => ((await findCoin(id)) === null ? noCoin() : null);
-  const exchangeAbsence = (id: string) => async () => {
+  const coinMissing = (id: string) => async () => ((await findCoin(id)) === null ? noCoin() : null);
+  const exchangeMissing = (id: string) => async () => {
     const exchange = await findExchange(id);
-    return isThere(exchange) ? null : exchange;
+    return isFound(exchange) ? null : exchange;
   };
-  const platformAbsence = (id: string) => async () => {
-    const platforms = (await read<readonly string[]>('platforms', ''))?.value ?? nobodyLooked();
-    return platforms.includes(id) ? null : notIn(platforms);
+  const platformMissing = (id: string) => async () => {
+    const platforms = (await read<readonly string[]>('platforms', ''))?.value ?? neverReceived();
+    return platforms.includes(id) ? null : notFoundIn(platforms);
   };
-  const inQuotes = async <T extends WithQuotes>(
-    key: string,
-    found: Read<readonly T[]> | Absent,
-    quotes: readonly string[],
-  ) => {
-    if (!isThere(found)) return found;
-    if (quotes.length === 1 && quotes[0] === 'USD') return found.value;
-    const { ticker } = await versions.topics();
-    const list = await converted.get(`${key} ${quotes}`, `${found.asOf} ${ticker}`, async () => {
-      const rates = await readRates(sql, quotes, needsRates(quotes) && found.asOf > 0 ? [found.asOf] : []);
-      const rows = found.value.map((row) => marketIn(row, quotes, found.asOf, rates));
-      const basis = basisOf(found.value)!;
-      const lacks = rows.length > 0 && lacksRates(quotes, [found.asOf], rates);
-      return standingOn(rows, lacks ? together([basis, NOTHING]) : basis);
-    });
-    return list as readonly T[];
-  };
-
-  const tags = async () => {
-    const topics = await versions.topics();
-    return lists.get('tags', `${topics['document tag']} ${topics.tag}`, () => readTags(sql)) as Promise<readonly Tag[]>;
-  };
+  const contractsOf = async (platformId: string) =>
+    listOf(await readList<PlatformContract>('contracts', platformId, platformMissing(platformId)));
 
   return {
-    coin: async (coinId) => {
-      const found = await read<CoinDetails>('coin', coinId);
-      return found === null ? ((await listedCoin(coinId)) ?? noCoin()) : told(found);
-    },
-    coinEvents: async (id) => listed(listOf<CoinEvent>('coin_events', id, coinAbsence(id))),
-    coinExchanges: async (id) => listed(listOf<CoinExchange>('coin_exchanges', id, coinAbsence(id))),
-    coinMarkets: async ({ coinId, quotes }) =>
-      inQuotes(`coin ${coinId}`, await listOf<CoinMarket>('coin_markets', coinId, coinAbsence(coinId)), quotes),
-    exchangeMarkets: async ({ exchangeId, quotes }) =>
-      inQuotes(
-        `exchange ${exchangeId}`,
-        await listOf<ExchangeMarket>('exchange_markets', exchangeId, exchangeAbsence(exchangeId)),
-        quotes,
+    coin: (coinId) =>
+      readUnder(LISTED_COIN_TOPICS, async () => {
+        const found = await read<CoinDetails>('coin', coinId);
+        if (found !== null) return received(found);
+        const listed = await findCoin(coinId);
+        return listed === null ? noCoin() : readListedCoin(sql, listed);
+      }),
+    coinEvents: (id) =>
+      readUnder(['document coin_events', 'coin'], async () =>
+        listOf(await readList<CoinEvent>('coin_events', id, coinMissing(id))),
+      ),
+    coinExchanges: (id) =>
+      readUnder(['document coin_exchanges', 'coin'], async () =>
+        listOf(await readList<CoinExchange>('coin_exchanges', id, coinMissing(id))),
+      ),
+    coinMarkets: ({ coinId, quotes }) =>
+      readUnder(['document coin_markets', 'coin', 'ticker'], async () =>
+        inQuotes(sql, await readList<CoinMarket>('coin_markets', coinId, coinMissing(coinId)), quotes),
+      ),
+    exchangeMarkets: ({ exchangeId, quotes }) =>
+      readUnder(['document exchange_markets', 'exchange', 'ticker'], async () =>
+        inQuotes(
+          sql,
+          await readList<ExchangeMarket>('exchange_markets', exchangeId, exchangeMissing(exchangeId)),
+          quotes,
+        ),
       ),
     tags,
-    tag: async (id) => told(await read<Tag>('tag', id)) ?? notIn(await tags()),
+    tag: (id) =>
+      readUnder(['document tag', 'tag'], async () => received(await read<Tag>('tag', id)) ?? notFoundIn(await tags())),
     // There is no list of people.
-    person: async (id) => told(await read<Person>('person', id)) ?? absent(NOTHING),
-    platforms: async () => (await read<readonly string[]>('platforms', ''))?.value ?? nobodyLooked(),
-    contracts: (id) => listed(listOf<PlatformContract>('contracts', id, platformAbsence(id))),
+    person: (id) =>
+      readUnder(['document person'], async () => received(await read<Person>('person', id)) ?? notFound(NO_DATA)),
+    platforms: () =>
+      readUnder(
+        ['document platforms'],
+        async () => (await read<readonly string[]>('platforms', ''))?.value ?? neverReceived(),
+      ),
+    contracts: (id) => readUnder(['document contracts', 'document platforms'], () => contractsOf(id)),
     coinOfContract: async (query) => {
       const coinId = await coinOfContract(sql, query);
-      const list = await listed(
-        listOf<PlatformContract>('contracts', query.platformId, platformAbsence(query.platformId)),
-      );
-      if (coinId !== null) return standingOn({ coinId }, wholeAsOf(basisOf(list)?.asOf ?? null));
-      return isThere(list) ? notIn(list) : list;
+      const list = await contractsOf(query.platformId);
+      if (coinId !== null) return withProvenance({ coinId }, completeAsOf(provenanceOf(list)?.asOf ?? null));
+      return isFound(list) ? notFoundIn(list) : list;
     },
-    idChanges: async ({ page }) => {
-      const { coin_rename } = await versions.topics();
-      return lists.get(`ids ${page}`, String(coin_rename), () => readIdChanges(sql, page)) as Promise<
-        readonly IdChange[]
-      >;
-    },
+    idChanges: ({ page }) => readUnder(['coin_rename'], () => readIdChanges(sql, page)),
   };
-}
-
-type Read<T> = { readonly value: T; readonly asOf: Instant; readonly goneAt: Instant | null };
-
-async function toRead(reading: Promise<Document | null>): Promise<Read<unknown> | null> {
-  const document = await reading;
-  if (document === null) return null;
-  const value = JSON.parse(document.text) as object;
-  return {
-    // Of a list that was given with a limit only the beginning is there.
-    value: standingOn(value, isCutList(value, document) ? partAsOf(document.asOf) : wholeAsOf(document.asOf)),
-    asOf: document.asOf,
-    goneAt: document.goneAt,
-  };
-}
-
-/** Null: it was never asked about by itself. */
-function told<T extends object>(found: Read<T>): T | Absent;
-function told<T extends object>(found: Read<T> | null): T | Absent | null;
-function told<T extends object>(found: Read<T> | null): T | Absent | null {
-  if (found === null) return null;
-  return found.goneAt === null ? found.value : knownAbsent(found.goneAt);
-}
-
-function isCutList(value: object, { isCut }: Document): boolean {
-  return isCut && Array.isArray(value);
-}
-
-function nobodyLooked(): readonly never[] {
-  return standingOn([], NOTHING);
 }
 
 async function readTags(sql: Sql): Promise<readonly Tag[]> {
   const found = await readDocuments(sql, 'tag');
-  const told = found.map(({ asOf, isCut }) => (isCut ? partAsOf(asOf) : wholeAsOf(asOf)));
-  return standingOn(
+  const provenances = found.map(({ asOf, isCut }) => (isCut ? partialAsOf(asOf) : completeAsOf(asOf)));
+  return withProvenance(
     found.map((document) => JSON.parse(document.text) as Tag),
-    told.length === 0 ? NOTHING : together(told),
+    provenances.length === 0 ? NO_DATA : combineProvenance(provenances),
   );
 }
 
 type WithQuotes = { readonly quotes?: CoinMarket['quotes'] };
 type Values = { readonly price?: unknown; readonly volume_24h?: unknown };
 
-/** A market in these currencies, of one that is in dollars; null where nobody has told a rate. */
+/** A list of markets with its prices in these currencies. */
+async function inQuotes<T extends WithQuotes>(
+  sql: Sql,
+  found: Received<readonly T[]> | NotFound,
+  quotes: readonly string[],
+): Promise<readonly T[] | NotFound> {
+  if (!isFound(found)) return found;
+  if (quotes.length === 1 && quotes[0] === 'USD') return found.value;
+  const rates = await readRates(sql, quotes, needsRates(quotes) && found.asOf > 0 ? [found.asOf] : []);
+  const rows = found.value.map((row) => marketIn(row, quotes, found.asOf, rates));
+  const provenance = provenanceOf(found.value)!;
+  const lacks = rows.length > 0 && lacksRates(quotes, [found.asOf], rates);
+  return withProvenance(rows, lacks ? combineProvenance([provenance, NO_DATA]) : provenance);
+}
+
+/** Converts the prices of a market from dollars into these currencies; null where no rate was received. */
 function marketIn<T extends WithQuotes>(row: T, quotes: readonly string[], at: Instant, rates: Rates): T {
   const usd = row.quotes?.USD as Values | undefined;
   if (usd === undefined) return row;
@@ -197,7 +152,7 @@ function marketIn<T extends WithQuotes>(row: T, quotes: readonly string[], at: I
   return { ...row, quotes: Object.fromEntries(quotes.map((symbol) => [symbol, valuesIn(symbol)])) };
 }
 
-/** Never all of them: the changelog is read from when the first coin was seen. */
+/** Never all of them: the warehouse holds the changelog since it saw the first coin. */
 async function readIdChanges(sql: Sql, page: number): Promise<readonly IdChange[]> {
   const rows = await sql<
     { currencyId: string; oldId: string; newId: string; renamedAt: Instant; seenAt: Instant | null }[]
@@ -212,5 +167,5 @@ async function readIdChanges(sql: Sql, page: number): Promise<readonly IdChange[
     new_id: newId,
     changed_at: formatTime(renamedAt),
   }));
-  return standingOn(list, rows.length === 0 ? NOTHING : partAsOf(rows[0]!.seenAt));
+  return withProvenance(list, rows.length === 0 ? NO_DATA : partialAsOf(rows[0]!.seenAt));
 }

@@ -1,106 +1,70 @@
 /**
- * Has anything changed? Asked before every answer that is kept, in one statement for all who ask at the same time: what was committed
- * before somebody asked is in what he is told. A commit that nobody has told of can therefore never be missed, whoever made it and
- * however often connections were lost: there is nothing to listen to.
+ * The versions of the data, which every commit that changes them increases. They are read before a cached answer is used, in one
+ * statement for all requests of the moment, so an answer includes whatever was committed before its request. No commit is ever missed,
+ * whoever made it and however often connections were lost, because there is nothing to listen to.
  */
 import type { Instant } from '../../clock.ts';
-import { lasting } from '../../contract/answer/revalidation.ts';
+import { revalidatedBy } from '../../contract/answer/revalidation.ts';
 import type { Quote } from '../../core/candle.ts';
+import { createBatcher } from '../../core/concurrency/batcher.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { createKept } from './versioned-cache.ts';
 
 export type SeriesVersion = {
   readonly id: number;
   readonly quote: Quote;
   readonly interval: Interval;
   readonly version: number;
-  /** As-of instant of the youngest answer about it. */
+  /** As-of instant of the newest answer about it. */
   readonly answeredAt: Instant | null;
 };
 
 /** A coin of the catalogue, and its series. */
 export type CoinVersion = {
-  /** When its data begin; null: nobody knows. */
+  /** When its data begin; null: unknown. */
   readonly firstDataAt: Instant | null;
   readonly series: readonly SeriesVersion[];
 };
 
-export type Versions = {
-  /** By table: the same number, the same rows. */
-  topics(): Promise<Topics>;
-  /** Null: the catalogue has no such coin. */
-  coin(coinId: string): Promise<CoinVersion | null>;
-  /** To be told of each question for something of a view that may be kept: was it there, and still true? */
-  counted(view: string): (isHit: boolean) => void;
-};
-
-/**
- * Keeps what is made of tables alone, for as long as `versionOf` of their topics stays; the answers say so themselves
- * (contract/lasting.ts).
- */
-export function createKeptByTopics<T extends object | null>({
-  versions,
-  view,
-  versionOf,
-  ...options
-}: {
-  readonly versions: Versions;
-  readonly view: string;
-  readonly versionOf: (topics: Topics) => string;
-} & Omit<Parameters<typeof createKept<T>>[0], 'onGet'>): (key: string, load: () => Promise<T>) => Promise<T> {
-  const onGet = versions.counted(view);
-  const kept = createKept<T>({ ...options, onGet });
-  return async (key, load) => {
-    const version = versionOf(await versions.topics());
-    return kept.get(key, version, async () => {
-      const answer = await load();
-      if (answer === null) return answer;
-      return lasting(answer, async () => {
-        const isTrue = versionOf(await versions.topics()) === version;
-        // If not, it is asked for anew, and counted then.
-        if (isTrue) onGet(true);
-        return isTrue;
-      });
-    });
-  };
-}
-/** A table that nothing was ever written to may be missing. */
+/** By topic, which is a table or a kind of document: the same version, the same rows. A table that was never written to is missing. */
 export type Topics = Readonly<Record<string, number>>;
 
-type Told = { readonly topics: Topics; readonly coins: ReadonlyMap<string, CoinVersion> };
-/** Those who ask while a statement is under way are answered by the next one. */
-type Round = { readonly coinIds: Set<string>; readonly told: Promise<Told> };
+/** Told of each cache lookup: which view, and whether its entry was current. */
+export type OnCacheLookup = (view: string, isHit: boolean) => void;
 
-export type OnKept = (view: string, isHit: boolean) => void;
+export type DataVersions = {
+  /** The versions of these topics, as one text. */
+  of(topics: readonly string[]): Promise<string>;
+  /** Null: the catalogue has no such coin. */
+  coin(coinId: string): Promise<CoinVersion | null>;
+  /** Reads an answer that depends on these topics alone; it says itself that it is current until one of them changes. */
+  readUnder<T extends object>(topics: readonly string[], load: () => Promise<T>): Promise<T>;
+  readonly onCacheLookup: OnCacheLookup;
+};
 
-export function createVersions(sql: Sql, onKept: OnKept = () => undefined): Versions {
-  let underWay: Promise<unknown> | null = null;
-  let next: Round | null = null;
-  const ask = (coinId: string | null): Promise<Told> => {
-    if (next === null) {
-      const coinIds = new Set<string>();
-      const before = underWay;
-      const told = (async () => {
-        await before?.catch(() => undefined);
-        next = null;
-        const reading = readVersions(sql, [...coinIds]);
-        underWay = reading;
-        try {
-          return await reading;
-        } finally {
-          if (underWay === reading) underWay = null;
-        }
-      })();
-      next = { coinIds, told };
-    }
-    if (coinId !== null) next.coinIds.add(coinId);
-    return next.told;
+type VersionsRead = { readonly topics: Topics; readonly coins: ReadonlyMap<string, CoinVersion> };
+
+export function createDataVersions(sql: Sql, onCacheLookup: OnCacheLookup = () => undefined): DataVersions {
+  const read = createBatcher(async (coinIds: readonly (string | null)[]) => {
+    const versions = await readVersions(
+      sql,
+      [...new Set(coinIds)].filter((id) => id !== null),
+    );
+    return coinIds.map(() => versions);
+  });
+  const of = async (topics: readonly string[]) => {
+    const versions = (await read(null)).topics;
+    return topics.map((topic) => versions[topic]).join(' ');
   };
   return {
-    counted: (view) => (isHit) => onKept(view, isHit),
-    topics: async () => (await ask(null)).topics,
-    coin: async (coinId) => (await ask(coinId)).coins.get(coinId) ?? null,
+    of,
+    onCacheLookup,
+    coin: async (coinId) => (await read(coinId)).coins.get(coinId) ?? null,
+    async readUnder(topics, load) {
+      // Before the data: if they change in between, the answer counts as outdated, never the other way round.
+      const version = await of(topics);
+      return revalidatedBy(await load(), async () => (await of(topics)) === version);
+    },
   };
 }
 
@@ -109,7 +73,7 @@ const NO_COINS: ReadonlyMap<string, CoinVersion> = new Map();
 type SeriesRow = readonly [id: number, quote: Quote, interval: Interval, version: number, answeredAt: number | null];
 type CoinRow = readonly [id: string, firstDataAt: number | null, series: readonly SeriesRow[] | null];
 
-async function readVersions(sql: Sql, coinIds: readonly string[]): Promise<Told> {
+async function readVersions(sql: Sql, coinIds: readonly string[]): Promise<VersionsRead> {
   // A quarter of the work for Postgres, and by far the most common question.
   if (coinIds.length === 0) {
     const [row] = await sql<{ topics: Topics | null }[]>`

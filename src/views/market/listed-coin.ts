@@ -1,52 +1,28 @@
 /**
- * A coin that nobody has asked about by itself, out of what the lists say of it: the list of coins, those of tags and of contracts, and
- * the tickers. Of all the rest nothing was told, and nothing is said (decision 75).
+ * A coin whose own document was never received, made of what the lists say about it: the list of coins, those of tags and of contracts,
+ * and the tickers. Fields that no list has are left out (decision 75).
  */
 import type { Instant } from '../../clock.ts';
-import { basisOf, partAsOf, standingOn } from '../../contract/answer/provenance.ts';
+import { partialAsOf, provenanceOf, withProvenance } from '../../contract/answer/provenance.ts';
 import type { CoinDetails } from '../../contract/record/catalogue.ts';
 import type { CoinSummary } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { createKeptByTopics, type Versions } from './data-versions.ts';
 
-const MOST_COINS = 2_000;
-
-export type ListedCoinDeps = {
-  readonly sql: Sql;
-  readonly versions: Versions;
-  readonly findCoin: (coinId: string) => Promise<CoinSummary | null>;
-};
-
-export function createListedCoinView({ sql, versions, findCoin }: ListedCoinDeps) {
-  const kept = createKeptByTopics<CoinDetails | null>({
-    versions,
-    view: 'catalogue',
-    most: MOST_COINS,
-    // That of the coins' own documents, because one of them is answered instead as soon as it is there.
-    versionOf: (topics) =>
-      ['coin', 'tag', 'document tag', 'contract', 'document contracts', 'document coin']
-        .map((topic) => topics[topic])
-        .join(' '),
-  });
-  return (coinId: string): Promise<CoinDetails | null> =>
-    kept(coinId, async () => {
-      const coin = await findCoin(coinId);
-      return coin === null ? null : readListed(sql, coin);
-    });
-}
+/** The topics that such a coin is made of. Its own document is among them, because it is answered instead as soon as it is there. */
+export const LISTED_COIN_TOPICS = ['coin', 'tag', 'document tag', 'contract', 'document contracts', 'document coin'];
 
 type ListedRow = {
   readonly firstDataAt: Instant | null;
-  /** Null: nobody has asked which tags there are. */
+  /** Null: the list of tags was never received. */
   readonly tags: NonNullable<CoinDetails['tags']> | null;
   readonly tagsSeenAt: Instant | null;
-  /** Null: upstream has told of none. A coin that has none lacks the key there, too. */
+  /** Null: upstream named none. A coin without contracts lacks the key at the upstream, too. */
   readonly contracts: NonNullable<CoinDetails['contracts']> | null;
   readonly contractsSeenAt: Instant | null;
 };
 
-async function readListed(sql: Sql, coin: CoinSummary): Promise<CoinDetails> {
+export async function readListedCoin(sql: Sql, coin: CoinSummary): Promise<CoinDetails> {
   const { id, name, symbol, rank, is_new, is_active, type } = coin;
   const [row] = await sql<ListedRow[]>`
     select c.first_data_at, t.tags, t.seen as tags_seen_at, k.contracts, k.seen as contracts_seen_at
@@ -73,6 +49,6 @@ async function readListed(sql: Sql, coin: CoinSummary): Promise<CoinDetails> {
     ...(contracts !== null && { contracts }),
     ...(firstDataAt !== null && { first_data_at: formatTime(firstDataAt) }),
   };
-  const seen = [basisOf(coin)?.asOf, tagsSeenAt, contractsSeenAt].filter((at) => typeof at === 'number');
-  return standingOn(details, partAsOf(seen.length === 0 ? null : Math.max(...seen)));
+  const seen = [provenanceOf(coin)?.asOf, tagsSeenAt, contractsSeenAt].filter((at) => typeof at === 'number');
+  return withProvenance(details, partialAsOf(seen.length === 0 ? null : Math.max(...seen)));
 }

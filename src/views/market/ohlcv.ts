@@ -1,24 +1,19 @@
 /**
- * Candles as upstream answers them: those that are stored, and where a slot has none and is not known to be empty, those that finer
- * candles make up, if every one of them is final. Never anything else.
+ * Candles as upstream answers them: the stored ones. A slot without a stored candle that is not known to be empty gets one made of finer
+ * candles, if all of them are final. Nothing else is ever made up.
  */
 import type { Clock, Instant } from '../../clock.ts';
-import type { Absent } from '../../contract/answer/not-found.ts';
-import { historyBasis, standingOn } from '../../contract/answer/provenance.ts';
+import type { NotFound } from '../../contract/answer/not-found.ts';
+import { historyProvenance, withProvenance } from '../../contract/answer/provenance.ts';
+import { revalidatedBy } from '../../contract/answer/revalidation.ts';
 import type { OhlcvCandle, OhlcvQuery } from '../../contract/record/market-data.ts';
 import { floorToGrid, INTERVAL_MS, INTERVALS } from '../../core/interval.ts';
 import { intersect, normalize, type Span, type Spans, subtract, union } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { CoinVersion, SeriesVersion, Versions } from './data-versions.ts';
+import type { CoinVersion, DataVersions, SeriesVersion } from './data-versions.ts';
 import { type CandlesRead, readCoarsened, readStored } from './read-candles.ts';
-import { createKept } from './versioned-cache.ts';
 
-/** Of candles, however many answers they are in: some 30 MB with their texts. */
-const MOST_KEPT = 100_000;
-/** An empty answer takes room as well. */
-const LEAST_WEIGHT = 20;
-
-export type OhlcvView = (query: OhlcvQuery) => Promise<readonly OhlcvCandle[] | Absent>;
+export type OhlcvView = (query: OhlcvQuery) => Promise<readonly OhlcvCandle[] | NotFound>;
 
 export function createOhlcvView({
   sql,
@@ -28,25 +23,25 @@ export function createOhlcvView({
 }: {
   readonly sql: Sql;
   readonly clock: Clock;
-  readonly versions: Versions;
-  readonly noCoin: () => Promise<Absent>;
+  readonly versions: DataVersions;
+  readonly noCoin: () => Promise<NotFound>;
 }): OhlcvView {
-  const kept = createKept<readonly OhlcvCandle[]>({
-    onGet: versions.counted('ohlcv'),
-    most: MOST_KEPT,
-    weigh: (candles) => Math.max(LEAST_WEIGHT, candles.length),
-  });
-  return async (query) => {
+  const questionOf = async (query: OhlcvQuery) => {
     const coin = await versions.coin(query.coinId);
-    if (coin === null) return noCoin();
-    const { coinId, quote, interval, limit } = query;
+    if (coin === null) return null;
+    const { interval } = query;
     // A slot that has not opened has no candle; the first slot that could have one is that of the year 1970.
     const to = Math.min(floorToGrid(query.to, interval), floorToGrid(clock.now(), interval));
-    const from = Math.max(query.from, 0);
     const sources = sourcesOf(coin, query);
-    const key = `${coinId} ${quote} ${interval} ${from} ${to} ${limit}`;
-    const version = `${coin.firstDataAt} ${sources.map((s) => `${s.id}:${s.version}`).join(' ')}`;
-    return kept.get(key, version, () => readCandles(sql, coin, sources, { ...query, from, to }));
+    const version = `${to} ${coin.firstDataAt} ${sources.map((s) => `${s.id}:${s.version}`).join(' ')}`;
+    return { coin, sources, to, version };
+  };
+  return async (query) => {
+    const question = await questionOf(query);
+    if (question === null) return noCoin();
+    const { coin, sources, to, version } = question;
+    const candles = await readCandles(sql, coin, sources, { ...query, from: Math.max(query.from, 0), to });
+    return revalidatedBy(candles, async () => (await questionOf(query))?.version === version);
   };
 }
 
@@ -64,39 +59,39 @@ async function readCandles(
 ): Promise<readonly OhlcvCandle[]> {
   const { interval, limit } = query;
   const width = INTERVAL_MS[interval];
-  const asked = { from: query.from, to: query.to + width };
+  const requested = { from: query.from, to: query.to + width };
   let candles: OhlcvCandle[] = [];
   let known: Spans = [];
-  const told: (CandlesRead & { readonly answeredAt: Instant | null })[] = [];
+  const reads: (CandlesRead & { readonly answeredAt: Instant | null })[] = [];
   for (const source of sources) {
-    const span = stretchOf(candles, asked, { limit, width });
+    const span = spanOf(candles, requested, { limit, width });
     const missing = subtract([span], known);
     if (missing.length === 0) break;
     const found =
       source.interval === interval
         ? await readStored(sql, source, { span, limit })
         : await readCoarsened(sql, source, { interval, missing, limit });
-    told.push({ ...found, answeredAt: source.answeredAt });
+    reads.push({ ...found, answeredAt: source.answeredAt });
     candles = found.candles.length === 0 ? candles : merge(candles, found.candles, limit);
     known = union(known, knownOf(found, width));
   }
-  const stretch = stretchOf(candles, asked, { limit, width });
-  const began = coin.firstDataAt === null ? stretch.from : floorToGrid(coin.firstDataAt, interval);
-  const span = { from: Math.max(stretch.from, began), to: stretch.to };
-  // A series that had nothing to say about this is nothing that it stands on.
-  const of = told.filter((found) => intersect([span].filter(isSpan), knownOf(found, width)).length > 0);
-  const seen = of.flatMap(({ answeredAt }) => answeredAt ?? []);
+  const whole = spanOf(candles, requested, { limit, width });
+  const began = coin.firstDataAt === null ? whole.from : floorToGrid(coin.firstDataAt, interval);
+  const span = { from: Math.max(whole.from, began), to: whole.to };
+  // The answer depends on those series only that have data about it.
+  const used = reads.filter((found) => intersect([span].filter(isSpan), knownOf(found, width)).length > 0);
+  const seen = used.flatMap(({ answeredAt }) => answeredAt ?? []);
   const asOf = seen.length === 0 ? null : Math.max(...seen);
-  return standingOn(candles, historyBasis({ asked: span, known, hasRows: candles.length > 0, asOf }));
+  return withProvenance(candles, historyProvenance({ requested: span, known, hasRows: candles.length > 0, asOf }));
 }
 
-/** What is asked, but no further than to the last candle that is still to be answered. */
-function stretchOf(
+/** The requested span, up to the last candle that the limit allows. */
+function spanOf(
   candles: readonly OhlcvCandle[],
-  asked: Span,
+  requested: Span,
   { limit, width }: { readonly limit: number; readonly width: number },
 ): Span {
-  return candles.length < limit ? asked : { from: asked.from, to: candles[limit - 1]!.openTime + width };
+  return candles.length < limit ? requested : { from: requested.from, to: candles[limit - 1]!.openTime + width };
 }
 
 /** Slots that have their candle, and slots that are known to have none. */

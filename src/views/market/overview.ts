@@ -1,8 +1,14 @@
 /** The list of coins, the exchanges and the market as a whole, as upstream answers them. */
 
 import type { Instant } from '../../clock.ts';
-import { type Absent, absent, notIn } from '../../contract/answer/not-found.ts';
-import { NOTHING, partAsOf, standingOn, standingOnSame, wholeAsOf } from '../../contract/answer/provenance.ts';
+import { type NotFound, notFound, notFoundIn } from '../../contract/answer/not-found.ts';
+import {
+  completeAsOf,
+  NO_DATA,
+  partialAsOf,
+  withProvenance,
+  withSameProvenance,
+} from '../../contract/answer/provenance.ts';
 import type { Candles, Catalogue } from '../../contract/record/market-data.ts';
 import type { CoinSummary, Exchange, GlobalOverview } from '../../contract/record/records.ts';
 import { EXCHANGE_VOLUMES } from '../../core/exchange.ts';
@@ -10,67 +16,48 @@ import { type CamelCased, createRecordReader } from '../../store/connection/colu
 import type { Sql } from '../../store/connection/connect.ts';
 import { EXCHANGE_FLAGS, EXCHANGE_WHOLE, type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';
-import { createKeptByTopics, type Versions } from './data-versions.ts';
+import type { DataVersions } from './data-versions.ts';
 import { exchangeIn, lacksRates, needsRates, readRates } from './rates.ts';
+import { createVersionedCache } from './versioned-cache.ts';
 
-/** Lists in so many combinations of currencies. */
-const MOST_LISTS = 20;
-const MOST_COINS = 2_000;
+/** The list of coins, and exchanges in so many combinations of currencies. */
+const MAX_LISTS = 40;
+/** A long list is read in pieces of so many rows, so that other requests are answered in between. */
 const PIECE = 2_000;
 
-export function createOverviewViews({ sql, versions }: { readonly sql: Sql; readonly versions: Versions }): Pick<
+export function createOverviewViews({ sql, versions }: { readonly sql: Sql; readonly versions: DataVersions }): Pick<
   Candles,
   'coins' | 'global' | 'exchanges'
 > &
-  Pick<Catalogue<Absent>, 'exchange'> & {
+  Pick<Catalogue<NotFound>, 'exchange'> & {
     findCoin(coinId: string): Promise<CoinSummary | null>;
-    /** What it stands on that there is no such coin, when the list of coins has none. */
-    noCoin(): Promise<Absent>;
+    /** The provenance of "there is no such coin". */
+    noCoin(): Promise<NotFound>;
   } {
-  const view = { versions, view: 'overview' };
-  const coins = createKeptByTopics<readonly CoinSummary[]>({
-    ...view,
-    most: 1,
-    versionOf: ({ coin, coin_rename }) => `${coin} ${coin_rename}`,
-  });
-  const global = createKeptByTopics<GlobalOverview>({
-    ...view,
-    most: 1,
-    versionOf: ({ global_history }) => String(global_history),
-  });
-  const inDollars = createKeptByTopics<readonly Exchange[]>({
-    ...view,
-    most: MOST_LISTS,
-    versionOf: ({ exchange }) => String(exchange),
-  });
-  const inOthers = createKeptByTopics<readonly Exchange[]>({
-    ...view,
-    most: MOST_LISTS,
-    versionOf: ({ exchange, ticker }) => `${exchange} ${ticker}`,
-  });
-  const one = createKeptByTopics<CoinSummary | null>({
-    ...view,
-    most: MOST_COINS,
-    versionOf: ({ coin }) => String(coin),
-  });
-  const noCoin = createKeptByTopics<Absent>({ ...view, most: 1, versionOf: ({ coin }) => String(coin) });
-  const exchanges: Candles['exchanges'] = ({ quotes }) => {
-    const lists = needsRates(quotes) ? inOthers : inDollars;
-    return lists(quotes.join(), () => readExchanges(sql, quotes));
-  };
+  const lists = createVersionedCache<object>({ versions, view: 'overview', maxSize: MAX_LISTS });
+  const exchanges: Candles['exchanges'] = ({ quotes }) =>
+    lists(exchangeTopics(quotes), `exchanges ${quotes}`, () => readExchanges(sql, quotes)) as Promise<
+      readonly Exchange[]
+    >;
   return {
-    coins: () => coins('all', () => readCoins(sql)),
-    global: () => global('newest', () => readGlobal(sql)),
+    coins: () => lists(['coin', 'coin_rename'], 'coins', () => readCoins(sql)) as Promise<readonly CoinSummary[]>,
+    global: () => versions.readUnder(['global_history'], () => readGlobal(sql)),
     exchanges,
-    exchange: async ({ exchangeId, quotes }) => {
-      const all = await exchanges({ quotes });
-      const found = all.find(({ id }) => id === exchangeId);
-      // In dollars a list is there as a whole, or not at all.
-      return found === undefined ? notIn(await exchanges({ quotes: ['USD'] })) : standingOnSame(found, all);
-    },
-    findCoin: (coinId) => one(coinId, () => readCoin(sql, coinId)),
-    noCoin: () => noCoin('', () => readNoCoin(sql)),
+    exchange: ({ exchangeId, quotes }) =>
+      versions.readUnder(exchangeTopics(quotes), async () => {
+        const all = await exchanges({ quotes });
+        const found = all.find(({ id }) => id === exchangeId);
+        // In dollars a list is there as a whole, or not at all.
+        if (found === undefined) return notFoundIn(await exchanges({ quotes: ['USD'] }));
+        return withSameProvenance(found, all);
+      }),
+    findCoin: (coinId) => readCoin(sql, coinId),
+    noCoin: () => lists(['coin'], 'no coin', () => readNoCoin(sql)) as Promise<NotFound>,
   };
+}
+
+function exchangeTopics(quotes: readonly string[]): readonly string[] {
+  return needsRates(quotes) ? ['exchange', 'ticker'] : ['exchange'];
 }
 
 type CoinRow = CamelCased<Omit<CoinSummary, 'rank'>> & {
@@ -79,7 +66,7 @@ type CoinRow = CamelCased<Omit<CoinSummary, 'rank'>> & {
   readonly seenAt: Instant;
 };
 
-/** In the order of the newest list; those that it lacks at the end, but for those that have another id now. */
+/** In the order of the newest list. Coins that it lacks follow at the end, except those that have another id now. */
 async function readCoins(sql: Sql): Promise<readonly CoinSummary[]> {
   const query = sql<CoinRow[]>`
     select c.id, c.name, c.symbol, c.rank, c.is_new, c.is_active, c.type, c.answer, c.last_seen_at as seen_at
@@ -94,20 +81,20 @@ async function readCoins(sql: Sql): Promise<readonly CoinSummary[]> {
       asOf = Math.max(asOf ?? row.seenAt, row.seenAt);
     }
   }
-  return standingOn(list, wholeAsOf(asOf));
+  return withProvenance(list, completeAsOf(asOf));
 }
 
 async function readCoin(sql: Sql, coinId: string): Promise<CoinSummary | null> {
   const [row] = await sql<CoinRow[]>`
     select id, name, symbol, rank, is_new, is_active, type, null as answer, last_seen_at as seen_at
     from market.coin where id = ${coinId}`;
-  return row === undefined ? null : standingOn(toCoin(row), wholeAsOf(row.seenAt));
+  return row === undefined ? null : withProvenance(toCoin(row), completeAsOf(row.seenAt));
 }
 
-/** Coins are told by their list alone, which is never read in parts. */
-export async function readNoCoin(sql: Sql): Promise<Absent> {
+/** Only the list of coins says which coins there are, and it is always received as a whole. */
+async function readNoCoin(sql: Sql): Promise<NotFound> {
   const [row] = await sql<{ at: Instant | null }[]>`select max(last_seen_at) as at from market.coin`;
-  return absent(wholeAsOf(row?.at ?? null));
+  return notFound(completeAsOf(row?.at ?? null));
 }
 
 function toCoin({ answer, id, name, symbol, rank, isNew, isActive, type }: CoinRow): CoinSummary {
@@ -119,19 +106,19 @@ function toCoin({ answer, id, name, symbol, rank, isNew, isActive, type }: CoinR
 
 type GlobalRow = Omit<GlobalFacts, 'updatedAt'> & { readonly at: Instant; readonly updatedAt: Instant };
 
-/** All null when nobody has ever asked. */
+/** All null when the warehouse never received it. */
 async function readGlobal(sql: Sql): Promise<GlobalOverview> {
   const [row] = await sql<GlobalRow[]>`
     select market_cap, volume_24h, bitcoin_dominance, coins, market_cap_change_24h, volume_24h_change_24h,
       market_cap_ath, market_cap_ath_at, volume_24h_ath, volume_24h_ath_at, volume_24h_percent_from_ath,
       volume_24h_percent_to_ath, updated_at, at, answer
     from market.global_history order by at desc limit 1`;
-  if (row === undefined) return standingOn(globalRecord(NOBODY_ASKED), NOTHING);
+  if (row === undefined) return withProvenance(globalRecord(NEVER_RECEIVED), NO_DATA);
   const record = row.answer === null ? globalRecord(row) : (JSON.parse(row.answer) as GlobalOverview);
-  return standingOn(record, wholeAsOf(row.at));
+  return withProvenance(record, completeAsOf(row.at));
 }
 
-const NOBODY_ASKED: Omit<GlobalFacts, 'answer'> = {
+const NEVER_RECEIVED: Omit<GlobalFacts, 'answer'> = {
   updatedAt: null,
   marketCap: null,
   volume24h: null,
@@ -157,7 +144,7 @@ type ExchangeRow = Pick<
     readonly seenAt: Instant;
   };
 
-/** Those of the newest list, in its order. */
+/** The exchanges of the newest list, in its order. */
 async function readExchanges(sql: Sql, quotes: readonly string[]): Promise<readonly Exchange[]> {
   const rows = await sql<ExchangeRow[]>`
     select id, name, to_json(types) as types, description, message, links, fiats, answer, is_active, website_status,
@@ -169,7 +156,7 @@ async function readExchanges(sql: Sql, quotes: readonly string[]): Promise<reado
   const rates = await readRates(sql, quotes, needsRates(quotes) ? snapshots : []);
   const list = rows.map((row) => exchangeIn(toExchange(row), quotes, row.at, rates));
   const asOf = rows[0]?.seenAt ?? null;
-  return standingOn(list, lacksRates(quotes, snapshots, rates) ? partAsOf(asOf) : wholeAsOf(asOf));
+  return withProvenance(list, lacksRates(quotes, snapshots, rates) ? partialAsOf(asOf) : completeAsOf(asOf));
 }
 
 const flagsOf = createRecordReader<ExchangeFacts['flags']>(EXCHANGE_FLAGS);

@@ -1,15 +1,16 @@
-/** What tickers have said over time: their history in stretches, and what an amount of one currency is worth in another. */
+/** Made of the history of tickers: prices in spans of time, and what an amount of one currency is worth in another. */
 import type { Clock, Instant } from '../../clock.ts';
-import { type Absent, isThere } from '../../contract/answer/not-found.ts';
+import { isFound, type NotFound } from '../../contract/answer/not-found.ts';
 import {
-  type Basis,
-  basisOf,
-  historyBasis,
-  NOTHING,
-  standingOn,
-  together,
-  wholeAsOf,
+  combineProvenance,
+  completeAsOf,
+  historyProvenance,
+  NO_DATA,
+  type Provenance,
+  provenanceOf,
+  withProvenance,
 } from '../../contract/answer/provenance.ts';
+import { revalidatedBy } from '../../contract/answer/revalidation.ts';
 import type { HistoricalTick, PriceConversion } from '../../contract/record/catalogue.ts';
 import { findFiat } from '../../contract/record/fiats.ts';
 import type { Candles, Catalogue, TickerHistoryQuery } from '../../contract/record/market-data.ts';
@@ -17,18 +18,14 @@ import { formatTime } from '../../contract/time.ts';
 import { HOUR } from '../../core/interval.ts';
 import { normalize } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { CoinVersion, Versions } from './data-versions.ts';
-import { createKept } from './versioned-cache.ts';
-
-/** Answers of some hundred stretches each. */
-const MOST_KEPT = 300;
+import type { CoinVersion, DataVersions } from './data-versions.ts';
 
 export type PriceHistoryDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
-  readonly versions: Versions;
-  readonly ticker: Candles<Absent>['ticker'];
-  readonly noCoin: () => Promise<Absent>;
+  readonly versions: DataVersions;
+  readonly ticker: Candles<NotFound>['ticker'];
+  readonly noCoin: () => Promise<NotFound>;
 };
 
 export function createPriceHistoryViews({
@@ -37,38 +34,40 @@ export function createPriceHistoryViews({
   versions,
   ticker,
   noCoin,
-}: PriceHistoryDeps): Pick<Catalogue<Absent>, 'tickerHistory' | 'convert'> {
-  const kept = createKept<readonly HistoricalTick[]>({ onGet: versions.counted('history'), most: MOST_KEPT });
-  /** What one unit costs in dollars, as last told; null price: nobody has told. */
-  const priced = async (id: string): Promise<Priced | Absent> => {
+}: PriceHistoryDeps): Pick<Catalogue<NotFound>, 'tickerHistory' | 'convert'> {
+  const questionOf = async (query: TickerHistoryQuery) => {
+    const [coin, tickers] = await Promise.all([versions.coin(query.coinId), versions.of(['ticker'])]);
+    // To the minute: an answer that reaches beyond now is current for that long.
+    const to = Math.min(query.to, Math.ceil(clock.now() / 60_000) * 60_000);
+    return coin === null ? null : { coin, to, version: `${to} ${tickers} ${coin.firstDataAt}` };
+  };
+  /** What one unit costs in dollars, by the newest ticker; null: no price was received. */
+  const priced = async (id: string): Promise<Priced | NotFound> => {
     const fiat = findFiat(id);
     if (fiat !== undefined) {
       const isDollar = fiat.symbol === 'USD';
-      return { name: fiat.name, dollars: isDollar ? 1 : null, at: null, basis: isDollar ? null : NOTHING };
+      return { name: fiat.name, dollars: isDollar ? 1 : null, at: null, provenance: isDollar ? null : NO_DATA };
     }
     const found = await ticker({ coinId: id, quotes: ['USD'] });
-    if (!isThere(found)) return found;
+    if (!isFound(found)) return found;
     const price = found.quotes.USD?.price;
     const dollars = typeof price === 'number' ? price : null;
-    return { name: found.name, dollars, at: found.last_updated, basis: basisOf(found) ?? wholeAsOf(null) };
+    return { name: found.name, dollars, at: found.last_updated, provenance: provenanceOf(found) ?? completeAsOf(null) };
   };
   return {
     tickerHistory: async (query) => {
-      const [coin, topics] = await Promise.all([versions.coin(query.coinId), versions.topics()]);
-      if (coin === null) return noCoin();
-      const { coinId, quote, from, widthMs, limit } = query;
-      // To the minute, so that whoever asks up to now asks the same as the one before.
-      const to = Math.min(query.to, Math.ceil(clock.now() / 60_000) * 60_000);
-      const key = `${coinId} ${quote} ${from} ${to} ${widthMs} ${limit}`;
-      const version = `${topics.ticker} ${coin.firstDataAt}`;
-      return kept.get(key, version, () => readHistory(sql, coin, { ...query, from: Math.max(0, from), to }));
+      const question = await questionOf(query);
+      if (question === null) return noCoin();
+      const { coin, to, version } = question;
+      const ticks = await readHistory(sql, coin, { ...query, from: Math.max(0, query.from), to });
+      return revalidatedBy(ticks, async () => (await questionOf(query))?.version === version);
     },
-    convert: async ({ baseId, quoteId, amount }): Promise<PriceConversion | Absent> => {
+    convert: async ({ baseId, quoteId, amount }): Promise<PriceConversion | NotFound> => {
       const [base, quote] = await Promise.all([priced(baseId), priced(quoteId)]);
-      // That there is no such side is enough: who knows it of one need not look for the other.
-      if (!isThere(base)) return isThere(quote) || basisOf(base)?.coverage === 'full' ? base : quote;
-      if (!isThere(quote)) return quote;
-      // A dollar is a dollar at any time: it is as new as the price it is compared with.
+      // One side that is known not to exist is enough.
+      if (!isFound(base)) return isFound(quote) || provenanceOf(base)?.coverage === 'full' ? base : quote;
+      if (!isFound(quote)) return quote;
+      // The dollar needs no update: its time is that of the price it is compared with.
       const now = formatTime(Math.floor(clock.now() / 60_000) * 60_000);
       const conversion: PriceConversion = {
         base_currency_id: baseId,
@@ -80,20 +79,20 @@ export function createPriceHistoryViews({
         amount,
         price: base.dollars === null || !quote.dollars ? null : (amount * base.dollars) / quote.dollars,
       };
-      return standingOn(conversion, together([base, quote].flatMap(({ basis }) => basis ?? [])));
+      return withProvenance(conversion, combineProvenance([base, quote].flatMap(({ provenance }) => provenance ?? [])));
     },
   };
 }
 
-/** `basis` null: it needs nobody to tell it. */
+/** `provenance` null: known without upstream (the dollar). */
 type Priced = {
   readonly name: string;
   readonly dollars: number | null;
   readonly at: string | null;
-  readonly basis: Basis | null;
+  readonly provenance: Provenance | null;
 };
 
-/** A stretch that is longer is known when something was seen in each of its hours. */
+/** A longer span is known when there is a snapshot in each of its hours. */
 const LONGEST_PART_MS = HOUR;
 
 type StretchRow = {
@@ -102,13 +101,13 @@ type StretchRow = {
   readonly volume: number | null;
   readonly cap: number | null;
   readonly seen: Instant;
-  /** Of those parts of it in which something had to be seen, so many in which something was. */
+  /** Parts with a snapshot, of those that must have one. */
   readonly parts: number;
 };
 
 /**
- * The means of what the tickers of each stretch said, named by its start (upstream-api.md, 1.7); volume and market cap are whole numbers.
- * In bitcoin each price is divided by that of bitcoin in the same snapshot. A stretch in which nothing was seen is left out.
+ * The means of the tickers of each span, named by its start (upstream-api.md, 1.7); volume and market cap are whole numbers. In bitcoin
+ * each price is divided by that of bitcoin in the same snapshot. A span without snapshots is left out.
  */
 async function readHistory(
   sql: Sql,
@@ -118,9 +117,9 @@ async function readHistory(
   const bounds = { from: ceilTo(from, widthMs), to };
   const began = Math.max(bounds.from, floorTo(firstDataAt ?? 0, widthMs));
   if (bounds.from >= bounds.to)
-    return standingOn([], historyBasis({ asked: bounds, known: [], hasRows: false, asOf: null }));
+    return withProvenance([], historyProvenance({ requested: bounds, known: [], hasRows: false, asOf: null }));
   const partMs = Math.min(widthMs, LONGEST_PART_MS);
-  // A part that has ended, and did not begin before the coin's data did, is to be told of.
+  // A part must have a snapshot when it has ended and did not begin before the coin's data.
   const due = { from: Math.max(bounds.from, ceilTo(firstDataAt ?? 0, partMs)), to: bounds.to - partMs };
   const [part, width] = [`${partMs} milliseconds`, `${widthMs} milliseconds`];
   const rows = await sql<StretchRow[]>`
@@ -151,17 +150,17 @@ async function readHistory(
     market_cap: whole(cap),
   }));
   const known = rows.flatMap(({ at, parts }) => {
-    const stretch = { from: at, to: at + widthMs };
-    const first = Math.max(stretch.from, due.from);
-    const last = Math.min(stretch.to - partMs, floorTo(due.to, partMs));
+    const span = { from: at, to: at + widthMs };
+    const first = Math.max(span.from, due.from);
+    const last = Math.min(span.to - partMs, floorTo(due.to, partMs));
     const wanted = Math.max(0, (last - first) / partMs + 1);
-    return parts >= wanted ? [stretch] : [];
+    return parts >= wanted ? [span] : [];
   });
   const end = list.length === limit ? rows.at(-1)!.at + widthMs : ceilTo(bounds.to, widthMs);
   const asOf = rows.length === 0 ? null : Math.max(...rows.map((row) => row.seen));
-  return standingOn(
+  return withProvenance(
     list,
-    historyBasis({ asked: { from: began, to: end }, known: normalize(known), hasRows: list.length > 0, asOf }),
+    historyProvenance({ requested: { from: began, to: end }, known: normalize(known), hasRows: list.length > 0, asOf }),
   );
 }
 

@@ -1,11 +1,10 @@
-/** What prices in dollars are in other currencies: divided by a ticker of the same snapshot (decision 43). */
-
+/** Converts prices from dollars into other currencies: divided by a ticker of the same snapshot (decision 43). */
 import type { Instant } from '../../clock.ts';
 import type { Exchange, Ticker, TickerQuote } from '../../contract/record/records.ts';
 import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
-/** Currencies that have a ticker of their own. For all others nobody has told us a rate: their values are null, never invented. */
+/** Currencies with a ticker of their own. Upstream gives no rates for the others: their values are null, never invented. */
 const COINS: Readonly<Record<string, string>> = { BTC: 'btc-bitcoin', ETH: 'eth-ethereum' };
 
 const CHANGES = [
@@ -20,14 +19,14 @@ const CHANGES = [
   'percent_change_1y',
 ] as const;
 
-/** One unit of a currency in dollars, and how that has changed, in percent. */
+/** One unit of a currency in dollars, and its changes in percent. */
 export type Rate = { readonly price: number } & Readonly<Record<(typeof CHANGES)[number], number | null>>;
 const rateOf = createRecordReader<Rate>(['price', ...CHANGES]);
 /** By symbol and instant of the snapshot. */
 export type Rates = (symbol: string, at: Instant) => Rate | null;
 
-/** Of a snapshot without a ticker of the currency, that of one so much older will do. */
-const FAR = '1 hour';
+/** A snapshot without a ticker of the currency takes one that is at most this much older. */
+const MAX_AGE = '1 hour';
 
 /** The rates of these currencies at these snapshots. */
 export async function readRates(sql: Sql, symbols: readonly string[], ats: readonly Instant[]): Promise<Rates> {
@@ -40,7 +39,7 @@ export async function readRates(sql: Sql, symbols: readonly string[], ats: reado
       from unnest(${ats as Instant[]}::timestamptz[]) as a(at)
       cross join lateral (
         select price, at from market.ticker_history
-        where coin_id = ${coinId} and at <= a.at and at > a.at - ${FAR}::interval and price > 0
+        where coin_id = ${coinId} and at <= a.at and at > a.at - ${MAX_AGE}::interval and price > 0
         order by at desc limit 1) h
       left join market.ticker t on t.coin_id = ${coinId} and t.at = h.at`;
     for (const row of rows) found.set(`${symbol} ${row.asked}`, rateOf(row));
@@ -48,44 +47,44 @@ export async function readRates(sql: Sql, symbols: readonly string[], ats: reado
   return (symbol, at) => found.get(`${symbol} ${at}`) ?? null;
 }
 
-/** Does it take rates to answer in these? */
+/** Is a rate necessary for any of these? */
 export function needsRates(quotes: readonly string[]): boolean {
   return quotes.some((symbol) => symbol in COINS);
 }
 
-/** Is there one of these currencies that nobody has told a rate of, at one of these snapshots? */
+/** Is the rate of one of these currencies missing, at one of these snapshots? */
 export function lacksRates(quotes: readonly string[], ats: readonly Instant[], rates: Rates): boolean {
   return quotes.some((symbol) => symbol !== 'USD' && ats.some((at) => rates(symbol, at) === null));
 }
 
-/** The ticker in these currencies, of one that is in dollars. */
+/** Converts a ticker from dollars into these currencies. */
 export function tickerIn(ticker: Ticker, quotes: readonly string[], at: Instant, rates: Rates): Ticker {
   const usd = ticker.quotes.USD;
   if (usd === undefined || (quotes.length === 1 && quotes[0] === 'USD')) return ticker;
-  const told: Record<string, TickerQuote> = {};
-  for (const symbol of quotes) told[symbol] = symbol === 'USD' ? usd : quoteIn(usd, rates(symbol, at));
-  return { ...ticker, quotes: told };
+  const converted: Record<string, TickerQuote> = {};
+  for (const symbol of quotes) converted[symbol] = symbol === 'USD' ? usd : quoteIn(usd, rates(symbol, at));
+  return { ...ticker, quotes: converted };
 }
 
 const IS_CHANGE: ReadonlySet<string> = new Set(CHANGES);
 /** In dollars. */
 const IS_AMOUNT: ReadonlySet<string> = new Set(['price', 'volume_24h', 'market_cap']);
-/** Told as they are in dollars. */
-const IS_KEPT: ReadonlySet<string> = new Set(['volume_24h_change_24h', 'market_cap_change_24h']);
+/** The same as in dollars. */
+const IS_UNCHANGED: ReadonlySet<string> = new Set(['volume_24h_change_24h', 'market_cap_change_24h']);
 
 /**
- * As upstream writes it in other currencies than the dollar: without all-time high, and with the changes of volume and market cap as they
- * are in dollars (upstream-api.md, 1.4, and its recorded answers).
+ * As upstream writes it in currencies other than the dollar: without all-time high, and with the changes of volume and market cap in
+ * dollars (upstream-api.md, 1.4, and its recorded answers).
  */
 function quoteIn(usd: TickerQuote, rate: Rate | null): TickerQuote {
-  // One object, and none beside it: whole lists are made of these while others wait.
+  // One object and no temporary ones: whole lists are made of these while other requests wait.
   const quote: Record<string, unknown> = {};
   for (const name in usd) {
     const value = usd[name as keyof TickerQuote];
     if (rate === null) quote[name] = null;
     else if (IS_AMOUNT.has(name)) quote[name] = divide(value as number | null, rate.price);
     else if (IS_CHANGE.has(name)) quote[name] = changeIn(value as number | null, rate[name as keyof Rate]);
-    else quote[name] = IS_KEPT.has(name) ? value : null;
+    else quote[name] = IS_UNCHANGED.has(name) ? value : null;
   }
   return quote as TickerQuote;
 }
@@ -102,7 +101,7 @@ export function exchangeIn(exchange: Exchange, quotes: readonly string[], at: In
   return { ...exchange, quotes: Object.fromEntries(entries) as Exchange['quotes'] };
 }
 
-/** "" is what upstream may write for nothing. */
+/** Upstream may write "" for a missing number. */
 function divide(value: number | null, by: number | null): number | null {
   return typeof value === 'number' && by !== null ? value / by : null;
 }

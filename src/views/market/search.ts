@@ -1,26 +1,33 @@
 /**
- * Search by name, symbol or id: the whole word first, then its beginning, then any part of it; the better known before the lesser. Of each
- * category one text holds all words in that order, so that the first places where the wanted one stands are the best.
+ * Search by name, symbol or id: matches of the whole word first, then of its beginning, then of any part; among equals by rank. For each
+ * category one text holds all words by rank, so that the first matches in it are the best.
  */
 
 import type { Instant } from '../../clock.ts';
-import { type Basis, NOTHING, partAsOf, standingOn, together, wholeAsOf } from '../../contract/answer/provenance.ts';
+import {
+  combineProvenance,
+  completeAsOf,
+  NO_DATA,
+  type Provenance,
+  partialAsOf,
+  withProvenance,
+} from '../../contract/answer/provenance.ts';
 import type { SearchCategory, SearchResult } from '../../contract/record/catalogue.ts';
 import type { Catalogue, SearchQuery } from '../../contract/record/market-data.ts';
-import { othersFirst } from '../../core/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../core/concurrency/yield-to-event-loop.ts';
 import { documentsSeenAt } from '../../store/catalogue/document.ts';
 import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { Topics, Versions } from './data-versions.ts';
-import { createKept } from './versioned-cache.ts';
+import type { DataVersions } from './data-versions.ts';
+import { createVersionedCache } from './versioned-cache.ts';
 
 type Found<C extends SearchCategory> = NonNullable<SearchResult[C]>[number];
 
-/** Names can hold neither. */
+/** Mark a word in the text; names contain neither. */
 const BEFORE = '\u0001';
 const AFTER = '\u0002';
 
-/** What something is found by. */
+/** The words by which something is found. */
 function textOf(words: readonly string[]): string {
   return words
     .map((word) => BEFORE + word.toLowerCase().replaceAll(BEFORE, ' ').replaceAll(AFTER, ' ') + AFTER)
@@ -28,11 +35,11 @@ function textOf(words: readonly string[]): string {
 }
 
 type Index = {
-  /** Numbers of at most `limit`, the best first. */
+  /** Indexes of at most `limit` texts, the best match first. */
   find(q: string, limit: number): number[];
 };
 
-/** Of `texts` from the best known to the least. */
+/** `texts` in the order of ranks. */
 function createIndex(texts: readonly string[]): Index {
   const starts = new Uint32Array(texts.length);
   let length = 0;
@@ -60,7 +67,7 @@ function createIndex(texts: readonly string[]): Index {
         for (let at = text.indexOf(pattern); at >= 0 && found.size < limit; ) {
           const item = itemAt(at);
           found.add(item);
-          // On with the next one: once is enough.
+          // On with the next text: one match in each is enough.
           at = item + 1 < starts.length ? text.indexOf(pattern, starts[item + 1]) : -1;
         }
       }
@@ -69,13 +76,17 @@ function createIndex(texts: readonly string[]): Index {
   };
 }
 
-/** What is searched, and what that stands on. */
-type Searched<T> = { find(q: string, limit: number): readonly T[]; readonly basis: Basis };
+/** What is searched, and its provenance. */
+type Searched<T> = { find(q: string, limit: number): readonly T[]; readonly provenance: Provenance };
 
-/** `items` from the best known to the least; `wordsOf` what each is found by. */
-function searched<T>(items: readonly T[], wordsOf: (item: T) => readonly string[], basis: Basis): Searched<T> {
+/** `items` in the order of ranks; `wordsOf`: the words by which each is found. */
+function searched<T>(
+  items: readonly T[],
+  wordsOf: (item: T) => readonly string[],
+  provenance: Provenance,
+): Searched<T> {
   const index = createIndex(items.map((item) => textOf(wordsOf(item))));
-  return { find: (q, limit) => index.find(q, limit).map((i) => items[i]!), basis };
+  return { find: (q, limit) => index.find(q, limit).map((i) => items[i]!), provenance };
 }
 
 export function createSearchView({
@@ -83,73 +94,64 @@ export function createSearchView({
   versions,
 }: {
   readonly sql: Sql;
-  readonly versions: Versions;
+  readonly versions: DataVersions;
 }): Catalogue['search'] {
-  const names = createKept<Names>({ most: 1 });
-  const currencies = createKept<Currencies>({ onGet: versions.counted('search'), most: 1 });
-  const others = createKept<Searched<never>>({ onGet: versions.counted('search'), most: 3 });
-  const indexOf = async (category: 'exchanges' | 'people' | 'tags', topics: Topics) => {
-    const version = { exchanges: topics.exchange, people: topics['document person'], tags: topics['document tag'] }[
-      category
-    ];
-    return others.get(category, String(version), () => READ[category](sql) as Promise<Searched<never>>);
-  };
-  return async (query: SearchQuery) => {
-    const { q, categories, symbolOnly, limit } = query;
-    const topics = await versions.topics();
+  const names = createVersionedCache<Names>({ versions, maxSize: 1 });
+  const currencies = createVersionedCache<Currencies>({ versions, view: 'search', maxSize: 1 });
+  const others = createVersionedCache<Searched<never>>({ versions, view: 'search', maxSize: 3 });
+  const namesOf = () => names(['coin names', 'coin_rename'], 'all', () => readNames(sql));
+  const currenciesOf = () => currencies(['coin', 'coin_rename'], 'all', async () => rankNames(sql, await namesOf()));
+  const othersOf = (category: keyof typeof READ) =>
+    others([TOPIC_OF[category]], category, () => READ[category](sql) as Promise<Searched<never>>);
+  return async ({ q, categories, symbolOnly, limit }: SearchQuery) => {
     const result: { -readonly [C in SearchCategory]?: readonly never[] } = {};
-    const bases: Basis[] = [];
+    const provenances: Provenance[] = [];
     const wants = (category: SearchCategory) =>
       categories.includes(category) && (category === 'currencies' || !symbolOnly);
     if (wants('currencies')) {
-      const { find, findSymbol, basis } = await currencies.get(
-        'all',
-        `${topics.coin} ${topics.coin_rename}`,
-        async () =>
-          rankNames(sql, await names.get('all', `${topics['coin names']} ${topics.coin_rename}`, () => readNames(sql))),
-      );
+      const { find, findSymbol, provenance } = await currenciesOf();
       result.currencies = (symbolOnly ? findSymbol(q, limit) : find(q, limit)) as never[];
-      bases.push(basis);
+      provenances.push(provenance);
     }
     // Upstream names no ICO anywhere but here.
     if (wants('icos')) {
       result.icos = [];
-      bases.push(NOTHING);
+      provenances.push(NO_DATA);
     }
     for (const category of ['exchanges', 'people', 'tags'] as const) {
       if (!wants(category)) continue;
-      const { find, basis } = await indexOf(category, topics);
+      const { find, provenance } = await othersOf(category);
       result[category] = find(q, limit) as never[];
-      bases.push(basis);
+      provenances.push(provenance);
     }
-    return standingOn(result as SearchResult, bases.length === 0 ? NOTHING : together(bases));
+    return withProvenance(result as SearchResult, provenances.length === 0 ? NO_DATA : combineProvenance(provenances));
   };
 }
 
 type Coin = Found<'currencies'>;
-/** Symbols are shared: by many, now and then. */
+/** Several coins can share a symbol. */
 type Currencies = Searched<Coin> & { findSymbol(q: string, limit: number): readonly Coin[] };
 
-/** All coins but for their ranks, in the order of their ids. */
+/** All coins without their ranks, in the order of their ids. */
 type Names = {
-  readonly coins: readonly (CamelCased<Omit<Coin, 'rank'>> & { readonly isFound: boolean })[];
+  readonly coins: readonly (CamelCased<Omit<Coin, 'rank'>> & { readonly isFindable: boolean })[];
   readonly texts: readonly string[];
-  /** In lower case, with the numbers of those that have them. */
+  /** In lower case, with the indexes of the coins that have it. */
   readonly symbols: ReadonlyMap<string, readonly number[]>;
 };
 
-/** So many at a time, in a millisecond or two: others are answered meanwhile. */
+/** Rows read at a time, in a millisecond or two: other requests are answered in between. */
 const PIECE = 1_000;
 
-/** What takes long: it is read anew only when a name has changed. */
+/** The slow part: it is read again only when a name has changed. */
 async function readNames(sql: Sql): Promise<Names> {
   const coins: Names['coins'][number][] = [];
   const texts: string[] = [];
   const symbols = new Map<string, number[]>();
-  // An inactive coin that has another id now is found by that.
+  // An inactive coin that has another id now is found by the new one.
   const query = sql<Names['coins'][number][]>`
     select id, name, symbol, is_new, is_active, type,
-      is_active or not exists (select from market.coin_rename r where r.old_id = c.id) as is_found
+      is_active or not exists (select from market.coin_rename r where r.old_id = c.id) as is_findable
     from market.coin c order by id`;
   for await (const piece of query.cursor(PIECE)) {
     for (const coin of piece) {
@@ -158,7 +160,7 @@ async function readNames(sql: Sql): Promise<Names> {
       if (same) same.push(coins.length);
       else symbols.set(symbol, [coins.length]);
       coins.push(coin);
-      texts.push(coin.isFound ? textOf([coin.symbol, coin.name, coin.id]) : '');
+      texts.push(coin.isFindable ? textOf([coin.symbol, coin.name, coin.id]) : '');
     }
   }
   return { coins, texts, symbols };
@@ -169,56 +171,58 @@ type Ranks = { readonly ranks: readonly number[]; readonly at: Instant | null };
 async function readRanks(sql: Sql): Promise<Ranks> {
   const [row] = await sql<{ ranks: string | null; at: Instant | null }[]>`
     select array_agg(rank order by id)::text as ranks, max(last_seen_at) as at from market.coin`;
-  await othersFirst();
+  await yieldToEventLoop();
   return { ranks: row!.ranks === null ? [] : row!.ranks.slice(1, -1).split(',').map(Number), at: row!.at };
 }
 
-/** Puts them into their order: the active ones first, by rank, those without one last. */
+/** Sorts the coins: active ones first, by rank, those without a rank last. */
 async function rankNames(sql: Sql, read: Names): Promise<Currencies> {
   let names = read;
   let { ranks, at } = await readRanks(sql);
-  // Coins are never taken away: as many are the same. Some came between the two readings.
+  // Coins are never deleted, so equal counts mean the same coins. Otherwise some were added between the two reads.
   while (ranks.length !== names.coins.length) {
     names = await readNames(sql);
     ({ ranks, at } = await readRanks(sql));
   }
   const { coins, texts, symbols } = names;
-  await othersFirst();
+  await yieldToEventLoop();
   const places = coins.map(({ isActive }, i) => (isActive ? 0 : ACTIVE_BEFORE) + (ranks[i] || LAST_RANK));
-  // As numbers, which are sorted in a tenth of the time: of the same place the lesser number, which is the lesser id.
+  // As numbers, which sort ten times faster: at the same place the smaller index comes first, which is the smaller id.
   const order = new Float64Array(places.length);
   places.forEach((place, i) => {
-    order[i] = place * MOST_COINS + i;
+    order[i] = place * MAX_COINS + i;
   });
-  await othersFirst();
+  await yieldToEventLoop();
   order.sort();
   const byPlace: number[] = [];
-  for (const one of order) byPlace.push(one % MOST_COINS);
-  await othersFirst();
+  for (const one of order) byPlace.push(one % MAX_COINS);
+  await yieldToEventLoop();
   const index = createIndex(byPlace.map((i) => texts[i]!));
-  const told = (i: number): Coin => {
+  const coinAt = (i: number): Coin => {
     const { id, name, symbol, isNew, isActive, type } = coins[i]!;
     return { id, name, symbol, rank: ranks[i]!, is_new: isNew, is_active: isActive, type };
   };
   return {
-    basis: wholeAsOf(at),
-    find: (q, limit) => index.find(q, limit).map((i) => told(byPlace[i]!)),
+    provenance: completeAsOf(at),
+    find: (q, limit) => index.find(q, limit).map((i) => coinAt(byPlace[i]!)),
     findSymbol: (q, limit) =>
       (symbols.get(q.trim().toLowerCase()) ?? [])
-        .filter((i) => coins[i]!.isFound)
+        .filter((i) => coins[i]!.isFindable)
         .sort((a, b) => places[a]! - places[b]! || a - b)
         .slice(0, limit)
-        .map(told),
+        .map(coinAt),
   };
 }
 
 /** Greater than any rank: int4. */
 const LAST_RANK = 2 ** 31;
 const ACTIVE_BEFORE = 2 ** 32;
-/** More than there can be: with it the greatest number is still exact. */
-const MOST_COINS = 2 ** 20;
+/** An upper bound, small enough that every sort number is exact. */
+const MAX_COINS = 2 ** 20;
 
 type Newest = { readonly at: Instant | null };
+
+const TOPIC_OF = { exchanges: 'exchange', people: 'document person', tags: 'document tag' } as const;
 
 const personOf = createRecordReader<Found<'people'>>(['id', 'name', 'teams_count']);
 const tagOf = createRecordReader<Found<'tags'>>(['id', 'name', 'coin_counter', 'ico_counter']);
@@ -228,20 +232,21 @@ const READ = {
     const rows = await sql<Found<'exchanges'>[]>`
       select id, name, adjusted_rank as rank from market.exchange order by is_active desc, adjusted_rank nulls last, id`;
     const [newest] = await sql<Newest[]>`select max(last_seen_at) as at from market.exchange`;
-    return searched(rows, (exchange) => [exchange.name, exchange.id], wholeAsOf(newest!.at));
+    return searched(rows, (exchange) => [exchange.name, exchange.id], completeAsOf(newest!.at));
   },
   people: async (sql: Sql) => {
     const rows = await sql<CamelCased<Found<'people'>>[]>`
       select p.id, p.name, p.teams as teams_count from market.person p
       join market.document d on d.kind = 'person' and d.id = p.id and d.gone_at is null order by p.teams desc nulls last, p.id`;
     const at = await documentsSeenAt(sql, 'person');
-    // Upstream lists no people: only those of coins that are tracked are asked about.
-    return searched(rows.map(personOf), (person) => [person.name, person.id], at === null ? NOTHING : partAsOf(at));
+    // Upstream has no list of people: the warehouse reads those of tracked coins.
+    const people = rows.map(personOf);
+    return searched(people, (person) => [person.name, person.id], at === null ? NO_DATA : partialAsOf(at));
   },
   tags: async (sql: Sql) => {
     const rows = await sql<CamelCased<Found<'tags'>>[]>`
       select id, name, coins as coin_counter, icos as ico_counter from market.tag where gone_at is null order by place, id`;
-    const basis = wholeAsOf(await documentsSeenAt(sql, 'tag'));
-    return searched(rows.map(tagOf), (tag) => [tag.name, tag.id], basis);
+    const provenance = completeAsOf(await documentsSeenAt(sql, 'tag'));
+    return searched(rows.map(tagOf), (tag) => [tag.name, tag.id], provenance);
   },
 } as const;

@@ -1,24 +1,24 @@
 /** Tickers as upstream answers them: those of the newest snapshot as a list, and the newest one of each active coin. */
-
+import pLimit from 'p-limit';
 import type { Instant } from '../../clock.ts';
-import { type Absent, absent } from '../../contract/answer/not-found.ts';
-import { basisOf, NOTHING, partAsOf, standingOn, wholeAsOf } from '../../contract/answer/provenance.ts';
+import { type NotFound, notFound } from '../../contract/answer/not-found.ts';
+import { completeAsOf, NO_DATA, partialAsOf, provenanceOf, withProvenance } from '../../contract/answer/provenance.ts';
 import type { Candles } from '../../contract/record/market-data.ts';
 import type { Ticker } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
+import { mapInPieces } from '../../core/concurrency/yield-to-event-loop.ts';
 import { TICKER_NUMBERS, TICKER_QUOTE_KEYS, type TickerNumber } from '../../core/ticker.ts';
-import { mapInPieces } from '../../core/yield-to-event-loop.ts';
 import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { createKeptByTopics, type Topics, type Versions } from './data-versions.ts';
-import { readNoCoin } from './overview.ts';
+import type { DataVersions } from './data-versions.ts';
 import { lacksRates, needsRates, type Rates, readRates, tickerIn } from './rates.ts';
+import { createVersionedCache } from './versioned-cache.ts';
 
-/** Of single tickers. */
-const MOST_TICKERS = 10_000;
-/** Of lists in other currencies, in tickers times currencies: with the text that is made of it each takes some 1.6 KB. */
-const MOST_LISTED = 60_000;
-/** Rows of a long list are taken in so many at a time, so that others are answered in between. */
+/** Of lists in other currencies, in tickers times currencies: each takes some 0.8 KB. */
+const MAX_CONVERTED = 60_000;
+/** Names and activity are the coin's. */
+const TOPICS = ['ticker', 'coin'];
+/** A long list is read in pieces of so many rows, so that other requests are answered in between. */
 const PIECE = 1_000;
 
 /** Every ticker, in dollars. */
@@ -42,64 +42,51 @@ type TickerRow = CamelCased<Numbers> & {
 export function createTickerViews({
   sql,
   versions,
+  noCoin,
 }: {
   readonly sql: Sql;
-  readonly versions: Versions;
-}): Pick<Candles<Absent>, 'ticker' | 'tickers'> {
-  const view = { versions, view: 'tickers', versionOf: tickerVersion };
-  const one = createKeptByTopics<Ticker | Absent>({ ...view, most: MOST_TICKERS });
-  const listed = createKeptByTopics<Listed>({ ...view, most: 1 });
-  const inDollars = () => listed('all', () => readTickers(sql));
-  const converted = createKeptByTopics<readonly Ticker[]>({
-    ...view,
-    most: MOST_LISTED,
-    weigh: (list) => list.length * Math.max(1, Object.keys(list[0]?.quotes ?? {}).length),
+  readonly versions: DataVersions;
+  readonly noCoin: () => Promise<NotFound>;
+}): Pick<Candles<NotFound>, 'ticker' | 'tickers'> {
+  const inDollars = createVersionedCache<Listed>({ versions, view: 'tickers', maxSize: 1 });
+  const converted = createVersionedCache<readonly Ticker[]>({
+    versions,
+    view: 'tickers',
+    maxSize: MAX_CONVERTED,
+    sizeOf: (list) => list.length * Math.max(1, Object.keys(list[0]?.quotes ?? {}).length),
   });
-  const inTurn = createTurns();
+  const allInDollars = () => inDollars(TOPICS, 'all', () => readTickers(sql));
+  const oneAtATime = pLimit(1);
   return {
-    ticker: ({ coinId, quotes }) => one(`${coinId} ${quotes}`, () => readTicker(sql, coinId, quotes)),
+    ticker: ({ coinId, quotes }) =>
+      versions.readUnder(TOPICS, async () => {
+        const ticker = await readTicker(sql, coinId, quotes);
+        if (ticker !== null) return ticker;
+        // The list of coins says which coins are active; an active one without a ticker was never received.
+        const [active] = await sql`select from market.coin where id = ${coinId} and is_active`;
+        return active === undefined ? noCoin() : notFound(NO_DATA);
+      }),
     tickers: async ({ quotes, most = null }) => {
-      if (quotes.length === 1 && quotes[0] === 'USD') return inDollars();
-      // Callers choose the currencies, and of three there are tens of thousands of lists: no more of one is made than is shown, of
-      // what is read already, and one after the other.
+      if (quotes.length === 1 && quotes[0] === 'USD') return allInDollars();
+      // Callers choose the currencies, and there are tens of thousands of lists in three of them. So each is made of the list in
+      // dollars, no longer than its plan shows, and one list at a time.
       const load = async () => {
-        const all = await inDollars();
-        return convert(sql, quotes, all.slice(0, most ?? undefined), basisOf(all)?.asOf ?? null);
+        const all = await allInDollars();
+        return convert(sql, quotes, all.slice(0, most ?? undefined), provenanceOf(all)?.asOf ?? null);
       };
-      return converted(`${quotes} ${most ?? 'all'}`, () => inTurn(load));
+      return converted(TOPICS, `${quotes} ${most ?? 'all'}`, () => oneAtATime(load));
     },
   };
 }
 
-/** One after the other, in the order in which they are asked for. */
-function createTurns() {
-  let last: Promise<unknown> = Promise.resolve();
-  return <T>(work: () => Promise<T>): Promise<T> => {
-    const mine = last.then(work, work);
-    last = mine;
-    return mine;
-  };
-}
-
-/** Names and activity are the coin's. */
-export function tickerVersion({ ticker, coin }: Topics): string {
-  return `${ticker} ${coin}`;
-}
-
-async function readTicker(sql: Sql, coinId: string, quotes: readonly string[]): Promise<Ticker | Absent> {
+async function readTicker(sql: Sql, coinId: string, quotes: readonly string[]): Promise<Ticker | null> {
   const [row] = await sql<TickerRow[]>`
     select ${columns(sql)} from market.ticker t join market.coin c on c.id = t.coin_id
     where t.coin_id = ${coinId} and c.is_active`;
-  if (row === undefined) return readNoTicker(sql, coinId);
+  if (row === undefined) return null;
   const rates = needsRates(quotes) ? await readRates(sql, quotes, [row.at]) : NO_RATES;
-  const basis = lacksRates(quotes, [row.at], rates) ? partAsOf(row.seenAt) : wholeAsOf(row.seenAt);
-  return standingOn(tickerIn(toTicker(row), quotes, row.at, rates), basis);
-}
-
-/** The list of coins says which are active; of one that is, nobody has told the ticker. */
-async function readNoTicker(sql: Sql, coinId: string): Promise<Absent> {
-  const [row] = await sql`select from market.coin where id = ${coinId} and is_active`;
-  return row === undefined ? readNoCoin(sql) : absent(NOTHING);
+  const provenance = lacksRates(quotes, [row.at], rates) ? partialAsOf(row.seenAt) : completeAsOf(row.seenAt);
+  return withProvenance(tickerIn(toTicker(row), quotes, row.at, rates), provenance);
 }
 
 async function readTickers(sql: Sql): Promise<Listed> {
@@ -117,7 +104,7 @@ async function readTickers(sql: Sql): Promise<Listed> {
       asOf = Math.max(asOf ?? row.seenAt, row.seenAt);
     }
   }
-  return standingOn(list, wholeAsOf(asOf));
+  return withProvenance(list, completeAsOf(asOf));
 }
 
 /** Of a ticker of the list: the instant of its snapshot, as exactly as it is stored. */
@@ -133,7 +120,7 @@ async function convert(
   const snapshots = [...new Set(list.map(atOf))];
   const rates = needsRates(quotes) ? await readRates(sql, quotes, snapshots) : NO_RATES;
   const made = await mapInPieces(list, PIECE, (ticker) => tickerIn(ticker, quotes, atOf(ticker), rates));
-  return standingOn(made, lacksRates(quotes, snapshots, rates) ? partAsOf(asOf) : wholeAsOf(asOf));
+  return withProvenance(made, lacksRates(quotes, snapshots, rates) ? partialAsOf(asOf) : completeAsOf(asOf));
 }
 
 const NO_RATES: Rates = () => null;

@@ -1,61 +1,45 @@
-/** What was read and may be answered again while nothing has changed. The same key under the same version is the same object. */
+/**
+ * Keeps what several answers are made of: whole lists, documents and search indexes, which are read and indexed for far longer than a
+ * single record. Single records need no cache here: the service caches the bytes of its responses.
+ */
+import { LRUCache } from 'lru-cache';
+import type { DataVersions } from './data-versions.ts';
 
-export type Kept<T> = {
-  /** What `load` resolved to for this key, unless that was under another version. */
-  get(key: string, version: string, load: () => Promise<T>): Promise<T>;
-};
+/** What `load` resolved to for this key, as long as the versions of the topics stay; the same object each time. */
+export type VersionedCache<T> = (topics: readonly string[], key: string, load: () => Promise<T>) => Promise<T>;
 
-/** At most `most` in weight are kept, the last used ones. */
-export function createKept<T>({
-  most,
-  weigh = () => 1,
-  onGet = () => undefined,
+/** Keeps the entries used last, at most `maxSize` in the unit of `sizeOf`. Calls for an entry that is being loaded share the load. */
+export function createVersionedCache<T extends object>({
+  versions,
+  view,
+  maxSize,
+  sizeOf = () => 1,
 }: {
-  readonly most: number;
-  readonly weigh?: (value: T) => number;
-  /** Told of each question: was it there, and still true? */
-  readonly onGet?: ((isHit: boolean) => void) | undefined;
-}): Kept<T> {
-  type Entry = { readonly version: string; readonly value: Promise<T>; weight: number };
-  const entries = new Map<string, Entry>();
-  let weight = 0;
-  const remove = (key: string, entry: Entry) => {
-    entries.delete(key);
-    weight -= entry.weight;
-  };
-  const settle = (key: string, entry: Entry, value: T) => {
-    if (entries.get(key) !== entry) return;
-    entry.weight = weigh(value);
-    weight += entry.weight;
-    for (const [oldest, other] of entries) {
-      // One that is too heavy by itself is kept all the same, until the next one comes: else it would be read anew each time.
-      if (weight <= most || other === entry) break;
-      remove(oldest, other);
-    }
-  };
-  return {
-    get: (key, version, load) => {
-      const found = entries.get(key);
-      onGet(found?.version === version);
-      if (found !== undefined) {
-        if (found.version === version) {
-          // The last one used is the last one in the map.
-          entries.delete(key);
-          entries.set(key, found);
-          return found.value;
-        }
-        remove(key, found);
-      }
-      const value = load();
-      const entry: Entry = { version, value, weight: 0 };
-      entries.set(key, entry);
-      value.then(
-        (loaded) => settle(key, entry, loaded),
-        () => {
-          if (entries.get(key) === entry) remove(key, entry);
-        },
-      );
+  readonly versions: DataVersions;
+  /** Lookups are counted under this name; default: not counted. */
+  readonly view?: string;
+  readonly maxSize: number;
+  readonly sizeOf?: (value: T) => number;
+}): VersionedCache<T> {
+  type Entry = { readonly version: string; readonly value: Promise<T> };
+  const entries = new LRUCache<string, Entry>({ maxSize });
+  return async (topics, key, load) => {
+    const version = await versions.of(topics);
+    const found = entries.get(key);
+    const isHit = found?.version === version;
+    if (view !== undefined) versions.onCacheLookup(view, isHit);
+    if (isHit) return found.value;
+    const entry: Entry = { version, value: versions.readUnder(topics, load) };
+    entries.set(key, entry, { size: 1 });
+    try {
+      const value = await entry.value;
+      // A value that is too large by itself stays until the next one comes: else it would be read each time.
+      const size = Math.min(maxSize, Math.max(1, Math.ceil(sizeOf(value))));
+      if (entries.peek(key) === entry) entries.set(key, entry, { size });
       return value;
-    },
+    } catch (error) {
+      if (entries.peek(key) === entry) entries.delete(key);
+      throw error;
+    }
   };
 }

@@ -1,36 +1,36 @@
-/** What an operator may have to be told of, as the tables show it: cheap enough to be read every half minute. */
+/** What the tables say about conditions that an operator is notified of; cheap enough to read every half minute. */
 import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
 export type MetWall = {
   readonly interval: Interval;
-  /** How far back from now the plan sees; null when it does not see the interval at all. */
+  /** How far back the plan shows history; null when it does not include the interval. */
   readonly depthMs: number | null;
-  /** What upstream said. */
+  /** The message of the upstream. */
   readonly message: string;
 };
 
-export type Concerns = {
+export type AlertInputs = {
   /** Met under `plan` since `wallsSince`. */
   readonly walls: readonly MetWall[];
-  /** More final candles than `revisionsADay` were changed by upstream since `daySince`. */
+  /** The upstream changed more final candles than `revisionsADay` since `daySince`. */
   readonly isRevisedOften: boolean;
-  /** Rows set aside after the one numbered `quarantineAfter`, and what is wrong with most of them; null when there are none. */
+  /** Rows quarantined after the one with id `quarantineAfter`, and the most frequent reasons; null when there are none. */
   readonly quarantined: { readonly rows: number; readonly upto: number; readonly reasons: readonly string[] } | null;
-  /** When candles were last answered, or refused for good: null when never. */
+  /** When the upstream last answered or refused a request for candles; null: never. */
   readonly candlesAt: Instant | null;
-  /** Why the last request did not bring what it was for; null when it did. */
+  /** Why the last request failed; null when it succeeded. */
   readonly lastFailure: string | null;
-  /** Backfills of the service that are neither over nor paused. */
+  /** Backfills of the service that are queued or running. */
   readonly backfills: number;
-  /** Tracked series whose turn it is. */
+  /** Tracked series that are due. */
   readonly turns: number;
-  /** The last tick of each schedule that was done. */
+  /** The last successful tick of each schedule. */
   readonly doneTicks: ReadonlyMap<string, Instant>;
 };
 
-export type ConcernsQuery = {
+export type AlertInputsQuery = {
   readonly plan: string;
   readonly schedules: readonly string[];
   readonly wallsSince: Instant;
@@ -40,13 +40,13 @@ export type ConcernsQuery = {
   readonly quarantineAfter: number | null;
 };
 
-/** Requests that bring nothing are looked through no further than this. */
+/** How many failed requests are searched for the last answer. */
 const LOOK_BACK = 20_000;
 const MOST_REASONS = 3;
-/** Enough to say that they are many. */
+/** More rows than this are not counted. */
 const MOST_ROWS = 10_000;
 
-export async function readConcerns(sql: Sql, query: ConcernsQuery): Promise<Concerns> {
+export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promise<AlertInputs> {
   const { plan, wallsSince, daySince, revisionsADay, quarantineAfter } = query;
   // One after the other, on one connection: nobody waits for the answer.
   const walls = await sql<MetWall[]>`

@@ -1,6 +1,7 @@
-/** Backfills, those of the service and those of commands: how far each is, and what it waits for. */
+/** Backfills of the service and of commands: the progress of each, and what it waits for. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
+import { withIso } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { BackfillState } from '../../store/work/backfill.ts';
@@ -8,7 +9,7 @@ import type { BackfillState } from '../../store/work/backfill.ts';
 export type BackfillRow = {
   readonly id: number;
   readonly state: BackfillState;
-  /** For the service to work off. */
+  /** The service runs it. */
   readonly isDetached: boolean;
   readonly priority: number;
   readonly interval: Interval;
@@ -22,21 +23,21 @@ export type BackfillRow = {
   readonly finishedAt: Instant | null;
   readonly heartbeatAt: Instant | null;
   readonly owner: string | null;
-  /** `user@host` of a command, or the audit of gaps; null when that was not written down. */
+  /** `user@host` of a command, or the audit of gaps; null when it was not recorded. */
   readonly requestedBy: string | null;
   readonly plannedRequests: number;
   readonly spent: number;
   readonly stored: number;
   readonly leftRequests: number | null;
-  /** How much is done, from 0 to 1; null when nobody can say. */
+  /** The part that is done, from 0 to 1; null when unknown. */
   readonly progress: number | null;
   readonly waitUntil: Instant | null;
-  /** What everybody waits for included. Null: over, or nobody can say. */
+  /** When it will be done, including holds of the whole account. Null: finished or unknown. */
   readonly finishAt: Instant | null;
   readonly message: string | null;
 };
 
-/** What is not over, most urgent first; with `all` what is over as well, newest first after those. */
+/** The open backfills, most urgent first; with `all` also the finished ones after them, newest first. */
 export async function readBackfills(
   sql: Sql,
   {
@@ -56,19 +57,7 @@ export async function readBackfills(
     limit ${limit}`;
 }
 
-/** As the command line and the service print it: instants as ISO 8601. */
+/** The JSON of the command line and of the service: instants as ISO 8601. */
 export function backfillAsJson(row: BackfillRow): Readonly<Record<string, unknown>> {
-  const { from, to, requestedAt, startedAt, finishedAt, heartbeatAt, waitUntil, finishAt, ...rest } = row;
-  const iso = (at: Instant | null) => (at === null ? null : new Date(at).toISOString());
-  return {
-    ...rest,
-    from: iso(from),
-    to: iso(to),
-    requestedAt: iso(requestedAt),
-    startedAt: iso(startedAt),
-    finishedAt: iso(finishedAt),
-    heartbeatAt: iso(heartbeatAt),
-    waitUntil: iso(waitUntil),
-    finishAt: iso(finishAt),
-  };
+  return withIso(row, 'from', 'to', 'requestedAt', 'startedAt', 'finishedAt', 'heartbeatAt', 'waitUntil', 'finishAt');
 }

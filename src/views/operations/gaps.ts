@@ -1,4 +1,4 @@
-/** What is wanted and not covered, with the reason: rows of `market.gaps`. */
+/** The gaps: spans that are wanted and not covered, with the reason (`market.gaps`). */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -20,7 +20,7 @@ export type GapReason = (typeof GAP_REASONS)[number];
 
 const REFUSALS: readonly GapReason[] = ['plan wall', 'interval', 'unknown coin', 'forbidden', 'bad request'];
 
-/** Upstream will not give it, as opposed to: has not been asked, or has not said its last word. */
+/** The upstream refuses these slots; the other reasons mean that they were not requested yet, or have no final answer. */
 export function isRefusal(reason: GapReason): boolean {
   return REFUSALS.includes(reason);
 }
@@ -30,19 +30,19 @@ export type Gap = {
   readonly symbol: string;
   readonly quote: Quote;
   readonly interval: Interval;
-  /** Null: since ever. */
+  /** Null: without a beginning. */
   readonly from: Instant | null;
   readonly to: Instant | null;
   readonly slots: number;
   readonly reason: GapReason;
   readonly detail: string | null;
-  /** Null: nothing has to be waited for, or it waits for something other than time. */
+  /** When it can be requested again; null when that does not depend on time. */
   readonly nextAskAt: Instant | null;
 };
 
 export type GapFilter = SeriesFilter & { readonly reason?: GapReason | undefined };
 
-/** The gaps in the order of coin, quote, interval and time, a page at a time: however many there are, memory stays flat. */
+/** The gaps by coin, quote, interval and time, one page at a time, so that memory stays flat. */
 export async function* readGapRows(sql: Sql, filter: GapFilter, limit: number | null): AsyncGenerator<Gap> {
   const pages = sql<Gap[]>`
     select coin_id, symbol, quote, interval, gap_from as from, gap_to as to, slots, reason, detail, next_ask_at
@@ -64,15 +64,15 @@ function finite(at: Instant | null): Instant | null {
 export type GapTotal = {
   readonly reason: GapReason;
   readonly gaps: number;
-  /** All missing slots with this reason: those of all reasons add up to `slotsMissing` of the status. */
+  /** All missing slots with this reason; the sum over all reasons is `slotsMissing` of the status. */
   readonly slots: number;
-  /** Of them, those too young for a final answer: `slotsUnsettled` of the status. */
+  /** Of these, the slots too recent for a final answer; the sum is `slotsUnsettled` of the status. */
   readonly tooYoung: number;
 };
 
 export type AskedAgain = { readonly slots: number; readonly from: Instant };
 
-/** What upstream was asked about and has left without a final word: how many slots, and when the first of them is asked about again. */
+/** The slots that were requested without a final answer, and when the first of them can be requested again. */
 export async function readAskedAgain(sql: Sql, filter: GapFilter): Promise<AskedAgain | null> {
   const [row] = await sql<{ slots: number; from: Instant | null }[]>`
     select coalesce(sum(slots), 0)::bigint as slots, min(next_ask_at) as from

@@ -1,20 +1,20 @@
-/** How the warehouse stands, in the few numbers that are worth watching. */
+/** The numbers of the warehouse that are worth watching, for `/metrics`. */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { readTierStatus, type TierStatus } from './tiers.ts';
 
-export type Figures = {
+export type Gauges = {
   readonly tiers: readonly TierStatus[];
-  /** Of the service, and not over. */
+  /** The open backfills of the service. */
   readonly backfills: readonly { readonly state: string; readonly n: number }[];
   readonly connections: readonly { readonly state: string; readonly n: number }[];
   readonly lastDone: readonly { readonly schedule: string; readonly at: Instant }[];
-  /** As Postgres reckons: counting millions of rows every few seconds would cost more than it tells. */
+  /** Estimates of Postgres, as counting millions of rows every few seconds is too expensive. */
   readonly revisions: number;
   readonly quarantined: number;
 };
 
-export async function readFigures(sql: Sql, now: Instant): Promise<Figures> {
+export async function readGauges(sql: Sql, now: Instant): Promise<Gauges> {
   const [tiers, backfills, connections, lastDone, counts] = await Promise.all([
     readTierStatus(sql, now),
     sql<{ state: string; n: number }[]>`

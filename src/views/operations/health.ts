@@ -1,6 +1,7 @@
-/** What a doctor wants to know of the database: its version, clock and size, and work that was left lying. */
+/** What `chandler doctor` reads of the database: version, clock, size, and backfills whose process died. */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { leaseIsAlive } from '../../store/work/lease.ts';
 
 export type Health = {
   /** As the server says it: `18.4`. */
@@ -13,14 +14,14 @@ export type Health = {
   readonly migration: string;
   readonly connections: number;
   readonly connectionsFree: number;
-  /** Said to be running, but without a sign of life. */
+  /** Runs of commands that are recorded as running, but whose lease has expired. */
   readonly silentBackfills: readonly { readonly id: number; readonly owner: string; readonly heartbeatAt: Instant }[];
   /** Rows in quarantine. */
-  readonly setAside: number;
+  readonly quarantined: number;
 };
 
-/** `silentSince`: backfills whose last sign of life is older are listed. */
-export async function readHealth(sql: Sql, silentSince: Instant): Promise<Health> {
+/** `now`: by the clock that the owners of backfills renew their leases by. */
+export async function readHealth(sql: Sql, now: Instant): Promise<Health> {
   const [server] = await sql<Omit<Health, 'silentBackfills'>[]>`
     select current_setting('server_version') as version,
       current_setting('server_version_num')::int / 10000 as major_version,
@@ -30,9 +31,9 @@ export async function readHealth(sql: Sql, silentSince: Instant): Promise<Health
       current_setting('max_connections')::int as connections,
       current_setting('max_connections')::int - (select count(*) from pg_stat_activity where backend_type = 'client backend')
         as connections_free,
-      (select count(*) from market.quarantine) as set_aside`;
+      (select count(*) from market.quarantine) as quarantined`;
   const silentBackfills = await sql<Health['silentBackfills'][number][]>`
     select id, owner, heartbeat_at from ops.backfill
-    where state = 'running' and not is_detached and heartbeat_at < ${silentSince} order by id`;
+    where state = 'running' and not is_detached and not ${leaseIsAlive(sql, now)} order by id`;
   return { ...server!, silentBackfills };
 }

@@ -1,4 +1,4 @@
-/** Which series a question is about: by coin, quote and interval; what is left out does not narrow. */
+/** Filters series by coin, quote and interval; an absent field does not filter. */
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
@@ -17,7 +17,7 @@ export function matching(sql: SqlOrTransaction, { coinIds, quote, interval }: Se
     ${interval === undefined ? sql`` : sql`and interval = ${interval}::market.candle_interval`}`;
 }
 
-/** The ids of `coinIds` that no series has: misspelt, or never asked for. */
+/** The ids of `coinIds` without any series: misspelt, or never requested. */
 export async function coinsWithoutSeries(sql: SqlOrTransaction, coinIds: readonly string[]): Promise<string[]> {
   const rows = await sql<{ coinId: string }[]>`
     select coin_id from unnest(${coinIds as string[]}::text[]) as asked(coin_id)
@@ -25,13 +25,13 @@ export async function coinsWithoutSeries(sql: SqlOrTransaction, coinIds: readonl
   return rows.map((row) => row.coinId);
 }
 
-/** Ids that a misspelt one may have meant are found among these. */
+/** The ids among which a misspelt id is searched. */
 export async function coinIdsWithSeries(sql: SqlOrTransaction): Promise<string[]> {
   const rows = await sql<{ coinId: string }[]>`select distinct coin_id from market.series`;
   return rows.map((row) => row.coinId);
 }
 
-/** How many series the filter finds: an answer about none of them says nothing. */
+/** How many series match the filter. */
 export async function countSeries(sql: SqlOrTransaction, filter: SeriesFilter): Promise<number> {
   const [row] = await sql<
     { series: number }[]

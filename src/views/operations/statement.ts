@@ -1,57 +1,59 @@
 /**
- * Runs a stranger's reading statement. The role `analyst` alone would not hold: whoever may call `set_config` gets out of a role, and whoever
- * may call `query_to_xml` can then run another statement. So the statement is taken apart by the server first, as the definition of a view
- * that is never kept, and refused if it calls any function that may do more than compute.
+ * Runs a read-only SQL statement of an untrusted caller. The role `analyst` alone is no protection: `set_config` can leave a role, and
+ * `query_to_xml` can then run another statement. So the server first parses the statement as the definition of a temporary view, and it
+ * is refused if it calls any function that may do more than compute.
  */
+import pLimit from 'p-limit';
 import type postgres from 'postgres';
 import { type SqlAnswer, StatementError } from '../../contract/interface/warehouse-tools.ts';
 import { createClient, type SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { Line } from '../../store/connection/connection-watchdog.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
+import { toJsonValue } from './column-json.ts';
 
 export type StatementRunnerOptions = {
   readonly url: string;
   /** Default 5 s. */
   readonly timeoutMs?: number;
-  /** Statements at a time; as many connections. Default 2. */
+  /** Concurrent statements, each on its own connection. Default 2. */
   readonly connections?: number;
-  /** Statements that may wait for their turn. Default 8. */
+  /** Statements that may wait for a connection. Default 8. */
   readonly waiting?: number;
   readonly line?: Line;
 };
 
 export type StatementRunner = {
-  /** @throws StatementError told to whoever wrote the statement. */
+  /** @throws StatementError whose message is for the author of the statement */
   run(question: { readonly statement: string; readonly limit: number }): Promise<SqlAnswer>;
   close(): Promise<void>;
 };
 
-/** All rows of an answer together, as JSON text. */
+/** Of all rows of an answer together, as JSON text. */
 const MAX_ANSWER_BYTES = 4 * 1_024 * 1_024;
 const LOCK_TIMEOUT_MS = 1_000;
 
 export function createStatementRunner(options: StatementRunnerOptions): StatementRunner {
   const { url, timeoutMs = 5_000, connections = 2, waiting = 8, line } = options;
   const sql = createClient({ url, max: connections, applicationName: 'chandler sql tool', line, columns: 'as named' });
-  let running = 0;
+  const limit = pLimit(connections);
   return {
-    async run({ statement, limit }) {
+    async run({ statement, limit: mostRows }) {
       if (statement.includes('\0')) throw new StatementError('the statement must not contain the character 0');
-      if (running >= connections + waiting) throw new StatementError('too many statements at once: try again', 429);
-      running++;
-      try {
-        return (await sql.begin('read write', async (tx) => {
+      if (limit.activeCount + limit.pendingCount >= connections + waiting) {
+        throw new StatementError('too many statements at once; try again', 429);
+      }
+      return limit(async () => {
+        const answer = await sql.begin('read write', async (tx) => {
           await enterRole(tx, timeoutMs);
           try {
-            const columns = await takeApart(tx, statement);
-            return await read(tx, statement, columns, limit);
+            const columns = await columnsOf(tx, statement);
+            return await read(tx, statement, columns, mostRows);
           } catch (error) {
             throw explain(error, timeoutMs);
           }
-        })) as SqlAnswer;
-      } finally {
-        running--;
-      }
+        });
+        return answer as SqlAnswer;
+      });
     },
     close: () => sql.end({ timeout: 5 }),
   };
@@ -60,7 +62,7 @@ export function createStatementRunner(options: StatementRunnerOptions): Statemen
 type Transaction = SqlOrTransaction;
 type Column = { readonly name: string; readonly type: number; readonly category: string };
 
-/** All of it ends with the transaction. */
+/** These settings end with the transaction. */
 async function enterRole(tx: Transaction, timeoutMs: number): Promise<void> {
   try {
     await settle(tx, timeoutMs);
@@ -74,7 +76,7 @@ async function enterRole(tx: Transaction, timeoutMs: number): Promise<void> {
   }
 }
 
-/** No such role (an invalid value of a setting), or no member of it. */
+/** There is no such role (an invalid value of a setting), or the user is not a member of it. */
 const NO_ROLE: ReadonlySet<string> = new Set(['22023', '42501', '42704']);
 
 async function settle(tx: Transaction, timeoutMs: number): Promise<void> {
@@ -87,11 +89,11 @@ async function settle(tx: Transaction, timeoutMs: number): Promise<void> {
 const VIEW = 'pg_temp.statement_of_a_stranger';
 
 /**
- * The columns of the statement. Nothing of it is run: the server reads it as the definition of a view, which must be one reading
- * statement without parameters, and which is gone when this returns.
- * @throws StatementError when it calls what it must not.
+ * The columns of the statement. It is not run: the server parses it as the definition of a view, which must be one reading
+ * statement without parameters, and drops the view again.
+ * @throws StatementError when it calls a forbidden function
  */
-async function takeApart(tx: Transaction, statement: string): Promise<Column[]> {
+async function columnsOf(tx: Transaction, statement: string): Promise<Column[]> {
   await tx`savepoint before_view`;
   await one(tx, `create temporary view ${VIEW} as ${statement}`);
   const forbidden = await one<{ name: string }>(tx, FORBIDDEN_FUNCTIONS);
@@ -103,13 +105,13 @@ async function takeApart(tx: Transaction, statement: string): Promise<Column[]> 
   return columns;
 }
 
-/** Volatile functions that only compute. */
+/** Volatile functions that are allowed, because they only compute. */
 const HARMLESS = ['random', 'random_normal', 'clock_timestamp', 'timeofday', 'gen_random_uuid', 'uuidv4', 'uuidv7'];
 
 /**
- * Every function in the statement's tree, by itself or behind an operator. Allowed is what the server brought with it, or `market` has,
- * and does not change anything (is not volatile): that leaves out `set_config`, `pg_sleep`, `query_to_xml`, `nextval`, `lo_import`, `dblink`,
- * advisory locks, signals and files, whoever may call them.
+ * The forbidden functions in the parse tree, called directly or through an operator. Allowed are functions of the server and of `market`
+ * that are not volatile: that excludes `set_config`, `pg_sleep`, `query_to_xml`, `nextval`, `lo_import`, `dblink`, advisory locks, signals
+ * and files.
  */
 const FORBIDDEN_FUNCTIONS = `
   with tree as (select ev_action::text as nodes from pg_rewrite where ev_class = '${VIEW}'::regclass),
@@ -135,7 +137,7 @@ const COLUMNS = `
   where a.attrelid = '${VIEW}'::regclass and a.attnum > 0
   order by a.attnum`;
 
-/** The transaction cannot write from here on. Postgres has read the statement whole and alone, so parentheses around it hold. */
+/** Makes the transaction read-only and runs the statement. It was parsed alone and whole, so it cannot break out of the parentheses. */
 async function read(tx: Transaction, statement: string, columns: readonly Column[], limit: number): Promise<SqlAnswer> {
   await tx`set transaction read only`;
   const values = columns.map(({ name, category }) => {
@@ -152,12 +154,12 @@ async function read(tx: Transaction, statement: string, columns: readonly Column
   for (const { line } of answer.slice(0, limit)) {
     if (line === null) break;
     const texts = JSON.parse(line) as (string | null)[];
-    rows.push(texts.map((text, i) => toJsonValue(text, columns[i]!)));
+    rows.push(texts.map((text, i) => cellOf(text, columns[i]!)));
   }
   return { columns: columns.map(({ name }) => name), rows, truncated: answer.length > rows.length };
 }
 
-/** One statement: the extended protocol takes no second one. */
+/** Runs exactly one statement, as the extended protocol refuses a second one. */
 async function one<T extends object = Record<string, never>>(tx: Transaction, text: string): Promise<T[]> {
   return [...(await tx.unsafe<T[]>(text, [], { simple: false } as postgres.UnsafeQueryOptions))];
 }
@@ -166,34 +168,13 @@ function withoutSemicolon(statement: string): string {
   return statement.replace(/[;\s]+$/, '');
 }
 
-const TYPE = {
-  bool: 16,
-  int8: 20,
-  int2: 21,
-  int4: 23,
-  oid: 26,
-  json: 114,
-  float4: 700,
-  float8: 701,
-  timestamptz: 1184,
-};
-const NUMERIC = 1700;
-const JSONB = 3802;
-const NUMBERS = new Set([TYPE.int8, TYPE.int2, TYPE.int4, TYPE.oid, TYPE.float4, TYPE.float8, NUMERIC]);
-
-function toJsonValue(text: string | null, { type, category }: Column): unknown {
-  if (text === null) return null;
-  if (type === TYPE.bool) return text === 'true';
-  if (type === TYPE.json || type === JSONB || category === 'A' || category === 'C') return JSON.parse(text) as unknown;
-  if (type === TYPE.timestamptz) return text.replace(/^(\S+) (\S+)\+00$/, '$1T$2Z');
-  if (!NUMBERS.has(type)) return text;
-  const value = Number(text);
-  // What JSON's numbers cannot hold stays text: NaN, infinities, whole numbers past 2^53, more digits than a double has.
-  const isExact = type === NUMERIC ? String(value) === text : Number.isSafeInteger(value) || !/^-?\d+$/.test(text);
-  return Number.isFinite(value) && isExact ? value : text;
+/** Arrays and records were read as JSON. */
+function cellOf(text: string | null, { type, category }: Column): unknown {
+  if (text !== null && (category === 'A' || category === 'C')) return JSON.parse(text);
+  return toJsonValue(text, type, { isExact: true });
 }
 
-/** Classes of what Postgres says of a statement, as opposed to what befalls the server or the connection. */
+/** Error classes that are about the statement, and not about the server or the connection. */
 const ABOUT_THE_STATEMENT = /^(0A|0Z|2|3[4-9B-F]|4|53[24]|54|55|57014|P0)/;
 
 function explain(error: unknown, timeoutMs: number): unknown {

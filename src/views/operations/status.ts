@@ -1,10 +1,10 @@
-/** The warehouse at a glance: what is wanted, what is there, what is under way, and what upstream answered lately. */
+/** The warehouse at a glance: what is wanted, what is stored, what is running, and what the upstream answered lately. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import { type CatalogueAge, readCatalogueAges } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { SILENT_AFTER_MS } from '../../store/work/backfill.ts';
+import { leaseIsAlive } from '../../store/work/lease.ts';
 import { readTierStatus, type TierStatus } from './tiers.ts';
 
 export type SeriesStatus = {
@@ -13,13 +13,13 @@ export type SeriesStatus = {
   readonly series: number;
   readonly slotsWanted: number;
   readonly slotsCovered: number;
-  /** Wanted up to now and not covered, those too young for a final answer included: what the gaps add up to. */
+  /** Wanted up to now and not covered, including slots too recent for a final answer; the sum of all gaps. */
   readonly slotsMissing: number;
-  /** Of the missing slots, those too young for a final answer. */
+  /** Of the missing slots, those too recent for a final answer. */
   readonly slotsUnsettled: number;
   /** Candles inside coverage, as recorded when it was granted. */
   readonly candles: number;
-  /** End of the newest final answer, of the series that is furthest and of the one that is least far. */
+  /** The end of coverage, of the most advanced series and of the least advanced one. */
   readonly finalUntil: Instant | null;
   readonly finalUntilOldest: Instant | null;
 };
@@ -33,11 +33,11 @@ export type BackfillStatus = {
   readonly to: Instant | null;
   readonly plannedRequests: number;
   readonly requests: number;
-  /** Of the service: another process takes it over. */
+  /** The service runs it: another process can take it over. */
   readonly isDetached: boolean;
   readonly owner: string;
   readonly heartbeatAt: Instant;
-  /** No sign of life for so long that it was killed, or cannot reach the database. */
+  /** Without a sign of life for so long that its process was killed, or cannot reach the database. */
   readonly isSilent: boolean;
 };
 
@@ -49,7 +49,7 @@ export type FetchStatus = {
 };
 
 export type Status = {
-  /** Coins the catalogue knows. */
+  /** Coins in the list of coins. */
   readonly coins: number;
   readonly series: readonly SeriesStatus[];
   /** Of the tracked series, highest priority first. */
@@ -59,24 +59,25 @@ export type Status = {
   /** Of the last 24 hours, most requests first. */
   readonly fetches: readonly FetchStatus[];
   readonly revisions: number;
-  readonly setAside: number;
+  /** Rows in quarantine. */
+  readonly quarantined: number;
 };
 
 const LATELY_MS = 24 * 3_600_000;
 
 export async function readStatus(sql: Sql, now: Instant): Promise<Status> {
   const [counts, series, tiers, catalogue, backfills, fetches] = await Promise.all([
-    sql<{ coins: number; revisions: number; setAside: number }[]>`
+    sql<{ coins: number; revisions: number; quarantined: number }[]>`
       select (select count(*) from market.coin) as coins, (select count(*) from market.revision) as revisions,
-        (select count(*) from market.quarantine) as set_aside`,
+        (select count(*) from market.quarantine) as quarantined`,
     readSeries(sql),
     readTierStatus(sql, now),
     readCatalogueAges(sql),
     readRunning(sql, now),
     readFetches(sql, now),
   ]);
-  const { coins, revisions, setAside } = counts[0]!;
-  return { coins, series, tiers, catalogue, backfills, fetches, revisions, setAside };
+  const { coins, revisions, quarantined } = counts[0]!;
+  return { coins, series, tiers, catalogue, backfills, fetches, revisions, quarantined };
 }
 
 function readSeries(sql: Sql): Promise<SeriesStatus[]> {
@@ -96,7 +97,7 @@ function readRunning(sql: Sql, now: Instant): Promise<BackfillStatus[]> {
     select b.id, b.requested_at, b.interval, b.quote, lower(b.span) as from, upper(b.span) as to, b.planned_requests,
       (select count(*) from ops.fetch f where f.backfill_id = b.id)
         + (select coalesce(sum(p.requests), 0)::bigint from ops.backfill_past p where p.backfill_id = b.id) as requests,
-      b.is_detached, b.owner, b.heartbeat_at, b.heartbeat_at < ${now - SILENT_AFTER_MS} as is_silent
+      b.is_detached, b.owner, b.heartbeat_at, not ${leaseIsAlive(sql, now)} as is_silent
     from ops.backfill b where b.state = 'running' order by b.id`;
 }
 

@@ -1,4 +1,4 @@
-/** How fresh the tracked series are, tier by tier. */
+/** How fresh the tracked series of each tier are. */
 import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
@@ -9,16 +9,16 @@ export type TierStatus = {
   readonly interval: Interval;
   readonly priority: number;
   readonly series: number;
-  /** Of these, those that no rule wants any more and that are being completed. */
+  /** Of these, series that no rule wants any more; their newest candles are being completed. */
   readonly ending: number;
-  /** Of these, those without an answer since they are tracked: they have no age. */
+  /** Of these, series without an answer since they were tracked: they have no age. */
   readonly unseen: number;
   readonly targetAgeMs: number;
   /** Null: not planned yet, or not with this budget and plan. */
   readonly achievableAgeMs: number | null;
   readonly isPlanned: boolean;
   readonly keepsUp: boolean;
-  /** Of the series that are kept up to date: the age that half of them do not exceed, and that of the oldest. */
+  /** The median and the highest age of the series that are kept fresh. */
   readonly medianAgeMs: number | null;
   readonly oldestAgeMs: number | null;
 };

@@ -1,7 +1,8 @@
-/** The proof: recounts every covered slot against the rows, and hashes the candles so that two warehouses can be compared. */
+/** The proof: recounts every covered slot against the stored candles, and hashes them so that two warehouses can compare. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { countSlots } from '../../core/chunk.ts';
+import { formatCounted } from '../../core/format.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -17,13 +18,13 @@ export type SeriesProof = {
   readonly candles: number;
   /** Rows outside coverage: may still change. */
   readonly provisional: number;
-  /** Covered slots without a row: upstream said there is no candle. */
+  /** Covered slots without a row: the upstream answered that there is no candle. */
   readonly knownEmpty: number;
   /** Of the final candles, 16 hexadecimal digits; see `HASH`. */
   readonly hash: string;
-  /** What does not agree, one sentence each; none when the series is sound. */
+  /** The differences, one sentence each; empty when there are none. */
   readonly differences: readonly string[];
-  /** Where they lie, as narrowly as can be told; null when there are none. Infinite where coverage is. */
+  /** The narrowest span known to contain the differences; null when there are none. Infinite where coverage is. */
   readonly suspect: Span | null;
 };
 
@@ -32,28 +33,28 @@ const NUMBERS = ['open', 'high', 'low', 'close', 'volume', 'market_cap'];
 /**
  * A candle's 56 bytes are its open time in seconds (a signed integer) and its six numbers (doubles; null as the NaN
  * 7ff8000000000000), each eight bytes, big end first. Its hash is the first eight bytes of their SHA-256; the hash of a
- * series is the sum of its candles' modulo 2^64: it knows no order, and can be computed again outside Postgres.
+ * series is the sum of the hashes of its candles modulo 2^64: it does not depend on their order, and can be computed outside Postgres.
  */
 const HASH = `('x' || encode(substr(sha256(int8send(extract(epoch from c.open_time)::bigint) ||
   ${NUMBERS.map((name) => `coalesce(float8send(c.${name}), '\\x7ff8000000000000')`).join(
     ' || ',
   )}), 1, 8), 'hex'))::bit(64)::bigint`;
 
-/** What `examine` would have set aside may never be stored. Null is possible: a comparison with it refutes nothing. */
+/** A candle that validation would have quarantined. Null is valid, and a comparison with it is not true. */
 const IMPOSSIBLE = `not (c.high >= c.low and c.high >= c.open and c.high >= c.close and c.low <= c.open and c.low <= c.close
   and ${NUMBERS.map((name) => `c.${name} >= 0 and c.${name} < 'infinity'`).join(' and ')})`;
 
-/** Upstream's clock may run ahead of ours by so much. */
+/** The clock of the upstream may be ahead of ours by this much. */
 const FUTURE_TOLERANCE_MS = 10 * 60_000;
-/** Bounds one statement: so many candles, or so many series. */
+/** The most candles, and the most series, of one statement. */
 const MOST_CANDLES = 200_000;
 const MOST_SERIES = 200;
-/** Statements under way at once: hashing keeps a processor of the server busy each. */
+/** Concurrent statements: hashing keeps one processor of the server busy for each. */
 const AT_ONCE = 2;
 
 /**
- * One proof for each series that matches, by interval and coin. Each is one snapshot, so it holds while a backfill runs;
- * memory does not grow with the number of candles.
+ * The proof of each matching series, by interval and coin. Each one reads a single snapshot, so it holds while a backfill runs.
+ * Memory does not grow with the number of candles.
  */
 export async function* verifySeries(sql: Sql, filter: SeriesFilter, now: Instant): AsyncGenerator<SeriesProof> {
   const listed = await sql<Listed[]>`
@@ -62,7 +63,7 @@ export async function* verifySeries(sql: Sql, filter: SeriesFilter, now: Instant
   const underWay: Promise<Recount[]>[] = [];
   for (const page of pagesOf(listed)) {
     const rows = recount(sql, page, now);
-    // Its failure is met when its turn comes; until then it must not count as unhandled.
+    // A failure is thrown when its page is awaited; until then it must not count as unhandled.
     rows.catch(() => undefined);
     underWay.push(rows);
     if (underWay.length === AT_ONCE) for (const row of await underWay.shift()!) yield locate(sql, row, judge(row, now));
@@ -123,8 +124,8 @@ function recount(sql: Sql, page: readonly Listed[], now: Instant): Promise<Recou
 }
 
 /**
- * Counts are kept for a whole series only. But each answer is on record with its number of rows: when the answers that had the
- * last word explain the whole difference, it lies in theirs; else anywhere in the series.
+ * Counts are recorded for a whole series only, but each answer is recorded with its number of rows. When the latest answers explain the
+ * whole difference, it lies in their spans; otherwise it may lie anywhere in the series.
  */
 async function locate(sql: Sql, row: Recount, proof: Proof): Promise<SeriesProof> {
   if (proof.differences.length === 0) return { ...proof, suspect: null };
@@ -161,15 +162,18 @@ function judge(row: Recount, now: Instant): Proof {
   const slotsCovered = bounded ? countSlots(covered, row.interval) : Number.POSITIVE_INFINITY;
   const differences: string[] = [];
   if (row.inside !== row.recorded) {
-    differences.push(`${counted(row.inside)} inside coverage, but ${row.recorded} recorded when it was granted`);
+    differences.push(`${formatCounted(row.inside, 'candle')} inside coverage, but ${row.recorded} were recorded`);
   }
-  if (row.inside > slotsCovered) differences.push(`${counted(row.inside)} for ${slotsCovered} covered slots`);
-  if (!bounded) differences.push('coverage has no end');
+  if (row.inside > slotsCovered)
+    differences.push(`${formatCounted(row.inside, 'candle')} for ${slotsCovered} covered slots`);
+  if (!bounded) differences.push('coverage has an open end');
   else if ((covered.at(-1)?.to ?? 0) > now + FUTURE_TOLERANCE_MS) differences.push('coverage reaches into the future');
-  if (row.offGrid > 0) differences.push(`${counted(row.offGrid)} off the ${row.interval} grid`);
+  if (row.offGrid > 0) differences.push(`${formatCounted(row.offGrid, 'candle')} off the ${row.interval} grid`);
   if (row.impossible > 0)
-    differences.push(`${counted(row.impossible)} that cannot be true (high below low, negative, not finite)`);
-  if (row.future > 0) differences.push(`${counted(row.future)} from the future`);
+    differences.push(
+      `${formatCounted(row.impossible, 'candle')} that cannot be true (high below low, negative, not finite)`,
+    );
+  if (row.future > 0) differences.push(`${formatCounted(row.future, 'candle')} from the future`);
   return {
     seriesId: row.id,
     coinId: row.coinId,
@@ -184,8 +188,4 @@ function judge(row: Recount, now: Instant): Proof {
       .padStart(16, '0'),
     differences,
   };
-}
-
-function counted(candles: number): string {
-  return `${candles} ${candles === 1 ? 'candle' : 'candles'}`;
 }

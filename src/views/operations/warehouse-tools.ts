@@ -1,5 +1,4 @@
-/** What tools ask of the warehouse beyond the market: what is covered, what is missing and why, and SQL where that is allowed. */
-
+/** The warehouse tools of agents: coverage, gaps with their reasons, and SQL where that is allowed. */
 import type { Instant } from '../../clock.ts';
 import type { CoverageRow, GapRow, SeriesQuestion, WarehouseTools } from '../../contract/interface/warehouse-tools.ts';
 import { formatTime } from '../../contract/time.ts';

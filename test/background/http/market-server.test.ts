@@ -75,7 +75,7 @@ test('refuses while there is no database as it refuses anything: a web page can 
   const answer = await fetch(`${await serving.url()}/v1/coins`);
   expect([answer.status, await answer.json()]).toEqual([
     503,
-    { error: 'the database is not there yet, ask again in a few seconds' },
+    { error: 'the database is starting; try again in a few seconds' },
   ]);
   const headers = [
     'access-control-allow-origin',
@@ -148,7 +148,7 @@ describe('chandler serve', () => {
     const metrics = await (await fetch(`${url}/metrics`)).text();
     expect(metrics).toContain('chandler_served_requests_total{route="/v1/coins/{}/ohlcv/historical",status="200"} 1');
     expect(metrics).toContain('chandler_served_requests_total{route="/v1/tickers/{}",status="404"} 1');
-    expect(metrics).toMatch(/chandler_served_kept_total\{view="ohlcv",result="miss"\} 1/);
+    expect(metrics).toMatch(/chandler_served_cache_total\{cache="response",result="miss"\} 1/);
     expect(await serving.stop()).toBe(0);
   });
 

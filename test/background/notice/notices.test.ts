@@ -1,7 +1,7 @@
 /** When it is time to say something: with figures, no tables. */
 import { describe, expect, test } from 'vitest';
-import { hasBudget, noticesOf, type Standing } from '../../../src/background/notice/notices.ts';
-import { NOTICE_EVENTS } from '../../../src/core/notice-settings.ts';
+import { hasBudget, type NoticeInputs, noticesOf } from '../../../src/background/notice/notices.ts';
+import { NOTICE_EVENTS } from '../../../src/core/settings/notice-settings.ts';
 import { cadenceOf } from '../../../src/ingest/schedule/cadence.ts';
 import type { QuotaState } from '../../../src/quota/quota.ts';
 
@@ -16,7 +16,7 @@ const quota = (spent: number, hold: QuotaState['hold'] = null): QuotaState => ({
   pace: { limit: 10, now: 10, nextFree: NOW },
   hold,
 });
-const calm: Standing = {
+const calm: NoticeInputs = {
   now: NOW,
   accountId: 'me',
   plan: 'free',
@@ -37,9 +37,9 @@ const calm: Standing = {
   couldAskCandlesSince: null,
   couldRunSince: null,
 };
-const told = (standing: Partial<Standing>, concerns: Partial<Standing['concerns']> = {}) =>
+const told = (inputs: Partial<NoticeInputs>, concerns: Partial<NoticeInputs['concerns']> = {}) =>
   noticesOf(
-    { ...calm, ...standing, concerns: { ...calm.concerns, ...concerns } },
+    { ...calm, ...inputs, concerns: { ...calm.concerns, ...concerns } },
     { url: '', events: NOTICE_EVENTS, stuckAfterMs: HOUR, revisionsADay: 100 },
   );
 
@@ -51,10 +51,10 @@ describe('stuck', () => {
       event: 'stuck',
       topic: 'stuck candles',
       quietMs: 24 * HOUR,
-      text: expect.stringMatching(/^Stuck: no candles were brought for 2 h, .*Waiting: 1 backfill\./),
+      text: expect.stringMatching(/^Stuck: no candles arrived for 2h, .*Waiting: 1 backfill\./),
     });
     expect(told(waits, { turns: 2, candlesAt: NOW - 30 * HOUR })[0]!.text).toMatch(
-      /for 3 h, .*Waiting: 2 tracked series/,
+      /for 3h, .*Waiting: 2 tracked series/,
     );
     expect(told(waits, { backfills: 1, candlesAt: NOW - HOUR + 1 })).toEqual([]);
     expect(told({ couldAskCandlesSince: NOW - HOUR + 1 }, { backfills: 1 })).toEqual([]);
@@ -64,7 +64,7 @@ describe('stuck', () => {
   test('says what everybody waits for', () => {
     const hold = { until: NOW + HOUR, reason: 'unavailable', message: 'example.org answered 503' } as const;
     expect(told({ ...waits, quota: quota(0, hold) }, { backfills: 1 })[0]!.text).toMatch(
-      /Everybody waits until 2030-05-15 11:00 UTC: example\.org answered 503\. \(me\)$/,
+      /All requests wait until 2030-05-15 11:00Z: example\.org answered 503\. \(me\)$/,
     );
   });
 
@@ -101,15 +101,15 @@ describe('the quota', () => {
 
   test('is told of from 80 % on, and is spent when only the account may still be asked', () => {
     expect(topics(799)).toEqual([]);
-    expect(topics(800)).toEqual(['day 2030-05-15 00:00 UTC 80']);
-    expect(topics(996)).toEqual(['day 2030-05-15 00:00 UTC 80']);
-    expect(topics(997)).toEqual(['day 2030-05-15 00:00 UTC 100']);
+    expect(topics(800)).toEqual(['day 2030-05-15 00:00Z 80']);
+    expect(topics(996)).toEqual(['day 2030-05-15 00:00Z 80']);
+    expect(topics(997)).toEqual(['day 2030-05-15 00:00Z 100']);
   });
 
   test('is spent when the upstream says so; not while one asks whether it still is', () => {
     const hold = (until: number) => ({ until, reason: 'spent', message: 'spent' }) as const;
-    expect(topics(5, hold(Date.UTC(2030, 4, 16, 0, 5)))).toEqual(['day 2030-05-15 00:00 UTC 100']);
-    expect(topics(5, hold(Date.UTC(2030, 5, 1, 0, 5)))).toEqual(['month 2030-05-01 00:00 UTC 100']);
+    expect(topics(5, hold(Date.UTC(2030, 4, 16, 0, 5)))).toEqual(['day 2030-05-15 00:00Z 100']);
+    expect(topics(5, hold(Date.UTC(2030, 5, 1, 0, 5)))).toEqual(['month 2030-05-01 00:00Z 100']);
     expect(topics(5, hold(NOW + 10_000))).toEqual([]);
   });
 

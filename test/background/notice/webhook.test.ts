@@ -53,7 +53,11 @@ describe('a webhook', () => {
     [
       'one that hangs up',
       (request) => void request.socket.destroy(),
-      { kind: 'failed', message: 'HOST closed the connection before the whole answer had arrived', retryAfterMs: null },
+      {
+        kind: 'failed',
+        message: 'HOST closed the connection before the whole response had arrived',
+        retryAfterMs: null,
+      },
     ],
     [
       'one that never answers',

@@ -143,21 +143,21 @@ describe('/backfills', () => {
     const ask = await serve(['--role', 'http']);
     await vi.waitFor(async () => expect((await ask('/backfills')).status).toBe(200), { timeout: 60_000 });
     const answers: readonly [string, number, string][] = [
-      ['/backfills/4', 404, 'there is no backfill 4; /backfills?all=true has them'],
-      ['/backfills/first', 400, '"first" is no number of a backfill; write it like /backfills/12'],
-      ['/backfills/0', 400, '"0" is no number of a backfill; write it like /backfills/12'],
-      ['/backfills/99999999999', 400, '"99999999999" is no number of a backfill; write it like /backfills/12'],
-      ['/backfills?all=yes', 400, 'all is "yes", it must be true or false'],
-      ['/backfills?limit=0', 400, 'limit is "0", it must be a whole number from 1 to 1000'],
-      ['/backfills?state=done', 400, '"state" is no parameter; there are all and limit'],
-      ['/health/x', 404, 'there are /health, /ready, /metrics, /backfills and /backfills/<id>'],
+      ['/backfills/4', 404, 'there is no backfill 4; /backfills?all=true lists all'],
+      ['/backfills/first', 400, '"first" is not the number of a backfill; example: /backfills/12'],
+      ['/backfills/0', 400, '"0" is not the number of a backfill; example: /backfills/12'],
+      ['/backfills/99999999999', 400, '"99999999999" is not the number of a backfill; example: /backfills/12'],
+      ['/backfills?all=yes', 400, 'all must be true or false, got "yes"'],
+      ['/backfills?limit=0', 400, 'limit must be a whole number from 1 to 1000, got "0"'],
+      ['/backfills?state=done', 400, '"state" is not a parameter; the parameters are all and limit'],
+      ['/health/x', 404, 'the paths here are /health, /ready, /metrics, /backfills and /backfills/<id>'],
     ];
     for (const [path, status, error] of answers) expect(await ask(path)).toEqual({ status, body: { error } });
   });
 
   test('is answered 503 while there is no database to ask', async () => {
     const ask = await serve(['--role', 'http'], { DATABASE_URL: 'postgres://u@127.0.0.1:1/x' });
-    const body = { error: 'the database cannot be asked now; /health says why' };
+    const body = { error: 'the database is unavailable; /health says why' };
     expect(await ask('/backfills')).toEqual({ status: 503, body });
     expect(await ask('/backfills/1')).toEqual({ status: 503, body });
     expect((await ask('/backfills/x')).status).toBe(400);

@@ -2,11 +2,11 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type App, openApp } from '../../../src/app.ts';
-import { createTroubles } from '../../../src/background/health/incidents.ts';
+import { createIncidents } from '../../../src/background/health/incidents.ts';
 import { createMetrics } from '../../../src/background/health/metrics.ts';
 import { createServingMetrics } from '../../../src/background/http/market-http-metrics.ts';
 import { notifyOperator } from '../../../src/background/service/notifier.ts';
-import type { Parts } from '../../../src/background/service/service-context.ts';
+import type { ServiceContext } from '../../../src/background/service/service-context.ts';
 import { type Clock, createScaledClock } from '../../../src/clock.ts';
 import { parseConfig } from '../../../src/config.ts';
 import { accountIdOf } from '../../../src/ingest/request/account.ts';
@@ -43,7 +43,7 @@ afterEach(async () => {
 
 type Notifier = {
   readonly metrics: () => Promise<string>;
-  readonly troubles: () => readonly string[];
+  readonly incidents: () => readonly string[];
   readonly log: () => string;
   stop(): Promise<void>;
 };
@@ -69,8 +69,8 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
   });
   const app: App = await openApp(parsed.ok, { clock, log, schema: 'require' });
   const metrics = createMetrics();
-  const troubles = createTroubles(log, clock);
-  const parts: Parts = {
+  const incidents = createIncidents(log, clock);
+  const context: ServiceContext = {
     config: parsed.ok,
     clock,
     log,
@@ -80,12 +80,12 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
     migrate: false,
     signal: stop.signal,
     status: { owner: 'test', roles: ['http'], startedAt: START, phase: 'ready' },
-    troubles,
+    incidents,
     metrics,
     served: createServingMetrics(),
     open: { app, ingestion: null, market: null },
   };
-  const running = notifyOperator(parts, app);
+  const running = notifyOperator(context, app);
   const end = async () => {
     stop.abort();
     await running;
@@ -95,7 +95,7 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
   const nothing = { figures: null, ledger: null, queued: null, isReady: true };
   return {
     metrics: async () => (await metrics.text(async () => nothing)).text,
-    troubles: () => troubles.all().map(({ what, message }) => `${what}: ${message}`),
+    incidents: () => incidents.open().map(({ what, message }) => `${what}: ${message}`),
     log: () => lines,
     stop: async () => {
       ending.splice(ending.indexOf(end), 1);
@@ -147,10 +147,12 @@ describe('the operator is told', () => {
     expect(hook.posts).toEqual([]);
     await spend(800);
     expect((await texts(1))[0]).toBe(
-      `80 % of the requests of the day are spent (800 of 1,000). The next day begins 2030-05-16 00:00 UTC. What the schedules still need is set aside. (${ACCOUNT})`,
+      `80 % of the quota of the day is used (800 of 1,000 requests). The next day begins 2030-05-16 00:00Z. Requests for the schedules are reserved. (${ACCOUNT})`,
     );
     await spend(1000);
-    expect((await texts(2))[1]).toMatch(/^All requests of the day are spent \(1,000 of 1,000\)\. .*Nothing is lost/);
+    expect((await texts(2))[1]).toMatch(
+      /^The quota of the day is exhausted \(1,000 of 1,000 requests\)\. .*Nothing is lost/,
+    );
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(2);
   });
@@ -161,7 +163,7 @@ describe('the operator is told', () => {
       update ops.quota set spent_until = ${at(Date.UTC(2030, 5, 1, 0, 1))}, spent_message = 'the upstream answered 402: monthly limit'`;
     await notifier(NO_SCHEDULES);
     expect((await texts(1))[0]).toMatch(
-      /^The upstream says that the month is spent \(.*monthly limit\); 10 of 20,000 requests/,
+      /^The upstream says that the quota of the month is exhausted \(.*monthly limit\); Chandler counted 10 of 20,000 requests/,
     );
   });
 
@@ -173,7 +175,7 @@ describe('the operator is told', () => {
     const [text] = await texts(1);
     expect(clock.now() - started).toBeGreaterThanOrEqual(5 * MINUTE);
     expect(text).toMatch(
-      /^Stuck: no candles were brought for \d+ min, with work and requests left\. Waiting: 1 backfill\. The last request: 127\.0\.0\.1:9 answered 503\./,
+      /^Stuck: no candles arrived for \d+m( \d+s)?, although there is work and quota left\. Waiting: 1 backfill\. The last request failed: 127\.0\.0\.1:9 answered 503\./,
     );
     await pass(6 * MINUTE);
     expect(hook.posts).toHaveLength(1);
@@ -195,7 +197,7 @@ describe('the operator is told', () => {
 
   test('of schedules that are due and not done', async () => {
     await notifier({ ...NO_SCHEDULES, CHANDLER_SCHEDULE_GLOBAL: '* * * * *', CHANDLER_SCHEDULE_COINS: '7 3 * * *' });
-    expect((await texts(1))[0]).toMatch(/^Stuck: schedules were due and not done \(global\) for \d+ min, /);
+    expect((await texts(1))[0]).toMatch(/^Stuck: schedules were due but did not run \(global\) for \d+m( \d+s)?, /);
   });
 
   test('of them also while nobody has said which plan the key has, of whose limits nothing is told', async () => {
@@ -207,7 +209,7 @@ describe('the operator is told', () => {
       values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, 'http://127.0.0.1:9', 'free', ${at(START)}, 1, 'auto', 'the upstream refused the key')`;
     await notifier({ ...NO_SCHEDULES, CHANDLER_API_KEY: 'key', CHANDLER_SCHEDULE_GLOBAL: '* * * * *' });
     expect((await texts(1))[0]).toMatch(
-      /^Stuck: schedules were due and not done \(global\) for \d+ min, .* It is told: the upstream refused the key\. /,
+      /^Stuck: schedules were due but did not run \(global\) for \d+m( \d+s)?, .* The reason: the upstream refused the key\. /,
     );
     await pass(2 * MINUTE);
     expect(hook.posts).toHaveLength(1);
@@ -228,8 +230,8 @@ describe('the operator is told', () => {
       from market.series s, generate_series(1, 2) n group by n`;
     await notifier({ ...NO_SCHEDULES, CHANDLER_REVISIONS_A_DAY: '3' });
     const [wall, rows] = await texts(2);
-    expect(wall).toMatch(/^The plan free gives 24h candles only 1 d back: "Getting historical/);
-    expect(rows).toBe('2 rows of answers could not be true and are set aside in market.quarantine: high &lt; low.');
+    expect(wall).toMatch(/^The plan free gives 24h candles only 1d back: "Getting historical/);
+    expect(rows).toBe('Chandler quarantined 2 invalid rows in market.quarantine: high &lt; low.');
     await database.sql`
       insert into market.revision (series_id, open_time, seen_at, open) select min(id), ${now}, ${now}, 1 from market.series`;
     expect((await texts(3))[2]).toMatch(/^Upstream has changed more than 3 final candles within 24 hours/);
@@ -254,13 +256,13 @@ describe('a webhook that does not take it', () => {
     await spend(1000);
     const service = await notifier(NO_SCHEDULES);
     await vi.waitFor(() =>
-      expect(service.troubles()).toEqual([expect.stringMatching(/^the webhook: .* answered 500$/)]),
+      expect(service.incidents()).toEqual([expect.stringMatching(/^the webhook: .* answered 500$/)]),
     );
     await vi.waitFor(() => expect(answered).toBe(3), { timeout: 60_000 });
     await vi.waitFor(async () => expect(await service.metrics()).toMatch(/outcome="sent"\} 1$/m), { timeout: 60_000 });
     expect(await service.metrics()).toMatch(/^chandler_notices_total\{event="quota",outcome="failed"\} 2$/m);
-    expect(service.troubles()).toEqual([]);
-    expect(service.log()).toMatch(/"the webhook: well again"/);
+    expect(service.incidents()).toEqual([]);
+    expect(service.log()).toMatch(/"the webhook recovered"/);
     expect(service.log()).not.toContain(hook.secret);
     const [row] = await database.sql`select attempts, sent_at is not null as sent, due_at from ops.notice`;
     expect(row).toEqual({ attempts: 3, sent: true, dueAt: null });
@@ -307,8 +309,7 @@ describe('a webhook that does not take it', () => {
   test('gets no more than so many an hour, in their order, and each from one service only', async () => {
     for (const i of [1, 2, 3])
       await raiseNotice(database.sql, { event: 'wall', topic: `${i}`, text: `${i}`, quietMs: 0 }, START);
-    const claim = (now: number, owner = 'one') =>
-      claimNotice(database.sql, { owner, now, until: now + MINUTE, mostPerHour: 2 });
+    const claim = (now: number, owner = 'one') => claimNotice(database.sql, { owner, now, mostPerHour: 2 });
     const took = async (now: number) => {
       const both = await Promise.all([claim(now, 'one'), claim(now, 'two')]);
       const mine = both.find((notice) => notice !== null) ?? null;

@@ -193,7 +193,7 @@ describe('the service', { concurrent: true }, () => {
     );
     expect((await json('backfills', 'list', '--all'))[0]).toMatchObject({
       isDetached: true,
-      spent: recorded.plan.wall.requestsIfOpen,
+      spent: recorded.plan.historyLimit.requestsIfOpen,
       leftRequests: 0,
       finishAt: null,
       message: null,
@@ -207,7 +207,7 @@ describe('the service', { concurrent: true }, () => {
     const service = start([], { REDIS_URL: testRedisUrl()! });
     await service.line(/^schedule coins: done/);
     const { backfill } = await json('backfill', '--top', '3', '--start', '-80d', '--interval', '1h', '--detach');
-    await service.line(new RegExp(`^backfill ${backfill.id} goes on`));
+    await service.line(new RegExp(`^backfill ${backfill.id} started`));
     await service.line(/^chunk$/);
     await emptyOurRedis(scene);
     await service.line(new RegExp(`^backfill ${backfill.id}: done`));
@@ -236,7 +236,9 @@ describe('the service', { concurrent: true }, () => {
       await stands(200, 1);
       relay.cut();
       await stands(503, 0);
-      expect(JSON.parse((await service.get('/ready')).text).troubles).toContainEqual(expect.objectContaining({ what }));
+      expect(JSON.parse((await service.get('/ready')).text).incidents).toContainEqual(
+        expect.objectContaining({ what }),
+      );
       relay.mend();
       await stands(200, 1);
       await service.stop();
@@ -255,7 +257,7 @@ describe('the service', { concurrent: true }, () => {
     const { text } = await http.get('/metrics');
     expect(text).toMatch(/^chandler_quota_limit_requests\{window="month"\} 5000$/m);
     expect(text).toMatch(/^chandler_quota_left_requests\{window="month"\} 3766$/m);
-    expect(text).toMatch(/^chandler_quota_set_aside_requests\{window="month"\} [1-9]/m);
+    expect(text).toMatch(/^chandler_quota_reserved_requests\{window="month"\} [1-9]/m);
     expect(text).toMatch(/^chandler_hold_until_timestamp_seconds [1-9]/m);
     expect(text).toMatch(/^chandler_pace_requests_per_second [1-9]/m);
     // There is a key, and nobody has asked yet which plan it has.
@@ -318,11 +320,11 @@ describe('the service', { concurrent: true }, () => {
     expect(await service.get('/ready')).toMatchObject({ status: 503 });
     expect(JSON.parse((await service.get('/health')).text)).toMatchObject({
       status: 'waiting',
-      troubles: [{ what: 'the database' }],
+      incidents: [{ what: 'the database' }],
     });
     const { hash, createdAt, name } = last!;
     await database.sql`insert into ops.migration (hash, created_at, name) values (${hash}, ${createdAt}, ${name})`;
-    await service.line(/^the database: well again/);
+    await service.line(/^the database recovered/);
     await service.line(/^ready/);
   });
 
@@ -356,10 +358,10 @@ describe('the service', { concurrent: true }, () => {
       try {
         relay.cut();
         const service = start([], { [variable]: relay.url });
-        await service.line(new RegExp(`^${what}: (?!well again)`));
+        await service.line(new RegExp(`^${what}: `));
         expect(await service.get('/ready')).toMatchObject({ status: 503 });
         relay.mend();
-        await service.line(new RegExp(`^${what}: well again`));
+        await service.line(new RegExp(`^${what} recovered`));
         await service.line(/^ready/);
         await service.line(/^schedule coins: done/);
         relay.cut();

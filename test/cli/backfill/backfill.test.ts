@@ -54,10 +54,10 @@ test('a backfill that stops early says why, until when, how to go on, and what t
   const { code, out, err } = await chandler(argv, settings);
   expect(code).toBe(75);
   expect(out).toMatch(
-    /\nStopped early: the rest of the quota is set aside for scheduled work\. It goes on at 2026-11-04 00:00\S*Z \(in 1[12]h.*\), later than --max-wait allows\. Give the same command again then, or now with a longer --max-wait; nothing is lost\.\nWhat is left takes 5 requests: done 2026-11-06 .* at the earliest, in 2d 1\dh\.\n/,
+    /\nStopped early: the rest of the quota is reserved for scheduled work\. Requests continue at 2026-11-04 00:00\S*Z \(in 1[12]h.*\), later than --max-wait allows\. Run the same command again then, or now with a longer --max-wait; nothing is lost\.\nThe rest takes 5 requests: done 2026-11-06 .* at the earliest, in 2d 1\dh\.\n/,
   );
   expect(err).toMatch(/^0 of 5 requests, 0 candles, quota left 0, 2d 1\dh to go\n/);
-  expect(out).toMatch(/^ {2}quota left +0 today \(2 more set aside for scheduled work\)$/m);
+  expect(out).toMatch(/^ {2}quota left +0 today \(2 more are reserved for scheduled work\)$/m);
   const again = await chandler([...argv, '--json'], settings);
   expect(again.code).toBe(75);
   expect(JSON.parse(again.out).backfill).toMatchObject({ end: 'stopped', reason: 'set aside', requestsLeft: 5 });
@@ -80,13 +80,13 @@ test('what the upstream has left out is asked about again, and the report says w
     const argv = ['backfill', 'btc-bitcoin', '--start', '-30d', '--end', '-10d'];
     const { code, out, err } = await chandler(argv, settings);
     expect(code).toBe(0);
-    expect(err).toMatch(/the list of coins could not be read \(\/tickers\): .*500: away; asked again \(attempt 2\)/);
+    expect(err).toMatch(/the list of coins could not be read \(\/tickers\): .*500: away; retrying \(attempt 2\)/);
     expect(out).toMatch(
-      /gaps left +20 slots: 20 unconfirmed\n +the same command asks about 20 slots again from 2026-11-03 13:\S+ \(in (1h|59m)/,
+      /gaps left +20 slots: 20 unconfirmed\n +the same command can request 20 slots again from 2026-11-03 13:\S+ \(in (1h|59m)/,
     );
     const again = await chandler([...argv, '--quote', 'btc', '--json'], settings);
     expect(JSON.parse(again.out)).toMatchObject({
-      backfill: { askedAgain: { slots: 20, from: expect.stringMatching(/^2026-11-03T13:/) } },
+      backfill: { retryable: { slots: 20, from: expect.stringMatching(/^2026-11-03T13:/) } },
     });
   } finally {
     await empty.close();
@@ -98,17 +98,17 @@ test('numbers without a meaning are left out', async () => {
   const { code, out } = await chandler(['backfill', 'btc-bitcoin', '--start', '-30d', '--end', '-5d'], settings);
   expect(code).toBe(0);
   expect(out).not.toMatch(/\b0 candles\/s|\d ms\b/);
-  expect(out).toContain('\nDone: nothing worth a request is left.\n');
+  expect(out).toContain('\nDone: nothing left to fetch.\n');
 });
 
 test('no time is named for what no limit slows', async () => {
   const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_REQUESTS_PER_SECOND: 'unlimited' };
   const argv = ['plan', '--top', '3', '--start', '-1000d'];
   const { out } = await chandler(argv, settings);
-  expect(out).toMatch(/^ {2}done +as fast as the upstream answers \(no limit slows it\)$/m);
+  expect(out).toMatch(/^ {2}done +as fast as the upstream answers \(no limit applies\)$/m);
   expect(JSON.parse((await chandler([...argv, '--json'], settings)).out)).toMatchObject({
     finishAt: null,
-    noFinishBecause: 'no limit slows it',
+    noFinishBecause: 'no limit applies',
   });
 });
 
@@ -116,7 +116,7 @@ test('a wall that turns out not to be there makes the total what all of it costs
   const { code, err, out } = await chandler(['backfill', 'btc-bitcoin', '--start', '-1500d'], {
     CHANDLER_PLAN: 'free',
   });
-  expect({ code, out }).toMatchObject({ code: 0, out: expect.stringContaining('all of it costs 5 requests') });
+  expect({ code, out }).toMatchObject({ code: 0, out: expect.stringContaining('everything costs 5 requests') });
   const lines = err.trimEnd().split('\n');
   expect(lines[0]).toMatch(/^0 of \d requests?, /);
   expect(lines.at(-1)).toMatch(/^5 of 5 requests, /);
@@ -146,18 +146,18 @@ test('several intervals are planned and filled one after the other, and the repo
   expect(plan.rowsExpected).toBe(slots);
   const text = (await chandler(['plan', ...argv], settings)).out;
   expect(text.match(/^2 coins, (24h|6h|1h) candles in usd/gm)).toHaveLength(3);
-  expect(text).toMatch(/^Together: 6 requests for up to 870 rows, done as fast as the upstream answers/m);
+  expect(text).toMatch(/^Total: 6 requests for up to 870 rows, done as fast as the upstream answers/m);
 
   const { code, out, err } = await chandler(['backfill', ...argv], settings);
   expect(code).toBe(0);
-  expect(out.match(/^Done: nothing worth a request is left\.$/gm)).toHaveLength(3);
-  expect(out).toMatch(/^Together: 870 candles stored, 6 requests spent, 6 planned, 0 slots left, /m);
+  expect(out.match(/^Done: nothing left to fetch\.$/gm)).toHaveLength(3);
+  expect(out).toMatch(/^Total: 870 candles stored, 6 requests sent, 6 planned, 0 slots left, /m);
   expect(err.match(/^\w+ candles$/gm)).toEqual(['24h candles', '6h candles', '1h candles']);
   const runs =
     await database.sql`select interval::text, spec->>'interval' as asked, state from ops.backfill order by id`;
   expect(runs.map((row) => Object.values(row).join(' '))).toEqual(['24h 24h done', '6h 6h done', '1h 1h done']);
 
-  expect((await chandler(['backfill', ...argv], settings)).out).toMatch(/^Together: nothing to ask\.$/m);
+  expect((await chandler(['backfill', ...argv], settings)).out).toMatch(/^Total: nothing to fetch\.$/m);
 
   // What is there already is not asked again; what is new is.
   const more = await asJson('backfill', ...span, '--interval', '1h,30m,15m');
@@ -172,7 +172,7 @@ test('several intervals are planned and filled one after the other, and the repo
       { interval: '30m', requests: 4, stored: 2 * 15 * 48 },
       { interval: '15m', requests: 8, stored: 2 * 15 * 96 },
     ],
-    notBegun: [],
+    notStarted: [],
   });
   expect(await asJson('backfill', ...span, '--interval', '30m')).toMatchObject({ backfill: null });
   const single = await asJson('backfill', ...span, '--interval', '12h');
@@ -185,8 +185,8 @@ test('of several intervals those are named that there was no time for', async ()
   const argv = ['backfill', 'btc-bitcoin', 'eth-ethereum', '--start', '-30d', '--interval', '24h,12h,6h'];
   const { code, out } = await chandler([...argv, '--max-wait', '0s'], settings);
   expect(code).toBe(75);
-  expect(out).toMatch(/^Stopped early: the rest of the quota is set aside for scheduled work/m);
-  expect(out).toMatch(/^Not begun: 12h and 6h candles; the same command goes on with them\.$/m);
+  expect(out).toMatch(/^Stopped early: the rest of the quota is reserved for scheduled work/m);
+  expect(out).toMatch(/^Not started: 12h and 6h candles; run the same command again for them\.$/m);
   const detached = await chandler([...argv, '--detach', '--json'], settings);
   expect(detached.code).toBe(0);
   const { backfill } = JSON.parse(detached.out);
@@ -200,8 +200,7 @@ test('of several intervals those are named that there was no time for', async ()
 test('what retention would remove again is left out of a plan and a backfill, in one sentence, and is refused when nothing else is asked', async () => {
   const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_KEEP_CANDLES: '5m=30d' };
   const argv = ['btc-bitcoin', '--interval', '5m', '--start', '-400d'];
-  const said =
-    /\nWhat is older is left out: CHANDLER_KEEP_CANDLES keeps 5m candles for 30d, and it would be removed again\.\n/;
+  const said = /\nOlder candles are left out: CHANDLER_KEEP_CANDLES keeps 5m candles for 30d\.\n/;
   const plan = await chandler(['plan', ...argv], settings);
   expect(plan.out).toMatch(/^1 coin, 5m candles in usd from 2026-10-04/);
   expect(plan.out).toMatch(said);
@@ -219,5 +218,5 @@ test('what retention would remove again is left out of a plan and a backfill, in
   expect(await asJson(['btc-bitcoin', '--start', '-400d'])).toMatchObject({ requests: 2, notKeptBefore: null });
   const { code, err } = await chandler(['plan', ...argv, '--end', '-31d'], settings);
   expect(code).toBe(2);
-  expect(err).toMatch(/^error: CHANDLER_KEEP_CANDLES keeps 5m candles for 30d, and all that is asked for is older/);
+  expect(err).toMatch(/^error: CHANDLER_KEEP_CANDLES keeps 5m candles for 30d, and the whole span is older/);
 });

@@ -37,22 +37,22 @@ describe('backfill --detach', () => {
     const alone = await detach();
     expect(alone).toMatchObject({ code: 0, err: '' });
     expect(alone.out).toContain(
-      '\nBackfill 1 is recorded; no service is running: start one with chandler service, and it works it off. chandler backfills list shows how far it is.\n',
+      '\nBackfill 1 is recorded; no service is running: start one with chandler service to run it. chandler backfills list shows its progress.\n',
     );
     const service = { owner: 'host:1', startedAt: NOON, heartbeatAt: clock.now() };
     await keepInstance(database.sql, { ...service, roles: ['http'] });
     expect((await detach()).out).toContain('no service is running');
     await keepInstance(database.sql, { ...service, roles: ['worker'] });
-    expect((await detach()).out).toContain('\nBackfill 3 is recorded; the service works it off. ');
+    expect((await detach()).out).toContain('\nBackfill 3 is recorded; the service runs it. ');
     // It is wanted from now on, so the gaps show it.
     const { out } = await chandler('gaps', '--json');
     expect(JSON.parse(out)).toHaveLength(3);
   });
 
   test.each([
-    [['--detach', '--max-wait', '1h'], /--max-wait is not for --detach/],
-    [['--detach', '--concurrency', '2'], /--concurrency is not for --detach/],
-    [['--priority', '2'], /--priority is for backfills of the service; give --detach, too/],
+    [['--detach', '--max-wait', '1h'], /--max-wait cannot be combined with --detach/],
+    [['--detach', '--concurrency', '2'], /--concurrency cannot be combined with --detach/],
+    [['--priority', '2'], /--priority needs --detach: only the service runs/],
     [['--detach', '--priority', '101'], /whole number from -100 to 100/],
   ])('refuses %j', async (more, problem) => {
     const { code, err } = await chandler('backfill', 'btc-bitcoin', '--start', '-3d', ...more);
@@ -64,7 +64,7 @@ describe('backfill --detach', () => {
 describe('backfills', () => {
   test('lists what is to be done, the most urgent first', async () => {
     expect((await chandler('backfills', 'list')).out).toBe(
-      'There is nothing to do; chandler backfills list --all shows what was done.\n',
+      'No open backfills; chandler backfills list --all shows finished ones.\n',
     );
     await detach();
     await detach('--priority', '7');
@@ -98,7 +98,7 @@ describe('backfills', () => {
       return out;
     };
     expect(await say('pause', '1')).toBe('Backfill 1 is paused.\n');
-    expect(await say('resume', '1')).toBe('Backfill 1 waits for its turn.\n');
+    expect(await say('resume', '1')).toBe('Backfill 1 is queued.\n');
     expect(await say('priority', '1', '-3')).toBe('Backfill 1 has priority -3.\n');
     expect(JSON.parse(await say('cancel', '1', '--json'))).toMatchObject({ id: 1, state: 'cancelled', priority: -3 });
     expect(await say('list', '--all')).toMatch(/^ *1 +cancelled /m);
@@ -113,7 +113,7 @@ describe('backfills', () => {
     });
     expect(await chandler('backfills', 'pause', '99')).toMatchObject({
       code: 2,
-      err: 'error: There is no backfill 99; chandler backfills list --all has them.\n',
+      err: 'error: There is no backfill 99; chandler backfills list --all shows all.\n',
     });
     const { code, err } = await chandler('backfills', 'pause', 'x');
     expect(code).toBe(2);
@@ -129,7 +129,7 @@ describe('backfills', () => {
       owner: 'host:7',
     });
     expect((await chandler('backfills', 'cancel', String(id))).err).toMatch(
-      /is one of a command \(host:7\), not of the service; end it with Ctrl-C there/,
+      /belongs to a command \(host:7\), not to the service; stop it there/,
     );
   });
 });

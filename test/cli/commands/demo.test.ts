@@ -25,7 +25,7 @@ test('the demo begins anew, whatever a killed one left, and shows the proof and 
   const { code, out, err } = await demo();
   expect({ code, err: /^error/m.test(err) }).toEqual({ code: 0, err: false });
   expect(existsSync(path.join(folder, 'data.new-of-a-killed-demo'))).toBe(false);
-  expect(out.match(/^Done: nothing worth a request is left\.$/gm)).toHaveLength(2);
+  expect(out.match(/^Done: nothing left to fetch\.$/gm)).toHaveLength(2);
   expect(out).toMatch(/^btc-bitcoin +1h usd +33,258 +33,258 +0 +0 +3fcccba67a809c46 +ok$/m);
   expect(out).toContain('Every covered slot is accounted for.');
   expect(out).toMatch(/^2017-12-01 +9947\.67 +19666\.00 +9370\.11 +13880\.00 +\d+ +31$/m);
@@ -34,6 +34,6 @@ test('the demo begins anew, whatever a killed one left, and shows the proof and 
 
 test('the demo empties no folder that it has not made', async () => {
   writeFileSync(path.join(folder, 'letters.txt'), 'dear');
-  expect(await demo()).toMatchObject({ code: 2, err: expect.stringContaining('is not a folder of an earlier demo') });
+  expect(await demo()).toMatchObject({ code: 2, err: expect.stringContaining('was not made by an earlier demo') });
   expect(existsSync(path.join(folder, 'letters.txt'))).toBe(true);
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { prefixOf } from '../../../src/core/api-key.ts';
+import { prefixOf } from '../../../src/core/caller/api-key.ts';
 import { DAY } from '../../../src/core/interval.ts';
 import { createMeteredAccess } from '../../../src/service/access/metered-access.ts';
 import { runCommand } from '../../support/cli.ts';
@@ -32,7 +32,7 @@ async function statusOf(key: string): Promise<number> {
 test('a key is shown once, is good, and nothing in the database gives it away', async () => {
   const { code, out } = await keys('create', '--plan', 'pro', '--name', 'Grafana of the desk', '--expires', '90d');
   expect(code).toBe(0);
-  const key = /^(chandler_\w{8}_\w{32})\n\nThis is shown once: only its fingerprint is kept\./.exec(out)![1]!;
+  const key = /^(chandler_\w{8}_\w{32})\n\nThe key is shown only now: Chandler stores its hash\./.exec(out)![1]!;
   expect(await statusOf(key)).toBe(200);
   const rows = await database.sql<{ row: string }[]>`select k::text as row from ops.api_key k`;
   expect(rows).toHaveLength(1);
@@ -52,13 +52,13 @@ test('a key is shown once, is good, and nothing in the database gives it away', 
       revokedAt: null,
       replacedBy: null,
       thisMonth: 1,
-      inAdvance: 0,
+      leased: 0,
       lastSeenAt: '2026-11-03T12:00:00Z',
     },
   ]);
   clock.advance(90 * DAY);
   expect(await statusOf(key)).toBe(403);
-  expect((await keys('list')).out).toBe('There is none that is good; chandler keys create makes one.\n');
+  expect((await keys('list')).out).toBe('There are no valid keys; create one with chandler keys create.\n');
   expect((await keys('list', '--all')).out).toContain('expired 2027-02-01 12:00Z');
 });
 
@@ -69,25 +69,25 @@ test('what was used is told apart from what a process holds in advance', async (
   };
   const access = createMeteredAccess({ sql: database.sql, clock, limits: true, onError });
   const use = async () => {
-    const [{ thisMonth, inAdvance }] = await json('list');
-    return { thisMonth, inAdvance };
+    const [{ thisMonth, leased }] = await json('list');
+    return { thisMonth, leased };
   };
   const ask = () => access.admit({ key, scheme: 'bearer', address: '192.0.2.1' }, 'data');
   for (let i = 0; i < 3; i++) await ask();
   // Four were taken at once, and nothing was told of them yet; who asks himself is told by the process that counts.
-  expect(await use()).toEqual({ thisMonth: 0, inAdvance: 4 });
+  expect(await use()).toEqual({ thisMonth: 0, leased: 4 });
   const made = async () => (await access.account({ key, scheme: 'bearer', address: '192.0.2.1' }))!.usage.current_month;
   expect(await made()).toMatchObject({ requests_made: 3, requests_left: 999_997 });
   clock.advance(5_000);
-  await expect.poll(use).toEqual({ thisMonth: 3, inAdvance: 1 });
+  await expect.poll(use).toEqual({ thisMonth: 3, leased: 1 });
   expect(await made()).toMatchObject({ requests_made: 3 });
-  expect((await keys('list')).out).toMatch(/this month +in advance +of +created[\s\S]* 3 +1 +1,000,000 /);
+  expect((await keys('list')).out).toMatch(/this month +leased +limit +created[\s\S]* 3 +1 +1,000,000 /);
   await ask();
   await access.close();
-  expect(await use()).toEqual({ thisMonth: 4, inAdvance: 0 });
+  expect(await use()).toEqual({ thisMonth: 4, leased: 0 });
   // A month later nothing was used, nor is anything held.
   clock.advance(31 * DAY);
-  expect(await use()).toEqual({ thisMonth: 0, inAdvance: 0 });
+  expect(await use()).toEqual({ thisMonth: 0, leased: 0 });
 });
 
 test('a revoked key is refused, and stays in the list of all', async () => {
@@ -100,7 +100,7 @@ test('a revoked key is refused, and stays in the list of all', async () => {
   expect(await json('list', '--all')).toMatchObject([{ prefix, revokedAt: '2026-11-03T12:00:00Z' }]);
   const again = await keys('revoke', prefix);
   expect(again.code).toBe(1);
-  expect(again.err).toContain(`${prefix} was revoked already, 2026-11-03 12:00Z`);
+  expect(again.err).toContain(`${prefix} was already revoked, 2026-11-03 12:00Z`);
 });
 
 test('a rotated key gives way to one with the same terms, at once or after a while', async () => {
@@ -125,25 +125,31 @@ test('a rotated key gives way to one with the same terms, at once or after a whi
   await keys('revoke', third.prefix);
   const gone = await keys('rotate', third.prefix);
   expect(gone).toMatchObject({ code: 1 });
-  expect(gone.err).toContain('was revoked 2026-11-04 12:00Z; make a new one with chandler keys create');
+  expect(gone.err).toContain('was revoked 2026-11-04 12:00Z; create a new one with chandler keys create');
 });
 
 test.each([
   [['create'], /required option '--plan <plan>'/],
   [['create', '--plan', 'por'], /did you mean pro\?/],
-  [['create', '--plan', 'pro', '--name', ' '], /text of 1 to 100 characters/],
-  [['create', '--plan', 'pro', '--expires', '2026-01-01'], /--expires must lie ahead; 2026-01-01 is 2026-01-01 00:00Z/],
-  [['create', '--plan', 'pro', '--expires', 'soon'], /--expires 'soon' is no time\. A time is a date/],
+  [['create', '--plan', 'pro', '--name', ' '], /one line of 1 to 100 characters/],
+  [
+    ['create', '--plan', 'pro', '--expires', '2026-01-01'],
+    /'--expires <when>' .* It must lie in the future; 2026-01-01 is 2026-01-01 00:00Z/,
+  ],
+  [
+    ['create', '--plan', 'pro', '--expires', 'soon'],
+    /'--expires <when>' argument 'soon' is invalid\. A time is a date/,
+  ],
   [
     ['create', '--plan', 'pro', '--expires', '5x'],
-    /--expires '5x' is no time\. A stretch of time is a number with its unit/,
+    /'--expires <when>' argument '5x' is invalid\. A duration is a number with its unit/,
   ],
   [['create', '--plan', 'pro', '--monthly-requests', '0'], /whole number above 0/],
   [['create', '--plan', 'pro', '--requests-per-second', '-3'], /whole number above 0/],
-  [['revoke', 'my key'], /A key is called by its first part, like chandler_1a2B3c4D/],
-  [['revoke', 'chandler_00000000'], /There is no key chandler_00000000; chandler keys list --all has them\./],
+  [['revoke', 'my key'], /Name a key by its first part, like chandler_1a2B3c4D/],
+  [['revoke', 'chandler_00000000'], /There is no key chandler_00000000; chandler keys list --all shows all keys\./],
   [['rotate', 'chandler_00000000'], /There is no key chandler_00000000/],
-  [['rotate', 'chandler_00000000', '--keep', '3'], /say whether it is 3s, 3m or 3h/],
+  [['rotate', 'chandler_00000000', '--keep', '3'], /write 3s, 3m or 3h/],
 ])('refuses %j', async (argv, problem) => {
   const { code, err, out } = await keys(...argv);
   expect([code, out]).toEqual([2, '']);

@@ -29,7 +29,7 @@ describe('schedule', () => {
     expect(out).toMatch(/^coins +7 \*\/6 \* \* \* +1 +124 +0\.6% +never +in 2m +the list of coins and their ranks$/m);
     expect(out).toMatch(/^gaps +52 \* \* \* \* +0 +0 +– +never +in 47m /m);
     expect(out).toContain(
-      '\nTogether 4,681 requests in a month of 31 days, 23.4% of 20,000; 151 requests in a day, 15.1% of 1,000 (plan free). The rest is for candles.\n',
+      '\nTotal: 4,681 requests in a month of 31 days, 23.4% of 20,000; 151 requests in a day, 15.1% of 1,000 (plan free). The rest is for candles.\n',
     );
   });
 
@@ -56,7 +56,7 @@ describe('schedule', () => {
   test('says, as doctor does, what tracked series lack because a schedule is off', async () => {
     const { sql } = database;
     const off = { CHANDLER_SCHEDULE_FRESHNESS: 'off', CHANDLER_SCHEDULE_GAPS: 'off', CHANDLER_SCHEDULE_GLOBAL: 'off' };
-    expect((await chandler(['schedule'], off)).out).not.toContain('series are tracked');
+    expect((await chandler(['schedule'], off)).out).not.toContain('tracked series');
     const coin = { id: 'btc-bitcoin', name: 'Bitcoin', symbol: 'BTC', rank: 1, is_new: false, is_active: true };
     await recordCoins(sql, [{ ...coin, type: 'coin' }], NOW);
     const term = { interval: '24h', quote: 'usd', since: NOW - 9 * DAY, priority: 10, targetAgeMs: DAY } as const;
@@ -64,9 +64,9 @@ describe('schedule', () => {
     await applyTracks(sql, NOW);
     const { out } = await chandler(['schedule'], off);
     expect(out).toContain(
-      '\nfreshness is off, and series are tracked (1): nothing of them is asked any more, and they only grow older.\n',
+      '\nfreshness is off, which affects 1 tracked series: nothing of them is asked any more, and they only grow older.\n',
     );
-    expect(out).toMatch(/^gaps is off, and series are tracked \(1\): /m);
+    expect(out).toMatch(/^gaps is off, which affects 1 tracked series: /m);
     expect(out).not.toMatch(/^global is off/m);
     const { schedules } = JSON.parse((await chandler(['schedule', '--json'], off)).out);
     const warned = schedules.flatMap(({ name, warning }: { name: string; warning: string | null }) =>
@@ -74,7 +74,7 @@ describe('schedule', () => {
     );
     expect(warned).toEqual(['freshness', 'gaps']);
     expect((await chandler(['doctor'], off)).out).toMatch(
-      /schedule freshness +it is off, and series are tracked \(1\): /,
+      /schedule freshness +it is off, which affects 1 tracked series: /,
     );
     await removeTracks(sql, {});
     await applyTracks(sql, NOW);
@@ -90,7 +90,7 @@ describe('schedule', () => {
   test('shows how each went last, and why it failed or waits', async () => {
     const { sql } = database;
     const run = (schedule: string, tick: number) =>
-      claimRun(sql, { schedule, tick, owner: 'h:1', now: tick, leaseMs: 1 }, () => true);
+      claimRun(sql, { schedule, tick, owner: 'h:1', now: tick }, () => true);
     await endRun(
       sql,
       (await run('tickers', NOW - DAY))!,
@@ -104,10 +104,8 @@ describe('schedule', () => {
     const { out } = await chandler(['schedule']);
     expect(out).toMatch(/^tickers .* 4m 50s ago +in 10m /m);
     expect(out).toMatch(/^coins .* failed, 1m ago +in 2m /m);
-    expect(out).toMatch(/^coins: failed after 1 attempt, and is tried again with its next run: no answer$/m);
-    expect(out).toMatch(
-      /^global: waits until 2026-11-21 13:05Z \(in 1h\), because this month's requests are used up$/m,
-    );
+    expect(out).toMatch(/^coins: failed after 1 attempt; the next run tries again: no answer$/m);
+    expect(out).toMatch(/^global: waits until 2026-11-21 13:05Z \(in 1h\): this month's requests are used up$/m);
     expect(out).not.toMatch(/^tickers: /m);
     const { schedules } = JSON.parse((await chandler(['schedule', '--json'])).out);
     expect(schedules[0]).toMatchObject({

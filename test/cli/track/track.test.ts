@@ -41,12 +41,12 @@ describe('track add', () => {
   test('keeps the rules with their defaults, makes the series, and says what it costs', async () => {
     const { code, out, err } = await track('add', 'btc-bitcoin', '--top', '3', '--interval', '24h,1h');
     expect({ code, err }).toEqual({ code: 0, err: '' });
-    expect(out).toMatch(/^4 rules kept; 6 series tracked, 6 of them new\./);
-    expect(out).toMatch(/^list 24h +20 +1 +1d +1d +– +– +1 series not answered yet$/m);
+    expect(out).toMatch(/^4 rules saved; 6 series tracked, 6 of them new\./);
+    expect(out).toMatch(/^list 24h +20 +1 +1d +1d +– +– +1 series without an answer yet$/m);
     expect(out).toMatch(/^top 1h +10 +2 +2h +2h /m);
     // 1 + 2 daily, and 24 + 2 × 12 hourly.
-    expect(out).toMatch(/Keeping every target age costs 51 requests a day; \d+ are there for it\.$/m);
-    expect(out).toMatch(/^By its documents plan free includes no candles of 1h: one request will try, /m);
+    expect(out).toMatch(/Keeping every target age costs 51 requests a day; \d+ are available\.$/m);
+    expect(out).toMatch(/^As documented, plan free includes no 1h candles\. One request will check this; /m);
     const { rules } = await json('track', 'list');
     expect(rules).toHaveLength(4);
     expect(rules[0]).toMatchObject({
@@ -106,18 +106,18 @@ describe('track add', () => {
   });
 
   test.each<[string[], RegExp]>([
-    [['btc-bitcon'], /btc-bitcon is no coin of the upstream; did you mean btc-bitcoin\?/],
-    [[], /Which coins\? Give ids like btc-bitcoin, or --top 100, or --all\./],
+    [['btc-bitcon'], /the upstream has no coin btc-bitcon; did you mean btc-bitcoin\?/],
+    [[], /No coins given; give ids like btc-bitcoin, or --top 100, or --all\./],
     [['btc-bitcoin', '--all'], /--all already means every coin/],
     [['--top', '0'], /'0' is invalid.*above 0/],
     [['--all', '--interval', '1h,1d'], /'1h,1d' is invalid.*did you mean 24h/],
     [['--all', '--quote', 'eur'], /usd, btc/],
     [['--all', '--since', '2999-01-01'], /--since 2999-01-01 lies in the future/],
-    [['--all', '--since', 'yesterday'], /--since 'yesterday' is no time/],
+    [['--all', '--since', 'yesterday'], /--since 'yesterday' is not a time/],
     [['--all', '--priority', '101'], /whole number from -100 to 100/],
     [['--all', '--target-age', '0s'], /shortest target age is 1m/],
     [['--all', '--target-age', '2'], /is invalid.*2s, 2m or 2h/],
-    [['--all', '--target-age', '1h=2h'], /--target-age is given for 1h, but --interval is 24h; add 1h to it/],
+    [['--all', '--target-age', '1h=2h'], /--target-age is given for 1h, but --interval is 24h; add 1h to --interval/],
     [['--all', '--target-age', '1hour=2h'], /It must be one of 5m/],
   ])('%j is wrong usage, and changes nothing', async (argv, message) => {
     const { code, out, err } = await track('add', ...argv);
@@ -138,10 +138,8 @@ describe('track remove', () => {
     );
     const { code, out } = await track('remove', 'btc-bitcoin', 'doge-dogecoin');
     expect(code).toBe(0);
-    expect(out).toMatch(
-      /^2 rules removed; 2 series still tracked\.\n1 series is tracked no longer: nothing stored is deleted\./,
-    );
-    expect(out).toContain('1 series of the coins named stay tracked by other rules');
+    expect(out).toMatch(/^2 rules removed; 2 series still tracked\.\n1 series no longer tracked\. Stored data stays;/);
+    expect(out).toContain('Other rules still track 1 series of these coins');
     expect(out).toMatch(/1 series ending$/m);
     expect(await json('track', 'remove', '--top', '2')).toMatchObject({ removed: 1, applied: { series: 0, ended: 2 } });
     expect((await track('list')).out).toBe('Nothing is tracked yet. Begin with: chandler track add --top 100\n');
@@ -149,11 +147,11 @@ describe('track remove', () => {
 
   test.each<[string[], RegExp]>([
     [['btc-bitcon'], /no rule names btc-bitcon \(did you mean btc-bitcoin\?\)/],
-    [['eth-ethereum'], /eth-ethereum is tracked by --top or --all, of which a single coin cannot be left out/],
+    [['eth-ethereum'], /eth-ethereum is tracked by --top or --all, and a single coin cannot be removed from those/],
     [['btc-bitcoin', '--interval', '1h'], /no such rule names btc-bitcoin \(of 1h\)/],
     [['--top', '3'], /there is no rule --top 3/],
     [['btc-bitcoin', 'nope'], /Nothing was removed: no rule names nope/],
-    [[], /Which coins/],
+    [[], /No coins given/],
   ])('%j is wrong usage, and removes nothing', async (argv, message) => {
     await track('add', 'btc-bitcoin', '--top', '2');
     const { code, err } = await track('remove', ...argv);
@@ -175,6 +173,6 @@ test('status shows how fresh each tier is', async () => {
   expect(Math.floor(tiers[0].medianAgeMs / HOUR)).toBe(20);
   expect(Math.floor(tiers[0].oldestAgeMs / HOUR)).toBe(30);
   expect((await runCommand(['status'], { env })).out).toMatch(
-    /Tracked\n[\s\S]*^all 24h +0 +4 +2d +2d +20h.* +1d 6h.* +1 series not answered yet$/m,
+    /Tracked\n[\s\S]*^all 24h +0 +4 +2d +2d +20h.* +1d 6h.* +1 series without an answer yet$/m,
   );
 });

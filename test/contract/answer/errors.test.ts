@@ -1,38 +1,42 @@
 import { describe, expect, it } from 'vitest';
 import {
   formatGoTime,
-  historyWallText,
-  intervalWallText,
+  historyLimitText,
+  intervalLimitText,
   parseGoTime,
-  parseWall,
+  parseHistoryLimit,
 } from '../../../src/contract/answer/errors.ts';
 
 const at = Date.UTC(2022, 5, 19, 9, 50, 50, 135);
 
 describe('the wall of a plan', () => {
   it('reads as the upstream writes it', () => {
-    expect(historyWallText(at, 583_320)).toBe(
+    expect(historyLimitText(at, 583_320)).toBe(
       'Getting historical OHLCV data before 2022-06-19 09:50:50.13558332 +0000 UTC is not allowed in this plan. Check plans on coinpaprika.com/api',
     );
   });
 
   it('is understood as the first millisecond that is allowed', () => {
-    expect(parseWall(historyWallText(at, 583_320))).toEqual({ notBefore: at + 1 });
-    expect(parseWall(historyWallText(at))).toEqual({ notBefore: at });
+    expect(parseHistoryLimit(historyLimitText(at, 583_320))).toEqual({ notBefore: at + 1 });
+    expect(parseHistoryLimit(historyLimitText(at))).toEqual({ notBefore: at });
     expect(
-      parseWall('Getting daily historical data before 2025-10-07 13:25:47 +0000 UTC is not allowed in this plan.'),
+      parseHistoryLimit(
+        'Getting daily historical data before 2025-10-07 13:25:47 +0000 UTC is not allowed in this plan.',
+      ),
     ).toEqual({
       notBefore: Date.UTC(2025, 9, 7, 13, 25, 47),
     });
   });
 
   it('has no date when the whole interval is refused', () => {
-    expect(parseWall(intervalWallText('1h'))).toEqual({ notBefore: null });
-    expect(parseWall('Getting minute historical data is not allowed in this plan')).toEqual({ notBefore: null });
+    expect(parseHistoryLimit(intervalLimitText('1h'))).toEqual({ notBefore: null });
+    expect(parseHistoryLimit('Getting minute historical data is not allowed in this plan')).toEqual({
+      notBefore: null,
+    });
   });
 
   it('is nothing else', () => {
-    expect(parseWall('you have reached maximum request limit')).toBeNull();
+    expect(parseHistoryLimit('you have reached maximum request limit')).toBeNull();
   });
 });
 

@@ -5,7 +5,8 @@ import { DAY } from '../../../src/core/interval.ts';
 import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { addTracks } from '../../../src/store/tracking/track-rule.ts';
-import { CLAIM_SILENT_AFTER_MS, changeBackfill, prioritizeBackfill } from '../../../src/store/work/backfill-queue.ts';
+import { changeBackfill, prioritizeBackfill } from '../../../src/store/work/backfill-queue.ts';
+import { LEASE_EXPIRES_AFTER_MS } from '../../../src/store/work/lease.ts';
 import { verifySeries } from '../../../src/views/operations/verify.ts';
 import { testRedisUrl } from '../../support/database.ts';
 import {
@@ -64,7 +65,7 @@ test('whose process is only slow may have two owners for a while: at most what w
   // Its first sign of life is its last one.
   const slow = await service('a:1', { lookMs: 3_600_000 });
   await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
-  world.clock.advanceTo(world.clock.now() + CLAIM_SILENT_AFTER_MS + 1_000);
+  world.clock.advanceTo(world.clock.now() + LEASE_EXPIRES_AFTER_MS + 1_000);
   const second = await service('b:2');
   await until(() => expect(second.begun).toEqual([id]));
   await become(id, 'done');
@@ -85,12 +86,12 @@ test('whose forecast cannot be made is no less alive: it stays with its owner', 
   const { begun, errors } = await service('a:1', { finishOf });
   await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
   const claimedAt = (await stateOf(id)).startedAt!;
-  world.clock.advanceTo(world.clock.now() + CLAIM_SILENT_AFTER_MS + 1_000);
+  world.clock.advanceTo(world.clock.now() + LEASE_EXPIRES_AFTER_MS + 1_000);
   await until(async () => {
     const [row] = await world.database.sql<{ at: number }[]>`
       select heartbeat_at as at from ops.backfill
       where id = ${id} and state = 'running'`;
-    expect(row!.at).toBeGreaterThan(claimedAt + CLAIM_SILENT_AFTER_MS);
+    expect(row!.at).toBeGreaterThan(claimedAt + LEASE_EXPIRES_AFTER_MS);
   });
   await become(id, 'done');
   expect(begun).toEqual([id]);

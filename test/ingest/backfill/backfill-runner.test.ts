@@ -1,16 +1,13 @@
 /** Backfills that wait for a service: claimed, given back, taken over, against the simulator. */
+
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { addTracks } from '../../../src/store/tracking/track-rule.ts';
-import {
-  CLAIM_SILENT_AFTER_MS,
-  changeBackfill,
-  claimBackfill,
-  prioritizeBackfill,
-} from '../../../src/store/work/backfill-queue.ts';
+import { changeBackfill, claimBackfill, prioritizeBackfill } from '../../../src/store/work/backfill-queue.ts';
+import { LEASE_EXPIRES_AFTER_MS } from '../../../src/store/work/lease.ts';
 import { testRedisUrl } from '../../support/database.ts';
 import {
   become,
@@ -84,7 +81,7 @@ test('whose process died is taken over by another, and nothing is asked twice', 
   const { begun } = await service('b:2');
   await world.clock.sleep(200);
   expect(begun).toEqual([]);
-  world.clock.advanceTo(world.clock.now() + CLAIM_SILENT_AFTER_MS + 1_000);
+  world.clock.advanceTo(world.clock.now() + LEASE_EXPIRES_AFTER_MS + 1_000);
   await become(id, 'done');
   expect(await stateOf(id)).toMatchObject({ owner: 'b:2', spent: 9 });
 });

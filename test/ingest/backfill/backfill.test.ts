@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
-import { abandonStale } from '../../../src/store/work/backfill.ts';
+import { abandonExpired } from '../../../src/store/work/backfill.ts';
+import { LEASE_EXPIRES_AFTER_MS } from '../../../src/store/work/lease.ts';
 import { verifySeries } from '../../../src/views/operations/verify.ts';
 import { createWorld, type World, type WorldOptions } from '../../support/world.ts';
 
@@ -50,7 +51,7 @@ test('a run that another host took for dead, because its clock is ahead, loses n
     limits: { perSecond: 20 },
     fetch: (simulated) => async (request) => {
       if (request.url.includes('/ohlcv') && ++asked === 10)
-        await abandonStale(database.sql, clock.now() + 120_000, 60_000);
+        await abandonExpired(database.sql, clock.now() + 2 * LEASE_EXPIRES_AFTER_MS);
       return simulated(request);
     },
   });

@@ -78,7 +78,7 @@ function makeRefill(own: Partial<RefillDeps> = {}): Refill {
     askedSince: NOW,
     plan: { name: 'enterprise', candlesPerRequest: 1 },
     walls: { of: () => ({ kind: 'open' }) },
-    patience: (work) => work(false),
+    retry: (work) => work(false),
     window: WINDOW,
     checkEveryMs: 2_000,
     onGone: (job) => gone.push(job),

@@ -2,8 +2,8 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { SIMULATOR_HEADER } from '../../../src/contract/interface/paths.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { createCatalogueRuns } from '../../../src/ingest/catalogue/catalogue-run.ts';
-import { UpstreamTrouble } from '../../../src/ingest/outcome.ts';
-import { impatient } from '../../../src/ingest/request/outage-retry.ts';
+import { UpstreamError } from '../../../src/ingest/outcome.ts';
+import { withoutRetry } from '../../../src/ingest/request/outage-retry.ts';
 import type { RunOutcome } from '../../../src/ingest/schedule-run.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { CATALOGUE_KINDS, type CatalogueKind } from '../../../src/store/catalogue/catalogue-item.ts';
@@ -53,7 +53,7 @@ function bench(chandler: Chandler, most: number) {
   return {
     clock,
     run: (kind: CatalogueKind, tick = clock.now()): Promise<RunOutcome> =>
-      runs[kind]({ tick, attempt: 1, signal, patience: impatient }),
+      runs[kind]({ tick, attempt: 1, signal, retry: withoutRetry }),
     asked: () => scripted.upstream.log.map(({ path }) => path.replace('/v1', '')),
   };
 }
@@ -271,7 +271,7 @@ describe('what goes wrong', () => {
       () => says(503, 'no'),
       () => says(503, 'no'),
     );
-    await expect(run('coin_details')).rejects.toThrow(UpstreamTrouble);
+    await expect(run('coin_details')).rejects.toThrow(UpstreamError);
     // The tools, and two coins.
     expect(asked()).toHaveLength(3);
   });

@@ -34,7 +34,7 @@ async function open(options: WorldOptions = {}) {
   // As if it had been kept for a year.
   await sql`update market.coin set first_seen_at = ${NOW - 365 * DAY}`;
   const read = () =>
-    readIdChanges({ ask: session.ask, sql, clock: world!.clock, signal: new AbortController().signal });
+    readIdChanges({ sendRequest: session.sendRequest, sql, clock: world!.clock, signal: new AbortController().signal });
   const renames = () =>
     sql<{ id: string }[]>`select old_id || ' ' || new_id as id from market.coin_rename order by renamed_at`;
   return { ...scripted, sql, read, renames };

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { HOUR } from '../../../src/core/interval.ts';
 import { normalize, type Span, union } from '../../../src/core/span.ts';
 import { weigh } from '../../../src/ingest/chunk/evidence.ts';
-import { examine } from '../../../src/ingest/chunk/validate.ts';
+import { validate } from '../../../src/ingest/chunk/validate.ts';
 
 const NOW = 1_000 * HOUR;
 const hours = (from: number, to: number) => ({ from: from * HOUR, to: to * HOUR });
@@ -37,7 +37,7 @@ function judge(
 ) {
   const span = hours(100, options.to ?? 110);
   const { asOf = NOW, sentAt = asOf, ageMs = 0, after = [] } = options;
-  const findings = examine({ coinId: 'btc-bitcoin', interval: '1h', span }, rows, asOf);
+  const findings = validate({ coinId: 'btc-bitcoin', interval: '1h', span }, rows, asOf);
   const known = {
     pending: after.at(-1)?.pending ?? [],
     listedAt: options.listedAt ?? Number.POSITIVE_INFINITY,

@@ -7,7 +7,7 @@ import {
   needsOf,
   refuseOverspending,
   type Schedule,
-  timetable,
+  schedulePlan,
 } from '../../../src/ingest/schedule/schedule-plan.ts';
 import { SCHEDULE_NAMES } from '../../../src/ingest/schedule/schedules.ts';
 import type { Limits } from '../../../src/quota/quota.ts';
@@ -25,7 +25,7 @@ function schedulesOf(
   limits = limitsOf(plan, hasKey),
   cadences: Cadences = {},
 ) {
-  return timetable({ plan, limits, hasKey, cadences });
+  return schedulePlan({ plan, limits, hasKey, cadences });
 }
 
 const cronOf = (schedules: readonly Schedule[], name: string) =>
@@ -93,7 +93,7 @@ describe('the cadences of a plan', () => {
 
 describe('schedules that alone exceed the plan', () => {
   const check = (cadences: Cadences, limits = limitsOf('free', false)) =>
-    refuseOverspending(timetable({ plan: 'free', limits, hasKey: false, cadences }), {
+    refuseOverspending(schedulePlan({ plan: 'free', limits, hasKey: false, cadences }), {
       plan: 'free',
       limits,
       now: NOW,

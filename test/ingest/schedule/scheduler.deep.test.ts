@@ -1,7 +1,7 @@
 /** The schedules over days, and with clocks that jump, on both engines. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
-import { Misconfigured } from '../../../src/ingest/outcome.ts';
+import { ConfigurationError } from '../../../src/ingest/outcome.ts';
 import type { RunOutcome } from '../../../src/ingest/schedule-run.ts';
 import { recordItem } from '../../../src/store/catalogue/catalogue-item.ts';
 import { latestRuns } from '../../../src/store/work/schedule-run.ts';
@@ -44,7 +44,7 @@ describe.each(engines)('on %s', (engine) => {
   test('what fails run after run is run more and more seldom; a process that starts tries at once', async () => {
     const bench = await makeBench(engine);
     const everyMinute = { ...ONLY_TICKERS, tickers: '* * * * *' };
-    bench.run = async () => Promise.reject(new Misconfigured('the key is wrong'));
+    bench.run = async () => Promise.reject(new ConfigurationError('the key is wrong'));
     await Promise.all(['a', 'b'].map((name) => bench.start(name, everyMinute)));
     await bench.settle();
     for (let minute = 1; minute <= 240; minute++) await bench.advance(MINUTE);

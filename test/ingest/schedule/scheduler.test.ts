@@ -1,8 +1,8 @@
 /** The schedules as several processes run them, in virtual time, on both engines: every tick once, whatever happens to them. */
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
-import { Misconfigured } from '../../../src/ingest/outcome.ts';
-import { timetable } from '../../../src/ingest/schedule/schedule-plan.ts';
+import { ConfigurationError } from '../../../src/ingest/outcome.ts';
+import { schedulePlan } from '../../../src/ingest/schedule/schedule-plan.ts';
 import { createScheduler } from '../../../src/ingest/schedule/scheduler.ts';
 import type { RunOutcome } from '../../../src/ingest/schedule-run.ts';
 import { latestFailures, latestRuns } from '../../../src/store/work/schedule-run.ts';
@@ -125,7 +125,7 @@ describe.each(engines)('on %s', (engine) => {
 
   test('what no attempt could mend is not tried again', async () => {
     const bench = await makeBench(engine);
-    bench.run = async () => Promise.reject(new Misconfigured('the key is wrong'));
+    bench.run = async () => Promise.reject(new ConfigurationError('the key is wrong'));
     await bench.start('a');
     await bench.settle();
     for (let i = 0; i < 12; i++) await bench.advance(MINUTE);
@@ -192,7 +192,7 @@ test('a queue that does not answer does not hold up who stops, and is asked agai
   closers.push(() => database.drop());
   const clock = createVirtualClock(START);
   const limits = { perMonth: null, perDay: null, perSecond: null };
-  const schedules = timetable({ plan: 'free', limits, hasKey: false, cadences: ONLY_TICKERS });
+  const schedules = schedulePlan({ plan: 'free', limits, hasKey: false, cadences: ONLY_TICKERS });
   const offers: number[] = [];
   const errors: string[] = [];
   const offer = async () => {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, vi } from 'vitest';
 import { openTickQueue, type TickQueue } from '../../../src/ingest/queue/tick-queue.ts';
-import { type Cadences, timetable } from '../../../src/ingest/schedule/schedule-plan.ts';
+import { type Cadences, schedulePlan } from '../../../src/ingest/schedule/schedule-plan.ts';
 import { createScheduleWorker, type ScheduleWorker } from '../../../src/ingest/schedule/schedule-worker.ts';
 import { createScheduler, type Scheduler } from '../../../src/ingest/schedule/scheduler.ts';
 import { type Runs, SCHEDULE_NAMES } from '../../../src/ingest/schedule/schedules.ts';
@@ -72,7 +72,7 @@ export async function makeBench(kind: 'postgres' | 'redis'): Promise<Bench> {
       const runs: Runs = {
         sql: database.sql,
         clock,
-        session: { ask: none, check: none },
+        session: { sendRequest: none, check: none },
         tickers: runOf('tickers'),
         global: runOf('global'),
         exchanges: runOf('exchanges'),
@@ -82,7 +82,7 @@ export async function makeBench(kind: 'postgres' | 'redis'): Promise<Bench> {
         retention: runOf('retention'),
       };
       const limits = { perMonth: 20_000, perDay: 1_000, perSecond: 10 };
-      const schedules = timetable({ plan: 'free', limits, hasKey: false, cadences });
+      const schedules = schedulePlan({ plan: 'free', limits, hasKey: false, cadences });
       const { sql } = database;
       const worker = createScheduleWorker({ sql, clock, queue, runs, owner: by });
       const scheduler = createScheduler({ sql, clock, queue, schedules, onError: () => undefined });

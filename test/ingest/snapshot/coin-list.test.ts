@@ -18,7 +18,7 @@ async function open() {
   const { clock, database } = scripted.world;
   const { sql } = database;
   const { session } = await scripted.world.open();
-  const deps = { ask: session.ask, sql, clock };
+  const deps = { sendRequest: session.sendRequest, sql, clock };
   const snapshots = createSnapshots({ ...deps, accountId: session.accountId });
   const paths = () => scripted.upstream.log.map(({ path }) => path.replace('/v1', ''));
   return { ...scripted, clock, sql, deps, snapshots, paths };

@@ -21,13 +21,13 @@ export async function open({
   const { world, upstream } = scripted;
   const chandler = await world.open();
   upstream.forget();
-  const { ask, accountId } = chandler.session;
-  return { world, upstream, sql: world.database.sql, snapshots: snapshotsOf(ask, accountId) };
+  const { sendRequest, accountId } = chandler.session;
+  return { world, upstream, sql: world.database.sql, snapshots: snapshotsOf(sendRequest, accountId) };
 }
 
-export function snapshotsOf(ask: Parameters<typeof createSnapshots>[0]['ask'], accountId: string) {
+export function snapshotsOf(sendRequest: Parameters<typeof createSnapshots>[0]['sendRequest'], accountId: string) {
   const { clock, database } = scripted.world;
-  return createSnapshots({ sql: database.sql, ask, clock, accountId });
+  return createSnapshots({ sql: database.sql, sendRequest, clock, accountId });
 }
 
 /** As on the wire. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Admission, Caller } from '../../../src/contract/plan/access.ts';
-import { makeApiKey } from '../../../src/core/api-key.ts';
+import { makeApiKey } from '../../../src/core/caller/api-key.ts';
 import { DAY } from '../../../src/core/interval.ts';
 import { createMeteredAccess, type MeteredAccess } from '../../../src/service/access/metered-access.ts';
 import { createService } from '../../../src/service/service.ts';

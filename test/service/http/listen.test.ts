@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createScaledClock } from '../../../src/clock.ts';
 import { connectionReset, type Handler } from '../../../src/contract/interface/handler.ts';
-import { parseProxies } from '../../../src/core/address.ts';
+import { parseProxies } from '../../../src/core/caller/address.ts';
 import { CONNECTION_LIMITS, type Listening, type ListenOptions, listen } from '../../../src/service/http/listen.ts';
 import { createSimulator } from '../../../src/simulate.ts';
 

@@ -1,38 +1,39 @@
-/** What was answered is answered again without asking the source for it, as long as the source says that it still holds. */
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createScaledClock } from '../../../src/clock.ts';
-import { standingOn, wholeAsOf } from '../../../src/contract/answer/provenance.ts';
-import { lasting } from '../../../src/contract/answer/revalidation.ts';
+/** The response cache: bytes are sent again without reading the source, as long as the source says that they are current. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { completeAsOf, withProvenance } from '../../../src/contract/answer/provenance.ts';
+import { revalidatedBy } from '../../../src/contract/answer/revalidation.ts';
 import type { Ticker } from '../../../src/contract/record/records.ts';
+import { DAY } from '../../../src/core/interval.ts';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
+import { canonicalTarget } from '../../../src/service/http/response-cache.ts';
 import { createService } from '../../../src/service/service.ts';
 import { createMadeUpMarket } from '../../../src/simulator/made-up/made-up.ts';
 import { createMadeUpWorld } from '../../../src/simulator/made-up/made-up-world.ts';
 
 const NOON = Date.UTC(2024, 5, 1, 12);
-const clock = createScaledClock({ speed: 0, startAt: NOON });
+let now = NOON;
+const clock = { now: () => now, sleep: async () => undefined };
 const market = createMadeUpMarket({ world: createMadeUpWorld({ seed: 1, coins: 3 }), clock });
 const errors: unknown[] = [];
 const onError = (error: unknown) => void errors.push(error);
 
-/** How often the source was asked for the ticker, and whether it still holds. */
+/** How often the source was asked for the ticker; a cached ticker is current while it has this price. */
 let asked: number;
 let price: number;
 let isAway: boolean;
 let admitted: number;
+/** How far back the plan may look; null: no limit. */
+let depthMs: number | null;
 let server: Listening;
-/** As a source keeps what it may answer again: what nobody holds is not given again. */
-const kept: Ticker[] = [];
 beforeEach(async () => {
-  [asked, price, isAway, admitted] = [0, 1, false, 0];
+  [asked, price, isAway, admitted, now, depthMs] = [0, 1, false, 0, NOON, null];
   const ticker = async (query: Parameters<typeof market.ticker>[0]) => {
     asked++;
     const found = await market.ticker(query);
     if (found === null) return null;
     const told = price;
     const answer = { ...found, rank: told } as Ticker;
-    kept.push(answer);
-    return lasting(standingOn(answer, wholeAsOf(NOON)), async () => {
+    return revalidatedBy(withProvenance(answer, completeAsOf(NOON)), async () => {
       if (isAway) throw new Error('away');
       return told === price;
     });
@@ -42,12 +43,18 @@ beforeEach(async () => {
       admitted++;
       return { kind: 'admitted', plan: 'enterprise' } as const;
     },
-    refuseHistory: () => null,
+    refuseHistory: (_: unknown, __: unknown, start: number) =>
+      depthMs !== null && start < now - depthMs ? 'too far back' : null,
     refuseTickerHistory: () => null,
     refuseIdChanges: () => null,
     account: () => null,
   };
-  const service = createService({ data: { ...market, ticker }, access, clock, onError });
+  const ohlcv = async (query: Parameters<typeof market.ohlcv>[0]) => {
+    asked++;
+    const found = [...(await market.ohlcv(query))!];
+    return revalidatedBy(withProvenance(found, completeAsOf(NOON)), async () => true);
+  };
+  const service = createService({ data: { ...market, ticker, ohlcv }, access, clock, onError });
   server = await listen(service, { host: '127.0.0.1', port: 0, onError });
 });
 afterEach(async () => {
@@ -80,4 +87,49 @@ it('is another answer at another address, and to anything but a plain GET', asyn
   expect(asked).toBe(4);
   expect([await ask('btc-bitcoin?quotes=USD,BTC'), await ask('btc-bitcoin', { method: 'POST' })]).toEqual([1, 1]);
   expect(asked).toBe(6);
+});
+
+it('is the same answer whatever parameters without meaning are added, but is routed then', async () => {
+  for (const query of ['', '?junk=1', '?junk=2', '?', '?%6aunk=3']) expect(await ask(`btc-bitcoin${query}`)).toBe(1);
+  expect([asked, admitted]).toEqual([1, 5]);
+});
+
+const candles = (path: string) => fetch(`${server.url}/v1/coins/btc-bitcoin/ohlcv${path}`);
+
+it('is not sent to a plan that may not see it any more: its history limit moves on', async () => {
+  depthMs = DAY;
+  const path = '/historical?start=2024-05-31T12:00:00Z&interval=1h';
+  for (const _ of [1, 2]) expect((await candles(path)).status).toBe(200);
+  expect(asked).toBe(1);
+  now += 1;
+  expect((await candles(path)).status).toBe(402);
+});
+
+it('is another candle after midnight', async () => {
+  const openTimes = async () => {
+    const rows = (await (await candles('/latest')).json()) as { time_open: string }[];
+    return rows.map((row) => row.time_open);
+  };
+  for (const _ of [1, 2]) expect(await openTimes()).toEqual(['2024-05-31T00:00:00Z']);
+  expect(asked).toBe(1);
+  now += DAY;
+  expect(await openTimes()).toEqual(['2024-06-01T00:00:00Z']);
+  expect(asked).toBe(2);
+});
+
+describe('the target of a cached response', () => {
+  const known = new Set(['quotes', 'page']);
+  it.each([
+    ['/v1/tickers', '/v1/tickers'],
+    ['/v1//tickers?junk=1', '/v1/tickers'],
+    ['/v1/tickers?quotes=USD,BTC&page=2', '/v1/tickers?quotes=USD,BTC&page=2'],
+    ['/v1/tickers?page=1&quotes=USD&page=2', '/v1/tickers?page=1&quotes=USD'],
+    ['/v1/tickers?quotes=USD%26page=2', '/v1/tickers?quotes=USD%26page=2'],
+    ['/v1/tickers?%71uotes=%55SD', '/v1/tickers?quotes=USD'],
+    ['/v1/tickers?quotes=a+b%2Bc', '/v1/tickers?quotes=a b%2Bc'],
+    ['/v1/%74ickers', null],
+    [`/v1/tickers?quotes=${'x'.repeat(200)}`, null],
+  ])('of %s is %s', (given, target) => {
+    expect(canonicalTarget(`http://service:80${given}`, known)).toBe(target);
+  });
 });

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { makeApiKey } from '../../../src/core/api-key.ts';
+import { makeApiKey } from '../../../src/core/caller/api-key.ts';
 import { createMeteredAccess, type MeteredAccess } from '../../../src/service/access/metered-access.ts';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
 import { MAX_BATCH } from '../../../src/service/rpc/rpc-messages.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { standingOn, wholeAsOf } from '../../../src/contract/answer/provenance.ts';
+import { completeAsOf, withProvenance } from '../../../src/contract/answer/provenance.ts';
 import {
   rpcResponseSchema,
   toolFailureDataSchema,
@@ -116,7 +116,7 @@ describe('the tools over JSON-RPC', () => {
 
   it('says what an answer stands on, where the source does', async () => {
     const asOf = Date.UTC(2024, 5, 1);
-    const coins = standingOn(await market.coins().then((all) => [...all]), wholeAsOf(asOf));
+    const coins = withProvenance(await market.coins().then((all) => [...all]), completeAsOf(asOf));
     const { json } = await sender(rpcService({ data: { coins: async () => coins } }))(call('getCoins'));
     expect(json.result._meta).toEqual({ 'chandler/coverage': 'full', 'chandler/as-of': '2024-06-01T00:00:00Z' });
   });
@@ -223,7 +223,7 @@ describe('failures of tools', () => {
     const { json } = await sender(rpcService({ data, isAway: () => true, onError: () => undefined }))(call('getCoins'));
     expect(json.error).toEqual({
       code: -32000,
-      message: '503: the database cannot be reached, ask again in a few seconds',
+      message: '503: the database is unavailable; try again in a few seconds',
       data: { status: 503, retryAfterSeconds: 5 },
     });
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseWall } from '../../../src/contract/answer/errors.ts';
+import { parseHistoryLimit } from '../../../src/contract/answer/errors.ts';
 import type { Handler } from '../../../src/contract/interface/handler.ts';
 import { isConnectionReset } from '../../../src/contract/interface/handler.ts';
 import { readOhlcvRows, writeOhlcvRows } from '../../../src/contract/record/ohlcv.ts';
@@ -78,7 +78,7 @@ describe('each fault', () => {
   it('402-wall says that nothing before yesterday is allowed', async () => {
     const answer = await always('402-wall').get();
     const { error } = (await answer.json()) as { error: string };
-    expect([answer.status, parseWall(error)]).toEqual([402, { notBefore: now - DAY + 1 }]);
+    expect([answer.status, parseHistoryLimit(error)]).toEqual([402, { notBefore: now - DAY + 1 }]);
   });
 
   it('reset rejects as fetch does', async () => {

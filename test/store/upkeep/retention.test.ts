@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
-import { DEFAULT_KEEP, type Keep } from '../../../src/core/retention-settings.ts';
+import { DEFAULT_KEEP, type Keep } from '../../../src/core/settings/retention-settings.ts';
 import { noTickers, TICKER_NUMBERS, type TickerColumns } from '../../../src/core/ticker.ts';
 import { createClient, openDatabase, type Sql } from '../../../src/store/connection/connect.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';

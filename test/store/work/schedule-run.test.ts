@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { claimRun, endRun, latestRuns, renewLease } from '../../../src/store/work/schedule-run.ts';
+import { leaseEnd } from '../../../src/store/work/lease.ts';
+import { claimRun, endRun, latestRuns, renewRun } from '../../../src/store/work/schedule-run.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 let database: TestDatabase;
@@ -12,7 +13,7 @@ const T = Date.UTC(2026, 10, 21, 12);
 const claim = (schedule: string, tick: number) =>
   claimRun(
     database.sql,
-    { schedule, tick, owner: 'h:1', now: tick, leaseMs: 30_000 },
+    { schedule, tick, owner: 'h:1', now: tick },
     (latest) => latest === null || latest.tick < tick,
   );
 
@@ -26,9 +27,9 @@ test('of any number that claim a tick at once, one gets it', async () => {
 test('a run is written down as it goes, and those of more than a month ago are forgotten', async () => {
   const { sql } = database;
   const first = (await claim('b', T))!;
-  expect(first).toMatchObject({ state: 'running', attempts: 1, owner: 'h:1', begunAt: T, leaseUntil: T + 30_000 });
-  await renewLease(sql, first.id, T + 40_000);
-  expect((await latestRuns(sql, ['b', 'none']))[0]).toMatchObject({ tick: T, leaseUntil: T + 40_000 });
+  expect(first).toMatchObject({ state: 'running', attempts: 1, owner: 'h:1', begunAt: T, leaseUntil: leaseEnd(T) });
+  await renewRun(sql, first.id, T + 10_000);
+  expect((await latestRuns(sql, ['b', 'none']))[0]).toMatchObject({ tick: T, leaseUntil: leaseEnd(T + 10_000) });
   await endRun(sql, first, { state: 'held', message: 'x'.repeat(1_000), until: T + 60_000 }, T + 1);
   const [held] = await latestRuns(sql, ['b']);
   expect(held).toMatchObject({ state: 'held', attempts: 0, leaseUntil: null, waitUntil: T + 60_000, endedAt: T + 1 });

@@ -20,7 +20,7 @@ beforeAll(async () => {
   data = createWarehouse({
     sql: database.sql,
     clock: systemClock,
-    onKept: (view, isHit) => asked.push(`${view} ${isHit ? 'kept' : 'read'}`),
+    onCacheLookup: (view, isHit) => asked.push(`${view} ${isHit ? 'kept' : 'read'}`),
   });
   await ensurePartitionsOf(database.sql, TICKER_HISTORY, { from: NOON, to: NOON + 100 * HOUR });
 });

@@ -1,7 +1,8 @@
 /** The warehouse behind the service: the same suite as over the simulator, and what only a warehouse can get wrong. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Absent, isThere } from '../../../src/contract/answer/not-found.ts';
-import { basisOf } from '../../../src/contract/answer/provenance.ts';
+import { isFound, type NotFound } from '../../../src/contract/answer/not-found.ts';
+import { provenanceOf } from '../../../src/contract/answer/provenance.ts';
+import { isCurrentOf } from '../../../src/contract/answer/revalidation.ts';
 import type { CoinDetails } from '../../../src/contract/record/catalogue.ts';
 import type { MarketData } from '../../../src/contract/record/market-data.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
@@ -79,14 +80,16 @@ describeHostile('the warehouse', shared);
 
 describe('what was read before', () => {
   let database: TestDatabase;
-  let data: MarketData<Absent>;
+  let data: MarketData<NotFound>;
   const clock = frozenClock(Date.UTC(2024, 0, 20, 12));
   const first = Date.UTC(2024, 0, 1);
   const query = { coinId: 'a-a', quote: 'usd', interval: '24h', from: first, to: first + 9 * DAY, limit: 366 } as const;
   const candles = async () => {
     const found = await data.ohlcv(query);
-    return isThere(found) ? found : [];
+    return isFound(found) ? found : [];
   };
+  /** What an answer says itself: may its bytes be sent again? */
+  const isCurrent = (answer: object) => isCurrentOf(answer)!();
   beforeAll(async () => {
     database = await createTestDatabase();
     data = createWarehouse({ sql: database.sql, clock });
@@ -100,21 +103,22 @@ describe('what was read before', () => {
   });
   afterAll(() => database?.drop());
 
-  it('is the same object while nothing has changed, and says what it lacks', async () => {
-    const candles = await data.ohlcv(query);
-    expect(candles).toHaveLength(5);
-    expect(await data.ohlcv(query)).toBe(candles);
-    expect(basisOf(candles)?.firstMissing).toBe(first + 5 * DAY);
+  it('is current while nothing has changed, and says what it lacks', async () => {
+    const found = await candles();
+    expect(found).toHaveLength(5);
+    expect([await isCurrent(found), await candles()]).toEqual([true, found]);
+    expect(provenanceOf(found)?.firstMissing).toBe(first + 5 * DAY);
   });
 
   it('is read again after every commit that changes it, whoever made it, and not before it is committed', async () => {
     const { sql } = database;
-    const before = await data.ohlcv(query);
+    const before = await candles();
     await sql.begin(async (tx) => {
       await tx`update market.candle set close = 42 where interval = '24h' and open_time = ${first}`;
       await tx`update market.series set priority = priority`;
-      expect(await data.ohlcv(query)).toBe(before);
+      expect([await isCurrent(before), await candles()]).toEqual([true, before]);
     });
+    expect(await isCurrent(before)).toBe(false);
     expect((await candles())[0]).toMatchObject({ close: 42 });
     const coins = await data.coins();
     expect(await data.coins()).toBe(coins);
@@ -136,7 +140,7 @@ describe('what was read before', () => {
         expect(await data.tickers({ quotes, most: 1 })).toBe(list);
       }
       // Of what nobody has told there is nothing to be had.
-      expect(basisOf(await data.tickers({ quotes: ['EUR'], most: 1 }))?.coverage).toBe('partial');
+      expect(provenanceOf(await data.tickers({ quotes: ['EUR'], most: 1 }))?.coverage).toBe('partial');
     } finally {
       await database.sql`alter table market.ticker_gone rename to ticker`;
     }
@@ -144,7 +148,7 @@ describe('what was read before', () => {
 
   it('is read again after connections were lost', async () => {
     const { sql } = database;
-    await data.ohlcv(query);
+    const before = await candles();
     await sql`update market.candle set close = 43 where interval = '24h' and open_time = ${first}`;
     await sql`update market.series set priority = priority`;
     const other = createClient({ url: database.url, max: 1 });
@@ -152,10 +156,11 @@ describe('what was read before', () => {
     await other.end();
     const read = async () => (await candles().catch(() => []))[0]?.close;
     await expect.poll(read).toBe(43);
+    expect(await isCurrent(before)).toBe(false);
   });
 
   it('asks Postgres once for all who ask at the same time', async () => {
-    const answers = await Promise.all(Array.from({ length: 50 }, () => data.ohlcv(query)));
+    const answers = await Promise.all(Array.from({ length: 50 }, () => data.coins()));
     expect(new Set(answers).size).toBe(1);
   });
 
@@ -165,6 +170,6 @@ describe('what was read before', () => {
       await data.ticker({ coinId: '\ud800', quotes: ['USD'] }),
       await data.coin('{"\\}'),
     ];
-    expect(answers.map((answer) => isThere<object>(answer))).toEqual([false, false, false]);
+    expect(answers.map((answer) => isFound<object>(answer))).toEqual([false, false, false]);
   });
 });

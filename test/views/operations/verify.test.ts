@@ -58,7 +58,7 @@ describe('verify', () => {
     [
       'a candle that was deleted',
       (id) => database.sql`delete from market.candle where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^18 candles inside coverage, but 19 recorded/,
+      /^18 candles inside coverage, but 19 were recorded/,
     ],
     [
       'a candle that was added',
@@ -104,7 +104,7 @@ describe('verify', () => {
       'coverage without an end',
       (id) =>
         database.sql`update market.series set covered = '{[2024-01-01Z,)}', covered_candles = 21 where id = ${id}`,
-      /^coverage has no end/,
+      /^coverage has an open end/,
     ],
   ])('notices %s', async (_, damage, message) => {
     const id = await seedSeries(database.sql, sound('btc-bitcoin'));

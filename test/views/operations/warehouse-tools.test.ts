@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { intervalWallText } from '../../../src/contract/answer/errors.ts';
+import { intervalLimitText } from '../../../src/contract/answer/errors.ts';
 import { toolListSchema } from '../../../src/contract/interface/json-rpc.ts';
 import { TOOL_NAMES } from '../../../src/contract/interface/tools.ts';
 import { WAREHOUSE_TOOLS } from '../../../src/contract/interface/warehouse-tools.ts';
@@ -37,7 +37,7 @@ beforeAll(async () => {
   post = sender(rpcService({ warehouse }));
   const { access } = countingAccess({
     admit: () => ({ kind: 'admitted', plan: 'free' }),
-    refuseHistory: (_plan, interval) => (interval === '24h' ? null : intervalWallText(interval)),
+    refuseHistory: (_plan, interval) => (interval === '24h' ? null : intervalLimitText(interval)),
   });
   asFree = sender(rpcService({ warehouse, access }));
 });

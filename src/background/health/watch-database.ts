@@ -1,0 +1,52 @@
+/** Checks every few seconds that the database is available, reports it when it is not, and restarts an embedded one. */
+import type { App } from '../../app.ts';
+import type { Clock } from '../../clock.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
+import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
+import { explainDatabaseError } from '../../store/connection/store-error.ts';
+import { asError, type Incidents } from './incidents.ts';
+import { DATABASE } from './service-status.ts';
+
+export const EMBEDDED_DATABASE = 'the embedded database';
+
+export type Watch = {
+  readonly incidents: Incidents;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly everyMs: number;
+  /** The variable with the database's address. */
+  readonly setting?: string;
+  /** What fails when `check` does and the database is there. */
+  readonly what: string;
+};
+
+/** Calls `check` until the signal is aborted; never rejects. */
+export async function watchDatabase(
+  app: App,
+  check: () => Promise<unknown>,
+  { incidents, clock, signal, everyMs, setting, what }: Watch,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await unlessAborted(check(), signal);
+      for (const one of [DATABASE, EMBEDDED_DATABASE, what]) incidents.resolve(one);
+    } catch (error) {
+      if (signal.aborted) return;
+      const isAway = isDatabaseAway(error);
+      incidents.report(isAway ? DATABASE : what, databaseError(error, app, setting));
+      if (isAway) {
+        await unlessAborted(app.bringBack(), signal).catch((again: unknown) => {
+          if (!signal.aborted) incidents.report(EMBEDDED_DATABASE, asError(again));
+        });
+      }
+    }
+    await clock.sleep(everyMs, signal).catch(() => undefined);
+  }
+}
+
+/** In words that name the database and the setting, where it is about them. */
+export function databaseError(error: unknown, { database }: Pick<App, 'database'>, setting?: string): Error {
+  const explained = explainDatabaseError(error, database.url);
+  if (explained === null) return asError(error);
+  return setting === undefined ? explained : explained.of(setting);
+}

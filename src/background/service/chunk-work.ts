@@ -1,0 +1,76 @@
+/** The work on chunks: of tracked series, and of backfills. */
+import type { App } from '../../app.ts';
+import { type BackfillRunner, createBackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
+import { withStepBack } from '../../ingest/chunk/series-circuit-breaker.ts';
+import { oneAtATime } from '../../ingest/chunk/single-flight.ts';
+import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
+import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
+import type { OutageRetry } from '../../ingest/request/outage-retry.ts';
+import type { Session } from '../../ingest/session.ts';
+import { withTurns } from '../../ingest/tracking/keep-fresh.ts';
+import type { Ingestion } from '../../ingestion.ts';
+import { markEnded } from '../../store/tracking/tracked-series.ts';
+import { readEta } from './backfill-eta.ts';
+import { logChunk, logFailure, toIso } from './chunk-log.ts';
+import type { ServiceContext } from './service-context.ts';
+
+const sameTime = (ms: number) => ms;
+
+export function workFreshness(
+  context: ServiceContext,
+  app: App,
+  session: Session,
+  queue: ChunkQueue,
+  retry: OutageRetry,
+  signal: AbortSignal,
+): ChunkWorker {
+  const { clock } = context;
+  const { sql } = app.database;
+  const { realMs = sameTime } = app.surroundings;
+  const ingestChunk = withTurns(oneAtATime(withStepBack(session.ingestChunk, clock)), sql);
+  return queue.work({
+    concurrency: context.concurrency,
+    handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),
+    snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
+    events: {
+      onOutcome: (job, outcome) => logChunk(context, job, outcome),
+      onFailure: (job, error, final) => {
+        logFailure(context, job, error, final);
+        if (!final) return;
+        retry(() => markEnded(sql, job.seriesId)).catch((again: unknown) => {
+          // The upkeep finds it as a chunk that the queue has lost.
+          app.log.debug({ err: again }, 'the end of a chunk was not recorded');
+        });
+      },
+    },
+  });
+}
+
+export async function runBackfills(context: ServiceContext, app: App, ingestion: Ingestion): Promise<BackfillRunner> {
+  const { clock, log, incidents, owner, concurrency } = context;
+  const { session } = ingestion;
+  const runner = createBackfillRunner({
+    sql: app.database.sql,
+    clock,
+    queue: await ingestion.queue(),
+    session,
+    owner,
+    concurrency,
+    keep: app.config.keep.candles,
+    finishOf: (id, left) => readEta(app, session, id, left),
+    onBegin: ({ id, interval, quote, coinIds }, requests) =>
+      log.info({ backfill: id, interval, quote, coins: coinIds.length, requests }, `backfill ${id} started`),
+    onEnd: ({ id, state, message, waitUntil, ...counts }) =>
+      log[state === 'failed' ? 'error' : 'info'](
+        { backfill: id, state, message, ...(waitUntil === null ? {} : { until: toIso(waitUntil) }), ...counts },
+        `backfill ${id}: ${state}`,
+      ),
+    onChunk: (job, outcome) => logChunk(context, job, outcome),
+    onFailure: (job, error, final) => logFailure(context, job, error, final),
+    onError: (error) => incidents.report('the backfills', error),
+    bringBack: app.bringBack,
+    realMs: app.surroundings.realMs ?? sameTime,
+  });
+  runner.start();
+  return runner;
+}

@@ -1,0 +1,66 @@
+/** What a session checks every few seconds: the account's plan, learned limits, chunks that the queue lost, and ETAs of backfills. */
+import type { App } from '../../app.ts';
+import { type AwayReason, awayReason, DATABASE_AWAY } from '../../ingest/request/outage-retry.ts';
+import type { Session } from '../../ingest/session.ts';
+import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
+import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
+import { readAccount } from '../../store/quota/account.ts';
+import { asError } from '../health/incidents.ts';
+import { DATABASE, QUEUE } from '../health/service-status.ts';
+import { databaseError } from '../health/watch-database.ts';
+import { saveQueuedEtas } from './backfill-eta.ts';
+import { releaseWaiting } from './release-waiting.ts';
+import type { ServiceContext } from './service-context.ts';
+
+export const UPKEEP_MS = 10_000;
+/** How often, in rounds of the upkeep, the ETAs of queued backfills are forecast. */
+const FORECAST_ROUNDS = 3;
+
+/** Until the signal is aborted; calls `renew` and ends when the account has another plan. */
+export async function keepUp(
+  context: ServiceContext,
+  app: App,
+  session: Session,
+  freshness: Pick<KeepFresh, 'recover'>,
+  { signal, renew }: { readonly signal: AbortSignal; readonly renew: () => void },
+): Promise<void> {
+  const { clock, incidents, log, config } = context;
+  for (let round = 0; !signal.aborted; round++) {
+    // Before the first wait as well, so that a new backfill has its ETA at once.
+    if (round % FORECAST_ROUNDS === 0) await forecast(context, app, session);
+    await clock.sleep(UPKEEP_MS, signal).catch(() => undefined);
+    if (signal.aborted) return;
+    try {
+      const saved = config.plan === null ? await readAccount(app.database.sql, session.accountId) : null;
+      if (saved !== null && saved.plan !== session.plan.name) {
+        log.info({ from: session.plan.name, to: saved.plan }, `the account's plan is now ${saved.plan}`);
+        return renew();
+      }
+      await session.walls.reload();
+      const lost = await freshness.recover();
+      if (lost > 0) log.warn({ chunks: lost }, 'the queue lost chunks; they are queued again');
+      for (const what of ['the upkeep', 'the scheduler', 'the backfills', QUEUE]) incidents.resolve(what);
+    } catch (error) {
+      const reason = awayReason(error);
+      incidents.report(reason === null ? 'the upkeep' : subjectOf(reason), asError(error));
+    }
+  }
+}
+
+/** The name of what is away, in its incident. */
+export function subjectOf(reason: AwayReason): string {
+  return reason === DATABASE_AWAY ? DATABASE : QUEUE;
+}
+
+async function forecast({ incidents, log }: ServiceContext, app: App, session: Session): Promise<void> {
+  try {
+    for (const id of await releaseWaiting(app, session))
+      log.info({ backfill: id }, `backfill ${id} is released: the quota has room again`);
+    await saveQueuedEtas(app, session);
+    incidents.resolve('the forecasts');
+  } catch (error) {
+    // Reported here as well: the heartbeat, which resolves it, may still be waiting for a connection.
+    if (isDatabaseAway(error)) incidents.report(DATABASE, databaseError(error, app));
+    else incidents.report('the forecasts', asError(error));
+  }
+}

@@ -1,0 +1,126 @@
+/** What a backfill did, as text. */
+import type { Instant } from '../../clock.ts';
+import {
+  formatCount,
+  formatCounted,
+  formatDay,
+  formatInstant,
+  formatRelative,
+  formatRoughly,
+} from '../../core/format.ts';
+import type { BackfillEnd } from '../../ingest/backfill/progress.ts';
+import { type GapTotal, isRefusal } from '../../views/operations/gaps.ts';
+import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
+import type { Output } from '../shell/io.ts';
+import { type BackfillReport, countsOf, isOutage } from './backfill-report.ts';
+import { type PlanReports, sum } from './plan-report.ts';
+
+const MOST_FAILURES = 10;
+
+export function printBackfillReport(out: Output, report: BackfillReport, now: Instant): void {
+  out.write(`\n${headline(report, now).trimEnd()}\n\n`);
+  for (const [name, text] of linesOf(report, now)) out.write(`  ${name.padEnd(11)} ${text}\n`);
+}
+
+function linesOf(report: BackfillReport, now: Instant): [name: string, text: string][] {
+  const { run, totals, gaps, retryable } = report;
+  const { stored, revised, setAside } = countsOf(report);
+  const received = totals === null ? '' : ` (${formatCounted(totals.rows, 'row')} received)`;
+  const lines: [string, string][] = [
+    ['stored', `${formatCounted(stored, 'candle')}${received}`],
+    ['revised', formatCounted(revised, 'final candle')],
+    ['quarantined', formatCounted(setAside, 'invalid row')],
+    ['requests', requestsText(report)],
+    ['took', `${formatRoughly(run.tookMs)}${speedText(stored, run.tookMs)}`],
+  ];
+  for (const [reason, { chunks, message }] of run.refused) {
+    lines.push(['refused', `${formatCounted(chunks, 'request')}: ${reason} (${message})`]);
+  }
+  for (const { coinId, span, message } of run.failed.slice(0, MOST_FAILURES)) {
+    lines.push(['failed', `${coinId} ${formatDay(span.from)} to ${formatDay(span.to)}: ${message}`]);
+  }
+  const more = run.failed.length - MOST_FAILURES;
+  if (more > 0) lines.push(['', `and ${formatCount(more)} more failed`]);
+  lines.push(['gaps left', gapsText(gaps)]);
+  if (retryable !== null) {
+    const when = retryable.from <= now ? 'now' : `from ${formatMoment(retryable.from, now)}`;
+    lines.push(['', `the same command can request ${formatCounted(retryable.slots, 'slot')} again ${when}`]);
+  }
+  return lines;
+}
+
+function requestsText(report: BackfillReport): string {
+  const failed = Object.entries(report.totals?.byOutcome ?? {}).filter(([outcome]) => outcome !== 'stored');
+  const which = failed.map(([outcome, n]) => `${formatCount(n)} ${outcome}`).join(', ');
+  const sent = `${formatCount(countsOf(report).requests)} ${report.totals === null ? 'answered and stored' : 'sent'}`;
+  return `${sent}, ${formatCount(report.planned)} planned${which === '' ? '' : ` (failed: ${which})`}`;
+}
+
+function headline({ run, gaps, rest }: BackfillReport, now: Instant): string {
+  const { end, failed } = run;
+  switch (end.kind) {
+    case 'done': {
+      if (failed.length > 0) {
+        return `Done, except for ${formatCounted(failed.length, 'request')} that failed at every attempt. Run the same command again to retry.`;
+      }
+      const refused = sum(gaps ?? [], ({ reason, slots }) => (isRefusal(reason) ? slots : 0));
+      if (refused === 0) return 'Done: nothing left to fetch.';
+      return `Done with what the upstream allows; it refuses ${formatCounted(refused, 'slot')} (chandler gaps shows why).`;
+    }
+    case 'interrupted':
+      return 'Interrupted: answers on their way were stored. Run the same command again; nothing is lost.';
+    case 'stopped':
+      return `${stopText(end, now)}\n${restText(rest, now)}`;
+    case 'misconfigured':
+      return 'Stopped early: the upstream refuses these requests. Check your API key and base URL, then run the same command again; nothing stored is lost.';
+  }
+}
+
+function stopText({ reason, until }: Extract<BackfillEnd, { kind: 'stopped' }>, now: Instant): string {
+  const why = `Stopped early: ${waitingFor(reason)}`;
+  const how = 'or now with a longer --max-wait; nothing is lost.';
+  if (until <= now || isOutage(reason)) {
+    return `${why}, for longer than --max-wait allows. Run the same command again later, ${how}`;
+  }
+  return `${why}. Requests continue at ${formatMoment(until, now)}, later than --max-wait allows. Run the same command again then, ${how}`;
+}
+
+function restText(rest: BackfillReport['rest'], now: Instant): string {
+  if (rest === null || rest.requests === 0) return '';
+  const { requests, finishAt } = rest;
+  const when =
+    finishAt === null ? '' : `: done ${formatInstant(finishAt)} at the earliest, ${formatRelative(finishAt, now)}`;
+  return `The rest takes ${formatCounted(requests, 'request')}${when}.`;
+}
+
+/** Empty where less than a second, or nothing stored, gives no rate. */
+function speedText(candles: number, tookMs: number): string {
+  return candles > 0 && tookMs >= 1000 ? `, ${formatCount(candles / (tookMs / 1000))} candles/s` : '';
+}
+
+function gapsText(gaps: readonly GapTotal[] | null): string {
+  if (gaps === null) return 'unknown while the database is unavailable';
+  const slots = sum(gaps, (gap) => gap.slots);
+  if (slots === 0) return 'none: every slot has a candle or is known to be empty';
+  return `${formatCounted(slots, 'slot')}: ${gaps.map((gap) => `${formatCount(gap.slots)} ${gap.reason}`).join(', ')}`;
+}
+
+/** The sums of several intervals. `left`: those that were not run, because one before them ended early. */
+export function printBackfillTotal(out: Output, reports: readonly BackfillReport[], left: PlanReports): void {
+  const stored = sum(reports, (report) => countsOf(report).stored);
+  const requests = sum(reports, (report) => countsOf(report).requests);
+  const planned = sum(reports, (report) => report.planned) + sum(left, ({ plan }) => plan.cost.requests);
+  const slots = sum(reports, ({ gaps }) => sum(gaps ?? [], (gap) => gap.slots));
+  const parts = [
+    `${formatCounted(stored, 'candle')} stored`,
+    `${formatCounted(requests, 'request')} sent`,
+    `${formatCount(planned)} planned`,
+    reports.some(({ gaps }) => gaps === null) ? 'gaps left unknown' : `${formatCounted(slots, 'slot')} left`,
+    formatRoughly(sum(reports, ({ run }) => run.tookMs)),
+  ];
+  out.write(`\nTotal: ${parts.join(', ')}.\n`);
+  if (left.length === 0) return;
+  const names = left.map(({ target }) => target.interval);
+  const intervals = [names.slice(0, -1).join(', '), names.at(-1)].filter(Boolean).join(' and ');
+  out.write(`Not started: ${intervals} candles; run the same command again for them.\n`);
+}

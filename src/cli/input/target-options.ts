@@ -1,0 +1,101 @@
+/** The options that choose coins, intervals, quote and span of a plan, a backfill or a track rule. */
+import type { Command } from 'commander';
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import { formatDay, formatInstant } from '../../core/format.ts';
+import { ceilToGrid, INTERVALS, type Interval } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import { UsageError } from '../shell/exit.ts';
+import { argument, list, parseInterval, parsePositiveInteger, parseQuote } from './options.ts';
+import { timeOption } from './time.ts';
+
+export type TargetOptions = {
+  readonly start: string;
+  readonly end?: string;
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly top?: number;
+  readonly all?: boolean;
+};
+
+/** The options as typed: each of several intervals is a target of its own. */
+export type TargetsOptions = Omit<TargetOptions, 'interval'> & { readonly interval?: readonly Interval[] };
+
+/** The same options for each interval, in the order given. */
+export function eachInterval<T extends TargetsOptions>(
+  options: T,
+): (Omit<T, 'interval'> & { readonly interval: Interval })[] {
+  const intervals = [...new Set(options.interval ?? (['24h'] as const))];
+  return intervals.map((interval) => ({ ...options, interval }));
+}
+
+/** Adds the options that choose series, for `backfill`, `plan` and `track add`. */
+export function seriesOptions(command: Command): Command {
+  return command
+    .argument('[coin...]', 'coin ids, like btc-bitcoin')
+    .option('--top <n>', 'the N best-ranked coins', argument(parsePositiveInteger))
+    .option('--all', 'every active coin')
+    .option(
+      '--interval <interval>',
+      `one or more intervals, separated by commas: ${INTERVALS.join(', ')} (default: 24h)`,
+      list(parseInterval),
+    )
+    .option('--quote <quote>', 'quote currency of the prices', argument(parseQuote), 'usd');
+}
+
+/** Adds the options of a target: series and a span. */
+export function targetOptions(command: Command): Command {
+  return seriesOptions(command)
+    .option('--start <T>', 'required: a date (UTC midnight), a date-time with its zone, or relative like -30d')
+    .option('--end <T>', 'exclusive end (default: now)');
+}
+
+/** Checks everything that can be checked before anything is opened. @throws UsageError */
+export function checkTarget(coins: readonly string[], options: TargetsOptions, now: Instant): void {
+  checkCoinChoice(coins, options);
+  for (const one of eachInterval(options)) parseSpan(one, now);
+}
+
+/** The slots between --start and --end. @throws UsageError for an invalid span */
+export function parseSpan(
+  { start, end, interval }: Partial<Pick<TargetOptions, 'start'>> & Pick<TargetOptions, 'end' | 'interval'>,
+  now: Instant,
+): Span {
+  // Not a required option of commander, which would report it before the misspelt option --strat.
+  if (start === undefined)
+    throw new UsageError('--start is missing; give one like --start 2024-01-01 or --start -30d.');
+  const from = timeOption('--start', start, now);
+  const until = end === undefined ? now : timeOption('--end', end, now);
+  if (from === now) {
+    throw new UsageError(
+      `--start ${start} is now, and no candle has opened since; choose an earlier start, like -30d.`,
+    );
+  }
+  if (from > now)
+    throw new UsageError(
+      `--start ${start} lies in the future (now is ${formatInstant(now)}); choose an earlier start.`,
+    );
+  if (until <= from) {
+    throw new UsageError(
+      `--end ${end ?? 'now'} is not after --start ${start}; --end is exclusive, so choose a later one.`,
+    );
+  }
+  const span = { from: ceilToGrid(from, interval), to: ceilToGrid(Math.min(until, now), interval) };
+  if (span.from >= span.to) {
+    throw new UsageError(
+      `No ${interval} candle opens between ${formatDay(from)} and ${formatDay(until)}; choose an earlier --start, or a shorter --interval.`,
+    );
+  }
+  return span;
+}
+
+function checkCoinChoice(coins: readonly string[], { top, all }: Pick<TargetOptions, 'top' | 'all'>): void {
+  if (top !== undefined && all) throw new UsageError('--top and --all exclude each other; give only one of them.');
+  if (coins.some((id) => id.trim() === '')) {
+    throw new UsageError('A coin id is empty; ids look like btc-bitcoin.');
+  }
+  if (coins.length > 0 && all) throw new UsageError('--all already means every coin; give coins or --all, not both.');
+  if (coins.length === 0 && top === undefined && !all) {
+    throw new UsageError('No coins given; give ids like btc-bitcoin, or --top 100, or --all.');
+  }
+}

@@ -1,0 +1,38 @@
+/** Work that is given up when a signal is aborted, or when it takes too long. */
+import type { Clock } from '../../clock.ts';
+
+/** Rejects with the signal's reason as soon as it is aborted, whatever then becomes of the work. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason);
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop, { once: true });
+    work.finally(() => signal.removeEventListener('abort', stop)).then(resolve, reject);
+  });
+}
+
+/**
+ * Aborts `stop` with `late` when `work` takes more than `ms`. Rejects with the reason of `stop` as soon as that is aborted, by the
+ * deadline or by somebody else, even when the work ignores it.
+ */
+export async function withDeadline<T>(
+  clock: Clock,
+  {
+    ms,
+    late,
+    stop = new AbortController(),
+  }: { readonly ms: number; readonly late: Error; readonly stop?: AbortController },
+  work: () => Promise<T>,
+): Promise<T> {
+  stop.signal.throwIfAborted();
+  const done = new AbortController();
+  clock.sleep(ms, done.signal).then(
+    () => stop.abort(late),
+    () => undefined,
+  );
+  try {
+    return await unlessAborted(work(), stop.signal);
+  } finally {
+    done.abort();
+  }
+}

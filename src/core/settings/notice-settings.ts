@@ -1,0 +1,64 @@
+/** What an operator wants to be notified of, and how that is written in settings. */
+import { didYouMean } from './did-you-mean.ts';
+import type { Read } from './setting.ts';
+
+export const NOTICE_EVENTS = ['quota', 'stuck', 'wall', 'revisions', 'quarantine'] as const;
+export type NoticeEvent = (typeof NOTICE_EVENTS)[number];
+
+export type Notify = {
+  /** Secret: whoever knows the address may post there. */
+  readonly url: string;
+  readonly events: readonly NoticeEvent[];
+  /** A service is stuck after it had work and quota for so long without any result. */
+  readonly stuckAfterMs: number;
+  /** A notice is sent when the upstream changes more final candles than this within 24 hours. */
+  readonly revisionsADay: number;
+};
+
+export const DEFAULT_STUCK_AFTER_MS = 3_600_000;
+export const DEFAULT_REVISIONS_A_DAY = 100;
+
+const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+/** A retry alone takes minutes. */
+const LEAST_STUCK_MS = 5 * UNIT_MS.m;
+const MOST_STUCK_MS = 30 * UNIT_MS.d;
+const MOST_REVISIONS = 1_000_000;
+
+/** The address of a webhook; the problem never repeats it. */
+export function parseWebhookUrl(text: string): Read<string> {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    return { problem: 'which is not a web address; it must start with https:// or http://' };
+  }
+  if (url.username !== '' || url.password !== '') {
+    return { problem: 'which contains a user name or password; leave them out' };
+  }
+  if (url.hash !== '') return { problem: 'which must have no #' };
+  return { ok: url.href };
+}
+
+/** `quota,stuck`, or `all`. */
+export function parseNoticeEvents(text: string): Read<readonly NoticeEvent[]> {
+  const words = text.split(/[\s,]+/).filter((word) => word !== '');
+  if (words.length === 1 && words[0] === 'all') return { ok: NOTICE_EVENTS };
+  const wrong = words.find((word) => !(NOTICE_EVENTS as readonly string[]).includes(word));
+  if (wrong === undefined && words.length > 0) return { ok: NOTICE_EVENTS.filter((event) => words.includes(event)) };
+  const which = words.length > 1 && wrong !== undefined ? `which has ${JSON.stringify(wrong)}; ` : '';
+  return {
+    problem: `${which}it must be all, or some of ${NOTICE_EVENTS.join(', ')} with commas${didYouMean(wrong ?? '', NOTICE_EVENTS)}`,
+  };
+}
+
+/** `30m`, `2h`, `1d`: milliseconds. */
+export function parseStuckAfter(text: string): Read<number> {
+  const [, count, unit] = /^(\d{1,5})([mhd])$/.exec(text) ?? [];
+  const ms = count === undefined ? Number.NaN : Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  if (ms >= LEAST_STUCK_MS && ms <= MOST_STUCK_MS) return { ok: ms };
+  return { problem: 'it must be minutes, hours or days like 30m, 2h or 1d, from 5m to 30d' };
+}
+
+export function parseRevisionsADay(text: string): Read<number> {
+  const value = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
+  if (value <= MOST_REVISIONS) return { ok: value };
+  return { problem: `it must be a whole number of candles in 24 hours, from 0 to ${MOST_REVISIONS}` };
+}

@@ -1,0 +1,73 @@
+/** How long each table keeps its rows, and how that is written in settings. */
+import { ceilToGrid, DAY, INTERVALS, type Interval, isInterval } from '../interval.ts';
+import type { Span } from '../span.ts';
+import type { Read } from './setting.ts';
+
+/** In milliseconds; null: forever. */
+export type Kept = number | null;
+
+export type Keep = {
+  readonly tickers: Kept;
+  readonly global: Kept;
+  readonly exchanges: Kept;
+  readonly fetches: Kept;
+  readonly candles: Readonly<Record<Interval, Kept>>;
+};
+
+export const DEFAULT_KEEP: Keep = {
+  tickers: 90 * DAY,
+  global: null,
+  exchanges: null,
+  fetches: 90 * DAY,
+  candles: candlesKept(() => null),
+};
+
+/** The part of a span whose candles are young enough to be kept; it may be empty. */
+export function keptPart(span: Span, interval: Interval, keep: Partial<Keep['candles']>, now: number): Span {
+  const kept = keep[interval] ?? null;
+  if (kept === null) return span;
+  const from = Math.max(span.from, ceilToGrid(now - kept, interval));
+  return { from: Math.min(from, span.to), to: span.to };
+}
+
+/** Earlier answers are evidence about later ones, and a suspended process may store an answer days after it arrived. */
+export const LEAST_DAYS_OF_FETCHES = 7;
+
+const DAYS = { d: 1, w: 7, y: 365 } as const;
+/** Longer durations are beyond what Postgres can subtract from now. */
+const MOST_DAYS = 100 * 365;
+
+/** `90d`, `12w`, `2y` or `forever`. */
+export function parseKept(text: string, leastDays = 1): Read<Kept> {
+  if (text === 'forever') return { ok: null };
+  const [, count, unit] = /^(\d{1,6})([dwy])$/.exec(text) ?? [];
+  const days = count === undefined ? Number.NaN : Number(count) * DAYS[unit as keyof typeof DAYS];
+  if (days >= leastDays && days <= MOST_DAYS) return { ok: days * DAY };
+  const least = leastDays === 1 ? '' : `, ${leastDays}d or more`;
+  return { problem: `it must be a number of days, weeks or years like 90d, 12w or 2y${least}, or forever` };
+}
+
+/** One duration for all intervals, or `5m=90d 1h=2y`, where the other intervals are kept forever. */
+export function parseCandlesKept(text: string): Read<Keep['candles']> {
+  if (!text.includes('=')) {
+    const all = parseKept(text);
+    return 'ok' in all
+      ? { ok: candlesKept(() => all.ok) }
+      : { problem: `${all.problem}; or by interval, like 5m=90d 1h=2y` };
+  }
+  const kept = new Map<Interval, Kept>();
+  for (const part of text.split(/[\s,]+/).filter((word) => word !== '')) {
+    const [, interval, value] = /^([^=]+)=([^=]+)$/.exec(part) ?? [];
+    if (interval === undefined || !isInterval(interval) || kept.has(interval)) {
+      return { problem: `which has ${part}; write each interval once, like 5m=90d 1h=2y, of ${INTERVALS.join(' ')}` };
+    }
+    const one = parseKept(value!);
+    if (!('ok' in one)) return { problem: `which has ${part}; ${one.problem}` };
+    kept.set(interval, one.ok);
+  }
+  return { ok: candlesKept((interval) => kept.get(interval) ?? null) };
+}
+
+function candlesKept(of: (interval: Interval) => Kept): Keep['candles'] {
+  return Object.fromEntries(INTERVALS.map((interval) => [interval, of(interval)])) as Keep['candles'];
+}

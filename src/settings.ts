@@ -1,0 +1,278 @@
+/** Every environment variable that Chandler reads: its default, and how its text becomes a value. */
+import { RPC_PATH } from './contract/interface/json-rpc.ts';
+import { MAX_CANDLES, PLAN_NAMES } from './contract/plan/plans.ts';
+import { parseProxies } from './core/caller/address.ts';
+import { didYouMean, misspeltSettings } from './core/settings/did-you-mean.ts';
+import {
+  DEFAULT_REVISIONS_A_DAY,
+  DEFAULT_STUCK_AFTER_MS,
+  NOTICE_EVENTS,
+  parseNoticeEvents,
+  parseRevisionsADay,
+  parseStuckAfter,
+  parseWebhookUrl,
+} from './core/settings/notice-settings.ts';
+import {
+  DEFAULT_KEEP,
+  LEAST_DAYS_OF_FETCHES,
+  parseCandlesKept,
+  parseKept,
+} from './core/settings/retention-settings.ts';
+import type { Problem, Read } from './core/settings/setting.ts';
+import { parseCadence } from './ingest/schedule/cadence.ts';
+import { type ScheduleVariable, scheduleVariable } from './ingest/schedule/schedule-plan.ts';
+import { SCHEDULE_NAMES } from './ingest/schedule/schedules.ts';
+import { LOG_LEVELS, type LogLevel, maskPasswords } from './log.ts';
+import { checkDatabaseUrl, SERVE_DATABASE_URL } from './store/connection/database-url.ts';
+import { StoreError } from './store/connection/store-error.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export const FREE_BASE_URL = 'https://api.coinpaprika.com/v1';
+export const PAID_BASE_URL = 'https://api-pro.coinpaprika.com/v1';
+const RPC_URL = 'https://mcp.coinpaprika.com/json-rpc';
+
+/** More connections than a browser or the pool of a program opens; a tenth of what the service accepts in all. */
+const MOST_PER_ADDRESS = 200;
+
+/** `auto` tries both ways of sending the key. */
+export type AuthSetting = 'auto' | 'bearer' | 'bare';
+type Parse<T> = (text: string, name: string, env: Environment) => Read<T>;
+type Setting<T> = { readonly fallback: T; readonly parse: Parse<T> };
+
+/** `fallback`: the value when the variable is not set. */
+function setting<T>(fallback: T, parse: Parse<T>): Setting<T> {
+  return { fallback, parse };
+}
+
+/** Null when the variable is not set. */
+function optional<T>(parse: Parse<T>): Setting<T | null> {
+  return { fallback: null, parse };
+}
+
+/** Undefined when the variable is not set; null when it lifts the limit. */
+function limit(isWhole: boolean): Setting<number | null | undefined> {
+  return { fallback: undefined, parse: (text) => parseLimit(text, isWhole) };
+}
+
+function oneOf<T extends string>(allowed: readonly T[]): Parse<T> {
+  return (text) => {
+    const found = allowed.find((name) => name === text);
+    return found === undefined
+      ? wrong(`which is none of ${allowed.join(', ')}${didYouMean(text, allowed)}`)
+      : { ok: found };
+  };
+}
+
+function anyCase<T>(parse: Parse<T>): Parse<T> {
+  return (text, name, env) => parse(text.toLowerCase(), name, env);
+}
+
+/** Refuses a setting of notices when there is no webhook. */
+function noticed<T>(parse: Parse<T>): Parse<T> {
+  return (text, name, env) => {
+    const read = parse(text, name, env);
+    const isUseless = 'ok' in read && (env.CHANDLER_WEBHOOK_URL ?? '').trim() === '';
+    return isUseless ? wrong('but there is no webhook; set CHANDLER_WEBHOOK_URL as well, or remove it') : read;
+  };
+}
+
+/** Each is described in docs/configuration.md. */
+const SETTINGS = {
+  DATABASE_URL: optional(parseDatabaseUrl),
+  [SERVE_DATABASE_URL]: optional(parseDatabaseUrl),
+  REDIS_URL: optional(parseRedisUrl),
+  CHANDLER_HOME: setting('.chandler', parseFolder),
+  CHANDLER_BASE_URL: optional(parseBaseUrl),
+  CHANDLER_RPC_URL: setting<string | null | undefined>(undefined, parseRpcUrl),
+  CHANDLER_API_KEY: optional(parseKey),
+  CHANDLER_PLAN: optional(anyCase(oneOf(PLAN_NAMES))),
+  CHANDLER_MONTHLY_REQUESTS: limit(true),
+  CHANDLER_DAILY_REQUESTS: limit(true),
+  CHANDLER_REQUESTS_PER_SECOND: limit(false),
+  CHANDLER_CANDLES_PER_REQUEST: optional(parseCandles),
+  CHANDLER_AUTH_SCHEME: setting<AuthSetting>('auto', oneOf(['auto', 'bearer', 'bare'])),
+  CHANDLER_LISTEN: setting({ host: '127.0.0.1', port: 8080 }, parseListen),
+  CHANDLER_SERVE_LIMITS: setting('on', anyCase(oneOf(['on', 'off']))),
+  CHANDLER_TRUSTED_PROXIES: optional(parseProxies),
+  CHANDLER_CONNECTIONS_PER_ADDRESS: setting<number | null>(MOST_PER_ADDRESS, (text) => parseLimit(text, true)),
+  CHANDLER_SERVE_SQL: setting('off', oneOf(['on', 'off'])),
+  CHANDLER_SERVE_ORIGINS: setting<readonly string[]>([], parseOrigins),
+  CHANDLER_KEEP_TICKERS: setting(DEFAULT_KEEP.tickers, (text) => parseKept(text)),
+  CHANDLER_KEEP_FETCHES: setting(DEFAULT_KEEP.fetches, (text) => parseKept(text, LEAST_DAYS_OF_FETCHES)),
+  CHANDLER_KEEP_GLOBAL: setting(DEFAULT_KEEP.global, (text) => parseKept(text)),
+  CHANDLER_KEEP_EXCHANGES: setting(DEFAULT_KEEP.exchanges, (text) => parseKept(text)),
+  CHANDLER_KEEP_CANDLES: setting(DEFAULT_KEEP.candles, parseCandlesKept),
+  CHANDLER_WEBHOOK_URL: optional(parseWebhook),
+  CHANDLER_NOTIFY: setting(NOTICE_EVENTS, noticed(parseNoticeEvents)),
+  CHANDLER_STUCK_AFTER: setting(DEFAULT_STUCK_AFTER_MS, noticed(parseStuckAfter)),
+  CHANDLER_REVISIONS_A_DAY: setting(DEFAULT_REVISIONS_A_DAY, noticed(parseRevisionsADay)),
+  LOG_LEVEL: setting<LogLevel>('info', oneOf(LOG_LEVELS)),
+  ...(Object.fromEntries(SCHEDULE_NAMES.map((name) => [scheduleVariable(name), optional(parseSchedule)])) as Record<
+    ScheduleVariable,
+    Setting<string | null>
+  >),
+};
+
+type Variable = keyof typeof SETTINGS;
+export type Settings = { readonly [name in Variable]: (typeof SETTINGS)[name] extends Setting<infer T> ? T : never };
+
+/** Every variable that Chandler reads. */
+export const VARIABLES = Object.keys(SETTINGS) as readonly Variable[];
+
+/**
+ * The value of each variable, and one sentence for each problem: a wrong value, which then counts as not set, or a misspelt name. A
+ * variable set to an empty text counts as not set.
+ */
+export function readSettings(env: Environment): { readonly settings: Settings; readonly problems: readonly string[] } {
+  const problems = misspeltSettings(env, VARIABLES);
+  const read = (name: Variable): unknown => {
+    const { fallback, parse } = SETTINGS[name] as Setting<unknown>;
+    const text = env[name]?.trim() ?? '';
+    if (text === '') return fallback;
+    const result = parse(text, name, env);
+    if ('ok' in result) return result.ok;
+    const { problem, shown = quoted(text), isWhole = false } = result;
+    problems.push(isWhole ? problem : `${name} is ${shown}, ${problem}.`);
+    return fallback;
+  };
+  const settings = Object.fromEntries(VARIABLES.map((name) => [name, read(name)])) as Settings;
+  return { settings, problems };
+}
+
+/** The vendor's RPC address for the vendor's REST address. Any other upstream serves both at one address: markets must not be mixed. */
+export function rpcUrlOf(baseUrl: string): string {
+  const { origin } = new URL(baseUrl);
+  const isVendor = [FREE_BASE_URL, PAID_BASE_URL].some((url) => new URL(url).origin === origin);
+  return isVendor ? RPC_URL : origin + RPC_PATH;
+}
+
+function wrong(problem: string, shown?: string): Problem {
+  return shown === undefined ? { problem } : { problem, shown };
+}
+
+function notShown(text: string): string {
+  return `(${text.length} characters, not shown)`;
+}
+
+function parseKey(text: string): Read<string> {
+  if (/^[\x21-\x7e]+$/.test(text)) return { ok: text };
+  const problem =
+    'which has spaces or characters that a header cannot carry; give the key alone, as the provider shows it';
+  return wrong(problem, notShown(text));
+}
+
+function parseWebhook(text: string): Read<string> {
+  const read = parseWebhookUrl(text);
+  return 'ok' in read ? read : wrong(read.problem, notShown(text));
+}
+
+function parseLimit(text: string, isWhole: boolean): Read<number | null> {
+  if (text === 'unlimited') return { ok: null };
+  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (value > 0 && value <= 1e12 && (!isWhole || Number.isInteger(value))) return { ok: value };
+  return wrong(`it must be a ${isWhole ? 'whole ' : ''}number above 0, or unlimited`);
+}
+
+function parseCandles(text: string): Read<number> {
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= 1 && value <= MAX_CANDLES) return { ok: value };
+  // The upstream refuses larger requests, and counts them all the same.
+  const why = value > MAX_CANDLES ? ', the most that the upstream answers under any plan' : '';
+  return wrong(`it must be a whole number from 1 to ${MAX_CANDLES}${why}`);
+}
+
+function parseDatabaseUrl(text: string, name: string): Read<string> {
+  try {
+    checkDatabaseUrl(text);
+    return { ok: text };
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    return { problem: `${error.of(name).message}.`, isWhole: true };
+  }
+}
+
+function parseRedisUrl(text: string): Read<string> {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isRedis = url !== null && /^rediss?:$/.test(url.protocol) && url.hostname !== '' && isDecodable(url.password);
+  if (!isRedis) return wrong('which is not a Redis address; write it like redis://host:6379', masked(text));
+  if (!/^\/?\d{0,5}$/.test(url.pathname)) {
+    return wrong('which must end with the number of a database, like redis://host:6379/0', masked(text));
+  }
+  // The client would read them as its own options.
+  if (url.search !== '' || url.hash !== '') return wrong('which must have no ? and no #', masked(text));
+  return { ok: text };
+}
+
+/** False for a % that is not followed by two hex digits. */
+function isDecodable(part: string): boolean {
+  try {
+    decodeURIComponent(part);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function parseBaseUrl(text: string): Read<string> {
+  const read = parseHttpUrl(text);
+  if (!('ok' in read)) return read;
+  const trimmed = read.ok.replace(/\/+$/, '');
+  return trimmed.endsWith('/v1') ? { ok: trimmed } : wrong(`which does not end in /v1; write it like ${FREE_BASE_URL}`);
+}
+
+function parseHttpUrl(text: string): Read<string> {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    return wrong('which is not a web address; it must start with https:// or http://', masked(text));
+  }
+  if (url.username !== '' || url.password !== '') {
+    return wrong('which contains a user name or password; leave them out and set CHANDLER_API_KEY', masked(text));
+  }
+  if (url.search !== '' || url.hash !== '') return wrong('which must end with its path: no ? and no #', masked(text));
+  return { ok: text };
+}
+
+/** An address, or `off` (null). */
+function parseRpcUrl(text: string): Read<string | null> {
+  if (text.toLowerCase() === 'off') return { ok: null };
+  const read = parseHttpUrl(text);
+  return 'ok' in read ? read : { ...read, problem: `${read.problem}, or off to use REST alone` };
+}
+
+function parseFolder(text: string): Read<string> {
+  return text.startsWith('~') ? wrong('but only a shell expands ~; write the whole path of the folder') : { ok: text };
+}
+
+/** A cron expression, normalised, or `off`. */
+function parseSchedule(text: string): Read<string> {
+  if (text.toLowerCase() === 'off') return { ok: 'off' };
+  const read = parseCadence(text);
+  return 'ok' in read ? { ok: read.ok.cron } : wrong(`${read.problem}, or off${didYouMean(text, ['off'])}`);
+}
+
+function parseListen(text: string): Read<{ readonly host: string; readonly port: number }> {
+  const parts = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+)):(\d{1,5})$/i.exec(text);
+  const port = Number(parts?.[3]);
+  if (parts && port <= 65_535) return { ok: { host: (parts[1] ?? parts[2])!, port } };
+  return wrong('which is not a host and port; write it like 127.0.0.1:8080, or 0.0.0.0:8080 for all interfaces');
+}
+
+/** Origins as a browser writes them: scheme, host, and the port where it is not the default of the scheme. */
+function parseOrigins(text: string): Read<readonly string[]> {
+  const origins = text.split(/[\s,]+/).filter((origin) => origin !== '');
+  const isOrigin = (origin: string) => origin === '*' || (URL.canParse(origin) && new URL(origin).origin === origin);
+  const other = origins.find((origin) => !isOrigin(origin));
+  if (other === undefined) return { ok: origins };
+  return wrong(`of which ${quoted(other)} is not an origin; write it like https://app.example, or * for all`);
+}
+
+/** An address with its password masked, even when it is too malformed to be parsed. */
+function masked(text: string): string {
+  const at = text.lastIndexOf('@');
+  return quoted(at === -1 ? maskPasswords(text) : `***${text.slice(at)}`);
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.length > 120 ? `${text.slice(0, 120)}…` : text);
+}

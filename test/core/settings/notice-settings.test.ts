@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest';
+import {
+  NOTICE_EVENTS,
+  parseNoticeEvents,
+  parseRevisionsADay,
+  parseStuckAfter,
+  parseWebhookUrl,
+} from '../../../src/core/settings/notice-settings.ts';
+
+describe('what an operator wants to be told of', () => {
+  test('is read as it is written', () => {
+    expect(parseWebhookUrl('https://hooks.example.com/a/b?c=d')).toEqual({ ok: 'https://hooks.example.com/a/b?c=d' });
+    expect(parseNoticeEvents('all')).toEqual({ ok: NOTICE_EVENTS });
+    expect(parseNoticeEvents('wall, quota')).toEqual({ ok: ['quota', 'wall'] });
+    expect(parseStuckAfter('90m')).toEqual({ ok: 5_400_000 });
+    expect(parseStuckAfter('30d')).toEqual({ ok: 30 * 86_400_000 });
+    expect(parseRevisionsADay('0')).toEqual({ ok: 0 });
+  });
+
+  test.each([
+    ['hooks.example.com/a', /not a web address/],
+    ['ftp://hooks.example.com/a', /not a web address/],
+    ['https://me:secret@hooks.example.com/a', /user name or password; leave them out/],
+    ['https://hooks.example.com/a#b', /no #/],
+  ])('an address that is none: %s', (text, problem) => {
+    expect(parseWebhookUrl(text)).toEqual({ problem: expect.stringMatching(problem) });
+    expect(JSON.stringify(parseWebhookUrl(text))).not.toContain('hooks.example.com');
+  });
+
+  test.each([
+    ['quotas', /^it must be all, or some of quota, .*\(did you mean quota\?\)$/],
+    ['quota,stick', /^which has "stick"; it must be all, .*\(did you mean stuck\?\)$/],
+    ['all,quota', /^which has "all"; /],
+    [',', /^it must be all/],
+  ])('events that are none: %s', (text, problem) => {
+    expect(parseNoticeEvents(text)).toEqual({ problem: expect.stringMatching(problem) });
+  });
+
+  test.each(['60', '1m', '31d', '1.5h', '-5m', 'soon', '1h30m'])('a stretch that is none: %s', (text) => {
+    expect(parseStuckAfter(text)).toEqual({ problem: expect.stringMatching(/like 30m, 2h or 1d, from 5m to 30d$/) });
+  });
+
+  test.each(['-1', '1e3', '1000001', '0.5', 'many'])('a number of revisions that is none: %s', (text) => {
+    expect(parseRevisionsADay(text)).toEqual({ problem: expect.stringMatching(/whole number .* from 0 to 1000000$/) });
+  });
+});
