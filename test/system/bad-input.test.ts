@@ -4,6 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Listening, listen } from '../../src/service/http/listen.ts';
+import { runCommand } from '../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type CliResult, runCli } from '../support/program.ts';
 import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
@@ -41,7 +42,7 @@ afterAll(async () => {
 });
 
 /** One sentence after `error:`; perhaps a list of problems, a proposal or the hint at the help below it. No stack, no secret. */
-function expectOneSentence({ out, err }: CliResult, message: RegExp): void {
+function expectOneSentence({ out, err }: Pick<CliResult, 'out' | 'err'>, message: RegExp): void {
   const errors = err.split('\n').filter((line) => line.startsWith('error: '));
   expect(errors, err).toHaveLength(1);
   expect(err).toMatch(message);
@@ -96,7 +97,7 @@ describe('what makes no sense is said in one sentence, ends with 2, and changes 
     [['simulate', '--faults', '500:2'], /from 0 to 1/],
   ])('%j', { timeout: 120_000 }, async (argv, message) => {
     const before = await everything();
-    const result = await runCli(argv, good);
+    const result = await runCommand(argv, { env: good });
     expectOneSentence(result, message);
     expect(result.code).toBe(2);
     expect(result.out).toBe('');
@@ -133,7 +134,8 @@ describe('settings that make no sense are said in one sentence and end with 2', 
     [{ REDIS_ULR: 'redis://:hunter2@h' }, /REDIS_ULR is not a setting .*did you mean REDIS_URL\?/],
   ])('%j', { timeout: 120_000 }, async (settings, message) => {
     const home = path.join(folder, `never-${Object.keys(settings).join()}-${Object.values(settings).join().length}`);
-    const result = await runCli(['backfill', ...COIN], { ...good, CHANDLER_HOME: home, ...settings });
+    const env = { ...good, CHANDLER_HOME: home, ...settings };
+    const result = await runCommand(['backfill', ...COIN], { env });
     expectOneSentence(result, message);
     expect(result.code).toBe(2);
     expect(existsSync(home)).toBe(false);

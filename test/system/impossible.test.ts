@@ -1,56 +1,25 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { SIMULATOR_HEADER } from '../../src/contract/interface/paths.ts';
-import { DAY, HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
+import { DAY } from '../../src/core/interval.ts';
 import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
 import { fill, nextDue } from '../support/fill.ts';
-import type { Script } from '../support/scripted.ts';
-import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
-import type { WorldOptions } from '../support/world.ts';
+import { NOW, TODAY } from '../support/scripted-world.ts';
+import {
+  atBad,
+  BAD,
+  COIN,
+  DAYS,
+  make,
+  quarantined,
+  type Row,
+  rewriting,
+  stored,
+  truth,
+  upstream,
+  world,
+} from './impossible.ts';
 
-const COIN = 'btc-bitcoin';
-const DAYS = { coins: [COIN], from: TODAY - 33 * DAY, to: TODAY - 3 * DAY };
-const BAD = TODAY - 20 * DAY;
-
-let world: ScriptedWorld['world'];
-let upstream: ScriptedWorld['upstream'];
 afterEach(() => world?.close());
-async function make(options: WorldOptions = {}): Promise<void> {
-  ({ world, upstream } = await createScriptedWorld(options));
-}
-
-type Row = Record<string, unknown> & { time_open: string };
-/** Changes the rows of each answer about candles. */
-const rewriting =
-  (change: (rows: Row[]) => unknown[]): Script =>
-  async (request, simulated) => {
-    const response = await simulated(request);
-    if (!request.url.includes('ohlcv') || !response.ok) return response;
-    const headers = { [SIMULATOR_HEADER]: response.headers.get(SIMULATOR_HEADER)! };
-    return Response.json(change((await response.json()) as Row[]), { headers });
-  };
-const atBad = (row: Row) => Date.parse(row.time_open) === BAD;
-
-async function truth(coinId: string, from: number, to: number) {
-  const rows = await world.simulator.data.ohlcv({
-    coinId,
-    quote: 'usd',
-    interval: '24h',
-    from,
-    to: to - 1,
-    limit: 10_000,
-  });
-  return rows!.map(({ openTime, open, high, low, close }) => ({ at: openTime, open, high, low, close }));
-}
-const stored = async () =>
-  [
-    ...(await world.database.sql`
-      select coin_id, open_time as at, open, high, low, close from market.candles order by 1, 2`),
-  ].map(
-    (row) => ({ ...row }) as { coinId: string; at: number; open: number; high: number; low: number; close: number },
-  );
-const quarantined = () => world.database.sql<{ reason: string; row: Row; fetchId: number; at: number | null }[]>`
-  select reason, row, fetch_id, open_time as at from market.quarantine order by id`;
 
 describe('nothing impossible is stored', () => {
   test('however many answers hold such rows: they are set aside with their reason, the rest is kept, and the truth comes in the end', async () => {
@@ -171,33 +140,6 @@ describe('a row that stays impossible', () => {
     expect(await world.database.sql`select reason from market.gaps`).toMatchObject([{ reason: 'malformed' }]);
     expect(await quarantined()).toHaveLength(3);
   });
-
-  test('but in another way each time is not upstream’s last word', async () => {
-    await make();
-    let n = 0;
-    upstream.script = rewriting((rows) => {
-      n++;
-      return rows.map((row) => (atBad(row) && n <= 4 ? { ...row, volume: -n } : row));
-    });
-    const chandler = await world.open();
-    await fill(world, chandler, DAYS);
-    expect(upstream.ohlcv()).toHaveLength(5);
-    const [first, last] = [upstream.ohlcv()[0]!.at, upstream.ohlcv()[4]!.at];
-    expect(last - first).toBeGreaterThan(24 * HOUR + INTERVAL_MS['1h'] * 3);
-    expect(await stored()).toHaveLength(30);
-    expect((await world.database.sql`select from market.gaps`).length).toBe(0);
-  });
-
-  test('with nothing but garbage in the whole answer is trouble, not an empty answer', async () => {
-    await make({ speed: 100 });
-    upstream.script = rewriting((rows) => rows.map(({ time_open }) => ({ time_open, price: 1 })));
-    const run = await (await world.open()).backfill(DAYS);
-    expect(run.failed).toHaveLength(1);
-    expect(run.failed[0]!.message).toMatch(/cannot be read: no row has any of open, high, low, close/);
-    expect(await stored()).toEqual([]);
-    const gaps = await world.database.sql`select reason from market.gaps`;
-    expect(gaps).toMatchObject([{ reason: 'not asked yet' }]);
-  });
 });
 
 describe('a row that cannot be read', () => {
@@ -214,32 +156,6 @@ describe('a row that cannot be read', () => {
     const again = await chandler.backfill(DAYS);
     expect([again.end, again.failed]).toEqual([{ kind: 'done' }, []]);
     expect((await world.database.sql`select from ops.fetch where endpoint = 'ohlcv'`).length).toBe(3);
-  });
-
-  test.each([1, 7])('ends so with answers of %i rows, too', async (candlesPerRequest) => {
-    await make();
-    upstream.script = unreadable;
-    const chandler = await world.open({ candlesPerRequest });
-    await fill(world, chandler, { ...DAYS, concurrency: 1 });
-    expect(await world.database.sql`select slots::int, reason from market.gaps`).toEqual([
-      { slots: 1, reason: 'malformed' },
-    ]);
-    expect((await stored()).length).toBe(29);
-  });
-
-  test('without any price is set aside, however many rows an answer has', async () => {
-    for (const candlesPerRequest of [366, 1]) {
-      await make();
-      const bare = ({ time_open, time_close }: Row) => ({ time_open, time_close, volume: 5 });
-      upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? bare(row) : row)));
-      await fill(world, await world.open({ candlesPerRequest }), { ...DAYS, concurrency: 1 });
-      expect((await stored()).length).toBe(29);
-      expect((await quarantined())[0]!.reason).toBe('has none of open, high, low, close');
-      expect((await world.database.sql`select reason from market.gaps`).map((gap) => gap.reason)).toEqual([
-        'malformed',
-      ]);
-      if (candlesPerRequest > 1) await world.close();
-    }
   });
 });
 

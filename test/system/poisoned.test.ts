@@ -1,29 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { refreshCatalogue } from '../../src/ingest/snapshot/coin-list.ts';
 import { says } from '../support/scripted.ts';
-import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
-import type { WorldOptions } from '../support/world.ts';
+import { TODAY } from '../support/scripted-world.ts';
+import { ATTEMPTS, askedOf, HEALTHY, MINUTE, make, missing, POISONED, upstream, WORK, world } from './poisoned.ts';
 
-const POISONED = 'btc-bitcoin';
-const HEALTHY = ['eth-ethereum', 'ltc-litecoin'];
-const WORK = { coins: [POISONED, ...HEALTHY], from: TODAY - 603 * DAY, to: TODAY - 3 * DAY, concurrency: 4 };
-const MINUTE = 60_000;
-/** Of a chunk. */
-const ATTEMPTS = 8;
-
-let world: ScriptedWorld['world'];
-let upstream: ScriptedWorld['upstream'];
 afterEach(() => world?.close());
-async function make(options: WorldOptions = {}): Promise<void> {
-  ({ world, upstream } = await createScriptedWorld(options));
-}
-const askedOf = (coin: string) => upstream.ohlcv().filter((asked) => asked.coin === coin);
-const missing = async () => {
-  const rows = await world.database.sql<{ coinId: string; reason: string }[]>`
-    select distinct coin_id, reason from market.gaps order by coin_id`;
-  return rows.map((row) => `${row.coinId} ${row.reason}`);
-};
 
 describe('a coin that upstream does not know (404)', () => {
   const unknown = (request: Request) => (request.url.includes(`${POISONED}/ohlcv`) ? says(404, 'id not found') : null);
@@ -43,39 +24,6 @@ describe('a coin that upstream does not know (404)', () => {
     expect(refusal).toEqual({ outcome: 'unknown id', status: 404, same: true });
     expect((await chandler.backfill(WORK)).planned).toBe(0);
     expect(askedOf(POISONED)).toHaveLength(1);
-  });
-
-  test('with many workers costs no more than are under way at once, and is not taken for a wrong address', async () => {
-    await make();
-    const chandler = await world.open({ candlesPerRequest: 20 });
-    upstream.script = unknown;
-    const run = await chandler.backfill({ ...WORK, concurrency: 24 });
-    expect(run.end).toEqual({ kind: 'done' });
-    expect(askedOf(POISONED).length).toBeLessThanOrEqual(24);
-    expect(await missing()).toEqual([`${POISONED} unknown coin`]);
-  });
-
-  test('is asked about again after a day: it may have been a gateway that said so', async () => {
-    await make();
-    const chandler = await world.open();
-    upstream.script = unknown;
-    await chandler.backfill(WORK);
-    const [shown] = await world.database.sql<{ nextAskAt: number; refusedAt: number }[]>`
-      select g.next_ask_at, r.refused_at from market.gaps g, market.refusal r where g.coin_id = ${POISONED}`;
-    expect(shown!.nextAskAt).toBe(shown!.refusedAt + DAY);
-    upstream.script = null;
-    world.clock.advanceTo(world.clock.now() + DAY);
-    expect((await chandler.backfill(WORK)).end).toEqual({ kind: 'done' });
-    expect(await missing()).toEqual([]);
-  });
-
-  test('even when nothing else is asked for', async () => {
-    await make();
-    const chandler = await world.open({ candlesPerRequest: 20 });
-    upstream.script = unknown;
-    const run = await chandler.backfill({ ...WORK, coins: [POISONED], concurrency: 24 });
-    expect(run.end).toEqual({ kind: 'done' });
-    expect(askedOf(POISONED).length).toBeLessThanOrEqual(24);
   });
 });
 
@@ -104,19 +52,6 @@ describe('everything refused at once', () => {
     expect(await unanswered()).toEqual([]);
   });
 
-  test('by a gateway that knows no route, in the middle of a run, is an outage', async () => {
-    const coins = await makeMany();
-    const chandler = await world.open();
-    upstream.script = onceAnswered(5, noRoute);
-    const run = await chandler.backfill({ ...MANY, coins, maxWaitMs: 5 * MINUTE });
-    expect(run.end).toMatchObject({ kind: 'stopped', reason: 'unavailable' });
-    expect(upstream.ohlcv().length).toBeLessThanOrEqual(5 + 8 + 3 + 9);
-    upstream.script = null;
-    world.clock.advanceTo(world.clock.now() + 10 * MINUTE);
-    expect((await (await world.open()).backfill({ ...MANY, coins })).end).toEqual({ kind: 'done' });
-    expect(await unanswered()).toEqual([]);
-  });
-
   test.each([
     [403, 'invalid api key'],
     [400, 'invalid parameters'],
@@ -130,46 +65,6 @@ describe('everything refused at once', () => {
     upstream.script = null;
     expect((await (await world.open()).backfill({ ...MANY, coins })).end).toEqual({ kind: 'done' });
     expect(await unanswered()).toEqual([]);
-  });
-
-  test('with 404 ends it as well, but each run gets past ten of them, and after a day they are asked about again', async () => {
-    const coins = await makeMany();
-    const dead = new Set(coins.slice(0, 16));
-    const chandler = await world.open();
-    upstream.script = (request) =>
-      [...dead].some((coin) => request.url.includes(`${coin}/ohlcv`)) ? says(404, 'id not found') : null;
-    const work = { ...MANY, coins, concurrency: 1 };
-    const refused = { kind: 'misconfigured', message: expect.stringContaining('10 series in a row') };
-    expect((await chandler.backfill(work)).end).toMatchObject(refused);
-    // From an upstream that has given nothing yet it may be about the address.
-    expect(await world.database.sql`select from market.refusal`).toEqual([]);
-    expect((await chandler.backfill({ ...work, coins: coins.slice(20, 25) })).end).toEqual({ kind: 'done' });
-    expect((await chandler.backfill(work)).end).toMatchObject(refused);
-    expect((await chandler.backfill(work)).end).toEqual({ kind: 'done' });
-    expect(new Set(await unanswered())).toEqual(new Set([...dead].map((coin) => `${coin} unknown coin`)));
-    expect(upstream.ohlcv().filter(({ coin }) => coin !== null && dead.has(coin))).toHaveLength(10 + dead.size);
-    upstream.script = null;
-    world.clock.advanceTo(world.clock.now() + DAY);
-    expect((await chandler.backfill(work)).end).toEqual({ kind: 'done' });
-    for (const coin of dead) expect(askedOf(coin).length, coin).toBeGreaterThan(1);
-    // Those that are still called unknown have no candle that would say otherwise.
-    expect((await unanswered()).length).toBeLessThan(dead.size / 2);
-  });
-
-  test('with 403, when fewer than ten series are left, is not kept either; one with others answered after it is', async () => {
-    await make();
-    const chandler = await world.open({ candlesPerRequest: 100 });
-    upstream.script = onceAnswered(15, () => says(403, 'invalid api key'));
-    const run = await chandler.backfill({ ...WORK, concurrency: 1 });
-    expect(run.end).toEqual({ kind: 'done' });
-    expect([...run.refused.keys()]).toEqual(['forbidden']);
-    expect(new Set((await missing()).map((gap) => gap.split(' ').slice(1).join(' ')))).toEqual(
-      new Set(['not asked yet']),
-    );
-    upstream.script = (request) => (request.url.includes(`${POISONED}/ohlcv`) ? says(403, 'not today') : null);
-    const later = { ...WORK, from: WORK.from - 1_200 * DAY };
-    expect((await chandler.backfill({ ...later, concurrency: 1 })).end).toEqual({ kind: 'done' });
-    expect(await missing()).toEqual([`${POISONED} forbidden`]);
   });
 });
 
@@ -198,23 +93,6 @@ describe('a coin that upstream always fails on (500)', () => {
       expect(before.filter((coin) => coin === POISONED).length).toBeLessThan(2 * ATTEMPTS);
     },
   );
-
-  test('does not even when it is first and has many chunks, and then costs few requests', async () => {
-    await make({ speed: 100 });
-    const chandler = await world.open({ candlesPerRequest: 10 });
-    upstream.script = poison;
-    const run = await chandler.backfill({ ...WORK, coins: [POISONED, ...HEALTHY] });
-    // Sixty chunks of it, and sixty of each of the others, which are asked once.
-    for (const coin of HEALTHY) expect(askedOf(coin)).toHaveLength(60);
-    expect(run.end).toEqual({ kind: 'done' });
-    expect(run.failed).toHaveLength(60);
-    expect(await missing()).toEqual([`${POISONED} not asked yet`]);
-    expect(askedOf(POISONED).length).toBeLessThanOrEqual(20);
-    // The next run tries again, as modestly.
-    upstream.script = null;
-    expect((await chandler.backfill(WORK)).end).toEqual({ kind: 'done' });
-    expect(await missing()).toEqual([]);
-  });
 });
 
 describe('an upstream that is down', () => {
@@ -245,27 +123,6 @@ describe('an upstream that is down', () => {
     ).rejects.toThrow(/CHANDLER_BASE_URL does not answer like the market data API.*end in \/v1/);
     expect(upstream.log).toHaveLength(1);
   });
-
-  test('also when the list of coins is known already', async () => {
-    await make();
-    const chandler = await world.open();
-    upstream.script = () => new Response('<html><body>Welcome', { headers: { 'content-type': 'text/html' } });
-    const run = await chandler.backfill(WORK);
-    expect(run.end).toMatchObject({ kind: 'misconfigured', message: expect.stringContaining('CHANDLER_BASE_URL') });
-    expect(upstream.ohlcv().length).toBeLessThanOrEqual(4);
-  });
-
-  test('but a web page from time to time, or for a while, is trouble like any other', async () => {
-    await make({ speed: 100 });
-    const chandler = await world.open({ candlesPerRequest: 60 });
-    let n = 0;
-    upstream.script = (request) =>
-      request.url.includes('ohlcv') && ++n > 3 && n < 12
-        ? new Response('<html><body>Maintenance', { headers: { 'content-type': 'text/html' } })
-        : null;
-    expect((await chandler.backfill(WORK)).end).toEqual({ kind: 'done' });
-    expect(await missing()).toEqual([]);
-  });
 });
 
 test('a redirect within the origin is followed by a second request, with the query of the address that it names', async () => {
@@ -294,7 +151,6 @@ test('a redirect within the origin is followed by a second request, with the que
 describe('a redirect without an end', () => {
   let n = 0;
   const around = () => new Response(null, { status: 302, headers: { location: `/v1/gate?n=${n++}` } });
-  const isGate = (request: Request) => request.url.includes('/gate');
 
   test('from an upstream that has answered nothing ends the run at its second try and names the address', async () => {
     await make();
@@ -311,42 +167,5 @@ describe('a redirect without an end', () => {
       ),
     });
     expect(upstream.log).toHaveLength(8);
-  });
-
-  test('of the list of coins is tried twice as well', async () => {
-    await make({ catalogue: false });
-    const chandler = await world.open();
-    upstream.script = around;
-    const { sendRequest } = chandler.session;
-    await expect(refreshCatalogue({ sendRequest, sql: world.database.sql, clock: world.clock })).rejects.toThrow(
-      /CHANDLER_BASE_URL/,
-    );
-    expect(upstream.log).toHaveLength(8);
-  });
-
-  test('of one coin is tried twice, whatever number of chunks it has; the others complete', async () => {
-    await make();
-    const chandler = await world.open({ candlesPerRequest: 20 });
-    upstream.script = (request) => (request.url.includes(`${POISONED}/ohlcv`) || isGate(request) ? around() : null);
-    upstream.forget();
-    const run = await chandler.backfill({ ...WORK, concurrency: 1 });
-    expect(run.end).toEqual({ kind: 'done' });
-    expect(run.failed.every((f) => f.coinId === POISONED && f.message.includes('redirected more than 3 times'))).toBe(
-      true,
-    );
-    expect(askedOf(POISONED)).toHaveLength(2);
-    expect(upstream.log.filter((asked) => asked.path === '/v1/gate')).toHaveLength(6);
-    for (const coin of HEALTHY) expect(askedOf(coin).length).toBeGreaterThan(20);
-  });
-
-  test('is a failure to the ledger, as often as it happens', async () => {
-    await make({ catalogue: false });
-    const chandler = await world.open();
-    upstream.script = around;
-    const asking = { spender: { class: 'backfill', name: 'b' }, record: { endpoint: 'ohlcv' } } as const;
-    await chandler.session.sendRequest({ path: '/coins/x/ohlcv/historical' }, asking);
-    await chandler.session.sendRequest({ path: '/coins/x/ohlcv/historical' }, asking).catch(() => undefined);
-    expect(await world.database.sql`select down_streak::int from ops.quota`).toEqual([{ downStreak: 2 }]);
-    expect((await chandler.session.quota.state()).day.spent).toBe(8);
   });
 });

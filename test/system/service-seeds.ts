@@ -1,4 +1,4 @@
-/** Spreads the seeds of the services over test files. */
+/** The seeds of the services: one for each engine in `npm test`, all of them in `npm run test:deep`. */
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
 import { runServiceSeed } from './service-scenario.ts';
@@ -10,8 +10,10 @@ const count = Number(process.env.SERVICE_SEEDS ?? 5);
 const first = await startOwnRedis();
 await first?.kill();
 
-export function testServiceSeeds(engine: 'Postgres' | 'Redis'): void {
-  const seeds = only !== null ? [only] : Array.from({ length: count }, (_, i) => i + 1);
+/** All of them, without `few`. */
+export function testServiceSeeds(engine: 'Postgres' | 'Redis', few?: readonly number[]): void {
+  const all = only !== null ? [only] : Array.from({ length: count }, (_, i) => i + 1);
+  const seeds = few ?? all;
   describe.skipIf(engine === 'Redis' && first === null)(
     `with services that are restarted, killed and cut off, their queues on ${engine}, what is covered is the market`,
     () => {
@@ -27,7 +29,7 @@ export function testServiceSeeds(engine: 'Postgres' | 'Redis'): void {
             console.info(`seed ${seed}: ${requests} requests, ${faults} faults, ${days.toFixed(1)} days`);
         } catch (error) {
           console.error(
-            `replay this failure with: SEED=${seed} npx vitest run test/system/service-seeds-${engine.toLowerCase()}`,
+            `replay this failure with: SEED=${seed} npx vitest run --project deep test/system/service-seeds-${engine.toLowerCase()}`,
           );
           throw error;
         }

@@ -1,0 +1,201 @@
+/** Coins and upstreams that fail, the rarer cases: many workers, few series, redirects, web pages. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { DAY } from '../../src/core/interval.ts';
+import { refreshCatalogue } from '../../src/ingest/snapshot/coin-list.ts';
+import { says } from '../support/scripted.ts';
+import { TODAY } from '../support/scripted-world.ts';
+import { askedOf, HEALTHY, MINUTE, make, missing, POISONED, upstream, WORK, world } from './poisoned.ts';
+
+afterEach(() => world?.close());
+
+describe('a coin that upstream does not know (404)', () => {
+  const unknown = (request: Request) => (request.url.includes(`${POISONED}/ohlcv`) ? says(404, 'id not found') : null);
+
+  test('with many workers costs no more than are under way at once, and is not taken for a wrong address', async () => {
+    await make();
+    const chandler = await world.open({ candlesPerRequest: 20 });
+    upstream.script = unknown;
+    const run = await chandler.backfill({ ...WORK, concurrency: 24 });
+    expect(run.end).toEqual({ kind: 'done' });
+    expect(askedOf(POISONED).length).toBeLessThanOrEqual(24);
+    expect(await missing()).toEqual([`${POISONED} unknown coin`]);
+  });
+
+  test('is asked about again after a day: it may have been a gateway that said so', async () => {
+    await make();
+    const chandler = await world.open();
+    upstream.script = unknown;
+    await chandler.backfill(WORK);
+    const [shown] = await world.database.sql<{ nextAskAt: number; refusedAt: number }[]>`
+      select g.next_ask_at, r.refused_at from market.gaps g, market.refusal r where g.coin_id = ${POISONED}`;
+    expect(shown!.nextAskAt).toBe(shown!.refusedAt + DAY);
+    upstream.script = null;
+    world.clock.advanceTo(world.clock.now() + DAY);
+    expect((await chandler.backfill(WORK)).end).toEqual({ kind: 'done' });
+    expect(await missing()).toEqual([]);
+  });
+
+  test('even when nothing else is asked for', async () => {
+    await make();
+    const chandler = await world.open({ candlesPerRequest: 20 });
+    upstream.script = unknown;
+    const run = await chandler.backfill({ ...WORK, coins: [POISONED], concurrency: 24 });
+    expect(run.end).toEqual({ kind: 'done' });
+    expect(askedOf(POISONED).length).toBeLessThanOrEqual(24);
+  });
+});
+
+describe('everything refused at once', () => {
+  const MANY = { ...WORK, from: TODAY - 103 * DAY, concurrency: 8 };
+  const makeMany = async () => {
+    await make({ speed: 100, simulator: { seed: 3, coins: 40, unlimited: true } });
+    return (await world.simulator.data.coins()).map((coin) => coin.id);
+  };
+  /** Some of so many coins are dead, and answered empty. */
+  const unanswered = async () => (await missing()).filter((gap) => !gap.endsWith(' unconfirmed'));
+  const noRoute = () => Response.json({ message: 'no Route matched with those values' }, { status: 404 });
+  /** Answered as `answer` says when so many have been answered well. */
+  const onceAnswered = (few: number, answer: () => Response) => (request: Request) =>
+    request.url.includes('/ohlcv') && upstream.ohlcv().length > few ? answer() : null;
+
+  test('by a gateway that knows no route, in the middle of a run, is an outage', async () => {
+    const coins = await makeMany();
+    const chandler = await world.open();
+    upstream.script = onceAnswered(5, noRoute);
+    const run = await chandler.backfill({ ...MANY, coins, maxWaitMs: 5 * MINUTE });
+    expect(run.end).toMatchObject({ kind: 'stopped', reason: 'unavailable' });
+    expect(upstream.ohlcv().length).toBeLessThanOrEqual(5 + 8 + 3 + 9);
+    upstream.script = null;
+    world.clock.advanceTo(world.clock.now() + 10 * MINUTE);
+    expect((await (await world.open()).backfill({ ...MANY, coins })).end).toEqual({ kind: 'done' });
+    expect(await unanswered()).toEqual([]);
+  });
+
+  test('with 404 ends it as well, but each run gets past ten of them, and after a day they are asked about again', async () => {
+    const coins = await makeMany();
+    const dead = new Set(coins.slice(0, 16));
+    const chandler = await world.open();
+    upstream.script = (request) =>
+      [...dead].some((coin) => request.url.includes(`${coin}/ohlcv`)) ? says(404, 'id not found') : null;
+    const work = { ...MANY, coins, concurrency: 1 };
+    const refused = { kind: 'misconfigured', message: expect.stringContaining('10 series in a row') };
+    expect((await chandler.backfill(work)).end).toMatchObject(refused);
+    // From an upstream that has given nothing yet it may be about the address.
+    expect(await world.database.sql`select from market.refusal`).toEqual([]);
+    expect((await chandler.backfill({ ...work, coins: coins.slice(20, 25) })).end).toEqual({ kind: 'done' });
+    expect((await chandler.backfill(work)).end).toMatchObject(refused);
+    expect((await chandler.backfill(work)).end).toEqual({ kind: 'done' });
+    expect(new Set(await unanswered())).toEqual(new Set([...dead].map((coin) => `${coin} unknown coin`)));
+    expect(upstream.ohlcv().filter(({ coin }) => coin !== null && dead.has(coin))).toHaveLength(10 + dead.size);
+    upstream.script = null;
+    world.clock.advanceTo(world.clock.now() + DAY);
+    expect((await chandler.backfill(work)).end).toEqual({ kind: 'done' });
+    for (const coin of dead) expect(askedOf(coin).length, coin).toBeGreaterThan(1);
+    // Those that are still called unknown have no candle that would say otherwise.
+    expect((await unanswered()).length).toBeLessThan(dead.size / 2);
+  });
+
+  test('with 403, when fewer than ten series are left, is not kept either; one with others answered after it is', async () => {
+    await make();
+    const chandler = await world.open({ candlesPerRequest: 100 });
+    upstream.script = onceAnswered(15, () => says(403, 'invalid api key'));
+    const run = await chandler.backfill({ ...WORK, concurrency: 1 });
+    expect(run.end).toEqual({ kind: 'done' });
+    expect([...run.refused.keys()]).toEqual(['forbidden']);
+    expect(new Set((await missing()).map((gap) => gap.split(' ').slice(1).join(' ')))).toEqual(
+      new Set(['not asked yet']),
+    );
+    upstream.script = (request) => (request.url.includes(`${POISONED}/ohlcv`) ? says(403, 'not today') : null);
+    const later = { ...WORK, from: WORK.from - 1_200 * DAY };
+    expect((await chandler.backfill({ ...later, concurrency: 1 })).end).toEqual({ kind: 'done' });
+    expect(await missing()).toEqual([`${POISONED} forbidden`]);
+  });
+});
+
+describe('a coin that upstream always fails on (500)', () => {
+  const poison = (request: Request) =>
+    request.url.includes(`${POISONED}/ohlcv`) ? says(500, 'An unexpected server error has occurred') : null;
+
+  test('does not even when it is first and has many chunks, and then costs few requests', async () => {
+    await make({ speed: 100 });
+    const chandler = await world.open({ candlesPerRequest: 10 });
+    upstream.script = poison;
+    const run = await chandler.backfill({ ...WORK, coins: [POISONED, ...HEALTHY] });
+    // Sixty chunks of it, and sixty of each of the others, which are asked once.
+    for (const coin of HEALTHY) expect(askedOf(coin)).toHaveLength(60);
+    expect(run.end).toEqual({ kind: 'done' });
+    expect(run.failed).toHaveLength(60);
+    expect(await missing()).toEqual([`${POISONED} not asked yet`]);
+    expect(askedOf(POISONED).length).toBeLessThanOrEqual(20);
+    // The next run tries again, as modestly.
+    upstream.script = null;
+    expect((await chandler.backfill(WORK)).end).toEqual({ kind: 'done' });
+    expect(await missing()).toEqual([]);
+  });
+});
+
+describe('an upstream that is down', () => {
+  test('also when the list of coins is known already', async () => {
+    await make();
+    const chandler = await world.open();
+    upstream.script = () => new Response('<html><body>Welcome', { headers: { 'content-type': 'text/html' } });
+    const run = await chandler.backfill(WORK);
+    expect(run.end).toMatchObject({ kind: 'misconfigured', message: expect.stringContaining('CHANDLER_BASE_URL') });
+    expect(upstream.ohlcv().length).toBeLessThanOrEqual(4);
+  });
+
+  test('but a web page from time to time, or for a while, is trouble like any other', async () => {
+    await make({ speed: 100 });
+    const chandler = await world.open({ candlesPerRequest: 60 });
+    let n = 0;
+    upstream.script = (request) =>
+      request.url.includes('ohlcv') && ++n > 3 && n < 12
+        ? new Response('<html><body>Maintenance', { headers: { 'content-type': 'text/html' } })
+        : null;
+    expect((await chandler.backfill(WORK)).end).toEqual({ kind: 'done' });
+    expect(await missing()).toEqual([]);
+  });
+});
+
+describe('a redirect without an end', () => {
+  let n = 0;
+  const around = () => new Response(null, { status: 302, headers: { location: `/v1/gate?n=${n++}` } });
+  const isGate = (request: Request) => request.url.includes('/gate');
+
+  test('of the list of coins is tried twice as well', async () => {
+    await make({ catalogue: false });
+    const chandler = await world.open();
+    upstream.script = around;
+    const { sendRequest } = chandler.session;
+    await expect(refreshCatalogue({ sendRequest, sql: world.database.sql, clock: world.clock })).rejects.toThrow(
+      /CHANDLER_BASE_URL/,
+    );
+    expect(upstream.log).toHaveLength(8);
+  });
+
+  test('of one coin is tried twice, whatever number of chunks it has; the others complete', async () => {
+    await make();
+    const chandler = await world.open({ candlesPerRequest: 20 });
+    upstream.script = (request) => (request.url.includes(`${POISONED}/ohlcv`) || isGate(request) ? around() : null);
+    upstream.forget();
+    const run = await chandler.backfill({ ...WORK, concurrency: 1 });
+    expect(run.end).toEqual({ kind: 'done' });
+    expect(run.failed.every((f) => f.coinId === POISONED && f.message.includes('redirected more than 3 times'))).toBe(
+      true,
+    );
+    expect(askedOf(POISONED)).toHaveLength(2);
+    expect(upstream.log.filter((asked) => asked.path === '/v1/gate')).toHaveLength(6);
+    for (const coin of HEALTHY) expect(askedOf(coin).length).toBeGreaterThan(20);
+  });
+
+  test('is a failure to the ledger, as often as it happens', async () => {
+    await make({ catalogue: false });
+    const chandler = await world.open();
+    upstream.script = around;
+    const asking = { spender: { class: 'backfill', name: 'b' }, record: { endpoint: 'ohlcv' } } as const;
+    await chandler.session.sendRequest({ path: '/coins/x/ohlcv/historical' }, asking);
+    await chandler.session.sendRequest({ path: '/coins/x/ohlcv/historical' }, asking).catch(() => undefined);
+    expect(await world.database.sql`select down_streak::int from ops.quota`).toEqual([{ downStreak: 2 }]);
+    expect((await chandler.session.quota.state()).day.spent).toBe(8);
+  });
+});
