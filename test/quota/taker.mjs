@@ -1,8 +1,8 @@
 /** A process of takers for `processes.test.ts`: prints one JSON line for each grant; ends when denied, or when told to. */
 import { systemClock } from '../../dist/clock.js';
 import { createQuota } from '../../dist/quota/ledger.js';
-import { waitTurn } from '../../dist/quota/turn.js';
-import { openDatabase } from '../../dist/store/connect.js';
+import { waitTurn } from '../../dist/quota/permit.js';
+import { openDatabase } from '../../dist/store/connection/connect.js';
 
 const { url, accountId, limits, takers, name, forMs } = JSON.parse(process.argv[2]);
 const database = await openDatabase({ url, max: 1 });
