@@ -2,11 +2,11 @@
 import { performance } from 'node:perf_hooks';
 
 const [dist, url, from, to, now] = process.argv.slice(2);
-const { openDatabase } = await import(`${dist}/store/connect.js`);
-const { activeCoins } = await import(`${dist}/store/coin.js`);
-const { planBackfill } = await import(`${dist}/ingest/plan.js`);
-const { documentedWall } = await import(`${dist}/ingest/wall.js`);
-const { planOf } = await import(`${dist}/contract/plans.js`);
+const { openDatabase } = await import(`${dist}/store/connection/connect.js`);
+const { activeCoins } = await import(`${dist}/store/snapshot/coin.js`);
+const { planBackfill } = await import(`${dist}/ingest/backfill/plan.js`);
+const { documentedWall } = await import(`${dist}/ingest/limits/history-limit.js`);
+const { planOf } = await import(`${dist}/contract/plan/plans.js`);
 
 const database = await openDatabase({ url });
 const startedAt = performance.now();

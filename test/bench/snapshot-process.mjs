@@ -2,11 +2,11 @@
 import { performance } from 'node:perf_hooks';
 
 const [dist, url, baseUrl, count] = process.argv.slice(2);
-const { openDatabase } = await import(`${dist}/store/connect.js`);
+const { openDatabase } = await import(`${dist}/store/connection/connect.js`);
 const { systemClock } = await import(`${dist}/clock.js`);
 const { createUpstream } = await import(`${dist}/upstream/client.js`);
 const { openSession } = await import(`${dist}/ingest/session.js`);
-const { createSnapshots } = await import(`${dist}/ingest/snapshots.js`);
+const { createSnapshots } = await import(`${dist}/ingest/snapshot/snapshots.js`);
 const { createQuota } = await import(`${dist}/quota/ledger.js`);
 
 const database = await openDatabase({ url });

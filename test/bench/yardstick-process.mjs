@@ -4,14 +4,14 @@ import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 
 const [dist, half, file] = process.argv.slice(2);
-const { tuneV8 } = await import(`${dist}/cli/v8.js`);
+const { tuneV8 } = await import(`${dist}/cli/shell/v8.js`);
 tuneV8();
 const { baseUrl, databaseUrl, interval, limit, concurrency, patienceMs, asked } = JSON.parse(
   readFileSync(file, 'utf8'),
 );
 
 const { systemClock } = await import(`${dist}/clock.js`);
-const { ohlcvParameters, ohlcvPath } = await import(`${dist}/contract/paths.js`);
+const { ohlcvParameters, ohlcvPath } = await import(`${dist}/contract/interface/paths.js`);
 const { INTERVAL_MS } = await import(`${dist}/core/interval.js`);
 
 const ms = half === 'fetch' ? await fetchAll() : await writeAll();
@@ -53,11 +53,11 @@ async function fetchAll() {
 
 async function writeAll() {
   const { createUpstream } = await import(`${dist}/upstream/client.js`);
-  const { readOhlcvRows } = await import(`${dist}/contract/ohlcv.js`);
-  const { examine } = await import(`${dist}/ingest/examine.js`);
-  const { weigh } = await import(`${dist}/ingest/evidence.js`);
-  const { openDatabase } = await import(`${dist}/store/connect.js`);
-  const { storeChunk } = await import(`${dist}/store/chunk.js`);
+  const { readOhlcvRows } = await import(`${dist}/contract/record/ohlcv.js`);
+  const { examine } = await import(`${dist}/ingest/chunk/validate.js`);
+  const { weigh } = await import(`${dist}/ingest/chunk/evidence.js`);
+  const { openDatabase } = await import(`${dist}/store/connection/connect.js`);
+  const { storeChunk } = await import(`${dist}/store/candle/chunk.js`);
   // All answers decoded and checked before the clock starts: what is left is to write them.
   const upstream = createUpstream({ baseUrl, key: null, clock: systemClock });
   const prepared = [];
