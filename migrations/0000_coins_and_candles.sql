@@ -104,7 +104,7 @@ comment on column market.series.created_at is 'When it was first wanted.';
 comment on column market.series.version is 'Changes with every change of the series, and of its candles.';
 comment on column market.series.answered_at is 'As-of instant of the youngest answer that was stored about it; null while there is none, or it is from before this column.';
 
--- Sub-partitions (market.candle_24h_2024, candle_1h_2024q1, candle_5m_2024m01) are made on demand: src/store/partition.ts.
+-- Sub-partitions (market.candle_24h_2024, candle_1h_2024q1, candle_5m_2024m01) are made on demand: src/store/upkeep/partition.ts.
 create table market.candle (
   open_time timestamptz not null,
   open double precision,

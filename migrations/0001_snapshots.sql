@@ -61,7 +61,7 @@ comment on column market.ticker.seen_at is 'Instant of the newest snapshot that 
 comment on column market.ticker.position is 'Its place in the newest list that has it, from 0.';
 comment on column market.ticker.answer is 'The JSON of upstream, where it is written otherwise than the other columns would be (a field nobody has documented, one that is missing); null where it is not.';
 
--- Partitions (market.ticker_history_2024m01) are made ahead of time: src/store/partition.ts.
+-- Partitions (market.ticker_history_2024m01) are made ahead of time: src/store/upkeep/partition.ts.
 create table market.ticker_history (
   at timestamptz not null,
   updated_at timestamptz not null,

@@ -536,7 +536,7 @@ comment on column ops.version.version is 'Goes up.';
 insert into ops.version (topic, version)
   select topic, 1 from unnest(array['coin', 'coin names', 'ticker', 'global_history', 'exchange', 'coin_rename']) topic;
 
--- drizzle makes this table before the first migration; src/store/migrate.ts adds the column name.
+-- drizzle makes this table before the first migration; src/store/migration/migrate.ts adds the column name.
 comment on table ops.migration is 'Migrations that were applied, in order.';
 comment on column ops.migration.id is 'In order of applying.';
 comment on column ops.migration.hash is 'SHA-256 of the migration''s text.';

@@ -34,7 +34,7 @@ const session = await openSession({
       random: Math.random,
     }),
 });
-const snapshots = createSnapshots({ sql, clock, ask: session.ask, accountId: session.accountId });
+const snapshots = createSnapshots({ sql, clock, sendRequest: session.sendRequest, accountId: session.accountId });
 const taken = [];
 for (let i = 0; i < Number(count); i++) {
   const startedAt = performance.now();
@@ -45,7 +45,7 @@ for (let i = 0; i < Number(count); i++) {
   taken.push({
     ms: performance.now() - startedAt,
     cpuMs: (user + system) / 1000,
-    fetchMs: fetch.duration_ms,
+    fetchMs: fetch.durationMs,
     kind: outcome.kind,
     stored: outcome.stored,
   });

@@ -37,7 +37,7 @@ async function timedEach(items, work) {
 
 async function fetchAll() {
   const { createSocketWire } = await import(`${dist}/upstream/wire.js`);
-  const { unpack } = await import(`${dist}/upstream/body.js`);
+  const { decompress, readRawBody } = await import(`${dist}/upstream/body.js`);
   const wire = createSocketWire({ connectMs: patienceMs, headersMs: patienceMs, bodyMs: patienceMs }, 1e8);
   const headers = { accept: 'application/json', 'accept-encoding': 'gzip', 'user-agent': 'chandler' };
   const urls = asked.map((one) => {
@@ -46,7 +46,7 @@ async function fetchAll() {
   });
   return timedEach(urls, async (url) => {
     const answer = await wire.send({ url, headers, signal: new AbortController().signal });
-    const body = await unpack(await answer.body(), answer.header('content-encoding'), 1e8);
+    const body = await decompress(await readRawBody(answer.body, 1e8), answer.header('content-encoding'), 1e8);
     if (answer.status !== 200 || body.kind !== 'whole') throw new Error(`${url} answered ${answer.status}`);
   });
 }
@@ -54,7 +54,7 @@ async function fetchAll() {
 async function writeAll() {
   const { createUpstream } = await import(`${dist}/upstream/client.js`);
   const { readOhlcvRows } = await import(`${dist}/contract/record/ohlcv.js`);
-  const { examine } = await import(`${dist}/ingest/chunk/validate.js`);
+  const { validate } = await import(`${dist}/ingest/chunk/validate.js`);
   const { weigh } = await import(`${dist}/ingest/chunk/evidence.js`);
   const { openDatabase } = await import(`${dist}/store/connection/connect.js`);
   const { storeChunk } = await import(`${dist}/store/candle/chunk.js`);
@@ -66,7 +66,7 @@ async function writeAll() {
     const read = answer.kind === 'answered' ? readOhlcvRows(answer.body) : null;
     if (!read?.ok) throw new Error(`${one.coinId}: no answer`);
     const { sentAt, durationMs, status, bytes, bodySha256 } = answer.exchange;
-    const findings = examine({ coinId: one.coinId, interval, span: one.span }, read.rows, systemClock.now());
+    const findings = validate({ coinId: one.coinId, interval, span: one.span }, read.rows, systemClock.now());
     prepared.push({ ...one, findings, exchange: { sentAt, durationMs, status, bytes, bodySha256 } });
   }
   await upstream.close();

@@ -1,6 +1,6 @@
 /**
  * Coins that upstream gave a new id, as its changelog tells: newest first, a hundred to a page, one request each. As a rule the first
- * page holds all that is news. The series go over with the next run of freshness (`apply-tracks.ts`).
+ * page holds all that is news. The series go over with the next run of freshness (`apply-track-rules.ts`).
  */
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { ID_CHANGES_PATH } from '../../contract/interface/paths.ts';

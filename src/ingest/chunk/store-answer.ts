@@ -99,7 +99,7 @@ export function createStoreAnswer({
       );
     // Cut off while it was committed, it may be stored already.
     const counts = await retry(async (again) => (again ? await findFetch(sql, record) : null) ?? store());
-    // As above: what is done is found by a full collection only, and what hangs on it with it (store/lost-connection.ts).
+    // As above: what is done is found by a full collection only, and what hangs on it with it (store/connection/postgres-js-patches.ts).
     for (const column of Object.values(candles)) column.length = 0;
     return { kind: 'stored', requests, stored: counts.stored, revised: counts.revised, setAside: counts.setAside };
   };
