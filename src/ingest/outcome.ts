@@ -1,12 +1,12 @@
-/** How an attempt at a chunk can end. Anything else is an exception, and is retried by the queue. */
+/** How an attempt at a chunk can end. Any other error is thrown, and the queue retries the chunk. */
 import type { Instant } from '../clock.ts';
 import type { RefusalReason } from '../store/candle/refusal.ts';
 
-/** The reason of a snooze that only hands a chunk back, because the run is ending. */
+/** The reason of a snooze that only returns a chunk to the queue, because the run is ending. */
 export const INTERRUPTED = 'interrupted';
 
 export type Outcome =
-  /** The answer is in the database. `requests` is 0 when the chunk was complete before it was asked. */
+  /** The answer is in the database. `requests` is 0 when the chunk was complete already. */
   | {
       readonly kind: 'stored';
       readonly requests: number;
@@ -14,32 +14,32 @@ export type Outcome =
       readonly revised: number;
       readonly setAside: number;
     }
-  /** Not now: nothing was sent, no attempt is burned. */
+  /** Not now: no request was sent, and this counts as no attempt. */
   | { readonly kind: 'snoozed'; readonly until: Instant; readonly reason: string }
-  /** Not this chunk now, for its series keeps failing, or what it was answered is doubted; the others go on. No attempt is burned. */
+  /** Not this chunk now: its series keeps failing, or its answer needs a second opinion. Other chunks go on; this counts as no attempt. */
   | {
       readonly kind: 'deferred';
       readonly until: Instant;
       readonly requests: number;
       readonly reason: 'failing' | 'doubt';
     }
-  /** Upstream will not give us this; remembered, and not asked again until the plan changes. */
+  /** The upstream refuses this; it is remembered, and not requested again until the plan changes. */
   | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly message: string };
 
-/** Upstream could not be had, or its answer not be used; the request is recorded and counted, and the chunk is tried again. */
+/** The upstream failed, or its answer cannot be used. The request is recorded and counted; the work is retried. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
 }
 
-/** Upstream redirects without an end: each try costs several requests, so there are no more than two. */
+/** Redirects without an end: each try costs several requests, so there are at most two tries. */
 export class RedirectLoop extends UpstreamError {}
 
-/** Upstream fails on this series again and again and answers for others: the chunk is not tried again in this run. */
+/** The upstream keeps failing on this series and answers for others: the chunk is not tried again in this run. */
 export class SeriesGivenUp extends Error {
   override readonly name = 'SeriesGivenUp';
 }
 
-/** Nobody has said yet who we are to the upstream. Who can wait looks again then; null: less and less often, for each look is a request. */
+/** The account's plan is not known yet. A service retries at `lookAgainAt`; null: with a backoff, because each try costs a request. */
 export class AccountUnknown extends Error {
   override readonly name = 'AccountUnknown';
   readonly lookAgainAt: Instant | null;
@@ -50,23 +50,23 @@ export class AccountUnknown extends Error {
   }
 }
 
-/** Nothing that is tried again could help: the key or the address is wrong. Ends the run; the message says what to change. */
+/** No retry can help: the key, the address or a setting is wrong. It ends the run; the message says what to change. */
 export class ConfigurationError extends Error {
   override readonly name: string = 'ConfigurationError';
 }
 
-/** Upstream refuses the key; it is not asked again before then, unless somebody wants to know at once. */
+/** The upstream refuses the key; it is not sent again before `retryAt`, except by `chandler doctor --online`. */
 export class KeyRefused extends ConfigurationError {
   override readonly name = 'KeyRefused';
-  readonly askedAgainAt: Instant;
+  readonly retryAt: Instant;
 
-  constructor(message: string, askedAgainAt: Instant) {
+  constructor(message: string, retryAt: Instant) {
     super(message);
-    this.askedAgainAt = askedAgainAt;
+    this.retryAt = retryAt;
   }
 }
 
-/** Nobody answers at the address, and nobody ever has: it is wrong, unless the upstream is away just then. */
+/** Nothing answers at the address, and nothing ever has: the address is wrong, or the upstream is away at the first start. */
 export class Unreachable extends ConfigurationError {
   override readonly name = 'Unreachable';
 }

@@ -66,7 +66,7 @@ export async function waitUntilAvailable<T>(
 
 function waitForAccount(error: AccountUnknown | KeyRefused, attempt: number, now: Instant): number {
   // Another process, or the operator, may learn the plan meanwhile; looking costs no request.
-  if (error instanceof KeyRefused) return Math.min(ACCOUNT_RETRY_MS, Math.max(RETRY_MS, error.askedAgainAt - now));
+  if (error instanceof KeyRefused) return Math.min(ACCOUNT_RETRY_MS, Math.max(RETRY_MS, error.retryAt - now));
   if (error.lookAgainAt !== null) return Math.max(RETRY_MS, error.lookAgainAt - now);
   // At least half of the bound: each attempt costs a request.
   return accountBackoff(attempt, (1 + Math.random()) / 2);

@@ -7,7 +7,7 @@ import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
 import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
 import type { OutageRetry } from '../../ingest/request/outage-retry.ts';
 import type { Session } from '../../ingest/session.ts';
-import { withTurns } from '../../ingest/tracking/keep-fresh.ts';
+import { withRefreshTurns } from '../../ingest/tracking/keep-fresh.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import { markEnded } from '../../store/tracking/tracked-series.ts';
 import { readEta } from './backfill-eta.ts';
@@ -27,7 +27,7 @@ export function workFreshness(
   const { clock } = context;
   const { sql } = app.database;
   const { realMs = sameTime } = app.surroundings;
-  const ingestChunk = withTurns(oneAtATime(withStepBack(session.ingestChunk, clock)), sql);
+  const ingestChunk = withRefreshTurns(oneAtATime(withStepBack(session.ingestChunk, clock)), sql);
   return queue.work({
     concurrency: context.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),

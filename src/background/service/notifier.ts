@@ -114,7 +114,7 @@ async function deliver(context: ServiceContext, app: App, webhook: Webhook): Pro
   const { clock, signal, owner } = context;
   const { sql } = app.database;
   // A delivered notice must not be sent again because the database went away just then.
-  const retry = createOutageRetry({ clock, signal, onAway: () => undefined, onBack: () => undefined });
+  const retry = createOutageRetry({ clock, signal });
   while (!signal.aborted) {
     const now = clock.now();
     const notice = await claimNotice(sql, { owner, now, mostPerHour: MOST_PER_HOUR });

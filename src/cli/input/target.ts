@@ -79,9 +79,9 @@ async function readCatalogue(
   { sql, clock, session, log, signal }: CatalogueDeps,
   maxAgeMs: number | undefined,
 ): Promise<number> {
-  const onTrouble = (problem: string, attempt: number) => log.warn(`${problem}; retrying (attempt ${attempt + 1})`);
+  const onFailure = (problem: string, attempt: number) => log.warn(`${problem}; retrying (attempt ${attempt + 1})`);
   const refresh: CatalogueRefresh = await refreshCatalogue(
-    { sendRequest: session.sendRequest, sql, clock, signal, onTrouble },
+    { sendRequest: session.sendRequest, sql, clock, signal, onFailure },
     maxAgeMs,
   );
   if (refresh.kind === 'read') return refresh.requests;

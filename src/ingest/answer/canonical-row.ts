@@ -1,6 +1,6 @@
 /**
- * Is a row of an answer written as its columns would be written again? Then they are enough to answer it byte for byte; of any other
- * row the JSON is kept beside them. Pure, and hand-written: it may be asked of 50,000 rows.
+ * Is a row of an answer canonical: would its stored columns be written as the same JSON? Then the columns are enough to serve it byte for
+ * byte; of any other row the JSON is stored as well. Pure and written by hand, because there may be 50,000 rows.
  */
 import { TICKER_QUOTE_KEYS } from '../../core/ticker.ts';
 import { storableJsonText } from '../../store/connection/storable-text.ts';
@@ -20,10 +20,10 @@ const TICKER_KEYS = [
   'last_updated',
   'quotes',
 ];
-/** Left out where the plan does not show it. */
+/** The upstream leaves it out where the plan does not include it. */
 const OPTIONAL = TICKER_KEYS.indexOf('circulating_supply');
 
-export function isPlainTicker(row: Fields, usd: Fields): boolean {
+export function isCanonicalTicker(row: Fields, usd: Fields): boolean {
   let i = 0;
   for (const key in row) {
     if (i === OPTIONAL && key !== TICKER_KEYS[i]) i++;
@@ -34,55 +34,56 @@ export function isPlainTicker(row: Fields, usd: Fields): boolean {
   i = 0;
   for (const key in usd) {
     if (key !== TICKER_QUOTE_KEYS[i++]) return false;
-    if (key === 'ath_date' ? !(usd[key] === null || isPlainTime(usd[key])) : !isPlainNumber(usd[key])) return false;
+    if (key === 'ath_date' ? !(usd[key] === null || isCanonicalTime(usd[key])) : !isCanonicalNumber(usd[key]))
+      return false;
   }
   return (
     i === TICKER_QUOTE_KEYS.length &&
-    isPlainText(row.name) &&
-    isPlainText(row.symbol) &&
+    isCanonicalText(row.name) &&
+    isCanonicalText(row.symbol) &&
     typeof row.rank === 'number' &&
     row.circulating_supply !== null &&
-    (row.circulating_supply === undefined || isPlainNumber(row.circulating_supply)) &&
-    isPlainNumber(row.total_supply) &&
-    isPlainNumber(row.max_supply) &&
-    isPlainNumber(row.beta_value) &&
-    (row.first_data_at === null || isPlainTime(row.first_data_at)) &&
-    isPlainTime(row.last_updated)
+    (row.circulating_supply === undefined || isCanonicalNumber(row.circulating_supply)) &&
+    isCanonicalNumber(row.total_supply) &&
+    isCanonicalNumber(row.max_supply) &&
+    isCanonicalNumber(row.beta_value) &&
+    (row.first_data_at === null || isCanonicalTime(row.first_data_at)) &&
+    isCanonicalTime(row.last_updated)
   );
 }
 
 const COIN_KEYS = ['id', 'name', 'symbol', 'rank', 'is_new', 'is_active', 'type'];
 
-export function isPlainCoin(row: Fields): boolean {
+export function isCanonicalCoin(row: Fields): boolean {
   let i = 0;
   for (const key in row) if (key !== COIN_KEYS[i++]) return false;
   return (
     i === COIN_KEYS.length &&
-    isPlainText(row.name) &&
-    isPlainText(row.symbol) &&
+    isCanonicalText(row.name) &&
+    isCanonicalText(row.symbol) &&
     typeof row.rank === 'number' &&
     typeof row.is_new === 'boolean' &&
-    (row.type === null || (isPlainText(row.type) && row.type !== ''))
+    (row.type === null || (isCanonicalText(row.type) && row.type !== ''))
   );
 }
 
 /** The character 0 and halves of surrogate pairs cannot be stored as such. */
-function isPlainText(value: unknown): boolean {
+function isCanonicalText(value: unknown): boolean {
   return typeof value === 'string' && !/[\0\p{Surrogate}]/u.test(value);
 }
 
-/** Null, or a number that is written as it was read: not one that doubles cannot tell from its neighbours, nor a zero below zero. */
-function isPlainNumber(value: unknown): boolean {
+/** Null, or a number that is written as it was read: no integer beyond the exact range of a double, and no negative zero. */
+function isCanonicalNumber(value: unknown): boolean {
   if (typeof value !== 'number') return value === null;
   return value === 0 ? !Object.is(value, -0) : !(Number.isInteger(value) && !Number.isSafeInteger(value));
 }
 
-/** Spelt as `formatTime` spells it; that it is a time has been seen before. */
-function isPlainTime(value: unknown): value is string {
+/** Written as `formatTime` writes it; that it is a valid time was checked before. */
+function isCanonicalTime(value: unknown): value is string {
   return typeof value === 'string' && value.length === 20 && value[10] === 'T' && value[19] === 'Z';
 }
 
-/** Of a record that has been read: its JSON, where it is not that of `written`, or holds what can only be stored escaped. */
+/** The JSON of a record, if it differs from that of `written`, or if it cannot be stored without escapes; else null. */
 export function otherwiseWritten(record: unknown, written: unknown): string | null {
   const text = JSON.stringify(record);
   return text === JSON.stringify(written) && storableJsonText(text) === text ? null : text;

@@ -1,25 +1,25 @@
-/** What is common to every list of records: a bad one costs itself, not the list; too many of them, and the list is none. */
+/** Reads lists of records: an invalid row is quarantined, the others are used; with too many invalid rows the whole list is invalid. */
 import type { z } from 'zod';
 import { describeValue, readRecord } from '../../contract/record/records.ts';
 import type { SetAsideRecord } from '../../store/candle/quarantine.ts';
 import { LongList } from '../../upstream/json.ts';
 
-/** An answer, checked. `rows` as answered, before anything was dropped. */
+/** A validated answer. `rows`: as many as the answer had, before any was dropped. */
 export type Validated<T> =
   | { readonly ok: true; readonly value: T; readonly rows: number; readonly setAside: readonly SetAsideRecord[] }
   | { readonly ok: false; readonly problem: string };
 
-/** The rows of a body; null when it is no list. Those of a long one are read as they are asked for: keep none of them. */
+/** The rows of a body; null when it is no list. The rows of a long list are parsed one by one: do not keep them. */
 export function rowsOf(body: unknown): Iterable<unknown> | null {
   return Array.isArray(body) || body instanceof LongList ? body : null;
 }
 
-/** What is said of a body that is no list. */
+/** The result for a body that is no list. */
 export function noList(body: unknown): { readonly ok: false; readonly problem: string } {
   return { ok: false, problem: `expected an array, got ${describeValue(body)}` };
 }
 
-/** A long list that turns out to be broken on the way is no list either. */
+/** A long list may turn out to be broken JSON while it is read. */
 export function orBroken<T>(validate: () => Validated<T>): Validated<T> {
   try {
     return validate();
@@ -29,19 +29,19 @@ export function orBroken<T>(validate: () => Validated<T>): Validated<T> {
   }
 }
 
-/** Of a list; more bad rows than that are not a few bad rows. */
+/** A list with a larger share of invalid rows is invalid. */
 const MOST_BAD_SHARE = 0.1;
-/** So many are few, however short the list. */
+/** So many invalid rows are accepted in a short list as well. */
 const FEW = 3;
 
-/** Is a list with so many bad rows still to be believed? */
+/** Is a list with so many invalid rows still valid? */
 export function isSound({ rows, bad }: { readonly rows: number; readonly bad: number }): boolean {
   return bad <= Math.max(FEW, rows * MOST_BAD_SHARE) && (bad < rows || rows === 0);
 }
 
 /**
- * Reads every record by `schema` and hands it to `fault`, which says what is impossible about it, or null. Of those that repeat an
- * id the last is kept.
+ * Reads every record by `schema` and calls `fault`, which returns what is impossible about it, or null. If an id comes twice, the last
+ * record is kept.
  */
 export function validateList<S extends z.ZodType<{ readonly id: string }>>(
   schema: S,
@@ -77,30 +77,33 @@ function validateRows<S extends z.ZodType<{ readonly id: string }>>(
   return { ok: true, value: [...records.values()], rows, setAside };
 }
 
+/** Upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */
+export const ROUNDED_MS = 60_000;
+
 export const NO_ID = 'id: expected the id of something';
 
-/** Of a problem that `readRecord` found: the same for every value that is wrong in the same way. */
+/** A problem that `readRecord` found, without the value: the same text for every value that is wrong in the same way. */
 export function withoutValue(problem: string): string {
   return problem.replace(/, got .*$/s, '');
 }
 
-/** Something that can be an id: printable, and not absurdly long. */
+/** Printable, and at most 200 characters. */
 export function isId(value: unknown): value is string {
   return typeof value === 'string' && value.length > 0 && value.length <= 200 && !/[\p{Cc}\p{Cs}]/u.test(value);
 }
 
-/** What a row claims to be; empty when that cannot be read. */
+/** The id of a row; empty when it has none. */
 export function idOf(row: unknown): string {
   const id = typeof row === 'object' && row !== null ? (row as { readonly id?: unknown }).id : null;
   return isId(id) ? id : '';
 }
 
-/** Negative, or no number at all. Null is neither: upstream says nothing. */
+/** Negative, or not finite. Null is possible: the upstream has no value. */
 export function isImpossible(value: number | null): boolean {
   return value !== null && !(value >= 0 && value < Number.POSITIVE_INFINITY);
 }
 
-/** Counts and ranks, as Postgres has to store them. */
+/** Counts and ranks that fit into a Postgres integer. */
 export function isWhole(value: number | null): boolean {
   return value === null || (Number.isInteger(value) && value >= 0 && value < 2 ** 31);
 }

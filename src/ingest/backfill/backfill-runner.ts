@@ -138,7 +138,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
 /** Works off chunks of backfills that other processes keep in the queue. */
 function help(deps: BackfillRunnerDeps, signal: AbortSignal): ChunkWorker {
   const { clock, realMs = (ms) => ms } = deps;
-  const retry = createOutageRetry({ clock, signal, onAway: () => undefined, onBack: () => undefined });
+  const retry = createOutageRetry({ clock, signal });
   const ingestChunk = oneAtATime(withStepBack(deps.session.ingestChunk, clock));
   return deps.queue.work({
     concurrency: deps.concurrency,

@@ -1,11 +1,8 @@
-/** What cannot be true of a row of the catalogue (promise P9): each says why, or null. */
+/** Finds what is impossible about a row of the catalogue (promise P9): each function returns the reason, or null. */
 import type { Instant } from '../../clock.ts';
 import type { CoinEvent, CoinMarket, ExchangeMarket, PlatformContract } from '../../contract/record/catalogue.ts';
 import { parseTime } from '../../contract/time.ts';
-import { isId, isImpossible, NO_ID } from '../answer/record-list.ts';
-
-/** Upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */
-const ROUNDED_MS = 60_000;
+import { isId, isImpossible, NO_ID, ROUNDED_MS } from '../answer/record-list.ts';
 
 export function idFault({ id }: { readonly id: string }): string | null {
   return isId(id) ? null : NO_ID;

@@ -1,4 +1,4 @@
-/** What of the catalogue is asked how: of the JSON-RPC interface and of REST, how its answer is checked, and what is written of it. */
+/** The kinds of the catalogue: how each is requested (by JSON-RPC and REST), how its answer is validated, and what is stored of it. */
 import { z } from 'zod';
 import { COINS_PATH, CONTRACTS_PATH, EXCHANGES_PATH, PEOPLE_PATH, TAGS_PATH } from '../../contract/interface/paths.ts';
 import type { ToolName } from '../../contract/interface/tools.ts';
@@ -31,7 +31,7 @@ import { type CatalogueFacts, checkList, checkOne, type ReceivedAnswer } from '.
 export type CatalogueQuestion = {
   readonly tool: ToolName;
   readonly arguments: Readonly<Record<string, string>>;
-  /** The tool takes a `limit`, and gives the beginning of the list. */
+  /** The tool takes a `limit`, and returns the beginning of the list. */
   readonly isLimited: boolean;
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ export type CatalogueQuestion = {
 export type CatalogueKindPlan = {
   readonly question: (id: string) => CatalogueQuestion;
   readonly document: DocumentKind;
-  /** Of a list, when it loses more than so much of itself at once, that is doubted; null: it is no list. */
+  /** A list that shrinks to less than this share of itself needs a second answer; null: no list. */
   readonly leastShare: number | null;
   readonly check: (received: ReceivedAnswer) => Validated<CatalogueFacts>;
 };
@@ -185,7 +185,7 @@ function ofCoin(
   return { tool, arguments: { coinId: id, ...query }, isLimited: true, path: below(COINS_PATH, id, rest), query };
 }
 
-/** A list as one document. `changes`: what it says is kept when it changes. */
+/** A list as one document. `changes`: its old versions are kept. */
 function asList(id: string, text: string, changes: boolean): ReceivedDocument {
   return { id, text, essence: changes ? JSON.stringify(JSON.parse(text)) : '' };
 }

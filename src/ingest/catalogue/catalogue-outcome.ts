@@ -1,4 +1,4 @@
-/** How a question about one thing of the catalogue can end, and how long what went wrong waits. */
+/** How the request of one item of the catalogue can end, and how long it waits after a failure. */
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
@@ -11,46 +11,46 @@ import type { RunContext } from '../schedule-run.ts';
 import type { Session } from '../session.ts';
 import type { ToolRegistry } from './tool-registry.ts';
 
-/** What is asked and stored with, shared by all kinds. */
-export type Parts = {
+/** What the runs of all kinds share. */
+export type CatalogueContext = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly session: Pick<Session, 'sendRequest' | 'tools' | 'accountId' | 'plan'>;
   /** Null: only REST is used. */
-  readonly book: ToolRegistry | null;
+  readonly registry: ToolRegistry | null;
   readonly checkOrigin: OriginCheck;
 };
 
-export type Asking = {
+export type ItemRequest = {
   readonly kind: CatalogueKind;
   readonly item: CatalogueItem;
   readonly context: RunContext;
   readonly asked: SentRequest;
 };
 
-/** How one question ended. */
+/** How the request of one item ended. */
 export type ItemOutcome =
   | { readonly kind: 'stored' }
-  /** Of no use, and remembered: the next one is asked. */
-  | { readonly kind: 'passed' }
-  /** It may be upstream, and not this one thing. */
-  | { readonly kind: 'trouble'; readonly message: string }
-  /** Nothing more can be asked now. */
+  /** The answer is of no use, which is recorded: the next item is requested. */
+  | { readonly kind: 'skipped' }
+  /** The upstream as a whole may have failed, not this item. */
+  | { readonly kind: 'failed'; readonly message: string }
+  /** No more requests can be sent now. */
   | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
 
 /** How long an unknown or a failing item waits; the waits are stored, so they are used with `WHOLE_BOUND`. */
 export const unknownBackoff = createBackoff({ firstMs: DAY, mostMs: 30 * DAY, factor: 4 });
 export const failureBackoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
 
-/** A refusal that is believed. */
+/** So many refusals in a row are believed. */
 const BELIEVED = 3;
-const DOUBTED_AFTER_MS = 30 * DAY;
+const BELIEVED_FOR_MS = 30 * DAY;
 
-/** Null: it may be asked. The first refusals may be chance; one that is believed is asked again once a month. */
-export function offUntil({ times, reason, message, refusedAt }: CatalogueRefusal, now: Instant) {
+/** Null: the kind may be requested. The first refusals may be chance; after a believed one, the kind is requested once a month. */
+export function refusedUntil({ times, reason, message, refusedAt }: CatalogueRefusal, now: Instant) {
   const isBelieved = times >= BELIEVED;
-  const until = Math.min(refusedAt, now) + (isBelieved ? DOUBTED_AFTER_MS : failureBackoff(times - 1, WHOLE_BOUND));
+  const until = Math.min(refusedAt, now) + (isBelieved ? BELIEVED_FOR_MS : failureBackoff(times - 1, WHOLE_BOUND));
   if (until <= now) return null;
-  const why = reason === 'unknown route' ? 'upstream has no such data' : 'upstream does not give this to the plan';
+  const why = reason === 'unknown route' ? 'upstream has no such data' : 'the plan does not include this';
   return { kind: 'held', until, reason: isBelieved ? `${why}, until it changes: ${message}` : message } as const;
 }

@@ -1,4 +1,4 @@
-/** How often the catalogue is asked, kind by kind: how old an answer should become, and how many a run may ask under which plan. */
+/** The plan of the catalogue, kind by kind: how old an answer may become, and how many requests a run may make under which plan. */
 import type { PlanName } from '../../contract/plan/plans.ts';
 import { DAY, HOUR } from '../../core/interval.ts';
 import type { CatalogueDemand, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
@@ -7,16 +7,16 @@ type PerTier<T> = Readonly<Partial<Record<PlanName, T>> & { sparse: T }>;
 
 export type CataloguePlan = {
   readonly asks: string;
-  /** An answer is asked for again when it is so old, if there is room; `idleAgeMs` where there is seldom news (dead coins and exchanges). */
+  /** An answer of this age is requested again, if there is room; `idleAgeMs` for items that seldom change (dead coins and exchanges). */
   readonly ageMs: number;
   readonly idleAgeMs: number;
   readonly cadence: PerTier<string>;
-  /** Requests a run may make: the oldest first. */
+  /** Requests a run may make, for the oldest items first. */
   readonly most: PerTier<number>;
 };
 
 const MONTH = 30 * DAY;
-/** What is asked about one by one takes its share of the plan: together less than a sixth of the free one, and less of the others. */
+/** For kinds with one request per item: together they take less than a sixth of the free plan, and less of the others. */
 const most = (free: number): PerTier<number> => ({
   sparse: 1,
   free,
@@ -26,7 +26,7 @@ const most = (free: number): PerTier<number> => ({
   ultimate: 80 * free,
 });
 
-/** Minutes are spread, so that what can wait does not queue behind what cannot. */
+/** The minutes are spread, so that urgent requests do not queue behind others. */
 export const CATALOGUE_PLAN: Readonly<Record<CatalogueKind, CataloguePlan>> = {
   tags: {
     asks: 'the tags, and which coins have them',
@@ -95,14 +95,14 @@ export const CATALOGUE_PLAN: Readonly<Record<CatalogueKind, CataloguePlan>> = {
 
 export type CatalogueNeed = CatalogueDemand[CatalogueKind];
 
-/** Requests a day that would keep so much as young as it should be. */
+/** Requests a day that would keep all items as fresh as planned. */
 export function wantedPerDay(kind: CatalogueKind, { items, idle }: CatalogueNeed): number {
   const { ageMs, idleAgeMs } = CATALOGUE_PLAN[kind];
   const perDay = (some: number, age: number) => (some === 0 ? 0 : (some * DAY) / age);
   return perDay(items - idle, ageMs) + perDay(idle, idleAgeMs);
 }
 
-/** What a run asks of it on average. */
+/** Requests of a run, on average. */
 export function requestsPerRun(
   kind: CatalogueKind,
   need: CatalogueNeed,
@@ -111,7 +111,7 @@ export function requestsPerRun(
   return runsPerDay === 0 ? 0 : Math.min(mostPerRun, wantedPerDay(kind, need) / runsPerDay);
 }
 
-/** How old its answers become with so many runs a day; null: it is never asked. */
+/** How old the answers become with so many runs a day; null: the kind is never requested. */
 export function achievableAgeMs(
   kind: CatalogueKind,
   need: CatalogueNeed,
@@ -120,6 +120,6 @@ export function achievableAgeMs(
   if (runsPerDay === 0) return null;
   const wanted = wantedPerDay(kind, need);
   const stretch = Math.max(1, wanted / (mostPerRun * runsPerDay));
-  // Nothing becomes younger than the time between two runs.
+  // No answer is fresher than the time between two runs.
   return Math.max(CATALOGUE_PLAN[kind].ageMs * stretch, DAY / runsPerDay);
 }

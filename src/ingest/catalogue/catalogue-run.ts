@@ -1,7 +1,7 @@
 /**
- * A run of a schedule of the catalogue: asks about as many things as it may, one request each, those never asked and the oldest
- * first. One request = one unit of quota = one transaction. What upstream does not know, or cannot say, waits longer each time; what
- * it does not give to the plan is left alone until the plan changes.
+ * A run of a schedule of the catalogue: it requests as many items as it may, one request each; items that were never requested come first,
+ * then the oldest. One request = one unit of quota = one transaction. An item that the upstream does not know, or fails on, waits
+ * longer each time. A kind that the plan does not include is not requested until the plan changes.
  */
 import type { Clock } from '../../clock.ts';
 import { TOOL_LIMIT } from '../../contract/interface/tools.ts';
@@ -19,7 +19,7 @@ import type { SendRequest } from '../request/send-request.ts';
 import type { Run, RunContext, RunOutcome } from '../schedule-run.ts';
 import type { Session } from '../session.ts';
 import { CATALOGUE, type CatalogueQuestion } from './catalogue-kinds.ts';
-import { type ItemOutcome, offUntil, type Parts } from './catalogue-outcome.ts';
+import { type CatalogueContext, type ItemOutcome, refusedUntil } from './catalogue-outcome.ts';
 import { CATALOGUE_PLAN } from './catalogue-plan.ts';
 import { settleAnswer } from './catalogue-settle.ts';
 import { unanswered, unansweredByTool } from './catalogue-unanswered.ts';
@@ -35,58 +35,65 @@ export type CatalogueDeps = {
 
 export function createCatalogueRuns(deps: CatalogueDeps): Readonly<Record<CatalogueKind, Run>> {
   const { sql, clock, session, mostOf } = deps;
-  const book = session.tools === null ? null : createToolRegistry({ sql, clock, tools: session.tools });
-  const parts: Parts = { sql, clock, session, book, checkOrigin: createOriginCheck(sql) };
+  const registry = session.tools === null ? null : createToolRegistry({ sql, clock, tools: session.tools });
+  const catalogue: CatalogueContext = { sql, clock, session, registry, checkOrigin: createOriginCheck(sql) };
   const kinds = Object.keys(CATALOGUE) as CatalogueKind[];
-  const runs = kinds.map((kind) => [kind, (context: RunContext) => run(parts, kind, mostOf(kind), context)] as const);
+  const runs = kinds.map(
+    (kind) => [kind, (context: RunContext) => run(catalogue, kind, mostOf(kind), context)] as const,
+  );
   return Object.fromEntries(runs) as Record<CatalogueKind, Run>;
 }
 
-/** Troubles in a row that are no chance any more. */
-const MOST_TROUBLES = 2;
+/** So many failures in a row are no chance any more. */
+const MOST_FAILURES = 2;
 
-async function run(parts: Parts, kind: CatalogueKind, most: number, context: RunContext): Promise<RunOutcome> {
-  const { sql, clock, session } = parts;
+async function run(
+  catalogue: CatalogueContext,
+  kind: CatalogueKind,
+  most: number,
+  context: RunContext,
+): Promise<RunOutcome> {
+  const { sql, clock, session } = catalogue;
   const { tick, signal, retry } = context;
   const { accountId, plan } = session;
   const refusals = await retry(() => readCatalogueRefusals(sql, { accountId, plan: plan.name }));
   const refusal = refusals.find((one) => one.kind === kind);
-  const off = refusal === undefined ? null : offUntil(refusal, clock.now());
+  const off = refusal === undefined ? null : refusedUntil(refusal, clock.now());
   if (off !== null) return off;
   const { ageMs, idleAgeMs } = CATALOGUE_PLAN[kind];
-  let troubles = 0;
+  let failures = 0;
   for (let questions = 0; ; questions++) {
     const asked = await retry(() => countAskedSince(sql, { kind, accountId, since: tick }));
-    // By a clock that was set back meanwhile nothing has been asked yet.
+    // If the clock was set back meanwhile, the count of the database is 0.
     if (Math.max(asked, questions) >= most) return { kind: 'done' };
-    // One by one: what is asked before may change what is due.
+    // One by one: each answer may change which items are due.
     const [item] = await retry(() => readDue(sql, kind, { now: clock.now(), limit: 1, ageMs, idleAgeMs }));
     if (item === undefined) return { kind: 'done' };
     if (signal.aborted) return { kind: 'held', until: clock.now(), reason: INTERRUPTED };
-    const outcome = await askItem(parts, kind, item, context);
+    const outcome = await requestItem(catalogue, kind, item, context);
     if (outcome.kind === 'held') return outcome;
-    troubles = outcome.kind === 'trouble' ? troubles + 1 : 0;
-    if (outcome.kind === 'trouble' && troubles >= MOST_TROUBLES) {
+    failures = outcome.kind === 'failed' ? failures + 1 : 0;
+    if (outcome.kind === 'failed' && failures >= MOST_FAILURES) {
       throw new UpstreamError(`${kind}: ${outcome.message}`);
     }
   }
 }
 
-async function askItem(
-  parts: Parts,
+async function requestItem(
+  catalogue: CatalogueContext,
   kind: CatalogueKind,
   item: CatalogueItem,
   context: RunContext,
 ): Promise<ItemOutcome> {
-  const { clock, session, book } = parts;
+  const { clock, session, registry } = catalogue;
   const { retry, signal, attempt } = context;
   const question = CATALOGUE[kind].question(item.id);
   const spender = { class: 'scheduled', name: kind } as const;
   const given = [...Object.keys(question.arguments), 'limit'];
   try {
-    // The tool gives only the beginning of such a list.
+    // The tool returns only the beginning of such a list.
     const route =
-      book === null || item.isCut ? null : await book.find(question.tool, { given, spender, retry, signal });
+      registry === null || item.isCut ? null : await registry.find(question.tool, { given, spender, retry, signal });
     if (route?.kind === 'held') return route;
     const tool = route?.kind === 'tool' ? route.tool : null;
     const limit = tool !== null && question.isLimited ? (tool.mostRows ?? TOOL_LIMIT.most) : null;
@@ -99,12 +106,14 @@ async function askItem(
       { spender, record, signal, retry, mayLack: true },
     );
     if (asked.kind === 'held') return { kind: 'held', until: asked.until, reason: asked.reason };
-    const asking = { kind, item, context, asked };
+    const request = { kind, item, context, asked };
     if (asked.answer.kind !== 'answered') {
-      return tool === null ? unanswered(parts, asking, asked.answer) : unansweredByTool(parts, asking, asked.answer);
+      return tool === null
+        ? unanswered(catalogue, request, asked.answer)
+        : unansweredByTool(catalogue, request, asked.answer);
     }
-    if (tool !== null) await book!.answered(retry);
-    return await settleAnswer(parts, asking, asked.answer, { limit, isOfTool: tool !== null });
+    if (tool !== null) await registry!.answered(retry);
+    return await settleAnswer(catalogue, request, asked.answer, { limit, isOfTool: tool !== null });
   } catch (error) {
     if (signal.aborted) return { kind: 'held', until: clock.now(), reason: INTERRUPTED };
     throw error;

@@ -1,4 +1,4 @@
-/** What an answer about the catalogue becomes: checked, doubted where it says that much is gone, and written in one transaction. */
+/** Validates and stores an answer about the catalogue, in one transaction; a list that shrank a lot needs a second answer first. */
 import { WHOLE_BOUND } from '../../core/backoff.ts';
 import { quarantineRecords, type SetAsideRecord } from '../../store/candle/quarantine.ts';
 import { type ItemEnd, recordItem } from '../../store/catalogue/catalogue-item.ts';
@@ -11,31 +11,31 @@ import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
 import { ConfigurationError } from '../outcome.ts';
 import { misdate } from '../snapshot/validate-snapshot.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
-import { type Asking, failureBackoff, type ItemOutcome, type Parts } from './catalogue-outcome.ts';
+import { type CatalogueContext, failureBackoff, type ItemOutcome, type ItemRequest } from './catalogue-outcome.ts';
 import type { CatalogueFacts } from './validate-catalogue.ts';
 
 type Answered = Extract<Answer, { kind: 'answered' }>;
 
 export type SettleOptions = {
-  /** As many rows were asked for; null: all. */
+  /** The limit of the request; null: none. */
   readonly limit: number | null;
   readonly isOfTool: boolean;
 };
 
 export async function settleAnswer(
-  parts: Parts,
-  asking: Asking,
+  catalogue: CatalogueContext,
+  request: ItemRequest,
   answer: Answered,
   { limit, isOfTool }: SettleOptions,
 ): Promise<ItemOutcome> {
-  const { sql, clock, checkOrigin } = parts;
-  const { kind, item, context, asked } = asking;
+  const { sql, clock, checkOrigin } = catalogue;
+  const { kind, item, context, asked } = request;
   const { retry } = context;
   const { exchange } = answer;
   const { record } = asked;
   const plan = CATALOGUE[kind];
   const end = { kind, id: item.id, askedAt: exchange.sentAt };
-  /** Nothing of it is used: the request and what came of it are written down together. */
+  /** Nothing of the answer is used: the request and its outcome are recorded together. */
   const reject = (outcome: string, rows: number, message: string, waitMs: number) =>
     retry(async (again) => {
       if (again && (await findFetch(sql, record)) !== null) return;
@@ -55,14 +55,14 @@ export async function settleAnswer(
       : { ok: false, problem: misdated };
   if (!validated.ok) {
     await reject('malformed', 0, validated.problem, failureBackoff(inARow('malformed'), WHOLE_BOUND));
-    return { kind: 'trouble', message: `the answer about "${id}" cannot be used: ${validated.problem}` };
+    return { kind: 'failed', message: `the answer about "${id}" cannot be used: ${validated.problem}` };
   }
   const { value, rows, setAside } = validated;
   const isCut = value.isCut;
   const least = Math.ceil(item.rows * (plan.leastShare ?? 0));
   if (plan.leastShare !== null && !isCut && rows < least && item.outcome !== 'doubted') {
     await reject('doubted', rows, `${rows} rows, of which ${least} at least were expected`, ASK_AGAIN_MS);
-    return { kind: 'passed' };
+    return { kind: 'skipped' };
   }
   await retry(() => checkOrigin(exchange)).catch(async (error: Error) => {
     if (!(error instanceof ConfigurationError)) throw error;
@@ -74,9 +74,9 @@ export async function settleAnswer(
     ? { ...end, outcome: 'cut', isCut: true, waitUntil: null, message: null }
     : { ...end, outcome: 'stored', rows, waitUntil: null, message: null };
   await retry(async (again) => {
-    // Cut off while it was committed, it may be stored already.
+    // If the connection was cut during the commit, the answer may be stored already.
     if (again && (await findFetch(sql, record)) !== null) return;
-    await commit(parts, asking, { value, setAside, rows, stored, at: exchange.asOf });
+    await commit(catalogue, request, { value, setAside, rows, stored, at: exchange.asOf });
   });
   return { kind: 'stored' };
 }
@@ -89,13 +89,17 @@ type Commit = {
   readonly at: number;
 };
 
-async function commit(parts: Parts, { kind, asked }: Asking, { value, setAside, rows, stored, at }: Commit) {
-  const { sql, session } = parts;
+async function commit(
+  catalogue: CatalogueContext,
+  { kind, asked }: ItemRequest,
+  { value, setAside, rows, stored, at }: Commit,
+) {
+  const { sql, session } = catalogue;
   const { accountId, plan } = session;
   const { document } = CATALOGUE[kind];
   await sql.begin(async (tx) => {
     const youngest = await writeDocuments(tx, { kind: document, documents: value.documents, at, isCut: value.isCut });
-    // Of an older answer than the one that is there nothing is written: all its documents are older then.
+    // An answer that is older than the stored one is not written: all its documents are older then.
     const isYoungest = value.documents.length === 0 || youngest.size > 0;
     if (isYoungest) await value.write(tx, at);
     const counts = { rows, stored: isYoungest ? rows - setAside.length : 0, setAside: setAside.length };

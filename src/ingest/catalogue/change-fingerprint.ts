@@ -1,6 +1,6 @@
 /**
- * What is left of a record without what changes all the time (ranks, counters, followers, the minute of its data): two answers with
- * the same essence say the same, and no old version is kept for it.
+ * The change fingerprint of a record: the record without what changes all the time (ranks, counters, followers, the minute of its data). If
+ * two answers have the same fingerprint, the older one is not kept as a version.
  */
 import type { CoinDetails, Person, Tag } from '../../contract/record/catalogue.ts';
 
@@ -11,7 +11,7 @@ export function coinFingerprint(coin: CoinDetails): string {
   return JSON.stringify({ ...rest, tags, links_extended: links });
 }
 
-/** Who has it is kept row by row. */
+/** The coins of a tag are stored row by row. */
 export function tagFingerprint(tag: Tag): string {
   const { coin_counter: _coins, ico_counter: _icos, coins: _members, icos: _others, ...rest } = tag;
   return JSON.stringify(rest);

@@ -1,6 +1,6 @@
 /**
- * Coins that upstream gave a new id, as its changelog tells: newest first, a hundred to a page, one request each. As a rule the first
- * page holds all that is news. The series go over with the next run of freshness (`apply-track-rules.ts`).
+ * Reads which coins got a new id from the upstream's changelog: newest first, a hundred to a page, one request each. Usually the first
+ * page has all the news. The next run of freshness moves the series to the new id (`apply-track-rules.ts`).
  */
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { ID_CHANGES_PATH } from '../../contract/interface/paths.ts';
@@ -17,27 +17,23 @@ import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
 import { UpstreamError } from '../outcome.ts';
 import { createOriginCheck } from '../request/origin.ts';
 import type { SendRequest } from '../request/send-request.ts';
-
-export type IdChangesRead =
-  | { readonly kind: 'done' }
-  /** Not now. */
-  | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
+import type { RunOutcome } from '../schedule-run.ts';
 
 const PER_PAGE = 100;
-/** Thousands of renames since it was read last are no renames. */
+/** Thousands of renames since the last reading would be a broken answer. */
 const MOST_PAGES = 20;
 const ENDPOINT = 'changelog';
 
-/** What is news is kept, when all of it was read: a page that fails leaves everything to the next run. @throws UpstreamError, ConfigurationError */
+/** Stores the new renames once all pages were read: if a page fails, the next run reads all of them. @throws UpstreamError, ConfigurationError */
 export async function readIdChanges(deps: {
   readonly sendRequest: SendRequest;
   readonly sql: Sql;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-}): Promise<IdChangesRead> {
+}): Promise<RunOutcome> {
   const { sendRequest, sql, clock, signal } = deps;
   const since = await renamesReadUntil(sql);
-  // Whoever knows of no coin knows it by no old id.
+  // Without a list of coins there is nothing to rename.
   if (since === null) return { kind: 'done' };
   const renames: Rename[] = [];
   for (let page = 1; page <= MOST_PAGES; page++) {
@@ -86,13 +82,13 @@ function validate(rows: readonly Row[], { latest, asOf }: Pick<Exchange, 'latest
   return { changes, setAside };
 }
 
-/** Recorded already; what it means for the run. */
-function unanswered(answer: Exclude<Answer, { kind: 'moved' | 'answered' }>, now: Instant): IdChangesRead {
+/** What a failed request means for the run; the request itself is recorded already. */
+function unanswered(answer: Exclude<Answer, { kind: 'moved' | 'answered' }>, now: Instant): RunOutcome {
   switch (answer.kind) {
     case 'limited':
       return { kind: 'held', until: now + ASK_AGAIN_MS, reason: answer.by === 'pace' ? 'limited' : 'spent' };
     case 'refused':
-      // Another plan than its documents say, or an upstream that has no such list: once a day is often enough to look.
+      // The plan does not include the changelog, or this upstream has none: one look a day is enough.
       return { kind: 'held', until: now + DAY, reason: answer.message };
     case 'malformed':
     case 'unavailable':

@@ -1,6 +1,6 @@
 /**
- * The tools of the JSON-RPC interface: listed once a day, and left alone while the interface cannot be used. Then REST, which has the
- * same data, is asked in its place: after a minute, then four, sixteen …, at most a day, the interface is tried again.
+ * The tool registry: the tools of the JSON-RPC interface, listed once a day. While the interface cannot be used, REST is used instead, which
+ * has the same data. The interface is tried again after a minute, then four, sixteen …, at most a day.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { toolListSchema } from '../../contract/interface/json-rpc.ts';
@@ -24,7 +24,7 @@ import type { Session } from '../session.ts';
 
 export type ToolFound =
   | { readonly kind: 'tool'; readonly tool: ListedTool }
-  /** It cannot be used: REST is asked. */
+  /** The interface or the tool cannot be used: REST is used instead. */
   | { readonly kind: 'rest' }
   | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
 
@@ -38,10 +38,10 @@ export type FindOptions = {
 
 export type ToolRegistry = {
   find(name: string, options: FindOptions): Promise<ToolFound>;
-  /** An answer that is none. Resolves to whether the interface is left alone from now on. */
+  /** A call failed. Resolves to whether the interface is not used for a while. */
   failed(answer: Unusable, retry: OutageRetry): Promise<boolean>;
   answered(retry: OutageRetry): Promise<void>;
-  /** A call was not understood: perhaps the tools have changed. Resolves to whether they are listed anew before the next call. */
+  /** A call was not understood: perhaps the tools have changed. Resolves to whether they are listed again before the next call. */
   relist(retry: OutageRetry): Promise<boolean>;
 };
 
@@ -50,10 +50,10 @@ export type Unusable = Exclude<Answer, { kind: 'answered' | 'moved' }>;
 /** The hosted server demands to be told why (upstream-api.md, section 4): 20 to 500 characters. */
 export const RATIONALE = 'Keeps a local copy of this reference data up to date, within the limits of the plan.';
 const LISTED_FOR_MS = DAY;
-/** A list so young is right, and the call is wrong. */
+/** A list that is younger is right; then the call is wrong. */
 const SURE_FOR_MS = 3_600_000;
 const backoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
-/** Of failures that may be chance, so many in a row are none. */
+/** So many failures in a row are no chance any more. */
 const CHANCE = 3;
 const MOST_PAGES = 10;
 /** In `ops.fetch`. */
@@ -93,7 +93,7 @@ export function createToolRegistry({
         if (answer.kind === 'limited' && answer.by === 'pace' && tools.sharesOrigin) {
           return { kind: 'held', until: clock.now(), reason: 'limited' };
         }
-        // Without its tools nothing can be asked of it: for now REST is, which has the same.
+        // Without its tools the interface cannot be used: REST has the same data.
         await failed(answer, retry, false);
         return { kind: 'rest' };
       }
@@ -134,14 +134,14 @@ export function createToolRegistry({
   };
 }
 
-/** Nothing there answers as a JSON-RPC interface does, or not for a long while. */
+/** No JSON-RPC interface answers there, or it refuses for a long time. */
 function isFinal(answer: Unusable): boolean {
   if (answer.exchange.noContact !== null) return true;
   if (answer.kind === 'malformed') return answer.astray;
   return answer.kind === 'limited' || (answer.kind === 'refused' && answer.reason !== 'unknown id');
 }
 
-/** As it says itself; a limit that is used up comes back with the day. */
+/** As the answer says; an exhausted limit is renewed with the next day. */
 function waitOf(answer: Unusable): number {
   if (answer.kind !== 'limited') return 0;
   return answer.retryAfterMs ?? (answer.by === 'spent' ? DAY : 0);

@@ -1,4 +1,4 @@
-/** Checks an answer about the catalogue: one record, or a list of which the bad rows are set aside. Its text stays as it came. Pure. */
+/** Validates an answer about the catalogue: one record, or a list whose invalid rows are quarantined. Its text is kept as received. Pure. */
 import type { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import { readRecord } from '../../contract/record/records.ts';
@@ -8,7 +8,7 @@ import type { ReceivedDocument } from '../../store/catalogue/document.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { idOf, isSound, noList, orBroken, rowsOf, type Validated, withoutValue } from '../answer/record-list.ts';
 
-/** What an answer comes to: the documents it is kept as, and what else is written when they are the youngest. */
+/** What is stored of an answer: its documents, and what else is written when they are the newest. */
 export type CatalogueFacts = {
   readonly documents: readonly ReceivedDocument[];
   /** The list may go on after its end. */
@@ -17,14 +17,14 @@ export type CatalogueFacts = {
 };
 
 export type ReceivedAnswer = {
-  /** What was asked about. */
+  /** The id of the requested item. */
   readonly id: string;
   readonly body: unknown;
-  /** Of the body, as it came. */
+  /** The body as received. */
   readonly text: string;
   /** Nothing true can lie after it. */
   readonly latest: Instant;
-  /** As many rows were asked for; null: all. */
+  /** The limit of the request; null: none. */
   readonly limit: number | null;
 };
 
@@ -42,7 +42,7 @@ export function checkOne<S extends z.ZodType<{ readonly id: string }>>(
   if (read.value.id !== id) {
     return {
       ok: false,
-      problem: `an answer about ${JSON.stringify(read.value.id.slice(0, 100))}, and "${id}" was asked`,
+      problem: `an answer about ${JSON.stringify(read.value.id.slice(0, 100))}, but "${id}" was requested`,
     };
   }
   const document = { id, text, essence: essence(read.value) };
@@ -54,18 +54,18 @@ export function checkOne<S extends z.ZodType<{ readonly id: string }>>(
   };
 }
 
-/** The good rows, and the text of each. */
+/** The valid rows, and the text of each. */
 export type GoodRows<T> = {
   readonly rows: readonly T[];
   readonly texts: readonly string[];
-  /** Of the list: as it came, if all rows are good. */
+  /** The text of the list; as received, if all rows are valid. */
   readonly text: string;
-  /** They are all there are: what is not among them is gone. */
+  /** The list is complete: an item that is not in it is gone. */
   readonly isWhole: boolean;
 };
 type Wanted = { readonly documents: readonly ReceivedDocument[]; readonly write: Write };
 
-/** An empty list is one, too. */
+/** An empty list is valid. */
 export function checkList<S extends z.ZodType>(
   schema: S,
   received: ReceivedAnswer,
@@ -98,7 +98,7 @@ export function checkList<S extends z.ZodType>(
     const isCut = received.limit !== null && i >= received.limit;
     const isGood = setAside.length === 0;
     const text = isGood ? received.text : `[${texts.join(',')}]`;
-    // Of a row that was set aside nobody knows whether it is gone.
+    // A quarantined row may be gone or not: nobody knows.
     const value = wanted({ rows, texts, text, isWhole: !isCut && isGood });
     return { ok: true, value: { ...value, isCut }, rows: i, setAside };
   });

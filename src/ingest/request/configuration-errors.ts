@@ -1,21 +1,21 @@
-/** What is said when no further try could help, because the key or the address is wrong: each as one sentence with what would be right. */
+/** Messages of configuration errors (a wrong key, a wrong address): each says what is wrong and how to correct it. */
 import type { Instant } from '../../clock.ts';
 import { formatInstant } from '../../core/format.ts';
 import type { NoContact } from '../../upstream/answer.ts';
 import type { KeySent } from './auth-scheme.ts';
 
-/** Somebody refused the key, or that there was none; `message` says with which status. */
+/** The key was refused, or a key is required; `message` has the status. */
 export function wrongKey(message: string, sent: KeySent): string {
   if (sent === 'no key') {
-    return `the upstream answers only with a key (${message}); set CHANDLER_API_KEY, or leave CHANDLER_BASE_URL out to ask the free plan's host`;
+    return `the upstream answers only with a key (${message}); set CHANDLER_API_KEY, or leave CHANDLER_BASE_URL out to use the free plan's host`;
   }
-  const scheme = sent === 'as set' ? ', set CHANDLER_AUTH_SCHEME to auto to have both ways of sending it tried' : '';
-  return `the upstream refused the key (${message}), ${HOW[sent]}; set CHANDLER_API_KEY to a key that is valid at CHANDLER_BASE_URL${scheme}, or unset it to ask anonymously on the free plan`;
+  const scheme = sent === 'as set' ? ', set CHANDLER_AUTH_SCHEME to auto to try both ways of sending it' : '';
+  return `the upstream refused the key (${message}), ${HOW[sent]}; set CHANDLER_API_KEY to a key that is valid at CHANDLER_BASE_URL${scheme}, or unset it to use the free plan without a key`;
 }
 
-/** The same, by somebody who has not asked again. */
+/** The same, from a process that sent no request because the key was refused before. */
 export function refusedBefore(message: string, at: Instant, againAt: Instant): string {
-  return `${message} (so it said at ${formatInstant(at)}, and is not asked again before ${formatInstant(againAt)}, but by chandler doctor --online)`;
+  return `${message} (the answer of ${formatInstant(at)}; the key is not tried again before ${formatInstant(againAt)}, except by chandler doctor --online)`;
 }
 
 const HOW: Readonly<Record<Exclude<KeySent, 'no key'>, string>> = {
@@ -24,34 +24,34 @@ const HOW: Readonly<Record<Exclude<KeySent, 'no key'>, string>> = {
   'as before': 'sent as it has worked before',
 };
 
-/** Of an upstream that does not answer the first question there is. */
+/** The account could not be requested. */
 export function planUnknown(message: string): string {
-  return `the upstream has not said yet which plan the account has (${message}); CHANDLER_PLAN says it without being asked`;
+  return `the account's plan is not known yet (${message}); set CHANDLER_PLAN to start without this request`;
 }
 
-/** Somebody answered, and it is not the upstream. */
+/** Something answers at the address, but it is not the upstream. */
 export function wrongAddress(message: string): string {
   return `CHANDLER_BASE_URL does not answer like the market data API (${message}); it should be the REST base and end in /v1`;
 }
 
-/** Somebody answered, but with another market than the one this warehouse is of. */
+/** The upstream answers with another market than the one this warehouse holds. */
 export function otherOrigin(held: string | null, answered: string | null): string {
   const marketOf = (simulator: string | null) =>
     simulator === null ? 'the real market' : `a simulated market (${simulator})`;
   return `this warehouse holds data of ${marketOf(held)}, and CHANDLER_BASE_URL answers with ${marketOf(answered)}; choose another warehouse with DATABASE_URL or CHANDLER_HOME, or correct the address`;
 }
 
-/** Nobody answered who could be the upstream, now or ever before. */
+/** Nothing has ever answered at the address. */
 export function unreachable(baseUrl: string, message: string, why: NoContact): string {
   return `the upstream cannot be reached at CHANDLER_BASE_URL ${baseUrl} (${message}); ${REMEDY[why]}`;
 }
 
 const REMEDY: Readonly<Record<NoContact, string>> = {
-  refused: 'correct the address, or start what should answer there',
+  refused: 'correct the address, or start the server that should answer there',
   'unknown host': "correct the host, or check this machine's network and name server",
   'no network': "check this machine's network and the firewall between, or correct the host",
   'no TLS': 'write http:// if that server has no TLS, or correct its port',
   untrusted:
-    'correct the host, have the certificate mended, or name the authority that signed it with NODE_EXTRA_CA_CERTS',
+    'correct the host, have the certificate replaced, or name the authority that signed it with NODE_EXTRA_CA_CERTS',
   'not HTTP': 'write https:// if that server wants TLS, or correct its port',
 };

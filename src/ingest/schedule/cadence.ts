@@ -1,6 +1,6 @@
 /**
- * How often: a cron expression in UTC as a set of instants. What an expression means is node-cron's to say (its `parse` and
- * `match`); it asks the machine's clock for everything else, so next, last and how many are reckoned here from its fields.
+ * A cadence: the instants of a cron expression in UTC. node-cron parses the expression and matches days. It uses the machine's clock for
+ * everything else, so the next tick, the last tick and the number of ticks are computed here from the fields.
  */
 import { createTask, type DetailedValidation, validateDetailed } from 'node-cron';
 import type { Instant } from '../../clock.ts';
@@ -23,7 +23,7 @@ const FAR_DAYS = 9 * 366;
 const MOST_KNOWN_DAYS = 4_000;
 const A_MONDAY = Date.UTC(2024, 0, 1);
 
-/** `problem` is the end of a sentence that begins with the expression. */
+/** `problem` completes a sentence that begins with the expression. */
 export function parseCadence(text: string): { readonly ok: Cadence } | { readonly problem: string } {
   const cron = text.trim().replace(/\s+/g, ' ');
   const { fields, errors } = check(cron);
@@ -46,14 +46,14 @@ export function parseCadence(text: string): { readonly ok: Cadence } | { readonl
   return { ok: cadence };
 }
 
-/** One that is known to be right. @throws RangeError for one that is not. */
+/** The cadence of an expression that was checked before. @throws RangeError for an invalid one. */
 export function cadenceOf(cron: string): Cadence {
   const parsed = parseCadence(cron);
   if ('ok' in parsed) return parsed.ok;
   throw new RangeError(`${cron} ${parsed.problem}`);
 }
 
-/** From minute to weekday: what begins anew after how many. */
+/** From minute to weekday: after how many values each field begins anew. */
 const FIELDS = [
   ['minutes', 60, 'with every hour'],
   ['hours', 24, 'with every day'],
@@ -62,7 +62,7 @@ const FIELDS = [
   ['weekdays', 7, 'with every week'],
 ] as const;
 
-/** Who writes a step of 90 minutes means something, and gets every hour. */
+/** A step of 90 minutes is accepted by cron, but means every hour: the user must be told. */
 function tooWideStep(cron: string): string | null {
   for (const [i, field] of cron.split(' ').slice(-FIELDS.length).entries()) {
     const [name, size, anew] = FIELDS[i]!;
@@ -96,12 +96,12 @@ function timesOfDay(hours: readonly number[], minutes: readonly number[]): reado
 
 /** Is the UTC day that begins at `start` one of the expression's? */
 function dayMatcher(cron: string): (start: Instant) => boolean {
-  // The nicknames that name days all stand for midnight.
+  // All nicknames of days mean midnight.
   const days = cron.startsWith('@') ? cron : `0 0 ${cron.split(' ').slice(-3).join(' ')}`;
   const task = createTask(days, () => undefined, { timezone: 'UTC' });
-  // It is never started; the register that it is in would keep it for ever.
+  // It is never started. Without this, node-cron's registry would keep it for ever.
   void task.destroy();
-  // Asked through the calendar of the machine's language, which takes its time.
+  // A match goes through the machine's calendar, which is slow.
   const known = new Map<Instant, boolean>();
   return (start) => {
     const before = known.get(start);

@@ -1,10 +1,10 @@
-/** Schedules that are off although series are tracked: what then becomes of these, for who may not have meant it. */
+/** Warnings about schedules that are off although series are tracked: what happens to these series then. */
 import type { Schedule } from './schedule-plan.ts';
 
 const WITHOUT: Readonly<Partial<Record<Schedule['name'], string>>> = {
-  freshness: 'nothing of them is asked any more, and they only grow older',
-  coins: '--top no longer follows the ranking, and nobody notices coins that are new, inactive or renamed',
-  gaps: 'what they miss of their past is not fetched',
+  freshness: 'they are no longer refreshed',
+  coins: '--top no longer follows the ranking, and new, inactive or renamed coins are not noticed',
+  gaps: 'gaps in their past are not fetched',
 };
 
 export type DisabledScheduleWarning = { readonly schedule: Schedule['name']; readonly consequence: string };

@@ -1,4 +1,4 @@
-/** Which schedules run how often under a plan, its limits and what was set by hand; and what they ask a month of it. */
+/** The schedule plan: which schedules run how often under a plan, its limits and the settings, and how many requests that takes. */
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../../core/calendar.ts';
@@ -17,18 +17,18 @@ import { SCHEDULES, type ScheduleEntry, type ScheduleName, type Tier } from './s
 export type Schedule = {
   readonly name: ScheduleName;
   readonly asks: string;
-  /** Of the upstream, a run; on average. */
+  /** Requests to the upstream that a run makes, on average. */
   readonly requests: number;
-  /** Of the catalogue: as many a run may ask; null for other schedules. */
+  /** Of a schedule of the catalogue: requests that a run may make at most; null for other schedules. */
   readonly most?: number | null;
   /** Null: off. */
   readonly cadence: Cadence | null;
-  /** Set by hand, not the plan's. */
+  /** The cadence was configured, and is not the plan's. */
   readonly isSet: boolean;
   readonly asksAccount: boolean;
 };
 
-/** How often a schedule runs, as set by hand: a cron expression that was checked, or `off`. */
+/** How often a schedule runs, as configured: a cron expression that was checked, or `off`. */
 export type Cadences = Readonly<Partial<Record<ScheduleName, string>>>;
 
 export type SchedulePlanTerms = {
@@ -36,17 +36,17 @@ export type SchedulePlanTerms = {
   readonly limits: Limits;
   readonly hasKey: boolean;
   readonly cadences: Cadences;
-  /** Requests a day that freshness asks; 0 as long as no series is tracked. */
+  /** Requests a day for freshness; 0 as long as no series is tracked. */
   readonly freshnessPerDay?: number;
-  /** What of the catalogue is wanted; absent: not known, and so nothing but what was set by hand, that to the full. */
+  /** What of the catalogue is wanted. Absent: unknown; then only schedules that were configured count, with their most requests. */
   readonly catalogue?: CatalogueDemand;
 };
 
-/** Of a limited window the plan's own cadences may take so much; where limits are set so low that they do not fit, a smaller plan's apply. */
+/** The share of a limited window that the plan's own cadences may take. If the limits are set too low for that, a smaller plan's cadences apply. */
 const MOST_SHARE = 0.5;
 const TIERS: readonly Tier[] = ['sparse', ...PLAN_NAMES];
 
-/** Without a key there is no account to ask. */
+/** Without a key there is no account, and no schedule that requests it. */
 export function schedulePlan(terms: SchedulePlanTerms): readonly Schedule[] {
   const entries = SCHEDULES.filter((entry) => terms.hasKey || !entry.asksAccount);
   const tier = tierOf(entries, terms);
@@ -57,7 +57,7 @@ export function schedulePlan(terms: SchedulePlanTerms): readonly Schedule[] {
   return withoutOthers(entries, schedules);
 }
 
-/** Those that do by themselves what another one would have done for them ask more. */
+/** A schedule sends more requests if another one, whose answers it uses, is off. */
 function withoutOthers(entries: readonly ScheduleEntry[], schedules: readonly Schedule[]): readonly Schedule[] {
   const isOff = (name: string) => schedules.some((other) => other.name === name && other.cadence === null);
   return schedules.map((schedule, i) => {
@@ -67,11 +67,11 @@ function withoutOthers(entries: readonly ScheduleEntry[], schedules: readonly Sc
   });
 }
 
-/** The richest tier up to the plan's that leaves room. */
+/** The highest tier, up to the plan's own, that leaves room. */
 function tierOf(entries: readonly ScheduleEntry[], terms: SchedulePlanTerms): Tier {
   const upTo = TIERS.slice(0, TIERS.indexOf(terms.plan) + 1).reverse();
   const fits = (tier: Tier) => {
-    // What freshness may ask is cut from what these leave.
+    // Freshness gets what the other schedules leave.
     const alone = { freshnessPerDay: 0 };
     const schedules = withoutOthers(
       entries,
@@ -87,7 +87,7 @@ function tierOf(entries: readonly ScheduleEntry[], terms: SchedulePlanTerms): Ti
   return upTo.find(fits) ?? 'sparse';
 }
 
-/** Any year will do: the cadences of the table are the same every day. */
+/** Any year: the cadences of the table are the same every day. */
 const A_YEAR = Date.UTC(2024, 0);
 
 /** A tier that is not named has what the nearest smaller one has. */
@@ -126,12 +126,12 @@ function scheduleOf(
   };
 }
 
-/** What of the catalogue a schedule asks; null: it asks something else. */
+/** The kind of the catalogue that a schedule requests; null: it is no schedule of the catalogue. */
 export function catalogueKindOf({ name }: { readonly name: ScheduleName }): CatalogueKind | null {
   return CATALOGUE_KINDS.find((kind) => kind === name) ?? null;
 }
 
-/** How old the answers become with so much room; null: a schedule of something else, or one that is off. */
+/** How old the answers become with this cadence; null: no schedule of the catalogue, or one that is off. */
 export function ageOfCatalogue(schedule: Schedule, need: CatalogueNeed): number | null {
   const kind = catalogueKindOf(schedule);
   if (kind === null) return null;
@@ -139,19 +139,19 @@ export function ageOfCatalogue(schedule: Schedule, need: CatalogueNeed): number 
   return achievableAgeMs(kind, need, { mostPerRun: schedule.most ?? 0, runsPerDay });
 }
 
-/** Of a year, so that those that run on some days only are counted, too. */
+/** The average of a year, because some cadences run on some days only. */
 function ticksPerDay(cadence: Cadence | null): number {
   return (cadence?.count(A_YEAR, A_YEAR + 366 * DAY) ?? 0) / 366;
 }
 
-/** What was found out about one is kept. */
+/** Parsed once for each expression. */
 function cadence(cron: string): Cadence {
   const made = known.get(cron) ?? cadenceOf(cron);
   known.set(cron, made);
   return made;
 }
 
-/** What they need of the upstream, for who must leave it. */
+/** The requests that the schedules need, for the reservation. */
 export function needsOf(schedules: readonly Schedule[]): readonly Need[] {
   return schedules.flatMap(({ name, requests, cadence, asksAccount }) =>
     cadence === null || requests === 0 ? [] : [{ name, requests, ticks: cadence.count, asksAccount }],
@@ -165,14 +165,14 @@ export type Load = {
   readonly requests: number;
 };
 
-/** What one or all of them ask in `[from, to)`. */
+/** Requests of these schedules in `[from, to)`. */
 export function requestsIn(schedules: readonly Schedule[], from: Instant, to: Instant): number {
   return Math.round(
     schedules.reduce((sum, { requests, cadence }) => sum + requests * (cadence?.count(from, to) ?? 0), 0),
   );
 }
 
-/** The day and the month, of a year from `now` on, in which they ask most. */
+/** The day and the month with the most requests, in the year from `now` on. */
 export function loadOf(schedules: readonly Schedule[], now: Instant): { readonly day: Load; readonly month: Load } {
   const asking = schedules.filter(({ requests, cadence }) => requests > 0 && cadence !== null);
   const most = (first: Instant, next: (from: Instant) => Instant): Load => {
@@ -186,7 +186,7 @@ export function loadOf(schedules: readonly Schedule[], now: Instant): { readonly
   return { day: most(dayStart(now), dayReset), month: most(monthStart(now), monthReset) };
 }
 
-/** @throws ConfigurationError, with the arithmetic, when the schedules alone ask for more than there is. */
+/** @throws ConfigurationError, with the arithmetic, when the schedules alone need more requests than the limits allow. */
 export function refuseOverspending(
   schedules: readonly Schedule[],
   { plan, limits, now }: { readonly plan: PlanName; readonly limits: Limits; readonly now: Instant },
@@ -227,12 +227,12 @@ export function refuseOverspending(
 
 export type ScheduleVariable = `CHANDLER_SCHEDULE_${Uppercase<ScheduleName>}`;
 
-/** The variable that sets how often. */
+/** The variable that configures how often a schedule runs. */
 export function scheduleVariable(name: ScheduleName): ScheduleVariable {
   return `CHANDLER_SCHEDULE_${name.toUpperCase() as Uppercase<ScheduleName>}`;
 }
 
-/** What a small plan has by default, or less if it was that. */
+/** The default of a small plan, or daily if the cadence is that default already. */
 function suggestion({ name, cadence }: Schedule): string {
   const entry = SCHEDULES.find((one) => one.name === name)!;
   const usual = perTier(entry.cadence, 'free');

@@ -1,4 +1,4 @@
-/** Runs the ticks of the queue: each claimed in the database first, given signs of life while it runs, and written down as it ended. */
+/** Runs the ticks of the queue: it claims each tick in the database, renews the lease while the run lasts, and records how it ended. */
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../../clock.ts';
 import { WHOLE_BOUND } from '../../core/backoff.ts';
@@ -23,37 +23,32 @@ export type ScheduleWorkerDeps = {
   readonly owner: string;
   /** Schedules run at once; default: all, for each waits for the same quota anyway. */
   readonly concurrency?: number;
-  /** For logs and figures; called once it is written down. */
+  /** For logs and metrics; called after the end was recorded. */
   readonly onEnd?: (run: ScheduleRun, end: RunEnd, tookMs: number) => void;
 };
 
 export type ScheduleWorker = {
-  /** Waits for what is under way, which is told to end; with `force` it does not wait. */
+  /** Tells the runs in progress to end and waits for them; with `force` it does not wait. */
   close(force?: boolean): Promise<void>;
 };
 
-/** A hold that is over at once is looked at again no sooner than this. */
+/** A run that is held waits for at least this long. */
 const SHORTEST_HOLD_MS = 10_000;
 
 export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
   const { sql, clock, queue, owner } = deps;
   const stop = new AbortController();
-  // Every run in hand listens while the database is away, and there may be as many as schedules; that is no leak.
+  // Each run in progress listens while the database is away, and there may be as many runs as schedules: this is no leak.
   setMaxListeners(0, stop.signal);
-  /** Nobody waits for what is under way any more: it is no sign of life of ours. */
+  /** After a forced close nobody waits for the runs in progress: their leases are not renewed. */
   const abandon = new AbortController();
-  /** What was asked is stored; that it was run must not get lost either, or it would be asked again. */
-  const retry = createOutageRetry({
-    clock,
-    signal: stop.signal,
-    onAway: () => undefined,
-    onBack: () => undefined,
-  });
+  /** The answers are stored. That the run ended must be recorded too, or the requests would be sent again. */
+  const retry = createOutageRetry({ clock, signal: stop.signal });
   const worker = queue.work({ concurrency: deps.concurrency ?? SCHEDULES.length, handle });
 
   async function handle({ schedule, tick, anew = false, first = false }: Tick): Promise<void> {
     const entry = SCHEDULES.find(({ name }) => name === schedule);
-    // Another version of us has one that we do not know: it is offered again, and that version's worker may get it.
+    // Another version of Chandler has a schedule that this one does not know: the tick is offered again, and a worker of that version may get it.
     if (entry === undefined || stop.signal.aborted) return;
     const claim = { schedule, tick, owner, now: clock.now() };
     const run = await claimRun(sql, claim, (latest) => {
@@ -76,7 +71,7 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
   }
 
   function failed(run: ScheduleRun, error: unknown): RunEnd {
-    // Told to end, not failed: whoever ticks next has it run again at once.
+    // It was told to end and did not fail: the next tick runs it again at once.
     if (stop.signal.aborted) return { state: 'held', message: 'its process was stopped', until: clock.now() };
     const message = maskPasswords(error instanceof Error ? error.message : String(error));
     if (error instanceof ConfigurationError || run.attempts >= MOST_ATTEMPTS) return { state: 'failed', message };

@@ -1,9 +1,9 @@
 /**
- * Ticks: whenever a schedule is due, its tick goes into the queue. Any number of processes do this at once and none leads, for they
- * offer the same ticks under the same names, and the worker that claims one in the database runs it.
+ * The scheduler: whenever a schedule is due, it offers the tick to the queue. Any number of processes do this at once, and none leads: they
+ * offer the same ticks under the same names, and the worker that claims a tick in the database runs it.
  *
- * Only the latest tick of a schedule is ever offered: what was missed while nobody was there, or while a run took longer than
- * its interval, is caught up by one run.
+ * Only the latest tick of a schedule is ever offered. So one run catches up on all ticks that were missed, because no process ran or
+ * because a run took longer than its interval.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { asError } from '../../core/as-error.ts';
@@ -20,7 +20,7 @@ export type SchedulerDeps = {
   readonly clock: Clock;
   readonly queue: Pick<TickQueue, 'offer'>;
   readonly schedules: readonly Schedule[];
-  /** The database or the queue is away: it is looked again. */
+  /** The database or the queue is away; the scheduler looks again. */
   readonly onError: (error: Error) => void;
 };
 
@@ -28,24 +28,24 @@ export type Scheduler = {
   start(): void;
   /** Resolves when nothing is offered any more. */
   stop(): Promise<void>;
-  /** Offers what is due now; resolves to when it should look again. `start` does so again and again. */
+  /** Offers the ticks that are due now; resolves to the instant of the next look. `start` repeats this. */
   look(): Promise<Instant>;
 };
 
-/** So often at least: what was lost in the queue, left by a process that died, or jumped over by a clock, is found by looking. */
+/** The longest time between two looks: a look finds ticks that the queue lost, that a killed process left, or that a clock jumped over. */
 const LOOK_MS = 10_000;
-/** How soon after a look that failed. */
-const AGAIN_MS = 2_000;
+/** The wait after a look that failed. */
+const RETRY_MS = 2_000;
 
 export function createScheduler({ sql, clock, queue, schedules, onError }: SchedulerDeps): Scheduler {
   const active = schedules.flatMap(({ name, cadence }) => (cadence === null ? [] : [{ name, cadence }]));
   const names = active.map(({ name }) => name);
   let stop = new AbortController();
   let running: Promise<void> | null = null;
-  /** Until the first look has been: what failed under another configuration need not fail under this one. */
+  /** True until the first look is over: a schedule that failed under another configuration may succeed under this one. */
   let anew = true;
 
-  /** Of the catalogue: those of which nothing was asked when it was looked last. Once something was, it is never so again. */
+  /** The kinds of the catalogue that were never requested, as of the last look. A kind that was requested once never returns here. */
   let untried: readonly CatalogueKind[] = CATALOGUE_KINDS.filter((kind) => active.some(({ name }) => name === kind));
 
   const look = async (): Promise<Instant> => {
@@ -71,10 +71,10 @@ export function createScheduler({ sql, clock, queue, schedules, onError }: Sched
   const loop = async (signal: AbortSignal) => {
     while (!signal.aborted) {
       const begunAt = clock.now();
-      // Redis keeps what it is asked until it is back: a look may last as long, and must not hold up who stops us.
+      // While Redis is away, its client keeps the command: a look may last as long, and must not delay the stop.
       const again = await unlessAborted(look(), signal).catch((error: unknown) => {
         if (!signal.aborted) onError(asError(error));
-        return begunAt + AGAIN_MS;
+        return begunAt + RETRY_MS;
       });
       await clock.sleep(Math.min(again - clock.now(), LOOK_MS), signal).catch(() => undefined);
     }

@@ -1,4 +1,4 @@
-/** The schedules: one entry each says what it asks, what that costs, how often under which plan, and what a run of it does. */
+/** The table of schedules: what each one requests, how many requests that takes, how often it runs under which plan, and what a run does. */
 import type { Clock } from '../../clock.ts';
 import type { PlanName } from '../../contract/plan/plans.ts';
 import { HOUR } from '../../core/interval.ts';
@@ -14,7 +14,7 @@ import type { Run, RunContext, RunOutcome } from '../schedule-run.ts';
 import type { Session } from '../session.ts';
 import { refreshCatalogue } from '../snapshot/coin-list.ts';
 
-/** What the runs are made of. */
+/** What the runs of the table need. */
 export type Runs = {
   readonly sql: Sql;
   readonly clock: Clock;
@@ -28,19 +28,19 @@ export type Runs = {
   readonly retention: Run;
 };
 
-/** `sparse`: where limits were set by hand that leave no room for those of the plan. */
+/** `sparse`: for configured limits that leave no room for the cadences of the plan. */
 export type Tier = 'sparse' | PlanName;
 
 type Entry = {
   readonly name: string;
   readonly asks: string;
-  /** Of the upstream, a run; `freshness`: as many as its allowance says; `catalogue`: as many as are due, up to a bound. */
+  /** Requests of a run. `freshness`: as many as its allowance says; `catalogue`: as many as are due, up to a bound. */
   readonly requests: number | 'freshness' | 'catalogue';
-  /** So many more where another schedule, whose answers it uses, is off. */
+  /** More requests if another schedule, whose answers it uses, is off. */
   readonly without?: { readonly schedule: string; readonly requests: number };
-  /** In UTC; a plan that is not named has that of the nearest smaller one. `off`: not by default. */
+  /** In UTC; a plan that is not named has the cadence of the next smaller plan. `off`: not by default. */
   readonly cadence: Readonly<Partial<Record<Tier, string>> & { sparse: string }>;
-  /** Asks `/users/me`: not without a key, and it goes before all others. */
+  /** Requests `/users/me`: only with a key, and before all other requests. */
   readonly asksAccount?: boolean;
   readonly run: (runs: Runs, context: RunContext) => Promise<RunOutcome>;
 };
@@ -51,7 +51,7 @@ function catalogueEntry(kind: CatalogueKind): Entry & { readonly name: Catalogue
   return { name: kind, asks, cadence, requests: 'catalogue', run: (runs, context) => runs.catalogue[kind](context) };
 }
 
-/** Minutes are spread, so that what can wait does not queue behind what cannot. */
+/** The minutes are spread, so that urgent requests do not queue behind others. */
 const TABLE = [
   {
     name: 'tickers',
@@ -71,11 +71,11 @@ const TABLE = [
     name: 'coins',
     asks: 'the list of coins and their ranks',
     requests: 1,
-    // They say when the data of each coin begins.
+    // The tickers say when the data of each coin begins.
     without: { schedule: 'tickers', requests: 1 },
     cadence: { sparse: '7 0 * * *', free: '7 */6 * * *', starter: '7 * * * *' },
     run: async ({ session, sql, clock }, { tick, signal }) => {
-      // What a backfill has read since the tick need not be read again.
+      // A backfill may have read the list since the tick.
       const read = await refreshCatalogue(
         { sendRequest: session.sendRequest, sql, clock, signal },
         clock.now() - tick,

@@ -1,4 +1,4 @@
-/** A tick of a schedule, and whether it is still to be run: what all processes that tick go by, and the database decides. */
+/** Whether a tick of a schedule is still to be run. All processes decide by these rules, on the same row of the database. */
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { isLeaseAlive } from '../../store/work/lease.ts';
@@ -15,8 +15,8 @@ const pauseBackoff = createBackoff({ firstMs: 5 * 60_000, mostMs: LONGEST_PAUSE_
 const LONGEST_WAIT_MS = 32 * 86_400_000;
 
 /**
- * Where a tick stands, by the latest run of its schedule. `due`: to be run now. `busy`: a run of this schedule is under way.
- * `later`: it waits, until `waitUntil`. `paused`: it failed too often of late. `over`: it was run, or a later one was.
+ * Where a tick stands, by the latest run of its schedule. `due`: to be run now. `busy`: a run of this schedule is in progress.
+ * `later`: it waits until `waitUntil`. `paused`: the schedule failed several times in a row. `over`: this tick or a later one was run.
  */
 export function standingOf(
   latest: ScheduleRun | null,
@@ -25,13 +25,13 @@ export function standingOf(
 ): 'due' | 'busy' | 'later' | 'paused' | 'over' {
   if (latest === null) return 'due';
   if (latest.state === 'running' && isLeaseAlive(latest.leaseUntil, now)) return 'busy';
-  // The clock was set back: what is lived through again is run again, because the market has gone on.
+  // The clock was set back: the same hours are run again, because the market has moved on.
   if (latest.tick > now + MOST_SKEW_MS) return 'due';
   if (tick > latest.tick) return isAhead(pausedUntil(latest), now, LONGEST_PAUSE_MS) ? 'paused' : 'due';
   if (tick < latest.tick) return 'over';
   switch (latest.state) {
     case 'running':
-      // A run that ends its process is not begun for ever.
+      // A run that crashes its process is not begun again for ever.
       return latest.attempts < MOST_ATTEMPTS ? 'due' : 'over';
     case 'waiting':
     case 'held':
@@ -44,20 +44,20 @@ export function standingOf(
 }
 
 /**
- * On a new warehouse all schedules are due at once, also those that ask about what others bring: they find nothing, and their next
- * tick may be a day away. So the tick is run again when there is something; not for ever, should that come to nothing again.
+ * On a new warehouse all schedules are due at once. A schedule that needs the data of another one then finds nothing, and its next tick
+ * may be a day away. So the same tick is run again when there is something to request, up to `MOST_ATTEMPTS` times.
  */
 export function mayRunAgain(latest: ScheduleRun | null, tick: Instant): boolean {
   return latest !== null && latest.tick === tick && latest.state === 'done' && latest.attempts < MOST_ATTEMPTS;
 }
 
-/** No run before this, unless somebody has started us anew; null: none is waited for. */
+/** No run before this instant, except after a restart; null: the schedule is not paused. */
 export function pausedUntil({ state, failures, endedAt }: ScheduleRun): Instant | null {
   if (state !== 'failed' || failures < 2 || endedAt === null) return null;
   return endedAt + pauseBackoff(failures - 2, WHOLE_BOUND);
 }
 
-/** Still to come, and not further away than it can have been meant: the clock may have been set back since. */
+/** Still to come, and no further away than any wait of this kind: an instant beyond that was recorded before the clock was set back. */
 function isAhead(until: Instant | null, now: Instant, most: number): boolean {
   return until !== null && until > now && until <= now + most + MOST_SKEW_MS;
 }

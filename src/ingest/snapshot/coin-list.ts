@@ -1,4 +1,4 @@
-/** The list of coins: which ids exist, their ranks, and when their data begins. Two requests bring all of it; one, where the tickers are there. */
+/** Reads the list of coins: which ids exist, their ranks, and when their data begins. It takes two requests, or one if the tickers are stored already. */
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { COINS_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
 import { createBackoff } from '../../core/backoff.ts';
@@ -21,7 +21,7 @@ import { LEAST_SHARE } from './snapshots.ts';
 import { validateCoins } from './validate-snapshot.ts';
 import { validateTickers } from './validate-tickers.ts';
 
-/** Ranks move and coins appear: older than this it is asked again before it is relied on. */
+/** Ranks move and coins appear: a list that is older is requested again before it is used. */
 export const CATALOGUE_FRESH_MS = 24 * HOUR;
 const ATTEMPTS = 5;
 /** Many processes that start together read the list at the same time: hence the jitter. */
@@ -37,8 +37,8 @@ export type CatalogueDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
-  /** Told of each attempt that brought no list and will be made again: against an upstream that hangs they take minutes. */
-  readonly onTrouble?: (problem: string, attempt: number) => void;
+  /** Called after each failed attempt that is followed by another: with an upstream that hangs, the attempts take minutes. */
+  readonly onFailure?: (problem: string, attempt: number) => void;
   readonly random?: () => number;
 };
 
@@ -55,7 +55,7 @@ export async function refreshCatalogue(
   const { sql, clock } = deps;
   const seenAt = await catalogueSeenAt(sql);
   const ageMs = seenAt === null ? Number.POSITIVE_INFINITY : clock.now() - seenAt;
-  // Read in the future, before the clock was set back: nobody knows how old that is.
+  // An instant in the future was recorded before the clock was set back: the age is unknown.
   if (ageMs >= -MOST_SKEW_MS && ageMs < maxAgeMs) return { kind: 'fresh' };
   const known = await countListed(sql);
   const tickersAt = tickersMaxAgeMs > 0 ? await tickersSeenAt(sql) : null;
@@ -73,7 +73,7 @@ export async function refreshCatalogue(
     return { kind: 'read', coins: coins.value.length, requests: coins.requests };
   }
   await tickersKind.prepare!(sql, tickers.asOf);
-  // Together: a list without its tickers would be taken for complete, and no series be clipped to when its data began.
+  // Together: a list without its tickers would count as complete, and no series would be clipped to the beginning of its data.
   await sql.begin(async (tx) => {
     await coinsKind.write(tx, coins.value, coins.asOf);
     const unknown = new Set(await unknownCoins(tx, tickers.value.coinId));
@@ -105,7 +105,7 @@ export async function refreshForAbsences(
   }
 }
 
-/** Coins are never deleted upstream, only become inactive: a list much shorter than the one before it is a broken one. */
+/** The upstream never deletes coins, they only become inactive: a list much shorter than the one before is broken. */
 function atLeast<T>(least: number, validated: Validated<T>): Validated<T> {
   if (!validated.ok || validated.rows >= least) return validated;
   return { ok: false, problem: `${validated.rows} coins, of which ${Math.ceil(least)} at least were expected` };
@@ -122,7 +122,7 @@ type List<T> = {
 };
 
 async function readList<T>(
-  { sendRequest, sql, clock, signal, onTrouble, random = Math.random }: CatalogueDeps,
+  { sendRequest, sql, clock, signal, onFailure, random = Math.random }: CatalogueDeps,
   path: string,
   endpoint: string,
   validate: (body: unknown, latest: Instant) => Validated<T>,
@@ -134,7 +134,7 @@ async function readList<T>(
       { spender: { class: 'scheduled', name: 'catalogue' }, record: { endpoint, attempt }, signal },
     );
     if (asked.kind === 'held') {
-      // Short holds (a 429, a burst of errors) are waited out; long ones are the caller's to tell.
+      // Short holds (a 429, a burst of errors) are waited for here; the caller reports long ones.
       if (asked.until - clock.now() > 60_000 || attempt > ATTEMPTS) return asked;
       await clock.sleep(asked.until - clock.now(), signal);
       continue;
@@ -143,7 +143,7 @@ async function readList<T>(
     const { answer, record } = asked;
     let problem: string;
     if (answer.kind === 'answered') {
-      // However wrong our clock is: who fetches candles by it needs the list all the same.
+      // No check of the instant: a backfill needs the list even if our clock is wrong.
       const list: Validated<T> = validate(answer.body, answer.exchange.latest);
       if (list.ok && list.rows > 0) {
         await createOriginCheck(sql)(answer.exchange).catch(async (error: Error) => {
@@ -161,7 +161,7 @@ async function readList<T>(
       problem = answer.message;
       if (answer.kind === 'refused' && answer.reason === 'forbidden')
         throw new ConfigurationError(wrongKey(problem, asked.keySent));
-      // A wall of the plan stands before no list of coins: a second one is no stray answer.
+      // No plan limits the history of the list of coins: a second such answer is no accident.
       const isStray = answer.kind === 'refused' && answer.reason === 'wall' && attempt === 1;
       if (answer.kind === 'refused' && !isStray) throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
       if (answer.kind === 'malformed' && answer.astray)
@@ -173,8 +173,8 @@ async function readList<T>(
       const hint = 'check CHANDLER_BASE_URL and the network, or run the command again later';
       throw new UpstreamError(`the list of coins cannot be read (${path}): ${problem}; ${hint}`);
     }
-    onTrouble?.(`the list of coins could not be read (${path}): ${problem}`, attempt);
-    // Sooner, a cache would repeat a refusal.
+    onFailure?.(`the list of coins could not be read (${path}): ${problem}`, attempt);
+    // A cache would repeat a refusal before this.
     await clock.sleep(answer.kind === 'refused' ? ASK_AGAIN_MS : backoff(attempt - 1, random()), signal);
   }
 }

@@ -1,4 +1,4 @@
-/** What each kind of snapshot asks, how its answer is checked, and what is written of it. */
+/** The kinds of snapshots: what each requests, how its answer is validated, and what is stored of it. */
 import { COINS_PATH, EXCHANGES_PATH, GLOBAL_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
 import { pickTickers, type TickerColumns } from '../../core/ticker.ts';
 import { releaseRecords } from '../../store/candle/quarantine.ts';
@@ -16,35 +16,35 @@ import { validateTickers } from './validate-tickers.ts';
 export const SNAPSHOTS = ['tickers', 'global', 'coins', 'exchanges'] as const;
 export type SnapshotName = (typeof SNAPSHOTS)[number];
 
-/** What a snapshot tells beside its rows: for whoever follows new coins and renamed ones. */
-export type SnapshotTold = {
-  /** Coins that the catalogue did not hold before. */
+/** What a snapshot shows beside its rows: new coins, and coins that may have been renamed. */
+export type SnapshotNews = {
+  /** Coins that were not in the list of coins before. */
   readonly appeared: readonly string[];
-  /** Active coins that the list of coins no longer holds: upstream forgets none, so they may have a new id. */
+  /** Active coins that are no longer in the list of coins: the upstream deletes none, so they may have a new id. */
   readonly gone: readonly string[];
-  /** Ids of tickers that the catalogue does not know (yet). */
+  /** Ids of tickers that are not in the list of coins (yet). */
   readonly unknown: readonly string[];
 };
-export const NOTHING_TOLD: SnapshotTold = { appeared: [], gone: [], unknown: [] };
+export const NO_NEWS: SnapshotNews = { appeared: [], gone: [], unknown: [] };
 
-export type Written = { readonly stored: number; readonly told: SnapshotTold };
+export type Written = { readonly stored: number; readonly told: SnapshotNews };
 
 export type SnapshotKind<T> = {
-  /** Asked without parameters: prices come in US dollars then. */
+  /** Requested without parameters: prices are then in US dollars. */
   readonly path: string;
-  /** Why it cannot be asked yet; null when it can. */
+  /** Why it cannot be requested yet; null when it can. */
   readonly notYet?: (sql: Sql) => Promise<string | null>;
-  /** The rows the answer before it had, where no request tells any more; null: unknown. */
+  /** The rows of the answer before, if no record of a request says so any more; null: unknown. */
   readonly knownRows?: (sql: Sql) => Promise<number>;
   readonly check: (sql: Sql, body: unknown, exchange: Exchange) => Promise<Validated<T>>;
-  /** Outside the transaction, before it. */
+  /** Runs before the transaction. */
   readonly prepare?: (sql: Sql, at: number) => Promise<void>;
   readonly write: (tx: SqlOrTransaction, value: T, at: number) => Promise<Written>;
 };
 
 export const NO_CATALOGUE = 'the list of coins is not there yet';
 export const UNKNOWN_COIN = 'the list of coins does not hold it';
-/** Of tickers of unknown coins, so many are kept as they came: they are missing in our list, not wrong. */
+/** So many tickers of unknown coins are quarantined as received: they are valid, but their coin is missing in our list. */
 const MOST_UNKNOWN_KEPT = 1_000;
 
 export const tickersKind: SnapshotKind<{ readonly tickers: TickerColumns; readonly unknown: readonly string[] }> = {
@@ -54,11 +54,11 @@ export const tickersKind: SnapshotKind<{ readonly tickers: TickerColumns; readon
   prepare: (sql, at) => ensurePartitionsOf(sql, TICKER_HISTORY, { from: at, to: at + 1 }),
   write: async (tx, { tickers, unknown }, at) => {
     const stored = await writeTickers(tx, tickers, at);
-    return { stored, told: { ...NOTHING_TOLD, unknown } };
+    return { stored, told: { ...NO_NEWS, unknown } };
   },
 };
 
-/** An answer of `/tickers`, checked: those of coins that the catalogue does not hold are set aside as well. */
+/** Validates an answer of `/tickers`: tickers of coins that are not in the list of coins are quarantined as well. */
 export async function checkTickers(
   sql: SqlOrTransaction,
   body: unknown,
@@ -86,7 +86,7 @@ export const coinsKind: SnapshotKind<readonly ListedCoin[]> = {
   write: async (tx, coins, at) => {
     const appeared = await recordCoins(tx, coins, at);
     await releaseRecords(tx, 'tickers', { ids: appeared, reason: UNKNOWN_COIN });
-    return { stored: coins.length, told: { ...NOTHING_TOLD, appeared, gone: await coinsGoneAt(tx, at) } };
+    return { stored: coins.length, told: { ...NO_NEWS, appeared, gone: await coinsGoneAt(tx, at) } };
   },
 };
 
@@ -95,12 +95,12 @@ export const globalKind: SnapshotKind<GlobalFacts | null> = {
   check: async (_, body, { latest }) => validateGlobal(body, latest),
   write: async (tx, facts, at) => ({
     stored: facts === null ? 0 : await writeGlobal(tx, facts, at),
-    told: NOTHING_TOLD,
+    told: NO_NEWS,
   }),
 };
 
 export const exchangesKind: SnapshotKind<readonly ExchangeFacts[]> = {
   path: EXCHANGES_PATH,
   check: async (_, body, { latest }) => validateExchanges(body, latest),
-  write: async (tx, exchanges, at) => ({ stored: await writeExchanges(tx, exchanges, at), told: NOTHING_TOLD }),
+  write: async (tx, exchanges, at) => ({ stored: await writeExchanges(tx, exchanges, at), told: NO_NEWS }),
 };

@@ -1,8 +1,8 @@
-/** A snapshot as the run of a schedule. */
+/** Makes a snapshot the run of a schedule. */
 import type { Run } from '../schedule-run.ts';
 import type { Snapshot } from './snapshots.ts';
 
-/** What was read since the tick need not be read again; what upstream refuses, or is doubted, waits like what the quota holds. */
+/** A snapshot taken since the tick is recent enough. A refused or implausible one waits like one that the quota holds. */
 export function snapshotRun(snapshot: Snapshot): Run {
   return async ({ tick, attempt, signal, retry }) => {
     const outcome = await snapshot({ since: tick, attempt, signal, retry });

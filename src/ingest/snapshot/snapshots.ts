@@ -1,6 +1,6 @@
 /**
- * One snapshot = one request = one unit of quota = one transaction: tickers, the market as a whole, the list of coins, exchanges.
- * It may be run again at any time, by any number of processes: of two answers the younger one stays.
+ * Takes snapshots of the tickers, the market as a whole, the list of coins and the exchanges. One snapshot = one request = one unit of
+ * quota = one transaction. Any process may take one at any time: of two answers, the newer one is stored.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
@@ -20,17 +20,17 @@ import {
   coinsKind,
   exchangesKind,
   globalKind,
-  NOTHING_TOLD,
+  NO_NEWS,
   type SnapshotKind,
   type SnapshotName,
-  type SnapshotTold,
+  type SnapshotNews,
   tickersKind,
 } from './snapshot-kinds.ts';
 import { misdate } from './validate-snapshot.ts';
 
-/** How an attempt at a snapshot can end. Anything else is an exception: UpstreamError may be tried again, ConfigurationError not. */
+/** How an attempt at a snapshot can end. Other errors are thrown: UpstreamError may be retried, ConfigurationError may not. */
 export type SnapshotOutcome =
-  /** The answer is in the database. `requests` is 0 when one that is new enough was there before. */
+  /** The answer is in the database. `requests` is 0 when a recent one was there already. */
   | {
       readonly kind: 'stored';
       readonly requests: number;
@@ -38,22 +38,22 @@ export type SnapshotOutcome =
       readonly rows: number;
       readonly stored: number;
       readonly setAside: number;
-      readonly told: SnapshotTold;
+      readonly told: SnapshotNews;
     }
-  /** Not now: nothing was sent. */
+  /** Not now: no request was sent. */
   | { readonly kind: 'snoozed'; readonly until: Instant; readonly reason: string }
-  /** What was answered is doubted: nothing of it is stored, and asking again is worth a request from then on. */
+  /** The answer is implausible and needs a second one: nothing of it is stored, and the next request is sent no earlier than `until`. */
   | { readonly kind: 'deferred'; readonly until: Instant; readonly requests: number; readonly reason: string }
-  /** Upstream will not give us this. Until then it is not asked, whoever wants it. */
+  /** The upstream refuses this. No process requests it before `until`. */
   | { readonly kind: 'refused'; readonly until: Instant; readonly requests: number; readonly message: string };
 
 export type SnapshotOptions = {
-  /** An answer that was asked for at this instant or later will do: a tick that is run twice costs one request. */
+  /** An answer to a request of this instant or later is recent enough: a tick that is run twice costs one request. */
   readonly since?: Instant;
   readonly attempt?: number;
-  /** Ends the wait for a turn, never a request that is under way. */
+  /** Ends the wait for a permit, never a request that was sent. */
   readonly signal?: AbortSignal;
-  /** For a database that is away. */
+  /** Waits for a database that is away. */
   readonly retry?: OutageRetry;
 };
 
@@ -87,7 +87,7 @@ type Taking<T> = SnapshotDeps & {
 };
 type Run = SnapshotOptions & { readonly retry: OutageRetry; readonly attempt: number };
 
-/** Of the past of an endpoint, as much as the waiting after refusals goes by. */
+/** How many requests of an endpoint are read back, to count the refusals in a row. */
 const LOOK_BACK = 12;
 const LOOK_AGAIN_MS = 60_000;
 
@@ -95,9 +95,10 @@ async function takeSnapshot<T>(taking: Taking<T>, run: Run): Promise<SnapshotOut
   const { sql, clock, sendRequest, accountId, name, kind } = taking;
   const { retry, signal, since } = run;
   const past = await retry(() => lastAsked(sql, { endpoint: name, accountId, limit: LOOK_BACK, now: clock.now() }));
-  if (since !== undefined && past.some((asking) => asking.outcome === 'stored' && asking.sentAt >= since)) return THERE;
+  if (since !== undefined && past.some((asking) => asking.outcome === 'stored' && asking.sentAt >= since))
+    return RECENT;
   const until = refusedUntil(past, clock.now());
-  if (until > clock.now()) return { kind: 'refused', until, requests: 0, message: `${kind.path} was refused lately` };
+  if (until > clock.now()) return { kind: 'refused', until, requests: 0, message: `${kind.path} was refused recently` };
   const notYet = await retry(async () => kind.notYet?.(sql) ?? null);
   if (notYet !== null) return { kind: 'snoozed', until: clock.now() + LOOK_AGAIN_MS, reason: notYet };
   const asked = await sendRequest(
@@ -115,7 +116,7 @@ async function takeSnapshot<T>(taking: Taking<T>, run: Run): Promise<SnapshotOut
   if (asked.kind === 'held') return { kind: 'snoozed', until: asked.until, reason: asked.reason };
   if (asked.answer.kind !== 'answered') return unanswered(taking, run, past, asked, asked.answer);
   const { record, requests } = asked;
-  // From here on nothing holds the body any more: it may be tens of megabytes.
+  // From here on nothing references the body, which may have tens of megabytes.
   return settle(
     taking,
     run,
@@ -125,7 +126,7 @@ async function takeSnapshot<T>(taking: Taking<T>, run: Run): Promise<SnapshotOut
   );
 }
 
-const THERE: SnapshotOutcome = { kind: 'stored', requests: 0, rows: 0, stored: 0, setAside: 0, told: NOTHING_TOLD };
+const RECENT: SnapshotOutcome = { kind: 'stored', requests: 0, rows: 0, stored: 0, setAside: 0, told: NO_NEWS };
 
 type Answered = Extract<Answer, { kind: 'answered' }>;
 
@@ -152,7 +153,7 @@ async function settle<T>(
     throw new UpstreamError(`${name}: the answer cannot be used: ${validated.problem}`);
   }
   const { rows, setAside, value } = validated;
-  const doubt = await retry(() => doubtOf(taking, past, { rows, sentAt: exchange.sentAt }));
+  const doubt = await retry(() => implausibleBecause(taking, past, { rows, sentAt: exchange.sentAt }));
   if (doubt !== null) {
     await keep('doubted', rows, doubt);
     return { kind: 'deferred', until: clock.now() + ASK_AGAIN_MS, requests, reason: doubt };
@@ -164,22 +165,22 @@ async function settle<T>(
   const at = exchange.asOf;
   await retry(async () => kind.prepare?.(sql, at));
   const commit = await retry(async (again) => {
-    // Cut off while it was committed, it may be stored already.
+    // If the connection was cut during the commit, the answer may be stored already.
     const found = again ? await findFetch(sql, record) : null;
-    if (found !== null) return { ...found, told: NOTHING_TOLD };
+    if (found !== null) return { ...found, told: NO_NEWS };
     return storeSnapshot(sql, { ...record, rows }, setAside, (tx) => kind.write(tx, value, at));
   });
   return { kind: 'stored', requests, rows, stored: commit.stored, setAside: commit.setAside, told: commit.told };
 }
 
-/** A list much shorter than the one before it is a broken one. */
+/** A list that is shorter than this share of the one before it is implausible. */
 export const LEAST_SHARE = 0.9;
 
 /**
- * Why a list is not believed; null when it is. One that is much shorter than the last one is believed when the answer before it,
- * which no cache has repeated, was as short: then it is the plan that has changed, or upstream.
+ * Why a list is implausible; null when it is plausible. A list that is much shorter than the last one is believed if the answer before it
+ * was as short and no cache repeated it: then the plan or the upstream has changed.
  */
-async function doubtOf<T>(
+async function implausibleBecause<T>(
   { sql, accountId, name, kind }: Taking<T>,
   past: readonly Asking[],
   { rows, sentAt }: Pick<Asking, 'rows' | 'sentAt'>,
@@ -207,7 +208,7 @@ function refusedUntil(past: readonly Asking[], now: Instant): Instant {
   return Math.min(past[0]!.sentAt, now) + backoff(inARow - 1, WHOLE_BOUND);
 }
 
-/** Recorded already; what it means for whoever asked. */
+/** What a failed request means for the caller; the request itself is recorded already. */
 async function unanswered<T>(
   { sql, clock, accountId, kind, name }: Taking<T>,
   { retry }: Run,
@@ -216,12 +217,12 @@ async function unanswered<T>(
   answer: Exclude<Answer, { kind: 'moved' | 'answered' }>,
 ): Promise<SnapshotOutcome> {
   const { message } = answer;
-  // Before anything was ever answered it may be the key, or the address.
+  // Before the first answer, the key or the address may be wrong.
   const proven = () => retry(() => hasStored(sql, accountId));
   switch (answer.kind) {
     case 'limited':
       if (budgetLeft) return { kind: 'deferred', until: clock.now() + ASK_AGAIN_MS, requests, reason: message };
-      // The ledger makes everybody wait; the next take says until when.
+      // The ledger holds all requests; the next permit says until when.
       return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'spent' };
     case 'refused': {
       if (answer.reason === 'forbidden' && !(await proven())) throw new ConfigurationError(wrongKey(message, keySent));

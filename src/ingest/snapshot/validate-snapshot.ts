@@ -1,4 +1,4 @@
-/** Checks the smaller answers: the list of coins, the exchanges, the market as a whole. Pure. */
+/** Validates the smaller answers: the list of coins, the exchanges, the market as a whole. Pure. */
 import type { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import {
@@ -17,16 +17,21 @@ import type { ListedCoin } from '../../store/snapshot/coin.ts';
 import { type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';
 import type { Exchange as Exchanged } from '../../upstream/answer.ts';
-import { isPlainCoin, otherwiseWritten } from '../answer/canonical-row.ts';
-import { isImpossible, isWhole, rowsOf, type Validated, validateList, withoutValue } from '../answer/record-list.ts';
+import { isCanonicalCoin, otherwiseWritten } from '../answer/canonical-row.ts';
+import {
+  isImpossible,
+  isWhole,
+  ROUNDED_MS,
+  rowsOf,
+  type Validated,
+  validateList,
+  withoutValue,
+} from '../answer/record-list.ts';
 
-/** Upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */
-const ROUNDED_MS = 60_000;
-
-/** A clock that was set by a day must not stop what is asked by it. */
+/** A clock that is wrong by a day must not stop the snapshots. */
 const MOST_DAYS_OFF = 2;
 
-/** Why the instant of an answer cannot be right: with a wrong clock somewhere a snapshot would go where nobody looks for it. */
+/** Why the instant of an answer cannot be right: a snapshot with a wrong instant would be stored where nobody looks for it. */
 export function misdate({ asOf, sentAt }: Pick<Exchanged, 'asOf' | 'sentAt'>): string | null {
   return asOf < sentAt - MOST_DAYS_OFF * DAY ? `the answer says that it is of ${new Date(asOf).toISOString()}` : null;
 }
@@ -35,7 +40,9 @@ export function validateCoins(body: unknown): Validated<readonly ListedCoin[]> {
   const fault = ({ rank }: CoinSummary) => (isWhole(rank) ? null : 'rank: expected a whole number from 0');
   const validated = validateList(coinSummarySchema, body, fault);
   if (!validated.ok) return validated;
-  const written = writtenById(coinSummarySchema, body, fault, (row) => (isPlainCoin(row) ? null : JSON.stringify(row)));
+  const written = writtenById(coinSummarySchema, body, fault, (row) =>
+    isCanonicalCoin(row) ? null : JSON.stringify(row),
+  );
   return { ...validated, value: validated.value.map((coin) => ({ ...coin, ...written.get(coin.id)! })) };
 }
 
@@ -54,7 +61,7 @@ export function validateExchanges(body: unknown, latest: Instant): Validated<rea
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** The good rows of a list once more, by their ids: where each stands, and how it is written. Of those that repeat an id the last. */
+/** The valid rows of a list by id: the position of each, and how it is written. If an id comes twice, the last row counts. */
 function writtenById<S extends z.ZodType<{ readonly id: string }>, T>(
   schema: S,
   body: unknown,
@@ -104,12 +111,12 @@ function toFacts(exchange: Exchange): Omit<ExchangeFacts, 'position' | 'answer'>
   };
 }
 
-/** The links are kept as jsonb, which has an order of keys of its own. */
+/** The links are stored as jsonb, which orders the keys itself. */
 function asStored<T extends Pick<ExchangeFacts, 'links'>>(facts: T): T {
   return { ...facts, links: outOfJsonb(facts.links) };
 }
 
-/** One record: when it cannot be true, all of it is set aside, and the value is null. */
+/** One record: if it is impossible, all of it is quarantined, and the value is null. */
 export function validateGlobal(body: unknown, latest: Instant): Validated<GlobalFacts | null> {
   const read = readRecord(globalSchema, body);
   const aside = (reason: string) =>
@@ -166,7 +173,7 @@ function instantOf(text: string | null): Instant | null {
   return text === null ? null : parseTime(text);
 }
 
-/** `1e999` is JSON, and no percentage. */
+/** `1e999` is valid JSON, but no percentage. */
 function finite(value: number | null): number | null {
   return value !== null && Number.isFinite(value) ? value : null;
 }

@@ -1,12 +1,22 @@
-/** Checks an answer of `/tickers`: what may be stored, and what is set aside with the reason. Pure, and hand-written: it may be 50,000 rows. */
+/** Validates an answer of `/tickers`: which rows may be stored, and which are quarantined, with the reason. Pure and written by hand, because there may be 50,000 rows. */
 import type { Instant } from '../../clock.ts';
 import { parseTime } from '../../contract/time.ts';
 import { noTickers, pickTickers, TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../../core/ticker.ts';
 import type { SetAsideRecord } from '../../store/candle/quarantine.ts';
-import { isPlainTicker } from '../answer/canonical-row.ts';
-import { idOf, isId, isSound, NO_ID, noList, orBroken, rowsOf, type Validated } from '../answer/record-list.ts';
+import { isCanonicalTicker } from '../answer/canonical-row.ts';
+import {
+  idOf,
+  isId,
+  isSound,
+  NO_ID,
+  noList,
+  orBroken,
+  ROUNDED_MS,
+  rowsOf,
+  type Validated,
+} from '../answer/record-list.ts';
 
-/** Beside the quotes. */
+/** Numbers of the ticker itself, beside its quotes. */
 const OWN: readonly TickerNumber[] = ['circulating_supply', 'total_supply', 'max_supply', 'beta_value'];
 const OF_QUOTE = TICKER_NUMBERS.filter((name) => !OWN.includes(name));
 const NEVER_NEGATIVE: ReadonlySet<TickerNumber> = new Set([
@@ -18,9 +28,6 @@ const NEVER_NEGATIVE: ReadonlySet<TickerNumber> = new Set([
   'total_supply',
   'max_supply',
 ] as const);
-
-/** Upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */
-const ROUNDED_MS = 60_000;
 
 /**
  * Splits the rows of one answer into tickers, priced in dollars, and impossible rows (promise P9): wrong type, no id, negative,
@@ -35,7 +42,7 @@ function validateRows(listed: Iterable<unknown>, latest: Instant): Validated<Tic
   const columns = noTickers();
   const setAside: SetAsideRecord[] = [];
   const positions = new Map<string, number>();
-  /** Positions that are not to be kept: of rows that come again, and of two that contradict each other. */
+  /** Positions that are not stored: rows that come twice, and two rows that contradict each other. */
   const dropped = new Set<number>();
   let problem = '';
   let rows = 0;
@@ -77,7 +84,7 @@ const TWO_ROWS = 'two different rows for one coin';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Adds one row to the columns, or says why not. */
+/** Adds one row to the columns, or returns why it cannot. */
 function append(columns: TickerColumns, value: unknown, position: number, latest: Instant): string | null {
   if (!isObject(value)) return 'expected object';
   if (!isId(value.id)) return NO_ID;
@@ -106,7 +113,7 @@ function append(columns: TickerColumns, value: unknown, position: number, latest
   columns.coinId.push(value.id);
   columns.rank.push(rank);
   columns.position.push(position);
-  columns.answer.push(isPlainTicker(value, usd) ? null : JSON.stringify(value));
+  columns.answer.push(isCanonicalTicker(value, usd) ? null : JSON.stringify(value));
   for (const [column, , at] of instants) columns[column].push(at!);
   for (const name of OWN) columns.numbers[name].push(numberOf(value[name]));
   for (const name of OF_QUOTE) columns.numbers[name].push(numberOf(usd[name]));
@@ -120,7 +127,7 @@ function faultOf(name: TickerNumber, value: unknown): string | null {
   return value < 0 && NEVER_NEGATIVE.has(name) ? `${name} is negative` : null;
 }
 
-/** Absent, null and "" are what upstream writes for nothing. */
+/** The upstream leaves a value out, or writes null or "", when it has none. */
 function isMissing(value: unknown): value is null | undefined | '' {
   return value === null || value === undefined || value === '';
 }
@@ -129,7 +136,7 @@ function numberOf(value: unknown): number {
   return typeof value === 'number' ? value : Number.NaN;
 }
 
-/** NaN when nothing is there, null when it is no time. */
+/** NaN when there is no value, null when it is no time. */
 function readInstant(value: unknown): Instant | null {
   if (isMissing(value)) return Number.NaN;
   const at = typeof value === 'string' ? parseTime(value) : Number.NaN;

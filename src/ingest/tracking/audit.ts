@@ -1,6 +1,6 @@
 /**
- * The audit of gaps: what is missing of the tracked series behind their newest end, which freshness does not reach, becomes a
- * backfill for the service, one for each kind of series; it asks nothing itself.
+ * The audit of gaps: missing candles of the tracked series that lie too far back for freshness become a backfill of the service, one for
+ * each interval, quote and start. It sends no requests itself.
  */
 import type { Clock } from '../../clock.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
@@ -11,12 +11,12 @@ import { isHistoryPending, queueBackfill, readHistoryGroups } from '../../store/
 import { planBackfill } from '../backfill/plan.ts';
 import type { Walls } from '../limits/learned-limits.ts';
 
-/** After what somebody asked for by hand. */
+/** Lower than backfills that a person requested. */
 export const HISTORY_PRIORITY = -10;
-/** What could not be had is tried again so much later. */
-const AGAIN_MS = DAY;
+/** After a backfill that could not fetch everything, the next one waits this long. */
+const RETRY_MS = DAY;
 
-/** Resolves to the numbers of the backfills that it queued. Safe at any time; of two at once the second finds what the first queued. */
+/** Resolves to the ids of the backfills that it queued. Safe at any time: of two audits at once, the second finds what the first queued. */
 export async function auditGaps({
   sql,
   clock,
@@ -28,7 +28,7 @@ export async function auditGaps({
   readonly clock: Clock;
   readonly plan: Plan;
   readonly walls: Walls;
-  /** How long candles are kept: what is older would be removed again. */
+  /** How long candles are kept; older ones would be removed again. */
   readonly keep?: Partial<Keep['candles']>;
 }): Promise<readonly number[]> {
   await walls.reload();
@@ -38,7 +38,7 @@ export async function auditGaps({
     const to = ceilToGrid(now, interval) - plan.candlesPerRequest * INTERVAL_MS[interval];
     const span = keptPart({ from: ceilToGrid(since, interval), to }, interval, keep, now);
     if (span.from >= to) continue;
-    if (await isHistoryPending(sql, { interval, quote, coinIds, from: span.from }, now - AGAIN_MS)) continue;
+    if (await isHistoryPending(sql, { interval, quote, coinIds, from: span.from }, now - RETRY_MS)) continue;
     const target = { coinIds, interval, quote, span };
     const history = `${interval} ${quote} ${new Date(span.from).toISOString()}`;
     const { cost } = await planBackfill({ sql, target, now, askedSince: now, plan, wall: walls.of(interval) });

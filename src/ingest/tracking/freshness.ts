@@ -1,5 +1,5 @@
 /**
- * Freshness of the tracked series: the rules are applied, the ages planned by what may be spent, and the next chunks cut. Each of the
+ * Freshness of the tracked series: applies the rules, plans the ages that the quota allows, and takes the chunks that are due. Each of the
  * three is one call, safe at any time and from any number of processes.
  */
 import type { Instant } from '../../clock.ts';
@@ -26,7 +26,7 @@ import type { Walls } from '../limits/learned-limits.ts';
 export type PlannedTier = TierRow & {
   readonly requestsPerDay: number;
   readonly keepsUp: boolean;
-  /** The plan does not have this interval: nothing is asked. */
+  /** The plan does not include this interval: no requests are sent. */
   readonly isRefused: boolean;
 };
 
@@ -35,13 +35,13 @@ export type TrackedPlan = Omit<FreshnessPlan, 'tiers'> & { readonly tiers: reado
 export type PlanTrackedOptions = {
   readonly sql: SqlOrTransaction;
   readonly now: Instant;
-  /** What freshness may spend: `freshnessPerDay`. Null = any number. */
+  /** Requests a day that freshness may make: `freshnessPerDay`. Null: any number. */
   readonly requestsPerDay: number | null;
   readonly candlesPerRequest: number;
   readonly walls: Pick<Walls, 'of'>;
 };
 
-/** How fresh each tier can be kept now; written down for the order of turns and for `market.freshness`. */
+/** How fresh each tier can be kept now; recorded for the refresh order and for `market.freshness`. */
 export async function planTracked(options: PlanTrackedOptions): Promise<TrackedPlan> {
   const { sql, now, requestsPerDay, candlesPerRequest, walls } = options;
   const rows = await readTiers(sql);
@@ -67,7 +67,7 @@ export async function planTracked(options: PlanTrackedOptions): Promise<TrackedP
   return { ...plan, tiers };
 }
 
-/** The rules applied to the list of coins as last read, and the ages planned anew. */
+/** Applies the rules to the list of coins as last read, and plans the ages again. */
 export async function keepTracks(
   options: PlanTrackedOptions & { readonly sql: Sql; readonly keep?: Keep['candles'] },
 ): Promise<{ readonly applied: AppliedTracks; readonly plan: TrackedPlan }> {
@@ -75,13 +75,13 @@ export async function keepTracks(
   return { applied, plan: await planTracked(options) };
 }
 
-/** The newest end of a series, with as much of what is missing before it as one request holds. */
+/** The newest end of a series, and as many missing slots before it as one request holds. */
 export type FreshChunk = Span & {
   readonly seriesId: number;
   readonly coinId: string;
   readonly quote: Quote;
   readonly interval: Interval;
-  /** Slots it asks about that are missing: the rows to expect. */
+  /** Missing slots in it: the number of rows to expect. */
   readonly slots: number;
 };
 
@@ -93,15 +93,15 @@ export type ReadStaleOptions = {
 };
 
 export type Stale = {
-  /** Series whose turn it is. */
+  /** A series that is due. */
   readonly seriesId: number;
-  /** When their age begins to count again, once this turn is taken. */
+  /** The instant from which its age counts again, once this turn is taken. */
   readonly turnAt: Instant;
-  /** Null: nothing of it can be asked now (the plan's wall, a refusal). Its turn is over nevertheless. */
+  /** Null: nothing of it can be requested now (the plan's history limit, a refusal). The turn counts as taken nevertheless. */
   readonly chunk: FreshChunk | null;
 };
 
-/** The series that are to be asked next, most urgent first; changes nothing. */
+/** The series that are due, most urgent first; changes nothing. */
 export async function readStale(sql: SqlOrTransaction, options: ReadStaleOptions): Promise<Stale[]> {
   const { now, limit, plan, walls } = options;
   if (limit <= 0) return [];
@@ -119,8 +119,8 @@ export async function readStale(sql: SqlOrTransaction, options: ReadStaleOptions
 }
 
 /**
- * The next chunks for the queue, and their turns taken: the same series is not given again before its time, whatever becomes of it
- * (`handBack` gives it back its turn). Two processes at the same moment may give the same chunk; it is one job in the queue.
+ * Takes the turns of the series that are due, and resolves to their chunks. A series is not due again before its time, whatever becomes of
+ * the chunk (`handBack` makes it due at once). Two processes at the same moment may get the same chunk; it is one job in the queue.
  */
 export async function takeStale(sql: SqlOrTransaction, options: ReadStaleOptions): Promise<FreshChunk[]> {
   const stale = await readStale(sql, options);

@@ -1,9 +1,9 @@
 /**
- * Keeps the tracked series fresh: a run of the schedule plans their ages and puts the chunks whose turn it is into a queue of
- * their own, so that no backfill stands before them; a worker asks them as scheduled work.
+ * Keeps the tracked series fresh: a run of the schedule plans their ages, and puts the chunks that are due into a queue of their own, so
+ * that no backfill delays them. A worker requests them as scheduled work.
  *
- * A turn that is taken is written down before its chunk is in the queue, and struck out when the chunk has ended. So a chunk that
- * the queue lost (a flush, a kill between the two) is found, and its turn handed back.
+ * Each due series takes a refresh turn. The turn is recorded before its chunk is in the queue, and cleared when the chunk has ended. So a
+ * chunk that the queue lost (a flush, a kill between the two) is found, and the series takes another turn.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
@@ -27,39 +27,39 @@ export type KeepFreshDeps = {
   readonly queue: Pick<ChunkQueue, 'add' | 'statesOf' | 'size'>;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   readonly walls: Walls;
-  /** How long candles are kept: what is older is not wanted. */
+  /** How long candles are kept; older ones are not requested. */
   readonly keep: Keep['candles'];
-  /** How many go at once through the pace of the plan; null: any number. */
+  /** Requests a second that the plan allows; null: any number. */
   readonly perSecond: number | null;
   readonly budget: () => Promise<FreshnessBudget>;
-  /** Requests that it has made since midnight UTC. */
+  /** Requests for freshness since midnight UTC. */
   readonly spentToday: () => Promise<number>;
-  /** When the schedule runs next, seen from an instant; an instant that has been when it never does. */
+  /** The next run of the schedule after an instant; an earlier instant if it never runs. */
   readonly nextRun: (now: Instant) => Instant;
 };
 
 export type KeepFresh = {
   /** Rules applied, ages planned, turns taken. */
   run(): Promise<RunOutcome>;
-  /** Chunks that the queue has lost are put into it again; resolves to how many there were. */
+  /** Puts chunks that the queue has lost into it again; resolves to their number. */
   recover(): Promise<number>;
-  /** What was planned last by this process. */
+  /** The last plan of this process. */
   planned(): TrackedPlan | null;
 };
 
-/** In the queue at most for the time between two runs, which is half an hour with the smallest plan: what is decided later is decided better. */
+/** The queue holds at most the chunks of the time between two runs, half an hour with the smallest plan: later decisions are better. */
 const MOST_QUEUED = 10_000;
-/** And no more than the pace lets through in this time; longer where the operator has it run less often. */
+/** And at most as many as the plan's rate allows in this time; more if the schedule is configured to run less often. */
 const QUEUED_FOR_S = 1_800;
-/** A chunk that is not in the queue so long after its turn was taken is lost. */
+/** A chunk that is not in the queue this long after its turn was taken is lost. */
 const LOST_AFTER_MS = 20_000;
-/** So many are looked for one by one; when the queue is empty, all are lost. */
+/** Up to so many chunks are looked up one by one; if the queue is empty, all of them are lost. */
 const LOOKED_FOR = 200;
 
 export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
   const { sql, clock, queue, plan, walls } = deps;
   let planned: TrackedPlan | null = null;
-  /** What the queue did not have when it was looked at last. */
+  /** Series whose chunk was not in the queue at the last look. */
   let gone = new Set<number>();
 
   const topUp = async (): Promise<number> => {
@@ -97,7 +97,7 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
       const asked = isEmpty ? [] : queued;
       const states = await queue.statesOf(asked.map((seriesId) => ({ kind: 'freshness', seriesId })));
       missing.push(...asked.filter((_, i) => states[i] === 'gone'));
-      // Twice in a row: the end of one is written down a moment before the queue forgets it.
+      // Twice in a row: the end of a chunk is recorded a moment before the queue removes it.
       const lost = missing.filter((id) => gone.has(id));
       gone = new Set(missing.filter((id) => !lost.includes(id)));
       if (lost.length === 0) return 0;
@@ -109,10 +109,10 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
 }
 
 /**
- * Strikes out the turn of each chunk that has ended; what is put off waits in the queue. One that began before a wall of the plan was
- * refused as a whole, its newest end with it: the turn is handed back, and what lies within the wall is asked next time.
+ * Clears the refresh turn of each chunk that has ended; a chunk that is put off waits in the queue. A chunk that began before the history
+ * limit was refused as a whole, with its newest end: the series takes another turn, for the part within the limit.
  */
-export function withTurns(ingestChunk: IngestChunk, sql: Sql): IngestChunk {
+export function withRefreshTurns(ingestChunk: IngestChunk, sql: Sql): IngestChunk {
   return async (job, options = {}) => {
     const { retry = withoutRetry } = options;
     const outcome = await ingestChunk(job, options);

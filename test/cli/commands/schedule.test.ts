@@ -63,9 +63,7 @@ describe('schedule', () => {
     await addTracks(sql, [{ tier: 'list', coinId: 'btc-bitcoin', ...term }], NOW);
     await applyTracks(sql, NOW);
     const { out } = await chandler(['schedule'], off);
-    expect(out).toContain(
-      '\nfreshness is off, which affects 1 tracked series: nothing of them is asked any more, and they only grow older.\n',
-    );
+    expect(out).toContain('\nfreshness is off, which affects 1 tracked series: they are no longer refreshed.\n');
     expect(out).toMatch(/^gaps is off, which affects 1 tracked series: /m);
     expect(out).not.toMatch(/^global is off/m);
     const { schedules } = JSON.parse((await chandler(['schedule', '--json'], off)).out);

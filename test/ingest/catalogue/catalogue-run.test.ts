@@ -299,7 +299,7 @@ describe('what goes wrong', () => {
     expect(asked()).toHaveLength(1 + 3);
     expect(await run('coin_markets')).toMatchObject({
       kind: 'held',
-      reason: expect.stringContaining(`upstream does not give this to the plan, until it changes: `),
+      reason: expect.stringContaining(`the plan does not include this, until it changes: `),
     });
     const [refusal] = await sql`select account_plan, kind, reason, times from ops.catalogue_refusal`;
     expect(refusal).toEqual({ accountPlan: 'enterprise', kind: 'coin_markets', reason, times: 3 });
