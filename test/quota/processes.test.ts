@@ -46,8 +46,9 @@ function startTakers(args: {
   });
   const sent: Sent[] = [];
   let isReady: () => void = () => undefined;
-  const ready = new Promise<void>((resolve) => {
+  const ready = new Promise<void>((resolve, reject) => {
     isReady = resolve;
+    child.once('exit', (code) => reject(new Error(`a taker ended with ${code} before it was ready`)));
   });
   const ends: string[] = [];
   const lines = readline.createInterface({ input: child.stdout! });
