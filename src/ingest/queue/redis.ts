@@ -121,7 +121,7 @@ function sayRedisError(error: Error, url: string): Said {
     const tls = protocol === 'rediss:' ? ', write redis:// if it has no TLS' : '';
     return say(`Redis at ${at} does not answer`, `check host and port in REDIS_URL and the firewall between${tls}`);
   }
-  if (code === 'ECONNRESET' || error.message === 'Connection is closed.') {
+  if (code === 'ECONNRESET' || code === 'EPIPE' || error.message === 'Connection is closed.') {
     const tls = protocol === 'rediss:' ? '' : ', write rediss:// if it wants TLS';
     return say(`Redis at ${at} closes the connection`, `correct host and port in REDIS_URL${tls}`);
   }
