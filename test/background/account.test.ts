@@ -37,7 +37,7 @@ test.each(['broken', 'down'] as const)(
     await create({ CHANDLER_SCHEDULE_GLOBAL: '*/1 * * * *' });
     world.upstream = state;
     await world.start('one');
-    await said(/"the account: the upstream (has not said yet|cannot be reached)/);
+    await said(/"the account: (the account's plan is not known yet|the upstream cannot be reached)/);
     for (let i = 0; i < 30; i++) await world.advance(MINUTE);
     expectAlive(world);
     expect(new Set(asked())).toEqual(new Set(['/users/me']));

@@ -22,7 +22,7 @@ const nobodyThere = (code: string) => () => {
 
 describe('an upstream that has never answered', () => {
   test.each([
-    ['ECONNREFUSED', /refused the connection.*; correct the address, or start what should answer there$/],
+    ['ECONNREFUSED', /refused the connection.*; correct the address, or start the server that should answer there$/],
     ['ENOTFOUND', /the name upstream.test is not known.*; correct the host, or check this machine's network/],
     ['EAI_AGAIN', /name server does not answer\); check this machine's network/],
     ['ENETUNREACH', /no route to it\); check this machine's network/],
