@@ -4,10 +4,10 @@ import { checkSchedules, quotaOf } from './budget.ts';
 import { effectiveLimits } from './config.ts';
 import type { ChunkQueue, QueueHost, QueueOptions } from './ingest/queue/chunk-queue.ts';
 import { queueNameOf } from './ingest/queue/queue-name.ts';
-import { isRedisAway } from './ingest/queue/redis.ts';
+import { isRedisUnavailable } from './ingest/queue/redis.ts';
 import type { TickQueue } from './ingest/queue/tick-queue.ts';
 import { openSession, type Session, type SessionOptions } from './ingest/session.ts';
-import { isDatabaseAway } from './store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable } from './store/connection/database-unavailable.ts';
 import { readInstallationId } from './store/work/installation.ts';
 import { createUpstream } from './upstream/client.ts';
 import { createRpcClient, sharesOrigin } from './upstream/rpc-client.ts';
@@ -116,8 +116,9 @@ function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffM
       ? ({ kind: 'postgres', url: database.url, line: database.line } as const)
       : ({ kind: 'redis', url: redisUrl } as const);
   // The run itself reports an unavailable database or Redis. A lost lock is harmless, because a chunk is checked before its request.
-  const isAway = redisUrl === null ? isDatabaseAway : isRedisAway;
-  const isTold = (error: Error) => isAway(error) || /could not renew lock|Missing (lock|key)/.test(error.message);
+  const isUnavailable = redisUrl === null ? isDatabaseUnavailable : isRedisUnavailable;
+  const isTold = (error: Error) =>
+    isUnavailable(error) || /could not renew lock|Missing (lock|key)/.test(error.message);
   // The message is for operators, the stack for developers.
   const onError = (error: Error) => {
     if (!isTold(error)) log.warn(`queue: ${error.message}`);

@@ -21,7 +21,7 @@ export type Outcome =
       readonly kind: 'deferred';
       readonly until: Instant;
       readonly requests: number;
-      readonly reason: 'failing' | 'doubt';
+      readonly reason: 'failing' | 'second opinion';
     }
   /** The upstream refuses this; it is remembered, and not requested again until the plan changes. */
   | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly message: string };

@@ -15,7 +15,7 @@ export type RunContext = {
   readonly attempt: number;
   /** Aborted when the process stops: answers should still be stored, and no more requests sent. */
   readonly signal: AbortSignal;
-  /** Waits for a database that is away, so that no answer is lost. */
+  /** Waits for a database that is unavailable, so that no answer is lost. */
   readonly retry: OutageRetry;
 };
 

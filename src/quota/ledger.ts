@@ -250,11 +250,11 @@ function monthLimit(perMonth: number | null, fixed: boolean, ledger: Ledger): nu
 function holdOf(ledger: Ledger, now: Instant, here: (instant: Instant) => Instant): QuotaState['hold'] {
   const probing = ledger.probeUntil ?? 0;
   const holds: NonNullable<QuotaState['hold']>[] = [
-    { until: ledger.spentUntil, reason: 'spent', message: ledger.spentMessage },
+    { until: ledger.spentUntil, reason: 'quota exhausted', message: ledger.spentMessage },
     { until: ledger.downUntil, reason: 'unavailable', message: ledger.downMessage },
     { until: ledger.limitedUntil, reason: 'limited', message: ledger.limitedMessage },
     ledger.probe === 'spent'
-      ? { until: probing, reason: 'spent', message: ledger.spentMessage }
+      ? { until: probing, reason: 'quota exhausted', message: ledger.spentMessage }
       : { until: probing, reason: 'unavailable', message: ledger.downMessage },
   ];
   const longest = holds.reduce((a, b) => (b.until > a.until ? b : a));

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { GRACE_MS } from './ledger.ts';
 import type { Quota, Spender, Stretch, Take, Unwanted } from './quota.ts';
 
-export type TurnOptions = {
+export type PermitOptions = {
   readonly quota: Quota;
   readonly spender: Spender;
   /** What the request is for: without it, it is taken whatever is known. */
@@ -19,9 +19,15 @@ export type TurnOptions = {
  * anything was taken: a turn that was granted is counted, so it is sat out and used. It is never further away than the
  * quota's run-ahead, however slow the pace.
  */
-export function waitTurn(options: Omit<TurnOptions, 'stretch'>): Promise<Take>;
-export function waitTurn(options: TurnOptions): Promise<Take | Unwanted>;
-export async function waitTurn({ quota, spender, stretch, clock, signal }: TurnOptions): Promise<Take | Unwanted> {
+export function waitForPermit(options: Omit<PermitOptions, 'stretch'>): Promise<Take>;
+export function waitForPermit(options: PermitOptions): Promise<Take | Unwanted>;
+export async function waitForPermit({
+  quota,
+  spender,
+  stretch,
+  clock,
+  signal,
+}: PermitOptions): Promise<Take | Unwanted> {
   const { gate } = quota;
   while (true) {
     signal?.throwIfAborted();

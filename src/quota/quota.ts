@@ -37,7 +37,7 @@ export type SetAside = {
 /** What a request is for, and the plan whose refusals count. */
 export type Stretch = OpenGapsQuery & { readonly plan: string };
 
-export type HoldReason = 'limited' | 'spent' | 'unavailable';
+export type HoldReason = 'limited' | 'quota exhausted' | 'unavailable';
 
 export type Take =
   /** One request is yours, and already counted: send it at `sendAt` (never before) or by `goodUntil`, or lose it. */
@@ -51,7 +51,7 @@ export type Take =
   /** Nothing was counted. Worth asking again at `until`. */
   | {
       readonly kind: 'denied';
-      readonly reason: 'month' | 'day' | 'set aside' | 'queue' | HoldReason;
+      readonly reason: 'month' | 'day' | 'reserved' | 'queue' | HoldReason;
       readonly until: Instant;
     };
 
@@ -79,7 +79,7 @@ export type QuotaState = {
 };
 
 export type Quota = {
-  /** What this process knows by itself, for `waitTurn`. */
+  /** What this process knows by itself, for `waitForPermit`. */
   readonly gate: Gate;
   /**
    * Takes one request from all windows or from none, in one round trip. Exact across processes: a grant counts in the

@@ -3,7 +3,7 @@ import type { Instant } from '../clock.ts';
 import { dayStart } from '../core/calendar.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';
 
-export type StaleCandidate = {
+export type RefreshCandidate = {
   readonly seriesId: number;
   readonly priority: number;
   readonly interval: Interval;
@@ -29,7 +29,11 @@ export const EAGER = 0.95;
  * youngest first, by priority and rank: the plan counts them in, so what the others leave is at least their part, and none starves. Then, with what is left over,
  * whoever is nearly due.
  */
-export function chooseStale<C extends StaleCandidate>(candidates: readonly C[], now: Instant, limit: number): C[] {
+export function chooseDueSeries<C extends RefreshCandidate>(
+  candidates: readonly C[],
+  now: Instant,
+  limit: number,
+): C[] {
   const turns = candidates.map((c) => {
     if (c.askedAt === null) return { c, ratio: 1, stage: 1, rows: 0 };
     const rows = (now - c.askedAt) / INTERVAL_MS[c.interval];
@@ -60,7 +64,7 @@ export function chooseStale<C extends StaleCandidate>(candidates: readonly C[], 
  * room, each comes some time earlier.
  */
 export function turnAfter(
-  { seriesId, achievableAgeMs, askedAt }: Pick<StaleCandidate, 'seriesId' | 'achievableAgeMs' | 'askedAt'>,
+  { seriesId, achievableAgeMs, askedAt }: Pick<RefreshCandidate, 'seriesId' | 'achievableAgeMs' | 'askedAt'>,
   now: Instant,
 ): Instant {
   // Multiples of the golden ratio: numbers in a row come to lie as far from each other as can be.
@@ -69,7 +73,7 @@ export function turnAfter(
 
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
 
-function rankOf({ rank }: StaleCandidate): number {
+function rankOf({ rank }: RefreshCandidate): number {
   return rank > 0 ? rank : Number.MAX_SAFE_INTEGER;
 }
 

@@ -36,7 +36,7 @@ export type ServiceDeps = {
   /** Told of unexpected errors; the caller only sees a 500. */
   readonly onError: (error: unknown, url: string) => void;
   /** Does this error mean that the source is unavailable for the moment? Then the client gets 503 with `Retry-After`. */
-  readonly isAway?: ((error: unknown) => boolean) | undefined;
+  readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
   /** The tools that only a warehouse has; without it, the service offers the tools of the API document. */
   readonly warehouse?: WarehouseTools | undefined;
   /** Origins of web pages that may use the tools, besides those of this machine; `*`: all. */
@@ -63,7 +63,7 @@ export function createService(deps: ServiceDeps): Handler {
   app.notFound((c) => refuseRoute(c));
   app.onError((error, c) => {
     onError(error, c.req.url);
-    if (deps.isAway?.(error)) return refuse(c, 503, DATABASE_UNAVAILABLE, RETRY_AFTER_SECONDS);
+    if (deps.isUnavailable?.(error)) return refuse(c, 503, DATABASE_UNAVAILABLE, RETRY_AFTER_SECONDS);
     return refuse(c, 500, 'An unexpected server error has occurred');
   });
   const addressOf = (peer: Peer) => {

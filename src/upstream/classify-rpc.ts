@@ -17,9 +17,9 @@ import { classify, isObject, malformed, oneLine, type Received } from './classif
 import { parseJson } from './json.ts';
 import { LONGEST_WAIT_MS } from './retry-after.ts';
 
-export type RpcAsked = { readonly id: number; readonly rpc: RpcCall; readonly withText: boolean };
+export type SentRpcCall = { readonly id: number; readonly rpc: RpcCall; readonly withText: boolean };
 
-export function classifyRpc(received: Received, asked: RpcAsked): Outcome {
+export function classifyRpc(received: Received, asked: SentRpcCall): Outcome {
   const { host } = received.asked;
   const carried = errorBody(received);
   const found: Outcome = carried === null ? classify(received) : { kind: 'answered', body: carried };
@@ -145,7 +145,7 @@ function failureMeaning(
     case 403:
       return { kind: 'refused', reason: 'forbidden', message };
     case 402:
-      return SAYS_NOT_IN_PLAN.test(text) ? notInPlan(message) : { kind: 'limited', by: 'spent', retryAfterMs, message };
+      return SAYS_NOT_IN_PLAN.test(text) ? notInPlan(message) : { kind: 'limited', by: 'quota', retryAfterMs, message };
     case 404:
       if (text.includes(UNKNOWN_ROUTE)) return { kind: 'refused', reason: 'unknown route', message };
       // Only the interface's own words are about an id; a gateway's are about the way there.

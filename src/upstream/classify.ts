@@ -37,7 +37,7 @@ export function classify(received: Received): Outcome {
   if (status === 400 || status === 402) {
     const wall = parseHistoryLimit(text);
     if (wall) return { kind: 'refused', reason: 'wall', notBefore: wall.notBefore, message };
-    if (status === 402) return { kind: 'limited', by: 'spent', retryAfterMs: wait, message };
+    if (status === 402) return { kind: 'limited', by: 'quota', retryAfterMs: wait, message };
   }
   if (status === 401 || status === 403) return { kind: 'refused', reason: 'forbidden', message };
   if (status === 404) {

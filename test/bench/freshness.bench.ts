@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, HOUR, type Interval } from '../../src/core/interval.ts';
 import type { Wall } from '../../src/ingest/limits/history-limit.ts';
-import { planTracked, readStale, takeStale } from '../../src/ingest/tracking/freshness.ts';
+import { planTracked, readDueSeries, takeDueChunks } from '../../src/ingest/tracking/freshness.ts';
 import { recordCoins, recordTickers } from '../../src/store/snapshot/coin.ts';
 import { applyTracks } from '../../src/store/tracking/apply-track-rules.ts';
 import { addTracks, type TrackRule } from '../../src/store/tracking/track-rule.ts';
@@ -61,7 +61,7 @@ afterAll(() => database?.drop());
 const applied = () => applyTracks(database.sql, NOW);
 const planned = () =>
   planTracked({ sql: database.sql, now: NOW, requestsPerDay: 30_000, candlesPerRequest: 366, walls });
-const chosen = (now: number) => readStale(database.sql, { now, limit: LIMIT, plan, walls });
+const chosen = (now: number) => readDueSeries(database.sql, { now, limit: LIMIT, plan, walls });
 
 async function rounds(work: () => Promise<unknown>): Promise<number[]> {
   const ms: number[] = [];
@@ -98,11 +98,11 @@ it(`keeps ${thousands(SERIES)} tracked series in turn in under two seconds a loo
   await sql`vacuum analyze ops.tracked, market.series`;
   const steady = await rounds(() => chosen(NOW));
   const late = await rounds(() => chosen(NOW + 10 * DAY));
-  const taking = await rounds(() => takeStale(sql, { now: NOW + 10 * DAY, limit: LIMIT, plan, walls }));
+  const taking = await rounds(() => takeDueChunks(sql, { now: NOW + 10 * DAY, limit: LIMIT, plan, walls }));
   const cycle = await cycles([
     applied,
     planned,
-    () => takeStale(sql, { now: NOW + 11 * DAY, limit: LIMIT, plan, walls }),
+    () => takeDueChunks(sql, { now: NOW + 11 * DAY, limit: LIMIT, plan, walls }),
   ]);
   const status = await rounds(() => readTierStatus(sql, NOW));
   const look = median(steady) + median(planning) + median(again);

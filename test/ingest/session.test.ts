@@ -183,7 +183,7 @@ describe('a 402 that names no history limit', () => {
     const session = await opened(world, account('pro', 0));
     expect(await session.sendRequest({ path: '/tickers' }, TICKERS)).toMatchObject({ budgetLeft: false });
     expect((await session.quota.state()).hold).toMatchObject({
-      reason: 'spent',
+      reason: 'quota exhausted',
       message: expect.stringContaining('402'),
     });
     expect((await session.quota.state()).hold!.until).toBeGreaterThanOrEqual(LATER);
@@ -220,7 +220,7 @@ describe('a 402 that names no history limit', () => {
     world.answers(says(402, 'this endpoint requires a paid plan'), says(402, 'request limit reached'));
     expect(await session.sendRequest({ path: '/tickers' }, TICKERS)).toMatchObject({ budgetLeft: true });
     expect(await session.sendRequest({ path: '/tickers' }, TICKERS)).toMatchObject({ budgetLeft: false });
-    expect((await session.quota.state()).hold).toMatchObject({ reason: 'spent' });
+    expect((await session.quota.state()).hold).toMatchObject({ reason: 'quota exhausted' });
   });
 });
 

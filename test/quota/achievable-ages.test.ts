@@ -8,7 +8,7 @@ import {
   planFreshness,
   type TierDemand,
 } from '../../src/quota/achievable-ages.ts';
-import { chooseStale, freshnessRoom, type StaleCandidate, turnAfter } from '../../src/quota/refresh-order.ts';
+import { chooseDueSeries, freshnessRoom, type RefreshCandidate, turnAfter } from '../../src/quota/refresh-order.ts';
 
 const daily = (rest: Partial<TierDemand>): TierDemand => ({
   id: 1,
@@ -132,7 +132,7 @@ describe('the plan of freshness', () => {
 });
 
 describe('choosing who is asked next', () => {
-  const candidate = (seriesId: number, rest: Partial<StaleCandidate>): StaleCandidate => ({
+  const candidate = (seriesId: number, rest: Partial<RefreshCandidate>): RefreshCandidate => ({
     seriesId,
     priority: 0,
     interval: '24h',
@@ -145,7 +145,7 @@ describe('choosing who is asked next', () => {
   const now = 100 * DAY;
 
   it('takes the oldest relative to its age first, then those never asked by age, priority and rank, then the nearly due', () => {
-    const chosen = chooseStale(
+    const chosen = chooseDueSeries(
       [
         candidate(1, { askedAt: now - 0.96 * DAY }),
         candidate(2, { askedAt: now - 3 * HOUR, achievableAgeMs: HOUR, interval: '1h' }),
@@ -161,13 +161,13 @@ describe('choosing who is asked next', () => {
       10,
     );
     expect(chosen.map((c) => c.seriesId)).toEqual([2, 3, 9, 8, 6, 5, 7, 1]);
-    expect(chooseStale(chosen, now, 2).map((c) => c.seriesId)).toEqual([2, 3]);
-    expect(chooseStale(chosen, now, -1)).toEqual([]);
+    expect(chooseDueSeries(chosen, now, 2).map((c) => c.seriesId)).toEqual([2, 3]);
+    expect(chooseDueSeries(chosen, now, -1)).toEqual([]);
   });
 
   it('of equally late ones the one that brings more rows comes first', () => {
     const late = { askedAt: now - DAY };
-    const chosen = chooseStale([candidate(1, late), candidate(2, { ...late, interval: '5m' })], now, 1);
+    const chosen = chooseDueSeries([candidate(1, late), candidate(2, { ...late, interval: '5m' })], now, 1);
     expect(chosen[0]?.seriesId).toBe(2);
   });
 
@@ -211,7 +211,7 @@ describe('choosing who is asked next', () => {
           for (let at = 0; at < end; at += step) {
             if (at % DAY === 0) spentToday = 0;
             const room = freshnessRoom({ perDay, spentToday, now: at, nextAt: at + step });
-            for (const s of room === 0 ? [] : chooseStale(series, at, room)) {
+            for (const s of room === 0 ? [] : chooseDueSeries(series, at, room)) {
               s.turnAt = turnAfter(s, at);
               s.askedAt = at;
               s.waitsSince = at;

@@ -220,7 +220,7 @@ describe('what is set aside', () => {
   it('is left by backfill and used by the schedules', async () => {
     const { quota, clock } = open({ perDay: 10 }, { setAside: () => ({ day: 3, month: 40 }) });
     for (let i = 0; i < 7; i++) granted(await quota.take(backfill));
-    expect(denied(await quota.take(backfill), clock)).toEqual(['set aside', 12 * HOUR + 2000]);
+    expect(denied(await quota.take(backfill), clock)).toEqual(['reserved', 12 * HOUR + 2000]);
     for (let i = 0; i < 3; i++) granted(await quota.take(scheduled));
     expect(denied(await quota.take(scheduled), clock)[0]).toBe('day');
     expect(denied(await quota.take(backfill), clock)[0]).toBe('day');
@@ -230,7 +230,7 @@ describe('what is set aside', () => {
     let aside: SetAside = { day: 0, month: 5 };
     const { quota, clock } = open({ perMonth: 6 }, { setAside: () => aside });
     granted(await quota.take(backfill));
-    expect(denied(await quota.take(backfill), clock)[0]).toBe('set aside');
+    expect(denied(await quota.take(backfill), clock)[0]).toBe('reserved');
     aside = { day: 0, month: 4 };
     granted(await quota.take(backfill));
   });
@@ -243,7 +243,7 @@ describe('what is set aside', () => {
     );
     for (let i = 0; i < 2; i++) granted(await quota.take(backfill));
     for (let i = 0; i < 2; i++) granted(await quota.take(scheduled));
-    expect(denied(await quota.take(scheduled), clock)[0]).toBe('set aside');
+    expect(denied(await quota.take(scheduled), clock)[0]).toBe('reserved');
     granted(await quota.take(account));
     expect(denied(await quota.take(account), clock)[0]).toBe('month');
   });
@@ -447,11 +447,15 @@ describe('a spent month', () => {
     const { quota, clock } = open({ perMonth: 100 });
     granted(await quota.take(backfill));
     await quota.spent({ sentAt: clock.now(), ...event });
-    expect(await quota.take(scheduled)).toEqual({ kind: 'denied', reason: 'spent', until: at('2024-04-01T00:00:02Z') });
-    expect((await quota.state()).hold).toMatchObject({ reason: 'spent', message: event.message });
+    expect(await quota.take(scheduled)).toEqual({
+      kind: 'denied',
+      reason: 'quota exhausted',
+      until: at('2024-04-01T00:00:02Z'),
+    });
+    expect((await quota.state()).hold).toMatchObject({ reason: 'quota exhausted', message: event.message });
     clock.set(at('2024-04-01T00:00:02Z'));
     granted(await quota.take(scheduled));
-    expect(denied(await quota.take(scheduled), clock)).toEqual(['spent', 60_000]);
+    expect(denied(await quota.take(scheduled), clock)).toEqual(['quota exhausted', 60_000]);
     await quota.answered({ sentAt: clock.now() });
     granted(await quota.take(scheduled));
   });
@@ -459,13 +463,17 @@ describe('a spent month', () => {
   it('or day', async () => {
     const { quota, clock } = open({ perDay: 100 });
     await quota.spent({ sentAt: clock.now(), ...event, window: 'day' });
-    expect(await quota.take(scheduled)).toEqual({ kind: 'denied', reason: 'spent', until: at('2024-03-11T00:00:02Z') });
+    expect(await quota.take(scheduled)).toEqual({
+      kind: 'denied',
+      reason: 'quota exhausted',
+      until: at('2024-03-11T00:00:02Z'),
+    });
   });
 
   it('is not believed for a month that has only begun: a cache may still tell of the last', async () => {
     const { quota } = open({}, { clock: createManualClock(at('2024-04-01T00:00:30Z')) });
     await quota.spent({ sentAt: at('2024-04-01T00:00:29Z'), ...event });
-    expect(await quota.take(scheduled)).toMatchObject({ reason: 'spent', until: at('2024-04-01T00:15:02Z') });
+    expect(await quota.take(scheduled)).toMatchObject({ reason: 'quota exhausted', until: at('2024-04-01T00:15:02Z') });
   });
 
   it('still lets the account be asked, and what the account says ends it', async () => {
@@ -473,7 +481,7 @@ describe('a spent month', () => {
     await quota.spent({ sentAt: clock.now(), ...event });
     granted(await quota.take({ class: 'scheduled', name: 'account', asksAccount: true }));
     await quota.answered({ sentAt: clock.now() });
-    expect(denied(await quota.take(scheduled), clock)[0]).toBe('spent');
+    expect(denied(await quota.take(scheduled), clock)[0]).toBe('quota exhausted');
     await quota.reconcile({ made: 100, left: 0 });
     expect(denied(await quota.take(scheduled), clock)[0]).toBe('month');
     await quota.reconcile({ made: 100, left: 900 });

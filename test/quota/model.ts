@@ -95,15 +95,16 @@ export function takeFrom(
   if (perMonth !== null && monthUsed >= perMonth && !isTold) return deny('month', monthReset);
   if (limits.perDay !== null && dayUsed >= limits.perDay) return deny('day', dayReset);
   const probing = ledger.probeUntil ?? 0;
-  if (ledger.spentUntil > now && !spender.asksAccount) return deny('spent', Math.max(ledger.spentUntil, probing));
+  if (ledger.spentUntil > now && !spender.asksAccount)
+    return deny('quota exhausted', Math.max(ledger.spentUntil, probing));
   if (probing > now) {
-    if (ledger.probe === 'spent') return deny('spent', Math.max(ledger.spentUntil, probing));
+    if (ledger.probe === 'spent') return deny('quota exhausted', Math.max(ledger.spentUntil, probing));
     return deny('unavailable', Math.max(ledger.downUntil, probing));
   }
   if (ledger.downUntil > now) return deny('unavailable', Math.max(ledger.downUntil, probing));
   if (ledger.limitedUntil > now) return deny('limited', ledger.limitedUntil);
-  if (perMonth !== null && monthUsed + leave.month >= perMonth && !isTold) return deny('set aside', monthReset);
-  if (limits.perDay !== null && dayUsed + leave.day >= limits.perDay) return deny('set aside', dayReset);
+  if (perMonth !== null && monthUsed + leave.month >= perMonth && !isTold) return deny('reserved', monthReset);
+  if (limits.perDay !== null && dayUsed + leave.day >= limits.perDay) return deny('reserved', dayReset);
   if (sendAt > now + runAhead) return deny('queue', sendAt - runAhead);
   const isFree = gap === 0 || ledger.probe !== null;
   const goodUntil = sendAt + (isFree ? GRACE : Math.min(GRACE, Math.max(100, gap)));

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Clock, Instant } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { createQuota } from '../../src/quota/ledger.ts';
-import { waitTurn } from '../../src/quota/permit.ts';
+import { waitForPermit } from '../../src/quota/permit.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
@@ -60,7 +60,7 @@ it('twelve takers of three processes live through three months, and every day an
   const takers = Array.from({ length: TAKERS }, async (_, i) => {
     const quota = processes[i % processes.length]!;
     for (let n = 0; clock.now() < end; n++) {
-      const turn = await waitTurn({ quota, spender: { class: 'backfill', name: `taker ${i}` }, clock });
+      const turn = await waitForPermit({ quota, spender: { class: 'backfill', name: `taker ${i}` }, clock });
       if (turn.kind === 'denied') await clock.sleep(turn.until - clock.now());
       // Every seventh dies between taking and sending; what it took stays spent.
       else if (n % 7 === 3) lost++;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createGate, type Gate } from '../../src/quota/gate.ts';
-import { waitTurn } from '../../src/quota/permit.ts';
+import { waitForPermit } from '../../src/quota/permit.ts';
 import type { Quota, Take } from '../../src/quota/quota.ts';
 import { createManualClock } from './manual-clock.ts';
 
@@ -20,7 +20,7 @@ it('sleeps until its turn, and never comes before it', async () => {
   // This timer fires early, as real ones may.
   const early = { ...clock, sleep: (ms: number) => clock.sleep(Math.ceil(ms / 2)) };
   const { quota, asked } = scripted([granted(1777)]);
-  expect(await waitTurn({ quota, spender, clock: early })).toEqual(granted(1777));
+  expect(await waitForPermit({ quota, spender, clock: early })).toEqual(granted(1777));
   expect(clock.now()).toBe(1777);
   expect(asked()).toBe(1);
 });
@@ -36,7 +36,7 @@ it('takes another when it overslept: what it took may count in another second or
     },
   };
   const { quota, asked } = scripted([granted(1500), granted(4000)]);
-  expect(await waitTurn({ quota, spender, clock: sleepy })).toEqual(granted(4000));
+  expect(await waitForPermit({ quota, spender, clock: sleepy })).toEqual(granted(4000));
   expect(asked()).toBe(2);
 });
 
@@ -52,7 +52,7 @@ it('takes another when the clock was set back while it slept, instead of sleepin
     },
   };
   const { quota } = scripted([granted(1_000_500), granted(300)]);
-  expect(await waitTurn({ quota, spender, clock: turned })).toEqual(granted(300));
+  expect(await waitForPermit({ quota, spender, clock: turned })).toEqual(granted(300));
   expect(sleeping).toEqual([500, 300]);
 });
 
@@ -60,7 +60,7 @@ it('sits out the queue, and tells of every other denial', async () => {
   const clock = createManualClock(0);
   const denied = { kind: 'denied', reason: 'limited', until: 60_000 } as const;
   const { quota, asked } = scripted([{ kind: 'denied', reason: 'queue', until: 400 }, denied]);
-  expect(await waitTurn({ quota, spender, clock })).toEqual(denied);
+  expect(await waitForPermit({ quota, spender, clock })).toEqual(denied);
   expect(asked()).toBe(2);
   expect(clock.now()).toBe(400);
 });
@@ -70,10 +70,10 @@ it('stops when told to, before it has taken anything', async () => {
   const stop = new AbortController();
   const { quota, asked } = scripted([{ kind: 'denied', reason: 'queue', until: 500 }]);
   const hanging = { ...clock, sleep: (_ms: number, signal?: AbortSignal) => untilAborted(signal!) };
-  const turn = waitTurn({ quota, spender, clock: hanging, signal: stop.signal });
+  const turn = waitForPermit({ quota, spender, clock: hanging, signal: stop.signal });
   stop.abort(new Error('enough'));
   await expect(turn).rejects.toThrow('enough');
-  await expect(waitTurn({ quota, spender, clock, signal: stop.signal })).rejects.toThrow('enough');
+  await expect(waitForPermit({ quota, spender, clock, signal: stop.signal })).rejects.toThrow('enough');
   expect(asked()).toBe(1);
 });
 
@@ -97,7 +97,7 @@ it.each(['while it is taken', 'while it is waited for'])(
         await clock.sleep(ms, signal);
       },
     };
-    expect(await waitTurn({ quota, spender, clock: told, signal: stop.signal })).toEqual(take);
+    expect(await waitForPermit({ quota, spender, clock: told, signal: stop.signal })).toEqual(take);
     expect(clock.now()).toBe(500);
   },
 );
@@ -110,7 +110,7 @@ it('does not use a turn that is late, and takes another', async () => {
     const clock = createManualClock(0);
     const heldUp = { ...clock, sleep: (ms: number) => clock.sleep(clock.now() === 0 ? ms + late : ms) };
     const { quota, asked } = scripted([granted(500, 101), granted(900, 101)]);
-    expect(await waitTurn({ quota, spender, clock: heldUp })).toMatchObject({ kind: 'granted' });
+    expect(await waitForPermit({ quota, spender, clock: heldUp })).toMatchObject({ kind: 'granted' });
     expect(asked()).toBe(asks);
   }
 });
@@ -121,7 +121,7 @@ it('never sends more in a second than the limit, however many turns have come du
   const { quota } = scripted([...due, granted(9_000)], createGate(10));
   const sent: number[] = [];
   for (let i = 0; i < 31; i++) {
-    await waitTurn({ quota, spender, clock });
+    await waitForPermit({ quota, spender, clock });
     sent.push(clock.now());
   }
   expect(sent).toEqual([...Array(10).fill(0), ...Array(10).fill(1002), ...Array(10).fill(2004), 9_000]);
@@ -130,9 +130,9 @@ it('never sends more in a second than the limit, however many turns have come du
 it('a clock that was set back does not close the gate for the difference', async () => {
   const clock = createManualClock(1_000_000);
   const { quota } = scripted([granted(1_000_000), granted(500)], createGate(1));
-  await waitTurn({ quota, spender, clock });
+  await waitForPermit({ quota, spender, clock });
   clock.set(0);
-  await waitTurn({ quota, spender, clock });
+  await waitForPermit({ quota, spender, clock });
   expect(clock.now()).toBe(500);
 });
 
@@ -148,11 +148,11 @@ it('a turn that was granted before upstream asked to wait is lost; nothing more 
   };
   const { quota, asked } = scripted([granted(500), granted(20_000)], gate);
   const denied = { kind: 'denied', reason: 'limited', until: 20_000 };
-  expect(await waitTurn({ quota, spender, clock: told })).toEqual(denied);
-  expect(await waitTurn({ quota, spender, clock: told })).toEqual(denied);
+  expect(await waitForPermit({ quota, spender, clock: told })).toEqual(denied);
+  expect(await waitForPermit({ quota, spender, clock: told })).toEqual(denied);
   expect(asked()).toBe(1);
   clock.set(20_000);
-  expect(await waitTurn({ quota, spender, clock })).toEqual(granted(20_000));
+  expect(await waitForPermit({ quota, spender, clock })).toEqual(granted(20_000));
 });
 
 it('an answer to what was asked since lifts the wait of an outage, and none that of a limit', () => {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createQuota } from '../../src/quota/ledger.ts';
-import { waitTurn } from '../../src/quota/permit.ts';
+import { waitForPermit } from '../../src/quota/permit.ts';
 import type { Limits } from '../../src/quota/quota.ts';
 import { ensureBuilt } from '../support/build.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -159,7 +159,7 @@ async function takeTurns(accountId: string, limits: Limits, until: (sent: readon
   const sent: number[] = [];
   const take = async () => {
     while (!until(sent)) {
-      await waitTurn({ quota, spender: { class: 'backfill', name: 'stalled' }, clock: systemClock });
+      await waitForPermit({ quota, spender: { class: 'backfill', name: 'stalled' }, clock: systemClock });
       sent.push(systemClock.now());
     }
   };

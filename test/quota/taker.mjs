@@ -1,7 +1,7 @@
 /** A process of takers for `processes.test.ts`: prints one JSON line for each grant; ends when denied, or when told to. */
 import { systemClock } from '../../dist/clock.js';
 import { createQuota } from '../../dist/quota/ledger.js';
-import { waitTurn } from '../../dist/quota/permit.js';
+import { waitForPermit } from '../../dist/quota/permit.js';
 import { openDatabase } from '../../dist/store/connection/connect.js';
 
 const { url, accountId, limits, takers, name, forMs } = JSON.parse(process.argv[2]);
@@ -24,7 +24,7 @@ process.stdin.destroy();
 const stopAt = systemClock.now() + forMs;
 async function takeTurns() {
   while (systemClock.now() < stopAt) {
-    const turn = await waitTurn({ quota, spender: { class: 'backfill', name }, clock: systemClock });
+    const turn = await waitForPermit({ quota, spender: { class: 'backfill', name }, clock: systemClock });
     if (turn.kind === 'denied') return turn.reason;
     process.stdout.write(`${JSON.stringify({ sendAt: turn.sendAt, now: systemClock.now() })}\n`);
   }

@@ -35,19 +35,19 @@ export type RpcServiceOptions = {
   readonly data?: Partial<Candles & Catalogue>;
   readonly warehouse?: WarehouseTools;
   readonly origins?: readonly string[];
-  readonly isAway?: (error: unknown) => boolean;
+  readonly isUnavailable?: (error: unknown) => boolean;
   readonly onError?: (error: unknown, where: string) => void;
 };
 
 export function rpcService(options: RpcServiceOptions = {}): Handler {
-  const { access = countingAccess().access, warehouse, origins, isAway } = options;
+  const { access = countingAccess().access, warehouse, origins, isUnavailable } = options;
   const onError =
     options.onError ??
     ((error: unknown) => {
       throw error;
     });
   const data = { ...market, ...scriptedCatalogue(), ...options.data };
-  return createService({ data, access, clock: frozen, warehouse, origins, isAway, onError });
+  return createService({ data, access, clock: frozen, warehouse, origins, isUnavailable, onError });
 }
 
 /** Sends `body` as JSON, or as it is when it is text. */

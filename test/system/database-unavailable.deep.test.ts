@@ -32,7 +32,7 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (_e
     expect(code, err).toBe(75);
     expect(err).not.toMatch(/ECONN|error:/);
     const report = reportOf(out);
-    expect(report).toMatchObject({ end: 'stopped', reason: 'the database is away', gaps: null });
+    expect(report).toMatchObject({ end: 'stopped', reason: 'the database is unavailable', gaps: null });
     expect(report.stored).toBeGreaterThan(0);
     await startEmbedded({ home, clock: systemClock });
     const next = await runCli(RUN, all);
@@ -46,7 +46,7 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (_e
     const { url } = await startEmbedded({ home, clock: systemClock });
     const run = await startCli(['backfill', ...TARGET, '--yes'], { ...settings(), ...env(), DATABASE_URL: url });
     await untilAsked(run, 40);
-    const told = untilSaid(run, /the database is away/);
+    const told = untilSaid(run, /the database is unavailable/);
     await stopEmbedded({ home, clock: systemClock });
     await told;
     run.process.kill('SIGINT');

@@ -28,7 +28,7 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (_e
     const run = await startCli(RUN, all);
     for (const share of [0.2, 0.5]) {
       await untilAsked(run, requests * share);
-      const told = untilSaid(run, /the database is away; waiting up to/);
+      const told = untilSaid(run, /the database is unavailable; waiting up to/);
       await stopEmbedded({ home, clock: systemClock });
       await told;
       const back = untilSaid(run, /the database recovered/);
@@ -37,7 +37,7 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (_e
     }
     const { code, out, err } = await run.ended;
     expect(code, err).toBe(0);
-    expect(err.match(/the database is away/g)!.length).toBeGreaterThanOrEqual(2);
+    expect(err.match(/the database is unavailable/g)!.length).toBeGreaterThanOrEqual(2);
     expect(err).not.toMatch(/ECONN|error:/);
     expect(reportOf(out)).toMatchObject({ end: 'done', requests, gaps: [] });
     expect(asked()).toBe(requests);

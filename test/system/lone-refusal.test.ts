@@ -30,5 +30,5 @@ test('says so, and sits it out however short a wait was allowed', async () => {
   expect(run.end).toEqual({ kind: 'done' });
   expect(run.refused.size).toBe(0);
   expect(run.totals).toMatchObject({ requests: 2 });
-  expect(waits).toContain('doubt');
+  expect(waits).toContain('second opinion');
 });

@@ -68,7 +68,7 @@ describe.skipIf(first === null)('the Redis of a run', () => {
   }, async () => {
     const run = await start();
     await untilAsked(run, REQUESTS * 0.3);
-    const told = untilSaid(run, /the queue is away; waiting up to/);
+    const told = untilSaid(run, /the queue is unavailable; waiting up to/);
     await redis.kill();
     await told;
     const back = untilSaid(run, /the queue recovered/);
@@ -76,7 +76,7 @@ describe.skipIf(first === null)('the Redis of a run', () => {
     await back;
     const { code, out, err } = await run.ended;
     expect(code, err).toBe(0);
-    expect(err.match(/the queue is away/g)).toHaveLength(1);
+    expect(err.match(/the queue is unavailable/g)).toHaveLength(1);
     expect(err.match(/the queue recovered/g)).toHaveLength(1);
     expect(err).not.toMatch(/ECONN|error:|WARN|queue:/);
     expect(reportOf(out)).toMatchObject({ end: 'done', requests: REQUESTS, gaps: [] });
@@ -92,7 +92,7 @@ describe.skipIf(first === null)('the Redis of a run', () => {
     const { code, out, err } = await run.ended;
     expect(code, err).toBe(75);
     expect(err).not.toMatch(/ECONN|error:|recovered/);
-    expect(reportOf(out)).toMatchObject({ end: 'stopped', reason: 'the queue is away', until: null });
+    expect(reportOf(out)).toMatchObject({ end: 'stopped', reason: 'the queue is unavailable', until: null });
     expect(reportOf(out).requests).toBe(asked());
     redis = await startOn(redis.port);
     const next = await runCli(RUN, settings());
@@ -107,7 +107,7 @@ describe.skipIf(first === null)('the Redis of a run', () => {
   ])('%s, it does not hold up the first Ctrl-C', { timeout: 120_000 }, async (_how, away) => {
     const run = await start();
     await untilAsked(run, REQUESTS * 0.3);
-    const told = untilSaid(run, /the queue is away/);
+    const told = untilSaid(run, /the queue is unavailable/);
     await away();
     await told;
     run.process.kill('SIGINT');

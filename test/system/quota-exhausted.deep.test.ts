@@ -44,7 +44,7 @@ describe('402 "you have reached maximum request limit"', () => {
       upstream.script = (request) => (request.url.includes('/ohlcv') ? says(402, SPENT) : me(request));
       upstream.forget();
       const run = await chandler.backfill(WORK);
-      expect(run.end).toMatchObject({ kind: 'stopped', reason: 'spent' });
+      expect(run.end).toMatchObject({ kind: 'stopped', reason: 'quota exhausted' });
       expect(refusals()).toBeLessThanOrEqual(4);
       expect(await walls()).toBe(0);
       const { hold } = await chandler.session.quota.state();
@@ -73,7 +73,7 @@ describe('402 "you have reached maximum request limit"', () => {
     const chandler = await world.open({ plan: null });
     const lapsed = account(5_000, 9_995_000, 'past_due');
     upstream.script = (request) => (request.url.includes('ohlcv') ? says(402, SPENT) : lapsed(request));
-    expect((await chandler.backfill(WORK)).end).toMatchObject({ kind: 'stopped', reason: 'spent' });
+    expect((await chandler.backfill(WORK)).end).toMatchObject({ kind: 'stopped', reason: 'quota exhausted' });
     expect(await chandler.session.quota.state()).toMatchObject({ month: { limit: 10_000_000 } });
     upstream.script = account(-1, -1, 'active', 'enterprise');
     await chandler.session.check();
@@ -141,7 +141,7 @@ describe('402 with a text nobody knows, asked without a key', () => {
     upstream.script = (request) => (request.url.includes('/ohlcv') ? says(402, PAID) : null);
     // Today's candle lies inside what the free plan shows.
     const days = await chandler.backfill({ ...DAYS, coins: ['btc-bitcoin'], from: TODAY, to: TODAY + DAY });
-    expect(days.end).toMatchObject({ kind: 'stopped', reason: 'spent' });
+    expect(days.end).toMatchObject({ kind: 'stopped', reason: 'quota exhausted' });
     expect((await chandler.session.quota.state()).hold!.until).toBeLessThan(TODAY + DAY + 60_000);
   });
 });

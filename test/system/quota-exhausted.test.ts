@@ -122,7 +122,7 @@ describe('402 "you have reached maximum request limit"', () => {
     const chandler = await world.open();
     upstream.script = (request) => (request.url.includes('ohlcv') ? says(402, SPENT) : null);
     const run = await chandler.backfill(WORK);
-    expect(run.end).toMatchObject({ kind: 'stopped', reason: 'spent' });
+    expect(run.end).toMatchObject({ kind: 'stopped', reason: 'quota exhausted' });
     const until = run.end.kind === 'stopped' ? run.end.until : 0;
     expect(until).toBeGreaterThanOrEqual(TODAY + DAY);
     expect(until).toBeLessThan(TODAY + DAY + 60_000);
@@ -141,7 +141,7 @@ describe('402 "you have reached maximum request limit"', () => {
       await make({ plan: 'free', simulator: { seed: 3, unlimited: true } });
       upstream.script = (request) => (request.url.includes('ohlcv') ? says(402, text) : null);
       const run = await (await world.open()).backfill(WORK);
-      expect(run.end).toMatchObject({ kind: 'stopped', reason: 'spent' });
+      expect(run.end).toMatchObject({ kind: 'stopped', reason: 'quota exhausted' });
       expect(run.end.kind === 'stopped' && run.end.until).toBeLessThan(TODAY + DAY + 60_000);
     },
   );

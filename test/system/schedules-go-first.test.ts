@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { cadenceOf } from '../../src/ingest/schedule/cadence.ts';
-import { waitTurn } from '../../src/quota/permit.ts';
+import { waitForPermit } from '../../src/quota/permit.ts';
 import { setAsideAt } from '../../src/quota/reservation.ts';
 import { createScriptedWorld, type ScriptedWorld } from '../support/scripted-world.ts';
 import type { World, WorldOptions } from '../support/world.ts';
@@ -43,7 +43,7 @@ describe('while a backfill of any size runs', () => {
     for (let i = 0; i < 8 && !ended; i++) {
       await world.clock.sleep(2_500);
       const askedAt = world.clock.now();
-      const turn = await waitTurn({ quota, spender: SCHEDULED, clock: world.clock });
+      const turn = await waitForPermit({ quota, spender: SCHEDULED, clock: world.clock });
       expect(turn.kind).toBe('granted');
       waits.push(world.clock.now() - askedAt);
     }
@@ -68,7 +68,7 @@ describe('while a backfill of any size runs', () => {
     });
     const chandler = await world.open({ candlesPerRequest: 20 });
     const run = await chandler.backfill({ ...WORK, maxWaitMs: 60_000 });
-    expect(run.end).toMatchObject({ kind: 'stopped', reason: 'set aside' });
+    expect(run.end).toMatchObject({ kind: 'stopped', reason: 'reserved' });
     const { quota } = chandler.session;
     const reserved = setAsideAt(NOW, needs).day;
     expect(reserved).toBe(4);

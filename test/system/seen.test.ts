@@ -1,7 +1,7 @@
 /** What an answer says about how fresh a tracked series is, through the real client, handler and store. */
 import { afterAll, expect, test } from 'vitest';
 import { ceilToGrid, DAY, HOUR } from '../../src/core/interval.ts';
-import { keepTracks, takeStale } from '../../src/ingest/tracking/freshness.ts';
+import { keepTracks, takeDueChunks } from '../../src/ingest/tracking/freshness.ts';
 import { topCoins } from '../../src/store/snapshot/coin.ts';
 import { addTracks } from '../../src/store/tracking/track-rule.ts';
 import { readTierStatus } from '../../src/views/operations/tiers.ts';
@@ -25,7 +25,7 @@ test('an answer at the newest end makes a tracked series fresh; one about the pa
   );
   const { plan, walls } = chandler.session;
   await keepTracks({ sql, now: startAt, requestsPerDay: null, candlesPerRequest: plan.candlesPerRequest, walls });
-  const chunks = await takeStale(sql, { now: startAt, limit: 10, plan, walls });
+  const chunks = await takeDueChunks(sql, { now: startAt, limit: 10, plan, walls });
   expect(chunks.map((c) => ({ coinId: c.coinId, from: c.from, to: c.to }))).toEqual(
     coins.map((coinId) => ({ coinId, from: since, to: ceilToGrid(startAt, '1h') })),
   );
@@ -41,7 +41,7 @@ test('an answer at the newest end makes a tracked series fresh; one about the pa
   expect(row!.provisional).toBeGreaterThan(0);
   // Both have what there is; nothing but the newest end is asked when their time has come.
   const later = startAt + 3 * HOUR;
-  const again = await takeStale(sql, { now: later, limit: 10, plan, walls });
+  const again = await takeDueChunks(sql, { now: later, limit: 10, plan, walls });
   expect(again).toHaveLength(2);
   for (const chunk of again) {
     expect(chunk.to).toBe(ceilToGrid(later, '1h'));

@@ -1,7 +1,7 @@
 /** An account without any limit: what is counted is exactly what is asked, and a pause or an outage stops everybody at once. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { oneAtATime } from '../../src/ingest/chunk/single-flight.ts';
+import { singleFlight } from '../../src/ingest/chunk/single-flight.ts';
 import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
 import { startBackfill } from '../../src/store/work/backfill.ts';
 import { makeSeriesOf } from '../bench/prepared.ts';
@@ -87,7 +87,7 @@ test('a chunk that two workers of a process have in hand is asked once', async (
       to: span.from + (i + 1) * 366 * DAY,
       askedSince: NOW,
     }));
-  const ingestChunk = oneAtATime(session.ingestChunk);
+  const ingestChunk = singleFlight(session.ingestChunk);
   const worker = async (chunks: readonly ChunkJob[]) => {
     for (const job of chunks) await ingestChunk(job);
   };

@@ -124,7 +124,7 @@ const FAILURES: [string, (sent: Sent) => Response, object][] = [
   ],
   ['no such method', error(-32601, 'Method not found'), { kind: 'refused', reason: 'unknown route' }],
   ['a refusal', error(-32000, '403: invalid api key'), { kind: 'refused', reason: 'forbidden' }],
-  ['a spent month', error(-32000, '402: you have reached maximum request limit'), { kind: 'limited', by: 'spent' }],
+  ['a spent month', error(-32000, '402: you have reached maximum request limit'), { kind: 'limited', by: 'quota' }],
   [
     'a plan that is too small',
     error(-32603, 'Request failed with status code 402: this endpoint requires a paid plan'),
@@ -196,7 +196,7 @@ const FAILURES: [string, (sent: Sent) => Response, object][] = [
     () => json({ error: 'you have reached maximum request limit' }, 429, { 'Retry-After': '5' }),
     { kind: 'limited', by: 'pace', retryAfterMs: 5_000 },
   ],
-  ['402', () => json({ error: 'x' }, 402), { kind: 'limited', by: 'spent' }],
+  ['402', () => json({ error: 'x' }, 402), { kind: 'limited', by: 'quota' }],
   ['403', () => json({ error: 'x' }, 403), { kind: 'refused', reason: 'forbidden' }],
   ['404', () => new Response('404 page not found', { status: 404 }), { kind: 'refused', reason: 'unknown route' }],
   [

@@ -3,7 +3,7 @@ import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff } from '../../core/backoff.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { AccountUnknown, KeyRefused } from '../../ingest/outcome.ts';
-import { awayReason } from '../../ingest/request/outage-retry.ts';
+import { outageReason } from '../../ingest/request/outage-retry.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import type { Incidents } from './incidents.ts';
 import { ACCOUNT, type ServiceStatus } from './service-status.ts';
@@ -72,7 +72,7 @@ function waitForAccount(error: AccountUnknown | KeyRefused, attempt: number, now
   return accountBackoff(attempt, (1 + Math.random()) / 2);
 }
 
-/** The database or the queue is away, or another process will migrate the database. */
+/** The database or the queue is unavailable, or another process will migrate the database. */
 function mayPass(error: unknown): boolean {
-  return awayReason(error) !== null || (error instanceof StoreError && !error.isConfiguration);
+  return outageReason(error) !== null || (error instanceof StoreError && !error.isConfiguration);
 }

@@ -2,7 +2,7 @@
 import type { App } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
-import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
 import { asError, type Incidents } from './incidents.ts';
 import { DATABASE } from './service-status.ts';
@@ -32,9 +32,9 @@ export async function watchDatabase(
       for (const one of [DATABASE, EMBEDDED_DATABASE, what]) incidents.resolve(one);
     } catch (error) {
       if (signal.aborted) return;
-      const isAway = isDatabaseAway(error);
-      incidents.report(isAway ? DATABASE : what, databaseError(error, app, setting));
-      if (isAway) {
+      const isUnavailable = isDatabaseUnavailable(error);
+      incidents.report(isUnavailable ? DATABASE : what, databaseError(error, app, setting));
+      if (isUnavailable) {
         await unlessAborted(app.bringBack(), signal).catch((again: unknown) => {
           if (!signal.aborted) incidents.report(EMBEDDED_DATABASE, asError(again));
         });

@@ -8,7 +8,7 @@ import { createMeteredAccess } from '../../service/access/metered-access.ts';
 import { answerStarting } from '../../service/http/answer.ts';
 import { type Listening, listen } from '../../service/http/listen.ts';
 import { createService } from '../../service/service.ts';
-import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { SERVE_DATABASE_URL } from '../../store/connection/database-url.ts';
 import { openReader } from '../../store/connection/reader.ts';
 import { createWarehouse } from '../../views/market/warehouse.ts';
@@ -69,9 +69,9 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
     clock,
     warehouse: createWarehouseTools(reader.sql, statements?.run),
     origins: config.serveOrigins,
-    isAway: isDatabaseAway,
+    isUnavailable: isDatabaseUnavailable,
     onError: (error, url) => {
-      const away = isDatabaseAway(error);
+      const away = isDatabaseUnavailable(error);
       if (away) restart();
       log[away ? 'warn' : 'error']({ err: error, path: pathOf(url) }, 'a request failed');
     },

@@ -46,14 +46,14 @@ export function noticesOf(inputs: NoticeInputs, notify: Notify): readonly Raised
 /** Is there quota for a request beside the reserved part of each window? A hold that time ends, after errors or a 429, does not count. */
 export function hasBudget({ day, month, hold }: QuotaState, setAside: SetAside): boolean {
   const isLeft = ({ spent, limit }: QuotaState['day'], aside: number) => limit === null || limit - spent > aside;
-  return hold?.reason !== 'spent' && isLeft(day, setAside.day) && isLeft(month, setAside.month);
+  return hold?.reason !== 'quota exhausted' && isLeft(day, setAside.day) && isLeft(month, setAside.month);
 }
 
 function quotaNotices({ quota, accountId, setAside }: NoticeInputs): RaisedNotice[] {
   return (['month', 'day'] as const).flatMap((name) => {
     const { start, reset, spent, limit } = quota[name];
     // Upstream's own word takes precedence over our count; the end of its hold says which window it means.
-    const upstreamSaysSpent = quota.hold?.reason === 'spent' && holdIsOf(quota.hold.until, quota) === name;
+    const upstreamSaysSpent = quota.hold?.reason === 'quota exhausted' && holdIsOf(quota.hold.until, quota) === name;
     const left = limit === null ? null : limit - spent - (setAside.account?.[name] ?? 0);
     const isSpent = upstreamSaysSpent || (left !== null && left <= 0);
     const level = isSpent ? 100 : LEVELS.find((percent) => limit !== null && spent >= (limit * percent) / 100);

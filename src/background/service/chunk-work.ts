@@ -1,8 +1,8 @@
 /** The work on chunks: of tracked series, and of backfills. */
 import type { App } from '../../app.ts';
 import { type BackfillRunner, createBackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
-import { withStepBack } from '../../ingest/chunk/series-circuit-breaker.ts';
-import { oneAtATime } from '../../ingest/chunk/single-flight.ts';
+import { withCircuitBreaker } from '../../ingest/chunk/series-circuit-breaker.ts';
+import { singleFlight } from '../../ingest/chunk/single-flight.ts';
 import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
 import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
 import type { OutageRetry } from '../../ingest/request/outage-retry.ts';
@@ -27,7 +27,7 @@ export function workFreshness(
   const { clock } = context;
   const { sql } = app.database;
   const { realMs = sameTime } = app.surroundings;
-  const ingestChunk = withRefreshTurns(oneAtATime(withStepBack(session.ingestChunk, clock)), sql);
+  const ingestChunk = withRefreshTurns(singleFlight(withCircuitBreaker(session.ingestChunk, clock)), sql);
   return queue.work({
     concurrency: context.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),

@@ -10,7 +10,7 @@ import { DAY } from '../../core/interval.ts';
 import type { Notify } from '../../core/settings/notice-settings.ts';
 import { createOutageRetry } from '../../ingest/request/outage-retry.ts';
 import type { QuotaState } from '../../quota/quota.ts';
-import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { readKeyRefusal } from '../../store/quota/account.ts';
 import { holdingLease } from '../../store/work/lease.ts';
 import {
@@ -50,8 +50,8 @@ export async function notifyOperator(context: ServiceContext, app: App): Promise
         await deliver(context, app, webhook);
         incidents.resolve('the notices');
       } catch (error) {
-        // The heartbeat reports a database that is away.
-        if (!signal.aborted && !isDatabaseAway(error)) incidents.report('the notices', asError(error));
+        // The heartbeat reports a database that is unavailable.
+        if (!signal.aborted && !isDatabaseUnavailable(error)) incidents.report('the notices', asError(error));
       }
       await clock.sleep(LOOK_MS, signal).catch(() => undefined);
     }

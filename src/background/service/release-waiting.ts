@@ -6,7 +6,7 @@ import type { QuotaState, SetAside } from '../../quota/quota.ts';
 import { endWaits } from '../../store/work/backfill-queue.ts';
 
 /** Why a window denies a request until it ends (`Take`). */
-const WINDOW_REASONS = ['month', 'day', 'set aside', 'spent'] as const;
+const WINDOW_REASONS = ['month', 'day', 'reserved', 'quota exhausted'] as const;
 
 /** Without this they would wait until the window ends, at most a month. Resolves to the ids of the released backfills. */
 export async function releaseWaiting(app: App, session: Session): Promise<readonly number[]> {

@@ -6,7 +6,7 @@ import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import type { Listening } from '../../service/http/listen.ts';
 import { type BackfillsQuery, createOperations, DEFAULT_BACKFILLS, MAX_BACKFILLS } from '../../service/operations.ts';
-import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
 import { readGauges } from '../../views/operations/gauges.ts';
 import { asError } from '../health/incidents.ts';
@@ -50,7 +50,7 @@ async function readProgress({ open: { app }, incidents }: ServiceContext, which:
     return (await inTime(readBackfills(app.database.sql, which))).map(backfillAsJson);
   } catch (error) {
     if (error === LATE) return null;
-    if (!isDatabaseAway(error)) throw error;
+    if (!isDatabaseUnavailable(error)) throw error;
     incidents.report(DATABASE, databaseError(error, app));
     return null;
   }

@@ -5,7 +5,7 @@ import { schedulesOf } from '../../budget.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import type { BackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
 import type { TickQueue } from '../../ingest/queue/tick-queue.ts';
-import { createOutageRetry, DATABASE_AWAY, type OutageRetry } from '../../ingest/request/outage-retry.ts';
+import { createOutageRetry, DATABASE_IS_UNAVAILABLE, type OutageRetry } from '../../ingest/request/outage-retry.ts';
 import { createScheduleWorker } from '../../ingest/schedule/schedule-worker.ts';
 import { createScheduler } from '../../ingest/schedule/scheduler.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
@@ -40,7 +40,7 @@ export async function runSession(context: ServiceContext, app: App): Promise<voi
   status.phase = 'starting';
   const renewal = new AbortController();
   const ending = AbortSignal.any([signal, renewal.signal]);
-  // Everything that waits listens to it: while the database is away, that is every chunk in progress.
+  // Everything that waits listens to it: while the database is unavailable, that is every chunk in progress.
   setMaxListeners(0, ending);
   const work: Work = { stops: [], releasers: createReleasers(), runner: null };
   context.open.ingestion = ingestion;
@@ -118,7 +118,7 @@ async function endWork(
     const released = work.runner
       ?.release()
       .catch((error: unknown) => log.debug({ err: error }, 'a backfill was not released'));
-    // When the database is away, the claim expires by itself.
+    // When the database is unavailable, the claim expires by itself.
     await Promise.race([released, clock.sleep(500)]);
   };
   const grace = clock.sleep(GRACE_MS, late.signal).then(release, () => undefined);
@@ -126,17 +126,17 @@ async function endWork(
   late.abort();
 }
 
-/** Keeps a response while the database or the queue is away; an embedded database is restarted. */
+/** Keeps a response while the database or the queue is unavailable; an embedded database is restarted. */
 function outageRetry({ clock, incidents }: ServiceContext, app: App, signal: AbortSignal): OutageRetry {
   return createOutageRetry({
     clock,
     signal,
-    onAway: (reason) => {
+    onOutage: (reason) => {
       incidents.report(subjectOf(reason), new Error(reason));
-      if (reason !== DATABASE_AWAY) return;
+      if (reason !== DATABASE_IS_UNAVAILABLE) return;
       app.bringBack().catch((error: unknown) => incidents.report(EMBEDDED_DATABASE, asError(error)));
     },
-    onBack: (reason) => {
+    onRecovery: (reason) => {
       incidents.resolve(subjectOf(reason));
       incidents.resolve(EMBEDDED_DATABASE);
     },

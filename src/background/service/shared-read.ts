@@ -8,7 +8,7 @@ type Reading<T> = { endedAt: Instant | null; readonly value: Promise<T> };
 
 /** `read` for everybody: never twice at once, and not again with the same argument (by its JSON) for a second. */
 export function sharedRead<A, T>(clock: Clock, read: (argument: A) => Promise<T>): (argument: A) => Promise<T> {
-  const oneAtATime = pLimit(1);
+  const singleFlight = pLimit(1);
   const readings = new Map<string, Reading<T>>();
   const isOver = ({ endedAt }: Reading<T>, now: Instant) =>
     endedAt !== null && (now < endedAt || now - endedAt >= KEPT_MS);
@@ -17,7 +17,7 @@ export function sharedRead<A, T>(clock: Clock, read: (argument: A) => Promise<T>
     const key = JSON.stringify(argument);
     const known = readings.get(key);
     if (known !== undefined) return known.value;
-    const value = oneAtATime(() => read(argument)).finally(() => {
+    const value = singleFlight(() => read(argument)).finally(() => {
       reading.endedAt = clock.now();
     });
     const reading: Reading<T> = { endedAt: null, value };

@@ -1,9 +1,9 @@
 /** What a session checks every few seconds: the account's plan, learned limits, chunks that the queue lost, and ETAs of backfills. */
 import type { App } from '../../app.ts';
-import { type AwayReason, awayReason, DATABASE_AWAY } from '../../ingest/request/outage-retry.ts';
+import { DATABASE_IS_UNAVAILABLE, type OutageReason, outageReason } from '../../ingest/request/outage-retry.ts';
 import type { Session } from '../../ingest/session.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
-import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { readAccount } from '../../store/quota/account.ts';
 import { asError } from '../health/incidents.ts';
 import { DATABASE, QUEUE } from '../health/service-status.ts';
@@ -41,15 +41,15 @@ export async function keepUp(
       if (lost > 0) log.warn({ chunks: lost }, 'the queue lost chunks; they are queued again');
       for (const what of ['the upkeep', 'the scheduler', 'the backfills', QUEUE]) incidents.resolve(what);
     } catch (error) {
-      const reason = awayReason(error);
+      const reason = outageReason(error);
       incidents.report(reason === null ? 'the upkeep' : subjectOf(reason), asError(error));
     }
   }
 }
 
 /** The name of what is away, in its incident. */
-export function subjectOf(reason: AwayReason): string {
-  return reason === DATABASE_AWAY ? DATABASE : QUEUE;
+export function subjectOf(reason: OutageReason): string {
+  return reason === DATABASE_IS_UNAVAILABLE ? DATABASE : QUEUE;
 }
 
 async function forecast({ incidents, log }: ServiceContext, app: App, session: Session): Promise<void> {
@@ -60,7 +60,7 @@ async function forecast({ incidents, log }: ServiceContext, app: App, session: S
     incidents.resolve('the forecasts');
   } catch (error) {
     // Reported here as well: the heartbeat, which resolves it, may still be waiting for a connection.
-    if (isDatabaseAway(error)) incidents.report(DATABASE, databaseError(error, app));
+    if (isDatabaseUnavailable(error)) incidents.report(DATABASE, databaseError(error, app));
     else incidents.report('the forecasts', asError(error));
   }
 }

@@ -5,8 +5,8 @@ import { toIso, withIso } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { BackfillRun } from '../../ingest/backfill/backfill.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
-import { DATABASE_AWAY, QUEUE_AWAY } from '../../ingest/request/outage-retry.ts';
-import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
+import { DATABASE_IS_UNAVAILABLE, QUEUE_IS_UNAVAILABLE } from '../../ingest/request/outage-retry.ts';
+import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import type { BackfillTotals } from '../../store/work/backfill.ts';
 import { type AskedAgain, type GapTotal, readAskedAgain, readGapTotals } from '../../views/operations/gaps.ts';
 import { finishByLimits, forecastOf, type PlanReport, type PlanReports, sum } from './plan-report.ts';
@@ -44,7 +44,7 @@ export async function makeBackfillReport(app: App, report: PlanReport, run: Back
 
 function nullWithoutDatabase<T>(reading: Promise<T>): Promise<T | null> {
   return reading.catch((error: unknown) => {
-    if (!isDatabaseAway(error)) throw error;
+    if (!isDatabaseUnavailable(error)) throw error;
     return null;
   });
 }
@@ -66,7 +66,7 @@ export function countsOf({ totals, run }: BackfillReport) {
 
 /** Nobody knows when the database or the queue returns. */
 export function isOutage(reason: string): boolean {
-  return reason === DATABASE_AWAY || reason === QUEUE_AWAY;
+  return reason === DATABASE_IS_UNAVAILABLE || reason === QUEUE_IS_UNAVAILABLE;
 }
 
 /**

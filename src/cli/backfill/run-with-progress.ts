@@ -3,7 +3,7 @@ import type { App } from '../../app.ts';
 import { formatDuration } from '../../core/format.ts';
 import { type BackfillRun, runBackfill } from '../../ingest/backfill/backfill.ts';
 import type { BackfillProgress } from '../../ingest/backfill/progress.ts';
-import { DATABASE_AWAY } from '../../ingest/request/outage-retry.ts';
+import { DATABASE_IS_UNAVAILABLE } from '../../ingest/request/outage-retry.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
@@ -90,7 +90,7 @@ function outageLines(err: Output, maxWaitMs: number): (waitReason: string | null
   return (waitReason) => {
     const now = waitReason !== null && isOutage(waitReason) ? waitReason : null;
     if (now === outage) return;
-    if (outage !== null) err.write(`${outage === DATABASE_AWAY ? 'the database' : 'the queue'} recovered\n`);
+    if (outage !== null) err.write(`${outage === DATABASE_IS_UNAVAILABLE ? 'the database' : 'the queue'} recovered\n`);
     if (now !== null) err.write(`${now}; waiting up to ${formatDuration(maxWaitMs)}\n`);
     outage = now;
   };

@@ -5,11 +5,11 @@ import { formatInstant, formatRelative } from '../../core/format.ts';
 const WORDS: Readonly<Record<string, string>> = {
   month: "this month's requests are used up",
   day: "today's requests are used up",
-  'set aside': 'the rest of the quota is reserved for scheduled work',
-  spent: 'the upstream says that the quota is used up',
+  reserved: 'the rest of the quota is reserved for scheduled work',
+  'quota exhausted': 'the upstream says that the quota is used up',
   limited: 'the upstream asked for a pause',
   failing: 'the remaining requests keep failing',
-  doubt: 'the response looks wrong; retrying',
+  'second opinion': 'the response looks wrong; retrying',
   unavailable: 'the upstream does not answer properly',
 };
 

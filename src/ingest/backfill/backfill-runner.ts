@@ -12,13 +12,13 @@ import { asError } from '../../core/as-error.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/work/backfill-queue.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
-import { withStepBack } from '../chunk/series-circuit-breaker.ts';
-import { oneAtATime } from '../chunk/single-flight.ts';
+import { withCircuitBreaker } from '../chunk/series-circuit-breaker.ts';
+import { singleFlight } from '../chunk/single-flight.ts';
 import type { Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 import type { ChunkWorker } from '../queue/chunk-worker.ts';
-import { awayReason, createOutageRetry } from '../request/outage-retry.ts';
+import { createOutageRetry, outageReason } from '../request/outage-retry.ts';
 import type { Session } from '../session.ts';
 import { refreshForAbsences } from '../snapshot/coin-list.ts';
 import { type BackfillRun, runBackfill } from './backfill.ts';
@@ -62,7 +62,7 @@ export const WINDOW = 1024;
 export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   const { sql, clock, owner, lookMs = LOOK_MS } = deps;
   const stop = new AbortController();
-  // Every chunk that waits for its turn, or for a database that is away, listens; that is no leak.
+  // Every chunk that waits for its turn, or for a database that is unavailable, listens; that is no leak.
   setMaxListeners(0, stop.signal);
   let running: Promise<void> | null = null;
   let current: { readonly id: number; progress: BackfillProgress | null } | null = null;
@@ -109,7 +109,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
       const error = asError(cause);
       if (!stop.signal.aborted) deps.onError(error);
       return await endBroken(deps, claimed, error, (unwritten) => {
-        if (awayReason(unwritten) === null) deps.onError(asError(unwritten));
+        if (outageReason(unwritten) === null) deps.onError(asError(unwritten));
       });
     } finally {
       release.abort();
@@ -139,7 +139,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
 function help(deps: BackfillRunnerDeps, signal: AbortSignal): ChunkWorker {
   const { clock, realMs = (ms) => ms } = deps;
   const retry = createOutageRetry({ clock, signal });
-  const ingestChunk = oneAtATime(withStepBack(deps.session.ingestChunk, clock));
+  const ingestChunk = singleFlight(withCircuitBreaker(deps.session.ingestChunk, clock));
   return deps.queue.work({
     concurrency: deps.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),

@@ -2,19 +2,24 @@
 import type { Clock, Instant } from '../../clock.ts';
 import type { Span } from '../../core/span.ts';
 import { type RefusalReason, withdrawRefusals } from '../../store/candle/refusal.ts';
-import { type SeriesAsked, wantSeries } from '../../store/candle/series.ts';
+import { type WantedSeries, wantSeries } from '../../store/candle/series.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { type BackfillTotals, backfillTotals, finishBackfill, startBackfill } from '../../store/work/backfill.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
-import { withStepBack } from '../chunk/series-circuit-breaker.ts';
-import { oneAtATime } from '../chunk/single-flight.ts';
+import { withCircuitBreaker } from '../chunk/series-circuit-breaker.ts';
+import { singleFlight } from '../chunk/single-flight.ts';
 import type { Walls } from '../limits/learned-limits.ts';
 import { ConfigurationError, type Outcome, UpstreamError } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 import type { WorkerEvents } from '../queue/chunk-worker.ts';
-import { awayReason, createOutageRetry, DATABASE_AWAY, QUEUE_AWAY } from '../request/outage-retry.ts';
+import {
+  createOutageRetry,
+  DATABASE_IS_UNAVAILABLE,
+  outageReason,
+  QUEUE_IS_UNAVAILABLE,
+} from '../request/outage-retry.ts';
 import { keepBeating, withRevival } from './heartbeat.ts';
 import type { BackfillPlan, BackfillTarget } from './plan.ts';
 import { probeHistoryLimit } from './probe-history-limit.ts';
@@ -46,7 +51,7 @@ export type BackfillDeps = {
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   /** `host:pid`. */
   readonly owner: string;
-  /** Does what can be done about a database that is away, if anything can; called now and then while it is. What it rejects with ends the run. */
+  /** Does what can be done about a database that is unavailable, if anything can; called now and then while it is. What it rejects with ends the run. */
   readonly bringBack?: () => Promise<void>;
   /** A test's clock may run faster than the machine's: how long `ms` of it are in real milliseconds. */
   readonly realMs?: (ms: number) => number;
@@ -92,8 +97,8 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   try {
     await fetchMissing(deps, options, { id, ending, tally });
   } catch (error) {
-    // What an ended run could no longer ask of a database or a queue that is away is not why it ended.
-    if (ending.end().kind === 'done' || awayReason(error) === null) ending.failWith(error);
+    // What an ended run could no longer ask of a database or a queue that is unavailable is not why it ended.
+    if (ending.end().kind === 'done' || outageReason(error) === null) ending.failWith(error);
   } finally {
     ending.close();
     await heartbeat;
@@ -113,7 +118,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
 /** Writes down what is wanted, and that it is under way. */
 async function start({ sql, owner }: BackfillDeps, options: BackfillOptions) {
   const { target, spec, planned, startedAt, requestedBy = null } = options;
-  const asked: SeriesAsked = { ...target, priority: 0 };
+  const asked: WantedSeries = { ...target, priority: 0 };
   await wantSeries(sql, asked);
   return startBackfill(sql, {
     spec,
@@ -134,7 +139,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
   const { target, concurrency, startedAt } = options;
   const { id, ending, tally } = run;
   const { signal } = ending;
-  const { retry, tidy } = createRunPatience(deps, run);
+  const { retry, tidy } = createRunRetry(deps, run);
   const asking = { sql, clock, target, backfillId: id, askedSince: startedAt, plan, walls };
   if (options.planned.probe) {
     const probing = {
@@ -142,7 +147,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
       signal,
       ingest: (job: ChunkJob, attempt: number) => deps.ingestChunk(job, { attempt, signal, retry }),
       onOutcome: (job: ChunkJob, outcome: Outcome) => tally.count(job, outcome, clock.now()),
-      onMisconfigured: (message: string) => ending.stopWith({ kind: 'misconfigured', message }),
+      onConfigurationError: (message: string) => ending.stopWith({ kind: 'misconfigured', message }),
     };
     await retry(() => probeHistoryLimit(probing));
   }
@@ -159,7 +164,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
   });
   const isClaimed = options.claimedId !== undefined;
   const own = isClaimed ? deps.ingestChunk : withRevival(deps.ingestChunk, { sql, clock, id, signal });
-  const ingestChunk = oneAtATime(withStepBack(own, clock));
+  const ingestChunk = singleFlight(withCircuitBreaker(own, clock));
   const worker = queue.work({
     concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),
@@ -176,27 +181,27 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
   }
 }
 
-/** Sits out a database or a queue that is away, and says so; `tidy` is for a run that ends. */
-function createRunPatience({ clock, bringBack }: BackfillDeps, { ending, tally }: Run) {
-  let isQueueAway = false;
+/** Sits out a database or a queue that is unavailable, and says so; `tidy` is for a run that ends. */
+function createRunRetry({ clock, bringBack }: BackfillDeps, { ending, tally }: Run) {
+  let isQueueUnavailable = false;
   const retry = createOutageRetry({
     clock,
     signal: ending.signal,
-    onAway: (reason, until) => {
+    onOutage: (reason, until) => {
       tally.away(reason, until, clock.now());
-      if (reason === QUEUE_AWAY) isQueueAway = true;
-      if (reason === DATABASE_AWAY) bringBack?.().catch(ending.failWith);
+      if (reason === QUEUE_IS_UNAVAILABLE) isQueueUnavailable = true;
+      if (reason === DATABASE_IS_UNAVAILABLE) bringBack?.().catch(ending.failWith);
     },
-    onBack: (reason) => {
-      if (reason === QUEUE_AWAY) isQueueAway = false;
+    onRecovery: (reason) => {
+      if (reason === QUEUE_IS_UNAVAILABLE) isQueueUnavailable = false;
       tally.back(reason);
     },
   });
   /** A queue that cannot be reached keeps chunks that nobody will ask for: the run they are for has ended. It is not waited for. */
   const tidy = async (work: () => Promise<void>) => {
-    if (isQueueAway) return;
+    if (isQueueUnavailable) return;
     await work().catch((error: unknown) => {
-      isQueueAway = awayReason(error) === QUEUE_AWAY;
+      isQueueUnavailable = outageReason(error) === QUEUE_IS_UNAVAILABLE;
     });
   };
   return { retry, tidy };
@@ -233,7 +238,7 @@ async function handedBack(queue: ChunkQueue, clock: Clock, jobs: readonly ChunkJ
   }
 }
 
-/** Writes down how it ended. Null when the database is away: it still says that it is running, and the next run finds that its owner is gone. */
+/** Writes down how it ended. Null when the database is unavailable: it still says that it is running, and the next run finds that its owner is gone. */
 async function settle(
   { sql, clock }: BackfillDeps,
   id: number,
@@ -246,7 +251,7 @@ async function settle(
     if (!isClaimed) await finishBackfill(sql, id, kind === 'misconfigured' ? 'failed' : kind, clock.now());
     return await backfillTotals(sql, id);
   } catch (error) {
-    if (!isDatabaseAway(error)) throw error;
+    if (!isDatabaseUnavailable(error)) throw error;
     return null;
   }
 }

@@ -3,7 +3,7 @@ import type { Clock, Instant } from '../../clock.ts';
 import { asError } from '../../core/as-error.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type ClaimedBackfill, renewClaim } from '../../store/work/backfill-queue.ts';
-import { awayReason } from '../request/outage-retry.ts';
+import { outageReason } from '../request/outage-retry.ts';
 
 export type ClaimWatchDeps = {
   readonly sql: Sql;
@@ -35,8 +35,8 @@ export async function watchClaim(
       const claim = await renewClaim(sql, { id, owner, now: clock.now(), known });
       if (!claim.isMine || claim.isPreempted || claim.priority !== priority) return release.abort();
     } catch (error) {
-      // The run itself waits for a database that is away.
-      if (awayReason(error) === null) onError(asError(error));
+      // The run itself waits for a database that is unavailable.
+      if (outageReason(error) === null) onError(asError(error));
     }
     await clock.sleep(deps.lookMs, release.signal).catch(() => undefined);
   }
@@ -45,7 +45,7 @@ export async function watchClaim(
 /** One that cannot be made must not look like a process that was killed. */
 function forecast({ finishOf, onError }: ClaimWatchDeps, id: number, left: number): Promise<Instant | null> {
   return finishOf(id, left).catch((error: unknown) => {
-    if (awayReason(error) === null) onError(asError(error));
+    if (outageReason(error) === null) onError(asError(error));
     return null;
   });
 }

@@ -20,7 +20,7 @@ export type ProbeDeps = {
   readonly ingest: (job: ChunkJob, attempt: number) => Promise<Outcome>;
   readonly onOutcome: (job: ChunkJob, outcome: Outcome) => void;
   /** No other chunk would be answered either. */
-  readonly onMisconfigured: (message: string) => void;
+  readonly onConfigurationError: (message: string) => void;
 };
 
 /** A probe that meets trouble is tried again: without its answer, as many are refused as are under way at once. */
@@ -36,7 +36,7 @@ export async function probeHistoryLimit(deps: ProbeDeps): Promise<void> {
     try {
       outcome = await deps.ingest(job, attempt);
     } catch (error) {
-      if (error instanceof ConfigurationError) return deps.onMisconfigured(error.message);
+      if (error instanceof ConfigurationError) return deps.onConfigurationError(error.message);
       if (++attempt > MOST_PROBES) return; // The queue's attempts at this chunk will tell.
       await clock.sleep(1_000 * 2 ** attempt, signal).catch(() => undefined);
       continue;

@@ -6,7 +6,7 @@ import type { BackfillTotals } from '../../store/work/backfill.ts';
 import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
 import { INTERRUPTED, type Outcome } from '../outcome.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
-import { type AwayReason, DATABASE_AWAY } from '../request/outage-retry.ts';
+import { DATABASE_IS_UNAVAILABLE, type OutageReason } from '../request/outage-retry.ts';
 import type { BackfillPlan } from './plan.ts';
 
 export type BackfillProgress = {
@@ -71,7 +71,7 @@ export function createTally(
   let [revised, setAside] = [0, 0];
   const refusedInARow = new Set<number>();
   let waitingSince: Instant | null = null;
-  const away = new Map<AwayReason, Instant>();
+  const away = new Map<OutageReason, Instant>();
   /** By chunk: those that alone wait, and until when. */
   const deferred = new Map<string, { readonly until: Instant; readonly reason: string }>();
   const tell = (change: Partial<BackfillProgress>) => {
@@ -103,15 +103,15 @@ export function createTally(
     /** As it was in the end, with what other processes did for it. */
     settle: ({ requests, stored }: BackfillTotals) => {
       // The database has just told it; whether the queue is back, nobody asks any more.
-      away.delete(DATABASE_AWAY);
+      away.delete(DATABASE_IS_UNAVAILABLE);
       tell({ requests, stored, waiting: null });
     },
-    away: (reason: AwayReason, until: Instant, now: Instant) => {
+    away: (reason: OutageReason, until: Instant, now: Instant) => {
       away.set(reason, until);
       tell({});
       waits(until, reason, now);
     },
-    back: (reason: AwayReason) => {
+    back: (reason: OutageReason) => {
       away.delete(reason);
       tell({ waiting: null });
     },
@@ -141,8 +141,8 @@ export function createTally(
           tell({ requests: progress.requests + (isOurs(job) ? outcome.requests : 0), waiting: null });
           // The others go on meanwhile; it is a wait of the run only as long as none of them is answered. A doubt is sat out however
           // short a wait was allowed: the next run would begin with the same doubt, and never get past it.
-          return outcome.reason === 'doubt'
-            ? waits(now, 'doubt', now, Math.max(maxWaitMs, LONGEST_DOUBT_MS))
+          return outcome.reason === 'second opinion'
+            ? waits(now, 'second opinion', now, Math.max(maxWaitMs, LONGEST_DOUBT_MS))
             : waits(now, 'unavailable', now);
         case 'refused': {
           waitingSince = null;

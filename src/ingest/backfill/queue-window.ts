@@ -24,7 +24,7 @@ export type QueueWindowDeps = {
   readonly queue: Pick<ChunkQueue, 'add' | 'ids' | 'unpause'>;
   /** Whose chunks are taken first, where several keep theirs in the queue. */
   readonly priority: number;
-  /** For a database that is away, and the queue in it. */
+  /** For a database that is unavailable, and the queue in it. */
   readonly retry: OutageRetry;
   /** Chunks in the queue at most. */
   readonly window: number;

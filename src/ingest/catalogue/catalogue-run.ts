@@ -8,7 +8,7 @@ import { TOOL_LIMIT } from '../../contract/interface/tools.ts';
 import {
   type CatalogueItem,
   type CatalogueKind,
-  countAskedSince,
+  countRequestsSince,
   readDue,
 } from '../../store/catalogue/catalogue-item.ts';
 import { readCatalogueRefusals } from '../../store/catalogue/catalogue-refusal.ts';
@@ -63,7 +63,7 @@ async function run(
   const { ageMs, idleAgeMs } = CATALOGUE_PLAN[kind];
   let failures = 0;
   for (let questions = 0; ; questions++) {
-    const asked = await retry(() => countAskedSince(sql, { kind, accountId, since: tick }));
+    const asked = await retry(() => countRequestsSince(sql, { kind, accountId, since: tick }));
     // If the clock was set back meanwhile, the count of the database is 0.
     if (Math.max(asked, questions) >= most) return { kind: 'done' };
     // One by one: each answer may change which items are due.

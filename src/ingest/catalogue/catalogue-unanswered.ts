@@ -88,7 +88,7 @@ export async function unanswered(
     case 'limited':
       if (asked.budgetLeft) return refused('wall');
       // The ledger holds all requests; the next permit says until when.
-      return { kind: 'held', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'spent' };
+      return { kind: 'held', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'quota exhausted' };
     case 'refused':
       if (answer.reason === 'unknown id') {
         const { document } = CATALOGUE[kind];

@@ -144,7 +144,7 @@ function isFinal(answer: Unusable): boolean {
 /** As the answer says; an exhausted limit is renewed with the next day. */
 function waitOf(answer: Unusable): number {
   if (answer.kind !== 'limited') return 0;
-  return answer.retryAfterMs ?? (answer.by === 'spent' ? DAY : 0);
+  return answer.retryAfterMs ?? (answer.by === 'quota' ? DAY : 0);
 }
 
 function asListed({ name, inputSchema }: (typeof toolListSchema)['_zod']['output']['tools'][number]): ListedTool {

@@ -34,7 +34,7 @@ export type IngestChunkDeps = {
 export type IngestChunkOptions = {
   readonly attempt?: number;
   readonly signal?: AbortSignal;
-  /** For a database that is away; without it the chunk is an exception like any other, and what was answered is asked again. */
+  /** For a database that is unavailable; without it the chunk is an exception like any other, and what was answered is asked again. */
   readonly retry?: OutageRetry;
 };
 
@@ -60,15 +60,16 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
       case 'limited': {
         // The ledger makes everybody wait; the next take says until when.
         if (!asked.budgetLeft)
-          return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'spent' };
+          return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'quota exhausted' };
         const again = doubts.doubt(job, answer.exchange.sentAt, clock.now());
-        if (again !== null) return { kind: 'deferred', until: again, requests, reason: 'doubt' };
+        if (again !== null) return { kind: 'deferred', until: again, requests, reason: 'second opinion' };
         return settle(job, asked, retry, asWall(answer));
       }
       case 'refused': {
         if (answer.reason !== 'wall') return settle(job, asked, retry, answer);
         const meaning = wallDoubts.weigh(job, asked.record.span!, answer);
-        if (typeof meaning === 'number') return { kind: 'deferred', until: meaning, requests, reason: 'doubt' };
+        if (typeof meaning === 'number')
+          return { kind: 'deferred', until: meaning, requests, reason: 'second opinion' };
         return settle(job, asked, retry, answer, meaning === 'span');
       }
       case 'malformed':
@@ -81,7 +82,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
 
   async function ingest(job: ChunkJob, options: IngestChunkOptions): Promise<Outcome> {
     const soon = doubts.waitingFor(job, clock.now()) ?? wallDoubts.waitingFor(job);
-    if (soon !== null) return { kind: 'deferred', until: soon, requests: 0, reason: 'doubt' };
+    if (soon !== null) return { kind: 'deferred', until: soon, requests: 0, reason: 'second opinion' };
     const question = questionOf(job, deps);
     if (question === null) return NOTHING;
     const asked = await askFor(job, question, deps, options);

@@ -28,7 +28,7 @@ type Trouble = {
   readonly message: string;
 };
 
-export function withStepBack(ingestChunk: IngestChunk, clock: Clock): IngestChunk {
+export function withCircuitBreaker(ingestChunk: IngestChunk, clock: Clock): IngestChunk {
   const troubled = new Map<number, Trouble>();
   let answers = 0;
   return async (job, options = {}) => {

@@ -6,7 +6,7 @@ import type { IngestChunk } from './ingest-chunk.ts';
  * The same, for one worker at a time of each chunk: one whose lock was lost while the database was away comes a second time while
  * the first still has it in hand. The second then finds nothing missing.
  */
-export function oneAtATime(ingestChunk: IngestChunk): IngestChunk {
+export function singleFlight(ingestChunk: IngestChunk): IngestChunk {
   const inHand = new Map<string, Promise<unknown>>();
   return async (job, options) => {
     const id = chunkJobId(job);

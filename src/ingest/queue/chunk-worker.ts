@@ -4,7 +4,7 @@ import { systemClock } from '../../clock.ts';
 import { ConfigurationError, type Outcome, SeriesGivenUp } from '../outcome.ts';
 import type { ChunkJob } from './chunk-job.ts';
 import type { AnyQueue, Connections } from './queue-engine.ts';
-import { QueueAway } from './redis.ts';
+import { QueueUnavailable } from './redis.ts';
 
 export type WorkerEvents = {
   readonly onOutcome: (job: ChunkJob, outcome: Outcome) => void;
@@ -22,7 +22,7 @@ export type ChunkWork = {
 };
 
 export type ChunkWorker = {
-  /** Waits for what is in flight, but not for an engine that is away; with `force` it is left to the next stalled check. */
+  /** Waits for what is in flight, but not for an engine that is unavailable; with `force` it is left to the next stalled check. */
   close(force?: boolean): Promise<void>;
 };
 
@@ -30,7 +30,7 @@ export type ChunkWorker = {
 const LONGEST_SNOOZE_MS = 10_000;
 /** A worker that is closed just when a snooze begins sleeps this out first. */
 const SNOOZE_STEP_MS = 500;
-/** How soon a worker whose engine is away looks for it again. */
+/** How soon a worker whose engine is unavailable looks for it again. */
 const LOOK_AGAIN_MS = 1_000;
 /** How long an engine may take to be told that a worker leaves. */
 const GOODBYE_MS = 5_000;
@@ -103,9 +103,9 @@ export function startChunkWorker(
 
 /** Holds all workers of the queue for so long; this chunk goes back to where it was, with its attempt. */
 async function snooze(queue: Pick<AnyQueue<ChunkJob>, 'rateLimit'>, ms: number): Promise<never> {
-  // While the engine is away nobody takes a chunk from it, and a snooze must burn no attempt.
+  // While the engine is unavailable nobody takes a chunk from it, and a snooze must burn no attempt.
   await queue.rateLimit(Math.ceil(Math.min(Math.max(ms, 1), LONGEST_SNOOZE_MS))).catch((error: unknown) => {
-    if (!(error instanceof QueueAway)) throw error;
+    if (!(error instanceof QueueUnavailable)) throw error;
   });
   throw Worker.RateLimitError();
 }

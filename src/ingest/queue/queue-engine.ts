@@ -8,7 +8,7 @@ import { systemClock } from '../../clock.ts';
 import { CONNECT_SECONDS } from '../../store/connection/connect.ts';
 import type { Line } from '../../store/connection/connection-watchdog.ts';
 import { readDatabaseUrl } from '../../store/connection/database-url.ts';
-import { isRedisAway, openRedis, QueueAway, SILENT_WORKER_MS } from './redis.ts';
+import { isRedisUnavailable, openRedis, QueueUnavailable, SILENT_WORKER_MS } from './redis.ts';
 import { explainEviction, readEviction, whereIs, withoutNotice } from './redis-memory.ts';
 
 export type QueueEngine =
@@ -109,8 +109,8 @@ async function connectRedis(
               return result;
             },
             (error: unknown) => {
-              answers = !isRedisAway(error);
-              throw answers ? error : new QueueAway(error as Error, url);
+              answers = !isRedisUnavailable(error);
+              throw answers ? error : new QueueUnavailable(error as Error, url);
             },
           );
       };
@@ -202,7 +202,7 @@ async function connectPostgres(
     close: async () => {
       isClosing = true;
       const late = new AbortController();
-      // A worker that could not say goodbye to a server that is away keeps its connection, and the pool would wait for it.
+      // A worker that could not say goodbye to a server that is unavailable keeps its connection, and the pool would wait for it.
       await Promise.race([pool.end(), systemClock.sleep(GOODBYE_MS, late.signal).catch(() => undefined)]);
       late.abort();
     },

@@ -1,7 +1,7 @@
 /** The connection to Redis, and what can be wrong with it as one sentence. */
 import { Redis } from 'ioredis';
 import { asError } from '../../core/as-error.ts';
-import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 
 const PATIENCE_MS = 10_000;
@@ -14,8 +14,8 @@ const SILENT_MS = CALL_MS + 1_000;
 export const SILENT_WORKER_MS = 20_000;
 
 /** The queue's Redis cannot be reached: what was asked of it may be asked again when it is back. */
-export class QueueAway extends StoreError {
-  override readonly name = 'QueueAway';
+export class QueueUnavailable extends StoreError {
+  override readonly name = 'QueueUnavailable';
 
   constructor(error: Error, url: string) {
     const { problem, right } = sayRedisError(error, url);
@@ -25,11 +25,11 @@ export class QueueAway extends StoreError {
 }
 
 /** Those of ioredis itself have no code. */
-const AWAY_TEXT =
+const UNAVAILABLE_TEXT =
   /^(Connection is closed|Stream isn't writeable|Command timed out|Socket timeout|Reached the max retries per request|LOADING |MASTERDOWN )/;
 
-export function isRedisAway(error: unknown): boolean {
-  return isDatabaseAway(error) || (error instanceof Error && AWAY_TEXT.test(error.message));
+export function isRedisUnavailable(error: unknown): boolean {
+  return isDatabaseUnavailable(error) || (error instanceof Error && UNAVAILABLE_TEXT.test(error.message));
 }
 
 /**

@@ -33,7 +33,7 @@ export type TickQueue = {
 };
 
 const JOB = 'tick';
-/** How soon a worker whose engine is away looks for it again. */
+/** How soon a worker whose engine is unavailable looks for it again. */
 const LOOK_AGAIN_MS = 1_000;
 
 /** One on an engine of its own. @throws when the engine cannot be reached at all. */

@@ -1,24 +1,24 @@
 /**
- * Waits for a database or a queue that is away. A run that holds an answer keeps it until it can be stored: the same request again would
+ * Waits for a database or a queue that is unavailable. A run that holds an answer keeps it until it can be stored: the same request again would
  * spend more of the quota.
  */
 import type { Clock, Instant } from '../../clock.ts';
-import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
-import { QueueAway } from '../queue/redis.ts';
+import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
+import { QueueUnavailable } from '../queue/redis.ts';
 
 /** Why a run waits, or why it ended: its database or its queue cannot be reached. */
-export const DATABASE_AWAY = 'the database is away';
-export const QUEUE_AWAY = 'the queue is away';
-export type AwayReason = typeof DATABASE_AWAY | typeof QUEUE_AWAY;
+export const DATABASE_IS_UNAVAILABLE = 'the database is unavailable';
+export const QUEUE_IS_UNAVAILABLE = 'the queue is unavailable';
+export type OutageReason = typeof DATABASE_IS_UNAVAILABLE | typeof QUEUE_IS_UNAVAILABLE;
 
 /** Which of the two cannot be reached; null when the error is about something else. */
-export function awayReason(error: unknown): AwayReason | null {
-  if (error instanceof QueueAway) return QUEUE_AWAY;
-  return isDatabaseAway(error) ? DATABASE_AWAY : null;
+export function outageReason(error: unknown): OutageReason | null {
+  if (error instanceof QueueUnavailable) return QUEUE_IS_UNAVAILABLE;
+  return isDatabaseUnavailable(error) ? DATABASE_IS_UNAVAILABLE : null;
 }
 
 /**
- * Repeats `work` while the database or the queue is away; every other error is thrown at once. `again`: an earlier attempt was cut off,
+ * Repeats `work` while the database or the queue is unavailable; every other error is thrown at once. `again`: an earlier attempt was cut off,
  * and may have been committed nevertheless.
  */
 export type OutageRetry = <T>(work: (again: boolean) => Promise<T>) => Promise<T>;
@@ -32,32 +32,32 @@ const RETRY_MS = 500;
 export function createOutageRetry({
   clock,
   signal,
-  onAway,
-  onBack,
+  onOutage,
+  onRecovery,
 }: {
   readonly clock: Clock;
   /** Ends the wait: the work then rejects with the last error of the database. */
   readonly signal: AbortSignal;
   /** Called after each attempt that failed; `until` is when the next attempt begins. May abort the signal. */
-  readonly onAway?: (reason: AwayReason, until: Instant) => void;
-  readonly onBack?: (reason: AwayReason) => void;
+  readonly onOutage?: (reason: OutageReason, until: Instant) => void;
+  readonly onRecovery?: (reason: OutageReason) => void;
 }): OutageRetry {
-  const away = new Set<AwayReason>();
+  const away = new Set<OutageReason>();
   return async (work) => {
     /** What was away for this work; almost always nothing. */
-    let met: Set<AwayReason> | null = null;
+    let met: Set<OutageReason> | null = null;
     for (let again = false; ; again = true) {
       try {
         const result = await work(again);
         // Only a repeated attempt proves that it is back: the answer of the first one may have been on its way already.
-        for (const reason of met ?? []) if (away.delete(reason)) onBack?.(reason);
+        for (const reason of met ?? []) if (away.delete(reason)) onRecovery?.(reason);
         return result;
       } catch (error) {
-        const reason = awayReason(error);
+        const reason = outageReason(error);
         if (reason === null) throw error;
         met = (met ?? new Set()).add(reason);
         away.add(reason);
-        onAway?.(reason, clock.now() + RETRY_MS);
+        onOutage?.(reason, clock.now() + RETRY_MS);
         if (signal.aborted) throw error;
         await clock.sleep(RETRY_MS, signal).catch(() => undefined);
         if (signal.aborted) throw error;

@@ -1,7 +1,7 @@
 /** Judges a 402 that names no history limit: is the quota exhausted, or does the plan not include what was requested? */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Quota, QuotaState } from '../../quota/quota.ts';
-import { isDatabaseAway } from '../../store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import type { AccountCheck } from './account.ts';
 import type { JudgeQuotaExhausted } from './send-request.ts';
 
@@ -25,7 +25,7 @@ export function createQuotaJudge({
     if (check === null) return null;
     if (last !== null && clock.now() - last.at <= CHECK_SHARED_FOR_MS) return last.result;
     const result = check(quota).catch((error: unknown): AccountCheck => {
-      if (isDatabaseAway(error)) {
+      if (isDatabaseUnavailable(error)) {
         last = null;
         throw error;
       }

@@ -1,7 +1,7 @@
 /** Sends one request to the upstream: takes a permit, sends, records. It sends again only for a redirect, or with the key in the other auth scheme. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Span, Spans } from '../../core/span.ts';
-import { waitTurn } from '../../quota/permit.ts';
+import { waitForPermit } from '../../quota/permit.ts';
 import type { Quota, Spender, Stretch, Take, Unwanted } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type FetchRow, recordFetchOnce } from '../../store/work/fetch.ts';
@@ -22,7 +22,7 @@ export type SendOptions = {
   readonly record: RequestDetails;
   /** Ends the wait for a permit, never a request that was sent. */
   readonly signal?: AbortSignal | undefined;
-  /** Waits for a database that is away; without it the call rejects then. */
+  /** Waits for a database that is unavailable; without it the call rejects then. */
   readonly retry?: OutageRetry;
   /** Upstream may have no such route: a refusal is then an answer, and no outage. */
   readonly mayLack?: boolean;
@@ -119,7 +119,7 @@ export function createSendRequest(deps: SendRequestDeps): SendRequest {
   ): Promise<RequestResult | Unwanted> => {
     const { spender, signal, retry = withoutRetry } = options;
     const take = (stretch?: Stretch) =>
-      retry(() => waitTurn({ quota, spender, stretch, clock, ...(signal ? { signal } : {}) }));
+      retry(() => waitForPermit({ quota, spender, stretch, clock, ...(signal ? { signal } : {}) }));
     const permit = 'stretch' in request ? await take(request.stretch) : await take();
     if (permit.kind === 'unwanted') return permit;
     if (permit.kind === 'denied') return held(permit);
@@ -204,7 +204,7 @@ async function heed(call: Call, answer: Answer, beyondPlan: boolean): Promise<bo
     await keep(call, toRecord(answer, accountId, record));
     throw new Unreachable(unreachable(baseUrl, 'message' in answer ? answer.message : '', answer.exchange.noContact!));
   }
-  if (answer.kind !== 'limited' || answer.by !== 'spent' || spender.asksAccount) return false;
+  if (answer.kind !== 'limited' || answer.by !== 'quota' || spender.asksAccount) return false;
   return (await retry(() => judgeQuotaExhausted(answer, beyondPlan))) === 'budget left';
 }
 

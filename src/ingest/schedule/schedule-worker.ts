@@ -38,7 +38,7 @@ const SHORTEST_HOLD_MS = 10_000;
 export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
   const { sql, clock, queue, owner } = deps;
   const stop = new AbortController();
-  // Each run in progress listens while the database is away, and there may be as many runs as schedules: this is no leak.
+  // Each run in progress listens while the database is unavailable, and there may be as many runs as schedules: this is no leak.
   setMaxListeners(0, stop.signal);
   /** After a forced close nobody waits for the runs in progress: their leases are not renewed. */
   const abandon = new AbortController();

@@ -8,7 +8,7 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { asError } from '../../core/as-error.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
-import { CATALOGUE_KINDS, type CatalogueKind, readNeverAsked } from '../../store/catalogue/catalogue-item.ts';
+import { CATALOGUE_KINDS, type CatalogueKind, readNeverRequested } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { latestRuns, type ScheduleRun } from '../../store/work/schedule-run.ts';
 import type { TickQueue } from '../queue/tick-queue.ts';
@@ -20,7 +20,7 @@ export type SchedulerDeps = {
   readonly clock: Clock;
   readonly queue: Pick<TickQueue, 'offer'>;
   readonly schedules: readonly Schedule[];
-  /** The database or the queue is away; the scheduler looks again. */
+  /** The database or the queue is unavailable; the scheduler looks again. */
   readonly onError: (error: Error) => void;
 };
 
@@ -51,7 +51,7 @@ export function createScheduler({ sql, clock, queue, schedules, onError }: Sched
   const look = async (): Promise<Instant> => {
     const now = clock.now();
     const latest = new Map((await latestRuns(sql, names)).map((run) => [run.schedule, run]));
-    const neverAsked = await readNeverAsked(sql, untried);
+    const neverAsked = await readNeverRequested(sql, untried);
     untried = neverAsked.map(({ kind }) => kind);
     const awaited = new Set<string>(neverAsked.flatMap(({ kind, isWanted }) => (isWanted ? [kind] : [])));
     let again = now + LOOK_MS;
@@ -71,7 +71,7 @@ export function createScheduler({ sql, clock, queue, schedules, onError }: Sched
   const loop = async (signal: AbortSignal) => {
     while (!signal.aborted) {
       const begunAt = clock.now();
-      // While Redis is away, its client keeps the command: a look may last as long, and must not delay the stop.
+      // While Redis is unavailable, its client keeps the command: a look may last as long, and must not delay the stop.
       const again = await unlessAborted(look(), signal).catch((error: unknown) => {
         if (!signal.aborted) onError(asError(error));
         return begunAt + RETRY_MS;

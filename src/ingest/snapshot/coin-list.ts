@@ -166,8 +166,8 @@ async function readList<T>(
       if (answer.kind === 'refused' && !isStray) throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
       if (answer.kind === 'malformed' && answer.astray)
         throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
-      if (answer.kind === 'limited' && answer.by === 'spent')
-        return { kind: 'held', until: clock.now() + (asked.budgetLeft ? ASK_AGAIN_MS : 0), reason: 'spent' };
+      if (answer.kind === 'limited' && answer.by === 'quota')
+        return { kind: 'held', until: clock.now() + (asked.budgetLeft ? ASK_AGAIN_MS : 0), reason: 'quota exhausted' };
     }
     if (attempt >= (asked.isRedirectLoop ? 2 : ATTEMPTS)) {
       const hint = 'check CHANDLER_BASE_URL and the network, or run the command again later';

@@ -6,7 +6,13 @@ import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { type Asking, hasStored, lastAsked, lastStoredRows, storeSnapshot } from '../../store/snapshot/snapshot.ts';
+import {
+  hasStored,
+  lastStoredRows,
+  type PastRequest,
+  recentRequests,
+  storeSnapshot,
+} from '../../store/snapshot/snapshot.ts';
 import { findFetch, recordFetchOnce } from '../../store/work/fetch.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import type { Validated } from '../answer/record-list.ts';
@@ -53,7 +59,7 @@ export type SnapshotOptions = {
   readonly attempt?: number;
   /** Ends the wait for a permit, never a request that was sent. */
   readonly signal?: AbortSignal;
-  /** Waits for a database that is away. */
+  /** Waits for a database that is unavailable. */
   readonly retry?: OutageRetry;
 };
 
@@ -94,7 +100,9 @@ const LOOK_AGAIN_MS = 60_000;
 async function takeSnapshot<T>(taking: Taking<T>, run: Run): Promise<SnapshotOutcome> {
   const { sql, clock, sendRequest, accountId, name, kind } = taking;
   const { retry, signal, since } = run;
-  const past = await retry(() => lastAsked(sql, { endpoint: name, accountId, limit: LOOK_BACK, now: clock.now() }));
+  const past = await retry(() =>
+    recentRequests(sql, { endpoint: name, accountId, limit: LOOK_BACK, now: clock.now() }),
+  );
   if (since !== undefined && past.some((asking) => asking.outcome === 'stored' && asking.sentAt >= since))
     return RECENT;
   const until = refusedUntil(past, clock.now());
@@ -141,7 +149,7 @@ async function check<T>({ sql, kind }: Taking<T>, { retry }: Run, { body, exchan
 async function settle<T>(
   taking: Taking<T>,
   { retry }: Run,
-  past: readonly Asking[],
+  past: readonly PastRequest[],
   { record, requests, exchange }: Pick<SentRequest, 'record' | 'requests'> & Pick<Answered, 'exchange'>,
   validated: Validated<T>,
 ): Promise<SnapshotOutcome> {
@@ -182,8 +190,8 @@ export const LEAST_SHARE = 0.9;
  */
 async function implausibleBecause<T>(
   { sql, accountId, name, kind }: Taking<T>,
-  past: readonly Asking[],
-  { rows, sentAt }: Pick<Asking, 'rows' | 'sentAt'>,
+  past: readonly PastRequest[],
+  { rows, sentAt }: Pick<PastRequest, 'rows' | 'sentAt'>,
 ): Promise<string | null> {
   const known = (await lastStoredRows(sql, { endpoint: name, accountId })) ?? (await kind.knownRows?.(sql)) ?? 0;
   const least = Math.ceil(known * LEAST_SHARE);
@@ -200,7 +208,7 @@ const REFUSALS: ReadonlySet<string> = new Set(['wall', 'forbidden', 'unknown id'
 const backoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
 
 /** After a refusal a schedule waits for a minute, then four, sixteen …, at most a day, so that it spends no quota on refusals. */
-function refusedUntil(past: readonly Asking[], now: Instant): Instant {
+function refusedUntil(past: readonly PastRequest[], now: Instant): Instant {
   const answered = past.findIndex((asking) => !REFUSALS.has(asking.outcome));
   const inARow = answered === -1 ? past.length : answered;
   if (inARow === 0) return now;
@@ -212,7 +220,7 @@ function refusedUntil(past: readonly Asking[], now: Instant): Instant {
 async function unanswered<T>(
   { sql, clock, accountId, kind, name }: Taking<T>,
   { retry }: Run,
-  past: readonly Asking[],
+  past: readonly PastRequest[],
   { requests, budgetLeft, keySent }: SentRequest,
   answer: Exclude<Answer, { kind: 'moved' | 'answered' }>,
 ): Promise<SnapshotOutcome> {
@@ -223,7 +231,7 @@ async function unanswered<T>(
     case 'limited':
       if (budgetLeft) return { kind: 'deferred', until: clock.now() + ASK_AGAIN_MS, requests, reason: message };
       // The ledger holds all requests; the next permit says until when.
-      return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'spent' };
+      return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'quota exhausted' };
     case 'refused': {
       if (answer.reason === 'forbidden' && !(await proven())) throw new ConfigurationError(wrongKey(message, keySent));
       if (answer.reason === 'unknown route' && !(await proven()))

@@ -9,15 +9,15 @@ import type { Interval } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { Span } from '../../core/span.ts';
 import { type FreshnessPlan, planFreshness } from '../../quota/achievable-ages.ts';
-import { chooseStale, EAGER, turnAfter } from '../../quota/refresh-order.ts';
+import { chooseDueSeries, EAGER, turnAfter } from '../../quota/refresh-order.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type AppliedTracks, applyTracks } from '../../store/tracking/apply-track-rules.ts';
 import {
-  markAsked,
   readMissing,
-  readStaleRows,
+  readRefreshCandidates,
   readTiers,
   recordPlannedAges,
+  recordRefreshes,
   type TierRow,
 } from '../../store/tracking/tracked-series.ts';
 import { earliestSlot, knownDepth, splitAtWall } from '../limits/history-limit.ts';
@@ -85,14 +85,14 @@ export type FreshChunk = Span & {
   readonly slots: number;
 };
 
-export type ReadStaleOptions = {
+export type DueSeriesOptions = {
   readonly now: Instant;
   readonly limit: number;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   readonly walls: Pick<Walls, 'of'>;
 };
 
-export type Stale = {
+export type DueSeries = {
   /** A series that is due. */
   readonly seriesId: number;
   /** The instant from which its age counts again, once this turn is taken. */
@@ -102,10 +102,10 @@ export type Stale = {
 };
 
 /** The series that are due, most urgent first; changes nothing. */
-export async function readStale(sql: SqlOrTransaction, options: ReadStaleOptions): Promise<Stale[]> {
+export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOptions): Promise<DueSeries[]> {
   const { now, limit, plan, walls } = options;
   if (limit <= 0) return [];
-  const chosen = chooseStale(await readStaleRows(sql, { now, limit, eager: EAGER }), now, limit);
+  const chosen = chooseDueSeries(await readRefreshCandidates(sql, { now, limit, eager: EAGER }), now, limit);
   const turns = new Map(chosen.map((c) => [c.seriesId, turnAfter(c, now)]));
   const slots = plan.candlesPerRequest;
   const missing = await readMissing(sql, { ids: [...turns.keys()], now, plan: plan.name, slots });
@@ -122,9 +122,9 @@ export async function readStale(sql: SqlOrTransaction, options: ReadStaleOptions
  * Takes the turns of the series that are due, and resolves to their chunks. A series is not due again before its time, whatever becomes of
  * the chunk (`handBack` makes it due at once). Two processes at the same moment may get the same chunk; it is one job in the queue.
  */
-export async function takeStale(sql: SqlOrTransaction, options: ReadStaleOptions): Promise<FreshChunk[]> {
-  const stale = await readStale(sql, options);
-  await markAsked(
+export async function takeDueChunks(sql: SqlOrTransaction, options: DueSeriesOptions): Promise<FreshChunk[]> {
+  const stale = await readDueSeries(sql, options);
+  await recordRefreshes(
     sql,
     stale.map(({ seriesId, turnAt, chunk }) => ({ seriesId, askedAt: options.now, turnAt, isQueued: chunk !== null })),
   );

@@ -18,7 +18,7 @@ import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 import { withoutRetry } from '../request/outage-retry.ts';
 import type { RunOutcome } from '../schedule-run.ts';
-import { keepTracks, type TrackedPlan, takeStale } from './freshness.ts';
+import { keepTracks, type TrackedPlan, takeDueChunks } from './freshness.ts';
 
 export type KeepFreshDeps = {
   readonly sql: Sql;
@@ -70,7 +70,7 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
     const longer = Math.max(1, (nextAt - now) / 1000 / QUEUED_FOR_S);
     const perRun = Math.min(MOST_QUEUED, (deps.perSecond ?? Number.POSITIVE_INFINITY) * QUEUED_FOR_S);
     const most = Math.ceil(perRun * longer);
-    const chunks = await takeStale(sql, { now, limit: Math.min(room, most - queued), plan, walls });
+    const chunks = await takeDueChunks(sql, { now, limit: Math.min(room, most - queued), plan, walls });
     await queue.add(
       chunks.map(({ seriesId, coinId, quote, interval, from, to }) => {
         return { kind: 'freshness', seriesId, coinId, quote, interval, from, to, askedSince: now } satisfies ChunkJob;

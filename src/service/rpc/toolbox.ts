@@ -61,10 +61,10 @@ export type ToolboxDeps = {
   /** Told of unexpected errors; the caller only sees a 500. */
   readonly onError: (error: unknown, where: string) => void;
   /** Does this error mean that the source is unavailable for the moment? Then the caller gets a 503 with a waiting time. */
-  readonly isAway?: ((error: unknown) => boolean) | undefined;
+  readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
 };
 
-export function createToolbox({ data, access, warehouse, onError, isAway }: ToolboxDeps): Toolbox {
+export function createToolbox({ data, access, warehouse, onError, isUnavailable }: ToolboxDeps): Toolbox {
   const extra = offeredBy(warehouse);
   const names = [...Object.keys(TOOLS), ...Object.keys(extra)];
 
@@ -98,7 +98,8 @@ export function createToolbox({ data, access, warehouse, onError, isAway }: Tool
         return await answer(caller, name, given, admit);
       } catch (error) {
         onError(error, `tools/call ${name !== null && names.includes(name) ? name : 'of an unknown tool'}`);
-        if (isAway?.(error)) return failed(503, DATABASE_UNAVAILABLE, { retryAfterSeconds: RETRY_AFTER_SECONDS });
+        if (isUnavailable?.(error))
+          return failed(503, DATABASE_UNAVAILABLE, { retryAfterSeconds: RETRY_AFTER_SECONDS });
         return failed(500, 'An unexpected server error has occurred', {}, RPC_CODES.internalError);
       }
     },

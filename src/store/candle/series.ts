@@ -4,7 +4,7 @@ import type { Interval } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 
-export type SeriesAsked = {
+export type WantedSeries = {
   /** Coins of the catalogue. */
   readonly coinIds: readonly string[];
   readonly quote: Quote;
@@ -29,11 +29,11 @@ export type Series = {
  * Makes `span` wanted of every one of these series, the missing ones included. Resolves to their ids in the order of `coinIds`.
  * @throws PostgresError 23503 when the catalogue does not hold a coin
  */
-export function wantSeries(sql: SqlOrTransaction, asked: SeriesAsked): Promise<number[]> {
+export function wantSeries(sql: SqlOrTransaction, asked: WantedSeries): Promise<number[]> {
   return withFreshPlans(sql, (tx) => addWanted(tx, asked));
 }
 
-async function addWanted(sql: SqlOrTransaction, asked: SeriesAsked): Promise<number[]> {
+async function addWanted(sql: SqlOrTransaction, asked: WantedSeries): Promise<number[]> {
   const { quote, interval, priority } = asked;
   const coinIds = asked.coinIds as string[];
   const wanted: Spans = [asked.span];

@@ -87,7 +87,7 @@ export async function readCatalogueDemand(sql: SqlOrTransaction): Promise<Catalo
 }
 
 /** Of these kinds, those of which nothing was ever asked; `isWanted`: there is something that could be. */
-export async function readNeverAsked(
+export async function readNeverRequested(
   sql: SqlOrTransaction,
   kinds: readonly CatalogueKind[],
 ): Promise<{ readonly kind: CatalogueKind; readonly isWanted: boolean }[]> {
@@ -189,7 +189,7 @@ export async function readCatalogueAges(sql: SqlOrTransaction): Promise<Catalogu
 }
 
 /** Requests that were made for a kind since an instant, by this account. */
-export async function countAskedSince(
+export async function countRequestsSince(
   sql: SqlOrTransaction,
   { kind, accountId, since }: { readonly kind: CatalogueKind; readonly accountId: string; readonly since: Instant },
 ): Promise<number> {

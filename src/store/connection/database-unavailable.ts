@@ -5,18 +5,18 @@ const AWAY =
   /^(E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|HOSTDOWN|NETUNREACH|NETDOWN|AI_AGAIN|NOTFOUND)|CONNECT_TIMEOUT|CONNECTION_(CLOSED|DESTROYED)|57P0[123]|53300)$/;
 
 /** node-postgres (the queue's driver) gives these no code. */
-const AWAY_TEXT =
+const UNAVAILABLE_TEXT =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|timeout expired)/;
 
 /** Looks through the causes as well: others wrap what the driver said. Several addresses of one host fail as one error. */
-export function isDatabaseAway(error: unknown): boolean {
+export function isDatabaseUnavailable(error: unknown): boolean {
   for (let e: unknown = error, depth = 0; e instanceof Error && depth < 8; e = e.cause, depth++) {
     const { code, syscall } = e as { readonly code?: unknown; readonly syscall?: unknown };
     if (typeof code === 'string' && AWAY.test(code)) return true;
     // The socket file of a server that is down.
     if (code === 'ENOENT' && syscall === 'connect') return true;
-    if (AWAY_TEXT.test(e.message)) return true;
-    if (e instanceof AggregateError && e.errors.length > 0 && e.errors.every(isDatabaseAway)) return true;
+    if (UNAVAILABLE_TEXT.test(e.message)) return true;
+    if (e instanceof AggregateError && e.errors.length > 0 && e.errors.every(isDatabaseUnavailable)) return true;
   }
   return false;
 }

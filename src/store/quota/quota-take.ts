@@ -32,7 +32,7 @@ export type TakeArgs = At & {
 
 export type TakeRow = {
   /** Null = granted. */
-  readonly denied: 'month' | 'day' | 'set aside' | 'queue' | 'limited' | 'spent' | 'unavailable' | null;
+  readonly denied: 'month' | 'day' | 'reserved' | 'queue' | 'limited' | 'quota exhausted' | 'unavailable' | null;
   /** 0 when denied, or when nothing was wanted; else from 1 to what was wanted. */
   readonly granted: number;
   /** When the first may be sent, or is worth asking again. */
@@ -122,12 +122,12 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
       select *, case
         when month_used >= per_month and not is_told then 'month'
         when day_used >= per_day then 'day'
-        when spent_until > now and not asks_account then 'spent'
-        when probe_until > now then coalesce(probe, 'unavailable')
+        when spent_until > now and not asks_account then 'quota exhausted'
+        when probe_until > now then case probe when 'spent' then 'quota exhausted' else 'unavailable' end
         when down_until > now then 'unavailable'
         when limited_until > now then 'limited'
-        when month_used + leave_month >= per_month and not is_told then 'set aside month'
-        when day_used + leave_day >= per_day then 'set aside day'
+        when month_used + leave_month >= per_month and not is_told then 'reserved month'
+        when day_used + leave_day >= per_day then 'reserved day'
         when send_at > now + run_ahead then 'queue'
       end as denied
       from seen
@@ -165,16 +165,16 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
         day_start = excluded.day_start
     )
     select
-      case when denied like 'set aside%' then 'set aside' else denied end as denied, granted, gap_s * 1000 as gap_ms,
+      case when denied like 'reserved%' then 'reserved' else denied end as denied, granted, gap_s * 1000 as gap_ms,
       case
         when denied is null then send_at
-        when denied in ('month', 'set aside month')
+        when denied in ('month', 'reserved month')
           then (month at time zone 'UTC' + interval '1 month') at time zone 'UTC' + grace
-        when denied in ('day', 'set aside day') then day + interval '24 hours' + grace
+        when denied in ('day', 'reserved day') then day + interval '24 hours' + grace
         when denied = 'queue' then send_at - run_ahead
         when denied = 'limited' then limited_until
         else greatest(
-          case when denied = 'spent' then spent_until end,
+          case when denied = 'quota exhausted' then spent_until end,
           case when denied = 'unavailable' then down_until end,
           probe_until)
       end as at,

@@ -28,14 +28,14 @@ export async function storeSnapshot<T>(
 
 type AskedOf = { readonly endpoint: string; readonly accountId: string };
 /** A request of an endpoint as it ended. */
-export type Asking = { readonly sentAt: Instant; readonly outcome: string; readonly rows: number };
+export type PastRequest = { readonly sentAt: Instant; readonly outcome: string; readonly rows: number };
 
 /** The last requests of an endpoint by an account, newest first; those of the future, before the clock was set back, say nothing about now. */
-export async function lastAsked(
+export async function recentRequests(
   sql: SqlOrTransaction,
   { endpoint, accountId, limit, now }: AskedOf & { readonly limit: number; readonly now: Instant },
-): Promise<Asking[]> {
-  return sql<Asking[]>`
+): Promise<PastRequest[]> {
+  return sql<PastRequest[]>`
     select sent_at, outcome, rows from ops.fetch
     where endpoint = ${endpoint} and account_id = ${accountId} and series_id is null
       and sent_at <= ${now + MOST_SKEW_MS}

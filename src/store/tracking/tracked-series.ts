@@ -46,7 +46,7 @@ export async function recordPlannedAges(
     where k.id = p.id`;
 }
 
-export type StaleRow = {
+export type RefreshCandidateRow = {
   readonly seriesId: number;
   readonly tierId: number;
   readonly priority: number;
@@ -63,12 +63,12 @@ export type StaleRow = {
  * set back since) have reached their age, for nobody knows how old they are. A series that ends waits until its last candle can be final. Goes by the indexes: what it costs depends on the limit and the number of tiers, not on that of the series (but for
  * those never asked).
  */
-export async function readStaleRows(
+export async function readRefreshCandidates(
   sql: SqlOrTransaction,
   { now, limit, eager }: { readonly now: Instant; readonly limit: number; readonly eager: number },
-): Promise<StaleRow[]> {
+): Promise<RefreshCandidateRow[]> {
   const at = sql`${now}::timestamptz`;
-  return sql<StaleRow[]>`
+  return sql<RefreshCandidateRow[]>`
     with tier as (
       select k.id, k.priority, k.interval, k.achievable_age as age, market.width_of(k.interval) as width
       from ops.tier k where k.achievable_age is not null
@@ -102,7 +102,7 @@ export async function readStaleRows(
     from next`;
 }
 
-export type StaleSeries = {
+export type MissingOfSeries = {
   readonly seriesId: number;
   readonly coinId: string;
   readonly quote: Quote;
@@ -120,8 +120,8 @@ export async function readMissing(
     plan,
     slots,
   }: { readonly ids: readonly number[]; readonly now: Instant; readonly plan: string; readonly slots: number },
-): Promise<StaleSeries[]> {
-  const rows = await sql<StaleSeries[]>`
+): Promise<MissingOfSeries[]> {
+  const rows = await sql<MissingOfSeries[]>`
     select s.id as series_id, s.coin_id, s.quote, s.interval, (
         s.wanted * tstzmultirange(tstzrange(greatest(w.earliest, w.began), w.until)) - s.covered
         - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id and r.account_plan = ${plan}
@@ -143,7 +143,7 @@ export async function readMissing(
   return rows;
 }
 
-export type Asked = {
+export type Refresh = {
   readonly seriesId: number;
   readonly askedAt: Instant;
   readonly turnAt: Instant;
@@ -152,7 +152,7 @@ export type Asked = {
 };
 
 /** Their turn is over, whatever becomes of it: one that fails must not be the next one again. */
-export async function markAsked(sql: SqlOrTransaction, asked: readonly Asked[]): Promise<void> {
+export async function recordRefreshes(sql: SqlOrTransaction, asked: readonly Refresh[]): Promise<void> {
   if (asked.length === 0) return;
   await sql`
     with given as (

@@ -56,7 +56,7 @@ export function createTickerViews({
     sizeOf: (list) => list.length * Math.max(1, Object.keys(list[0]?.quotes ?? {}).length),
   });
   const allInDollars = () => inDollars(TOPICS, 'all', () => readTickers(sql));
-  const oneAtATime = pLimit(1);
+  const singleFlight = pLimit(1);
   return {
     ticker: ({ coinId, quotes }) =>
       versions.readUnder(TOPICS, async () => {
@@ -74,7 +74,7 @@ export function createTickerViews({
         const all = await allInDollars();
         return convert(sql, quotes, all.slice(0, most ?? undefined), provenanceOf(all)?.asOf ?? null);
       };
-      return converted(TOPICS, `${quotes} ${most ?? 'all'}`, () => oneAtATime(load));
+      return converted(TOPICS, `${quotes} ${most ?? 'all'}`, () => singleFlight(load));
     },
   };
 }

@@ -107,7 +107,7 @@ describe('the quota', () => {
   });
 
   test('is spent when the upstream says so; not while one asks whether it still is', () => {
-    const hold = (until: number) => ({ until, reason: 'spent', message: 'spent' }) as const;
+    const hold = (until: number) => ({ until, reason: 'quota exhausted', message: 'spent' }) as const;
     expect(topics(5, hold(Date.UTC(2030, 4, 16, 0, 5)))).toEqual(['day 2030-05-15 00:00Z 100']);
     expect(topics(5, hold(Date.UTC(2030, 5, 1, 0, 5)))).toEqual(['month 2030-05-01 00:00Z 100']);
     expect(topics(5, hold(NOW + 10_000))).toEqual([]);
@@ -116,7 +116,7 @@ describe('the quota', () => {
   test('is there for whoever leaves what is set aside', () => {
     expect(hasBudget(quota(899), calm.setAside)).toBe(true);
     expect(hasBudget(quota(900), calm.setAside)).toBe(false);
-    expect(hasBudget(quota(0, { until: NOW + 1, reason: 'spent', message: '' }), calm.setAside)).toBe(false);
+    expect(hasBudget(quota(0, { until: NOW + 1, reason: 'quota exhausted', message: '' }), calm.setAside)).toBe(false);
     expect(hasBudget(quota(0, { until: NOW + 1, reason: 'limited', message: '' }), calm.setAside)).toBe(true);
   });
 });

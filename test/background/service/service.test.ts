@@ -268,7 +268,7 @@ describe('the service', { concurrent: true }, () => {
     expect(nothing).not.toMatch(/^chandler_(hold|pace|quota|queue)_/m);
   });
 
-  test.runIf(testRedisUrl() !== null)('tells what the database has while Redis is away', async (context) => {
+  test.runIf(testRedisUrl() !== null)('tells what the database has while Redis is unavailable', async (context) => {
     const { start } = await setScene(context);
     const relay = await createRelay(testRedisUrl()!);
     try {

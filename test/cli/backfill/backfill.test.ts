@@ -60,7 +60,7 @@ test('a backfill that stops early says why, until when, how to go on, and what t
   expect(out).toMatch(/^ {2}quota left +0 today \(2 more are reserved for scheduled work\)$/m);
   const again = await chandler([...argv, '--json'], settings);
   expect(again.code).toBe(75);
-  expect(JSON.parse(again.out).backfill).toMatchObject({ end: 'stopped', reason: 'set aside', requestsLeft: 5 });
+  expect(JSON.parse(again.out).backfill).toMatchObject({ end: 'stopped', reason: 'reserved', requestsLeft: 5 });
 });
 
 test('what the upstream has left out is asked about again, and the report says when', async () => {

@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/clock.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { markSeen } from '../../../src/store/candle/seen-until.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
-import { markAsked } from '../../../src/store/tracking/tracked-series.ts';
+import { recordRefreshes } from '../../../src/store/tracking/tracked-series.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
@@ -132,7 +132,7 @@ describe('track remove', () => {
     await track('add', 'btc-bitcoin', 'doge-dogecoin', '--top', '2');
     const rows = await database.sql<{ id: number }[]>`select id from market.series`;
     const now = systemClock.now();
-    await markAsked(
+    await recordRefreshes(
       database.sql,
       rows.map(({ id }) => ({ seriesId: id, askedAt: now, turnAt: now, isQueued: false })),
     );

@@ -172,7 +172,7 @@ describe('an interface that cannot be used', () => {
     const world = bench();
     await world.registry().failed(limited, withoutRetry);
     expect((await readRpc(database.sql, URL)).closedUntil).toBe(NOW + 2 * HOUR);
-    await world.registry().failed({ ...limited, by: 'spent', retryAfterMs: null }, withoutRetry);
+    await world.registry().failed({ ...limited, by: 'quota', retryAfterMs: null }, withoutRetry);
     expect((await readRpc(database.sql, URL)).closedUntil).toBe(NOW + 24 * HOUR);
   });
 });

@@ -121,7 +121,7 @@ describe.each(engines)('on %s', (_name, make) => {
     const snoozed = new Promise<void>((resolve) => {
       const worker = queue.work({
         concurrency: 1,
-        handle: async () => ({ kind: 'snoozed', until: 0, reason: 'spent' }),
+        handle: async () => ({ kind: 'snoozed', until: 0, reason: 'quota exhausted' }),
         snoozeMs: () => LONGEST_SNOOZE_MS,
         events: { ...nothing, onOutcome: () => resolve(worker.close()) },
       });

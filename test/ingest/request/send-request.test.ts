@@ -157,7 +157,7 @@ describe('a request that fails', () => {
   test('with a 402 asks the judge, and tells the quota of an answer while budget is left', async () => {
     const world = bench();
     world.answers(says(402, 'payment required'));
-    expect(await world.send()).toMatchObject({ budgetLeft: true, answer: { kind: 'limited', by: 'spent' } });
+    expect(await world.send()).toMatchObject({ budgetLeft: true, answer: { kind: 'limited', by: 'quota' } });
     expect(world.judged).toEqual([false]);
     expect((await world.quota.state()).hold).toBe(null);
     // A question about the account itself is not judged by asking the account.
@@ -314,7 +314,7 @@ describe('a signal', () => {
   });
 });
 
-test('a database that is away is waited for with the answer in hand: the request is not sent again', async () => {
+test('a database that is unavailable is waited for with the answer in hand: the request is not sent again', async () => {
   const world = bench();
   world.answers(says(500, 'oops'));
   let failures = 0;

@@ -136,13 +136,14 @@ describe.each(engines)('on %s', (engine) => {
   test('a run that the quota holds waits until it may go on, and no attempt is burned', async () => {
     const bench = await makeBench(engine);
     const until = START + 10 * MINUTE;
-    bench.run = async ({ at }) => (at < until ? { kind: 'held', until: at + 2 * MINUTE, reason: 'spent' } : done);
+    bench.run = async ({ at }) =>
+      at < until ? { kind: 'held', until: at + 2 * MINUTE, reason: 'quota exhausted' } : done;
     await Promise.all(['a', 'b'].map((name) => bench.start(name)));
     await bench.settle();
     expect((await latestRuns(bench.database.sql, ['tickers']))[0]).toMatchObject({
       state: 'held',
       attempts: 0,
-      message: 'spent',
+      message: 'quota exhausted',
       waitUntil: START + 2 * MINUTE,
     });
     for (let i = 0; i < 60; i++) await bench.advance(10_000);

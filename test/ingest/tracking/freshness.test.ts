@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { DAY, HOUR, type Interval } from '../../../src/core/interval.ts';
 import type { Wall } from '../../../src/ingest/limits/history-limit.ts';
-import { keepTracks, planTracked, readStale, takeStale } from '../../../src/ingest/tracking/freshness.ts';
+import { keepTracks, planTracked, readDueSeries, takeDueChunks } from '../../../src/ingest/tracking/freshness.ts';
 import { recordRefusal } from '../../../src/store/candle/refusal.ts';
 import { markSeen } from '../../../src/store/candle/seen-until.ts';
 import { recordCoins, recordTickers } from '../../../src/store/snapshot/coin.ts';
@@ -49,7 +49,7 @@ const rule = (tier: 'top' | 'all', rest: Partial<TrackRule> = {}): TrackRule =>
   }) as TrackRule;
 const keep = (now: number, requestsPerDay: number | null = null) =>
   keepTracks({ sql: database.sql, now, requestsPerDay, candlesPerRequest: 366, walls });
-const take = (now: number, limit = 10) => takeStale(database.sql, { now, limit, plan, walls });
+const take = (now: number, limit = 10) => takeDueChunks(database.sql, { now, limit, plan, walls });
 const coins = async (now: number, limit?: number) => (await take(now, limit)).map((c) => c.coinId);
 const idOf = async (coinId: string) => {
   const [row] = await database.sql<{ id: number }[]>`select id from market.series where coin_id = ${coinId}`;
@@ -78,7 +78,7 @@ test('a chunk is the newest end with what is missing before it, and no more than
     { from: MIDNIGHT, to: NOON - 2 * HOUR },
   ];
   await database.sql`update market.series set covered = ${covered}::tstzmultirange where id = ${id}`;
-  const [first, second] = await readStale(database.sql, { now: NOON + 60_000, limit: 2, plan, walls });
+  const [first, second] = await readDueSeries(database.sql, { now: NOON + 60_000, limit: 2, plan, walls });
   expect(first?.chunk).toEqual({
     seriesId: id,
     coinId: 'a-a',
@@ -91,7 +91,7 @@ test('a chunk is the newest end with what is missing before it, and no more than
   // Ten days and a half of hours: as many as one request holds.
   expect(second?.chunk).toMatchObject({ to: NOON + HOUR, from: MIDNIGHT - 10 * DAY, slots: 253 });
   const small = { name: 'free', candlesPerRequest: 24 };
-  const [limited] = await readStale(database.sql, { now: NOON + 60_000, limit: 1, plan: small, walls });
+  const [limited] = await readDueSeries(database.sql, { now: NOON + 60_000, limit: 1, plan: small, walls });
   expect(limited?.chunk).toMatchObject({ from: MIDNIGHT - 3 * HOUR, to: NOON + HOUR });
   // Looking takes no turn.
   expect(await coins(NOON + 60_000)).toEqual(['a-a', 'b-b']);
@@ -111,7 +111,7 @@ test('nothing before the coin began is asked, nor what a wall or a refusal keeps
     fetchId: null,
   });
   const met: Wall = { kind: 'met', depthMs: 3 * DAY, skewMs: 0, message: 'no' };
-  const chunks = await takeStale(database.sql, { now: NOON, limit: 10, plan, walls: { of: () => met } });
+  const chunks = await takeDueChunks(database.sql, { now: NOON, limit: 10, plan, walls: { of: () => met } });
   expect(chunks).toMatchObject([
     { coinId: 'a-a', from: MIDNIGHT - DAY, to: MIDNIGHT + DAY },
     { coinId: 'c-c', from: MIDNIGHT - 2 * DAY, to: MIDNIGHT + DAY },
@@ -189,7 +189,7 @@ test('a series that ends is asked for once its last candle can be final, and lea
   const id = await idOf('b-b');
   await database.sql`insert into market.pending (series_id, span, reason, asked_at, due_at)
     values (${id}, tstzrange(null, ${MIDNIGHT + DAY}), 'unconfirmed', now(), ${MIDNIGHT + 3 * DAY})`;
-  const early = await readStale(database.sql, { now: MIDNIGHT + 2 * DAY, limit: 10, plan, walls });
+  const early = await readDueSeries(database.sql, { now: MIDNIGHT + 2 * DAY, limit: 10, plan, walls });
   expect(early.map(({ chunk }) => chunk === null)).toEqual(early.map(({ seriesId }) => seriesId === id));
   await database.sql`delete from market.pending`;
   const chunks = await take(MIDNIGHT + 2 * DAY);

@@ -1,7 +1,7 @@
 /** The newest ends of tracked series, from the turn to the answer: the simulator, the real queue, virtual time. */
 import { afterEach, expect, test, vi } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
-import { withStepBack } from '../../../src/ingest/chunk/series-circuit-breaker.ts';
+import { withCircuitBreaker } from '../../../src/ingest/chunk/series-circuit-breaker.ts';
 import type { Outcome } from '../../../src/ingest/outcome.ts';
 import { createKeepFresh, withRefreshTurns } from '../../../src/ingest/tracking/keep-fresh.ts';
 import { addTracks, removeTracks, type TrackRule } from '../../../src/store/tracking/track-rule.ts';
@@ -47,7 +47,7 @@ async function open(options: WorldOptions = {}, perDay: number | null = null) {
   });
   const outcomes: Outcome[] = [];
   const work = () => {
-    const ingestChunk = withRefreshTurns(withStepBack(session.ingestChunk, clock), sql);
+    const ingestChunk = withRefreshTurns(withCircuitBreaker(session.ingestChunk, clock), sql);
     const worker = queue.work({
       concurrency: 2,
       handle: (job, attempt) => ingestChunk(job, { attempt }),

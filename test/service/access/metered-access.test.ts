@@ -366,7 +366,7 @@ describe('keys', () => {
     const answers = await Promise.allSettled(
       Array.from({ length: 25 }, () => access.admit(holder(makeApiKey().key), 'data')),
     );
-    // None is told that it came too early: all hear that the database is away.
+    // None is told that it came too early: all hear that the database is unavailable.
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 25 }, () => 'rejected'));
   });
 

@@ -20,13 +20,13 @@ const onError = (error: unknown) => void errors.push(error);
 /** How often the source was asked for the ticker; a cached ticker is current while it has this price. */
 let asked: number;
 let price: number;
-let isAway: boolean;
+let isUnavailable: boolean;
 let admitted: number;
 /** How far back the plan may look; null: no limit. */
 let depthMs: number | null;
 let server: Listening;
 beforeEach(async () => {
-  [asked, price, isAway, admitted, now, depthMs] = [0, 1, false, 0, NOON, null];
+  [asked, price, isUnavailable, admitted, now, depthMs] = [0, 1, false, 0, NOON, null];
   const ticker = async (query: Parameters<typeof market.ticker>[0]) => {
     asked++;
     const found = await market.ticker(query);
@@ -34,7 +34,7 @@ beforeEach(async () => {
     const told = price;
     const answer = { ...found, rank: told } as Ticker;
     return revalidatedBy(withProvenance(answer, completeAsOf(NOON)), async () => {
-      if (isAway) throw new Error('away');
+      if (isUnavailable) throw new Error('away');
       return told === price;
     });
   };
@@ -77,7 +77,7 @@ it('is not asked for again while it holds, and at once when it does not; who ask
 
 it('is asked for anew while nobody can say whether it holds', async () => {
   expect(await ask('btc-bitcoin')).toBe(1);
-  isAway = true;
+  isUnavailable = true;
   expect([await ask('btc-bitcoin'), asked]).toEqual([1, 2]);
 });
 

@@ -220,7 +220,9 @@ describe('failures of tools', () => {
 
   it('say when to come again while the source cannot be reached', async () => {
     const data = { coins: () => Promise.reject(new Error('gone')) };
-    const { json } = await sender(rpcService({ data, isAway: () => true, onError: () => undefined }))(call('getCoins'));
+    const { json } = await sender(rpcService({ data, isUnavailable: () => true, onError: () => undefined }))(
+      call('getCoins'),
+    );
     expect(json.error).toEqual({
       code: -32000,
       message: '503: the database is unavailable; try again in a few seconds',

@@ -129,7 +129,7 @@ describe('a call', () => {
     const failing = { ...data, global: () => Promise.reject(error) };
     expect(await call('getGlobal', {}, { data: failing })).toMatchObject({ code: -32603, data: { status: 500 } });
     expect(errors).toEqual([[error, 'tools/call getGlobal']]);
-    expect(await call('getGlobal', {}, { data: failing, isAway: () => true })).toMatchObject({
+    expect(await call('getGlobal', {}, { data: failing, isUnavailable: () => true })).toMatchObject({
       code: -32000,
       data: { status: 503, retryAfterSeconds: 5 },
     });

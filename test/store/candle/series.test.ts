@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { readSeries, type SeriesAsked, wantSeries } from '../../../src/store/candle/series.ts';
+import { readSeries, type WantedSeries, wantSeries } from '../../../src/store/candle/series.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { packetsOf } from '../../support/steps.ts';
@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 const day = (n: number) => Date.UTC(2024, 0, n);
-const asked = (rest: Partial<SeriesAsked>): SeriesAsked => ({
+const asked = (rest: Partial<WantedSeries>): WantedSeries => ({
   coinIds: ['a-a', 'b-b', 'c-c'],
   quote: 'usd',
   interval: '24h',

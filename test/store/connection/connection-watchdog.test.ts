@@ -1,7 +1,7 @@
 /** A server that falls silent: whoever waits for it hears of it, and is connected again when it is back. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openDatabase } from '../../../src/store/connection/connect.ts';
-import { isDatabaseAway } from '../../../src/store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable } from '../../../src/store/connection/database-unavailable.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { createRelay, type Relay } from '../../support/relay.ts';
 import { startTlsFront, type TlsFront } from '../../support/tls-front.ts';
@@ -36,7 +36,7 @@ describe.concurrent('a server that falls silent', () => {
       const statement = sql`select pg_sleep(60)`.catch((error: unknown) => error);
       const transaction = sql.begin((tx) => tx`select pg_sleep(60)`).catch((error: unknown) => error);
       relay.freeze();
-      for (const error of await Promise.all([statement, transaction])) expect(isDatabaseAway(error)).toBe(true);
+      for (const error of await Promise.all([statement, transaction])) expect(isDatabaseUnavailable(error)).toBe(true);
       relay.mend();
       expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
     } finally {

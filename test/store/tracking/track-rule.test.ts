@@ -12,7 +12,7 @@ import {
   type TrackedCoins,
   type TrackRule,
 } from '../../../src/store/tracking/track-rule.ts';
-import { markAsked, readTiers } from '../../../src/store/tracking/tracked-series.ts';
+import { readTiers, recordRefreshes } from '../../../src/store/tracking/tracked-series.ts';
 import { recordRenames } from '../../../src/store/upkeep/rename.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
@@ -61,7 +61,7 @@ const seriesOf = async (coinId: string) => {
   return row!.id;
 };
 const asked = async (coinId: string, at: number) =>
-  markAsked(database.sql, [{ seriesId: await seriesOf(coinId), askedAt: at, turnAt: at, isQueued: false }]);
+  recordRefreshes(database.sql, [{ seriesId: await seriesOf(coinId), askedAt: at, turnAt: at, isQueued: false }]);
 const cover = async (coinId: string, from: number, to: number) =>
   database.sql`update market.series set covered = ${[{ from, to }]}::tstzmultirange where coin_id = ${coinId}`;
 

@@ -54,7 +54,7 @@ describe('holding a lease', () => {
     const renewals: number[] = [];
     const renew = async () => {
       renewals.push(clock.now() - NOW);
-      if (fails) throw new Error('the database is away');
+      if (fails) throw new Error('the database is unavailable');
     };
     const held = holdingLease({ clock, renew, signal }, work);
     const pass = async () => {
