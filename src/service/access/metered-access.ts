@@ -12,10 +12,8 @@ import { UNLIMITED } from '../../core/caller/api-key.ts';
 import type { ApiKey } from '../../store/callers/api-key.ts';
 import { readUsage } from '../../store/callers/api-usage.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { createKeyGuessLimiter } from './key-guess-limiter.ts';
-import { createKeyring } from './keyring.ts';
-import type { QuotaLimits } from './quota-lease.ts';
-import { createQuotaLeases, type QuotaTaken } from './quota-leases.ts';
+import { createKeyGuessLimiter, createKeyring } from './keyring.ts';
+import { createQuotaLeases, type QuotaLimits, type QuotaTaken } from './quota-leases.ts';
 import { createTokenBuckets } from './token-bucket.ts';
 
 export type MeteredAccess = Access & {

@@ -3,8 +3,7 @@ import type { MiddlewareHandler } from 'hono';
 import { ACCOUNT_PATHS, BASE_PATH } from '../../contract/interface/paths.ts';
 import type { Access, Allowance, Caller } from '../../contract/plan/access.ts';
 import { refuse } from './answer.ts';
-import { headerOf } from './request-input.ts';
-import type { ServiceEnv } from './service-env.ts';
+import { headerOf, type ServiceEnv } from './request-input.ts';
 
 const ACCOUNT: readonly string[] = ACCOUNT_PATHS.map((path) => BASE_PATH + path);
 

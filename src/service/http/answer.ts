@@ -15,9 +15,7 @@ import { AS_OF_HEADER, COVERAGE_HEADER, provenanceHeaders, provenanceOf } from '
 import { isCurrentOf } from '../../contract/answer/revalidation.ts';
 import type { Reply } from '../../contract/interface/handler.ts';
 import type { Caller } from '../../contract/plan/access.ts';
-import { headerOf } from './request-input.ts';
-import type { CachedResponse } from './response-cache.ts';
-import type { ServiceEnv } from './service-env.ts';
+import { type CachedResponse, headerOf, type ServiceEnv } from './request-input.ts';
 
 const gzip: (body: string | Uint8Array, options: { readonly level: number }) => Promise<Uint8Array> =
   promisify(gzipCallback);

@@ -1,8 +1,43 @@
-/** The input of a request: its headers, its query and its ids, checked before any data are read. */
+/** What travels with a request inside the service, and its input: headers, query and ids, checked before any data are read. */
 import type { Context } from 'hono';
 import { confirmedNotFound, type Missing } from '../../contract/answer/not-found.ts';
+import type { IsCurrent } from '../../contract/answer/revalidation.ts';
 import type { Peer } from '../../contract/interface/handler.ts';
-import type { ServiceEnv } from './service-env.ts';
+import type { Admission, Caller } from '../../contract/plan/access.ts';
+import type { PlanName } from '../../contract/plan/plans.ts';
+
+/** A caller and the result of its admission, kept so that no request is counted twice. */
+export type Admitted = { readonly caller: Caller; readonly admission: Admission };
+
+export type ServiceEnv = {
+  Bindings: Partial<Peer> & {
+    /** Set when the caller was admitted, or refused, before the routes. */
+    admitted?: Admitted | undefined;
+  };
+  Variables: {
+    caller: Caller;
+    plan: PlanName;
+    /** The value of the `Date` header. */
+    date: string;
+    /** The `RateLimit-*` headers of a caller with a limit. */
+    allowance?: Readonly<Record<string, string>>;
+    /** Caches the answer to this request; not set where it may not be cached. */
+    store?: (response: CachedResponse) => void;
+  };
+};
+
+/** An answer, without what depends on the caller and on the moment. */
+export type CachedResponse = {
+  /** Names and values in turn, for replies with and without a body. */
+  readonly headers: readonly string[];
+  readonly contentType: string;
+  readonly etag: string;
+  /** A string holds ASCII characters only. */
+  readonly body: string | Uint8Array;
+  /** Compressed when the first client accepts it, and once. */
+  readonly gzip: () => Promise<Uint8Array>;
+  readonly isCurrent: IsCurrent;
+};
 
 export type RequestInput = Context<ServiceEnv>;
 

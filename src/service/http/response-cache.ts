@@ -1,20 +1,13 @@
-/** Keeps the bytes of answers by plan and request, to be sent again for as long as the data they were made of are current. */
+/** Keeps the bytes of answers by plan and request, and sends them again for as long as the data they were made of are current. */
+import type { MiddlewareHandler } from 'hono';
 import { LRUCache } from 'lru-cache';
-import type { IsCurrent } from '../../contract/answer/revalidation.ts';
+import type { Endpoint } from '../../contract/interface/endpoints.ts';
+import type { Handler, Peer, Reply } from '../../contract/interface/handler.ts';
+import type { Access, Admission } from '../../contract/plan/access.ts';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
-
-/** An answer, without what depends on the caller and on the moment. */
-export type CachedResponse = {
-  /** Names and values in turn, for replies with and without a body. */
-  readonly headers: readonly string[];
-  readonly contentType: string;
-  readonly etag: string;
-  /** A string holds ASCII characters only. */
-  readonly body: string | Uint8Array;
-  /** Compressed when the first client accepts it, and once. */
-  readonly gzip: () => Promise<Uint8Array>;
-  readonly isCurrent: IsCurrent;
-};
+import { allowanceHeaders, callerOf } from './admission.ts';
+import { cacheControlFor, replyOf, respondWith } from './answer.ts';
+import { type Admitted, type CachedResponse, headerIn, type ServiceEnv } from './request-input.ts';
 
 export type ResponseCache = {
   /** Whether any plan has an entry for this target, current or not. */
@@ -75,4 +68,68 @@ export function canonicalTarget(url: string, known: ReadonlySet<string>): string
   const query = [...given].map(([name, value]) => `${name}=${value.replaceAll(/[%&+#]/g, encodeURIComponent)}`);
   const target = query.length === 0 ? path : `${path}?${query.join('&')}`;
   return target.length <= MAX_TARGET_LENGTH ? target : null;
+}
+
+export type FromCache = {
+  readonly fromCache: NonNullable<Handler['fromCache']>;
+  /** What `fromCache` learned about this peer before it found that it has no reply. */
+  admittedOf(peer: Peer): Admitted | undefined;
+};
+
+/**
+ * Looks a plain GET up by its target as it was sent, without a `Request` and without the routes: those cost more than everything else
+ * a short answer needs. The caller is admitted and counted first, as for any request.
+ */
+export function createFromCache({
+  cache,
+  access,
+  date,
+  addressOf,
+}: {
+  readonly cache: ResponseCache;
+  readonly access: Access;
+  /** The value of the `Date` header. */
+  readonly date: () => string;
+  readonly addressOf: (peer: Peer) => string;
+}): FromCache {
+  const admitted = new WeakMap<Peer, Admitted>();
+  const find = async (target: string, peer: Peer): Promise<Reply | null> => {
+    const caller = callerOf(headerIn(peer.headers, 'authorization'), addressOf(peer));
+    let admission: Admission;
+    try {
+      admission = await access.admit(caller, 'data');
+    } catch {
+      // Nothing was counted; the routes ask again, and answer with the reason.
+      return null;
+    }
+    const found = admission.kind === 'admitted' ? await cache.find(admission.plan, target) : null;
+    if (found === null) {
+      admitted.set(peer, { caller, admission });
+      return null;
+    }
+    return replyOf(found, {
+      date: date(),
+      cacheControl: cacheControlFor(caller),
+      allowance: allowanceHeaders(admission.allowance),
+      ifNoneMatch: headerIn(peer.headers, 'if-none-match'),
+    });
+  };
+  return {
+    fromCache: (peer) => (peer.target !== undefined && cache.has(peer.target) ? find(peer.target, peer) : null),
+    admittedOf: (peer) => admitted.get(peer),
+  };
+}
+
+/** The same cache for requests that went through the routes; what the endpoint then answers may be stored. POST is never cached. */
+export function cached(cache: ResponseCache, { parameters }: Endpoint): MiddlewareHandler<ServiceEnv> {
+  const known = new Set(parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => name));
+  return async (c, next) => {
+    const target = c.req.method === 'POST' ? null : canonicalTarget(c.req.url, known);
+    if (target === null) return next();
+    const plan = c.get('plan');
+    const found = await cache.find(plan, target);
+    if (found !== null) return respondWith(c, found);
+    c.set('store', (response) => cache.store(plan, target, response));
+    return next();
+  };
 }

@@ -2,7 +2,7 @@
 import { Hono } from 'hono';
 import { openApiDocument } from '../../contract/interface/openapi.ts';
 import { VERSION } from '../../core/version.ts';
-import type { ServiceEnv } from '../http/service-env.ts';
+import type { ServiceEnv } from '../http/request-input.ts';
 import { DOCS_POLICY, docsPage } from './docs-page.ts';
 
 export const DOCS_PATHS = ['/openapi.json', '/docs'] as const;

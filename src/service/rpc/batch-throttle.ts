@@ -1,4 +1,5 @@
 /** Throttles a batch: a call that comes too fast waits instead of being refused, for a limited time and while the caller is connected. */
+import pLimit from 'p-limit';
 import type { Clock } from '../../clock.ts';
 import type { Access, Admission } from '../../contract/plan/access.ts';
 
@@ -24,10 +25,6 @@ export function throttleBatch(admit: Admit, { clock, signal }: { clock: Clock; s
     }
   };
   // One after the other, even where the calls of a batch start together (MCP): the first call gets the next token.
-  let last: Promise<unknown> = Promise.resolve();
-  return (caller, about) => {
-    const mine = last.then(() => waited(caller, about));
-    last = mine.catch(() => undefined);
-    return mine;
-  };
+  const oneAtATime = pLimit(1);
+  return (caller, about) => oneAtATime(() => waited(caller, about));
 }

@@ -14,7 +14,8 @@ import { RPC_CODES } from '../../contract/interface/json-rpc.ts';
 import type { Caller } from '../../contract/plan/access.ts';
 import { VERSION } from '../../core/version.ts';
 import type { Admit } from './batch-throttle.ts';
-import type { Toolbox, ToolOutcome } from './toolbox.ts';
+import type { ToolOutcome } from './tool-outcome.ts';
+import type { Toolbox } from './toolbox.ts';
 
 export type McpDeps = {
   readonly toolbox: Toolbox;

@@ -1,76 +1,73 @@
 /** Reads the body of a JSON-RPC request within limits: size, depth, UTF-8, JSON. */
+import { RPC_CODES, type RpcResponse } from '../../contract/interface/json-rpc.ts';
+import { failure, refusedRequest } from './rpc-messages.ts';
 
 /** Far above a batch of tool calls with the longest arguments. */
-export const MAX_BODY_BYTES = 256 * 1_024;
+const MAX_BODY_BYTES = 256 * 1_024;
 /** Far above every valid body, and far below what recursion can take. */
-export const MAX_DEPTH = 64;
+const MAX_DEPTH = 64;
 
 export type RpcBody =
   | { readonly kind: 'json'; readonly value: unknown }
-  /** Not JSON, or not UTF-8. */
-  | { readonly kind: 'unreadable'; readonly problem: string }
-  | { readonly kind: 'too deep' }
-  | { readonly kind: 'too large' }
-  /** The caller disconnected in the middle of it. */
-  | { readonly kind: 'cut off' };
+  /** The status and the body to answer with. */
+  | { readonly kind: 'refused'; readonly status: 400 | 413; readonly answer: RpcResponse };
 
 export async function readRpcBody(request: Request): Promise<RpcBody> {
-  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) return { kind: 'too large' };
-  const bytes = await readBytes(request);
-  if (bytes === 'cut off' || bytes === 'too large') return { kind: bytes };
+  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) return TOO_LARGE;
+  let bytes: Uint8Array | null;
+  try {
+    bytes = await readBytes(request);
+  } catch {
+    return unreadable('the body ended early');
+  }
+  if (bytes === null) return TOO_LARGE;
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    return { kind: 'unreadable', problem: 'the body is not UTF-8' };
+    return unreadable('the body is not UTF-8');
   }
-  if (isDeeperThan(text, MAX_DEPTH)) return { kind: 'too deep' };
+  if (isDeeperThan(text, MAX_DEPTH)) return refused(400, `the body is nested deeper than ${MAX_DEPTH} levels`);
   try {
     return { kind: 'json', value: JSON.parse(text) };
   } catch {
-    return { kind: 'unreadable', problem: text === '' ? 'the body is empty' : 'the body is not JSON' };
+    return unreadable(text === '' ? 'the body is empty' : 'the body is not JSON');
   }
 }
 
-async function readBytes(request: Request): Promise<Uint8Array | 'cut off' | 'too large'> {
-  if (request.body === null) return new Uint8Array();
-  const reader = request.body.getReader();
+function refused(status: 400 | 413, problem: string): RpcBody {
+  return { kind: 'refused', status, answer: refusedRequest(null, problem) };
+}
+
+const TOO_LARGE = refused(413, `the body has more than ${MAX_BODY_BYTES} bytes`);
+
+function unreadable(problem: string): RpcBody {
+  const answer = failure(null, { code: RPC_CODES.parseError, message: `parse error: ${problem}` });
+  return { kind: 'refused', status: 400, answer };
+}
+
+/** Null: too large. @throws when the caller disconnects in the middle of it */
+async function readBytes(request: Request): Promise<Uint8Array | null> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return Buffer.concat(chunks, size);
-      size += value.byteLength;
-      if (size > MAX_BODY_BYTES) {
-        await reader.cancel();
-        return 'too large';
-      }
-      chunks.push(value);
-    }
-  } catch {
-    return 'cut off';
+  for await (const chunk of request.body ?? []) {
+    size += chunk.byteLength;
+    if (size > MAX_BODY_BYTES) return null;
+    chunks.push(chunk);
   }
+  return Buffer.concat(chunks, size);
 }
 
-/** Counts brackets outside of strings, so it works on text that is not JSON as well. */
-export function isDeeperThan(text: string, most: number): boolean {
+/** A string as a whole (also one that does not end), or a bracket outside of strings. */
+const STRING_OR_BRACKET = /"[^"\\]*(?:\\.[^"\\]*)*"?|[[\]{}]/gs;
+
+/** Works on the text, because a parser or a validator may recurse; so it judges text that is not JSON as well. */
+function isDeeperThan(text: string, most: number): boolean {
   let depth = 0;
-  let quoted = false;
-  for (let i = 0; i < text.length; i++) {
-    const char = text.charCodeAt(i);
-    if (quoted) {
-      if (char === BACKSLASH) i++;
-      else if (char === QUOTE) quoted = false;
-    } else if (char === QUOTE) quoted = true;
-    else if (char === BRACKET || char === BRACE) {
-      if (++depth > most) return true;
-    } else if (char === BRACKET + 2 || char === BRACE + 2) depth--;
+  for (const [token] of text.matchAll(STRING_OR_BRACKET)) {
+    if (token === '[' || token === '{') depth++;
+    else if (token === ']' || token === '}') depth--;
+    if (depth > most) return true;
   }
   return false;
 }
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const BRACKET = 0x5b;
-const BRACE = 0x7b;

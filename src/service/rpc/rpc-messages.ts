@@ -12,12 +12,13 @@ import {
 import type { Caller } from '../../contract/plan/access.ts';
 import { describeValue, readRecord } from '../../contract/record/records.ts';
 import type { Admit } from './batch-throttle.ts';
-import { rejected, type Toolbox } from './toolbox.ts';
+import { rejected } from './tool-outcome.ts';
+import type { Toolbox } from './toolbox.ts';
 
 /** Most messages in a batch. They are answered one after the other. */
 export const MAX_BATCH = 20;
 
-export const METHODS = ['tools/list', 'tools/call', 'ping'] as const;
+const METHODS = ['tools/list', 'tools/call', 'ping'] as const;
 
 export type RpcAnswer = {
   /** Null: there were only notifications. */
@@ -47,7 +48,7 @@ export async function answerMessages(parts: RpcDeps, caller: Caller, body: unkno
   return { body: Array.isArray(body) ? answers : answers[0]!, isMalformed };
 }
 
-/** The problem of a body as a whole. */
+/** What is wrong with a body as a whole; null: nothing. */
 export function batchProblem(body: unknown): string | null {
   if (!Array.isArray(body)) return null;
   if (body.length === 0) return 'the batch is empty';

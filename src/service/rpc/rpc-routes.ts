@@ -5,13 +5,13 @@
 import { type Context, Hono } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import type { Clock } from '../../clock.ts';
-import { RPC_CODES, type RpcError, rpcRequestSchema } from '../../contract/interface/json-rpc.ts';
+import { type RpcError, rpcRequestSchema } from '../../contract/interface/json-rpc.ts';
 import type { Access } from '../../contract/plan/access.ts';
 import { allowanceHeaders, callerOf } from '../http/admission.ts';
 import { MCP_HEADERS } from '../http/answer.ts';
-import type { ServiceEnv } from '../http/service-env.ts';
+import type { ServiceEnv } from '../http/request-input.ts';
 import { throttleBatch } from './batch-throttle.ts';
-import { MAX_BODY_BYTES, MAX_DEPTH, type RpcBody, readRpcBody } from './rpc-body.ts';
+import { readRpcBody } from './rpc-body.ts';
 import { answerMessages, batchProblem, failure, idOf, refusalFrom, refusedRequest } from './rpc-messages.ts';
 import type { Toolbox } from './toolbox.ts';
 
@@ -37,7 +37,7 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
     const body = await readRpcBody(c.req.raw);
     if (body.kind !== 'json') {
       const refusal = await refusalFrom(admitOne, caller, []);
-      return refusal === null ? unreadable(c, body) : answer(c, 403, failure(null, refusal));
+      return refusal === null ? answer(c, body.status, body.answer) : answer(c, 403, failure(null, refusal));
     }
     const isBatch = Array.isArray(body.value);
     const admit = isBatch ? throttleBatch(admitOne, { clock, signal: c.req.raw.signal }) : admitOne;
@@ -45,19 +45,20 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
       const { body: answers, isMalformed } = await answerMessages({ toolbox, admit }, caller, body.value);
       return answers === null ? c.body(null, 202, NO_STORE) : answer(c, isMalformed ? 400 : 200, answers);
     }
+    /** Did anything of this request ask for admission? */
     let isAdmitted = false;
-    const noticing: typeof admit = (...of) => {
+    const admitAndNotice: typeof admit = (...of) => {
       isAdmitted = true;
       return admit(...of);
     };
     const refuseAs = (refusal: RpcError) => answer(c, statusOf(refusal), failure(idOf(body.value), refusal));
-    const refusal = await refusalFrom(noticing, caller, isBatch ? (body.value as unknown[]) : [body.value]);
+    const refusal = await refusalFrom(admitAndNotice, caller, isBatch ? (body.value as unknown[]) : [body.value]);
     if (refusal !== null) return refuseAs(refusal);
     // Imported only here: the SDK would slow down the start of every command.
     const { answerMcp } = await import('./mcp.ts');
-    const response = await answerMcp({ toolbox, admit: noticing, onError }, caller, c.req.raw, body.value);
-    // Calls that the SDK refuses never reach the tools, which admit their callers; such calls need a key and a token all the same.
-    const late = isAdmitted ? null : await refusalFrom(noticing, caller, []);
+    const response = await answerMcp({ toolbox, admit: admitAndNotice, onError }, caller, c.req.raw, body.value);
+    // The tools admit their callers. A call that the SDK refuses never reaches a tool, but it needs a key and a token as well.
+    const late = isAdmitted ? null : await refusalFrom(admitAndNotice, caller, []);
     return late === null ? passOn(c, response) : refuseAs(late);
   });
 
@@ -87,7 +88,7 @@ const PREFLIGHT = {
   'Access-Control-Max-Age': '86400',
 };
 
-/** Refuses what is wrong by its headers alone; null: nothing is. */
+/** The refusal of a request whose headers are wrong; null when they are right. */
 function checkHeaders(c: RequestInput, origins: readonly string[]): Response | null {
   const origin = c.req.header('Origin');
   if (origin !== undefined && !isTrustedOrigin(origin, origins)) {
@@ -100,10 +101,10 @@ function checkHeaders(c: RequestInput, origins: readonly string[]): Response | n
 }
 
 /**
- * A web page can point its own name at this machine (DNS rebinding): then the browser takes both for the same site, and only `Origin` shows
+ * A web page can point its own name at this machine (DNS rebinding). Then the browser treats both as the same site, and only `Origin` says
  * where the page comes from. Clients that are not browsers send no `Origin`.
  */
-export function isTrustedOrigin(origin: string, origins: readonly string[]): boolean {
+function isTrustedOrigin(origin: string, origins: readonly string[]): boolean {
   if (origins.includes('*') || origins.includes(origin)) return true;
   if (!URL.canParse(origin)) return false;
   const host = new URL(origin).hostname;
@@ -111,8 +112,8 @@ export function isTrustedOrigin(origin: string, origins: readonly string[]): boo
 }
 
 /**
- * Only a client of the Model Context Protocol sends its version header, accepts event streams, or begins its handshake. Invalid requests are
- * refused alike for everybody, and so are subscriptions: nothing here ever changes.
+ * Only a client of the Model Context Protocol sends its version header, accepts event streams, or begins its handshake. Invalid requests
+ * and subscriptions are not passed to the SDK: they are refused in the same way for every client.
  */
 function isMcp(c: RequestInput, body: unknown): boolean {
   const messages = (Array.isArray(body) ? body : [body]).map((message) => rpcRequestSchema.safeParse(message).data);
@@ -122,23 +123,6 @@ function isMcp(c: RequestInput, body: unknown): boolean {
     /\btext\/event-stream\b/i.test(c.req.header('Accept') ?? '') ||
     messages.some((message) => message?.method === 'initialize')
   );
-}
-
-function unreadable(c: RequestInput, body: Exclude<RpcBody, { kind: 'json' }>): Response {
-  switch (body.kind) {
-    case 'too large':
-      return refuse(c, 413, `the body has more than ${MAX_BODY_BYTES} bytes`);
-    case 'too deep':
-      return refuse(c, 400, `the body is nested deeper than ${MAX_DEPTH} levels`);
-    case 'unreadable':
-      return answer(c, 400, failure(null, { code: RPC_CODES.parseError, message: `parse error: ${body.problem}` }));
-    case 'cut off':
-      return answer(
-        c,
-        400,
-        failure(null, { code: RPC_CODES.parseError, message: 'parse error: the body ended early' }),
-      );
-  }
 }
 
 function refuse(c: RequestInput, status: 400 | 403 | 405 | 413 | 415, problem: string): Response {

@@ -1,7 +1,7 @@
-/** The answers of the tools: the same data with the same visible fields as the REST endpoint of that name. */
+/** The tools of the API document: each answers with the data and the visible fields of the REST endpoint of the same name. */
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { withSameProvenance } from '../../contract/answer/provenance.ts';
-import type { ToolCall } from '../../contract/interface/tools.ts';
+import type { ToolCall, ToolName } from '../../contract/interface/tools.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
 import { impossibleId, isPossibleId } from '../http/request-input.ts';
@@ -19,7 +19,7 @@ const IDS = [
   'quoteCurrencyId',
 ] as const;
 
-/** Is one of them an id that nothing can have? Then no data are read. */
+/** Is one of the arguments an id that nothing can have? Then no data are read. */
 export function hasImpossibleId(given: Readonly<Record<string, unknown>>): boolean {
   return IDS.some((name) => typeof given[name] === 'string' && !isPossibleId(given[name]));
 }
@@ -27,68 +27,55 @@ export function hasImpossibleId(given: Readonly<Record<string, unknown>>): boole
 /** The output, or "not found" for an unknown id. */
 export async function answerTool(data: MarketData<Missing>, plan: Plan, call: ToolCall): Promise<object | Missing> {
   if (hasImpossibleId(call.arguments)) return impossibleId(data);
-  switch (call.name) {
-    case 'getGlobal':
-      return data.global();
-    case 'getCoins':
-      return first(call.arguments.limit, await data.coins());
-    case 'getCoinById':
-      return data.coin(call.arguments.coinId);
-    case 'getCoinEvents':
-      return first(call.arguments.limit, await data.coinEvents(call.arguments.coinId));
-    case 'getCoinExchanges':
-      return first(call.arguments.limit, await data.coinExchanges(call.arguments.coinId));
-    case 'getCoinMarkets':
-      return first(call.arguments.limit, await data.coinMarkets(call.arguments));
-    case 'getTickers':
-      return viewed(await data.tickers({ quotes: call.arguments.quotes, most: plan.tickerCoins }), (all) =>
-        visibleTickers(plan, all, call.arguments.limit),
-      );
-    case 'getTickersById':
-      return viewed(await data.ticker(call.arguments), (ticker) => visibleTicker(plan, ticker));
-    case 'getPeopleById':
-      return data.person(call.arguments.personId);
-    case 'getTags': {
-      const { additionalFields, limit } = call.arguments;
-      return viewed(await data.tags(), (tags) => tags.slice(0, limit).map((tag) => visibleTag(additionalFields, tag)));
-    }
-    case 'getTagById': {
-      const { tagId, additionalFields } = call.arguments;
-      return viewed(await data.tag(tagId), (tag) => visibleTag(additionalFields, tag));
-    }
-    case 'getExchanges':
-      return first(call.arguments.limit, await data.exchanges(call.arguments));
-    case 'getExchangeByID':
-      return data.exchange(call.arguments);
-    case 'getExchangeMarkets':
-      return first(call.arguments.limit, await data.exchangeMarkets(call.arguments));
-    case 'getPlatforms':
-      return first(call.arguments.limit, await data.platforms());
-    case 'getContracts':
-      return first(call.arguments.limit, await data.contracts(call.arguments.platformId));
-    case 'getTickerByContract': {
-      const { platformId, contractAddress } = call.arguments;
+  const answer = answersOf(data, plan)[call.name];
+  // The table has the right arguments for each name, but TypeScript cannot follow a name that is a variable.
+  return answer(call.arguments as never);
+}
+
+type Arguments<N extends ToolName> = Extract<ToolCall, { name: N }>['arguments'];
+type Answers = { readonly [N in ToolName]: (given: Arguments<N>) => Promise<object | Missing> };
+
+function answersOf(data: MarketData<Missing>, plan: Plan): Answers {
+  const tickerOf = (query: { readonly coinId: string; readonly quotes: readonly string[] }) =>
+    viewOf(data.ticker(query), (ticker) => visibleTicker(plan, ticker));
+  return {
+    getGlobal: () => data.global(),
+    getCoins: ({ limit }) => firstOf(limit, data.coins()),
+    getCoinById: ({ coinId }) => data.coin(coinId),
+    getCoinEvents: ({ coinId, limit }) => firstOf(limit, data.coinEvents(coinId)),
+    getCoinExchanges: ({ coinId, limit }) => firstOf(limit, data.coinExchanges(coinId)),
+    getCoinMarkets: (query) => firstOf(query.limit, data.coinMarkets(query)),
+    getTickers: ({ quotes, limit }) =>
+      viewOf(data.tickers({ quotes, most: plan.tickerCoins }), (all) => visibleTickers(plan, all, limit)),
+    getTickersById: tickerOf,
+    getPeopleById: ({ personId }) => data.person(personId),
+    getTags: ({ additionalFields, limit }) =>
+      viewOf(data.tags(), (tags) => tags.slice(0, limit).map((tag) => visibleTag(additionalFields, tag))),
+    getTagById: ({ tagId, additionalFields }) => viewOf(data.tag(tagId), (tag) => visibleTag(additionalFields, tag)),
+    getExchanges: (query) => firstOf(query.limit, data.exchanges(query)),
+    getExchangeByID: (query) => data.exchange(query),
+    getExchangeMarkets: (query) => firstOf(query.limit, data.exchangeMarkets(query)),
+    getPlatforms: ({ limit }) => firstOf(limit, data.platforms()),
+    getContracts: ({ platformId, limit }) => firstOf(limit, data.contracts(platformId)),
+    getTickerByContract: async ({ platformId, contractAddress }) => {
       const found = await data.coinOfContract({ platformId, address: contractAddress });
-      if (!isFound(found)) return found;
-      return viewed(await data.ticker({ coinId: found.coinId, quotes: ['USD'] }), (ticker) =>
-        visibleTicker(plan, ticker),
-      );
-    }
-    case 'priceConverter': {
-      const { baseCurrencyId, quoteCurrencyId, amount } = call.arguments;
-      return data.convert({ baseId: baseCurrencyId, quoteId: quoteCurrencyId, amount });
-    }
-    case 'search': {
-      const { q, categories, modifier, limit } = call.arguments;
-      return data.search({ q, categories, symbolOnly: modifier, limit });
-    }
-  }
+      return isFound(found) ? tickerOf({ coinId: found.coinId, quotes: ['USD'] }) : found;
+    },
+    priceConverter: ({ baseCurrencyId, quoteCurrencyId, amount }) =>
+      data.convert({ baseId: baseCurrencyId, quoteId: quoteCurrencyId, amount }),
+    search: ({ q, categories, modifier, limit }) => data.search({ q, categories, symbolOnly: modifier, limit }),
+  };
 }
 
-function first<T>(limit: number, all: readonly T[] | Missing): readonly T[] | Missing {
-  return viewed(all, (rows) => rows.slice(0, limit));
+function firstOf<T>(limit: number, answer: Promise<readonly T[] | Missing>): Promise<readonly T[] | Missing> {
+  return viewOf(answer, (rows) => rows.slice(0, limit));
 }
 
-function viewed<T extends object, V extends object>(answer: T | Missing, view: (answer: T) => V): V | Missing {
-  return isFound(answer) ? withSameProvenance(view(answer), answer) : answer;
+/** The part of an answer that `view` selects, with the provenance of the answer. */
+async function viewOf<T extends object, V extends object>(
+  answer: Promise<T | Missing>,
+  view: (answer: T) => V,
+): Promise<V | Missing> {
+  const found = await answer;
+  return isFound(found) ? withSameProvenance(view(found), found) : found;
 }

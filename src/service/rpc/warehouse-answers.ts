@@ -1,4 +1,4 @@
-/** The answers of the tools that only a warehouse has. */
+/** The tools that only a warehouse has: candles at any depth, coverage, gaps and SQL. */
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { withSameProvenance } from '../../contract/answer/provenance.ts';
 import { parseOhlcvParameters } from '../../contract/interface/parameters.ts';
@@ -11,14 +11,9 @@ import { writeOhlcvRows } from '../../contract/record/ohlcv.ts';
 import { INTERVALS } from '../../core/interval.ts';
 import { impossibleId } from '../http/request-input.ts';
 import { hasImpossibleId } from './tool-answers.ts';
+import { answered, failed, invalid, type ToolOutcome } from './tool-outcome.ts';
 
-export type WarehouseCall = CallOf<typeof WAREHOUSE_TOOLS>;
-
-/** The output, or "not found"; or a refusal. */
-export type WarehouseAnswer =
-  | { readonly kind: 'answered'; readonly output: object | Missing }
-  | { readonly kind: 'refused'; readonly status: 400 | 402 | 429; readonly message: string }
-  | { readonly kind: 'invalid'; readonly argument: string; readonly message: string };
+type WarehouseCall = CallOf<typeof WAREHOUSE_TOOLS>;
 
 type Sources = { readonly data: Candles<Missing>; readonly access: Access; readonly warehouse: WarehouseTools };
 
@@ -26,7 +21,7 @@ export async function answerWarehouseTool(
   { data, access, warehouse }: Sources,
   plan: Plan,
   call: WarehouseCall,
-): Promise<WarehouseAnswer> {
+): Promise<ToolOutcome> {
   const isImpossible = hasImpossibleId(call.arguments);
   switch (call.name) {
     case 'getOHLCV':
@@ -38,17 +33,15 @@ export async function answerWarehouseTool(
     case 'runSql':
       if (warehouse.runSql === undefined) throw new Error('runSql was called, and is not offered');
       // A statement reads everything, so it is for plans without limits on what they read.
-      if (!seesEverything(access, plan)) return { kind: 'refused', status: 402, message: SQL_REFUSAL };
+      if (!seesEverything(access, plan)) return failed(402, 'Running SQL is not allowed in this plan');
       try {
         return answered(await warehouse.runSql(call.arguments));
       } catch (error) {
-        if (error instanceof StatementError) return { kind: 'refused', status: error.status, message: error.message };
+        if (error instanceof StatementError) return failed(error.status, error.message);
         throw error;
       }
   }
 }
-
-const SQL_REFUSAL = 'Running SQL is not allowed in this plan';
 
 function seesEverything(access: Access, plan: Plan): boolean {
   const hasWholeHistory = INTERVALS.every((interval) => access.refuseHistory(plan.name, interval, 0) === null);
@@ -61,19 +54,15 @@ async function ohlcv(
   access: Access,
   plan: Plan,
   { coinId, ...given }: Extract<WarehouseCall, { name: 'getOHLCV' }>['arguments'],
-): Promise<WarehouseAnswer> {
+): Promise<ToolOutcome> {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, String(value));
   const parsed = parseOhlcvParameters(query);
-  if (!parsed.ok) return { kind: 'invalid', argument: parsed.parameter, message: parsed.message };
+  if (!parsed.ok) return invalid(parsed.parameter, parsed.message);
   const { start, ...question } = parsed.value;
   const refusal = access.refuseHistory(plan.name, question.interval, start);
-  if (refusal !== null) return { kind: 'refused', status: 402, message: refusal };
+  if (refusal !== null) return failed(402, refusal);
   const candles = await data.ohlcv({ ...question, coinId });
   if (!isFound(candles)) return answered(candles);
   return answered(withSameProvenance(JSON.parse(writeOhlcvRows(candles)) as object, candles));
-}
-
-function answered(output: object | Missing): WarehouseAnswer {
-  return { kind: 'answered', output };
 }
