@@ -7,47 +7,41 @@ import type { QuotaState, SetAside } from '../../quota/quota.ts';
 import type { RunEnd, ScheduleRun } from '../../store/work/schedule-run.ts';
 import type { Gauges } from '../../views/operations/gauges.ts';
 
-/** What the gauges show; a part that this process does not know is null, and its gauges are left out rather than 0. */
+/** What the gauges show. A part that this process does not know is null; its gauges are then left out, and are not 0. */
 export type MetricInputs = {
-  readonly figures: Gauges | null;
+  readonly warehouse: Gauges | null;
   readonly ledger: { readonly quota: QuotaState; readonly setAside: SetAside } | null;
   /** Jobs by queue. */
   readonly queued: Readonly<Record<string, number>> | null;
   readonly isReady: boolean;
 };
 
-export type Metrics = {
-  asked(asked: { readonly endpoint: string; readonly outcome: string; readonly requests: number }): void;
-  chunk(job: ChunkJob, outcome: Outcome): void;
-  chunkFailed(job: ChunkJob, final: boolean): void;
-  run(run: ScheduleRun, end: RunEnd, tookMs: number): void;
-  notice(event: NoticeEvent, outcome: 'raised' | 'sent' | 'failed' | 'given up'): void;
-  text(read: () => Promise<MetricInputs>): Promise<{ readonly contentType: string; readonly text: string }>;
-};
+export type Metrics = ReturnType<typeof createMetrics>;
 
-export function createMetrics(): Metrics {
+export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const counters = createCounters(registry);
-  const { requests, chunks, candles, revised, quarantined, runs, notices, runSeconds } = counters;
-  const showGauges = createGauges(registry);
+  const { requests, chunks, candles, revised, quarantined, runs, notices, runSeconds } = createCounters(registry);
+  const setGauges = createGauges(registry);
   return {
-    asked: ({ endpoint, outcome, requests: n }) => requests.inc({ endpoint, outcome }, n),
-    chunk: ({ kind }, outcome) => {
+    request: ({ endpoint, outcome, requests: n }: { endpoint: string; outcome: string; requests: number }) =>
+      requests.inc({ endpoint, outcome }, n),
+    chunk: ({ kind }: ChunkJob, outcome: Outcome) => {
       chunks.inc({ kind, outcome: outcome.kind });
       if (outcome.kind !== 'stored') return;
       candles.inc({ kind }, outcome.stored);
       revised.inc({ kind }, outcome.revised);
       quarantined.inc({ kind }, outcome.setAside);
     },
-    chunkFailed: ({ kind }, final) => chunks.inc({ kind, outcome: final ? 'failed' : 'retried' }),
-    run: ({ schedule }, { state }, tookMs) => {
+    chunkFailed: ({ kind }: ChunkJob, final: boolean) => chunks.inc({ kind, outcome: final ? 'failed' : 'retried' }),
+    run: ({ schedule }: ScheduleRun, { state }: RunEnd, tookMs: number) => {
       runs.inc({ schedule, state });
       runSeconds.observe({ schedule }, tookMs / 1000);
     },
-    notice: (event, outcome) => notices.inc({ event, outcome }),
-    text: async (read) => {
-      showGauges(await read());
+    notice: (event: NoticeEvent, outcome: 'raised' | 'sent' | 'failed' | 'given up') => notices.inc({ event, outcome }),
+    /** All metrics as Prometheus reads them; `read` gives what the gauges show. */
+    text: async (read: () => Promise<MetricInputs>) => {
+      setGauges(await read());
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };
@@ -61,7 +55,7 @@ function createCounters(registry: Registry) {
     requests: counter('requests_total', 'Requests to the upstream, by outcome.', ['endpoint', 'outcome']),
     chunks: counter('chunks_total', 'Attempts at chunks of candles, by outcome.', ['kind', 'outcome']),
     candles: counter('candles_stored_total', 'Candles that were new or changed.', ['kind']),
-    revised: counter('candles_revised_total', 'Final candles that upstream has changed since.', ['kind']),
+    revised: counter('candles_revised_total', 'Final candles that the upstream has changed since.', ['kind']),
     quarantined: counter('rows_quarantined_total', 'Rows quarantined because they are impossible.', ['kind']),
     runs: counter('schedule_runs_total', 'Runs of the schedules, by final state.', ['schedule', 'state']),
     notices: counter(
@@ -82,9 +76,13 @@ function createCounters(registry: Registry) {
 const TIER = ['tier', 'interval', 'priority'] as const;
 
 function createGauges(registry: Registry): (inputs: MetricInputs) => void {
-  const registers = [registry];
-  const gauge = <const L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
-    new Gauge({ name: `chandler_${name}`, help, labelNames, registers });
+  const empty: (() => void)[] = [];
+  const gauge = <const L extends string>(name: string, help: string, labelNames: readonly L[] = []) => {
+    const made = new Gauge({ name: `chandler_${name}`, help, labelNames, registers: [registry] });
+    // Without labels, \`reset\` would set it to 0.
+    empty.push(() => (labelNames.length === 0 ? made.remove() : made.reset()));
+    return made;
+  };
 
   const ready = gauge('ready', '1 when everything runs.');
   const quotaLeft = gauge('quota_left_requests', 'Requests left in a quota window, reserved or not.', ['window']);
@@ -109,10 +107,8 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   const quarantined = gauge('quarantined_rows', 'Rows in quarantine.');
   const connections = gauge('database_connections', 'Connections to the database, by state.', ['state']);
   const lastDone = gauge('schedule_last_done_timestamp_seconds', 'When a schedule was last done.', ['schedule']);
-  const labelled = [quotaLeft, quotaLimit, reserved, depth, backfills, connections, lastDone];
-  const perTier = [lag, target, achievable, series, unanswered];
 
-  const showLedger = ({ quota, setAside }: NonNullable<MetricInputs['ledger']>) => {
+  const setLedger = ({ quota, setAside }: NonNullable<MetricInputs['ledger']>) => {
     for (const window of ['month', 'day'] as const) {
       const { limit, spent } = quota[window];
       if (limit === null) continue;
@@ -123,8 +119,8 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
     holdUntil.set(quota.hold === null ? 0 : quota.hold.until / 1000);
     pace.set(quota.pace.now ?? Number.POSITIVE_INFINITY);
   };
-  const showGauges = (figures: Gauges) => {
-    for (const tier of figures.tiers) {
+  const setWarehouse = (warehouse: Gauges) => {
+    for (const tier of warehouse.tiers) {
       const labels = { tier: tier.tier, interval: tier.interval, priority: String(tier.priority) };
       series.set(labels, tier.series);
       unanswered.set(labels, tier.unseen);
@@ -132,19 +128,17 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
       if (tier.achievableAgeMs !== null) achievable.set(labels, tier.achievableAgeMs / 1000);
       if (tier.oldestAgeMs !== null) lag.set(labels, tier.oldestAgeMs / 1000);
     }
-    for (const { state, n } of figures.backfills) backfills.set({ state }, n);
-    for (const { state, n } of figures.connections) connections.set({ state }, n);
-    for (const { schedule, at } of figures.lastDone) lastDone.set({ schedule }, at / 1000);
-    revisions.set(figures.revisions);
-    quarantined.set(figures.quarantined);
+    for (const { state, n } of warehouse.backfills) backfills.set({ state }, n);
+    for (const { state, n } of warehouse.connections) connections.set({ state }, n);
+    for (const { schedule, at } of warehouse.lastDone) lastDone.set({ schedule }, at / 1000);
+    revisions.set(warehouse.revisions);
+    quarantined.set(warehouse.quarantined);
   };
-  return ({ figures, ledger, queued, isReady }) => {
+  return ({ warehouse, ledger, queued, isReady }) => {
+    for (const emptyOne of empty) emptyOne();
     ready.set(isReady ? 1 : 0);
-    for (const one of perTier) one.reset();
-    for (const one of labelled) one.reset();
-    for (const one of [holdUntil, pace, revisions, quarantined]) one.remove();
     for (const [queue, jobs] of Object.entries(queued ?? {})) depth.set({ queue }, jobs);
-    if (ledger !== null) showLedger(ledger);
-    if (figures !== null) showGauges(figures);
+    if (ledger !== null) setLedger(ledger);
+    if (warehouse !== null) setWarehouse(warehouse);
   };
 }

@@ -1,5 +1,5 @@
 /** The warehouse over HTTP at one address: market data under `/v1` and `/rpc`, operations at `/health`, `/ready` and `/metrics`. */
-import type { App } from '../../app.ts';
+import type { App, Releasers } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import type { Handler, Peer } from '../../contract/interface/handler.ts';
@@ -14,6 +14,7 @@ import { openReader } from '../../store/connection/reader.ts';
 import { createWarehouse } from '../../views/market/warehouse.ts';
 import { createStatementRunner } from '../../views/operations/statement.ts';
 import { createWarehouseTools } from '../../views/operations/warehouse-tools.ts';
+import type { ServiceStatus } from '../health/service-status.ts';
 import { type ServingMetrics, withMetrics } from './market-http-metrics.ts';
 
 /** No request to the warehouse takes so long. */
@@ -90,21 +91,17 @@ export function pathOf(url: string): string {
 
 const OPERATIONS = /^\/(health|ready|metrics|backfills)(\/|$)/;
 
-/** `market` is null while there is no database yet. */
-export function listenToAll(
-  {
-    operations,
-    market,
-    metrics,
-  }: { readonly operations: Handler; readonly market: () => Handler | null; readonly metrics: ServingMetrics },
-  {
-    config: { listen: address, connectionsPerAddress, trustedProxies },
-    onError,
-  }: {
-    readonly config: Pick<Config, 'listen' | 'connectionsPerAddress' | 'trustedProxies'>;
-    readonly onError: (error: unknown, url: string) => void;
-  },
+/**
+ * Opens the port, and tells the log and `onListening` the address and that `paths` are served. `market` is null while there is no
+ * database yet.
+ */
+export async function listenToAll(
+  served: { readonly operations: Handler; readonly market: () => Handler | null; readonly metrics: ServingMetrics },
+  { config, log, onListening }: HttpOptions,
+  paths: string,
+  onError: (error: unknown, url: string) => void,
 ): Promise<Listening> {
+  const { operations, market, metrics } = served;
   const now: Handler = Object.assign(
     async (request: Request, peer?: Peer) => market()?.(request, peer) ?? answerStarting(request),
     { fromCache: (peer: Peer) => market()?.fromCache?.(peer) ?? null },
@@ -114,10 +111,35 @@ export function listenToAll(
     const path = request.url.slice(request.url.indexOf('/', request.url.indexOf('//') + 2)).replace(/[?#].*$/s, '');
     return OPERATIONS.test(path) ? operations(request, peer) : measured(request, peer);
   };
-  return listen(Object.assign(handler, { fromCache: measured.fromCache }), {
-    ...address,
+  const server = await listen(Object.assign(handler, { fromCache: measured.fromCache }), {
+    ...config.listen,
     onError,
-    limits: { idleMs: IDLE_MS, maxPerAddress: connectionsPerAddress },
-    trustedProxies,
+    limits: { idleMs: IDLE_MS, maxPerAddress: config.connectionsPerAddress },
+    trustedProxies: config.trustedProxies,
   });
+  log.info({ url: server.url }, `serving ${paths} at ${server.url}`);
+  onListening?.(server.url);
+  return server;
+}
+
+export type HttpOptions = {
+  readonly config: Pick<Config, 'listen' | 'connectionsPerAddress' | 'trustedProxies'>;
+  readonly log: Log;
+  /** Called with the address as soon as there is one. */
+  readonly onListening?: ((url: string) => void) | undefined;
+};
+
+/**
+ * Closes the server first, so that nothing is served by what is closed already, then everything else in reverse order. Requests under
+ * way have `graceMs` to end, and the whole has `goodbyeMs`.
+ */
+export async function shutDown(
+  { server, releasers }: { readonly server: Listening | null; readonly releasers: Releasers },
+  { status, clock, log }: { readonly status: ServiceStatus; readonly clock: Clock; readonly log: Log },
+  { graceMs, goodbyeMs }: { readonly graceMs: number; readonly goodbyeMs: number },
+): Promise<void> {
+  status.phase = 'stopping';
+  const closing = Promise.resolve(server?.close(graceMs)).finally(() => releasers.release());
+  await Promise.race([closing, clock.sleep(goodbyeMs)]);
+  log.info('stopped');
 }

@@ -10,9 +10,8 @@ import { createIncidents } from '../health/incidents.ts';
 import { DATABASE, healthOf, isReady, type ServiceStatus } from '../health/service-status.ts';
 import { waitUntilAvailable } from '../health/wait-until-available.ts';
 import { watchDatabase } from '../health/watch-database.ts';
-import { listenToAll, type Market, openMarket, settingOf } from './market-http.ts';
+import { listenToAll, type Market, openMarket, settingOf, shutDown } from './market-http.ts';
 import { createServingMetrics } from './market-http-metrics.ts';
-import { announceServer, shutDown } from './server-lifecycle.ts';
 
 export type ServeMarketOptions = {
   readonly config: Config;
@@ -49,8 +48,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   });
   try {
     const served = { operations, market: () => market?.handler ?? null, metrics };
-    server = await listenToAll(served, { config, onError });
-    announceServer(server, '/v1, /rpc, /health, /ready and /metrics', options);
+    server = await listenToAll(served, options, '/v1, /rpc, /health, /ready and /metrics', onError);
     // With an address of its own, the reader needs no other one.
     const settings = config.serveDatabaseUrl === null ? config : { ...config, databaseUrl: config.serveDatabaseUrl };
     const waiting = { status, incidents, clock, signal };

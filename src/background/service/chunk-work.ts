@@ -1,8 +1,10 @@
-/** The work on chunks: of tracked series, and of backfills. */
+/** The work on chunks, of tracked series and of backfills; each attempt is one log line, and is counted in the metrics. */
 import type { App } from '../../app.ts';
 import { type BackfillRunner, createBackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
 import { withCircuitBreaker } from '../../ingest/chunk/series-circuit-breaker.ts';
 import { singleFlight } from '../../ingest/chunk/single-flight.ts';
+import type { Outcome } from '../../ingest/outcome.ts';
+import type { ChunkJob } from '../../ingest/queue/chunk-job.ts';
 import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
 import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
 import type { OutageRetry } from '../../ingest/request/outage-retry.ts';
@@ -11,7 +13,6 @@ import { withRefreshTurns } from '../../ingest/tracking/keep-fresh.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import { markEnded } from '../../store/tracking/tracked-series.ts';
 import { readEta } from './backfill-eta.ts';
-import { logChunk, logFailure, toIso } from './chunk-log.ts';
 import type { ServiceContext } from './service-context.ts';
 
 const sameTime = (ms: number) => ms;
@@ -73,4 +74,28 @@ export async function runBackfills(context: ServiceContext, app: App, ingestion:
   });
   runner.start();
   return runner;
+}
+
+function logChunk({ metrics, log }: ServiceContext, job: ChunkJob, outcome: Outcome): void {
+  metrics.chunk(job, outcome);
+  const { kind: how, ...rest } = outcome;
+  const until = 'until' in rest ? { until: toIso(rest.until) } : {};
+  // A chunk that only waits is in the metrics: a day with an exhausted quota would fill the log.
+  const level = outcome.kind === 'snoozed' || outcome.kind === 'deferred' ? 'debug' : 'info';
+  log[level]({ ...chunkFields(job), outcome: how, ...rest, ...until }, 'chunk');
+}
+
+function logFailure({ metrics, log }: ServiceContext, job: ChunkJob, error: Error, final: boolean): void {
+  metrics.chunkFailed(job, final);
+  log[final ? 'warn' : 'info']({ ...chunkFields(job), outcome: final ? 'failed' : 'retried', err: error }, 'chunk');
+}
+
+function chunkFields(job: ChunkJob) {
+  const { kind, coinId, quote, interval, from, to } = job;
+  const backfill = kind === 'backfill' ? { backfill: job.backfillId } : {};
+  return { for: kind, ...backfill, coin: coinId, quote, interval, from: toIso(from), to: toIso(to) };
+}
+
+function toIso(at: number): string {
+  return Number.isFinite(at) ? new Date(at).toISOString() : String(at);
 }

@@ -1,7 +1,8 @@
 /** The HTTP interface of the service: health, metrics and the progress of its backfills, beside the market. */
+import pLimit from 'p-limit';
 import type { App } from '../../app.ts';
 import { readBudget, readQuota } from '../../budget.ts';
-import { type Instant, systemClock } from '../../clock.ts';
+import { type Clock, type Instant, systemClock } from '../../clock.ts';
 import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import type { Listening } from '../../service/http/listen.ts';
@@ -15,14 +16,13 @@ import { DATABASE, healthOf, isReady } from '../health/service-status.ts';
 import { databaseError } from '../health/watch-database.ts';
 import { listenToAll, pathOf } from '../http/market-http.ts';
 import type { ServiceContext } from './service-context.ts';
-import { sharedRead } from './shared-read.ts';
 
 /** Prometheus gives up after ten seconds: a silent database must not cost it the metrics of this process. */
 const READ_MS = 5_000;
 const LATE = new Error(`not read within ${READ_MS / 1000} s`);
 
 export async function openHttp(context: ServiceContext): Promise<Listening> {
-  const { config, status, incidents, clock, log, metrics, served } = context;
+  const { status, incidents, clock, log, metrics, served } = context;
   const onError = (error: unknown, url: string) => log.error({ err: error, path: pathOf(url) }, 'a request failed');
   // Anybody may read these, without a key.
   const inputs = sharedRead(clock, () => readInputs(context));
@@ -41,7 +41,8 @@ export async function openHttp(context: ServiceContext): Promise<Listening> {
     onError,
   });
   const market = () => context.open.market?.handler ?? null;
-  return listenToAll({ operations, market, metrics: served }, { config, onError });
+  const paths = '/v1, /rpc, /health, /ready, /metrics and /backfills';
+  return listenToAll({ operations, market, metrics: served }, context, paths, onError);
 }
 
 async function readProgress({ open: { app }, incidents }: ServiceContext, which: BackfillsQuery) {
@@ -62,7 +63,7 @@ async function readInputs({
   clock,
   incidents,
 }: ServiceContext): Promise<Omit<MetricInputs, 'isReady'>> {
-  if (app === null) return { figures: null, ledger: null, queued: null };
+  if (app === null) return { warehouse: null, ledger: null, queued: null };
   const now = clock.now();
   const failed: Error[] = [];
   const orNull = <T>(reading: Promise<T>) =>
@@ -70,14 +71,14 @@ async function readInputs({
       failed.push(asError(error));
       return null;
     });
-  const [figures, ledger, queued] = await Promise.all([
+  const [warehouse, ledger, queued] = await Promise.all([
     orNull(readGauges(app.database.sql, now)),
     orNull(readLedger(app, ingestion, now)),
     ingestion && orNull(readQueued(ingestion)),
   ]);
   if (failed[0] === undefined) incidents.resolve('the metrics');
   else incidents.report('the metrics', failed[0]);
-  return { figures, ledger, queued };
+  return { warehouse, ledger, queued };
 }
 
 /** From the database, so that every role can tell it; null while the account's plan is unknown. */
@@ -100,4 +101,31 @@ async function readQueued(ingestion: Ingestion): Promise<MetricInputs['queued']>
 /** On the machine's time, because a client waits for the response. */
 function inTime<T>(reading: Promise<T>): Promise<T> {
   return withDeadline(systemClock, { ms: READ_MS, late: LATE }, () => reading);
+}
+
+const KEPT_MS = 1_000;
+
+type Reading<T> = { endedAt: Instant | null; readonly value: Promise<T> };
+
+/**
+ * Public reads cost the database the same however many clients ask: one read at a time. Its result is shared for a second by all that
+ * ask with the same argument (by its JSON).
+ */
+function sharedRead<A, T>(clock: Clock, read: (argument: A) => Promise<T>): (argument: A) => Promise<T> {
+  const oneAtATime = pLimit(1);
+  const readings = new Map<string, Reading<T>>();
+  const isOver = ({ endedAt }: Reading<T>, now: Instant) =>
+    endedAt !== null && (now < endedAt || now - endedAt >= KEPT_MS);
+  return (argument) => {
+    for (const [key, reading] of readings) if (isOver(reading, clock.now())) readings.delete(key);
+    const key = JSON.stringify(argument);
+    const known = readings.get(key);
+    if (known !== undefined) return known.value;
+    const value = oneAtATime(() => read(argument)).finally(() => {
+      reading.endedAt = clock.now();
+    });
+    const reading: Reading<T> = { endedAt: null, value };
+    readings.set(key, reading);
+    return value;
+  };
 }

@@ -34,7 +34,7 @@ export function announceReady({ status, onReady, log }: ServiceContext): void {
 /** One session, from its beginning until the service stops or the account has another plan. */
 export async function runSession(context: ServiceContext, app: App): Promise<void> {
   const { status, signal, metrics } = context;
-  const opening = () => openIngestion(app, { signal, withQueue: true, waitsForPlan: true, onRequest: metrics.asked });
+  const opening = () => openIngestion(app, { signal, withQueue: true, waitsForPlan: true, onRequest: metrics.request });
   const ingestion = await waitUntilAvailable(context, QUEUE, opening, (late) => late.close());
   if (ingestion === null) return;
   status.phase = 'starting';

@@ -8,8 +8,11 @@
  */
 import { once, setMaxListeners } from 'node:events';
 import { type App, createReleasers, openApp, type Releasers } from '../../app.ts';
-import { systemClock } from '../../clock.ts';
+import { type Clock, systemClock } from '../../clock.ts';
+import { createClockOffset } from '../../quota/clock-offset.ts';
 import type { Listening } from '../../service/http/listen.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import { readDatabaseClock } from '../../store/quota/quota.ts';
 import { forgetInstance, keepInstance } from '../../store/work/instance.ts';
 import { LEASE_RENEWED_EVERY_MS } from '../../store/work/lease.ts';
 import { createIncidents } from '../health/incidents.ts';
@@ -17,14 +20,12 @@ import { createMetrics } from '../health/metrics.ts';
 import { DATABASE, type ServiceStatus } from '../health/service-status.ts';
 import { waitUntilAvailable } from '../health/wait-until-available.ts';
 import { watchDatabase } from '../health/watch-database.ts';
-import { openMarket } from '../http/market-http.ts';
+import { openMarket, shutDown } from '../http/market-http.ts';
 import { createServingMetrics } from '../http/market-http-metrics.ts';
-import { announceServer, shutDown } from '../http/server-lifecycle.ts';
 import { notifyOperator } from './notifier.ts';
 import type { ServiceContext, ServiceOptions } from './service-context.ts';
 import { openHttp } from './service-http.ts';
 import { announceReady, runSession } from './service-session.ts';
-import { createSharedClock } from './shared-clock.ts';
 
 /**
  * For responses under way, of `goodbyeMs` for everything that is closed. An embedded server that does not stop in time is taken over by
@@ -58,10 +59,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
   signal.addEventListener('abort', onStop, { once: true });
   let server: Listening | null = null;
   try {
-    if (roles.includes('http')) {
-      server = await openHttp(context);
-      announceServer(server, '/v1, /rpc, /health, /ready, /metrics and /backfills', options);
-    }
+    if (roles.includes('http')) server = await openHttp(context);
     const app = await openStore(context, releasers);
     if (app === null) return;
     const followTime = useDatabaseClock ? () => clock.follow(app.database.sql) : async () => undefined;
@@ -121,4 +119,24 @@ async function keepInstanceAlive(
   };
   await watchDatabase(app, beat, { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: 'the heartbeat' });
   await forgetInstance(sql, owner).catch((error: unknown) => app.log.debug({ err: error }, 'heartbeat not deleted'));
+}
+
+/** The database's time, which all services of a warehouse agree on. A host with a wrong clock would write wrong times into shared rows. */
+type SharedClock = Clock & {
+  /** Reads the database's time; until the first time, the clock is the host's own. */
+  follow(sql: SqlOrTransaction): Promise<void>;
+};
+
+function createSharedClock(own: Clock): SharedClock {
+  const offset = createClockOffset();
+  let aheadMs = 0;
+  return {
+    now: () => Math.floor(own.now() - aheadMs),
+    sleep: own.sleep,
+    follow: async (sql) => {
+      const sentAt = own.now();
+      const there = await readDatabaseClock(sql);
+      aheadMs = offset.observe(sentAt, own.now(), there);
+    },
+  };
 }

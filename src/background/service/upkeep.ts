@@ -1,15 +1,17 @@
 /** What a session checks every few seconds: the account's plan, learned limits, chunks that the queue lost, and ETAs of backfills. */
 import type { App } from '../../app.ts';
+import { readQuota } from '../../budget.ts';
 import { DATABASE_IS_UNAVAILABLE, type OutageReason, outageReason } from '../../ingest/request/outage-retry.ts';
 import type { Session } from '../../ingest/session.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
+import type { QuotaState, SetAside } from '../../quota/quota.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { readAccount } from '../../store/quota/account.ts';
+import { endWaits } from '../../store/work/backfill-queue.ts';
 import { asError } from '../health/incidents.ts';
 import { DATABASE, QUEUE } from '../health/service-status.ts';
 import { databaseError } from '../health/watch-database.ts';
 import { saveQueuedEtas } from './backfill-eta.ts';
-import { releaseWaiting } from './release-waiting.ts';
 import type { ServiceContext } from './service-context.ts';
 
 export const UPKEEP_MS = 10_000;
@@ -63,4 +65,27 @@ async function forecast({ incidents, log }: ServiceContext, app: App, session: S
     if (isDatabaseUnavailable(error)) incidents.report(DATABASE, databaseError(error, app));
     else incidents.report('the forecasts', asError(error));
   }
+}
+
+/** Why a window denies a request until it ends (`Take`). */
+const WINDOW_REASONS = ['month', 'day', 'reserved', 'quota exhausted'] as const;
+
+/**
+ * Releases backfills that wait for the end of a window which has room again: the plan is larger now, or its count was corrected. Resolves
+ * to their ids.
+ */
+async function releaseWaiting(app: App, session: Session): Promise<readonly number[]> {
+  const { state, setAside } = await readQuota(app, session);
+  return hasRoom(state, setAside(state.now)) ? endWaits(app.database.sql, WINDOW_REASONS, state.now) : [];
+}
+
+/** The part of a window that must be free: each release plans anew, and the reservation shrinks step by step. */
+const WORTHWHILE = 0.01;
+
+function hasRoom(state: QuotaState, aside: SetAside): boolean {
+  if (state.hold !== null) return false;
+  return (['month', 'day'] as const).every((window) => {
+    const { limit, spent } = state[window];
+    return limit === null || limit - spent - aside[window] > limit * WORTHWHILE;
+  });
 }

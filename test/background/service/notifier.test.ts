@@ -92,7 +92,7 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
     await app.close();
   };
   ending.push(end);
-  const nothing = { figures: null, ledger: null, queued: null, isReady: true };
+  const nothing = { warehouse: null, ledger: null, queued: null, isReady: true };
   return {
     metrics: async () => (await metrics.text(async () => nothing)).text,
     incidents: () => incidents.open().map(({ what, message }) => `${what}: ${message}`),
