@@ -108,6 +108,20 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
   }
 }
 
+/** Opens the ingestion for `use`, and always closes it. @throws as `openIngestion` */
+export async function withIngestion<T>(
+  app: App,
+  options: IngestionOptions,
+  use: (ingestion: Ingestion) => Promise<T>,
+): Promise<T> {
+  const ingestion = await openIngestion(app, options);
+  try {
+    return await use(ingestion);
+  } finally {
+    await ingestion.close();
+  }
+}
+
 function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffMs' | 'lockMs'> {
   const { database, log, surroundings } = app;
   const { redisUrl } = app.config;

@@ -2,9 +2,9 @@
 import { type Command, Option } from 'commander';
 import { formatCount } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
-import { parseDuration } from '../input/duration.ts';
-import { argument, parseInteger, parsePriority } from '../input/options.ts';
-import { type TargetsOptions, targetOptions } from '../input/target-options.ts';
+import { integer, parsePriority } from '../input/options.ts';
+import { type TargetsOptions, targetOptions } from '../input/series-options.ts';
+import { parseDuration } from '../input/time.ts';
 import { UsageError } from '../shell/exit.ts';
 
 export type BackfillCommandOptions = TargetsOptions & {
@@ -27,21 +27,16 @@ export function backfillOptions(command: Command): Command {
     .option('--dry-run', 'show the plan and stop')
     .option('--yes', `do not ask for confirmation above ${formatCount(CONFIRM_ABOVE)} requests`)
     .option('--detach', 'record the backfill for chandler service to run, and exit')
-    .option('--priority <n>', 'with --detach: the highest runs first (default: 0)', argument(parsePriority))
+    .option('--priority <n>', 'with --detach: the highest runs first (default: 0)', parsePriority)
     .addOption(
       new Option(
         '--max-wait <time>',
         'stop (exit code 75) instead of waiting longer than this for the quota, the database or the queue',
       )
-        .argParser(argument(parseDuration))
+        .argParser(parseDuration)
         .default(5 * 60_000, '5m'),
     )
-    .option(
-      '--concurrency <n>',
-      'concurrent requests',
-      argument((text) => parseInteger(text, 1, 32)),
-      8,
-    )
+    .option('--concurrency <n>', 'concurrent requests', integer(1, 32), 8)
     .option('--json', 'print JSON');
 }
 

@@ -7,13 +7,13 @@ import { type BackfillPlan, planBackfill } from '../../ingest/backfill/plan.ts';
 import type { Wall } from '../../ingest/limits/history-limit.ts';
 import type { Session } from '../../ingest/session.ts';
 import { refreshForAbsences } from '../../ingest/snapshot/coin-list.ts';
-import { type Ingestion, openIngestion } from '../../ingestion.ts';
+import { type Ingestion, withIngestion } from '../../ingestion.ts';
 import { rollUp } from '../../store/candle/rollup.ts';
 import { wantSeries } from '../../store/candle/series.ts';
 import { compactKeys } from '../../store/upkeep/compact.ts';
 import { abandonExpired, abandonRunsOf, runningOwners } from '../../store/work/backfill.ts';
 import { canAsk, confirm } from '../input/confirm.ts';
-import { checkTarget } from '../input/target-options.ts';
+import { checkTarget } from '../input/series-options.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
 import { printJson } from '../shell/json.ts';
@@ -54,8 +54,7 @@ export async function backfill(
   options: BackfillCommandOptions,
 ): Promise<ExitCode> {
   const { io, signal } = context;
-  const ingestion = await openIngestion(app, { signal, withQueue: !options.dryRun && !options.detach });
-  try {
+  return withIngestion(app, { signal, withQueue: !options.dryRun && !options.detach }, async (ingestion) => {
     const reports = await makeReports(app, ingestion.session, coins, options, signal);
     if (options.json && options.dryRun) printJson(io.out, plansAsJson(reports));
     if (!options.json) printPlans(io.out, reports, options);
@@ -77,9 +76,7 @@ export async function backfill(
     }
     const code = await runAll(app, context, ingestion, { reports, due }, coins, options);
     return code === EXIT.done ? doneCode : code;
-  } finally {
-    await ingestion.close();
-  }
+  });
 }
 
 /** Runs the intervals one after the other, up to the first that ends early. @throws UsageError when the upstream refuses everything */

@@ -5,22 +5,21 @@ import { readDemand, schedulesOf, setAsideOf } from '../../budget.ts';
 import { effectiveLimits } from '../../config.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
 import type { Session } from '../../ingest/session.ts';
-import { openIngestion } from '../../ingestion.ts';
-import { resolveTarget } from '../input/target.ts';
+import { withIngestion } from '../../ingestion.ts';
 import {
   checkTarget,
   eachInterval,
   type TargetOptions,
   type TargetsOptions,
   targetOptions,
-} from '../input/target-options.ts';
+} from '../input/series-options.ts';
+import { resolveTarget } from '../input/target.ts';
 import type { CommandContext } from '../shell/context.ts';
-import { EXIT } from '../shell/exit.ts';
-import { printJson } from '../shell/json.ts';
 import { type PlanReport, type PlanReports, plansAsJson } from './plan-report.ts';
 import { printPlans } from './plan-text.ts';
 
 export function planCommand(program: Command, context: CommandContext): void {
+  const { clock, signal } = context;
   targetOptions(
     program
       .command('plan')
@@ -29,21 +28,17 @@ export function planCommand(program: Command, context: CommandContext): void {
       ),
   )
     .option('--json', 'print JSON')
+    // Wrong usage is reported before the database is opened.
+    .hook('preAction', (command) => checkTarget(command.args, command.opts<TargetsOptions>(), clock.now()))
     .action(
-      context.action(async (coins: string[], options: TargetsOptions & { readonly json?: boolean }) => {
-        checkTarget(coins, options, context.clock.now());
-        return context.withApp({ schema: 'prepare' }, async (app) => {
-          const ingestion = await openIngestion(app, { signal: context.signal });
-          try {
-            const reports = await makeReports(app, ingestion.session, coins, options, context.signal);
-            if (options.json) printJson(context.io.out, plansAsJson(reports));
-            else printPlans(context.io.out, reports);
-            return EXIT.done;
-          } finally {
-            await ingestion.close();
-          }
-        });
-      }),
+      context.answer(
+        (app, coins: string[], options: TargetsOptions) =>
+          withIngestion(app, { signal }, async ({ session }) => {
+            const reports = await makeReports(app, session, coins, options, signal);
+            return { json: () => plansAsJson(reports), text: (out) => printPlans(out, reports) };
+          }),
+        { schema: 'prepare' },
+      ),
     );
 }
 

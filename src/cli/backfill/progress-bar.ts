@@ -1,5 +1,5 @@
 /** Shows progress on standard error: a bar on a terminal, elsewhere a line every few seconds. */
-import { type Options, SingleBar } from 'cli-progress';
+import { SingleBar } from 'cli-progress';
 import type { Clock, Instant } from '../../clock.ts';
 import { formatCount, formatCounted, formatRoughly } from '../../core/format.ts';
 import { waitingFor } from '../output/wait-reasons.ts';
@@ -28,9 +28,6 @@ const BAR_FPS = 5;
 const LINE_EVERY_MS = 5000;
 /** The rate is that of the last half minute, so that it follows changes without jitter. */
 const RATE_OVER_MS = 30_000;
-/** Over less time, or fewer requests, the rate is no basis for an ETA. */
-const BASE_MS = 3_000;
-const BASE_CHUNKS = 3;
 /** After so long without an answer, the line says so. */
 const QUIET_MS = 5_000;
 
@@ -46,76 +43,74 @@ export type ProgressSources = {
 };
 
 export function createProgress(err: Output, clock: Clock, sources: ProgressSources): Progress {
-  return err.canRedraw ? createBar(err, clock, sources) : createLines(err, clock, sources);
+  const measured: Measured = { ...sources, rate: createRate(clock), hasEnded: false };
+  let state: ProgressState | null = null;
+  const display = err.canRedraw
+    ? createBar(err, () => (state === null ? '' : barLine(state, measured, clock.now(), err.columns() ?? 80)))
+    : createLines(err, clock, () => (state === null ? '' : textOf(state, measured, clock.now())));
+  return {
+    update: (next) => {
+      measured.rate.add(next);
+      const isFirst = state === null;
+      state = next;
+      if (isFirst) display.start();
+    },
+    done: () => {
+      if (state === null || measured.hasEnded) return;
+      measured.hasEnded = true;
+      display.stop();
+    },
+  };
 }
 
-function createBar(err: Output, clock: Clock, sources: ProgressSources): Progress {
-  const pace = { ...sources, rate: createRate(clock), hasEnded: false };
-  let state: ProgressState | null = null;
-  const options: Options = {
+/** Shows a line of text, which changes all the time. */
+type Display = {
+  start(): void;
+  stop(): void;
+};
+
+function createBar(err: Output, line: () => string): Display {
+  const bar = new SingleBar({
     stream: err.stream as NodeJS.WritableStream,
     fps: BAR_FPS,
     hideCursor: true,
-    clearOnComplete: false,
     gracefulExit: false,
-    stopOnComplete: false,
     linewrap: false,
-    format: () => (state === null ? '' : barLine(state, pace, clock.now(), err.columns() ?? 80)),
-  };
-  const bar = new SingleBar(options);
+    format: line,
+  });
   return {
-    update: (next) => {
-      pace.rate.add(next);
-      const isFirst = state === null;
-      state = next;
-      if (isFirst) {
-        bar.start(next.chunksTotal, next.chunksDone);
-        err.setRedrawing(true);
-      }
-      bar.setTotal(next.chunksTotal);
-      bar.update(next.chunksDone);
+    start: () => {
+      // The line says everything, so the library needs no numbers.
+      bar.start(0, 0);
+      err.setRedrawing(true);
     },
-    done: () => {
-      if (state === null) return;
-      pace.hasEnded = true;
+    stop: () => {
       bar.stop();
       err.setRedrawing(false);
-      state = null;
     },
   };
 }
 
-function createLines(err: Output, clock: Clock, sources: ProgressSources): Progress {
-  const pace = { ...sources, rate: createRate(clock), hasEnded: false };
-  const stop = new AbortController();
-  let state: ProgressState | null = null;
-  let shown: string | null = null;
+/** Writes the line at the start, every few seconds when it has changed, and at the end. */
+function createLines(err: Output, clock: Clock, line: () => string): Display {
+  const stopped = new AbortController();
+  let shown = '';
   const show = () => {
-    if (state === null) return;
-    const line = textOf(state, pace, clock.now());
-    if (line !== shown) err.write(`${line}\n`);
-    shown = line;
+    const next = line();
+    if (next !== shown) err.write(`${next}\n`);
+    shown = next;
   };
-  const tick = async () => {
-    while (!stop.signal.aborted) {
-      await clock.sleep(LINE_EVERY_MS, stop.signal);
+  const showRepeatedly = async () => {
+    while (!stopped.signal.aborted) {
       show();
+      await clock.sleep(LINE_EVERY_MS, stopped.signal);
     }
   };
   return {
-    update: (next) => {
-      pace.rate.add(next);
-      const isFirst = state === null;
-      state = next;
-      if (!isFirst) return;
-      show();
-      // Ends by being aborted, which is no failure.
-      tick().catch(() => undefined);
-    },
-    done: () => {
-      if (stop.signal.aborted) return;
-      stop.abort();
-      pace.hasEnded = true;
+    // Ends by being aborted, which is no failure.
+    start: () => void showRepeatedly().catch(() => undefined),
+    stop: () => {
+      stopped.abort();
       show();
     },
   };
@@ -146,14 +141,12 @@ function createRate(clock: Clock): Rate {
       // One sample older than the window stays, so that the window is full.
       while (samples.length > 1 && samples[1]!.at < at - RATE_OVER_MS) samples.shift();
     },
-    candles: () => perSecond('candles', { leastMs: 1000, least: 1 }),
-    chunks: () => perSecond('chunks', { leastMs: BASE_MS, least: BASE_CHUNKS }),
+    // Over less time, or fewer requests, the rate of requests is no basis for an ETA.
+    candles: () => perSecond('candles', 1000, 1),
+    chunks: () => perSecond('chunks', 3000, 3),
     quietMs: () => clock.now() - heardAt,
   };
-  function perSecond(
-    what: 'candles' | 'chunks',
-    { leastMs, least }: { readonly leastMs: number; readonly least: number },
-  ): number | null {
+  function perSecond(what: 'candles' | 'chunks', leastMs: number, least: number): number | null {
     const [first, last] = [samples[0], samples.at(-1)];
     if (first === undefined || last === undefined) return null;
     const ms = clock.now() - first.at;
@@ -171,38 +164,38 @@ function isNews(now: ProgressState, before: ProgressState): boolean {
   );
 }
 
-/** What the ETA is computed from. */
-type Pace = ProgressSources & { readonly rate: Rate; readonly hasEnded: boolean };
+/** What rate and ETA are computed from. */
+type Measured = ProgressSources & { readonly rate: Rate; hasEnded: boolean };
 
 /** The parts of a line; empty where a part does not apply. */
-function partsOf(state: ProgressState, pace: Pace, now: Instant) {
+function partsOf(state: ProgressState, measured: Measured, now: Instant) {
   const { candles, quotaLeft, waiting } = state;
-  const quiet = quietText(state, pace);
-  const speed = waiting === null && quiet === '' ? pace.rate.candles() : null;
+  const quiet = quietText(state, measured);
+  const speed = waiting === null && quiet === '' ? measured.rate.candles() : null;
   const wait = waiting === null ? '' : `waits ${formatRoughly(waiting.until - now)}`;
   return {
-    requests: requestsText(state, pace),
+    requests: requestsText(state, measured),
     candles: formatCounted(candles, 'candle'),
     speed: speed === null ? '' : `${formatCount(speed)}/s`,
     quota: quotaLeft === null ? '' : `quota left ${formatCount(quotaLeft)}`,
-    end: waiting === null ? quiet || etaText(state, pace, now) : wait,
+    end: waiting === null ? quiet || etaText(state, measured, now) : wait,
     why: waiting === null ? '' : waitingFor(waiting.reason),
   };
 }
 
 /** The plan is done, but requests go on: what is left is unknown, so no total is shown. */
-function isBeyondPlan({ chunksDone, chunksTotal }: ProgressState, { hasEnded, underWay }: Pace): boolean {
+function isBeyondPlan({ chunksDone, chunksTotal }: ProgressState, { hasEnded, underWay }: Measured): boolean {
   return !hasEnded && chunksTotal > 0 && chunksDone >= chunksTotal && underWay() > 0;
 }
 
-function requestsText(state: ProgressState, pace: Pace): string {
+function requestsText(state: ProgressState, measured: Measured): string {
   const { chunksDone, chunksTotal } = state;
-  if (isBeyondPlan(state, pace)) return `${formatCounted(chunksDone, 'request')}, more than planned`;
+  if (isBeyondPlan(state, measured)) return `${formatCounted(chunksDone, 'request')}, more than planned`;
   return `${formatCount(chunksDone)} of ${formatCounted(chunksTotal, 'request')}`;
 }
 
 /** Replaces rate and ETA while no answers arrive. */
-function quietText({ waiting }: ProgressState, { rate, hasEnded, underWay, gapMs }: Pace): string {
+function quietText({ waiting }: ProgressState, { rate, hasEnded, underWay, gapMs }: Measured): string {
   const ms = rate.quietMs();
   if (hasEnded || waiting !== null || underWay() === 0 || ms < Math.max(QUIET_MS, 3 * gapMs)) return '';
   return `waits for ${formatCounted(underWay(), 'answer')}, none for ${formatRoughly(ms)}`;
@@ -212,12 +205,12 @@ function quietText({ waiting }: ProgressState, { rate, hasEnded, underWay, gapMs
  * The ETA by the present rate, and never earlier than the quota allows. Empty until one of them is known, as an estimate from the first
  * answers is wrong by hours.
  */
-function etaText({ chunksDone, chunksTotal, requests }: ProgressState, pace: Pace, now: Instant): string {
+function etaText({ chunksDone, chunksTotal, requests }: ProgressState, measured: Measured, now: Instant): string {
   const left = chunksTotal - chunksDone;
   if (left <= 0) return '';
-  const perSecond = pace.rate.chunks();
+  const perSecond = measured.rate.chunks();
   const byRate = perSecond === null ? 0 : (left / perSecond) * 1000;
-  const byQuota = (pace.forecast(requests + left) ?? now) - now;
+  const byQuota = (measured.forecast(requests + left) ?? now) - now;
   const ms = Math.max(byRate, byQuota);
   return ms <= 0 ? '' : `${formatRoughly(ms)} to go`;
 }
@@ -226,8 +219,8 @@ function joined(...parts: readonly string[]): string {
   return parts.filter((part) => part !== '').join(', ');
 }
 
-function textOf(state: ProgressState, pace: Pace, now: Instant): string {
-  const { requests, candles, speed, quota, end, why } = partsOf(state, pace, now);
+function textOf(state: ProgressState, measured: Measured, now: Instant): string {
+  const { requests, candles, speed, quota, end, why } = partsOf(state, measured, now);
   return joined(requests, candles, speed, quota, why === '' ? end : `${end}: ${why}`);
 }
 
@@ -235,11 +228,11 @@ const LEAST_BAR = 10;
 const WIDEST_BAR = 40;
 
 /** One line that fits the terminal: the least important parts are dropped first; while requests wait, that is the bar. */
-function barLine(state: ProgressState, pace: Pace, now: Instant, columns: number): string {
+function barLine(state: ProgressState, measured: Measured, now: Instant, columns: number): string {
   const { chunksDone, chunksTotal } = state;
-  const most = isBeyondPlan(state, pace) ? 0.99 : 1;
+  const most = isBeyondPlan(state, measured) ? 0.99 : 1;
   const share = chunksTotal === 0 ? 1 : Math.min(most, chunksDone / chunksTotal);
-  const { requests, candles, speed, quota, end, why } = partsOf(state, pace, now);
+  const { requests, candles, speed, quota, end, why } = partsOf(state, measured, now);
   const ending = why === '' ? end : `${end}: ${why}`;
   const leastBar = why === '' ? LEAST_BAR : 0;
   const room = columns - 1;

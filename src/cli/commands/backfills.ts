@@ -13,7 +13,7 @@ import {
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/work/backfill-queue.ts';
 import { type BackfillRow, backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
-import { argument, parseInteger, parsePriority } from '../input/options.ts';
+import { integer, parsePriority } from '../input/options.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { waitingFor } from '../output/wait-reasons.ts';
 import type { Answer, CommandContext } from '../shell/context.ts';
@@ -56,7 +56,7 @@ export function backfillsCommand(program: Command, context: CommandContext): voi
     );
   }
   changeCommand(backfills, 'priority', 'change the priority; the highest runs first, even before a running backfill')
-    .argument('<n>', `from ${LOWEST_PRIORITY} to ${HIGHEST_PRIORITY}`, argument(parsePriority))
+    .argument('<n>', `from ${LOWEST_PRIORITY} to ${HIGHEST_PRIORITY}`, parsePriority)
     .action(
       context.answer(async (app, id: number, priority: number) => {
         if (!(await prioritizeBackfill(app.database.sql, id, priority))) throw await whyNot(app, id, 'priority');
@@ -69,12 +69,8 @@ function changeCommand(backfills: Command, name: string, description: string): C
   return backfills
     .command(name)
     .description(description)
-    .argument('<id>', 'its number in the list', argument(parseId))
+    .argument('<id>', 'its number in the list', integer(1, 2 ** 31 - 1))
     .option('--json', 'print JSON');
-}
-
-function parseId(text: string): number {
-  return parseInteger(text, 1, 2 ** 31 - 1);
 }
 
 async function changed(app: App, id: number, what: string): Promise<Answer> {
@@ -105,11 +101,11 @@ function printBackfills(out: Output, rows: readonly BackfillRow[], now: Instant,
     whole('span', formatSpan),
     number('coins', (row) => (row.coins === null ? '–' : formatCount(row.coins))),
     number('progress', (row) => (row.progress === null ? '–' : formatPercent(row.progress, 1))),
-    number('spent', (row) => formatCount(row.spent)),
+    number('spent', (row) => row.spent),
     number('left', ({ leftRequests, finishedAt }) =>
       leftRequests === null || finishedAt !== null ? '–' : formatCount(leftRequests),
     ),
-    number('candles', (row) => formatCount(row.stored)),
+    number('candles', (row) => row.stored),
     text('done', (row) => whenDone(row, now)),
   ]);
   for (const { id, message, waitUntil } of rows) {

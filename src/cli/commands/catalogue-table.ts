@@ -1,7 +1,7 @@
 /** The table of how old the catalogue is, one row per kind: part of `status`. */
 import type { Budget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import { formatCount, formatDuration } from '../../core/format.ts';
+import { formatDuration } from '../../core/format.ts';
 import { CATALOGUE_PLAN } from '../../ingest/catalogue/catalogue-plan.ts';
 import { ageOfCatalogue } from '../../ingest/schedule/schedule-plan.ts';
 import type { CatalogueAge, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
@@ -39,9 +39,9 @@ export function printCatalogue(
   out.write('\nCatalogue\n');
   printTable(out, wanted, [
     whole('kind', ({ kind }) => kind),
-    number('wanted', ({ items }) => formatCount(items)),
-    number('answered', ({ answered }) => formatCount(answered)),
-    number('unknown', ({ unknown }) => formatCount(unknown)),
+    number('wanted', ({ items }) => items),
+    number('answered', ({ answered }) => answered),
+    number('unknown', ({ unknown }) => unknown),
     number('target age', ({ kind }) => formatDuration(CATALOGUE_PLAN[kind].ageMs)),
     number('achievable', ({ kind }) => achievableAge(kind)),
     number('oldest now', ({ oldestAt }) => since(oldestAt)),

@@ -1,9 +1,7 @@
 /** `chandler gaps`: what is missing, why, and when it is requested again. */
 import type { Command } from 'commander';
 import type { Clock } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
 import { formatCount, formatCounted, formatDay, formatRelative, formatSeries, withIso } from '../../core/format.ts';
-import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import {
   GAP_REASONS,
@@ -15,17 +13,15 @@ import {
   readGapTotals,
 } from '../../views/operations/gaps.ts';
 import { countSeries, type SeriesFilter } from '../../views/operations/series-filter.ts';
-import { argument, parseChoice, parsePositiveInteger } from '../input/options.ts';
-import { narrowing, requireKnownCoins } from '../input/series-arguments.ts';
+import { choice, parsePositiveInteger } from '../input/options.ts';
+import { type NarrowOptions, narrowOptions, seriesFilter } from '../input/series-options.ts';
 import { number, printable, printTable, text, whole } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';
 import type { Io, Output } from '../shell/io.ts';
 import { printJsonArray } from '../shell/json.ts';
 
-type Options = {
-  readonly interval?: Interval;
-  readonly quote?: Quote;
+type Options = NarrowOptions & {
   readonly reason?: GapReason;
   readonly limit?: number;
   readonly all?: boolean;
@@ -36,25 +32,15 @@ const ROWS_SHOWN = 50;
 const ROWS_A_PAGE = 1_000;
 
 export function gapsCommand(program: Command, context: CommandContext): void {
-  narrowing(program.command('gaps').description('list what is missing, with the reason'))
-    .option(
-      '--reason <reason>',
-      `only this reason: ${GAP_REASONS.join(', ')}`,
-      argument((given) => parseChoice(given, GAP_REASONS)),
-    )
-    .option(
-      '--limit <n>',
-      `show at most n rows (default: ${ROWS_SHOWN}; with --json all rows)`,
-      argument(parsePositiveInteger),
-    )
+  narrowOptions(program.command('gaps').description('list what is missing, with the reason'))
+    .option('--reason <reason>', `only this reason: ${GAP_REASONS.join(', ')}`, choice(GAP_REASONS))
+    .option('--limit <n>', `show at most n rows (default: ${ROWS_SHOWN}; with --json all rows)`, parsePositiveInteger)
     .option('--all', 'show every row')
     .option('--json', 'print JSON')
     .action(
       context.action(async (coins: string[], options: Options) =>
         context.withApp({ schema: 'require' }, async ({ database: { sql } }) => {
-          await requireKnownCoins(sql, coins);
-          const { interval, quote, reason } = options;
-          const filter: GapFilter = { coinIds: coins.length > 0 ? coins : undefined, interval, quote, reason };
+          const filter: GapFilter = { ...(await seriesFilter(sql, coins, options)), reason: options.reason };
           const limit = options.all ? null : (options.limit ?? (options.json ? null : ROWS_SHOWN));
           if (options.json) await printJsonArray(context.io.out, asJson(readGapRows(sql, filter, limit)));
           else await printGaps(context, sql, filter, limit);
@@ -113,7 +99,7 @@ async function printRows(io: Io, rows: AsyncIterable<Gap>, clock: Clock): Promis
         whole('series', formatSeries),
         whole('from', ({ from }) => (from === null ? 'ever' : formatDay(from))),
         whole('to', ({ to }) => (to === null ? 'ever' : end(to))),
-        number('slots', (gap) => formatCount(gap.slots)),
+        number('slots', (gap) => gap.slots),
         whole('reason', ({ reason, detail }) => `${reason}${detail === null ? '' : notes.markOf(detail)}`),
         text('next request', ({ nextAskAt }) =>
           nextAskAt === null ? '' : formatRelative(Math.max(nextAskAt, now), now),

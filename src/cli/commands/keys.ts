@@ -5,7 +5,7 @@ import { PLAN_NAMES, planOf } from '../../contract/plan/plans.ts';
 import { formatTime } from '../../contract/time.ts';
 import { monthStart } from '../../core/calendar.ts';
 import { makeApiKey, UNLIMITED } from '../../core/caller/api-key.ts';
-import { formatCount, formatDay, formatInstant, formatLimit, formatRelative } from '../../core/format.ts';
+import { formatDay, formatInstant, formatLimit, formatRelative } from '../../core/format.ts';
 import { nearestNames } from '../../core/settings/did-you-mean.ts';
 import {
   type ApiKey,
@@ -18,9 +18,8 @@ import {
   revokeApiKey,
 } from '../../store/callers/api-key.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { parseDuration } from '../input/duration.ts';
-import { parseExpiry, parseKeyName, parseKeyPrefix } from '../input/key-options.ts';
-import { argument, parseChoice, parsePositiveInteger } from '../input/options.ts';
+import { choice, parsePositiveInteger } from '../input/options.ts';
+import { parseDuration, parseTime } from '../input/time.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import type { Answer, CommandContext } from '../shell/context.ts';
 import { CommandFailed, UsageError } from '../shell/exit.ts';
@@ -48,19 +47,15 @@ function createCommand(keys: Command, context: CommandContext): void {
   keys
     .command('create')
     .description('create a key and show it once')
-    .requiredOption(
-      '--plan <plan>',
-      `the plan of its holder: ${PLANS.join(', ')}`,
-      argument((plan) => parseChoice(plan.toLowerCase(), PLANS)),
-    )
-    .option('--name <text>', 'who holds it', argument(parseKeyName))
+    .requiredOption('--plan <plan>', `the plan of its holder: ${PLANS.join(', ')}`, choice(PLANS))
+    .option('--name <text>', 'who holds the key', parseName)
     .option(
       '--expires <when>',
       'when it expires: a date, a date-time with its zone, or a time from now like 90d',
-      argument((when) => parseExpiry(when, context.clock.now())),
+      (when) => parseExpiry(when, context.clock.now()),
     )
-    .option('--monthly-requests <n>', 'replaces the monthly limit of the plan', argument(parsePositiveInteger))
-    .option('--requests-per-second <n>', 'replaces the rate limit of the plan', argument(parsePositiveInteger))
+    .option('--monthly-requests <n>', 'replaces the monthly limit of the plan', parsePositiveInteger)
+    .option('--requests-per-second <n>', 'replaces the rate limit of the plan', parsePositiveInteger)
     .option('--json', 'print JSON')
     .action(
       context.answer(async ({ database: { sql }, clock }, options: CreateOptions) => {
@@ -100,7 +95,7 @@ function revokeCommand(keys: Command, context: CommandContext): void {
   keys
     .command('revoke')
     .description('revoke a key: it is refused within two seconds')
-    .argument('<key>', KEY_ARGUMENT, argument(parseKeyPrefix))
+    .argument('<key>', KEY_ARGUMENT, parsePrefix)
     .option('--json', 'print JSON')
     .action(
       context.answer(async ({ database: { sql }, clock }, prefix: string) => {
@@ -118,12 +113,8 @@ function rotateCommand(keys: Command, context: CommandContext): void {
   keys
     .command('rotate')
     .description('create a key that replaces another one on the same terms')
-    .argument('<key>', KEY_ARGUMENT, argument(parseKeyPrefix))
-    .option(
-      '--keep <time>',
-      'how long the old key stays valid, like 1d (default: not at all)',
-      argument((time) => parseDuration(time)),
-    )
+    .argument('<key>', KEY_ARGUMENT, parsePrefix)
+    .option('--keep <time>', 'how long the old key stays valid, like 1d (default: not at all)', parseDuration)
     .option('--json', 'print JSON')
     .action(
       context.answer(async ({ database: { sql }, clock }, prefix: string, { keep = 0 }: { readonly keep?: number }) => {
@@ -138,6 +129,30 @@ function rotateCommand(keys: Command, context: CommandContext): void {
         };
       }),
     );
+}
+
+const LONGEST_NAME = 100;
+
+/** @throws UsageError when it is empty, too long, or more than one line. */
+function parseName(text: string): string {
+  const name = text.trim();
+  if (name !== '' && name.length <= LONGEST_NAME && !/\p{Cc}/u.test(name)) return name;
+  throw new UsageError(`It must be one line of 1 to ${LONGEST_NAME} characters.`);
+}
+
+/** The first part of a key. When the whole key was pasted, its secret part is dropped and never shown. */
+function parsePrefix(text: string): string {
+  const match = /^(chandler_[0-9A-Za-z]{8})(_[0-9A-Za-z]*)?$/.exec(text.trim());
+  if (match) return match[1]!;
+  throw new UsageError('Name a key by its first part, like chandler_1a2B3c4D; chandler keys list shows them.');
+}
+
+/** A time, or a duration from now. @throws UsageError unless it lies in the future. */
+function parseExpiry(text: string, now: Instant): Instant {
+  const ahead = /^\+?(\d[\d.]*[a-z][\d.a-z]*)$/.exec(text);
+  const at = ahead ? now + parseDuration(ahead[1]!) : parseTime(text, now);
+  if (at > now) return at;
+  throw new UsageError(`It must lie in the future; ${text} is ${formatInstant(at)}.`);
 }
 
 type NewKey = { readonly key: string; readonly row: ApiKey };
@@ -192,33 +207,23 @@ function shownOnce({ key, row }: NewKey): Answer {
   };
 }
 
-function asJson({
-  prefix,
-  name,
-  plan,
-  requestsPerMonth,
-  requestsPerSecond,
-  createdAt,
-  expiresAt,
-  revokedAt,
-  replacedBy,
-}: ApiKey) {
-  const time = (at: Instant | null) => (at === null ? null : formatTime(at));
+function asJson(row: ApiKey) {
+  const { prefix, name, plan, requestsPerMonth, requestsPerSecond } = row;
   return {
-    prefix,
-    name,
-    plan,
-    requestsPerMonth,
-    requestsPerSecond,
-    createdAt: time(createdAt),
-    expiresAt: time(expiresAt),
-    revokedAt: time(revokedAt),
-    replacedBy,
+    ...{ prefix, name, plan, requestsPerMonth, requestsPerSecond },
+    createdAt: formatTime(row.createdAt),
+    expiresAt: timeOrNull(row.expiresAt),
+    revokedAt: timeOrNull(row.revokedAt),
+    replacedBy: row.replacedBy,
   };
 }
 
 function useAsJson({ thisMonth, inAdvance, lastSeenAt }: ApiKeyUse) {
-  return { thisMonth, leased: inAdvance, lastSeenAt: lastSeenAt === null ? null : formatTime(lastSeenAt) };
+  return { thisMonth, leased: inAdvance, lastSeenAt: timeOrNull(lastSeenAt) };
+}
+
+function timeOrNull(at: Instant | null): string | null {
+  return at === null ? null : formatTime(at);
 }
 
 function printKeys(out: Output, rows: readonly ApiKeyUse[], now: Instant, all: boolean): void {
@@ -228,10 +233,10 @@ function printKeys(out: Output, rows: readonly ApiKeyUse[], now: Instant, all: b
   }
   printTable(out, rows, [
     whole('key', (row) => row.prefix),
-    text('name', (row) => row.name ?? '–'),
+    text('name', (row) => row.name),
     whole('plan', (row) => row.plan),
-    number('this month', (row) => formatCount(row.thisMonth)),
-    number('leased', (row) => formatCount(row.inAdvance)),
+    number('this month', (row) => row.thisMonth),
+    number('leased', (row) => row.inAdvance),
     number('limit', limitOf),
     whole('created', (row) => formatDay(row.createdAt)),
     text('state', (row) => stateOf(row, now)),

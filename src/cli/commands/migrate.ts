@@ -2,11 +2,8 @@
 import type { Command } from 'commander';
 import { formatCounted } from '../../core/format.ts';
 import type { CommandContext } from '../shell/context.ts';
-import { EXIT } from '../shell/exit.ts';
-import { printJson } from '../shell/json.ts';
 
 export function migrateCommand(program: Command, context: CommandContext): void {
-  const { io } = context;
   program
     .command('migrate')
     .description(
@@ -14,13 +11,17 @@ export function migrateCommand(program: Command, context: CommandContext): void 
     )
     .option('--json', 'print the names of the applied migrations as JSON')
     .action(
-      context.action(async (options: { json?: boolean }) =>
-        context.withApp({ schema: 'migrate', patient: true }, async ({ migrated }) => {
-          if (options.json) printJson(io.out, { applied: migrated });
-          else if (migrated.length === 0) io.out.write('The schema is up to date.\n');
-          else io.out.write(`Applied ${formatCounted(migrated.length, 'migration')}: ${migrated.join(', ')}.\n`);
-          return EXIT.done;
+      context.answer(
+        async ({ migrated }) => ({
+          json: () => ({ applied: migrated }),
+          text: (out) => out.write(describe(migrated)),
         }),
+        { schema: 'migrate', patient: true },
       ),
     );
+}
+
+function describe(migrated: readonly string[]): string {
+  if (migrated.length === 0) return 'The schema is up to date.\n';
+  return `Applied ${formatCounted(migrated.length, 'migration')}: ${migrated.join(', ')}.\n`;
 }

@@ -2,15 +2,7 @@
 import type { Command } from 'commander';
 import { type Budget, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import {
-  formatCount,
-  formatCounted,
-  formatInstant,
-  formatLimit,
-  formatRate,
-  formatRelative,
-  withIso,
-} from '../../core/format.ts';
+import { formatCounted, formatInstant, formatLimit, formatRate, formatRelative, withIso } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import { catalogueKindOf, requestsIn, type Schedule } from '../../ingest/schedule/schedule-plan.ts';
 import type { Quota, QuotaState, SetAside } from '../../quota/quota.ts';
@@ -68,8 +60,8 @@ function printQuota(out: Output, report: Report): void {
   out.write(`Account ${budget.accountId}, plan ${budget.plan} (${PLAN_SOURCES[budget.planSource]})\n\n`);
   printTable(out, windowsOf(report), [
     text('window', (w) => w.name),
-    number('spent', (w) => formatCount(w.spent)),
-    number('reserved', (w) => formatCount(w.reserved)),
+    number('spent', (w) => w.spent),
+    number('reserved', (w) => w.reserved),
     number('left', (w) => formatLimit(w.left)),
     number('limit', (w) => formatLimit(w.limit)),
     text('resets', (w) => `${formatInstant(w.reset)} (${formatRelative(w.reset, state.now)})`),
@@ -91,8 +83,8 @@ function printQuota(out: Output, report: Report): void {
   printTable(out, spenders, [
     text('for', (s) => s.name),
     text('class', (s) => s.class),
-    number('today', (s) => formatCount(s.day)),
-    number('this month', (s) => formatCount(s.month)),
+    number('today', (s) => s.day),
+    number('this month', (s) => s.month),
   ]);
 }
 

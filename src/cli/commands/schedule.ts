@@ -91,7 +91,7 @@ function printSchedules(out: Output, report: Report): void {
     whole('schedule', ({ name }) => name),
     whole('when (UTC)', ({ cadence }) => cadence?.cron ?? 'off'),
     number('per run', ({ requests }) => formatCount(Math.ceil(requests))),
-    number('per month', ({ monthly }) => formatCount(monthly)),
+    number('per month', ({ monthly }) => monthly),
     number('of plan', ({ monthly }) => (perMonth === null || monthly === 0 ? '–' : formatPercent(monthly, perMonth))),
     whole('last run', ({ name }) => describeLast(lastRuns.get(name), now)),
     whole('next run', ({ cadence }) => (cadence === null ? '–' : formatRelative(cadence.next(now), now))),

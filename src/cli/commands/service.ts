@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { ROLES, type Role } from '../../background/health/service-status.ts';
 import { runService } from '../../background/service/service.ts';
-import { argument, parseChoice, parseInteger } from '../input/options.ts';
+import { choice, integer } from '../input/options.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';
 import { ownerName } from '../shell/owner.ts';
@@ -30,7 +30,7 @@ export function serviceCommand(program: Command, context: CommandContext): void 
     .option(
       '--concurrency <n>',
       'concurrent requests for backfills, and as many for the newest candles',
-      argument((text) => parseInteger(text, 1, 32)),
+      integer(1, 32),
       8,
     )
     .option('--migrate', 'migrate a shared database first; without it the service waits until chandler migrate was run')
@@ -52,7 +52,7 @@ export function serviceCommand(program: Command, context: CommandContext): void 
     );
 }
 
-const parseRoles = argument((text: string): readonly Role[] => {
-  const words = text.split(',').map((word) => parseChoice(word.trim(), ROLE_WORDS));
+function parseRoles(text: string): readonly Role[] {
+  const words = text.split(',').map((word) => choice(ROLE_WORDS)(word.trim()));
   return ROLES.filter((role) => words.includes(role) || words.includes('all'));
-});
+}

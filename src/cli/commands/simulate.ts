@@ -6,8 +6,8 @@ import { formatCount, formatCounted } from '../../core/format.ts';
 import { type Listening, listen } from '../../service/http/listen.ts';
 import { createSimulator, MARKETS, type MarketName, type Simulator } from '../../simulate.ts';
 import { FAULT_NAMES, type FaultSpec, NO_FAULTS, parseFaultSpec } from '../../simulator/faults/fault-spec.ts';
-import { parseDuration } from '../input/duration.ts';
-import { argument, parseChoice, parseInteger } from '../input/options.ts';
+import { choice, integer } from '../input/options.ts';
+import { parseDuration } from '../input/time.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, UsageError } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
@@ -39,43 +39,31 @@ export function simulateCommand(program: Command, context: CommandContext): void
     .command('simulate')
     .description('simulate the upstream on a port of this machine, until Ctrl-C')
     .option('--host <host>', 'address to listen on', '127.0.0.1')
-    .option(
-      '--port <port>',
-      'port to listen on; 0 takes any free one',
-      argument((text) => parseInteger(text, 0, 65_535)),
-      8090,
-    )
+    .option('--port <port>', 'port to listen on; 0 takes any free one', integer(0, 65_535), 8090)
     .option(
       '--market <market>',
       'made-up: seeded and endless; recorded: real candles of three coins',
-      argument((text) => parseChoice(text, MARKETS)),
+      choice(MARKETS),
       'made-up',
     )
-    .option('--plan <plan>', `the plan of callers without a key: ${PLAN_NAMES.join(', ')}`, argument(parsePlan), 'free')
+    .option('--plan <plan>', `the plan of callers without a key: ${PLAN_NAMES.join(', ')}`, choice(PLAN_NAMES), 'free')
     .option('--key <key=plan>', 'a key and its plan; may be repeated; other keys are refused', parseKey, {})
     .option('--unlimited', 'lift every limit of every plan')
     .option(
       '--faults <spec>',
       `faults and their rates, like all:0.05 or 500:0.02,reset:0.01,seed=7; faults: ${FAULT_NAMES.join(', ')}`,
-      argument(parseFaults),
+      parseFaults,
       NO_FAULTS,
     )
     .option(
       '--seed <n>',
       'seed of the made-up market: the same seed gives the same candles',
-      argument((text) => parseInteger(text, 0, 2 ** 31 - 1)),
+      integer(0, 2 ** 31 - 1),
       1,
     )
-    .option(
-      '--coins <n>',
-      'number of coins in the made-up market',
-      argument((text) => parseInteger(text, 1, 65_000)),
-      100,
-    )
+    .option('--coins <n>', 'number of coins in the made-up market', integer(1, 65_000), 100)
     .addOption(
-      new Option('--latency <time>', 'delay of each answer, like 50ms')
-        .argParser(argument(parseDuration))
-        .default(0, 'none'),
+      new Option('--latency <time>', 'delay of each answer, like 50ms').argParser(parseDuration).default(0, 'none'),
     )
     .option('--no-gzip', 'do not compress answers')
     .option('--json', 'print the address, and at the end the counters, each as one line of JSON')
@@ -135,18 +123,11 @@ function summary(simulator: Simulator): string {
   return `Answered ${formatCounted(requests.total, 'request')} (${formatCount(requests.ohlcv)} for candles), ${formatCounted(injected, 'fault')}.`;
 }
 
-function parsePlan(text: string): PlanName {
-  return parseChoice(text, PLAN_NAMES);
-}
-
-const parseKey = (text: string, before: Readonly<Record<string, PlanName>>): Readonly<Record<string, PlanName>> => {
+function parseKey(text: string, before: Readonly<Record<string, PlanName>>): Readonly<Record<string, PlanName>> {
   const at = text.lastIndexOf('=');
-  const parse = argument((pair: string) => {
-    if (at < 1) throw new UsageError('Write a key and its plan, like --key abc=pro.');
-    return parsePlan(pair.slice(at + 1));
-  });
-  return { ...before, [text.slice(0, Math.max(0, at))]: parse(text) };
-};
+  if (at < 1) throw new UsageError('Write a key and its plan, like --key abc=pro.');
+  return { ...before, [text.slice(0, at)]: choice(PLAN_NAMES)(text.slice(at + 1)) };
+}
 
 function parseFaults(text: string): FaultSpec {
   const parsed = parseFaultSpec(text);

@@ -69,13 +69,13 @@ export function printStatus(out: Output, status: Status, now: Instant, achievabl
 function printSeries(out: Output, { series }: Status): void {
   printTable(out, series, [
     text('series', formatSeries),
-    number('coins', (s) => formatCount(s.series)),
-    number('wanted', (s) => formatCount(s.slotsWanted)),
-    number('covered', (s) => formatCount(s.slotsCovered)),
-    number('missing', (s) => formatCount(s.slotsMissing)),
-    number('(too recent)', (s) => formatCount(s.slotsUnsettled)),
+    number('coins', (s) => s.series),
+    number('wanted', (s) => s.slotsWanted),
+    number('covered', (s) => s.slotsCovered),
+    number('missing', (s) => s.slotsMissing),
+    number('(too recent)', (s) => s.slotsUnsettled),
     number('done', (s) => formatPercent(s.slotsCovered, s.slotsWanted - s.slotsUnsettled)),
-    number('candles', (s) => formatCount(s.candles)),
+    number('candles', (s) => s.candles),
     whole('final until', (s) => (s.finalUntil === null ? 'nothing yet' : formatDay(s.finalUntil))),
   ]);
 }
@@ -112,8 +112,8 @@ function printFetches(out: Output, { fetches }: Status, now: Instant): void {
   out.write('\nRequests of the last 24 hours\n');
   printTable(out, fetches, [
     text('outcome', (f) => f.outcome),
-    number('requests', (f) => formatCount(f.requests)),
-    number('rows', (f) => formatCount(f.rows)),
+    number('requests', (f) => f.requests),
+    number('rows', (f) => f.rows),
     text('last', (f) => formatRelative(f.lastAt, now)),
   ]);
 }

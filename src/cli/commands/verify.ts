@@ -1,22 +1,20 @@
 /** `chandler verify`: the proof. Recounts every covered slot against the stored candles; exits 1 on any difference. */
 import type { Command } from 'commander';
-import type { Quote } from '../../core/candle.ts';
 import { formatCount, formatCounted, formatInstant, formatSeries, toIso } from '../../core/format.ts';
-import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { SeriesFilter } from '../../views/operations/series-filter.ts';
 import { type SeriesProof, verifySeries } from '../../views/operations/verify.ts';
-import { narrowing, requireKnownCoins } from '../input/series-arguments.ts';
+import { type NarrowOptions, narrowOptions, seriesFilter } from '../input/series-options.ts';
 import { type Column, number, printTable, text, whole } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode } from '../shell/exit.ts';
 import type { Io, Output } from '../shell/io.ts';
 import { printJsonArray } from '../shell/json.ts';
 
-type Options = { readonly interval?: Interval; readonly quote?: Quote; readonly json?: boolean };
+type Options = NarrowOptions & { readonly json?: boolean };
 
 export function verifyCommand(program: Command, context: CommandContext): void {
-  narrowing(
+  narrowOptions(
     program
       .command('verify')
       .description(
@@ -25,11 +23,10 @@ export function verifyCommand(program: Command, context: CommandContext): void {
   )
     .option('--json', 'print JSON')
     .action(
-      context.action(async (coins: string[], { interval, quote, json }: Options) =>
+      context.action(async (coins: string[], options: Options) =>
         context.withApp({ schema: 'require' }, async ({ database: { sql }, clock }) => {
-          await requireKnownCoins(sql, coins);
-          const filter = { coinIds: coins.length > 0 ? coins : undefined, interval, quote };
-          return (json ? verifyAsJson : verify)(context.io, sql, filter, clock.now());
+          const filter = await seriesFilter(sql, coins, options);
+          return (options.json ? verifyAsJson : verify)(context.io, sql, filter, clock.now());
         }),
       ),
     );
@@ -116,10 +113,10 @@ function bound(at: number): string | null {
 const COLUMNS: readonly Column<SeriesProof>[] = [
   text('coin', (proof) => proof.coinId),
   whole('series', formatSeries),
-  number('covered', (proof) => formatCount(proof.slotsCovered)),
-  number('candles', (proof) => formatCount(proof.candles)),
-  number('empty', (proof) => formatCount(proof.knownEmpty)),
-  number('not final', (proof) => formatCount(proof.provisional)),
+  number('covered', (proof) => proof.slotsCovered),
+  number('candles', (proof) => proof.candles),
+  number('empty', (proof) => proof.knownEmpty),
+  number('not final', (proof) => proof.provisional),
   whole('hash', (proof) => (proof.candles === 0 ? '–' : proof.hash)),
   whole('', ({ differences }) => (differences.length === 0 ? 'ok' : `DIFFERS: ${differences.join('; ')}`)),
 ];

@@ -10,14 +10,10 @@ import { EXIT } from '../shell/exit.ts';
 import { explain } from '../shell/explain-error.ts';
 import type { Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
-import { type Check, failWith, ok } from './check.ts';
-import { checkConfiguration } from './configuration.ts';
-import { checkHome, checkNode } from './machine.ts';
-import { checkRedis } from './redis.ts';
-import { checkScheduled } from './schedules.ts';
-import { checkUpstream } from './upstream.ts';
-import { checkWarehouse } from './warehouse.ts';
-import { checkWebhook } from './webhook.ts';
+import { type Check, failWith } from './check.ts';
+import { checkDatabase } from './database-checks.ts';
+import { checkConfiguration, checkHome, checkNode, checkRedis, checkWebhook } from './settings-checks.ts';
+import { checkUpstream } from './upstream-check.ts';
 
 type Options = { readonly online?: boolean; readonly json?: boolean };
 
@@ -58,11 +54,8 @@ async function* runChecks(context: CommandContext, options: Options): AsyncGener
   yield* checkConfiguration(config);
   const home = await checkHome(config);
   yield* home;
-  yield* config.redisUrl === null
-    ? [ok('Redis', 'not used: the queue lives in Postgres')]
-    : await checkRedis(config.redisUrl);
-  if (config.notify !== null)
-    yield* await checkWebhook(config.notify, { send: options.online ?? false, signal: context.signal });
+  yield* await checkRedis(config.redisUrl);
+  yield* await checkWebhook(config.notify, { send: options.online ?? false, signal: context.signal });
   // Without its folder the embedded server cannot start.
   if (home.some((check) => check.state === 'fail')) return;
   let app: App;
@@ -74,10 +67,9 @@ async function* runChecks(context: CommandContext, options: Options): AsyncGener
   }
   let about = 'database';
   try {
-    yield* await checkWarehouse(app);
-    yield* await checkScheduled(app);
+    yield* await checkDatabase(app);
     about = 'upstream';
-    if (options.online) yield* await checkUpstream(app, context.signal);
+    if (options.online) yield await checkUpstream(app, context.signal);
   } catch (error) {
     const lost = explainDatabaseError(error, app.database.url);
     yield failWith(lost === null ? about : 'database', explain(lost ?? error).message);

@@ -12,7 +12,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { activeCoins, catalogueSeenAt, findCoins, nearestCoinIds, topCoins } from '../../store/snapshot/coin.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import { StoppedEarly, UsageError } from '../shell/exit.ts';
-import { parseSpan, type TargetOptions } from './target-options.ts';
+import { parseSpan, type TargetOptions } from './series-options.ts';
 
 export type ResolvedTarget = BackfillTarget & {
   /** Requests spent on reading the list of coins; 0 when it was fresh. */

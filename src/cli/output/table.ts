@@ -1,4 +1,5 @@
 /** Text tables: aligned, numbers on the right, and no wider than the terminal where the text allows it. */
+import { formatCount } from '../../core/format.ts';
 import type { Output } from '../shell/io.ts';
 
 type Title = {
@@ -8,27 +9,41 @@ type Title = {
   readonly isWhole?: boolean;
 };
 
-export type Column<Row> = Title & { readonly cell: (row: Row) => string };
+export type Column<Row> = Title & { readonly cell: (row: Row) => Cell };
+
+/** Counts are written like `1,234,567`, and null as `–`. */
+type Cell = string | number | bigint | null;
 
 /** A column of texts, which are shortened when the terminal is too narrow. */
-export function text<Row>(title: string, cell: (row: Row) => string): Column<Row> {
+export function text<Row>(title: string, cell: (row: Row) => Cell): Column<Row> {
   return { title, cell };
 }
 
 /** A column of texts that are never shortened. */
-export function whole<Row>(title: string, cell: (row: Row) => string): Column<Row> {
+export function whole<Row>(title: string, cell: (row: Row) => Cell): Column<Row> {
   return { title, cell, isWhole: true };
 }
 
 /** A column of numbers, aligned on the right. */
-export function number<Row>(title: string, cell: (row: Row) => string): Column<Row> {
+export function number<Row>(title: string, cell: (row: Row) => Cell): Column<Row> {
   return { title, cell, align: 'right' };
 }
 
 /** Writes a table with one line for each row. */
 export function printTable<Row>(out: Output, rows: readonly Row[], columns: readonly Column<Row>[]): void {
-  const cells = rows.map((row) => columns.map((column) => column.cell(row)));
+  const cells = rows.map((row) => columns.map((column) => formatCell(column.cell(row))));
   out.write(formatTable(columns, cells, out.columns()));
+}
+
+function formatCell(value: Cell): string {
+  if (value === null) return '–';
+  return typeof value === 'string' ? value : formatCount(value);
+}
+
+/** Writes names and values below each other, indented; a line without a name continues the one above. */
+export function printPairs(out: Output, pairs: readonly (readonly [name: string, value: string])[]): void {
+  const width = Math.max(...pairs.map(([name]) => name.length));
+  for (const [name, value] of pairs) out.write(`  ${name.padEnd(width)}  ${value}\n`);
 }
 
 const GAP = '  ';
@@ -94,13 +109,11 @@ export function printable(text: string): string {
 export function displayWidth(text: string): number {
   let width = 0;
   for (const char of text) {
-    if (/\p{Mn}|\p{Me}|\p{Cf}/u.test(char)) continue;
-    width +=
-      /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/u.test(
-        char,
-      )
-        ? 2
-        : 1;
+    if (!NO_WIDTH.test(char)) width += WIDE.test(char) ? 2 : 1;
   }
   return width;
 }
+
+const NO_WIDTH = /\p{Mn}|\p{Me}|\p{Cf}/u;
+const WIDE =
+  /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/u;

@@ -1,15 +1,15 @@
 /** The table of how fresh tracked series are, one row per tier: part of `status` and of `track`. */
-import { formatCount, formatCounted, formatDuration } from '../../core/format.ts';
+import { formatCounted, formatDuration } from '../../core/format.ts';
 import type { TierStatus } from '../../views/operations/tiers.ts';
 import type { Output } from '../shell/io.ts';
 import { number, printTable, text, whole } from './table.ts';
 
 export function printTiers(out: Output, tiers: readonly TierStatus[]): void {
-  const age = (ms: number | null) => (ms === null ? '–' : formatDuration(ms));
+  const age = (ms: number | null) => (ms === null ? null : formatDuration(ms));
   printTable(out, tiers, [
     whole('tier', (t) => `${t.tier} ${t.interval}`),
     number('priority', (t) => String(t.priority)),
-    number('series', (t) => formatCount(t.series)),
+    number('series', (t) => t.series),
     number('target age', (t) => formatDuration(t.targetAgeMs)),
     number('achievable', formatAchievable),
     number('median now', (t) => age(t.medianAgeMs)),

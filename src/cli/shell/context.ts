@@ -34,8 +34,11 @@ export type CommandContext = CliDeps & {
   withApp<T>(options: UseOptions, use: (app: App) => Promise<T>): Promise<T>;
   /** A commander action that ends with an exit code. */
   action<A extends unknown[]>(run: (...args: A) => Promise<ExitCode>): (...args: A) => Promise<void>;
-  /** A commander action that reads the warehouse and prints one answer: as text, or as JSON with `--json`. */
-  answer<A extends unknown[]>(read: (app: App, ...args: A) => Promise<Answer>): (...args: A) => Promise<void>;
+  /** A commander action that opens the app and prints one answer: as text, or as JSON with `--json`. */
+  answer<A extends unknown[]>(
+    read: (app: App, ...args: A) => Promise<Answer>,
+    options?: UseOptions,
+  ): (...args: A) => Promise<void>;
 };
 
 export type Answer = {
@@ -81,9 +84,9 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void): Com
       deps.signal.throwIfAborted();
       end(await run(...args));
     };
-  const answer: CommandContext['answer'] = (read) =>
+  const answer: CommandContext['answer'] = (read, options = { schema: 'require' }) =>
     action((...args) =>
-      withApp({ schema: 'require' }, async (app) => {
+      withApp(options, async (app) => {
         const { json, text } = await read(app, ...args);
         // Commander passes the options and then the command itself behind the arguments.
         if ((args.at(-2) as { readonly json?: boolean }).json) printJson(deps.io.out, json());

@@ -20,6 +20,8 @@ export abstract class CommandError extends Error {
 /** Wrong usage or configuration; the message names what was given, and what is allowed. */
 export class UsageError extends CommandError {
   override readonly name = 'UsageError';
+  /** When a parser of an option throws it, commander reports it with the name of the option and the given value. */
+  readonly code = 'commander.invalidArgument';
   readonly exitCode = EXIT.usage;
 }
 

@@ -5,9 +5,9 @@ import { formatInstant } from '../../core/format.ts';
 import { DAY, floorToGrid, INTERVALS, type Interval } from '../../core/interval.ts';
 import { DEFAULT_PRIORITY, defaultTargetAgeMs } from '../../core/tier.ts';
 import type { TrackedCoins, TrackRule } from '../../store/tracking/track-rule.ts';
-import { parseDuration } from '../input/duration.ts';
 import { parseInterval } from '../input/options.ts';
-import { timeOption } from '../input/time.ts';
+import { checkCoins } from '../input/series-options.ts';
+import { parseDuration, timeOption } from '../input/time.ts';
 import { UsageError } from '../shell/exit.ts';
 
 /** One value of `--target-age`: for one interval or, when that is null, for all of them. */
@@ -36,12 +36,10 @@ export function parseTargetAge(text: string): TargetAge {
 
 /** The coins that the arguments name. @throws UsageError when they name none, or contradict each other */
 export function coinsOf(coins: readonly string[], { top, all }: Pick<TrackOptions, 'top' | 'all'>): TrackedCoins[] {
-  if (all && (top !== undefined || coins.length > 0))
-    throw new UsageError('--all already means every coin; give coins and --top, or --all alone.');
+  checkCoins(coins, { top, all });
   const chosen: TrackedCoins[] = [...new Set(coins)].map((coinId) => ({ tier: 'list', coinId }));
   if (top !== undefined) chosen.push({ tier: 'top', top });
   if (all) chosen.push({ tier: 'all' });
-  if (chosen.length === 0) throw new UsageError('No coins given; give ids like btc-bitcoin, or --top 100, or --all.');
   return chosen;
 }
 

@@ -11,7 +11,7 @@ import { DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/
 import { readWalls } from '../../ingest/limits/learned-limits.ts';
 import { CATALOGUE_FRESH_MS } from '../../ingest/snapshot/coin-list.ts';
 import { keepTracks } from '../../ingest/tracking/freshness.ts';
-import { openIngestion } from '../../ingestion.ts';
+import { withIngestion } from '../../ingestion.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { catalogueSeenAt, findCoins } from '../../store/snapshot/coin.ts';
 import {
@@ -23,16 +23,14 @@ import {
   type TrackedCoins,
 } from '../../store/tracking/track-rule.ts';
 import { readTierStatus } from '../../views/operations/tiers.ts';
-import { argument, list, parseInterval, parsePositiveInteger, parsePriority, parseQuote } from '../input/options.ts';
+import { list, parseInterval, parsePositiveInteger, parsePriority, parseQuote } from '../input/options.ts';
+import { seriesOptions } from '../input/series-options.ts';
 import { readCatalogueFor } from '../input/target.ts';
-import { seriesOptions } from '../input/target-options.ts';
 import type { Answer, CommandContext } from '../shell/context.ts';
-import { EXIT, UsageError } from '../shell/exit.ts';
-import { printJson } from '../shell/json.ts';
+import { UsageError } from '../shell/exit.ts';
 import { coinsOf, parseTargetAge, rulesOf, type TrackOptions } from './track-options.ts';
 import { printAdded, printRemoved, printRules, rulesAsJson, type TrackReport, trackAsJson } from './track-report.ts';
 
-type AddOptions = TrackOptions & { readonly json?: boolean };
 type RemoveOptions = Pick<TrackOptions, 'top' | 'all' | 'interval'> & { readonly quote?: Quote };
 
 const { list: listed, top, all } = DEFAULT_PRIORITY;
@@ -68,7 +66,7 @@ function addCommand(track: Command, context: CommandContext): void {
     .option(
       '--priority <n>',
       `the highest goes first, ${LOWEST_PRIORITY} to ${HIGHEST_PRIORITY} (default: coins ${listed}, --top ${top}, --all ${all})`,
-      argument(parsePriority),
+      parsePriority,
     )
     .option(
       '--target-age <age>',
@@ -76,18 +74,22 @@ function addCommand(track: Command, context: CommandContext): void {
       list(parseTargetAge),
     )
     .option('--json', 'print JSON')
+    // Wrong usage is reported before the database is opened.
+    .hook('preAction', (command) => void rulesOf(command.args, command.opts<TrackOptions>(), context.clock.now()))
     .action(
-      context.action(async (coins: string[], options: AddOptions) => {
-        const rules = rulesOf(coins, options, context.clock.now());
-        return context.withApp({ schema: 'prepare' }, async (app) => {
+      context.answer(
+        async (app, coins: string[], options: TrackOptions) => {
+          const rules = rulesOf(coins, options, app.clock.now());
           await settleCoins(app, context, coins);
           await addTracks(app.database.sql, rules, app.clock.now());
           const report = await applyAndPlan(app);
-          if (options.json) printJson(context.io.out, { added: rules.length, ...trackAsJson(report) });
-          else printAdded(context.io.out, rules.length, report);
-          return EXIT.done;
-        });
-      }),
+          return {
+            json: () => ({ added: rules.length, ...trackAsJson(report) }),
+            text: (out) => printAdded(out, rules.length, report),
+          };
+        },
+        { schema: 'prepare' },
+      ),
     );
 }
 
@@ -96,10 +98,10 @@ function removeCommand(track: Command, context: CommandContext): void {
     .command('remove')
     .description('stop keeping these series fresh; stored data stays')
     .argument('[coin...]', 'coins that were added by id')
-    .option('--top <n>', 'the rules that were added with this --top', argument(parsePositiveInteger))
+    .option('--top <n>', 'the rules that were added with this --top', parsePositiveInteger)
     .option('--all', 'the rules that were added with --all (not those of coins or --top)')
     .option('--interval <interval>', 'only these intervals', list(parseInterval))
-    .option('--quote <quote>', 'only this quote currency', argument(parseQuote))
+    .option('--quote <quote>', 'only this quote currency', parseQuote)
     .option('--json', 'print JSON')
     // Wrong usage is reported before the database is opened.
     .hook('preAction', (command) => void coinsOf(command.args, command.opts<RemoveOptions>()))
@@ -167,12 +169,9 @@ async function settleCoins(app: App, { signal }: CommandContext, coins: readonly
   const seenAt = await catalogueSeenAt(sql);
   const isFresh = seenAt !== null && app.clock.now() - seenAt < CATALOGUE_FRESH_MS;
   if (isFresh && (await findCoins(sql, named)).length === named.length) return;
-  const ingestion = await openIngestion(app, { signal });
-  try {
-    await readCatalogueFor({ sql, clock: app.clock, session: ingestion.session, log: app.log, signal }, named);
-  } finally {
-    await ingestion.close();
-  }
+  await withIngestion(app, { signal }, ({ session }) =>
+    readCatalogueFor({ sql, clock: app.clock, session, log: app.log, signal }, named),
+  );
 }
 
 async function applyAndPlan(app: App): Promise<TrackReport> {

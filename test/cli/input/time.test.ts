@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseDuration } from '../../../src/cli/input/duration.ts';
-import { parseTime } from '../../../src/cli/input/time.ts';
+import { parseDuration, parseTime } from '../../../src/cli/input/time.ts';
 import { UsageError } from '../../../src/cli/shell/exit.ts';
 
 const NOW = Date.UTC(2025, 5, 15, 12, 34, 56);

@@ -1,12 +1,15 @@
-/** The options that choose coins, intervals, quote and span of a plan, a backfill or a track rule. */
+/** The arguments and options that choose coins, intervals, quote and span. */
 import type { Command } from 'commander';
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatDay, formatInstant } from '../../core/format.ts';
 import { ceilToGrid, INTERVALS, type Interval } from '../../core/interval.ts';
+import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import type { Span } from '../../core/span.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { coinIdsWithSeries, coinsWithoutSeries, type SeriesFilter } from '../../views/operations/series-filter.ts';
 import { UsageError } from '../shell/exit.ts';
-import { argument, list, parseInterval, parsePositiveInteger, parseQuote } from './options.ts';
+import { list, parseInterval, parsePositiveInteger, parseQuote } from './options.ts';
 import { timeOption } from './time.ts';
 
 export type TargetOptions = {
@@ -33,14 +36,14 @@ export function eachInterval<T extends TargetsOptions>(
 export function seriesOptions(command: Command): Command {
   return command
     .argument('[coin...]', 'coin ids, like btc-bitcoin')
-    .option('--top <n>', 'the N best-ranked coins', argument(parsePositiveInteger))
+    .option('--top <n>', 'the N best-ranked coins', parsePositiveInteger)
     .option('--all', 'every active coin')
     .option(
       '--interval <interval>',
       `one or more intervals, separated by commas: ${INTERVALS.join(', ')} (default: 24h)`,
       list(parseInterval),
     )
-    .option('--quote <quote>', 'quote currency of the prices', argument(parseQuote), 'usd');
+    .option('--quote <quote>', 'quote currency of the prices', parseQuote, 'usd');
 }
 
 /** Adds the options of a target: series and a span. */
@@ -52,7 +55,7 @@ export function targetOptions(command: Command): Command {
 
 /** Checks everything that can be checked before anything is opened. @throws UsageError */
 export function checkTarget(coins: readonly string[], options: TargetsOptions, now: Instant): void {
-  checkCoinChoice(coins, options);
+  checkCoins(coins, options);
   for (const one of eachInterval(options)) parseSpan(one, now);
 }
 
@@ -89,13 +92,40 @@ export function parseSpan(
   return span;
 }
 
-function checkCoinChoice(coins: readonly string[], { top, all }: Pick<TargetOptions, 'top' | 'all'>): void {
-  if (top !== undefined && all) throw new UsageError('--top and --all exclude each other; give only one of them.');
-  if (coins.some((id) => id.trim() === '')) {
-    throw new UsageError('A coin id is empty; ids look like btc-bitcoin.');
+/** @throws UsageError when the arguments name no coins, or contradict each other */
+export function checkCoins(coins: readonly string[], { top, all }: Pick<TargetOptions, 'top' | 'all'>): void {
+  if (all && (top !== undefined || coins.length > 0)) {
+    throw new UsageError('--all already means every coin; give no coins and no --top with it.');
   }
-  if (coins.length > 0 && all) throw new UsageError('--all already means every coin; give coins or --all, not both.');
+  if (coins.some((id) => id.trim() === '')) throw new UsageError('A coin id is empty; ids look like btc-bitcoin.');
   if (coins.length === 0 && top === undefined && !all) {
     throw new UsageError('No coins given; give ids like btc-bitcoin, or --top 100, or --all.');
   }
+}
+
+export type NarrowOptions = { readonly interval?: Interval; readonly quote?: Quote };
+
+/** Adds the arguments that narrow the stored series, for `gaps` and `verify`. */
+export function narrowOptions(command: Command): Command {
+  return command
+    .argument('[coin...]', 'coin ids, like btc-bitcoin; all series when none is given')
+    .option('--interval <interval>', 'only this interval', parseInterval)
+    .option('--quote <quote>', 'only this quote currency', parseQuote);
+}
+
+/** @throws UsageError for coins without series: it names them, and the most similar coins that have some. */
+export async function seriesFilter(
+  sql: Sql,
+  coins: readonly string[],
+  { interval, quote }: NarrowOptions,
+): Promise<SeriesFilter> {
+  const unknown = coins.length === 0 ? [] : await coinsWithoutSeries(sql, coins);
+  if (unknown.length === 0) return { coinIds: coins.length > 0 ? coins : undefined, interval, quote };
+  const known = await coinIdsWithSeries(sql);
+  const named = unknown.map((id) => `${id}${didYouMean(id, known, 3)}`).join(', ');
+  throw new UsageError(
+    known.length === 0
+      ? `there are no series yet, so there are none of ${named}; begin with: chandler backfill ${unknown.join(' ')} --start -30d`
+      : `there are no series of ${named}; a coin is named by its id, like btc-bitcoin`,
+  );
 }
