@@ -73,7 +73,7 @@ function noticed<T>(parse: Parse<T>): Parse<T> {
   return (text, name, env) => {
     const read = parse(text, name, env);
     const isUseless = 'ok' in read && (env.CHANDLER_WEBHOOK_URL ?? '').trim() === '';
-    return isUseless ? wrong('but there is no webhook; set CHANDLER_WEBHOOK_URL as well, or remove it') : read;
+    return isUseless ? wrong('but there is no webhook; set CHANDLER_WEBHOOK_URL too, or remove this setting') : read;
   };
 }
 
@@ -241,7 +241,9 @@ function parseRpcUrl(text: string): Read<string | null> {
 }
 
 function parseFolder(text: string): Read<string> {
-  return text.startsWith('~') ? wrong('but only a shell expands ~; write the whole path of the folder') : { ok: text };
+  return text.startsWith('~')
+    ? wrong('but Chandler does not expand ~; write the whole path of the folder')
+    : { ok: text };
 }
 
 /** A cron expression, normalised, or `off`. */

@@ -205,7 +205,7 @@ describe('parseConfig', () => {
     ['CHANDLER_REVISIONS_A_DAY', '7'],
   ])('refuses %s=%s where there is no webhook that it could be of', (name, value) => {
     expect(problems({ [name]: value, CHANDLER_WEBHOOK_URL: ' ' })).toEqual([
-      `${name} is "${value}", but there is no webhook; set CHANDLER_WEBHOOK_URL as well, or remove it.`,
+      `${name} is "${value}", but there is no webhook; set CHANDLER_WEBHOOK_URL too, or remove this setting.`,
     ]);
     expect(problems({ [name]: value, CHANDLER_WEBHOOK_URL: 'here' })).toHaveLength(1);
   });

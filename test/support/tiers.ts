@@ -10,7 +10,7 @@ const NEEDS_SERVER = [
   'test/support/build.ts',
 ];
 /** These start an embedded Postgres through the code of `src` itself. */
-const NEEDS_SERVER_BY_ITSELF = ['test/cli/commands/demo.test.ts', 'test/store/embedded/embedded.test.ts'];
+const NEEDS_SERVER_BY_ITSELF = ['test/store/embedded/embedded.test.ts'];
 
 /** The test files below `test/` (paths from the root, with `/`) that need no server. Deep tests are left out. */
 export function testsWithoutServer(root: string): string[] {

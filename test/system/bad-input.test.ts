@@ -279,7 +279,7 @@ describe('servers that are not there', () => {
     const result = await runCli([...backfill, '--max-wait', '3s'], settings);
     expect(result.code).toBe(75);
     expect(result.out).toMatch(
-      /Stopped early: the upstream does not answer properly.*longer than --max-wait allows\. Run the same command again/,
+      /Stopped early: the upstream gives no valid answers.*longer than --max-wait allows\. Run the same command again/,
     );
     expect(result.err).not.toMatch(/^\s+at /m);
     expect(await database.sql`select state from ops.backfill order by id desc limit 1`).toEqual([{ state: 'stopped' }]);

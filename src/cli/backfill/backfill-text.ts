@@ -10,6 +10,7 @@ import {
 } from '../../core/format.ts';
 import type { BackfillEnd } from '../../ingest/backfill/progress.ts';
 import { type GapTotal, isRefusal } from '../../views/operations/gaps.ts';
+import { printPairs } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { Output } from '../shell/io.ts';
 import { type BackfillReport, countsOf, isOutage } from './backfill-report.ts';
@@ -19,7 +20,7 @@ const MOST_FAILURES = 10;
 
 export function printBackfillReport(out: Output, report: BackfillReport, now: Instant): void {
   out.write(`\n${headline(report, now).trimEnd()}\n\n`);
-  for (const [name, text] of linesOf(report, now)) out.write(`  ${name.padEnd(11)} ${text}\n`);
+  printPairs(out, linesOf(report, now));
 }
 
 function linesOf(report: BackfillReport, now: Instant): [name: string, text: string][] {
@@ -68,7 +69,7 @@ function headline({ run, gaps, rest }: BackfillReport, now: Instant): string {
       return `Done with what the upstream allows; it refuses ${formatCounted(refused, 'slot')} (chandler gaps shows why).`;
     }
     case 'interrupted':
-      return 'Interrupted: answers on their way were stored. Run the same command again; nothing is lost.';
+      return 'Interrupted. Answers that still arrived were stored, and nothing is lost. Run the same command again to continue.';
     case 'stopped':
       return `${stopText(end, now)}\n${restText(rest, now)}`;
     case 'misconfigured':

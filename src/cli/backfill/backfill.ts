@@ -35,7 +35,7 @@ export function backfillCommand(program: Command, context: CommandContext): void
     program
       .command('backfill')
       .description(
-        'fetch what is missing: shows the cost first, then the progress, then a report; run it again at any time, as it requests only what is still missing',
+        'fetch missing candles: shows the cost, then the progress, then a report; you may repeat it at any time, as it requests only what is still missing',
       ),
   ).action(
     context.action(async (coins: string[], options: BackfillCommandOptions, command: Command) => {

@@ -13,7 +13,7 @@ import {
 import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
 import { expectedDepth } from '../../ingest/limits/history-limit.ts';
 import type { Forecast } from '../../quota/forecast.ts';
-import { number, printTable, text, whole } from '../output/table.ts';
+import { number, printPairs, printTable, text, whole } from '../output/table.ts';
 import type { Output } from '../shell/io.ts';
 import {
   bindingWindow,
@@ -71,7 +71,7 @@ function printPlan(out: Output, report: PlanReport, brief: boolean): void {
     return;
   }
   out.write('\n');
-  for (const [name, value] of rowsOf(report)) out.write(`  ${name.padEnd(14)} ${value}\n`);
+  printPairs(out, rowsOf(report));
   const remarks = remarksOf(report);
   if (remarks.length > 0) out.write(`\n${remarks.map((remark) => `  ${remark}\n`).join('')}`);
   if (!brief) printOtherPlans(out, report);
@@ -80,7 +80,7 @@ function printPlan(out: Output, report: PlanReport, brief: boolean): void {
 function rowsOf(report: PlanReport): (readonly [name: string, value: string])[] {
   const { plan, session, now } = report;
   const { requests, slots } = plan.cost;
-  if (requests === 0) return [['requests', `none: plan ${session.plan.name} allows none of this now`]];
+  if (requests === 0) return [['requests', `none: plan ${session.plan.name} allows no part of this span`]];
   return [
     ['requests', formatCount(requests)],
     ['rows expected', `${slots === 0 ? '' : 'up to '}${formatCount(slots)}`],
@@ -140,7 +140,7 @@ function finishText(forecast: Forecast, requests: number, now: Instant): string 
     const from = finishAt > now ? `from ${formatInstant(finishAt)} (in ${formatRoughly(finishAt - now)}) on, ` : '';
     return `${from}as fast as the upstream answers (${NO_LIMIT})`;
   }
-  const why = bindingWindow === null ? '' : `, limited per ${bindingWindow}`;
+  const why = bindingWindow === null ? '' : `, by the limit per ${bindingWindow}`;
   return `${formatInstant(finishAt)} (in ${formatRoughly(finishAt - now)}${why})`;
 }
 
@@ -153,7 +153,7 @@ function printOtherPlans(out: Output, report: PlanReport): void {
   });
   type Row = (typeof rows)[number];
   const takes = ({ isPossible, forecast, requests }: Row) => {
-    if (!isPossible) return '–';
+    if (!isPossible) return null;
     if (forecast.finishAt === null) return 'never';
     const at = finishByLimits(forecast, requests);
     return at === null ? 'no limit' : formatRoughly(at - now);
@@ -162,9 +162,9 @@ function printOtherPlans(out: Output, report: PlanReport): void {
   printTable<Row>(out, rows, [
     whole('  plan', ({ name, isPresent }) => `${isPresent ? '→ ' : '  '}${name}`),
     number('per month', ({ limits }) => formatLimit(limits.perMonth)),
-    number('requests', ({ isPossible, requests }) => (isPossible ? formatCount(requests) : '–')),
-    number('rows', ({ isPossible, slots }) => (isPossible ? formatCount(slots) : '–')),
-    number('beyond', ({ refusedSlots }) => (refusedSlots === 0 ? '' : formatCount(refusedSlots))),
+    number('requests', ({ isPossible, requests }) => (isPossible ? requests : null)),
+    number('rows', ({ isPossible, slots }) => (isPossible ? slots : null)),
+    number('refused', ({ refusedSlots }) => (refusedSlots === 0 ? '' : refusedSlots)),
     number('takes', takes),
     ...(rows.some(({ note }) => note !== '') ? [text<Row>('note', ({ note }) => note)] : []),
   ]);
@@ -175,7 +175,7 @@ function printOtherPlans(out: Output, report: PlanReport): void {
 function noteOn(name: PlanName, { wall, overrides, session, target }: PlanReport, isPossible: boolean): string {
   const isPresent = name === session.plan.name;
   const isAnswered = isPresent && wall.kind !== 'documented';
-  const lacks = PLANS[name].intervals.includes(target.interval) ? 'not so far back' : `no ${target.interval} candles`;
+  const lacks = PLANS[name].intervals.includes(target.interval) ? 'history too short' : `no ${target.interval} candles`;
   const history = isAnswered ? 'as the upstream answered' : isPossible ? '' : lacks;
   return [isPresent && overrides.length > 0 && 'limits set by you', history].filter(Boolean).join(', ');
 }

@@ -24,7 +24,7 @@ export function planCommand(program: Command, context: CommandContext): void {
     program
       .command('plan')
       .description(
-        'show what a backfill would cost: requests, rows, quota left, when it would be done, and the same under every plan',
+        'show what a backfill would cost: requests, rows, remaining quota and finish time, under your plan and every other plan',
       ),
   )
     .option('--json', 'print JSON')

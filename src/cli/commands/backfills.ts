@@ -2,14 +2,7 @@
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
-import {
-  formatCount,
-  formatDay,
-  formatInstant,
-  formatPercent,
-  formatRelative,
-  formatSeries,
-} from '../../core/format.ts';
+import { formatDay, formatInstant, formatPercent, formatRelative, formatSeries } from '../../core/format.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/work/backfill-queue.ts';
 import { type BackfillRow, backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
@@ -34,7 +27,7 @@ export function backfillsCommand(program: Command, context: CommandContext): voi
     );
   backfills
     .command('list')
-    .description('show the open backfills, most urgent first, with their progress and when each one will be done')
+    .description('show the open backfills, most urgent first, with their progress and finish time')
     .option('--all', 'also show finished backfills')
     .option('--json', 'print JSON')
     .action(
@@ -96,15 +89,13 @@ function printBackfills(out: Output, rows: readonly BackfillRow[], now: Instant,
   printTable(out, rows, [
     number('id', (row) => String(row.id)),
     whole('state', (row) => (row.isDetached ? row.state : `${row.state} (command)`)),
-    number('priority', (row) => (row.isDetached ? String(row.priority) : '–')),
+    number('priority', (row) => (row.isDetached ? row.priority : null)),
     whole('series', formatSeries),
     whole('span', formatSpan),
-    number('coins', (row) => (row.coins === null ? '–' : formatCount(row.coins))),
-    number('progress', (row) => (row.progress === null ? '–' : formatPercent(row.progress, 1))),
+    number('coins', (row) => row.coins),
+    number('progress', (row) => (row.progress === null ? null : formatPercent(row.progress, 1))),
     number('spent', (row) => row.spent),
-    number('left', ({ leftRequests, finishedAt }) =>
-      leftRequests === null || finishedAt !== null ? '–' : formatCount(leftRequests),
-    ),
+    number('left', ({ leftRequests, finishedAt }) => (finishedAt === null ? leftRequests : null)),
     number('candles', (row) => row.stored),
     text('done', (row) => whenDone(row, now)),
   ]);
@@ -121,7 +112,7 @@ export function formatSpan({ from, to }: { readonly from: Instant | null; readon
   return [from, to].map((at) => (at === null ? 'ever' : formatDay(at))).join(' … ');
 }
 
-function whenDone({ finishedAt, finishAt, state }: BackfillRow, now: Instant): string {
+function whenDone({ finishedAt, finishAt, state }: BackfillRow, now: Instant): string | null {
   if (finishedAt !== null) return formatRelative(finishedAt, now);
-  return finishAt === null || state === 'paused' ? '–' : formatRelative(finishAt, now);
+  return finishAt === null || state === 'paused' ? null : formatRelative(finishAt, now);
 }

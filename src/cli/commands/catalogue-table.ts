@@ -30,7 +30,7 @@ export function printCatalogue(
   { now, achievable }: { readonly now: Instant; readonly achievable: AchievableAges },
 ): void {
   if (ages.every(({ answered }) => answered === 0)) return;
-  const since = (at: Instant | null) => (at === null ? '–' : formatDuration(Math.max(0, now - at)));
+  const since = (at: Instant | null) => (at === null ? null : formatDuration(Math.max(0, now - at)));
   const achievableAge = (kind: CatalogueKind) => {
     const age = achievable.get(kind) ?? null;
     return age === null ? 'never' : formatDuration(age);

@@ -35,7 +35,7 @@ const BACKFILLS = [
     interval: '24h',
   },
   {
-    why: 'Four years of hourly candles of one coin. Faulty answers are requested again. You may kill it: nothing is lost.',
+    why: 'Four years of hourly candles of one coin. Chandler repeats requests that got a faulty answer. You may kill it: nothing is lost.',
     coins: ['btc-bitcoin'],
     start: '2018-05-15',
     end: '2022-03-01',
@@ -192,7 +192,7 @@ async function showResults({ database, clock }: App, context: CommandContext): P
   introduce(
     context,
     'chandler verify',
-    'The proof: every covered slot is recounted. Two warehouses with the same hashes hold the same candles.',
+    'The proof: Chandler recounts every covered slot. Two warehouses with the same hashes hold the same candles.',
   );
   await verify(io, database.sql, {}, clock.now());
   for (const { title, sql } of QUERIES) {

@@ -32,7 +32,9 @@ const ROWS_SHOWN = 50;
 const ROWS_A_PAGE = 1_000;
 
 export function gapsCommand(program: Command, context: CommandContext): void {
-  narrowOptions(program.command('gaps').description('list what is missing, with the reason'))
+  narrowOptions(
+    program.command('gaps').description('list the gaps: what is missing, why, and when it is requested again'),
+  )
     .option('--reason <reason>', `only this reason: ${GAP_REASONS.join(', ')}`, choice(GAP_REASONS))
     .option('--limit <n>', `show at most n rows (default: ${ROWS_SHOWN}; with --json all rows)`, parsePositiveInteger)
     .option('--all', 'show every row')

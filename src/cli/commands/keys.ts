@@ -36,7 +36,9 @@ type CreateOptions = {
 const PLANS = [...PLAN_NAMES, UNLIMITED] as const;
 
 export function keysCommand(program: Command, context: CommandContext): void {
-  const keys = program.command('keys').description('manage the keys of this service: create, list, revoke, rotate');
+  const keys = program
+    .command('keys')
+    .description('manage the API keys for callers of this service: create, list, revoke, rotate');
   createCommand(keys, context);
   listCommand(keys, context);
   revokeCommand(keys, context);
@@ -47,7 +49,7 @@ function createCommand(keys: Command, context: CommandContext): void {
   keys
     .command('create')
     .description('create a key and show it once')
-    .requiredOption('--plan <plan>', `the plan of its holder: ${PLANS.join(', ')}`, choice(PLANS))
+    .requiredOption('--plan <plan>', `the plan whose limits apply: ${PLANS.join(', ')}`, choice(PLANS))
     .option('--name <text>', 'who holds the key', parseName)
     .option(
       '--expires <when>',
@@ -112,7 +114,7 @@ function revokeCommand(keys: Command, context: CommandContext): void {
 function rotateCommand(keys: Command, context: CommandContext): void {
   keys
     .command('rotate')
-    .description('create a key that replaces another one on the same terms')
+    .description('replace a key by a new one with the same plan and limits')
     .argument('<key>', KEY_ARGUMENT, parsePrefix)
     .option('--keep <time>', 'how long the old key stays valid, like 1d (default: not at all)', parseDuration)
     .option('--json', 'print JSON')
@@ -203,7 +205,9 @@ function shownOnce({ key, row }: NewKey): Answer {
   return {
     json: () => ({ key, ...asJson(row) }),
     text: (out) =>
-      out.write(`${key}\n\nThe key is shown only now: Chandler stores its hash. Its name is ${row.prefix}.\n`),
+      out.write(
+        `${key}\n\nCopy the key now: Chandler stores only its hash and cannot show it again. Its name is ${row.prefix}.\n`,
+      ),
   };
 }
 

@@ -51,7 +51,7 @@ function windowsOf({ budget, state }: Report): Window[] {
 
 const PLAN_SOURCES = {
   configured: 'as configured',
-  account: 'as the account says',
+  account: 'as the upstream reports',
   assumed: 'assumed, not confirmed yet',
 };
 
@@ -66,7 +66,7 @@ function printQuota(out: Output, report: Report): void {
     number('limit', (w) => formatLimit(w.limit)),
     text('resets', (w) => `${formatInstant(w.reset)} (${formatRelative(w.reset, state.now)})`),
   ]);
-  out.write('\nBackfills may use what is left. ');
+  out.write('\nBackfills may use the requests that are left. ');
   out.write(`Reserved for the schedules until each reset: ${describeNeeds(budget.schedules)}.\n`);
   const { limit, now } = state.pace;
   const isSlowed = limit !== null && now !== null && now < limit;
@@ -75,7 +75,7 @@ function printQuota(out: Output, report: Report): void {
   if (state.hold !== null) {
     const { until, reason, message } = state.hold;
     out.write(
-      `All requests wait until ${formatMoment(until, state.now)}: ${waitingFor(reason)}. It said: ${message}\n`,
+      `All requests wait until ${formatMoment(until, state.now)}: ${waitingFor(reason)}. The upstream said: ${message}\n`,
     );
   }
   if (spenders.length === 0) return;

@@ -90,11 +90,11 @@ function printSchedules(out: Output, report: Report): void {
   printTable(out, rows, [
     whole('schedule', ({ name }) => name),
     whole('when (UTC)', ({ cadence }) => cadence?.cron ?? 'off'),
-    number('per run', ({ requests }) => formatCount(Math.ceil(requests))),
+    number('per run', ({ requests }) => Math.ceil(requests)),
     number('per month', ({ monthly }) => monthly),
-    number('of plan', ({ monthly }) => (perMonth === null || monthly === 0 ? '–' : formatPercent(monthly, perMonth))),
+    number('of plan', ({ monthly }) => (perMonth === null || monthly === 0 ? null : formatPercent(monthly, perMonth))),
     whole('last run', ({ name }) => describeLast(lastRuns.get(name), now)),
-    whole('next run', ({ cadence }) => (cadence === null ? '–' : formatRelative(cadence.next(now), now))),
+    whole('next run', ({ cadence }) => (cadence === null ? null : formatRelative(cadence.next(now), now))),
     text('fetches', ({ asks }) => asks),
   ]);
   out.write(`\n${describeTotal(budget, day, month)}\n`);
@@ -116,7 +116,7 @@ function describeTotal({ limits, plan }: Budget, day: Load, month: Load): string
     part(month.requests, limits.perMonth, `a month of ${(month.to - month.from) / DAY} days`),
     ...(limits.perDay === null ? [] : [part(day.requests, limits.perDay, 'a day')]),
   ];
-  return `Total: ${parts.join('; ')} (plan ${plan}). The rest is for candles.`;
+  return `Total: ${parts.join('; ')} (plan ${plan}). The rest is available for candles.`;
 }
 
 const STATES = {

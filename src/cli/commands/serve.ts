@@ -9,7 +9,7 @@ export function serveCommand(program: Command, context: CommandContext): void {
   program
     .command('serve')
     .description(
-      "answer like the upstream, from the warehouse, until Ctrl-C or SIGTERM: REST under /v1, JSON-RPC and MCP at /rpc, at the address CHANDLER_LISTEN; the vendor's terms decide to whom you may serve its data",
+      "serve the warehouse through the same API as the upstream, until Ctrl-C or SIGTERM: REST under /v1, JSON-RPC and MCP at /rpc, at the address CHANDLER_LISTEN; the vendor's terms say to whom you may serve its data",
     )
     .action(
       context.action(async () => {

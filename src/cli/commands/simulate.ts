@@ -48,7 +48,7 @@ export function simulateCommand(program: Command, context: CommandContext): void
     )
     .option('--plan <plan>', `the plan of callers without a key: ${PLAN_NAMES.join(', ')}`, choice(PLAN_NAMES), 'free')
     .option('--key <key=plan>', 'a key and its plan; may be repeated; other keys are refused', parseKey, {})
-    .option('--unlimited', 'lift every limit of every plan')
+    .option('--unlimited', 'apply no limits')
     .option(
       '--faults <spec>',
       `faults and their rates, like all:0.05 or 500:0.02,reset:0.01,seed=7; faults: ${FAULT_NAMES.join(', ')}`,

@@ -25,7 +25,7 @@ import { type AchievableAges, achievableAges, printCatalogue } from './catalogue
 export function statusCommand(program: Command, context: CommandContext): void {
   program
     .command('status')
-    .description('show what is wanted, what is stored, what is running, and what the upstream answered lately')
+    .description('show the wanted and the stored candles, the running backfills, and the last answers of the upstream')
     .option('--json', 'print JSON')
     .action(
       context.answer(async (app) => {

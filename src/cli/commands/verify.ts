@@ -18,7 +18,7 @@ export function verifyCommand(program: Command, context: CommandContext): void {
     program
       .command('verify')
       .description(
-        'prove that nothing is missing: recount every covered slot, and hash each series so that two warehouses can compare',
+        'prove that nothing is missing: recount every covered slot, and hash each series so that you can compare two warehouses',
       ),
   )
     .option('--json', 'print JSON')
@@ -117,6 +117,6 @@ const COLUMNS: readonly Column<SeriesProof>[] = [
   number('candles', (proof) => proof.candles),
   number('empty', (proof) => proof.knownEmpty),
   number('not final', (proof) => proof.provisional),
-  whole('hash', (proof) => (proof.candles === 0 ? '–' : proof.hash)),
+  whole('hash', (proof) => (proof.candles === 0 ? null : proof.hash)),
   whole('', ({ differences }) => (differences.length === 0 ? 'ok' : `DIFFERS: ${differences.join('; ')}`)),
 ];

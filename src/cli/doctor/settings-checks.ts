@@ -32,7 +32,7 @@ export function checkConfiguration(config: Config): Check[] {
     checkKey(config),
     needsKey
       ? fail('plan', `${plan} needs a key`, 'set CHANDLER_API_KEY, or leave out CHANDLER_PLAN')
-      : ok('plan', plan ?? 'as the account says'),
+      : ok('plan', plan ?? 'as the upstream reports for the key'),
   ];
 }
 

@@ -17,7 +17,9 @@ export function printTiers(out: Output, tiers: readonly TierStatus[]): void {
     text('', (t) => remarksOn(t).join(', ')),
   ]);
   if (tiers.some(skipsCandles)) {
-    out.write('Where candles are skipped, the newest are stored; chandler backfill fills the gaps between them.\n');
+    out.write(
+      'Where candles are skipped, Chandler stores the newest ones; chandler backfill fills the gaps between them.\n',
+    );
   }
 }
 
@@ -37,7 +39,7 @@ function remarksOn(tier: TierStatus): string[] {
     isPlanned && achievableAgeMs === null && 'not with this plan and budget',
     skipsCandles(tier) && 'candles are skipped',
     unseen > 0 && `${formatCounted(unseen, 'series', 'series')} without an answer yet`,
-    ending > 0 && `${formatCounted(ending, 'series', 'series')} ending`,
+    ending > 0 && `${formatCounted(ending, 'series', 'series')} tracked only until final`,
   ];
   return remarks.filter((remark) => remark !== false);
 }

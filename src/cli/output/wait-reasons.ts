@@ -10,7 +10,7 @@ const WORDS: Readonly<Record<string, string>> = {
   limited: 'the upstream asked for a pause',
   failing: 'the remaining requests keep failing',
   'second opinion': 'the response looks wrong; retrying',
-  unavailable: 'the upstream does not answer properly',
+  unavailable: 'the upstream gives no valid answers',
 };
 
 /** `today's requests are used up`; a reason without words stays as it is. */

@@ -56,7 +56,9 @@ function printCost(out: Output, { wantedPerDay, requestsPerDay }: TrackedPlan, p
   else if (wantedPerDay <= perDay) out.write(`\n${wanted}; ${available} are available.\n`);
   else {
     const planned = formatCount(Math.ceil(requestsPerDay));
-    out.write(`\n${wanted}, but only ${available} are available. With ${planned} a day, the achievable ages apply.\n`);
+    out.write(
+      `\n${wanted}, but only ${available} are available. Chandler plans ${planned} a day and reaches the achievable ages above.\n`,
+    );
   }
 }
 

@@ -59,7 +59,7 @@ function addCommand(track: Command, context: CommandContext): void {
     track
       .command('add')
       .description(
-        'keep these series fresh from now on; adding the same coins, interval and quote again replaces the terms',
+        'keep these series fresh from now on; if the same coins, interval and quote were added before, the new options replace the old ones',
       ),
   )
     .option('--since <T>', 'start of the wanted history: a date, a date-time with its zone, or -30d (default: today)')
@@ -98,8 +98,8 @@ function removeCommand(track: Command, context: CommandContext): void {
     .command('remove')
     .description('stop keeping these series fresh; stored data stays')
     .argument('[coin...]', 'coins that were added by id')
-    .option('--top <n>', 'the rules that were added with this --top', parsePositiveInteger)
-    .option('--all', 'the rules that were added with --all (not those of coins or --top)')
+    .option('--top <n>', 'the rules that were added with the same --top', parsePositiveInteger)
+    .option('--all', 'the rules that were added with --all; rules for coins or --top stay')
     .option('--interval <interval>', 'only these intervals', list(parseInterval))
     .option('--quote <quote>', 'only this quote currency', parseQuote)
     .option('--json', 'print JSON')
@@ -142,21 +142,20 @@ async function requireRules(
   const unmatched = coins.filter((c) => !isFound(c));
   if (unmatched.length === 0) return;
   const rules = await readTracks(sql);
-  const only = [...(narrowed.intervals ?? []), ...(narrowed.quote === undefined ? [] : [narrowed.quote])].join(' ');
+  const chosen = [...(narrowed.intervals ?? []), narrowed.quote].filter((one) => one !== undefined);
+  const only = chosen.length === 0 ? '' : ` for ${chosen.join(' ')}`;
   const sentences: string[] = [];
   for (const c of unmatched.slice(0, 5)) {
-    if (c.tier === 'list') sentences.push(await whyNot(sql, c.coinId, rules));
-    else sentences.push(`there is no rule ${c.tier === 'top' ? `--top ${c.top}` : '--all'}`);
+    if (c.tier === 'list') sentences.push(await whyNot(sql, c.coinId, rules, only));
+    else sentences.push(`there is no rule ${c.tier === 'top' ? `--top ${c.top}` : '--all'}${only}`);
   }
   if (unmatched.length > 5) sentences.push(`and ${unmatched.length - 5} more`);
-  throw new UsageError(
-    `Nothing was removed: ${sentences.join('; ')}${only === '' ? '' : ` (of ${only})`}. chandler track list shows the rules.`,
-  );
+  throw new UsageError(`Nothing was removed: ${sentences.join('; ')}. chandler track list shows the rules.`);
 }
 
-async function whyNot(sql: Sql, coinId: string, rules: readonly SavedRule[]): Promise<string> {
+async function whyNot(sql: Sql, coinId: string, rules: readonly SavedRule[], only: string): Promise<string> {
   const names = rules.flatMap((r) => (r.coinId === null ? [] : [r.coinId]));
-  if (names.includes(coinId)) return `no such rule names ${coinId}`;
+  if (names.includes(coinId)) return `${coinId} has no rule${only}`;
   if ((await countTracked(sql, [coinId])) > 0)
     return `${coinId} is tracked by --top or --all, and a single coin cannot be removed from those`;
   return `no rule names ${coinId}${didYouMean(coinId, new Set(names), 3)}`;

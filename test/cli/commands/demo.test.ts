@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } 
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { runCommand } from '../../support/cli.ts';
+import { runCli } from '../../support/program.ts';
 
 let home: string;
 let folder: string;
@@ -15,7 +15,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-const demo = () => runCommand(['demo'], { env: { CHANDLER_HOME: home, PATH: process.env.PATH } });
+/** As a user runs it: the built program in a process of its own. */
+const demo = () => runCli(['demo'], { CHANDLER_HOME: home });
 
 test('the demo begins anew, whatever a killed one left, and shows the proof and the queries', {
   timeout: 180_000,
@@ -29,7 +30,12 @@ test('the demo begins anew, whatever a killed one left, and shows the proof and 
   expect(out).toMatch(/^btc-bitcoin +1h usd +33,258 +33,258 +0 +0 +3fcccba67a809c46 +ok$/m);
   expect(out).toContain('Every covered slot is accounted for.');
   expect(out).toMatch(/^2017-12-01 +9947\.67 +19666\.00 +9370\.11 +13880\.00 +\d+ +31$/m);
-  expect(out).toMatch(/^▸ Done in \d/m);
+  expect(out.trimEnd().split('\n').slice(-4)).toEqual([
+    expect.stringMatching(/^▸ Done in \d/),
+    expect.stringMatching(/^The upstream counted \d+ requests and answered \d+ of them with a fault\. /),
+    expect.stringContaining(`CHANDLER_HOME=${folder} npx chandler sql "select * from market.candles limit 5"`),
+    'With the real upstream:  npx chandler plan --top 10 --start -30d',
+  ]);
 });
 
 test('the demo empties no folder that it has not made', async () => {

@@ -32,7 +32,10 @@ async function statusOf(key: string): Promise<number> {
 test('a key is shown once, is good, and nothing in the database gives it away', async () => {
   const { code, out } = await keys('create', '--plan', 'pro', '--name', 'Grafana of the desk', '--expires', '90d');
   expect(code).toBe(0);
-  const key = /^(chandler_\w{8}_\w{32})\n\nThe key is shown only now: Chandler stores its hash\./.exec(out)![1]!;
+  const key =
+    /^(chandler_\w{8}_\w{32})\n\nCopy the key now: Chandler stores only its hash and cannot show it again\./.exec(
+      out,
+    )![1]!;
   expect(await statusOf(key)).toBe(200);
   const rows = await database.sql<{ row: string }[]>`select k::text as row from ops.api_key k`;
   expect(rows).toHaveLength(1);

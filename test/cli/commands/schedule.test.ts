@@ -29,7 +29,7 @@ describe('schedule', () => {
     expect(out).toMatch(/^coins +7 \*\/6 \* \* \* +1 +124 +0\.6% +never +in 2m +the list of coins and their ranks$/m);
     expect(out).toMatch(/^gaps +52 \* \* \* \* +0 +0 +– +never +in 47m /m);
     expect(out).toContain(
-      '\nTotal: 4,681 requests in a month of 31 days, 23.4% of 20,000; 151 requests in a day, 15.1% of 1,000 (plan free). The rest is for candles.\n',
+      '\nTotal: 4,681 requests in a month of 31 days, 23.4% of 20,000; 151 requests in a day, 15.1% of 1,000 (plan free). The rest is available for candles.\n',
     );
   });
 

@@ -140,7 +140,7 @@ describe('track remove', () => {
     expect(code).toBe(0);
     expect(out).toMatch(/^2 rules removed; 2 series still tracked\.\n1 series no longer tracked\. Stored data stays;/);
     expect(out).toContain('Other rules still track 1 series of these coins');
-    expect(out).toMatch(/1 series ending$/m);
+    expect(out).toMatch(/1 series tracked only until final$/m);
     expect(await json('track', 'remove', '--top', '2')).toMatchObject({ removed: 1, applied: { series: 0, ended: 2 } });
     expect((await track('list')).out).toBe('Nothing is tracked yet. Begin with: chandler track add --top 100\n');
   });
@@ -148,7 +148,7 @@ describe('track remove', () => {
   test.each<[string[], RegExp]>([
     [['btc-bitcon'], /no rule names btc-bitcon \(did you mean btc-bitcoin\?\)/],
     [['eth-ethereum'], /eth-ethereum is tracked by --top or --all, and a single coin cannot be removed from those/],
-    [['btc-bitcoin', '--interval', '1h'], /no such rule names btc-bitcoin \(of 1h\)/],
+    [['btc-bitcoin', '--interval', '1h'], /btc-bitcoin has no rule for 1h\./],
     [['--top', '3'], /there is no rule --top 3/],
     [['btc-bitcoin', 'nope'], /Nothing was removed: no rule names nope/],
     [[], /No coins given/],
