@@ -1,25 +1,25 @@
-/** The parameters of the REST endpoints as data, for the OpenAPI document. `parameters.ts` and `catalogue-parameters.ts` parse them. */
-import { INTERVALS } from '../../core/interval.ts';
-import { MAX_CANDLES } from '../plan/plans.ts';
+/** The parameters of the REST endpoints. The OpenAPI document and the parsers of requests come from the same entries. */
+import type { Instant } from '../../clock.ts';
+import { isQuote, QUOTES, type Quote } from '../../core/candle.ts';
+import { ceilToGrid, DAY, HOUR, INTERVAL_MS, INTERVALS } from '../../core/interval.ts';
+import { TOO_MANY_QUOTES } from '../answer/errors.ts';
+import { MAX_CANDLES, type TickerResolution } from '../plan/plans.ts';
 import { SEARCH_CATEGORIES } from '../record/catalogue.ts';
-import { SEARCH_LIMIT, TICKER_WIDTHS, TICKS } from './catalogue-parameters.ts';
-import { TAG_FIELDS } from './tools.ts';
-
-export type Parameter = {
-  readonly name: string;
-  readonly in: 'path' | 'query';
-  readonly required: boolean;
-  readonly description: string;
-  /** As JSON Schema. */
-  readonly schema: {
-    readonly type: 'string' | 'integer' | 'number';
-    readonly enum?: readonly string[];
-    readonly default?: string | number;
-    readonly minimum?: number;
-    readonly maximum?: number;
-    readonly example?: string | number;
-  };
-};
+import { FIATS } from '../record/fiats.ts';
+import type { OhlcvQuery, SearchQuery, TickerHistoryQuery } from '../record/market-data.ts';
+import {
+  countTo,
+  invalid,
+  listOf,
+  ok,
+  oneOf,
+  optional,
+  type Parameter,
+  type Parsed,
+  parseInstant,
+  parseQuery,
+  required,
+} from './parameters.ts';
 
 /** The parameters in paths: what each is the id of, and an example. */
 const PATH_PARAMETERS: Readonly<Record<string, readonly [description: string, example: string]>> = {
@@ -41,73 +41,211 @@ export function pathParameters(path: string): Parameter[] {
   });
 }
 
-function optional(name: string, description: string, schema: Parameter['schema']): Parameter {
-  return { name, in: 'query', required: false, description, schema };
-}
+/** The currencies of tickers and exchanges (upstream-api.md, 1.4). */
+const TICKER_QUOTES: readonly string[] = ['BTC', 'ETH', ...FIATS.map(({ symbol }) => symbol)];
 
-function required(name: string, description: string, schema: Parameter['schema']): Parameter {
-  return { ...optional(name, description, schema), required: true };
-}
+/** At most three of `TICKER_QUOTES`, upper-case, each once. */
+export const quotes = optional<readonly string[], readonly string[]>(
+  'quotes',
+  'Currencies of the prices, separated by commas, at most three.',
+  { type: 'string', default: 'USD', example: 'USD,BTC' },
+  ['USD'],
+  (text) => {
+    const given = [...new Set(text.split(',').map((one) => one.trim().toUpperCase()))];
+    if (given.length > 3) return { ok: false, message: TOO_MANY_QUOTES, parameter: 'quotes' };
+    const unknown = given.find((one) => !TICKER_QUOTES.includes(one));
+    return unknown === undefined ? ok(given) : invalid('quotes', `must be of ${TICKER_QUOTES.join(' ')}`, unknown);
+  },
+);
+export const quote = optional<Quote, Quote>(
+  'quote',
+  'Currency of the prices, in any case.',
+  { type: 'string', enum: QUOTES, default: 'usd' },
+  'usd',
+  (text) => {
+    const lower = text.toLowerCase();
+    return isQuote(lower) ? ok(lower) : invalid('quote', `must be ${QUOTES.join(' or ')}`, text);
+  },
+);
+/** Rows of a page of `/changelog/ids` and `/tickers/simple`. */
+export const PAGE_ROWS = 100;
+const LAST_PAGE = 1_000_000;
+const PAGE_SCHEMA = { type: 'integer', default: 1, minimum: 1 } as const;
+export const page = optional('page', 'Page of a hundred rows.', PAGE_SCHEMA, 1, countTo(LAST_PAGE));
 
-export const quotes = optional('quotes', 'Currencies of the prices, separated by commas, at most three.', {
-  type: 'string',
-  default: 'USD',
-  example: 'USD,BTC',
-});
-export const quote = optional('quote', 'Currency of the prices, in any case.', {
-  type: 'string',
-  enum: ['usd', 'btc'],
-  default: 'usd',
-});
-const FORMATS = 'A date (2018-02-15), an RFC 3339 time (2018-02-15T05:15:00Z) or Unix seconds (1518671700).';
-const start = required('start', `First instant. ${FORMATS}`, { type: 'string', example: '2024-01-01' });
-export const page = optional('page', 'Page of a hundred rows.', { type: 'integer', default: 1, minimum: 1 });
+/** The lists of a tag that are sent only when they are named. */
+export const TAG_FIELDS = ['coins', 'icos'] as const;
+export type TagField = (typeof TAG_FIELDS)[number];
 export const additionalFields = optional(
   'additional_fields',
   `Lists to include, separated by commas: ${TAG_FIELDS.join(', ')}.`,
   { type: 'string', example: TAG_FIELDS.join(',') },
+  [],
+  listOf(TAG_FIELDS),
 );
 
-export const candleParameters = [
+const FORMATS = 'A date (2018-02-15), an RFC 3339 time (2018-02-15T05:15:00Z) or Unix seconds (1518671700).';
+const start = required('start', `First instant. ${FORMATS}`, '2024-01-01', parseInstant);
+const end = (description: string) =>
+  optional('end', `${description} ${FORMATS}`, { type: 'string' }, null, parseInstant);
+const limit = <D extends number | null>(description: string, byDefault: D, most: number) => {
+  const standard = byDefault === null ? {} : { default: byDefault };
+  return optional(
+    'limit',
+    description,
+    { type: 'integer', ...standard, minimum: 1, maximum: most },
+    byDefault,
+    countTo(most),
+  );
+};
+
+/** One year: the 366 days of a leap year, from the first to the last instant (decision 5). */
+const MAX_RANGE_MS = 366 * DAY;
+const candles = {
   start,
-  optional('end', `Last open time, included; at most a year after start. ${FORMATS}`, { type: 'string' }),
-  optional('limit', `Maximum number of candles, the earliest ones. Default 1 without end, ${MAX_CANDLES} with it.`, {
-    type: 'integer',
-    minimum: 1,
-    maximum: MAX_CANDLES,
-  }),
-  optional('interval', 'Width of a candle.', { type: 'string', enum: INTERVALS, default: '24h' }),
+  end: end('Last open time, included; at most a year after start.'),
+  // The default depends on whether there is an `end` (decision 3).
+  limit: limit(
+    `Maximum number of candles, the earliest ones. Default 1 without end, ${MAX_CANDLES} with it.`,
+    null,
+    MAX_CANDLES,
+  ),
+  interval: oneOf('interval', 'Width of a candle.', INTERVALS, '24h'),
   quote,
-];
-export const tickParameters = [
+};
+export const candleParameters = Object.values(candles);
+
+/** `start` as given, before it is aligned to the grid: the plan's history limit applies to this one. */
+export type OhlcvParameters = Omit<OhlcvQuery, 'coinId'> & { readonly start: Instant };
+
+/** The query of `/coins/{id}/ohlcv/historical` (decisions 1 to 5). */
+export function parseOhlcvParameters(query: URLSearchParams): Parsed<OhlcvParameters> {
+  const read = parseQuery(query, candles);
+  if (!read.ok) return read;
+  const { start, end, interval, quote } = read.value;
+  const limit = read.value.limit ?? (end === null ? 1 : MAX_CANDLES);
+  const from = ceilToGrid(start, interval);
+  if (end === null) return ok({ start, from, to: from + (limit - 1) * INTERVAL_MS[interval], limit, interval, quote });
+  if (end < start) return invalid('end', END_BEFORE_START, query.get('end'));
+  if (end - start > MAX_RANGE_MS) return invalid('end', 'must be at most one year after start', query.get('end'));
+  return ok({ start, from, to: end, limit, interval, quote });
+}
+
+const END_BEFORE_START = 'must not be before start';
+
+/** Widths of the spans of a ticker history, in the upstream's spelling (upstream-api.md, 1.7). */
+const MINUTE = 60_000;
+const TICKER_WIDTHS = {
+  '5m': 5 * MINUTE,
+  '10m': 10 * MINUTE,
+  '15m': 15 * MINUTE,
+  '30m': 30 * MINUTE,
+  '45m': 45 * MINUTE,
+  '1h': HOUR,
+  '2h': 2 * HOUR,
+  '3h': 3 * HOUR,
+  '6h': 6 * HOUR,
+  '12h': 12 * HOUR,
+  '24h': DAY,
+  '1d': DAY,
+  '7d': 7 * DAY,
+  '14d': 14 * DAY,
+  '30d': 30 * DAY,
+  '90d': 90 * DAY,
+  '365d': 365 * DAY,
+} as const;
+type TickerWidth = keyof typeof TICKER_WIDTHS;
+
+const ticks = {
   start,
-  optional('end', `The instant before which the history ends. Default now. ${FORMATS}`, { type: 'string' }),
-  optional('limit', 'Maximum number of rows, the earliest ones.', {
-    type: 'integer',
-    default: TICKS.byDefault,
-    minimum: 1,
-    maximum: TICKS.most,
-  }),
+  end: end('The instant before which the history ends. Default now.'),
+  limit: limit('Maximum number of rows, the earliest ones.', 1_000, 5_000),
   quote,
-  optional('interval', 'Width of the span that a row stands for.', {
-    type: 'string',
-    enum: Object.keys(TICKER_WIDTHS),
-    default: '5m',
+  interval: oneOf(
+    'interval',
+    'Width of the span that a row stands for.',
+    Object.keys(TICKER_WIDTHS) as TickerWidth[],
+    '5m',
+  ),
+};
+export const tickParameters = Object.values(ticks);
+
+export type TickerHistoryParameters = Omit<TickerHistoryQuery, 'coinId'> & {
+  /** As given, before it is aligned to the grid: the plan's history limit applies to this one. */
+  readonly start: Instant;
+  readonly resolution: TickerResolution;
+};
+
+/** The query of `/tickers/{id}/historical`. */
+export function parseTickerHistoryParameters(query: URLSearchParams, now: Instant): Parsed<TickerHistoryParameters> {
+  const read = parseQuery(query, ticks);
+  if (!read.ok) return read;
+  const { start, end, interval, quote, limit } = read.value;
+  if (end !== null && end < start) return invalid('end', END_BEFORE_START, query.get('end'));
+  const widthMs = TICKER_WIDTHS[interval];
+  const resolution = widthMs < HOUR ? 'minute' : widthMs < DAY ? 'hourly' : 'daily';
+  return ok({ start, resolution, quote, from: Math.ceil(start / widthMs) * widthMs, to: end ?? now, widthMs, limit });
+}
+
+const MAX_TEXT_LENGTH = 200;
+const search = {
+  q: required('q', 'The text to look for.', 'btc', (text) => {
+    const q = text.trim();
+    if (q === '') return invalid('q', 'is required', null);
+    if (q.length <= MAX_TEXT_LENGTH && isPrintable(q)) return ok(q);
+    return invalid('q', `must be a text of at most ${MAX_TEXT_LENGTH} characters`, q);
   }),
-];
-export const searchParameters = [
-  required('q', 'The text to look for.', { type: 'string', example: 'btc' }),
-  optional('c', 'Categories, separated by commas.', { type: 'string', default: SEARCH_CATEGORIES.join(',') }),
-  optional('modifier', 'Only currencies whose symbol is q.', { type: 'string', enum: ['symbol_search', 'symbol'] }),
-  optional('limit', 'Maximum number of results in each category.', {
-    type: 'integer',
-    default: SEARCH_LIMIT.byDefault,
-    minimum: 1,
-    maximum: SEARCH_LIMIT.most,
+  categories: optional(
+    'c',
+    'Categories, separated by commas.',
+    { type: 'string', default: SEARCH_CATEGORIES.join(',') },
+    [],
+    listOf(SEARCH_CATEGORIES),
+  ),
+  /** The vendor's OpenAPI says `symbol_search`, the API document `symbol`. */
+  symbolOnly: optional(
+    'modifier',
+    'Only currencies whose symbol is q.',
+    { type: 'string', enum: ['symbol_search', 'symbol'] },
+    false,
+    (text) => (/^symbol(_search)?$/.test(text) ? ok(true) : invalid('modifier', 'must be symbol_search', text)),
+  ),
+  limit: limit('Maximum number of results in each category.', 6, 250),
+};
+export const searchParameters = Object.values(search);
+
+/** No name has control characters or lone surrogates, and Postgres does not take all of them. */
+export function isPrintable(text: string): boolean {
+  return /^[^\p{Cc}\p{Cs}]*$/u.test(text);
+}
+
+/** The query of `/search`. */
+export function parseSearchParameters(query: URLSearchParams): Parsed<SearchQuery> {
+  const read = parseQuery(query, search);
+  if (!read.ok) return read;
+  const { categories, ...rest } = read.value;
+  return ok({ ...rest, categories: categories.length === 0 ? SEARCH_CATEGORIES : categories });
+}
+
+/** Of the price converter. A larger amount times a price might not be a number. */
+export const AMOUNT = {
+  most: 1e100,
+  leastRule: 'must be a number of at least 0',
+  mostRule: 'must be at most 1e100',
+} as const;
+const conversion = {
+  baseId: required('base_currency_id', 'The currency to convert from.', 'btc-bitcoin', ok),
+  quoteId: required('quote_currency_id', 'The currency to convert to.', 'usd-us-dollars', ok),
+  amount: optional('amount', 'How much of the first.', { type: 'number', default: 0, minimum: 0 }, 0, (text) => {
+    if (!/^\+?\d{1,30}(\.\d{1,30})?(e[+-]?\d{1,3})?$/i.test(text)) return invalid('amount', AMOUNT.leastRule, text);
+    return Number(text) <= AMOUNT.most ? ok(Number(text)) : invalid('amount', AMOUNT.mostRule, text);
   }),
-];
-export const conversionParameters = [
-  required('base_currency_id', 'The currency to convert from.', { type: 'string', example: 'btc-bitcoin' }),
-  required('quote_currency_id', 'The currency to convert to.', { type: 'string', example: 'usd-us-dollars' }),
-  optional('amount', 'How much of the first.', { type: 'number', default: 0, minimum: 0 }),
-];
+};
+export const conversionParameters = Object.values(conversion);
+
+/** The query of `/price-converter`. */
+export function parseConversionParameters(
+  query: URLSearchParams,
+): Parsed<{ readonly baseId: string; readonly quoteId: string; readonly amount: number }> {
+  return parseQuery(query, conversion);
+}

@@ -11,7 +11,6 @@ import {
   additionalFields,
   candleParameters,
   conversionParameters,
-  type Parameter,
   page,
   pathParameters,
   quote,
@@ -19,6 +18,7 @@ import {
   searchParameters,
   tickParameters,
 } from './endpoint-parameters.ts';
+import type { Parameter, QueryParameter } from './parameters.ts';
 
 export type Endpoint = {
   readonly path: string;
@@ -58,7 +58,7 @@ function get(
   path: string,
   summary: string,
   answer: z.ZodType | null,
-  query: readonly Parameter[] = [],
+  query: readonly QueryParameter<unknown>[] = [],
   more: Partial<Endpoint> = {},
 ): Endpoint {
   const ids = pathParameters(path);
@@ -66,7 +66,15 @@ function get(
     ...(query.length > 0 && answer !== null ? ([400] as const) : []),
     ...(ids.length > 0 && answer !== candlesSchema ? ([404] as const) : []),
   ];
-  return { path, group, summary, parameters: [...ids, ...query], answer, refusals, ...more };
+  return {
+    path,
+    group,
+    summary,
+    parameters: [...ids, ...query.map(({ documented }) => documented)],
+    answer,
+    refusals,
+    ...more,
+  };
 }
 
 /** By the vendor's operation ids. Where one path is a special case of another, it comes first. */

@@ -5,8 +5,8 @@ import { AS_OF_DESCRIPTION, AS_OF_HEADER, COVERAGE_DESCRIPTION, COVERAGE_HEADER 
 import * as catalogue from '../record/catalogue.ts';
 import { legacyTickerSchema, simpleTickerSchema } from '../record/older-records.ts';
 import * as records from '../record/records.ts';
-import type { Parameter } from './endpoint-parameters.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type Endpoint } from './endpoints.ts';
+import type { Parameter } from './parameters.ts';
 import { BASE_PATH } from './paths.ts';
 
 /** JSON Schema, limited to the keywords that our schemas use. */

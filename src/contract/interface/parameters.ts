@@ -1,102 +1,116 @@
-/** Parses the parameters of requests; a problem names the parameter and the rule. */
+/** What a parameter of a query is: its description for the OpenAPI document, and how its text is parsed. */
 import type { Instant } from '../../clock.ts';
-import { isQuote, QUOTES, type Quote } from '../../core/candle.ts';
-import { ceilToGrid, DAY, INTERVAL_MS, INTERVALS, type Interval, isInterval } from '../../core/interval.ts';
-import { TOO_MANY_QUOTES } from '../answer/errors.ts';
-import { MAX_CANDLES } from '../plan/plans.ts';
-import type { OhlcvQuery } from '../record/market-data.ts';
 import { parseDate, parseTime } from '../time.ts';
 
 export type Parsed<T> = { readonly ok: true; readonly value: T } | Invalid;
 
 export type Invalid = {
   readonly ok: false;
+  /** Names the parameter, the rule and what was given. */
   readonly message: string;
   /** The parameter that is wrong. */
   readonly parameter: string;
 };
 
-/** `start` as given, before it is aligned to the grid: the plan's history limit applies to this one. */
-export type OhlcvParameters = Omit<OhlcvQuery, 'coinId'> & { readonly start: Instant };
+/** A parameter as the OpenAPI document has it. */
+export type Parameter = {
+  readonly name: string;
+  readonly in: 'path' | 'query';
+  readonly required: boolean;
+  readonly description: string;
+  /** As JSON Schema. */
+  readonly schema: {
+    readonly type: 'string' | 'integer' | 'number';
+    readonly enum?: readonly string[];
+    readonly default?: string | number;
+    readonly minimum?: number;
+    readonly maximum?: number;
+    readonly example?: string | number;
+  };
+};
 
-/** One year: the 366 days of a leap year, from the first to the last instant (decision 5). */
-const MAX_RANGE_MS = 366 * DAY;
+export type QueryParameter<T> = {
+  readonly documented: Parameter;
+  /** Null and an empty text: not given. */
+  readonly parse: (text: string | null) => Parsed<T>;
+};
 
-/** `start`, `end`, `limit`, `interval`, `quote` of `/coins/{id}/ohlcv/historical` (decisions 1 to 5). */
-export function parseOhlcvParameters(query: URLSearchParams): Parsed<OhlcvParameters> {
-  const interval = parseInterval(query.get('interval'));
-  if (!interval.ok) return interval;
-  const quote = parseQuote(query.get('quote'));
-  if (!quote.ok) return quote;
-  // The default depends on whether there is an `end` (decision 3).
-  const limit = parseCount('limit', query.get('limit'), query.get('end') ? MAX_CANDLES : 1, MAX_CANDLES);
-  if (!limit.ok) return limit;
-  const range = parseRange(query);
-  if (!range.ok) return range;
-  const { start, end } = range.value;
-  const from = ceilToGrid(start, interval.value);
-  const to = end ?? from + (limit.value - 1) * INTERVAL_MS[interval.value];
-  if (end !== null && end - start > MAX_RANGE_MS) {
-    return invalid('end', 'must be at most one year after start', query.get('end'));
+/** The values of these parameters, or what is wrong with the first of them that is invalid. */
+export function parseQuery<P extends Readonly<Record<string, QueryParameter<unknown>>>>(
+  query: URLSearchParams,
+  parameters: P,
+): Parsed<{ readonly [K in keyof P]: P[K] extends QueryParameter<infer T> ? T : never }> {
+  const values: Record<string, unknown> = {};
+  for (const [key, { documented, parse }] of Object.entries(parameters)) {
+    const parsed = parse(query.get(documented.name));
+    if (!parsed.ok) return parsed;
+    values[key] = parsed.value;
   }
-  return ok({ start, from, to, limit: limit.value, interval: interval.value, quote: quote.value });
+  return ok(values as never);
 }
 
-/** The one parameter of `/coins/{id}/ohlcv/latest` and `/today`. */
-export function parseQuote(text: string | null): Parsed<Quote> {
-  if (!text) return ok('usd');
-  const lower = text.toLowerCase();
-  return isQuote(lower) ? ok(lower) : invalid('quote', `must be ${QUOTES.join(' or ')}`, text);
+/** Reads the text of a parameter; it gets the parameter's name for its messages. */
+type Parse<T> = (text: string, name: string) => Parsed<T>;
+
+export function optional<T, D>(
+  name: string,
+  description: string,
+  schema: Parameter['schema'],
+  byDefault: D,
+  parse: Parse<T>,
+): QueryParameter<T | D> {
+  return {
+    documented: { name, in: 'query', required: false, description, schema },
+    parse: (text) => (text ? parse(text, name) : ok(byDefault)),
+  };
+}
+
+/** The example is for the OpenAPI document. */
+export function required<T>(name: string, description: string, example: string, parse: Parse<T>): QueryParameter<T> {
+  return {
+    documented: { name, in: 'query', required: true, description, schema: { type: 'string', example } },
+    parse: (text) => (text ? parse(text, name) : invalid(name, 'is required', null)),
+  };
+}
+
+/** One of these values. */
+export function oneOf<T extends string>(
+  name: string,
+  description: string,
+  values: readonly T[],
+  byDefault: T,
+): QueryParameter<T> {
+  return optional(name, description, { type: 'string', enum: values, default: byDefault }, byDefault, (text) => {
+    const value = values.find((one) => one === text);
+    return value === undefined ? invalid(name, `must be one of ${values.join(' ')}`, text) : ok(value);
+  });
+}
+
+/** Some of the values in `known`, separated by commas, each once. */
+export function listOf<T extends string>(known: readonly T[]): Parse<readonly T[]> {
+  return (text, name) => {
+    const items = [...new Set(text.split(',').map((item) => item.trim()))].filter((item) => item !== '');
+    const unknown = items.find((item) => !(known as readonly string[]).includes(item));
+    return unknown === undefined ? ok(items as T[]) : invalid(name, `must be of ${known.join(' ')}`, unknown);
+  };
+}
+
+/** A whole number from 1 to `most`. */
+export function countTo(most: number): Parse<number> {
+  return (text, name) => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+    return value >= 1 && value <= most ? ok(value) : invalid(name, `must be a whole number from 1 to ${most}`, text);
+  };
 }
 
 const TIME_FORMATS =
   'must be a date (2018-02-15), an RFC 3339 time (2018-02-15T05:15:00Z) or unix seconds (1518671700)';
 
-/** Any of the three formats that the upstream takes; null for anything else. A date is midnight UTC. */
-export function parseInstant(text: string): Instant | null {
-  if (/^\d{1,11}$/.test(text)) return Number(text) * 1_000;
+/** Any of the three formats that the upstream takes. A date is midnight UTC. */
+export function parseInstant(text: string, name: string): Parsed<Instant> {
+  if (/^\d{1,11}$/.test(text)) return ok(Number(text) * 1_000);
   const at = text.length === 10 ? parseDate(text) : parseTime(text);
-  return Number.isNaN(at) ? null : at;
-}
-
-function parseInterval(text: string | null): Parsed<Interval> {
-  if (!text) return ok('24h');
-  return isInterval(text) ? ok(text) : invalid('interval', `must be one of ${INTERVALS.join(' ')}`, text);
-}
-
-/** `start`, and `end`; null without one. */
-export function parseRange(query: URLSearchParams): Parsed<{ readonly start: Instant; readonly end: Instant | null }> {
-  const startText = query.get('start');
-  if (!startText) return invalid('start', 'is required', null);
-  const start = parseInstant(startText);
-  if (start === null) return invalid('start', TIME_FORMATS, startText);
-  const endText = query.get('end');
-  if (!endText) return ok({ start, end: null });
-  const end = parseInstant(endText);
-  if (end === null) return invalid('end', TIME_FORMATS, endText);
-  return end < start ? invalid('end', 'must not be before start', endText) : ok({ start, end });
-}
-
-/** A whole number from 1 to `most`. */
-export function parseCount(name: string, text: string | null, byDefault: number, most: number): Parsed<number> {
-  if (!text) return ok(byDefault);
-  const value = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  return value >= 1 && value <= most ? ok(value) : invalid(name, `must be a whole number from 1 to ${most}`, text);
-}
-
-/** The quotes of `/tickers` and `/exchanges` (upstream-api.md, 1.4). */
-export const TICKER_QUOTES =
-  'BTC ETH USD EUR PLN KRW GBP CAD JPY RUB TRY NZD AUD CHF UAH HKD SGD NGN PHP MXN BRL THB CLP CNY CZK DKK HUF IDR ILS INR MYR NOK PKR SEK TWD ZAR VND BOB COP PEN ARS ISK'.split(
-    ' ',
-  ) as readonly string[];
-
-/** `quotes` of tickers and exchanges: at most three of `TICKER_QUOTES`, upper-case, each once; default USD. */
-export function parseQuotes(text: string | null): Parsed<readonly string[]> {
-  if (!text) return ok(['USD']);
-  const quotes = [...new Set(text.split(',').map((quote) => quote.trim().toUpperCase()))];
-  if (quotes.length > 3) return { ok: false, message: TOO_MANY_QUOTES, parameter: 'quotes' };
-  const unknown = quotes.find((quote) => !TICKER_QUOTES.includes(quote));
-  return unknown === undefined ? ok(quotes) : invalid('quotes', `must be of ${TICKER_QUOTES.join(' ')}`, unknown);
+  return Number.isNaN(at) ? invalid(name, TIME_FORMATS, text) : ok(at);
 }
 
 export function ok<T>(value: T): Parsed<T> {

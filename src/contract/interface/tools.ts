@@ -27,17 +27,10 @@ import {
   tickerSchema,
   tickersSchema,
 } from '../record/records.ts';
-import { type Invalid, type Parsed, parseQuotes } from './parameters.ts';
+import { AMOUNT, isPrintable, quotes as quotesOnRest, TAG_FIELDS } from './endpoint-parameters.ts';
+import type { Invalid, Parsed } from './parameters.ts';
 
 export const TOOL_LIMIT = { byDefault: 50, most: 250 } as const;
-export const TAG_FIELDS = ['coins', 'icos'] as const;
-/** Of the price converter. A larger amount times a price might not be a number. */
-export const AMOUNT = {
-  most: 1e100,
-  leastRule: 'must be a number of at least 0',
-  mostRule: 'must be at most 1e100',
-} as const;
-export type TagField = (typeof TAG_FIELDS)[number];
 
 /** `is required` or the rule, after the argument's name. */
 export const must = (rule: string) => ({
@@ -45,8 +38,6 @@ export const must = (rule: string) => ({
 });
 
 const MAX_TEXT_LENGTH = 200;
-/** No name has control characters or lone surrogates, and Postgres does not take all of them. */
-const isPrintable = (given: string) => /^[^\p{Cc}\p{Cs}]*$/u.test(given);
 const text = (rule: string) =>
   z.string(must(rule)).trim().min(1, must(rule)).max(MAX_TEXT_LENGTH, must(rule)).refine(isPrintable, must(rule));
 
@@ -66,7 +57,7 @@ const limit = z
   .transform((value) => Math.min(TOOL_LIMIT.most, Math.max(1, Math.floor(value))))
   .describe(`At most so many, from 1 to ${TOOL_LIMIT.most}.`);
 
-const quotes = list('Currencies of the prices, separated by commas, at most three. Default USD.', parseQuotes);
+const quotes = list('Currencies of the prices, separated by commas, at most three. Default USD.', quotesOnRest.parse);
 const additionalFields = list(`Fields to include, separated by commas, of: ${TAG_FIELDS.join(', ')}.`, (given) =>
   oneOrMoreOf('additionalFields', TAG_FIELDS, given, []),
 );

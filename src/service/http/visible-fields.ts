@@ -1,6 +1,6 @@
 /** The visible fields of a record: those that the plan includes, and that were requested. The same for REST and tools. */
 
-import type { TagField } from '../../contract/interface/tools.ts';
+import type { TagField } from '../../contract/interface/endpoint-parameters.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
 import type { Tag } from '../../contract/record/catalogue.ts';
 import type { Ticker } from '../../contract/record/records.ts';

@@ -1,6 +1,7 @@
 /** The steps that many endpoints share: parse a parameter or answer 400, look a record up or answer 404. */
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
-import { type Parsed, parseQuotes } from '../../contract/interface/parameters.ts';
+import { quotes as quotesParameter } from '../../contract/interface/endpoint-parameters.ts';
+import type { Parsed } from '../../contract/interface/parameters.ts';
 import { answerJson, refuse, refuseId } from '../http/answer.ts';
 import { type Answer, idOf, impossibleId, type RequestInput } from '../http/request-input.ts';
 
@@ -19,7 +20,7 @@ export function withParsed<T>(
 export function withQuotes(
   answer: (c: RequestInput, quotes: readonly string[]) => Response | Promise<Response>,
 ): Answer {
-  return withParsed((c) => parseQuotes(c.req.query('quotes') ?? null), answer);
+  return withParsed((c) => quotesParameter.parse(c.req.query('quotes') ?? null), answer);
 }
 
 /** The record with the id in the path, as `view` shows it, or `id not found`. */

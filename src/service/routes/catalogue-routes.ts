@@ -1,11 +1,11 @@
 /** What is known about coins, exchanges, people, tags and contracts, and what is searched or calculated from it. */
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import {
+  additionalFields,
+  page,
   parseConversionParameters,
-  parsePage,
   parseSearchParameters,
-  parseTagFields,
-} from '../../contract/interface/catalogue-parameters.ts';
+} from '../../contract/interface/endpoint-parameters.ts';
 import type { EndpointName } from '../../contract/interface/endpoints.ts';
 import { BASE_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
 import type { Access } from '../../contract/plan/access.ts';
@@ -42,7 +42,7 @@ export function catalogueRoutes({ data, access }: { readonly data: MarketData<Mi
       const path = `${BASE_PATH}${TICKERS_PATH}/${encodeURIComponent(found.coinId)}${suffix}${searchOf(c)}`;
       return redirect(c, path, found);
     };
-  const tagFields = (c: RequestInput) => parseTagFields(c.req.query('additional_fields') ?? null);
+  const tagFields = (c: RequestInput) => additionalFields.parse(c.req.query('additional_fields') ?? null);
 
   return {
     getCoinById: byId('coin_id', (id) => data.coin(id)),
@@ -79,7 +79,7 @@ export function catalogueRoutes({ data, access }: { readonly data: MarketData<Mi
       },
     ),
     getChangelogIDs: withParsed(
-      (c) => parsePage(c.req.query('page') ?? null),
+      (c) => page.parse(c.req.query('page') ?? null),
       async (c, page) => {
         const refusal = access.refuseIdChanges(c.get('plan'));
         return refusal === null ? answerJson(c, await data.idChanges({ page })) : refuse(c, 402, refusal);

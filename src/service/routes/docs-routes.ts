@@ -2,13 +2,14 @@
 import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
 import { html, raw } from 'hono/html';
-import type { Parameter } from '../../contract/interface/endpoint-parameters.ts';
+
 import {
   type OpenApiDocument,
   type OpenApiOperation,
   openApiDocument,
   type Schema,
 } from '../../contract/interface/openapi.ts';
+import type { Parameter } from '../../contract/interface/parameters.ts';
 import { VERSION } from '../../core/version.ts';
 import type { ServiceEnv } from '../http/request-input.ts';
 

@@ -1,9 +1,12 @@
 /** `/coins/{id}/ohlcv…` and `/tickers/{id}/historical`: the past. */
 import type { Clock, Instant } from '../../clock.ts';
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
-import { parseTickerHistoryParameters } from '../../contract/interface/catalogue-parameters.ts';
+import {
+  parseOhlcvParameters,
+  parseTickerHistoryParameters,
+  quote as quoteParameter,
+} from '../../contract/interface/endpoint-parameters.ts';
 import type { EndpointName } from '../../contract/interface/endpoints.ts';
-import { parseOhlcvParameters, parseQuote } from '../../contract/interface/parameters.ts';
 import type { Access } from '../../contract/plan/access.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
 import { writeOhlcvRows } from '../../contract/record/ohlcv.ts';
@@ -32,7 +35,7 @@ export function historyRoutes({ data, access, clock }: HistoryDeps) {
   /** One daily candle, which every plan may see. */
   const oneDay = (openTime: () => Instant): Answer =>
     withParsed(
-      (c) => parseQuote(c.req.query('quote') ?? null),
+      (c) => quoteParameter.parse(c.req.query('quote') ?? null),
       async (c, quote) => {
         const at = openTime();
         const coinId = idOf(c, 'coin_id');

@@ -1,6 +1,6 @@
 /** `/global`, `/tickers`, `/coins`, `/exchanges`: the market as it is now. */
 import type { Missing } from '../../contract/answer/not-found.ts';
-import { PAGE_ROWS, parsePage } from '../../contract/interface/catalogue-parameters.ts';
+import { PAGE_ROWS, page as pageParameter } from '../../contract/interface/endpoint-parameters.ts';
 import type { EndpointName } from '../../contract/interface/endpoints.ts';
 import { PLANS, type Plan } from '../../contract/plan/plans.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
@@ -20,7 +20,7 @@ export function marketRoutes({ data }: { data: MarketData<Missing> }) {
     return recordById(data, 'coin_id', read, (c, ticker) => view(planOf(c), ticker));
   };
   const simpleTickers = withQuotes(async (c, quotes) => {
-    const page = parsePage(c.req.query('page') ?? null);
+    const page = pageParameter.parse(c.req.query('page') ?? null);
     if (!page.ok) return refuse(c, 400, page.message);
     const tickers = await data.tickers({ quotes });
     const first = (page.value - 1) * PAGE_ROWS;

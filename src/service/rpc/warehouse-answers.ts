@@ -1,7 +1,7 @@
 /** The tools that only a warehouse has: candles at any depth, coverage, gaps and SQL. */
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { withSameProvenance } from '../../contract/answer/provenance.ts';
-import { parseOhlcvParameters } from '../../contract/interface/parameters.ts';
+import { parseOhlcvParameters } from '../../contract/interface/endpoint-parameters.ts';
 import type { CallOf } from '../../contract/interface/tools.ts';
 import { StatementError, type WAREHOUSE_TOOLS, type WarehouseTools } from '../../contract/interface/warehouse-tools.ts';
 import type { Access } from '../../contract/plan/access.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseOhlcvParameters, parseQuotes } from '../../../src/contract/interface/parameters.ts';
+import { parseOhlcvParameters, quotes } from '../../../src/contract/interface/endpoint-parameters.ts';
 import { ohlcvParameters, ohlcvPath } from '../../../src/contract/interface/paths.ts';
 
 const parse = (query: string) => parseOhlcvParameters(new URLSearchParams(query));
@@ -75,14 +75,14 @@ describe('the parameters of an OHLCV request', () => {
 
 describe('the quotes of tickers', () => {
   it('are USD unless said otherwise, and at most three', () => {
-    expect(parseQuotes(null)).toEqual({ ok: true, value: ['USD'] });
-    expect(parseQuotes('btc, eth')).toEqual({ ok: true, value: ['BTC', 'ETH'] });
-    expect(parseQuotes('USD,BTC,ETH,EUR')).toEqual({
+    expect(quotes.parse(null)).toEqual({ ok: true, value: ['USD'] });
+    expect(quotes.parse('btc, eth')).toEqual({ ok: true, value: ['BTC', 'ETH'] });
+    expect(quotes.parse('USD,BTC,ETH,EUR')).toEqual({
       ok: false,
       message: 'Max number of quotes is 3',
       parameter: 'quotes',
     });
-    expect(parseQuotes('USD,XAU')).toEqual({
+    expect(quotes.parse('USD,XAU')).toEqual({
       ok: false,
       message: expect.stringMatching(/^invalid parameters: quotes must be of .* got "XAU"$/),
       parameter: 'quotes',
