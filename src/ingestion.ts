@@ -9,8 +9,7 @@ import type { TickQueue } from './ingest/queue/tick-queue.ts';
 import { openSession, type Session, type SessionOptions } from './ingest/session.ts';
 import { isDatabaseUnavailable } from './store/connection/database-unavailable.ts';
 import { readInstallationId } from './store/work/installation.ts';
-import { createUpstream } from './upstream/client.ts';
-import { createRpcClient, sharesOrigin } from './upstream/rpc-client.ts';
+import { createRpcClient, createUpstream, sharesOrigin } from './upstream/client.ts';
 
 export type Ingestion = {
   readonly session: Session;

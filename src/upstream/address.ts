@@ -1,5 +1,5 @@
-/** The URL of a request: below the configured address, and never on another origin. */
-import type { Question } from './answer.ts';
+/** The URL of a request: below the configured address, and never on another origin, where the key must not go. */
+import type { Outcome, Question } from './answer.ts';
 
 /** @throws TypeError when it is not a plain http or https address. */
 export function readAddress(text: string): URL {
@@ -18,8 +18,32 @@ export function urlOf(base: URL, { path, absolute, query }: Pick<Question, 'path
   if (!path.startsWith('/')) throw new TypeError(`a path starts with "/": "${path}"`);
   // Joined as text: resolved as a reference, "//other.host/" would be another origin.
   const text = base.origin + (absolute ? '' : base.pathname.replace(/\/+$/, '')) + path;
-  const asked = new URLSearchParams(query).toString();
-  const url = new URL(asked === '' ? text : `${text}${path.includes('?') ? '&' : '?'}${asked}`);
+  const parameters = new URLSearchParams(query).toString();
+  const url = new URL(parameters === '' ? text : `${text}${path.includes('?') ? '&' : '?'}${parameters}`);
   if (url.origin !== base.origin) throw new TypeError(`the path "${path}" leaves ${base.origin}`);
   return url;
+}
+
+type Redirect = Extract<Outcome, { kind: 'moved' | 'malformed' }>;
+
+/** Where a redirect leads. `location` as sent (relative or absolute), `asked` the URL of the request. */
+export function readRedirect(status: number, location: string | null, asked: URL): Redirect {
+  const astray = (message: string): Redirect => ({
+    kind: 'malformed',
+    message: `${asked.host} ${message}`,
+    astray: true,
+  });
+  if (!location) return astray(`answered ${status} without saying where to go`);
+  if (!URL.canParse(location, asked.href)) return astray('redirects to an address that cannot be read');
+  const target = new URL(location, asked);
+  const path = target.pathname + target.search;
+  if (target.origin !== asked.origin) {
+    if (target.host === '') return astray(`redirects elsewhere, to a ${target.protocol} address: not followed`);
+    const where = `${target.protocol}//${target.host}`;
+    if (target.hostname === asked.hostname)
+      return astray(`redirects to ${where}, which is not ${asked.origin}: not followed`);
+    return astray(`redirects elsewhere, to ${where}: not followed`);
+  }
+  if (path === asked.pathname + asked.search) return astray(`redirects ${asked.pathname} to itself`);
+  return { kind: 'moved', path, shown: target.pathname };
 }

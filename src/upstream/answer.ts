@@ -59,7 +59,7 @@ export type Answer = {
   /** 429, or a 402 that is no wall. `retryAfterMs` from Retry-After or RateLimit-Reset, null when neither is there. */
   | {
       readonly kind: 'limited';
-      readonly by: 'pace' | 'quota';
+      readonly by: 'rate' | 'quota';
       readonly retryAfterMs: number | null;
       readonly message: string;
     }

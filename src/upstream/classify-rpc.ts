@@ -2,7 +2,7 @@
  * What a response of the JSON-RPC interface means: the same outcomes as of REST. A failure comes in one of four forms (API document,
  * section 7; upstream-api.md, section 4): an HTTP status, a JSON-RPC error object, a tool's error as a normal result, and `isError`.
  */
-import { parseHistoryLimit, saysUnknownId, UNKNOWN_ROUTE } from '../contract/answer/errors.ts';
+import { saysUnknownId, UNKNOWN_ROUTE } from '../contract/answer/errors.ts';
 import {
   RPC_CODES,
   rpcErrorSchema,
@@ -13,7 +13,15 @@ import {
 import { readRecord } from '../contract/record/records.ts';
 import { rawMember } from '../core/raw-json.ts';
 import type { Outcome, RpcCall } from './answer.ts';
-import { classify, isObject, malformed, oneLine, type Received } from './classify.ts';
+import {
+  classify,
+  historyLimitRefusal,
+  isObject,
+  malformed,
+  oneLine,
+  outcomeOfStatus,
+  type Received,
+} from './classify.ts';
 import { parseJson } from './json.ts';
 import { LONGEST_WAIT_MS } from './retry-after.ts';
 
@@ -127,6 +135,9 @@ const SAYS_NOT_IN_PLAN =
   /INSUFFICIENT_PLAN|\bpaid\b|\b(higher|upgrade|requires?)\b.*\bplan\b|\bplan\b.*\b(requires?|required)\b/i;
 const SAYS_LIMITED = /\b(rate limit|too many requests|maximum request limit)\b/i;
 
+/** Statuses of failed tools that mean the same whatever the text says. Of any other status nothing is known: it may pass. */
+const CLEAR_STATUSES: readonly number[] = [400, 401, 402, 403, 429];
+
 function failureMeaning(
   status: number | null,
   text: string,
@@ -135,33 +146,18 @@ function failureMeaning(
 ): Outcome {
   const retryAfterMs =
     retryAfterSeconds === null ? null : Math.min(Math.max(0, retryAfterSeconds * 1000), LONGEST_WAIT_MS);
-  const said = text.replace(/^\s*\d{3}\s*:?\s*/, '');
-  const wall = parseHistoryLimit(text);
-  if (wall !== null) return { kind: 'refused', reason: 'wall', notBefore: wall.notBefore, message };
-  switch (status) {
-    case 400:
-      return { kind: 'refused', reason: 'bad request', message };
-    case 401:
-    case 403:
-      return { kind: 'refused', reason: 'forbidden', message };
-    case 402:
-      return SAYS_NOT_IN_PLAN.test(text) ? notInPlan(message) : { kind: 'limited', by: 'quota', retryAfterMs, message };
-    case 404:
-      if (text.includes(UNKNOWN_ROUTE)) return { kind: 'refused', reason: 'unknown route', message };
-      // Only the interface's own words are about an id; a gateway's are about the way there.
-      if (saysUnknownId(said) || /\bid not found\b|\bCP404_/i.test(text)) {
-        return { kind: 'refused', reason: 'unknown id', message };
-      }
-      return { kind: 'unavailable', retryAfterMs, message };
-    case 429:
-      return { kind: 'limited', by: 'pace', retryAfterMs, message };
-    case null:
-      if (saysUnknownId(said)) return { kind: 'refused', reason: 'unknown id', message };
-      if (SAYS_LIMITED.test(text)) return { kind: 'limited', by: 'pace', retryAfterMs, message };
-      return { kind: 'unavailable', retryAfterMs, message };
-    default:
-      return { kind: 'unavailable', retryAfterMs, message };
+  const limit = historyLimitRefusal(text, message);
+  if (limit !== null) return limit;
+  if (status === 402 && SAYS_NOT_IN_PLAN.test(text)) return notInPlan(message);
+  if (status === 404 && text.includes(UNKNOWN_ROUTE)) return outcomeOfStatus(404, message, null);
+  // Only the interface's own words are about an id; a gateway's are about the way there.
+  const saysId = saysUnknownId(text.replace(/^\s*\d{3}\s*:?\s*/, ''));
+  if ((status === null && saysId) || (status === 404 && (saysId || /\bid not found\b|\bCP404_/i.test(text)))) {
+    return { kind: 'refused', reason: 'unknown id', message };
   }
+  if (status === null && SAYS_LIMITED.test(text)) return outcomeOfStatus(429, message, retryAfterMs);
+  if (status !== null && CLEAR_STATUSES.includes(status)) return outcomeOfStatus(status, message, retryAfterMs);
+  return { kind: 'unavailable', retryAfterMs, message };
 }
 
 function notInPlan(message: string): Outcome {

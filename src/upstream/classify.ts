@@ -1,11 +1,11 @@
 /** What a response means: status, headers and body in, one of the outcomes out (upstream-api.md, section 2). */
 import type { Instant } from '../clock.ts';
 import { parseHistoryLimit, saysUnknownId } from '../contract/answer/errors.ts';
+import { readRedirect } from './address.ts';
 import type { Outcome } from './answer.ts';
 import type { Body } from './body.ts';
 import { parseJson } from './json.ts';
 import { describeNetworkError } from './network-error.ts';
-import { readRedirect } from './redirect.ts';
 import { retryAfterMs } from './retry-after.ts';
 
 export type Received = {
@@ -26,26 +26,40 @@ export function classify(received: Received): Outcome {
   const message = `${asked.host} answered ${status}${text === '' ? '' : `: ${text}`}`;
   const wait = retryAfterMs(header, now);
   if (status >= 300 && status < 400) return readRedirect(status, header('location'), asked);
-  if (status === 429) return { kind: 'limited', by: 'pace', retryAfterMs: wait, message };
-  if (status === 408 || status === 425 || (status >= 500 && status < 600)) {
-    return { kind: 'unavailable', retryAfterMs: wait, message };
-  }
-  if (status < 400 || status >= 600) return malformed(message, isHtml(received));
+  if (status < 300 || status >= 600) return malformed(message, isHtml(received));
+  const byStatus = outcomeOfStatus(status, message, wait);
+  if (status === 429 || byStatus.kind === 'unavailable') return byStatus;
   if (body.kind === 'cut') {
     return { kind: 'unavailable', retryAfterMs: wait, message: describeNetworkError(body.error, asked.host).message };
   }
-  if (status === 400 || status === 402) {
-    const wall = parseHistoryLimit(text);
-    if (wall) return { kind: 'refused', reason: 'wall', notBefore: wall.notBefore, message };
-    if (status === 402) return { kind: 'limited', by: 'quota', retryAfterMs: wait, message };
+  if (status === 400 || status === 402) return historyLimitRefusal(text, message) ?? byStatus;
+  // A gateway that knows no route writes JSON as well: only upstream's own words are about an id.
+  const isUnknownId = status === 404 && saysUnknownId(jsonError(body) ?? '');
+  return isUnknownId ? { kind: 'refused', reason: 'unknown id', message } : byStatus;
+}
+
+/** What a status from 400 to 599 means by itself. History limits and unknown ids are told by the text. */
+export function outcomeOfStatus(status: number, message: string, retryAfterMs: number | null): Outcome {
+  if (status === 408 || status === 425 || status >= 500) return { kind: 'unavailable', retryAfterMs, message };
+  switch (status) {
+    case 401:
+    case 403:
+      return { kind: 'refused', reason: 'forbidden', message };
+    case 402:
+      return { kind: 'limited', by: 'quota', retryAfterMs, message };
+    case 404:
+      return { kind: 'refused', reason: 'unknown route', message };
+    case 429:
+      return { kind: 'limited', by: 'rate', retryAfterMs, message };
+    default:
+      return { kind: 'refused', reason: 'bad request', message };
   }
-  if (status === 401 || status === 403) return { kind: 'refused', reason: 'forbidden', message };
-  if (status === 404) {
-    // A gateway that knows no route writes JSON as well: only upstream's own words are about an id.
-    const isId = saysUnknownId(jsonError(body) ?? '');
-    return { kind: 'refused', reason: isId ? 'unknown id' : 'unknown route', message };
-  }
-  return { kind: 'refused', reason: 'bad request', message };
+}
+
+/** Null when the text names no history limit. */
+export function historyLimitRefusal(text: string, message: string): Outcome | null {
+  const limit = parseHistoryLimit(text);
+  return limit && { kind: 'refused', reason: 'wall', notBefore: limit.notBefore, message };
 }
 
 export function malformed(message: string, astray = false): Outcome {

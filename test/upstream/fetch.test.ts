@@ -81,7 +81,7 @@ describe('a status means', () => {
     ],
     ['spent', 402, { error: 'you have reached maximum request limit' }, { kind: 'limited', by: 'quota' }],
     ['spent, without a text', 402, '', { kind: 'limited', by: 'quota' }],
-    ['too fast', 429, { error: 'slow down' }, { kind: 'limited', by: 'pace', retryAfterMs: null }],
+    ['too fast', 429, { error: 'slow down' }, { kind: 'limited', by: 'rate', retryAfterMs: null }],
     ['a key that is not taken', 403, '<html>blocked', { kind: 'refused', reason: 'forbidden' }],
     ['a key that is missing', 401, '', { kind: 'refused', reason: 'forbidden' }],
     ['an unknown id', 404, { error: 'id not found' }, { kind: 'refused', reason: 'unknown id' }],

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { Answer, RpcCall } from '../../src/upstream/answer.ts';
-import { createRpcClient } from '../../src/upstream/rpc-client.ts';
+import { createRpcClient } from '../../src/upstream/client.ts';
 
 type Sent = {
   readonly url: string;
@@ -138,7 +138,7 @@ const FAILURES: [string, (sent: Sent) => Response, object][] = [
   [
     'too fast',
     error(-32000, '429: you have reached maximum request limit', { status: 429, retryAfterSeconds: 7 }),
-    { kind: 'limited', by: 'pace', retryAfterMs: 7_000 },
+    { kind: 'limited', by: 'rate', retryAfterMs: 7_000 },
   ],
   ['a broken server', error(-32603, 'Internal error'), { kind: 'unavailable' }],
   ['a server behind that is down', error(-32000, '503: try later'), { kind: 'unavailable' }],
@@ -178,7 +178,7 @@ const FAILURES: [string, (sent: Sent) => Response, object][] = [
     result(
       '{"error":{"code":"CP429_RATE_LIMIT","message":"Daily rate limit of 10,000 requests exceeded","metadata":{"retry_after_seconds":30}}}',
     ),
-    { kind: 'limited', by: 'pace', retryAfterMs: 30_000 },
+    { kind: 'limited', by: 'rate', retryAfterMs: 30_000 },
   ],
   [
     'CP500',
@@ -188,13 +188,13 @@ const FAILURES: [string, (sent: Sent) => Response, object][] = [
   [
     'an error of a tool, marked as one',
     result('Request failed with status code 429', { isError: true }),
-    { kind: 'limited', by: 'pace' },
+    { kind: 'limited', by: 'rate' },
   ],
   ['an unknown id as REST words it', result('{"error":"id not found"}'), { kind: 'refused', reason: 'unknown id' }],
   [
     '429',
     () => json({ error: 'you have reached maximum request limit' }, 429, { 'Retry-After': '5' }),
-    { kind: 'limited', by: 'pace', retryAfterMs: 5_000 },
+    { kind: 'limited', by: 'rate', retryAfterMs: 5_000 },
   ],
   ['402', () => json({ error: 'x' }, 402), { kind: 'limited', by: 'quota' }],
   ['403', () => json({ error: 'x' }, 403), { kind: 'refused', reason: 'forbidden' }],

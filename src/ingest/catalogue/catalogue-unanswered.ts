@@ -27,7 +27,7 @@ export async function unansweredByTool(
     case 'limited':
       // The limits of another host are not those of the account: a short pause holds the run, a longer wait concerns that host only.
       if (sharesOrigin) return unanswered(catalogue, request, answer);
-      if (answer.by === 'pace' && (answer.retryAfterMs ?? 0) <= SHORT_WAIT_MS)
+      if (answer.by === 'rate' && (answer.retryAfterMs ?? 0) <= SHORT_WAIT_MS)
         return unanswered(catalogue, request, answer);
       await registry!.failed(answer, retry);
       return { kind: 'skipped' };
@@ -88,7 +88,7 @@ export async function unanswered(
     case 'limited':
       if (asked.budgetLeft) return refused('wall');
       // The ledger holds all requests; the next permit says until when.
-      return { kind: 'held', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'quota exhausted' };
+      return { kind: 'held', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
     case 'refused':
       if (answer.reason === 'unknown id') {
         const { document } = CATALOGUE[kind];

@@ -86,7 +86,7 @@ function validate(rows: readonly Row[], { latest, asOf }: Pick<Exchange, 'latest
 function unanswered(answer: Exclude<Answer, { kind: 'moved' | 'answered' }>, now: Instant): RunOutcome {
   switch (answer.kind) {
     case 'limited':
-      return { kind: 'held', until: now + ASK_AGAIN_MS, reason: answer.by === 'pace' ? 'limited' : 'quota exhausted' };
+      return { kind: 'held', until: now + ASK_AGAIN_MS, reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
     case 'refused':
       // The plan does not include the changelog, or this upstream has none: one look a day is enough.
       return { kind: 'held', until: now + DAY, reason: answer.message };

@@ -90,7 +90,7 @@ export function createToolRegistry({
       if (asked.kind === 'held') return { kind: 'held', until: asked.until, reason: asked.reason };
       const { answer } = asked;
       if (answer.kind !== 'answered') {
-        if (answer.kind === 'limited' && answer.by === 'pace' && tools.sharesOrigin) {
+        if (answer.kind === 'limited' && answer.by === 'rate' && tools.sharesOrigin) {
           return { kind: 'held', until: clock.now(), reason: 'limited' };
         }
         // Without its tools the interface cannot be used: REST has the same data.

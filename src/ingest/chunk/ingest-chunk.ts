@@ -60,7 +60,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
       case 'limited': {
         // The ledger makes everybody wait; the next take says until when.
         if (!asked.budgetLeft)
-          return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'quota exhausted' };
+          return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
         const again = doubts.doubt(job, answer.exchange.sentAt, clock.now());
         if (again !== null) return { kind: 'deferred', until: again, requests, reason: 'second opinion' };
         return settle(job, asked, retry, asWall(answer));

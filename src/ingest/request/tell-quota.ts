@@ -10,7 +10,7 @@ const LONGEST_PAUSE_OF_OTHER_HOST_MS = 60_000;
 
 /** Stops this process at once, before anything is recorded: permits that are granted already must wait as well. */
 export function pauseAtOnce(quota: Quota, answer: Answer): void {
-  if (answer.kind === 'limited' && answer.by === 'pace')
+  if (answer.kind === 'limited' && answer.by === 'rate')
     quota.pause({ reason: 'limited', retryAfterMs: answer.retryAfterMs });
   if (answer.kind === 'unavailable') quota.pause({ reason: 'unavailable', retryAfterMs: answer.retryAfterMs });
 }
@@ -31,7 +31,7 @@ export async function tellQuota(
         return quota.unavailable({ sentAt, retryAfterMs: null, message: answer.message });
       return quota.answered({ sentAt });
     case 'limited':
-      if (answer.by === 'pace')
+      if (answer.by === 'rate')
         await quota.limited({ sentAt, retryAfterMs: answer.retryAfterMs, message: answer.message });
       return;
     case 'unavailable':
@@ -43,7 +43,7 @@ export async function tellQuota(
 
 /** An answer of another host than REST's concerns REST only when it asks for a pause, and then for a minute at most. */
 export async function tellPauseOfOtherHost(quota: Quota, answer: FinalAnswer): Promise<void> {
-  if (answer.kind !== 'limited' || answer.by !== 'pace') return;
+  if (answer.kind !== 'limited' || answer.by !== 'rate') return;
   const retryAfterMs = Math.min(answer.retryAfterMs ?? LONGEST_PAUSE_OF_OTHER_HOST_MS, LONGEST_PAUSE_OF_OTHER_HOST_MS);
   quota.pause({ reason: 'limited', retryAfterMs });
   await quota.limited({ sentAt: answer.exchange.sentAt, retryAfterMs, message: answer.message });

@@ -231,7 +231,7 @@ async function unanswered<T>(
     case 'limited':
       if (budgetLeft) return { kind: 'deferred', until: clock.now() + ASK_AGAIN_MS, requests, reason: message };
       // The ledger holds all requests; the next permit says until when.
-      return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'pace' ? 'limited' : 'quota exhausted' };
+      return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
     case 'refused': {
       if (answer.reason === 'forbidden' && !(await proven())) throw new ConfigurationError(wrongKey(message, keySent));
       if (answer.reason === 'unknown route' && !(await proven()))

@@ -168,7 +168,7 @@ describe('an interface that cannot be used', () => {
   });
 
   test('as long as it asks for, or until the next day when its limit is used up', async () => {
-    const limited = { kind: 'limited', by: 'pace', retryAfterMs: 2 * HOUR, message: '429', exchange } as const;
+    const limited = { kind: 'limited', by: 'rate', retryAfterMs: 2 * HOUR, message: '429', exchange } as const;
     const world = bench();
     await world.registry().failed(limited, withoutRetry);
     expect((await readRpc(database.sql, URL)).closedUntil).toBe(NOW + 2 * HOUR);
@@ -185,7 +185,7 @@ describe('a list that cannot be requested now', () => {
   });
 
   test('because its host is REST’s, which asks for a pause, is waited for as well', async () => {
-    const world = bench({ kind: 'limited', by: 'pace', retryAfterMs: 5, message: '429', exchange });
+    const world = bench({ kind: 'limited', by: 'rate', retryAfterMs: 5, message: '429', exchange });
     expect(await world.find()).toEqual({ kind: 'held', until: NOW, reason: 'limited' });
     expect((await readRpc(database.sql, URL)).failures).toBe(0);
   });

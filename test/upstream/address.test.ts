@@ -1,7 +1,7 @@
 import { expect, it, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { readRedirect } from '../../src/upstream/address.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
-import { readRedirect } from '../../src/upstream/redirect.ts';
 
 const ASKED = new URL('https://api.example/v1/coins?limit=2');
 
