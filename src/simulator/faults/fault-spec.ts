@@ -1,31 +1,44 @@
 /** Which faults the simulator injects, and how often: `429:0.02,reset:0.01`, `all:0.05`, `seed=7`. */
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
 
-/** What each fault looks like to a client. `lies` makes a false statement about the plan; `all` means the others. */
-export const FAULTS = {
-  '429': { lies: false, what: '429 with Retry-After: 1' },
-  '429-silent': { lies: false, what: '429 without Retry-After' },
-  '402-wall': { lies: true, what: '402 that says the plan ends a day ago, whatever the plan' },
-  '402-spent': { lies: false, what: '402 as if the month were spent' },
-  '500': { lies: false, what: '500 with a JSON error' },
-  '502': { lies: false, what: '502 with a page of HTML' },
-  reset: { lies: false, what: 'the connection is cut' },
-  hang: { lies: false, what: 'no response until the client gives up' },
-  truncated: { lies: false, what: 'half of the JSON' },
-  empty: { lies: false, what: '200 and no candles' },
-  duplicates: { lies: false, what: 'some candles twice' },
-  conflict: { lies: false, what: 'a candle twice, the second with other values' },
-  unsorted: { lies: false, what: 'candles in no order' },
-  impossible: {
-    lies: false,
-    what: 'some impossible candles: high below low, negative, off the grid, in the future, text for a number',
-  },
-  revision: { lies: false, what: 'values that change later, in candles that have not settled' },
-  stale: { lies: false, what: 'the response of some minutes ago, with its Age' },
-} as const satisfies Record<string, { lies: boolean; what: string }>;
-
-export type FaultName = keyof typeof FAULTS;
-export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[];
+/** What each fault looks like to a client. */
+export const FAULT_NAMES = [
+  /** 429 with `Retry-After: 1`. */
+  '429',
+  /** 429 without `Retry-After`. */
+  '429-silent',
+  /** 402 that says the plan ends a day ago, whatever the plan. A false statement, so `all` does not include it. */
+  '402-wall',
+  /** 402 as if the month were used up. */
+  '402-spent',
+  /** 500 with a JSON error. */
+  '500',
+  /** 502 with a page of HTML. */
+  '502',
+  /** The connection is cut. */
+  'reset',
+  /** No response until the client gives up. */
+  'hang',
+  /** Half of the JSON. */
+  'truncated',
+  /** 200 and no candles. */
+  'empty',
+  /** Some candles twice. */
+  'duplicates',
+  /** A candle twice, the second with other values. */
+  'conflict',
+  /** Candles in no order. */
+  'unsorted',
+  /** Some impossible candles: high below low, negative, off the grid, in the future, text for a number. */
+  'impossible',
+  /** Values that change later, in candles that have not settled. */
+  'revision',
+  /** The response of some minutes ago, with its `Age`. */
+  'stale',
+] as const;
+export type FaultName = (typeof FAULT_NAMES)[number];
+/** The faults that `all` stands for. */
+const ALL_FAULTS = FAULT_NAMES.filter((name) => name !== '402-wall');
 
 export type FaultSpec = {
   readonly seed: number;
@@ -42,7 +55,7 @@ export type ParsedFaults =
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Reads `name:rate` pairs, `all:rate` (shared evenly among the faults that are not `lies`), `seed=n` and `in-a-row=n`, separated by commas.
+ * Reads `name:rate` pairs, `all:rate` (shared evenly among `ALL_FAULTS`), `seed=n` and `in-a-row=n`, separated by commas.
  * An empty text, or `none`, means no faults.
  */
 export function parseFaultSpec(text: string): ParsedFaults {
@@ -57,7 +70,7 @@ export function parseFaultSpec(text: string): ParsedFaults {
       else mostInARow = Number(value);
       continue;
     }
-    const names = name === 'all' ? FAULT_NAMES.filter((fault) => !FAULTS[fault].lies) : isFault(name) ? [name] : [];
+    const names = name === 'all' ? ALL_FAULTS : FAULT_NAMES.filter((fault) => fault === name);
     if (names.length === 0) {
       const known = ['all', ...FAULT_NAMES, 'seed', 'in-a-row'];
       return bad(`unknown fault "${name}"${didYouMean(name, known)}; there are ${known.slice(0, -2).join(', ')}`);
@@ -71,10 +84,6 @@ export function parseFaultSpec(text: string): ParsedFaults {
   const total = Object.values(rates).reduce((sum, rate) => sum + rate, 0);
   if (total > 1 + 1e-9) return bad(`the shares add up to ${total}, which is more than 1`);
   return { ok: true, spec: { seed, rates, mostInARow } };
-}
-
-function isFault(name: string): name is FaultName {
-  return Object.hasOwn(FAULTS, name);
 }
 
 function bad(problem: string): ParsedFaults {

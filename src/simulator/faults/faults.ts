@@ -1,5 +1,5 @@
 /** Injects faults into the responses of a handler, the same ones in every run: chosen by seed, address and attempt. */
-import type { Clock } from '../../clock.ts';
+import type { Clock, Instant } from '../../clock.ts';
 import { historyLimitText, TOO_MANY_REQUESTS } from '../../contract/answer/errors.ts';
 import { connectionReset, type Handler, type Peer } from '../../contract/interface/handler.ts';
 import { DAY } from '../../core/interval.ts';
@@ -79,26 +79,33 @@ async function callOf(request: Request): Promise<string> {
 }
 
 type Circumstances = { request: Request; roll: number } & Pick<FaultyParts, 'clock' | 'past'>;
+type Replacement = {
+  readonly status: number;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+const tooMany = errorText(TOO_MANY_REQUESTS);
+const PAGE = '<html><head><title>502 Bad Gateway</title></head></html>';
+/** Responses that replace the true one, whatever that is. */
+const REPLACEMENTS: Partial<Record<FaultName, (now: Instant) => Replacement>> = {
+  '429': () => ({ status: 429, body: tooMany, headers: { 'Retry-After': '1' } }),
+  '429-silent': () => ({ status: 429, body: tooMany }),
+  '402-wall': (now) => ({ status: 402, body: errorText(historyLimitText(now - DAY, 123_456)) }),
+  '402-spent': () => ({ status: 402, body: tooMany }),
+  '500': () => ({ status: 500, body: errorText('An unexpected server error has occurred') }),
+  '502': () => ({ status: 502, body: PAGE, headers: { 'Content-Type': 'text/html' } }),
+};
 
 /** The response to send instead, or null when this fault cannot happen to this response. */
 async function spoil(fault: FaultName, answer: Response, c: Circumstances): Promise<(() => Promise<Response>) | null> {
-  const instead =
-    (status: number, body: string, headers: Record<string, string> = {}) =>
-    async () =>
-      refit(answer, status, body, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store', ...headers });
+  const replacement = REPLACEMENTS[fault]?.(c.clock.now());
+  if (replacement) {
+    const { status, body, headers } = replacement;
+    const all = { 'Content-Type': 'application/json', 'Cache-Control': 'no-store', ...headers };
+    return async () => refit(answer, status, body, all);
+  }
   switch (fault) {
-    case '429':
-      return instead(429, errorText(TOO_MANY_REQUESTS), { 'Retry-After': '1' });
-    case '429-silent':
-      return instead(429, errorText(TOO_MANY_REQUESTS));
-    case '402-wall':
-      return instead(402, errorText(historyLimitText(c.clock.now() - DAY, 123_456)));
-    case '402-spent':
-      return instead(402, errorText(TOO_MANY_REQUESTS));
-    case '500':
-      return instead(500, errorText('An unexpected server error has occurred'));
-    case '502':
-      return instead(502, '<html><head><title>502 Bad Gateway</title></head></html>', { 'Content-Type': 'text/html' });
     case 'reset':
       return async () => {
         throw connectionReset();
@@ -117,12 +124,8 @@ async function spoil(fault: FaultName, answer: Response, c: Circumstances): Prom
       const text = await old.text();
       return async () => refit(answer, 200, text, { Age: String(minutes * 60) });
     }
-    case 'empty':
-    case 'duplicates':
-    case 'conflict':
-    case 'unsorted':
-    case 'impossible':
-    case 'revision': {
+    // Every other fault changes the rows of candles.
+    default: {
       const rows = isOhlcv(c.request) ? await rowsOf(answer) : null;
       const spoilt = rows && spoilRows(fault, rows, { now: c.clock.now(), roll: c.roll, url: c.request.url });
       return spoilt && (async () => refit(answer, 200, JSON.stringify(spoilt)));

@@ -17,11 +17,10 @@ export type WireRow = {
   readonly market_cap: unknown;
 };
 
-type RowFault = Extract<FaultName, 'empty' | 'duplicates' | 'conflict' | 'unsorted' | 'impossible' | 'revision'>;
 type Circumstances = { readonly now: Instant; readonly roll: number; readonly url: string };
 
 /** The spoilt rows, or null when this fault cannot show in these rows. */
-export function spoilRows(fault: RowFault, rows: readonly WireRow[], c: Circumstances): WireRow[] | null {
+export function spoilRows(fault: FaultName, rows: readonly WireRow[], c: Circumstances): WireRow[] | null {
   const { roll } = c;
   const one = below(rows.length, mix(roll, 1));
   switch (fault) {
@@ -37,6 +36,8 @@ export function spoilRows(fault: RowFault, rows: readonly WireRow[], c: Circumst
       return spoilSome(rows, c, one);
     case 'revision':
       return revised(rows, c);
+    default:
+      return null;
   }
 }
 

@@ -7,10 +7,9 @@
  */
 import type { Instant } from '../../clock.ts';
 import type { OhlcvCandle } from '../../contract/record/market-data.ts';
-import type { Quote } from '../../core/candle.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { below, mix, unit } from '../hash.ts';
-import type { MadeUpCoin } from './made-up-coin.ts';
+import type { MadeUpCoin, MadeUpSeries } from './made-up-world.ts';
 
 /** A candle before it is split into its parts; `key` seeds them, `volume` −1 is null. */
 export type Bar = {
@@ -22,9 +21,6 @@ export type Bar = {
   readonly volume: number;
   readonly hasMarketCap: boolean;
 };
-
-/** One quote of one coin; `reference` is bitcoin, whose dollars turn dollars into btc. */
-export type MadeUpSeries = { readonly coin: MadeUpCoin; readonly quote: Quote; readonly reference: MadeUpCoin };
 
 const LEVELS: readonly Interval[] = ['24h', '12h', '6h', '1h', '30m', '15m', '5m'];
 const PARTS = LEVELS.map((interval, i) =>
@@ -62,16 +58,6 @@ export function visitBars(
     const bar = dayBar(series, day);
     if (bar && !descend(bar, day * DAY, 0)) return;
   }
-}
-
-/** The candle that opens at `openTime`, or null when there is none. */
-export function madeUpCandle(series: MadeUpSeries, interval: Interval, openTime: Instant): OhlcvCandle | null {
-  let found: OhlcvCandle | null = null;
-  visitBars(series, interval, openTime, openTime, (at, bar) => {
-    found = toCandle(series.coin, at, at + INTERVAL_MS[interval] - 1_000, bar);
-    return false;
-  });
-  return found;
 }
 
 /** The newest 5m bar that opens before `at`, and if it is still open at `at`, its part up to the next full minute. */

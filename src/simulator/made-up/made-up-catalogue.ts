@@ -4,21 +4,18 @@ import type { CoinDetails, IdChange } from '../../contract/record/catalogue.ts';
 import type { Catalogue, TickerHistoryQuery } from '../../contract/record/market-data.ts';
 import type { CoinSummary } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
-import { convertBy } from '../convert.ts';
+import { convertBy } from '../currencies.ts';
 import { below, mix } from '../hash.ts';
 import { type CandlesBetween, historyOf } from '../history.ts';
-import type { MadeUpCoin } from './made-up-coin.ts';
 import { createMadeUpContracts } from './made-up-contracts.ts';
-import { madeUpDetails } from './made-up-details.ts';
-import { madeUpEvents } from './made-up-events.ts';
+import { madeUpDetails, madeUpEvents } from './made-up-details.ts';
 import type { MadeUpExchanges } from './made-up-exchanges.ts';
 import { everybody, madeUpPerson, madeUpTeam } from './made-up-people.ts';
 import { createMadeUpSearch } from './made-up-search.ts';
 import { madeUpIcos, madeUpTags, tagsOf } from './made-up-tags.ts';
 import { spotOf } from './made-up-ticker.ts';
-import type { MadeUpWorld } from './made-up-world.ts';
-import { once } from './once.ts';
-import { memoPerMinute } from './per-minute-cache.ts';
+import type { MadeUpCoin, MadeUpWorld } from './made-up-world.ts';
+import { memoPerMinute, once } from './memo.ts';
 
 export type CatalogueParts = {
   readonly world: MadeUpWorld;

@@ -2,9 +2,8 @@
 import type { Instant } from '../../clock.ts';
 import type { CoinDetails, PlatformContract } from '../../contract/record/catalogue.ts';
 import { below, mix, unit } from '../hash.ts';
-import type { MadeUpCoin } from './made-up-coin.ts';
-import type { MadeUpWorld } from './made-up-world.ts';
-import { once } from './once.ts';
+import type { MadeUpCoin, MadeUpWorld } from './made-up-world.ts';
+import { once } from './memo.ts';
 
 type Contract = { readonly coin: MadeUpCoin; readonly platform: MadeUpCoin; readonly address: string };
 

@@ -1,11 +1,11 @@
-/** The details of a made-up coin, with the keys and their order as in recorded responses (upstream-api.md, 1.9). */
+/** The details of a made-up coin, with the keys and their order as in recorded responses (upstream-api.md, 1.9), and its events. */
 import type { Instant } from '../../clock.ts';
-import type { CoinDetails } from '../../contract/record/catalogue.ts';
+import type { CoinDetails, CoinEvent } from '../../contract/record/catalogue.ts';
 import type { CoinSummary } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import { DAY } from '../../core/interval.ts';
 import { below, mix } from '../hash.ts';
-import type { MadeUpCoin } from './made-up-coin.ts';
+import type { MadeUpCoin } from './made-up-world.ts';
 
 const STATUSES = ['Working product', 'Alpha version', 'Beta version', 'On-going development'];
 const PROOFS = ['Proof of Work', 'Proof of Stake', 'Delegated Proof of Stake'];
@@ -75,4 +75,49 @@ function statsOf(coin: MadeUpCoin, type: string): { stats?: Record<string, numbe
   if (type === 'reddit') return { stats: { subscribers: below(1_000_000, mix(coin.key, 731)) } };
   if (type !== 'source_code') return {};
   return { stats: { contributors: below(800, mix(coin.key, 732)), stars: below(50_000, mix(coin.key, 733)) } };
+}
+
+const QUARTER = 91 * DAY;
+const AHEAD = 30 * DAY;
+const EVENTS = [
+  'Mainnet Release',
+  'Roadmap Update',
+  'Listing',
+  'Hard Fork',
+  'Partnership',
+  'Meetup',
+  'Conference',
+] as const;
+const CONFERENCE = EVENTS.length - 1;
+
+/** The events that have been announced by `now`, the latest first: one in about every second quarter of the coin's life, announced a month ahead. */
+export function madeUpEvents(coin: MadeUpCoin, now: Instant): CoinEvent[] {
+  const born = Math.floor(coin.start / DAY) * DAY;
+  const out: CoinEvent[] = [];
+  const until = Math.min(now + AHEAD, coin.end);
+  for (let quarter = 0; born + quarter * QUARTER < until; quarter++) {
+    const key = mix(mix(coin.key, 601), quarter);
+    const date = born + quarter * QUARTER + (1 + below(90, mix(key, 1))) * DAY;
+    if (below(2, key) === 0 && date < until && Math.max(date - AHEAD, coin.start) < now) {
+      out.push(eventAt(coin, quarter, key, date));
+    }
+  }
+  return out.reverse();
+}
+
+function eventAt(coin: MadeUpCoin, quarter: number, key: number, date: Instant): CoinEvent {
+  const kind = below(EVENTS.length, mix(key, 2));
+  const name = `${coin.name}: ${EVENTS[kind]}`;
+  const isConference = kind === CONFERENCE;
+  const slug = name.toLowerCase().replace(/[^a-z]+/g, '-');
+  return {
+    id: `${coin.index * 1_000 + quarter}-${slug}`,
+    date: formatTime(date),
+    date_to: isConference ? formatTime(date + 2 * DAY) : null,
+    name,
+    description: `${EVENTS[kind]} of ${coin.name}.`,
+    is_conference: isConference,
+    link: below(4, mix(key, 3)) === 0 ? null : `https://${coin.id}.example/events/${quarter}`,
+    proof_image_link: null,
+  };
 }

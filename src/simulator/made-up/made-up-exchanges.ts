@@ -6,13 +6,11 @@ import type { Instant } from '../../clock.ts';
 import type { CoinExchange, CoinMarket, ExchangeMarket } from '../../contract/record/catalogue.ts';
 import type { Exchange } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
+import { dollarsPer, percentOf, spotMarket, US_DOLLARS } from '../currencies.ts';
 import { hashText, mix, unit } from '../hash.ts';
-import { dollarsPer } from '../rates.ts';
-import { percentOf, spotMarket, US_DOLLARS } from '../spot-market.ts';
-import type { MadeUpCoin } from './made-up-coin.ts';
 import { dollarsNow, type Spot, spotOf } from './made-up-ticker.ts';
-import type { MadeUpWorld } from './made-up-world.ts';
-import { memoPerMinute } from './per-minute-cache.ts';
+import type { MadeUpCoin, MadeUpWorld } from './made-up-world.ts';
+import { memoPerMinute } from './memo.ts';
 
 export const EXCHANGE_NAMES =
   'Abacus Bellwether Caravel Driftwood Estuary Foundry Galleon Harbour Ironwood Juniper Keystone Lantern'.split(' ');

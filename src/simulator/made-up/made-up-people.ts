@@ -5,9 +5,7 @@
 import type { Instant } from '../../clock.ts';
 import type { CoinDetails, Person } from '../../contract/record/catalogue.ts';
 import { below, mix } from '../hash.ts';
-import type { MadeUpCoin } from './made-up-coin.ts';
-import { writeSyllables } from './made-up-coin.ts';
-import type { MadeUpWorld } from './made-up-world.ts';
+import { type MadeUpCoin, type MadeUpWorld, writeSyllables } from './made-up-world.ts';
 
 const COINS_PER_POOL = 8;
 const PEOPLE_PER_POOL = 16;

@@ -4,12 +4,11 @@ import type { SearchResult, Tag } from '../../contract/record/catalogue.ts';
 import type { SearchQuery } from '../../contract/record/market-data.ts';
 import type { CoinSummary } from '../../contract/record/records.ts';
 import { find, findCoins, searchable, searchBy } from '../search.ts';
-import type { MadeUpCoin } from './made-up-coin.ts';
 import { EXCHANGE_NAMES } from './made-up-exchanges.ts';
 import { type MadeUpName, positionsOf } from './made-up-people.ts';
 import type { MadeUpIco } from './made-up-tags.ts';
-import type { MadeUpWorld } from './made-up-world.ts';
-import { once } from './once.ts';
+import type { MadeUpCoin, MadeUpWorld } from './made-up-world.ts';
+import { once } from './memo.ts';
 
 export function createMadeUpSearch({
   world,

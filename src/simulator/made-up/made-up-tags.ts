@@ -3,8 +3,7 @@ import type { Instant } from '../../clock.ts';
 import type { Tag } from '../../contract/record/catalogue.ts';
 import { DAY } from '../../core/interval.ts';
 import { mix, unit } from '../hash.ts';
-import { type MadeUpCoin, madeUpName } from './made-up-coin.ts';
-import type { MadeUpWorld } from './made-up-world.ts';
+import { type MadeUpCoin, type MadeUpWorld, madeUpName } from './made-up-world.ts';
 
 /** Name, type, share of the coins that have it. At most 31: a coin's tags are one number. */
 const TAGS = (

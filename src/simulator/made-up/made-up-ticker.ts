@@ -4,11 +4,10 @@ import type { Ticker, TickerQuote } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import type { Quote } from '../../core/candle.ts';
 import { DAY, HOUR } from '../../core/interval.ts';
-import { dollarsPer } from '../rates.ts';
+import { dollarsPer } from '../currencies.ts';
 import { type Peak, tickerQuote } from '../ticker-quote.ts';
-import { lastBarBefore, type MadeUpSeries, visitBars } from './made-up-candle.ts';
-import type { MadeUpCoin } from './made-up-coin.ts';
-import type { MadeUpWorld } from './made-up-world.ts';
+import { lastBarBefore, visitBars } from './made-up-candle.ts';
+import type { MadeUpCoin, MadeUpSeries, MadeUpWorld } from './made-up-world.ts';
 
 const MINUTE = 60_000;
 

@@ -1,17 +1,16 @@
 /** The made-up market: a seeded, consistent world of coins that answers like the upstream at any instant of its clock. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { MarketData, OhlcvCandle, OhlcvQuery } from '../../contract/record/market-data.ts';
-import type { CoinSummary } from '../../contract/record/records.ts';
+import type { CoinSummary, GlobalOverview, Ticker } from '../../contract/record/records.ts';
+import { formatTime } from '../../contract/time.ts';
 import { ceilToGrid, DAY, floorToGrid, INTERVAL_MS } from '../../core/interval.ts';
 import { hashText, mix, unit } from '../hash.ts';
-import { append, type Bar, barUntil, type MadeUpSeries, toCandle, visitBars } from './made-up-candle.ts';
+import { append, type Bar, barUntil, toCandle, visitBars } from './made-up-candle.ts';
 import { createMadeUpCatalogue } from './made-up-catalogue.ts';
-import type { MadeUpCoin } from './made-up-coin.ts';
 import { createMadeUpExchanges } from './made-up-exchanges.ts';
-import { madeUpGlobal } from './made-up-overview.ts';
 import { madeUpTicker } from './made-up-ticker.ts';
-import type { MadeUpWorld } from './made-up-world.ts';
-import { memoPerMinute } from './per-minute-cache.ts';
+import type { MadeUpCoin, MadeUpSeries, MadeUpWorld } from './made-up-world.ts';
+import { memoPerMinute } from './memo.ts';
 
 /** A share `rate` of the closed candles first has other values, which change `afterMs` after the close. */
 export type Revisions = { readonly rate: number; readonly afterMs: number };
@@ -133,4 +132,34 @@ function summaryOf(coin: MadeUpCoin, now: Instant): CoinSummary {
     is_active: isActive,
     type: coin.type,
   };
+}
+
+/** Sums of the tickers, which must have a USD quote. */
+function madeUpGlobal(tickers: readonly Ticker[], now: Instant): GlobalOverview {
+  const sum = (field: 'market_cap' | 'volume_24h') =>
+    Math.floor(tickers.reduce((total, ticker) => total + (ticker.quotes.USD?.[field] ?? 0), 0));
+  const marketCap = sum('market_cap');
+  const volume = sum('volume_24h');
+  const bitcoin = tickers.find((ticker) => ticker.id === 'btc-bitcoin')?.quotes.USD;
+  const minute = Math.floor(now / 60_000) * 60_000;
+  return {
+    market_cap_usd: marketCap,
+    volume_24h_usd: volume,
+    bitcoin_dominance_percentage: marketCap === 0 ? 0 : round(((bitcoin?.market_cap ?? 0) / marketCap) * 100),
+    cryptocurrencies_number: tickers.length,
+    // The market as a whole has no history: its all-time high is now.
+    market_cap_ath_value: marketCap,
+    market_cap_ath_date: formatTime(minute),
+    volume_24h_ath_value: volume,
+    volume_24h_ath_date: formatTime(minute),
+    volume_24h_percent_from_ath: 0,
+    volume_24h_percent_to_ath: 0,
+    market_cap_change_24h: bitcoin?.market_cap_change_24h ?? 0,
+    volume_24h_change_24h: bitcoin?.volume_24h_change_24h ?? 0,
+    last_updated: minute / 1_000,
+  };
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
 }

@@ -53,15 +53,11 @@ function readDays([header, ...rows]: string[][], symbol: string): Candle[] {
   const out: Candle[] = [];
   for (const row of rows) {
     if (!row[at]) continue;
-    const [open, high, low, close, coins] = row.slice(at, at + 5).map(Number) as [
-      number,
-      number,
-      number,
-      number,
-      number,
-    ];
+    const number = (column: number) => Number(row[at + column]);
+    const close = number(3);
     const openTime = Date.parse(`${row[0]}T00:00:00Z`);
-    out.push({ openTime, open, high, low, close, volume: Math.round(coins * close), marketCap: null });
+    const volume = Math.round(number(4) * close);
+    out.push({ openTime, open: number(0), high: number(1), low: number(2), close, volume, marketCap: null });
   }
   return out;
 }

@@ -5,7 +5,7 @@ import type { CoinSummary, Ticker, TickerQuote } from '../../contract/record/rec
 import { formatTime } from '../../contract/time.ts';
 import type { Candle } from '../../core/candle.ts';
 import { DAY, HOUR, INTERVAL_MS } from '../../core/interval.ts';
-import { dollarsPer } from '../rates.ts';
+import { dollarsPer } from '../currencies.ts';
 import { type Peak, tickerQuote } from '../ticker-quote.ts';
 import type { RecordedSeries } from './recorded-series.ts';
 

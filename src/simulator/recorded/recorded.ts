@@ -4,10 +4,9 @@ import type { CoinDetails } from '../../contract/record/catalogue.ts';
 import type { Catalogue, MarketData } from '../../contract/record/market-data.ts';
 import type { CoinSummary, Exchange, GlobalOverview, Ticker } from '../../contract/record/records.ts';
 import { formatTime, parseTime } from '../../contract/time.ts';
-import { convertBy } from '../convert.ts';
+import { convertBy, percentOf, spotMarket, US_DOLLARS } from '../currencies.ts';
 import { type CandlesBetween, historyOf } from '../history.ts';
 import { find, findCoins, searchable, searchBy } from '../search.ts';
-import { percentOf, spotMarket, US_DOLLARS } from '../spot-market.ts';
 import { type RecordedSeries, readRecordedSeries } from './recorded-series.ts';
 import { COINS, lastUpdated, recordedCandles, recordedTicker, volumeOfDay } from './recorded-ticker.ts';
 

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { OhlcvCandle } from '../../../src/contract/record/market-data.ts';
 import { DAY, floorToGrid, INTERVAL_MS, INTERVALS, type Interval } from '../../../src/core/interval.ts';
-import { type MadeUpSeries, madeUpCandle, toCandle, visitBars } from '../../../src/simulator/made-up/made-up-candle.ts';
-import { createMadeUpWorld } from '../../../src/simulator/made-up/made-up-world.ts';
+import { toCandle, visitBars } from '../../../src/simulator/made-up/made-up-candle.ts';
+import { createMadeUpWorld, type MadeUpSeries } from '../../../src/simulator/made-up/made-up-world.ts';
 
 const COINS = 27;
 const worlds = new Map<number, ReturnType<typeof createMadeUpWorld>>();
@@ -95,7 +95,7 @@ describe('the candles of the made-up market', () => {
         const width = INTERVAL_MS[interval];
         const together = candles(series, interval, day, day + DAY - 1);
         for (let at = day + DAY - width; at >= day; at -= width * 7) {
-          const alone = madeUpCandle(series, interval, at);
+          const [alone = null] = candles(series, interval, at, at);
           expect(alone).toEqual(together.find((candle) => candle.openTime === at) ?? null);
         }
       }),

@@ -1,6 +1,16 @@
-/** Values that change once a minute are computed once a minute. */
+/** Values that are computed when they are first asked for, and kept. */
 import type { Instant } from '../../clock.ts';
 
+/** Computed once. */
+export function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | null = null;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
+/** Computed once a minute for each key. */
 export function memoPerMinute<K, T>(make: (key: K, now: Instant) => T): (key: K, now: Instant) => T {
   let minute = NaN;
   const made = new Map<K, T>();
