@@ -17,7 +17,7 @@ import { createWarehouseTools } from '../../views/operations/warehouse-tools.ts'
 import type { ServiceStatus } from '../health/service-status.ts';
 import { type ServingMetrics, withMetrics } from './market-http-metrics.ts';
 
-/** No request to the warehouse takes so long. */
+/** No request to the warehouse takes this long. */
 const IDLE_MS = 60_000;
 
 export type Market = { readonly handler: Handler; close(): Promise<void> };
@@ -72,9 +72,9 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
     origins: config.serveOrigins,
     isUnavailable: isDatabaseUnavailable,
     onError: (error, url) => {
-      const away = isDatabaseUnavailable(error);
-      if (away) restart();
-      log[away ? 'warn' : 'error']({ err: error, path: pathOf(url) }, 'a request failed');
+      const isUnavailable = isDatabaseUnavailable(error);
+      if (isUnavailable) restart();
+      log[isUnavailable ? 'warn' : 'error']({ err: error, path: pathOf(url) }, 'a request failed');
     },
   });
   const close = async () => {
@@ -130,16 +130,16 @@ export type HttpOptions = {
 };
 
 /**
- * Closes the server first, so that nothing is served by what is closed already, then everything else in reverse order. Requests under
- * way have `graceMs` to end, and the whole has `goodbyeMs`.
+ * Closes the server first, so that no request meets a part that is closed already, then everything else in reverse order. Requests in
+ * progress have `graceMs` to end, and the whole has `totalMs`.
  */
 export async function shutDown(
   { server, releasers }: { readonly server: Listening | null; readonly releasers: Releasers },
   { status, clock, log }: { readonly status: ServiceStatus; readonly clock: Clock; readonly log: Log },
-  { graceMs, goodbyeMs }: { readonly graceMs: number; readonly goodbyeMs: number },
+  { graceMs, totalMs }: { readonly graceMs: number; readonly totalMs: number },
 ): Promise<void> {
   status.phase = 'stopping';
   const closing = Promise.resolve(server?.close(graceMs)).finally(() => releasers.release());
-  await Promise.race([closing, clock.sleep(goodbyeMs)]);
+  await Promise.race([closing, clock.sleep(totalMs)]);
   log.info('stopped');
 }

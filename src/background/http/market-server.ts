@@ -25,11 +25,11 @@ export type ServeMarketOptions = {
   readonly onListening?: (url: string) => void;
 };
 
-/** For requests under way, of `goodbyeMs` for everything that is closed. */
-const STOP = { graceMs: 5_000, goodbyeMs: 9_000 };
+/** At the stop: for requests in progress; for closing everything, these included. */
+const STOP = { graceMs: 5_000, totalMs: 9_000 };
 const CHECK_MS = 5_000;
 
-/** Resolves when the server was told to stop, and has stopped. @throws StoreError when only another setting would help. */
+/** Resolves when the server has stopped, after `signal` was aborted. @throws StoreError when only another setting would help. */
 export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   const { config, clock, log, owner, signal } = options;
   const incidents = createIncidents(log, clock);
@@ -49,7 +49,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   try {
     const served = { operations, market: () => market?.handler ?? null, metrics };
     server = await listenToAll(served, options, '/v1, /rpc, /health, /ready and /metrics', onError);
-    // With an address of its own, the reader needs no other one.
+    // When reads have an address of their own, the other one is not needed.
     const settings = config.serveDatabaseUrl === null ? config : { ...config, databaseUrl: config.serveDatabaseUrl };
     const waiting = { status, incidents, clock, signal };
     const opening = () =>

@@ -6,7 +6,7 @@ import type { Notify } from '../../core/settings/notice-settings.ts';
 import type { Schedule } from '../../ingest/schedule/schedule-plan.ts';
 import type { QuotaState, SetAside } from '../../quota/quota.ts';
 import type { RaisedNotice } from '../../store/work/notice.ts';
-import type { AlertInputs, MetWall } from '../../views/operations/alert-inputs.ts';
+import type { AlertInputs, MetLimit } from '../../views/operations/alert-inputs.ts';
 
 export type NoticeInputs = {
   readonly now: Instant;
@@ -16,7 +16,7 @@ export type NoticeInputs = {
   /** Requests of the quota that are reserved. */
   readonly setAside: SetAside;
   readonly schedules: readonly Schedule[];
-  readonly concerns: AlertInputs;
+  readonly alerts: AlertInputs;
   /** Upstream's message, when it refuses the key. */
   readonly refusal: string | null;
   /** Since when, without a break, there is work on candles and quota for it. */
@@ -26,40 +26,41 @@ export type NoticeInputs = {
 };
 
 const LEVELS = [100, 80] as const;
-/** Longer than the longest window: once in each. */
+/** Longer than the longest window, so that each level is one notice in each window. */
 const QUOTA_QUIET_MS = 40 * DAY;
 const MINUTE = 60_000;
-/** A history limit is probed again every day, and is no news then. */
+/** A history limit is probed again every day, and the operator knows it by then. */
 const LIMIT_QUIET_MS = 90 * DAY;
 
 export function noticesOf(inputs: NoticeInputs, notify: Notify): readonly RaisedNotice[] {
   const all = [
     ...quotaNotices(inputs),
     ...stuckNotices(inputs, notify.stuckAfterMs),
-    ...inputs.concerns.walls.map((limit) => limitNotice(inputs, limit)),
+    ...inputs.alerts.historyLimits.map((limit) => limitNotice(inputs, limit)),
     ...revisionNotices(inputs, notify.revisionsADay),
     ...quarantineNotices(inputs),
   ];
   return all.filter(({ event }) => notify.events.includes(event));
 }
 
-/** Is there quota for a request beside the reserved part of each window? A hold that time ends, after errors or a 429, does not count. */
+/** Has each window quota left beside its reserved part? A hold after errors or a 429 does not count, because it ends soon. */
 export function hasBudget({ day, month, hold }: QuotaState, setAside: SetAside): boolean {
-  const isLeft = ({ spent, limit }: QuotaState['day'], aside: number) => limit === null || limit - spent > aside;
+  const isLeft = ({ spent, limit }: QuotaState['day'], reserved: number) => limit === null || limit - spent > reserved;
   return hold?.reason !== 'quota exhausted' && isLeft(day, setAside.day) && isLeft(month, setAside.month);
 }
 
 function quotaNotices({ quota, accountId, setAside }: NoticeInputs): RaisedNotice[] {
   return (['month', 'day'] as const).flatMap((name) => {
     const { start, reset, spent, limit } = quota[name];
-    // Upstream's own word takes precedence over our count; the end of its hold says which window it means.
-    const upstreamSaysSpent = quota.hold?.reason === 'quota exhausted' && holdIsOf(quota.hold.until, quota) === name;
+    // What the upstream says takes precedence over our count; the end of its hold says which window it means.
+    const upstreamSaysExhausted =
+      quota.hold?.reason === 'quota exhausted' && holdIsOf(quota.hold.until, quota) === name;
     const left = limit === null ? null : limit - spent - (setAside.account?.[name] ?? 0);
-    const isSpent = upstreamSaysSpent || (left !== null && left <= 0);
-    const level = isSpent ? 100 : LEVELS.find((percent) => limit !== null && spent >= (limit * percent) / 100);
+    const isExhausted = upstreamSaysExhausted || (left !== null && left <= 0);
+    const level = isExhausted ? 100 : LEVELS.find((percent) => limit !== null && spent >= (limit * percent) / 100);
     if (level === undefined) return [];
     const of = limit === null ? formatCount(spent) : `${formatCount(spent)} of ${formatCount(limit)}`;
-    const what = upstreamSaysSpent
+    const what = upstreamSaysExhausted
       ? `The upstream says that the quota of the ${name} is exhausted (${quota.hold!.message}); Chandler counted ${of} requests`
       : level === 100
         ? `The quota of the ${name} is exhausted (${of} requests)`
@@ -80,28 +81,28 @@ function quotaNotices({ quota, accountId, setAside }: NoticeInputs): RaisedNotic
   });
 }
 
-/** An exhausted window is held until its reset or a little longer; a hold that ends sooner waits for a probe. */
+/** The window that a hold is about: an exhausted window is held until its reset or a little longer. Null: the hold ends sooner. */
 function holdIsOf(until: Instant, { day, month }: QuotaState): 'day' | 'month' | null {
   if (until < day.reset) return null;
   return until < month.reset && until <= day.reset + DAY / 2 ? 'day' : 'month';
 }
 
 function stuckNotices(inputs: NoticeInputs, afterMs: number): RaisedNotice[] {
-  const { concerns, quota, now, accountId, refusal } = inputs;
+  const { alerts, quota, now, accountId, refusal } = inputs;
   const hold =
     quota.hold === null ? '' : ` All requests wait until ${formatInstant(quota.hold.until)}: ${quota.hold.message}.`;
   const notices: RaisedNotice[] = [];
   const add = (topic: string, since: Instant, what: string, why: string) => {
     if (now - since < afterMs) return;
     const text = `Stuck: ${what} for ${formatDuration(now - since)}, although there is work and quota left.${why} (${accountId})`;
-    // The topic has no time: what gets stuck again and again is one notice a day.
+    // The topic has no time: work that gets stuck again and again is one notice a day.
     notices.push({ event: 'stuck', topic: `stuck ${topic}`, text, quietMs: DAY });
   };
   if (inputs.couldAskCandlesSince !== null) {
-    const { backfills, turns, candlesAt, lastFailure } = concerns;
+    const { backfills, dueSeries, candlesAt, lastFailure } = alerts;
     const work = [
       ...(backfills === 0 ? [] : [formatCounted(backfills, 'backfill')]),
-      ...(turns === 0 ? [] : [formatCounted(turns, 'tracked series', 'tracked series')]),
+      ...(dueSeries === 0 ? [] : [formatCounted(dueSeries, 'tracked series', 'tracked series')]),
     ];
     const failure = lastFailure === null ? '' : ` The last request failed: ${lastFailure}.`;
     const since = Math.max(candlesAt ?? 0, inputs.couldAskCandlesSince);
@@ -123,9 +124,9 @@ function stuckNotices(inputs: NoticeInputs, afterMs: number): RaisedNotice[] {
   return notices;
 }
 
-/** The schedules that are due and were not done, and since when. */
+/** The schedules that are due and did not run, and since when. */
 function overdue(
-  { schedules, concerns: { doneTicks }, now }: NoticeInputs,
+  { schedules, alerts: { doneTicks }, now }: NoticeInputs,
   couldSince: Instant,
 ): readonly { readonly name: string; readonly since: Instant }[] {
   return schedules.flatMap(({ name, cadence }) => {
@@ -135,7 +136,7 @@ function overdue(
   });
 }
 
-function limitNotice({ plan }: NoticeInputs, { interval, depthMs, message }: MetWall): RaisedNotice {
+function limitNotice({ plan }: NoticeInputs, { interval, depthMs, message }: MetLimit): RaisedNotice {
   const candles =
     depthMs === null
       ? `no ${interval} candles`
@@ -146,13 +147,13 @@ function limitNotice({ plan }: NoticeInputs, { interval, depthMs, message }: Met
   return { event: 'wall', topic, text, quietMs: LIMIT_QUIET_MS };
 }
 
-function revisionNotices({ concerns }: NoticeInputs, most: number): RaisedNotice[] {
-  if (!concerns.isRevisedOften) return [];
-  const text = `Upstream has changed more than ${formatCounted(most, 'final candle')} within 24 hours. The old values are in market.revision.`;
+function revisionNotices({ alerts }: NoticeInputs, most: number): RaisedNotice[] {
+  if (!alerts.isRevisedOften) return [];
+  const text = `The upstream has changed more than ${formatCounted(most, 'final candle')} within 24 hours. The old values are in market.revision.`;
   return [{ event: 'revisions', topic: 'revisions', text, quietMs: DAY }];
 }
 
-function quarantineNotices({ concerns: { quarantined } }: NoticeInputs): RaisedNotice[] {
+function quarantineNotices({ alerts: { quarantined } }: NoticeInputs): RaisedNotice[] {
   if (quarantined === null) return [];
   const { rows, upto, reasons } = quarantined;
   const text = `Chandler quarantined ${formatCounted(rows, 'invalid row')} in market.quarantine: ${reasons.join('; ')}.`;

@@ -1,6 +1,6 @@
 /**
- * Sends notices to the operator through a webhook. Every service checks; the tables decide which one raises and which one sends a
- * notice. It only reads what the work leaves behind, so nothing waits for the webhook.
+ * Sends notices to the operator through a webhook. Every service checks; the tables decide which service raises and which one sends
+ * a notice. The check only reads tables that the work has written, so no work waits for the webhook.
  */
 import type { App } from '../../app.ts';
 import { readBudget } from '../../budget.ts';
@@ -33,7 +33,7 @@ const LOOK_MS = 20_000;
 const MOST_PER_HOUR = 30;
 const LONGEST_RETRY_MS = 30 * 60_000;
 const backoff = createBackoff({ firstMs: 10_000, mostMs: LONGEST_RETRY_MS });
-/** What could not be delivered within a day is in the log, and in `ops.notice`. */
+/** A notice that could not be delivered within a day stays in the log and in `ops.notice`. */
 const GIVE_UP_AFTER_MS = DAY;
 const WEBHOOK = 'the webhook';
 
@@ -76,21 +76,21 @@ async function readInputs(app: App, notify: Notify, now: Instant): Promise<Notic
   const isKnown = budget.planSource !== 'assumed';
   const { accountId, plan, schedules, quota: ledger, setAside: setAsideAt } = budget;
   const state = await ledger.state();
-  // The limits of an assumed plan are not the account's: then only what upstream itself says counts.
+  // The limits of an assumed plan are not the account's. Then only an exhausted quota that the upstream reports counts.
   const quota = isKnown ? state : withoutLimits(state);
   const setAside = setAsideAt(now);
-  const concerns = await readAlertInputs(sql, {
+  const alerts = await readAlertInputs(sql, {
     plan,
     schedules: schedules.map(({ name }) => name),
-    wallsSince: now - DAY,
+    limitsSince: now - DAY,
     daySince: now - DAY,
     revisionsADay: notify.revisionsADay,
     quarantineAfter: await quarantineTold(sql),
   });
   const forAccount = setAside.account ?? { day: 0, month: 0 };
   const couldRun = hasBudget(quota, forAccount);
-  const couldBackfill = concerns.backfills > 0 && hasBudget(quota, setAside);
-  const couldAsk = couldBackfill || (concerns.turns > 0 && couldRun);
+  const couldBackfill = alerts.backfills > 0 && hasBudget(quota, setAside);
+  const couldAsk = couldBackfill || (alerts.dueSeries > 0 && couldRun);
   return {
     now,
     accountId,
@@ -99,7 +99,7 @@ async function readInputs(app: App, notify: Notify, now: Instant): Promise<Notic
     setAside,
     schedules,
     refusal: (await readKeyRefusal(sql, accountId))?.message ?? null,
-    concerns: isKnown ? concerns : { ...concerns, walls: [] },
+    alerts: isKnown ? alerts : { ...alerts, historyLimits: [] },
     couldAskCandlesSince: await watchSince(sql, `${accountId} could ask for candles`, couldAsk, now),
     couldRunSince: await watchSince(sql, `${accountId} could run schedules`, couldRun, now),
   };
@@ -113,7 +113,7 @@ function withoutLimits(state: QuotaState): QuotaState {
 async function deliver(context: ServiceContext, app: App, webhook: Webhook): Promise<void> {
   const { clock, signal, owner } = context;
   const { sql } = app.database;
-  // A delivered notice must not be sent again because the database went away just then.
+  // A notice that was delivered must be recorded even if the database becomes unavailable just then; else it would be sent again.
   const retry = createOutageRetry({ clock, signal });
   while (!signal.aborted) {
     const now = clock.now();
@@ -138,7 +138,7 @@ function endOf({ attempts, raisedAt }: ClaimedNotice, delivery: Delivery, now: I
       const { message, retryAfterMs } = delivery;
       if (now - raisedAt > GIVE_UP_AFTER_MS) return { state: 'given up', message };
       const wait = Math.max(backoff(attempts - 1, Math.random()), retryAfterMs ?? 0);
-      // However long the webhook asks us to wait: after a day the notice is given up.
+      // Bounded, whatever the webhook asks for: after a day the notice is given up.
       return { state: 'later', at: now + Math.min(LONGEST_RETRY_MS, wait), message };
     }
   }

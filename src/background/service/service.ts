@@ -1,6 +1,6 @@
 /**
  * The background service: one process that opens the database as soon as it is available, and then keeps everything fresh until it is
- * stopped. Any number of services share the work: they claim ticks, chunks and backfills; nobody assigns them.
+ * stopped. Any number of services share the work: each claims ticks, chunks and backfills; no process assigns them.
  *
  *     waiting (for database, migration, queue, account) → starting → ready → stopping
  *                  ▲                                                   │
@@ -28,16 +28,16 @@ import { openHttp } from './service-http.ts';
 import { announceReady, runSession } from './service-session.ts';
 
 /**
- * For responses under way, of `goodbyeMs` for everything that is closed. An embedded server that does not stop in time is taken over by
- * the next command.
+ * At the stop: for requests in progress; for closing everything, these included. If an embedded server does not stop in time, the next
+ * command takes it over.
  */
-const STOP = { graceMs: 1_500, goodbyeMs: 3_000 };
-/** For deleting the service's heartbeat, of the same time: a silent database never hears of it. */
-const FAREWELL_MS = 1_000;
-/** Many workers share one database server, and what one of them has under way keeps few connections busy. */
+const STOP = { graceMs: 1_500, totalMs: 3_000 };
+/** At the stop: for deleting the service's heartbeat, because a silent database never answers. */
+const HEARTBEAT_DELETE_MS = 1_000;
+/** Many workers share one database server, and one worker keeps only a few connections busy. */
 const WORKERS_CONNECTIONS = 4;
 
-/** Resolves when the service was told to stop, and has stopped. @throws ConfigurationError, StoreError when only another setting would help. */
+/** Resolves when the service has stopped, after `signal` was aborted. @throws ConfigurationError, StoreError when only another setting would help. */
 export async function runService(options: ServiceOptions): Promise<void> {
   const { log, roles, owner, signal } = options;
   const useDatabaseClock = options.surroundings?.useDatabaseClock ?? options.clock === systemClock;
@@ -66,9 +66,9 @@ export async function runService(options: ServiceOptions): Promise<void> {
     const setTime = () => followTime().then(() => true);
     if ((await waitUntilAvailable(context, DATABASE, setTime, async () => undefined)) === null) return;
     const lasting = Promise.all([keepInstanceAlive(context, app, followTime), notifyOperator(context, app)]);
-    releasers.add(() => Promise.race([lasting.then(() => undefined), clock.sleep(FAREWELL_MS)]));
+    releasers.add(() => Promise.race([lasting.then(() => undefined), clock.sleep(HEARTBEAT_DELETE_MS)]));
     if (roles.includes('scheduler') || roles.includes('worker')) {
-      // What goes away while a session begins ends that session, not the service.
+      // When the database or the queue is lost while a session begins, the session ends, not the service.
       while (!signal.aborted) await waitUntilAvailable(context, 'the session', () => runSession(context, app), null);
     } else {
       announceReady(context);

@@ -27,7 +27,7 @@ import { coinOfContract } from '../../store/catalogue/contract.ts';
 import { readDocuments } from '../../store/catalogue/document.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { DataVersions } from './data-versions.ts';
-import { createDocuments, listOf, neverReceived, type Received, received } from './documents.ts';
+import { createDocuments } from './documents.ts';
 import { LISTED_COIN_TOPICS, readListedCoin } from './listed-coin.ts';
 import { lacksRates, needsRates, type Rates, readRates } from './rates.ts';
 import { createVersionedCache } from './versioned-cache.ts';
@@ -45,63 +45,49 @@ export type CatalogueDeps = {
 };
 
 export function createCatalogueViews({ sql, versions, findCoin, noCoin, findExchange }: CatalogueDeps): CatalogueViews {
-  const { read, readList } = createDocuments({ sql, versions });
+  const { read, readList, readPlatforms } = createDocuments({ sql, versions });
   const tagLists = createVersionedCache<readonly Tag[]>({ versions, view: 'catalogue', maxSize: 1 });
   const tags = () => tagLists(['document tag', 'tag'], 'all', () => readTags(sql));
   const { readUnder } = versions;
 
-  /** Null: there is such a coin. */
-  const coinMissing = (id: string) => async () => ((await findCoin(id)) === null ? noCoin() : null);
-  const exchangeMissing = (id: string) => async () => {
+  /** These resolve to null when there is such a coin, exchange or platform. */
+  const coinMissing = async (id: string) => ((await findCoin(id)) === null ? noCoin() : null);
+  const exchangeMissing = async (id: string) => {
     const exchange = await findExchange(id);
     return isFound(exchange) ? null : exchange;
   };
-  const platformMissing = (id: string) => async () => {
-    const platforms = (await read<readonly string[]>('platforms', ''))?.value ?? neverReceived();
+  const platformMissing = async (id: string) => {
+    const platforms = await readPlatforms();
     return platforms.includes(id) ? null : notFoundIn(platforms);
   };
-  const contractsOf = async (platformId: string) =>
-    listOf(await readList<PlatformContract>('contracts', platformId, platformMissing(platformId)));
+  const contractsOf = (platformId: string) => readList<PlatformContract>('contracts', platformId, platformMissing);
 
   return {
     coin: (coinId) =>
       readUnder(LISTED_COIN_TOPICS, async () => {
         const found = await read<CoinDetails>('coin', coinId);
-        if (found !== null) return received(found);
+        if (found !== null) return found;
         const listed = await findCoin(coinId);
         return listed === null ? noCoin() : readListedCoin(sql, listed);
       }),
     coinEvents: (id) =>
-      readUnder(['document coin_events', 'coin'], async () =>
-        listOf(await readList<CoinEvent>('coin_events', id, coinMissing(id))),
-      ),
+      readUnder(['document coin_events', 'coin'], () => readList<CoinEvent>('coin_events', id, coinMissing)),
     coinExchanges: (id) =>
-      readUnder(['document coin_exchanges', 'coin'], async () =>
-        listOf(await readList<CoinExchange>('coin_exchanges', id, coinMissing(id))),
-      ),
+      readUnder(['document coin_exchanges', 'coin'], () => readList<CoinExchange>('coin_exchanges', id, coinMissing)),
     coinMarkets: ({ coinId, quotes }) =>
       readUnder(['document coin_markets', 'coin', 'ticker'], async () =>
-        inQuotes(sql, await readList<CoinMarket>('coin_markets', coinId, coinMissing(coinId)), quotes),
+        inQuotes(sql, await readList<CoinMarket>('coin_markets', coinId, coinMissing), quotes),
       ),
     exchangeMarkets: ({ exchangeId, quotes }) =>
       readUnder(['document exchange_markets', 'exchange', 'ticker'], async () =>
-        inQuotes(
-          sql,
-          await readList<ExchangeMarket>('exchange_markets', exchangeId, exchangeMissing(exchangeId)),
-          quotes,
-        ),
+        inQuotes(sql, await readList<ExchangeMarket>('exchange_markets', exchangeId, exchangeMissing), quotes),
       ),
     tags,
     tag: (id) =>
-      readUnder(['document tag', 'tag'], async () => received(await read<Tag>('tag', id)) ?? notFoundIn(await tags())),
+      readUnder(['document tag', 'tag'], async () => (await read<Tag>('tag', id)) ?? notFoundIn(await tags())),
     // There is no list of people.
-    person: (id) =>
-      readUnder(['document person'], async () => received(await read<Person>('person', id)) ?? notFound(NO_DATA)),
-    platforms: () =>
-      readUnder(
-        ['document platforms'],
-        async () => (await read<readonly string[]>('platforms', ''))?.value ?? neverReceived(),
-      ),
+    person: (id) => readUnder(['document person'], async () => (await read<Person>('person', id)) ?? notFound(NO_DATA)),
+    platforms: () => readUnder(['document platforms'], readPlatforms),
     contracts: (id) => readUnder(['document contracts', 'document platforms'], () => contractsOf(id)),
     coinOfContract: async (query) => {
       const coinId = await coinOfContract(sql, query);
@@ -128,15 +114,15 @@ type Values = { readonly price?: unknown; readonly volume_24h?: unknown };
 /** A list of markets with its prices in these currencies. */
 async function inQuotes<T extends WithQuotes>(
   sql: Sql,
-  found: Received<readonly T[]> | NotFound,
+  list: readonly T[] | NotFound,
   quotes: readonly string[],
 ): Promise<readonly T[] | NotFound> {
-  if (!isFound(found)) return found;
-  if (quotes.length === 1 && quotes[0] === 'USD') return found.value;
-  const rates = await readRates(sql, quotes, needsRates(quotes) && found.asOf > 0 ? [found.asOf] : []);
-  const rows = found.value.map((row) => marketIn(row, quotes, found.asOf, rates));
-  const provenance = provenanceOf(found.value)!;
-  const lacks = rows.length > 0 && lacksRates(quotes, [found.asOf], rates);
+  if (!isFound(list) || (quotes.length === 1 && quotes[0] === 'USD')) return list;
+  const provenance = provenanceOf(list)!;
+  const at = provenance.asOf ?? 0;
+  const rates = await readRates(sql, quotes, needsRates(quotes) && list.length > 0 ? [at] : []);
+  const rows = list.map((row) => marketIn(row, quotes, at, rates));
+  const lacks = rows.length > 0 && lacksRates(quotes, [at], rates);
   return withProvenance(rows, lacks ? combineProvenance([provenance, NO_DATA]) : provenance);
 }
 

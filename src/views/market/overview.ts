@@ -2,13 +2,7 @@
 
 import type { Instant } from '../../clock.ts';
 import { type NotFound, notFound, notFoundIn } from '../../contract/answer/not-found.ts';
-import {
-  completeAsOf,
-  NO_DATA,
-  partialAsOf,
-  withProvenance,
-  withSameProvenance,
-} from '../../contract/answer/provenance.ts';
+import { completeAsOf, partialAsOf, withProvenance, withSameProvenance } from '../../contract/answer/provenance.ts';
 import type { Candles, Catalogue } from '../../contract/record/market-data.ts';
 import type { CoinSummary, Exchange, GlobalOverview } from '../../contract/record/records.ts';
 import { EXCHANGE_VOLUMES } from '../../core/exchange.ts';
@@ -104,35 +98,18 @@ function toCoin({ answer, id, name, symbol, rank, isNew, isActive, type }: CoinR
   return typeof written.rank === 'number' ? { ...written, rank } : written;
 }
 
-type GlobalRow = Omit<GlobalFacts, 'updatedAt'> & { readonly at: Instant; readonly updatedAt: Instant };
+type GlobalRow = Omit<GlobalFacts, 'updatedAt'> & { readonly at: Instant | null; readonly updatedAt: Instant | null };
 
-/** All null when the warehouse never received it. */
+/** Every field is null when the warehouse never received it. */
 async function readGlobal(sql: Sql): Promise<GlobalOverview> {
-  const [row] = await sql<GlobalRow[]>`
+  const [row] = await sql<[GlobalRow]>`
     select market_cap, volume_24h, bitcoin_dominance, coins, market_cap_change_24h, volume_24h_change_24h,
       market_cap_ath, market_cap_ath_at, volume_24h_ath, volume_24h_ath_at, volume_24h_percent_from_ath,
       volume_24h_percent_to_ath, updated_at, at, answer
-    from market.global_history order by at desc limit 1`;
-  if (row === undefined) return withProvenance(globalRecord(NEVER_RECEIVED), NO_DATA);
+    from (select) one_row left join (select * from market.global_history order by at desc limit 1) newest on true`;
   const record = row.answer === null ? globalRecord(row) : (JSON.parse(row.answer) as GlobalOverview);
   return withProvenance(record, completeAsOf(row.at));
 }
-
-const NEVER_RECEIVED: Omit<GlobalFacts, 'answer'> = {
-  updatedAt: null,
-  marketCap: null,
-  volume24h: null,
-  bitcoinDominance: null,
-  coins: null,
-  marketCapChange24h: null,
-  volume24hChange24h: null,
-  marketCapAth: null,
-  marketCapAthAt: null,
-  volume24hAth: null,
-  volume24hAthAt: null,
-  volume24hPercentFromAth: null,
-  volume24hPercentToAth: null,
-};
 
 type ExchangeRow = Pick<
   ExchangeFacts,

@@ -95,7 +95,7 @@ type Priced = {
 /** A longer span is known when there is a snapshot in each of its hours. */
 const LONGEST_PART_MS = HOUR;
 
-type StretchRow = {
+type SpanRow = {
   readonly at: Instant;
   readonly price: number | null;
   readonly volume: number | null;
@@ -122,7 +122,7 @@ async function readHistory(
   // A part must have a snapshot when it has ended and did not begin before the coin's data.
   const due = { from: Math.max(bounds.from, ceilTo(firstDataAt ?? 0, partMs)), to: bounds.to - partMs };
   const [part, width] = [`${partMs} milliseconds`, `${widthMs} milliseconds`];
-  const rows = await sql<StretchRow[]>`
+  const rows = await sql<SpanRow[]>`
     select date_bin(${width}::interval, part, 'epoch') as at,
       sum(price) / nullif(sum(prices), 0)::float8 as price, sum(volume) / nullif(sum(volumes), 0)::float8 as volume,
       sum(cap) / nullif(sum(caps), 0)::float8 as cap, max(seen) as seen,

@@ -34,15 +34,15 @@ export async function readRates(sql: Sql, symbols: readonly string[], ats: reado
   for (const symbol of symbols) {
     const coinId = COINS[symbol];
     if (coinId === undefined || ats.length === 0) continue;
-    const rows = await sql<(CamelCased<Rate> & { readonly asked: Instant })[]>`
-      select a.at as asked, h.price, ${sql(CHANGES.map((name) => `t.${name}`))}
+    const rows = await sql<(CamelCased<Rate> & { readonly snapshot: Instant })[]>`
+      select a.at as snapshot, h.price, ${sql(CHANGES.map((name) => `t.${name}`))}
       from unnest(${ats as Instant[]}::timestamptz[]) as a(at)
       cross join lateral (
         select price, at from market.ticker_history
         where coin_id = ${coinId} and at <= a.at and at > a.at - ${MAX_AGE}::interval and price > 0
         order by at desc limit 1) h
       left join market.ticker t on t.coin_id = ${coinId} and t.at = h.at`;
-    for (const row of rows) found.set(`${symbol} ${row.asked}`, rateOf(row));
+    for (const row of rows) found.set(`${symbol} ${row.snapshot}`, rateOf(row));
   }
   return (symbol, at) => found.get(`${symbol} ${at}`) ?? null;
 }

@@ -79,10 +79,10 @@ const coarsened = (fine: Interval, coarse: Interval) => `
     select slot as open_time, made.*
     from (
       select slot, coalesce(rolled @> tstzrange(slot, slot + ${widthOf(coarse)}), false) as is_rolled
-      from s cross join unnest(s.covered * $4::tstzmultirange) stretch
+      from s cross join unnest(s.covered * $4::tstzmultirange) part
       cross join generate_series(
-        date_bin(${widthOf(coarse)}, lower(stretch) + ${widthOf(coarse)} - interval '1 microsecond', timestamptz 'epoch'),
-        upper(stretch) - ${widthOf(coarse)}, ${widthOf(coarse)}) slot
+        date_bin(${widthOf(coarse)}, lower(part) + ${widthOf(coarse)} - interval '1 microsecond', timestamptz 'epoch'),
+        upper(part) - ${widthOf(coarse)}, ${widthOf(coarse)}) slot
     ) slots
     cross join lateral (${candleOf(fine, coarse)}) made
     limit $5::int) c`;

@@ -3,7 +3,8 @@ import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
-export type MetWall = {
+/** A history limit of the plan, as the upstream stated it. */
+export type MetLimit = {
   readonly interval: Interval;
   /** How far back the plan shows history; null when it does not include the interval. */
   readonly depthMs: number | null;
@@ -12,8 +13,8 @@ export type MetWall = {
 };
 
 export type AlertInputs = {
-  /** Met under `plan` since `wallsSince`. */
-  readonly walls: readonly MetWall[];
+  /** History limits that a request met under `plan` since `limitsSince`. */
+  readonly historyLimits: readonly MetLimit[];
   /** The upstream changed more final candles than `revisionsADay` since `daySince`. */
   readonly isRevisedOften: boolean;
   /** Rows quarantined after the one with id `quarantineAfter`, and the most frequent reasons; null when there are none. */
@@ -25,7 +26,7 @@ export type AlertInputs = {
   /** Backfills of the service that are queued or running. */
   readonly backfills: number;
   /** Tracked series that are due. */
-  readonly turns: number;
+  readonly dueSeries: number;
   /** The last successful tick of each schedule. */
   readonly doneTicks: ReadonlyMap<string, Instant>;
 };
@@ -33,55 +34,55 @@ export type AlertInputs = {
 export type AlertInputsQuery = {
   readonly plan: string;
   readonly schedules: readonly string[];
-  readonly wallsSince: Instant;
+  readonly limitsSince: Instant;
   readonly daySince: Instant;
   readonly revisionsADay: number;
   /** Null: those seen since `daySince`. */
   readonly quarantineAfter: number | null;
 };
 
-/** How many failed requests are searched for the last answer. */
+/** The last answer is looked for among so many requests. */
 const LOOK_BACK = 20_000;
 const MOST_REASONS = 3;
 /** More rows than this are not counted. */
 const MOST_ROWS = 10_000;
 
 export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promise<AlertInputs> {
-  const { plan, wallsSince, daySince, revisionsADay, quarantineAfter } = query;
-  // One after the other, on one connection: nobody waits for the answer.
-  const walls = await sql<MetWall[]>`
+  const { plan, limitsSince, daySince, revisionsADay, quarantineAfter } = query;
+  // One after the other, on one connection: no client waits for the answer.
+  const historyLimits = await sql<MetLimit[]>`
     select interval, (extract(epoch from depth) * 1000)::float8 as depth_ms, message from market.refusal
-    where account_plan = ${plan} and series_id is null and refused_at > ${wallsSince} order by interval`;
+    where account_plan = ${plan} and series_id is null and refused_at > ${limitsSince} order by interval`;
   const revised = await sql`
     select from (select seen_at from market.revision order by id desc offset ${revisionsADay} limit 1) r
     where seen_at > ${daySince}`;
-  const [set] = await sql<{ rows: number; upto: number | null; reasons: string[] | null }[]>`
-    with news as materialized (
+  const [found] = await sql<{ rows: number; upto: number | null; reasons: string[] | null }[]>`
+    with recent as materialized (
       select id, reason from market.quarantine
       where id > coalesce(${quarantineAfter}::bigint, (
         select id from market.quarantine where seen_at <= ${daySince} order by id desc limit 1), 0)
       order by id desc limit ${MOST_ROWS}
     )
-    select (select count(*) from news)::int as rows, (select max(id) from news) as upto, (select array_agg(reason) from (
-      select reason from news group by reason order by count(*) desc, reason limit ${MOST_REASONS}) r) as reasons`;
+    select (select count(*) from recent)::int as rows, (select max(id) from recent) as upto, (select array_agg(reason) from (
+      select reason from recent group by reason order by count(*) desc, reason limit ${MOST_REASONS}) r) as reasons`;
   const [candles] = await sql<{ at: Instant | null }[]>`
     select (
       select sent_at from ops.fetch where id > (select max(id) from ops.fetch) - ${LOOK_BACK} and series_id is not null
         and outcome not in ('unavailable', 'limited', 'malformed') order by id desc limit 1) as at`;
   const [last] = await sql<{ outcome: string; message: string | null }[]>`
     select outcome, message from ops.fetch order by id desc limit 1`;
-  const [work] = await sql<{ backfills: number; turns: number }[]>`
+  const [work] = await sql<{ backfills: number; dueSeries: number }[]>`
     select (select count(*) from ops.backfill where is_detached and state in ('queued', 'running'))::int as backfills,
-      (select count(*) from ops.tracked where queued_at is not null)::int as turns`;
+      (select count(*) from ops.tracked where queued_at is not null)::int as due_series`;
   const done = await sql<{ schedule: string; tick: Instant }[]>`
     select r.schedule, r.tick from unnest(${query.schedules as string[]}::text[]) s(name)
     cross join lateral (
       select schedule, tick from ops.schedule_run where schedule = s.name and state = 'done' order by id desc limit 1
     ) r`;
   return {
-    walls,
+    historyLimits,
     isRevisedOften: revised.length > 0,
-    quarantined: set!.upto === null ? null : { rows: set!.rows, upto: set!.upto, reasons: set!.reasons ?? [] },
+    quarantined: found!.upto === null ? null : { rows: found!.rows, upto: found!.upto, reasons: found!.reasons ?? [] },
     candlesAt: candles!.at,
     lastFailure: last === undefined || last.outcome === 'stored' ? null : last.message,
     ...work!,

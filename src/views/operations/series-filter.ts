@@ -20,8 +20,8 @@ export function matching(sql: SqlOrTransaction, { coinIds, quote, interval }: Se
 /** The ids of `coinIds` without any series: misspelt, or never requested. */
 export async function coinsWithoutSeries(sql: SqlOrTransaction, coinIds: readonly string[]): Promise<string[]> {
   const rows = await sql<{ coinId: string }[]>`
-    select coin_id from unnest(${coinIds as string[]}::text[]) as asked(coin_id)
-    where not exists (select from market.series s where s.coin_id = asked.coin_id)`;
+    select coin_id from unnest(${coinIds as string[]}::text[]) as given(coin_id)
+    where not exists (select from market.series s where s.coin_id = given.coin_id)`;
   return rows.map((row) => row.coinId);
 }
 

@@ -1,7 +1,7 @@
-/** The warehouse at a glance: what is wanted, what is stored, what is running, and what the upstream answered lately. */
+/** The warehouse at a glance: what is wanted, what is stored, what is running, and what the upstream answered in the last day. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import { DAY, type Interval } from '../../core/interval.ts';
 import { type CatalogueAge, readCatalogueAges } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { leaseIsAlive } from '../../store/work/lease.ts';
@@ -37,7 +37,7 @@ export type BackfillStatus = {
   readonly isDetached: boolean;
   readonly owner: string;
   readonly heartbeatAt: Instant;
-  /** Without a sign of life for so long that its process was killed, or cannot reach the database. */
+  /** Its lease has expired: its process was killed, or cannot reach the database. */
   readonly isSilent: boolean;
 };
 
@@ -63,7 +63,8 @@ export type Status = {
   readonly quarantined: number;
 };
 
-const LATELY_MS = 24 * 3_600_000;
+/** Fetches of this long are counted. */
+const RECENT_MS = DAY;
 
 export async function readStatus(sql: Sql, now: Instant): Promise<Status> {
   const [counts, series, tiers, catalogue, backfills, fetches] = await Promise.all([
@@ -104,6 +105,6 @@ function readRunning(sql: Sql, now: Instant): Promise<BackfillStatus[]> {
 function readFetches(sql: Sql, now: Instant): Promise<FetchStatus[]> {
   return sql<FetchStatus[]>`
     select outcome, count(*) as requests, sum(rows)::bigint as rows, max(sent_at) as last_at
-    from ops.fetch where sent_at > ${now - LATELY_MS}
+    from ops.fetch where sent_at > ${now - RECENT_MS}
     group by outcome order by requests desc, outcome`;
 }

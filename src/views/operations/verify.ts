@@ -109,8 +109,8 @@ function recount(sql: Sql, page: readonly Listed[], now: Instant): Promise<Recou
   const { interval } = page[0]!;
   return sql<Recount[]>`
     select s.id, s.coin_id, s.quote, s.interval, s.covered, s.covered_candles as recorded, found.*
-    from unnest(${page.map((series) => series.id)}::int[]) with ordinality as asked(id, position)
-    join market.series s on s.id = asked.id
+    from unnest(${page.map((series) => series.id)}::int[]) with ordinality as page(id, position)
+    join market.series s on s.id = page.id
     cross join lateral (
       select count(*) filter (where s.covered @> c.open_time) as inside,
         count(*) filter (where not s.covered @> c.open_time) as outside,
@@ -120,7 +120,7 @@ function recount(sql: Sql, page: readonly Listed[], now: Instant): Promise<Recou
         (sum(${sql.unsafe(HASH)}) filter (where s.covered @> c.open_time))::text as hash
       from market.candle c where c.series_id = s.id and c.interval = ${interval}::market.candle_interval
     ) found
-    order by asked.position`;
+    order by page.position`;
 }
 
 /**

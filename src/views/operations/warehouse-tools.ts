@@ -17,7 +17,7 @@ export function createWarehouseTools(sql: Sql, runSql?: WarehouseTools['runSql']
 }
 
 async function readCoverage(sql: Sql, { limit, ...question }: SeriesQuestion): Promise<CoverageRow[]> {
-  const rows = await sql<(CamelCased<CoverageFacts> & Stretches)[]>`
+  const rows = await sql<(CamelCased<CoverageFacts> & Bounds)[]>`
     select coin_id, symbol, quote, interval, slots_wanted, slots_covered, slots_missing, slots_unsettled,
       percent_complete::float8, covered, wanted_from, wanted_to
     from market.coverage
@@ -33,7 +33,7 @@ async function readCoverage(sql: Sql, { limit, ...question }: SeriesQuestion): P
 }
 
 type CoverageFacts = Omit<CoverageRow, 'covered' | 'wanted_from' | 'wanted_to'>;
-type Stretches = {
+type Bounds = {
   readonly covered: Spans;
   readonly wantedFrom: Instant | null;
   readonly wantedTo: Instant | null;

@@ -24,22 +24,22 @@ const calm: NoticeInputs = {
   setAside: { day: 100, month: 3000, account: { day: 3, month: 40 } },
   schedules: [],
   refusal: null,
-  concerns: {
-    walls: [],
+  alerts: {
+    historyLimits: [],
     isRevisedOften: false,
     quarantined: null,
     candlesAt: null,
     lastFailure: null,
     backfills: 0,
-    turns: 0,
+    dueSeries: 0,
     doneTicks: new Map(),
   },
   couldAskCandlesSince: null,
   couldRunSince: null,
 };
-const told = (inputs: Partial<NoticeInputs>, concerns: Partial<NoticeInputs['concerns']> = {}) =>
+const told = (inputs: Partial<NoticeInputs>, alerts: Partial<NoticeInputs['alerts']> = {}) =>
   noticesOf(
-    { ...calm, ...inputs, concerns: { ...calm.concerns, ...concerns } },
+    { ...calm, ...inputs, alerts: { ...calm.alerts, ...alerts } },
     { url: '', events: NOTICE_EVENTS, stuckAfterMs: HOUR, revisionsADay: 100 },
   );
 
@@ -53,7 +53,7 @@ describe('stuck', () => {
       quietMs: 24 * HOUR,
       text: expect.stringMatching(/^Stuck: no candles arrived for 2h, .*Waiting: 1 backfill\./),
     });
-    expect(told(waits, { turns: 2, candlesAt: NOW - 30 * HOUR })[0]!.text).toMatch(
+    expect(told(waits, { dueSeries: 2, candlesAt: NOW - 30 * HOUR })[0]!.text).toMatch(
       /for 3h, .*Waiting: 2 tracked series/,
     );
     expect(told(waits, { backfills: 1, candlesAt: NOW - HOUR + 1 })).toEqual([]);
@@ -122,7 +122,8 @@ describe('the quota', () => {
 });
 
 test('a wall that is met again a few seconds further away is the same wall', () => {
-  const wall = (depthMs: number | null) => told({}, { walls: [{ interval: '1h', depthMs, message: 'no' }] })[0]!;
+  const wall = (depthMs: number | null) =>
+    told({}, { historyLimits: [{ interval: '1h', depthMs, message: 'no' }] })[0]!;
   expect(wall(24 * HOUR).topic).toBe(wall(24 * HOUR - 20_000).topic);
   expect(wall(30 * 24 * HOUR).topic).not.toBe(wall(24 * HOUR).topic);
   expect(wall(null).text).toMatch(/^The plan free gives no 1h candles: "no"/);
