@@ -8,7 +8,7 @@ export type Operations = {
   metrics(): Promise<{ readonly contentType: string; readonly text: string }>;
   /** Resolves to null while the database is unavailable. Null: there are no backfills here. */
   readonly backfills: ((query: BackfillsQuery) => Promise<readonly Readonly<Record<string, unknown>>[] | null>) | null;
-  /** Told of unexpected errors; the caller only sees a 500. */
+  /** Called with unexpected errors; the caller only sees a 500. */
   onError(error: unknown, url: string): void;
 };
 

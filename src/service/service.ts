@@ -31,7 +31,7 @@ export type ServiceDeps = {
   readonly clock: Clock;
   /** The service believes `X-Forwarded-For` from these addresses; null: from none. */
   readonly trustedProxies?: BlockList | null;
-  /** Told of unexpected errors; the caller only sees a 500. */
+  /** Called with unexpected errors; the caller only sees a 500. */
   readonly onError: (error: unknown, url: string) => void;
   /** Does this error mean that the source is unavailable for the moment? Then the client gets 503 with `Retry-After`. */
   readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
@@ -39,7 +39,7 @@ export type ServiceDeps = {
   readonly warehouse?: WarehouseTools | undefined;
   /** Origins of web pages that may use the tools, besides those of this machine; `*`: all. */
   readonly origins?: readonly string[] | undefined;
-  /** Told of each answer that may be cached: was it sent from the response cache? */
+  /** Called for each answer that may be cached: was it sent from the response cache? */
   readonly onCacheLookup?: ((isHit: boolean) => void) | undefined;
 };
 
@@ -89,7 +89,7 @@ function withoutDoubleSlashes(request: Request): string {
 function withoutTrailingQuestionMarks(request: Request): Request {
   const { url, method } = request;
   if (!url.endsWith('?') || (method !== 'GET' && method !== 'HEAD')) return request;
-  // Read only here: to make them takes longer than most answers.
+  // Read only now: building a `Headers` object takes longer than most answers.
   const { headers, signal } = request;
   return new Request(url.replace(/\?+$/, ''), { method, headers, signal });
 }
@@ -129,7 +129,7 @@ function createDate(clock: Clock): () => string {
   };
 }
 
-/** For the answers that are not made in `answer.ts`; set before they are made, because Hono copies an answer to change its headers. */
+/** For responses that are not built in `answer.ts`. Set first, because Hono would copy a finished response to change its headers. */
 const withCommonHeaders: MiddlewareHandler<ServiceEnv> = (c, next) => {
   c.header('Date', c.get('date'));
   for (const [name, value] of Object.entries(COMMON_HEADERS)) c.header(name, value);

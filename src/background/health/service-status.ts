@@ -5,7 +5,10 @@ import type { Incidents } from './incidents.ts';
 export const ROLES = ['scheduler', 'worker', 'http'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** `waiting`: for a database, a queue, a migration, or for the account's plan. `ready`: everything runs, and due schedules were looked for once. */
+/**
+ * `waiting`: for a database, a queue, a migration, or the account's plan. `ready`: everything runs, and the scheduler has looked for due
+ * schedules once.
+ */
 export type Phase = 'waiting' | 'starting' | 'ready' | 'stopping';
 
 export type ServiceStatus = {
@@ -15,7 +18,7 @@ export type ServiceStatus = {
   phase: Phase;
 };
 
-/** The names of what the service cannot work without, in its incidents. The account is needed only until it is known. */
+/** What the service cannot work without, as its incidents name it. The account is needed only until it is known. */
 export const DATABASE = 'the database';
 export const QUEUE = 'the queue';
 export const ACCOUNT = 'the account';

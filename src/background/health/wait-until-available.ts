@@ -12,7 +12,7 @@ const RETRY_MS = 2_000;
 /** For an upstream that neither names the account's plan nor says how long to wait. */
 const ACCOUNT_RETRY_MS = 60_000;
 const accountBackoff = createBackoff({ firstMs: ACCOUNT_RETRY_MS, mostMs: 15 * 60_000 });
-/** When the service stops, an attempt to open something may take this much longer; a silent server is not waited for. */
+/** When the service stops, it waits this long for an attempt to open something; a silent server may never answer. */
 const LATE_MS = 5_000;
 
 /** The service that waits: where it says so, and the signal that ends the wait. */
@@ -50,7 +50,7 @@ export async function waitUntilAvailable<T>(
       status.phase = 'waiting';
       if (error instanceof AccountUnknown || error instanceof KeyRefused) {
         waitMs = waitForAccount(error, accountAttempts++, clock.now());
-        // Whatever was opened before the account is available.
+        // `what` could be opened; only the account is still unknown.
         incidents.resolve(what);
         missed.add(ACCOUNT);
         incidents.report(ACCOUNT, error);
@@ -65,7 +65,7 @@ export async function waitUntilAvailable<T>(
 }
 
 function waitForAccount(error: AccountUnknown | KeyRefused, attempt: number, now: Instant): number {
-  // Another process, or the operator, may learn the plan meanwhile; looking costs no request.
+  // Another process, or the operator, may record the plan meanwhile; reading it costs no request.
   if (error instanceof KeyRefused) return Math.min(ACCOUNT_RETRY_MS, Math.max(RETRY_MS, error.retryAt - now));
   if (error.lookAgainAt !== null) return Math.max(RETRY_MS, error.lookAgainAt - now);
   // At least half of the bound: each attempt costs a request.

@@ -1,4 +1,4 @@
-/** Checks every few seconds that the database is available, reports it when it is not, and restarts an embedded one. */
+/** Checks every few seconds that the database is available, reports when it is not, and restarts an embedded one. */
 import type { App } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
@@ -7,7 +7,7 @@ import { explainDatabaseError } from '../../store/connection/store-error.ts';
 import { asError, type Incidents } from './incidents.ts';
 import { DATABASE } from './service-status.ts';
 
-export const EMBEDDED_DATABASE = 'the embedded database';
+const EMBEDDED_DATABASE = 'the embedded database';
 
 export type Watch = {
   readonly incidents: Incidents;
@@ -16,7 +16,7 @@ export type Watch = {
   readonly everyMs: number;
   /** The variable with the database's address. */
   readonly setting?: string;
-  /** What fails when `check` does and the database is there. */
+  /** The name of the incident when `check` fails although the database is available. */
   readonly what: string;
 };
 
@@ -44,7 +44,7 @@ export async function watchDatabase(
   }
 }
 
-/** In words that name the database and the setting, where it is about them. */
+/** The error; when it is about the database or its address, with the database and the setting named. */
 export function databaseError(error: unknown, { database }: Pick<App, 'database'>, setting?: string): Error {
   const explained = explainDatabaseError(error, database.url);
   if (explained === null) return asError(error);

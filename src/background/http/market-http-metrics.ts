@@ -6,14 +6,9 @@ import type { Handler, Peer } from '../../contract/interface/handler.ts';
 import { RPC_PATH } from '../../contract/interface/json-rpc.ts';
 import { BASE_PATH } from '../../contract/interface/paths.ts';
 
-export type ServingMetrics = {
-  readonly registry: Registry;
-  answered(path: string, status: number, ms: number): void;
-  /** A cache was asked, the one of responses or that of a view: had it a current entry? */
-  readonly cacheLookup: (cache: string, isHit: boolean) => void;
-};
+export type ServingMetrics = ReturnType<typeof createServingMetrics>;
 
-export function createServingMetrics(): ServingMetrics {
+export function createServingMetrics() {
   const registry = new Registry();
   const registers = [registry];
   const requests = new Counter({
@@ -37,18 +32,19 @@ export function createServingMetrics(): ServingMetrics {
   });
   return {
     registry,
-    answered: (path, status, ms) => {
+    answered: (path: string, status: number, ms: number) => {
       const route = routeOf(path);
       requests.inc({ route, status });
       seconds.observe({ route }, ms / 1000);
     },
-    cacheLookup: (cache, isHit) => lookups.inc({ cache, result: isHit ? 'hit' : 'miss' }),
+    /** A cache was asked, the one of responses or that of a view: did it have a current entry? */
+    cacheLookup: (cache: string, isHit: boolean) => lookups.inc({ cache, result: isHit ? 'hit' : 'miss' }),
   };
 }
 
 /** The same handler, with every response counted and timed. */
 export function withMetrics(handler: Handler, metrics: ServingMetrics): Handler {
-  /** Null is no response: the request is handled anew, and counted then. */
+  /** Null is no response: the handler then gets the request, and its response is counted. */
   const count = async <R extends { readonly status: number } | null>(path: string, given: Promise<R>): Promise<R> => {
     const begun = stopwatch();
     const response = await given.catch((error: unknown) => {
@@ -81,7 +77,7 @@ const ROUTES = [RPC_PATH, ...Object.values(ENDPOINTS).map(({ path }) => BASE_PAT
   .sort((a, b) => a.split('{}').length - b.split('{}').length)
   .map((label) => ({ label, pattern: new RegExp(`^${label.replaceAll('{}', '[^/]+')}/*$`) }));
 
-/** One of few labels: ids are not told apart, and every unknown path is `other`. */
+/** One of few labels: all ids share one, and every unknown path is `other`. */
 export function routeOf(path: string): string {
   return ROUTES.find(({ pattern }) => pattern.test(path))?.label ?? 'other';
 }

@@ -23,7 +23,7 @@ const IDLE_MS = 60_000;
 export type Market = { readonly handler: Handler; close(): Promise<void> };
 
 export type MarketDeps = {
-  readonly app: Pick<App, 'database' | 'bringBack'>;
+  readonly app: Pick<App, 'database'>;
   readonly config: Pick<Config, 'serveDatabaseUrl' | 'serveLimits' | 'serveSql' | 'serveOrigins' | 'trustedProxies'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -45,17 +45,6 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
     log.warn(
       'the role chandler_server does not exist or is not granted to this user: serving with read-only transactions of this user',
     );
-  let restarting = false;
-  const restart = () => {
-    if (restarting) return;
-    restarting = true;
-    app
-      .bringBack()
-      .catch((error: unknown) => log.warn({ err: error }, 'the embedded database could not be restarted'))
-      .finally(() => {
-        restarting = false;
-      });
-  };
   const access = createMeteredAccess({
     sql: reader.counting,
     clock,
@@ -71,11 +60,8 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
     warehouse: createWarehouseTools(reader.sql, statements?.run),
     origins: config.serveOrigins,
     isUnavailable: isDatabaseUnavailable,
-    onError: (error, url) => {
-      const isUnavailable = isDatabaseUnavailable(error);
-      if (isUnavailable) restart();
-      log[isUnavailable ? 'warn' : 'error']({ err: error, path: pathOf(url) }, 'a request failed');
-    },
+    onError: (error, url) =>
+      log[isDatabaseUnavailable(error) ? 'warn' : 'error']({ err: error, path: pathOf(url) }, 'a request failed'),
   });
   const close = async () => {
     await access.close();

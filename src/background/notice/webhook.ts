@@ -52,7 +52,7 @@ export function createWebhook(
       signal?.throwIfAborted();
       const stop = new AbortController();
       const late = new Error(`${url.host} did not answer within ${deadlineMs / 1000} s`);
-      // Undici's own timers see silence; this also ends a response that drips for ever.
+      // Undici's own timers notice silence only; this also ends a response that arrives byte by byte.
       const within = <T>(work: () => Promise<T>) => withDeadline(clock, { ms: deadlineMs, late, stop }, work);
       try {
         const response = await within(() =>

@@ -7,7 +7,7 @@ import type { Session } from '../../ingest/session.ts';
 import { forecastEachFrom } from '../../quota/forecast.ts';
 import { type OpenBackfill, readOpenBackfills, saveFinishes } from '../../store/work/backfill-queue.ts';
 
-/** Of a running backfill with `left` requests to go; null when no limit slows it, so that nobody can say. */
+/** The ETA of a running backfill with `left` requests to go; null when no limit slows it, because its speed is then unknown. */
 export async function readEta(app: App, session: Session, id: number, left: number): Promise<Instant | null> {
   const open = await readOpenBackfills(app.database.sql);
   const mine = open.find((backfill) => backfill.id === id);
@@ -57,7 +57,7 @@ async function etasOf(app: App, session: Session, ascending: readonly number[]):
   const { state, setAside } = await readQuota(app, session);
   return forecastEachFrom(state, ascending, { limits: session.limits, setAside }).map(
     ({ finishAt, bindingWindow }, i) =>
-      // No window binds: it goes as fast as the upstream answers, which nobody knows.
+      // No window limits it: its speed is that of the upstream, which is unknown.
       bindingWindow === null && ascending[i]! > 0 ? null : finishAt,
   );
 }

@@ -69,7 +69,6 @@ export async function runBackfills(context: ServiceContext, app: App, ingestion:
     onChunk: (job, outcome) => logChunk(context, job, outcome),
     onFailure: (job, error, final) => logFailure(context, job, error, final),
     onError: (error) => incidents.report('the backfills', error),
-    bringBack: app.bringBack,
     realMs: app.surroundings.realMs ?? sameTime,
   });
   runner.start();

@@ -17,7 +17,7 @@ export type ServiceOptions = {
   readonly roles: readonly Role[];
   /** `host:pid`. */
   readonly owner: string;
-  /** Requests under way at once: for backfills, and as many for freshness. */
+  /** Concurrent requests for backfills, and as many for freshness. */
   readonly concurrency: number;
   /** Migrates a shared database to this version's schema; otherwise the service waits until another process has. */
   readonly migrate: boolean;

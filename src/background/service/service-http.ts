@@ -17,14 +17,14 @@ import { databaseError } from '../health/watch-database.ts';
 import { listenToAll, pathOf } from '../http/market-http.ts';
 import type { ServiceContext } from './service-context.ts';
 
-/** Prometheus gives up after ten seconds: a silent database must not cost it the metrics of this process. */
+/** Prometheus gives up after ten seconds. When the database does not answer, it must still get the metrics of this process. */
 const READ_MS = 5_000;
 const LATE = new Error(`not read within ${READ_MS / 1000} s`);
 
 export async function openHttp(context: ServiceContext): Promise<Listening> {
   const { status, incidents, clock, log, metrics, served } = context;
   const onError = (error: unknown, url: string) => log.error({ err: error, path: pathOf(url) }, 'a request failed');
-  // Anybody may read these, without a key.
+  // Public: these need no key.
   const inputs = sharedRead(clock, () => readInputs(context));
   const progress = sharedRead(clock, (which: BackfillsQuery) => readProgress(context, which));
   const operations = createOperations({
@@ -34,7 +34,7 @@ export async function openHttp(context: ServiceContext): Promise<Listening> {
       return { ...own, text: `${own.text}\n${await served.registry.metrics()}` };
     },
     backfills: async (which) => {
-      // Only two lengths are read, so that a caller cannot cause a read of its own by another one.
+      // Only two lengths are read. Else each caller could cause a separate read with a length of its own.
       const limit = which.limit <= DEFAULT_BACKFILLS ? DEFAULT_BACKFILLS : MAX_BACKFILLS;
       return (await progress({ ...which, limit }))?.slice(0, which.limit) ?? null;
     },

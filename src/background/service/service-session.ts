@@ -5,15 +5,13 @@ import { schedulesOf } from '../../budget.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import type { BackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
 import type { TickQueue } from '../../ingest/queue/tick-queue.ts';
-import { createOutageRetry, DATABASE_IS_UNAVAILABLE, type OutageRetry } from '../../ingest/request/outage-retry.ts';
+import { createOutageRetry, type OutageRetry } from '../../ingest/request/outage-retry.ts';
 import { createScheduleWorker } from '../../ingest/schedule/schedule-worker.ts';
 import { createScheduler } from '../../ingest/schedule/scheduler.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
 import { type Ingestion, openIngestion } from '../../ingestion.ts';
-import { asError } from '../health/incidents.ts';
 import { QUEUE } from '../health/service-status.ts';
 import { waitUntilAvailable } from '../health/wait-until-available.ts';
-import { EMBEDDED_DATABASE } from '../health/watch-database.ts';
 import { runBackfills, workFreshness } from './chunk-work.ts';
 import { createFreshness, createRuns } from './scheduled-runs.ts';
 import type { ServiceContext } from './service-context.ts';
@@ -22,7 +20,7 @@ import { keepUp, subjectOf } from './upkeep.ts';
 /** How long work in progress may take after the stop; what is unfinished then is left to others. */
 const GRACE_MS = 5_500;
 
-/** What runs in a session, to be stopped all at once: each waits for its work in progress. */
+/** What runs in a session. Everything is stopped at the same time, and each part waits for its work in progress. */
 type Work = { readonly stops: (() => Promise<void>)[]; readonly releasers: Releasers; runner: BackfillRunner | null };
 
 export function announceReady({ status, onReady, log }: ServiceContext): void {
@@ -51,7 +49,7 @@ export async function runSession(context: ServiceContext, app: App): Promise<voi
     const upkeep = keepUp(context, app, ingestion.session, freshness, { signal: ending, renew: () => renewal.abort() });
     await unlessAborted(upkeep, ending);
   } catch (error) {
-    // Whatever the session waited for: something silent must not keep it from ending.
+    // A session that ends does not wait for anything that stays silent: that wait was aborted, and this is its error.
     if (!ending.aborted) throw error;
   } finally {
     if (signal.aborted) status.phase = 'stopping';
@@ -76,7 +74,7 @@ async function beginWork(
   if (roles.includes('worker')) {
     const schedules = workSchedules(context, app, ingestion, ticks, freshness);
     work.stops.push(() => schedules.close());
-    work.stops.push(workFreshness(context, app, session, freshQueue, outageRetry(context, app, ending), ending).close);
+    work.stops.push(workFreshness(context, app, session, freshQueue, outageRetry(context, ending), ending).close);
     const runner = await runBackfills(context, app, ingestion);
     work.runner = runner;
     work.stops.push(runner.stop);
@@ -126,20 +124,13 @@ async function endWork(
   late.abort();
 }
 
-/** Keeps a response while the database or the queue is unavailable; an embedded database is restarted. */
-function outageRetry({ clock, incidents }: ServiceContext, app: App, signal: AbortSignal): OutageRetry {
+/** Keeps a response while the database or the queue is unavailable. */
+function outageRetry({ clock, incidents }: ServiceContext, signal: AbortSignal): OutageRetry {
   return createOutageRetry({
     clock,
     signal,
-    onOutage: (reason) => {
-      incidents.report(subjectOf(reason), new Error(reason));
-      if (reason !== DATABASE_IS_UNAVAILABLE) return;
-      app.bringBack().catch((error: unknown) => incidents.report(EMBEDDED_DATABASE, asError(error)));
-    },
-    onRecovery: (reason) => {
-      incidents.resolve(subjectOf(reason));
-      incidents.resolve(EMBEDDED_DATABASE);
-    },
+    onOutage: (reason) => incidents.report(subjectOf(reason), new Error(reason)),
+    onRecovery: (reason) => incidents.resolve(subjectOf(reason)),
   });
 }
 

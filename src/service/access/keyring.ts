@@ -13,7 +13,7 @@ import type { TokenBuckets } from './token-bucket.ts';
 export type Keyring = {
   /** Null: unknown, revoked, or expired. */
   find(key: string): Promise<ApiKey | null>;
-  /** No key with this prefix was read lately: to find it costs a statement. */
+  /** No key with this prefix was read recently, so finding it costs a statement. */
   isNew(key: string): boolean;
 };
 
@@ -51,53 +51,43 @@ export function createKeyring({ sql, clock }: { readonly sql: Sql; readonly cloc
   };
 }
 
-export type KeyGuessLimiter = {
-  /**
-   * What `find` resolves to, or how long the address must wait. Only a key that is not found counts, so many good keys behind one
-   * address are never refused. While as many keys as may be wrong are being looked up, further calls wait for them.
-   */
-  lookUp<T>(address: string, find: () => Promise<T | null>): Promise<{ readonly found: T | null } | TooEarly>;
-  /** Counts a key that was found to be wrong without a look-up. Null: the caller may be told so. */
-  countWrong(address: string): TooEarly | null;
-};
-
 export type TooEarly = { readonly lateMs: number };
 
-export function createKeyGuessLimiter({
-  buckets,
-  perSecond,
-}: {
-  readonly buckets: TokenBuckets;
-  readonly perSecond: number | null;
-}): KeyGuessLimiter {
+/** Limits how fast one address can guess keys: an unknown key costs a look-up in the database, and counts when it was wrong. */
+export function createKeyGuessLimiter(buckets: TokenBuckets, perSecond: number | null) {
   const lookUpsOf = new Map<string, Set<Promise<void>>>();
+  /** Takes a token of this address. Null: there was one; else how long the address must wait. */
   const countWrong = (address: string): TooEarly | null => {
     const lateMs = buckets.take(`guess:${address}`, perSecond);
     return lateMs === null ? null : { lateMs };
   };
-  /** Its token is put back unless the key was wrong. */
-  const find = <T>(address: string, look: () => Promise<T | null>): Promise<T | null> => {
+  /** Puts the token back when the look-up has ended, unless the key was wrong. */
+  const follow = <T>(address: string, lookingUp: Promise<T | null>): Promise<T | null> => {
     const lookUps = lookUpsOf.get(address) ?? new Set();
     lookUpsOf.set(address, lookUps);
-    const looking = look();
-    const isWrong = looking.then(
+    const isWrong = lookingUp.then(
       (found) => found === null,
       () => false,
     );
-    const over = isWrong.then((wrong) => {
-      lookUps.delete(over);
+    const ended = isWrong.then((wrong) => {
+      lookUps.delete(ended);
       if (lookUps.size === 0) lookUpsOf.delete(address);
       if (!wrong) buckets.putBack(`guess:${address}`, perSecond);
     });
-    lookUps.add(over);
-    return looking;
+    lookUps.add(ended);
+    return lookingUp;
   };
   return {
+    /** Counts a key that was found to be wrong without a look-up. Null: the caller may be told that it is wrong. */
     countWrong,
-    async lookUp(address, look) {
+    /**
+     * What `find` resolves to, or how long the address must wait. Only a key that is not found counts, so many good keys behind one
+     * address are never refused. While the look-ups in progress hold all tokens, further calls wait for them.
+     */
+    async lookUp<T>(address: string, find: () => Promise<T | null>): Promise<{ readonly found: T | null } | TooEarly> {
       for (;;) {
         const early = countWrong(address);
-        if (early === null) return { found: await find(address, look) };
+        if (early === null) return { found: await follow(address, find()) };
         const lookUps = lookUpsOf.get(address);
         if (lookUps === undefined) return early;
         await Promise.race(lookUps);

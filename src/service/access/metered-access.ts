@@ -27,7 +27,7 @@ export type MeteredAccessOptions = {
   readonly clock: Clock;
   /** False: everybody is admitted and sees everything, and nothing is counted. Keys still identify their holders. */
   readonly limits: boolean;
-  /** Told of what could not be counted exactly. */
+  /** Called when requests could not be counted exactly. */
   readonly onError: (error: Error) => void;
 };
 
@@ -64,7 +64,7 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
   const buckets = createTokenBuckets(clock);
   // Guessing keys is no faster than sending requests without one, and costs no more statements.
   const guessesPerSecond = planOf('free').requestsPerSecond;
-  const guesses = createKeyGuessLimiter({ buckets, perSecond: guessesPerSecond });
+  const guesses = createKeyGuessLimiter(buckets, guessesPerSecond);
   const leases = createQuotaLeases({ sql, clock, onError });
 
   const identify = async (key: string): Promise<Subject | null> => {

@@ -42,7 +42,7 @@ const RECHECK_MS = 2_000;
 type QuotaLeaseDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
-  /** Told when a lease could not be returned: it stays counted. */
+  /** Called when a lease could not be returned: it stays counted. */
   readonly onError: (error: Error) => void;
 };
 
@@ -75,7 +75,7 @@ export function createQuotaLeases(deps: QuotaLeaseDeps): QuotaLeases {
       const isExhausted = lease.known?.granted === 0 && isRecent(now, lease.renewedAt, RECHECK_MS);
       if (!isExhausted) await renewOnce(subject, lease);
       if (lease.unused > 0) return use(subject, lease, now);
-      // Otherwise calls that waited for the same lease have used it up.
+      // Else other calls that waited for the same lease have used it up, so it is renewed again.
       if (lease.known?.granted === 0) {
         return { kind: 'exhausted', window: exhaustedWindow(lease), allowance: allowanceOf(lease, now)! };
       }

@@ -25,7 +25,7 @@ export function createTokenBuckets(clock: Clock): TokenBuckets {
       }
       const tokenMs = 1000 / perSecond;
       const known = fullAt.get(subject) ?? now;
-      // A time far ahead comes from before the clock was set back: nobody waits for that.
+      // A time far ahead was stored before the clock was set back: it is ignored.
       const from = known > now + SWEEP_EVERY_MS ? now : Math.max(now, known);
       const lateMs = from + tokenMs - (now + Math.max(1000, tokenMs));
       if (lateMs > 1e-6) return lateMs;

@@ -19,7 +19,7 @@ import { type CachedResponse, headerOf, type ServiceEnv } from './request-input.
 
 const gzip: (body: string | Uint8Array, options: { readonly level: number }) => Promise<Uint8Array> =
   promisify(gzipCallback);
-/** Bodies are compressed once and sent often, so well; the longest ones fast, because callers can ask for many of them. */
+/** Bodies are compressed once and sent often, so at a high level. The longest ones at a low level: callers can ask for many of them. */
 const gzipLevelOf = (length: number) => (length < 1_000_000 ? 6 : 1);
 /** Up to this length an ASCII body is sent as a string, in one piece with its headers, which is faster than a buffer beside them. */
 const MAX_STRING_BODY = 8_192;
@@ -43,7 +43,7 @@ export const EXPOSED_HEADERS = [
   AS_OF_HEADER,
 ].join(', ');
 
-/** In every answer, whatever made it. `Vary`, because the caller's plan decides what is visible. */
+/** In every answer. `Vary`, because the caller's plan decides what is visible. */
 export const COMMON_HEADERS = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers': EXPOSED_HEADERS,
@@ -51,7 +51,7 @@ export const COMMON_HEADERS = {
   'X-Content-Type-Options': 'nosniff',
 } as const;
 
-/** A browser that is led to a data answer shows data, whatever is in them: no page, and nothing that a page could load. */
+/** A browser that opens a data answer shows it as data: it runs no page and loads nothing, whatever the data contain. */
 const DATA_HEADERS = { ...COMMON_HEADERS, 'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'" };
 const DATA_HEADER_LIST: readonly string[] = Object.entries(DATA_HEADERS).flat();
 
@@ -66,7 +66,7 @@ function answer(c: Context<ServiceEnv>, status: number, headers: Headers, body: 
 export type AnswerOptions = {
   /** The visible part of the source; default: all of it. */
   readonly visible?: object;
-  /** Besides the source's own check: would the route still ask the source this question, and be allowed to? `never`: not cached. */
+  /** Checked besides the source's own check: would the route now ask the source the same, and may it? `never`: the answer is not cached. */
   readonly isSameQuestion?: (() => boolean) | 'never';
 };
 
@@ -89,7 +89,7 @@ export function answerCandles<T extends object>(
 
 /**
  * A source without provenance (a simulator) makes its answers anew each time and, like the upstream, has no `ETag`. The tags are weak,
- * because the same answer travels compressed and plain.
+ * because the same answer is sent compressed and plain.
  */
 function answerSource(
   c: Context<ServiceEnv>,
@@ -237,7 +237,7 @@ export function answerStarting({ method }: Request): Response {
   return new Response(errorBody(DATABASE_STARTING), { status: 503, headers });
 }
 
-/** Of answers that may be cached at all. */
+/** The `Cache-Control` header of an answer that may be cached. */
 export function cacheControlFor({ key }: Caller): string {
   return key === null ? SHARED : PRIVATE;
 }

@@ -19,7 +19,7 @@ export type ListenOptions = {
   readonly port: number;
   /** Compresses answers for clients that accept it. Default true. */
   readonly gzip?: boolean;
-  /** Told of unexpected errors of the handler; the client only sees a 500. Without it, such an error ends the process. */
+  /** Called with unexpected errors of the handler; the client only sees a 500. Without it, such an error ends the process. */
   readonly onError?: (error: unknown, url: string) => void;
   /** Default: `CONNECTION_LIMITS`. */
   readonly limits?: Partial<ConnectionLimits>;
@@ -84,7 +84,7 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     },
     { overrideGlobalObjects: false },
   );
-  /** Of requests for which the cache had no reply. */
+  /** The peers of requests for which the cache had no reply. */
   const peers = new WeakMap<IncomingMessage, Peer>();
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const peer = handler.fromCache !== undefined && isPlainGet(incoming) ? peerOf(incoming) : null;
@@ -203,7 +203,7 @@ async function sendReply(reply: Reply, outgoing: ServerResponse, compress: boole
   }
 }
 
-/** Ends the process: an error without a listener must not pass in silence. */
+/** Ends the process: an error that no code handles must not go unnoticed. */
 function throwOutside(error: unknown): void {
   queueMicrotask(() => {
     throw error;
@@ -214,7 +214,7 @@ function acceptsGzip(incoming: IncomingMessage): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(incoming.headers['accept-encoding'] ?? ''));
 }
 
-/** In the middle of a body, which is the hardest case for a client. */
+/** Cuts the connection in the middle of a body, which is the hardest case for a client. */
 function cutConnection(outgoing: ServerResponse): void {
   outgoing.writeHead(200, { 'content-type': 'application/json', 'content-length': 65_536 });
   outgoing.write('[{"time_open":"', () => outgoing.socket?.resetAndDestroy());

@@ -50,7 +50,7 @@ export function headerOf(c: RequestInput, name: string): string | undefined {
   return headers === undefined ? c.req.header(name) : headerIn(headers, name);
 }
 
-/** The same, out of the headers as Node.js parsed them. */
+/** The same, from the headers as Node.js parsed them. */
 export function headerIn(headers: Peer['headers'], name: string): string | undefined {
   const value = headers?.[name];
   return typeof value === 'string' ? value : value?.[0];
@@ -60,7 +60,7 @@ export function queryOf(c: RequestInput): URLSearchParams {
   return new URLSearchParams(searchOf(c));
 }
 
-/** With its question mark; empty without a query. */
+/** The query with its question mark; empty when there is none. */
 export function searchOf(c: RequestInput): string {
   const at = c.req.url.indexOf('?');
   return at < 0 ? '' : c.req.url.slice(at);

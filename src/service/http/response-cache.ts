@@ -12,7 +12,7 @@ import { type Admitted, type CachedResponse, headerIn, type ServiceEnv } from '.
 export type ResponseCache = {
   /** Whether any plan has an entry for this target, current or not. */
   has(target: string): boolean;
-  /** Null: there is no entry, or its data have changed, or nobody can tell now whether they have. */
+  /** Null: there is no entry, or its data have changed, or it is unknown now whether they have. */
   find(plan: PlanName, target: string): Promise<CachedResponse | null>;
   store(plan: PlanName, target: string, response: CachedResponse): void;
 };
@@ -22,11 +22,11 @@ const MAX_BYTES = 256 * 1_024 * 1_024;
 /** Key, headers and objects of one entry. */
 const ENTRY_BYTES = 2_000;
 
-/** `onLookup` is told of each answer that may be cached: was it sent from the cache? */
+/** `onLookup` is called for each answer that may be cached: was it sent from the cache? */
 export function createResponseCache(onLookup: (isHit: boolean) => void = () => undefined): ResponseCache {
   const entries = new LRUCache<string, CachedResponse>({
     maxSize: MAX_BYTES,
-    // A compressed copy is never larger than its body, but for the shortest ones.
+    // A compressed copy is never larger than its body, except for the shortest ones.
     sizeCalculation: ({ body }) => 2 * body.length + ENTRY_BYTES,
   });
   return {
@@ -52,9 +52,8 @@ export function createResponseCache(onLookup: (isHit: boolean) => void = () => u
 const MAX_TARGET_LENGTH = 200;
 
 /**
- * Path and query of a URL with the parameters in `known` alone, each once: so that a parameter without meaning makes no further entry.
- * Null: too long, or spelt in a way that could stand for another target, so it is not cached. A target that a client spells plainly
- * stays as it is.
+ * Path and query of a URL with only the parameters in `known`, each once, because a parameter without meaning must not make another
+ * entry. Null (not cached): the target is too long, or its spelling could mean another target. A plainly spelt target does not change.
  */
 export function canonicalTarget(url: string, known: ReadonlySet<string>): string | null {
   const begin = url.indexOf('/', url.indexOf('//') + 2);
@@ -99,7 +98,7 @@ export function createFromCache({
     try {
       admission = await access.admit(caller, 'data');
     } catch {
-      // Nothing was counted; the routes ask again, and answer with the reason.
+      // Nothing was counted. The routes ask for admission again, and answer with the error.
       return null;
     }
     const found = admission.kind === 'admitted' ? await cache.find(admission.plan, target) : null;

@@ -61,7 +61,7 @@ export function historyRoutes({ data, access, clock }: HistoryDeps) {
         const coinId = idOf(c, 'coin_id');
         const ticks = coinId === null ? impossibleId(data) : await data.tickerHistory({ ...query, coinId });
         if (!isFound(ticks)) return refuseId(c, ticks);
-        // Without an end the question is about "until now", so it is another one each time.
+        // Without an end the question is "until now", which is another one each time.
         return answerJson(c, ticks, { isSameQuestion: c.req.query('end') ? () => refusalOf() === null : 'never' });
       },
     ),

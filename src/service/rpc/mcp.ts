@@ -20,7 +20,7 @@ import type { Toolbox } from './toolbox.ts';
 export type McpDeps = {
   readonly toolbox: Toolbox;
   readonly admit: Admit;
-  /** Told of unexpected errors. */
+  /** Called with unexpected errors. */
   readonly onError: (error: unknown, where: string) => void;
 };
 
@@ -39,7 +39,7 @@ export async function answerMcp(
   // The answer is one JSON document, whatever else the client accepts.
   headers.set('Accept', 'application/json, text/event-stream');
   headers.delete('Content-Length');
-  // Without the signal: when the client disconnects, the answer is finished all the same, and leaves nothing behind.
+  // Without the signal: when the client disconnects, the call still runs to its end, and releases what it holds.
   const bare = new Request(request.url, { method: 'POST', headers });
   const serve = () => serverFor(toolbox, caller, admit);
   if (await isLegacyRequest(bare, body)) {

@@ -40,7 +40,7 @@ export type ToolboxDeps = {
   readonly access: Access;
   /** Undefined: only the tools of the API document. */
   readonly warehouse?: WarehouseTools | undefined;
-  /** Told of unexpected errors; the caller only sees a 500. */
+  /** Called with unexpected errors; the caller only sees a 500. */
   readonly onError: (error: unknown, where: string) => void;
   /** Does this error mean that the source is unavailable for the moment? Then the caller gets a 503 with a waiting time. */
   readonly isUnavailable?: ((error: unknown) => boolean) | undefined;

@@ -1,7 +1,7 @@
 /**
  * The versions of the data, which every commit that changes them increases. They are read before a cached answer is used, in one
- * statement for all requests of the moment, so an answer includes whatever was committed before its request. No commit is ever missed,
- * whoever made it and however often connections were lost, because there is nothing to listen to.
+ * statement for all requests of the moment, so an answer includes everything that was committed before its request. No commit is missed,
+ * because there is no message that could be lost with a connection.
  */
 import type { Instant } from '../../clock.ts';
 import { revalidatedBy } from '../../contract/answer/revalidation.ts';
@@ -29,7 +29,7 @@ export type CoinVersion = {
 /** By topic, which is a table or a kind of document: the same version, the same rows. A table that was never written to is missing. */
 export type Topics = Readonly<Record<string, number>>;
 
-/** Told of each cache lookup: which view, and whether its entry was current. */
+/** Called for each cache lookup: which view, and whether its entry was current. */
 export type OnCacheLookup = (view: string, isHit: boolean) => void;
 
 export type DataVersions = {

@@ -64,7 +64,7 @@ export function createPriceHistoryViews({
     },
     convert: async ({ baseId, quoteId, amount }): Promise<PriceConversion | NotFound> => {
       const [base, quote] = await Promise.all([priced(baseId), priced(quoteId)]);
-      // One side that is known not to exist is enough.
+      // If one side is known not to exist, that is the answer.
       if (!isFound(base)) return isFound(quote) || provenanceOf(base)?.coverage === 'full' ? base : quote;
       if (!isFound(quote)) return quote;
       // The dollar needs no update: its time is that of the price it is compared with.

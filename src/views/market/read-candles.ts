@@ -24,7 +24,7 @@ const valuesOf = createRecordReader<Values>(CANDLE_VALUES);
 const ARRAYS = `array_agg(extract(epoch from c.open_time)::float8)::text as at,
     ${CANDLE_VALUES.map((name) => `array_agg(c.${name})::text as ${name}`).join(', ')}`;
 
-/** The interval stands in the statement itself: then a plan looks at the partitions of that interval only. */
+/** The interval is part of the statement's text, so that the query plan reads the partitions of that interval only. */
 const stored = (interval: Interval) => `
   select ${ARRAYS},
     (select covered * tstzmultirange(tstzrange($2::timestamptz, $3::timestamptz))
@@ -56,7 +56,7 @@ export async function readStored(
 
 const BOUNDS = 'open_time >= $2::timestamptz and open_time < $3::timestamptz';
 
-/** Of each slot, if it has any: what was made of it ahead of time, where that was done, else what its candles make now. The same either way. */
+/** The candle of each slot that has one: the rollup where one was made ahead of time, else one made now of the finer candles. Both are equal. */
 function candleOf(fine: Interval, coarse: Interval): string {
   const of = { id: '$1::int', slot: 'slot' };
   if (!isRolledUp(fine, coarse)) return coarseCandle(fine, coarse, { ...of, where: BOUNDS });
@@ -65,8 +65,8 @@ function candleOf(fine: Interval, coarse: Interval): string {
 }
 
 /**
- * Of the slots of `missing` ($4) that are covered as a whole, in their order, those that have candles. The bounds ($2, $3) are said once
- * more beside those of the slot: they tell which partitions there is nothing in before the first slot is looked at.
+ * Of the slots of `missing` ($4) that are covered as a whole, in their order, those that have candles. The bounds ($2, $3) are repeated
+ * beside those of each slot, so that Postgres can skip partitions before it reads the first slot.
  */
 const coarsened = (fine: Interval, coarse: Interval) => `
   with s as materialized (

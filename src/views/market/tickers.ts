@@ -69,7 +69,7 @@ export function createTickerViews({
     tickers: async ({ quotes, most = null }) => {
       if (quotes.length === 1 && quotes[0] === 'USD') return allInDollars();
       // Callers choose the currencies, and there are tens of thousands of lists in three of them. So each is made of the list in
-      // dollars, no longer than its plan shows, and one list at a time.
+      // dollars, no longer than the caller's plan shows, and one list at a time.
       const load = async () => {
         const all = await allInDollars();
         return convert(sql, quotes, all.slice(0, most ?? undefined), provenanceOf(all)?.asOf ?? null);

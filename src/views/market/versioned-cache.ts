@@ -1,6 +1,6 @@
 /**
- * Keeps what several answers are made of: whole lists, documents and search indexes, which are read and indexed for far longer than a
- * single record. Single records need no cache here: the service caches the bytes of its responses.
+ * Keeps data that several answers are made of: whole lists, documents and search indexes. To read and index them takes far longer than
+ * to read a single record. Single records need no cache here: the service caches the bytes of its responses.
  */
 import { LRUCache } from 'lru-cache';
 import type { DataVersions } from './data-versions.ts';

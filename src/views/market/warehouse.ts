@@ -32,7 +32,7 @@ export function createWarehouse({ sql, clock, onCacheLookup }: WarehouseDeps): M
   };
 }
 
-/** Postgres takes no text with the character 0, and nothing has such an id: a query with one is answered without reading anything. */
+/** Postgres accepts no text with the character 0, so nothing has such an id: a query with one is answered without reading anything. */
 function withPossibleIds<T extends Readonly<Record<string, (query: never) => Promise<unknown>>>>(views: T): T {
   const hasNul = (query: unknown) => JSON.stringify(query)?.includes('\\u0000') ?? false;
   const guarded = Object.entries(views).map(([name, view]) => [

@@ -59,13 +59,15 @@ export function createStatementRunner(options: StatementRunnerOptions): Statemen
   };
 }
 
-type Transaction = SqlOrTransaction;
 type Column = { readonly name: string; readonly type: number; readonly category: string };
 
-/** These settings end with the transaction. */
-async function enterRole(tx: Transaction, timeoutMs: number): Promise<void> {
+/** Takes the role and the limits of a stranger; these settings end with the transaction. */
+async function enterRole(tx: SqlOrTransaction, timeoutMs: number): Promise<void> {
   try {
-    await settle(tx, timeoutMs);
+    await tx`
+      select set_config('role', 'analyst', true), set_config('search_path', 'market', true),
+        set_config('statement_timeout', ${String(timeoutMs)}, true), set_config('lock_timeout', ${String(LOCK_TIMEOUT_MS)}, true),
+        set_config('max_parallel_workers_per_gather', '0', true)`;
   } catch (error) {
     if (!NO_ROLE.has((error as { readonly code?: string }).code ?? '')) throw error;
     throw new StoreError(
@@ -79,13 +81,6 @@ async function enterRole(tx: Transaction, timeoutMs: number): Promise<void> {
 /** There is no such role (an invalid value of a setting), or the user is not a member of it. */
 const NO_ROLE: ReadonlySet<string> = new Set(['22023', '42501', '42704']);
 
-async function settle(tx: Transaction, timeoutMs: number): Promise<void> {
-  await tx`
-    select set_config('role', 'analyst', true), set_config('search_path', 'market', true),
-      set_config('statement_timeout', ${String(timeoutMs)}, true), set_config('lock_timeout', ${String(LOCK_TIMEOUT_MS)}, true),
-      set_config('max_parallel_workers_per_gather', '0', true)`;
-}
-
 const VIEW = 'pg_temp.statement_of_a_stranger';
 
 /**
@@ -93,7 +88,7 @@ const VIEW = 'pg_temp.statement_of_a_stranger';
  * statement without parameters, and drops the view again.
  * @throws StatementError when it calls a forbidden function
  */
-async function columnsOf(tx: Transaction, statement: string): Promise<Column[]> {
+async function columnsOf(tx: SqlOrTransaction, statement: string): Promise<Column[]> {
   await tx`savepoint before_view`;
   await one(tx, `create temporary view ${VIEW} as ${statement}`);
   const forbidden = await one<{ name: string }>(tx, FORBIDDEN_FUNCTIONS);
@@ -138,11 +133,16 @@ const COLUMNS = `
   order by a.attnum`;
 
 /** Makes the transaction read-only and runs the statement. It was parsed alone and whole, so it cannot break out of the parentheses. */
-async function read(tx: Transaction, statement: string, columns: readonly Column[], limit: number): Promise<SqlAnswer> {
+async function read(
+  tx: SqlOrTransaction,
+  statement: string,
+  columns: readonly Column[],
+  limit: number,
+): Promise<SqlAnswer> {
   await tx`set transaction read only`;
   const values = columns.map(({ name, category }) => {
     const value = `q."${name.replaceAll('"', '""')}"`;
-    // Arrays and records as JSON, whatever is inside.
+    // Arrays and records as JSON, whatever their elements are.
     return category === 'A' || category === 'C' ? `to_json(${value})::text` : `${value}::text`;
   });
   const answer = await one<{ line: string | null }>(
@@ -160,7 +160,7 @@ async function read(tx: Transaction, statement: string, columns: readonly Column
 }
 
 /** Runs exactly one statement, as the extended protocol refuses a second one. */
-async function one<T extends object = Record<string, never>>(tx: Transaction, text: string): Promise<T[]> {
+async function one<T extends object = Record<string, never>>(tx: SqlOrTransaction, text: string): Promise<T[]> {
   return [...(await tx.unsafe<T[]>(text, [], { simple: false } as postgres.UnsafeQueryOptions))];
 }
 

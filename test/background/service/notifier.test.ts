@@ -234,7 +234,7 @@ describe('the operator is told', () => {
     expect(rows).toBe('Chandler quarantined 2 invalid rows in market.quarantine: high &lt; low.');
     await database.sql`
       insert into market.revision (series_id, open_time, seen_at, open) select min(id), ${now}, ${now}, 1 from market.series`;
-    expect((await texts(3))[2]).toMatch(/^Upstream has changed more than 3 final candles within 24 hours/);
+    expect((await texts(3))[2]).toMatch(/^The upstream has changed more than 3 final candles within 24 hours/);
     // The same wall is met again, as it is every day.
     await database.sql`update market.refusal set refused_at = ${at(clock.now())}, depth = '86390 seconds'`;
     await pass(3 * MINUTE);
