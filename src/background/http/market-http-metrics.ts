@@ -56,18 +56,17 @@ export function withMetrics(handler: Handler, metrics: ServingMetrics): Handler 
   };
   const fromCache = (peer: Peer) => {
     const cached = handler.fromCache?.(peer) ?? null;
-    return cached === null ? null : count(withoutQuery(peer.target!), cached);
+    return cached === null ? null : count(pathOf(peer.target!), cached);
   };
   return Object.assign((request: Request, peer?: Peer) => count(pathOf(request.url), handler(request, peer)), {
     fromCache,
   });
 }
 
-function pathOf(url: string): string {
-  return withoutQuery(url.slice(url.indexOf('/', url.indexOf('//') + 2)));
-}
-
-function withoutQuery(target: string): string {
+/** The path of a URL, or of a path with a query, without the query, which may contain secrets. */
+export function pathOf(url: string): string {
+  const scheme = url.indexOf('://');
+  const target = scheme === -1 ? url : url.slice(url.indexOf('/', scheme + 3));
   const end = target.indexOf('?');
   return end === -1 ? target : target.slice(0, end);
 }

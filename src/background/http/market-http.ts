@@ -15,7 +15,7 @@ import { createWarehouse } from '../../views/market/warehouse.ts';
 import { createStatementRunner } from '../../views/operations/statement.ts';
 import { createWarehouseTools } from '../../views/operations/warehouse-tools.ts';
 import type { ServiceStatus } from '../health/service-status.ts';
-import { type ServingMetrics, withMetrics } from './market-http-metrics.ts';
+import { pathOf, type ServingMetrics, withMetrics } from './market-http-metrics.ts';
 
 /** No request to the warehouse takes this long. */
 const IDLE_MS = 60_000;
@@ -70,11 +70,6 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
   return { handler, close };
 }
 
-/** The path without the query, which may contain secrets. */
-export function pathOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).pathname : url;
-}
-
 const OPERATIONS = /^\/(health|ready|metrics|backfills)(\/|$)/;
 
 /**
@@ -93,10 +88,8 @@ export async function listenToAll(
     { fromCache: (peer: Peer) => market()?.fromCache?.(peer) ?? null },
   );
   const measured = withMetrics(now, metrics);
-  const handler = (request: Request, peer?: Peer) => {
-    const path = request.url.slice(request.url.indexOf('/', request.url.indexOf('//') + 2)).replace(/[?#].*$/s, '');
-    return OPERATIONS.test(path) ? operations(request, peer) : measured(request, peer);
-  };
+  const handler = (request: Request, peer?: Peer) =>
+    (OPERATIONS.test(pathOf(request.url)) ? operations : measured)(request, peer);
   const server = await listen(Object.assign(handler, { fromCache: measured.fromCache }), {
     ...config.listen,
     onError,

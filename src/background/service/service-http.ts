@@ -14,7 +14,8 @@ import { asError } from '../health/incidents.ts';
 import type { MetricInputs } from '../health/metrics.ts';
 import { DATABASE, healthOf, isReady } from '../health/service-status.ts';
 import { databaseError } from '../health/watch-database.ts';
-import { listenToAll, pathOf } from '../http/market-http.ts';
+import { listenToAll } from '../http/market-http.ts';
+import { pathOf } from '../http/market-http-metrics.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /** Prometheus gives up after ten seconds. When the database does not answer, it must still get the metrics of this process. */

@@ -29,18 +29,18 @@ export type RpcAnswer = {
 
 export type RpcDeps = { readonly toolbox: Toolbox; readonly admit: Admit };
 
-export async function answerMessages(parts: RpcDeps, caller: Caller, body: unknown): Promise<RpcAnswer> {
+export async function answerMessages(deps: RpcDeps, caller: Caller, body: unknown): Promise<RpcAnswer> {
   const problem = batchProblem(body);
   if (problem !== null) return { body: refusedRequest(null, problem), isMalformed: true };
   const messages = Array.isArray(body) ? body : [body];
-  const refusal = await refusalFrom(parts.admit, caller, messages);
+  const refusal = await refusalFrom(deps.admit, caller, messages);
   const answers: RpcResponse[] = [];
   let isMalformed = true;
   for (const message of messages) {
     const read = readRecord(rpcRequestSchema, message);
     if (read.ok) {
       isMalformed = false;
-      const answer = await answerMessage(parts, caller, read.value, refusal);
+      const answer = await answerMessage(deps, caller, read.value, refusal);
       if (answer !== null) answers.push(answer);
     } else answers.push(refusedRequest(idOf(message), read.problem));
   }
@@ -77,29 +77,30 @@ function isToolCall(message: unknown): boolean {
 }
 
 async function answerMessage(
-  parts: RpcDeps,
+  deps: RpcDeps,
   caller: Caller,
   { id, method, params }: RpcRequest,
   refusal: RpcError | null,
 ): Promise<RpcResponse | null> {
   // A notification: every method only reads, so without an answer there is nothing to do.
   if (id === undefined) return null;
-  if (refusal !== null) return failure(id, refusal);
-  const answer = await answerRequest(parts, caller, method, params);
+  const answer = refusal ?? (await answerRequest(deps, caller, method, params));
   return 'result' in answer ? { jsonrpc: '2.0', id, ...answer } : failure(id, answer);
 }
 
+type Result = { readonly result: unknown };
+
 async function answerRequest(
-  parts: RpcDeps,
+  deps: RpcDeps,
   caller: Caller,
   method: string,
   params: unknown,
-): Promise<{ readonly result: unknown } | RpcError> {
+): Promise<Result | RpcError> {
   switch (method) {
     case 'tools/call':
-      return callTool(parts, caller, params);
+      return callTool(deps, caller, params);
     case 'tools/list':
-      return { result: { tools: parts.toolbox.tools } };
+      return { result: { tools: deps.toolbox.tools } };
     case 'ping':
       return { result: {} };
     default: {
@@ -109,11 +110,7 @@ async function answerRequest(
   }
 }
 
-async function callTool(
-  { toolbox, admit }: RpcDeps,
-  caller: Caller,
-  params: unknown,
-): Promise<{ readonly result: unknown } | RpcError> {
+async function callTool({ toolbox, admit }: RpcDeps, caller: Caller, params: unknown): Promise<Result | RpcError> {
   const { name, arguments: given } = (Array.isArray(params) ? {} : (params ?? {})) as Record<string, unknown>;
   const outcome = await toolbox.call(caller, typeof name === 'string' ? name : null, given, admit);
   switch (outcome.kind) {
