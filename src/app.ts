@@ -30,7 +30,7 @@ export type AppOptions = {
   readonly clock: Clock;
   readonly log: Log;
   readonly schema: SchemaPolicy;
-  /** Size of the connection pool; default 10. The ledger, drizzle and the queue have their own connections. */
+  /** Size of the connection pool; default 10. The ledger and the queue have their own connections. */
   readonly connections?: number;
   readonly surroundings?: Surroundings | undefined;
 };

@@ -1,6 +1,5 @@
-/** Connections to Postgres: a client for hand-written SQL, one for the ledger, one for drizzle (which changes how its client handles dates). */
+/** Connections to Postgres: a pool for the statements of this process, and one connection for the ledger. */
 import net from 'node:net';
-import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { createLine, type Line, watchLine } from './connection-watchdog.ts';
 import { readDatabaseUrl } from './database-url.ts';
@@ -12,7 +11,6 @@ export type { Sql, SqlOrTransaction };
 
 export type Database = {
   readonly sql: Sql;
-  readonly db: PostgresJsDatabase;
   /**
    * One connection, for takes from the quota's ledger and what upstream tells it: none waits for a connection that is storing, and only
    * one has to get to know a statement that takes longer to plan than to run. Takes of a process wait for each other here rather than
@@ -28,7 +26,7 @@ export type Database = {
 
 export type ConnectOptions = {
   readonly url: string;
-  /** Connections for hand-written SQL at most; drizzle has two of its own, and the ledger one, opened when used. */
+  /** Connections of the pool at most; the ledger has one of its own, opened when used. */
   readonly max?: number;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName?: string;
@@ -61,17 +59,15 @@ export async function openDatabase({ url, max = 10, applicationName = 'chandler'
     await sql.end({ timeout: 0 });
     throw explainDatabaseError(error, url) ?? error;
   }
-  const drizzleClient = createClient({ url, max: 2, applicationName, line, columns: 'as named' });
   const ledger = createClient({ url, max: 1, applicationName, line });
   const stopWatching = watch({ url, applicationName, line });
   return {
     sql,
-    db: drizzle(drizzleClient),
     ledger,
     url,
     line,
     close: async () => {
-      await Promise.all([stopWatching(), ...[sql, drizzleClient, ledger].map((client) => client.end({ timeout: 5 }))]);
+      await Promise.all([stopWatching(), sql.end({ timeout: 5 }), ledger.end({ timeout: 5 })]);
     },
   };
 }

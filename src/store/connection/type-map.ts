@@ -4,6 +4,7 @@ import type { Span, Spans } from '../../core/span.ts';
 import { arrayTypes, unlessText } from './array-types.ts';
 import { readInstant, writeInstant } from './instant.ts';
 import { parseMultirange, parseRange, toMultirange, toRange } from './multirange.ts';
+import { storableJson } from './storable-text.ts';
 
 /** What a value is here, where that differs from what postgres.js makes of it. Both ways: as a column, and as a parameter. */
 type ValueTypes = {
@@ -34,5 +35,11 @@ export const TYPE_MAP = {
   timestamptz: typeOf(1184, readInstant, writeInstant),
   tstzrange: typeOf(3910, parseRange, toRange),
   tstzmultirange: typeOf(4534, parseMultirange, toMultirange),
+  json: {
+    to: 114,
+    from: [114, 3802],
+    parse: JSON.parse as (text: string) => unknown,
+    serialize: unlessText(storableJson),
+  },
   ...arrayTypes,
 };

@@ -2,8 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { DrizzleQueryError } from 'drizzle-orm/errors';
-import { migrate as runMigrations } from 'drizzle-orm/postgres-js/migrator';
-import type { Database, SqlOrTransaction } from '../connection/connect.ts';
+import { createClient, type Database, type SqlOrTransaction } from '../connection/connect.ts';
 import { explainDatabaseError, StoreError } from '../connection/store-error.ts';
 import { refuseOldMigrations } from './old-migrations.ts';
 import { type Belongings, readBelongings, refuseChange, refuseForeign, refuseStranger } from './schema-ownership.ts';
@@ -23,7 +22,7 @@ const LOCK = 4_242_001;
  * @throws StoreError, and changes nothing, when another build made the database, the schemas are somebody else's, or the
  * user may not make or change them.
  */
-export async function migrate({ sql, db, url }: Pick<Database, 'sql' | 'db' | 'url'>): Promise<readonly string[]> {
+export async function migrate({ sql, url }: Pick<Database, 'sql' | 'url'>): Promise<readonly string[]> {
   const journal = readJournal();
   const connection = await sql.reserve();
   try {
@@ -39,11 +38,7 @@ export async function migrate({ sql, db, url }: Pick<Database, 'sql' | 'db' | 'u
       // Drizzle makes its schema and table before it begins its transaction: what could stop it must be seen before.
       if (missing.length > 0) refuseChange(belongings);
       if (missing.length > 0)
-        await runMigrations(db, {
-          migrationsFolder: FOLDER,
-          migrationsSchema: 'ops',
-          migrationsTable: 'migration',
-        }).catch((error: unknown) => {
+        await runMigrations(url).catch((error: unknown) => {
           throw explainDatabaseError(error, url) ?? explainMigration(error, journal);
         });
       // Drizzle keeps a hash and a time; the name is for the reader, and for older builds that meet this database.
@@ -62,6 +57,24 @@ export async function migrate({ sql, db, url }: Pick<Database, 'sql' | 'db' | 'u
     throw explainDatabaseError(error, url) ?? error;
   } finally {
     connection.release();
+  }
+}
+
+/** By drizzle, on a client of its own: it changes how its client reads dates. Loaded when needed, which is seldom. */
+async function runMigrations(url: string): Promise<void> {
+  const [{ drizzle }, migrator] = await Promise.all([
+    import('drizzle-orm/postgres-js'),
+    import('drizzle-orm/postgres-js/migrator'),
+  ]);
+  const client = createClient({ url, max: 1, columns: 'as named' });
+  try {
+    await migrator.migrate(drizzle(client), {
+      migrationsFolder: FOLDER,
+      migrationsSchema: 'ops',
+      migrationsTable: 'migration',
+    });
+  } finally {
+    await client.end({ timeout: 5 });
   }
 }
 

@@ -3,23 +3,21 @@ import { bigint, customType, doublePrecision, integer, pgSchema } from 'drizzle-
 import type { Instant } from '../../clock.ts';
 import { INTERVALS } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
-import { readInstant, writeInstant } from '../connection/instant.ts';
 
 export const market = pgSchema('market');
 export const ops = pgSchema('ops');
 
 export const candleInterval = market.enum('candle_interval', INTERVALS);
 
-/** A `timestamptz` as milliseconds since 1970. Drizzle takes instants out of the type map of its connection: it gets them as text. */
-export const instant = customType<{ data: Instant; driverData: string }>({
-  dataType: () => 'timestamp with time zone',
-  fromDriver: readInstant,
-  toDriver: writeInstant,
-});
+// The type map of the connection reads and writes the values of these types.
 
-/** The type map of the connection turns ranges into spans, and back. */
+/** A `timestamptz` as milliseconds since 1970. */
+export const instant = customType<{ data: Instant }>({ dataType: () => 'timestamp with time zone' });
 export const tstzrange = customType<{ data: Span }>({ dataType: () => 'tstzrange' });
 export const tstzmultirange = customType<{ data: Spans }>({ dataType: () => 'tstzmultirange' });
+
+/** Any JSON; a text is taken for JSON that is written already. */
+export const jsonb = customType<{ data: unknown }>({ dataType: () => 'jsonb' });
 
 export const bytea = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
 

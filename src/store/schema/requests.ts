@@ -1,6 +1,6 @@
 /** The tables of requests: each one sent, the backfills that want them, and how upstream answered about the catalogue. */
 import { sql } from 'drizzle-orm';
-import { boolean, check, index, integer, jsonb, primaryKey, smallint, text } from 'drizzle-orm/pg-core';
+import { boolean, check, index, integer, primaryKey, smallint, text } from 'drizzle-orm/pg-core';
 import {
   bigIdentity,
   bigNumber,
@@ -8,6 +8,7 @@ import {
   candleInterval,
   identity,
   instant,
+  jsonb,
   ops,
   tstzmultirange,
   tstzrange,

@@ -1,8 +1,8 @@
 /** The tables of snapshots, except `market.ticker_history`, which is partitioned. */
-import { boolean, doublePrecision, integer, jsonb, primaryKey, text } from 'drizzle-orm/pg-core';
+import { boolean, doublePrecision, integer, primaryKey, text } from 'drizzle-orm/pg-core';
 import { EXCHANGE_VOLUMES } from '../../core/exchange.ts';
 import { TICKER_NUMBERS, type TickerNumber } from '../../core/ticker.ts';
-import { instant, market } from './columns.ts';
+import { instant, jsonb, market } from './columns.ts';
 
 const numbers = <Name extends string>(names: readonly Name[]) =>
   Object.fromEntries(names.map((name) => [name, doublePrecision(name)])) as {

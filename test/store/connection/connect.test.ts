@@ -36,15 +36,6 @@ describe('openDatabase', () => {
     await named.close();
   });
 
-  test('gives instants as numbers, although drizzle wants text from its own client', async () => {
-    const [before] = await database.sql`select to_timestamp(0) as at`;
-    const [byDrizzle] = await database.db.execute('select to_timestamp(0) as at');
-    const [after] = await database.sql`select to_timestamp(0) as at`;
-    expect(before?.at).toBe(0);
-    expect(byDrizzle?.at).toBe('1970-01-01 00:00:00+00');
-    expect(after?.at).toBe(0);
-  });
-
   test('the ledger waits for nothing that is being stored', async () => {
     const busy = await openDatabase({ url: database.url, max: 1 });
     const held = await busy.sql.reserve();

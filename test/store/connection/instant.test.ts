@@ -2,6 +2,7 @@ import { and, eq } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readInstant, writeInstant } from '../../../src/store/connection/instant.ts';
+import { tables } from '../../../src/store/connection/tables.ts';
 import { series } from '../../../src/store/schema/candles.ts';
 import { coin } from '../../../src/store/schema/coins.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -94,7 +95,7 @@ describe('an instant', () => {
 });
 
 test('drizzle reads and writes the same instants and spans, from tables that it knows', async () => {
-  const { db } = database;
+  const db = tables(database.sql);
   const known = { name: 'A', symbol: 'A', rank: 1, isNew: false, isActive: true };
   const seen = { firstSeenAt: 0, lastSeenAt: 1_234.567, rankSeenAt: Number.POSITIVE_INFINITY };
   await db.insert(coin).values({ id: 'a-a', ...known, ...seen });

@@ -1,0 +1,52 @@
+/**
+ * Simple reads and writes of one table go through drizzle's query builder, which knows the names and types of `store/schema/`. Set
+ * arithmetic, joins by `unnest`, and whatever runs for each chunk or request, stay SQL.
+ */
+import { PgDatabase, PgDialect, type PgQueryResultHKT, type PreparedQueryConfig } from 'drizzle-orm/pg-core';
+import { PgRemoteSession, type PreparedQuery } from 'drizzle-orm/pg-proxy/session';
+import type { SqlOrTransaction } from './type-map.ts';
+
+/** What a write resolves to that returns no rows: how many it wrote. */
+interface Written extends PgQueryResultHKT {
+  readonly type: { readonly count: number };
+}
+
+/** A statement of it runs on the handle that it was made for, when it is awaited. */
+export type Tables = PgDatabase<Written>;
+
+const dialect = new PgDialect();
+const made = new WeakMap<SqlOrTransaction, Tables>();
+
+/** The query builder on a client, or inside of one of its transactions. Errors are the driver's own. */
+export function tables(sql: SqlOrTransaction): Tables {
+  const known = made.get(sql);
+  if (known !== undefined) return known;
+  const database: Tables = new PgDatabase(dialect, new TableSession(sql), undefined);
+  made.set(sql, database);
+  return database;
+}
+
+type NoTables = Record<string, never>;
+
+class TableSession extends PgRemoteSession<NoTables, NoTables> {
+  constructor(sql: SqlOrTransaction) {
+    super(
+      async (statement, parameters, method) => {
+        const query = sql.unsafe(statement, parameters, { prepare: true });
+        return { rows: method === 'execute' ? await query : await query.values() };
+      },
+      dialect,
+      undefined,
+    );
+  }
+
+  override prepareQuery<T extends PreparedQueryConfig>(
+    ...statement: Parameters<PgRemoteSession<NoTables, NoTables>['prepareQuery']>
+  ): PreparedQuery<T> {
+    const prepared = super.prepareQuery<T>(...statement);
+    // Drizzle would wrap what Postgres says, and whoever catches an error goes by its code.
+    return Object.assign(prepared, {
+      queryWithCache: (_statement: string, _parameters: unknown[], run: () => Promise<unknown>) => run(),
+    });
+  }
+}
