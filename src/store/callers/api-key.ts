@@ -1,27 +1,18 @@
-/** Keys of those who may ask this service: kept by their SHA-256, found by their prefix. */
+/** The keys of the callers of this service: stored as their SHA-256, found by their prefix. */
+import { sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { apiKey } from '../schema/callers.ts';
 
-export type ApiKeyTerms = {
-  /** For the operator: who has it. */
-  readonly name: string | null;
-  /** A plan of the API document, or `unlimited`. */
-  readonly plan: string;
-  /** Instead of the plan's numbers; null: as the plan says. */
-  readonly requestsPerMonth: number | null;
-  readonly requestsPerSecond: number | null;
-  /** From then on it is refused; null: never. */
-  readonly expiresAt: Instant | null;
-};
+type Row = Readonly<typeof apiKey.$inferSelect>;
 
-export type ApiKey = ApiKeyTerms & {
-  readonly id: number;
-  readonly prefix: string;
-  readonly createdAt: Instant;
-  readonly revokedAt: Instant | null;
+export type ApiKeyTerms = Pick<Row, 'name' | 'plan' | 'requestsPerMonth' | 'requestsPerSecond' | 'expiresAt'>;
+
+export type ApiKey = Omit<Row, 'hash' | 'replacedBy'> & {
   /** The prefix of the key that took its place. */
   readonly replacedBy: string | null;
-  /** The first of the keys that took each other's place: what its holder asks is counted there, whichever of them he sends. */
+  /** The first of the keys that replaced each other: the requests of all of them are counted there. */
   readonly accountId: number;
 };
 
@@ -41,12 +32,10 @@ export async function createApiKey(
   terms: ApiKeyTerms,
   { prefix, hash, now }: { readonly prefix: string; readonly hash: Uint8Array; readonly now: Instant },
 ): Promise<ApiKey> {
-  const { name, plan, requestsPerMonth, requestsPerSecond, expiresAt } = terms;
-  const [row] = await sql<{ id: number }[]>`
-    insert into ops.api_key (prefix, hash, name, plan, requests_per_month, requests_per_second, created_at, expires_at)
-    values (${prefix}, ${Buffer.from(hash)}, ${name}, ${plan}, ${requestsPerMonth}, ${requestsPerSecond}, ${now},
-      ${expiresAt})
-    returning id`;
+  const [row] = await tables(sql)
+    .insert(apiKey)
+    .values({ prefix, hash, ...terms, createdAt: now })
+    .returning({ id: apiKey.id });
   const { id } = row!;
   return { id, prefix, ...terms, createdAt: now, revokedAt: null, replacedBy: null, accountId: id };
 }
@@ -74,24 +63,26 @@ export async function listApiKeys(
   );
 }
 
-/** From `at` on, which may lie ahead. False when it was taken back already, or is not there. */
+/** False when it was revoked already, or does not exist. */
 export async function revokeApiKey(sql: SqlOrTransaction, prefix: string, now: Instant): Promise<boolean> {
-  const { count } = await sql`
-    update ops.api_key set revoked_at = ${now} where prefix = ${prefix} and revoked_at is null`;
+  const { count } = await tables(sql)
+    .update(apiKey)
+    .set({ revokedAt: now })
+    .where(matches(apiKey, { prefix, revokedAt: null }));
   return count > 0;
 }
 
-/** `prefix` gives way to `by`: at once, or at `until`, up to which both are good. */
+/** The key `by` replaces the key `prefix`: at once, or at `until`, up to which both are valid. */
 export async function replaceApiKey(
   sql: SqlOrTransaction,
   prefix: string,
   { by, until, now }: { readonly by: number; readonly until: Instant; readonly now: Instant },
 ): Promise<void> {
-  await sql`
-    update ops.api_key set replaced_by = ${by},
-      revoked_at = case when ${until <= now} then ${now}::timestamptz else revoked_at end,
-      expires_at = case when ${until <= now} then expires_at else least(expires_at, ${until}) end
-    where prefix = ${prefix}`;
+  const end = until <= now ? { revokedAt: now } : { expiresAt: raw`least(${apiKey.expiresAt}, ${until}::timestamptz)` };
+  await tables(sql)
+    .update(apiKey)
+    .set({ replacedBy: by, ...end })
+    .where(matches(apiKey, { prefix }));
 }
 
 function columns(sql: SqlOrTransaction) {

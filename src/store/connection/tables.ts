@@ -2,7 +2,15 @@
  * Simple reads and writes of one table go through drizzle's query builder, which knows the names and types of `store/schema/`. Set
  * arithmetic, joins by `unnest`, and whatever runs for each chunk or request, stay SQL.
  */
-import { PgDatabase, PgDialect, type PgQueryResultHKT, type PreparedQueryConfig } from 'drizzle-orm/pg-core';
+import { and, eq, getTableColumns, isNull, type SQL } from 'drizzle-orm';
+import {
+  type PgColumn,
+  PgDatabase,
+  PgDialect,
+  type PgQueryResultHKT,
+  type PgTable,
+  type PreparedQueryConfig,
+} from 'drizzle-orm/pg-core';
 import { PgRemoteSession, type PreparedQuery } from 'drizzle-orm/pg-proxy/session';
 import type { SqlOrTransaction } from './type-map.ts';
 
@@ -24,6 +32,16 @@ export function tables(sql: SqlOrTransaction): Tables {
   const database: Tables = new PgDatabase(dialect, new TableSession(sql), undefined);
   made.set(sql, database);
   return database;
+}
+
+/** The condition that each of these columns has this value; null is one, too. */
+export function matches<T extends PgTable>(table: T, values: Partial<T['$inferSelect']>): SQL | undefined {
+  const columns: Readonly<Record<string, PgColumn>> = getTableColumns(table);
+  const conditions = Object.entries(values).map(([name, value]) => {
+    const column = columns[name]!;
+    return value === null ? isNull(column) : eq(column, value);
+  });
+  return and(...conditions);
 }
 
 type NoTables = Record<string, never>;

@@ -1,33 +1,26 @@
 /** The accounts we have asked as, and what upstream told about each. The key itself is never kept. */
+import { and, isNotNull, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
-import type { AccountPath } from '../../contract/interface/paths.ts';
-import type { PlanName } from '../../contract/plan/plans.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { storableText } from '../connection/storable-text.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { account } from '../schema/accounts.ts';
 
-export type SavedAccount = {
-  /** `anonymous@<host>` or `key-<first 12 hex digits of the key's SHA-256>@<host>`. */
-  readonly id: string;
-  readonly origin: string;
-  readonly plan: PlanName;
-  /** How the key has to be sent; null until found out. */
-  readonly authScheme: 'bearer' | 'bare' | null;
-  /** Which path tells about the account; null until found out. */
-  readonly accountPath: AccountPath | null;
-  /** When upstream last told about it. */
-  readonly checkedAt: Instant | null;
-  /** Null: unlimited, or not known. */
-  readonly monthLimit: number | null;
+type Row = Readonly<typeof account.$inferSelect>;
+
+const SAVED = {
+  id: account.id,
+  origin: account.origin,
+  plan: account.plan,
+  authScheme: account.authScheme,
+  accountPath: account.accountPath,
+  checkedAt: account.checkedAt,
+  monthLimit: account.monthLimit,
 };
+export type SavedAccount = Pick<Row, keyof typeof SAVED>;
 
-export async function saveAccount(sql: SqlOrTransaction, account: SavedAccount): Promise<void> {
-  await sql`
-    insert into ops.account (id, origin, plan, auth_scheme, account_path, checked_at, month_limit)
-    values (${account.id}, ${account.origin}, ${account.plan}, ${account.authScheme}, ${account.accountPath},
-      ${account.checkedAt}, ${account.monthLimit})
-    on conflict (id) do update
-    set origin = excluded.origin, plan = excluded.plan, auth_scheme = excluded.auth_scheme,
-      account_path = excluded.account_path, checked_at = excluded.checked_at, month_limit = excluded.month_limit`;
+export async function saveAccount(sql: SqlOrTransaction, saved: SavedAccount): Promise<void> {
+  await tables(sql).insert(account).values(saved).onConflictDoUpdate({ target: account.id, set: saved });
 }
 
 /** Any fixed number: whoever holds this advisory lock is changing which account is current. */
@@ -38,68 +31,71 @@ export async function makeCurrentAccount(sql: Sql, id: string): Promise<void> {
   if ((await currentAccount(sql))?.id === id) return;
   await sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(${LOCK})`;
-    await tx`update ops.account set is_current = false where is_current`;
-    await tx`update ops.account set is_current = true where id = ${id}`;
+    await tables(tx)
+      .update(account)
+      .set({ isCurrent: false })
+      .where(matches(account, { isCurrent: true }));
+    await tables(tx).update(account).set({ isCurrent: true }).where(matches(account, { id }));
   });
 }
 
 export async function readAccount(sql: SqlOrTransaction, id: string): Promise<SavedAccount | null> {
-  return (await select(sql, sql`id = ${id}`))[0] ?? null;
+  const [row] = await tables(sql).select(SAVED).from(account).where(matches(account, { id }));
+  return row ?? null;
 }
 
 /** The account of the latest run; null before the first. */
 export async function currentAccount(sql: SqlOrTransaction): Promise<SavedAccount | null> {
-  return (await select(sql, sql`is_current`))[0] ?? null;
+  const [row] = await tables(sql)
+    .select(SAVED)
+    .from(account)
+    .where(matches(account, { isCurrent: true }));
+  return row ?? null;
 }
 
-function select(sql: SqlOrTransaction, which: ReturnType<SqlOrTransaction>) {
-  return sql<SavedAccount[]>`
-    select id, origin, plan, auth_scheme, account_path, month_limit, checked_at
-    from ops.account where ${which}`;
-}
-
-/** That upstream refused the key of an account: it is not asked again at once. */
+/** That upstream refused the key of an account: Chandler does not ask again at once. */
 export type KeyRefusal = {
   readonly at: Instant;
   /** In a row. */
   readonly times: number;
   /** How the key was sent, as configured. */
-  readonly sentAs: 'auto' | 'bearer' | 'bare';
+  readonly sentAs: NonNullable<Row['refusedAs']>;
   readonly message: string;
 };
 
 export async function readKeyRefusal(sql: Sql, id: string): Promise<KeyRefusal | null> {
-  const [row] = await sql<KeyRefusal[]>`
-    select refused_at as at, refusals as times, refused_as as sent_as, refusal as message
-    from ops.account where id = ${id} and refused_at is not null`;
-  return row ?? null;
+  const [row] = await tables(sql).select().from(account).where(matches(account, { id }));
+  if (row === undefined || row.refusedAt === null) return null;
+  return { at: row.refusedAt, times: row.refusals, sentAs: row.refusedAs!, message: row.refusal! };
 }
 
-/** Once more than before. Resolves to how it stands then. */
+/** Counts one more refusal. Resolves to how it stands then. */
 export async function saveKeyRefusal(
   sql: Sql,
   { id, origin, plan }: SavedAccount,
   { at, sentAs, message }: Omit<KeyRefusal, 'times'>,
 ): Promise<KeyRefusal> {
-  const [row] = await sql<{ times: number }[]>`
-    insert into ops.account as a (id, origin, plan, refused_at, refusals, refused_as, refusal)
-    values (${id}, ${origin}, ${plan}, ${at}, 1, ${sentAs}, ${storableText(message)})
-    on conflict (id) do update set refused_at = excluded.refused_at, refusals = a.refusals + 1, refused_as = excluded.refused_as,
-      refusal = excluded.refusal
-    returning refusals as times`;
+  const refused = { refusedAt: at, refusedAs: sentAs, refusal: storableText(message) };
+  const [row] = await tables(sql)
+    .insert(account)
+    .values({ id, origin, plan, refusals: 1, ...refused })
+    .onConflictDoUpdate({ target: account.id, set: { refusals: raw`${account.refusals} + 1`, ...refused } })
+    .returning({ times: account.refusals });
   return { at, times: row!.times, sentAs, message };
 }
 
-/** Whoever may ask again is one only: the others find it asked just now. */
+/** May this process ask again? Only one may: the others find that it was asked just now. */
 export async function mayAskAgain(sql: Sql, id: string, known: KeyRefusal, now: Instant): Promise<boolean> {
-  const rows = await sql`
-    update ops.account set refused_at = ${now}
-    where id = ${id} and refused_at = ${known.at} and refusals = ${known.times} returning id`;
-  return rows.length > 0;
+  const { count } = await tables(sql)
+    .update(account)
+    .set({ refusedAt: now })
+    .where(matches(account, { id, refusedAt: known.at, refusals: known.times }));
+  return count > 0;
 }
 
 export async function forgetKeyRefusal(sql: Sql, id: string): Promise<void> {
-  await sql`
-    update ops.account set refused_at = null, refusals = 0, refused_as = null, refusal = null
-    where id = ${id} and refused_at is not null`;
+  await tables(sql)
+    .update(account)
+    .set({ refusedAt: null, refusals: 0, refusedAs: null, refusal: null })
+    .where(and(matches(account, { id }), isNotNull(account.refusedAt)));
 }

@@ -1,22 +1,32 @@
 /** The tables of accounts: with which key we ask, whose data we hold, and what each account may still ask. */
 import { sql } from 'drizzle-orm';
 import { boolean, check, doublePrecision, integer, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import type { AccountPath } from '../../contract/interface/paths.ts';
+import type { PlanName } from '../../contract/plan/plans.ts';
 import { bigNumber, candleInterval, instant, ops } from './columns.ts';
 
 export const account = ops.table(
   'account',
   {
+    /** `anonymous@<host>` or `key-<first 12 hex digits of the key's SHA-256>@<host>`. */
     id: text('id').primaryKey(),
     origin: text('origin').notNull(),
-    plan: text('plan').notNull(),
-    authScheme: text('auth_scheme'),
-    accountPath: text('account_path'),
+    plan: text('plan').$type<PlanName>().notNull(),
+    /** How the key has to be sent; null until found out. */
+    authScheme: text('auth_scheme').$type<'bearer' | 'bare'>(),
+    /** Which path tells about the account; null until found out. */
+    accountPath: text('account_path').$type<AccountPath>(),
+    /** When upstream last told about it. */
     checkedAt: instant('checked_at'),
+    /** Null: unlimited, or not known. */
     monthLimit: bigNumber('month_limit'),
     isCurrent: boolean('is_current').notNull().default(false),
+    /** When upstream last refused the key; null: it does not. */
     refusedAt: instant('refused_at'),
+    /** In a row. */
     refusals: integer('refusals').notNull().default(0),
-    refusedAs: text('refused_as'),
+    /** How the refused key was sent, as configured. */
+    refusedAs: text('refused_as').$type<'auto' | 'bearer' | 'bare'>(),
     refusal: text('refusal'),
   },
   (t) => [
@@ -62,20 +72,26 @@ export const quota = ops.table(
     daySpent: bigNumber('day_spent').notNull().default(0),
     monthStart: sinceEpoch('month_start'),
     monthSpent: bigNumber('month_spent').notNull().default(0),
+    /** What upstream says the month allows; null: no limit, or not known. */
     monthLimit: bigNumber('month_limit'),
     monthLimitKnown: boolean('month_limit_known').notNull().default(false),
+    /** At least 1: how many times slower than the plan, at `limitedUntil`. */
     paceFactor: doublePrecision('pace_factor').notNull().default(1),
+    /** When the factor was last changed. */
     limitedAt: sinceEpoch('limited_at'),
     limitedUntil: sinceEpoch('limited_until'),
     limitedStreak: integer('limited_streak').notNull().default(0),
     limitedMessage: text('limited_message').notNull().default(''),
     spentUntil: sinceEpoch('spent_until'),
     spentMessage: text('spent_message').notNull().default(''),
+    /** When the streak last grew. */
     downAt: sinceEpoch('down_at'),
     downUntil: sinceEpoch('down_until'),
     downStreak: integer('down_streak').notNull().default(0),
     downMessage: text('down_message').notNull().default(''),
-    probe: text('probe'),
+    /** Why the next request goes alone. */
+    probe: text('probe').$type<'unavailable' | 'spent'>(),
+    /** Until when the others wait for a probe that is in progress. */
     probeUntil: instant('probe_until'),
   },
   () => [
@@ -91,7 +107,7 @@ export const quotaSpent = ops.table(
   {
     accountId: text('account_id').notNull(),
     monthStart: instant('month_start').notNull(),
-    class: text('class').notNull(),
+    class: text('class').$type<'scheduled' | 'backfill'>().notNull(),
     name: text('name').notNull(),
     monthSpent: bigNumber('month_spent').notNull(),
     dayStart: instant('day_start').notNull(),

@@ -9,11 +9,15 @@ export const apiKey = ops.table(
     id: identity('id').primaryKey(),
     prefix: text('prefix').notNull(),
     hash: bytea('hash').notNull(),
+    /** For the operator: who has it. */
     name: text('name'),
+    /** A plan of the API document, or `unlimited`. */
     plan: text('plan').notNull(),
+    /** Instead of the plan's numbers; null: as the plan says. */
     requestsPerMonth: bigNumber('requests_per_month'),
     requestsPerSecond: doublePrecision('requests_per_second'),
     createdAt: instant('created_at').notNull(),
+    /** From then on it is refused; null: never. */
     expiresAt: instant('expires_at'),
     revokedAt: instant('revoked_at'),
     replacedBy: integer('replaced_by').references((): AnyPgColumn => apiKey.id),

@@ -1,6 +1,7 @@
 /** The tables of requests: each one sent, the backfills that want them, and how upstream answered about the catalogue. */
 import { sql } from 'drizzle-orm';
 import { boolean, check, index, integer, primaryKey, smallint, text } from 'drizzle-orm/pg-core';
+import type { Quote } from '../../core/candle.ts';
 import {
   bigIdentity,
   bigNumber,
@@ -49,6 +50,16 @@ export const fetch = ops.table(
   ],
 );
 
+export type BackfillState =
+  | 'queued'
+  | 'running'
+  | 'paused'
+  | 'done'
+  | 'stopped'
+  | 'interrupted'
+  | 'failed'
+  | 'cancelled';
+
 export const backfill = ops.table(
   'backfill',
   {
@@ -56,21 +67,24 @@ export const backfill = ops.table(
     requestedAt: instant('requested_at').notNull(),
     startedAt: instant('started_at'),
     finishedAt: instant('finished_at'),
-    state: text('state').notNull(),
+    state: text('state').$type<BackfillState>().notNull(),
+    /** What was typed. */
     spec: jsonb('spec').notNull(),
     span: tstzrange('span').notNull(),
     interval: candleInterval('interval').notNull(),
-    quote: text('quote').notNull(),
+    quote: text('quote').$type<Quote>().notNull(),
     plannedRequests: integer('planned_requests').notNull(),
+    /** `host:pid`. */
     owner: text('owner'),
     heartbeatAt: instant('heartbeat_at'),
     isDetached: boolean('is_detached').notNull().default(false),
     priority: smallint('priority').notNull().default(0),
-    coinIds: text('coin_ids').array(),
+    coinIds: text('coin_ids').array().$type<readonly string[]>(),
     leftRequests: integer('left_requests'),
     waitUntil: instant('wait_until'),
     finishAt: instant('finish_at'),
     message: text('message'),
+    /** `user@host`, or which part of the service. */
     requestedBy: text('requested_by'),
   },
   (t) => [
@@ -132,11 +146,22 @@ export const catalogueRefusal = ops.table(
   (t) => [primaryKey({ columns: [t.accountId, t.accountPlan, t.kind] })],
 );
 
+/** What matters of a tool: which arguments it requires, and how many rows it gives at most. */
+export type ListedTool = {
+  readonly name: string;
+  readonly required: readonly string[];
+  /** The maximum of its argument `limit`; null where it does not say. */
+  readonly mostRows: number | null;
+};
+
 export const rpc = ops.table('rpc', {
   url: text('url').primaryKey(),
-  tools: jsonb('tools'),
+  /** Null: they were never listed. */
+  tools: jsonb('tools').$type<readonly ListedTool[]>(),
   listedAt: instant('listed_at'),
+  /** Not used until then; null: it is used. */
   closedUntil: instant('closed_until'),
+  /** In a row. */
   failures: integer('failures').notNull().default(0),
   message: text('message'),
 });

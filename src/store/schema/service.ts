@@ -1,7 +1,10 @@
 /** The tables of running services: runs of schedules, who runs, what the operator is told, and what has changed. */
 import { sql } from 'drizzle-orm';
 import { check, index, integer, smallint, text, unique } from 'drizzle-orm/pg-core';
+import type { NoticeEvent } from '../../core/settings/notice-settings.ts';
 import { bigIdentity, bigNumber, instant, ops } from './columns.ts';
+
+export type RunState = 'running' | 'waiting' | 'held' | 'done' | 'failed' | 'overtaken';
 
 export const scheduleRun = ops.table(
   'schedule_run',
@@ -9,8 +12,10 @@ export const scheduleRun = ops.table(
     id: bigIdentity('id').primaryKey(),
     schedule: text('schedule').notNull(),
     tick: instant('tick').notNull(),
-    state: text('state').notNull(),
+    state: text('state').$type<RunState>().notNull(),
+    /** How often it was begun, without those that were held. */
     attempts: smallint('attempts').notNull(),
+    /** Failed runs in a row, up to this one. */
     failures: integer('failures').notNull(),
     owner: text('owner').notNull(),
     begunAt: instant('begun_at').notNull(),
@@ -28,8 +33,9 @@ export const scheduleRun = ops.table(
 );
 
 export const instance = ops.table('instance', {
+  /** `host:pid`. */
   owner: text('owner').primaryKey(),
-  roles: text('roles').array().notNull(),
+  roles: text('roles').array().$type<readonly string[]>().notNull(),
   startedAt: instant('started_at').notNull(),
   heartbeatAt: instant('heartbeat_at').notNull(),
 });
@@ -38,10 +44,12 @@ export const notice = ops.table(
   'notice',
   {
     id: bigIdentity('id').primaryKey(),
-    event: text('event').notNull(),
+    event: text('event').$type<NoticeEvent>().notNull(),
+    /** What exactly it is about. */
     topic: text('topic').notNull(),
     text: text('text').notNull(),
     raisedAt: instant('raised_at').notNull(),
+    /** Of a notice about quarantine: the id of the last row that it reports. */
     upto: bigNumber('upto'),
     attempts: smallint('attempts').notNull().default(0),
     dueAt: instant('due_at'),

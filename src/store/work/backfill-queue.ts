@@ -1,49 +1,35 @@
 /**
- * Backfills that the service works off: recorded by whoever wants them, claimed by one process at a time, highest priority first.
- * One whose process died is claimed again by another; what was done of it is not missing any more, so nothing is done twice.
+ * Backfills of the service: any process records them, and one process at a time claims the one with the highest priority. When that
+ * process dies, another one claims it again; what is done is no longer missing, so nothing is done twice.
  */
+import { and, gt, inArray } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
-import type { Span } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import type { BackfillState } from './backfill.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { type BackfillState, backfill } from '../schema/requests.ts';
 import { leaseIsAlive } from './lease.ts';
 
-export type QueuedBackfill = {
-  readonly requestedAt: Instant;
-  /** What was typed, as JSON. */
-  readonly spec: Readonly<Record<string, unknown>>;
-  readonly coinIds: readonly string[];
-  readonly interval: Interval;
-  readonly quote: Quote;
-  readonly span: Span;
-  readonly plannedRequests: number;
-  readonly priority: number;
-  /** `user@host`, or what of the service. */
-  readonly requestedBy?: string | null;
-};
+type Row = Readonly<typeof backfill.$inferSelect>;
+type Asked = Pick<Row, 'interval' | 'quote' | 'span' | 'priority'> & { readonly coinIds: readonly string[] };
 
-/** Resolves to its number. */
-export async function queueBackfill(sql: SqlOrTransaction, backfill: QueuedBackfill): Promise<number> {
-  const { requestedAt, spec, coinIds, interval, quote, span, plannedRequests, priority, requestedBy = null } = backfill;
-  const [row] = await sql<{ id: number }[]>`
-    insert into ops.backfill (requested_at, state, is_detached, spec, coin_ids, span, interval, quote, planned_requests,
-      left_requests, priority, requested_by)
-    values (${requestedAt}, 'queued', true, ${JSON.stringify(spec)}::text::jsonb, ${coinIds as string[]}::text[],
-      ${span}, ${interval}::market.candle_interval, ${quote}, ${plannedRequests}, ${plannedRequests}, ${priority}, ${requestedBy})
-    returning id`;
+export type QueuedBackfill = Asked &
+  Pick<Row, 'requestedAt' | 'plannedRequests'> & {
+    readonly spec: Readonly<Record<string, unknown>>;
+    readonly requestedBy?: string | null;
+  };
+
+/** Resolves to its id. */
+export async function queueBackfill(sql: SqlOrTransaction, queued: QueuedBackfill): Promise<number> {
+  const [row] = await tables(sql)
+    .insert(backfill)
+    .values({ ...queued, state: 'queued', isDetached: true, leftRequests: queued.plannedRequests })
+    .returning({ id: backfill.id });
   return row!.id;
 }
 
-export type ClaimedBackfill = {
-  readonly id: number;
-  readonly coinIds: readonly string[];
-  readonly interval: Interval;
-  readonly quote: Quote;
-  readonly span: Span;
-  readonly priority: number;
-};
+export type ClaimedBackfill = Asked & { readonly id: number };
 
 type Claimable = { readonly now: Instant; readonly abovePriority?: number };
 
@@ -90,10 +76,11 @@ export async function renewClaim(
   },
 ): Promise<Claim> {
   const { id, owner, now, known } = claim;
-  const [row] = await sql<{ priority: number }[]>`
-    update ops.backfill set heartbeat_at = ${now}
-      ${known === null ? sql`` : sql`, left_requests = ${known.leftRequests}, finish_at = ${known.finishAt}`}
-    where id = ${id} and state = 'running' and owner = ${owner} returning priority`;
+  const [row] = await tables(sql)
+    .update(backfill)
+    .set({ heartbeatAt: now, ...known })
+    .where(matches(backfill, { id, owner, state: 'running' }))
+    .returning({ priority: backfill.priority });
   if (row === undefined) return { isMine: false, isPreempted: false, priority: null };
   const [urgent] = await sql`
     select 1 from ops.backfill where ${isClaimable(sql, { now, abovePriority: row.priority })} limit 1`;
@@ -109,15 +96,15 @@ export async function endClaim(
     /** For whoever comes next, not before `waitUntil`. */
     | { readonly state: 'queued'; readonly waitUntil: Instant | null; readonly message: string | null },
 ): Promise<void> {
-  const isOver = end.state !== 'queued';
-  const waitUntil = end.state === 'queued' ? end.waitUntil : null;
-  const left = end.state === 'queued' ? null : end.leftRequests;
-  await sql`
-    update ops.backfill set state = ${end.state}, message = ${end.message}, heartbeat_at = ${now},
-      finished_at = ${isOver ? now : null}, left_requests = coalesce(${left}::int, left_requests),
-      wait_until = ${waitUntil},
-      finish_at = ${isOver ? null : sql`finish_at`}
-    where id = ${id} and state = 'running' and owner = ${owner}`;
+  const { state, message } = end;
+  const known =
+    end.state === 'queued'
+      ? { waitUntil: end.waitUntil, finishedAt: null }
+      : { waitUntil: null, finishedAt: now, finishAt: null, leftRequests: end.leftRequests ?? undefined };
+  await tables(sql)
+    .update(backfill)
+    .set({ state, message, heartbeatAt: now, ...known })
+    .where(matches(backfill, { id, owner, state: 'running' }));
 }
 
 export type BackfillChange = 'pause' | 'resume' | 'cancel';
@@ -149,10 +136,11 @@ export async function changeBackfill(
 
 /** Resolves to whether there is such a backfill of the service that is not over. */
 export async function prioritizeBackfill(sql: SqlOrTransaction, id: number, priority: number): Promise<boolean> {
-  const rows = await sql`
-    update ops.backfill set priority = ${priority}
-    where id = ${id} and is_detached and state in ('queued', 'running', 'paused') returning id`;
-  return rows.length === 1;
+  const { count } = await tables(sql)
+    .update(backfill)
+    .set({ priority })
+    .where(and(matches(backfill, { id, isDetached: true }), inArray(backfill.state, ['queued', 'running', 'paused'])));
+  return count === 1;
 }
 
 export type HistoryGroup = {
@@ -225,10 +213,12 @@ export async function endWaits(
   reasons: readonly string[],
   now: Instant,
 ): Promise<readonly number[]> {
-  const rows = await sql<{ id: number }[]>`
-    update ops.backfill set wait_until = null, message = null
-    where is_detached and state = 'queued' and wait_until > ${now}
-      and message = any(${reasons as string[]}::text[]) returning id`;
+  const isWaiting = and(matches(backfill, { isDetached: true, state: 'queued' }), gt(backfill.waitUntil, now));
+  const rows = await tables(sql)
+    .update(backfill)
+    .set({ waitUntil: null, message: null })
+    .where(and(isWaiting, inArray(backfill.message, [...reasons])))
+    .returning({ id: backfill.id });
   return rows.map(({ id }) => id);
 }
 

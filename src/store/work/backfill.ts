@@ -1,91 +1,85 @@
-/** Who asked for what, and how far it is: what it did is counted from `ops.fetch`, never kept twice. */
+/** Backfills: who asked for what, and how far it is. What a backfill did is counted from `ops.fetch`, never stored twice. */
+import { and, inArray, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
-import type { Span } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { type BackfillState, backfill } from '../schema/requests.ts';
 import { leaseIsAlive } from './lease.ts';
 
-export type BackfillState =
-  | 'queued'
-  | 'running'
-  | 'paused'
-  | 'done'
-  | 'stopped'
-  | 'interrupted'
-  | 'failed'
-  | 'cancelled';
+export type { BackfillState };
 
-/** Records the run and its series in one statement. Resolves to its id; it is running. */
-export async function startBackfill(
-  sql: SqlOrTransaction,
-  backfill: {
-    readonly requestedAt: Instant;
-    readonly startedAt: Instant;
-    /** What was typed, as JSON. */
-    readonly spec: unknown;
-    readonly span: Span;
-    readonly interval: Interval;
-    readonly quote: Quote;
-    readonly plannedRequests: number;
-    /** host:pid */
-    readonly owner: string;
-    /** `user@host` */
-    readonly requestedBy?: string | null;
-  },
-): Promise<number> {
-  const [row] = await sql<{ id: number }[]>`
-    insert into ops.backfill (requested_at, started_at, state, spec, span, interval, quote, planned_requests, owner, heartbeat_at,
-      requested_by)
-    values (${backfill.requestedAt}, ${backfill.startedAt}, 'running',
-      ${JSON.stringify(backfill.spec)}::text::jsonb, ${backfill.span},
-      ${backfill.interval}::market.candle_interval, ${backfill.quote}, ${backfill.plannedRequests}, ${backfill.owner},
-      ${backfill.startedAt}, ${backfill.requestedBy ?? null})
-    returning id`;
+type Row = Readonly<typeof backfill.$inferInsert>;
+
+export type StartedBackfill = Pick<
+  Row,
+  'requestedAt' | 'spec' | 'span' | 'interval' | 'quote' | 'plannedRequests' | 'requestedBy'
+> & {
+  readonly startedAt: Instant;
+  /** `host:pid`. */
+  readonly owner: string;
+};
+
+/** Records a backfill of a command, which is running. Resolves to its id. */
+export async function startBackfill(sql: SqlOrTransaction, started: StartedBackfill): Promise<number> {
+  const [row] = await tables(sql)
+    .insert(backfill)
+    .values({ ...started, state: 'running', heartbeatAt: started.startedAt })
+    .returning({ id: backfill.id });
   return row!.id;
 }
 
 /** Renews the lease of a run. Resolves to false when the run is no longer running, because another process ended it. */
 export async function beat(sql: SqlOrTransaction, id: number, at: Instant): Promise<boolean> {
-  const result = await sql`
-    update ops.backfill set heartbeat_at = ${at} where id = ${id} and state = 'running'`;
-  return result.count === 1;
+  const { count } = await tables(sql)
+    .update(backfill)
+    .set({ heartbeatAt: at })
+    .where(matches(backfill, { id, state: 'running' }));
+  return count === 1;
 }
 
 /**
- * A run that was taken for dead (its owner slept, its clock differs) says that it lives: it is running again. Only an end that
- * the owner did not bring about itself can be undone. Resolves to whether it was.
+ * A run that was taken for dead (its process was suspended, or its clock differs) reports that it is alive, and is running again. Only an
+ * end that the owner did not bring about itself can be undone. Resolves to whether it was.
  */
 export async function reviveBackfill(sql: SqlOrTransaction, id: number, at: Instant): Promise<boolean> {
-  const result = await sql`
-    update ops.backfill set state = 'running', finished_at = null, heartbeat_at = ${at}
-    where id = ${id} and state = 'interrupted'`;
-  return result.count === 1;
+  const { count } = await tables(sql)
+    .update(backfill)
+    .set({ state: 'running', finishedAt: null, heartbeatAt: at })
+    .where(matches(backfill, { id, state: 'interrupted' }));
+  return count === 1;
 }
 
-/** Runs of owners that are known to be gone become `interrupted`, however lately they gave a sign of life; those of a service wait for another. */
+/** Runs of owners that are known to be gone become `interrupted`, whenever they renewed their lease; those of a service are queued again. */
 export async function abandonRunsOf(sql: SqlOrTransaction, owners: readonly string[]): Promise<void> {
-  await sql`
-    update ops.backfill set state = case when is_detached then 'queued' else 'interrupted' end,
-      finished_at = case when not is_detached then heartbeat_at end
-    where state = 'running' and owner = any(${owners as string[]}::text[])`;
+  await tables(sql)
+    .update(backfill)
+    .set({
+      state: raw`case when is_detached then 'queued' else 'interrupted' end`,
+      finishedAt: raw`case when not is_detached then heartbeat_at end`,
+    })
+    .where(and(matches(backfill, { state: 'running' }), inArray(backfill.owner, [...owners])));
 }
 
-/** Who runs now, by the database. */
+/** The owners of the backfills that are running, by the database. */
 export async function runningOwners(sql: SqlOrTransaction): Promise<string[]> {
-  const rows = await sql<{ owner: string }[]>`select distinct owner from ops.backfill where state = 'running'`;
-  return rows.map((row) => row.owner);
+  const rows = await tables(sql)
+    .selectDistinct({ owner: backfill.owner })
+    .from(backfill)
+    .where(matches(backfill, { state: 'running' }));
+  return rows.map((row) => row.owner!);
 }
 
-/** Ends a running run; one that has ended already stays as it is. */
+/** Ends a running backfill; one that has ended already stays as it is. */
 export async function finishBackfill(
   sql: SqlOrTransaction,
   id: number,
   state: 'done' | 'stopped' | 'interrupted' | 'failed',
   at: Instant,
 ): Promise<void> {
-  await sql`
-    update ops.backfill set state = ${state}, finished_at = ${at} where id = ${id} and state = 'running'`;
+  await tables(sql)
+    .update(backfill)
+    .set({ state, finishedAt: at })
+    .where(matches(backfill, { id, state: 'running' }));
 }
 
 /**
@@ -99,20 +93,16 @@ export async function abandonExpired(sql: SqlOrTransaction, now: Instant): Promi
   return rows.map((row) => row.id).sort((a, b) => a - b);
 }
 
-export type BackfillTotals = {
-  readonly requests: number;
-  readonly rows: number;
-  readonly stored: number;
-  readonly revised: number;
-  readonly setAside: number;
+const COUNTS = ['requests', 'rows', 'stored', 'revised', 'setAside'] as const;
+type Counts = Readonly<Record<(typeof COUNTS)[number], number>>;
+
+export type BackfillTotals = Counts & {
   /** Requests by how they ended. */
   readonly byOutcome: Readonly<Record<string, number>>;
 };
 
 export async function backfillTotals(sql: SqlOrTransaction, id: number): Promise<BackfillTotals> {
-  const groups = await sql<
-    { outcome: string; requests: number; rows: number; stored: number; revised: number; setAside: number }[]
-  >`
+  const groups = await sql<(Counts & { readonly outcome: string })[]>`
     select outcome, sum(requests)::bigint as requests, sum(rows)::bigint as rows, sum(stored)::bigint as stored,
       sum(revised)::bigint as revised, sum(set_aside)::bigint as set_aside
     from (
@@ -122,14 +112,7 @@ export async function backfillTotals(sql: SqlOrTransaction, id: number): Promise
       select outcome, requests, rows, stored, revised, set_aside from ops.backfill_past where backfill_id = ${id}
     ) of_backfill
     group by outcome order by outcome`;
-  const sum = (name: 'requests' | 'rows' | 'stored' | 'revised' | 'setAside') =>
-    groups.reduce((total, group) => total + group[name], 0);
-  return {
-    requests: sum('requests'),
-    rows: sum('rows'),
-    stored: sum('stored'),
-    revised: sum('revised'),
-    setAside: sum('setAside'),
-    byOutcome: Object.fromEntries(groups.map((group) => [group.outcome, group.requests])),
-  };
+  const sum = (name: keyof Counts) => groups.reduce((total, group) => total + group[name], 0);
+  const sums = Object.fromEntries(COUNTS.map((name) => [name, sum(name)])) as Counts;
+  return { ...sums, byOutcome: Object.fromEntries(groups.map((group) => [group.outcome, group.requests])) };
 }

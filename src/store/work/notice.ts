@@ -2,31 +2,25 @@
  * Notices to the operator: the process that notices something raises the notice once, and the process that claims it sends it once. It
  * is sent twice only if its sender dies, or loses the database for longer than its lease, after sending and before recording that.
  */
+import { eq, lt, max, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
-import type { NoticeEvent } from '../../core/settings/notice-settings.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { storableText } from '../connection/storable-text.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { notice } from '../schema/service.ts';
 import { leaseEnd } from './lease.ts';
 
-export type RaisedNotice = {
-  readonly event: NoticeEvent;
-  /** What exactly it is about. */
-  readonly topic: string;
-  readonly text: string;
+type Notice = Readonly<typeof notice.$inferSelect>;
+
+export type RaisedNotice = Pick<Notice, 'event' | 'topic' | 'text'> & {
   /** The same topic is raised again so much later at the soonest. */
   readonly quietMs: number;
-  /** Of quarantine: the last row it tells of. */
+  /** Of quarantine: the id of the last row that it reports. */
   readonly upto?: number;
 };
 
-export type ClaimedNotice = {
-  readonly id: number;
-  readonly event: NoticeEvent;
-  readonly text: string;
-  readonly raisedAt: Instant;
-  /** This one included. */
-  readonly attempts: number;
-};
+/** `attempts` includes this one. */
+export type ClaimedNotice = Pick<Notice, 'id' | 'event' | 'text' | 'raisedAt' | 'attempts'>;
 
 export type NoticeEnd =
   | { readonly state: 'sent' }
@@ -38,11 +32,11 @@ export type NoticeEnd =
 /** First half of the keys of the advisory locks here; the second is the topic, or 0 for whoever claims. */
 const LOCK = 4_242_017;
 const HOUR_MS = 3_600_000;
-const KEPT_DAYS = 365;
+const KEPT_MS = 365 * 24 * HOUR_MS;
 
-/** Resolves to whether it is news. */
-export async function raiseNotice(sql: Sql, notice: RaisedNotice, now: Instant): Promise<boolean> {
-  const { event, topic, text, quietMs, upto = null } = notice;
+/** Resolves to false when the same topic was raised within `quietMs`. */
+export async function raiseNotice(sql: Sql, raised: RaisedNotice, now: Instant): Promise<boolean> {
+  const { event, topic, text, quietMs, upto = null } = raised;
   return sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(${LOCK}, hashtext(${topic}))`;
     const rows = await tx`
@@ -52,14 +46,16 @@ export async function raiseNotice(sql: Sql, notice: RaisedNotice, now: Instant):
         select from ops.notice where topic = ${storableText(topic)} and raised_at > ${now - quietMs})
       returning id`;
     if (rows.length > 0)
-      await tx`delete from ops.notice where raised_at < ${now}::timestamptz - make_interval(days => ${KEPT_DAYS})`;
+      await tables(tx)
+        .delete(notice)
+        .where(lt(notice.raisedAt, now - KEPT_MS));
     return rows.length > 0;
   });
 }
 
 /**
  * Gives this owner a lease on the oldest notice that waits. Null when none is due, when the oldest has failed and is to be tried again
- * later (what took one of them not takes no other), or when `mostPerHour` were sent within the hour.
+ * later (a receiver that did not take this one takes no other), or when `mostPerHour` were sent within the hour.
  */
 export async function claimNotice(
   sql: Sql,
@@ -77,40 +73,52 @@ export async function claimNotice(
   });
 }
 
+type Claimed = { readonly id: number; readonly owner: string; readonly now: Instant };
+
+/** Not sent, and still claimed by this owner. */
+function isClaimed({ id, owner }: Claimed) {
+  return matches(notice, { id, owner, sentAt: null });
+}
+
 /** Renews the lease of a notice that is being sent. */
-export async function renewNotice(
-  sql: SqlOrTransaction,
-  { id, owner, now }: { readonly id: number; readonly owner: string; readonly now: Instant },
-): Promise<void> {
-  await sql`
-    update ops.notice set due_at = ${leaseEnd(now)} where id = ${id} and owner = ${owner} and sent_at is null`;
+export async function renewNotice(sql: SqlOrTransaction, claim: Claimed): Promise<void> {
+  await tables(sql)
+    .update(notice)
+    .set({ dueAt: leaseEnd(claim.now) })
+    .where(isClaimed(claim));
 }
 
 /** A notice that another process has claimed meanwhile stays as it is. */
-export async function endNotice(
-  sql: SqlOrTransaction,
-  { id, owner, now }: { readonly id: number; readonly owner: string; readonly now: Instant },
-  end: NoticeEnd,
-): Promise<void> {
-  const dueAt = end.state === 'later' ? end.at : end.state === 'handed back' ? now : null;
-  await sql`
-    update ops.notice set due_at = ${dueAt}, sent_at = ${end.state === 'sent' ? now : null},
-      attempts = attempts - ${end.state === 'handed back' ? 1 : 0},
-      message = ${'message' in end ? storableText(end.message).slice(0, 500) : null}
-    where id = ${id} and owner = ${owner} and sent_at is null`;
+export async function endNotice(sql: SqlOrTransaction, claim: Claimed, end: NoticeEnd): Promise<void> {
+  const { now } = claim;
+  const dueAt = { sent: null, 'given up': null, 'handed back': now, later: 'at' in end ? end.at : null }[end.state];
+  await tables(sql)
+    .update(notice)
+    .set({
+      dueAt,
+      sentAt: end.state === 'sent' ? now : null,
+      attempts: end.state === 'handed back' ? raw`attempts - 1` : undefined,
+      message: 'message' in end ? storableText(end.message).slice(0, 500) : null,
+    })
+    .where(isClaimed(claim));
 }
 
-/** The last row of quarantine that was told of; null when none ever was. */
+/** The id of the last row of quarantine that a notice has reported; null when none ever was. */
 export async function quarantineTold(sql: SqlOrTransaction): Promise<number | null> {
-  const [row] = await sql<{ upto: number | null }[]>`
-    select max(upto) as upto from ops.notice where event = 'quarantine'`;
+  const [row] = await tables(sql)
+    .select({ upto: max(notice.upto) })
+    .from(notice)
+    .where(eq(notice.event, 'quarantine'));
   return row!.upto;
 }
 
-/** Two looks that are further apart have a break between them: nobody knows how it was meanwhile. */
+/** Between two observations that are further apart, nobody knows whether the condition held. */
 const LONGEST_BREAK_MS = 5 * 60_000;
 
-/** Since when `holds` was seen to hold by all who looked, without a break; null when it does not. */
+/**
+ * Records whether the condition `name` holds now. Resolves to since when every observation, of any process and without a break, has
+ * found that it holds; null when it does not.
+ */
 export async function watchSince(
   sql: SqlOrTransaction,
   name: string,
@@ -122,7 +130,7 @@ export async function watchSince(
     values (${name}, case when ${holds} then ${now}::timestamptz end, ${now})
     on conflict (name) do update set seen_at = excluded.seen_at, since = case
       when excluded.since is null then null
-      -- A clock that was set back has seen nothing for longer than there is time.
+      -- A begin that lies ahead was written before a clock was set back.
       when w.since is null or w.since > excluded.since
         or w.seen_at < excluded.seen_at - make_interval(secs => ${LONGEST_BREAK_MS / 1000}) then excluded.since
       else w.since end

@@ -1,34 +1,20 @@
 /** JSON-RPC interfaces of upstreams: the tools of each as it lists them, and whether it can be used. */
+import { and, gt, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { storableJson, storableText } from '../connection/storable-text.ts';
+import { storableText } from '../connection/storable-text.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { type ListedTool, rpc } from '../schema/requests.ts';
 
-/** What matters of a tool: what it insists on, and how many rows it gives at most. */
-export type ListedTool = {
-  readonly name: string;
-  readonly required: readonly string[];
-  /** Most that its argument `limit` may be; null where it does not say. */
-  readonly mostRows: number | null;
-};
-
-export type RpcState = {
-  /** Null: they were never listed. */
-  readonly tools: readonly ListedTool[] | null;
-  readonly listedAt: Instant | null;
-  /** Left alone until then; null: it is used. */
-  readonly closedUntil: Instant | null;
-  /** In a row. */
-  readonly failures: number;
-  readonly message: string | null;
-};
+export type { ListedTool };
+export type RpcState = Readonly<Omit<typeof rpc.$inferSelect, 'url'>>;
 
 const LONGEST_MESSAGE = 500;
 const UNKNOWN: RpcState = { tools: null, listedAt: null, closedUntil: null, failures: 0, message: null };
+const IN_USE = { failures: 0, closedUntil: null, message: null };
 
 export async function readRpc(sql: SqlOrTransaction, url: string): Promise<RpcState> {
-  const [row] = await sql<RpcState[]>`
-    select tools, listed_at, closed_until, failures, message
-    from ops.rpc where url = ${url}`;
+  const [row] = await tables(sql).select().from(rpc).where(matches(rpc, { url }));
   return row ?? UNKNOWN;
 }
 
@@ -36,11 +22,11 @@ export async function recordTools(
   sql: SqlOrTransaction,
   { url, tools, at }: { readonly url: string; readonly tools: readonly ListedTool[]; readonly at: Instant },
 ): Promise<void> {
-  const listed = storableJson(tools);
-  await sql`
-    insert into ops.rpc (url, tools, listed_at) values (${url}, ${listed}::text::jsonb, ${at})
-    on conflict (url) do update
-    set tools = excluded.tools, listed_at = excluded.listed_at, failures = 0, closed_until = null, message = null`;
+  const listed = { tools, listedAt: at, ...IN_USE };
+  await tables(sql)
+    .insert(rpc)
+    .values({ url, ...listed })
+    .onConflictDoUpdate({ target: rpc.url, set: listed });
 }
 
 /** `until` null: it failed, and is used all the same. */
@@ -48,18 +34,21 @@ export async function recordRpcFailure(
   sql: SqlOrTransaction,
   { url, message, until }: { readonly url: string; readonly message: string; readonly until: Instant | null },
 ): Promise<void> {
-  await sql`
-    insert into ops.rpc as r (url, failures, closed_until, message)
-    values (${url}, 1, ${until}, ${storableText(message).slice(0, LONGEST_MESSAGE)})
-    on conflict (url) do update
-    set failures = r.failures + 1, closed_until = excluded.closed_until, message = excluded.message`;
+  const failed = { closedUntil: until, message: storableText(message).slice(0, LONGEST_MESSAGE) };
+  await tables(sql)
+    .insert(rpc)
+    .values({ url, failures: 1, ...failed })
+    .onConflictDoUpdate({ target: rpc.url, set: { failures: raw`${rpc.failures} + 1`, ...failed } });
 }
 
 export async function recordRpcAnswer(sql: SqlOrTransaction, url: string): Promise<void> {
-  await sql`update ops.rpc set failures = 0, closed_until = null, message = null where url = ${url} and failures > 0`;
+  await tables(sql)
+    .update(rpc)
+    .set(IN_USE)
+    .where(and(matches(rpc, { url }), gt(rpc.failures, 0)));
 }
 
 /** They are listed anew before they are used. */
 export async function forgetTools(sql: SqlOrTransaction, url: string): Promise<void> {
-  await sql`update ops.rpc set tools = null, listed_at = null where url = ${url}`;
+  await tables(sql).update(rpc).set({ tools: null, listedAt: null }).where(matches(rpc, { url }));
 }

@@ -1,48 +1,35 @@
 /** The runs of the schedules: a row per schedule and tick, whoever claims it; the latest row says where a schedule stands. */
+import { and, eq, lt, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { scheduleRun } from '../schema/service.ts';
 import { leaseEnd } from './lease.ts';
 
-export type RunState = 'running' | 'waiting' | 'held' | 'done' | 'failed' | 'overtaken';
-
-export type ScheduleRun = {
-  readonly id: number;
-  readonly schedule: string;
-  readonly tick: Instant;
-  readonly state: RunState;
-  /** Times it was begun and not held. */
-  readonly attempts: number;
-  /** Runs that failed, one after the other, up to here. */
-  readonly failures: number;
-  readonly owner: string;
-  readonly begunAt: Instant;
-  readonly endedAt: Instant | null;
-  readonly leaseUntil: Instant | null;
-  readonly waitUntil: Instant | null;
-  readonly message: string | null;
-};
+export type ScheduleRun = Readonly<typeof scheduleRun.$inferSelect>;
 
 /** First half of the key of the advisory lock under which a schedule's runs are claimed; the second is its name. */
 const LOCK = 4_242_011;
 const LONGEST_MESSAGE = 500;
-/** Enough to see what a schedule did through a month's budget. */
-const KEPT_DAYS = 31;
+/** 31 days: enough to see what a schedule did through a month's budget. */
+const KEPT_MS = 31 * 86_400_000;
 
-/** The latest of each schedule that ever ran. */
+/** The latest run of each schedule that ever ran. */
 export async function latestRuns(sql: SqlOrTransaction, schedules: readonly string[]): Promise<ScheduleRun[]> {
-  return sql<ScheduleRun[]>`
-    select r.* from unnest(${schedules as string[]}::text[]) s(name)
-    cross join lateral (
-      select ${columns(sql)} from ops.schedule_run where schedule = s.name order by id desc limit 1
-    ) r`;
+  return latest(sql, schedules, sql``);
 }
 
-/** The latest failed one of each schedule. */
+/** The latest failed run of each schedule. */
 export async function latestFailures(sql: SqlOrTransaction, schedules: readonly string[]): Promise<ScheduleRun[]> {
+  return latest(sql, schedules, sql`and state = 'failed'`);
+}
+
+/** Schedule by schedule, so that each is one look into an index. */
+function latest(sql: SqlOrTransaction, schedules: readonly string[], which: ReturnType<SqlOrTransaction>) {
   return sql<ScheduleRun[]>`
     select r.* from unnest(${schedules as string[]}::text[]) s(name)
     cross join lateral (
-      select ${columns(sql)} from ops.schedule_run where schedule = s.name and state = 'failed' order by id desc limit 1
+      select * from ops.schedule_run where schedule = s.name ${which} order by id desc limit 1
     ) r`;
 }
 
@@ -73,45 +60,51 @@ export async function claimRun(
           message = case state when 'running' then 'its process ended in the middle of it' else message end
         where id = ${latest.id} and state in ('running', 'waiting', 'held')`;
     }
-    // A tick that is lived through a second time, because the clock was set back, has a row of the first time.
-    await tx`delete from ops.schedule_run where schedule = ${schedule} and tick = ${tick}`;
+    // If the clock was set back, this tick may have a run already.
+    const runs = tables(tx);
+    await runs.delete(scheduleRun).where(matches(scheduleRun, { schedule, tick }));
     const failures = (latest?.failures ?? 0) + (latest?.state === 'running' && !isSame ? 1 : 0);
-    const [row] = await tx<ScheduleRun[]>`
-      insert into ops.schedule_run (schedule, tick, state, attempts, failures, owner, begun_at, lease_until)
-      values (${schedule}, ${tick}, 'running', ${isSame ? latest.attempts + 1 : 1}, ${failures}, ${owner},
-        ${now}, ${leaseEnd(now)})
-      returning ${columns(tx)}`;
+    const attempts = isSame ? latest.attempts + 1 : 1;
+    const lease = { owner, begunAt: now, leaseUntil: leaseEnd(now) };
+    const [row] = await runs
+      .insert(scheduleRun)
+      .values({ schedule, tick, state: 'running', attempts, failures, ...lease })
+      .returning();
     return row!;
   })) as ScheduleRun | null;
 }
 
 /** Renews the lease of a run. */
 export async function renewRun(sql: SqlOrTransaction, id: number, now: Instant): Promise<void> {
-  await sql`update ops.schedule_run set lease_until = ${leaseEnd(now)} where id = ${id} and state = 'running'`;
+  await tables(sql)
+    .update(scheduleRun)
+    .set({ leaseUntil: leaseEnd(now) })
+    .where(matches(scheduleRun, { id, state: 'running' }));
 }
 
 export type RunEnd =
   | { readonly state: 'done' }
   | { readonly state: 'failed'; readonly message: string }
   | { readonly state: 'waiting'; readonly message: string; readonly until: Instant }
-  /** No attempt is burned. */
+  /** It does not count as an attempt. */
   | { readonly state: 'held'; readonly message: string; readonly until: Instant };
 
-/** Writes down how a run ended; one that was overtaken meanwhile stays so. Runs of long ago are forgotten. */
+/** Records how a run ended, unless a later tick has ended it meanwhile. Deletes the schedule's old runs. */
 export async function endRun(sql: SqlOrTransaction, run: ScheduleRun, end: RunEnd, now: Instant): Promise<void> {
-  const until = 'until' in end ? end.until : null;
-  await sql`
-    update ops.schedule_run set state = ${end.state}, ended_at = ${now}, lease_until = null,
-      wait_until = ${until}, message = ${'message' in end ? end.message.slice(0, LONGEST_MESSAGE) : null},
-      attempts = attempts - ${end.state === 'held' ? 1 : 0},
-      failures = case ${end.state} when 'done' then 0 when 'failed' then failures + 1 else failures end
-    where id = ${run.id} and state = 'running'`;
-  await sql`
-    delete from ops.schedule_run
-    where schedule = ${run.schedule} and tick < ${run.tick}::timestamptz - make_interval(days => ${KEPT_DAYS})`;
-}
-
-function columns(sql: SqlOrTransaction) {
-  return sql`
-    id, schedule, tick, state, attempts, failures, owner, begun_at, ended_at, lease_until, wait_until, message`;
+  const failures = { done: 0, failed: raw`failures + 1`, waiting: undefined, held: undefined };
+  await tables(sql)
+    .update(scheduleRun)
+    .set({
+      state: end.state,
+      endedAt: now,
+      leaseUntil: null,
+      waitUntil: 'until' in end ? end.until : null,
+      message: 'message' in end ? end.message.slice(0, LONGEST_MESSAGE) : null,
+      attempts: end.state === 'held' ? raw`attempts - 1` : undefined,
+      failures: failures[end.state],
+    })
+    .where(matches(scheduleRun, { id: run.id, state: 'running' }));
+  await tables(sql)
+    .delete(scheduleRun)
+    .where(and(eq(scheduleRun.schedule, run.schedule), lt(scheduleRun.tick, run.tick - KEPT_MS)));
 }
