@@ -317,7 +317,7 @@ describe('that there is nothing', () => {
     await keep('tag', 'one', { id: 'one', name: 'One' });
     await keep('platforms', '', ['eth-ethereum']);
     await keep('contracts', 'eth-ethereum', [contract]);
-    await writeContracts(sql, { platformId: 'eth-ethereum', contracts: [contract], at: TODAY, isWhole: true });
+    await writeContracts(sql, 'eth-ethereum', { rows: [contract], at: TODAY, isWhole: true });
     const known = ['full', at(TODAY + 5_000)];
     for (const [path, name, given] of OF_THE_REST) {
       expect([path, ...(await nothingAt(path))]).toEqual([path, ...known]);

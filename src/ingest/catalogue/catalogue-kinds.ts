@@ -13,15 +13,17 @@ import {
   tagSchema,
 } from '../../contract/record/catalogue.ts';
 import type { CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
+import {
+  writeCoinEvents,
+  writeCoinExchanges,
+  writeCoinMarkets,
+  writeExchangeMarkets,
+  writePlatforms,
+} from '../../store/catalogue/catalogue-lists.ts';
 import { writeCoinDetail } from '../../store/catalogue/coin-detail.ts';
-import { writeCoinEvents } from '../../store/catalogue/coin-event.ts';
-import { writeCoinExchanges } from '../../store/catalogue/coin-exchange.ts';
-import { writeCoinMarkets } from '../../store/catalogue/coin-market.ts';
 import { writeContracts } from '../../store/catalogue/contract.ts';
 import type { DocumentKind, ReceivedDocument } from '../../store/catalogue/document.ts';
-import { writeExchangeMarkets } from '../../store/catalogue/exchange-market.ts';
 import { writePerson } from '../../store/catalogue/person.ts';
-import { writePlatforms } from '../../store/catalogue/platform.ts';
 import { writeTag, writeTags } from '../../store/catalogue/tag.ts';
 import type { Validated } from '../answer/record-list.ts';
 import { contractFault, eventFault, idFault, marketFault } from './catalogue-faults.ts';
@@ -72,7 +74,7 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
       }
       return checkList(tagSchema, received, idFault, ({ rows, texts, isWhole }) => ({
         documents: rows.map((tag, i) => ({ id: tag.id, text: texts[i]!, essence: tagFingerprint(tag) })),
-        write: (tx, at) => writeTags(tx, { tags: rows, at, isWhole }),
+        write: (tx, at) => writeTags(tx, { rows, at, isWhole }),
       }));
     },
   },
@@ -83,7 +85,7 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
     check: (received) =>
       checkList(platformSchema, received, idFault, ({ rows, text, isWhole }) => ({
         documents: [asList('', text, true)],
-        write: (tx, at) => writePlatforms(tx, { ids: [...new Set(rows.map(({ id }) => id))], at, isWhole }),
+        write: (tx, at) => writePlatforms(tx, { rows: [...new Set(rows.map(({ id }) => id))], at, isWhole }),
       })),
   },
   contracts: {
@@ -99,7 +101,7 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
     check: (received) =>
       checkList(contractSchema, received, contractFault, ({ rows, text, isWhole }) => ({
         documents: [asList(received.id, text, false)],
-        write: (tx, at) => writeContracts(tx, { platformId: received.id, contracts: rows, at, isWhole }),
+        write: (tx, at) => writeContracts(tx, received.id, { rows, at, isWhole }),
       })),
   },
   coin_details: {
@@ -122,7 +124,7 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
     check: (received) =>
       checkList(coinEventSchema, received, eventFault, ({ rows, text, isWhole }) => ({
         documents: [asList(received.id, text, true)],
-        write: (tx, at) => writeCoinEvents(tx, { coinId: received.id, events: rows, at, isWhole }),
+        write: (tx, at) => writeCoinEvents(tx, received.id, { rows, at, isWhole }),
       })),
   },
   coin_exchanges: {
@@ -132,7 +134,7 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
     check: (received) =>
       checkList(coinExchangeSchema, received, idFault, ({ rows, text, isWhole }) => ({
         documents: [asList(received.id, text, false)],
-        write: (tx, at) => writeCoinExchanges(tx, { coinId: received.id, exchanges: rows, at, isWhole }),
+        write: (tx, at) => writeCoinExchanges(tx, received.id, { rows, at, isWhole }),
       })),
   },
   coin_markets: {
@@ -142,7 +144,7 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
     check: (received) =>
       checkList(coinMarketSchema, received, marketFault(received.latest), ({ rows, text, isWhole }) => ({
         documents: [asList(received.id, text, false)],
-        write: (tx, at) => writeCoinMarkets(tx, { coinId: received.id, markets: rows, at, isWhole }),
+        write: (tx, at) => writeCoinMarkets(tx, received.id, { rows, at, isWhole }),
       })),
   },
   exchange_markets: {
@@ -158,7 +160,7 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
     check: (received) =>
       checkList(exchangeMarketSchema, received, marketFault(received.latest), ({ rows, text, isWhole }) => ({
         documents: [asList(received.id, text, false)],
-        write: (tx, at) => writeExchangeMarkets(tx, { exchangeId: received.id, markets: rows, at, isWhole }),
+        write: (tx, at) => writeExchangeMarkets(tx, received.id, { rows, at, isWhole }),
       })),
   },
   people: {

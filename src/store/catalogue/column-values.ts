@@ -1,4 +1,5 @@
-/** Values of records as plain columns take them: what upstream leaves out in its several ways is null. */
+/** The values of records as columns: what upstream leaves out, in its several ways, is null. */
+import type { Instant } from '../../clock.ts';
 import { parseTime } from '../../contract/time.ts';
 import { storableText } from '../connection/storable-text.ts';
 
@@ -25,9 +26,9 @@ export function plainInteger(value: number | '' | null | undefined): number | nu
   return typeof value === 'number' && Number.isInteger(value) && Math.abs(value) < 2 ** 31 ? value : null;
 }
 
-/** RFC 3339 as Postgres reads it; what is none is null. */
-export function plainTime(value: string | null | undefined): string | null {
+/** Of RFC 3339; what is none is null. */
+export function plainTime(value: string | null | undefined): Instant | null {
   if (value === undefined || value === null || value === '') return null;
   const at = parseTime(value);
-  return Number.isNaN(at) || at < FIRST_YEAR ? null : new Date(at).toISOString();
+  return Number.isNaN(at) || at < FIRST_YEAR ? null : at;
 }

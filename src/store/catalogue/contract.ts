@@ -1,40 +1,25 @@
 /** Contracts of coins: a row for as long as upstream says the same of one. */
-import type { Instant } from '../../clock.ts';
 import type { PlatformContract } from '../../contract/record/catalogue.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { contract } from '../schema/catalogue.ts';
+import { type ToldList, writeVersions } from './catalogue-rows.ts';
 import { plainKey, plainText } from './column-values.ts';
-import { type VersionedTable, writeVersions } from './row-versions.ts';
 
-const CONTRACTS: VersionedTable = {
-  table: 'contract',
-  keys: ['platform_id', 'address', 'coin_id'],
-  values: ['type', 'is_active'],
-};
-
-/** Those of a platform; with `isWhole` what it leaves out has ended. */
+/** The contracts of a platform. */
 export async function writeContracts(
   sql: SqlOrTransaction,
-  {
-    platformId,
-    contracts,
-    at,
-    isWhole,
-  }: {
-    readonly platformId: string;
-    readonly contracts: readonly PlatformContract[];
-    readonly at: Instant;
-    readonly isWhole: boolean;
-  },
+  platformId: string,
+  { rows: contracts, at, isWhole }: ToldList<PlatformContract>,
 ): Promise<void> {
   const rows = contracts.map(({ address, id, type, active }) => ({
-    platform_id: platformId,
+    platformId,
     address: plainKey(address),
-    coin_id: plainKey(id),
+    coinId: plainKey(id),
     type: plainText(type),
-    is_active: active ?? null,
+    isActive: active ?? null,
   }));
-  const whole = isWhole ? { column: 'platform_id', values: [platformId] } : null;
-  await writeVersions(sql, CONTRACTS, { rows, at, whole });
+  const whole = isWhole ? { column: contract.platformId, values: [platformId] } : null;
+  await writeVersions(sql, contract, { rows, at, whole });
 }
 
 /** The coin behind a contract, hexadecimal addresses in any case; null when there is none. Of several the one that is active, told last. */

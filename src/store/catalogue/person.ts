@@ -1,18 +1,40 @@
-/** People of the coins that are kept. */
+/** People, and who belongs to which coin. A coin tells of its whole team; a person tells of coins that we do not track, too. */
 import type { Instant } from '../../clock.ts';
-import type { Person } from '../../contract/record/catalogue.ts';
+import type { CoinDetails, Person } from '../../contract/record/catalogue.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { storableText } from '../connection/storable-text.ts';
-import { plainInteger, plainText } from './column-values.ts';
-import { hintPositions } from './position.ts';
+import { tables } from '../connection/tables.ts';
+import { person, position } from '../schema/catalogue.ts';
+import { writeVersions } from './catalogue-rows.ts';
+import { plainInteger, plainKey, plainText } from './column-values.ts';
 
-/** Of an answer that is the youngest about this person. */
-export async function writePerson(sql: SqlOrTransaction, person: Person, at: Instant): Promise<void> {
-  await sql`
-    insert into market.person (id, as_of, name, description, teams)
-    values (${person.id}, ${at}, ${storableText(person.name)}, ${plainText(person.description)},
-      ${plainInteger(person.teams_count)})
-    on conflict (id) do update
-    set as_of = excluded.as_of, name = excluded.name, description = excluded.description, teams = excluded.teams`;
-  await hintPositions(sql, person.id, person.positions ?? [], at);
+/** From the youngest answer about this person. Where it contradicts what a coin says of its team, the coin is right. */
+export async function writePerson(sql: SqlOrTransaction, told: Person, at: Instant): Promise<void> {
+  const { id } = told;
+  const values = {
+    asOf: at,
+    name: storableText(told.name),
+    description: plainText(told.description),
+    teams: plainInteger(told.teams_count),
+  };
+  await tables(sql)
+    .insert(person)
+    .values({ id, ...values })
+    .onConflictDoUpdate({ target: person.id, set: values });
+  const rows = (told.positions ?? []).map((held) => ({
+    coinId: plainKey(held.coin_id),
+    personId: id,
+    position: plainKey(held.position),
+  }));
+  await writeVersions(sql, position, { rows, at, whole: null, isHint: true });
+}
+
+/** The whole team of a coin. */
+export async function writeTeam(sql: SqlOrTransaction, coin: CoinDetails, at: Instant): Promise<void> {
+  const rows = (coin.team ?? []).map((member) => ({
+    coinId: coin.id,
+    personId: plainKey(member.id),
+    position: plainKey(member.position),
+  }));
+  await writeVersions(sql, position, { rows, at, whole: { column: position.coinId, values: [coin.id] } });
 }

@@ -27,18 +27,17 @@ export const globalHistory = market.table('global_history', {
   coins: integer('coins'),
   marketCapAthAt: instant('market_cap_ath_at'),
   volume24hAthAt: instant('volume_24h_ath_at'),
+  /** The JSON of it, where it is written otherwise than `globalRecord` writes it. */
   answer: text('answer'),
-  ...numbers([
-    'market_cap',
-    'volume_24h',
-    'bitcoin_dominance',
-    'market_cap_change_24h',
-    'volume_24h_change_24h',
-    'market_cap_ath',
-    'volume_24h_ath',
-    'volume_24h_percent_from_ath',
-    'volume_24h_percent_to_ath',
-  ]),
+  marketCap: doublePrecision('market_cap'),
+  volume24h: doublePrecision('volume_24h'),
+  bitcoinDominance: doublePrecision('bitcoin_dominance'),
+  marketCapChange24h: doublePrecision('market_cap_change_24h'),
+  volume24hChange24h: doublePrecision('volume_24h_change_24h'),
+  marketCapAth: doublePrecision('market_cap_ath'),
+  volume24hAth: doublePrecision('volume_24h_ath'),
+  volume24hPercentFromAth: doublePrecision('volume_24h_percent_from_ath'),
+  volume24hPercentToAth: doublePrecision('volume_24h_percent_to_ath'),
 });
 
 const counts = () => ({

@@ -1,59 +1,62 @@
-/** One snapshot's transaction: what it told, what was set aside, and the record of the request become true together or not at all. */
+/** One snapshot's transaction: its rows, the quarantined rows and the record of the request are stored together or not at all. */
+import { and, desc, lte } from 'drizzle-orm';
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { quarantineRecords, type SetAsideRecord } from '../candle/quarantine.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { fetch } from '../schema/requests.ts';
 import { type FetchRow, recordFetch } from '../work/fetch.ts';
 
 export type SnapshotCommit<T> = { readonly stored: number; readonly setAside: number; readonly told: T };
 
-/**
- * `write` stores the answer in the transaction it is given, and resolves to how many rows are new and to what else there is to
- * tell.
- */
+/** `write` stores the answer in the transaction that it is given. It resolves to how many rows are new, and to what else it reports. */
 export async function storeSnapshot<T>(
   sql: Sql,
-  fetch: Omit<FetchRow, 'stored' | 'revised' | 'setAside' | 'outcome'>,
+  request: Omit<FetchRow, 'stored' | 'revised' | 'setAside' | 'outcome'>,
   setAside: readonly SetAsideRecord[],
   write: (tx: SqlOrTransaction) => Promise<{ readonly stored: number; readonly told: T }>,
 ): Promise<SnapshotCommit<T>> {
   const commit = await sql.begin(async (tx) => {
     const { stored, told } = await write(tx);
     const counts = { stored, setAside: setAside.length };
-    const fetchId = await recordFetch(tx, { ...fetch, outcome: 'stored', revised: 0, ...counts });
-    await quarantineRecords(tx, fetch.endpoint, setAside, { fetchId, seenAt: fetch.asOf });
+    const fetchId = await recordFetch(tx, { ...request, outcome: 'stored', revised: 0, ...counts });
+    await quarantineRecords(tx, request.endpoint, setAside, { fetchId, seenAt: request.asOf });
     return { ...counts, told };
   });
   return commit as SnapshotCommit<T>;
 }
 
-type AskedOf = { readonly endpoint: string; readonly accountId: string };
+type Asker = { readonly endpoint: string; readonly accountId: string };
 /** A request of an endpoint as it ended. */
-export type PastRequest = { readonly sentAt: Instant; readonly outcome: string; readonly rows: number };
+export type PastRequest = Readonly<Pick<typeof fetch.$inferSelect, 'sentAt' | 'outcome' | 'rows'>>;
 
-/** The last requests of an endpoint by an account, newest first; those of the future, before the clock was set back, say nothing about now. */
+/** The last requests of an endpoint by an account, newest first. Those of the future, from before a clock was set back, are left out. */
 export async function recentRequests(
   sql: SqlOrTransaction,
-  { endpoint, accountId, limit, now }: AskedOf & { readonly limit: number; readonly now: Instant },
+  { endpoint, accountId, limit, now }: Asker & { readonly limit: number; readonly now: Instant },
 ): Promise<PastRequest[]> {
-  return sql<PastRequest[]>`
-    select sent_at, outcome, rows from ops.fetch
-    where endpoint = ${endpoint} and account_id = ${accountId} and series_id is null
-      and sent_at <= ${now + MOST_SKEW_MS}
-    order by sent_at desc limit ${limit}`;
+  return tables(sql)
+    .select({ sentAt: fetch.sentAt, outcome: fetch.outcome, rows: fetch.rows })
+    .from(fetch)
+    .where(and(matches(fetch, { endpoint, accountId, seriesId: null }), lte(fetch.sentAt, now + MOST_SKEW_MS)))
+    .orderBy(desc(fetch.sentAt))
+    .limit(limit);
 }
 
-/** How many rows the last answer of an endpoint had that was believed; null when there is none. */
-export async function lastStoredRows(sql: SqlOrTransaction, { endpoint, accountId }: AskedOf): Promise<number | null> {
-  const [row] = await sql<{ rows: number }[]>`
-    select rows from ops.fetch
-    where endpoint = ${endpoint} and account_id = ${accountId} and series_id is null and outcome = 'stored'
-    order by sent_at desc limit 1`;
+/** How many rows the last answer of an endpoint had that was stored; null when there is none. */
+export async function lastStoredRows(sql: SqlOrTransaction, { endpoint, accountId }: Asker): Promise<number | null> {
+  const [row] = await tables(sql)
+    .select({ rows: fetch.rows })
+    .from(fetch)
+    .where(matches(fetch, { endpoint, accountId, seriesId: null, outcome: 'stored' }))
+    .orderBy(desc(fetch.sentAt))
+    .limit(1);
   return row?.rows ?? null;
 }
 
-/** Has this account ever been answered with something that could be stored? Looks through all requests, so it is for the rare case. */
+/** Was any answer to this account ever stored? Looks through all requests, so it is for the rare case. */
 export async function hasStored(sql: SqlOrTransaction, accountId: string): Promise<boolean> {
-  const [row] = await sql<{ stored: boolean }[]>`
-    select exists (select from ops.fetch where account_id = ${accountId} and outcome = 'stored') as stored`;
-  return row!.stored;
+  const isStored = matches(fetch, { accountId, outcome: 'stored' });
+  const [row] = await tables(sql).select({ id: fetch.id }).from(fetch).where(isStored).limit(1);
+  return row !== undefined;
 }

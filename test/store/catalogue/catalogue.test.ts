@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { coinDetailsSchema } from '../../../src/contract/record/catalogue.ts';
+import { writeCoinEvents } from '../../../src/store/catalogue/catalogue-lists.ts';
 import { writeCoinDetail } from '../../../src/store/catalogue/coin-detail.ts';
-import { writeCoinEvents } from '../../../src/store/catalogue/coin-event.ts';
 import { coinOfContract, writeContracts } from '../../../src/store/catalogue/contract.ts';
 import {
   markDocumentsGone,
@@ -139,9 +139,9 @@ describe('the details of a coin', () => {
 
   test('tell of tags and people only what those have not told themselves', async () => {
     const { sql } = database;
-    await writeTags(sql, { tags: [{ id: 'x', name: 'X', coins: ['b-b'] }], at: at(1), isWhole: true });
-    await writeTags(sql, { tags: [{ id: 'x', name: 'X', coins: ['a-a'] }], at: at(2), isWhole: true });
-    await writeTags(sql, { tags: [{ id: 'x', name: 'X', coins: [] }], at: at(3), isWhole: true });
+    await writeTags(sql, { rows: [{ id: 'x', name: 'X', coins: ['b-b'] }], at: at(1), isWhole: true });
+    await writeTags(sql, { rows: [{ id: 'x', name: 'X', coins: ['a-a'] }], at: at(2), isWhole: true });
+    await writeTags(sql, { rows: [{ id: 'x', name: 'X', coins: [] }], at: at(3), isWhole: true });
     await writeCoinDetail(sql, details(), at(4));
     expect(await versions('coin_tag', 'coin_id, tag_id')).toEqual(['a-a x 2 3', 'b-b x 1 2']);
     await writePerson(
@@ -170,7 +170,7 @@ test('tags that are listed no longer are gone, and come back; their documents ke
     const tags = ids.map((id) => ({ id, name: id.toUpperCase() }));
     const documents = tags.map((tag) => ({ id: tag.id, text: JSON.stringify(tag), essence: tag.id }));
     await writeDocuments(sql, { kind: 'tag', documents, at: at(day) });
-    await writeTags(sql, { tags, at: at(day), isWhole: true });
+    await writeTags(sql, { rows: tags, at: at(day), isWhole: true });
     return (await readDocuments(sql, 'tag')).map(({ id }) => id);
   };
   expect(await list(['z', 'a', 'm'], 1)).toEqual(['z', 'a', 'm']);
@@ -183,7 +183,7 @@ test('tags that are listed no longer are gone, and come back; their documents ke
 test('a contract is found in any case if it is hexadecimal, and has a history', async () => {
   const { sql } = database;
   const write = (contracts: { address: string; id: string; active?: boolean }[], day: number, isWhole = true) =>
-    writeContracts(sql, { platformId: 'eth-ethereum', contracts, at: at(day), isWhole });
+    writeContracts(sql, 'eth-ethereum', { rows: contracts, at: at(day), isWhole });
   await write(
     [
       { address: '0xAbC1', id: 'a-a', active: true },
@@ -219,9 +219,9 @@ test('a contract is found in any case if it is hexadecimal, and has a history', 
 test('an event that is listed no longer is kept', async () => {
   const { sql } = database;
   const event = { id: 'e1', date: '2026-05-01T00:00:00Z', date_to: null, name: 'Fork\0', link: '' };
-  await writeCoinEvents(sql, { coinId: 'a-a', events: [event], at: at(1), isWhole: true });
-  await writeCoinEvents(sql, { coinId: 'b-b', events: [], at: at(2), isWhole: true });
-  await writeCoinEvents(sql, { coinId: 'a-a', events: [], at: at(3), isWhole: true });
+  await writeCoinEvents(sql, 'a-a', { rows: [event], at: at(1), isWhole: true });
+  await writeCoinEvents(sql, 'b-b', { rows: [], at: at(2), isWhole: true });
+  await writeCoinEvents(sql, 'a-a', { rows: [], at: at(3), isWhole: true });
   const rows = await sql`select id, name, date, link, gone_at from market.coin_event`;
   expect([...rows]).toEqual([
     { id: 'e1', name: 'Fork\ufffd', date: Date.parse('2026-05-01T00:00:00Z'), link: null, goneAt: at(3) },
