@@ -3,7 +3,7 @@ import { eq, getTableName, is, sql as raw } from 'drizzle-orm';
 import { boolean, doublePrecision, integer, PgTable, pgTable, smallint, text } from 'drizzle-orm/pg-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient, openDatabase } from '../../../src/store/connection/connect.ts';
-import { isDatabaseAway } from '../../../src/store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable } from '../../../src/store/connection/database-unavailable.ts';
 import { tables } from '../../../src/store/connection/tables.ts';
 import {
   bigIdentity,
@@ -217,7 +217,7 @@ describe('an error', () => {
       };
       await expect.poll(isRunning).toBe(true);
       await database.sql`select pg_terminate_backend(${own!.pid})`;
-      expect(isDatabaseAway(await failed)).toBe(true);
+      expect(isDatabaseUnavailable(await failed)).toBe(true);
     } finally {
       await other.end({ timeout: 0 });
     }
