@@ -5,7 +5,7 @@ import { PLANS } from '../../src/contract/plan/plans.ts';
 import { type BackfillRun, runBackfill } from '../../src/ingest/backfill/backfill.ts';
 import { type BackfillTarget, planBackfill } from '../../src/ingest/backfill/plan.ts';
 import type { BackfillProgress } from '../../src/ingest/backfill/progress.ts';
-import { type ChunkQueue, openChunkQueue } from '../../src/ingest/queue/chunk-queue.ts';
+import type { ChunkQueue } from '../../src/ingest/queue/chunk-queue.ts';
 import type { QueueEngine } from '../../src/ingest/queue/queue-engine.ts';
 import { queueNameOf } from '../../src/ingest/queue/queue-name.ts';
 import { openSession, type Session, type SessionOptions } from '../../src/ingest/session.ts';
@@ -18,6 +18,7 @@ import { createRpcClient, createUpstream, sharesOrigin } from '../../src/upstrea
 import type { FetchFunction } from '../../src/upstream/wire.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { createJumpingClock, type JumpingClock } from './jumping-clock.ts';
+import { openChunkQueue } from './queues.ts';
 
 export type WorldOptions = {
   /** Virtual milliseconds per real one; default 1. */

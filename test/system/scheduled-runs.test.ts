@@ -1,7 +1,6 @@
 /** The schedules that ask through what a backfill asks through, against the simulator: what two processes spend on them, request by request. */
 import { afterEach, expect, test, vi } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
-import { openTickQueue } from '../../src/ingest/queue/tick-queue.ts';
 import { needsOf, schedulePlan } from '../../src/ingest/schedule/schedule-plan.ts';
 import { createScheduleWorker } from '../../src/ingest/schedule/schedule-worker.ts';
 import { createScheduler } from '../../src/ingest/schedule/scheduler.ts';
@@ -9,6 +8,7 @@ import type { Run } from '../../src/ingest/schedule-run.ts';
 import { setAsideAt } from '../../src/quota/reservation.ts';
 import { latestRuns } from '../../src/store/work/schedule-run.ts';
 import { everyKind } from '../support/every-kind.ts';
+import { openTickQueue } from '../support/queues.ts';
 import { seedSeries } from '../support/warehouse.ts';
 import { createWorld, type World } from '../support/world.ts';
 

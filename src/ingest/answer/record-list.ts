@@ -14,67 +14,82 @@ export function rowsOf(body: unknown): Iterable<unknown> | null {
   return Array.isArray(body) || body instanceof LongList ? body : null;
 }
 
-/** The result for a body that is no list. */
-export function noList(body: unknown): { readonly ok: false; readonly problem: string } {
-  return { ok: false, problem: `expected an array, got ${describeValue(body)}` };
-}
+/** Why a row is quarantined. `problem`: the same with the value, for the message when the whole list is rejected. */
+export type RowFault = { readonly reason: string; readonly problem?: string };
 
-/** A long list may turn out to be broken JSON while it is read. */
-export function orBroken<T>(validate: () => Validated<T>): Validated<T> {
+/**
+ * Calls `read` with each row of a list; it keeps the row, or returns why the row is quarantined. Then `finish` makes the value of what was
+ * kept. With too many quarantined rows the whole list is rejected. `nameOf`: the id under which a row is quarantined.
+ */
+export function validateRows<T>(
+  body: unknown,
+  read: (row: unknown, position: number) => RowFault | null,
+  finish: (counts: { readonly rows: number; readonly quarantined: number }) => T,
+  nameOf: (row: unknown) => string = idOf,
+): Validated<T> {
+  const listed = rowsOf(body);
+  if (listed === null) return { ok: false, problem: `expected an array, got ${describeValue(body)}` };
+  const setAside: SetAsideRecord[] = [];
+  let problem = '';
+  let rows = 0;
   try {
-    return validate();
+    for (const row of listed) {
+      const position = rows++;
+      const fault = read(row, position);
+      if (fault === null) continue;
+      problem ||= `[${position}].${fault.problem ?? fault.reason}`;
+      setAside.push({ id: nameOf(row), reason: fault.reason, row });
+    }
   } catch (error) {
+    // A long list may turn out to be broken JSON while it is read.
     if (error instanceof SyntaxError) return { ok: false, problem: `broken JSON: ${error.message}` };
     throw error;
   }
+  const quarantined = setAside.length;
+  if (!isSound(rows, quarantined)) return { ok: false, problem };
+  return { ok: true, value: finish({ rows, quarantined }), rows, setAside };
 }
 
-/** A list with a larger share of invalid rows is invalid. */
+/** A list with a larger share of invalid rows is rejected. */
 const MOST_BAD_SHARE = 0.1;
 /** So many invalid rows are accepted in a short list as well. */
 const FEW = 3;
 
 /** Is a list with so many invalid rows still valid? */
-export function isSound({ rows, bad }: { readonly rows: number; readonly bad: number }): boolean {
+function isSound(rows: number, bad: number): boolean {
   return bad <= Math.max(FEW, rows * MOST_BAD_SHARE) && (bad < rows || rows === 0);
 }
 
-/**
- * Reads every record by `schema` and calls `fault`, which returns what is impossible about it, or null. If an id comes twice, the last
- * record is kept.
- */
-export function validateList<S extends z.ZodType<{ readonly id: string }>>(
+/** Reads one row by `schema`, and calls `fault`, which returns what is impossible about the record, or null. */
+export function readRow<S extends z.ZodType>(
+  schema: S,
+  row: unknown,
+  fault: (record: z.output<S>) => string | null,
+): { readonly ok: true; readonly value: z.output<S> } | ({ readonly ok: false } & RowFault) {
+  const read = readRecord(schema, row);
+  if (!read.ok) return { ok: false, reason: withoutValue(read.problem), problem: read.problem };
+  const reason = fault(read.value);
+  return reason === null ? read : { ok: false, reason };
+}
+
+/** The records of a list, as `toFacts` makes them of each valid row. If an id comes twice, the last row counts. */
+export function validateList<S extends z.ZodType<{ readonly id: string }>, T>(
   schema: S,
   body: unknown,
   fault: (record: z.output<S>) => string | null,
-): Validated<readonly z.output<S>[]> {
-  const listed = rowsOf(body);
-  if (listed === null) return noList(body);
-  return orBroken(() => validateRows(schema, listed, fault));
-}
-
-function validateRows<S extends z.ZodType<{ readonly id: string }>>(
-  schema: S,
-  listed: Iterable<unknown>,
-  fault: (record: z.output<S>) => string | null,
-): Validated<readonly z.output<S>[]> {
-  const records = new Map<string, z.output<S>>();
-  const setAside: SetAsideRecord[] = [];
-  let problem = '';
-  let rows = 0;
-  for (const row of listed) {
-    const i = rows++;
-    const read = readRecord(schema, row);
-    const reason = read.ok ? (isId(read.value.id) ? fault(read.value) : NO_ID) : withoutValue(read.problem);
-    if (read.ok && reason === null) {
-      records.set(read.value.id, read.value);
-      continue;
-    }
-    problem ||= `[${i}].${read.ok ? reason : read.problem}`;
-    setAside.push({ id: idOf(row), reason: reason!, row });
-  }
-  if (!isSound({ rows, bad: setAside.length })) return { ok: false, problem };
-  return { ok: true, value: [...records.values()], rows, setAside };
+  toFacts: (record: z.output<S>, row: Readonly<Record<string, unknown>>, position: number) => T,
+): Validated<readonly T[]> {
+  const facts = new Map<string, T>();
+  return validateRows(
+    body,
+    (row, position) => {
+      const read = readRow(schema, row, (record) => (isId(record.id) ? fault(record) : NO_ID));
+      if (!read.ok) return read;
+      facts.set(read.value.id, toFacts(read.value, row as Readonly<Record<string, unknown>>, position));
+      return null;
+    },
+    () => [...facts.values()],
+  );
 }
 
 /** Upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */

@@ -1,5 +1,6 @@
 /** The kinds of the catalogue: how each is requested (by JSON-RPC and REST), how its answer is validated, and what is stored of it. */
 import { z } from 'zod';
+import type { Instant } from '../../clock.ts';
 import { COINS_PATH, CONTRACTS_PATH, EXCHANGES_PATH, PEOPLE_PATH, TAGS_PATH } from '../../contract/interface/paths.ts';
 import type { ToolName } from '../../contract/interface/tools.ts';
 import {
@@ -20,14 +21,23 @@ import {
   writeExchangeMarkets,
   writePlatforms,
 } from '../../store/catalogue/catalogue-lists.ts';
+import type { ToldList } from '../../store/catalogue/catalogue-rows.ts';
 import { writeCoinDetail } from '../../store/catalogue/coin-detail.ts';
 import { writeContracts } from '../../store/catalogue/contract.ts';
-import type { DocumentKind, ReceivedDocument } from '../../store/catalogue/document.ts';
+import type { DocumentKind } from '../../store/catalogue/document.ts';
 import { writePerson } from '../../store/catalogue/person.ts';
 import { writeTag, writeTags } from '../../store/catalogue/tag.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { Validated } from '../answer/record-list.ts';
-import { contractFault, eventFault, idFault, marketFault } from './catalogue-faults.ts';
-import { coinFingerprint, personFingerprint, tagFingerprint } from './change-fingerprint.ts';
+import {
+  coinFingerprint,
+  contractFault,
+  eventFault,
+  idFault,
+  marketFault,
+  personFingerprint,
+  tagFingerprint,
+} from './catalogue-records.ts';
 import { type CatalogueFacts, checkList, checkOne, type ReceivedAnswer } from './validate-catalogue.ts';
 
 export type CatalogueQuestion = {
@@ -47,31 +57,22 @@ export type CatalogueKindPlan = {
   readonly check: (received: ReceivedAnswer) => Validated<CatalogueFacts>;
 };
 
-const FIELDS = { tool: { additionalFields: 'coins,icos' }, rest: { additional_fields: 'coins,icos' } };
 /** A list of nothing but ids. */
 const platformSchema = z.string({ error: 'expected string' }).transform((id) => ({ id }));
+const WITH_COINS = { arguments: { additionalFields: 'coins,icos' }, query: { additional_fields: 'coins,icos' } };
+const IN_DOLLARS = { arguments: { quotes: 'USD' }, query: { quotes: 'USD' } };
 
-const QUOTES = { quotes: 'USD' };
-const below = (path: string, id: string, rest = '') => `${path}/${encodeURIComponent(id)}${rest}`;
+const allTags = request('getTags', null, TAGS_PATH, { ...WITH_COINS, isLimited: true });
+const oneTag = request('getTagById', 'tagId', TAGS_PATH, WITH_COINS);
 
 export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
   tags: {
     document: 'tag',
     leastShare: 0.9,
-    question: (id) =>
-      id === ''
-        ? { tool: 'getTags', arguments: FIELDS.tool, isLimited: true, path: TAGS_PATH, query: FIELDS.rest }
-        : {
-            tool: 'getTagById',
-            arguments: { tagId: id, ...FIELDS.tool },
-            isLimited: false,
-            path: below(TAGS_PATH, id),
-            query: FIELDS.rest,
-          },
+    // The item without an id is the list of all tags.
+    question: (id) => (id === '' ? allTags(id) : oneTag(id)),
     check: (received) => {
-      if (received.id !== '') {
-        return checkOne(tagSchema, received, tagFingerprint, (tag) => (tx, at) => writeTag(tx, tag, at));
-      }
+      if (received.id !== '') return checkOne(tagSchema, received, tagFingerprint, writeTag);
       return checkList(tagSchema, received, idFault, ({ rows, texts, isWhole }) => ({
         documents: rows.map((tag, i) => ({ id: tag.id, text: texts[i]!, essence: tagFingerprint(tag) })),
         write: (tx, at) => writeTags(tx, { rows, at, isWhole }),
@@ -81,113 +82,94 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
   platforms: {
     document: 'platforms',
     leastShare: 0.9,
-    question: () => ({ tool: 'getPlatforms', arguments: {}, isLimited: true, path: CONTRACTS_PATH, query: {} }),
-    check: (received) =>
-      checkList(platformSchema, received, idFault, ({ rows, text, isWhole }) => ({
-        documents: [asList('', text, true)],
-        write: (tx, at) => writePlatforms(tx, { rows: [...new Set(rows.map(({ id }) => id))], at, isWhole }),
-      })),
+    question: request('getPlatforms', null, CONTRACTS_PATH, { isLimited: true }),
+    check: oneDocument(platformSchema, idFault, {
+      keepsVersions: true,
+      write: (tx, _, list) => writePlatforms(tx, { ...list, rows: [...new Set(list.rows.map(({ id }) => id))] }),
+    }),
   },
   contracts: {
     document: 'contracts',
     leastShare: 0.9,
-    question: (id) => ({
-      tool: 'getContracts',
-      arguments: { platformId: id },
-      isLimited: true,
-      path: below(CONTRACTS_PATH, id),
-      query: {},
-    }),
-    check: (received) =>
-      checkList(contractSchema, received, contractFault, ({ rows, text, isWhole }) => ({
-        documents: [asList(received.id, text, false)],
-        write: (tx, at) => writeContracts(tx, received.id, { rows, at, isWhole }),
-      })),
+    question: request('getContracts', 'platformId', CONTRACTS_PATH, { isLimited: true }),
+    check: oneDocument(contractSchema, contractFault, { write: writeContracts }),
   },
   coin_details: {
     document: 'coin',
     leastShare: null,
-    question: (id) => ({
-      tool: 'getCoinById',
-      arguments: { coinId: id },
-      isLimited: false,
-      path: below(COINS_PATH, id),
-      query: {},
-    }),
-    check: (received) =>
-      checkOne(coinDetailsSchema, received, coinFingerprint, (coin) => (tx, at) => writeCoinDetail(tx, coin, at)),
+    question: request('getCoinById', 'coinId', COINS_PATH),
+    check: (received) => checkOne(coinDetailsSchema, received, coinFingerprint, writeCoinDetail),
   },
   coin_events: {
     document: 'coin_events',
     leastShare: 0.5,
-    question: (id) => ofCoin('getCoinEvents', id, '/events'),
-    check: (received) =>
-      checkList(coinEventSchema, received, eventFault, ({ rows, text, isWhole }) => ({
-        documents: [asList(received.id, text, true)],
-        write: (tx, at) => writeCoinEvents(tx, received.id, { rows, at, isWhole }),
-      })),
+    question: request('getCoinEvents', 'coinId', COINS_PATH, { subpath: '/events', isLimited: true }),
+    check: oneDocument(coinEventSchema, eventFault, { write: writeCoinEvents, keepsVersions: true }),
   },
   coin_exchanges: {
     document: 'coin_exchanges',
     leastShare: 0.5,
-    question: (id) => ofCoin('getCoinExchanges', id, '/exchanges'),
-    check: (received) =>
-      checkList(coinExchangeSchema, received, idFault, ({ rows, text, isWhole }) => ({
-        documents: [asList(received.id, text, false)],
-        write: (tx, at) => writeCoinExchanges(tx, received.id, { rows, at, isWhole }),
-      })),
+    question: request('getCoinExchanges', 'coinId', COINS_PATH, { subpath: '/exchanges', isLimited: true }),
+    check: oneDocument(coinExchangeSchema, idFault, { write: writeCoinExchanges }),
   },
   coin_markets: {
     document: 'coin_markets',
     leastShare: 0.5,
-    question: (id) => ofCoin('getCoinMarkets', id, '/markets', QUOTES),
-    check: (received) =>
-      checkList(coinMarketSchema, received, marketFault(received.latest), ({ rows, text, isWhole }) => ({
-        documents: [asList(received.id, text, false)],
-        write: (tx, at) => writeCoinMarkets(tx, received.id, { rows, at, isWhole }),
-      })),
+    question: request('getCoinMarkets', 'coinId', COINS_PATH, { ...IN_DOLLARS, subpath: '/markets', isLimited: true }),
+    check: oneDocument(coinMarketSchema, marketFault, { write: writeCoinMarkets }),
   },
   exchange_markets: {
     document: 'exchange_markets',
     leastShare: 0.5,
-    question: (id) => ({
-      tool: 'getExchangeMarkets',
-      arguments: { exchangeId: id, ...QUOTES },
+    question: request('getExchangeMarkets', 'exchangeId', EXCHANGES_PATH, {
+      ...IN_DOLLARS,
+      subpath: '/markets',
       isLimited: true,
-      path: below(EXCHANGES_PATH, id, '/markets'),
-      query: QUOTES,
     }),
-    check: (received) =>
-      checkList(exchangeMarketSchema, received, marketFault(received.latest), ({ rows, text, isWhole }) => ({
-        documents: [asList(received.id, text, false)],
-        write: (tx, at) => writeExchangeMarkets(tx, received.id, { rows, at, isWhole }),
-      })),
+    check: oneDocument(exchangeMarketSchema, marketFault, { write: writeExchangeMarkets }),
   },
   people: {
     document: 'person',
     leastShare: null,
-    question: (id) => ({
-      tool: 'getPeopleById',
-      arguments: { personId: id },
-      isLimited: false,
-      path: below(PEOPLE_PATH, id),
-      query: {},
-    }),
-    check: (received) =>
-      checkOne(personSchema, received, personFingerprint, (person) => (tx, at) => writePerson(tx, person, at)),
+    question: request('getPeopleById', 'personId', PEOPLE_PATH),
+    check: (received) => checkOne(personSchema, received, personFingerprint, writePerson),
   },
 };
 
-function ofCoin(
-  tool: ToolName,
-  id: string,
-  rest: string,
-  query: Readonly<Record<string, string>> = {},
-): CatalogueQuestion {
-  return { tool, arguments: { coinId: id, ...query }, isLimited: true, path: below(COINS_PATH, id, rest), query };
+type RequestOptions = Partial<Pick<CatalogueQuestion, 'arguments' | 'query' | 'isLimited'>> & {
+  readonly subpath?: string;
+};
+
+/**
+ * How an item is requested: by a tool, whose argument `idArgument` takes the id, or in REST at `path`/id`subpath`. `idArgument` null: there
+ * is one item, without an id.
+ */
+function request(tool: ToolName, idArgument: string | null, path: string, options: RequestOptions = {}) {
+  const { subpath = '', query = {}, isLimited = false } = options;
+  return (id: string): CatalogueQuestion => ({
+    tool,
+    arguments: { ...(idArgument === null ? {} : { [idArgument]: id }), ...options.arguments },
+    isLimited,
+    path: idArgument === null ? path : `${path}/${encodeURIComponent(id)}${subpath}`,
+    query,
+  });
 }
 
-/** A list as one document. `changes`: its old versions are kept. */
-function asList(id: string, text: string, changes: boolean): ReceivedDocument {
-  return { id, text, essence: changes ? JSON.stringify(JSON.parse(text)) : '' };
+/** How a list is validated that is stored as one document. `keepsVersions`: old versions of the document are kept. */
+function oneDocument<S extends z.ZodType>(
+  schema: S,
+  fault: (row: z.output<S>, latest: Instant) => string | null,
+  {
+    write,
+    keepsVersions = false,
+  }: {
+    readonly write: (tx: SqlOrTransaction, id: string, list: ToldList<z.output<S>>) => Promise<void>;
+    readonly keepsVersions?: boolean;
+  },
+): CatalogueKindPlan['check'] {
+  return (received) =>
+    checkList(schema, received, fault, ({ rows, text, isWhole }) => ({
+      documents: [{ id: received.id, text, essence: keepsVersions ? JSON.stringify(JSON.parse(text)) : '' }],
+      write: (tx, at) => write(tx, received.id, { rows, at, isWhole }),
+    }));
 }

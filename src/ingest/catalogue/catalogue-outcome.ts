@@ -5,6 +5,7 @@ import { DAY } from '../../core/interval.ts';
 import type { CatalogueItem, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 import type { CatalogueRefusal } from '../../store/catalogue/catalogue-refusal.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import type { Refusal } from '../../upstream/answer.ts';
 import type { OriginCheck } from '../request/origin.ts';
 import type { SentRequest } from '../request/send-request.ts';
 import type { RunContext } from '../schedule-run.ts';
@@ -38,9 +39,15 @@ export type ItemOutcome =
   /** No more requests can be sent now. */
   | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
 
-/** How long an unknown or a failing item waits; the waits are stored, so they are used with `WHOLE_BOUND`. */
-export const unknownBackoff = createBackoff({ firstMs: DAY, mostMs: 30 * DAY, factor: 4 });
-export const failureBackoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
+const unknownBackoff = createBackoff({ firstMs: DAY, mostMs: 30 * DAY, factor: 4 });
+const failureBackoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
+
+/** How long an item waits after this outcome: longer each time it ends so in a row. The wait is stored, so it has no jitter. */
+export function waitAfter(outcome: 'malformed' | 'unavailable' | Refusal['reason'], item: CatalogueItem): number {
+  const isFailure = outcome === 'malformed' || outcome === 'unavailable';
+  const times = item.outcome === outcome ? item.times : 0;
+  return (isFailure ? failureBackoff : unknownBackoff)(times, WHOLE_BOUND);
+}
 
 /** So many refusals in a row are believed. */
 const BELIEVED = 3;

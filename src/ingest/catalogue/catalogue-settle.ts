@@ -1,17 +1,15 @@
 /** Validates and stores an answer about the catalogue, in one transaction; a list that shrank a lot needs a second answer first. */
-import { WHOLE_BOUND } from '../../core/backoff.ts';
 import { quarantineRecords, type SetAsideRecord } from '../../store/candle/quarantine.ts';
 import { type ItemEnd, recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { forgetCatalogueRefusal } from '../../store/catalogue/catalogue-refusal.ts';
 import { writeDocuments } from '../../store/catalogue/document.ts';
-import { findFetch, recordFetch, recordFetchOnce } from '../../store/work/fetch.ts';
+import { findFetch, recordFetch } from '../../store/work/fetch.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import type { Validated } from '../answer/record-list.ts';
 import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
-import { ConfigurationError } from '../outcome.ts';
 import { misdate } from '../snapshot/validate-snapshot.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
-import { type CatalogueContext, failureBackoff, type ItemOutcome, type ItemRequest } from './catalogue-outcome.ts';
+import { type CatalogueContext, type ItemOutcome, type ItemRequest, waitAfter } from './catalogue-outcome.ts';
 import type { CatalogueFacts } from './validate-catalogue.ts';
 
 type Answered = Extract<Answer, { kind: 'answered' }>;
@@ -44,7 +42,6 @@ export async function settleAnswer(
         await recordItem(tx, { ...end, outcome, message, waitUntil: clock.now() + waitMs });
       });
     });
-  const inARow = (outcome: string) => (item.outcome === outcome ? item.times : 0);
 
   const { id } = item;
   const { body, text = '' } = answer;
@@ -54,7 +51,7 @@ export async function settleAnswer(
       ? plan.check({ id, body, text, latest: exchange.latest, limit })
       : { ok: false, problem: misdated };
   if (!validated.ok) {
-    await reject('malformed', 0, validated.problem, failureBackoff(inARow('malformed'), WHOLE_BOUND));
+    await reject('malformed', 0, validated.problem, waitAfter('malformed', item));
     return { kind: 'failed', message: `the answer about "${id}" cannot be used: ${validated.problem}` };
   }
   const { value, rows, setAside } = validated;
@@ -64,12 +61,8 @@ export async function settleAnswer(
     await reject('doubted', rows, `${rows} rows, of which ${least} at least were expected`, ASK_AGAIN_MS);
     return { kind: 'skipped' };
   }
-  await retry(() => checkOrigin(exchange)).catch(async (error: Error) => {
-    if (!(error instanceof ConfigurationError)) throw error;
-    const message = isOfTool ? error.message.replace('CHANDLER_BASE_URL', 'CHANDLER_RPC_URL') : error.message;
-    await retry((again) => recordFetchOnce(sql, { ...record, outcome: 'malformed', rows, message }, again));
-    throw new ConfigurationError(message);
-  });
+  const setting = isOfTool ? 'CHANDLER_RPC_URL' : 'CHANDLER_BASE_URL';
+  await checkOrigin(exchange, { ...record, rows }, { retry, setting });
   const stored: ItemEnd = isCut
     ? { ...end, outcome: 'cut', isCut: true, waitUntil: null, message: null }
     : { ...end, outcome: 'stored', rows, waitUntil: null, message: null };

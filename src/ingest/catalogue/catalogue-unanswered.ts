@@ -1,18 +1,20 @@
 /** What a failed request means for the item of the catalogue, for its kind, and for the run. */
-import { WHOLE_BOUND } from '../../core/backoff.ts';
 import { recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { recordCatalogueRefusal } from '../../store/catalogue/catalogue-refusal.ts';
 import { markDocumentsGone } from '../../store/catalogue/document.ts';
+import type { Refusal } from '../../upstream/answer.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
 import {
   type CatalogueContext,
-  failureBackoff,
   type ItemOutcome,
   type ItemRequest,
   refusedUntil,
-  unknownBackoff,
+  waitAfter,
 } from './catalogue-outcome.ts';
 import type { Unusable } from './tool-registry.ts';
+
+const SKIPPED: ItemOutcome = { kind: 'skipped' };
+const SHORT_WAIT_MS = 60_000;
 
 /** Did the interface fail, or only this call? If it was the interface, REST is used next. */
 export async function unansweredByTool(
@@ -22,29 +24,25 @@ export async function unansweredByTool(
 ): Promise<ItemOutcome> {
   const { session, registry } = catalogue;
   const { retry } = request.context;
-  const { sharesOrigin } = session.tools!;
   switch (answer.kind) {
-    case 'limited':
+    case 'limited': {
       // The limits of another host are not those of the account: a short pause holds the run, a longer wait concerns that host only.
-      if (sharesOrigin) return unanswered(catalogue, request, answer);
-      if (answer.by === 'rate' && (answer.retryAfterMs ?? 0) <= SHORT_WAIT_MS)
-        return unanswered(catalogue, request, answer);
+      const isShort = answer.by === 'rate' && (answer.retryAfterMs ?? 0) <= SHORT_WAIT_MS;
+      if (session.tools!.sharesOrigin || isShort) break;
       await registry!.failed(answer, retry);
-      return { kind: 'skipped' };
-    case 'refused':
-      if (answer.reason === 'bad request' && (await registry!.relist(retry))) return { kind: 'skipped' };
-      if (answer.reason !== 'unknown route') return unanswered(catalogue, request, answer);
-      await registry!.failed(answer, retry);
-      return { kind: 'skipped' };
-    case 'unavailable':
-    case 'malformed': {
-      const isClosed = await registry!.failed(answer, retry);
-      return isClosed ? { kind: 'skipped' } : unanswered(catalogue, request, answer);
+      return SKIPPED;
     }
+    case 'refused':
+      if (answer.reason === 'bad request' && (await registry!.relist(retry))) return SKIPPED;
+      if (answer.reason !== 'unknown route') break;
+      await registry!.failed(answer, retry);
+      return SKIPPED;
+    case 'unavailable':
+    case 'malformed':
+      if (await registry!.failed(answer, retry)) return SKIPPED;
   }
+  return unanswered(catalogue, request, answer);
 }
-
-const SHORT_WAIT_MS = 60_000;
 
 /** The request itself is recorded already. */
 export async function unanswered(
@@ -52,58 +50,59 @@ export async function unanswered(
   request: ItemRequest,
   answer: Unusable,
 ): Promise<ItemOutcome> {
-  const { sql, clock, session } = catalogue;
-  const { kind, item, context, asked } = request;
-  const { retry } = context;
-  const { message } = answer;
-  const { sentAt } = answer.exchange;
-  const remember = (outcome: string, waitMs: number, isCut?: boolean) =>
-    retry(() =>
-      recordItem(sql, {
-        kind,
-        id: item.id,
-        askedAt: sentAt,
-        outcome,
-        waitUntil: clock.now() + waitMs,
-        message,
-        ...(isCut === undefined ? {} : { isCut }),
-      }),
-    );
-  const inARow = (outcome: string) => (item.outcome === outcome ? item.times : 0);
-  const refused = async (reason: string): Promise<ItemOutcome> => {
-    if (item.isCut) {
-      // REST refuses the whole list: the beginning, which the tool returns, is better than nothing.
-      await remember(reason, unknownBackoff(inARow(reason), WHOLE_BOUND), false);
-      return { kind: 'skipped' };
-    }
-    const { accountId, plan } = session;
-    const refusal = { kind, reason, message, refusedAt: sentAt };
-    const times = await retry(() =>
-      recordCatalogueRefusal(sql, { accountId, plan: plan.name, kind, reason, message, at: sentAt }),
-    );
-    // The wait may be over already.
-    return refusedUntil({ ...refusal, times }, clock.now()) ?? { kind: 'held', until: clock.now(), reason: message };
-  };
+  const { sql, clock } = catalogue;
+  const { item, context, asked } = request;
   switch (answer.kind) {
     case 'limited':
-      if (asked.budgetLeft) return refused('wall');
+      if (asked.budgetLeft) return refusedKind(catalogue, request, answer, 'wall');
       // The ledger holds all requests; the next permit says until when.
       return { kind: 'held', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
-    case 'refused':
-      if (answer.reason === 'unknown id') {
-        const { document } = CATALOGUE[kind];
-        await retry(() => markDocumentsGone(sql, { kind: document, ids: [item.id], at: answer.exchange.asOf }));
-        await remember(answer.reason, unknownBackoff(inARow(answer.reason), WHOLE_BOUND));
-        return { kind: 'skipped' };
-      }
-      if (answer.reason === 'bad request') {
-        await remember(answer.reason, unknownBackoff(inARow(answer.reason), WHOLE_BOUND));
-        return { kind: 'skipped' };
-      }
-      return refused(answer.reason);
+    case 'refused': {
+      const isOfItem = answer.reason === 'unknown id' || answer.reason === 'bad request';
+      if (!isOfItem) return refusedKind(catalogue, request, answer, answer.reason);
+      const gone = { kind: CATALOGUE[request.kind].document, ids: [item.id], at: answer.exchange.asOf };
+      if (answer.reason === 'unknown id') await context.retry(() => markDocumentsGone(sql, gone));
+      await remember(catalogue, request, answer, answer.reason);
+      return SKIPPED;
+    }
     case 'unavailable':
     case 'malformed':
-      await remember(answer.kind, failureBackoff(inARow(answer.kind), WHOLE_BOUND));
-      return { kind: 'failed', message };
+      await remember(catalogue, request, answer, answer.kind);
+      return { kind: 'failed', message: answer.message };
   }
+}
+
+/** Records how the request of the item ended; the item waits then. */
+function remember(
+  { sql, clock }: CatalogueContext,
+  { kind, item, context }: ItemRequest,
+  { message, exchange }: Unusable,
+  outcome: Parameters<typeof waitAfter>[0],
+  changes: { readonly isCut?: boolean } = {},
+): Promise<void> {
+  const end = { kind, id: item.id, askedAt: exchange.sentAt, outcome, message, ...changes };
+  return context.retry(() => recordItem(sql, { ...end, waitUntil: clock.now() + waitAfter(outcome, item) }));
+}
+
+/** The upstream does not give this kind of data to this account: the whole kind waits. */
+async function refusedKind(
+  catalogue: CatalogueContext,
+  request: ItemRequest,
+  answer: Unusable,
+  reason: Refusal['reason'],
+): Promise<ItemOutcome> {
+  const { sql, clock, session } = catalogue;
+  const { kind, item, context } = request;
+  if (item.isCut) {
+    // REST refuses the whole list: the beginning, which the tool returns, is better than nothing.
+    await remember(catalogue, request, answer, reason, { isCut: false });
+    return SKIPPED;
+  }
+  const { message } = answer;
+  const at = answer.exchange.sentAt;
+  const refusal = { accountId: session.accountId, plan: session.plan.name, kind, reason, message, at };
+  const times = await context.retry(() => recordCatalogueRefusal(sql, refusal));
+  const now = clock.now();
+  // The wait may be over already.
+  return refusedUntil({ ...refusal, refusedAt: at, times }, now) ?? { kind: 'held', until: now, reason: message };
 }

@@ -49,10 +49,7 @@ export async function readIdChanges(deps: {
       await recordFetch(sql, { ...record, outcome: 'malformed', message: read.problem });
       throw new UpstreamError(`${ID_CHANGES_PATH}: ${read.problem}`);
     }
-    await createOriginCheck(sql)(answer.exchange).catch(async (error: Error) => {
-      await recordFetch(sql, { ...record, outcome: 'malformed', message: error.message });
-      throw error;
-    });
+    await createOriginCheck(sql)(answer.exchange, record);
     const { changes, setAside } = validate(read.value, answer.exchange);
     const counts = { rows: read.value.length, stored: changes.length, setAside: setAside.length };
     const fetchId = await recordFetch(sql, { ...record, outcome: 'stored', ...counts });

@@ -3,10 +3,9 @@ import type { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import { readRecord } from '../../contract/record/records.ts';
 import { DEEPEST, depthOf, rawElements } from '../../core/raw-json.ts';
-import type { SetAsideRecord } from '../../store/candle/quarantine.ts';
 import type { ReceivedDocument } from '../../store/catalogue/document.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import { idOf, isSound, noList, orBroken, rowsOf, type Validated, withoutValue } from '../answer/record-list.ts';
+import { idOf, readRow, rowsOf, type Validated, validateRows } from '../answer/record-list.ts';
 
 /** What is stored of an answer: its documents, and what else is written when they are the newest. */
 export type CatalogueFacts = {
@@ -33,8 +32,8 @@ type Write = (tx: SqlOrTransaction, at: Instant) => Promise<void>;
 export function checkOne<S extends z.ZodType<{ readonly id: string }>>(
   schema: S,
   { id, body, text }: ReceivedAnswer,
-  essence: (record: z.output<S>) => string,
-  writing: (record: z.output<S>) => Write,
+  fingerprint: (record: z.output<S>) => string,
+  write: (tx: SqlOrTransaction, record: z.output<S>, at: Instant) => Promise<void>,
 ): Validated<CatalogueFacts> {
   if (depthOf(text) > DEEPEST) return { ok: false, problem: TOO_DEEP };
   const read = readRecord(schema, body);
@@ -45,12 +44,13 @@ export function checkOne<S extends z.ZodType<{ readonly id: string }>>(
       problem: `an answer about ${JSON.stringify(read.value.id.slice(0, 100))}, but "${id}" was requested`,
     };
   }
-  const document = { id, text, essence: essence(read.value) };
+  const record = read.value;
+  const document = { id, text, essence: fingerprint(record) };
   return {
     ok: true,
     rows: 1,
     setAside: [],
-    value: { documents: [document], isCut: false, write: writing(read.value) },
+    value: { documents: [document], isCut: false, write: (tx, at) => write(tx, record, at) },
   };
 }
 
@@ -68,40 +68,30 @@ type Wanted = { readonly documents: readonly ReceivedDocument[]; readonly write:
 /** An empty list is valid. */
 export function checkList<S extends z.ZodType>(
   schema: S,
-  received: ReceivedAnswer,
-  fault: (row: z.output<S>) => string | null,
+  { id, body, text, limit, latest }: ReceivedAnswer,
+  fault: (row: z.output<S>, latest: Instant) => string | null,
   wanted: (good: GoodRows<z.output<S>>) => Wanted,
 ): Validated<CatalogueFacts> {
-  const listed = rowsOf(received.body);
-  if (listed === null) return noList(received.body);
-  if (depthOf(received.text) > DEEPEST) return { ok: false, problem: TOO_DEEP };
-  return orBroken(() => {
-    const parts = rawElements(received.text);
-    const rows: z.output<S>[] = [];
-    const texts: string[] = [];
-    const setAside: SetAsideRecord[] = [];
-    let problem = '';
-    let i = 0;
-    for (const row of listed) {
-      const read = readRecord(schema, row);
-      const reason = read.ok ? fault(read.value) : withoutValue(read.problem);
-      if (read.ok && reason === null) {
-        rows.push(read.value);
-        texts.push(parts[i]!);
-      } else {
-        problem ||= `[${i}].${read.ok ? reason : read.problem}`;
-        setAside.push({ id: `${received.id}/${idOf(row)}`, reason: reason!, row });
-      }
-      i++;
-    }
-    if (!isSound({ rows: i, bad: setAside.length })) return { ok: false, problem };
-    const isCut = received.limit !== null && i >= received.limit;
-    const isGood = setAside.length === 0;
-    const text = isGood ? received.text : `[${texts.join(',')}]`;
+  if (rowsOf(body) !== null && depthOf(text) > DEEPEST) return { ok: false, problem: TOO_DEEP };
+  let parts: readonly string[] | null = null;
+  const rows: z.output<S>[] = [];
+  const texts: string[] = [];
+  const read = (row: unknown, position: number) => {
+    const result = readRow(schema, row, (record) => fault(record, latest));
+    if (!result.ok) return result;
+    parts ??= rawElements(text);
+    rows.push(result.value);
+    texts.push(parts[position]!);
+    return null;
+  };
+  const finish = ({ rows: count, quarantined }: { readonly rows: number; readonly quarantined: number }) => {
+    const isCut = limit !== null && count >= limit;
+    const isGood = quarantined === 0;
     // A quarantined row may be gone or not: nobody knows.
-    const value = wanted({ rows, texts, text, isWhole: !isCut && isGood });
-    return { ok: true, value: { ...value, isCut }, rows: i, setAside };
-  });
+    const good = { rows, texts, text: isGood ? text : `[${texts.join(',')}]`, isWhole: !isCut && isGood };
+    return { ...wanted(good), isCut };
+  };
+  return validateRows(body, read, finish, (row) => `${id}/${idOf(row)}`);
 }
 
 const TOO_DEEP = `lists and objects within each other deeper than ${DEEPEST}`;

@@ -12,7 +12,7 @@ import { createDriftCheck } from '../answer/schema-drift.ts';
 import { provesOpen, unprovenPart } from '../limits/history-limit.ts';
 import type { Walls } from '../limits/learned-limits.ts';
 import type { WallDoubts } from '../limits/limit-second-opinion.ts';
-import { ConfigurationError, type Outcome, UpstreamError } from '../outcome.ts';
+import { type Outcome, UpstreamError } from '../outcome.ts';
 import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
 import { createOriginCheck } from '../request/origin.ts';
 import type { OutageRetry } from '../request/outage-retry.ts';
@@ -63,10 +63,7 @@ export function createStoreAnswer({
       throw new UpstreamError(`${describeChunk(job)}: the answer cannot be read: ${unusable}`);
     }
     prove();
-    await retry(() => checkOrigin(exchange)).catch(async (error: Error) => {
-      if (error instanceof ConfigurationError) await recordMalformed(error.message);
-      throw error;
-    });
+    await checkOrigin(exchange, record, { retry });
     const findings = validate({ coinId, interval, span }, read.rows, exchange.latest);
     // Thousands of small objects that nobody needs any more: waiting here for the database, they would outlive the young generation.
     read.rows.length = 0;

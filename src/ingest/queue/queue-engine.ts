@@ -1,4 +1,4 @@
-/** What the queues stand on: BullMQ's parts, and their connections, on Redis or on Postgres; for any kind of job. */
+/** Queues and workers of BullMQ on Redis or on Postgres, with their connections; for any kind of job. */
 import net from 'node:net';
 import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq';
 import type { Redis, RedisOptions } from 'ioredis';
@@ -13,16 +13,14 @@ import { explainEviction, readEviction, whereIs, withoutNotice } from './redis-m
 
 export type QueueEngine =
   | { readonly kind: 'redis'; readonly url: string }
-  /** `line`: of the database that is open there. */
+  /** `line`: the connection watchdog of the database that is open there. */
   | { readonly kind: 'postgres'; readonly url: string; readonly line?: Line };
 
 export type WorkerSettings = {
   readonly concurrency: number;
-  readonly lockDuration: number;
-  readonly stalledInterval: number;
-  readonly maxStalledCount: number;
+  /** How long the job of a dead worker stays locked. */
+  readonly lockMs: number;
   readonly maximumRateLimitDelay?: number;
-  readonly runRetryDelay: number;
 };
 export type Handler<Job> = (
   job: {
@@ -32,26 +30,30 @@ export type Handler<Job> = (
   },
   token?: string,
 ) => Promise<void>;
-export type AnyQueue<Job> = Pick<
-  Queue<Job>,
-  | 'addBulk'
-  | 'getJobState'
-  | 'getRanges'
-  | 'remove'
-  | 'getJobCounts'
-  | 'obliterate'
-  | 'rateLimit'
-  | 'removeRateLimitKey'
-  | 'isPaused'
-  | 'resume'
-  | 'close'
-> & {
-  /** Those that wait with a higher number than this priority get it: they are taken earlier. */
+const METHODS = [
+  'addBulk',
+  'getJobState',
+  'getRanges',
+  'remove',
+  'getJobCounts',
+  'obliterate',
+  'rateLimit',
+  'removeRateLimitKey',
+  'isPaused',
+  'resume',
+  'close',
+] as const;
+type Call = (...args: unknown[]) => Promise<unknown>;
+type BullQueue<Job> = Pick<Queue<Job>, (typeof METHODS)[number]>;
+export type AnyQueue<Job> = BullQueue<Job> & {
+  /** Jobs that wait with a higher number than this priority get it: they are taken earlier. */
   hasten(ids: readonly string[], priority: number): Promise<void>;
-  on(event: 'error', listener: (error: Error) => void): unknown;
+  /** Jobs that wait or are in progress. */
+  size(): Promise<number>;
+  /** Only a wipe pauses a queue. This resumes a queue whose wipe was killed halfway. */
+  unpause(): Promise<void>;
 };
 type AnyWorker<Job> = Pick<Worker<Job, void>, 'close'> & {
-  on(event: 'error', listener: (error: Error) => void): unknown;
   on(
     event: 'failed',
     listener: (job: { data: Job; attemptsMade: number; opts: { attempts?: number } } | undefined, error: Error) => void,
@@ -60,7 +62,7 @@ type AnyWorker<Job> = Pick<Worker<Job, void>, 'close'> & {
 export type Connections = {
   queue<Job>(name: string): AnyQueue<Job>;
   worker<Job>(name: string, handler: Handler<Job>, settings: WorkerSettings): AnyWorker<Job>;
-  /** False: whatever is asked of it now would fail. */
+  /** False: every call would fail now. */
   isUp(): boolean;
   close(): Promise<void>;
 };
@@ -68,10 +70,15 @@ export type Connections = {
 const GOODBYE_MS = 1_000;
 /** Jobs whose priority is raised at the same time. */
 const MOST_HASTENED = 100;
+/** A stalled job is harmless, because a worker checks it before it does anything: it may stall as often as processes die. */
+const MAX_STALLED = 1_000;
+/** How soon a worker whose engine is unavailable tries again. */
+const RETRY_MS = 1_000;
 
 /**
- * `maxConnections`: of the Postgres engine, for all queues and workers together. Each worker that is open keeps one to listen;
- * without another one nothing is done at all. `onWarning`: it works, but not as it should. @throws when it cannot be reached at all.
+ * `maxConnections`: of the Postgres engine, for all queues and workers together. Each open worker keeps one connection to listen; there must
+ * be at least one more. `onError`: errors of the connections, which reconnect by themselves. `onWarning`: the engine works, but may lose
+ * jobs. @throws when the engine cannot be reached.
  */
 export async function connect(
   engine: QueueEngine,
@@ -89,21 +96,22 @@ async function connectRedis(
   onError: (error: Error) => void,
   onWarning: (found: string, fix: string) => void,
 ): Promise<Connections> {
-  // What we ask ourselves fails at once while it is away: whoever asks decides how long to wait.
+  // While Redis is unavailable, a call of ours fails at once: the caller decides how long to wait.
   const calls = await openRedis(url);
   calls.on('error', onError);
   const warning = explainEviction(await readEviction(calls), whereIs(url));
   if (warning !== null) onWarning(warning.found, warning.fix);
   withoutNotice(calls);
   const workers = new Set<Redis>();
-  /** One that is silent looks connected. */
+  /** A Redis that is silent looks connected. */
   let answers = true;
   return {
     queue: <Job>(name: string) => {
       const queue = new Queue<Job>(name, { connection: calls });
-      const or = <A extends unknown[], T>(ask: (...args: A) => Promise<T>) => {
-        return (...args: A) =>
-          ask.apply(queue, args).then(
+      queue.on('error', onError);
+      const guarded = <A extends unknown[], T>(call: (...args: A) => Promise<T>) => {
+        return (...args: A): Promise<T> =>
+          call.apply(queue, args).then(
             (result) => {
               answers = true;
               return result;
@@ -114,24 +122,12 @@ async function connectRedis(
             },
           );
       };
-      return {
-        addBulk: or(queue.addBulk),
-        hasten: or((ids: readonly string[], priority: number) => hasten(queue, ids, priority)),
-        getJobState: or(queue.getJobState),
-        getRanges: or(queue.getRanges),
-        remove: or(queue.remove),
-        getJobCounts: or(queue.getJobCounts),
-        obliterate: or(queue.obliterate),
-        rateLimit: or(queue.rateLimit),
-        removeRateLimitKey: or(queue.removeRateLimitKey),
-        isPaused: or(queue.isPaused),
-        resume: or(queue.resume),
-        close: or(queue.close),
-        on: (event: 'error', listener: (error: Error) => void) => queue.on(event, listener),
-      } as unknown as AnyQueue<Job>;
+      const calling = Object.fromEntries(METHODS.map((method) => [method, guarded(queue[method] as Call)]));
+      const extended = extend(calling as unknown as BullQueue<Job>, queue);
+      return { ...extended, hasten: guarded(extended.hasten) };
     },
     worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) => {
-      // What a worker asks waits until it is back: a chunk that ended meanwhile is told as ended then.
+      // A call of a worker waits until Redis is back: the end of a job is reported then.
       const connection = calls.duplicate({
         maxRetriesPerRequest: null,
         enableOfflineQueue: true,
@@ -142,7 +138,9 @@ async function connectRedis(
       } as RedisOptions);
       connection.on('error', onError);
       workers.add(connection);
-      return new Worker<Job, void>(name, handler, { connection, ...settings }) as unknown as AnyWorker<Job>;
+      const worker = new Worker<Job, void>(name, handler, { connection, ...workerOptions(settings) });
+      worker.on('error', onError);
+      return worker as unknown as AnyWorker<Job>;
     },
     isUp: () => answers && calls.status === 'ready',
     close: async () => {
@@ -157,7 +155,7 @@ async function connectPostgres(
   max: number,
   onError: (error: Error) => void,
 ): Promise<Connections> {
-  // The address is taken apart by us: its `sslmode` must mean here what it means to our other driver.
+  // We parse the address ourselves: `sslmode` must mean the same here as for our other driver.
   const { applicationName, connectTimeoutSeconds = CONNECT_SECONDS, options, ...address } = readDatabaseUrl(url);
   const settings = {
     ...address,
@@ -168,13 +166,13 @@ async function connectPostgres(
       return socket;
     },
     ...(applicationName === undefined ? {} : { application_name: applicationName }),
-    // BullMQ finds its tables through the search path. A queue is a cache of the plan: what a crash of the server takes from it is
-    // asked again only where it is still missing, so nobody waits for a disk on its behalf.
+    // BullMQ finds its tables through the search path. A queue is a cache of the plan: if a crash of the server loses jobs, the next plan
+    // finds what is still missing. So no commit waits for the disk.
     options: `${options ?? ''} -c search_path=bullmq -c synchronous_commit=off`,
   };
   const pool = new pg.Pool({ ...settings, max, keepAlive: true });
   let isClosing = false;
-  // Its connections say goodbye by themselves: what becomes of that is nobody's error any more.
+  // Once we are closing, errors of connections that end no longer matter.
   pool.on('error', (error) => {
     if (!isClosing) onError(error);
   });
@@ -187,24 +185,49 @@ async function connectPostgres(
   return {
     queue: <Job>(name: string) => {
       const queue = new Queue(name, { connection: borrowed(pool) }, createPostgresBackend);
-      return Object.assign(queue, {
-        hasten: (ids: readonly string[], priority: number) => hasten(queue, ids, priority),
-      }) as unknown as AnyQueue<Job>;
+      queue.on('error', onError);
+      return extend(queue as unknown as BullQueue<Job>, queue);
     },
-    worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) =>
-      new Worker(
-        name,
-        handler,
-        { connection: borrowed(pool), ...settings },
-        createPostgresBackend,
-      ) as unknown as AnyWorker<Job>,
+    worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) => {
+      const options = { connection: borrowed(pool), ...workerOptions(settings) };
+      const worker = new Worker(name, handler, options, createPostgresBackend);
+      worker.on('error', onError);
+      return worker as unknown as AnyWorker<Job>;
+    },
     isUp: () => true,
     close: async () => {
       isClosing = true;
       const late = new AbortController();
-      // A worker that could not say goodbye to a server that is unavailable keeps its connection, and the pool would wait for it.
+      // A worker whose server is unavailable keeps its connection, and the pool would wait for it.
       await Promise.race([pool.end(), systemClock.sleep(GOODBYE_MS, late.signal).catch(() => undefined)]);
       late.abort();
+    },
+  };
+}
+
+function workerOptions({ concurrency, lockMs, maximumRateLimitDelay }: WorkerSettings) {
+  return {
+    concurrency,
+    lockDuration: lockMs,
+    stalledInterval: lockMs / 2,
+    maxStalledCount: MAX_STALLED,
+    runRetryDelay: RETRY_MS,
+    ...(maximumRateLimitDelay === undefined ? {} : { maximumRateLimitDelay }),
+  };
+}
+
+/** Adds what BullMQ lacks to the calls of a queue. */
+function extend<Job>(calls: BullQueue<Job>, jobs: Pick<Queue, 'getJob'>): AnyQueue<Job> {
+  const bound = Object.fromEntries(METHODS.map((method) => [method, calls[method].bind(calls)]));
+  return {
+    ...(bound as unknown as BullQueue<Job>),
+    hasten: (ids, priority) => hasten(jobs, ids, priority),
+    size: async () => {
+      const counts = await calls.getJobCounts('waiting', 'active', 'delayed', 'prioritized');
+      return Object.values(counts).reduce((sum, n) => sum + n, 0);
+    },
+    unpause: async () => {
+      if (await calls.isPaused()) await calls.resume();
     },
   };
 }
@@ -214,15 +237,15 @@ async function hasten(queue: Pick<Queue, 'getJob'>, ids: readonly string[], prio
     const job = await queue.getJob(id);
     if (job === undefined || job.priority <= priority) return;
     await job.changePriority({ priority }).catch((error: unknown) => {
-      // Taken and done meanwhile.
+      // A worker has taken it and finished it meanwhile.
       if (!/Missing key for job/.test(String(error))) throw error;
     });
   });
 }
 
 /**
- * The pool as BullMQ sees it: whoever is given it listens for its errors and never stops, and workers come and go with each
- * backfill. We listen ourselves.
+ * The pool as BullMQ gets it. BullMQ adds an error listener for each worker and never removes it, and workers come and go with each
+ * backfill. So `on` does nothing here, and we listen for errors ourselves. `end` does nothing: we close the pool.
  */
 function borrowed(pool: pg.Pool): pg.Pool {
   const view: Pick<pg.Pool, 'connect' | 'query' | 'end' | 'on' | 'options'> = {

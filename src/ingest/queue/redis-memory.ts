@@ -1,15 +1,15 @@
-/** What Redis does when its memory is full: anything but refusing to take more throws queued work away. */
+/** What Redis does when its memory is full: with any policy but `noeviction`, it throws queued jobs away. */
 import type { Redis } from 'ioredis';
 
 export type Eviction =
   | { readonly kind: 'none' }
   | { readonly kind: 'evicts'; readonly policy: string }
-  /** It may not be asked. */
+  /** The setting could not be read. */
   | { readonly kind: 'unknown'; readonly why: string };
 
 const POLICY = /^maxmemory_policy:(.*)$/m;
 
-/** Asks for the setting, and where that is forbidden, as by many who rent out a Redis, what it says of its memory. */
+/** Reads the setting. Many hosted services forbid that: then `INFO memory` says it. */
 export async function readEviction(redis: Pick<Redis, 'config' | 'info'>): Promise<Eviction> {
   const policy = await redis.config('GET', 'maxmemory-policy').then(
     (answer) => (Array.isArray(answer) && typeof answer[1] === 'string' ? answer[1] : null),
@@ -28,7 +28,7 @@ function judge(policy: string): Eviction {
   return policy === 'noeviction' ? { kind: 'none' } : { kind: 'evicts', policy };
 }
 
-/** What is wrong and what would mend it, as two halves of a sentence; null when nothing is. `at`: host and port. */
+/** What is wrong and how to correct it, as two halves of a sentence; null when nothing is wrong. `at`: host and port. */
 export function explainEviction(
   eviction: Eviction,
   at: string,
@@ -50,7 +50,7 @@ export function explainEviction(
   }
 }
 
-/** BullMQ says the same on the console at every connection, in the middle of a log that is JSON: it is not told. */
+/** BullMQ prints a warning about the policy at every connection, into a log that is JSON. So it always reads `noeviction`. */
 export function withoutNotice(redis: Redis): Redis {
   const info = redis.info.bind(redis) as (...sections: string[]) => Promise<string>;
   const duplicate = redis.duplicate.bind(redis);

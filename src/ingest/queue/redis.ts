@@ -4,27 +4,26 @@ import { asError } from '../../core/as-error.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 
-const PATIENCE_MS = 10_000;
-
-/** Longer than any single call takes: one that is not answered within is not answered at all. */
+const CONNECT_MS = 10_000;
+/** Longer than any call takes: a call without an answer after this time will get none. */
 const CALL_MS = 5_000;
-/** A connection that is silent with something to answer is made anew: one whose other end has gone without a word stays so for a quarter of an hour. */
+/** A connection that is silent for so long with a call open is replaced. Without this, a lost connection is noticed after fifteen minutes. */
 const SILENT_MS = CALL_MS + 1_000;
-/** Of one that waits for work: longer than Redis lets it wait. */
+/** The same for the connection of a worker: longer than Redis lets it wait for a job. */
 export const SILENT_WORKER_MS = 20_000;
 
-/** The queue's Redis cannot be reached: what was asked of it may be asked again when it is back. */
+/** The queue's Redis cannot be reached: the call may be repeated when it is back. */
 export class QueueUnavailable extends StoreError {
   override readonly name = 'QueueUnavailable';
 
   constructor(error: Error, url: string) {
-    const { problem, right } = sayRedisError(error, url);
-    // Without its cause: that reads like one of the database.
+    const { problem, right } = explain(error, url);
+    // Without its cause, which reads like an error of the database.
     super(problem, right);
   }
 }
 
-/** Those of ioredis itself have no code. */
+/** Errors of ioredis itself have no code. */
 const UNAVAILABLE_TEXT =
   /^(Connection is closed|Stream isn't writeable|Command timed out|Socket timeout|Reached the max retries per request|LOADING |MASTERDOWN )/;
 
@@ -33,8 +32,8 @@ export function isRedisUnavailable(error: unknown): boolean {
 }
 
 /**
- * One that reconnects by itself for ever, once it has been up. Until it is back, what is asked fails at once. @throws StoreError when it cannot be
- * reached or used.
+ * A connection that reconnects by itself for ever, once it was open. While Redis is unavailable, each call fails at once. @throws StoreError
+ * when Redis cannot be reached or used.
  */
 export async function openRedis(url: string): Promise<Redis> {
   const connection = new Redis(url, {
@@ -44,7 +43,7 @@ export async function openRedis(url: string): Promise<Redis> {
     commandTimeout: CALL_MS,
     socketTimeout: SILENT_MS,
     lazyConnect: true,
-    connectTimeout: PATIENCE_MS,
+    connectTimeout: CONNECT_MS,
   });
   let first: Error | undefined;
   const beforeReady = (error: Error) => {
@@ -53,7 +52,7 @@ export async function openRedis(url: string): Promise<Redis> {
   connection.on('error', beforeReady);
   try {
     await connection.connect();
-    // A database that it does not have is told in passing: it would go on in another one.
+    // If the database number does not exist, ioredis only emits an error, and would use another database.
     if (first !== undefined) throw first;
   } catch (error) {
     connection.disconnect();
@@ -65,66 +64,57 @@ export async function openRedis(url: string): Promise<Redis> {
 
 /** In one sentence, without the password. */
 export function explainRedisError(error: Error, url: string): StoreError {
-  const { problem, right, isConfiguration } = sayRedisError(error, url);
+  const { problem, right, isConfiguration } = explain(error, url);
   return new StoreError(problem, right, error, isConfiguration);
 }
 
-type Said = { readonly problem: string; readonly right: string; readonly isConfiguration: boolean };
+type Explained = { readonly problem: string; readonly right: string; readonly isConfiguration: boolean };
 
-function sayRedisError(error: Error, url: string): Said {
+/** What is wrong, and how to correct it. `isConfiguration`: no retry can help. */
+function explain(error: Error, url: string): Explained {
   const { hostname, port, username, protocol, pathname } = new URL(url);
   const at = `${hostname}:${port || 6379}`;
+  const { message } = error;
   const code = (error as NodeJS.ErrnoException).code ?? '';
-  const hint = 'or leave REDIS_URL out to keep the queue in Postgres';
-  const say = (problem: string, right: string, isConfiguration = false) => ({
-    problem,
-    right: `${right}, ${hint}`,
-    isConfiguration,
-  });
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
-    return say(`the host ${hostname} of REDIS_URL cannot be found`, 'correct the name');
-  }
-  if (/NOAUTH|WRONGPASS|invalid password|without any password/i.test(error.message)) {
-    const who = username === '' ? '' : ` of user '${decodeURIComponent(username)}'`;
-    return say(`Redis at ${at} refuses the password${who}`, 'correct it in REDIS_URL', true);
-  }
-  if (/NOPERM/.test(error.message)) {
-    return say(
-      `the user of REDIS_URL may not do all that a queue needs at ${at} (${error.message})`,
-      'give it the rights',
-      true,
-    );
-  }
-  if (/DB index|SELECT is not allowed/i.test(error.message)) {
-    return say(
-      `Redis at ${at} has no database ${pathname.slice(1)}`,
-      'correct the number at the end of REDIS_URL',
-      true,
-    );
-  }
-  if (error.name === 'ParserError')
-    return say(`what answers at ${at} is not Redis`, 'correct host and port in REDIS_URL', true);
-  if (/^(EPROTO|ERR_SSL|ERR_TLS)/.test(code)) {
-    return say(
-      `Redis at ${at} does not speak TLS, which rediss:// asks for (${code})`,
-      'write redis:// where nobody can listen',
-      true,
-    );
-  }
-  if (/^(CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)) {
-    return say(
-      `the certificate of Redis at ${at} cannot be trusted (${code})`,
-      'name the authority that signed it with NODE_EXTRA_CA_CERTS',
-    );
-  }
-  if (code === 'ETIMEDOUT') {
-    const tls = protocol === 'rediss:' ? ', write redis:// if it has no TLS' : '';
-    return say(`Redis at ${at} does not answer`, `check host and port in REDIS_URL and the firewall between${tls}`);
-  }
-  if (code === 'ECONNRESET' || code === 'EPIPE' || error.message === 'Connection is closed.') {
-    const tls = protocol === 'rediss:' ? '' : ', write rediss:// if it wants TLS';
-    return say(`Redis at ${at} closes the connection`, `correct host and port in REDIS_URL${tls}`);
-  }
-  const why = code === 'ECONNREFUSED' ? 'connection refused' : code || error.message;
-  return say(`no Redis answers at ${at} (${why})`, 'start it, correct REDIS_URL');
+  const passes = (problem: string, right: string) => ({ problem, right, isConfiguration: false });
+  const stays = (problem: string, right: string) => ({ problem, right, isConfiguration: true });
+  const found = (): Explained => {
+    if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
+      return passes(`the host ${hostname} of REDIS_URL cannot be found`, 'correct the name');
+    if (/NOAUTH|WRONGPASS|invalid password|without any password/i.test(message)) {
+      const who = username === '' ? '' : ` of user '${decodeURIComponent(username)}'`;
+      return stays(`Redis at ${at} refuses the password${who}`, 'correct it in REDIS_URL');
+    }
+    if (/NOPERM/.test(message)) {
+      const problem = `the user of REDIS_URL may not do all that a queue needs at ${at} (${message})`;
+      return stays(problem, 'give it the rights');
+    }
+    if (/DB index|SELECT is not allowed/i.test(message)) {
+      const problem = `Redis at ${at} has no database ${pathname.slice(1)}`;
+      return stays(problem, 'correct the number at the end of REDIS_URL');
+    }
+    if (error.name === 'ParserError')
+      return stays(`what answers at ${at} is not Redis`, 'correct host and port in REDIS_URL');
+    if (/^(EPROTO|ERR_SSL|ERR_TLS)/.test(code)) {
+      const problem = `Redis at ${at} does not speak TLS, which rediss:// asks for (${code})`;
+      return stays(problem, 'write redis:// where nobody can listen');
+    }
+    if (/^(CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)) {
+      const problem = `the certificate of Redis at ${at} cannot be trusted (${code})`;
+      return passes(problem, 'name the authority that signed it with NODE_EXTRA_CA_CERTS');
+    }
+    if (code === 'ETIMEDOUT') {
+      const tls = protocol === 'rediss:' ? ', write redis:// if it has no TLS' : '';
+      const right = `check host and port in REDIS_URL and the firewall between${tls}`;
+      return passes(`Redis at ${at} does not answer`, right);
+    }
+    if (code === 'ECONNRESET' || code === 'EPIPE' || message === 'Connection is closed.') {
+      const tls = protocol === 'rediss:' ? '' : ', write rediss:// if it wants TLS';
+      return passes(`Redis at ${at} closes the connection`, `correct host and port in REDIS_URL${tls}`);
+    }
+    const why = code === 'ECONNREFUSED' ? 'connection refused' : code || message;
+    return passes(`no Redis answers at ${at} (${why})`, 'start it, correct REDIS_URL');
+  };
+  const { problem, right, isConfiguration } = found();
+  return { problem, right: `${right}, or leave REDIS_URL out to keep the queue in Postgres`, isConfiguration };
 }

@@ -35,10 +35,10 @@ export function wrongAddress(message: string): string {
 }
 
 /** The upstream answers with another market than the one this warehouse holds. */
-export function otherOrigin(held: string | null, answered: string | null): string {
+export function otherOrigin(held: string | null, answered: string | null, setting: string): string {
   const marketOf = (simulator: string | null) =>
     simulator === null ? 'the real market' : `a simulated market (${simulator})`;
-  return `this warehouse holds data of ${marketOf(held)}, and CHANDLER_BASE_URL answers with ${marketOf(answered)}; choose another warehouse with DATABASE_URL or CHANDLER_HOME, or correct the address`;
+  return `this warehouse holds data of ${marketOf(held)}, and ${setting} answers with ${marketOf(answered)}; choose another warehouse with DATABASE_URL or CHANDLER_HOME, or correct the address`;
 }
 
 /** Nothing has ever answered at the address. */

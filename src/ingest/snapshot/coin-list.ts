@@ -146,10 +146,7 @@ async function readList<T>(
       // No check of the instant: a backfill needs the list even if our clock is wrong.
       const list: Validated<T> = validate(answer.body, answer.exchange.latest);
       if (list.ok && list.rows > 0) {
-        await createOriginCheck(sql)(answer.exchange).catch(async (error: Error) => {
-          await recordFetch(sql, { ...record, outcome: 'malformed', message: error.message });
-          throw error;
-        });
+        await createOriginCheck(sql)(answer.exchange, record);
         const { value, rows, setAside } = list;
         const counts = { rows, stored: rows - setAside.length, setAside: setAside.length };
         const fetchId = await recordFetch(sql, { ...record, outcome: 'stored', ...counts });

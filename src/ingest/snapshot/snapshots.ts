@@ -166,10 +166,7 @@ async function settle<T>(
     await keep('doubted', rows, doubt);
     return { kind: 'deferred', until: clock.now() + ASK_AGAIN_MS, requests, reason: doubt };
   }
-  await retry(() => checkOrigin(exchange)).catch(async (error: Error) => {
-    if (error instanceof ConfigurationError) await keep('malformed', rows, error.message);
-    throw error;
-  });
+  await checkOrigin(exchange, { ...record, rows }, { retry });
   const at = exchange.asOf;
   await retry(async () => kind.prepare?.(sql, at));
   const commit = await retry(async (again) => {

@@ -1,5 +1,4 @@
 /** Validates the smaller answers: the list of coins, the exchanges, the market as a whole. Pure. */
-import type { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import {
   type CoinSummary,
@@ -22,7 +21,6 @@ import {
   isImpossible,
   isWhole,
   ROUNDED_MS,
-  rowsOf,
   type Validated,
   validateList,
   withoutValue,
@@ -38,44 +36,17 @@ export function misdate({ asOf, sentAt }: Pick<Exchanged, 'asOf' | 'sentAt'>): s
 
 export function validateCoins(body: unknown): Validated<readonly ListedCoin[]> {
   const fault = ({ rank }: CoinSummary) => (isWhole(rank) ? null : 'rank: expected a whole number from 0');
-  const validated = validateList(coinSummarySchema, body, fault);
-  if (!validated.ok) return validated;
-  const written = writtenById(coinSummarySchema, body, fault, (row) =>
-    isCanonicalCoin(row) ? null : JSON.stringify(row),
-  );
-  return { ...validated, value: validated.value.map((coin) => ({ ...coin, ...written.get(coin.id)! })) };
+  return validateList(coinSummarySchema, body, fault, (coin, row, position) => {
+    return { ...coin, position, answer: isCanonicalCoin(row) ? null : JSON.stringify(row) };
+  });
 }
 
 export function validateExchanges(body: unknown, latest: Instant): Validated<readonly ExchangeFacts[]> {
   const fault = (exchange: Exchange) => faultOf(exchange, latest + ROUNDED_MS);
-  const validated = validateList(exchangeSchema, body, fault);
-  if (!validated.ok) return validated;
-  const rows = writtenById(exchangeSchema, body, fault, (row) => row);
-  const value = validated.value.map((exchange) => {
-    const { answer: row, position } = rows.get(exchange.id)!;
+  return validateList(exchangeSchema, body, fault, (exchange, row, position) => {
     const facts = toFacts(exchange);
     return { ...facts, position, answer: otherwiseWritten(row, exchangeRecord(asStored(facts))) };
   });
-  return { ...validated, value };
-}
-
-type Row = Readonly<Record<string, unknown>>;
-
-/** The valid rows of a list by id: the position of each, and how it is written. If an id comes twice, the last row counts. */
-function writtenById<S extends z.ZodType<{ readonly id: string }>, T>(
-  schema: S,
-  body: unknown,
-  fault: (record: z.output<S>) => string | null,
-  written: (row: Row) => T,
-): Map<string, { position: number; answer: T }> {
-  const found = new Map<string, { position: number; answer: T }>();
-  let position = 0;
-  for (const row of rowsOf(body) ?? []) {
-    const at = position++;
-    const read = readRecord(schema, row);
-    if (read.ok && fault(read.value) === null) found.set(read.value.id, { position: at, answer: written(row as Row) });
-  }
-  return found;
 }
 
 function faultOf(exchange: Exchange, latest: Instant): string | null {

@@ -2,19 +2,8 @@
 import type { Instant } from '../../clock.ts';
 import { parseTime } from '../../contract/time.ts';
 import { noTickers, pickTickers, TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../../core/ticker.ts';
-import type { SetAsideRecord } from '../../store/candle/quarantine.ts';
 import { isCanonicalTicker } from '../answer/canonical-row.ts';
-import {
-  idOf,
-  isId,
-  isSound,
-  NO_ID,
-  noList,
-  orBroken,
-  ROUNDED_MS,
-  rowsOf,
-  type Validated,
-} from '../answer/record-list.ts';
+import { isId, NO_ID, ROUNDED_MS, type RowFault, type Validated, validateRows } from '../answer/record-list.ts';
 
 /** Numbers of the ticker itself, beside its quotes. */
 const OWN: readonly TickerNumber[] = ['circulating_supply', 'total_supply', 'max_supply', 'beta_value'];
@@ -34,53 +23,37 @@ const NEVER_NEGATIVE: ReadonlySet<TickerNumber> = new Set([
  * from the future (after `latest`), or two different rows for one coin. Whether a coin is known is for the caller to ask.
  */
 export function validateTickers(body: unknown, latest: Instant): Validated<TickerColumns> {
-  const listed = rowsOf(body);
-  return listed === null ? noList(body) : orBroken(() => validateRows(listed, latest));
-}
-
-function validateRows(listed: Iterable<unknown>, latest: Instant): Validated<TickerColumns> {
   const columns = noTickers();
-  const setAside: SetAsideRecord[] = [];
   const positions = new Map<string, number>();
   /** Positions that are not stored: rows that come twice, and two rows that contradict each other. */
   const dropped = new Set<number>();
-  let problem = '';
-  let rows = 0;
-  const refuse = (row: unknown, reason: string) => {
-    problem ||= `[${rows - 1}].${reason}`;
-    setAside.push({ id: idOf(row), reason, row });
-  };
-  for (const row of listed) {
-    rows++;
+  const read = (row: unknown, position: number): RowFault | null => {
     const at = columns.coinId.length;
-    const reason = append(columns, row, rows - 1, latest + ROUNDED_MS);
-    if (reason !== null) {
-      refuse(row, reason);
-      continue;
-    }
+    const reason = append(columns, row, position, latest + ROUNDED_MS);
+    if (reason !== null) return { reason };
     const before = positions.get(columns.coinId[at]!);
     if (before === undefined) {
       positions.set(columns.coinId[at]!, at);
-      continue;
+      return null;
     }
     dropped.add(at);
-    if (isSame(columns, before, at)) continue;
+    if (isSame(columns, before, at)) return null;
     dropped.add(before);
-    refuse(row, TWO_ROWS);
-  }
-  if (!isSound({ rows, bad: setAside.length })) return { ok: false, problem };
+    return { reason: 'two different rows for one coin' };
+  };
+  const validated = validateRows(body, read, () => columns);
+  if (!validated.ok) return validated;
   if (columns.coinId.length > 0 && columns.numbers.price.every(Number.isNaN))
     return { ok: false, problem: 'no row has a price' };
-  const value = dropped.size === 0 ? columns : pickTickers(columns, (position) => !dropped.has(position));
-  return { ok: true, value, rows, setAside };
+  return dropped.size === 0
+    ? validated
+    : { ...validated, value: pickTickers(columns, (position) => !dropped.has(position)) };
 }
 
 function isSame({ numbers, rank, updatedAt, athAt, firstDataAt }: TickerColumns, a: number, b: number): boolean {
   const columns = [rank, updatedAt, athAt, firstDataAt, ...Object.values(numbers)];
   return columns.every((column) => Object.is(column[a], column[b]));
 }
-
-const TWO_ROWS = 'two different rows for one coin';
 
 type Fields = Readonly<Record<string, unknown>>;
 

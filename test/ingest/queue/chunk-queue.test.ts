@@ -7,9 +7,10 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { type Outcome, SeriesGivenUp } from '../../../src/ingest/outcome.ts';
 import { type ChunkJob, chunkJobId } from '../../../src/ingest/queue/chunk-job.ts';
-import { type ChunkQueue, openChunkQueue, type QueueOptions } from '../../../src/ingest/queue/chunk-queue.ts';
+import type { ChunkQueue, QueueOptions } from '../../../src/ingest/queue/chunk-queue.ts';
 import type { QueueEngine } from '../../../src/ingest/queue/queue-engine.ts';
 import { createTestDatabase, testRedisUrl } from '../../support/database.ts';
+import { openChunkQueue } from '../../support/queues.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

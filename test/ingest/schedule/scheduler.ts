@@ -1,7 +1,7 @@
 /** Several processes that run the schedules in virtual time, on either engine. */
 import { randomUUID } from 'node:crypto';
 import { expect, vi } from 'vitest';
-import { openTickQueue, type TickQueue } from '../../../src/ingest/queue/tick-queue.ts';
+import type { TickQueue } from '../../../src/ingest/queue/tick-queue.ts';
 import { type Cadences, schedulePlan } from '../../../src/ingest/schedule/schedule-plan.ts';
 import { createScheduleWorker, type ScheduleWorker } from '../../../src/ingest/schedule/schedule-worker.ts';
 import { createScheduler, type Scheduler } from '../../../src/ingest/schedule/scheduler.ts';
@@ -9,6 +9,7 @@ import { type Runs, SCHEDULE_NAMES } from '../../../src/ingest/schedule/schedule
 import type { Run, RunOutcome } from '../../../src/ingest/schedule-run.ts';
 import { createTestDatabase, type TestDatabase, testRedisUrl } from '../../support/database.ts';
 import { everyKind } from '../../support/every-kind.ts';
+import { openTickQueue } from '../../support/queues.ts';
 import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
 
 export const START = Date.UTC(2026, 10, 21, 12);

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openChunkQueue } from '../../../src/ingest/queue/chunk-queue.ts';
 import { openDatabase } from '../../../src/store/connection/connect.ts';
 import { readDatabaseUrl } from '../../../src/store/connection/database-url.ts';
 import { explainDatabaseError, StoreError } from '../../../src/store/connection/store-error.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { openChunkQueue } from '../../support/queues.ts';
 import { SELF_SIGNED } from '../../support/self-signed.ts';
 import { startTlsFront, type TlsFront } from '../../support/tls-front.ts';
 
