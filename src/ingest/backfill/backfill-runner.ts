@@ -1,12 +1,10 @@
 /**
- * Works off the backfills that wait for a service: claims the most urgent one, runs it until it is done, has to wait, is paused,
- * or one of higher priority comes; and while there is none, helps other processes with the chunks of theirs. Where several processes
- * work off one each, all take from one queue, in which the chunks of the most urgent one go first: the others have what it leaves, as
- * when it waits for something or has fewer chunks than there are hands.
+ * Runs the backfills of the service. It claims the most urgent one and runs it until it is done, must wait, is paused, or a more urgent one
+ * comes. While no backfill waits, it works on the chunks of other processes. All processes take chunks from one queue, where the chunks of
+ * the most urgent backfill come first; the others get the workers that are left.
  *
- * Giving a backfill back costs nothing, for whoever claims it next plans what is still missing.
+ * A backfill may be given back at any time: the process that claims it next plans what is still missing.
  */
-
 import { setMaxListeners } from 'node:events';
 import { asError } from '../../core/as-error.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
@@ -22,47 +20,45 @@ import { createOutageRetry, outageReason } from '../request/outage-retry.ts';
 import type { Session } from '../session.ts';
 import { refreshForAbsences } from '../snapshot/coin-list.ts';
 import { type BackfillRun, runBackfill } from './backfill.ts';
-import { type BackfillEndTold, type ClaimEndDeps, endBroken, endRun, MOST_WAIT_MS } from './claim-end.ts';
-import { type ClaimWatchDeps, watchClaim } from './claim-watch.ts';
+import { type BackfillEndTold, type ClaimDeps, endBroken, endRun, MOST_WAIT_MS, watchClaim } from './claim.ts';
 import { planBackfill } from './plan.ts';
 import type { BackfillProgress } from './progress.ts';
 
-export type BackfillRunnerDeps = ClaimWatchDeps &
-  ClaimEndDeps & {
-    readonly queue: ChunkQueue;
-    readonly session: Pick<Session, 'sendRequest' | 'ingestChunk' | 'plan' | 'walls'>;
-    readonly concurrency: number;
-    /** How long candles are kept: of a backfill that waits for long, what has become older meanwhile is not asked any more. */
-    readonly keep?: Partial<Keep['candles']>;
-    readonly onBegin: (claimed: ClaimedBackfill, requests: number) => void;
-    readonly onEnd: (end: BackfillEndTold) => void;
-    readonly onChunk: (job: ChunkJob, outcome: Outcome) => void;
-    readonly onFailure: (job: ChunkJob, error: Error, final: boolean) => void;
-    readonly bringBack?: () => Promise<void>;
-    readonly realMs?: (ms: number) => number;
-    /** How often it looks for work, and whether its own is still wanted. */
-    readonly lookMs?: number;
-  };
+export type BackfillRunnerDeps = ClaimDeps & {
+  readonly queue: ChunkQueue;
+  readonly session: Pick<Session, 'sendRequest' | 'ingestChunk' | 'plan' | 'walls'>;
+  readonly concurrency: number;
+  /** How long candles are kept: candles that became too old while the backfill waited are not requested. */
+  readonly keep?: Partial<Keep['candles']>;
+  readonly onBegin: (claimed: ClaimedBackfill, requests: number) => void;
+  readonly onEnd: (end: BackfillEndTold) => void;
+  readonly onChunk: (job: ChunkJob, outcome: Outcome) => void;
+  readonly onFailure: (job: ChunkJob, error: Error, final: boolean) => void;
+  readonly bringBack?: () => Promise<void>;
+  readonly realMs?: (ms: number) => number;
+  /** How often it looks for a backfill to claim, and renews its claim. */
+  readonly lookMs?: number;
+};
 
 export type BackfillRunner = {
   start(): void;
-  /** Resolves when what was in hand is stored or handed back. */
+  /** Resolves when the chunks in progress are stored or given back. */
   stop(): Promise<void>;
-  /** While `stop` still waits for what is in hand: others may have the backfill at once. */
+  /** Gives the backfill back while `stop` still waits for chunks in progress: another process may claim it at once. */
   release(): Promise<void>;
-  /** The one in hand. */
+  /** The claimed backfill. */
   current(): { readonly id: number; readonly progress: BackfillProgress | null } | null;
 };
 
-/** Each look renews the lease as well, more often than it needs: a pause or a more urgent backfill should be noticed soon. */
+/** More often than the lease needs: a pause or a more urgent backfill is noticed with the next renewal. */
 const LOOK_MS = 2_000;
-/** Other processes work off the chunks as well, and whoever keeps the window learns of theirs a little later: half of it is enough for seconds of ten workers. */
+/** Large, because other processes work on these chunks as well, and this process learns of that a little later. */
 export const WINDOW = 1024;
 
 export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   const { sql, clock, owner, lookMs = LOOK_MS } = deps;
   const stop = new AbortController();
-  // Every chunk that waits for its turn, or for a database that is unavailable, listens; that is no leak.
+  // Every chunk that waits for a permit, or for an unavailable database, listens to the signal: this is no leak.
   setMaxListeners(0, stop.signal);
   let running: Promise<void> | null = null;
   let current: { readonly id: number; progress: BackfillProgress | null } | null = null;
@@ -90,7 +86,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     const mine = { progress: null as BackfillProgress | null, id: claimed.id };
     current = mine;
     const release = new AbortController();
-    // Until it is planned nobody knows better than what is written down.
+    /** Requests; null while the run is not planned. */
     let left: number | null = null;
     const watching = watchClaim({ ...deps, lookMs }, claimed, release, () => left);
     try {
@@ -135,7 +131,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   };
 }
 
-/** Works off chunks of backfills that other processes keep in the queue. */
+/** Works on chunks of backfills that other processes put into the queue. */
 function help(deps: BackfillRunnerDeps, signal: AbortSignal): ChunkWorker {
   const { clock, realMs = (ms) => ms } = deps;
   const retry = createOutageRetry({ clock, signal });
@@ -148,7 +144,7 @@ function help(deps: BackfillRunnerDeps, signal: AbortSignal): ChunkWorker {
   });
 }
 
-/** Plans what is still missing of a claimed backfill, and asks for it. */
+/** Plans what is still missing of a claimed backfill, and fetches it. */
 async function execute(
   deps: BackfillRunnerDeps,
   claimed: ClaimedBackfill,
@@ -174,7 +170,7 @@ async function execute(
   const planned = await planBackfill({ sql, target, now: startedAt, askedSince: startedAt, plan, wall });
   onPlanned(planned.cost.requests);
   deps.onBegin(claimed, planned.cost.requests);
-  const running = { sql, clock, queue, walls, plan, owner, ingestChunk: toldTo(deps) };
+  const running = { sql, clock, queue, walls, plan, owner, ingestChunk: reporting(deps) };
   return runBackfill(
     { ...running, ...(bringBack ? { bringBack } : {}), ...(realMs ? { realMs } : {}) },
     {
@@ -193,8 +189,8 @@ async function execute(
   );
 }
 
-/** Tells what becomes of each chunk. */
-function toldTo({ session, onChunk, onFailure }: BackfillRunnerDeps): IngestChunk {
+/** Reports how each chunk ended. */
+function reporting({ session, onChunk, onFailure }: BackfillRunnerDeps): IngestChunk {
   return async (job, options) => {
     const outcome = await session.ingestChunk(job, options).catch((error: unknown) => {
       onFailure(job, asError(error), false);

@@ -1,4 +1,4 @@
-/** A backfill from the first chunk to the report: what it wants is written down, then asked for until nothing worth a request is missing. */
+/** Runs a backfill: records what is wanted, then fetches it until nothing worth a request is missing. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Span } from '../../core/span.ts';
 import { type RefusalReason, withdrawRefusals } from '../../store/candle/refusal.ts';
@@ -23,7 +23,7 @@ import {
 import { keepBeating, withRevival } from './heartbeat.ts';
 import type { BackfillPlan, BackfillTarget } from './plan.ts';
 import { probeHistoryLimit } from './probe-history-limit.ts';
-import { type BackfillEnd, type BackfillProgress, type BackfillSeen, createTally, type Tally } from './progress.ts';
+import { type BackfillEnd, type BackfillProgress, type BackfillSeen, ProgressTracker } from './progress.ts';
 import { createRefill, type Refill } from './refill.ts';
 import { createRunEnding, type RunEnding } from './run-ending.ts';
 
@@ -32,13 +32,13 @@ export type BackfillRun = {
   readonly end: BackfillEnd;
   readonly startedAt: Instant;
   readonly tookMs: number;
-  /** What `ops.fetch` has of it, whoever made its requests; null when the database was away at the end. */
+  /** The totals of `ops.fetch`, with the requests that other processes sent for it; null if the database was unavailable at the end. */
   readonly totals: BackfillTotals | null;
-  /** What this process saw, for want of anything better. */
+  /** What this process counted, for when there are no totals. */
   readonly seen: BackfillSeen;
   /** Refused chunks by reason, with one of the messages. */
   readonly refused: ReadonlyMap<RefusalReason, { readonly chunks: number; readonly message: string }>;
-  /** Chunks given up after all attempts, with why. */
+  /** Chunks that were given up after all attempts, with the reason. */
   readonly failed: readonly { readonly coinId: string; readonly span: Span; readonly message: string }[];
 };
 
@@ -51,53 +51,53 @@ export type BackfillDeps = {
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   /** `host:pid`. */
   readonly owner: string;
-  /** Does what can be done about a database that is unavailable, if anything can; called now and then while it is. What it rejects with ends the run. */
+  /** Tries to restart an unavailable database, where that is possible; called now and then during the outage. If it rejects, the run ends with that error. */
   readonly bringBack?: () => Promise<void>;
-  /** A test's clock may run faster than the machine's: how long `ms` of it are in real milliseconds. */
+  /** Converts milliseconds of a test's clock, which may run faster, into real ones. */
   readonly realMs?: (ms: number) => number;
 };
 
 export type BackfillOptions = {
-  /** A backfill that is recorded and running already: whoever claimed it gives its signs of life and says how it ended. */
+  /** A backfill that a service has claimed: the caller renews its lease and records how it ended. */
   readonly claimedId?: number;
-  /** Default: 0, as of one of the service that was given none. */
+  /** Default: 0. */
   readonly priority?: number;
   readonly target: BackfillTarget;
-  /** As it was asked for; kept in `ops.backfill` (of one that is claimed it is there already). */
+  /** The request as the user made it, for `ops.backfill`; a claimed backfill has it already. */
   readonly spec: Readonly<Record<string, unknown>>;
-  /** Who wants it, `user@host`; of one that is claimed it is there already. */
+  /** Who requested it, `user@host`; a claimed backfill has it already. */
   readonly requestedBy?: string;
   readonly planned: BackfillPlan;
   readonly startedAt: Instant;
   readonly concurrency: number;
-  /** Chunks in the queue at least: more where other processes work them off, too. */
+  /** The least number of chunks in the queue: larger if other processes work on them as well. */
   readonly window?: number;
-  /** Longer waits than this end the run. */
+  /** A longer wait ends the run. */
   readonly maxWaitMs: number;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: BackfillProgress) => void;
 };
 
 const CHECK_EVERY_MS = 2_000;
-/** How long a run that ends waits for another process to finish its chunks: a request or a turn is rarely longer. */
+/** At its end, a run waits so often and so long for another process to finish its chunks: a request rarely takes longer. */
 const LOOKS = 20;
 const LOOK_MS = 250;
 
-type Run = { readonly id: number; readonly ending: RunEnding; readonly tally: Tally };
+type Run = { readonly id: number; readonly ending: RunEnding; readonly tracker: ProgressTracker };
 
-/** Resolves however the run ended. @throws what was no reason to end it: an error that nobody expected, or what `bringBack` rejects with. */
+/** Resolves however the run ended. @throws an unexpected error, or the one that `bringBack` rejects with. */
 export async function runBackfill(deps: BackfillDeps, options: BackfillOptions): Promise<BackfillRun> {
   const { sql, clock } = deps;
   const { startedAt, claimedId } = options;
   const isClaimed = claimedId !== undefined;
   const id = claimedId ?? (await start(deps, options));
   const ending = createRunEnding(options.signal);
-  const tally = createTally({ ...options, backfillId: id }, ending.stopWith);
+  const tracker = new ProgressTracker({ ...options, backfillId: id }, ending.stopWith);
   const heartbeat = isClaimed ? null : keepBeating(sql, clock, id, ending.signal);
   try {
-    await fetchMissing(deps, options, { id, ending, tally });
+    await fetchMissing(deps, options, { id, ending, tracker });
   } catch (error) {
-    // What an ended run could no longer ask of a database or a queue that is unavailable is not why it ended.
+    // A run that was stopped, and then met an unavailable database or queue, ended because it was stopped.
     if (ending.end().kind === 'done' || outageReason(error) === null) ending.failWith(error);
   } finally {
     ending.close();
@@ -110,12 +110,12 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   }
   const end = ending.end();
   const totals = await settle(deps, id, end, isClaimed);
-  if (totals !== null) tally.settle(totals);
-  const { refused, failed } = tally;
-  return { id, end, startedAt, tookMs: clock.now() - startedAt, totals, seen: tally.seen(), refused, failed };
+  if (totals !== null) tracker.settle(totals);
+  const { refused, failed } = tracker;
+  return { id, end, startedAt, tookMs: clock.now() - startedAt, totals, seen: tracker.seen(), refused, failed };
 }
 
-/** Writes down what is wanted, and that it is under way. */
+/** Records what is wanted, and that the backfill is running. */
 async function start({ sql, owner }: BackfillDeps, options: BackfillOptions) {
   const { target, spec, planned, startedAt, requestedBy = null } = options;
   const asked: WantedSeries = { ...target, priority: 0 };
@@ -133,11 +133,11 @@ async function start({ sql, owner }: BackfillDeps, options: BackfillOptions) {
   });
 }
 
-/** Asks for all that is missing, until nothing worth a request is left or the run ends. */
+/** Fetches what is missing, until nothing worth a request is left or the run ends. */
 async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: Run): Promise<void> {
   const { sql, clock, queue, plan, walls, realMs = (ms) => ms } = deps;
   const { target, concurrency, startedAt } = options;
-  const { id, ending, tally } = run;
+  const { id, ending, tracker } = run;
   const { signal } = ending;
   const { retry, tidy } = createRunRetry(deps, run);
   const asking = { sql, clock, target, backfillId: id, askedSince: startedAt, plan, walls };
@@ -146,7 +146,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
       ...asking,
       signal,
       ingest: (job: ChunkJob, attempt: number) => deps.ingestChunk(job, { attempt, signal, retry }),
-      onOutcome: (job: ChunkJob, outcome: Outcome) => tally.count(job, outcome, clock.now()),
+      onOutcome: (job: ChunkJob, outcome: Outcome) => tracker.count(job, outcome, clock.now()),
       onConfigurationError: (message: string) => ending.stopWith({ kind: 'misconfigured', message }),
     };
     await retry(() => probeHistoryLimit(probing));
@@ -159,8 +159,8 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
     // Few large additions: each costs the queue on Postgres two temporary tables.
     window: Math.max(options.window ?? 256, concurrency * 16),
     checkEveryMs: CHECK_EVERY_MS,
-    onGone: () => tally.gone(),
-    onGivenUp: (job) => tally.fail(job, new Error('ended several times with slots still not answered')),
+    onGone: () => tracker.countElsewhere(),
+    onGivenUp: (job) => tracker.fail(job, new Error('ended several times with slots still not answered')),
   });
   const isClaimed = options.claimedId !== undefined;
   const own = isClaimed ? deps.ingestChunk : withRevival(deps.ingestChunk, { sql, clock, id, signal });
@@ -174,30 +174,30 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
   try {
     await refill.run(signal);
   } finally {
-    // First what nobody has begun, so that nobody begins it; then what was put back while the rest was finishing.
+    // First the chunks that no worker has begun; then those that were given back while the others finished.
     await tidy(() => queue.remove(refill.inFlight()));
     await worker.close();
     await tidy(() => handedBack(queue, clock, refill.inFlight()));
   }
 }
 
-/** Sits out a database or a queue that is unavailable, and says so; `tidy` is for a run that ends. */
-function createRunRetry({ clock, bringBack }: BackfillDeps, { ending, tally }: Run) {
+/** `retry` waits for a database or a queue that is unavailable, and reports it. `tidy` does the last work of a run, and does not wait. */
+function createRunRetry({ clock, bringBack }: BackfillDeps, { ending, tracker }: Run) {
   let isQueueUnavailable = false;
   const retry = createOutageRetry({
     clock,
     signal: ending.signal,
     onOutage: (reason, until) => {
-      tally.away(reason, until, clock.now());
+      tracker.outageBegan(reason, until, clock.now());
       if (reason === QUEUE_IS_UNAVAILABLE) isQueueUnavailable = true;
       if (reason === DATABASE_IS_UNAVAILABLE) bringBack?.().catch(ending.failWith);
     },
     onRecovery: (reason) => {
       if (reason === QUEUE_IS_UNAVAILABLE) isQueueUnavailable = false;
-      tally.back(reason);
+      tracker.outageEnded(reason);
     },
   });
-  /** A queue that cannot be reached keeps chunks that nobody will ask for: the run they are for has ended. It is not waited for. */
+  /** Chunks that stay in an unreachable queue do no harm: a worker drops them, because their run has ended. */
   const tidy = async (work: () => Promise<void>) => {
     if (isQueueUnavailable) return;
     await work().catch((error: unknown) => {
@@ -207,26 +207,26 @@ function createRunRetry({ clock, bringBack }: BackfillDeps, { ending, tally }: R
   return { retry, tidy };
 }
 
-/** A chunk in our window counts as ours, whoever put it into the queue first. */
-function workerEvents(clock: Clock, { ending, tally }: Run, refill: Refill): WorkerEvents {
+/** A chunk in our window counts for this run, even if another process put it into the queue first. */
+function workerEvents(clock: Clock, { ending, tracker }: Run, refill: Refill): WorkerEvents {
   return {
     onOutcome: (job, outcome) => {
-      if (refill.has(job)) tally.count(job, outcome, clock.now());
+      if (refill.has(job)) tracker.count(job, outcome, clock.now());
       if (outcome.kind !== 'snoozed' && outcome.kind !== 'deferred') refill.ended(job, 'done');
     },
     onFailure: (job, error, final) => {
       if (error instanceof ConfigurationError) ending.stopWith({ kind: 'misconfigured', message: error.message });
-      if (!final && error instanceof UpstreamError && refill.has(job)) tally.trouble(clock.now());
+      if (!final && error instanceof UpstreamError && refill.has(job)) tracker.retrying(clock.now());
       if (!final) return;
-      if (refill.has(job) && !ending.signal.aborted) tally.fail(job, error);
+      if (refill.has(job) && !ending.signal.aborted) tracker.fail(job, error);
       refill.ended(job, 'failed');
     },
   };
 }
 
 /**
- * Takes back what is not under way, and waits a little for what another process has in hand, so that what it asks for us is in our
- * report. Each look takes back first: a chunk that the other one had to put back would be begun again later.
+ * Removes the chunks that no worker has begun, and waits a little for those that another process works on, so that its requests are in our
+ * report. It removes again before each look, because the other process may have given a chunk back.
  */
 async function handedBack(queue: ChunkQueue, clock: Clock, jobs: readonly ChunkJob[]): Promise<void> {
   let left = jobs;
@@ -238,7 +238,7 @@ async function handedBack(queue: ChunkQueue, clock: Clock, jobs: readonly ChunkJ
   }
 }
 
-/** Writes down how it ended. Null when the database is unavailable: it still says that it is running, and the next run finds that its owner is gone. */
+/** Records how the run ended. Null if the database is unavailable: the run still counts as running there, and the next run ends it when its lease has expired. */
 async function settle(
   { sql, clock }: BackfillDeps,
   id: number,
@@ -246,7 +246,7 @@ async function settle(
   isClaimed: boolean,
 ): Promise<BackfillTotals | null> {
   try {
-    // A key that was revoked or an address that went astray says nothing about the series it was met at.
+    // A revoked key or a wrong address says nothing about the series whose request met it.
     await withdrawRefusals(sql, id, kind === 'misconfigured');
     if (!isClaimed) await finishBackfill(sql, id, kind === 'misconfigured' ? 'failed' : kind, clock.now());
     return await backfillTotals(sql, id);

@@ -1,4 +1,4 @@
-/** A run's sign of life: without one for a while, other processes take it for dead and drop its chunks. */
+/** The lease of a command's run: when it has expired, other processes take the run for dead, and drop its chunks. */
 import type { Clock } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { beat, reviveBackfill } from '../../store/work/backfill.ts';
@@ -14,8 +14,8 @@ export function keepBeating(sql: Sql, clock: Clock, id: number, signal: AbortSig
 }
 
 /**
- * The chunks of a run that was taken for dead (a machine slept, the clocks of two hosts differ) end unasked. So one of our own
- * that does has the run say first that it lives, and is looked at again.
+ * If a run was taken for dead (the machine slept, the clocks of two hosts differ), its chunks end without a request. So when one of our own
+ * chunks ends like that, the run is revived, and the chunk is tried again.
  */
 export function withRevival(
   ingestChunk: IngestChunk,
@@ -28,8 +28,8 @@ export function withRevival(
 ): IngestChunk {
   return async (job, options) => {
     const outcome = await ingestChunk(job, options);
-    const isUnasked = outcome.kind === 'stored' && outcome.requests === 0;
-    if (!isUnasked || job.kind !== 'backfill' || job.backfillId !== id || signal.aborted) return outcome;
+    const endedWithoutRequest = outcome.kind === 'stored' && outcome.requests === 0;
+    if (!endedWithoutRequest || job.kind !== 'backfill' || job.backfillId !== id || signal.aborted) return outcome;
     return (await reviveBackfill(sql, id, clock.now())) ? ingestChunk(job, options) : outcome;
   };
 }

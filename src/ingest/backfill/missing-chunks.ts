@@ -1,4 +1,4 @@
-/** The chunks of a backfill that are still worth a request, pass after pass, but for those that are given up. */
+/** The missing chunks of a backfill that are worth a request, without those that were given up; read again in each pass. */
 import type { Clock } from '../../clock.ts';
 import { chunksNewestFirst } from '../../core/chunk.ts';
 import { normalize, type Span, subtract } from '../../core/span.ts';
@@ -10,15 +10,16 @@ import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import { type BackfillTarget, gapsOf } from './plan.ts';
 
 export type MissingChunks = {
-  /** All that are missing now: each series is read when its turn comes, and cut newest first. */
+  /** All chunks that are missing now. The gaps of a series are read just before its chunks are made, newest first. */
   pass(): AsyncGenerator<ChunkJob>;
-  /** Not asked again in this run. */
+  /** The chunk is not requested again in this run. */
   giveUp(job: ChunkJob): void;
-  /** Those of which nothing is left to ask: a queue that was wiped has forgotten what nobody has done. */
+  /** Those of the chunks that are no longer missing. A chunk that left the queue may be done, or the queue was wiped. */
   doneOf(jobs: readonly ChunkJob[]): Promise<readonly ChunkJob[]>;
 };
 
-export type MissingChunksDeps = {
+/** What a run needs to find its missing chunks. */
+export type ChunkSource = {
   readonly sql: SqlOrTransaction;
   readonly clock: Clock;
   readonly target: BackfillTarget;
@@ -26,15 +27,18 @@ export type MissingChunksDeps = {
   readonly askedSince: number;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   readonly walls: Pick<Walls, 'of'>;
-  /** Series whose chunks take turns: chunks of one series wait for each other when they are stored. */
+};
+
+export type MissingChunksDeps = ChunkSource & {
+  /** Chunks come from so many series in turn, because chunks of one series wait for each other when they are stored. */
   readonly lanes: number;
-  /** Told of a chunk that is not asked again in this run although something of it is still missing. */
+  /** Called with a chunk that is not requested again in this run although it is still missing. */
   readonly onGivenUp: (job: ChunkJob) => void;
 };
 
-/** A chunk that ends so often with its gap still open is given up in this run. */
+/** A chunk that has ended so often and is still missing is given up in this run. */
 const MOST_ROUNDS = 3;
-/** Series read ahead: their gaps are re-read when their turn comes in the next page, so a small page stays fresh. */
+/** Series whose gaps are read at once; few, so that the gaps are still right when the chunks are made. */
 const PAGE = 100;
 
 export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
@@ -66,7 +70,7 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
         deps.onGivenUp(job);
         continue;
       }
-      // Only what is left after the first pass is worth remembering: there is little of it.
+      // Not for the first pass, which may have millions of chunks: few are left after it.
       if (!isFirstPass) rounds.set(chunkJobId(job), round);
       yield job;
     }

@@ -1,4 +1,4 @@
-/** What a backfill will ask and cost, before it asks anything. Reads gaps page by page and counts; chunks are only made when they are sent. */
+/** The plan of a backfill: how many requests it takes, before any is sent. It reads the gaps page by page, and only counts the chunks. */
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type Plan, type PlanName, planOf } from '../../contract/plan/plans.ts';
 import type { Quote } from '../../core/candle.ts';
@@ -9,7 +9,7 @@ import { type CoinGaps, readGaps } from '../../store/candle/gaps.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { documentedWall, earliestSlot, expectedDepth, splitAtWall, type Wall } from '../limits/history-limit.ts';
 
-/** What a backfill is about: these coins' series over this span. */
+/** The series and the span that a backfill fills. */
 export type BackfillTarget = {
   /** In the order they are to be filled. */
   readonly coinIds: readonly string[];
@@ -20,28 +20,28 @@ export type BackfillTarget = {
 };
 
 export type PlanCost = {
-  /** Requests for all that the plan lets us see, the probe of its wall included. */
+  /** Requests for everything within the history limit, and the probe of that limit. */
   readonly requests: number;
-  /** Slots those requests ask about: the candles to expect if upstream has one for each. */
+  /** Slots of these requests: the candles to expect if the upstream has one for each. */
   readonly slots: number;
-  /** Slots beyond the wall. */
+  /** Slots beyond the history limit. */
   readonly refusedSlots: number;
 };
 
 export type BackfillPlan = {
   readonly coins: number;
-  /** Coins of which anything is worth a request. */
+  /** Coins with something to request. */
   readonly coinsWithGaps: number;
   readonly cost: PlanCost;
-  /** One request of `cost.requests` tries the documented wall of this plan and interval. */
+  /** One request of `cost.requests` probes the documented history limit of this plan and interval. */
   readonly probe: boolean;
-  /** What it costs if the documented wall turns out not to be there; the same as `cost` when none is in the way. */
+  /** The cost if the probe finds that the documented limit does not hold; the same as `cost` without a probe. */
   readonly costIfOpen: PlanCost;
-  /** Missing, answered without a final word, asked again later. */
+  /** Missing slots with an answer that is not final: they are requested again later. */
   readonly waitingSlots: number;
-  /** Missing, and refused series by series (unknown coin …). */
+  /** Missing slots of series that the upstream refuses (unknown coin …). */
   readonly refusedSlots: number;
-  /** The same work under each plan, by its documented wall. */
+  /** The same backfill under each plan, by its documented history limit. */
   readonly underPlans: Readonly<Record<PlanName, PlanCost>>;
 };
 
@@ -54,7 +54,7 @@ export type PlanOptions = {
   readonly wall: Wall;
 };
 
-/** Coins per statement: bounds memory whatever the number of series. */
+/** Coins per statement: it bounds the memory, however many series there are. */
 export const PAGE = 1_000;
 
 /** Gaps of all coins, page by page in the target's order. */

@@ -1,34 +1,28 @@
-/** Asks for one chunk beyond a documented history limit, alone and first: its answer tells about all others beyond it. */
-import type { Clock, Instant } from '../../clock.ts';
+/** Requests one chunk beyond a documented history limit, before all others: its answer says whether the limit is real. */
+import { createBackoff } from '../../core/backoff.ts';
 import { chunksNewestFirst } from '../../core/chunk.ts';
-import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { earliestSlot, splitAtWall } from '../limits/history-limit.ts';
-import type { Walls } from '../limits/learned-limits.ts';
 import { ConfigurationError, type Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
-import { type BackfillTarget, gapsOf } from './plan.ts';
+import type { ChunkSource } from './missing-chunks.ts';
+import { gapsOf } from './plan.ts';
 
-export type ProbeDeps = {
-  readonly sql: SqlOrTransaction;
-  readonly clock: Clock;
-  readonly target: BackfillTarget;
-  readonly backfillId: number;
-  readonly askedSince: Instant;
-  readonly plan: { readonly name: string; readonly candlesPerRequest: number };
-  readonly walls: Pick<Walls, 'of'>;
+export type ProbeDeps = ChunkSource & {
   readonly signal: AbortSignal;
   readonly ingest: (job: ChunkJob, attempt: number) => Promise<Outcome>;
   readonly onOutcome: (job: ChunkJob, outcome: Outcome) => void;
-  /** No other chunk would be answered either. */
+  /** The key or the address is wrong: no other chunk would be answered either. */
   readonly onConfigurationError: (message: string) => void;
+  readonly random?: () => number;
 };
 
-/** A probe that meets trouble is tried again: without its answer, as many are refused as are under way at once. */
+/** A probe that fails is repeated: without its answer, all chunks that are in progress at once would be refused. */
 const MOST_PROBES = 5;
+const backoff = createBackoff({ firstMs: 4_000, mostMs: 32_000 });
 
 /** Resolves when the probe was answered or given up, or when there is nothing to probe. Database errors reject. */
 export async function probeHistoryLimit(deps: ProbeDeps): Promise<void> {
-  const { clock, signal } = deps;
+  const { clock, signal, random = Math.random } = deps;
   const job = await newestBeyond(deps);
   if (job === null) return;
   for (let attempt = 1; !signal.aborted; ) {
@@ -37,8 +31,9 @@ export async function probeHistoryLimit(deps: ProbeDeps): Promise<void> {
       outcome = await deps.ingest(job, attempt);
     } catch (error) {
       if (error instanceof ConfigurationError) return deps.onConfigurationError(error.message);
-      if (++attempt > MOST_PROBES) return; // The queue's attempts at this chunk will tell.
-      await clock.sleep(1_000 * 2 ** attempt, signal).catch(() => undefined);
+      // After that, the attempts of the queue at this chunk show what the limit is.
+      if (attempt++ >= MOST_PROBES) return;
+      await clock.sleep(backoff(attempt - 2, random()), signal).catch(() => undefined);
       continue;
     }
     deps.onOutcome(job, outcome);

@@ -1,4 +1,4 @@
-/** How a backfill goes: what has been done so far, what it waits for, and when that is reason to end. */
+/** The progress of a backfill: what is done, what it waits for, and whether it must end because of that. */
 import type { Instant } from '../../clock.ts';
 import type { Span } from '../../core/span.ts';
 import type { RefusalReason } from '../../store/candle/refusal.ts';
@@ -14,14 +14,14 @@ export type BackfillProgress = {
   readonly chunksPlanned: number;
   readonly stored: number;
   readonly requests: number;
-  /** Set while everything waits: for the quota, for upstream to come back. */
+  /** Set while everything waits: for the quota, or for an outage to end. */
   readonly waiting: { readonly until: Instant; readonly reason: string } | null;
 };
 
 export type BackfillEnd =
-  /** Nothing worth a request is left. */
+  /** Nothing is left to fetch. */
   | { readonly kind: 'done' }
-  /** The wait would have been longer than allowed; run it again, nothing is lost. */
+  /** The wait would be longer than allowed. Nothing is lost: run the command again. */
   | { readonly kind: 'stopped'; readonly until: Instant; readonly reason: string }
   | { readonly kind: 'interrupted' }
   | { readonly kind: 'misconfigured'; readonly message: string };
@@ -33,139 +33,175 @@ export type BackfillSeen = {
   readonly setAside: number;
 };
 
-/** So many refusals of single series in a row, with nothing stored between, are not about the series. */
+/** After so many refused series in a row, with nothing stored between, the cause is not the series. */
 const MOST_REFUSALS_IN_A_ROW = 10;
 
-/** As long as it takes to ask about one chunk four times, each time when no cache repeats the answer. */
+/** Long enough to request one chunk four times, each time after the caches have forgotten the answer. */
 const LONGEST_DOUBT_MS = 5 * ASK_AGAIN_MS;
 
-export type Tally = ReturnType<typeof createTally>;
+type Wait = { readonly until: Instant; readonly reason: string };
 
-/** Counts outcomes, tells the progress, and ends the run when it would wait too long or is refused everything. */
-export function createTally(
-  {
-    backfillId,
-    planned,
-    maxWaitMs,
-    onProgress,
-  }: {
-    /** Whose requests are counted: processes work each other's chunks, and a request is theirs who wanted the chunk. */
-    readonly backfillId: number;
-    readonly planned: BackfillPlan;
-    /** Longer waits than this end the run. */
-    readonly maxWaitMs: number;
-    readonly onProgress: (progress: BackfillProgress) => void;
-  },
-  stopWith: (how: BackfillEnd) => void,
-) {
-  const isOurs = (job: ChunkJob) => job.kind === 'backfill' && job.backfillId === backfillId;
-  const refused = new Map<RefusalReason, { chunks: number; message: string }>();
-  const failed: { coinId: string; span: Span; message: string }[] = [];
-  let progress: BackfillProgress = {
-    chunksDone: 0,
-    chunksPlanned: planned.cost.requests,
-    stored: 0,
-    requests: 0,
-    waiting: null,
-  };
-  let [revised, setAside] = [0, 0];
-  const refusedInARow = new Set<number>();
-  let waitingSince: Instant | null = null;
-  const away = new Map<OutageReason, Instant>();
-  /** By chunk: those that alone wait, and until when. */
-  const deferred = new Map<string, { readonly until: Instant; readonly reason: string }>();
-  const tell = (change: Partial<BackfillProgress>) => {
-    progress = { ...progress, ...change };
-    // Nothing else is left: the run waits for these.
-    if (
-      progress.waiting === null &&
-      deferred.size > 0 &&
-      progress.chunksDone + deferred.size >= progress.chunksPlanned
-    ) {
-      const soonest = [...deferred.values()].reduce((a, b) => (b.until < a.until ? b : a));
+export type ProgressOptions = {
+  /** Processes work on each other's chunks: a request belongs to the backfill that the chunk is for. */
+  readonly backfillId: number;
+  readonly planned: BackfillPlan;
+  /** A longer wait ends the run. */
+  readonly maxWaitMs: number;
+  readonly onProgress: (progress: BackfillProgress) => void;
+};
+
+/** Counts outcomes, reports the progress, and ends the run when it would wait too long or when everything is refused. */
+export class ProgressTracker {
+  /** Refused chunks by reason, with one of the messages. */
+  readonly refused = new Map<RefusalReason, { chunks: number; message: string }>();
+  /** Chunks that are given up after all attempts. */
+  readonly failed: { coinId: string; span: Span; message: string }[] = [];
+  readonly #options: ProgressOptions;
+  readonly #waits: ReturnType<typeof createWaitWatch>;
+  readonly #refusals: ReturnType<typeof createRefusalWatch>;
+  readonly #outages = new Map<OutageReason, Instant>();
+  /** Chunks that wait by themselves, by id. */
+  readonly #deferred = new Map<string, Wait>();
+  #progress: BackfillProgress;
+  #revised = 0;
+  #setAside = 0;
+
+  constructor(options: ProgressOptions, stopWith: (how: BackfillEnd) => void) {
+    this.#options = options;
+    this.#waits = createWaitWatch(options.maxWaitMs, stopWith);
+    this.#refusals = createRefusalWatch(stopWith);
+    const chunksPlanned = options.planned.cost.requests;
+    this.#progress = { chunksDone: 0, chunksPlanned, stored: 0, requests: 0, waiting: null };
+    this.#report({});
+  }
+
+  seen(): BackfillSeen {
+    const { requests, stored } = this.#progress;
+    return { requests, stored, revised: this.#revised, setAside: this.#setAside };
+  }
+
+  /** The totals at the end, with the requests that other processes sent for this backfill. */
+  settle({ requests, stored }: BackfillTotals): void {
+    // The database has just answered. Whether the queue has recovered does not matter any more.
+    this.#outages.delete(DATABASE_IS_UNAVAILABLE);
+    this.#report({ requests, stored, waiting: null });
+  }
+
+  outageBegan(reason: OutageReason, until: Instant, now: Instant): void {
+    this.#outages.set(reason, until);
+    this.#report({});
+    this.#waits.add(until, reason, now);
+  }
+
+  outageEnded(reason: OutageReason): void {
+    this.#outages.delete(reason);
+    this.#report({ waiting: null });
+  }
+
+  count(job: ChunkJob, outcome: Outcome, now: Instant): void {
+    const isOurs = job.kind === 'backfill' && job.backfillId === this.#options.backfillId;
+    if (outcome.kind !== 'deferred') this.#deferred.delete(chunkJobId(job));
+    switch (outcome.kind) {
+      case 'stored':
+        if (outcome.requests > 0) {
+          this.#refusals.answered();
+          this.#waits.answered();
+        }
+        this.#revised += isOurs ? outcome.revised : 0;
+        this.#setAside += isOurs ? outcome.setAside : 0;
+        this.#oneDone(isOurs ? outcome : { requests: 0, stored: 0 });
+        break;
+      case 'snoozed': {
+        const { until, reason } = outcome;
+        if (reason === INTERRUPTED) return;
+        this.#report({ waiting: { until, reason } });
+        this.#waits.add(until, reason, now);
+        break;
+      }
+      case 'deferred':
+        this.#deferred.set(chunkJobId(job), { until: outcome.until, reason: outcome.reason });
+        this.#report({ requests: this.#progress.requests + (isOurs ? outcome.requests : 0), waiting: null });
+        // Other chunks go on meanwhile; it is a wait of the run only while none of them is answered.
+        if (outcome.reason === 'second opinion') {
+          // However short the allowed wait is: the next run would begin with the same question, and never get past it.
+          this.#waits.add(now, outcome.reason, now, Math.max(this.#options.maxWaitMs, LONGEST_DOUBT_MS));
+        } else this.#waits.add(now, 'unavailable', now);
+        break;
+      case 'refused': {
+        const { reason, message } = outcome;
+        this.#waits.answered();
+        this.refused.set(reason, { chunks: (this.refused.get(reason)?.chunks ?? 0) + 1, message });
+        this.#oneDone({ requests: isOurs ? 1 : 0, stored: 0 });
+        if (reason !== 'plan wall' && reason !== 'interval') this.#refusals.add(job.seriesId, `${reason}: ${message}`);
+      }
+    }
+  }
+
+  /** Another process has finished a chunk. */
+  countElsewhere(): void {
+    this.#report({ chunksDone: this.#progress.chunksDone + 1 });
+  }
+
+  /** An attempt has failed, and is repeated. */
+  retrying(now: Instant): void {
+    this.#waits.add(now, 'unavailable', now);
+  }
+
+  fail(job: ChunkJob, error: Error): void {
+    this.#deferred.delete(chunkJobId(job));
+    this.failed.push({ coinId: job.coinId, span: { from: job.from, to: job.to }, message: error.message });
+    this.#report({ chunksDone: this.#progress.chunksDone + 1 });
+  }
+
+  #oneDone({ requests, stored }: { readonly requests: number; readonly stored: number }): void {
+    const before = this.#progress;
+    this.#report({
+      chunksDone: before.chunksDone + 1,
+      requests: before.requests + requests,
+      stored: before.stored + stored,
+      waiting: null,
+    });
+  }
+
+  #report(change: Partial<BackfillProgress>): void {
+    let progress = { ...this.#progress, ...change };
+    const { chunksDone, chunksPlanned } = progress;
+    const onlyDeferredLeft = this.#deferred.size > 0 && chunksDone + this.#deferred.size >= chunksPlanned;
+    if (progress.waiting === null && onlyDeferredLeft) {
+      const soonest = [...this.#deferred.values()].reduce((a, b) => (b.until < a.until ? b : a));
       progress = { ...progress, waiting: soonest };
     }
-    // What is in hand may end meanwhile: that does not bring back what is away.
-    for (const [reason, until] of away) progress = { ...progress, waiting: { until, reason } };
-    onProgress({ ...progress, chunksPlanned: Math.max(progress.chunksPlanned, progress.chunksDone) });
-  };
-  /** Waits with no answer between them are one wait: an outage is many short ones. */
-  const waits = (until: Instant, reason: string, now: Instant, mostMs = maxWaitMs) => {
-    waitingSince ??= now;
-    if (until - waitingSince <= mostMs) return;
-    stopWith({ kind: 'stopped', until, reason });
-  };
-  tell({});
+    // Chunks in progress may end during an outage: it goes on nevertheless.
+    for (const [reason, until] of this.#outages) progress = { ...progress, waiting: { until, reason } };
+    this.#progress = progress;
+    this.#options.onProgress({ ...progress, chunksPlanned: Math.max(chunksPlanned, chunksDone) });
+  }
+}
+
+/** Ends a run that would wait for too long. Waits with no answer between them are one wait: an outage is many short ones. */
+function createWaitWatch(maxWaitMs: number, stopWith: (how: BackfillEnd) => void) {
+  let since: Instant | null = null;
   return {
-    refused,
-    failed,
-    seen: (): BackfillSeen => ({ requests: progress.requests, stored: progress.stored, revised, setAside }),
-    /** As it was in the end, with what other processes did for it. */
-    settle: ({ requests, stored }: BackfillTotals) => {
-      // The database has just told it; whether the queue is back, nobody asks any more.
-      away.delete(DATABASE_IS_UNAVAILABLE);
-      tell({ requests, stored, waiting: null });
+    answered: () => {
+      since = null;
     },
-    away: (reason: OutageReason, until: Instant, now: Instant) => {
-      away.set(reason, until);
-      tell({});
-      waits(until, reason, now);
+    add: (until: Instant, reason: string, now: Instant, mostMs = maxWaitMs) => {
+      since ??= now;
+      if (until - since > mostMs) stopWith({ kind: 'stopped', until, reason });
     },
-    back: (reason: OutageReason) => {
-      away.delete(reason);
-      tell({ waiting: null });
-    },
-    count: (job: ChunkJob, outcome: Outcome, now: Instant) => {
-      if (outcome.kind !== 'deferred') deferred.delete(chunkJobId(job));
-      switch (outcome.kind) {
-        case 'stored':
-          if (outcome.requests > 0) {
-            refusedInARow.clear();
-            waitingSince = null;
-          }
-          if (!isOurs(job)) return tell({ chunksDone: progress.chunksDone + 1, waiting: null });
-          revised += outcome.revised;
-          setAside += outcome.setAside;
-          return tell({
-            chunksDone: progress.chunksDone + 1,
-            stored: progress.stored + outcome.stored,
-            requests: progress.requests + outcome.requests,
-            waiting: null,
-          });
-        case 'snoozed':
-          if (outcome.reason === INTERRUPTED) return;
-          tell({ waiting: { until: outcome.until, reason: outcome.reason } });
-          return waits(outcome.until, outcome.reason, now);
-        case 'deferred':
-          deferred.set(chunkJobId(job), { until: outcome.until, reason: outcome.reason });
-          tell({ requests: progress.requests + (isOurs(job) ? outcome.requests : 0), waiting: null });
-          // The others go on meanwhile; it is a wait of the run only as long as none of them is answered. A doubt is sat out however
-          // short a wait was allowed: the next run would begin with the same doubt, and never get past it.
-          return outcome.reason === 'second opinion'
-            ? waits(now, 'second opinion', now, Math.max(maxWaitMs, LONGEST_DOUBT_MS))
-            : waits(now, 'unavailable', now);
-        case 'refused': {
-          waitingSince = null;
-          const before = refused.get(outcome.reason);
-          refused.set(outcome.reason, { chunks: (before?.chunks ?? 0) + 1, message: outcome.message });
-          const requests = progress.requests + (isOurs(job) ? 1 : 0);
-          tell({ chunksDone: progress.chunksDone + 1, requests, waiting: null });
-          if (outcome.reason === 'plan wall' || outcome.reason === 'interval') return;
-          refusedInARow.add(job.seriesId);
-          if (refusedInARow.size < MOST_REFUSALS_IN_A_ROW) return;
-          const message = `the upstream refused ${refusedInARow.size} series in a row (${outcome.reason}: ${outcome.message}); check CHANDLER_API_KEY and CHANDLER_BASE_URL, or run it again for the others`;
-          return stopWith({ kind: 'misconfigured', message });
-        }
-      }
-    },
-    /** Another process has ended it. */
-    gone: () => tell({ chunksDone: progress.chunksDone + 1 }),
-    /** An attempt has failed, and will be made again. */
-    trouble: (now: Instant) => waits(now, 'unavailable', now),
-    fail: (job: ChunkJob, error: Error) => {
-      deferred.delete(chunkJobId(job));
-      failed.push({ coinId: job.coinId, span: { from: job.from, to: job.to }, message: error.message });
-      tell({ chunksDone: progress.chunksDone + 1 });
+  };
+}
+
+/** Ends a run whose series are refused one after the other. */
+function createRefusalWatch(stopWith: (how: BackfillEnd) => void) {
+  const inARow = new Set<number>();
+  return {
+    answered: () => inARow.clear(),
+    add: (seriesId: number, why: string) => {
+      inARow.add(seriesId);
+      if (inARow.size < MOST_REFUSALS_IN_A_ROW) return;
+      const message = `the upstream refused ${inARow.size} series in a row (${why}); check CHANDLER_API_KEY and CHANDLER_BASE_URL, or run it again for the others`;
+      stopWith({ kind: 'misconfigured', message });
     },
   };
 }

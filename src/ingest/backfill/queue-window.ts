@@ -1,6 +1,6 @@
 /**
- * The chunks of one backfill that are in the queue now. Of those that end in other processes nobody tells: the queue is looked at, the
- * sooner the more of the window they take, so that it never runs dry while there is more to ask.
+ * The chunks of one backfill that are in the queue now. Nobody reports the chunks that end in other processes, so this process compares
+ * its list with the queue: more often, the more chunks the others take, so that the queue never runs empty while chunks are missing.
  */
 import type { Clock } from '../../clock.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
@@ -10,9 +10,9 @@ import type { MissingChunks } from './missing-chunks.ts';
 
 export type QueueWindow = {
   add(jobs: readonly ChunkJob[]): Promise<void>;
-  /** Resolves when at most `count` chunks are left in it, or the signal fires. The queue is looked at every `mostMs` at least. */
+  /** Resolves when at most `count` chunks are left, or the signal is aborted. It reads the queue at least every `mostMs`. */
   shrunkTo(count: number, signal: AbortSignal, mostMs?: number): Promise<void>;
-  /** A chunk has ended here: its place is free. */
+  /** A chunk has ended in this process: its place is free. */
   ended(job: ChunkJob): void;
   has(job: ChunkJob): boolean;
   size(): number;
@@ -22,15 +22,15 @@ export type QueueWindow = {
 export type QueueWindowDeps = {
   readonly clock: Clock;
   readonly queue: Pick<ChunkQueue, 'add' | 'ids' | 'unpause'>;
-  /** Whose chunks are taken first, where several keep theirs in the queue. */
+  /** Workers take the chunks of the backfill with the highest priority first. */
   readonly priority: number;
-  /** For a database that is unavailable, and the queue in it. */
+  /** Waits for a database or a queue that is unavailable. */
   readonly retry: OutageRetry;
   /** Chunks in the queue at most. */
   readonly window: number;
   /** How often the window is compared with the queue at least. */
   readonly checkEveryMs: number;
-  /** Told of a chunk that another process has done. One that was wiped or failed there, and still is missing, comes again instead. */
+  /** Called with a chunk that another process has done. A chunk that is still missing (wiped, or failed there) comes in the next pass. */
   readonly onGone: (job: ChunkJob) => void;
 };
 
@@ -40,7 +40,7 @@ const SOONEST_CHECK_MS = 125;
 export function createQueueWindow(deps: QueueWindowDeps, doneOf: MissingChunks['doneOf']): QueueWindow {
   const { clock, queue, window, retry, checkEveryMs } = deps;
   const inFlight = new Map<string, ChunkJob>();
-  /** What the queue did not have when it was looked at last. */
+  /** Chunks that were not in the queue at the last comparison. */
   let gone = new Set<string>();
   let checkMs = Math.min(2 * SOONEST_CHECK_MS, checkEveryMs);
   let checkedAt = clock.now();
@@ -48,8 +48,8 @@ export function createQueueWindow(deps: QueueWindowDeps, doneOf: MissingChunks['
   let look: () => void = () => undefined;
 
   /**
-   * Done by another process, failed there, or wiped: the next pass finds out what of it is still missing. Only what is gone
-   * twice in a row: the end of one that ends here is told a moment after the queue has forgotten it.
+   * Removes the chunks that have left the queue: done or failed in another process, or wiped. The next pass finds those that are still
+   * missing. Only a chunk that is gone twice in a row counts: when a chunk ends here, the queue removes it a moment before we are told.
    */
   async function compare(): Promise<void> {
     await retry(() => queue.unpause());
@@ -81,7 +81,7 @@ export function createQueueWindow(deps: QueueWindowDeps, doneOf: MissingChunks['
           if (isOver()) waiting.abort();
         };
         signal.addEventListener('abort', look, { signal: waiting.signal });
-        // A clock that was set back must not put it off.
+        // A clock that was set back must not stretch the wait.
         const everyMs = Math.min(checkMs, mostMs);
         const waitMs = Math.min(everyMs, checkedAt + everyMs - clock.now());
         await clock.sleep(Math.max(0, waitMs), waiting.signal).catch(() => undefined);

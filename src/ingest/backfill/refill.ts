@@ -1,24 +1,22 @@
 /**
  * Keeps a bounded window of chunks in the queue while a backfill runs.
  *
- * It goes through the coins in passes. In a pass each series is read once, when its turn comes, and cut into chunks newest first,
- * a few series taking turns; the next pass begins when everything of this one has ended, so chunks of one series never overlap.
- * A pass that finds nothing to ask, but for what was given up, ends the run. What is in the window but no longer in the queue (a flush,
- * another process that did it or failed it) is left to the next pass.
+ * It goes through the coins in passes. A pass reads each series once and cuts it into chunks, newest first, from a few series in turn. The
+ * next pass begins when all chunks of this one have ended, so chunks of one series never overlap. A pass that finds no missing chunk, except
+ * those that were given up, ends the run. A chunk of the window that has left the queue is left to the next pass.
  */
-
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import { createMissingChunks, type MissingChunksDeps } from './missing-chunks.ts';
 import { createQueueWindow, type QueueWindowDeps } from './queue-window.ts';
 
 export type Refill = {
-  /** Resolves when a whole pass found nothing left to ask, or the signal fires. */
+  /** Resolves when a whole pass found nothing to fetch, or the signal is aborted. */
   run(signal: AbortSignal): Promise<void>;
-  /** A chunk has ended, however: its place in the window is free. */
+  /** A chunk has ended: its place in the window is free. */
   ended(job: ChunkJob, how: 'done' | 'failed'): void;
-  /** Is it in the window now? */
+  /** Is the chunk in the window now? */
   has(job: ChunkJob): boolean;
-  /** In the window now. */
+  /** The chunks in the window now. */
   inFlight(): readonly ChunkJob[];
 };
 
@@ -33,7 +31,7 @@ export function createRefill(deps: RefillDeps): Refill {
   const window = createQueueWindow(deps, missing.doneOf);
   const drained = (signal: AbortSignal) => window.shrunkTo(0, signal, LAST_ONES_CHECK_MS);
 
-  /** Enqueues everything that is missing now, waiting for room; resolves to how many chunks that were. */
+  /** Adds all missing chunks to the queue, and waits for room; resolves to their number. */
   async function pass(signal: AbortSignal): Promise<number> {
     let count = 0;
     let next: ChunkJob[] = [];
@@ -53,7 +51,7 @@ export function createRefill(deps: RefillDeps): Refill {
 
   return {
     run: async (signal) => {
-      // A pass that was cut off begins anew, when nothing of it is under way any more.
+      // A pass that an outage has cut off begins anew, when none of its chunks is in progress any more.
       const wholePass = () =>
         retry(async (again) => {
           if (again) await drained(signal);

@@ -1,14 +1,14 @@
-/** How a run ends: the first reason counts, and everything that is under way for it is told to stop. */
+/** Ends a run: the first reason counts, and the signal stops everything that is in progress for the run. */
 import { setMaxListeners } from 'node:events';
 import type { BackfillEnd } from './progress.ts';
 
 export type RunEnding = {
-  /** Fires when the run shall end, for whatever reason. */
+  /** Aborted when the run must end, for whatever reason. */
   readonly signal: AbortSignal;
   stopWith(how: BackfillEnd): void;
-  /** What the run then rejects with: the first of these errors. */
+  /** The run then rejects with the first of these errors. */
   failWith(error: unknown): void;
-  /** `done` until something else is said. */
+  /** `done`, unless `stopWith` was called. */
   end(): BackfillEnd;
   failure(): unknown;
   /** The run is over. */
@@ -18,7 +18,7 @@ export type RunEnding = {
 /** `interruption`: from outside; it ends the run as `interrupted`. */
 export function createRunEnding(interruption: AbortSignal): RunEnding {
   const stop = new AbortController();
-  // Every worker that waits for its turn listens; that is no leak.
+  // Every worker that waits for a permit listens to the signal: this is no leak.
   setMaxListeners(0, stop.signal);
   let end: BackfillEnd = { kind: 'done' };
   let failure: unknown = null;

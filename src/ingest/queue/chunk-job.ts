@@ -1,13 +1,13 @@
-/** A chunk as the queue carries it: everything a worker in any process needs, and a name that is the same whoever cuts it. */
+/** The job of a chunk: everything that a worker of any process needs. The same chunk has the same job id in all processes. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 
-/** Who wants a chunk: what it is spent for, and whether it is still to be asked. A worker drops what nobody wants any more. */
+/** What a chunk is for. It decides which quota pays, and whether the chunk is still wanted: a worker drops a chunk that is not. */
 export type Wish =
-  /** As long as that backfill is running; from what the schedules leave. */
+  /** Wanted while that backfill is running; it uses the quota that the schedules leave. */
   | { readonly kind: 'backfill'; readonly backfillId: number }
-  /** The newest end of a series, as long as it is tracked; scheduled work. */
+  /** The newest end of a series: wanted while the series is tracked; scheduled work. */
   | { readonly kind: 'freshness' };
 
 export type ChunkJob = Wish & {
@@ -17,18 +17,18 @@ export type ChunkJob = Wish & {
   readonly interval: Interval;
   readonly from: Instant;
   readonly to: Instant;
-  /** Start of the run, or of the turn: what was asked about since is not asked again. */
+  /** Start of the run, or of the refresh: slots that were requested since then are not requested again. */
   readonly askedSince: Instant;
 };
 
-/** As much of a job as names it. */
+/** The fields that the job id is made of. */
 export type ChunkIdentity =
   | Pick<Extract<ChunkJob, { kind: 'backfill' }>, 'kind' | 'seriesId' | 'from' | 'to'>
   | Pick<Extract<ChunkJob, { kind: 'freshness' }>, 'kind' | 'seriesId'>;
 
 /**
- * The queue refuses a second job of the same id while the first lives, so a chunk scheduled twice is one job. A series has one
- * newest end, wherever it lies by now.
+ * The queue refuses a second job of an id while the first one lives, so a chunk that is added twice is one job. A series has one newest end,
+ * which moves on: its id has no span.
  */
 export function chunkJobId(job: ChunkIdentity): string {
   if (job.kind === 'freshness') return `fresh-${job.seriesId}`;
@@ -41,5 +41,5 @@ export function describeChunk({ coinId, interval, from, to }: ChunkJob): string 
   return `${coinId} ${interval} ${day(from)}…${day(to)}`;
 }
 
-/** As `ops.quota_spent` and `chandler quota` name who a request is for. */
+/** The name of these requests in `ops.quota_spent` and `chandler quota`. */
 export const FRESHNESS = 'freshness';

@@ -1,21 +1,20 @@
-/** Which processes share a queue. */
+/** The name of a queue: it decides which processes share it. */
 import { createHash } from 'node:crypto';
 
 /**
- * The same, for each kind of job, for those only that would ask a chunk alike: a worker asks whatever it takes with its own key, at its own address, and
- * leaves out what its own plan does not show.
+ * Processes share a queue only if they would request a chunk alike: with the same key, at the same address, and under the same plan. Each
+ * kind of job has a queue of its own. `installation`: several warehouses may share one Redis, and a series id of one means nothing in another.
  */
 export function queueNameOf(
-  /** Several warehouses may share a Redis; the chunks of one name series that the others do not have. */
   installation: string,
-  asker: {
+  client: {
     readonly accountId: string;
     readonly baseUrl: string;
     readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   },
   kind: 'chunks' | 'fresh' | 'ticks' = 'chunks',
 ): string {
-  const { accountId, baseUrl, plan } = asker;
+  const { accountId, baseUrl, plan } = client;
   const alike = JSON.stringify([accountId, baseUrl, plan.name, plan.candlesPerRequest]);
   return `${kind}-${installation}-${createHash('sha256').update(alike).digest('hex').slice(0, 8)}`;
 }

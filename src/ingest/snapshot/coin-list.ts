@@ -43,8 +43,8 @@ export type CatalogueDeps = {
 };
 
 /**
- * Reads `/coins` and `/tickers` unless both were read less than `maxAgeMs` ago; `/coins` alone where a schedule has read the tickers
- * less than `tickersMaxAgeMs` ago, and will again: what they say of a coin that is new comes with the next ones.
+ * Reads `/coins` and `/tickers`, unless both were read less than `maxAgeMs` ago. If a schedule has read the tickers less than
+ * `tickersMaxAgeMs` ago, it reads only `/coins`: the next tickers say when the data of a new coin begins.
  * @throws ConfigurationError when the key or the address is wrong, UpstreamError when the upstream cannot be had.
  */
 export async function refreshCatalogue(
@@ -53,45 +53,38 @@ export async function refreshCatalogue(
   tickersMaxAgeMs = 0,
 ): Promise<CatalogueRefresh> {
   const { sql, clock } = deps;
-  const seenAt = await catalogueSeenAt(sql);
-  const ageMs = seenAt === null ? Number.POSITIVE_INFINITY : clock.now() - seenAt;
-  // An instant in the future was recorded before the clock was set back: the age is unknown.
-  if (ageMs >= -MOST_SKEW_MS && ageMs < maxAgeMs) return { kind: 'fresh' };
+  if (isFresh(await catalogueSeenAt(sql), clock.now(), maxAgeMs)) return { kind: 'fresh' };
   const known = await countListed(sql);
   const tickersAt = tickersMaxAgeMs > 0 ? await tickersSeenAt(sql) : null;
-  const tickersAgeMs = tickersAt === null ? Number.POSITIVE_INFINITY : clock.now() - tickersAt;
-  const isTold = tickersAgeMs >= -MOST_SKEW_MS && tickersAgeMs < tickersMaxAgeMs;
-  const tickers = isTold ? null : await readList(deps, TICKERS_PATH, 'tickers', validateTickers);
+  const isTickersFresh = isFresh(tickersAt, clock.now(), tickersMaxAgeMs);
+  const tickers = isTickersFresh ? null : await readList(deps, TICKERS_PATH, 'tickers', validateTickers);
   if (tickers?.kind === 'held') return tickers;
   const coins = await readList(deps, COINS_PATH, 'coins', (body) => atLeast(known * LEAST_SHARE, validateCoins(body)));
   if (coins.kind === 'held') return coins;
-  if (tickers === null) {
-    await sql.begin(async (tx) => {
-      await coinsKind.write(tx, coins.value, coins.asOf);
-      await quarantineRecords(tx, coins.endpoint, coins.setAside, { fetchId: coins.fetchId, seenAt: coins.asOf });
-    });
-    return { kind: 'read', coins: coins.value.length, requests: coins.requests };
-  }
-  await tickersKind.prepare!(sql, tickers.asOf);
+  if (tickers !== null) await tickersKind.prepare!(sql, tickers.asOf);
   // Together: a list without its tickers would count as complete, and no series would be clipped to the beginning of its data.
   await sql.begin(async (tx) => {
     await coinsKind.write(tx, coins.value, coins.asOf);
-    const unknown = new Set(await unknownCoins(tx, tickers.value.coinId));
-    const { coinId } = tickers.value;
-    await writeTickers(
-      tx,
-      pickTickers(tickers.value, (i) => !unknown.has(coinId[i]!)),
-      tickers.asOf,
-    );
-    for (const { endpoint, setAside, fetchId, asOf } of [coins, tickers])
+    if (tickers !== null) {
+      const { coinId } = tickers.value;
+      const unknown = new Set(await unknownCoins(tx, coinId));
+      const ofListed = pickTickers(tickers.value, (i) => !unknown.has(coinId[i]!));
+      await writeTickers(tx, ofListed, tickers.asOf);
+    }
+    for (const { endpoint, setAside, fetchId, asOf } of tickers === null ? [coins] : [coins, tickers])
       await quarantineRecords(tx, endpoint, setAside, { fetchId, seenAt: asOf });
   });
-  return { kind: 'read', coins: coins.value.length, requests: tickers.requests + coins.requests };
+  return { kind: 'read', coins: coins.value.length, requests: coins.requests + (tickers?.requests ?? 0) };
+}
+
+/** Less than `maxAgeMs` old. An instant in the future was recorded before the clock was set back: the age is unknown. */
+function isFresh(seenAt: Instant | null, now: Instant, maxAgeMs: number): boolean {
+  return seenAt !== null && now - seenAt >= -MOST_SKEW_MS && now - seenAt < maxAgeMs;
 }
 
 /**
- * Before a run: where a second answer is due about slots that were missing, the list of coins is read again unless that was done
- * since the first. A list that cannot be had now is told, and leaves those slots unconfirmed.
+ * Called before a run. Where slots were missing in a first answer and the second one is due, it reads the list of coins again, unless that
+ * was done since the first answer. If the list cannot be read now, those slots stay unconfirmed.
  */
 export async function refreshForAbsences(
   deps: CatalogueDeps,

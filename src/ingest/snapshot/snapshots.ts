@@ -26,10 +26,8 @@ import {
   coinsKind,
   exchangesKind,
   globalKind,
-  NO_NEWS,
   type SnapshotKind,
   type SnapshotName,
-  type SnapshotNews,
   tickersKind,
 } from './snapshot-kinds.ts';
 import { misdate } from './validate-snapshot.ts';
@@ -44,7 +42,6 @@ export type SnapshotOutcome =
       readonly rows: number;
       readonly stored: number;
       readonly setAside: number;
-      readonly told: SnapshotNews;
     }
   /** Not now: no request was sent. */
   | { readonly kind: 'snoozed'; readonly until: Instant; readonly reason: string }
@@ -134,7 +131,7 @@ async function takeSnapshot<T>(taking: Taking<T>, run: Run): Promise<SnapshotOut
   );
 }
 
-const RECENT: SnapshotOutcome = { kind: 'stored', requests: 0, rows: 0, stored: 0, setAside: 0, told: NO_NEWS };
+const RECENT: SnapshotOutcome = { kind: 'stored', requests: 0, rows: 0, stored: 0, setAside: 0 };
 
 type Answered = Extract<Answer, { kind: 'answered' }>;
 
@@ -172,10 +169,9 @@ async function settle<T>(
   const commit = await retry(async (again) => {
     // If the connection was cut during the commit, the answer may be stored already.
     const found = again ? await findFetch(sql, record) : null;
-    if (found !== null) return { ...found, told: NO_NEWS };
-    return storeSnapshot(sql, { ...record, rows }, setAside, (tx) => kind.write(tx, value, at));
+    return found ?? storeSnapshot(sql, { ...record, rows }, setAside, (tx) => kind.write(tx, value, at));
   });
-  return { kind: 'stored', requests, rows, stored: commit.stored, setAside: commit.setAside, told: commit.told };
+  return { kind: 'stored', requests, rows, stored: commit.stored, setAside: commit.setAside };
 }
 
 /** A list that is shorter than this share of the one before it is implausible. */

@@ -143,13 +143,6 @@ export async function unknownCoins(sql: SqlOrTransaction, ids: readonly string[]
   return rows.map((row) => row.id);
 }
 
-/** Active coins that the list of coins as seen at `at` no longer holds: upstream forgets none, so these may have been renamed. */
-export async function coinsGoneAt(sql: SqlOrTransaction, at: Instant): Promise<string[]> {
-  const rows = await sql<{ id: string }[]>`
-    select id from market.coin where is_active and last_seen_at < ${at} order by id`;
-  return rows.map((row) => row.id);
-}
-
 /** In the order asked for; unknown ids are left out. */
 export async function findCoins(sql: SqlOrTransaction, ids: readonly string[]): Promise<Coin[]> {
   return sql<Coin[]>`

@@ -7,23 +7,21 @@ import { matches, tables } from '../connection/tables.ts';
 import { fetch } from '../schema/requests.ts';
 import { type FetchRow, recordFetch } from '../work/fetch.ts';
 
-export type SnapshotCommit<T> = { readonly stored: number; readonly setAside: number; readonly told: T };
+export type SnapshotCommit = { readonly stored: number; readonly setAside: number };
 
-/** `write` stores the answer in the transaction that it is given. It resolves to how many rows are new, and to what else it reports. */
-export async function storeSnapshot<T>(
+/** `write` stores the answer in the given transaction, and resolves to the number of stored rows. */
+export async function storeSnapshot(
   sql: Sql,
   request: Omit<FetchRow, 'stored' | 'revised' | 'setAside' | 'outcome'>,
   setAside: readonly SetAsideRecord[],
-  write: (tx: SqlOrTransaction) => Promise<{ readonly stored: number; readonly told: T }>,
-): Promise<SnapshotCommit<T>> {
-  const commit = await sql.begin(async (tx) => {
-    const { stored, told } = await write(tx);
-    const counts = { stored, setAside: setAside.length };
+  write: (tx: SqlOrTransaction) => Promise<number>,
+): Promise<SnapshotCommit> {
+  return sql.begin(async (tx) => {
+    const counts = { stored: await write(tx), setAside: setAside.length };
     const fetchId = await recordFetch(tx, { ...request, outcome: 'stored', revised: 0, ...counts });
     await quarantineRecords(tx, request.endpoint, setAside, { fetchId, seenAt: request.asOf });
-    return { ...counts, told };
+    return counts;
   });
-  return commit as SnapshotCommit<T>;
 }
 
 type Asker = { readonly endpoint: string; readonly accountId: string };

@@ -2,7 +2,7 @@
 import { expect, vi } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { type BackfillRunnerDeps, createBackfillRunner } from '../../../src/ingest/backfill/backfill-runner.ts';
-import type { BackfillEndTold } from '../../../src/ingest/backfill/claim-end.ts';
+import type { BackfillEndTold } from '../../../src/ingest/backfill/claim.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { queueBackfill } from '../../../src/store/work/backfill-queue.ts';
 import { readBackfills } from '../../../src/views/operations/backfills.ts';

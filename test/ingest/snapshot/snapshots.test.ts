@@ -105,9 +105,7 @@ describe('a snapshot of the tickers', () => {
     ]);
     for (let i = 0; i < 2; i++) {
       world.clock.advanceTo(NOW + (i + 1) * HOUR);
-      const outcome = stored(await snapshots.tickers());
-      expect(outcome.setAside).toBe(4);
-      expect(outcome.told.unknown).toEqual(['new-newcomer']);
+      expect(stored(await snapshots.tickers()).setAside).toBe(4);
     }
     expect(await aside()).toEqual(
       [
@@ -126,7 +124,8 @@ describe('a snapshot of the tickers', () => {
 
     // As soon as its coin is known, its ticker is no longer aside.
     change(COINS_PATH, (rows) => [...rows, { ...rows[0], id: 'new-newcomer', rank: 99 }]);
-    expect(stored(await snapshots.coins()).told.appeared).toEqual(['new-newcomer']);
+    stored(await snapshots.coins());
+    expect(await sql`select id from market.coin order by first_seen_at desc limit 1`).toEqual([{ id: 'new-newcomer' }]);
     expect((await aside()).map((row) => row.recordId)).not.toContain('new-newcomer');
     expect(await sql`select from market.quarantine`).toHaveLength(3);
   });
@@ -187,11 +186,15 @@ describe('a snapshot of the tickers', () => {
 });
 
 describe('a snapshot of the coins', () => {
-  test('tells of new coins, and of active ones that are no longer listed', async () => {
-    const { world, snapshots } = await open();
+  test('shows new coins, and active ones that are no longer listed', async () => {
+    const { sql, world, snapshots } = await open();
     world.clock.advanceTo(NOW + HOUR);
     change(COINS_PATH, (rows) => rows.map((row) => (row.id === 'ltc-litecoin' ? { ...row, id: 'ltc-lite' } : row)));
-    expect(stored(await snapshots.coins()).told).toMatchObject({ appeared: ['ltc-lite'], gone: ['ltc-litecoin'] });
+    stored(await snapshots.coins());
+    const at = NOW + HOUR;
+    expect(await sql`select id from market.coin where first_seen_at = ${at}`).toEqual([{ id: 'ltc-lite' }]);
+    const gone = await sql`select id from market.coin where is_active and last_seen_at < ${at}`;
+    expect(gone).toEqual([{ id: 'ltc-litecoin' }]);
   });
 
   test('holds whatever text upstream sends', async () => {

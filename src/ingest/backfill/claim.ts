@@ -1,0 +1,123 @@
+/** The claim of a service on a backfill: renewed while the backfill runs, and ended as done, failed, or given back to the queue. */
+import type { Clock, Instant } from '../../clock.ts';
+import { asError } from '../../core/as-error.ts';
+import { formatCounted } from '../../core/format.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { type ClaimedBackfill, endClaim, renewClaim } from '../../store/work/backfill-queue.ts';
+import { ConfigurationError } from '../outcome.ts';
+import { outageReason } from '../request/outage-retry.ts';
+import type { BackfillRun } from './backfill.ts';
+
+export type ClaimDeps = {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  /** `host:pid`. */
+  readonly owner: string;
+  /** When a backfill with so many requests left will be done, by the quota and by the other backfills; null: unknown. */
+  readonly finishOf: (id: number, left: number) => Promise<Instant | null>;
+  /** Called with an error after which the service tries again. */
+  readonly onError: (error: Error) => void;
+};
+
+/**
+ * Renews the claim until `release` is aborted. It aborts `release` itself when the backfill was paused or cancelled, when a more urgent one
+ * waits, or when the priority has changed (the chunks in the queue have the old one). `left`: requests; null while the run is not planned.
+ */
+export async function watchClaim(
+  { sql, clock, owner, finishOf, onError, lookMs }: ClaimDeps & { readonly lookMs: number },
+  { id, priority }: ClaimedBackfill,
+  release: AbortController,
+  left: () => number | null,
+): Promise<void> {
+  // The run itself waits for an unavailable database.
+  const report = (error: unknown) => {
+    if (outageReason(error) === null) onError(asError(error));
+    return null;
+  };
+  while (!release.signal.aborted) {
+    try {
+      const leftRequests = left();
+      // Without a forecast the claim must be renewed all the same, or the process would look dead.
+      const known =
+        leftRequests === null ? null : { leftRequests, finishAt: await finishOf(id, leftRequests).catch(report) };
+      const claim = await renewClaim(sql, { id, owner, now: clock.now(), known });
+      if (!claim.isMine || claim.isPreempted || claim.priority !== priority) return release.abort();
+    } catch (error) {
+      report(error);
+    }
+    await clock.sleep(lookMs, release.signal).catch(() => undefined);
+  }
+}
+
+/** How a claimed backfill ended, for logs. `taken`: this process gives it back, and another one may claim it at once. */
+export type BackfillEndTold = {
+  readonly id: number;
+  readonly state: 'done' | 'failed' | 'queued' | 'taken';
+  readonly message: string | null;
+  readonly waitUntil: Instant | null;
+  readonly requests: number;
+  readonly stored: number;
+};
+
+/** A backfill that must wait longer is given back, so that others can run; it is claimed again after the wait. */
+export const MOST_WAIT_MS = 60_000;
+const LONGEST_MESSAGE = 1_000;
+
+type ClaimEnd = Pick<BackfillEndTold, 'state' | 'message' | 'waitUntil'>;
+
+/** Records how the run ended. Database errors reject. */
+export async function endRun(deps: ClaimDeps, { id }: ClaimedBackfill, run: BackfillRun): Promise<BackfillEndTold> {
+  const { requests, stored } = run.totals ?? run.seen;
+  const end = claimEndOf(run);
+  await recordEnd(deps, id, end);
+  return { id, requests, stored, ...end };
+}
+
+function claimEndOf(run: BackfillRun): ClaimEnd {
+  switch (run.end.kind) {
+    case 'done':
+      return { state: 'done', message: whatIsLeft(run), waitUntil: null };
+    case 'stopped':
+      return { state: 'queued', message: run.end.reason, waitUntil: run.end.until };
+    case 'misconfigured':
+      return { state: 'failed', message: run.end.message, waitUntil: null };
+    case 'interrupted':
+      return { state: 'taken', message: null, waitUntil: null };
+  }
+}
+
+/** The run rejected. `onUnwritten` gets the error if that cannot be recorded; the claim then expires by itself. */
+export async function endBroken(
+  deps: ClaimDeps,
+  { id }: ClaimedBackfill,
+  error: Error,
+  onUnwritten: (error: unknown) => void,
+): Promise<BackfillEndTold> {
+  const { message } = error;
+  const end: ClaimEnd =
+    error instanceof ConfigurationError
+      ? { state: 'failed', message, waitUntil: null }
+      : { state: 'queued', message, waitUntil: deps.clock.now() + MOST_WAIT_MS };
+  await recordEnd(deps, id, end).catch(onUnwritten);
+  return { id, requests: 0, stored: 0, ...end };
+}
+
+async function recordEnd({ sql, clock, owner }: ClaimDeps, id: number, end: ClaimEnd): Promise<void> {
+  const { state, message, waitUntil } = end;
+  const isOver = state === 'done' || state === 'failed';
+  await endClaim(
+    sql,
+    { id, owner, now: clock.now() },
+    isOver ? { state, leftRequests: state === 'done' ? 0 : null, message } : { state: 'queued', waitUntil, message },
+  );
+}
+
+/** What a backfill could not fetch; null when it has everything. */
+function whatIsLeft({ failed, refused }: BackfillRun): string | null {
+  const parts = [...refused].map(
+    ([reason, { chunks, message }]) => `${formatCounted(chunks, 'chunk')} refused, ${reason}: ${message}`,
+  );
+  if (failed.length > 0)
+    parts.unshift(`${formatCounted(failed.length, 'chunk')} could not be had (${failed[0]!.message})`);
+  return parts.length === 0 ? null : parts.join('; ').slice(0, LONGEST_MESSAGE);
+}
