@@ -1,6 +1,6 @@
-/** The state of the service, and what `/health` and `/ready` answer from it. */
-import type { Instant } from '../../clock.ts';
-import type { Incidents } from './incidents.ts';
+/** The state of the service and its incidents, and what `/health` and `/ready` answer from both. */
+import type { Clock, Instant } from '../../clock.ts';
+import type { Log } from '../../log.ts';
 
 export const ROLES = ['scheduler', 'worker', 'http'] as const;
 export type Role = (typeof ROLES)[number];
@@ -45,4 +45,43 @@ export function healthOf(status: ServiceStatus, incidents: Incidents, now: Insta
     upSeconds: Math.max(0, Math.round((now - status.startedAt) / 1000)),
     incidents: incidents.open().map((incident) => ({ ...incident, since: new Date(incident.since).toISOString() })),
   };
+}
+
+/** Problems that last: each is logged when it begins, every minute while it lasts, and when it ends; never at every attempt. */
+export type Incidents = {
+  /** `what` is the subject of a sentence: `the database`. */
+  report(what: string, error: Error): void;
+  resolve(what: string): void;
+  isOpen(what: string): boolean;
+  /** Those that last now. */
+  open(): readonly { readonly what: string; readonly message: string; readonly since: Instant }[];
+};
+
+const REPEAT_MS = 60_000;
+
+export function createIncidents(log: Log, clock: Clock): Incidents {
+  const open = new Map<string, { message: string; readonly since: Instant; loggedAt: Instant }>();
+  return {
+    report: (what, error) => {
+      const now = clock.now();
+      const known = open.get(what);
+      if (known !== undefined && known.message === error.message && Math.abs(now - known.loggedAt) < REPEAT_MS) return;
+      const since = known?.since ?? now;
+      open.set(what, { message: error.message, since, loggedAt: now });
+      log.warn({ what, since: new Date(since).toISOString() }, `${what}: ${error.message}`);
+      log.debug({ err: error }, what);
+    },
+    resolve: (what) => {
+      const known = open.get(what);
+      if (known === undefined) return;
+      open.delete(what);
+      log.info({ what, tookMs: clock.now() - known.since }, `${what} recovered`);
+    },
+    isOpen: (what) => open.has(what),
+    open: () => [...open].map(([what, { message, since }]) => ({ what, message, since })),
+  };
+}
+
+export function asError(cause: unknown): Error {
+  return cause instanceof Error ? cause : new Error(String(cause));
 }

@@ -5,8 +5,7 @@ import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { AccountUnknown, KeyRefused } from '../../ingest/outcome.ts';
 import { outageReason } from '../../ingest/request/outage-retry.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
-import type { Incidents } from './incidents.ts';
-import { ACCOUNT, type ServiceStatus } from './service-status.ts';
+import { ACCOUNT, type Incidents, type ServiceStatus } from './service-status.ts';
 
 const RETRY_MS = 2_000;
 /** For an upstream that neither names the account's plan nor says how long to wait. */

@@ -4,8 +4,7 @@ import type { Clock } from '../../clock.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
-import { asError, type Incidents } from './incidents.ts';
-import { DATABASE } from './service-status.ts';
+import { asError, DATABASE, type Incidents } from './service-status.ts';
 
 const EMBEDDED_DATABASE = 'the embedded database';
 

@@ -24,7 +24,7 @@ import {
   watchSince,
 } from '../../store/work/notice.ts';
 import { readAlertInputs } from '../../views/operations/alert-inputs.ts';
-import { asError } from '../health/incidents.ts';
+import { asError } from '../health/service-status.ts';
 import { hasBudget, type NoticeInputs, noticesOf } from '../notice/notices.ts';
 import { createWebhook, type Delivery, type Webhook } from '../notice/webhook.ts';
 import type { ServiceContext } from './service-context.ts';

@@ -4,9 +4,8 @@ import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import type { Log } from '../../log.ts';
-import type { Incidents } from '../health/incidents.ts';
 import type { Metrics } from '../health/metrics.ts';
-import type { Role, ServiceStatus } from '../health/service-status.ts';
+import type { Incidents, Role, ServiceStatus } from '../health/service-status.ts';
 import type { Market } from '../http/market-http.ts';
 import type { ServingMetrics } from '../http/market-http-metrics.ts';
 

@@ -26,26 +26,23 @@ import { formatTime } from '../../contract/time.ts';
 import { coinOfContract } from '../../store/catalogue/contract.ts';
 import { readDocuments } from '../../store/catalogue/document.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { DataVersions } from './data-versions.ts';
+import { createVersionedCache, type ViewDeps } from './data-versions.ts';
 import { createDocuments } from './documents.ts';
 import { LISTED_COIN_TOPICS, readListedCoin } from './listed-coin.ts';
 import { lacksRates, needsRates, type Rates, readRates } from './rates.ts';
-import { createVersionedCache } from './versioned-cache.ts';
 
 const IDS_PER_PAGE = 100;
 
 type CatalogueViews = Omit<Catalogue<NotFound>, 'search' | 'convert' | 'tickerHistory' | 'exchange'>;
 
-export type CatalogueDeps = {
-  readonly sql: Sql;
-  readonly versions: DataVersions;
+export type CatalogueDeps = ViewDeps & {
   readonly findCoin: (coinId: string) => Promise<CoinSummary | null>;
-  readonly noCoin: () => Promise<NotFound>;
   readonly findExchange: (exchangeId: string) => Promise<Exchange | NotFound>;
 };
 
-export function createCatalogueViews({ sql, versions, findCoin, noCoin, findExchange }: CatalogueDeps): CatalogueViews {
-  const { read, readList, readPlatforms } = createDocuments({ sql, versions });
+export function createCatalogueViews(deps: CatalogueDeps): CatalogueViews {
+  const { sql, versions, findCoin, noCoin, findExchange } = deps;
+  const { read, readList, readPlatforms } = createDocuments(deps);
   const tagLists = createVersionedCache<readonly Tag[]>({ versions, view: 'catalogue', maxSize: 1 });
   const tags = () => tagLists(['document tag', 'tag'], 'all', () => readTags(sql));
   const { readUnder } = versions;

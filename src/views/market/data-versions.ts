@@ -3,7 +3,9 @@
  * statement for all requests of the moment, so an answer includes everything that was committed before its request. No commit is missed,
  * because there is no message that could be lost with a connection.
  */
-import type { Instant } from '../../clock.ts';
+import { LRUCache } from 'lru-cache';
+import type { Clock, Instant } from '../../clock.ts';
+import type { NotFound } from '../../contract/answer/not-found.ts';
 import { revalidatedBy } from '../../contract/answer/revalidation.ts';
 import type { Quote } from '../../core/candle.ts';
 import { createBatcher } from '../../core/concurrency/batcher.ts';
@@ -40,6 +42,15 @@ export type DataVersions = {
   /** Reads an answer that depends on these topics alone; it says itself that it is current until one of them changes. */
   readUnder<T extends object>(topics: readonly string[], load: () => Promise<T>): Promise<T>;
   readonly onCacheLookup: OnCacheLookup;
+};
+
+/** What the views are made with. */
+export type ViewDeps = {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly versions: DataVersions;
+  /** The answer for a coin that is not in the list of coins. */
+  readonly noCoin: () => Promise<NotFound>;
 };
 
 type VersionsRead = { readonly topics: Topics; readonly coins: ReadonlyMap<string, CoinVersion> };
@@ -99,4 +110,52 @@ function toSeries([id, quote, interval, version, answeredAt]: SeriesRow): Series
 
 function toInstant(seconds: number | null): Instant | null {
   return seconds === null ? null : Math.round(seconds * 1000);
+}
+
+/** What `load` resolved to for this key, as long as the versions of the topics stay; the same object each time. */
+export type VersionedCache<T> = <V extends T>(
+  topics: readonly string[],
+  key: string,
+  load: () => Promise<V>,
+) => Promise<V>;
+
+/**
+ * Keeps data that several answers are made of: whole lists, documents and search indexes. To read and index them takes far longer than
+ * to read a single record. Single records need no cache here: the service caches the bytes of its responses. Keeps the entries used last,
+ * at most `maxSize` in the unit of `sizeOf`. Calls for an entry that is being loaded share the load.
+ */
+export function createVersionedCache<T extends object>({
+  versions,
+  view,
+  maxSize,
+  sizeOf = () => 1,
+}: {
+  readonly versions: DataVersions;
+  /** Lookups are counted under this name; default: not counted. */
+  readonly view?: string;
+  readonly maxSize: number;
+  readonly sizeOf?: (value: T) => number;
+}): VersionedCache<T> {
+  type Entry = { readonly version: string; readonly value: Promise<T> };
+  const entries = new LRUCache<string, Entry>({ maxSize });
+  return async <V extends T>(topics: readonly string[], key: string, load: () => Promise<V>) => {
+    const version = await versions.of(topics);
+    const found = entries.get(key);
+    const isHit = found?.version === version;
+    if (view !== undefined) versions.onCacheLookup(view, isHit);
+    if (isHit) return found.value as Promise<V>;
+    const loading = versions.readUnder(topics, load);
+    const entry: Entry = { version, value: loading };
+    entries.set(key, entry, { size: 1 });
+    try {
+      const value = await loading;
+      // A value that is too large by itself stays until the next one comes: else it would be read each time.
+      const size = Math.min(maxSize, Math.max(1, Math.ceil(sizeOf(value))));
+      if (entries.peek(key) === entry) entries.set(key, entry, { size });
+      return value;
+    } catch (error) {
+      if (entries.peek(key) === entry) entries.delete(key);
+      throw error;
+    }
+  };
 }

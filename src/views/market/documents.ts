@@ -3,14 +3,13 @@ import { confirmedNotFound, type NotFound } from '../../contract/answer/not-foun
 import { completeAsOf, NO_DATA, partialAsOf, withProvenance } from '../../contract/answer/provenance.ts';
 import { type DocumentKind, readDocument } from '../../store/catalogue/document.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { DataVersions } from './data-versions.ts';
-import { createVersionedCache } from './versioned-cache.ts';
+import { createVersionedCache, type ViewDeps } from './data-versions.ts';
 
 /** Documents are a few kilobytes each; a list counts as one for every ten of its rows. */
 const MAX_DOCUMENTS = 2_000;
 const ROWS_PER_DOCUMENT = 10;
 
-export function createDocuments({ sql, versions }: { readonly sql: Sql; readonly versions: DataVersions }) {
+export function createDocuments({ sql, versions }: ViewDeps) {
   const documents = createVersionedCache<{ readonly answer: object | NotFound | null }>({
     versions,
     view: 'catalogue',

@@ -2,7 +2,7 @@
  * Candles as upstream answers them: the stored ones. A slot without a stored candle that is not known to be empty gets one made of finer
  * candles, if all of them are final. Nothing else is ever made up.
  */
-import type { Clock, Instant } from '../../clock.ts';
+import type { Instant } from '../../clock.ts';
 import type { NotFound } from '../../contract/answer/not-found.ts';
 import { historyProvenance, withProvenance } from '../../contract/answer/provenance.ts';
 import { revalidatedBy } from '../../contract/answer/revalidation.ts';
@@ -10,22 +10,12 @@ import type { OhlcvCandle, OhlcvQuery } from '../../contract/record/market-data.
 import { floorToGrid, INTERVAL_MS, INTERVALS } from '../../core/interval.ts';
 import { intersect, normalize, type Span, type Spans, subtract, union } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { CoinVersion, DataVersions, SeriesVersion } from './data-versions.ts';
+import type { CoinVersion, SeriesVersion, ViewDeps } from './data-versions.ts';
 import { type CandlesRead, readCoarsened, readStored } from './read-candles.ts';
 
 export type OhlcvView = (query: OhlcvQuery) => Promise<readonly OhlcvCandle[] | NotFound>;
 
-export function createOhlcvView({
-  sql,
-  clock,
-  versions,
-  noCoin,
-}: {
-  readonly sql: Sql;
-  readonly clock: Clock;
-  readonly versions: DataVersions;
-  readonly noCoin: () => Promise<NotFound>;
-}): OhlcvView {
+export function createOhlcvView({ sql, clock, versions, noCoin }: ViewDeps): OhlcvView {
   const questionOf = async (query: OhlcvQuery) => {
     const coin = await versions.coin(query.coinId);
     if (coin === null) return null;

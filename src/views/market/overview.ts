@@ -10,16 +10,15 @@ import { type CamelCased, createRecordReader } from '../../store/connection/colu
 import type { Sql } from '../../store/connection/connect.ts';
 import { EXCHANGE_FLAGS, EXCHANGE_WHOLE, type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';
-import type { DataVersions } from './data-versions.ts';
+import { createVersionedCache, type ViewDeps } from './data-versions.ts';
 import { exchangeIn, lacksRates, needsRates, readRates } from './rates.ts';
-import { createVersionedCache } from './versioned-cache.ts';
 
 /** The list of coins, and exchanges in so many combinations of currencies. */
 const MAX_LISTS = 40;
 /** A long list is read in pieces of so many rows, so that other requests are answered in between. */
 const PIECE = 2_000;
 
-export function createOverviewViews({ sql, versions }: { readonly sql: Sql; readonly versions: DataVersions }): Pick<
+export function createOverviewViews({ sql, versions }: Omit<ViewDeps, 'noCoin'>): Pick<
   Candles,
   'coins' | 'global' | 'exchanges'
 > &
@@ -30,11 +29,9 @@ export function createOverviewViews({ sql, versions }: { readonly sql: Sql; read
   } {
   const lists = createVersionedCache<object>({ versions, view: 'overview', maxSize: MAX_LISTS });
   const exchanges: Candles['exchanges'] = ({ quotes }) =>
-    lists(exchangeTopics(quotes), `exchanges ${quotes}`, () => readExchanges(sql, quotes)) as Promise<
-      readonly Exchange[]
-    >;
+    lists(exchangeTopics(quotes), `exchanges ${quotes}`, () => readExchanges(sql, quotes));
   return {
-    coins: () => lists(['coin', 'coin_rename'], 'coins', () => readCoins(sql)) as Promise<readonly CoinSummary[]>,
+    coins: () => lists(['coin', 'coin_rename'], 'coins', () => readCoins(sql)),
     global: () => versions.readUnder(['global_history'], () => readGlobal(sql)),
     exchanges,
     exchange: ({ exchangeId, quotes }) =>
@@ -46,7 +43,7 @@ export function createOverviewViews({ sql, versions }: { readonly sql: Sql; read
         return withSameProvenance(found, all);
       }),
     findCoin: (coinId) => readCoin(sql, coinId),
-    noCoin: () => lists(['coin'], 'no coin', () => readNoCoin(sql)) as Promise<NotFound>,
+    noCoin: () => lists(['coin'], 'no coin', () => readNoCoin(sql)),
   };
 }
 

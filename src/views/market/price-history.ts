@@ -1,5 +1,5 @@
 /** Made of the history of tickers: prices in spans of time, and what an amount of one currency is worth in another. */
-import type { Clock, Instant } from '../../clock.ts';
+import type { Instant } from '../../clock.ts';
 import { isFound, type NotFound } from '../../contract/answer/not-found.ts';
 import {
   combineProvenance,
@@ -18,23 +18,12 @@ import { formatTime } from '../../contract/time.ts';
 import { HOUR } from '../../core/interval.ts';
 import { normalize } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { CoinVersion, DataVersions } from './data-versions.ts';
+import type { CoinVersion, ViewDeps } from './data-versions.ts';
 
-export type PriceHistoryDeps = {
-  readonly sql: Sql;
-  readonly clock: Clock;
-  readonly versions: DataVersions;
-  readonly ticker: Candles<NotFound>['ticker'];
-  readonly noCoin: () => Promise<NotFound>;
-};
-
-export function createPriceHistoryViews({
-  sql,
-  clock,
-  versions,
-  ticker,
-  noCoin,
-}: PriceHistoryDeps): Pick<Catalogue<NotFound>, 'tickerHistory' | 'convert'> {
+export function createPriceHistoryViews(
+  { sql, clock, versions, noCoin }: ViewDeps,
+  ticker: Candles<NotFound>['ticker'],
+): Pick<Catalogue<NotFound>, 'tickerHistory' | 'convert'> {
   const questionOf = async (query: TickerHistoryQuery) => {
     const [coin, tickers] = await Promise.all([versions.coin(query.coinId), versions.of(['ticker'])]);
     // To the minute: an answer that reaches beyond now is current for that long.

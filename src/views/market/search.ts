@@ -18,8 +18,7 @@ import { yieldToEventLoop } from '../../core/concurrency/yield-to-event-loop.ts'
 import { documentsSeenAt } from '../../store/catalogue/document.ts';
 import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { DataVersions } from './data-versions.ts';
-import { createVersionedCache } from './versioned-cache.ts';
+import { createVersionedCache, type ViewDeps } from './data-versions.ts';
 
 type Found<C extends SearchCategory> = NonNullable<SearchResult[C]>[number];
 
@@ -76,52 +75,38 @@ function createIndex(texts: readonly string[]): Index {
   };
 }
 
-/** What is searched, and its provenance. */
-type Searched<T> = { find(q: string, limit: number): readonly T[]; readonly provenance: Provenance };
+/** What is searched, and its provenance. `symbolOnly`: only coins whose symbol is `q`. */
+type Searched = {
+  find(q: string, limit: number, symbolOnly: boolean): readonly unknown[];
+  readonly provenance: Provenance;
+};
 
 /** `items` in the order of ranks; `wordsOf`: the words by which each is found. */
-function searched<T>(
-  items: readonly T[],
-  wordsOf: (item: T) => readonly string[],
-  provenance: Provenance,
-): Searched<T> {
+function searched<T>(items: readonly T[], wordsOf: (item: T) => readonly string[], provenance: Provenance): Searched {
   const index = createIndex(items.map((item) => textOf(wordsOf(item))));
   return { find: (q, limit) => index.find(q, limit).map((i) => items[i]!), provenance };
 }
 
-export function createSearchView({
-  sql,
-  versions,
-}: {
-  readonly sql: Sql;
-  readonly versions: DataVersions;
-}): Catalogue['search'] {
+export function createSearchView({ sql, versions }: ViewDeps): Catalogue['search'] {
   const names = createVersionedCache<Names>({ versions, maxSize: 1 });
-  const currencies = createVersionedCache<Currencies>({ versions, view: 'search', maxSize: 1 });
-  const others = createVersionedCache<Searched<never>>({ versions, view: 'search', maxSize: 3 });
+  const currencies = createVersionedCache<Searched>({ versions, view: 'search', maxSize: 1 });
+  const others = createVersionedCache<Searched>({ versions, view: 'search', maxSize: 3 });
   const namesOf = () => names(['coin names', 'coin_rename'], 'all', () => readNames(sql));
-  const currenciesOf = () => currencies(['coin', 'coin_rename'], 'all', async () => rankNames(sql, await namesOf()));
-  const othersOf = (category: keyof typeof READ) =>
-    others([TOPIC_OF[category]], category, () => READ[category](sql) as Promise<Searched<never>>);
-  return async ({ q, categories, symbolOnly, limit }: SearchQuery) => {
-    const result: { -readonly [C in SearchCategory]?: readonly never[] } = {};
-    const provenances: Provenance[] = [];
-    const wants = (category: SearchCategory) =>
-      categories.includes(category) && (category === 'currencies' || !symbolOnly);
-    if (wants('currencies')) {
-      const { find, findSymbol, provenance } = await currenciesOf();
-      result.currencies = (symbolOnly ? findSymbol(q, limit) : find(q, limit)) as never[];
-      provenances.push(provenance);
-    }
+  const sources: { readonly [C in SearchCategory]: () => Promise<Searched> } = {
+    currencies: () => currencies(['coin', 'coin_rename'], 'all', async () => rankNames(sql, await namesOf())),
     // Upstream names no ICO anywhere but here.
-    if (wants('icos')) {
-      result.icos = [];
-      provenances.push(NO_DATA);
-    }
-    for (const category of ['exchanges', 'people', 'tags'] as const) {
-      if (!wants(category)) continue;
-      const { find, provenance } = await othersOf(category);
-      result[category] = find(q, limit) as never[];
+    icos: async () => ({ find: () => [], provenance: NO_DATA }),
+    exchanges: () => others(['exchange'], 'exchanges', () => readExchanges(sql)),
+    people: () => others(['document person'], 'people', () => readPeople(sql)),
+    tags: () => others(['document tag'], 'tags', () => readTags(sql)),
+  };
+  return async ({ q, categories, symbolOnly, limit }: SearchQuery) => {
+    const result: { [C in SearchCategory]?: readonly unknown[] } = {};
+    const provenances: Provenance[] = [];
+    for (const category of Object.keys(sources) as SearchCategory[]) {
+      if (!categories.includes(category) || (symbolOnly && category !== 'currencies')) continue;
+      const { find, provenance } = await sources[category]();
+      result[category] = find(q, limit, symbolOnly);
       provenances.push(provenance);
     }
     return withProvenance(result as SearchResult, provenances.length === 0 ? NO_DATA : combineProvenance(provenances));
@@ -129,8 +114,6 @@ export function createSearchView({
 }
 
 type Coin = Found<'currencies'>;
-/** Several coins can share a symbol. */
-type Currencies = Searched<Coin> & { findSymbol(q: string, limit: number): readonly Coin[] };
 
 /** All coins without their ranks, in the order of their ids. */
 type Names = {
@@ -176,7 +159,7 @@ async function readRanks(sql: Sql): Promise<Ranks> {
 }
 
 /** Sorts the coins: active ones first, by rank, those without a rank last. */
-async function rankNames(sql: Sql, read: Names): Promise<Currencies> {
+async function rankNames(sql: Sql, read: Names): Promise<Searched> {
   let names = read;
   let { ranks, at } = await readRanks(sql);
   // Coins are never deleted, so equal counts mean the same coins. Otherwise some were added between the two reads.
@@ -202,15 +185,16 @@ async function rankNames(sql: Sql, read: Names): Promise<Currencies> {
     const { id, name, symbol, isNew, isActive, type } = coins[i]!;
     return { id, name, symbol, rank: ranks[i]!, is_new: isNew, is_active: isActive, type };
   };
+  /** Several coins can share a symbol. */
+  const findSymbol = (q: string, limit: number) =>
+    (symbols.get(q.trim().toLowerCase()) ?? [])
+      .filter((i) => coins[i]!.isFindable)
+      .sort((a, b) => places[a]! - places[b]! || a - b)
+      .slice(0, limit);
   return {
     provenance: completeAsOf(at),
-    find: (q, limit) => index.find(q, limit).map((i) => coinAt(byPlace[i]!)),
-    findSymbol: (q, limit) =>
-      (symbols.get(q.trim().toLowerCase()) ?? [])
-        .filter((i) => coins[i]!.isFindable)
-        .sort((a, b) => places[a]! - places[b]! || a - b)
-        .slice(0, limit)
-        .map(coinAt),
+    find: (q, limit, symbolOnly) =>
+      (symbolOnly ? findSymbol(q, limit) : index.find(q, limit).map((i) => byPlace[i]!)).map(coinAt),
   };
 }
 
@@ -220,33 +204,30 @@ const ACTIVE_BEFORE = 2 ** 32;
 /** An upper bound, small enough that every sort number is exact. */
 const MAX_COINS = 2 ** 20;
 
-type Newest = { readonly at: Instant | null };
-
-const TOPIC_OF = { exchanges: 'exchange', people: 'document person', tags: 'document tag' } as const;
+async function readExchanges(sql: Sql): Promise<Searched> {
+  const rows = await sql<Found<'exchanges'>[]>`
+    select id, name, adjusted_rank as rank from market.exchange order by is_active desc, adjusted_rank nulls last, id`;
+  const [newest] = await sql<{ at: Instant | null }[]>`select max(last_seen_at) as at from market.exchange`;
+  return searched(rows, (exchange) => [exchange.name, exchange.id], completeAsOf(newest!.at));
+}
 
 const personOf = createRecordReader<Found<'people'>>(['id', 'name', 'teams_count']);
+
+async function readPeople(sql: Sql): Promise<Searched> {
+  const rows = await sql<CamelCased<Found<'people'>>[]>`
+    select p.id, p.name, p.teams as teams_count from market.person p
+    join market.document d on d.kind = 'person' and d.id = p.id and d.gone_at is null order by p.teams desc nulls last, p.id`;
+  const at = await documentsSeenAt(sql, 'person');
+  // Upstream has no list of people: the warehouse reads those of tracked coins.
+  const provenance = at === null ? NO_DATA : partialAsOf(at);
+  return searched(rows.map(personOf), (person) => [person.name, person.id], provenance);
+}
+
 const tagOf = createRecordReader<Found<'tags'>>(['id', 'name', 'coin_counter', 'ico_counter']);
 
-const READ = {
-  exchanges: async (sql: Sql) => {
-    const rows = await sql<Found<'exchanges'>[]>`
-      select id, name, adjusted_rank as rank from market.exchange order by is_active desc, adjusted_rank nulls last, id`;
-    const [newest] = await sql<Newest[]>`select max(last_seen_at) as at from market.exchange`;
-    return searched(rows, (exchange) => [exchange.name, exchange.id], completeAsOf(newest!.at));
-  },
-  people: async (sql: Sql) => {
-    const rows = await sql<CamelCased<Found<'people'>>[]>`
-      select p.id, p.name, p.teams as teams_count from market.person p
-      join market.document d on d.kind = 'person' and d.id = p.id and d.gone_at is null order by p.teams desc nulls last, p.id`;
-    const at = await documentsSeenAt(sql, 'person');
-    // Upstream has no list of people: the warehouse reads those of tracked coins.
-    const people = rows.map(personOf);
-    return searched(people, (person) => [person.name, person.id], at === null ? NO_DATA : partialAsOf(at));
-  },
-  tags: async (sql: Sql) => {
-    const rows = await sql<CamelCased<Found<'tags'>>[]>`
-      select id, name, coins as coin_counter, icos as ico_counter from market.tag where gone_at is null order by place, id`;
-    const provenance = completeAsOf(await documentsSeenAt(sql, 'tag'));
-    return searched(rows.map(tagOf), (tag) => [tag.name, tag.id], provenance);
-  },
-} as const;
+async function readTags(sql: Sql): Promise<Searched> {
+  const rows = await sql<CamelCased<Found<'tags'>>[]>`
+    select id, name, coins as coin_counter, icos as ico_counter from market.tag where gone_at is null order by place, id`;
+  const provenance = completeAsOf(await documentsSeenAt(sql, 'tag'));
+  return searched(rows.map(tagOf), (tag) => [tag.name, tag.id], provenance);
+}

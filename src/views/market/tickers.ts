@@ -10,9 +10,8 @@ import { mapInPieces } from '../../core/concurrency/yield-to-event-loop.ts';
 import { TICKER_NUMBERS, TICKER_QUOTE_KEYS, type TickerNumber } from '../../core/ticker.ts';
 import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { DataVersions } from './data-versions.ts';
+import { createVersionedCache, type ViewDeps } from './data-versions.ts';
 import { lacksRates, needsRates, type Rates, readRates, tickerIn } from './rates.ts';
-import { createVersionedCache } from './versioned-cache.ts';
 
 /** Of lists in other currencies, in tickers times currencies: each takes some 0.8 KB. */
 const MAX_CONVERTED = 60_000;
@@ -39,15 +38,7 @@ type TickerRow = CamelCased<Numbers> & {
   readonly answer: string | null;
 };
 
-export function createTickerViews({
-  sql,
-  versions,
-  noCoin,
-}: {
-  readonly sql: Sql;
-  readonly versions: DataVersions;
-  readonly noCoin: () => Promise<NotFound>;
-}): Pick<Candles<NotFound>, 'ticker' | 'tickers'> {
+export function createTickerViews({ sql, versions, noCoin }: ViewDeps): Pick<Candles<NotFound>, 'ticker' | 'tickers'> {
   const inDollars = createVersionedCache<Listed>({ versions, view: 'tickers', maxSize: 1 });
   const converted = createVersionedCache<readonly Ticker[]>({
     versions,

@@ -15,19 +15,20 @@ export type WarehouseDeps = { readonly sql: Sql; readonly clock: Clock; readonly
 
 export function createWarehouse({ sql, clock, onCacheLookup }: WarehouseDeps): MarketData<NotFound> {
   const versions = createDataVersions(sql, onCacheLookup);
-  const { coins, findCoin, noCoin, global, exchanges, exchange } = createOverviewViews({ sql, versions });
-  const { ticker, tickers } = createTickerViews({ sql, versions, noCoin });
-  const ohlcv = createOhlcvView({ sql, clock, versions, noCoin });
-  const { tickerHistory, convert } = createPriceHistoryViews({ sql, clock, versions, ticker, noCoin });
+  const { coins, findCoin, noCoin, global, exchanges, exchange } = createOverviewViews({ sql, clock, versions });
+  const deps = { sql, clock, versions, noCoin };
+  const { ticker, tickers } = createTickerViews(deps);
+  const ohlcv = createOhlcvView(deps);
+  const { tickerHistory, convert } = createPriceHistoryViews(deps, ticker);
   const findExchange = (exchangeId: string) => exchange({ exchangeId, quotes: ['USD'] });
-  const catalogue = createCatalogueViews({ sql, versions, findCoin, noCoin, findExchange });
+  const catalogue = createCatalogueViews({ ...deps, findCoin, findExchange });
   return {
     hasProvenance: true,
     tickers,
     coins,
     global,
     exchanges,
-    search: createSearchView({ sql, versions }),
+    search: createSearchView(deps),
     ...withPossibleIds({ ...catalogue, ohlcv, ticker, exchange, tickerHistory, convert }),
   };
 }

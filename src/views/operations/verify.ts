@@ -160,20 +160,17 @@ function judge(row: Recount, now: Instant): Proof {
   const { covered } = row;
   const bounded = covered.every((span) => Number.isFinite(span.from) && Number.isFinite(span.to));
   const slotsCovered = bounded ? countSlots(covered, row.interval) : Number.POSITIVE_INFINITY;
-  const differences: string[] = [];
-  if (row.inside !== row.recorded) {
-    differences.push(`${formatCounted(row.inside, 'candle')} inside coverage, but ${row.recorded} were recorded`);
-  }
-  if (row.inside > slotsCovered)
-    differences.push(`${formatCounted(row.inside, 'candle')} for ${slotsCovered} covered slots`);
-  if (!bounded) differences.push('coverage has an open end');
-  else if ((covered.at(-1)?.to ?? 0) > now + FUTURE_TOLERANCE_MS) differences.push('coverage reaches into the future');
-  if (row.offGrid > 0) differences.push(`${formatCounted(row.offGrid, 'candle')} off the ${row.interval} grid`);
-  if (row.impossible > 0)
-    differences.push(
-      `${formatCounted(row.impossible, 'candle')} that cannot be true (high below low, negative, not finite)`,
-    );
-  if (row.future > 0) differences.push(`${formatCounted(row.future, 'candle')} from the future`);
+  const counted = (candles: number) => formatCounted(candles, 'candle');
+  const endsAt = covered.at(-1)?.to ?? 0;
+  const differences = [
+    row.inside !== row.recorded && `${counted(row.inside)} inside coverage, but ${row.recorded} were recorded`,
+    row.inside > slotsCovered && `${counted(row.inside)} for ${slotsCovered} covered slots`,
+    !bounded && 'coverage has an open end',
+    bounded && endsAt > now + FUTURE_TOLERANCE_MS && 'coverage reaches into the future',
+    row.offGrid > 0 && `${counted(row.offGrid)} off the ${row.interval} grid`,
+    row.impossible > 0 && `${counted(row.impossible)} that cannot be true (high below low, negative, not finite)`,
+    row.future > 0 && `${counted(row.future)} from the future`,
+  ].filter((difference) => difference !== false);
   return {
     seriesId: row.id,
     coinId: row.coinId,

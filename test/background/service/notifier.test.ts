@@ -2,8 +2,8 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type App, openApp } from '../../../src/app.ts';
-import { createIncidents } from '../../../src/background/health/incidents.ts';
 import { createMetrics } from '../../../src/background/health/metrics.ts';
+import { createIncidents } from '../../../src/background/health/service-status.ts';
 import { createServingMetrics } from '../../../src/background/http/market-http-metrics.ts';
 import { notifyOperator } from '../../../src/background/service/notifier.ts';
 import type { ServiceContext } from '../../../src/background/service/service-context.ts';
