@@ -1,5 +1,4 @@
 /** The work on chunks, of tracked series and of backfills; each attempt is one log line, and is counted in the metrics. */
-import type { App } from '../../app.ts';
 import { type BackfillRunner, createBackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
 import { withCircuitBreaker } from '../../ingest/chunk/series-circuit-breaker.ts';
 import { singleFlight } from '../../ingest/chunk/single-flight.ts';
@@ -8,30 +7,21 @@ import type { ChunkJob } from '../../ingest/queue/chunk-job.ts';
 import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
 import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
 import type { OutageRetry } from '../../ingest/request/outage-retry.ts';
-import type { Session } from '../../ingest/session.ts';
 import { withRefreshTurns } from '../../ingest/tracking/keep-fresh.ts';
-import type { Ingestion } from '../../ingestion.ts';
 import { markEnded } from '../../store/tracking/tracked-series.ts';
 import { readEta } from './backfill-eta.ts';
-import type { ServiceContext } from './service-context.ts';
+import type { ServiceContext, SessionContext } from './service-context.ts';
 
 const sameTime = (ms: number) => ms;
 
-export function workFreshness(
-  context: ServiceContext,
-  app: App,
-  session: Session,
-  queue: ChunkQueue,
-  retry: OutageRetry,
-  signal: AbortSignal,
-): ChunkWorker {
-  const { clock } = context;
+export function workFreshness(context: SessionContext, queue: ChunkQueue, retry: OutageRetry): ChunkWorker {
+  const { clock, app, ingestion, ending } = context;
   const { sql } = app.database;
   const { realMs = sameTime } = app.surroundings;
-  const ingestChunk = withRefreshTurns(singleFlight(withCircuitBreaker(session.ingestChunk, clock)), sql);
+  const ingestChunk = withRefreshTurns(singleFlight(withCircuitBreaker(ingestion.session.ingestChunk, clock)), sql);
   return queue.work({
     concurrency: context.concurrency,
-    handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),
+    handle: (job, attempt) => ingestChunk(job, { attempt, signal: ending, retry }),
     snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
     events: {
       onOutcome: (job, outcome) => logChunk(context, job, outcome),
@@ -47,8 +37,8 @@ export function workFreshness(
   });
 }
 
-export async function runBackfills(context: ServiceContext, app: App, ingestion: Ingestion): Promise<BackfillRunner> {
-  const { clock, log, incidents, owner, concurrency } = context;
+export async function runBackfills(context: SessionContext): Promise<BackfillRunner> {
+  const { app, ingestion, clock, log, incidents, owner, concurrency } = context;
   const { session } = ingestion;
   const runner = createBackfillRunner({
     sql: app.database.sql,

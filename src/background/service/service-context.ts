@@ -36,3 +36,11 @@ export type ServiceContext = ServiceOptions & {
   /** What is open now, for `/metrics` and the HTTP interface. */
   open: { app: App | null; ingestion: Ingestion | null; market: Market | null };
 };
+
+/** What the parts of one session share besides. */
+export type SessionContext = ServiceContext & {
+  readonly app: App;
+  readonly ingestion: Ingestion;
+  /** Aborted when the session ends: the service stops, or the account has another plan. */
+  readonly ending: AbortSignal;
+};

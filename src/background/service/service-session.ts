@@ -9,12 +9,12 @@ import { createOutageRetry, type OutageRetry } from '../../ingest/request/outage
 import { createScheduleWorker } from '../../ingest/schedule/schedule-worker.ts';
 import { createScheduler } from '../../ingest/schedule/scheduler.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
-import { type Ingestion, openIngestion } from '../../ingestion.ts';
+import { openIngestion } from '../../ingestion.ts';
 import { QUEUE } from '../health/service-status.ts';
 import { waitUntilAvailable } from '../health/wait-until-available.ts';
 import { runBackfills, workFreshness } from './chunk-work.ts';
 import { createFreshness, createRuns } from './scheduled-runs.ts';
-import type { ServiceContext } from './service-context.ts';
+import type { ServiceContext, SessionContext } from './service-context.ts';
 import { keepUp, subjectOf } from './upkeep.ts';
 
 /** How long work in progress may take after the stop; what is unfinished then is left to others. */
@@ -30,52 +30,49 @@ export function announceReady({ status, onReady, log }: ServiceContext): void {
 }
 
 /** One session, from its beginning until the service stops or the account has another plan. */
-export async function runSession(context: ServiceContext, app: App): Promise<void> {
-  const { status, signal, metrics } = context;
+export async function runSession(service: ServiceContext, app: App): Promise<void> {
+  const { status, signal, metrics } = service;
   const opening = () => openIngestion(app, { signal, withQueue: true, waitsForPlan: true, onRequest: metrics.request });
-  const ingestion = await waitUntilAvailable(context, QUEUE, opening, (late) => late.close());
+  const ingestion = await waitUntilAvailable(service, QUEUE, opening, (late) => late.close());
   if (ingestion === null) return;
   status.phase = 'starting';
   const renewal = new AbortController();
   const ending = AbortSignal.any([signal, renewal.signal]);
   // Everything that waits listens to it: while the database is unavailable, that is every chunk in progress.
   setMaxListeners(0, ending);
+  const context: SessionContext = { ...service, app, ingestion, ending };
   const work: Work = { stops: [], releasers: createReleasers(), runner: null };
-  context.open.ingestion = ingestion;
-  const beginning = beginWork(context, app, ingestion, work, ending);
+  service.open.ingestion = ingestion;
+  const beginning = beginWork(context, work);
   try {
     const freshness = await unlessAborted(beginning, ending);
     announceReady(context);
-    const upkeep = keepUp(context, app, ingestion.session, freshness, { signal: ending, renew: () => renewal.abort() });
-    await unlessAborted(upkeep, ending);
+    await unlessAborted(
+      keepUp(context, freshness, () => renewal.abort()),
+      ending,
+    );
   } catch (error) {
     // A session that ends does not wait for anything that stays silent: that wait was aborted, and this is its error.
     if (!ending.aborted) throw error;
   } finally {
     if (signal.aborted) status.phase = 'stopping';
-    await endWork(context, ingestion, work, beginning);
-    context.open.ingestion = null;
+    await endWork(context, work, beginning);
+    service.open.ingestion = null;
   }
 }
 
-async function beginWork(
-  context: ServiceContext,
-  app: App,
-  ingestion: Ingestion,
-  work: Work,
-  ending: AbortSignal,
-): Promise<KeepFresh> {
-  const { roles } = context;
+async function beginWork(context: SessionContext, work: Work): Promise<KeepFresh> {
+  const { roles, app, ingestion } = context;
   const { session } = ingestion;
   const freshQueue = await ingestion.freshQueue();
   const freshness = createFreshness(app, session, freshQueue);
   const ticks = await ingestion.openTicks();
   work.releasers.add(() => ticks.close());
   if (roles.includes('worker')) {
-    const schedules = workSchedules(context, app, ingestion, ticks, freshness);
+    const schedules = workSchedules(context, ticks, freshness);
     work.stops.push(() => schedules.close());
-    work.stops.push(workFreshness(context, app, session, freshQueue, outageRetry(context, ending), ending).close);
-    const runner = await runBackfills(context, app, ingestion);
+    work.stops.push(workFreshness(context, freshQueue, outageRetry(context)).close);
+    const runner = await runBackfills(context);
     work.runner = runner;
     work.stops.push(runner.stop);
   }
@@ -96,8 +93,7 @@ async function beginWork(
 
 /** Closes everything, also what is still being opened; after the grace period it leaves the rest to others. */
 async function endWork(
-  { clock, log }: ServiceContext,
-  ingestion: Ingestion,
+  { clock, log, ingestion }: SessionContext,
   work: Work,
   beginning: Promise<unknown>,
 ): Promise<void> {
@@ -125,19 +121,17 @@ async function endWork(
 }
 
 /** Keeps a response while the database or the queue is unavailable. */
-function outageRetry({ clock, incidents }: ServiceContext, signal: AbortSignal): OutageRetry {
+function outageRetry({ clock, incidents, ending }: SessionContext): OutageRetry {
   return createOutageRetry({
     clock,
-    signal,
+    signal: ending,
     onOutage: (reason) => incidents.report(subjectOf(reason), new Error(reason)),
     onRecovery: (reason) => incidents.resolve(subjectOf(reason)),
   });
 }
 
 function workSchedules(
-  { clock, owner, metrics }: ServiceContext,
-  app: App,
-  { session }: Ingestion,
+  { clock, owner, metrics, app, ingestion }: SessionContext,
   ticks: TickQueue,
   freshness: KeepFresh,
 ) {
@@ -145,7 +139,7 @@ function workSchedules(
     sql: app.database.sql,
     clock,
     queue: ticks,
-    runs: createRuns(app, session, freshness),
+    runs: createRuns(app, ingestion.session, freshness),
     owner,
     onEnd: (run, end, tookMs) => {
       metrics.run(run, end, tookMs);

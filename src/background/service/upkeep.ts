@@ -11,26 +11,25 @@ import { endWaits } from '../../store/work/backfill-queue.ts';
 import { asError, DATABASE, QUEUE } from '../health/service-status.ts';
 import { databaseError } from '../health/watch-database.ts';
 import { saveQueuedEtas } from './backfill-eta.ts';
-import type { ServiceContext } from './service-context.ts';
+import type { SessionContext } from './service-context.ts';
 
-export const UPKEEP_MS = 10_000;
+const UPKEEP_MS = 10_000;
 /** How often, in rounds of the upkeep, the ETAs of queued backfills are forecast. */
 const FORECAST_ROUNDS = 3;
 
-/** Until the signal is aborted; calls `renew` and ends when the account has another plan. */
+/** Until the session ends; calls `renew` and resolves when the account has another plan. */
 export async function keepUp(
-  context: ServiceContext,
-  app: App,
-  session: Session,
+  context: SessionContext,
   freshness: Pick<KeepFresh, 'recover'>,
-  { signal, renew }: { readonly signal: AbortSignal; readonly renew: () => void },
+  renew: () => void,
 ): Promise<void> {
-  const { clock, incidents, log, config } = context;
-  for (let round = 0; !signal.aborted; round++) {
+  const { clock, incidents, log, config, app, ingestion, ending } = context;
+  const { session } = ingestion;
+  for (let round = 0; !ending.aborted; round++) {
     // Before the first wait as well, so that a new backfill has its ETA at once.
-    if (round % FORECAST_ROUNDS === 0) await forecast(context, app, session);
-    await clock.sleep(UPKEEP_MS, signal).catch(() => undefined);
-    if (signal.aborted) return;
+    if (round % FORECAST_ROUNDS === 0) await forecast(context);
+    await clock.sleep(UPKEEP_MS, ending).catch(() => undefined);
+    if (ending.aborted) return;
     try {
       const saved = config.plan === null ? await readAccount(app.database.sql, session.accountId) : null;
       if (saved !== null && saved.plan !== session.plan.name) {
@@ -53,7 +52,7 @@ export function subjectOf(reason: OutageReason): string {
   return reason === DATABASE_IS_UNAVAILABLE ? DATABASE : QUEUE;
 }
 
-async function forecast({ incidents, log }: ServiceContext, app: App, session: Session): Promise<void> {
+async function forecast({ incidents, log, app, ingestion: { session } }: SessionContext): Promise<void> {
   try {
     for (const id of await releaseWaiting(app, session))
       log.info({ backfill: id }, `backfill ${id} is released: the quota has room again`);
