@@ -8,7 +8,7 @@ import { planBackfill } from '../../ingest/backfill/plan.ts';
 import { DATABASE_IS_UNAVAILABLE, QUEUE_IS_UNAVAILABLE } from '../../ingest/request/outage-retry.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import type { BackfillTotals } from '../../store/work/backfill.ts';
-import { type AskedAgain, type GapTotal, readAskedAgain, readGapTotals } from '../../views/operations/gaps.ts';
+import { type GapTotal, type Retryable, readGapTotals, readRetryable } from '../../views/operations/gaps.ts';
 import { finishByLimits, forecastOf, type PlanReport, type PlanReports, sum } from './plan-report.ts';
 
 /** The result for one interval. */
@@ -22,7 +22,7 @@ export type BackfillReport = {
   /** Missing slots of the requested series by reason, most first. Null: the database was unavailable. */
   readonly gaps: readonly GapTotal[] | null;
   /** What the same command can request again later; null: nothing, or the database was unavailable. */
-  readonly retryable: AskedAgain | null;
+  readonly retryable: Retryable | null;
   /** What is left to request, and when that can be done; null unless the run was stopped before its end. */
   readonly rest: { readonly requests: number; readonly finishAt: Instant | null } | null;
 };
@@ -37,7 +37,7 @@ export async function makeBackfillReport(app: App, report: PlanReport, run: Back
     planned: report.plan.cost.requests,
     catalogueRequests,
     gaps: await nullWithoutDatabase(readGapTotals(sql, { coinIds, interval, quote })),
-    retryable: await nullWithoutDatabase(readAskedAgain(sql, { coinIds, interval, quote })),
+    retryable: await nullWithoutDatabase(readRetryable(sql, { coinIds, interval, quote })),
     rest: run.end.kind === 'stopped' ? await nullWithoutDatabase(forecastRest(app, report)) : null,
   };
 }

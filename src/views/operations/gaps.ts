@@ -70,10 +70,10 @@ export type GapTotal = {
   readonly tooYoung: number;
 };
 
-export type AskedAgain = { readonly slots: number; readonly from: Instant };
+export type Retryable = { readonly slots: number; readonly from: Instant };
 
 /** The slots that were requested without a final answer, and when the first of them can be requested again. */
-export async function readAskedAgain(sql: Sql, filter: GapFilter): Promise<AskedAgain | null> {
+export async function readRetryable(sql: Sql, filter: GapFilter): Promise<Retryable | null> {
   const [row] = await sql<{ slots: number; from: Instant | null }[]>`
     select coalesce(sum(slots), 0)::bigint as slots, min(next_ask_at) as from
     from market.gaps
