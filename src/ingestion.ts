@@ -126,7 +126,7 @@ function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffM
   const { redisUrl } = app.config;
   const engine =
     redisUrl === null
-      ? ({ kind: 'postgres', url: database.url, line: database.line } as const)
+      ? ({ kind: 'postgres', url: database.url, watchdog: database.watchdog } as const)
       : ({ kind: 'redis', url: redisUrl } as const);
   // The run itself reports an unavailable database or Redis. A lost lock is harmless, because a chunk is checked before its request.
   const isUnavailable = redisUrl === null ? isDatabaseUnavailable : isRedisUnavailable;

@@ -38,9 +38,9 @@ export function settingOf({ serveDatabaseUrl }: Pick<Config, 'serveDatabaseUrl'>
 /** The market data of an open warehouse, read by a role that may only read. @throws StoreError when the database cannot be reached */
 export async function openMarket({ app, config, clock, log, metrics }: MarketDeps): Promise<Market> {
   const url = config.serveDatabaseUrl ?? app.database.url;
-  const line = url === app.database.url ? app.database.line : undefined;
-  const reader = await openReader({ url, setting: settingOf(config), line });
-  const statements = config.serveSql ? createStatementRunner({ url, line: reader.line }) : null;
+  const watchdog = url === app.database.url ? app.database.watchdog : undefined;
+  const reader = await openReader({ url, setting: settingOf(config), watchdog });
+  const statements = config.serveSql ? createStatementRunner({ url, watchdog: reader.watchdog }) : null;
   if (!reader.hasRole)
     log.warn(
       'the role chandler_server does not exist or is not granted to this user: serving with read-only transactions of this user',

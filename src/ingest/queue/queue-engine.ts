@@ -6,15 +6,15 @@ import pLimit from 'p-limit';
 import pg from 'pg';
 import { systemClock } from '../../clock.ts';
 import { CONNECT_SECONDS } from '../../store/connection/connect.ts';
-import type { Line } from '../../store/connection/connection-watchdog.ts';
+import type { Watchdog } from '../../store/connection/connection-watchdog.ts';
 import { readDatabaseUrl } from '../../store/connection/database-url.ts';
 import { isRedisUnavailable, openRedis, QueueUnavailable, SILENT_WORKER_MS } from './redis.ts';
 import { explainEviction, readEviction, whereIs, withoutNotice } from './redis-memory.ts';
 
 export type QueueEngine =
   | { readonly kind: 'redis'; readonly url: string }
-  /** `line`: the connection watchdog of the database that is open there. */
-  | { readonly kind: 'postgres'; readonly url: string; readonly line?: Line };
+  /** `watchdog`: the one of the database that is open there. */
+  | { readonly kind: 'postgres'; readonly url: string; readonly watchdog?: Watchdog };
 
 export type WorkerSettings = {
   readonly concurrency: number;
@@ -151,7 +151,7 @@ async function connectRedis(
 }
 
 async function connectPostgres(
-  { url, line }: Extract<QueueEngine, { readonly kind: 'postgres' }>,
+  { url, watchdog }: Extract<QueueEngine, { readonly kind: 'postgres' }>,
   max: number,
   onError: (error: Error) => void,
 ): Promise<Connections> {
@@ -162,7 +162,7 @@ async function connectPostgres(
     connectionTimeoutMillis: connectTimeoutSeconds * 1000,
     stream: () => {
       const socket = new net.Socket();
-      line?.add(socket);
+      watchdog?.add(socket);
       return socket;
     },
     ...(applicationName === undefined ? {} : { application_name: applicationName }),

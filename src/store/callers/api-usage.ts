@@ -2,8 +2,11 @@
  * What callers of this service have asked. A process counts in advance: it takes some requests for a caller from the row, and
  * answers so many without asking again. Whatever is lost with a process that dies was counted, so nobody is ever given more than his limit.
  */
+import { and, like, lt } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { apiUsage } from '../schema/callers.ts';
 
 export type AdvanceWish = {
   /** `key:3`, or `address:192.0.2.7`. */
@@ -101,16 +104,17 @@ export async function giveBack(sql: SqlOrTransaction, back: readonly GiveBack[])
 
 /** Null when it has asked nothing yet. */
 export async function readUsage(sql: SqlOrTransaction, subject: string): Promise<UsageTold | null> {
-  const [row] = await sql<UsageTold[]>`
-    select subject, month_spent::float8, month_held::float8, day_spent::float8,
-      month_start as month, day_start as day
-    from ops.api_usage where subject = ${subject}`;
-  return row ?? null;
+  const [row] = await tables(sql).select().from(apiUsage).where(matches(apiUsage, { subject }));
+  return row === undefined ? null : { ...row, month: row.monthStart, day: row.dayStart };
 }
+
+const FORGOTTEN_AFTER_MS = 62 * 86_400_000;
 
 /** Addresses that have not been seen for two months: their windows are over. Resolves to how many. */
 export async function forgetAddresses(sql: SqlOrTransaction, now: Instant): Promise<number> {
-  const { count } = await sql`
-    delete from ops.api_usage where subject like 'address:%' and updated_at < ${now}::timestamptz - interval '62 days'`;
+  const isOld = lt(apiUsage.updatedAt, now - FORGOTTEN_AFTER_MS);
+  const { count } = await tables(sql)
+    .delete(apiUsage)
+    .where(and(like(apiUsage.subject, 'address:%'), isOld));
   return count;
 }

@@ -1,6 +1,9 @@
 /** What of the catalogue is wanted, when each thing of it was asked, and what came of it: the order of turns. */
+import { and, gte, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { catalogueItem, fetch } from '../schema/requests.ts';
 
 /** What is asked about; as many kinds as schedules, in an order in which each is told what to ask about by those before it. */
 export const CATALOGUE_KINDS = [
@@ -150,16 +153,20 @@ const LONGEST_MESSAGE = 500;
 export async function recordItem(sql: SqlOrTransaction, end: ItemEnd): Promise<void> {
   const { kind, id, askedAt, outcome, rows, isCut, waitUntil, message } = end;
   const isStored = outcome === 'stored' || outcome === 'cut';
-  await sql`
-    insert into ops.catalogue_item as i (kind, id, asked_at, answered_at, outcome, times, wait_until, rows, is_cut, message)
-    values (${kind}, ${id}, ${askedAt}, ${isStored ? askedAt : null}, ${outcome}, 1,
-      ${waitUntil}, ${rows ?? 0}, ${String(isCut ?? false)}::text::bool,
-      ${message?.slice(0, LONGEST_MESSAGE) ?? null})
-    on conflict (kind, id) do update
-    set asked_at = excluded.asked_at, answered_at = coalesce(excluded.answered_at, i.answered_at), outcome = excluded.outcome,
-      times = case when i.outcome = excluded.outcome then i.times + 1 else 1 end, wait_until = excluded.wait_until,
-      rows = coalesce(${rows ?? null}::int, i.rows), is_cut = coalesce(${isCut === undefined ? null : String(isCut)}::text::bool, i.is_cut),
-      message = excluded.message`;
+  const asked = { askedAt, outcome, waitUntil, message: message?.slice(0, LONGEST_MESSAGE) ?? null };
+  // What this request did not find out stays as it was.
+  const found = { answeredAt: isStored ? askedAt : undefined, rows, isCut };
+  await tables(sql)
+    .insert(catalogueItem)
+    .values({ kind, id, times: 1, ...asked, ...found })
+    .onConflictDoUpdate({
+      target: [catalogueItem.kind, catalogueItem.id],
+      set: {
+        ...asked,
+        ...found,
+        times: raw`case when ${catalogueItem.outcome} = excluded.outcome then ${catalogueItem.times} + 1 else 1 end`,
+      },
+    });
 }
 
 export type CatalogueAge = {
@@ -193,8 +200,6 @@ export async function countRequestsSince(
   sql: SqlOrTransaction,
   { kind, accountId, since }: { readonly kind: CatalogueKind; readonly accountId: string; readonly since: Instant },
 ): Promise<number> {
-  const [row] = await sql<{ n: number }[]>`
-    select count(*) as n from ops.fetch
-    where endpoint = ${kind} and account_id = ${accountId} and series_id is null and sent_at >= ${since}`;
-  return row!.n;
+  const isOfKind = matches(fetch, { endpoint: kind, accountId, seriesId: null });
+  return tables(sql).$count(fetch, and(isOfKind, gte(fetch.sentAt, since)));
 }

@@ -3,10 +3,13 @@
  * answers with it answers with the same keys in the same order and the same texts of numbers.
  */
 import { createHash } from 'node:crypto';
+import { max } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import { writeArray } from '../connection/array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { storableJsonText } from '../connection/storable-text.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { document } from '../schema/catalogue.ts';
 
 /** Lists are one document each, but for that of tags: each tag is one. */
 export const DOCUMENT_KINDS = [
@@ -57,11 +60,13 @@ export async function readDocuments(sql: SqlOrTransaction, kind: DocumentKind): 
     where kind = 'tag' and d.gone_at is null and left_at is null order by place nulls last, id`;
 }
 
-/** When the newest answer of a kind came, whatever it was about: for who keeps something made of all of them. */
+/** When the newest answer of a kind came, whatever it was about; null when none ever came. */
 export async function documentsSeenAt(sql: SqlOrTransaction, kind: DocumentKind): Promise<Instant | null> {
-  const [row] = await sql<{ at: Instant | null }[]>`
-    select max(as_of) as at from market.document where kind = ${kind}`;
-  return row?.at ?? null;
+  const [row] = await tables(sql)
+    .select({ at: max(document.asOf) })
+    .from(document)
+    .where(matches(document, { kind }));
+  return row!.at;
 }
 
 export type ReceivedDocument = {

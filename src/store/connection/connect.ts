@@ -1,7 +1,7 @@
 /** Connections to Postgres: a pool for the statements of this process, and one connection for the ledger. */
 import net from 'node:net';
 import postgres from 'postgres';
-import { createLine, type Line, watchLine } from './connection-watchdog.ts';
+import { createWatchdog, runWatchdog, type Watchdog } from './connection-watchdog.ts';
 import { readDatabaseUrl } from './database-url.ts';
 import { closeForAll, FLUSHED_AT_ONCE, survivesLostConnections } from './postgres-js-patches.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
@@ -12,14 +12,14 @@ export type { Sql, SqlOrTransaction };
 export type Database = {
   readonly sql: Sql;
   /**
-   * One connection, for takes from the quota's ledger and what upstream tells it: none waits for a connection that is storing, and only
-   * one has to get to know a statement that takes longer to plan than to run. Takes of a process wait for each other here rather than
-   * for the row of their account.
+   * One connection for the quota's ledger. Taking quota never waits for a connection that is storing an answer, and the statement, which
+   * takes longer to plan than to run, is prepared only once. The takes of this process wait for each other here, not for the row of
+   * their account.
    */
   readonly ledger: Sql;
   readonly url: string;
-  /** Whoever else has connections to this server puts them on it, and hears with all others that it has fallen silent. */
-  readonly line: Line;
+  /** Code that opens more connections to this server adds them: all are closed when the server stops answering. */
+  readonly watchdog: Watchdog;
   /** Waits up to five seconds for statements under way. */
   close(): Promise<void>;
 };
@@ -32,20 +32,20 @@ export type ConnectOptions = {
   readonly applicationName?: string;
   /** Of the server, for each connection. */
   readonly settings?: Readonly<Record<string, string>>;
-  readonly line?: Line | undefined;
-  /** `as named`: for statements that somebody else wrote, whose columns keep the names that they were given. */
+  readonly watchdog?: Watchdog | undefined;
+  /** `as named`: for statements of others (users, drizzle's migrator), whose columns keep their names. */
   readonly columns?: 'camelCase' | 'as named';
 };
 
-/** Where `connect_timeout` of the address does not say it. */
+/** Unless `connect_timeout` of the address says otherwise. */
 export const CONNECT_SECONDS = 10;
 
 const OLDEST_SUPPORTED = 150_000;
 
 /** @throws StoreError when the address is wrong, nobody answers there, or the server is older than Postgres 15. */
 export async function openDatabase({ url, max = 10, applicationName = 'chandler' }: ConnectOptions): Promise<Database> {
-  const line = createLine();
-  const sql = createClient({ url, max, applicationName, line });
+  const watchdog = createWatchdog();
+  const sql = createClient({ url, max, applicationName, watchdog });
   try {
     const [row] = await sql<{ version: string; number: number }[]>`
       select current_setting('server_version') as version, current_setting('server_version_num')::int as number`;
@@ -59,30 +59,35 @@ export async function openDatabase({ url, max = 10, applicationName = 'chandler'
     await sql.end({ timeout: 0 });
     throw explainDatabaseError(error, url) ?? error;
   }
-  const ledger = createClient({ url, max: 1, applicationName, line });
-  const stopWatching = watch({ url, applicationName, line });
+  const ledger = createClient({ url, max: 1, applicationName, watchdog });
+  const stopWatching = watch({ url, applicationName, watchdog });
   return {
     sql,
     ledger,
     url,
-    line,
+    watchdog,
     close: async () => {
       await Promise.all([stopWatching(), sql.end({ timeout: 5 }), ledger.end({ timeout: 5 })]);
     },
   };
 }
 
-/** Has the line looked after, on a connection that is made when it is first needed; the way to end that. */
+/** Starts the watchdog, on a connection that is opened when it is first needed. Returns the way to end it. */
 export function watch({
   url,
   applicationName,
-  line,
-}: Required<Pick<ConnectOptions, 'url' | 'applicationName'>> & { readonly line: Line }): () => Promise<void> {
-  const sql = createClient({ url, max: 1, applicationName, line });
+  watchdog,
+}: Required<Pick<ConnectOptions, 'url' | 'applicationName'>> & { readonly watchdog: Watchdog }): () => Promise<void> {
+  const sql = createClient({ url, max: 1, applicationName, watchdog });
   const { host, port, connectTimeoutSeconds = CONNECT_SECONDS } = readDatabaseUrl(url);
   const stop = new AbortController();
   const ask = async () => void (await sql`select`);
-  void watchLine(line, { ask, at: `${host}:${port}`, connectMs: connectTimeoutSeconds * 1000, signal: stop.signal });
+  void runWatchdog(watchdog, {
+    ask,
+    at: `${host}:${port}`,
+    connectMs: connectTimeoutSeconds * 1000,
+    signal: stop.signal,
+  });
   return async () => {
     stop.abort();
     await sql.end({ timeout: 0 });
@@ -95,12 +100,12 @@ export function createClient({
   max = 10,
   applicationName = 'chandler',
   settings = {},
-  line,
+  watchdog,
   columns = 'camelCase',
 }: ConnectOptions): Sql {
   const address = readDatabaseUrl(url);
   const { user, password, options } = address;
-  // Not the address itself: postgres.js would send every parameter it does not know to the server.
+  // Not the address itself: postgres.js would send the server every parameter that it does not know.
   const sql = postgres({
     // As lists, or an IPv6 address would be cut at its first colon.
     host: [address.host],
@@ -126,7 +131,7 @@ export function createClient({
     onnotice: () => undefined,
     // Without noDelay, statements longer than a packet wait for the server's delayed acknowledgement (tens of milliseconds).
     // Returned while still connecting: a factory that waited and failed would lose the pool's slot for ever.
-    socket: (target: SocketTarget) => connectSocket(target, line),
+    socket: (target: SocketTarget) => connectSocket(target, watchdog),
   } as unknown as postgres.Options<Record<string, postgres.PostgresType>>) as unknown as Sql;
   return survivesLostConnections(sql);
 }
@@ -154,10 +159,10 @@ type SocketTarget = {
   readonly ssl: unknown;
 };
 
-function connectSocket({ host, port, ssl }: SocketTarget, line: Line | undefined): net.Socket {
+function connectSocket({ host, port, ssl }: SocketTarget, watchdog: Watchdog | undefined): net.Socket {
   const name = host[0]!;
   const socket = net.connect({ host: name, port: Number(port[0]), noDelay: true });
-  line?.add(socket);
+  watchdog?.add(socket);
   failAtFirstWord(socket, ssl !== false);
   closeForAll(socket);
   // What postgres.js reads for the TLS server name when it makes the socket itself.

@@ -1,28 +1,29 @@
 /**
- * The line to one server: every connection that this process has to it, looked after while the database is open. A host that freezes
- * or a network that drops packets closes nothing, so whoever waits for an answer would wait until the system gives up, a quarter of an
- * hour later. So the server is asked on a connection of its own whether it is there, which whatever it is busy with does not hold up; when
- * it does not say so, everything that has been silent meanwhile is hung up, and from then on it is a lost connection like any other.
+ * Watches every connection of this process to one server while the database is open. When a host freezes or a network drops packets,
+ * no connection is closed, and a statement would wait until the system gives up, a quarter of an hour later. So the watchdog asks the
+ * server every few seconds whether it is there, on a connection of its own, where no other work delays the answer. When no answer
+ * comes, the watchdog closes every connection that has received nothing meanwhile. To the rest of the program these are lost
+ * connections like any other.
  */
 import type net from 'node:net';
 import { systemClock } from '../../clock.ts';
 
-export type Line = {
-  /** Known from now on, until it is closed. */
+export type Watchdog = {
+  /** Watches this connection until it is closed. */
   add(socket: net.Socket): void;
-  /** Now; and the way to hang up all connections from which nothing has come since. */
+  /** Notes the time; the function that it returns closes all connections that have received nothing since. */
   mark(): (reason: () => Error) => void;
 };
 
-/** How often the server is asked, and how long it may take to answer. */
+/** How often the watchdog asks the server, and how long the server may take to answer. */
 const LOOK_MS = 5_000;
 const DEADLINE_MS = 10_000;
-/** A process that was itself held up finds the answer there when it looks once more. */
+/** If this process itself was held up, the answer may be there already: it gets so long to be read. */
 const BREATH_MS = 1_000;
 
-export function createLine(): Line {
+export function createWatchdog(): Watchdog {
   const sockets = new Set<net.Socket>();
-  /** Not by their `close`: what puts TLS around a socket takes its listeners away. */
+  /** Not by their `close` events: TLS removes the listeners of the socket it wraps. */
   const forget = () => {
     for (const socket of sockets) if (socket.destroyed) sockets.delete(socket);
   };
@@ -45,21 +46,21 @@ export type Watched = {
   /** Sends a statement that takes no time. */
   readonly ask: () => Promise<unknown>;
   readonly at: string;
-  /** One that is allowed so long to let us in may be silent for as long. */
+  /** The timeout for a new connection: the server may be silent for as long. */
   readonly connectMs: number;
   readonly signal: AbortSignal;
 };
 
-/** Until the signal. */
-export async function watchLine(line: Line, { ask, at, connectMs, signal }: Watched): Promise<void> {
+/** Runs until the signal is aborted. */
+export async function runWatchdog(watchdog: Watchdog, { ask, at, connectMs, signal }: Watched): Promise<void> {
   const deadlineMs = Math.max(DEADLINE_MS, connectMs);
-  // By the machine's time, whichever the rest goes by: it is about a real network.
+  // The machine's clock, even where the rest of the program has another one: this is about a real network.
   const sleep = (ms: number, until = signal) => systemClock.sleep(ms, until).catch(() => undefined);
   const silent = () =>
     Object.assign(new Error(`Postgres at ${at} has not answered for ${deadlineMs / 1000} s`), { code: 'ETIMEDOUT' });
   await sleep(LOOK_MS);
   while (!signal.aborted) {
-    const hangUp = line.mark();
+    const hangUp = watchdog.mark();
     const answered = new AbortController();
     const late = (async () => {
       await sleep(deadlineMs, AbortSignal.any([signal, answered.signal]));
@@ -74,7 +75,7 @@ export async function watchLine(line: Line, { ask, at, connectMs, signal }: Watc
   }
 }
 
-/** A refusal is one, too; a connection that could not be made because nobody says anything is none. */
+/** A refusal is an answer, too; a connection that timed out is none. */
 function isAnswer(error: unknown): boolean {
   const { code } = error as { readonly code?: unknown };
   return code !== 'CONNECT_TIMEOUT' && code !== 'ETIMEDOUT';

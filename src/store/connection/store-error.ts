@@ -46,18 +46,33 @@ export function explainDatabaseError(error: unknown, url: string): StoreError | 
   return null;
 }
 
-function explainCode(code: string, error: Error, url: string): [problem: string, hint: string] | null {
+/** What went wrong, and what would be right; null when it is not about the database. */
+type Explained = [problem: string, hint: string] | null;
+
+function explainCode(code: string, error: Error, url: string): Explained {
+  if (code === 'ERR_INVALID_URL') {
+    return [
+      `DATABASE_URL '${maskUrl(url)}' is not an address`,
+      'it should look like postgres://user@host:5432/database',
+    ];
+  }
   const parsed = URL.canParse(url) ? new URL(url) : null;
-  const at = parsed ? `${parsed.hostname}:${parsed.port || 5432}` : maskUrl(url);
+  const host = parsed?.hostname ?? maskUrl(url);
+  const port = parsed?.port || '5432';
+  const at = parsed ? `${host}:${port}` : host;
+  const sslmode = `sslmode=${parsed?.searchParams.get('sslmode') ?? 'verify-ca'}`;
   const user = decode(parsed?.username ?? '');
   const database = decode(parsed?.pathname.slice(1) ?? '');
-  const sslmode = `sslmode=${parsed?.searchParams.get('sslmode') ?? 'verify-ca'}`;
+  return (
+    explainNetwork(code, error, { at, host }) ??
+    explainTls(code, { at, sslmode }) ??
+    explainServer(code, error, { at, host, port, user, database })
+  );
+}
+
+/** What the system or the driver says of the way to the server. */
+function explainNetwork(code: string, error: Error, { at, host }: { at: string; host: string }): Explained {
   switch (code) {
-    case 'ERR_INVALID_URL':
-      return [
-        `DATABASE_URL '${maskUrl(url)}' is not an address`,
-        'it should look like postgres://user@host:5432/database',
-      ];
     case 'ECONNREFUSED':
       return [
         `no Postgres answers at ${at} (connection refused)`,
@@ -69,10 +84,7 @@ function explainCode(code: string, error: Error, url: string): [problem: string,
       return [`no Postgres answers at ${at} (${code})`, 'start it, or correct host and port in DATABASE_URL'];
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return [
-        `the host ${parsed?.hostname ?? at} of DATABASE_URL cannot be found`,
-        'correct the name, or the name server',
-      ];
+      return [`the host ${host} of DATABASE_URL cannot be found`, 'correct the name, or the name server'];
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
     case 'ETIMEDOUT':
@@ -84,65 +96,26 @@ function explainCode(code: string, error: Error, url: string): [problem: string,
     case 'CONNECTION_DESTROYED':
     case 'CONNECTION_ENDED':
       return [`the connection to Postgres at ${at} was lost`, 'run the command again; nothing stored is lost'];
-    case 'TLS_NOT_OFFERED':
-      return [
-        `Postgres at ${at} offers no TLS, which ${sslmode} of DATABASE_URL asks for`,
-        'turn TLS on at the server, or write sslmode=disable where nobody can listen',
-      ];
-    case 'ERR_TLS_CERT_ALTNAME_INVALID':
-      return [
-        `the certificate of Postgres at ${at} is for another host, which ${sslmode} of DATABASE_URL does not allow`,
-        'correct the host in DATABASE_URL, or write sslmode=verify-ca',
-      ];
     case 'NOT_POSTGRES':
       return [`what answers at ${at} is not Postgres`, 'correct host and port in DATABASE_URL'];
-    case '57P01':
-    case '57P02':
-    case '57P03':
-      return [
-        `Postgres at ${at} is starting up or shutting down`,
-        'run the command again in a moment; nothing stored is lost',
-      ];
-    case '28P01':
-      return [`Postgres at ${at} refuses the password of user '${user}'`, 'correct it in DATABASE_URL'];
-    case '28000':
-      if (/no encryption|SSL off/.test(error.message)) {
-        return [
-          `Postgres at ${at} lets user '${user}' in only with TLS`,
-          'add sslmode=require to DATABASE_URL, after a ?',
-        ];
-      }
-      return [
-        `Postgres at ${at} does not let user '${user}' in (${error.message})`,
-        'correct the user in DATABASE_URL, or the rules in pg_hba.conf',
-      ];
-    case '3D000':
-      return [
-        `the database '${database}' does not exist on ${at}`,
-        `make it with: createdb -h ${parsed?.hostname ?? 'HOST'} -p ${parsed?.port || 5432} ${database}, or correct DATABASE_URL`,
-      ];
-    case '53300':
-      return [`Postgres at ${at} has no connection left`, 'raise its max_connections, or run fewer processes'];
-    case '53100':
-    case 'ENOSPC':
-      return [`the disk of Postgres at ${at} is full`, 'make room and run the command again; nothing stored is lost'];
-    case '25006':
-      return [`Postgres at ${at} is read-only (a standby?)`, 'point DATABASE_URL at the primary'];
-    case 'EROFS':
-      return [`the data folder of Postgres at ${at} is read-only`, 'make it writable and run the command again'];
-    case '42501':
-      return [
-        `user '${user}' of DATABASE_URL may not do this in database '${database}' (${error.message})`,
-        error.message.includes('for database')
-          ? `let its owner run: grant create on database "${database}" to "${user}"`
-          : 'give DATABASE_URL the user who owns the schemas market and ops, or let that user grant the right',
-      ];
     default:
-      return explainTls(code, at, sslmode);
+      return null;
   }
 }
 
-function explainTls(code: string, at: string, sslmode: string): [problem: string, hint: string] | null {
+function explainTls(code: string, { at, sslmode }: { at: string; sslmode: string }): Explained {
+  if (code === 'TLS_NOT_OFFERED') {
+    return [
+      `Postgres at ${at} offers no TLS, which ${sslmode} of DATABASE_URL asks for`,
+      'turn TLS on at the server, or write sslmode=disable where nobody can listen',
+    ];
+  }
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    return [
+      `the certificate of Postgres at ${at} is for another host, which ${sslmode} of DATABASE_URL does not allow`,
+      'correct the host in DATABASE_URL, or write sslmode=verify-ca',
+    ];
+  }
   if (/^(CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)) {
     return [
       `the certificate of Postgres at ${at} cannot be trusted (${code}), which ${sslmode} of DATABASE_URL does not allow`,
@@ -156,6 +129,57 @@ function explainTls(code: string, at: string, sslmode: string): [problem: string
     ];
   }
   return null;
+}
+
+type Login = { at: string; host: string; port: string; user: string; database: string };
+
+/** What Postgres says, and what the system says of its disk. */
+function explainServer(code: string, { message }: Error, { at, host, port, user, database }: Login): Explained {
+  switch (code) {
+    case '57P01':
+    case '57P02':
+    case '57P03':
+      return [
+        `Postgres at ${at} is starting up or shutting down`,
+        'run the command again in a moment; nothing stored is lost',
+      ];
+    case '28P01':
+      return [`Postgres at ${at} refuses the password of user '${user}'`, 'correct it in DATABASE_URL'];
+    case '28000':
+      if (/no encryption|SSL off/.test(message)) {
+        return [
+          `Postgres at ${at} lets user '${user}' in only with TLS`,
+          'add sslmode=require to DATABASE_URL, after a ?',
+        ];
+      }
+      return [
+        `Postgres at ${at} does not let user '${user}' in (${message})`,
+        'correct the user in DATABASE_URL, or the rules in pg_hba.conf',
+      ];
+    case '3D000':
+      return [
+        `the database '${database}' does not exist on ${at}`,
+        `make it with: createdb -h ${host} -p ${port} ${database}, or correct DATABASE_URL`,
+      ];
+    case '53300':
+      return [`Postgres at ${at} has no connection left`, 'raise its max_connections, or run fewer processes'];
+    case '53100':
+    case 'ENOSPC':
+      return [`the disk of Postgres at ${at} is full`, 'make room and run the command again; nothing stored is lost'];
+    case '25006':
+      return [`Postgres at ${at} is read-only (a standby?)`, 'point DATABASE_URL at the primary'];
+    case 'EROFS':
+      return [`the data folder of Postgres at ${at} is read-only`, 'make it writable and run the command again'];
+    case '42501':
+      return [
+        `user '${user}' of DATABASE_URL may not do this in database '${database}' (${message})`,
+        message.includes('for database')
+          ? `let its owner run: grant create on database "${database}" to "${user}"`
+          : 'give DATABASE_URL the user who owns the schemas market and ops, or let that user grant the right',
+      ];
+    default:
+      return null;
+  }
 }
 
 function decode(part: string): string {

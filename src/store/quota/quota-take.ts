@@ -58,6 +58,31 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
   const { ifOpen } = t;
   const [row] = await sql<(Omit<TakeRow, 'gaps'> & { gaps: string[] | null })[]>`
     with ${ifOpen === null ? sql`` : sql`open as materialized (${openGaps(sql, ifOpen.asked, ifOpen)}),`}
+    ${locked(sql, t)}, ${windows(sql)}, ${verdict(sql)}, ${writes(sql, t)}
+    select
+      case when denied like 'reserved%' then 'reserved' else denied end as denied, granted, gap_s * 1000 as gap_ms,
+      case
+        when denied is null then send_at
+        when denied in ('month', 'reserved month')
+          then (month at time zone 'UTC' + interval '1 month') at time zone 'UTC' + grace
+        when denied in ('day', 'reserved day') then day + interval '24 hours' + grace
+        when denied = 'queue' then send_at - run_ahead
+        when denied = 'limited' then limited_until
+        else greatest(
+          case when denied = 'quota exhausted' then spent_until end,
+          case when denied = 'unavailable' then down_until end,
+          probe_until)
+      end as at,
+      coalesce(given_now, clock_timestamp()) as now,
+      probe is not null as is_probe, troubled,
+      ${ifOpen === null ? sql`null::jsonb` : sql`(select jsonb_agg(gaps::text order by position) from open)`} as gaps
+    from fitted`;
+  return row ? { ...row, gaps: (row.gaps ?? []).map(parseMultirange) } : null;
+}
+
+/** `locked`: the account's row; `terms`: what is wanted, under which terms. */
+function locked(sql: SqlOrTransaction, t: TakeArgs) {
+  return sql`
     terms as materialized (
       select
         ${t.perMonth}::bigint as plan_month, ${t.perMonthFixed}::boolean as plan_month_fixed, ${t.perDay}::bigint as per_day,
@@ -66,14 +91,20 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
         make_interval(secs => ${t.graceMs / 1000}::float8) as grace,
         make_interval(secs => ${t.probeMs / 1000}::float8) as probe_wait,
         ${t.leaveMonth}::bigint as leave_month, ${t.leaveDay}::bigint as leave_day, ${t.asksAccount}::boolean as asks_account,
-        ${t.wanted}::int ${ifOpen === null ? sql`` : sql`+ (select count(*) from open where not isempty(gaps))::int`} as wanted,
+        ${t.wanted}::int ${t.ifOpen === null ? sql`` : sql`+ (select count(*) from open where not isempty(gaps))::int`} as wanted,
         ${t.now}::timestamptz as given_now
     ), locked as materialized (
       -- What is wanted is found out first: nobody waits for the row meanwhile.
       select * from ops.quota
       where account_id = (select ${t.accountId}::text from terms where wanted >= 0)
       for update
-    ), clocked as materialized (
+    )`;
+}
+
+/** `counted`: when the first request may be sent, and how much of the day and the month of that instant is used. */
+function windows(sql: SqlOrTransaction) {
+  return sql`
+    clocked as materialized (
       select *, coalesce(given_now, clock_timestamp()) as now from locked, terms
     ), paced as materialized (
       select *,
@@ -107,7 +138,13 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
         case when day_start = day then day_spent else 0 end as day_used,
         case when month_start = month then month_spent else 0 end as month_used
       from windowed
-    ), exempted as materialized (
+    )`;
+}
+
+/** `fitted`: why nothing may be sent, or how many requests fit. */
+function verdict(sql: SqlOrTransaction) {
+  return sql`
+    exempted as materialized (
       -- That others have used up the month is what upstream has told, and only the account's question finds out that there is more
       -- again (a larger plan). It is not sent when we have used it up ourselves, nor beyond what the operator allows.
       select *, asks_account and month_limit_known
@@ -148,7 +185,13 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
           end))
         end::int as granted
       from judged
-    ), taken as (
+    )`;
+}
+
+/** Counts what is granted: in the account's row, and for whom. */
+function writes(sql: SqlOrTransaction, t: TakeArgs) {
+  return sql`
+    taken as (
       update ops.quota q set
         next_free = j.send_at + j.gap * j.granted,
         day_start = j.day, day_spent = j.day_used + j.granted,
@@ -163,24 +206,5 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
         month_spent = s.month_spent + excluded.month_spent,
         day_spent = case when s.day_start = excluded.day_start then s.day_spent else 0 end + excluded.day_spent,
         day_start = excluded.day_start
-    )
-    select
-      case when denied like 'reserved%' then 'reserved' else denied end as denied, granted, gap_s * 1000 as gap_ms,
-      case
-        when denied is null then send_at
-        when denied in ('month', 'reserved month')
-          then (month at time zone 'UTC' + interval '1 month') at time zone 'UTC' + grace
-        when denied in ('day', 'reserved day') then day + interval '24 hours' + grace
-        when denied = 'queue' then send_at - run_ahead
-        when denied = 'limited' then limited_until
-        else greatest(
-          case when denied = 'quota exhausted' then spent_until end,
-          case when denied = 'unavailable' then down_until end,
-          probe_until)
-      end as at,
-      coalesce(given_now, clock_timestamp()) as now,
-      probe is not null as is_probe, troubled,
-      ${ifOpen === null ? sql`null::jsonb` : sql`(select jsonb_agg(gaps::text order by position) from open)`} as gaps
-    from fitted`;
-  return row ? { ...row, gaps: (row.gaps ?? []).map(parseMultirange) } : null;
+    )`;
 }

@@ -15,6 +15,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
+import type { Quote } from '../../core/candle.ts';
 import { ofCoin } from './coins.ts';
 import {
   bigIdentity,
@@ -34,7 +35,7 @@ export const series = market.table(
   {
     id: identity('id').primaryKey(),
     coinId: ofCoin().notNull(),
-    quote: text('quote').notNull(),
+    quote: text('quote').$type<Quote>().notNull(),
     interval: candleInterval('interval').notNull(),
     wanted: tstzmultirange('wanted').notNull().default(sql`'{}'`),
     covered: tstzmultirange('covered').notNull().default(sql`'{}'`),

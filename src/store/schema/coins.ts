@@ -9,10 +9,12 @@ export const coin = market.table(
     id: text('id').primaryKey(),
     name: text('name').notNull(),
     symbol: text('symbol').notNull(),
+    /** 0: none. */
     rank: integer('rank').notNull(),
     type: text('type'),
     isNew: boolean('is_new').notNull(),
     isActive: boolean('is_active').notNull(),
+    /** Null until upstream has told. */
     firstDataAt: instant('first_data_at'),
     firstSeenAt: instant('first_seen_at').notNull(),
     lastSeenAt: instant('last_seen_at').notNull(),

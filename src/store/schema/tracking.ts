@@ -1,6 +1,8 @@
 /** The tables of tracking: the rules, the tiers that they come to, and when each tracked series was fetched. */
 import { sql } from 'drizzle-orm';
 import { boolean, check, index, integer, interval, smallint, text, unique } from 'drizzle-orm/pg-core';
+import type { Quote } from '../../core/candle.ts';
+import type { Tier } from '../../core/tier.ts';
 import { ofSeries } from './candles.ts';
 import { ofCoin } from './coins.ts';
 import { candleInterval, identity, instant, ops } from './columns.ts';
@@ -10,11 +12,12 @@ export const track = ops.table(
   'track',
   {
     id: identity('id').primaryKey(),
-    tier: text('tier').notNull(),
+    tier: text('tier').$type<Tier>().notNull(),
     coinId: ofCoin(),
     top: integer('top'),
     interval: candleInterval('interval').notNull(),
-    quote: text('quote').notNull(),
+    quote: text('quote').$type<Quote>().notNull(),
+    /** Nothing before it is wanted for this rule's sake. */
     since: instant('since').notNull(),
     priority: smallint('priority').notNull(),
     targetAge: interval('target_age').notNull(),
@@ -36,7 +39,7 @@ export const tier = ops.table(
   'tier',
   {
     id: identity('id').primaryKey(),
-    tier: text('tier').notNull(),
+    tier: text('tier').$type<Tier>().notNull(),
     priority: smallint('priority').notNull(),
     interval: candleInterval('interval').notNull(),
     targetAge: interval('target_age').notNull(),

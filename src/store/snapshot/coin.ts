@@ -1,25 +1,16 @@
 /** The catalogue of coins: never forgets one, and keeps every change of name, symbol and activity. */
+import { and, desc, getTableColumns, gt, max, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { CoinSummary } from '../../contract/record/records.ts';
 import { nearestNames } from '../../core/settings/did-you-mean.ts';
 import { writeArray, writeInstants, writeNumbers } from '../connection/array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { storableText } from '../connection/storable-text.ts';
+import { tables } from '../connection/tables.ts';
+import { coin } from '../schema/coins.ts';
 
-export type Coin = {
-  readonly id: string;
-  readonly name: string;
-  readonly symbol: string;
-  /** 0: none. */
-  readonly rank: number;
-  readonly type: string | null;
-  readonly isNew: boolean;
-  readonly isActive: boolean;
-  /** Null until upstream has told. */
-  readonly firstDataAt: Instant | null;
-  readonly firstSeenAt: Instant;
-  readonly lastSeenAt: Instant;
-};
+const { rankSeenAt: _rank, position: _position, answer: _answer, ...COLUMNS } = getTableColumns(coin);
+export type Coin = Readonly<Pick<typeof coin.$inferSelect, keyof typeof COLUMNS>>;
 
 /** A row of the list of coins, as it is stored. */
 export type ListedCoin = CoinSummary & {
@@ -36,6 +27,11 @@ export type TickerFacts = {
   /** Instants; null or NaN where the ticker does not say. */
   readonly firstDataAt: readonly (Instant | null)[];
 };
+
+/** An id that the latest list no longer has was renamed or is gone: upstream answers it with nothing. */
+const IS_LISTED = raw`${coin.lastSeenAt} = (select max(last_seen_at) from market.coin)`;
+/** Coins without a rank (0) at the end. */
+const BEST_FIRST = raw`nullif(${coin.rank}, 0) nulls last`;
 
 /** Any fixed number: whoever holds this advisory lock is writing coins or tickers. */
 const LOCK = 4_242_004;
@@ -143,40 +139,37 @@ export async function unknownCoins(sql: SqlOrTransaction, ids: readonly string[]
   return rows.map((row) => row.id);
 }
 
-/** In the order asked for; unknown ids are left out. */
+/** In the order of `ids`; unknown ids are left out. */
 export async function findCoins(sql: SqlOrTransaction, ids: readonly string[]): Promise<Coin[]> {
-  return sql<Coin[]>`
-    select ${columns(sql)} from unnest(${ids as string[]}::text[]) with ordinality as asked(asked_id, position)
-    join market.coin on id = asked_id order by asked.position`;
+  const isAsked = raw`${coin.id} = any(${raw.param(ids)}::text[])`;
+  const found = await tables(sql).select(COLUMNS).from(coin).where(isAsked);
+  const byId = new Map(found.map((row) => [row.id, row]));
+  return ids.flatMap((id) => byId.get(id) ?? []);
 }
 
 /** Active coins of the latest list that have a rank, best first. */
 export async function topCoins(sql: SqlOrTransaction, limit: number): Promise<Coin[]> {
-  return sql<Coin[]>`
-    select ${columns(sql)} from market.coin where is_active and rank > 0 and ${isListed(sql)} order by rank, id limit ${limit}`;
+  const isRanked = and(coin.isActive, gt(coin.rank, 0), IS_LISTED);
+  return tables(sql).select(COLUMNS).from(coin).where(isRanked).orderBy(coin.rank, coin.id).limit(limit);
 }
 
 /** Active coins of the latest list, best first; those without a rank at the end. */
 export async function activeCoins(sql: SqlOrTransaction): Promise<Coin[]> {
-  return sql<Coin[]>`
-    select ${columns(sql)} from market.coin where is_active and ${isListed(sql)} order by nullif(rank, 0) nulls last, id`;
-}
-
-/** An id that the latest list no longer has was renamed or is gone: upstream answers it with nothing. */
-function isListed(sql: SqlOrTransaction) {
-  return sql`last_seen_at = (select max(last_seen_at) from market.coin)`;
+  const isActive = and(coin.isActive, IS_LISTED);
+  return tables(sql).select(COLUMNS).from(coin).where(isActive).orderBy(BEST_FIRST, coin.id);
 }
 
 /** How many coins the latest list had. */
 export async function countListed(sql: SqlOrTransaction): Promise<number> {
-  const [row] = await sql<{ n: number }[]>`select count(*) as n from market.coin where ${isListed(sql)}`;
-  return row!.n;
+  return tables(sql).$count(coin, IS_LISTED);
 }
 
 /** When the list of coins was last read; null when never. */
 export async function catalogueSeenAt(sql: SqlOrTransaction): Promise<Instant | null> {
-  const [row] = await sql<{ at: Instant | null }[]>`select max(last_seen_at) as at from market.coin`;
-  return row?.at ?? null;
+  const [row] = await tables(sql)
+    .select({ at: max(coin.lastSeenAt) })
+    .from(coin);
+  return row!.at;
 }
 
 /**
@@ -184,8 +177,10 @@ export async function catalogueSeenAt(sql: SqlOrTransaction): Promise<Instant | 
  * Of coins that share a symbol the better-ranked comes first.
  */
 export async function nearestCoinIds(sql: SqlOrTransaction, text: string, limit: number): Promise<string[]> {
-  const coins = await sql<{ id: string; symbol: string; name: string }[]>`
-    select id, symbol, name from market.coin order by is_active desc, nullif(rank, 0) nulls last, id`;
+  const coins = await tables(sql)
+    .select({ id: coin.id, symbol: coin.symbol, name: coin.name })
+    .from(coin)
+    .orderBy(desc(coin.isActive), BEST_FIRST, coin.id);
   const idsByName = new Map<string, string[]>();
   for (const { id, symbol, name } of coins) {
     for (const key of new Set([id, symbol, name].map(asIdPart))) {
@@ -201,8 +196,4 @@ export async function nearestCoinIds(sql: SqlOrTransaction, text: string, limit:
 /** `Bitcoin Cash` → `bitcoin-cash`: as ids are written. */
 function asIdPart(text: string): string {
   return text.trim().toLowerCase().replaceAll(/\s+/g, '-');
-}
-
-function columns(sql: SqlOrTransaction) {
-  return sql`id, name, symbol, rank, type, is_new, is_active, first_data_at, first_seen_at, last_seen_at`;
 }

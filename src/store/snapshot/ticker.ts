@@ -1,8 +1,11 @@
 /** Tickers: the newest of every coin, and all of every snapshot. */
+import { max } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import { inPieces, TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../../core/ticker.ts';
 import { writeArray, writeInstants, writeNumbers } from '../connection/array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
+import { tables } from '../connection/tables.ts';
+import { ticker } from '../schema/snapshots.ts';
 import { lockCatalogue, recordTickers } from './coin.ts';
 
 const HISTORY_NUMBERS: readonly TickerNumber[] = ['price', 'volume_24h', 'market_cap', 'circulating_supply'];
@@ -92,6 +95,8 @@ function parametersOf({ coinId, updatedAt, rank, athAt, position, answer, number
 
 /** How the market was when the tickers were read last; null when they never were. */
 export async function tickersSeenAt(sql: SqlOrTransaction): Promise<Instant | null> {
-  const [row] = await sql<{ at: Instant | null }[]>`select max(at) as at from market.ticker`;
+  const [row] = await tables(sql)
+    .select({ at: max(ticker.at) })
+    .from(ticker);
   return row!.at;
 }

@@ -2,8 +2,8 @@
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
-import type { Tier } from '../../core/tier.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import type { track } from '../schema/tracking.ts';
 
 /** Which coins a rule is about. */
 export type TrackedCoins =
@@ -11,29 +11,11 @@ export type TrackedCoins =
   | { readonly tier: 'top'; readonly top: number }
   | { readonly tier: 'all' };
 
-export type TrackRule = TrackedCoins & {
-  readonly interval: Interval;
-  readonly quote: Quote;
-  /** Nothing before it is wanted for this rule's sake. */
-  readonly since: Instant;
-  readonly priority: number;
-  readonly targetAgeMs: number;
-};
+export type SavedRule = Readonly<Omit<typeof track.$inferSelect, 'targetAge'>> & { readonly targetAgeMs: number };
+type Terms = Pick<SavedRule, 'interval' | 'quote' | 'since' | 'priority' | 'targetAgeMs'>;
+export type TrackRule = TrackedCoins & Terms;
 
-export type SavedRule = {
-  readonly id: number;
-  readonly tier: Tier;
-  readonly coinId: string | null;
-  readonly top: number | null;
-  readonly interval: Interval;
-  readonly quote: Quote;
-  readonly since: Instant;
-  readonly priority: number;
-  readonly targetAgeMs: number;
-  readonly createdAt: Instant;
-};
-
-/** Makes these rules hold; one that is there already for the same coins, interval and quote gets the new terms, and counts as said now. */
+/** Saves these rules. One that is there already for the same coins, interval and quote gets the new terms, and counts as made now. */
 export async function addTracks(sql: SqlOrTransaction, rules: readonly TrackRule[], now: Instant): Promise<void> {
   const keyOf = (r: TrackRule) => [r.tier, coinOf(r), topOf(r), r.interval, r.quote].join();
   const once = [...new Map(rules.map((rule) => [keyOf(rule), rule])).values()];
@@ -58,7 +40,7 @@ export type RuleFilter = {
   readonly quote?: Quote | undefined;
 };
 
-/** Resolves to the rules that held until now. What they brought stays; `applyTracks` then ends the series nobody wants any more. */
+/** Resolves to the rules that are removed. Their candles stay; `applyTracks` then ends the series that no rule wants any more. */
 export async function removeTracks(sql: SqlOrTransaction, filter: RuleFilter): Promise<SavedRule[]> {
   return sql<SavedRule[]>`delete from ops.track t where ${matching(sql, filter)} returning ${columns(sql)}`;
 }

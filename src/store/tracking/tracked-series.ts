@@ -1,19 +1,19 @@
-/** The tracked series: in which tier each is, when it was asked, and up to when upstream has told all it had. */
+/** The tracked series: in which tier each is, when it was last requested, and up to when upstream has given everything it has. */
+import { and, isNotNull } from 'drizzle-orm';
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
-import type { Tier } from '../../core/tier.ts';
 import { stillRefused } from '../candle/gaps.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { matches, tables } from '../connection/tables.ts';
+import type { series } from '../schema/candles.ts';
+import { type tier, tracked } from '../schema/tracking.ts';
 
-export type TierRow = {
-  readonly id: number;
-  readonly tier: Tier;
-  readonly priority: number;
-  readonly interval: Interval;
+type Tier = Readonly<typeof tier.$inferSelect>;
+type Series = Readonly<typeof series.$inferSelect>;
+
+export type TierRow = Pick<Tier, 'id' | 'tier' | 'priority' | 'interval'> & {
   readonly targetAgeMs: number;
-  /** Null: not planned yet, or nothing to spend. */
+  /** Null: not planned yet, or there is no quota for it. */
   readonly achievableAgeMs: number | null;
   readonly isPlanned: boolean;
   readonly series: number;
@@ -29,9 +29,9 @@ export async function readTiers(sql: SqlOrTransaction): Promise<TierRow[]> {
     group by k.id order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
 }
 
-export type PlannedAge = { readonly id: number; readonly achievableAgeMs: number | null; readonly keepsUp: boolean };
+export type PlannedAge = Pick<TierRow, 'id' | 'achievableAgeMs'> & { readonly keepsUp: boolean };
 
-/** What the budget allows each tier: the order of turns goes by it, and `market.freshness` shows it. */
+/** Saves what the quota allows each tier: the order of refreshes goes by it, and `market.freshness` shows it. */
 export async function recordPlannedAges(
   sql: SqlOrTransaction,
   tiers: readonly PlannedAge[],
@@ -46,11 +46,9 @@ export async function recordPlannedAges(
     where k.id = p.id`;
 }
 
-export type RefreshCandidateRow = {
+export type RefreshCandidateRow = Pick<Tier, 'priority' | 'interval'> & {
   readonly seriesId: number;
   readonly tierId: number;
-  readonly priority: number;
-  readonly interval: Interval;
   readonly achievableAgeMs: number;
   readonly askedAt: Instant | null;
   readonly turnAt: Instant | null;
@@ -58,16 +56,21 @@ export type RefreshCandidateRow = {
 };
 
 /**
- * Of each tier the `limit` that were asked longest ago, if that is an achievable age or more; the `limit` never asked, best-ranked
- * first; and the `limit` whose turn comes early, if `eager` of the age is over. Those that were asked in the future (the clock was
- * set back since) have reached their age, for nobody knows how old they are. A series that ends waits until its last candle can be final. Goes by the indexes: what it costs depends on the limit and the number of tiers, not on that of the series (but for
- * those never asked).
+ * Of each tier:
+ * - the `limit` series that were requested longest ago, if that is an achievable age ago or more;
+ * - the `limit` whose turn comes early, if the part `eager` of the age is over;
+ * - the `limit` that were requested in the future (the clock was set back since): nobody knows their age, so they count as due;
+ * - the `limit` that were never requested, best rank first.
+ *
+ * A series that ends waits until its last candle can be final. Each part reads an index: the cost depends on the limit and the number
+ * of tiers, not on the number of series (but for those never requested).
  */
 export async function readRefreshCandidates(
   sql: SqlOrTransaction,
   { now, limit, eager }: { readonly now: Instant; readonly limit: number; readonly eager: number },
 ): Promise<RefreshCandidateRow[]> {
   const at = sql`${now}::timestamptz`;
+  const isOpen = sql`(ends_at is null or ends_at + tier.width <= ${at})`;
   return sql<RefreshCandidateRow[]>`
     with tier as (
       select k.id, k.priority, k.interval, k.achievable_age as age, market.width_of(k.interval) as width
@@ -76,24 +79,20 @@ export async function readRefreshCandidates(
       select tier.*, tr.series_id, tr.asked_at, tr.turn_at, 0 as rank
       from tier cross join lateral (
         (select series_id, asked_at, turn_at from ops.tracked
-          where tier_id = tier.id and asked_at <= ${at} - tier.age and (ends_at is null or ends_at + tier.width <= ${at})
-          order by asked_at limit ${limit})
+          where tier_id = tier.id and asked_at <= ${at} - tier.age and ${isOpen} order by asked_at limit ${limit})
         union
         (select series_id, asked_at, turn_at from ops.tracked
-          where tier_id = tier.id and turn_at <= ${at} - tier.age * ${eager}::float8
-            and (ends_at is null or ends_at + tier.width <= ${at})
-          order by turn_at limit ${limit})
+          where tier_id = tier.id and turn_at <= ${at} - tier.age * ${eager}::float8 and ${isOpen} order by turn_at limit ${limit})
         union
         (select series_id, ${at} - tier.age, ${at} - tier.age from ops.tracked
-          where tier_id = tier.id and asked_at > ${now + MOST_SKEW_MS} and (ends_at is null or ends_at + tier.width <= ${at})
-          order by asked_at limit ${limit})
+          where tier_id = tier.id and asked_at > ${now + MOST_SKEW_MS} and ${isOpen} order by asked_at limit ${limit})
       ) tr
       union all
       select tier.*, tr.series_id, null, null, tr.rank
       from tier cross join lateral (
         select new.series_id, c.rank from ops.tracked new
         join market.series s on s.id = new.series_id join market.coin c on c.id = s.coin_id
-        where new.tier_id = tier.id and new.asked_at is null and (new.ends_at is null or new.ends_at + tier.width <= ${at})
+        where new.tier_id = tier.id and new.asked_at is null and ${isOpen}
         order by nullif(c.rank, 0) nulls last, new.series_id limit ${limit}
       ) tr
     )
@@ -102,12 +101,12 @@ export async function readRefreshCandidates(
     from next`;
 }
 
-export type MissingOfSeries = {
+export type MissingOfSeries = Pick<Series, 'coinId' | 'quote' | 'interval'> & {
   readonly seriesId: number;
-  readonly coinId: string;
-  readonly quote: Quote;
-  readonly interval: Interval;
-  /** Wanted up to the end of the candle that is open now, not covered and not refused to this plan: always its newest end, unless it ends. */
+  /**
+   * Wanted up to the end of the candle that is open now, neither covered nor refused to this plan. It includes the newest end, unless
+   * the series ends.
+   */
   readonly missing: Spans;
 };
 
@@ -151,7 +150,7 @@ export type Refresh = {
   readonly isQueued: boolean;
 };
 
-/** Their turn is over, whatever becomes of it: one that fails must not be the next one again. */
+/** Records that these series had their turn, whatever becomes of it: one that fails must not be the next one again. */
 export async function recordRefreshes(sql: SqlOrTransaction, asked: readonly Refresh[]): Promise<void> {
   if (asked.length === 0) return;
   await sql`
@@ -166,14 +165,17 @@ export async function recordRefreshes(sql: SqlOrTransaction, asked: readonly Ref
     from given g join locked l on l.series_id = g.id where tr.series_id = g.id`;
 }
 
-/** Their chunks have ended, however: the queue need not have them any more. */
+/** The chunk of this series has ended, however: the queue need not have it any more. */
 export async function markEnded(sql: SqlOrTransaction, seriesId: number): Promise<void> {
-  await sql`update ops.tracked set queued_at = null where series_id = ${seriesId} and queued_at is not null`;
+  await tables(sql)
+    .update(tracked)
+    .set({ queuedAt: null })
+    .where(and(matches(tracked, { seriesId }), isNotNull(tracked.queuedAt)));
 }
 
 /**
- * Their turn did not come about (the queue was wiped, say): they are as old again as their last answer, and next again soon.
- * Resolves to how many there were.
+ * Undoes the turn of these series, because the queue lost their chunks: they are as old again as their last answer, and soon due. An
+ * answer that came after the turn stays. Resolves to how many turns were undone.
  */
 export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number[]): Promise<number> {
   if (seriesIds.length === 0) return 0;
@@ -189,8 +191,8 @@ export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number
 }
 
 /**
- * Series whose chunk was put into the queue before this and has not ended: where the queue no longer has it, the turn is to be handed
- * back. (What was answered from a cache is some minutes older than the question, so an answer alone says little.)
+ * Series whose chunk was put into the queue before this and has not ended. If the queue no longer has it, the turn is undone with
+ * `handBack`. (An answer from a cache is some minutes older than its request, so an answer alone proves little.)
  */
 export async function readQueued(sql: SqlOrTransaction, before: Instant, limit: number): Promise<number[]> {
   const rows = await sql<{ id: number }[]>`
@@ -200,13 +202,12 @@ export async function readQueued(sql: SqlOrTransaction, before: Instant, limit: 
   return rows.map((row) => row.id);
 }
 
-/** How many have a chunk in the queue: what is asked soon, and not spent yet. */
+/** How many series have a chunk in the queue: requests that will be sent soon, and are not counted yet. */
 export async function countQueued(sql: SqlOrTransaction): Promise<number> {
-  const [row] = await sql<{ n: number }[]>`select count(*) as n from ops.tracked where queued_at is not null`;
-  return row!.n;
+  return tables(sql).$count(tracked, isNotNull(tracked.queuedAt));
 }
 
-/** Requests a day that the planned ages come to: what the schedules set aside for it. */
+/** The requests a day that the planned ages need: the schedules reserve them. */
 export async function readFreshnessDemand(sql: SqlOrTransaction): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select coalesce(sum(86400 / extract(epoch from k.achievable_age)), 0)::float8 as n
@@ -214,8 +215,7 @@ export async function readFreshnessDemand(sql: SqlOrTransaction): Promise<number
   return row!.n;
 }
 
-/** Those that end are not counted. */
+/** Series that end are not counted. */
 export async function countTrackedSeries(sql: SqlOrTransaction): Promise<number> {
-  const [row] = await sql<{ n: number }[]>`select count(*) as n from ops.tracked where ends_at is null`;
-  return row!.n;
+  return tables(sql).$count(tracked, matches(tracked, { endsAt: null }));
 }

@@ -1,8 +1,11 @@
 /** One row per upstream request, as it happened. */
+import { and, isNotNull, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { storableText } from '../connection/storable-text.ts';
+import { tables } from '../connection/tables.ts';
+import { fetch } from '../schema/requests.ts';
 
 export type FetchRow = {
   readonly sentAt: Instant;
@@ -57,11 +60,13 @@ export async function recordFetch(sql: SqlOrTransaction, row: FetchRow): Promise
 
 /** Did the upstream at `host` ever answer one of our accounts? Looks through all requests, so it is for the rare case. */
 export async function hasAnswered(sql: SqlOrTransaction, host: string): Promise<boolean> {
-  const [row] = await sql<{ answered: boolean }[]>`
-    select exists (
-      select from ops.fetch where status is not null and right(account_id, length(${host}) + 1) = '@' || ${host}
-    ) as answered`;
-  return row!.answered;
+  const isOfHost = raw`right(${fetch.accountId}, length(${host}) + 1) = '@' || ${host}`;
+  const [row] = await tables(sql)
+    .select({ id: fetch.id })
+    .from(fetch)
+    .where(and(isNotNull(fetch.status), isOfHost))
+    .limit(1);
+  return row !== undefined;
 }
 
 /** `again`: an attempt to record it was cut off, and may have been committed all the same. */

@@ -1,6 +1,8 @@
 /** Which warehouse this is, among all that may share a Redis; and whose data it holds. */
 import { createHash } from 'node:crypto';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { tables } from '../connection/tables.ts';
+import { origin } from '../schema/accounts.ts';
 
 /** Twelve hex digits: the same for every process on this database, another for every other database and server. */
 export async function readInstallationId(sql: SqlOrTransaction): Promise<string> {
@@ -14,7 +16,7 @@ export async function readInstallationId(sql: SqlOrTransaction): Promise<string>
  * data it holds.
  */
 export async function claimOrigin(sql: SqlOrTransaction, simulator: string | null): Promise<string | null> {
-  await sql`insert into ops.origin (simulator) values (${simulator}) on conflict do nothing`;
-  const [row] = await sql<{ simulator: string | null }[]>`select simulator from ops.origin`;
+  await tables(sql).insert(origin).values({ simulator }).onConflictDoNothing();
+  const [row] = await tables(sql).select().from(origin);
   return row!.simulator;
 }

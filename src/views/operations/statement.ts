@@ -7,7 +7,7 @@ import pLimit from 'p-limit';
 import type postgres from 'postgres';
 import { type SqlAnswer, StatementError } from '../../contract/interface/warehouse-tools.ts';
 import { createClient, type SqlOrTransaction } from '../../store/connection/connect.ts';
-import type { Line } from '../../store/connection/connection-watchdog.ts';
+import type { Watchdog } from '../../store/connection/connection-watchdog.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import { toJsonValue } from './column-json.ts';
 
@@ -19,7 +19,7 @@ export type StatementRunnerOptions = {
   readonly connections?: number;
   /** Statements that may wait for a connection. Default 8. */
   readonly waiting?: number;
-  readonly line?: Line;
+  readonly watchdog?: Watchdog;
 };
 
 export type StatementRunner = {
@@ -33,8 +33,14 @@ const MAX_ANSWER_BYTES = 4 * 1_024 * 1_024;
 const LOCK_TIMEOUT_MS = 1_000;
 
 export function createStatementRunner(options: StatementRunnerOptions): StatementRunner {
-  const { url, timeoutMs = 5_000, connections = 2, waiting = 8, line } = options;
-  const sql = createClient({ url, max: connections, applicationName: 'chandler sql tool', line, columns: 'as named' });
+  const { url, timeoutMs = 5_000, connections = 2, waiting = 8, watchdog } = options;
+  const sql = createClient({
+    url,
+    max: connections,
+    applicationName: 'chandler sql tool',
+    watchdog,
+    columns: 'as named',
+  });
   const limit = pLimit(connections);
   return {
     async run({ statement, limit: mostRows }) {
