@@ -121,14 +121,14 @@ export function freshnessBudget({
   setAside,
   backfillSpent = 0,
 }: {
-  readonly state: Pick<QuotaState, 'now' | 'month' | 'day' | 'pace'>;
+  readonly state: Pick<QuotaState, 'now' | 'month' | 'day' | 'rate'>;
   /** What the other schedules need from an instant to the end of its windows. */
   readonly setAside: (at: Instant) => SetAside;
   /** Of this month, by backfills. */
   readonly backfillSpent?: number;
 }): FreshnessBudget {
-  const { now, month, day, pace } = state;
-  const limits = { perMonth: month.limit, perDay: day.limit, perSecond: pace.limit };
+  const { now, month, day, rate } = state;
+  const limits = { perMonth: month.limit, perDay: day.limit, perSecond: rate.limit };
   const { perDay } = forecast({
     requests: 0,
     limits,

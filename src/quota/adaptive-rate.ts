@@ -14,11 +14,11 @@ export function gapMs(perSecond: number | null): number {
 }
 
 /** The most that the full pace lets through in a day; null without a limit. */
-export function pacePerDay(perSecond: number | null): number | null {
+export function requestsPerDayAt(perSecond: number | null): number | null {
   return perSecond === null ? null : Math.floor(DAY / gapMs(perSecond));
 }
 
 /** How many times slower than the plan we go now: what the last 429 left, its distance to 1 halved every minute since the hold. */
-export function paceFactorAt(factor: number, limitedUntil: Instant, now: Instant): number {
+export function slowdownAt(factor: number, limitedUntil: Instant, now: Instant): number {
   return 1 + (factor - 1) * 2 ** -Math.min(60, Math.max(0, (now - limitedUntil) / HALF_LIFE_MS));
 }

@@ -4,7 +4,7 @@ import { createBackoff } from '../core/backoff.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../core/calendar.ts';
 import { HOUR } from '../core/interval.ts';
 import type { Ledger } from '../store/quota/quota.ts';
-import { HALF_LIFE_MS, paceFactorAt, SLOWEST } from './adaptive-rate.ts';
+import { HALF_LIFE_MS, SLOWEST, slowdownAt } from './adaptive-rate.ts';
 
 /** Fewer failures in a row than this are chance; from here on they are an outage. */
 export const OUTAGE_STREAK = 4;
@@ -37,7 +37,7 @@ export function afterLimited(ledger: Ledger, now: Instant, event: WaitEvent): Le
   const asked = event.retryAfterMs;
   const wait = asked === null || ledger.limitedStreak >= 3 ? Math.max(asked ?? 0, backOff) : asked;
   const slower = now - ledger.limitedUntil > ALONE_MS ? A_LITTLE_SLOWER : HALF_AS_FAST;
-  const slowed = Math.min(SLOWEST, slower * paceFactorAt(ledger.paceFactor, ledger.limitedUntil, now));
+  const slowed = Math.min(SLOWEST, slower * slowdownAt(ledger.paceFactor, ledger.limitedUntil, now));
   return {
     ...ledger,
     paceFactor: fresh ? slowed : ledger.paceFactor,
@@ -53,7 +53,7 @@ export function afterLimited(ledger: Ledger, now: Instant, event: WaitEvent): Le
 }
 
 /** Upstream says a window is used up: nobody asks until it ends (`graceMs` later), and then one asks alone. */
-export function afterSpent(
+export function afterExhausted(
   ledger: Ledger,
   _now: Instant,
   event: Event & { window: 'month' | 'day'; graceMs: number },

@@ -114,18 +114,18 @@ export function forecastEachFrom(
   ascending: readonly number[],
   { limits, setAside }: Pick<ForecastArgs, 'limits' | 'setAside'>,
 ): Forecast[] {
-  const { day, month, pace } = state;
+  const { day, month, rate } = state;
   const from = Math.max(state.now, state.hold?.until ?? 0);
   return forecastEach(ascending, {
     limits: { ...limits, perDay: day.limit, perMonth: month.limit },
     spent: { day: from < day.reset ? day.spent : 0, month: from < month.reset ? month.spent : 0 },
     now: from,
-    slowdown: pace.limit === null || pace.now === null ? 1 : pace.limit / pace.now,
+    slowdown: rate.limit === null || rate.now === null ? 1 : rate.limit / rate.now,
     setAside,
   });
 }
 
-/** How much longer what takes `fullMs` at full pace takes when the pace begins `slowdown` times slower and recovers (`paceFactorAt`). */
+/** How much longer what takes `fullMs` at full pace takes when the pace begins `slowdown` times slower and recovers (`slowdownAt`). */
 function lagMs(slowdown: number, fullMs: number): number {
   if (slowdown <= 1 || fullMs <= 0) return 0;
   const halfLives = fullMs / HALF_LIFE_MS;

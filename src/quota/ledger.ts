@@ -1,38 +1,19 @@
-/** The budget over its row in Postgres: asks for requests, and turns what upstream said into what everybody waits for. */
+/** The quota of an account over its row in Postgres, which all processes share. */
 import type { Clock, Instant } from '../clock.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../core/calendar.ts';
 import type { Sql } from '../store/connection/connect.ts';
-import {
-  changeLedger,
-  type Ledger,
-  openLedger,
-  readDatabaseClock,
-  readLedger,
-  readSpenders,
-} from '../store/quota/quota.ts';
-import { takeRequests } from '../store/quota/quota-take.ts';
-import { gapMs, paceFactorAt } from './adaptive-rate.ts';
-import {
-  afterAnswered,
-  afterLimited,
-  afterReconciled,
-  afterSpent,
-  afterUnavailable,
-  LONGEST_OUTAGE_WAIT_MS,
-} from './backoff-state.ts';
-import { createClockOffset } from './clock-offset.ts';
-import { createGate, goodForMs } from './gate.ts';
-import type { Limits, Quota, QuotaState, SetAside, Spender, Stretch, Take, Unwanted } from './quota.ts';
-import { createTakers } from './take-batcher.ts';
+import { type Ledger, readLedger, readSpenders } from '../store/quota/quota.ts';
+import { slowdownAt } from './adaptive-rate.ts';
+import { createLedgerClock } from './clock-offset.ts';
+import { createGate } from './gate.ts';
+import type { Limits, Quota, QuotaState, SetAside } from './quota.ts';
+import { createTake } from './take.ts';
+import { createUpstreamReports } from './upstream-reports.ts';
 
 /** How far clocks may disagree, a request may be late, and a process may oversleep. */
 export const GRACE_MS = 2000;
 const RUN_AHEAD_MS = 2000;
 const PROBE_MS = 60_000;
-/** The shortest back-off there is: what this process waits by itself until the ledger says how long. */
-const SHORTEST_BACK_OFF_MS = 500;
-const LONGEST_MESSAGE = 300;
-const TUNING = 5;
 
 export type QuotaOptions = {
   readonly sql: Sql;
@@ -64,141 +45,24 @@ export type QuotaOptions = {
  * `sendAt` and `until` are told on `clock`, whichever clock the ledger goes by.
  */
 export function createQuota(options: QuotaOptions): Quota {
-  const { sql, clock, accountId, limits, perMonthFixed = false, setAside, useDatabaseClock, random } = options;
-  const { reads = sql, runAheadMs = RUN_AHEAD_MS, graceMs = GRACE_MS, probeMs = PROBE_MS, lateMs } = options;
+  const { sql, clock, accountId, limits, perMonthFixed = false, random, setAside, lateMs } = options;
+  const { reads = sql, runAheadMs = RUN_AHEAD_MS, graceMs = GRACE_MS, probeMs = PROBE_MS } = options;
   const gate = createGate(limits.perSecond);
-  // What this process knows without asking: whether there is a streak to end, and that upstream answered since.
-  let troubled = false;
-  let lastAnswered = Number.NEGATIVE_INFINITY;
-  const offset = createClockOffset();
-  let tuned: Promise<void> | null = null;
-
-  /** Asks the time until it was answered without delay once: a first grant told too late would crowd those after it. */
-  async function tune(): Promise<void> {
-    for (let i = 0; i < TUNING; i++) {
-      const askedAt = clock.now();
-      const there = await readDatabaseClock(sql);
-      offset.observe(askedAt, clock.now(), there);
-    }
-  }
-
-  const at = () => ({ accountId, now: useDatabaseClock ? null : clock.now() });
-
-  /** Takes up to one request for each in one round trip: at least one of those who still want one is granted it, or all are denied. */
-  async function takeForAll(
-    stretches: readonly (Stretch | undefined)[],
-    spender: Spender,
-  ): Promise<readonly (Take | Unwanted | null)[]> {
-    const asked = stretches.filter((stretch) => stretch !== undefined);
-    const aside = await setAside();
-    const leave = spender.class === 'backfill' ? aside : (aside.account ?? { day: 0, month: 0 });
-    const args = {
-      ...at(),
-      wanted: stretches.length - asked.length,
-      ifOpen: asked.length === 0 ? null : { asked, now: clock.now(), plan: asked[0]!.plan },
-      perMonth: limits.perMonth,
-      perMonthFixed,
-      perDay: limits.perDay,
-      gapMs: gapMs(limits.perSecond),
-      // Backfill looks half as far ahead: however many of it wait, a scheduled request finds its place behind the last grant.
-      runAheadMs: spender.class === 'backfill' ? runAheadMs / 2 : runAheadMs,
-      graceMs,
-      probeMs,
-      leaveMonth: spender.asksAccount ? 0 : leave.month,
-      leaveDay: spender.asksAccount ? 0 : leave.day,
-      asksAccount: spender.asksAccount ?? false,
-      spenderClass: spender.class,
-      spenderName: spender.name,
-    };
-    if (useDatabaseClock) {
-      tuned ??= tune();
-      await tuned.catch((error) => {
-        tuned = null;
-        throw error;
-      });
-    }
-    let askedAt = clock.now();
-    let row = await takeRequests(sql, args);
-    while (row === null) {
-      await openLedger(sql, accountId);
-      askedAt = clock.now();
-      row = await takeRequests(sql, args);
-    }
-    if (row.troubled) troubled = true;
-    const { denied, granted } = row;
-    // When the first may be sent, or is worth asking again, on our clock.
-    const first = row.at + (useDatabaseClock ? offset.observe(askedAt, clock.now(), row.now) : 0);
-    // A probe goes alone: nobody is in its way when it is late, and everybody waits for it.
-    const goodFor = row.isProbe ? graceMs : goodForMs(row.gapMs, graceMs, lateMs);
-    const gaps = row.gaps.values();
-    let left = granted;
-    return stretches.map((stretch) => {
-      const open = stretch === undefined ? undefined : gaps.next().value!;
-      if (open?.length === 0) return { kind: 'unwanted' };
-      // Never before: rounded up to the clock's millisecond.
-      if (denied !== null) return { kind: 'denied', reason: denied, until: Math.ceil(first) };
-      if (left === 0) return null;
-      const sendAt = Math.ceil(first + (granted - left--) * row.gapMs);
-      return { kind: 'granted', sendAt, goodUntil: sendAt + goodFor, ...(open ? { gaps: open } : {}) };
-    });
-  }
-
-  /** `sentAt` of our clock, on the ledger's. */
-  async function change(
-    sentAt: Instant,
-    step: (ledger: Ledger, now: Instant, sentAt: Instant) => Ledger,
-  ): Promise<Ledger> {
-    const agoMs = clock.now() - sentAt;
-    const ledger = await changeLedger(sql, at(), (old, now) => step(old, now, now - agoMs));
-    troubled = ledger.downStreak > 0 || ledger.limitedStreak > 0 || ledger.probe !== null;
-    return ledger;
-  }
-
+  const ledgerClock = createLedgerClock(sql, clock, options.useDatabaseClock);
+  const ledger = { sql, clock, ledgerClock, accountId };
+  const { noteTrouble, ...reports } = createUpstreamReports({ ...ledger, gate, graceMs, random });
+  const terms = { accountId, limits, perMonthFixed };
+  const waits = { runAheadMs, graceMs, probeMs, lateMs };
   return {
     gate,
-    take: createTakers(takeForAll) as Quota['take'],
-    pause({ reason, retryAfterMs }) {
-      const wait = retryAfterMs ?? (reason === 'limited' ? SHORTEST_BACK_OFF_MS : 0);
-      const bound = reason === 'limited' ? wait : Math.min(wait, LONGEST_OUTAGE_WAIT_MS);
-      if (bound > 0) gate.hold(clock.now(), { reason, until: clock.now() + bound });
-    },
-    async limited({ sentAt, retryAfterMs, message }) {
-      const event = { retryAfterMs, message: message.slice(0, LONGEST_MESSAGE), random: random() };
-      let waitMs = 0;
-      await change(sentAt, (ledger, now, sent) => {
-        const next = afterLimited(ledger, now, { ...event, sentAt: sent });
-        waitMs = next.limitedUntil - now;
-        return next;
-      });
-      if (waitMs > 0) gate.hold(clock.now(), { reason: 'limited', until: clock.now() + waitMs });
-    },
-    async spent({ sentAt, window, message }) {
-      const event = { window, graceMs, message: message.slice(0, LONGEST_MESSAGE) };
-      await change(sentAt, (ledger, now, sent) => afterSpent(ledger, now, { ...event, sentAt: sent }));
-    },
-    async unavailable({ sentAt, retryAfterMs, message }) {
-      // Upstream has answered what was asked after this: it is not down.
-      if (sentAt < lastAnswered && retryAfterMs === null) return;
-      const event = { retryAfterMs, message: message.slice(0, LONGEST_MESSAGE), random: random() };
-      await change(sentAt, (ledger, now, sent) => afterUnavailable(ledger, now, { ...event, sentAt: sent }));
-    },
-    async answered({ sentAt }) {
-      lastAnswered = Math.max(lastAnswered, sentAt);
-      gate.answered(sentAt);
-      if (!troubled) return;
-      troubled = false;
-      await change(sentAt, (ledger, now, sent) => afterAnswered(ledger, now, { sentAt: sent }));
-    },
-    async reconcile(usage) {
-      await changeLedger(sql, at(), (ledger, now) => afterReconciled(ledger, now, usage));
-    },
+    take: createTake({ ...ledger, ...terms, ...waits, setAside, onTrouble: noteTrouble }),
+    ...reports,
     async state() {
       const askedAt = clock.now();
-      const { ledger, now } = await readLedger(reads, at());
-      const shiftMs = useDatabaseClock ? offset.observe(askedAt, clock.now(), now) : 0;
-      return stateOf({ accountId, limits, perMonthFixed }, ledger, now, shiftMs);
+      const { ledger, now } = await readLedger(reads, { accountId, now: ledgerClock.now() });
+      return stateOf(terms, ledger, now, ledgerClock.shiftMs(askedAt, now));
     },
-    spenders: () => readSpenders(reads, at()),
+    spenders: () => readSpenders(reads, { accountId, now: ledgerClock.now() }),
   };
 }
 
@@ -214,7 +78,7 @@ function stateOf(
   const here = (instant: Instant) => Math.ceil(instant + shiftMs);
   const month = Math.max(ledger.monthStart, monthStart(now));
   const day = Math.max(ledger.dayStart, dayStart(now));
-  const factor = paceFactorAt(ledger.paceFactor, ledger.limitedUntil, now);
+  const factor = slowdownAt(ledger.paceFactor, ledger.limitedUntil, now);
   return {
     accountId,
     now: here(now),
@@ -230,7 +94,7 @@ function stateOf(
       spent: ledger.dayStart === day ? ledger.daySpent : 0,
       limit: limits.perDay,
     },
-    pace: {
+    rate: {
       limit: limits.perSecond,
       now: limits.perSecond === null ? null : limits.perSecond / factor,
       nextFree: here(Math.max(now, ledger.nextFree)),

@@ -58,25 +58,28 @@ export type Take =
 /** Nothing was counted: nothing of the stretch is worth a request any more. */
 export type Unwanted = { readonly kind: 'unwanted' };
 
+/** A day or a month of the ledger. */
+export type QuotaWindow = {
+  readonly start: Instant;
+  readonly reset: Instant;
+  readonly spent: number;
+  readonly limit: number | null;
+};
+
 export type QuotaState = {
   readonly accountId: string;
   readonly now: Instant;
-  readonly month: {
-    readonly start: Instant;
-    readonly reset: Instant;
-    readonly spent: number;
-    readonly limit: number | null;
-  };
-  readonly day: {
-    readonly start: Instant;
-    readonly reset: Instant;
-    readonly spent: number;
-    readonly limit: number | null;
-  };
-  /** Requests per second allowed by the plan, and now, after what 429s taught. */
-  readonly pace: { readonly limit: number | null; readonly now: number | null; readonly nextFree: Instant };
+  readonly month: QuotaWindow;
+  readonly day: QuotaWindow;
+  /** Requests per second that the plan allows, and that are allowed now, after what 429s taught. */
+  readonly rate: { readonly limit: number | null; readonly now: number | null; readonly nextFree: Instant };
   readonly hold: { readonly until: Instant; readonly reason: HoldReason; readonly message: string } | null;
 };
+
+/** A request that the upstream did not answer as we wished. */
+export type FailedRequest = { readonly sentAt: Instant; readonly message: string };
+/** The same, with the wait that the response asks for; null: it names none. */
+export type RetryableRequest = FailedRequest & { readonly retryAfterMs: number | null };
 
 export type Quota = {
   /** What this process knows by itself, for `waitForPermit`. */
@@ -90,20 +93,15 @@ export type Quota = {
   take(spender: Spender, stretch: Stretch | undefined): Promise<Take | Unwanted>;
   /** Upstream has just asked for a pause: at once nothing more is sent here, while `limited` or `unavailable` tells the others. */
   pause(hold: { readonly reason: 'limited' | 'unavailable'; readonly retryAfterMs: number | null }): void;
-  /** A 429: everybody on this account waits (`retryAfterMs`, else jittered back-off) and the shared pace drops, then recovers slowly. `sentAt` keeps a burst of simultaneous 429s from compounding. */
-  limited(event: {
-    readonly sentAt: Instant;
-    readonly retryAfterMs: number | null;
-    readonly message: string;
-  }): Promise<void>;
-  /** Upstream says the month (or the anonymous day) is spent although we thought otherwise: hold until that window's reset. */
-  spent(event: { readonly sentAt: Instant; readonly window: 'month' | 'day'; readonly message: string }): Promise<void>;
-  /** Upstream is down: after a few in a row everybody waits, longer each time, so an outage costs few requests. `answered` ends the streak. */
-  unavailable(event: {
-    readonly sentAt: Instant;
-    readonly retryAfterMs: number | null;
-    readonly message: string;
-  }): Promise<void>;
+  /**
+   * A 429. Everybody on this account waits (`retryAfterMs`, else a jittered backoff), and the shared rate drops, then recovers slowly.
+   * `sentAt` keeps a burst of simultaneous 429s from being counted many times.
+   */
+  limited(event: RetryableRequest): Promise<void>;
+  /** Upstream says that the month (or the anonymous day) is used up, although our count is lower: nobody asks until it ends. */
+  exhausted(event: FailedRequest & { readonly window: 'month' | 'day' }): Promise<void>;
+  /** Upstream is down. After a few failures in a row everybody waits, longer each time. `answered` ends the row of failures. */
+  unavailable(event: RetryableRequest): Promise<void>;
   answered(event: { readonly sentAt: Instant }): Promise<void>;
   /** What `/users/me` says; upstream's count wins when it is higher than ours, and its limit (made + left) replaces the plan's. Null = unlimited. */
   reconcile(usage: { readonly made: number; readonly left: number | null }): Promise<void>;

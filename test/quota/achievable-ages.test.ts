@@ -261,7 +261,7 @@ describe('the budget of freshness', () => {
     now: at(now),
     month: { start: 0, reset: at('2024-04-01T00:00:00Z'), spent: spent.month, limit: limits.month },
     day: { start: 0, reset: 0, spent: spent.day, limit: limits.day },
-    pace: { limit: 10, now: 10, nextFree: 0 },
+    rate: { limit: 10, now: 10, nextFree: 0 },
   });
   const nothing = () => ({ day: 0, month: 0 });
 
@@ -276,11 +276,11 @@ describe('the budget of freshness', () => {
     expect(freshnessBudget({ state: spent, setAside: nothing })).toEqual({ planned: 0, most: 0 });
     const unlimited = { ...fresh, month: { ...fresh.month, limit: null }, day: { ...fresh.day, limit: null } };
     // 855 a day at most, of which the schedules have theirs.
-    const slow = { ...unlimited, pace: { ...fresh.pace, limit: 0.01 } };
+    const slow = { ...unlimited, rate: { ...fresh.rate, limit: 0.01 } };
     expect(freshnessBudget({ state: slow, setAside }).most).toBe(755);
-    const pace = { ...fresh.pace, limit: null };
+    const rate = { ...fresh.rate, limit: null };
     const none = { planned: null, most: null };
-    expect(freshnessBudget({ state: { ...unlimited, pace }, setAside: nothing })).toEqual(none);
+    expect(freshnessBudget({ state: { ...unlimited, rate }, setAside: nothing })).toEqual(none);
   });
 
   it('does not shrink when backfills have had what is theirs: there is no second share of what they left', () => {

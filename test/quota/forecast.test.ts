@@ -186,7 +186,7 @@ describe('a forecast from how an account stands', () => {
     now: NOON,
     day: { start: at('2024-03-10T00:00:00Z'), reset: at('2024-03-11T00:00:00Z'), spent, limit: 1000 },
     month: { start: at('2024-03-01T00:00:00Z'), reset: at('2024-04-01T00:00:00Z'), spent, limit: perMonth },
-    pace: { limit: 10, now: 10, nextFree: NOON },
+    rate: { limit: 10, now: 10, nextFree: NOON },
     hold: hold === null ? null : { until: hold, reason: 'quota exhausted' as const, message: '' },
   });
   const finish = (state: ReturnType<typeof standing>, requests: number) =>

@@ -216,6 +216,42 @@ describe('a window', () => {
   });
 });
 
+describe('the border of a window', () => {
+  const LAST_MS = at('2024-02-29T23:59:59.999Z');
+  const MARCH = at('2024-03-01T00:00:00Z');
+  /** The border itself is tested, so nothing is kept away from it. */
+  const atTheBorder = () => ({ clock: createManualClock(LAST_MS), graceMs: 0, runAheadMs: 0 });
+
+  it('a take in the last millisecond of a day counts in that day, one at midnight in the next', async () => {
+    const { quota, clock } = open({ perDay: 2 }, atTheBorder());
+    for (let i = 0; i < 2; i++) expect(granted(await quota.take(scheduled))).toBe(LAST_MS);
+    expect(await quota.take(scheduled)).toEqual({ kind: 'denied', reason: 'day', until: MARCH });
+    expect((await quota.state()).day).toEqual({ start: MARCH - 24 * HOUR, reset: MARCH, spent: 2, limit: 2 });
+    expect(await quota.spenders()).toMatchObject([{ day: 2, month: 2 }]);
+
+    clock.set(MARCH);
+    expect((await quota.state()).day).toMatchObject({ start: MARCH, spent: 0 });
+    for (let i = 0; i < 2; i++) expect(granted(await quota.take(scheduled))).toBe(MARCH);
+    expect(await quota.take(scheduled)).toEqual({ kind: 'denied', reason: 'day', until: MARCH + 24 * HOUR });
+    expect((await quota.state()).day).toEqual({ start: MARCH, reset: MARCH + 24 * HOUR, spent: 2, limit: 2 });
+    expect(await quota.spenders()).toMatchObject([{ day: 2, month: 2 }]);
+  });
+
+  it('a take in the last millisecond of a month counts in that month, one at midnight in the next', async () => {
+    const { quota, clock } = open({ perMonth: 2 }, atTheBorder());
+    for (let i = 0; i < 2; i++) expect(granted(await quota.take(scheduled))).toBe(LAST_MS);
+    expect(await quota.take(scheduled)).toEqual({ kind: 'denied', reason: 'month', until: MARCH });
+    expect((await quota.state()).month).toMatchObject({ start: at('2024-02-01T00:00:00Z'), reset: MARCH, spent: 2 });
+
+    clock.set(MARCH);
+    for (let i = 0; i < 2; i++) expect(granted(await quota.take(scheduled))).toBe(MARCH);
+    const until = at('2024-04-01T00:00:00Z');
+    expect(await quota.take(scheduled)).toEqual({ kind: 'denied', reason: 'month', until });
+    expect((await quota.state()).month).toMatchObject({ start: MARCH, reset: until, spent: 2 });
+    expect(await quota.spenders()).toMatchObject([{ month: 2 }]);
+  });
+});
+
 describe('what is set aside', () => {
   it('is left by backfill and used by the schedules', async () => {
     const { quota, clock } = open({ perDay: 10 }, { setAside: () => ({ day: 3, month: 40 }) });
@@ -282,7 +318,7 @@ describe('429', () => {
     expect(await gapNow()).toBe(102);
     a.clock.set(NOON + 100 * 60_000);
     expect(await gapNow()).toBe(101);
-    expect((await b.quota.state()).pace).toMatchObject({ limit: 10 });
+    expect((await b.quota.state()).rate).toMatchObject({ limit: 10 });
   });
 
   it('counts once for all requests that were under way together', async () => {
@@ -290,10 +326,10 @@ describe('429', () => {
     const sent = Array.from({ length: 8 }, (_, i) => NOON + i);
     clock.advance(100);
     for (const sentAt of sent) await quota.limited(limited(sentAt, 1000));
-    expect((await quota.state()).pace.now).toBeCloseTo(8);
+    expect((await quota.state()).rate.now).toBeCloseTo(8);
     clock.advance(1000);
     await quota.limited(limited(clock.now(), 1000));
-    expect((await quota.state()).pace.now).toBeCloseTo(4);
+    expect((await quota.state()).rate.now).toBeCloseTo(4);
   });
 
   it('again and again, backs off longer each time, to five minutes and a thirty-second of the pace', async () => {
@@ -303,7 +339,7 @@ describe('429', () => {
       await quota.limited(limited(clock.now()));
       const [, wait] = denied(await quota.take(backfill), clock);
       waits.push(wait);
-      expect((await quota.state()).pace.now).toBeGreaterThanOrEqual(10 / 32 - 1e-9);
+      expect((await quota.state()).rate.now).toBeGreaterThanOrEqual(10 / 32 - 1e-9);
       clock.advance(wait);
     }
     expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300].map((s) => s * 1000));
@@ -446,7 +482,7 @@ describe('a spent month', () => {
   it('holds everybody until the month ends, and then one goes first', async () => {
     const { quota, clock } = open({ perMonth: 100 });
     granted(await quota.take(backfill));
-    await quota.spent({ sentAt: clock.now(), ...event });
+    await quota.exhausted({ sentAt: clock.now(), ...event });
     expect(await quota.take(scheduled)).toEqual({
       kind: 'denied',
       reason: 'quota exhausted',
@@ -462,7 +498,7 @@ describe('a spent month', () => {
 
   it('or day', async () => {
     const { quota, clock } = open({ perDay: 100 });
-    await quota.spent({ sentAt: clock.now(), ...event, window: 'day' });
+    await quota.exhausted({ sentAt: clock.now(), ...event, window: 'day' });
     expect(await quota.take(scheduled)).toEqual({
       kind: 'denied',
       reason: 'quota exhausted',
@@ -472,13 +508,13 @@ describe('a spent month', () => {
 
   it('is not believed for a month that has only begun: a cache may still tell of the last', async () => {
     const { quota } = open({}, { clock: createManualClock(at('2024-04-01T00:00:30Z')) });
-    await quota.spent({ sentAt: at('2024-04-01T00:00:29Z'), ...event });
+    await quota.exhausted({ sentAt: at('2024-04-01T00:00:29Z'), ...event });
     expect(await quota.take(scheduled)).toMatchObject({ reason: 'quota exhausted', until: at('2024-04-01T00:15:02Z') });
   });
 
   it('still lets the account be asked, and what the account says ends it', async () => {
     const { quota, clock } = open({ perMonth: 100 });
-    await quota.spent({ sentAt: clock.now(), ...event });
+    await quota.exhausted({ sentAt: clock.now(), ...event });
     granted(await quota.take({ class: 'scheduled', name: 'account', asksAccount: true }));
     await quota.answered({ sentAt: clock.now() });
     expect(denied(await quota.take(scheduled), clock)[0]).toBe('quota exhausted');

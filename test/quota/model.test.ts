@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import {
   afterAnswered,
+  afterExhausted,
   afterLimited,
   afterReconciled,
-  afterSpent,
   afterUnavailable,
 } from '../../src/quota/backoff-state.ts';
 import { createQuota } from '../../src/quota/ledger.ts';
@@ -143,8 +143,8 @@ it('the SQL does what the rules say, whatever happens in whatever order', async 
             lastAnswered = Math.max(lastAnswered, event.sentAt);
             if (troubled) note(afterAnswered(ledger, now, event));
           } else if (s.do === 'spent') {
-            await quota.spent({ ...event, window: s.window as 'day' | 'month' });
-            note(afterSpent(ledger, now, { ...event, window: s.window as 'day' | 'month', graceMs: 2000 }));
+            await quota.exhausted({ ...event, window: s.window as 'day' | 'month' });
+            note(afterExhausted(ledger, now, { ...event, window: s.window as 'day' | 'month', graceMs: 2000 }));
           } else {
             await quota[s.do]({ ...event, retryAfterMs: s.wait });
             const full = { ...event, retryAfterMs: s.wait, random: 0.25 };

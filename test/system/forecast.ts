@@ -27,14 +27,14 @@ export async function make(options: WorldOptions = {}): Promise<Chandler> {
 
 /** What `plan` and `--dry-run` print: when so many requests will have been sent under what the ledger says now. */
 export async function forecastMs({ session }: Chandler, requests: number): Promise<number> {
-  const { now, day, month, pace, hold } = await session.quota.state();
-  const start = Math.max(now, pace.nextFree, hold?.until ?? 0);
+  const { now, day, month, rate, hold } = await session.quota.state();
+  const start = Math.max(now, rate.nextFree, hold?.until ?? 0);
   const { finishAt } = forecast({
     requests,
     limits: session.limits,
     spent: { day: day.spent, month: month.spent },
     now: start,
-    slowdown: pace.limit! / pace.now!,
+    slowdown: rate.limit! / rate.now!,
     setAside: () => ({ day: 0, month: 0 }),
   });
   return finishAt! - now;

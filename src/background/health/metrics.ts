@@ -117,7 +117,7 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
       reserved.set({ window }, setAside[window]);
     }
     holdUntil.set(quota.hold === null ? 0 : quota.hold.until / 1000);
-    pace.set(quota.pace.now ?? Number.POSITIVE_INFINITY);
+    pace.set(quota.rate.now ?? Number.POSITIVE_INFINITY);
   };
   const setWarehouse = (warehouse: Gauges) => {
     for (const tier of warehouse.tiers) {

@@ -68,7 +68,7 @@ function printQuota(out: Output, report: Report): void {
   ]);
   out.write('\nBackfills may use the requests that are left. ');
   out.write(`Reserved for the schedules until each reset: ${describeNeeds(budget.schedules)}.\n`);
-  const { limit, now } = state.pace;
+  const { limit, now } = state.rate;
   const isSlowed = limit !== null && now !== null && now < limit;
   const slowed = isSlowed ? `, now ${formatRate(now)} because the upstream answered "too many requests"` : '';
   out.write(`Rate: ${limit === null ? 'unlimited' : `at most ${formatRate(limit)}`}${slowed}.\n`);
@@ -115,7 +115,7 @@ const A_DAY = Date.UTC(2024, 0);
 
 function asJson(report: Report): unknown {
   const { budget, state, spenders } = report;
-  const { pace, hold } = state;
+  const { rate, hold } = state;
   return {
     account: budget.accountId,
     plan: budget.plan,
@@ -126,7 +126,7 @@ function asJson(report: Report): unknown {
       requests: Math.ceil(requests * 100) / 100,
       cron: cadence.cron,
     })),
-    requestsPerSecond: { limit: pace.limit, now: pace.now },
+    requestsPerSecond: { limit: rate.limit, now: rate.now },
     hold: hold === null ? null : withIso(hold, 'until'),
     spenders,
   };

@@ -1,27 +1,55 @@
 /** Joins the calls that arrive while a batch is under way into the next batch: one statement for all of them. */
 
+/** The result of a call that its batch could not serve: the call is first in the next batch. */
+export const SERVE_LATER = Symbol('serve later');
+
+type Call<T, R> = {
+  readonly item: T;
+  readonly resolve: (result: R) => void;
+  readonly reject: (error: unknown) => void;
+};
+
 /**
- * `run` gets the items of a batch in the order of the calls, and resolves to one result for each, in the same order. Batches run one
- * after the other. A call never joins a batch that has begun, so its result includes what was committed before the call.
- * When `run` rejects, every call of that batch rejects.
+ * `run` gets the items of a batch in the order of the calls, and resolves to one result for each, in the same order. A call never joins
+ * a batch that has begun, so its result includes what was committed before the call. When `run` rejects, every call of that batch
+ * rejects. Calls with different keys never share a batch; the batches of one key run one after the other.
  */
-export function createBatcher<T, R>(run: (items: readonly T[]) => Promise<readonly R[]>): (item: T) => Promise<R> {
-  type Batch = { readonly items: T[]; readonly results: Promise<readonly R[]> };
-  let next: Batch | null = null;
-  let last: Promise<unknown> = Promise.resolve();
-  const openBatch = (): Batch => {
-    const items: T[] = [];
-    const results = last.then(() => {
-      next = null;
-      return run(items);
+export function createBatcher<T, R>(
+  run: (items: readonly T[]) => Promise<readonly (R | typeof SERVE_LATER)[]>,
+  keyOf: (item: T) => string = () => '',
+): (item: T) => Promise<R> {
+  const queues = new Map<string, Call<T, R>[]>();
+
+  const serve = async (key: string, queue: Call<T, R>[]): Promise<void> => {
+    // Calls of the same moment join the first batch.
+    await Promise.resolve();
+    while (queue.length > 0) {
+      const batch = queue.splice(0);
+      try {
+        const results = await run(batch.map(({ item }) => item));
+        queue.unshift(...batch.filter((_, i) => results[i] === SERVE_LATER));
+        for (const [i, { resolve }] of batch.entries()) {
+          const result = results[i];
+          if (result !== SERVE_LATER) resolve(result as R);
+        }
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    queues.delete(key);
+  };
+
+  return (item) =>
+    new Promise((resolve, reject) => {
+      const call = { item, resolve, reject };
+      const key = keyOf(item);
+      const queue = queues.get(key);
+      if (queue) {
+        queue.push(call);
+        return;
+      }
+      const opened = [call];
+      queues.set(key, opened);
+      void serve(key, opened);
     });
-    last = results.catch(() => undefined);
-    return { items, results };
-  };
-  return async (item) => {
-    next ??= openBatch();
-    const { items, results } = next;
-    const index = items.push(item) - 1;
-    return (await results)[index]!;
-  };
 }

@@ -52,7 +52,7 @@ export function createQuotaJudge({
         if (checked !== null && signal?.aborted) return 'unknown';
         if (!looksExhausted(message, beyondPlan, await quota.state())) return 'budget left';
       }
-      await quota.spent({ sentAt: exchange.sentAt, window, message: why });
+      await quota.exhausted({ sentAt: exchange.sentAt, window, message: why });
       return 'exhausted';
     };
 }

@@ -5,7 +5,7 @@ import { dayReset, dayStart, monthReset, monthStart } from '../../core/calendar.
 import { formatCount } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import { freshnessPerRun } from '../../quota/achievable-ages.ts';
-import { pacePerDay } from '../../quota/adaptive-rate.ts';
+import { requestsPerDayAt } from '../../quota/adaptive-rate.ts';
 import type { Limits } from '../../quota/quota.ts';
 import type { Need } from '../../quota/reservation.ts';
 import { CATALOGUE_KINDS, type CatalogueDemand, type CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
@@ -81,7 +81,9 @@ function tierOf(entries: readonly ScheduleEntry[], terms: SchedulePlanTerms): Ti
     const within = (asked: number, limit: number | null) => limit === null || asked <= limit * MOST_SHARE;
     const { perDay, perMonth, perSecond } = terms.limits;
     return (
-      within(day.requests, perDay) && within(month.requests, perMonth) && within(day.requests, pacePerDay(perSecond))
+      within(day.requests, perDay) &&
+      within(month.requests, perMonth) &&
+      within(day.requests, requestsPerDayAt(perSecond))
     );
   };
   return upTo.find(fits) ?? 'sparse';
@@ -202,7 +204,7 @@ export function refuseOverspending(
     { load: day, limit: limits.perDay, name: 'a day', why: `plan ${plan}` },
     {
       load: day,
-      limit: pacePerDay(limits.perSecond),
+      limit: requestsPerDayAt(limits.perSecond),
       name: 'a day',
       why: `${limits.perSecond} a second and a hair's breadth less, plan ${plan}`,
     },

@@ -108,7 +108,7 @@ function windows(sql: SqlOrTransaction) {
       select *, coalesce(given_now, clock_timestamp()) as now from locked, terms
     ), paced as materialized (
       select *,
-        -- paceFactorAt of src/quota/adaptive-rate.ts.
+        -- slowdownAt of src/quota/adaptive-rate.ts.
         full_gap * (1 + (pace_factor - 1)
           * power(2, -least(60, greatest(0, extract(epoch from now - limited_until)::float8 / 60)))) as gap,
         -- Further ahead than takes can have run: the clock was set back, and that must not stop us for the difference.

@@ -13,7 +13,7 @@ const quota = (spent: number, hold: QuotaState['hold'] = null): QuotaState => ({
   now: NOW,
   month: window(Date.UTC(2030, 4), Date.UTC(2030, 5), spent, null),
   day: window(Date.UTC(2030, 4, 15), Date.UTC(2030, 4, 16), spent, 1000),
-  pace: { limit: 10, now: 10, nextFree: NOW },
+  rate: { limit: 10, now: 10, nextFree: NOW },
   hold,
 });
 const calm: NoticeInputs = {

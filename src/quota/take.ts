@@ -1,0 +1,105 @@
+/** Takes requests from the ledger's row. Takes of one process that come at the same time are one statement. */
+import type { Clock } from '../clock.ts';
+import { createBatcher, SERVE_LATER } from '../core/concurrency/batcher.ts';
+import type { Sql } from '../store/connection/connect.ts';
+import { openLedger } from '../store/quota/quota.ts';
+import { type TakeArgs, type TakeRow, takeRequests } from '../store/quota/quota-take.ts';
+import { gapMs } from './adaptive-rate.ts';
+import type { LedgerClock } from './clock-offset.ts';
+import { goodForMs } from './gate.ts';
+import type { Limits, Quota, SetAside, Spender, Stretch, Take, Unwanted } from './quota.ts';
+
+export type TakeDeps = {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly ledgerClock: LedgerClock;
+  readonly accountId: string;
+  readonly limits: Limits;
+  readonly perMonthFixed: boolean;
+  readonly setAside: () => SetAside | Promise<SetAside>;
+  readonly runAheadMs: number;
+  readonly graceMs: number;
+  readonly probeMs: number;
+  readonly lateMs: number | undefined;
+  /** Called when upstream has been failing or refusing: the next good answer must be written down. */
+  readonly onTrouble: () => void;
+};
+
+type Taker = { readonly spender: Spender; readonly stretch: Stretch | undefined };
+type Taken = Take | Unwanted | typeof SERVE_LATER;
+
+/** Who comes first is served first. Takes of different spenders do not wait for each other. */
+export function createTake(deps: TakeDeps): Quota['take'] {
+  const take = createBatcher<Taker, Take | Unwanted>(
+    (takers) => takeForAll(deps, takers),
+    ({ spender }) => `${spender.class} ${spender.asksAccount ?? false} ${spender.name}`,
+  );
+  return ((spender: Spender, stretch?: Stretch) => take({ spender, stretch })) as Quota['take'];
+}
+
+/**
+ * Takes up to one request for each taker in one round trip: at least one of those who still want one is granted it, or all are denied.
+ * The takers have the same spender.
+ */
+async function takeForAll(deps: TakeDeps, takers: readonly Taker[]): Promise<Taken[]> {
+  const { clock, ledgerClock, sql } = deps;
+  const args = await argsFor(deps, takers);
+  await ledgerClock.ready();
+  let askedAt = clock.now();
+  let row = await takeRequests(sql, args);
+  while (row === null) {
+    await openLedger(sql, deps.accountId);
+    askedAt = clock.now();
+    row = await takeRequests(sql, args);
+  }
+  if (row.troubled) deps.onTrouble();
+  return handOut(deps, takers, row, ledgerClock.shiftMs(askedAt, row.now));
+}
+
+async function argsFor(deps: TakeDeps, takers: readonly Taker[]): Promise<TakeArgs> {
+  const { accountId, limits, perMonthFixed, runAheadMs, graceMs, probeMs } = deps;
+  const { spender } = takers[0]!;
+  const asked = takers.flatMap(({ stretch }) => stretch ?? []);
+  const isBackfill = spender.class === 'backfill';
+  const setAside = await deps.setAside();
+  const leave = isBackfill ? setAside : (setAside.account ?? { day: 0, month: 0 });
+  return {
+    accountId,
+    now: deps.ledgerClock.now(),
+    wanted: takers.length - asked.length,
+    ifOpen: asked.length === 0 ? null : { asked, now: deps.clock.now(), plan: asked[0]!.plan },
+    perMonth: limits.perMonth,
+    perMonthFixed,
+    perDay: limits.perDay,
+    gapMs: gapMs(limits.perSecond),
+    // Backfill looks half as far ahead: however many backfill requests wait, a scheduled one finds its place behind the last grant.
+    runAheadMs: isBackfill ? runAheadMs / 2 : runAheadMs,
+    graceMs,
+    probeMs,
+    leaveMonth: spender.asksAccount ? 0 : leave.month,
+    leaveDay: spender.asksAccount ? 0 : leave.day,
+    asksAccount: spender.asksAccount ?? false,
+    spenderClass: spender.class,
+    spenderName: spender.name,
+  };
+}
+
+/** What each taker is told. `shiftMs` brings the ledger's instants to our clock. */
+function handOut({ graceMs, lateMs }: TakeDeps, takers: readonly Taker[], row: TakeRow, shiftMs: number): Taken[] {
+  const { denied, granted } = row;
+  // When the first request may be sent, or is worth asking for again, on our clock.
+  const first = row.at + shiftMs;
+  // A probe goes alone: nobody is in its way when it is late, and everybody waits for it.
+  const goodFor = row.isProbe ? graceMs : goodForMs(row.gapMs, graceMs, lateMs);
+  const gaps = row.gaps.values();
+  let left = granted;
+  return takers.map(({ stretch }) => {
+    const open = stretch === undefined ? undefined : gaps.next().value!;
+    if (open?.length === 0) return { kind: 'unwanted' };
+    // Never before the instant itself: rounded up to the clock's millisecond.
+    if (denied !== null) return { kind: 'denied', reason: denied, until: Math.ceil(first) };
+    if (left === 0) return SERVE_LATER;
+    const sendAt = Math.ceil(first + (granted - left--) * row.gapMs);
+    return { kind: 'granted', sendAt, goodUntil: sendAt + goodFor, ...(open ? { gaps: open } : {}) };
+  });
+}

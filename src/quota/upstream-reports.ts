@@ -1,0 +1,97 @@
+/** Writes into the ledger what the upstream's answers say about our requests. `backoff-state.ts` decides what follows from them. */
+import type { Clock, Instant } from '../clock.ts';
+import type { Sql } from '../store/connection/connect.ts';
+import { changeLedger, type Ledger } from '../store/quota/quota.ts';
+import {
+  afterAnswered,
+  afterExhausted,
+  afterLimited,
+  afterReconciled,
+  afterUnavailable,
+  LONGEST_OUTAGE_WAIT_MS,
+} from './backoff-state.ts';
+import type { LedgerClock } from './clock-offset.ts';
+import type { Gate } from './gate.ts';
+import type { Quota } from './quota.ts';
+
+/** The shortest backoff there is: what this process waits by itself until the ledger says how long. */
+const SHORTEST_BACK_OFF_MS = 500;
+const LONGEST_MESSAGE = 300;
+
+export type ReportDeps = {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly ledgerClock: LedgerClock;
+  readonly accountId: string;
+  readonly gate: Gate;
+  readonly graceMs: number;
+  /** In [0, 1): spreads backoffs. */
+  readonly random: () => number;
+};
+
+export type UpstreamReports = Pick<
+  Quota,
+  'pause' | 'limited' | 'exhausted' | 'unavailable' | 'answered' | 'reconcile'
+> & {
+  /** The ledger says that upstream has been failing or refusing: the next good answer is written down. */
+  noteTrouble(): void;
+};
+
+export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
+  const { sql, clock, ledgerClock, accountId, gate, graceMs, random } = deps;
+  // What this process knows without asking: whether the ledger has failures that a good answer ends, and that upstream answered since.
+  let isTroubled = false;
+  let lastAnswered = Number.NEGATIVE_INFINITY;
+
+  const at = () => ({ accountId, now: ledgerClock.now() });
+  /** `step` gets `sentAt`, which is of our clock, on the ledger's. */
+  const change = async (
+    sentAt: Instant,
+    step: (ledger: Ledger, now: Instant, sentAt: Instant) => Ledger,
+  ): Promise<void> => {
+    const agoMs = clock.now() - sentAt;
+    const ledger = await changeLedger(sql, at(), (old, now) => step(old, now, now - agoMs));
+    isTroubled = ledger.downStreak > 0 || ledger.limitedStreak > 0 || ledger.probe !== null;
+  };
+
+  return {
+    noteTrouble: () => {
+      isTroubled = true;
+    },
+    pause({ reason, retryAfterMs }) {
+      const wait = retryAfterMs ?? (reason === 'limited' ? SHORTEST_BACK_OFF_MS : 0);
+      const bound = reason === 'limited' ? wait : Math.min(wait, LONGEST_OUTAGE_WAIT_MS);
+      if (bound > 0) gate.hold(clock.now(), { reason, until: clock.now() + bound });
+    },
+    async limited({ sentAt, retryAfterMs, message }) {
+      const event = { retryAfterMs, message: message.slice(0, LONGEST_MESSAGE), random: random() };
+      let waitMs = 0;
+      await change(sentAt, (ledger, now, sent) => {
+        const next = afterLimited(ledger, now, { ...event, sentAt: sent });
+        waitMs = next.limitedUntil - now;
+        return next;
+      });
+      if (waitMs > 0) gate.hold(clock.now(), { reason: 'limited', until: clock.now() + waitMs });
+    },
+    async exhausted({ sentAt, window, message }) {
+      const event = { window, graceMs, message: message.slice(0, LONGEST_MESSAGE) };
+      await change(sentAt, (ledger, now, sent) => afterExhausted(ledger, now, { ...event, sentAt: sent }));
+    },
+    async unavailable({ sentAt, retryAfterMs, message }) {
+      // Upstream has answered a request that was sent after this one: it is not down.
+      if (sentAt < lastAnswered && retryAfterMs === null) return;
+      const event = { retryAfterMs, message: message.slice(0, LONGEST_MESSAGE), random: random() };
+      await change(sentAt, (ledger, now, sent) => afterUnavailable(ledger, now, { ...event, sentAt: sent }));
+    },
+    async answered({ sentAt }) {
+      lastAnswered = Math.max(lastAnswered, sentAt);
+      gate.answered(sentAt);
+      if (!isTroubled) return;
+      isTroubled = false;
+      await change(sentAt, (ledger, now, sent) => afterAnswered(ledger, now, { sentAt: sent }));
+    },
+    async reconcile(usage) {
+      await changeLedger(sql, at(), (ledger, now) => afterReconciled(ledger, now, usage));
+    },
+  };
+}
