@@ -1,9 +1,9 @@
 /**
  * How fresh tracked series can be kept with the requests there are: pure arithmetic.
  *
- * One request refreshes one series, whatever has come since the last one (up to what a request holds). So a tier of n series asked
- * every `age` costs n/age requests. When all targets together cost more than there is, ages are stretched: equally within a
- * priority, and never more for a higher priority than for a lower one.
+ * One request refreshes one series, however many candles are new (up to what a request holds). So a tier of n series that is
+ * refreshed every `age` costs n/age requests. When all targets together cost more than there is, the ages are stretched: equally within
+ * a priority, and never more for a higher priority than for a lower one.
  */
 import type { Instant } from '../clock.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';
@@ -22,7 +22,7 @@ export type TierDemand = {
 
 export type TierPlan = {
   readonly id: number;
-  /** Each series is asked before its data is older than this; null = not with this budget, because there is nothing to spend. */
+  /** Each series is refreshed before its data is older than this; null = never, because there are no requests for it. */
   readonly achievableAgeMs: number | null;
   readonly requestsPerDay: number;
   /** False: more candles come between two requests than one request holds. The newest are kept; the others stay gaps. */
@@ -32,14 +32,14 @@ export type TierPlan = {
 export type FreshnessPlan = {
   readonly tiers: readonly TierPlan[];
   readonly requestsPerDay: number;
-  /** What all targets would cost. */
+  /** What it would cost to reach all targets. */
   readonly wantedPerDay: number;
 };
 
-/** While the budget is short, a priority leaves this share of what it could use to the lower ones: so that none starves. */
+/** While the budget is short, a priority leaves this share to the lower ones, so that none starves. */
 const SHARE_OF_LOWER = 0.1;
 
-/** Of what may be spent so much is planned; the rest is for retries, and for turns that fall together. */
+/** The share of the budget that is planned. The rest is for retries, and for refreshes that fall into the same moment. */
 export const HEADROOM = 0.9;
 
 /** `requestsPerDay` null = any number. */
@@ -53,7 +53,7 @@ export function planFreshness({
   readonly candlesPerRequest: number;
 }): FreshnessPlan {
   const holdsMs = (tier: TierDemand) => candlesPerRequest * INTERVAL_MS[tier.interval];
-  // A target that one request cannot hold would leave candles out: such a series is asked more often than it has to be.
+  // One request cannot hold the candles of so long a time: such a series is refreshed more often than its target says.
   const targetMs = (tier: TierDemand) => Math.min(tier.targetAgeMs, holdsMs(tier));
   const demandOf = (some: readonly TierDemand[]) =>
     some.reduce((sum, tier) => sum + (tier.series * DAY) / targetMs(tier), 0);
@@ -68,8 +68,8 @@ export function planFreshness({
     const level = tiers.filter((tier) => tier.priority === priority && tier.series > 0);
     const demand = demandOf(level);
     const isLast = i === priorities.length - 1;
-    // Served alone, it stretches so far; served like all that come after it, so far. The better of the two, but not better than
-    // the priorities above it.
+    // `alone`: the stretch when this priority takes all but the share of the lower ones. `alike`: the stretch when it shares equally
+    // with them. The smaller one counts, but never one that is smaller than that of the priorities above.
     const alone = demand / (left * (isLast ? 1 : 1 - SHARE_OF_LOWER));
     const alike = demandLeft / left;
     stretch = left > 0 ? Math.max(stretch, Math.min(alone, alike)) : Number.POSITIVE_INFINITY;
@@ -103,18 +103,18 @@ export function planFreshness({
   };
 }
 
-/** What freshness may ask a day; null = any number. */
+/** Requests a day for freshness; null = any number. */
 export type FreshnessBudget = {
-  /** What its ages are planned with. */
+  /** The ages are planned with this number. */
   readonly planned: number | null;
-  /** At most: with what there is for retries, and for what is rounded down. */
+  /** At most this many are sent: the planned ones, retries, and what rounding leaves. */
   readonly most: number | null;
 };
 
 /**
  * From day to day: what the plan allows after `setAside` for the other schedules, and no more than what is left of this month lasts
- * for. What is not planned is for backfills, too; but what they have spent of it is not held back a second time: each backfill
- * would take its share of what is left, and the ages would become longer and longer.
+ * for. Backfills may use what is not planned. What they have used of it is not subtracted a second time: otherwise each backfill would
+ * take its share of the rest, and the ages would become longer and longer.
  */
 export function freshnessBudget({
   state,
@@ -122,7 +122,7 @@ export function freshnessBudget({
   backfillSpent = 0,
 }: {
   readonly state: Pick<QuotaState, 'now' | 'month' | 'day' | 'rate'>;
-  /** What the other schedules need from an instant to the end of its windows. */
+  /** The reservation of the other schedules from an instant to the end of its windows. */
   readonly setAside: (at: Instant) => SetAside;
   /** Of this month, by backfills. */
   readonly backfillSpent?: number;
@@ -144,7 +144,7 @@ export function freshnessBudget({
   return { planned: Math.min(most, Math.max(0, held) * HEADROOM), most };
 }
 
-/** What a run asks of it on average, when it is run so often a day: 0 when nothing is planned. */
+/** Requests of one run on average, when there are so many runs a day; 0 when there are none. */
 export function freshnessPerRun(requestsPerDay: number, runsPerDay: number): number {
   return runsPerDay === 0 ? 0 : requestsPerDay / runsPerDay;
 }

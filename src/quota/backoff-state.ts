@@ -1,4 +1,4 @@
-/** What the ledger learns from answers that say no: pure steps from one ledger to the next. */
+/** What follows from the upstream's answers: pure functions from one state of the ledger to the next. */
 import type { Instant } from '../clock.ts';
 import { createBackoff } from '../core/backoff.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../core/calendar.ts';
@@ -6,18 +6,18 @@ import { HOUR } from '../core/interval.ts';
 import type { Ledger } from '../store/quota/quota.ts';
 import { HALF_LIFE_MS, SLOWEST, slowdownAt } from './adaptive-rate.ts';
 
-/** Fewer failures in a row than this are chance; from here on they are an outage. */
+/** This many failures in a row are an outage; fewer are chance. */
 export const OUTAGE_STREAK = 4;
 const LONGEST_HOLD_MS = 5 * 60_000;
-/** A server that is down may ask for this much patience; a limit may ask for more, and the client bounds that to a day. */
+/** The longest wait that a failing server may ask for. A 429 may ask for more; the client bounds that to a day. */
 export const LONGEST_OUTAGE_WAIT_MS = HOUR;
-/** Upstream's caches repeat an answer for up to eleven minutes: early in a window it may still speak of the one before. */
+/** Upstream's caches repeat an answer for up to eleven minutes: early in a window, an answer may still be about the one before. */
 export const STALE_MS = 15 * 60_000;
 const LONGEST_STREAK = 30;
 
 /**
- * One 429 among thousands of answers means that some instant was too full, not that the pace is twice too fast: halved each time, a
- * pace of 50 a second went at 17 where one request in 2,000 was turned away. Two within this time mean more.
+ * One 429 among thousands of answers means that one instant was too full, not that the rate is twice too high. If each 429 halved the
+ * rate, a rate of 50 a second would drop to 17 where one request in 2,000 is rejected. Two 429s within this time mean more.
  */
 const ALONE_MS = 2 * HALF_LIFE_MS;
 const A_LITTLE_SLOWER = 1.25;
@@ -28,8 +28,8 @@ export type Event = { readonly sentAt: Instant; readonly message: string };
 export type WaitEvent = Event & { readonly retryAfterMs: number | null; readonly random: number };
 
 /**
- * A 429. Only a request sent after the last change of pace changes it again, so that those in flight together count once.
- * Without Retry-After everybody backs off; from the fourth in a row on also when Retry-After asks for less.
+ * A 429. Only a request sent after the last change of the rate changes it again, so that a burst counts once.
+ * Without Retry-After everybody backs off; from the fourth 429 in a row on, also when Retry-After asks for less.
  */
 export function afterLimited(ledger: Ledger, now: Instant, event: WaitEvent): Ledger {
   const fresh = event.sentAt > ledger.limitedAt;
@@ -45,14 +45,14 @@ export function afterLimited(ledger: Ledger, now: Instant, event: WaitEvent): Le
     limitedUntil: Math.max(ledger.limitedUntil, now + wait),
     limitedStreak: Math.min(LONGEST_STREAK, ledger.limitedStreak + (fresh ? 1 : 0)),
     limitedMessage: event.message,
-    // Whoever says so is up.
+    // Upstream answers, so it is up.
     downStreak: 0,
     probe: ledger.probe === 'unavailable' ? null : ledger.probe,
     probeUntil: null,
   };
 }
 
-/** Upstream says a window is used up: nobody asks until it ends (`graceMs` later), and then one asks alone. */
+/** Upstream says that a window is used up: nobody asks until it ends (`graceMs` later); then one request goes alone, as a probe. */
 export function afterExhausted(
   ledger: Ledger,
   _now: Instant,
@@ -71,9 +71,9 @@ export function afterExhausted(
   };
 }
 
-/** No answer, or none that means anything: a few in a row are an outage, and then everybody waits, longer each time. */
+/** No answer, or none that can be used. A few in a row are an outage: then everybody waits, longer each time. */
 export function afterUnavailable(ledger: Ledger, now: Instant, event: WaitEvent): Ledger {
-  // In an outage, those that were under way when it was noticed say nothing new.
+  // In an outage, requests that were in flight when it was noticed say nothing new.
   const counts = ledger.downStreak < OUTAGE_STREAK || event.sentAt > ledger.downAt;
   const streak = Math.min(LONGEST_STREAK, ledger.downStreak + (counts ? 1 : 0));
   const outage = streak >= OUTAGE_STREAK;
@@ -90,24 +90,24 @@ export function afterUnavailable(ledger: Ledger, now: Instant, event: WaitEvent)
   };
 }
 
-/** An answer that means something: upstream is up. A hold that Retry-After asked for ends only by an answer asked for since. */
+/** An answer that can be used: upstream is up. Only the answer to a request sent after a hold began ends that hold. */
 export function afterAnswered(ledger: Ledger, now: Instant, { sentAt }: { sentAt: Instant }): Ledger {
   return {
     ...ledger,
     downStreak: 0,
     downUntil: sentAt > ledger.downAt ? Math.min(ledger.downUntil, now) : ledger.downUntil,
     limitedStreak: sentAt > ledger.limitedAt ? 0 : ledger.limitedStreak,
-    // The account may be asked while the month is spent: that answer is not the probe that waits for the reset.
+    // `/users/me` may be asked while the month is used up: its answer is not the probe that waits for the reset.
     probe: ledger.probe === 'spent' && ledger.spentUntil > now ? ledger.probe : null,
     probeUntil: null,
   };
 }
 
-/** What `/users/me` says: upstream's count wins when it is higher; its limit, when it names one, is the limit. */
+/** What `/users/me` says: upstream's count wins when it is higher, and its limit replaces ours. */
 export function afterReconciled(ledger: Ledger, now: Instant, usage: { made: number; left: number | null }): Ledger {
   const month = monthStart(now);
   const ours = ledger.monthStart >= month ? ledger.monthSpent : 0;
-  // Around the turn of the month their count may still be the old month's.
+  // Just after a month began, their count may still be the old month's.
   const theirs = now - month < STALE_MS || ledger.monthStart > month ? 0 : usage.made;
   const more = usage.left === null || usage.left > 0;
   return {

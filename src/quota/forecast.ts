@@ -1,4 +1,4 @@
-/** When so many requests will have been sent under given limits: the ledger's rules, rolled over days and months in advance. */
+/** When a number of requests will have been sent under given limits: the ledger's rules, applied to the days and months ahead. */
 import type { Instant } from '../clock.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../core/calendar.ts';
 import { DAY } from '../core/interval.ts';
@@ -11,24 +11,24 @@ export type ForecastArgs = {
   readonly limits: Limits;
   /** Already spent in the windows that hold `now`. */
   readonly spent: { readonly day: number; readonly month: number };
-  /** When the first may be sent: later than the clock when there is a hold. */
+  /** When the first request may be sent: later than the clock when there is a hold. */
   readonly now: Instant;
-  /** How many times slower than the limit the pace is at `now`, after 429s; default 1. */
+  /** How many times slower than the limit the rate is at `now`, after 429s; default 1. */
   readonly slowdown?: number;
-  /** What must be left from an instant to the end of its windows. */
+  /** The reservation from an instant to the end of its windows. */
   readonly setAside: (at: Instant) => SetAside;
 };
 
 export type Forecast = {
   /** When the last request is sent, if sending is all that takes time; `now` for none at all; null = never. */
   readonly finishAt: Instant | null;
-  /** The widest window that was waited for ('second' = only the pace); null = nothing was. */
+  /** The widest window that was waited for ('second' = only the rate); null = none was. */
   readonly bindingWindow: 'second' | 'day' | 'month' | null;
   /** Requests a day that can be kept up from month to month; null = any number. */
   readonly perDay: number | null;
 };
 
-/** Longer than this is never. */
+/** A forecast longer than this means never. */
 const FOREVER_MS = 400 * 365 * DAY;
 
 /** Pure. Costs one step per day or month that passes, however many the requests. */
@@ -36,7 +36,7 @@ export function forecast({ requests, ...rest }: ForecastArgs): Forecast {
   return forecastEach([requests], rest)[0]!;
 }
 
-/** The same of several numbers of requests, in ascending order, for the cost of the last one. */
+/** The same for several numbers of requests in ascending order; costs as much as the last one alone. */
 export function forecastEach(
   ascending: readonly number[],
   { limits, spent, now, slowdown = 1, setAside }: Omit<ForecastArgs, 'requests'>,
@@ -99,8 +99,8 @@ export function forecastEach(
 }
 
 /**
- * The same from how an account stands: nothing is sent while everybody waits, and a window that ends meanwhile begins anew. The
- * limits of day and month are those the ledger goes by.
+ * The same from the state of an account: nothing is sent during a hold, and a window that ends meanwhile begins anew. The limits of day
+ * and month are the ledger's.
  */
 export function forecastFrom(
   state: QuotaState,
@@ -125,27 +125,27 @@ export function forecastEachFrom(
   });
 }
 
-/** How much longer what takes `fullMs` at full pace takes when the pace begins `slowdown` times slower and recovers (`slowdownAt`). */
+/** How many milliseconds longer `fullMs` of work at the full rate takes, when the rate begins `slowdown` times slower and recovers (`slowdownAt`). */
 function lagMs(slowdown: number, fullMs: number): number {
   if (slowdown <= 1 || fullMs <= 0) return 0;
   const halfLives = fullMs / HALF_LIFE_MS;
-  // The integral of the recovering pace, solved for the time; beyond a few hundred half-lives only the limit is left.
+  // The integral of the recovering rate, solved for the time. Beyond a few hundred half-lives only its limit is left.
   if (halfLives > 500) return HALF_LIFE_MS * Math.log2(slowdown);
   return HALF_LIFE_MS * Math.log2(slowdown * 2 ** halfLives - slowdown + 1) - fullMs;
 }
 
-/** Nothing is sent within the grace of a limited window's border (`takeRequests`). */
+/** Nothing is sent within the grace around a limited window's border (`takeRequests`). */
 function outsideBorders(at: Instant, days: boolean, months: boolean): Instant {
   const afterDay = days ? dayStart(at + GRACE_MS) + GRACE_MS : at;
   const afterMonth = months ? monthStart(at + GRACE_MS) + GRACE_MS : at;
   return Math.max(at, afterDay, afterMonth);
 }
 
-/** In a month of thirty days of which nothing is spent. */
+/** In a month of thirty days of which nothing is used yet. */
 function sustainedPerDay(limits: Limits, gap: number, now: Instant, setAside: ForecastArgs['setAside']): number | null {
   const { perDay, perMonth } = limits;
   const bounds = [
-    // Of the pace, too, the schedules have their part.
+    // The schedules have their part of the rate, too.
     ...(gap > 0 ? [DAY / gap - setAside(dayReset(now)).day] : []),
     ...(perDay === null ? [] : [perDay - setAside(dayReset(now)).day]),
     ...(perMonth === null ? [] : [(perMonth - setAside(monthReset(now)).month) / 30]),

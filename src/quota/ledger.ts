@@ -17,32 +17,32 @@ const PROBE_MS = 60_000;
 
 export type QuotaOptions = {
   readonly sql: Sql;
-  /** For what only looks, and locks nothing: on a connection of its own it does not wait behind a take that waits for others. Default: `sql`. */
+  /** For statements that only read: on another connection they do not wait behind a take that waits for a lock. Default: `sql`. */
   readonly reads?: Sql;
   readonly clock: Clock;
   readonly accountId: string;
   readonly limits: Limits;
-  /** `limits.perMonth` was set by the operator: upstream's own figure may lower it but not raise it. */
+  /** The operator set `limits.perMonth`: upstream's own figure may lower it but not raise it. */
   readonly perMonthFixed?: boolean;
-  /** What the schedules still need at this instant. */
+  /** The reservation at this instant. */
   readonly setAside: () => SetAside | Promise<SetAside>;
   /** True: all hosts go by the database's clock. False: by `clock`, which all takers must then share. */
   readonly useDatabaseClock: boolean;
-  /** In [0, 1): spreads back-offs. */
+  /** In [0, 1): spreads backoffs. */
   readonly random: () => number;
-  /** No grant lies further ahead than this, for backfill than half of it; who would have to wait longer is told 'queue'. */
+  /** No grant lies further ahead than this (for backfills, than half of it). A taker that would wait longer is denied with 'queue'. */
   readonly runAheadMs?: number;
   /** Nothing is sent closer than this to the border of a limited window. */
   readonly graceMs?: number;
-  /** How late a turn may be used, unless the gap to the next one is longer. */
+  /** How late a permit may be used, unless the gap to the next one is longer. */
   readonly lateMs?: number;
-  /** After an outage, or a spent window, one request goes alone; this long the others wait for what comes of it. */
+  /** After an outage, or an exhausted window, one request goes alone; so long the others wait for its answer. */
   readonly probeMs?: number;
 };
 
 /**
  * Every request is counted when it is granted, and never given back. Database errors reject.
- * `sendAt` and `until` are told on `clock`, whichever clock the ledger goes by.
+ * `sendAt` and `until` are instants of `clock`, whichever clock the ledger goes by.
  */
 export function createQuota(options: QuotaOptions): Quota {
   const { sql, clock, accountId, limits, perMonthFixed = false, random, setAside, lateMs } = options;
@@ -68,7 +68,7 @@ export function createQuota(options: QuotaOptions): Quota {
 
 type Terms = { readonly accountId: string; readonly limits: Limits; readonly perMonthFixed: boolean };
 
-/** What the ledger amounts to at `now` (its own clock); `shiftMs` brings its instants to the caller's. */
+/** The state that a row of the ledger means at `now` (of its own clock). `shiftMs` brings its instants to the caller's clock. */
 function stateOf(
   { accountId, limits, perMonthFixed }: Terms,
   ledger: Ledger,
@@ -110,7 +110,7 @@ function monthLimit(perMonth: number | null, fixed: boolean, ledger: Ledger): nu
   return ledger.monthLimit === null ? perMonth : Math.min(perMonth, ledger.monthLimit);
 }
 
-/** Of all that is waited for, what lasts longest. */
+/** The longest of all holds. */
 function holdOf(ledger: Ledger, now: Instant, here: (instant: Instant) => Instant): QuotaState['hold'] {
   const probing = ledger.probeUntil ?? 0;
   const holds: NonNullable<QuotaState['hold']>[] = [

@@ -1,10 +1,10 @@
-/** The budget every process of this installation shares: one row of Postgres that says yes, later, or no. */
+/** The quota that all processes share: one row of Postgres that grants a request, or says when to ask again. */
 import type { Instant } from '../clock.ts';
 import type { Spans } from '../core/span.ts';
 import type { OpenGapsQuery } from '../store/candle/gaps.ts';
 import type { Gate } from './gate.ts';
 
-/** Scheduled work may use the whole budget; backfill what is left after setting aside what the schedules still need. */
+/** Scheduled work may use the whole quota; backfills leave what the schedules still need (the reservation). */
 export type WorkClass = 'scheduled' | 'backfill';
 
 /** Who a request is for; `name` is shown by `chandler quota` ("backfill 12", "catalogue", "account"). */
@@ -12,9 +12,9 @@ export type Spender = {
   readonly class: WorkClass;
   readonly name: string;
   /**
-   * This request asks the account itself (`/users/me`): the only one that can find out that the plan was changed, so a spent
-   * window's hold lets it through, a month that others have used up as well, and everybody else leaves `SetAside.account` for it.
-   * It is counted like any other.
+   * This request is about the account itself (`/users/me`): only it can find out that the plan was changed. So it may be sent although
+   * upstream said that the quota is exhausted, or although others have used up the month, and everybody else leaves
+   * `SetAside.account` for it. It is counted like any other.
    */
   readonly asksAccount?: boolean;
 };
@@ -26,11 +26,11 @@ export type Limits = {
   readonly perSecond: number | null;
 };
 
-/** Requests the schedules will still need until the window ends; what backfill must leave. */
+/** The reservation: requests that the schedules will still need until the window ends. Backfills must leave them. */
 export type SetAside = {
   readonly day: number;
   readonly month: number;
-  /** The part of them that asks the account: what all others must leave, the schedules too. */
+  /** The part of them that is about the account: all others must leave it, the schedules too. */
   readonly account?: { readonly day: number; readonly month: number };
 };
 
@@ -40,22 +40,22 @@ export type Stretch = OpenGapsQuery & { readonly plan: string };
 export type HoldReason = 'limited' | 'quota exhausted' | 'unavailable';
 
 export type Take =
-  /** One request is yours, and already counted: send it at `sendAt` (never before) or by `goodUntil`, or lose it. */
+  /** One request is granted, and already counted. It must be sent from `sendAt` to `goodUntil`; else it is lost. */
   | {
       readonly kind: 'granted';
       readonly sendAt: Instant;
       readonly goodUntil: Instant;
-      /** Of the stretch it was taken for: what is worth the request. */
+      /** The parts of the stretch that are worth the request. */
       readonly gaps?: Spans;
     }
-  /** Nothing was counted. Worth asking again at `until`. */
+  /** Nothing was counted. Ask again at `until`. */
   | {
       readonly kind: 'denied';
       readonly reason: 'month' | 'day' | 'reserved' | 'queue' | HoldReason;
       readonly until: Instant;
     };
 
-/** Nothing was counted: nothing of the stretch is worth a request any more. */
+/** Nothing was counted, because nothing of the stretch is worth a request any more. */
 export type Unwanted = { readonly kind: 'unwanted' };
 
 /** A day or a month of the ledger. */
@@ -91,7 +91,7 @@ export type Quota = {
    */
   take(spender: Spender): Promise<Take>;
   take(spender: Spender, stretch: Stretch | undefined): Promise<Take | Unwanted>;
-  /** Upstream has just asked for a pause: at once nothing more is sent here, while `limited` or `unavailable` tells the others. */
+  /** Upstream has just asked for a pause: this process stops at once, while `limited` or `unavailable` tells the others. */
   pause(hold: { readonly reason: 'limited' | 'unavailable'; readonly retryAfterMs: number | null }): void;
   /**
    * A 429. Everybody on this account waits (`retryAfterMs`, else a jittered backoff), and the shared rate drops, then recovers slowly.
@@ -103,7 +103,7 @@ export type Quota = {
   /** Upstream is down. After a few failures in a row everybody waits, longer each time. `answered` ends the row of failures. */
   unavailable(event: RetryableRequest): Promise<void>;
   answered(event: { readonly sentAt: Instant }): Promise<void>;
-  /** What `/users/me` says; upstream's count wins when it is higher than ours, and its limit (made + left) replaces the plan's. Null = unlimited. */
+  /** What `/users/me` says. Upstream's count wins when it is higher than ours, and its limit (made + left) replaces the plan's. Null = unlimited. */
   reconcile(usage: { readonly made: number; readonly left: number | null }): Promise<void>;
   state(): Promise<QuotaState>;
   /** Who spent how much in the current month, most first. */

@@ -1,4 +1,4 @@
-/** Which tracked series are asked next, and how many now. Pure: what the plan of their tiers (`freshness.ts`) comes to in practice. */
+/** Which tracked series are refreshed next, and how many now: pure functions that carry out the plan of the tiers (`achievable-ages.ts`). */
 import type { Instant } from '../clock.ts';
 import { dayStart } from '../core/calendar.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';
@@ -7,27 +7,28 @@ export type RefreshCandidate = {
   readonly seriesId: number;
   readonly priority: number;
   readonly interval: Interval;
-  /** What the plan allows its tier. */
+  /** The age that its tier can have under the plan. */
   readonly achievableAgeMs: number;
   /** Null: never. */
   readonly askedAt: Instant | null;
-  /** From when its age counts for being asked early (`turnAfter`); null: never asked. */
+  /** For a refresh before the age is reached, the age counts from here (`turnAfter`); null: never refreshed. */
   readonly turnAt: Instant | null;
   /** Of its coin; 0: none. */
   readonly rank: number;
 };
 
-/** Asked a little before its age is reached, if there is room: waiting for a turn, and the answer, take time. */
+/** If there is room, a series is refreshed at this part of its age: waiting for a permit, and the answer, take time. */
 export const EAGER = 0.95;
 
 /**
- * The next ones, most urgent first, at most `limit`; of one series nothing before its time, so that each request brings as many rows
- * as its age allows.
+ * The next series, most urgent first, at most `limit`. No series comes before its time, so that each request brings as many rows as its
+ * age allows. The order:
  *
- * First whoever has reached its age, the one that is oldest relative to it first: that shares a lack of requests fairly, and the plan
- * has made the ages of higher priorities no longer than those of lower ones. Then those never asked, the ones to be kept
- * youngest first, by priority and rank: the plan counts them in, so what the others leave is at least their part, and none starves. Then, with what is left over,
- * whoever is nearly due.
+ * 1. Series that have reached their age; the one that is oldest relative to its age first. So a lack of requests is shared fairly, and
+ *    the plan has made the ages of higher priorities no longer than those of lower ones.
+ * 2. Series that were never refreshed; the shortest age first, then by priority and rank. The plan counts them, so the series of step 1
+ *    leave at least their part, and none starves.
+ * 3. Series that are nearly due.
  */
 export function chooseDueSeries<C extends RefreshCandidate>(
   candidates: readonly C[],
@@ -59,15 +60,15 @@ export function chooseDueSeries<C extends RefreshCandidate>(
 }
 
 /**
- * From when the age of a series that is asked at `now` counts for being asked early. From now on; but those asked for the first time
- * are asked together, and would be due together ever after, so their second turns are spread evenly over the age: where there is
- * room, each comes some time earlier.
+ * The `turnAt` of a series that is refreshed at `now`: `now` itself. But series that are refreshed for the first time are refreshed
+ * together, and would be due together ever after. So their second refreshes are spread evenly over the age: where there is room, each
+ * comes some time earlier.
  */
 export function turnAfter(
   { seriesId, achievableAgeMs, askedAt }: Pick<RefreshCandidate, 'seriesId' | 'achievableAgeMs' | 'askedAt'>,
   now: Instant,
 ): Instant {
-  // Multiples of the golden ratio: numbers in a row come to lie as far from each other as can be.
+  // Multiples of the golden ratio: consecutive ids are spread as far from each other as possible.
   return askedAt === null ? now - Math.floor(achievableAgeMs * ((seriesId * GOLDEN) % 1)) : now;
 }
 
@@ -77,12 +78,12 @@ function rankOf({ rank }: RefreshCandidate): number {
   return rank > 0 ? rank : Number.MAX_SAFE_INTEGER;
 }
 
-/** What the time until the next look is worth may be asked in advance, and so much always. */
+/** The requests of at least this much time ahead may be sent now. */
 const LEAST_AHEAD_MS = 15 * 60_000;
 
 /**
- * How many may be asked now, when `spentToday` were asked since midnight UTC: never more than `perDay` in a day, spread over it,
- * so that the evening is not left with nothing. `nextAt`: when it is looked at again.
+ * How many series may be refreshed now, when `spentToday` were refreshed since midnight UTC: never more than `perDay` in a day, spread
+ * over the day, so that something is left for the evening. `nextAt`: when this is called again.
  */
 export function freshnessRoom({
   perDay,

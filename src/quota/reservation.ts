@@ -1,31 +1,34 @@
-/** What the schedules will still ask until the day and the month end: backfill must leave it. */
+/** The reservation: requests that the schedules will still need until the day and the month end. Backfills leave them. */
 import type { Instant } from '../clock.ts';
 import { dayReset, monthReset } from '../core/calendar.ts';
 import type { SetAside } from './quota.ts';
 
-/** A schedule that asks: so many requests at each of its ticks, on average. */
+/** What one schedule needs: so many requests at each of its ticks, on average. */
 export type Need = {
   readonly name: string;
   readonly requests: number;
   /** Ticks in `[from, to)`. */
   readonly ticks: (from: Instant, to: Instant) => number;
-  /** They ask the account: set aside from the other schedules as well. */
+  /** They are about the account: the other schedules leave them, too. */
   readonly asksAccount?: boolean;
 };
 
 const MINUTE = 60_000;
 /** Fractions of requests do not add up exactly. */
-const HAIR = 1e-6;
+const ROUNDING = 1e-6;
 
-/** What `needs` ask from `now` to the end of the UTC day and month: exactly, tick by tick. */
+/** Requests of `needs` from `now` to the end of the UTC day and month, counted tick by tick. */
 export function setAsideAt(now: Instant, needs: readonly Need[]): SetAside {
   const account = needs.filter((need) => need.asksAccount);
-  // What came due within this minute, the narrowest there is between two ticks, may still be on its way.
+  // Ticks of this minute may not have sent their requests yet. Two ticks are at least a minute apart.
   const from = Math.floor(now / MINUTE) * MINUTE;
   const day = dayReset(now);
   const month = monthReset(now);
   const sum = (some: readonly Need[], to: Instant) =>
-    Math.max(0, Math.ceil(some.reduce((total, { requests, ticks }) => total + requests * ticks(from, to), 0) - HAIR));
+    Math.max(
+      0,
+      Math.ceil(some.reduce((total, { requests, ticks }) => total + requests * ticks(from, to), 0) - ROUNDING),
+    );
   return {
     day: sum(needs, day),
     month: sum(needs, month),
