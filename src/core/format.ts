@@ -11,8 +11,9 @@ export function formatCount(value: number | bigint): string {
   return WHOLE.format(value);
 }
 
-/** `1 request`, `2 requests`. */
-export function formatCounted(value: number, noun: string, plural = `${noun}s`): string {
+/** `1 request`, `2 requests`, `2 series`. */
+export function formatCounted(value: number, noun: string): string {
+  const plural = noun.endsWith('series') ? noun : `${noun}s`;
   return `${formatCount(value)} ${value === 1 ? noun : plural}`;
 }
 

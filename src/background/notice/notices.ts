@@ -102,7 +102,7 @@ function stuckNotices(inputs: NoticeInputs, afterMs: number): RaisedNotice[] {
     const { backfills, dueSeries, candlesAt, lastFailure } = alerts;
     const work = [
       ...(backfills === 0 ? [] : [formatCounted(backfills, 'backfill')]),
-      ...(dueSeries === 0 ? [] : [formatCounted(dueSeries, 'tracked series', 'tracked series')]),
+      ...(dueSeries === 0 ? [] : [formatCounted(dueSeries, 'tracked series')]),
     ];
     const failure = lastFailure === null ? '' : ` The last request failed: ${lastFailure}.`;
     const since = Math.max(candlesAt ?? 0, inputs.couldAskCandlesSince);

@@ -15,31 +15,27 @@ import {
 } from '../input/series-options.ts';
 import { resolveTarget } from '../input/target.ts';
 import type { CommandContext } from '../shell/context.ts';
+import type { Output } from '../shell/io.ts';
 import { type PlanReport, type PlanReports, plansAsJson } from './plan-report.ts';
 import { printPlans } from './plan-text.ts';
 
 export function planCommand(program: Command, context: CommandContext): void {
   const { clock, signal } = context;
-  targetOptions(
+  const plan = targetOptions(
     program
       .command('plan')
       .description(
         'show what a backfill would cost: requests, rows, remaining quota and finish time, under your plan and every other plan',
       ),
-  )
-    .option('--json', 'print JSON')
-    // Wrong usage is reported before the database is opened.
-    .hook('preAction', (command) => checkTarget(command.args, command.opts<TargetsOptions>(), clock.now()))
-    .action(
-      context.answer(
-        (app, coins: string[], options: TargetsOptions) =>
-          withIngestion(app, { signal }, async ({ session }) => {
-            const reports = await makeReports(app, session, coins, options, signal);
-            return { json: () => plansAsJson(reports), text: (out) => printPlans(out, reports) };
-          }),
-        { schema: 'prepare' },
-      ),
-    );
+  );
+  // Wrong usage is reported before the database is opened.
+  plan.hook('preAction', (command) => checkTarget(command.args, command.opts<TargetsOptions>(), clock.now()));
+  const answerWith = (app: App, coins: string[], options: TargetsOptions) =>
+    withIngestion(app, { signal }, async ({ session }) => {
+      const reports = await makeReports(app, session, coins, options, signal);
+      return { json: () => plansAsJson(reports), text: (out: Output) => printPlans(out, reports) };
+    });
+  context.answer(plan, answerWith, { schema: 'prepare' });
 }
 
 /** Resolves the target of each interval and computes its cost. */

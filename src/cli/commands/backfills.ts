@@ -2,13 +2,13 @@
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
-import { formatDay, formatInstant, formatPercent, formatRelative, formatSeries } from '../../core/format.ts';
+import { formatDay, formatPercent, formatRelative, formatSeries } from '../../core/format.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/work/backfill-queue.ts';
 import { type BackfillRow, backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
 import { integer, parsePriority } from '../input/options.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
-import { waitingFor } from '../output/wait-reasons.ts';
+import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { Answer, CommandContext } from '../shell/context.ts';
 import { CommandFailed, UsageError } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
@@ -25,45 +25,37 @@ export function backfillsCommand(program: Command, context: CommandContext): voi
     .description(
       'manage the backfills of the service (chandler backfill --detach): list, pause, resume, cancel, priority',
     );
-  backfills
+  const list = backfills
     .command('list')
     .description('show the open backfills, most urgent first, with their progress and finish time')
-    .option('--all', 'also show finished backfills')
-    .option('--json', 'print JSON')
-    .action(
-      context.answer(async ({ database: { sql }, clock }, { all = false }: { readonly all?: boolean }) => {
-        const rows = await readBackfills(sql, { all });
-        return {
-          json: () => rows.map(backfillAsJson),
-          text: (out) => printBackfills(out, rows, clock.now(), all),
-        };
-      }),
-    );
+    .option('--all', 'also show finished backfills');
+  context.answer(list, async ({ database: { sql }, clock }, { all = false }: { readonly all?: boolean }) => {
+    const rows = await readBackfills(sql, { all });
+    return { json: () => rows.map(backfillAsJson), text: (out) => printBackfills(out, rows, clock.now(), all) };
+  });
   for (const change of ['pause', 'resume', 'cancel'] as const) {
-    changeCommand(backfills, change, CHANGES[change].does).action(
-      context.answer(async (app, id: number) => {
-        const before = await changeBackfill(app.database.sql, id, change, app.clock.now());
-        if (before === null) throw await whyNot(app, id, change);
-        return changed(app, id, `is ${CHANGES[change].done}`);
-      }),
-    );
+    context.answer(changeCommand(backfills, change, CHANGES[change].does), async (app, id: number) => {
+      const before = await changeBackfill(app.database.sql, id, change, app.clock.now());
+      if (before === null) throw await whyNot(app, id, change);
+      return changed(app, id, `is ${CHANGES[change].done}`);
+    });
   }
-  changeCommand(backfills, 'priority', 'change the priority; the highest runs first, even before a running backfill')
-    .argument('<n>', `from ${LOWEST_PRIORITY} to ${HIGHEST_PRIORITY}`, parsePriority)
-    .action(
-      context.answer(async (app, id: number, priority: number) => {
-        if (!(await prioritizeBackfill(app.database.sql, id, priority))) throw await whyNot(app, id, 'priority');
-        return changed(app, id, `has priority ${priority}`);
-      }),
-    );
+  const prioritize = changeCommand(
+    backfills,
+    'priority',
+    'change the priority; the highest runs first, even before a running backfill',
+  ).argument('<n>', `from ${LOWEST_PRIORITY} to ${HIGHEST_PRIORITY}`, parsePriority);
+  context.answer(prioritize, async (app, id: number, priority: number) => {
+    if (!(await prioritizeBackfill(app.database.sql, id, priority))) throw await whyNot(app, id, 'priority');
+    return changed(app, id, `has priority ${priority}`);
+  });
 }
 
 function changeCommand(backfills: Command, name: string, description: string): Command {
   return backfills
     .command(name)
     .description(description)
-    .argument('<id>', 'its number in the list', integer(1, 2 ** 31 - 1))
-    .option('--json', 'print JSON');
+    .argument('<id>', 'its number in the list', integer(1, 2 ** 31 - 1));
 }
 
 async function changed(app: App, id: number, what: string): Promise<Answer> {
@@ -101,8 +93,7 @@ function printBackfills(out: Output, rows: readonly BackfillRow[], now: Instant,
   ]);
   for (const { id, message, waitUntil } of rows) {
     if (message === null) continue;
-    const until =
-      waitUntil === null ? '' : `waits until ${formatInstant(waitUntil)} (${formatRelative(waitUntil, now)}): `;
+    const until = waitUntil === null ? '' : `waits until ${formatMoment(waitUntil, now)}: `;
     out.write(`${id}: ${until}${waitingFor(message)}\n`);
   }
 }

@@ -46,7 +46,7 @@ export function keysCommand(program: Command, context: CommandContext): void {
 }
 
 function createCommand(keys: Command, context: CommandContext): void {
-  keys
+  const command = keys
     .command('create')
     .description('create a key and show it once')
     .requiredOption('--plan <plan>', `the plan whose limits apply: ${PLANS.join(', ')}`, choice(PLANS))
@@ -57,80 +57,68 @@ function createCommand(keys: Command, context: CommandContext): void {
       (when) => parseExpiry(when, context.clock.now()),
     )
     .option('--monthly-requests <n>', 'replaces the monthly limit of the plan', parsePositiveInteger)
-    .option('--requests-per-second <n>', 'replaces the rate limit of the plan', parsePositiveInteger)
-    .option('--json', 'print JSON')
-    .action(
-      context.answer(async ({ database: { sql }, clock }, options: CreateOptions) => {
-        const terms: ApiKeyTerms = {
-          name: options.name ?? null,
-          plan: options.plan,
-          requestsPerMonth: options.monthlyRequests ?? null,
-          requestsPerSecond: options.requestsPerSecond ?? null,
-          expiresAt: options.expires ?? null,
-        };
-        return shownOnce(await create(sql, terms, clock.now()));
-      }),
-    );
+    .option('--requests-per-second <n>', 'replaces the rate limit of the plan', parsePositiveInteger);
+  context.answer(command, async ({ database: { sql }, clock }, options: CreateOptions) => {
+    const terms: ApiKeyTerms = {
+      name: options.name ?? null,
+      plan: options.plan,
+      requestsPerMonth: options.monthlyRequests ?? null,
+      requestsPerSecond: options.requestsPerSecond ?? null,
+      expiresAt: options.expires ?? null,
+    };
+    return shownOnce(await create(sql, terms, clock.now()));
+  });
 }
 
 function listCommand(keys: Command, context: CommandContext): void {
-  keys
+  const command = keys
     .command('list')
     .description('show the valid keys, and what each one has used this month')
-    .option('--all', 'also show revoked and expired keys')
-    .option('--json', 'print JSON')
-    .action(
-      context.answer(async ({ database: { sql }, clock }, { all = false }: { readonly all?: boolean }) => {
-        const now = clock.now();
-        const rows = await listApiKeys(sql, { month: monthStart(now), all, now });
-        return {
-          json: () => rows.map((row) => ({ ...asJson(row), ...useAsJson(row) })),
-          text: (out) => printKeys(out, rows, now, all),
-        };
-      }),
-    );
+    .option('--all', 'also show revoked and expired keys');
+  context.answer(command, async ({ database: { sql }, clock }, { all = false }: { readonly all?: boolean }) => {
+    const now = clock.now();
+    const rows = await listApiKeys(sql, { month: monthStart(now), all, now });
+    return {
+      json: () => rows.map((row) => ({ ...asJson(row), ...useAsJson(row) })),
+      text: (out) => printKeys(out, rows, now, all),
+    };
+  });
 }
 
 const KEY_ARGUMENT = 'the first part of the key, as the list shows it (chandler_1a2B3c4D)';
 
 function revokeCommand(keys: Command, context: CommandContext): void {
-  keys
+  const command = keys
     .command('revoke')
-    .description('revoke a key: it is refused within two seconds')
-    .argument('<key>', KEY_ARGUMENT, parsePrefix)
-    .option('--json', 'print JSON')
-    .action(
-      context.answer(async ({ database: { sql }, clock }, prefix: string) => {
-        const found = await theKey(sql, prefix);
-        if (!(await revokeApiKey(sql, prefix, clock.now()))) {
-          throw new CommandFailed(`${prefix} was already revoked, ${formatInstant(found.revokedAt!)}`);
-        }
-        const row = await theKey(sql, prefix);
-        return { json: () => asJson(row), text: (out) => out.write(`${prefix} is revoked.\n`) };
-      }),
-    );
+    .description('revoke a key: within two seconds, no service accepts it any more')
+    .argument('<key>', KEY_ARGUMENT, parsePrefix);
+  context.answer(command, async ({ database: { sql }, clock }, prefix: string) => {
+    const found = await theKey(sql, prefix);
+    if (!(await revokeApiKey(sql, prefix, clock.now()))) {
+      throw new CommandFailed(`${prefix} was already revoked, ${formatInstant(found.revokedAt!)}`);
+    }
+    const row = await theKey(sql, prefix);
+    return { json: () => asJson(row), text: (out) => out.write(`${prefix} is revoked.\n`) };
+  });
 }
 
 function rotateCommand(keys: Command, context: CommandContext): void {
-  keys
+  const command = keys
     .command('rotate')
     .description('replace a key by a new one with the same plan and limits')
     .argument('<key>', KEY_ARGUMENT, parsePrefix)
-    .option('--keep <time>', 'how long the old key stays valid, like 1d (default: not at all)', parseDuration)
-    .option('--json', 'print JSON')
-    .action(
-      context.answer(async ({ database: { sql }, clock }, prefix: string, { keep = 0 }: { readonly keep?: number }) => {
-        const { json, text } = shownOnce(await rotate(sql, prefix, keep, clock));
-        const fate = keep === 0 ? 'is revoked' : `stays valid until ${formatInstant(clock.now() + keep)}`;
-        return {
-          json,
-          text: (out) => {
-            text(out);
-            out.write(`${prefix} ${fate}.\n`);
-          },
-        };
-      }),
-    );
+    .option('--keep <time>', 'how long the old key stays valid, like 1d (default: not at all)', parseDuration);
+  context.answer(command, async (app, prefix: string, { keep = 0 }: { readonly keep?: number }) => {
+    const { json, text } = shownOnce(await rotate(app.database.sql, prefix, keep, app.clock));
+    const fate = keep === 0 ? 'is revoked' : `stays valid until ${formatInstant(app.clock.now() + keep)}`;
+    return {
+      json,
+      text: (out) => {
+        text(out);
+        out.write(`${prefix} ${fate}.\n`);
+      },
+    };
+  });
 }
 
 const LONGEST_NAME = 100;

@@ -1,24 +1,20 @@
 /** `chandler migrate`: migrates the database to the schema of this version. */
 import type { Command } from 'commander';
+import type { App } from '../../app.ts';
 import { formatCounted } from '../../core/format.ts';
-import type { CommandContext } from '../shell/context.ts';
+import type { Answer, CommandContext } from '../shell/context.ts';
 
 export function migrateCommand(program: Command, context: CommandContext): void {
-  program
+  const command = program
     .command('migrate')
     .description(
       'migrate the database to the schema of this version; safe to repeat, and to run from several processes; stop backfills first, as the migration blocks them',
-    )
-    .option('--json', 'print the names of the applied migrations as JSON')
-    .action(
-      context.answer(
-        async ({ migrated }) => ({
-          json: () => ({ applied: migrated }),
-          text: (out) => out.write(describe(migrated)),
-        }),
-        { schema: 'migrate', patient: true },
-      ),
     );
+  const report = async ({ migrated }: App): Promise<Answer> => ({
+    json: () => ({ applied: migrated }),
+    text: (out) => out.write(describe(migrated)),
+  });
+  context.answer(command, report, { schema: 'migrate', patient: true });
 }
 
 function describe(migrated: readonly string[]): string {

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { type Budget, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import { formatCounted, formatInstant, formatLimit, formatRate, formatRelative, withIso } from '../../core/format.ts';
+import { formatCounted, formatLimit, formatRate, withIso } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import { catalogueKindOf, requestsIn, type Schedule } from '../../ingest/schedule/schedule-plan.ts';
 import type { Quota, QuotaState, SetAside } from '../../quota/quota.ts';
@@ -15,18 +15,15 @@ type Spenders = Awaited<ReturnType<Quota['spenders']>>;
 type Report = { readonly budget: Budget; readonly state: QuotaState; readonly spenders: Spenders };
 
 export function quotaCommand(program: Command, context: CommandContext): void {
-  program
+  const quota = program
     .command('quota')
-    .description('show the remaining quota, when it resets, and who used it; sends no requests')
-    .option('--json', 'print JSON')
-    .action(
-      context.answer(async (app) => {
-        const budget = await readBudget(app);
-        const [state, spenders] = await Promise.all([budget.quota.state(), budget.quota.spenders()]);
-        const report = { budget, state, spenders };
-        return { json: () => asJson(report), text: (out) => printQuota(out, report) };
-      }),
-    );
+    .description('show the remaining quota, when it resets, and who used it; sends no requests');
+  context.answer(quota, async (app) => {
+    const budget = await readBudget(app);
+    const [state, spenders] = await Promise.all([budget.quota.state(), budget.quota.spenders()]);
+    const report = { budget, state, spenders };
+    return { json: () => asJson(report), text: (out) => printQuota(out, report) };
+  });
 }
 
 type Window = {
@@ -64,7 +61,7 @@ function printQuota(out: Output, report: Report): void {
     number('reserved', (w) => w.reserved),
     number('left', (w) => formatLimit(w.left)),
     number('limit', (w) => formatLimit(w.limit)),
-    text('resets', (w) => `${formatInstant(w.reset)} (${formatRelative(w.reset, state.now)})`),
+    text('resets', (w) => formatMoment(w.reset, state.now)),
   ]);
   out.write('\nBackfills may use the requests that are left. ');
   out.write(`Reserved for the schedules until each reset: ${describeNeeds(budget.schedules)}.\n`);

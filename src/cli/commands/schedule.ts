@@ -22,7 +22,7 @@ import { pausedUntil } from '../../ingest/schedule/tick.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestFailures, latestRuns, type ScheduleRun } from '../../store/work/schedule-run.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
-import { waitingFor } from '../output/wait-reasons.ts';
+import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
 
@@ -40,18 +40,15 @@ type Report = {
 };
 
 export function scheduleCommand(program: Command, context: CommandContext): void {
-  program
+  const schedule = program
     .command('schedule')
     .description(
       'show the schedules: how often each one runs, its share of the plan, its last and its next run; sends no requests',
-    )
-    .option('--json', 'print JSON')
-    .action(
-      context.answer(async (app) => {
-        const report = await readReport(app);
-        return { json: () => asJson(report), text: (out) => printSchedules(out, report) };
-      }),
     );
+  context.answer(schedule, async (app) => {
+    const report = await readReport(app);
+    return { json: () => asJson(report), text: (out) => printSchedules(out, report) };
+  });
 }
 
 async function readReport(app: App): Promise<Report> {
@@ -136,7 +133,7 @@ function describeLast(run: ScheduleRun | undefined, now: Instant): string {
 
 function describeProblem(run: ScheduleRun | undefined, now: Instant): string | null {
   if (run === undefined || run.message === null) return null;
-  const until = run.waitUntil === null ? '' : `${formatInstant(run.waitUntil)} (${formatRelative(run.waitUntil, now)})`;
+  const until = run.waitUntil === null ? '' : formatMoment(run.waitUntil, now);
   switch (run.state) {
     case 'held':
       return `waits until ${until}: ${waitingFor(run.message)}`;

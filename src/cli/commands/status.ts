@@ -1,43 +1,39 @@
 /** `chandler status`: the warehouse at a glance. */
 import type { Command } from 'commander';
-import { readBudget } from '../../budget.ts';
+import { type Budget, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import {
   formatCount,
   formatCounted,
   formatDay,
-  formatInstant,
+  formatDuration,
   formatPercent,
   formatRelative,
   formatSeries,
   withIso,
 } from '../../core/format.ts';
 import { CATALOGUE_PLAN } from '../../ingest/catalogue/catalogue-plan.ts';
+import { ageOfCatalogue } from '../../ingest/schedule/schedule-plan.ts';
+import type { CatalogueAge, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 import { readStatus, type Status } from '../../views/operations/status.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { printTiers } from '../output/tier-table.ts';
+import { formatMoment } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
 import { isGone } from '../shell/owner.ts';
 import { formatSpan } from './backfills.ts';
-import { type AchievableAges, achievableAges, printCatalogue } from './catalogue-table.ts';
 
 export function statusCommand(program: Command, context: CommandContext): void {
-  program
+  const command = program
     .command('status')
-    .description('show the wanted and the stored candles, the running backfills, and the last answers of the upstream')
-    .option('--json', 'print JSON')
-    .action(
-      context.answer(async (app) => {
-        const now = app.clock.now();
-        const status = withKnownSilence(await readStatus(app.database.sql, now));
-        const achievable = achievableAges(await readBudget(app), status.catalogue);
-        return {
-          json: () => asJson(status, achievable),
-          text: (out) => printStatus(out, status, now, achievable),
-        };
-      }),
-    );
+    .description('show the wanted and the stored candles, the running backfills, and the last answers of the upstream');
+  context.answer(command, async (app) => {
+    const now = app.clock.now();
+    const status = withKnownSilence(await readStatus(app.database.sql, now));
+    const achievable = achievableAges(await readBudget(app), status.catalogue);
+    return { json: () => asJson(status, achievable), text: (out) => printStatus(out, status, now, achievable) };
+  });
 }
 
 /** A process of this machine that has ended is silent from its end on, not only after its lease has expired. */
@@ -98,7 +94,7 @@ function printBackfills(out: Output, status: Status, now: Instant): void {
 /** Backfills whose state is running, but whose process no longer reports. */
 function printSilent(out: Output, status: Status, now: Instant): void {
   for (const b of status.backfills.filter(({ isSilent }) => isSilent)) {
-    const since = `${formatInstant(b.heartbeatAt)} (${formatRelative(b.heartbeatAt, now)})`;
+    const since = formatMoment(b.heartbeatAt, now);
     const next = b.isDetached ? 'A running service takes it over' : 'Run the same command again';
     out.write(
       `\nBackfill ${b.id} (${formatSeries(b)}, ${formatSpan(b)}): no sign of life since ${since}.\n` +
@@ -115,6 +111,44 @@ function printFetches(out: Output, { fetches }: Status, now: Instant): void {
     number('requests', (f) => f.requests),
     number('rows', (f) => f.rows),
     text('last', (f) => formatRelative(f.lastAt, now)),
+  ]);
+}
+
+/** How old the answers of each kind become with the present schedules; null: that kind is never requested. */
+type AchievableAges = ReadonlyMap<CatalogueKind, number | null>;
+
+function achievableAges({ schedules }: Pick<Budget, 'schedules'>, ages: readonly CatalogueAge[]): AchievableAges {
+  return new Map(
+    ages.map((age) => {
+      const schedule = schedules.find(({ name }) => name === age.kind);
+      return [age.kind, schedule === undefined ? null : ageOfCatalogue(schedule, age)];
+    }),
+  );
+}
+
+/** Prints nothing until the first answer about the catalogue has been stored. */
+function printCatalogue(
+  out: Output,
+  ages: readonly CatalogueAge[],
+  { now, achievable }: { readonly now: Instant; readonly achievable: AchievableAges },
+): void {
+  if (ages.every(({ answered }) => answered === 0)) return;
+  const since = (at: Instant | null) => (at === null ? null : formatDuration(Math.max(0, now - at)));
+  const achievableAge = (kind: CatalogueKind) => {
+    const age = achievable.get(kind) ?? null;
+    return age === null ? 'never' : formatDuration(age);
+  };
+  const wanted = ages.filter(({ items }) => items > 0);
+  out.write('\nCatalogue\n');
+  printTable(out, wanted, [
+    whole('kind', ({ kind }) => kind),
+    number('wanted', ({ items }) => items),
+    number('answered', ({ answered }) => answered),
+    number('unknown', ({ unknown }) => unknown),
+    number('target age', ({ kind }) => formatDuration(CATALOGUE_PLAN[kind].ageMs)),
+    number('achievable', ({ kind }) => achievableAge(kind)),
+    number('oldest now', ({ oldestAt }) => since(oldestAt)),
+    number('newest now', ({ newestAt }) => since(newestAt)),
   ]);
 }
 

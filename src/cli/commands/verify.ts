@@ -71,11 +71,9 @@ export async function verify({ out }: Pick<Io, 'out'>, sql: Sql, filter: SeriesF
     out.write('There is nothing to verify: no such series.\n');
     return EXIT.done;
   }
-  const counted = `${formatCounted(series, 'series', 'series')}: ${formatCounted(candles, 'final candle')}, ${formatCounted(empty, 'slot')} known to be empty`;
+  const counted = `${formatCounted(series, 'series')}: ${formatCounted(candles, 'final candle')}, ${formatCounted(empty, 'slot')} known to be empty`;
   const verdict =
-    differing === 0
-      ? 'Every covered slot is accounted for'
-      : `${formatCounted(differing, 'series', 'series')} with differences`;
+    differing === 0 ? 'Every covered slot is accounted for' : `${formatCounted(differing, 'series')} with differences`;
   out.write(`\n${counted}. ${verdict}.\n`);
   if (differing > 0) printCorrections(out, wrong, differing);
   return differing === 0 ? EXIT.done : EXIT.failed;

@@ -1,4 +1,6 @@
 /** What every command receives: streams, clock, configuration, and the ways to open the warehouse and to print an answer. */
+
+import type { Command } from 'commander';
 import { type App, type AppOptions, openApp } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import { type Config, parseConfig } from '../../config.ts';
@@ -34,11 +36,12 @@ export type CommandContext = CliDeps & {
   withApp<T>(options: UseOptions, use: (app: App) => Promise<T>): Promise<T>;
   /** A commander action that ends with an exit code. */
   action<A extends unknown[]>(run: (...args: A) => Promise<ExitCode>): (...args: A) => Promise<void>;
-  /** A commander action that opens the app and prints one answer: as text, or as JSON with `--json`. */
+  /** Lets a command open the app and print one answer: as text, or as JSON with `--json`, an option that this adds. */
   answer<A extends unknown[]>(
+    command: Command,
     read: (app: App, ...args: A) => Promise<Answer>,
     options?: UseOptions,
-  ): (...args: A) => Promise<void>;
+  ): void;
 };
 
 export type Answer = {
@@ -84,17 +87,22 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void): Com
       deps.signal.throwIfAborted();
       end(await run(...args));
     };
-  const answer: CommandContext['answer'] = (read, options = { schema: 'require' }) =>
-    action((...args) =>
+  return { ...deps, config, log, withApp, action, answer };
+
+  function answer<A extends unknown[]>(
+    command: Command,
+    read: (app: App, ...args: A) => Promise<Answer>,
+    options: UseOptions = { schema: 'require' },
+  ): void {
+    const run = (...args: A) =>
       withApp(options, async (app) => {
         const { json, text } = await read(app, ...args);
-        // Commander passes the options and then the command itself behind the arguments.
-        if ((args.at(-2) as { readonly json?: boolean }).json) printJson(deps.io.out, json());
+        if (command.opts<{ readonly json?: boolean }>().json) printJson(deps.io.out, json());
         else text(deps.io.out);
         return EXIT.done;
-      }),
-    );
-  return { ...deps, config, log, withApp, action, answer };
+      });
+    command.option('--json', 'print JSON').action(action(run));
+  }
 }
 
 /** When the database was lost while the command ran: the reason in one sentence. */

@@ -28,7 +28,7 @@ export function trackAsJson({ plan, perDay, applied, tiers }: TrackReport) {
 export function printAdded(out: Output, rules: number, report: TrackReport): void {
   const { applied, planName, plan, perDay, tiers } = report;
   out.write(
-    `${formatCounted(rules, 'rule')} saved; ${formatCounted(applied.series, 'series', 'series')} tracked, ${formatCount(applied.added)} of them new.\n`,
+    `${formatCounted(rules, 'rule')} saved; ${formatCounted(applied.series, 'series')} tracked, ${formatCount(applied.added)} of them new.\n`,
   );
   if (tiers.length > 0) {
     out.write('\n');
@@ -63,17 +63,15 @@ function printCost(out: Output, { wantedPerDay, requestsPerDay }: TrackedPlan, p
 }
 
 export function printRemoved(out: Output, rules: number, still: number, { applied, tiers }: TrackReport): void {
-  out.write(
-    `${formatCounted(rules, 'rule')} removed; ${formatCounted(applied.series, 'series', 'series')} still tracked.\n`,
-  );
+  out.write(`${formatCounted(rules, 'rule')} removed; ${formatCounted(applied.series, 'series')} still tracked.\n`);
   if (applied.ended > 0) {
-    const ended = formatCounted(applied.ended, 'series', 'series');
+    const ended = formatCounted(applied.ended, 'series');
     out.write(
       `${ended} no longer tracked. Stored data stays; the newest candles are requested until they are final.\n`,
     );
   }
   if (still > 0) {
-    const series = formatCounted(still, 'series', 'series');
+    const series = formatCounted(still, 'series');
     out.write(`Other rules still track ${series} of these coins (chandler track list).\n`);
   }
   if (tiers.length === 0) return;

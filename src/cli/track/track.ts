@@ -41,21 +41,16 @@ export function trackCommand(program: Command, context: CommandContext): void {
     .description('choose the series that the service keeps fresh: add, remove, list');
   addCommand(track, context);
   removeCommand(track, context);
-  track
-    .command('list')
-    .description('show the rules, and how fresh their series can be kept')
-    .option('--json', 'print JSON')
-    .action(
-      context.answer(async ({ database: { sql }, clock }) => {
-        const rules = await readTracks(sql);
-        const tiers = await readTierStatus(sql, clock.now());
-        return { json: () => rulesAsJson(rules, tiers), text: (out) => printRules(out, rules, tiers) };
-      }),
-    );
+  const list = track.command('list').description('show the rules, and how fresh their series can be kept');
+  context.answer(list, async ({ database: { sql }, clock }) => {
+    const rules = await readTracks(sql);
+    const tiers = await readTierStatus(sql, clock.now());
+    return { json: () => rulesAsJson(rules, tiers), text: (out) => printRules(out, rules, tiers) };
+  });
 }
 
 function addCommand(track: Command, context: CommandContext): void {
-  seriesOptions(
+  const add = seriesOptions(
     track
       .command('add')
       .description(
@@ -73,28 +68,23 @@ function addCommand(track: Command, context: CommandContext): void {
       'how old the newest data may become: 6h for all intervals, or 1h=3h,24h=2d (default: depends on the interval)',
       list(parseTargetAge),
     )
-    .option('--json', 'print JSON')
     // Wrong usage is reported before the database is opened.
-    .hook('preAction', (command) => void rulesOf(command.args, command.opts<TrackOptions>(), context.clock.now()))
-    .action(
-      context.answer(
-        async (app, coins: string[], options: TrackOptions) => {
-          const rules = rulesOf(coins, options, app.clock.now());
-          await settleCoins(app, context, coins);
-          await addTracks(app.database.sql, rules, app.clock.now());
-          const report = await applyAndPlan(app);
-          return {
-            json: () => ({ added: rules.length, ...trackAsJson(report) }),
-            text: (out) => printAdded(out, rules.length, report),
-          };
-        },
-        { schema: 'prepare' },
-      ),
-    );
+    .hook('preAction', (command) => void rulesOf(command.args, command.opts<TrackOptions>(), context.clock.now()));
+  const addRules = async (app: App, coins: string[], options: TrackOptions): Promise<Answer> => {
+    const rules = rulesOf(coins, options, app.clock.now());
+    await settleCoins(app, context, coins);
+    await addTracks(app.database.sql, rules, app.clock.now());
+    const report = await applyAndPlan(app);
+    return {
+      json: () => ({ added: rules.length, ...trackAsJson(report) }),
+      text: (out) => printAdded(out, rules.length, report),
+    };
+  };
+  context.answer(add, addRules, { schema: 'prepare' });
 }
 
 function removeCommand(track: Command, context: CommandContext): void {
-  track
+  const command = track
     .command('remove')
     .description('stop keeping these series fresh; stored data stays')
     .argument('[coin...]', 'coins that were added by id')
@@ -102,12 +92,11 @@ function removeCommand(track: Command, context: CommandContext): void {
     .option('--all', 'the rules that were added with --all; rules for coins or --top stay')
     .option('--interval <interval>', 'only these intervals', list(parseInterval))
     .option('--quote <quote>', 'only this quote currency', parseQuote)
-    .option('--json', 'print JSON')
     // Wrong usage is reported before the database is opened.
-    .hook('preAction', (command) => void coinsOf(command.args, command.opts<RemoveOptions>()))
-    .action(
-      context.answer((app, coins: string[], options: RemoveOptions) => remove(app, coinsOf(coins, options), options)),
-    );
+    .hook('preAction', (command) => void coinsOf(command.args, command.opts<RemoveOptions>()));
+  context.answer(command, (app, coins: string[], options: RemoveOptions) =>
+    remove(app, coinsOf(coins, options), options),
+  );
 }
 
 async function remove(
