@@ -17,7 +17,7 @@ export function stopwatch(): number {
 /** 24.8 days: `setTimeout` overflows past it and would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** Clocks of different hosts may disagree so much: what was written down further ahead of ours is of before a clock was set back. */
+/** How far the clocks of two hosts may differ. An instant further in the future than this was written before a clock was set back. */
 export const MOST_SKEW_MS = 5 * 60_000;
 
 export const systemClock: Clock = createScaledClock({ speed: 1 });

@@ -2,43 +2,34 @@
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
 import { toIso, withIso } from '../../core/format.ts';
-import type { Interval } from '../../core/interval.ts';
 import type { BackfillRun } from '../../ingest/backfill/backfill.ts';
-import { planBackfill } from '../../ingest/backfill/plan.ts';
+import { type BackfillPlan, planBackfill } from '../../ingest/backfill/plan.ts';
 import { DATABASE_IS_UNAVAILABLE, QUEUE_IS_UNAVAILABLE } from '../../ingest/request/outage-retry.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
-import type { BackfillTotals } from '../../store/work/backfill.ts';
 import { type GapTotal, type Retryable, readGapTotals, readRetryable } from '../../views/operations/gaps.ts';
 import { finishByLimits, forecastOf, type PlanReport, type PlanReports, sum } from './plan-report.ts';
 
-/** The result for one interval. */
+/** The result for one interval. The fields that are read from the database are null when it was unavailable at the end. */
 export type BackfillReport = {
-  readonly interval: Interval;
+  readonly planned: PlanReport;
   readonly run: BackfillRun;
-  /** Null: the database was unavailable at the end, and only what this process saw is known. */
-  readonly totals: BackfillTotals | null;
-  readonly planned: number;
-  readonly catalogueRequests: number;
-  /** Missing slots of the requested series by reason, most first. Null: the database was unavailable. */
+  /** Missing slots of the requested series by reason, most first. */
   readonly gaps: readonly GapTotal[] | null;
-  /** What the same command can request again later; null: nothing, or the database was unavailable. */
+  /** What the same command can request again later; null: nothing. */
   readonly retryable: Retryable | null;
   /** What is left to request, and when that can be done; null unless the run was stopped before its end. */
   readonly rest: { readonly requests: number; readonly finishAt: Instant | null } | null;
 };
 
-export async function makeBackfillReport(app: App, report: PlanReport, run: BackfillRun): Promise<BackfillReport> {
+export async function makeBackfillReport(app: App, planned: PlanReport, run: BackfillRun): Promise<BackfillReport> {
   const { sql } = app.database;
-  const { coinIds, interval, quote, catalogueRequests } = report.target;
+  const { coinIds, interval, quote } = planned.target;
   return {
-    interval,
+    planned,
     run,
-    totals: run.totals,
-    planned: report.plan.cost.requests,
-    catalogueRequests,
     gaps: await nullWithoutDatabase(readGapTotals(sql, { coinIds, interval, quote })),
     retryable: await nullWithoutDatabase(readRetryable(sql, { coinIds, interval, quote })),
-    rest: run.end.kind === 'stopped' ? await nullWithoutDatabase(forecastRest(app, report)) : null,
+    rest: run.end.kind === 'stopped' ? await nullWithoutDatabase(forecastRest(app, planned)) : null,
   };
 }
 
@@ -49,19 +40,27 @@ function nullWithoutDatabase<T>(reading: Promise<T>): Promise<T | null> {
   });
 }
 
-async function forecastRest({ database: { sql }, clock }: App, report: PlanReport): Promise<BackfillReport['rest']> {
-  const { target, session } = report;
-  const now = clock.now();
-  const wall = session.walls.of(target.interval);
-  const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, wall });
-  const { requests } = plan.cost;
+async function forecastRest(app: App, report: PlanReport): Promise<BackfillReport['rest']> {
+  const { session } = report;
+  const now = app.clock.now();
+  const { requests } = (await planAgain(app, report, now)).cost;
   const forecast = forecastOf({ ...report, now, quota: await session.quota.state() }, requests);
   return { requests, finishAt: finishByLimits(forecast, requests) };
 }
 
+/** The plan of what is still missing. Slots that were requested after `since` and got no final answer do not count. */
+export function planAgain(
+  { database: { sql }, clock }: App,
+  { target, session }: Pick<PlanReport, 'target' | 'session'>,
+  since: Instant,
+): Promise<BackfillPlan> {
+  const wall = session.walls.of(target.interval);
+  return planBackfill({ sql, target, now: clock.now(), askedSince: since, plan: session.plan, wall });
+}
+
 /** The counts of the database or, when it was unavailable, of this process. */
-export function countsOf({ totals, run }: BackfillReport) {
-  return totals ?? run.seen;
+export function countsOf({ run }: BackfillReport) {
+  return run.totals ?? run.seen;
 }
 
 /** Nobody knows when the database or the queue returns. */
@@ -75,15 +74,15 @@ export function isOutage(reason: string): boolean {
  */
 export function backfillsAsJson(reports: readonly BackfillReport[], left: PlanReports): Record<string, unknown> {
   const last = reports.at(-1)!;
-  const totals = reports.map((report) => report.totals).filter((one) => one !== null);
+  const totals = reports.map(({ run }) => run.totals).filter((one) => one !== null);
   const gaps = reports.map((report) => report.gaps).filter((one) => one !== null);
   const isKnown = totals.length === reports.length;
   return {
     id: reports[0]!.run.id,
     ...endAsJson(last),
     requests: sum(reports, (report) => countsOf(report).requests),
-    requestsPlanned: sum(reports, ({ planned }) => planned) + sum(left, ({ plan }) => plan.cost.requests),
-    catalogueRequests: sum(reports, ({ catalogueRequests }) => catalogueRequests),
+    requestsPlanned: plannedRequests(reports, left),
+    catalogueRequests: sum(reports, ({ planned }) => planned.target.catalogueRequests),
     rows: isKnown ? sum(totals, ({ rows }) => rows) : null,
     stored: sum(reports, (report) => countsOf(report).stored),
     revised: sum(reports, (report) => countsOf(report).revised),
@@ -100,9 +99,17 @@ export function backfillsAsJson(reports: readonly BackfillReport[], left: PlanRe
   };
 }
 
+/** The planned requests of the intervals that ran, and of those that did not. */
+export function plannedRequests(reports: readonly BackfillReport[], left: PlanReports): number {
+  return sum([...reports.map(({ planned }) => planned), ...left], ({ plan }) => plan.cost.requests);
+}
+
 function eachAsJson(reports: readonly BackfillReport[], left: PlanReports) {
   return {
-    intervals: reports.map((report) => ({ interval: report.interval, ...backfillsAsJson([report], []) })),
+    intervals: reports.map((report) => ({
+      interval: report.planned.target.interval,
+      ...backfillsAsJson([report], []),
+    })),
     notStarted: left.map(({ target }) => target.interval),
   };
 }

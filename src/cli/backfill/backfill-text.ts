@@ -13,7 +13,7 @@ import { type GapTotal, isRefusal } from '../../views/operations/gaps.ts';
 import { printPairs } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { Output } from '../shell/io.ts';
-import { type BackfillReport, countsOf, isOutage } from './backfill-report.ts';
+import { type BackfillReport, countsOf, isOutage, plannedRequests } from './backfill-report.ts';
 import { type PlanReports, sum } from './plan-report.ts';
 
 const MOST_FAILURES = 10;
@@ -24,9 +24,9 @@ export function printBackfillReport(out: Output, report: BackfillReport, now: In
 }
 
 function linesOf(report: BackfillReport, now: Instant): [name: string, text: string][] {
-  const { run, totals, gaps, retryable } = report;
+  const { run, gaps, retryable } = report;
   const { stored, revised, setAside } = countsOf(report);
-  const received = totals === null ? '' : ` (${formatCounted(totals.rows, 'row')} received)`;
+  const received = run.totals === null ? '' : ` (${formatCounted(run.totals.rows, 'row')} received)`;
   const lines: [string, string][] = [
     ['stored', `${formatCounted(stored, 'candle')}${received}`],
     ['revised', formatCounted(revised, 'final candle')],
@@ -51,10 +51,11 @@ function linesOf(report: BackfillReport, now: Instant): [name: string, text: str
 }
 
 function requestsText(report: BackfillReport): string {
-  const failed = Object.entries(report.totals?.byOutcome ?? {}).filter(([outcome]) => outcome !== 'stored');
+  const { totals } = report.run;
+  const failed = Object.entries(totals?.byOutcome ?? {}).filter(([outcome]) => outcome !== 'stored');
   const which = failed.map(([outcome, n]) => `${formatCount(n)} ${outcome}`).join(', ');
-  const sent = `${formatCount(countsOf(report).requests)} ${report.totals === null ? 'answered and stored' : 'sent'}`;
-  return `${sent}, ${formatCount(report.planned)} planned${which === '' ? '' : ` (failed: ${which})`}`;
+  const sent = `${formatCount(countsOf(report).requests)} ${totals === null ? 'answered and stored' : 'sent'}`;
+  return `${sent}, ${formatCount(plannedRequests([report], []))} planned${which === '' ? '' : ` (failed: ${which})`}`;
 }
 
 function headline({ run, gaps, rest }: BackfillReport, now: Instant): string {
@@ -110,12 +111,11 @@ function gapsText(gaps: readonly GapTotal[] | null): string {
 export function printBackfillTotal(out: Output, reports: readonly BackfillReport[], left: PlanReports): void {
   const stored = sum(reports, (report) => countsOf(report).stored);
   const requests = sum(reports, (report) => countsOf(report).requests);
-  const planned = sum(reports, (report) => report.planned) + sum(left, ({ plan }) => plan.cost.requests);
   const slots = sum(reports, ({ gaps }) => sum(gaps ?? [], (gap) => gap.slots));
   const parts = [
     `${formatCounted(stored, 'candle')} stored`,
     `${formatCounted(requests, 'request')} sent`,
-    `${formatCount(planned)} planned`,
+    `${formatCount(plannedRequests(reports, left))} planned`,
     reports.some(({ gaps }) => gaps === null) ? 'gaps left unknown' : `${formatCounted(slots, 'slot')} left`,
     formatRoughly(sum(reports, ({ run }) => run.tookMs)),
   ];

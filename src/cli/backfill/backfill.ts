@@ -3,9 +3,8 @@ import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { formatBytes, formatCount, formatCounted } from '../../core/format.ts';
 import type { BackfillRun } from '../../ingest/backfill/backfill.ts';
-import { type BackfillPlan, planBackfill } from '../../ingest/backfill/plan.ts';
+import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
 import type { Wall } from '../../ingest/limits/history-limit.ts';
-import type { Session } from '../../ingest/session.ts';
 import { refreshForAbsences } from '../../ingest/snapshot/coin-list.ts';
 import { type Ingestion, withIngestion } from '../../ingestion.ts';
 import { rollUp } from '../../store/candle/rollup.ts';
@@ -19,7 +18,7 @@ import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
 import { printJson } from '../shell/json.ts';
 import { isGone } from '../shell/owner.ts';
 import { type BackfillCommandOptions, backfillOptions, CONFIRM_ABOVE, checkDetached } from './backfill-options.ts';
-import { type BackfillReport, backfillsAsJson, countsOf, makeBackfillReport } from './backfill-report.ts';
+import { type BackfillReport, backfillsAsJson, countsOf, makeBackfillReport, planAgain } from './backfill-report.ts';
 import { printBackfillReport, printBackfillTotal } from './backfill-text.ts';
 import { detachBackfills } from './detach.ts';
 import { makeReports } from './plan.ts';
@@ -64,7 +63,7 @@ export async function backfill(
     for (const { target } of others) await wantSeries(app.database.sql, { ...target, priority: 0 });
     const isAgreed = due.length > 0 && (await agreed(context, due, options));
     if (!isAgreed && options.json) printJson(io.out, { plan: plansAsJson(reports), backfill: null });
-    const doneCode = others.some(({ plan, wall }) => isRefused(plan, wall)) ? EXIT.failed : EXIT.done;
+    const doneCode = others.some(({ plan, historyLimit }) => isRefused(plan, historyLimit)) ? EXIT.failed : EXIT.done;
     if (due.length === 0) return doneCode;
     if (!isAgreed) {
       io.err.write('No requests were sent.\n');
@@ -119,7 +118,7 @@ async function runAll(
     if (run.end.kind !== 'done') break;
     await compact(app, context, report);
     await rollUpCandles(app, context, report);
-    if (!(await isComplete(app, session, report, run))) code = EXIT.failed;
+    if (!(await isComplete(app, report, run))) code = EXIT.failed;
   }
   const left = due.slice(results.length);
   if (options.json) printJson(io.out, { plan: plansAsJson(reports), backfill: backfillsAsJson(results, left) });
@@ -154,16 +153,14 @@ async function rollUpCandles(
 }
 
 /** True when nothing of the target is refused, has failed, or is still to be requested. */
-async function isComplete(app: App, session: Session, { target }: PlanReport, run: BackfillRun): Promise<boolean> {
-  const wall = session.walls.of(target.interval);
-  const now = app.clock.now();
-  const { sql } = app.database;
-  const left = await planBackfill({ sql, target, now, askedSince: run.startedAt, plan: session.plan, wall });
-  return run.refused.size === 0 && run.failed.length === 0 && left.cost.slots === 0 && !isRefused(left, wall);
+async function isComplete(app: App, report: PlanReport, run: BackfillRun): Promise<boolean> {
+  const left = await planAgain(app, report, run.startedAt);
+  const isRefusedNow = isRefused(left, report.session.walls.of(report.target.interval));
+  return run.refused.size === 0 && run.failed.length === 0 && left.cost.slots === 0 && !isRefusedNow;
 }
 
-function isRefused(plan: BackfillPlan, wall: Wall): boolean {
-  return plan.refusedSlots > 0 || (wall.kind === 'met' && plan.cost.refusedSlots > 0);
+function isRefused(plan: BackfillPlan, historyLimit: Wall): boolean {
+  return plan.refusedSlots > 0 || (historyLimit.kind === 'met' && plan.cost.refusedSlots > 0);
 }
 
 /** Clears what killed runs left: their running state, and chunks in the queue that no run wants any more. */

@@ -3,8 +3,7 @@ import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
 import { toIso } from '../../core/format.ts';
 import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
-import type { Wall } from '../../ingest/limits/history-limit.ts';
-import { expectedDepth } from '../../ingest/limits/history-limit.ts';
+import { expectedDepth, type Wall } from '../../ingest/limits/history-limit.ts';
 import type { Session } from '../../ingest/session.ts';
 import { type Forecast, forecast, forecastFrom } from '../../quota/forecast.ts';
 import type { Limits, QuotaState, SetAside } from '../../quota/quota.ts';
@@ -15,7 +14,7 @@ export type PlanReport = {
   readonly target: ResolvedTarget;
   readonly plan: BackfillPlan;
   readonly session: Pick<Session, 'plan' | 'planSource' | 'limits' | 'accountId' | 'walls' | 'quota'>;
-  readonly wall: Wall;
+  readonly historyLimit: Wall;
   readonly quota: QuotaState;
   readonly setAside: (at: Instant) => SetAside;
   readonly now: Instant;
@@ -128,10 +127,10 @@ function costAsJson({ requests, slots, refusedSlots, forecast }: ReturnType<type
   };
 }
 
-function historyLimitAsJson({ wall, plan }: PlanReport) {
+function historyLimitAsJson({ historyLimit, plan }: PlanReport) {
   return {
-    kind: wall.kind,
-    depthMs: expectedDepth(wall),
+    kind: historyLimit.kind,
+    depthMs: expectedDepth(historyLimit),
     probe: plan.probe,
     requestsIfOpen: plan.costIfOpen.requests,
   };

@@ -111,16 +111,16 @@ function remarksOf(report: PlanReport): string[] {
   return remarks.filter((remark) => remark !== false);
 }
 
-function historyLimitText({ plan, wall, session, target }: PlanReport): string {
-  const depth = expectedDepth(wall);
+function historyLimitText({ plan, historyLimit, session, target }: PlanReport): string {
+  const depth = expectedDepth(historyLimit);
   const slots = formatCounted(plan.cost.refusedSlots, 'slot');
   const name = `plan ${session.plan.name}`;
   const reach =
     depth === 0
       ? `includes no ${target.interval} candles`
       : `shows only the last ${formatDuration(Math.ceil((depth ?? 0) / 60_000) * 60_000)}`;
-  if (wall.kind === 'met') return `${slots} cannot be fetched: ${name} ${reach}, as the upstream answered.`;
-  if (wall.kind === 'documented' && wall.refusedBefore) {
+  if (historyLimit.kind === 'met') return `${slots} cannot be fetched: ${name} ${reach}, as the upstream answered.`;
+  if (historyLimit.kind === 'documented' && historyLimit.refusedBefore) {
     return `${slots} were refused before: ${name} ${reach}, as the upstream answered. One request will check whether that is still so.`;
   }
   return `${slots} lie beyond the documented limit: ${name} ${reach}. One request will check whether that is so.`;
@@ -172,9 +172,9 @@ function printOtherPlans(out: Output, report: PlanReport): void {
 }
 
 /** Explains a row of the table where that is needed. */
-function noteOn(name: PlanName, { wall, overrides, session, target }: PlanReport, isPossible: boolean): string {
+function noteOn(name: PlanName, { historyLimit, overrides, session, target }: PlanReport, isPossible: boolean): string {
   const isPresent = name === session.plan.name;
-  const isAnswered = isPresent && wall.kind !== 'documented';
+  const isAnswered = isPresent && historyLimit.kind !== 'documented';
   const lacks = PLANS[name].intervals.includes(target.interval) ? 'history too short' : `no ${target.interval} candles`;
   const history = isAnswered ? 'as the upstream answered' : isPossible ? '' : lacks;
   return [isPresent && overrides.length > 0 && 'limits set by you', history].filter(Boolean).join(', ');

@@ -65,15 +65,15 @@ async function makeReport(
     coins,
     options,
   );
-  const wall = session.walls.of(target.interval);
   const now = clock.now();
-  const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, wall });
+  const historyLimit = session.walls.of(target.interval);
+  const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, wall: historyLimit });
   const fresh = await readDemand(sql);
   return {
     target,
     plan,
     session,
-    wall,
+    historyLimit,
     quota: await session.quota.state(),
     setAside: setAsideOf(schedulesOf(config, session.plan.name, session.limits, fresh)),
     now,

@@ -26,7 +26,7 @@ export type Progress = {
 
 const BAR_FPS = 5;
 const LINE_EVERY_MS = 5000;
-/** The rate is that of the last half minute, so that it follows changes without jitter. */
+/** The rate is the mean of the last half minute: it follows changes, but does not jump. */
 const RATE_OVER_MS = 30_000;
 /** After so long without an answer, the line says so. */
 const QUIET_MS = 5_000;
@@ -118,7 +118,7 @@ function createLines(err: Output, clock: Clock, line: () => string): Display {
 
 type Rate = {
   add(state: ProgressState): void;
-  /** Per second, of the last half minute; null until there is something to go by. */
+  /** Per second, over the last half minute; null while there are too few answers. */
   candles(): number | null;
   chunks(): number | null;
   /** Time since the last answer. */
@@ -127,41 +127,32 @@ type Rate = {
 
 function createRate(clock: Clock): Rate {
   const samples: { at: Instant; candles: number; chunks: number }[] = [];
-  let heardAt = clock.now();
-  let heard: ProgressState | null = null;
+  let changedAt = clock.now();
+  let last = '';
   return {
-    add: (state) => {
-      const { candles, chunksDone } = state;
+    add: ({ candles, chunksDone, requests, waiting }) => {
       const at = clock.now();
-      if (heard === null || isNews(state, heard)) heardAt = at;
-      heard = state;
+      const state = [candles, chunksDone, requests, waiting?.until].join();
+      if (state !== last) changedAt = at;
+      last = state;
       // At most five samples a second are kept.
       if (samples.length > 1 && at - samples.at(-2)!.at < 200) samples.pop();
       samples.push({ at: samples.length === 0 ? at : Math.max(at, samples.at(-1)!.at), candles, chunks: chunksDone });
       // One sample older than the window stays, so that the window is full.
       while (samples.length > 1 && samples[1]!.at < at - RATE_OVER_MS) samples.shift();
     },
-    // Over less time, or fewer requests, the rate of requests is no basis for an ETA.
+    // An ETA from fewer requests, or from a shorter time, would be wrong by hours.
     candles: () => perSecond('candles', 1000, 1),
     chunks: () => perSecond('chunks', 3000, 3),
-    quietMs: () => clock.now() - heardAt,
+    quietMs: () => clock.now() - changedAt,
   };
   function perSecond(what: 'candles' | 'chunks', leastMs: number, least: number): number | null {
-    const [first, last] = [samples[0], samples.at(-1)];
-    if (first === undefined || last === undefined) return null;
+    const [first, newest] = [samples[0], samples.at(-1)];
+    if (first === undefined || newest === undefined) return null;
     const ms = clock.now() - first.at;
-    const count = last[what] - first[what];
+    const count = newest[what] - first[what];
     return ms < leastMs || count < least ? null : count / (ms / 1000);
   }
-}
-
-function isNews(now: ProgressState, before: ProgressState): boolean {
-  return (
-    now.chunksDone !== before.chunksDone ||
-    now.requests !== before.requests ||
-    now.candles !== before.candles ||
-    now.waiting?.until !== before.waiting?.until
-  );
 }
 
 /** What rate and ETA are computed from. */
@@ -201,10 +192,7 @@ function quietText({ waiting }: ProgressState, { rate, hasEnded, underWay, gapMs
   return `waits for ${formatCounted(underWay(), 'answer')}, none for ${formatRoughly(ms)}`;
 }
 
-/**
- * The ETA by the present rate, and never earlier than the quota allows. Empty until one of them is known, as an estimate from the first
- * answers is wrong by hours.
- */
+/** The ETA by the present rate, and never earlier than the quota allows. Empty until one of them is known. */
 function etaText({ chunksDone, chunksTotal, requests }: ProgressState, measured: Measured, now: Instant): string {
   const left = chunksTotal - chunksDone;
   if (left <= 0) return '';

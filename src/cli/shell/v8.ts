@@ -6,30 +6,30 @@ const YOUNG_BYTES = 16 * 1024 * 1024;
 /** Times its first size, which is 2 MB from Node.js 20 to 24. */
 const GROWTH = 8;
 /**
- * How much a function must have done, in bytes of bytecode, before it may be optimised: twice what Node.js 20 has. With its own, a
- * backfill of a few seconds spends a tenth of its processor time on making code fast that it hardly runs any more; with nine times as
- * much, what that saves is lost again to slow code.
+ * How many bytes of bytecode a function must have run before V8 may optimise it: twice the default of Node.js 20. With the default,
+ * a backfill of a few seconds spends a tenth of its processor time on optimising code that it hardly runs any more. Nine times the
+ * default loses as much again, because slow code runs for longer.
  */
 const INTERRUPT_BUDGET = 132 * 1024;
-/** Arrays of 2 KB that live: six times what any of them needs to grow. */
+/** Arrays of 2 KB that are kept alive: six times as many as any version of Node needs. */
 const MOST_PROBES = 3_000;
 
-/** Before the program is loaded: what loading leaves behind makes the young generation grow, too. */
+/** Call it before the program is loaded: what loading leaves behind makes the young generation grow, too. */
 export function tuneV8(): void {
   growYoung();
-  // What lives long is little (50 MB with 50,000 coins). Left to itself the heap grows to three times that before it is looked through
-  // (260 MB resident); at 30 % it is looked through so often that a backfill needs a tenth more processor time for 20 MB less.
+  // Few objects live long (50 MB with 50,000 coins). By default the heap grows to three times that before V8 collects it (260 MB
+  // resident). With 30 %, V8 collects so often that a backfill needs a tenth more processor time, and saves only 20 MB.
   setFlagsFromString('--heap-growing-percent=60');
-  // Little of what is young survives: helpers hardly save work, and where the database wants the same processors everything stands still
-  // until the last of them has had its turn (measured with two processors: a twentieth of a backfill's time).
+  // Few young objects survive, so helper threads hardly save work. When the database needs the same processors, the program stands
+  // still until the last helper has run (measured with two processors: a twentieth of the time of a backfill).
   setFlagsFromString('--no-parallel-scavenge');
   setFlagsFromString(`--interrupt-budget=${INTERRUPT_BUDGET}`);
 }
 
 /**
- * At its first size the young generation is looked through at every request, and a backfill takes a fifth longer; as large as Node.js
- * 24 lets it grow, the process has 330 MB. There is no flag for its size that is heeded once the engine runs, only one for how much
- * it grows when much has survived: so it is let grow once.
+ * Grows the young generation once. At its first size, V8 collects it at every request, and a backfill takes a fifth longer. At the
+ * size that Node.js 24 lets it reach, the process has 330 MB. V8 ignores the flag for the size once it runs; it obeys only the flag
+ * for how much the young generation grows when many objects have survived.
  */
 function growYoung(): void {
   setFlagsFromString(`--semi-space-growth-factor=${GROWTH}`);
