@@ -17,7 +17,7 @@ import { readFreshnessDemand } from './store/tracking/tracked-series.ts';
 export type Budget = {
   readonly accountId: string;
   readonly plan: PlanName;
-  /** `assumed`: the upstream was not asked yet which plan the key has. */
+  /** `assumed`: the upstream has not yet reported the plan of the key. */
   readonly planSource: 'configured' | 'account' | 'assumed';
   readonly limits: Limits;
   /** The schedules, which run independently of backfills. */

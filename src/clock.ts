@@ -9,7 +9,7 @@ export type Clock = {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 };
 
-/** Milliseconds on a clock that nobody sets: for how long something took, in fractions. */
+/** Milliseconds, with fractions, on a clock that is never set back or forward: to measure how long something takes. */
 export function stopwatch(): number {
   return performance.now();
 }

@@ -24,12 +24,12 @@ export type Ingestion = {
 
 export type IngestionOptions = {
   readonly signal?: AbortSignal;
-  /** Opens the queue first, so that an unavailable queue is reported before any request is spent. */
+  /** Opens the queue first, so that an unavailable queue is reported before any request is sent. */
   readonly withQueue?: boolean;
-  /** As of a session; it is told by an `AccountUnknown`. */
+  /** As of a session: while the plan is unknown, opening rejects with `AccountUnknown`. */
   readonly waitsForPlan?: boolean;
   /** As of a session. */
-  readonly asksAnyway?: boolean;
+  readonly ignoresKeyRefusal?: boolean;
   /** Called for each request, for metrics. */
   readonly onRequest?: SessionOptions['onRequest'];
 };
@@ -42,13 +42,13 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
   const { config, clock, database } = app;
   const { fetch } = app.surroundings;
   const { baseUrl, rpcUrl, apiKey } = config;
-  const asking = { baseUrl, key: apiKey, clock, ...(fetch === undefined ? {} : { fetch }) };
-  const upstream = createUpstream(asking);
+  const connection = { baseUrl, key: apiKey, clock, ...(fetch === undefined ? {} : { fetch }) };
+  const upstream = createUpstream(connection);
   const rpc =
     rpcUrl === null
       ? null
       : {
-          client: createRpcClient({ ...asking, rpcUrl }),
+          client: createRpcClient({ ...connection, rpcUrl }),
           url: rpcUrl,
           sharesOrigin: sharesOrigin({ rpcUrl, baseUrl }),
         };
@@ -85,7 +85,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
       createQuota: (account) => quotaOf(app, account),
       signal: options.signal,
       waitsForPlan: options.waitsForPlan ?? false,
-      asksAnyway: options.asksAnyway ?? false,
+      ignoresKeyRefusal: options.ignoresKeyRefusal ?? false,
       ...(options.onRequest ? { onRequest: options.onRequest } : {}),
     });
     // An assumed plan may be wrong, so that nothing is refused because of it.

@@ -9,12 +9,12 @@ import { systemClock } from './clock.ts';
 if (process.argv[2] !== 'serve' && process.argv[2] !== 'simulate') tuneV8();
 
 const interruption = new AbortController();
-/** How many programs share the terminal: while there is one, it handles Ctrl-C. */
-let guests = 0;
+/** Child programs on this terminal, like psql: while one runs, it handles Ctrl-C. */
+let children = 0;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    if (guests > 0 && signal === 'SIGINT') return;
-    // The first signal asks to stop, the second one stops at once.
+    if (children > 0 && signal === 'SIGINT') return;
+    // The first signal lets the command stop by itself, the second one stops it at once.
     if (interruption.signal.aborted) process.exit(EXIT.interrupted);
     interruption.abort(new Interrupted(`interrupted by ${signal}`));
   });
@@ -29,11 +29,11 @@ const code = await runCli(process.argv.slice(2), {
   env: process.env,
   signal: interruption.signal,
   withoutInterrupts: async (work) => {
-    guests++;
+    children++;
     try {
       return await work();
     } finally {
-      guests--;
+      children--;
     }
   },
 });

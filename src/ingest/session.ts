@@ -37,7 +37,7 @@ export type SessionOptions = {
   /** While the plan is unknown: reject rather than assume `free`. For a process that can wait for an answer. */
   readonly waitsForPlan?: boolean;
   /** Send requests also with a key that was refused a moment ago. */
-  readonly asksAnyway?: boolean;
+  readonly ignoresKeyRefusal?: boolean;
   readonly limitsOf: (plan: PlanName) => Limits;
   readonly candlesPerRequest: number | null;
   readonly createQuota: (options: {
@@ -195,7 +195,7 @@ async function learnPlan(options: SessionOptions, account: AccountRecord, check:
       : { name: saved, source: checkedAt === null ? 'assumed' : 'account' };
   if (options.apiKey === null || isFresh) return known;
 
-  if (!options.asksAnyway) await heedRefusal(sql, { id, sentAs: options.authScheme, now: clock.now() });
+  if (!options.ignoresKeyRefusal) await heedRefusal(sql, { id, sentAs: options.authScheme, now: clock.now() });
   const limits = options.limitsOf(known.name);
   const quota = options.createQuota({
     accountId: id,

@@ -155,7 +155,7 @@ describe('a key that was refused', () => {
     world.answers(says(403, 'no'));
     await expect(world.open()).rejects.toThrow(KeyRefused);
     world.answers(account('pro', 5));
-    expect(await world.open({ asksAnyway: true })).toMatchObject({ plan: { name: 'pro' } });
+    expect(await world.open({ ignoresKeyRefusal: true })).toMatchObject({ plan: { name: 'pro' } });
     expect(await database.sql`select refusals from ops.account`).toEqual([{ refusals: 0 }]);
   });
 });

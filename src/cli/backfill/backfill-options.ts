@@ -19,7 +19,7 @@ export type BackfillCommandOptions = TargetsOptions & {
   readonly brief?: boolean;
 };
 
-/** Above so many requests the command asks for confirmation on a terminal. */
+/** If a backfill may send more requests, the command asks for confirmation on a terminal. */
 export const CONFIRM_ABOVE = 1_000;
 
 export function backfillOptions(command: Command): Command {

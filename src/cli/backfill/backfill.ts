@@ -40,7 +40,9 @@ export function backfillCommand(program: Command, context: CommandContext): void
     context.action(async (coins: string[], options: BackfillCommandOptions, command: Command) => {
       checkTarget(coins, options, context.clock.now());
       checkDetached(options, (name) => command.getOptionValueSource(name) === 'cli');
-      return context.withApp({ schema: 'prepare', patient: true }, (app) => backfill(app, context, coins, options));
+      return context.withApp({ schema: 'prepare', handlesInterrupt: true }, (app) =>
+        backfill(app, context, coins, options),
+      );
     }),
   );
 }
@@ -101,7 +103,7 @@ async function runAll(
   let code: ExitCode = EXIT.done;
   for (const planned of due) {
     const { interval } = planned.target;
-    // The earlier intervals have spent a part of the quota.
+    // The earlier intervals have used a part of the quota.
     const quota = results.length === 0 ? planned.quota : await session.quota.state();
     const report = results.length === 0 ? planned : { ...planned, now: app.clock.now(), quota };
     if (due.length > 1) io.err.write(`${interval} candles\n`);

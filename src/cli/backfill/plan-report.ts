@@ -33,17 +33,17 @@ export function sum<T>(all: readonly T[], of: (one: T) => number): number {
   return all.reduce((total, one) => total + of(one), 0);
 }
 
-/** What a backfill may still spend in the window that is used up first; null without limits. */
+/** How many requests a backfill may still send in the window that is used up first; null without limits. */
 export function quotaLeft(report: Budgeted): number | null {
   return bindingWindow(report)?.left ?? null;
 }
 
-/** The window that is used up first, what a backfill may still spend in it, and what is reserved there. */
+/** The window that is used up first, the requests that a backfill may still send in it, and those reserved for the schedules. */
 export function bindingWindow({ quota, setAside, now }: Budgeted) {
   const windows = (['day', 'month'] as const).flatMap((name) => {
     const { limit, spent } = quota[name];
-    const aside = setAside(now)[name];
-    return limit === null ? [] : [{ name, aside, left: Math.max(0, limit - spent - aside) }];
+    const forSchedules = setAside(now)[name];
+    return limit === null ? [] : [{ name, forSchedules, left: Math.max(0, limit - spent - forSchedules) }];
   });
   return windows.sort((a, b) => a.left - b.left)[0] ?? null;
 }
@@ -53,7 +53,7 @@ export function forecastOf({ quota, now, session, setAside }: PlanReport, reques
   return forecastFrom({ ...quota, now }, { requests, limits: session.limits, setAside });
 }
 
-/** The cost under a plan, and when it would be done. Another plan is a new account, of which nothing is spent yet. */
+/** The cost under a plan, and when it would be done. Another plan is a new account, which has not used any quota yet. */
 export function costUnder(reports: PlanReports, name: PlanName) {
   const [first] = reports;
   const { session, termsOf, now } = first!;

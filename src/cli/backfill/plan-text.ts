@@ -93,7 +93,7 @@ function leftText(report: PlanReport): string {
   const window = bindingWindow(report);
   if (window === null) return 'unlimited';
   const when = window.name === 'day' ? 'today' : 'this month';
-  return `${formatCount(window.left)} ${when} (${formatCount(window.aside)} more are reserved for scheduled work)`;
+  return `${formatCount(window.left)} ${when} (${formatCount(window.forSchedules)} more are reserved for scheduled work)`;
 }
 
 function remarksOf(report: PlanReport): string[] {

@@ -131,7 +131,7 @@ async function demo(context: CommandContext): Promise<ExitCode> {
       `This process serves recorded candles at ${server.url}/v1. It needs no account, and nothing leaves this machine.`,
       'About one answer in six is faulty on purpose: errors, cut connections, truncated or unsorted answers.',
     );
-    return await context.withApp({ schema: 'migrate', patient: true, overrides }, async (app) => {
+    return await context.withApp({ schema: 'migrate', handlesInterrupt: true, overrides }, async (app) => {
       say(
         context,
         'A Postgres of its own',

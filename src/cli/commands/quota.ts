@@ -30,7 +30,7 @@ type Window = {
   readonly name: 'month' | 'day';
   readonly spent: number;
   readonly reserved: number;
-  /** What a backfill may still spend. */
+  /** Requests that a backfill may still send. */
   readonly left: number | null;
   readonly limit: number | null;
   readonly reset: Instant;

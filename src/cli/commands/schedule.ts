@@ -92,7 +92,7 @@ function printSchedules(out: Output, report: Report): void {
     number('of plan', ({ monthly }) => (perMonth === null || monthly === 0 ? null : formatPercent(monthly, perMonth))),
     whole('last run', ({ name }) => describeLast(lastRuns.get(name), now)),
     whole('next run', ({ cadence }) => (cadence === null ? null : formatRelative(cadence.next(now), now))),
-    text('fetches', ({ asks }) => asks),
+    text('fetches', ({ fetches }) => fetches),
   ]);
   out.write(`\n${describeTotal(budget, day, month)}\n`);
   for (const { schedule, consequence } of report.lacking) {
@@ -164,12 +164,12 @@ function asJson({ budget, now, day, month, lastRuns, lastFailures, lacking }: Re
     day: { from: toIso(day.from), requests: day.requests, share: share(day.requests, limits.perDay) },
     month: { from: toIso(month.from), requests: month.requests, share: share(month.requests, limits.perMonth) },
     schedules: schedules.map((schedule) => {
-      const { name, asks, cadence, requests, isSet } = schedule;
+      const { name, fetches, cadence, requests, isSet } = schedule;
       const monthly = requestsIn([schedule], month.from, month.to);
       const failure = lastFailures.get(name);
       return {
         name,
-        fetches: asks,
+        fetches,
         cron: cadence?.cron ?? null,
         source: isSet ? 'configured' : 'plan',
         requestsPerRun: Math.ceil(requests * 100) / 100,

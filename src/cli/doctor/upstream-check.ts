@@ -11,7 +11,7 @@ import { type Check, fail, failWith, ok, warn } from './check.ts';
 /** With a key it requests the account (is the key right, which plan?), else the global overview. */
 export function checkUpstream(app: App, signal: AbortSignal): Promise<Check> {
   const { host } = new URL(app.config.baseUrl);
-  return withIngestion(app, { signal, asksAnyway: true }, ({ session }) =>
+  return withIngestion(app, { signal, ignoresKeyRefusal: true }, ({ session }) =>
     app.config.apiKey === null ? requestOverview(app, session, host, signal) : requestAccount(session, host),
   );
 }

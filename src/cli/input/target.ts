@@ -15,7 +15,7 @@ import { StoppedEarly, UsageError } from '../shell/exit.ts';
 import { parseSpan, type TargetOptions } from './series-options.ts';
 
 export type ResolvedTarget = BackfillTarget & {
-  /** Requests spent on reading the list of coins; 0 when it was fresh. */
+  /** Requests sent to read the list of coins; 0 when it was fresh. */
   readonly catalogueRequests: number;
   /** Candles are kept only for so long, and older ones are left out of the target; null: nothing is left out. */
   readonly keptMs: number | null;
@@ -28,8 +28,8 @@ export async function resolveTarget(
   options: TargetOptions,
 ): Promise<ResolvedTarget> {
   const { sql, clock } = deps;
-  const asked = parseSpan(options, clock.now());
-  const span = keepable(asked, options.interval, deps.keep, clock.now());
+  const requested = parseSpan(options, clock.now());
+  const span = withoutExpired(requested, options.interval, deps.keep, clock.now());
   const named = [...new Set(coins)];
   const catalogueRequests = await readCatalogueFor(deps, named);
   const chosen = options.all
@@ -38,13 +38,13 @@ export async function resolveTarget(
       ? []
       : await topCoins(sql, options.top);
   const coinIds = [...new Set([...named, ...chosen.map((coin) => coin.id)])];
-  const keptMs = span.from > asked.from ? deps.keep[options.interval] : null;
+  const keptMs = span.from > requested.from ? deps.keep[options.interval] : null;
   return { coinIds, quote: options.quote, interval: options.interval, span, catalogueRequests, keptMs };
 }
 
 /** Leaves out candles that retention would remove at once. @throws UsageError when nothing is left. */
-function keepable(asked: Span, interval: Interval, keep: Keep['candles'], now: Instant): Span {
-  const span = keptPart(asked, interval, keep, now);
+function withoutExpired(requested: Span, interval: Interval, keep: Keep['candles'], now: Instant): Span {
+  const span = keptPart(requested, interval, keep, now);
   if (span.from < span.to) return span;
   throw new UsageError(
     `CHANDLER_KEEP_CANDLES keeps ${interval} candles for ${formatDuration(keep[interval]!)}, and the whole span is older. Choose a later --end, or keep candles for longer.`,

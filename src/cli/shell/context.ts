@@ -30,7 +30,7 @@ export type CommandContext = CliDeps & {
   config(overrides?: Partial<Config>): Config;
   log(config: Config): Log;
   /**
-   * Opens the app for `use`, and always closes it. Ctrl-C ends `use` at once, unless it is `patient`: then `use` watches
+   * Opens the app for `use`, and always closes it. Ctrl-C ends `use` at once, unless `handlesInterrupt`: then `use` watches
    * `signal` itself, finishes what is in flight and reports.
    */
   withApp<T>(options: UseOptions, use: (app: App) => Promise<T>): Promise<T>;
@@ -50,7 +50,7 @@ export type Answer = {
 };
 
 export type UseOptions = Pick<AppOptions, 'schema'> & {
-  readonly patient?: boolean;
+  readonly handlesInterrupt?: boolean;
   /** Settings that an option of the command replaces. */
   readonly overrides?: Partial<Config>;
 };
@@ -70,11 +70,11 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void): Com
       readable: deps.io.err.isTerminal,
       secrets: secretsOf(config),
     });
-  const withApp: CommandContext['withApp'] = async ({ schema, patient = false, overrides }, use) => {
+  const withApp: CommandContext['withApp'] = async ({ schema, handlesInterrupt = false, overrides }, use) => {
     const settings = config(overrides);
     const app = await openApp(settings, { clock: deps.clock, log: log(settings), schema });
     try {
-      return await (patient ? use(app) : unlessAborted(use(app), deps.signal));
+      return await (handlesInterrupt ? use(app) : unlessAborted(use(app), deps.signal));
     } catch (error) {
       throw explainLoss(error, settings, app);
     } finally {

@@ -23,7 +23,7 @@ export function sqlCommand(program: Command, context: CommandContext): void {
         if (text === undefined || text.trimStart().startsWith('\\')) return openPsql(context, text);
         if (text.trim() === '')
           throw new UsageError('there is no statement to run; give it as an argument, or pipe it in');
-        await context.withApp({ schema: 'require', patient: true }, ({ database }) =>
+        await context.withApp({ schema: 'require', handlesInterrupt: true }, ({ database }) =>
           runSql(context.io.out, { url: database.url, text, json: options.json === true, signal: context.signal }),
         );
         return EXIT.done;
@@ -41,7 +41,7 @@ function openPsql(context: CommandContext, command: string | undefined): Promise
     );
   }
   const args = command === undefined ? [] : ['--command', command.trim()];
-  return context.withApp({ schema: 'require', patient: true }, async ({ database }) => {
+  return context.withApp({ schema: 'require', handlesInterrupt: true }, async ({ database }) => {
     const code = await context.withoutInterrupts(() => runPsql(psql, args, database.url, context.env));
     return code === 0 ? EXIT.done : EXIT.failed;
   });

@@ -6,7 +6,7 @@ import type { CatalogueDemand, CatalogueKind } from '../../store/catalogue/catal
 type PerTier<T> = Readonly<Partial<Record<PlanName, T>> & { sparse: T }>;
 
 export type CataloguePlan = {
-  readonly asks: string;
+  readonly fetches: string;
   /** An answer of this age is requested again, if there is room; `idleAgeMs` for items that seldom change (dead coins and exchanges). */
   readonly ageMs: number;
   readonly idleAgeMs: number;
@@ -29,63 +29,63 @@ const most = (free: number): PerTier<number> => ({
 /** The minutes are spread, so that urgent requests do not queue behind others. */
 export const CATALOGUE_PLAN: Readonly<Record<CatalogueKind, CataloguePlan>> = {
   tags: {
-    asks: 'the tags, and which coins have them',
+    fetches: 'the tags, and which coins have them',
     ageMs: DAY,
     idleAgeMs: MONTH,
     cadence: { sparse: 'off', free: '17 1 * * *', starter: '17 * * * *' },
     most: most(2),
   },
   platforms: {
-    asks: 'the chains that contracts live on',
+    fetches: 'the platforms (chains) of contracts',
     ageMs: DAY,
     idleAgeMs: MONTH,
     cadence: { sparse: 'off', free: '19 1 * * *', starter: '19 */6 * * *' },
     most: { sparse: 1, free: 1 },
   },
   contracts: {
-    asks: 'the contracts of each chain',
+    fetches: 'the contracts of each chain',
     ageMs: 2 * DAY,
     idleAgeMs: MONTH,
     cadence: { sparse: 'off', free: '24 */6 * * *', starter: '24 * * * *' },
     most: most(2),
   },
   coin_details: {
-    asks: 'the details of tracked coins',
+    fetches: 'the details of tracked coins',
     ageMs: 2 * DAY,
     idleAgeMs: MONTH,
     cadence: { sparse: 'off', free: '11 */2 * * *', starter: '11 * * * *' },
     most: most(2),
   },
   coin_events: {
-    asks: 'the events of tracked coins',
+    fetches: 'the events of tracked coins',
     ageMs: DAY,
     idleAgeMs: MONTH,
     cadence: { sparse: 'off', free: '26 */4 * * *', starter: '26 * * * *' },
     most: most(2),
   },
   coin_exchanges: {
-    asks: 'the exchanges of tracked coins',
+    fetches: 'the exchanges of tracked coins',
     ageMs: 2 * DAY,
     idleAgeMs: MONTH,
     cadence: { sparse: 'off', free: '41 */4 * * *', starter: '41 * * * *' },
     most: most(2),
   },
   coin_markets: {
-    asks: 'the markets of tracked coins',
+    fetches: 'the markets of tracked coins',
     ageMs: 3 * HOUR,
     idleAgeMs: MONTH,
     cadence: { sparse: 'off', free: '47 */2 * * *', starter: '17,47 * * * *', business: '2-59/10 * * * *' },
     most: most(2),
   },
   exchange_markets: {
-    asks: 'the markets of exchanges that trade tracked coins',
+    fetches: 'the markets of exchanges that trade tracked coins',
     ageMs: 6 * HOUR,
     idleAgeMs: MONTH,
     cadence: { sparse: 'off', free: '56 */4 * * *', starter: '56 * * * *', business: '8-59/20 * * * *' },
     most: most(2),
   },
   people: {
-    asks: 'the people of tracked coins',
+    fetches: 'the people of tracked coins',
     ageMs: MONTH,
     idleAgeMs: 3 * MONTH,
     cadence: { sparse: 'off', free: '31 */6 * * *', starter: '31 * * * *' },

@@ -16,7 +16,7 @@ import { SCHEDULES, type ScheduleEntry, type ScheduleName, type Tier } from './s
 
 export type Schedule = {
   readonly name: ScheduleName;
-  readonly asks: string;
+  readonly fetches: string;
   /** Requests to the upstream that a run makes, on average. */
   readonly requests: number;
   /** Of a schedule of the catalogue: requests that a run may make at most; null for other schedules. */
@@ -119,7 +119,7 @@ function scheduleOf(
   };
   return {
     name: entry.name,
-    asks: entry.asks,
+    fetches: entry.fetches,
     requests: requests(),
     most,
     cadence: own,

@@ -33,7 +33,7 @@ export type Tier = 'sparse' | PlanName;
 
 type Entry = {
   readonly name: string;
-  readonly asks: string;
+  readonly fetches: string;
   /** Requests of a run. `freshness`: as many as its allowance says; `catalogue`: as many as are due, up to a bound. */
   readonly requests: number | 'freshness' | 'catalogue';
   /** More requests if another schedule, whose answers it uses, is off. */
@@ -47,29 +47,29 @@ type Entry = {
 
 /** One for each kind of `catalogue-plan.ts`. */
 function catalogueEntry(kind: CatalogueKind): Entry & { readonly name: CatalogueKind } {
-  const { asks, cadence } = CATALOGUE_PLAN[kind];
-  return { name: kind, asks, cadence, requests: 'catalogue', run: (runs, context) => runs.catalogue[kind](context) };
+  const { fetches, cadence } = CATALOGUE_PLAN[kind];
+  return { name: kind, fetches, cadence, requests: 'catalogue', run: (runs, context) => runs.catalogue[kind](context) };
 }
 
 /** The minutes are spread, so that urgent requests do not queue behind others. */
 const TABLE = [
   {
     name: 'tickers',
-    asks: 'the latest prices of all coins',
+    fetches: 'the latest prices of all coins',
     requests: 1,
     cadence: { sparse: 'off', free: '*/15 * * * *', starter: '*/2 * * * *', pro: '* * * * *' },
     run: (runs, context) => runs.tickers(context),
   },
   {
     name: 'global',
-    asks: 'the market as a whole',
+    fetches: 'the market as a whole',
     requests: 1,
     cadence: { sparse: 'off', free: '*/30 * * * *', starter: '*/10 * * * *', pro: '*/5 * * * *' },
     run: (runs, context) => runs.global(context),
   },
   {
     name: 'coins',
-    asks: 'the list of coins and their ranks',
+    fetches: 'the list of coins and their ranks',
     requests: 1,
     // The tickers say when the data of each coin begins.
     without: { schedule: 'tickers', requests: 1 },
@@ -86,7 +86,7 @@ const TABLE = [
   },
   {
     name: 'renames',
-    asks: 'the coins that got a new id',
+    fetches: 'the coins that got a new id',
     requests: 1,
     cadence: { sparse: 'off', free: 'off', starter: '17 4 * * *' },
     run: ({ session, sql, clock }, { signal }) =>
@@ -94,7 +94,7 @@ const TABLE = [
   },
   {
     name: 'exchanges',
-    asks: 'the exchanges',
+    fetches: 'the exchanges',
     requests: 1,
     cadence: { sparse: 'off', free: '22 0 * * *', starter: '22 */6 * * *', pro: '22 * * * *' },
     run: (runs, context) => runs.exchanges(context),
@@ -102,7 +102,7 @@ const TABLE = [
   ...CATALOGUE_KINDS.map(catalogueEntry),
   {
     name: 'account',
-    asks: 'the account: its plan, and what it has spent',
+    fetches: 'the account: its plan, and the quota that it has used',
     requests: 1,
     cadence: { sparse: '37 0 * * *', free: '37 */6 * * *' },
     asksAccount: true,
@@ -115,21 +115,21 @@ const TABLE = [
   },
   {
     name: 'freshness',
-    asks: 'the newest candles, and those that were not final yet',
+    fetches: 'the newest candles, and those that were not final yet',
     requests: 'freshness',
     cadence: { sparse: '*/30 * * * *', free: '*/30 * * * *', starter: '*/5 * * * *' },
     run: (runs, context) => runs.freshness(context),
   },
   {
     name: 'gaps',
-    asks: 'nothing: looks for what is still missing',
+    fetches: 'nothing: finds gaps of tracked series and queues backfills for them',
     requests: 0,
     cadence: { sparse: '52 * * * *' },
     run: (runs, context) => runs.gaps(context),
   },
   {
     name: 'partitions',
-    asks: 'nothing: makes the partitions of the coming days',
+    fetches: 'nothing: creates the partitions of the coming days',
     requests: 0,
     cadence: { sparse: '12 2 * * *' },
     run: async (runs) => {
@@ -139,14 +139,14 @@ const TABLE = [
   },
   {
     name: 'retention',
-    asks: 'nothing: drops what is kept for a time only',
+    fetches: 'nothing: deletes rows that are older than their retention setting',
     requests: 0,
     cadence: { sparse: '42 2 * * *' },
     run: (runs, context) => runs.retention(context),
   },
   {
     name: 'rollups',
-    asks: 'nothing: makes coarser candles of finer ones, so that years of them are read at once',
+    fetches: 'nothing: builds coarse candles from fine ones, so that long spans are served fast',
     requests: 0,
     cadence: { sparse: '32 * * * *' },
     run: async ({ sql }, { signal }) => {
@@ -156,7 +156,7 @@ const TABLE = [
   },
   {
     name: 'compaction',
-    asks: 'nothing: rebuilds keys that backfills have left half empty',
+    fetches: 'nothing: rebuilds indexes that backfills have left half empty',
     requests: 0,
     cadence: { sparse: '57 */6 * * *' },
     run: async ({ sql }, { signal }) => {

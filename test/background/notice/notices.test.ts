@@ -71,7 +71,7 @@ describe('stuck', () => {
   test('is a schedule whose tick was not done, and another one is more news', () => {
     const schedule = (name: 'global' | 'coins', cron: string) => ({
       name,
-      asks: '',
+      fetches: '',
       requests: 1,
       cadence: cadenceOf(cron),
       isSet: false,
