@@ -122,7 +122,7 @@ const TABLE = [
   },
   {
     name: 'gaps',
-    fetches: 'nothing: finds gaps of tracked series and queues backfills for them',
+    fetches: 'nothing: finds gaps and queues backfills for them',
     requests: 0,
     cadence: { sparse: '52 * * * *' },
     run: (runs, context) => runs.gaps(context),
