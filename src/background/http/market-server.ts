@@ -6,9 +6,8 @@ import type { Log } from '../../log.ts';
 import type { Listening } from '../../service/http/listen.ts';
 import { createOperations } from '../../service/operations.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
+import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
 import { createIncidents, DATABASE, healthOf, isReady, type ServiceStatus } from '../health/service-status.ts';
-import { waitUntilAvailable } from '../health/wait-until-available.ts';
-import { watchDatabase } from '../health/watch-database.ts';
 import { listenToAll, type Market, openMarket, settingOf, shutDown } from './market-http.ts';
 import { createServingMetrics } from './market-http-metrics.ts';
 

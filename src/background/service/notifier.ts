@@ -82,8 +82,7 @@ async function readInputs(app: App, notify: Notify, now: Instant): Promise<Notic
   const alerts = await readAlertInputs(sql, {
     plan,
     schedules: schedules.map(({ name }) => name),
-    limitsSince: now - DAY,
-    daySince: now - DAY,
+    since: now - DAY,
     revisionsADay: notify.revisionsADay,
     quarantineAfter: await quarantineTold(sql),
   });

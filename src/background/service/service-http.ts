@@ -10,9 +10,9 @@ import { type BackfillsQuery, createOperations, DEFAULT_BACKFILLS, MAX_BACKFILLS
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
 import { readGauges } from '../../views/operations/gauges.ts';
+import { databaseError } from '../health/availability.ts';
 import type { MetricInputs } from '../health/metrics.ts';
 import { asError, DATABASE, healthOf, isReady } from '../health/service-status.ts';
-import { databaseError } from '../health/watch-database.ts';
 import { listenToAll } from '../http/market-http.ts';
 import { pathOf } from '../http/market-http-metrics.ts';
 import type { ServiceContext } from './service-context.ts';

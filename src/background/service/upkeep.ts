@@ -8,8 +8,8 @@ import type { QuotaState, SetAside } from '../../quota/quota.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { readAccount } from '../../store/quota/account.ts';
 import { endWaits } from '../../store/work/backfill-queue.ts';
+import { databaseError } from '../health/availability.ts';
 import { asError, DATABASE, QUEUE } from '../health/service-status.ts';
-import { databaseError } from '../health/watch-database.ts';
 import { saveQueuedEtas } from './backfill-eta.ts';
 import type { SessionContext } from './service-context.ts';
 

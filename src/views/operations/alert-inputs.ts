@@ -13,9 +13,9 @@ export type MetLimit = {
 };
 
 export type AlertInputs = {
-  /** History limits that a request met under `plan` since `limitsSince`. */
+  /** History limits that a request met under `plan` since `since`. */
   readonly historyLimits: readonly MetLimit[];
-  /** The upstream changed more final candles than `revisionsADay` since `daySince`. */
+  /** The upstream changed more final candles than `revisionsADay` since `since`. */
   readonly isRevisedOften: boolean;
   /** Rows quarantined after the one with id `quarantineAfter`, and the most frequent reasons; null when there are none. */
   readonly quarantined: { readonly rows: number; readonly upto: number; readonly reasons: readonly string[] } | null;
@@ -34,10 +34,10 @@ export type AlertInputs = {
 export type AlertInputsQuery = {
   readonly plan: string;
   readonly schedules: readonly string[];
-  readonly limitsSince: Instant;
-  readonly daySince: Instant;
+  /** What happened before is no news. */
+  readonly since: Instant;
   readonly revisionsADay: number;
-  /** Null: those seen since `daySince`. */
+  /** Null: those seen since `since`. */
   readonly quarantineAfter: number | null;
 };
 
@@ -48,19 +48,19 @@ const MOST_REASONS = 3;
 const MOST_ROWS = 10_000;
 
 export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promise<AlertInputs> {
-  const { plan, limitsSince, daySince, revisionsADay, quarantineAfter } = query;
+  const { plan, since, revisionsADay, quarantineAfter } = query;
   // One after the other, on one connection: no client waits for the answer.
   const historyLimits = await sql<MetLimit[]>`
     select interval, (extract(epoch from depth) * 1000)::float8 as depth_ms, message from market.refusal
-    where account_plan = ${plan} and series_id is null and refused_at > ${limitsSince} order by interval`;
+    where account_plan = ${plan} and series_id is null and refused_at > ${since} order by interval`;
   const revised = await sql`
     select from (select seen_at from market.revision order by id desc offset ${revisionsADay} limit 1) r
-    where seen_at > ${daySince}`;
+    where seen_at > ${since}`;
   const [found] = await sql<{ rows: number; upto: number | null; reasons: string[] | null }[]>`
     with recent as materialized (
       select id, reason from market.quarantine
       where id > coalesce(${quarantineAfter}::bigint, (
-        select id from market.quarantine where seen_at <= ${daySince} order by id desc limit 1), 0)
+        select id from market.quarantine where seen_at <= ${since} order by id desc limit 1), 0)
       order by id desc limit ${MOST_ROWS}
     )
     select (select count(*) from recent)::int as rows, (select max(id) from recent) as upto, (select array_agg(reason) from (

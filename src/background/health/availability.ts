@@ -1,11 +1,13 @@
-/** Opens what may not be available yet (a database, a queue, the account), and retries until it is. */
+/** Waits until a database, a queue or the account is available, and then watches the database. */
+import type { App } from '../../app.ts';
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff } from '../../core/backoff.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { AccountUnknown, KeyRefused } from '../../ingest/outcome.ts';
 import { outageReason } from '../../ingest/request/outage-retry.ts';
-import { StoreError } from '../../store/connection/store-error.ts';
-import { ACCOUNT, type Incidents, type ServiceStatus } from './service-status.ts';
+import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
+import { explainDatabaseError, StoreError } from '../../store/connection/store-error.ts';
+import { ACCOUNT, asError, DATABASE, type Incidents, type ServiceStatus } from './service-status.ts';
 
 const RETRY_MS = 2_000;
 /** For an upstream that neither names the account's plan nor says how long to wait. */
@@ -74,4 +76,51 @@ function waitForAccount(error: AccountUnknown | KeyRefused, attempt: number, now
 /** The database or the queue is unavailable, or another process will migrate the database. */
 function mayPass(error: unknown): boolean {
   return outageReason(error) !== null || (error instanceof StoreError && !error.isConfiguration);
+}
+
+const EMBEDDED_DATABASE = 'the embedded database';
+
+export type Watch = {
+  readonly incidents: Incidents;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly everyMs: number;
+  /** The variable with the database's address. */
+  readonly setting?: string;
+  /** The name of the incident when `check` fails although the database is available. */
+  readonly what: string;
+};
+
+/**
+ * Calls `check` every `everyMs` until the signal is aborted, reports an incident when it fails, and restarts an embedded database. Never
+ * rejects.
+ */
+export async function watchDatabase(
+  app: App,
+  check: () => Promise<unknown>,
+  { incidents, clock, signal, everyMs, setting, what }: Watch,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await unlessAborted(check(), signal);
+      for (const one of [DATABASE, EMBEDDED_DATABASE, what]) incidents.resolve(one);
+    } catch (error) {
+      if (signal.aborted) return;
+      const isUnavailable = isDatabaseUnavailable(error);
+      incidents.report(isUnavailable ? DATABASE : what, databaseError(error, app, setting));
+      if (isUnavailable) {
+        await unlessAborted(app.bringBack(), signal).catch((again: unknown) => {
+          if (!signal.aborted) incidents.report(EMBEDDED_DATABASE, asError(again));
+        });
+      }
+    }
+    await clock.sleep(everyMs, signal).catch(() => undefined);
+  }
+}
+
+/** The error; when it is about the database or its address, with the database and the setting named. */
+export function databaseError(error: unknown, { database }: Pick<App, 'database'>, setting?: string): Error {
+  const explained = explainDatabaseError(error, database.url);
+  if (explained === null) return asError(error);
+  return setting === undefined ? explained : explained.of(setting);
 }
