@@ -1,4 +1,4 @@
--- The schemas, the coins, and everything about candles: series, candles in partitions, what is pending, refused, revised or quarantined.
+-- The schemas, the coins, and everything about candles: series, candles in partitions, what is refused, revised or quarantined.
 
 create schema if not exists market;
 create schema if not exists ops;
@@ -184,25 +184,6 @@ comment on column market.revision.low is 'Old value of low.';
 comment on column market.revision.close is 'Old value of close.';
 comment on column market.revision.volume is 'Old value of volume.';
 comment on column market.revision.market_cap is 'Old value of market cap.';
-
-create table market.pending (
-  series_id integer not null constraint pending_series_id_series_id_fk references market.series,
-  span tstzrange not null,
-  reason text not null,
-  answers integer not null default 1,
-  asked_at timestamptz not null,
-  due_at timestamptz not null,
-  constraint pending_series_id_span_pk primary key (series_id, span),
-  constraint pending_reason check (reason in ('provisional', 'unconfirmed', 'malformed')),
-  constraint pending_span check (not isempty(span))
-);
-comment on table market.pending is 'Gaps that upstream has answered without a final word, and when to ask again.';
-comment on column market.pending.series_id is 'market.series.id.';
-comment on column market.pending.span is 'The gap.';
-comment on column market.pending.reason is 'provisional: too young to be final; unconfirmed: empty, wants a second answer; malformed: the row given was impossible.';
-comment on column market.pending.answers is 'How many answers agree so far.';
-comment on column market.pending.asked_at is 'When it was last asked, by our clock; questions before it was due do not count.';
-comment on column market.pending.due_at is 'Not to be asked before, by our clock.';
 
 -- A row is about a candle (series_id), or about a record of a snapshot (endpoint, record_id): one for each record and reason, however often it comes.
 create table market.quarantine (

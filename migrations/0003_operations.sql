@@ -276,24 +276,31 @@ comment on column ops.catalogue_item.rows is 'Rows of the last answer.';
 comment on column ops.catalogue_item.is_cut is 'The tool gave only the beginning of the list: REST is asked for it.';
 comment on column ops.catalogue_item.message is 'What upstream said, where it did not answer.';
 
-create table ops.catalogue_refusal (
-  account_plan text not null,
-  kind text not null,
-  reason text not null,
-  times integer not null,
-  message text not null,
-  refused_at timestamptz not null,
-  account_id text not null,
-  constraint catalogue_refusal_account_id_account_plan_kind_pk primary key (account_id, account_plan, kind)
+-- A row is about slots of a series (series_id, span), or about what its key names.
+create table ops.second_opinion (
+  claim text not null,
+  key text,
+  series_id integer constraint second_opinion_series_id_series_id_fk references market.series,
+  span tstzrange,
+  evidence jsonb,
+  answers integer not null default 1,
+  requested_at timestamptz not null,
+  retry_at timestamptz not null,
+  constraint second_opinion_subject check ((series_id is null) = (span is null) and (series_id is null) = (key is not null)),
+  constraint second_opinion_claim check (series_id is null or claim in ('provisional', 'unconfirmed', 'malformed')),
+  constraint second_opinion_span check (not isempty(span))
 );
-comment on table ops.catalogue_refusal is 'What of the catalogue upstream does not give to a plan: not asked again until the plan changes.';
-comment on column ops.catalogue_refusal.account_plan is 'The plan it was refused to.';
-comment on column ops.catalogue_refusal.kind is 'What was asked, as in ops.catalogue_item.';
-comment on column ops.catalogue_refusal.reason is 'wall: not in the plan. forbidden: not for this key. unknown route: upstream has no such thing.';
-comment on column ops.catalogue_refusal.times is 'How often in a row; the third time it is off.';
-comment on column ops.catalogue_refusal.message is 'What upstream said.';
-comment on column ops.catalogue_refusal.refused_at is 'When it last did.';
-comment on column ops.catalogue_refusal.account_id is 'ops.account.id: to whom it was refused.';
+create unique index second_opinion_of_series on ops.second_opinion (series_id, span) where series_id is not null;
+create unique index second_opinion_of_key on ops.second_opinion (claim, key) where series_id is null;
+comment on table ops.second_opinion is 'What upstream has answered, and is not believed before later answers agree; with when to ask again.';
+comment on column ops.second_opinion.claim is 'What the answers say. Of slots: provisional (too young to be final), unconfirmed (no candle) or malformed (an impossible row). Other claims: src/core/second-opinion.ts.';
+comment on column ops.second_opinion.key is 'What it is about, where that is not a series: a plan and an interval, a chunk, a kind of the catalogue, a list.';
+comment on column ops.second_opinion.series_id is 'market.series.id.';
+comment on column ops.second_opinion.span is 'The slots it is about: a gap.';
+comment on column ops.second_opinion.evidence is 'What the answers said, where it is needed later.';
+comment on column ops.second_opinion.answers is 'How many answers agree so far.';
+comment on column ops.second_opinion.requested_at is 'The last request that counted, by our clock; requests before retry_at do not count.';
+comment on column ops.second_opinion.retry_at is 'Not to be asked before, by our clock; infinity: not by itself.';
 
 create table ops.rpc (
   url text primary key,

@@ -145,9 +145,9 @@ cross join lateral (
     from ranked
   ),
   waiting as (
-    select reason, due_at, tstzmultirange(span) as spans,
-      coalesce(range_agg(span) over (order by asked_at desc, span rows between unbounded preceding and 1 preceding), '{}') as earlier
-    from market.pending
+    select claim as reason, retry_at, tstzmultirange(span) as spans,
+      coalesce(range_agg(span) over (order by requested_at desc, span rows between unbounded preceding and 1 preceding), '{}') as earlier
+    from ops.second_opinion
     where series_id = s.id
   ),
   totals as (
@@ -162,7 +162,7 @@ cross join lateral (
     case when waiting.reason = 'unconfirmed' and (select last_seen_at from market.coin where id = s.coin_id)
         < (select max(last_seen_at) from market.coin)
       then 'the latest list of coins does not have this one: an empty answer proves nothing'
-    end, waiting.due_at
+    end, waiting.retry_at
   from waiting cross join totals
   union all
   select s.missing - totals.refused - totals.waiting, 'not asked yet', null, null

@@ -6,7 +6,7 @@ import type { Sql } from '../store/connection/connect.ts';
 import { makeCurrentAccount } from '../store/quota/account.ts';
 import type { AuthScheme, Upstream } from '../upstream/answer.ts';
 import { createIngestChunk, type IngestChunk } from './chunk/ingest-chunk.ts';
-import { readWalls, type Walls } from './limits/learned-limits.ts';
+import { type LearnedLimits, readLearnedLimits } from './limits/learned-limits.ts';
 import { AccountUnknown, Unreachable } from './outcome.ts';
 import {
   ACCOUNT_FRESH_MS,
@@ -64,7 +64,7 @@ export type Session = {
   readonly sendRequest: SendRequest;
   /** The JSON-RPC interface, on the same quota; null: only REST is used. */
   readonly tools: { readonly url: string; readonly sharesOrigin: boolean; readonly sendRequest: SendRequest } | null;
-  readonly walls: Walls;
+  readonly historyLimits: LearnedLimits;
   readonly ingestChunk: IngestChunk;
   /** Requests the account now. */
   check(): Promise<AccountCheck>;
@@ -95,14 +95,14 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const quota = options.createQuota({ accountId, limits, plan: planName });
   const sendRequest = sendWith(quota);
   const tools = rpc && { ...rpc, sendRequest: sendWith(quota, { client: rpc.client, isOtherHost: !rpc.sharesOrigin }) };
-  const walls = await readWalls(sql, clock, plan);
+  const historyLimits = await readLearnedLimits(sql, clock, plan);
   let proven = false;
   const ingestChunk = createIngestChunk({
     sql,
     sendRequest,
     clock,
     plan,
-    walls,
+    historyLimits,
     trust: {
       get proven() {
         return proven;
@@ -120,7 +120,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     quota,
     sendRequest,
     tools,
-    walls,
+    historyLimits,
     ingestChunk,
     check: () => checkWith(quota),
   };

@@ -1,7 +1,7 @@
 /** What keeping 50,000 tracked series fresh costs the database: the rules applied, the ages planned, the next ones chosen. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, HOUR, type Interval } from '../../src/core/interval.ts';
-import type { Wall } from '../../src/ingest/limits/history-limit.ts';
+import type { HistoryLimit } from '../../src/ingest/limits/history-limit.ts';
 import { planTracked, readDueSeries, takeDueChunks } from '../../src/ingest/tracking/freshness.ts';
 import { recordCoins, recordTickers } from '../../src/store/snapshot/coin.ts';
 import { applyTracks } from '../../src/store/tracking/apply-track-rules.ts';
@@ -16,8 +16,8 @@ const LIMIT = 1_000;
 const ROUNDS = 5;
 const NOW = Date.UTC(2025, 6, 1, 12);
 const SINCE = Date.UTC(2025, 0, 1);
-const open: Wall = { kind: 'open' };
-const walls = { of: (_: Interval): Wall => open };
+const open: HistoryLimit = { kind: 'open' };
+const historyLimits = { of: (_: Interval): HistoryLimit => open };
 const plan = { name: 'enterprise', candlesPerRequest: 366 };
 
 let database: TestDatabase;
@@ -60,8 +60,8 @@ afterAll(() => database?.drop());
 
 const applied = () => applyTracks(database.sql, NOW);
 const planned = () =>
-  planTracked({ sql: database.sql, now: NOW, requestsPerDay: 30_000, candlesPerRequest: 366, walls });
-const chosen = (now: number) => readDueSeries(database.sql, { now, limit: LIMIT, plan, walls });
+  planTracked({ sql: database.sql, now: NOW, requestsPerDay: 30_000, candlesPerRequest: 366, historyLimits });
+const chosen = (now: number) => readDueSeries(database.sql, { now, limit: LIMIT, plan, historyLimits });
 
 async function rounds(work: () => Promise<unknown>): Promise<number[]> {
   const ms: number[] = [];
@@ -98,11 +98,11 @@ it(`keeps ${thousands(SERIES)} tracked series in turn in under two seconds a loo
   await sql`vacuum analyze ops.tracked, market.series`;
   const steady = await rounds(() => chosen(NOW));
   const late = await rounds(() => chosen(NOW + 10 * DAY));
-  const taking = await rounds(() => takeDueChunks(sql, { now: NOW + 10 * DAY, limit: LIMIT, plan, walls }));
+  const taking = await rounds(() => takeDueChunks(sql, { now: NOW + 10 * DAY, limit: LIMIT, plan, historyLimits }));
   const cycle = await cycles([
     applied,
     planned,
-    () => takeDueChunks(sql, { now: NOW + 11 * DAY, limit: LIMIT, plan, walls }),
+    () => takeDueChunks(sql, { now: NOW + 11 * DAY, limit: LIMIT, plan, historyLimits }),
   ]);
   const status = await rounds(() => readTierStatus(sql, NOW));
   const look = median(steady) + median(planning) + median(again);

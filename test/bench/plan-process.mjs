@@ -5,7 +5,7 @@ const [dist, url, from, to, now] = process.argv.slice(2);
 const { openDatabase } = await import(`${dist}/store/connection/connect.js`);
 const { activeCoins } = await import(`${dist}/store/snapshot/coin.js`);
 const { planBackfill } = await import(`${dist}/ingest/backfill/plan.js`);
-const { documentedWall } = await import(`${dist}/ingest/limits/history-limit.js`);
+const { documentedLimit } = await import(`${dist}/ingest/limits/history-limit.js`);
 const { planOf } = await import(`${dist}/contract/plan/plans.js`);
 
 const database = await openDatabase({ url });
@@ -13,8 +13,15 @@ const startedAt = performance.now();
 const coinIds = (await activeCoins(database.sql)).map((coin) => coin.id);
 const plan = planOf('enterprise');
 const target = { coinIds, quote: 'usd', interval: '24h', span: { from: Number(from), to: Number(to) } };
-const wall = documentedWall(plan, '24h');
-const made = await planBackfill({ sql: database.sql, target, now: Number(now), askedSince: Number(now), plan, wall });
+const historyLimit = documentedLimit(plan, '24h');
+const made = await planBackfill({
+  sql: database.sql,
+  target,
+  now: Number(now),
+  askedSince: Number(now),
+  plan,
+  historyLimit,
+});
 const ms = performance.now() - startedAt;
 await database.close();
 const { maxRSS } = process.resourceUsage();

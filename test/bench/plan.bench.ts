@@ -7,7 +7,7 @@ import { planOf } from '../../src/contract/plan/plans.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { runBackfill } from '../../src/ingest/backfill/backfill.ts';
 import { planBackfill } from '../../src/ingest/backfill/plan.ts';
-import { readWalls } from '../../src/ingest/limits/learned-limits.ts';
+import { readLearnedLimits } from '../../src/ingest/limits/learned-limits.ts';
 import { topCoins } from '../../src/store/snapshot/coin.ts';
 import { ensureBuilt } from '../support/build.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -89,12 +89,12 @@ it('plans 50,000 series half covered, with holes, pending edges and refusals', a
       when 0 then ${[SPAN]}::tstzmultirange when 1 then '{}'
       when 2 then ${[newer]}::tstzmultirange else ${holed}::tstzmultirange end`;
   await sql`update market.coin set first_data_at = ${day(400)} where right(id, 1) = '7'`;
-  await sql`insert into market.pending (series_id, span, reason, answers, asked_at, due_at)
+  await sql`insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at)
     select id, tstzrange(${day(0)}, ${day(30)}), 'unconfirmed', 1,
       ${NOW - DAY}::timestamptz, ${NOW + DAY}::timestamptz from market.series where id % 5 = 3`;
   await sql`insert into market.refusal (account_plan, series_id, span, reason, message, refused_at)
     select 'enterprise', id, '(,)', 'unknown coin', 'no such coin', ${NOW}::timestamptz from market.series where id % 100 = 1`;
-  await sql`analyze market.series, market.pending, market.refusal`;
+  await sql`analyze market.series, ops.second_opinion, market.refusal`;
   const planned = report('half covered');
   expect(planned.coinsWithGaps).toBe(SERIES * 0.8 - SERIES / 100);
   expect(planned.rssMb).toBeLessThan(300);
@@ -150,7 +150,7 @@ async function makeCovered({ sql }: TestDatabase, coinIds: readonly string[]): P
 async function runInside({ sql, url }: TestDatabase, coinIds: readonly string[]) {
   const plan = planOf('enterprise');
   const target = { coinIds, quote: 'usd', interval: '24h', span: SPAN } as const;
-  const walls = await readWalls(sql, systemClock, plan);
+  const historyLimits = await readLearnedLimits(sql, systemClock, plan);
   const queue = await openChunkQueue({
     engine: { kind: 'postgres', url },
     onError: (error) => {
@@ -162,7 +162,7 @@ async function runInside({ sql, url }: TestDatabase, coinIds: readonly string[])
   try {
     for (let i = 0; i <= ROUNDS; i++) {
       const now = systemClock.now();
-      const options = { sql, target, now, askedSince: now, plan, wall: walls.of('24h') };
+      const options = { sql, target, now, askedSince: now, plan, historyLimit: historyLimits.of('24h') };
       const planMs = await timed(() => planBackfill(options));
       const planned = await planBackfill(options);
       const runMs = await timed(() =>
@@ -171,7 +171,7 @@ async function runInside({ sql, url }: TestDatabase, coinIds: readonly string[])
             sql,
             clock: systemClock,
             queue,
-            walls,
+            historyLimits,
             plan,
             owner: 'bench:1',
             ingestChunk: () => Promise.reject(new Error('there is nothing to ask')),

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ownerName } from '../../src/cli/shell/owner.ts';
 import { systemClock } from '../../src/clock.ts';
 import { DAY, floorToGrid } from '../../src/core/interval.ts';
-import { recordWall } from '../../src/store/candle/refusal.ts';
+import { recordHistoryLimit } from '../../src/store/candle/refusal.ts';
 import { makeCurrentAccount, saveAccount } from '../../src/store/quota/account.ts';
 import { runCommand } from '../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -37,7 +37,7 @@ beforeAll(async () => {
     covered: [span(20, 13), span(10, 5)],
     candles: Array.from({ length: 7 }, (_, i) => TODAY - (20 - i) * DAY),
   });
-  await sql`insert into market.pending (series_id, span, reason, asked_at, due_at)
+  await sql`insert into ops.second_opinion (series_id, span, claim, requested_at, retry_at)
     values (${id}, tstzrange(${day(5)}, ${day(4)}), 'malformed', now(), now() + interval '2 hours 30 seconds')`;
   await seedSeries(sql, {
     coinId: 'eth-ethereum',
@@ -135,7 +135,7 @@ describe('gaps', () => {
     await saveAccount(sql, { ...account, authScheme: 'bearer', accountPath: null, checkedAt: null, monthLimit: null });
     await makeCurrentAccount(sql, account.id);
     const wall = { plan: 'free', interval: '24h', depthMs: 4 * DAY, message: answer, refusedAt: TODAY } as const;
-    await recordWall(sql, wall);
+    await recordHistoryLimit(sql, wall);
     try {
       const { out } = await runCommand(['gaps'], { env, columns: 80 });
       expect(out.split(answer)).toHaveLength(2);

@@ -75,7 +75,7 @@ const spent = async () => (await quota.state()).month.spent;
 describe('a turn for a stretch', () => {
   it('comes with what of it is worth the request', async () => {
     await cover(0, [span(0, 100), span(150, 200)]);
-    await database.sql`insert into market.pending (series_id, span, reason, answers, asked_at, due_at)
+    await database.sql`insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at)
       values (${series[0]!}, ${span(290, 300)}::tstzrange, 'unconfirmed', 1,
         ${NOON - DAY}, ${NOON + DAY})`;
     await recordRefusal(database.sql, {

@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { activeWalls, recordOpenWall, recordRefusal, recordWall } from '../../src/store/candle/refusal.ts';
+import {
+  readHistoryLimits,
+  recordHistoryLimit,
+  recordLiftedLimit,
+  recordRefusal,
+} from '../../src/store/candle/refusal.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import {
   currentAccount,
@@ -109,24 +114,24 @@ describe('recordFetch', () => {
 describe('refusals', () => {
   test('a wall is known once per plan and interval, and the latest word counts', async () => {
     const wall = { plan: 'free', interval: '24h', message: 'one day', refusedAt: NOON } as const;
-    await recordWall(database.sql, { ...wall, depthMs: 86_400_000 });
-    await recordWall(database.sql, { ...wall, depthMs: 30 * 86_400_000, message: '30 days' });
-    await recordWall(database.sql, { ...wall, interval: '1h', depthMs: null, message: 'not in plan' });
-    await recordWall(database.sql, { ...wall, plan: 'pro', depthMs: 1000 });
-    expect([...(await activeWalls(database.sql, 'free'))]).toEqual([
+    await recordHistoryLimit(database.sql, { ...wall, depthMs: 86_400_000 });
+    await recordHistoryLimit(database.sql, { ...wall, depthMs: 30 * 86_400_000, message: '30 days' });
+    await recordHistoryLimit(database.sql, { ...wall, interval: '1h', depthMs: null, message: 'not in plan' });
+    await recordHistoryLimit(database.sql, { ...wall, plan: 'pro', depthMs: 1000 });
+    expect([...(await readHistoryLimits(database.sql, 'free'))]).toEqual([
       { interval: '1h', open: false, depthMs: null, message: 'not in plan', learnedAt: NOON },
       { interval: '24h', open: false, depthMs: 30 * 86_400_000, message: '30 days', learnedAt: NOON },
     ]);
-    await recordOpenWall(database.sql, { plan: 'free', interval: '24h', provenAt: NOON });
-    expect((await activeWalls(database.sql, 'free'))[1]).toEqual({
+    await recordLiftedLimit(database.sql, { plan: 'free', interval: '24h', provenAt: NOON });
+    expect((await readHistoryLimits(database.sql, 'free'))[1]).toEqual({
       interval: '24h',
       open: true,
       depthMs: null,
       message: '',
       learnedAt: NOON,
     });
-    await recordWall(database.sql, { ...wall, depthMs: 5_000 });
-    expect((await activeWalls(database.sql, 'free'))[1]).toMatchObject({ open: false, depthMs: 5_000 });
+    await recordHistoryLimit(database.sql, { ...wall, depthMs: 5_000 });
+    expect((await readHistoryLimits(database.sql, 'free'))[1]).toMatchObject({ open: false, depthMs: 5_000 });
   });
 
   test('of one series are told with their span, per plan, and renewed rather than repeated', async () => {

@@ -32,7 +32,7 @@ test.each([
   'alter table ops.notice alter column id drop identity',
   'alter table market.rolled drop constraint rolled_pkey',
   'alter table market.rolled drop constraint rolled_series_id_series_id_fk',
-  'alter table market.pending drop constraint pending_span',
+  'alter table ops.second_opinion drop constraint second_opinion_span',
   'drop index market.coin_by_rank',
 ])('the comparison notices: %s', async (change) => {
   const expected = await tableDefinitions(migrated.sql);

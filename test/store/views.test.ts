@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { countSlots } from '../../src/core/chunk.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { intersect, normalize, type Span, subtract, union } from '../../src/core/span.ts';
-import { recordRefusal, recordWall } from '../../src/store/candle/refusal.ts';
+import { recordHistoryLimit, recordRefusal } from '../../src/store/candle/refusal.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { makeCurrentAccount, saveAccount } from '../../src/store/quota/account.ts';
 import { recordCoins, recordTickers } from '../../src/store/snapshot/coin.ts';
@@ -42,7 +42,7 @@ const cover = (spans: Span[]) =>
 const want = (spans: Span[]) =>
   database.sql`update market.series set wanted = ${spans}::tstzmultirange where id = ${seriesId}`;
 const suspend = (span: Span, reason: string, dueAt: number, askedAt = JANUARY) => database.sql`
-  insert into market.pending (series_id, span, reason, asked_at, due_at)
+  insert into ops.second_opinion (series_id, span, claim, requested_at, retry_at)
   values (${seriesId}, ${span}::tstzrange, ${reason}, ${askedAt}, ${dueAt})`;
 
 type Gap = { span: Span; slots: number; reason: string; detail: string | null; nextAskAt: number | null };
@@ -90,7 +90,7 @@ describe('market.gaps', () => {
   test('a wall hides what lies behind it, moves with time, and falls with the plan', async () => {
     const refusedAt = Date.now();
     await want([{ from: day(1), to: Number.POSITIVE_INFINITY }]);
-    await recordWall(database.sql, {
+    await recordHistoryLimit(database.sql, {
       plan: 'free',
       interval: '24h',
       depthMs: 30 * DAY,
@@ -109,7 +109,7 @@ describe('market.gaps', () => {
   });
 
   test('an interval that the plan does not see is refused altogether', async () => {
-    await recordWall(database.sql, {
+    await recordHistoryLimit(database.sql, {
       plan: 'free',
       interval: '24h',
       depthMs: null,
@@ -177,10 +177,10 @@ describe('market.gaps', () => {
       fc.asyncProperty(spans, spans, spans, spans, fc.boolean(), async (wanted, covered, pending, refused, wall) => {
         await want(normalize(wanted));
         await cover(normalize(covered));
-        await database.sql`delete from market.pending`;
+        await database.sql`delete from ops.second_opinion`;
         await database.sql`delete from market.refusal`;
         for (const [i, p] of pending.entries()) {
-          const known = await database.sql`select from market.pending where span = ${p}::tstzrange`;
+          const known = await database.sql`select from ops.second_opinion where span = ${p}::tstzrange`;
           if (known.length === 0) await suspend(p, 'provisional', day(60 + i), day(50 + i));
         }
         for (const [i, r] of refused.entries()) {
@@ -196,7 +196,7 @@ describe('market.gaps', () => {
         }
         if (wall) {
           const depthMs = Date.now() - day(20) - HOUR;
-          await recordWall(database.sql, {
+          await recordHistoryLimit(database.sql, {
             plan: 'free',
             interval: '24h',
             depthMs,
@@ -295,9 +295,9 @@ test('the views answer for 50,000 series, all of them', { timeout: 300_000 }, as
     select id, 'usd', '24h', '{[2016-01-01,)}', tstzmultirange(tstzrange('2016-01-01', '2020-01-01'), tstzrange('2021-01-01', now() - interval '2 days'))
     from market.coin where id like 'c%'`;
   await database.sql`
-    insert into market.pending select id, tstzrange(now() - interval '2 days', now() + interval '1 day'), 'provisional', 1, now(), now()
+    insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at) select id, tstzrange(now() - interval '2 days', now() + interval '1 day'), 'provisional', 1, now(), now()
     from market.series where coin_id like 'c%'`;
-  await recordWall(database.sql, {
+  await recordHistoryLimit(database.sql, {
     plan: 'free',
     interval: '24h',
     depthMs: 30 * DAY,

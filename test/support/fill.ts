@@ -34,6 +34,6 @@ export async function fill(world: World, chandler: Chandler, target: FillTarget)
 /** When the next pending span is worth asking about again; null when none is, ever. */
 export async function nextDue({ database }: World): Promise<number | null> {
   const [row] = await database.sql<{ due: number | null }[]>`
-    select min(due_at) as due from market.pending where due_at < 'infinity'`;
+    select min(retry_at) as due from ops.second_opinion where series_id is not null and retry_at < 'infinity'`;
   return row?.due ?? null;
 }

@@ -183,7 +183,7 @@ async function openChandler(
         now: startedAt,
         askedSince: startedAt,
         plan: session.plan,
-        wall: session.walls.of(interval),
+        historyLimit: session.historyLimits.of(interval),
       });
       const result = await runBackfill(
         {
@@ -191,7 +191,7 @@ async function openChandler(
           clock,
           queue,
           ingestChunk: session.ingestChunk,
-          walls: session.walls,
+          historyLimits: session.historyLimits,
           plan: session.plan,
           owner: 'test:1',
           realMs: (ms) => ms / options.speed,

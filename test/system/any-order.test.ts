@@ -53,7 +53,7 @@ async function tablesAfter(answers: readonly Given[], order: readonly number[]) 
     select open_time::text, open, high, low, close, volume, market_cap, is_final from market.candles order by 1`;
   const series = await sql`select covered::text, covered_candles::int from market.series`;
   const gaps =
-    await sql`select reason, range_agg(span)::text as spans from market.pending group by reason order by reason`;
+    await sql`select claim, range_agg(span)::text as spans from ops.second_opinion group by claim order by claim`;
   const aside = await sql`select open_time::text, reason, row from market.quarantine order by 1, 2, 3`;
   return [candles, series, gaps, aside].map((rows) => rows.map((row) => ({ ...row })));
 }

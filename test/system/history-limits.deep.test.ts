@@ -211,7 +211,7 @@ describe('a wall that the documents of the plan tell of', () => {
     // The probe was one of the requests that had to be made anyway.
     expect(upstream.ohlcv()).toHaveLength(3 * Math.ceil(1_497 / 366));
     for await (const proof of verifySeries(world.database.sql, {}, NOW)) expect(proof.differences).toEqual([]);
-    expect((await world.open()).session.walls.of('24h')).toEqual({ kind: 'open' });
+    expect((await world.open()).session.historyLimits.of('24h')).toEqual({ kind: 'open' });
   });
 
   test('is still probed by one request when the probe meets a fault', async () => {
@@ -246,7 +246,7 @@ describe('a wall that was met', () => {
     const run = await (await world.open()).backfill(MONTH);
     expect(run.refused.size).toBe(0);
     expect(await reasons()).toEqual({});
-    expect((await world.open()).session.walls.of('24h')).toEqual({ kind: 'open' });
+    expect((await world.open()).session.historyLimits.of('24h')).toEqual({ kind: 'open' });
   });
 
   test.each([

@@ -40,7 +40,7 @@ describe('a wall that nobody expected', () => {
     expect(again.end).toEqual({ kind: 'done' });
     // Nor does another process, which knows it from the database.
     const other = await world.open();
-    expect(other.session.walls.of('24h')).toMatchObject({ kind: 'met' });
+    expect(other.session.historyLimits.of('24h')).toMatchObject({ kind: 'met' });
     expect((await other.backfill(YEARS)).planned).toBe(0);
     expect(upstream.ohlcv()).toEqual([]);
   });
@@ -122,7 +122,7 @@ describe('a wall that was met', () => {
     world.clock.advanceTo(NOW + DAY + HOUR);
     upstream.forget();
     const next = await world.open();
-    expect(next.session.walls.of('24h')).toMatchObject({ kind: 'documented', refusedBefore: true });
+    expect(next.session.historyLimits.of('24h')).toMatchObject({ kind: 'documented', refusedBefore: true });
     const run = await next.backfill(MONTH);
     expect(run.end).toEqual({ kind: 'done' });
     expect([run.planned, upstream.ohlcv().length, refusals()]).toEqual([1, 1, 1]);
@@ -146,7 +146,7 @@ describe('an upstream that silently leaves out what lies beyond its wall', () =>
     for (let run = 0; run < 4; run++) {
       const chandler = await world.open();
       expect((await chandler.backfill(work)).end).toEqual({ kind: 'done' });
-      expect(chandler.session.walls.of('24h').kind).toBe('documented');
+      expect(chandler.session.historyLimits.of('24h').kind).toBe('documented');
       world.clock.advanceTo(world.clock.now() + 2 * HOUR);
     }
     const [series] = await world.database.sql<{ slots: number; candles: number }[]>`
@@ -161,7 +161,7 @@ describe('an upstream that silently leaves out what lies beyond its wall', () =>
     world.clock.advanceTo(world.clock.now() + DAY);
     const open = await world.open();
     await open.backfill(work);
-    expect(open.session.walls.of('24h')).toEqual({ kind: 'open' });
+    expect(open.session.historyLimits.of('24h')).toEqual({ kind: 'open' });
     expect(await reasons()).toEqual({});
   });
 });

@@ -92,8 +92,8 @@ export async function missingOf(
 ): Promise<Spans> {
   const began = first === null ? Number.NEGATIVE_INFINITY : floorToGrid(first, interval);
   const [written] = await database.sql<{ spans: Spans }[]>`
-    select coalesce(range_agg(span), '{}') as spans from market.pending
-    where series_id = ${id} and reason = 'malformed' and answers >= 3 and due_at = 'infinity'`;
+    select coalesce(range_agg(span), '{}') as spans from ops.second_opinion
+    where series_id = ${id} and claim = 'malformed' and answers >= 3 and retry_at = 'infinity'`;
   const due = intersect(wanted, [{ from: began, to: now }]);
   return subtract(subtract(due, covered), written!.spans);
 }

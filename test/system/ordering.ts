@@ -137,7 +137,7 @@ export async function openOrdering() {
 
     /** As if nothing had ever been asked. */
     async forget(): Promise<void> {
-      await sql`truncate market.candle, market.revision, market.pending, market.quarantine, ops.fetch,
+      await sql`truncate market.candle, market.revision, ops.second_opinion, market.quarantine, ops.fetch,
         ops.backfill, market.series cascade`;
     },
   };

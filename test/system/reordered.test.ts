@@ -29,8 +29,8 @@ describe('an older answer that is stored after a newer one', () => {
     const newer = await ask(-6, -2, answer({ [-6]: 106, [-5]: 105, [-4]: 104, [-3]: null }));
     await newer.done();
     expect(await covered()).toBe(await hours(-6, -3));
-    expect(await world.database.sql`select * from market.pending`).toMatchObject([
-      { reason: 'unconfirmed', answers: 1 },
+    expect(await world.database.sql`select * from ops.second_opinion`).toMatchObject([
+      { claim: 'unconfirmed', answers: 1 },
     ]);
 
     late.open(answer({ [-8]: 8, [-7]: 7, [-6]: 6, [-5]: 5, [-4]: 4, [-3]: 3 }));
@@ -39,14 +39,14 @@ describe('an older answer that is stored after a newer one', () => {
     // Its own slots are its own; where both spoke the newer stands; an edge is no evidence against a candle.
     expect(await stored()).toEqual({ [-8]: 8, [-7]: 7, [-6]: 106, [-5]: 105, [-4]: 104, [-3]: 3 });
     expect(await covered()).toBe(await hours(-8, -2));
-    expect(await world.database.sql`select * from market.pending`).toEqual([]);
+    expect(await world.database.sql`select * from ops.second_opinion`).toEqual([]);
     expect(await revisions()).toEqual([]);
   });
 
   test('an answer out of a cache is as old as it says', async () => {
     await (await ask(-6, -2, answer({ [-6]: 106, [-5]: 105, [-4]: 104, [-3]: null }))).done();
     world.clock.advanceTo(world.clock.now() + 5 * 60_000);
-    await world.database.sql`update market.pending set due_at = asked_at`;
+    await world.database.sql`update ops.second_opinion set retry_at = requested_at`;
     // Asked later, but ten minutes old.
     const cached = await ask(
       -9,

@@ -200,9 +200,9 @@ async function chaoticRun(world: World, chandler: Chandler, work: Work, random: 
 
 async function nextDue(world: World, { interval, coins, from, to }: Work): Promise<number | null> {
   const [row] = await world.database.sql<{ due: number | null }[]>`
-    select min(p.due_at) as due from market.pending p
+    select min(p.retry_at) as due from ops.second_opinion p
     join market.series s on s.id = p.series_id
-    where s.interval = ${interval}::market.candle_interval and s.coin_id = any(${coins as string[]}::text[]) and p.due_at < 'infinity' and p.span && ${{ from, to }}::tstzrange`;
+    where s.interval = ${interval}::market.candle_interval and s.coin_id = any(${coins as string[]}::text[]) and p.retry_at < 'infinity' and p.span && ${{ from, to }}::tstzrange`;
   return row?.due ?? null;
 }
 

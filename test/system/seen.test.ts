@@ -23,9 +23,15 @@ test('an answer at the newest end makes a tracked series fresh; one about the pa
     coins.map((coinId) => ({ ...rule, tier: 'list', coinId })),
     startAt,
   );
-  const { plan, walls } = chandler.session;
-  await keepTracks({ sql, now: startAt, requestsPerDay: null, candlesPerRequest: plan.candlesPerRequest, walls });
-  const chunks = await takeDueChunks(sql, { now: startAt, limit: 10, plan, walls });
+  const { plan, historyLimits } = chandler.session;
+  await keepTracks({
+    sql,
+    now: startAt,
+    requestsPerDay: null,
+    candlesPerRequest: plan.candlesPerRequest,
+    historyLimits,
+  });
+  const chunks = await takeDueChunks(sql, { now: startAt, limit: 10, plan, historyLimits });
   expect(chunks.map((c) => ({ coinId: c.coinId, from: c.from, to: c.to }))).toEqual(
     coins.map((coinId) => ({ coinId, from: since, to: ceilToGrid(startAt, '1h') })),
   );
@@ -41,7 +47,7 @@ test('an answer at the newest end makes a tracked series fresh; one about the pa
   expect(row!.provisional).toBeGreaterThan(0);
   // Both have what there is; nothing but the newest end is asked when their time has come.
   const later = startAt + 3 * HOUR;
-  const again = await takeDueChunks(sql, { now: later, limit: 10, plan, walls });
+  const again = await takeDueChunks(sql, { now: later, limit: 10, plan, historyLimits });
   expect(again).toHaveLength(2);
   for (const chunk of again) {
     expect(chunk.to).toBe(ceilToGrid(later, '1h'));

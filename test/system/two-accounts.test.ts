@@ -1,7 +1,7 @@
 /** Processes that would ask the same chunk differently work on the same warehouse at the same time. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { recordWall } from '../../src/store/candle/refusal.ts';
+import { recordHistoryLimit } from '../../src/store/candle/refusal.ts';
 import { createScriptedWorld, NOW, TODAY } from '../support/scripted-world.ts';
 import type { Chandler, World } from '../support/world.ts';
 
@@ -31,7 +31,7 @@ describe('two runs at once', () => {
   test('of plans with different walls: the one behind its wall drops none of the other’s chunks', async () => {
     const { coins } = await create();
     const message = 'Getting historical OHLCV data before x is not allowed in this plan';
-    await recordWall(world.database.sql, {
+    await recordHistoryLimit(world.database.sql, {
       plan: 'free',
       interval: '24h',
       depthMs: 2 * DAY,

@@ -21,7 +21,7 @@ export function createFreshness(app: App, session: Session, queue: ChunkQueue): 
     clock,
     queue,
     plan,
-    walls: session.walls,
+    historyLimits: session.historyLimits,
     keep: config.keep.candles,
     perSecond: limits.perSecond,
     nextRun: (now) => cadence?.next(now) ?? now,
@@ -39,7 +39,7 @@ export function createFreshness(app: App, session: Session, queue: ChunkQueue): 
 export function createRuns(app: App, session: Session, freshness: KeepFresh): Runs {
   const { config, clock, database, log } = app;
   const { sql } = database;
-  const { sendRequest, accountId, plan, limits, walls } = session;
+  const { sendRequest, accountId, plan, limits, historyLimits } = session;
   const schedules = schedulesOf(config, plan.name, limits);
   const snapshots = createSnapshots({ sql, sendRequest, clock, accountId });
   return {
@@ -57,7 +57,7 @@ export function createRuns(app: App, session: Session, freshness: KeepFresh): Ru
     }),
     freshness: () => freshness.run(),
     gaps: async () => {
-      const queued = await auditGaps({ sql, clock, plan, walls, keep: config.keep.candles });
+      const queued = await auditGaps({ sql, clock, plan, historyLimits, keep: config.keep.candles });
       for (const id of queued)
         log.info({ backfill: id }, `backfill ${id} queued: history of tracked series is missing`);
       return { kind: 'done' };

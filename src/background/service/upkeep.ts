@@ -36,7 +36,7 @@ export async function keepUp(
         log.info({ from: session.plan.name, to: saved.plan }, `the account's plan is now ${saved.plan}`);
         return renew();
       }
-      await session.walls.reload();
+      await session.historyLimits.reload();
       const lost = await freshness.recover();
       if (lost > 0) log.warn({ chunks: lost }, 'the queue lost chunks; they are queued again');
       for (const what of ['the upkeep', 'the scheduler', 'the backfills', QUEUE]) incidents.resolve(what);

@@ -54,8 +54,8 @@ export function planAgain(
   { target, session }: Pick<PlanReport, 'target' | 'session'>,
   since: Instant,
 ): Promise<BackfillPlan> {
-  const wall = session.walls.of(target.interval);
-  return planBackfill({ sql, target, now: clock.now(), askedSince: since, plan: session.plan, wall });
+  const historyLimit = session.historyLimits.of(target.interval);
+  return planBackfill({ sql, target, now: clock.now(), askedSince: since, plan: session.plan, historyLimit });
 }
 
 /** The counts of the database or, when it was unavailable, of this process. */

@@ -4,7 +4,7 @@ import type { App } from '../../app.ts';
 import { formatBytes, formatCount, formatCounted } from '../../core/format.ts';
 import type { BackfillRun } from '../../ingest/backfill/backfill.ts';
 import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
-import type { Wall } from '../../ingest/limits/history-limit.ts';
+import type { HistoryLimit } from '../../ingest/limits/history-limit.ts';
 import { refreshForAbsences } from '../../ingest/snapshot/coin-list.ts';
 import { type Ingestion, withIngestion } from '../../ingestion.ts';
 import { rollUp } from '../../store/candle/rollup.ts';
@@ -157,11 +157,11 @@ async function rollUpCandles(
 /** True when nothing of the target is refused, has failed, or is still to be requested. */
 async function isComplete(app: App, report: PlanReport, run: BackfillRun): Promise<boolean> {
   const left = await planAgain(app, report, run.startedAt);
-  const isRefusedNow = isRefused(left, report.session.walls.of(report.target.interval));
+  const isRefusedNow = isRefused(left, report.session.historyLimits.of(report.target.interval));
   return run.refused.size === 0 && run.failed.length === 0 && left.cost.slots === 0 && !isRefusedNow;
 }
 
-function isRefused(plan: BackfillPlan, historyLimit: Wall): boolean {
+function isRefused(plan: BackfillPlan, historyLimit: HistoryLimit): boolean {
   return plan.refusedSlots > 0 || (historyLimit.kind === 'met' && plan.cost.refusedSlots > 0);
 }
 

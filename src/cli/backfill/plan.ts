@@ -66,8 +66,8 @@ async function makeReport(
     options,
   );
   const now = clock.now();
-  const historyLimit = session.walls.of(target.interval);
-  const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, wall: historyLimit });
+  const historyLimit = session.historyLimits.of(target.interval);
+  const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, historyLimit });
   const fresh = await readDemand(sql);
   return {
     target,

@@ -45,7 +45,7 @@ export async function runWithProgress(
             underWay--;
           }
         },
-        walls: session.walls,
+        historyLimits: session.historyLimits,
         plan: session.plan,
         owner: ownerName(process.pid),
         bringBack: app.bringBack,
@@ -73,7 +73,7 @@ export async function runWithProgress(
 function progressOf(state: BackfillProgress, report: PlanReport, { session }: Ingestion) {
   const left = quotaLeft(report);
   // When the documented history limit turns out not to exist, everything is requested.
-  const isOpen = report.plan.probe && session.walls.of(report.target.interval).kind === 'open';
+  const isOpen = report.plan.probe && session.historyLimits.of(report.target.interval).kind === 'open';
   return {
     chunksDone: state.chunksDone,
     chunksTotal: Math.max(state.chunksPlanned, isOpen ? report.plan.costIfOpen.requests : 0),

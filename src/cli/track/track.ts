@@ -8,7 +8,7 @@ import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import { DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
-import { readWalls } from '../../ingest/limits/learned-limits.ts';
+import { readLearnedLimits } from '../../ingest/limits/learned-limits.ts';
 import { CATALOGUE_FRESH_MS } from '../../ingest/snapshot/coin-list.ts';
 import { keepTracks } from '../../ingest/tracking/freshness.ts';
 import { withIngestion } from '../../ingestion.ts';
@@ -172,7 +172,7 @@ async function applyAndPlan(app: App): Promise<TrackReport> {
     now: clock.now(),
     requestsPerDay: perDay,
     candlesPerRequest: candlesPerRequest(budget.plan, config),
-    walls: await readWalls(sql, clock, planOf(budget.plan)),
+    historyLimits: await readLearnedLimits(sql, clock, planOf(budget.plan)),
     keep: config.keep.candles,
   });
   return { applied, planName: budget.plan, plan, perDay, tiers: await readTierStatus(sql, clock.now()) };

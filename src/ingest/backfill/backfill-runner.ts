@@ -26,7 +26,7 @@ import type { BackfillProgress } from './progress.ts';
 
 export type BackfillRunnerDeps = ClaimDeps & {
   readonly queue: ChunkQueue;
-  readonly session: Pick<Session, 'sendRequest' | 'ingestChunk' | 'plan' | 'walls'>;
+  readonly session: Pick<Session, 'sendRequest' | 'ingestChunk' | 'plan' | 'historyLimits'>;
   readonly concurrency: number;
   /** How long candles are kept: candles that became too old while the backfill waited are not requested. */
   readonly keep?: Partial<Keep['candles']>;
@@ -160,17 +160,17 @@ async function execute(
 ): Promise<BackfillRun> {
   const { sql, clock, queue, owner, concurrency, bringBack, realMs } = deps;
   const { id, coinIds, interval, quote, span, priority } = claimed;
-  const { walls, plan, sendRequest } = deps.session;
-  await walls.reload();
+  const { historyLimits, plan, sendRequest } = deps.session;
+  await historyLimits.reload();
   const list = await refreshForAbsences({ sendRequest, sql, clock, signal });
   if (list.kind === 'failed') deps.onError(new Error(`${list.message}; empty slots remain unconfirmed`));
   const startedAt = clock.now();
   const target = { coinIds, interval, quote, span: keptPart(span, interval, deps.keep ?? {}, startedAt) };
-  const wall = walls.of(interval);
-  const planned = await planBackfill({ sql, target, now: startedAt, askedSince: startedAt, plan, wall });
+  const historyLimit = historyLimits.of(interval);
+  const planned = await planBackfill({ sql, target, now: startedAt, askedSince: startedAt, plan, historyLimit });
   onPlanned(planned.cost.requests);
   deps.onBegin(claimed, planned.cost.requests);
-  const running = { sql, clock, queue, walls, plan, owner, ingestChunk: reporting(deps) };
+  const running = { sql, clock, queue, historyLimits, plan, owner, ingestChunk: reporting(deps) };
   return runBackfill(
     { ...running, ...(bringBack ? { bringBack } : {}), ...(realMs ? { realMs } : {}) },
     {

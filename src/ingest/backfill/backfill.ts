@@ -9,7 +9,7 @@ import { type BackfillTotals, backfillTotals, finishBackfill, startBackfill } fr
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { withCircuitBreaker } from '../chunk/series-circuit-breaker.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
-import type { Walls } from '../limits/learned-limits.ts';
+import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { ConfigurationError, type Outcome, UpstreamError } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
@@ -47,7 +47,7 @@ export type BackfillDeps = {
   readonly clock: Clock;
   readonly queue: ChunkQueue;
   readonly ingestChunk: IngestChunk;
-  readonly walls: Walls;
+  readonly historyLimits: LearnedLimits;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   /** `host:pid`. */
   readonly owner: string;
@@ -135,12 +135,12 @@ async function start({ sql, owner }: BackfillDeps, options: BackfillOptions) {
 
 /** Fetches what is missing, until nothing worth a request is left or the run ends. */
 async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: Run): Promise<void> {
-  const { sql, clock, queue, plan, walls, realMs = (ms) => ms } = deps;
+  const { sql, clock, queue, plan, historyLimits, realMs = (ms) => ms } = deps;
   const { target, concurrency, startedAt } = options;
   const { id, ending, tracker } = run;
   const { signal } = ending;
   const { retry, tidy } = createRunRetry(deps, run);
-  const asking = { sql, clock, target, backfillId: id, askedSince: startedAt, plan, walls };
+  const asking = { sql, clock, target, backfillId: id, askedSince: startedAt, plan, historyLimits };
   if (options.planned.probe) {
     const probing = {
       ...asking,

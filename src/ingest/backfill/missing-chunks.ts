@@ -4,8 +4,8 @@ import { chunksNewestFirst } from '../../core/chunk.ts';
 import { normalize, type Span, subtract } from '../../core/span.ts';
 import type { CoinGaps } from '../../store/candle/gaps.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import { earliestSlot, knownDepth, splitAtWall } from '../limits/history-limit.ts';
-import type { Walls } from '../limits/learned-limits.ts';
+import { earliestSlot, knownDepth, splitAtLimit } from '../limits/history-limit.ts';
+import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import { type BackfillTarget, gapsOf } from './plan.ts';
 
@@ -26,7 +26,7 @@ export type ChunkSource = {
   readonly backfillId: number;
   readonly askedSince: number;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
-  readonly walls: Pick<Walls, 'of'>;
+  readonly historyLimits: Pick<LearnedLimits, 'of'>;
 };
 
 export type MissingChunksDeps = ChunkSource & {
@@ -51,8 +51,8 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
 
   function worthAsking(seriesId: number, gaps: readonly Span[]): readonly Span[] {
     const { interval } = target;
-    const earliest = earliestSlot(knownDepth(deps.walls.of(interval)), interval, clock.now());
-    return splitAtWall(subtract(gaps, givenUp.get(seriesId) ?? []), earliest).within;
+    const earliest = earliestSlot(knownDepth(deps.historyLimits.of(interval)), interval, clock.now());
+    return splitAtLimit(subtract(gaps, givenUp.get(seriesId) ?? []), earliest).within;
   }
 
   function giveUp({ seriesId, from, to }: ChunkJob): void {

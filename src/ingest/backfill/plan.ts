@@ -7,7 +7,13 @@ import type { Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import { type CoinGaps, readGaps } from '../../store/candle/gaps.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import { documentedWall, earliestSlot, expectedDepth, splitAtWall, type Wall } from '../limits/history-limit.ts';
+import {
+  documentedLimit,
+  earliestSlot,
+  expectedDepth,
+  type HistoryLimit,
+  splitAtLimit,
+} from '../limits/history-limit.ts';
 
 /** The series and the span that a backfill fills. */
 export type BackfillTarget = {
@@ -51,7 +57,7 @@ export type PlanOptions = {
   readonly now: Instant;
   readonly askedSince: Instant;
   readonly plan: Plan;
-  readonly wall: Wall;
+  readonly historyLimit: HistoryLimit;
 };
 
 /** Coins per statement: it bounds the memory, however many series there are. */
@@ -79,13 +85,20 @@ export async function* gapsOf(
   }
 }
 
-export async function planBackfill({ sql, target, now, askedSince, plan, wall }: PlanOptions): Promise<BackfillPlan> {
+export async function planBackfill({
+  sql,
+  target,
+  now,
+  askedSince,
+  plan,
+  historyLimit,
+}: PlanOptions): Promise<BackfillPlan> {
   const { interval } = target;
   const limit = plan.candlesPerRequest;
-  const mine = counter(interval, limit, earliestSlot(expectedDepth(wall), interval, now));
+  const mine = counter(interval, limit, earliestSlot(expectedDepth(historyLimit), interval, now));
   const others = PLAN_NAMES.map((name) => {
     const other = planOf(name);
-    const depth = expectedDepth(documentedWall(other, interval));
+    const depth = expectedDepth(documentedLimit(other, interval));
     return { name, counter: counter(interval, other.candlesPerRequest, earliestSlot(depth, interval, now)) };
   });
   const open = counter(interval, limit, Number.NEGATIVE_INFINITY);
@@ -102,7 +115,7 @@ export async function planBackfill({ sql, target, now, askedSince, plan, wall }:
     for (const other of others) other.counter.add(coin);
   }
   const cost = mine.total();
-  const probe = wall.kind === 'documented' && cost.refusedSlots > 0;
+  const probe = historyLimit.kind === 'documented' && cost.refusedSlots > 0;
   return {
     coins: target.coinIds.length,
     coinsWithGaps,
@@ -121,7 +134,7 @@ function counter(interval: Interval, limit: number, earliest: Instant) {
   let refusedSlots = 0;
   return {
     add: ({ gaps }: CoinGaps) => {
-      const { within, beyond } = splitAtWall(gaps, earliest);
+      const { within, beyond } = splitAtLimit(gaps, earliest);
       requests += countChunks(within, interval, limit);
       slots += countSlots(within, interval);
       refusedSlots += countSlots(beyond, interval);

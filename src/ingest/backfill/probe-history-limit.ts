@@ -1,7 +1,7 @@
 /** Requests one chunk beyond a documented history limit, before all others: its answer says whether the limit is real. */
 import { createBackoff } from '../../core/backoff.ts';
 import { chunksNewestFirst } from '../../core/chunk.ts';
-import { earliestSlot, splitAtWall } from '../limits/history-limit.ts';
+import { earliestSlot, splitAtLimit } from '../limits/history-limit.ts';
 import { ConfigurationError, type Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkSource } from './missing-chunks.ts';
@@ -46,11 +46,11 @@ export async function probeHistoryLimit(deps: ProbeDeps): Promise<void> {
 async function newestBeyond(deps: ProbeDeps): Promise<ChunkJob | null> {
   const { sql, clock, target, backfillId, askedSince, plan } = deps;
   const { quote, interval } = target;
-  const limit = deps.walls.of(interval);
+  const limit = deps.historyLimits.of(interval);
   if (limit.kind !== 'documented') return null;
   const when = { now: () => clock.now(), askedSince, plan: plan.name };
   for await (const { coinId, seriesId, gaps } of gapsOf(sql, target, when)) {
-    const { beyond } = splitAtWall(gaps, earliestSlot(limit.depthMs, interval, clock.now()));
+    const { beyond } = splitAtLimit(gaps, earliestSlot(limit.depthMs, interval, clock.now()));
     const newest = beyond.at(-1);
     if (newest === undefined || seriesId === null) continue;
     for (const span of chunksNewestFirst(gaps, interval, plan.candlesPerRequest))

@@ -1,9 +1,9 @@
 /** The progress of a backfill: what is done, what it waits for, and whether it must end because of that. */
 import type { Instant } from '../../clock.ts';
+import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
 import type { Span } from '../../core/span.ts';
 import type { RefusalReason } from '../../store/candle/refusal.ts';
 import type { BackfillTotals } from '../../store/work/backfill.ts';
-import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
 import { INTERRUPTED, type Outcome } from '../outcome.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import { DATABASE_IS_UNAVAILABLE, type OutageReason } from '../request/outage-retry.ts';

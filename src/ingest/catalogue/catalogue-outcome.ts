@@ -2,9 +2,10 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
+import { RULES } from '../../core/second-opinion.ts';
 import type { CatalogueItem, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
-import type { CatalogueRefusal } from '../../store/catalogue/catalogue-refusal.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import type { Claim, ClaimId } from '../../store/work/second-opinion.ts';
 import type { Refusal } from '../../upstream/answer.ts';
 import type { OriginCheck } from '../request/origin.ts';
 import type { SentRequest } from '../request/send-request.ts';
@@ -49,15 +50,23 @@ export function waitAfter(outcome: 'malformed' | 'unavailable' | Refusal['reason
   return (isFailure ? failureBackoff : unknownBackoff)(times, WHOLE_BOUND);
 }
 
-/** So many refusals in a row are believed. */
-const BELIEVED = 3;
-const BELIEVED_FOR_MS = 30 * DAY;
+/** The claim that the plan of the account does not include a kind. */
+export function refusalOf(kind: CatalogueKind, { accountId, plan }: Pick<Session, 'accountId' | 'plan'>): ClaimId {
+  return { claim: 'catalogue refusal', key: `${accountId} ${plan.name} ${kind}` };
+}
 
-/** Null: the kind may be requested. The first refusals may be chance; after a believed one, the kind is requested once a month. */
-export function refusedUntil({ times, reason, message, refusedAt }: CatalogueRefusal, now: Instant) {
-  const isBelieved = times >= BELIEVED;
-  const until = Math.min(refusedAt, now) + (isBelieved ? BELIEVED_FOR_MS : failureBackoff(times - 1, WHOLE_BOUND));
+/** The claim that a list lost many of its rows. */
+export function shortListOf(kind: CatalogueKind, id: string): ClaimId {
+  return { claim: 'short list', key: `${kind} ${id}` };
+}
+
+/** Null: the kind may be requested. */
+export function refusedUntil({ answers, requestedAt, retryAt, evidence }: Claim, now: Instant) {
+  // A clock that was set back must not stretch the wait.
+  const until = retryAt - Math.max(0, requestedAt - now);
   if (until <= now) return null;
-  const why = reason === 'unknown route' ? 'upstream has no such data' : 'the plan does not include this';
+  const message = String(evidence?.message);
+  const isBelieved = answers >= RULES['catalogue refusal'].agreeing;
+  const why = evidence?.reason === 'unknown route' ? 'upstream has no such data' : 'the plan does not include this';
   return { kind: 'held', until, reason: isBelieved ? `${why}, until it changes: ${message}` : message } as const;
 }

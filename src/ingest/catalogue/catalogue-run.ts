@@ -11,15 +11,15 @@ import {
   countRequestsSince,
   readDue,
 } from '../../store/catalogue/catalogue-item.ts';
-import { readCatalogueRefusals } from '../../store/catalogue/catalogue-refusal.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { findClaim } from '../../store/work/second-opinion.ts';
 import { INTERRUPTED, UpstreamError } from '../outcome.ts';
 import { createOriginCheck } from '../request/origin.ts';
 import type { SendRequest } from '../request/send-request.ts';
 import type { Run, RunContext, RunOutcome } from '../schedule-run.ts';
 import type { Session } from '../session.ts';
 import { CATALOGUE, type CatalogueQuestion } from './catalogue-kinds.ts';
-import { type CatalogueContext, type ItemOutcome, refusedUntil } from './catalogue-outcome.ts';
+import { type CatalogueContext, type ItemOutcome, refusalOf, refusedUntil } from './catalogue-outcome.ts';
 import { CATALOGUE_PLAN } from './catalogue-plan.ts';
 import { settleAnswer } from './catalogue-settle.ts';
 import { unanswered, unansweredByTool } from './catalogue-unanswered.ts';
@@ -55,10 +55,9 @@ async function run(
 ): Promise<RunOutcome> {
   const { sql, clock, session } = catalogue;
   const { tick, signal, retry } = context;
-  const { accountId, plan } = session;
-  const refusals = await retry(() => readCatalogueRefusals(sql, { accountId, plan: plan.name }));
-  const refusal = refusals.find((one) => one.kind === kind);
-  const off = refusal === undefined ? null : refusedUntil(refusal, clock.now());
+  const { accountId } = session;
+  const refusal = await retry(() => findClaim(sql, refusalOf(kind, session)));
+  const off = refusal === null ? null : refusedUntil(refusal, clock.now());
   if (off !== null) return off;
   const { ageMs, idleAgeMs } = CATALOGUE_PLAN[kind];
   let failures = 0;

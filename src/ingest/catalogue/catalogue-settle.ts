@@ -1,15 +1,21 @@
 /** Validates and stores an answer about the catalogue, in one transaction; a list that shrank a lot needs a second answer first. */
 import { quarantineRecords, type SetAsideRecord } from '../../store/candle/quarantine.ts';
 import { type ItemEnd, recordItem } from '../../store/catalogue/catalogue-item.ts';
-import { forgetCatalogueRefusal } from '../../store/catalogue/catalogue-refusal.ts';
 import { writeDocuments } from '../../store/catalogue/document.ts';
 import { findFetch, recordFetch } from '../../store/work/fetch.ts';
+import { dropClaim, recordAnswer } from '../../store/work/second-opinion.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import type { Validated } from '../answer/record-list.ts';
-import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
 import { misdate } from '../snapshot/validate-snapshot.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
-import { type CatalogueContext, type ItemOutcome, type ItemRequest, waitAfter } from './catalogue-outcome.ts';
+import {
+  type CatalogueContext,
+  type ItemOutcome,
+  type ItemRequest,
+  refusalOf,
+  shortListOf,
+  waitAfter,
+} from './catalogue-outcome.ts';
 import type { CatalogueFacts } from './validate-catalogue.ts';
 
 type Answered = Extract<Answer, { kind: 'answered' }>;
@@ -57,9 +63,16 @@ export async function settleAnswer(
   const { value, rows, setAside } = validated;
   const isCut = value.isCut;
   const least = Math.ceil(item.rows * (plan.leastShare ?? 0));
-  if (plan.leastShare !== null && !isCut && rows < least && item.outcome !== 'doubted') {
-    await reject('doubted', rows, `${rows} rows, of which ${least} at least were expected`, ASK_AGAIN_MS);
-    return { kind: 'skipped' };
+  if (plan.leastShare !== null && !isCut && rows < least) {
+    const heard = { sentAt: exchange.sentAt, ageMs: exchange.ageMs, heardAt: clock.now() };
+    const opinion = await retry(() =>
+      sql.begin((tx) => recordAnswer(tx, shortListOf(kind, id), heard, () => ({ says: 'agrees', evidence: { rows } }))),
+    );
+    if (opinion.kind === 'waiting') {
+      const waitMs = opinion.claim.retryAt - clock.now();
+      await reject('doubted', rows, `${rows} rows, of which ${least} at least were expected`, waitMs);
+      return { kind: 'skipped' };
+    }
   }
   const setting = isOfTool ? 'CHANDLER_RPC_URL' : 'CHANDLER_BASE_URL';
   await checkOrigin(exchange, { ...record, rows }, { retry, setting });
@@ -84,11 +97,10 @@ type Commit = {
 
 async function commit(
   catalogue: CatalogueContext,
-  { kind, asked }: ItemRequest,
+  { kind, item, asked }: ItemRequest,
   { value, setAside, rows, stored, at }: Commit,
 ) {
   const { sql, session } = catalogue;
-  const { accountId, plan } = session;
   const { document } = CATALOGUE[kind];
   await sql.begin(async (tx) => {
     const youngest = await writeDocuments(tx, { kind: document, documents: value.documents, at, isCut: value.isCut });
@@ -99,6 +111,8 @@ async function commit(
     const fetchId = await recordFetch(tx, { ...asked.record, outcome: 'stored', ...counts });
     await quarantineRecords(tx, kind, setAside, { fetchId, seenAt: at });
     await recordItem(tx, stored);
-    await forgetCatalogueRefusal(tx, { accountId, plan: plan.name, kind });
+    await dropClaim(tx, refusalOf(kind, session));
+    // The list is plausible again, or the shorter list is a fact now.
+    if (item.outcome === 'doubted') await dropClaim(tx, shortListOf(kind, item.id));
   });
 }

@@ -1,13 +1,14 @@
 /** What a failed request means for the item of the catalogue, for its kind, and for the run. */
 import { recordItem } from '../../store/catalogue/catalogue-item.ts';
-import { recordCatalogueRefusal } from '../../store/catalogue/catalogue-refusal.ts';
 import { markDocumentsGone } from '../../store/catalogue/document.ts';
+import { recordAnswer } from '../../store/work/second-opinion.ts';
 import type { Refusal } from '../../upstream/answer.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
 import {
   type CatalogueContext,
   type ItemOutcome,
   type ItemRequest,
+  refusalOf,
   refusedUntil,
   waitAfter,
 } from './catalogue-outcome.ts';
@@ -15,6 +16,8 @@ import type { Unusable } from './tool-registry.ts';
 
 const SKIPPED: ItemOutcome = { kind: 'skipped' };
 const SHORT_WAIT_MS = 60_000;
+/** Longer messages are cut. */
+const LONGEST_MESSAGE = 500;
 
 /** Did the interface fail, or only this call? If it was the interface, REST is used next. */
 export async function unansweredByTool(
@@ -98,11 +101,13 @@ async function refusedKind(
     await remember(catalogue, request, answer, reason, { isCut: false });
     return SKIPPED;
   }
-  const { message } = answer;
-  const at = answer.exchange.sentAt;
-  const refusal = { accountId: session.accountId, plan: session.plan.name, kind, reason, message, at };
-  const times = await context.retry(() => recordCatalogueRefusal(sql, refusal));
+  const { message, exchange } = answer;
+  const heard = { sentAt: exchange.sentAt, heardAt: exchange.sentAt, ageMs: exchange.ageMs };
+  const evidence = { reason, message: message.slice(0, LONGEST_MESSAGE) };
+  const { claim } = await context.retry(() =>
+    sql.begin((tx) => recordAnswer(tx, refusalOf(kind, session), heard, () => ({ says: 'agrees', evidence }))),
+  );
   const now = clock.now();
   // The wait may be over already.
-  return refusedUntil({ ...refusal, refusedAt: at, times }, now) ?? { kind: 'held', until: now, reason: message };
+  return (claim && refusedUntil(claim, now)) ?? { kind: 'held', until: now, reason: message };
 }

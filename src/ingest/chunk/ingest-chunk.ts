@@ -10,10 +10,9 @@ import type { Span } from '../../core/span.ts';
 import type { Spender, Stretch, Unwanted } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { Answer } from '../../upstream/answer.ts';
-import { createDoubts } from '../answer/second-opinion.ts';
-import { documentedWall, earliestSlot, isBeyond, knownDepth } from '../limits/history-limit.ts';
-import type { Walls } from '../limits/learned-limits.ts';
-import { createWallDoubts } from '../limits/limit-second-opinion.ts';
+import { documentedLimit, earliestSlot, isBeyond, knownDepth } from '../limits/history-limit.ts';
+import type { LearnedLimits } from '../limits/learned-limits.ts';
+import { createRefusalOpinions } from '../limits/refusal-opinions.ts';
 import { ConfigurationError, INTERRUPTED, type Outcome, RedirectLoop, UpstreamError } from '../outcome.ts';
 import { type ChunkJob, describeChunk, FRESHNESS } from '../queue/chunk-job.ts';
 import { wrongAddress } from '../request/configuration-errors.ts';
@@ -27,7 +26,7 @@ export type IngestChunkDeps = {
   readonly sendRequest: SendRequest;
   readonly clock: Clock;
   readonly plan: Plan;
-  readonly walls: Walls;
+  readonly historyLimits: LearnedLimits;
   readonly trust: Trust;
 };
 
@@ -44,9 +43,8 @@ const NOTHING: Outcome = { kind: 'stored', requests: 0, stored: 0, revised: 0, s
 
 export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   const { clock, trust } = deps;
-  const doubts = createDoubts();
-  const wallDoubts = createWallDoubts(deps);
-  const storeAnswer = createStoreAnswer({ ...deps, wallDoubts, prove: () => trust.prove() });
+  const opinions = createRefusalOpinions(deps);
+  const storeAnswer = createStoreAnswer({ ...deps, opinions, prove: () => trust.prove() });
   const settle = (job: ChunkJob, asked: SentRequest, retry: OutageRetry, answer: Refused, onlyHere?: boolean) =>
     retry(() => settleRefusal(deps, job, asked, answer, onlyHere));
 
@@ -55,19 +53,19 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
     const { answer, requests } = asked;
     switch (answer.kind) {
       case 'answered':
-        doubts.answered(job);
+        await retry(() => opinions.answered(job));
         return storeAnswer(job, asked, answer, retry);
       case 'limited': {
         // The ledger makes everybody wait; the next take says until when.
         if (!asked.budgetLeft)
           return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
-        const again = doubts.doubt(job, answer.exchange.sentAt, clock.now());
-        if (again !== null) return { kind: 'deferred', until: again, requests, reason: 'second opinion' };
-        return settle(job, asked, retry, asWall(answer));
+        const until = await retry(() => opinions.weighPayment(job, answer.exchange));
+        if (until !== null) return { kind: 'deferred', until, requests, reason: 'second opinion' };
+        return settle(job, asked, retry, asHistoryLimit(answer));
       }
       case 'refused': {
         if (answer.reason !== 'wall') return settle(job, asked, retry, answer);
-        const meaning = wallDoubts.weigh(job, asked.record.span!, answer);
+        const meaning = await retry(() => opinions.weighLimit(job, asked.record.span!, answer));
         if (typeof meaning === 'number')
           return { kind: 'deferred', until: meaning, requests, reason: 'second opinion' };
         return settle(job, asked, retry, answer, meaning === 'span');
@@ -81,8 +79,8 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   }
 
   async function ingest(job: ChunkJob, options: IngestChunkOptions): Promise<Outcome> {
-    const soon = doubts.waitingFor(job, clock.now()) ?? wallDoubts.waitingFor(job);
-    if (soon !== null) return { kind: 'deferred', until: soon, requests: 0, reason: 'second opinion' };
+    const until = opinions.waitingFor(job);
+    if (until !== null) return { kind: 'deferred', until, requests: 0, reason: 'second opinion' };
     const question = questionOf(job, deps);
     if (question === null) return NOTHING;
     const asked = await askFor(job, question, deps, options);
@@ -91,7 +89,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
     return conclude(job, asked, options.retry ?? withoutRetry);
   }
 
-  return (job, options = {}) => wallDoubts.inTurn(job, () => ingest(job, options));
+  return (job, options = {}) => opinions.inTurn(job, () => ingest(job, options));
 }
 
 /** Nothing was sent: the run ended while the chunk waited. */
@@ -100,10 +98,10 @@ type Interrupted = { readonly kind: 'held'; readonly until: Instant; readonly re
 /** Of a chunk what lies within the history limit, which moves on while the chunk waits in the queue; null when nothing does. */
 function questionOf(
   job: ChunkJob,
-  { walls, plan, clock }: Pick<IngestChunkDeps, 'walls' | 'plan' | 'clock'>,
+  { historyLimits, plan, clock }: Pick<IngestChunkDeps, 'historyLimits' | 'plan' | 'clock'>,
 ): StretchRequest | null {
   const { interval, coinId, quote, to } = job;
-  const from = Math.max(job.from, earliestSlot(knownDepth(walls.of(interval)), interval, clock.now()));
+  const from = Math.max(job.from, earliestSlot(knownDepth(historyLimits.of(interval)), interval, clock.now()));
   if (from >= to) return null;
   const stretch: Stretch = { ...job, backfillId: backfillOf(job), span: { from, to }, plan: plan.name };
   return {
@@ -116,7 +114,7 @@ function questionOf(
         path: ohlcvPath(coinId),
         query: ohlcvParameters({ ...ends, interval, quote, limit: plan.candlesPerRequest }),
         span,
-        beyondPlan: isBeyond(documentedWall(plan, interval), interval, span.from, clock.now()),
+        beyondPlan: isBeyond(documentedLimit(plan, interval), interval, span.from, clock.now()),
       };
     },
   };
@@ -148,7 +146,7 @@ function backfillOf(job: ChunkJob): number | null {
   return job.kind === 'freshness' ? null : job.backfillId;
 }
 
-/** A second 402 without a wall's text: it is taken for one. */
-function asWall({ exchange, message }: Extract<Answer, { kind: 'limited' }>): Refused {
+/** A believed 402 without the text of a history limit: it is taken for one. */
+function asHistoryLimit({ exchange, message }: Extract<Answer, { kind: 'limited' }>): Refused {
   return { kind: 'refused', reason: 'wall', notBefore: null, message, exchange };
 }

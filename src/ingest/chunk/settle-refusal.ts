@@ -5,7 +5,7 @@ import type { Span } from '../../core/span.ts';
 import { type RefusalReason, recordRefusal } from '../../store/candle/refusal.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { Answer } from '../../upstream/answer.ts';
-import type { Walls } from '../limits/learned-limits.ts';
+import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { depthOf } from '../limits/parsed-limit.ts';
 import { ConfigurationError, type Outcome, UpstreamError } from '../outcome.ts';
 import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
@@ -18,7 +18,7 @@ export type SettleRefusalDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly plan: Plan;
-  readonly walls: Walls;
+  readonly historyLimits: LearnedLimits;
   readonly trust: Trust;
 };
 
@@ -29,10 +29,10 @@ const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INF
 
 /**
  * Remembers what was refused, so that it is not asked again. `onlyHere`: a history limit that other chunks beyond it do not meet; then only
- * this span is left alone. @throws ConfigurationError, UpstreamError
+ * this span is not asked again. @throws ConfigurationError, UpstreamError
  */
 export async function settleRefusal(
-  { sql, clock, walls, plan, trust }: SettleRefusalDeps,
+  { sql, clock, historyLimits, plan, trust }: SettleRefusalDeps,
   job: ChunkJob,
   { record, fetchId, keySent }: SentRequest,
   answer: Refused,
@@ -50,7 +50,7 @@ export async function settleRefusal(
       trust.prove();
       if (onlyHere) return refuse('plan wall', span);
       const depth = depthOf(job.interval, span, plan, answer);
-      await walls.meet(job.interval, { ...depth, message, fetchId });
+      await historyLimits.learn(job.interval, { ...depth, message, fetchId });
       return { kind: 'refused', reason: depth.depthMs === 0 ? 'interval' : 'plan wall', message };
     }
     case 'unknown id':

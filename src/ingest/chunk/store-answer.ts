@@ -9,9 +9,9 @@ import { createPartitionKeeper } from '../../store/upkeep/partition.ts';
 import { findFetch, recordFetchOnce } from '../../store/work/fetch.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import { createDriftCheck } from '../answer/schema-drift.ts';
-import { provesOpen, unprovenPart } from '../limits/history-limit.ts';
-import type { Walls } from '../limits/learned-limits.ts';
-import type { WallDoubts } from '../limits/limit-second-opinion.ts';
+import { provesNoLimit, unprovenPart } from '../limits/history-limit.ts';
+import type { LearnedLimits } from '../limits/learned-limits.ts';
+import type { RefusalOpinions } from '../limits/refusal-opinions.ts';
 import { type Outcome, UpstreamError } from '../outcome.ts';
 import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
 import { createOriginCheck } from '../request/origin.ts';
@@ -34,14 +34,14 @@ export type StoreAnswer = (
 export function createStoreAnswer({
   sql,
   plan,
-  walls,
-  wallDoubts,
+  historyLimits,
+  opinions,
   prove,
 }: {
   readonly sql: Sql;
   readonly plan: Plan;
-  readonly walls: Walls;
-  readonly wallDoubts: WallDoubts;
+  readonly historyLimits: LearnedLimits;
+  readonly opinions: Pick<RefusalOpinions, 'gave'>;
   /** Called when an answer can be used. */
   readonly prove: () => void;
 }): StoreAnswer {
@@ -72,13 +72,14 @@ export function createStoreAnswer({
     const { sentAt, asOf, ageMs } = exchange;
     // Only where there are candles: of what is asked, a coin may have existed in the last few years only.
     const [first, last] = [candles.openTime[0], candles.openTime.at(-1)];
-    wallDoubts.answered(job, first ?? null, sentAt);
+    await retry(() => opinions.gave(job, first ?? null, exchange));
     if (first !== undefined) {
       await retry(() => keepPartitions(interval, { from: first, to: last! + INTERVAL_MS[interval] }));
-      // Only a candle from beyond proves that the wall is not there: nothing at all may be the wall's way of saying so.
-      if (provesOpen(walls.of(interval), interval, first, asOf)) await retry(() => walls.open(interval));
+      // Only a candle from beyond proves that there is no limit: an answer without candles may be the upstream's way to refuse.
+      if (provesNoLimit(historyLimits.of(interval), interval, first, asOf))
+        await retry(() => historyLimits.lift(interval));
     }
-    const unproven = unprovenPart(walls.of(interval), interval, span, exchange.latest);
+    const unproven = unprovenPart(historyLimits.of(interval), interval, span, exchange.latest);
     const store = () =>
       storeChunk(
         sql,

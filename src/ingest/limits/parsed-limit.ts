@@ -1,10 +1,10 @@
-/** How far back a wall stands that upstream has just refused us at. Pure. */
+/** How far back the history limit is that upstream has just refused a request for. Pure. */
 import type { Plan } from '../../contract/plan/plans.ts';
 import { HOUR, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Answer } from '../../upstream/answer.ts';
 
-export type WallAnswer = Extract<Answer, { kind: 'refused'; reason: 'wall' }>;
+export type LimitRefusal = Extract<Answer, { kind: 'refused'; reason: 'wall' }>;
 
 export type Depth = {
   /** From upstream's now; 0: not at all. */
@@ -19,10 +19,10 @@ const LEAST_DEPTH_MS = HOUR;
 /**
  * As its text says, by upstream's own clock: ours may be wrong, and a depth outlives this run. Without a date in the text, or with
  * one that cannot be true: 0 (not at all) for an interval that is not in the plan, or that the text is about; else what
- * the documents say, or half of what was asked. So each refusal halves what is still asked, and a wall that never tells where
+ * the documents say, or half of what was asked. So each refusal halves what is still asked, and a limit that never tells where
  * it stands costs a handful of requests.
  */
-export function depthOf(interval: Interval, span: Span, plan: Plan, answer: WallAnswer): Depth {
+export function depthOf(interval: Interval, span: Span, plan: Plan, answer: LimitRefusal): Depth {
   const dated = datedDepth(answer);
   if (dated !== null) return dated;
   const { notBefore } = answer;
@@ -36,7 +36,7 @@ export function depthOf(interval: Interval, span: Span, plan: Plan, answer: Wall
 }
 
 /** The depth its text tells; null without a date that can be true. */
-export function datedDepth({ notBefore, exchange: { sentAt, date } }: WallAnswer): Depth | null {
+export function datedDepth({ notBefore, exchange: { sentAt, date } }: LimitRefusal): Depth | null {
   const there = date ?? sentAt;
   if (notBefore === null || there - notBefore < LEAST_DEPTH_MS) return null;
   return { depthMs: there - notBefore, skewMs: there - sentAt };

@@ -5,6 +5,7 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
+import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import {
   hasStored,
@@ -14,9 +15,9 @@ import {
   storeSnapshot,
 } from '../../store/snapshot/snapshot.ts';
 import { findFetch, recordFetchOnce } from '../../store/work/fetch.ts';
+import { type Claim, type ClaimId, dropClaim, recordAnswer } from '../../store/work/second-opinion.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import type { Validated } from '../answer/record-list.ts';
-import { ASK_AGAIN_MS } from '../answer/second-opinion.ts';
 import { ConfigurationError, INTERRUPTED, UpstreamError } from '../outcome.ts';
 import { wrongAddress, wrongKey } from '../request/configuration-errors.ts';
 import { createOriginCheck, type OriginCheck } from '../request/origin.ts';
@@ -150,7 +151,7 @@ async function settle<T>(
   { record, requests, exchange }: Pick<SentRequest, 'record' | 'requests'> & Pick<Answered, 'exchange'>,
   validated: Validated<T>,
 ): Promise<SnapshotOutcome> {
-  const { sql, clock, kind, name, checkOrigin } = taking;
+  const { sql, kind, name, checkOrigin } = taking;
   const keep = (outcome: string, rows: number, message: string) =>
     retry((again) => recordFetchOnce(sql, { ...record, outcome, rows, message }, again));
   if (!validated.ok) {
@@ -158,10 +159,10 @@ async function settle<T>(
     throw new UpstreamError(`${name}: the answer cannot be used: ${validated.problem}`);
   }
   const { rows, setAside, value } = validated;
-  const doubt = await retry(() => implausibleBecause(taking, past, { rows, sentAt: exchange.sentAt }));
-  if (doubt !== null) {
-    await keep('doubted', rows, doubt);
-    return { kind: 'deferred', until: clock.now() + ASK_AGAIN_MS, requests, reason: doubt };
+  const implausible = await retry(() => implausibleBecause(taking, { rows, exchange }));
+  if (implausible !== null) {
+    await keep('doubted', rows, implausible.reason);
+    return { kind: 'deferred', until: implausible.retryAt, requests, reason: implausible.reason };
   }
   await checkOrigin(exchange, { ...record, rows }, { retry });
   const at = exchange.asOf;
@@ -169,7 +170,12 @@ async function settle<T>(
   const commit = await retry(async (again) => {
     // If the connection was cut during the commit, the answer may be stored already.
     const found = again ? await findFetch(sql, record) : null;
-    return found ?? storeSnapshot(sql, { ...record, rows }, setAside, (tx) => kind.write(tx, value, at));
+    if (found !== null) return found;
+    return storeSnapshot(sql, { ...record, rows }, setAside, async (tx) => {
+      // A stored list is plausible, or the shorter list is a fact now.
+      if (mayBeShort(past)) await dropClaim(tx, shortListOf(taking));
+      return kind.write(tx, value, at);
+    });
   });
   return { kind: 'stored', requests, rows, stored: commit.stored, setAside: commit.setAside };
 }
@@ -178,23 +184,41 @@ async function settle<T>(
 export const LEAST_SHARE = 0.9;
 
 /**
- * Why a list is implausible; null when it is plausible. A list that is much shorter than the last one is believed if the answer before it
- * was as short and no cache repeated it: then the plan or the upstream has changed.
+ * Why a list is implausible, and when to ask again; null when it is plausible. A list that is much shorter than the last one is believed if an
+ * answer before it was as short and no cache repeated it: then the plan or the upstream has changed.
  */
 async function implausibleBecause<T>(
-  { sql, accountId, name, kind }: Taking<T>,
-  past: readonly PastRequest[],
-  { rows, sentAt }: Pick<PastRequest, 'rows' | 'sentAt'>,
-): Promise<string | null> {
+  taking: Taking<T>,
+  { rows, exchange }: { readonly rows: number } & Pick<Answered, 'exchange'>,
+): Promise<{ readonly reason: string; readonly retryAt: Instant } | null> {
+  const { sql, accountId, clock, name, kind } = taking;
   const known = (await lastStoredRows(sql, { endpoint: name, accountId })) ?? (await kind.knownRows?.(sql)) ?? 0;
   const least = Math.ceil(known * LEAST_SHARE);
   if (rows >= least) return null;
-  const before = past[0];
-  const agrees =
-    before?.outcome === 'doubted' &&
-    sentAt - before.sentAt >= ASK_AGAIN_MS &&
-    Math.abs(rows - before.rows) <= before.rows * (1 - LEAST_SHARE);
-  return agrees ? null : `${rows} rows, of which ${least} at least were expected`;
+  const { sentAt, ageMs } = exchange;
+  const answer = { sentAt, ageMs, heardAt: clock.now() };
+  const { kind: opinion, claim } = await sql.begin((tx) =>
+    recordAnswer(tx, shortListOf(taking), answer, (before) => ({
+      says: isAsShort(before, rows) ? 'agrees' : 'differs',
+      evidence: { rows },
+    })),
+  );
+  if (opinion !== 'waiting') return null;
+  return { reason: `${rows} rows, of which ${least} at least were expected`, retryAt: claim.retryAt };
+}
+
+function shortListOf({ accountId, name }: Pick<Taking<unknown>, 'accountId' | 'name'>): ClaimId {
+  return { claim: 'short list', key: `${accountId} ${name}` };
+}
+
+function isAsShort(before: Claim | null, rows: number): boolean {
+  const rowsBefore = Number(before?.evidence?.rows);
+  return Math.abs(rows - rowsBefore) <= rowsBefore * (1 - LEAST_SHARE);
+}
+
+/** Was a list implausible since the last one that was stored? */
+function mayBeShort(past: readonly PastRequest[]): boolean {
+  return past.find(({ outcome }) => outcome === 'stored' || outcome === 'doubted')?.outcome === 'doubted';
 }
 
 const REFUSALS: ReadonlySet<string> = new Set(['wall', 'forbidden', 'unknown id', 'unknown route', 'bad request']);

@@ -9,7 +9,7 @@ import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { isHistoryPending, queueBackfill, readHistoryGroups } from '../../store/work/backfill-queue.ts';
 import { planBackfill } from '../backfill/plan.ts';
-import type { Walls } from '../limits/learned-limits.ts';
+import type { LearnedLimits } from '../limits/learned-limits.ts';
 
 /** Lower than backfills that a person requested. */
 export const HISTORY_PRIORITY = -10;
@@ -21,17 +21,17 @@ export async function auditGaps({
   sql,
   clock,
   plan,
-  walls,
+  historyLimits,
   keep = {},
 }: {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly plan: Plan;
-  readonly walls: Walls;
+  readonly historyLimits: LearnedLimits;
   /** How long candles are kept; older ones would be removed again. */
   readonly keep?: Partial<Keep['candles']>;
 }): Promise<readonly number[]> {
-  await walls.reload();
+  await historyLimits.reload();
   const queued: number[] = [];
   for (const { interval, quote, since, coinIds } of await readHistoryGroups(sql)) {
     const now = clock.now();
@@ -41,7 +41,14 @@ export async function auditGaps({
     if (await isHistoryPending(sql, { interval, quote, coinIds, from: span.from }, now - RETRY_MS)) continue;
     const target = { coinIds, interval, quote, span };
     const history = `${interval} ${quote} ${new Date(span.from).toISOString()}`;
-    const { cost } = await planBackfill({ sql, target, now, askedSince: now, plan, wall: walls.of(interval) });
+    const { cost } = await planBackfill({
+      sql,
+      target,
+      now,
+      askedSince: now,
+      plan,
+      historyLimit: historyLimits.of(interval),
+    });
     if (cost.requests === 0) continue;
     queued.push(
       await queueBackfill(sql, {

@@ -20,8 +20,8 @@ import {
   recordRefreshes,
   type TierRow,
 } from '../../store/tracking/tracked-series.ts';
-import { earliestSlot, knownDepth, splitAtWall } from '../limits/history-limit.ts';
-import type { Walls } from '../limits/learned-limits.ts';
+import { earliestSlot, knownDepth, splitAtLimit } from '../limits/history-limit.ts';
+import type { LearnedLimits } from '../limits/learned-limits.ts';
 
 export type PlannedTier = TierRow & {
   readonly requestsPerDay: number;
@@ -38,14 +38,14 @@ export type PlanTrackedOptions = {
   /** Requests a day that freshness may make: `freshnessPerDay`. Null: any number. */
   readonly requestsPerDay: number | null;
   readonly candlesPerRequest: number;
-  readonly walls: Pick<Walls, 'of'>;
+  readonly historyLimits: Pick<LearnedLimits, 'of'>;
 };
 
 /** How fresh each tier can be kept now; recorded for the refresh order and for `market.freshness`. */
 export async function planTracked(options: PlanTrackedOptions): Promise<TrackedPlan> {
-  const { sql, now, requestsPerDay, candlesPerRequest, walls } = options;
+  const { sql, now, requestsPerDay, candlesPerRequest, historyLimits } = options;
   const rows = await readTiers(sql);
-  const refused = new Set(rows.filter((row) => knownDepth(walls.of(row.interval)) === 0).map((row) => row.id));
+  const refused = new Set(rows.filter((row) => knownDepth(historyLimits.of(row.interval)) === 0).map((row) => row.id));
   const plan = planFreshness({
     tiers: rows.map((row) => (refused.has(row.id) ? { ...row, series: 0 } : row)),
     requestsPerDay,
@@ -89,7 +89,7 @@ export type DueSeriesOptions = {
   readonly now: Instant;
   readonly limit: number;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
-  readonly walls: Pick<Walls, 'of'>;
+  readonly historyLimits: Pick<LearnedLimits, 'of'>;
 };
 
 export type DueSeries = {
@@ -103,7 +103,7 @@ export type DueSeries = {
 
 /** The series that are due, most urgent first; changes nothing. */
 export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOptions): Promise<DueSeries[]> {
-  const { now, limit, plan, walls } = options;
+  const { now, limit, plan, historyLimits } = options;
   if (limit <= 0) return [];
   const chosen = chooseDueSeries(await readRefreshCandidates(sql, { now, limit, eager: EAGER }), now, limit);
   const turns = new Map(chosen.map((c) => [c.seriesId, turnAfter(c, now)]));
@@ -111,7 +111,7 @@ export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOpt
   const missing = await readMissing(sql, { ids: [...turns.keys()], now, plan: plan.name, slots });
   return missing.map(({ missing, ...series }) => {
     const { interval } = series;
-    const { within } = splitAtWall(missing, earliestSlot(knownDepth(walls.of(interval)), interval, now));
+    const { within } = splitAtLimit(missing, earliestSlot(knownDepth(historyLimits.of(interval)), interval, now));
     const [span] = chunksNewestFirst(within, interval, slots);
     const chunk = span === undefined ? null : { ...series, ...span, slots: countSlots(within, interval) };
     return { seriesId: series.seriesId, turnAt: turns.get(series.seriesId)!, chunk };

@@ -12,7 +12,7 @@ import { freshnessRoom } from '../../quota/refresh-order.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { countQueued, handBack, markEnded, readQueued } from '../../store/tracking/tracked-series.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
-import type { Walls } from '../limits/learned-limits.ts';
+import type { LearnedLimits } from '../limits/learned-limits.ts';
 import type { Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
@@ -26,7 +26,7 @@ export type KeepFreshDeps = {
   /** For these chunks only. */
   readonly queue: Pick<ChunkQueue, 'add' | 'statesOf' | 'size'>;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
-  readonly walls: Walls;
+  readonly historyLimits: LearnedLimits;
   /** How long candles are kept; older ones are not requested. */
   readonly keep: Keep['candles'];
   /** Requests a second that the plan allows; null: any number. */
@@ -57,7 +57,7 @@ const LOST_AFTER_MS = 20_000;
 const LOOKED_FOR = 200;
 
 export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
-  const { sql, clock, queue, plan, walls } = deps;
+  const { sql, clock, queue, plan, historyLimits } = deps;
   let planned: TrackedPlan | null = null;
   /** Series whose chunk was not in the queue at the last look. */
   let gone = new Set<number>();
@@ -70,7 +70,7 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
     const longer = Math.max(1, (nextAt - now) / 1000 / QUEUED_FOR_S);
     const perRun = Math.min(MOST_QUEUED, (deps.perSecond ?? Number.POSITIVE_INFINITY) * QUEUED_FOR_S);
     const most = Math.ceil(perRun * longer);
-    const chunks = await takeDueChunks(sql, { now, limit: Math.min(room, most - queued), plan, walls });
+    const chunks = await takeDueChunks(sql, { now, limit: Math.min(room, most - queued), plan, historyLimits });
     await queue.add(
       chunks.map(({ seriesId, coinId, quote, interval, from, to }) => {
         return { kind: 'freshness', seriesId, coinId, quote, interval, from, to, askedSince: now } satisfies ChunkJob;
@@ -82,11 +82,12 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
   return {
     planned: () => planned,
     run: async () => {
-      await walls.reload();
+      await historyLimits.reload();
       const now = clock.now();
       const { candlesPerRequest } = plan;
       const { planned: requestsPerDay } = await deps.budget();
-      planned = (await keepTracks({ sql, now, requestsPerDay, candlesPerRequest, walls, keep: deps.keep })).plan;
+      planned = (await keepTracks({ sql, now, requestsPerDay, candlesPerRequest, historyLimits, keep: deps.keep }))
+        .plan;
       await topUp();
       return { kind: 'done' };
     },

@@ -6,9 +6,9 @@ import { contains, intersect, normalize, type Span, type Spans, subtract, union 
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { parseMultirange, parseRange } from '../connection/multirange.ts';
 import { type FetchRow, recordFetch } from '../work/fetch.ts';
+import { clipPending, type Pending, replacePending } from '../work/second-opinion.ts';
 import { keepRevised, removeCandles, writeCandles } from './candle.ts';
 import { type OpenCandle, replaceOpenCandles } from './open-candle.ts';
-import { clipPending, type Pending, replacePending } from './pending.ts';
 import { quarantine, repeatedRows, type SetAsideRow } from './quarantine.ts';
 import { cutRollups } from './rollup.ts';
 import { markSeen } from './seen-until.ts';
@@ -74,7 +74,7 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
     const state = await lockSeries(tx, answer);
     const { series, span, candles, asOf } = answer;
     const { covered, pending: pendingBefore, doubts, toldByYounger, listedAt } = state;
-    const malformed = pendingBefore.some((p) => p.reason === 'malformed');
+    const malformed = pendingBefore.some((p) => p.claim === 'malformed');
     const repeated = malformed ? await repeatedRows(tx, series.id, answer.setAside) : new Set<Instant>();
     const verdict = weigh({ pending: pendingBefore, doubts, toldByYounger, listedAt, repeated });
 
@@ -140,7 +140,7 @@ function pendingAfter(
   // What a younger answer said stands, but it was asked about once more.
   const asked = kept.flatMap((p) => [
     ...clipPending([p], subtract([p.span], [span])),
-    ...clipPending([p.dueAt <= sentAt ? { ...p, askedAt: sentAt } : p], [span]),
+    ...clipPending([p.retryAt <= sentAt ? { ...p, requestedAt: sentAt } : p], [span]),
   ]);
   return [...asked, ...clipPending(verdict.pending, subtract(open, said))];
 }
@@ -164,10 +164,10 @@ async function rowsIn(tx: SqlOrTransaction, { series, span }: ChunkAnswer, spans
 }
 
 /** As JSON has it: seconds since 1970; null instead of infinity. */
-type PendingRead = Pick<Pending, 'reason' | 'answers'> & {
+type PendingRead = Pick<Pending, 'claim' | 'answers'> & {
   readonly span: string;
-  readonly askedAt: number;
-  readonly dueAt: number | null;
+  readonly requestedAt: number;
+  readonly retryAt: number | null;
 };
 
 /**
@@ -203,9 +203,9 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
           where f.series_id = ${series.id} and f.doubted && ${span}::tstzrange and d.span && ${span}::tstzrange
             and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored' and g.as_of > f.as_of
               and coalesce(g.told, tstzmultirange(g.span)) && d.span)), '[]') as doubts,
-        coalesce((select json_agg(json_build_object('span', p.span::text, 'reason', p.reason, 'answers', p.answers,
-            'askedAt', extract(epoch from p.asked_at), 'dueAt', extract(epoch from nullif(p.due_at, 'infinity'))))
-          from market.pending p where p.series_id = ${series.id} and p.span && ${span}::tstzrange), '[]') as pending
+        coalesce((select json_agg(json_build_object('span', p.span::text, 'claim', p.claim, 'answers', p.answers,
+            'requestedAt', extract(epoch from p.requested_at), 'retryAt', extract(epoch from nullif(p.retry_at, 'infinity'))))
+          from ops.second_opinion p where p.series_id = ${series.id} and p.span && ${span}::tstzrange), '[]') as pending
       from market.series s
       cross join lateral (
         -- A total order: of two answers of one instant the one that was asked for later is the younger; then any, but always the same.
@@ -229,10 +229,10 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
     })),
     pending: row.pending.map((p) => ({
       span: parseRange(p.span),
-      reason: p.reason,
+      claim: p.claim,
       answers: p.answers,
-      askedAt: Math.round(p.askedAt * 1000),
-      dueAt: p.dueAt === null ? Number.POSITIVE_INFINITY : Math.round(p.dueAt * 1000),
+      requestedAt: Math.round(p.requestedAt * 1000),
+      retryAt: p.retryAt === null ? Number.POSITIVE_INFINITY : Math.round(p.retryAt * 1000),
     })),
   };
 }

@@ -48,8 +48,8 @@ export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise
         limit 1) s on true
     ), split as materialized (
       select m.*,
-        coalesce((select range_agg(p.span) from market.pending p where p.series_id = m.series_id
-          and (p.due_at > ${query.now} or ${askedSince(sql, sql`${query.askedSince}::timestamptz`, query.now)})), '{}') as waiting,
+        coalesce((select range_agg(p.span) from ops.second_opinion p where p.series_id = m.series_id
+          and (p.retry_at > ${query.now} or ${askedSince(sql, sql`${query.askedSince}::timestamptz`, query.now)})), '{}') as waiting,
         coalesce((select range_agg(r.span) from market.refusal r where r.series_id = m.series_id
           and r.account_plan = ${query.plan} and ${stillRefused(sql, query.now)}), '{}') as refused
       from missing m where not isempty(m.missing)
@@ -96,8 +96,8 @@ export function openGaps(
   ]);
   return sql`
     select a.position, case when s.id is null then '{}' else tstzmultirange(a.span) - s.covered
-      - coalesce((select range_agg(p.span) from market.pending p where p.series_id = s.id
-          and ((p.due_at > ${now} and not s.is_fresh) or ${askedSince(sql, sql`a.asked_since`, now)})), '{}')
+      - coalesce((select range_agg(p.span) from ops.second_opinion p where p.series_id = s.id
+          and ((p.retry_at > ${now} and not s.is_fresh) or ${askedSince(sql, sql`a.asked_since`, now)})), '{}')
       - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id
           and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}')
       end as gaps
@@ -120,7 +120,7 @@ export function openGaps(
 
 /** What was asked in the future, before the clock was set back, need not have been asked since. */
 function askedSince(sql: SqlOrTransaction, since: ReturnType<SqlOrTransaction>, now: Instant) {
-  return sql`(p.asked_at >= ${since} and p.asked_at <= ${now + MOST_SKEW_MS})`;
+  return sql`(p.requested_at >= ${since} and p.requested_at <= ${now + MOST_SKEW_MS})`;
 }
 
 /** What is refused of one series may have been a passing mood of the upstream, or of a gateway before it: one request a day finds out. */

@@ -7,9 +7,9 @@ import type { SqlOrTransaction } from '../connection/connect.ts';
 export type RefusalReason = 'plan wall' | 'interval' | 'unknown coin' | 'forbidden' | 'bad request';
 
 /** What a plan sees of an interval, as upstream taught us. */
-export type KnownWall = {
+export type KnownLimit = {
   readonly interval: Interval;
-  /** True: a documented wall that does not stand. */
+  /** True: a documented limit that upstream has answered beyond. */
   readonly open: boolean;
   /** How far back from now the plan sees; null when it does not see the interval at all (and when `open`). */
   readonly depthMs: number | null;
@@ -20,9 +20,9 @@ export type KnownWall = {
 };
 
 /** This plan sees this interval only `depthMs` back from now, or not at all (null). Replaces what was known before. */
-export async function recordWall(
+export async function recordHistoryLimit(
   sql: SqlOrTransaction,
-  wall: {
+  limit: {
     readonly plan: string;
     readonly interval: Interval;
     readonly depthMs: number | null;
@@ -34,36 +34,36 @@ export async function recordWall(
 ): Promise<void> {
   await sql`
     with closed as (
-      delete from ops.open_wall where account_plan = ${wall.plan} and interval = ${wall.interval}::market.candle_interval
+      delete from ops.open_wall where account_plan = ${limit.plan} and interval = ${limit.interval}::market.candle_interval
     )
     insert into market.refusal as r (account_plan, interval, depth, reason, message, refused_at, fetch_id)
-    values (${wall.plan}, ${wall.interval}::market.candle_interval,
-      ${wall.depthMs === null ? null : `${wall.depthMs / 1000} seconds`}::interval,
-      ${wall.depthMs === null ? 'interval' : 'plan wall'}, ${wall.message}, ${wall.refusedAt},
-      ${wall.fetchId ?? null})
+    values (${limit.plan}, ${limit.interval}::market.candle_interval,
+      ${limit.depthMs === null ? null : `${limit.depthMs / 1000} seconds`}::interval,
+      ${limit.depthMs === null ? 'interval' : 'plan wall'}, ${limit.message}, ${limit.refusedAt},
+      ${limit.fetchId ?? null})
     on conflict (account_plan, interval) where series_id is null do update
     set depth = excluded.depth, reason = excluded.reason, message = excluded.message, refused_at = excluded.refused_at,
       fetch_id = excluded.fetch_id`;
 }
 
-/** Upstream answered beyond the documented wall: it does not stand, for this plan. */
-export async function recordOpenWall(
+/** Upstream answered beyond the documented limit: for this plan it does not hold. */
+export async function recordLiftedLimit(
   sql: SqlOrTransaction,
-  wall: { readonly plan: string; readonly interval: Interval; readonly provenAt: Instant },
+  limit: { readonly plan: string; readonly interval: Interval; readonly provenAt: Instant },
 ): Promise<void> {
   await sql`
     with fallen as (
       delete from market.refusal
-      where account_plan = ${wall.plan} and interval = ${wall.interval}::market.candle_interval and series_id is null
+      where account_plan = ${limit.plan} and interval = ${limit.interval}::market.candle_interval and series_id is null
     )
     insert into ops.open_wall (account_plan, interval, proven_at)
-    values (${wall.plan}, ${wall.interval}::market.candle_interval, ${wall.provenAt})
+    values (${limit.plan}, ${limit.interval}::market.candle_interval, ${limit.provenAt})
     on conflict (account_plan, interval) do update set proven_at = excluded.proven_at`;
 }
 
-/** What is known of this plan's walls, at most one per interval. */
-export async function activeWalls(sql: SqlOrTransaction, plan: string): Promise<KnownWall[]> {
-  return sql<KnownWall[]>`
+/** What is known of this plan's history limits, at most one per interval. */
+export async function readHistoryLimits(sql: SqlOrTransaction, plan: string): Promise<KnownLimit[]> {
+  return sql<KnownLimit[]>`
     select interval, false as open, (extract(epoch from depth) * 1000)::float8 as depth_ms, message, refused_at as learned_at
     from market.refusal where account_plan = ${plan} and series_id is null
     union all
@@ -73,7 +73,7 @@ export async function activeWalls(sql: SqlOrTransaction, plan: string): Promise<
 
 /**
  * Takes back what a run was refused, series by series, that may not be about the series: of a run that ended because everything
- * was refused, all of it; of another one, each 403 after which it was answered nothing. Walls stay, and ids that an
+ * was refused, all of it; of another one, each 403 after which it was answered nothing. History limits stay, and ids that an
  * upstream which has given us candles does not know: they would end the next run as well.
  */
 export async function withdrawRefusals(sql: SqlOrTransaction, backfillId: number, everything: boolean): Promise<void> {

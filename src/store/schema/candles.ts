@@ -85,23 +85,6 @@ export const revision = market.table(
   (t) => [index('revision_of_candle').on(t.seriesId, t.openTime), index('revision_of_fetch').on(t.fetchId)],
 );
 
-export const pending = market.table(
-  'pending',
-  {
-    seriesId: ofSeries().notNull(),
-    span: tstzrange('span').notNull(),
-    reason: text('reason').notNull(),
-    answers: integer('answers').notNull().default(1),
-    askedAt: instant('asked_at').notNull(),
-    dueAt: instant('due_at').notNull(),
-  },
-  (t) => [
-    primaryKey({ columns: [t.seriesId, t.span] }),
-    check('pending_reason', sql`reason in ('provisional', 'unconfirmed', 'malformed')`),
-    check('pending_span', sql`not isempty(span)`),
-  ],
-);
-
 export const quarantine = market.table(
   'quarantine',
   {

@@ -1,7 +1,8 @@
-/** The tables of requests: each one sent, the backfills that want them, and how upstream answered about the catalogue. */
+/** The tables of requests: each one sent, the backfills that want them, how upstream answered about the catalogue, and what needs a second opinion. */
 import { sql } from 'drizzle-orm';
-import { boolean, check, index, integer, primaryKey, smallint, text } from 'drizzle-orm/pg-core';
+import { boolean, check, index, integer, primaryKey, smallint, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { Quote } from '../../core/candle.ts';
+import { ofSeries } from './candles.ts';
 import {
   bigIdentity,
   bigNumber,
@@ -132,18 +133,28 @@ export const catalogueItem = ops.table(
   (t) => [primaryKey({ columns: [t.kind, t.id] }), index('catalogue_item_by_age').on(t.kind, t.askedAt)],
 );
 
-export const catalogueRefusal = ops.table(
-  'catalogue_refusal',
+export const secondOpinion = ops.table(
+  'second_opinion',
   {
-    accountId: text('account_id').notNull(),
-    accountPlan: text('account_plan').notNull(),
-    kind: text('kind').notNull(),
-    reason: text('reason').notNull(),
-    times: integer('times').notNull(),
-    message: text('message').notNull(),
-    refusedAt: instant('refused_at').notNull(),
+    claim: text('claim').notNull(),
+    key: text('key'),
+    seriesId: ofSeries(),
+    span: tstzrange('span'),
+    evidence: jsonb('evidence'),
+    answers: integer('answers').notNull().default(1),
+    requestedAt: instant('requested_at').notNull(),
+    retryAt: instant('retry_at').notNull(),
   },
-  (t) => [primaryKey({ columns: [t.accountId, t.accountPlan, t.kind] })],
+  (t) => [
+    uniqueIndex('second_opinion_of_series').on(t.seriesId, t.span).where(sql`series_id is not null`),
+    uniqueIndex('second_opinion_of_key').on(t.claim, t.key).where(sql`series_id is null`),
+    check(
+      'second_opinion_subject',
+      sql`(series_id is null) = (span is null) and (series_id is null) = (key is not null)`,
+    ),
+    check('second_opinion_claim', sql`series_id is null or claim in ('provisional', 'unconfirmed', 'malformed')`),
+    check('second_opinion_span', sql`not isempty(span)`),
+  ],
 );
 
 /** What matters of a tool: which arguments it requires, and how many rows it gives at most. */

@@ -152,7 +152,7 @@ async function forgetCompleted(tx: SqlOrTransaction, now: Instant): Promise<numb
       where tr.ends_at is not null and tr.asked_at is null and s.covered = '{}'
         and not exists (select from ops.fetch f where f.series_id = s.id)
         and not exists (select from ops.backfill b where b.interval = s.interval and b.quote = s.quote)
-        and not exists (select from market.pending p where p.series_id = s.id)
+        and not exists (select from ops.second_opinion p where p.series_id = s.id)
         and not exists (select from market.refusal r where r.series_id = s.id)
         and not exists (select from market.candle c where c.series_id = s.id and c.interval = s.interval)
     ), gone as (

@@ -126,8 +126,8 @@ export async function readMissing(
         - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id and r.account_plan = ${plan}
             and ${stillRefused(sql, now)}), '{}')
         -- The newest end is asked for before it can be final, to be fresh; what ends only when an answer may be the last word.
-        - coalesce((select range_agg(p.span) from ops.tracked tr join market.pending p on p.series_id = tr.series_id
-            where tr.series_id = s.id and tr.ends_at is not null and p.due_at > ${now}), '{}')
+        - coalesce((select range_agg(p.span) from ops.tracked tr join ops.second_opinion p on p.series_id = tr.series_id
+            where tr.series_id = s.id and tr.ends_at is not null and p.retry_at > ${now}), '{}')
       ) as missing
     from unnest(${ids as number[]}::int[]) with ordinality as asked(id, position)
     join market.series s on s.id = asked.id

@@ -111,7 +111,7 @@ export async function continueHistories(sql: SqlOrTransaction): Promise<number> 
     ), gone_tracked as (
       delete from ops.tracked where series_id in (select id from blank)
     ), gone_pending as (
-      delete from market.pending where series_id in (select id from blank)
+      delete from ops.second_opinion where series_id in (select id from blank)
     ), gone_refusals as (
       delete from market.refusal where series_id in (select id from blank)
     )

@@ -141,7 +141,7 @@ async function forgetCandles(sql: Sql, interval: Interval, to: Instant): Promise
   for (const { id } of series) {
     await sql.begin(async (tx) => {
       await tx`select from market.series where id = ${id} for update`;
-      await tx`delete from market.pending where series_id = ${id} and span <@ tstzrange(null, ${to})`;
+      await tx`delete from ops.second_opinion where series_id = ${id} and span <@ tstzrange(null, ${to})`;
       await tx`
         update market.series s set covered_candles = covered_candles - (
             select count(*) from market.candle c

@@ -121,8 +121,8 @@ describe('one of the past that is cancelled', () => {
     const { session } = await open();
     const { clock, database } = world;
     await track(2, keep);
-    const { plan, walls } = session;
-    const audit = () => auditGaps({ sql: database.sql, clock, plan, walls, keep });
+    const { plan, historyLimits } = session;
+    const audit = () => auditGaps({ sql: database.sql, clock, plan, historyLimits, keep });
     const [id] = await audit();
     await changeBackfill(database.sql, id!, 'cancel', clock.now());
     clock.advanceTo(NOW + 3 * DAY);

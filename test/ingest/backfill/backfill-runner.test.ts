@@ -117,8 +117,8 @@ test('the audit makes one of what tracked series miss of their past, and only on
   const term = { interval: '24h', quote: 'usd', since: SPAN.from, priority: 10, targetAgeMs: DAY } as const;
   await addTracks(sql, [{ tier: 'top', top: 3, ...term }], NOW);
   await applyTracks(sql, NOW);
-  const { plan, walls } = session;
-  const audit = () => auditGaps({ sql, clock: world.clock, plan, walls });
+  const { plan, historyLimits } = session;
+  const audit = () => auditGaps({ sql, clock: world.clock, plan, historyLimits });
   const [id] = await audit();
   expect(id).toBeDefined();
   expect(await audit()).toEqual([]);
@@ -140,8 +140,8 @@ describe('one of the past that is cancelled', () => {
     const { session } = await open();
     const { clock, database } = world;
     await track(2, keep);
-    const { plan, walls } = session;
-    const audit = () => auditGaps({ sql: database.sql, clock, plan, walls, keep });
+    const { plan, historyLimits } = session;
+    const audit = () => auditGaps({ sql: database.sql, clock, plan, historyLimits, keep });
     const [id] = await audit();
     await changeBackfill(database.sql, id!, 'cancel', clock.now());
     clock.advanceTo(NOW + 3 * DAY);

@@ -77,7 +77,7 @@ function makeRefill(own: Partial<RefillDeps> = {}): Refill {
     priority: 0,
     askedSince: NOW,
     plan: { name: 'enterprise', candlesPerRequest: 1 },
-    walls: { of: () => ({ kind: 'open' }) },
+    historyLimits: { of: () => ({ kind: 'open' }) },
     retry: (work) => work(false),
     window: WINDOW,
     checkEveryMs: 2_000,

@@ -288,7 +288,7 @@ describe('what goes wrong', () => {
     ['402: this endpoint requires a paid plan', 'wall'],
     ['403: not available on the free tier', 'forbidden'],
   ])('%s switches the schedule off until the plan changes, and says so', async (message, reason) => {
-    const { run, clock, asked, sql } = await open();
+    const { run, clock, chandler, asked, sql } = await open();
     tools(({ method }) => (method === 'tools/list' ? undefined : failure(message)));
     for (let hour = 0; hour < 20; hour++) {
       const outcome = await run('people');
@@ -301,8 +301,10 @@ describe('what goes wrong', () => {
       kind: 'held',
       reason: expect.stringContaining(`the plan does not include this, until it changes: `),
     });
-    const [refusal] = await sql`select account_plan, kind, reason, times from ops.catalogue_refusal`;
-    expect(refusal).toEqual({ accountPlan: 'enterprise', kind: 'coin_markets', reason, times: 3 });
+    const [refusal] = await sql`
+      select key, evidence->>'reason' as reason, answers from ops.second_opinion where claim = 'catalogue refusal'`;
+    const { accountId } = chandler.session;
+    expect(refusal).toEqual({ key: `${accountId} enterprise coin_markets`, reason, answers: 3 });
     scripted.upstream.script = null;
     const richer = bench(await scripted.world.open({ plan: 'ultimate' }), 100);
     expect(await richer.run('coin_markets')).toEqual({ kind: 'done' });

@@ -73,11 +73,11 @@ describe('what an answer proves', () => {
     // What lies on this side of the wall is believed.
     expect(second.covered).toEqual([hours(105, 110)]);
     expect(second.pending).toEqual([
-      { ...first.pending[0]!, span: hours(100, 105), askedAt: NOW + HOUR, dueAt: NOW + 25 * HOUR },
+      { ...first.pending[0]!, span: hours(100, 105), requestedAt: NOW + HOUR, retryAt: NOW + 25 * HOUR },
     ]);
     const third = judge(rows, { after: [first, second], asOf: NOW + 25 * HOUR, unproven });
     expect(third.pending).toEqual([
-      { ...first.pending[0]!, span: hours(100, 105), askedAt: NOW + 25 * HOUR, dueAt: NOW + 49 * HOUR },
+      { ...first.pending[0]!, span: hours(100, 105), requestedAt: NOW + 25 * HOUR, retryAt: NOW + 49 * HOUR },
     ]);
     const open = judge(rows, { after: [first, second, third], asOf: NOW + 49 * HOUR });
     expect(open).toMatchObject({ covered: [hours(100, 110)], pending: [] });
@@ -95,8 +95,8 @@ describe('what an answer proves', () => {
     const first = judge(without(100, 108, 109));
     expect(first.covered).toEqual([hours(101, 108)]);
     expect(first.pending).toEqual([
-      { span: hours(100, 101), reason: 'unconfirmed', answers: 1, askedAt: NOW, dueAt: NOW + HOUR },
-      { span: hours(108, 110), reason: 'unconfirmed', answers: 1, askedAt: NOW, dueAt: NOW + HOUR },
+      { span: hours(100, 101), claim: 'unconfirmed', answers: 1, requestedAt: NOW, retryAt: NOW + HOUR },
+      { span: hours(108, 110), claim: 'unconfirmed', answers: 1, requestedAt: NOW, retryAt: NOW + HOUR },
     ]);
     const tooSoon = judge(without(100, 108, 109), { after: [first], asOf: NOW + HOUR - 1 });
     expect(tooSoon.covered).toEqual([hours(101, 108)]);
@@ -128,7 +128,7 @@ describe('what an answer proves', () => {
     expect(unlisted).toMatchObject({ covered: [] });
     // Once a day, in case a list has it again: then the first of all answers still counts.
     expect(unlisted.pending).toMatchObject([
-      { reason: 'unconfirmed', answers: 1, askedAt: later.asOf, dueAt: later.asOf + 24 * HOUR },
+      { claim: 'unconfirmed', answers: 1, requestedAt: later.asOf, retryAt: later.asOf + 24 * HOUR },
     ]);
     expect(judge([], { ...later, listedAt: NOW }).covered).toEqual([hours(100, 110)]);
     // Whichever of the two is stored first.
@@ -140,7 +140,7 @@ describe('what an answer proves', () => {
   test('an empty answer proves nothing until a second one says the same', () => {
     const first = judge([]);
     expect(first.covered).toEqual([]);
-    expect(first.pending).toMatchObject([{ span: hours(100, 110), reason: 'unconfirmed' }]);
+    expect(first.pending).toMatchObject([{ span: hours(100, 110), claim: 'unconfirmed' }]);
     expect(judge([], { after: [first], asOf: NOW + 2 * HOUR })).toMatchObject({
       covered: [hours(100, 110)],
       pending: [],
@@ -157,7 +157,7 @@ describe('what an answer proves', () => {
     expect(findings.candles.openTime).toHaveLength(10);
     expect(covered).toEqual([hours(100, 109)]);
     expect(pending).toEqual([
-      { span: hours(109, 110), reason: 'provisional', answers: 1, askedAt: asOf, dueAt: 111 * HOUR },
+      { span: hours(109, 110), claim: 'provisional', answers: 1, requestedAt: asOf, retryAt: 111 * HOUR },
     ]);
   });
 
@@ -166,7 +166,7 @@ describe('what an answer proves', () => {
     expect(judge(rows, { limit: 5 })).toMatchObject({ covered: [hours(100, 105)], pending: [] });
     expect(judge(rows, { limit: 6 })).toMatchObject({
       covered: [hours(100, 105)],
-      pending: [{ span: hours(105, 110), reason: 'unconfirmed' }],
+      pending: [{ span: hours(105, 110), claim: 'unconfirmed' }],
     });
     // What was known of it stands.
     const first = judge(rows, { limit: 6 });
@@ -178,14 +178,14 @@ describe('what an answer proves', () => {
     const first = judge(rows);
     expect(first.covered).toEqual([hours(100, 104), hours(105, 110)]);
     expect(first.pending).toMatchObject([
-      { span: hours(104, 105), reason: 'malformed', answers: 1, dueAt: NOW + 2 * 60_000 },
+      { span: hours(104, 105), claim: 'malformed', answers: 1, retryAt: NOW + 2 * 60_000 },
     ]);
     const early = judge(rows, { after: [first], asOf: NOW + 60_000 });
     expect(early.pending).toEqual(first.pending);
     const second = judge(rows, { after: [first], asOf: NOW + 2 * 60_000 });
-    expect(second.pending).toMatchObject([{ answers: 2, dueAt: NOW + 22 * 60_000 }]);
+    expect(second.pending).toMatchObject([{ answers: 2, retryAt: NOW + 22 * 60_000 }]);
     const third = judge(rows, { after: [second], asOf: NOW + 22 * 60_000 });
-    expect(third.pending).toMatchObject([{ reason: 'malformed', answers: 3, dueAt: Number.POSITIVE_INFINITY }]);
+    expect(third.pending).toMatchObject([{ claim: 'malformed', answers: 3, retryAt: Number.POSITIVE_INFINITY }]);
     expect(judge(all, { after: [second], asOf: NOW + HOUR })).toMatchObject({
       covered: [hours(100, 110)],
       pending: [],
@@ -197,7 +197,7 @@ describe('what an answer proves', () => {
     const first = judge(rows);
     const sentAt = NOW + 3 * 60_000;
     const cached = judge(rows, { after: [first], sentAt, asOf: NOW, ageMs: 3 * 60_000 });
-    expect(cached.pending).toMatchObject([{ answers: 1, askedAt: sentAt, dueAt: NOW + 11 * 60_000 }]);
+    expect(cached.pending).toMatchObject([{ answers: 1, requestedAt: sentAt, retryAt: NOW + 11 * 60_000 }]);
     const fresh = judge(rows, { after: [first, cached], asOf: NOW + 11 * 60_000 });
     expect(fresh.pending).toMatchObject([{ answers: 2 }]);
   });
@@ -205,14 +205,16 @@ describe('what an answer proves', () => {
   test('when to ask again is told by our clock, however far from it the answers are', () => {
     const sentAt = NOW + 90 * 60_000;
     const first = judge(without(100), { sentAt, asOf: NOW });
-    expect(first.pending).toMatchObject([{ askedAt: sentAt, dueAt: sentAt + HOUR }]);
+    expect(first.pending).toMatchObject([{ requestedAt: sentAt, retryAt: sentAt + HOUR }]);
     // Due, and of the same hour all the same: what is lacking to one.
     const again = { sentAt: sentAt + HOUR, asOf: NOW + 30 * 60_000 };
     const tooSoon = judge(without(100), { after: [first], ...again });
-    expect(tooSoon.pending).toMatchObject([{ askedAt: again.sentAt, dueAt: again.sentAt + 30 * 60_000 }]);
+    expect(tooSoon.pending).toMatchObject([{ requestedAt: again.sentAt, retryAt: again.sentAt + 30 * 60_000 }]);
     // As of 110:00 the last slot has not settled; an answer an hour later, as late by our clock, shows it settled.
     const settling = judge(all, { sentAt: 111.5 * HOUR, asOf: 110 * HOUR });
-    expect(settling.pending).toMatchObject([{ reason: 'provisional', askedAt: 111.5 * HOUR, dueAt: 112.5 * HOUR }]);
+    expect(settling.pending).toMatchObject([
+      { claim: 'provisional', requestedAt: 111.5 * HOUR, retryAt: 112.5 * HOUR },
+    ]);
   });
 
   test('impossible rows that differ from answer to answer do not agree: asked again less and less often, never the last word', () => {
@@ -220,10 +222,10 @@ describe('what an answer proves', () => {
     let last = judge(rows);
     const waits: number[] = [];
     for (let i = 0; i < 5; i++) {
-      const { askedAt, dueAt } = last.pending[0]!;
-      waits.push((dueAt - askedAt) / 60_000);
-      last = judge(rows, { after: [last], asOf: dueAt, repeated: false });
-      expect(last.pending).toMatchObject([{ reason: 'malformed', answers: 1 }]);
+      const { requestedAt, retryAt } = last.pending[0]!;
+      waits.push((retryAt - requestedAt) / 60_000);
+      last = judge(rows, { after: [last], asOf: retryAt, repeated: false });
+      expect(last.pending).toMatchObject([{ claim: 'malformed', answers: 1 }]);
     }
     expect(waits).toEqual([2, 20, 200, 1_440, 1_440]);
   });
@@ -233,9 +235,9 @@ describe('what an answer proves', () => {
     let last = judge(rows);
     const waits: number[] = [];
     for (let i = 0; i < 4; i++) {
-      const { askedAt, dueAt } = last.pending[0]!;
-      waits.push((dueAt - askedAt) / 60_000);
-      last = judge(rows, { after: [last], asOf: dueAt });
+      const { requestedAt, retryAt } = last.pending[0]!;
+      waits.push((retryAt - requestedAt) / 60_000);
+      last = judge(rows, { after: [last], asOf: retryAt });
     }
     expect(waits).toEqual([2, 20, 200, 1_440]);
   });
@@ -244,12 +246,12 @@ describe('what an answer proves', () => {
     const first = judge([...without(104), row(104.5)]);
     expect(first.covered).toEqual([hours(100, 104), hours(105, 110)]);
     expect(first.pending).toMatchObject([
-      { span: hours(104, 105), reason: 'unconfirmed', answers: 0, dueAt: NOW + 2 * 60_000 },
+      { span: hours(104, 105), claim: 'unconfirmed', answers: 0, retryAt: NOW + 2 * 60_000 },
     ]);
     // Nor does it count as the first of the two answers that must agree.
     const edge = judge([], { after: [first], asOf: NOW + 5 * HOUR });
     expect(edge.covered).toEqual([]);
-    expect(edge.pending).toMatchObject([{ reason: 'unconfirmed', answers: 1, askedAt: NOW + 5 * HOUR }]);
+    expect(edge.pending).toMatchObject([{ claim: 'unconfirmed', answers: 1, requestedAt: NOW + 5 * HOUR }]);
   });
 
   test('a second look that is no witness leaves the first one standing, and is not repeated at once', () => {
@@ -260,9 +262,9 @@ describe('what an answer proves', () => {
       asOf: later,
     });
     const again = clouded.pending.find((p) => p.span.from === 100 * HOUR)!;
-    expect(again).toMatchObject({ reason: 'unconfirmed', answers: 1, askedAt: later });
-    expect(again.dueAt).toBeGreaterThan(later);
-    expect(judge(without(100), { after: [first, clouded], asOf: again.dueAt }).covered).toEqual([hours(100, 110)]);
+    expect(again).toMatchObject({ claim: 'unconfirmed', answers: 1, requestedAt: later });
+    expect(again.retryAt).toBeGreaterThan(later);
+    expect(judge(without(100), { after: [first, clouded], asOf: again.retryAt }).covered).toEqual([hours(100, 110)]);
   });
 });
 
@@ -293,7 +295,7 @@ describe('which rows are impossible', () => {
     const contradiction = judge([...all, row(104, { close: 2.5 })]);
     expect(contradiction.findings.candles.openTime).toHaveLength(9);
     expect(contradiction.findings.setAside).toHaveLength(2);
-    expect(contradiction.pending).toMatchObject([{ span: hours(104, 105), reason: 'malformed' }]);
+    expect(contradiction.pending).toMatchObject([{ span: hours(104, 105), claim: 'malformed' }]);
   });
 
   test('nulls are values, and any order is as good as another', () => {

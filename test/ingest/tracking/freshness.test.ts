@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { DAY, HOUR, type Interval } from '../../../src/core/interval.ts';
-import type { Wall } from '../../../src/ingest/limits/history-limit.ts';
+import type { HistoryLimit } from '../../../src/ingest/limits/history-limit.ts';
 import { keepTracks, planTracked, readDueSeries, takeDueChunks } from '../../../src/ingest/tracking/freshness.ts';
 import { recordRefusal } from '../../../src/store/candle/refusal.ts';
 import { markSeen } from '../../../src/store/candle/seen-until.ts';
@@ -33,8 +33,8 @@ beforeEach(async () => {
 
 const NOON = Date.UTC(2024, 0, 10, 12);
 const MIDNIGHT = NOON - 12 * HOUR;
-const open: Wall = { kind: 'open' };
-const walls = { of: (_: Interval): Wall => open };
+const open: HistoryLimit = { kind: 'open' };
+const historyLimits = { of: (_: Interval): HistoryLimit => open };
 const plan = { name: 'free', candlesPerRequest: 366 };
 const rule = (tier: 'top' | 'all', rest: Partial<TrackRule> = {}): TrackRule =>
   ({
@@ -48,8 +48,8 @@ const rule = (tier: 'top' | 'all', rest: Partial<TrackRule> = {}): TrackRule =>
     ...rest,
   }) as TrackRule;
 const keep = (now: number, requestsPerDay: number | null = null) =>
-  keepTracks({ sql: database.sql, now, requestsPerDay, candlesPerRequest: 366, walls });
-const take = (now: number, limit = 10) => takeDueChunks(database.sql, { now, limit, plan, walls });
+  keepTracks({ sql: database.sql, now, requestsPerDay, candlesPerRequest: 366, historyLimits });
+const take = (now: number, limit = 10) => takeDueChunks(database.sql, { now, limit, plan, historyLimits });
 const coins = async (now: number, limit?: number) => (await take(now, limit)).map((c) => c.coinId);
 const idOf = async (coinId: string) => {
   const [row] = await database.sql<{ id: number }[]>`select id from market.series where coin_id = ${coinId}`;
@@ -78,7 +78,7 @@ test('a chunk is the newest end with what is missing before it, and no more than
     { from: MIDNIGHT, to: NOON - 2 * HOUR },
   ];
   await database.sql`update market.series set covered = ${covered}::tstzmultirange where id = ${id}`;
-  const [first, second] = await readDueSeries(database.sql, { now: NOON + 60_000, limit: 2, plan, walls });
+  const [first, second] = await readDueSeries(database.sql, { now: NOON + 60_000, limit: 2, plan, historyLimits });
   expect(first?.chunk).toEqual({
     seriesId: id,
     coinId: 'a-a',
@@ -91,7 +91,7 @@ test('a chunk is the newest end with what is missing before it, and no more than
   // Ten days and a half of hours: as many as one request holds.
   expect(second?.chunk).toMatchObject({ to: NOON + HOUR, from: MIDNIGHT - 10 * DAY, slots: 253 });
   const small = { name: 'free', candlesPerRequest: 24 };
-  const [limited] = await readDueSeries(database.sql, { now: NOON + 60_000, limit: 1, plan: small, walls });
+  const [limited] = await readDueSeries(database.sql, { now: NOON + 60_000, limit: 1, plan: small, historyLimits });
   expect(limited?.chunk).toMatchObject({ from: MIDNIGHT - 3 * HOUR, to: NOON + HOUR });
   // Looking takes no turn.
   expect(await coins(NOON + 60_000)).toEqual(['a-a', 'b-b']);
@@ -110,8 +110,8 @@ test('nothing before the coin began is asked, nor what a wall or a refusal keeps
     refusedAt: NOON,
     fetchId: null,
   });
-  const met: Wall = { kind: 'met', depthMs: 3 * DAY, skewMs: 0, message: 'no' };
-  const chunks = await takeDueChunks(database.sql, { now: NOON, limit: 10, plan, walls: { of: () => met } });
+  const met: HistoryLimit = { kind: 'met', depthMs: 3 * DAY, skewMs: 0, message: 'no' };
+  const chunks = await takeDueChunks(database.sql, { now: NOON, limit: 10, plan, historyLimits: { of: () => met } });
   expect(chunks).toMatchObject([
     { coinId: 'a-a', from: MIDNIGHT - DAY, to: MIDNIGHT + DAY },
     { coinId: 'c-c', from: MIDNIGHT - 2 * DAY, to: MIDNIGHT + DAY },
@@ -166,14 +166,14 @@ test('an interval that the plan does not have costs nothing and promises nothing
   await addTracks(database.sql, [rule('top'), rule('all', { interval: '1h' })], NOON);
   await keep(NOON);
   const noHours = {
-    of: (i: Interval): Wall => (i === '1h' ? { kind: 'met', depthMs: 0, skewMs: 0, message: 'no' } : open),
+    of: (i: Interval): HistoryLimit => (i === '1h' ? { kind: 'met', depthMs: 0, skewMs: 0, message: 'no' } : open),
   };
   const options = { sql: database.sql, now: NOON, candlesPerRequest: 366 };
-  const { tiers, requestsPerDay } = await planTracked({ ...options, requestsPerDay: 2, walls: noHours });
+  const { tiers, requestsPerDay } = await planTracked({ ...options, requestsPerDay: 2, historyLimits: noHours });
   expect(requestsPerDay).toBe(2);
   expect(tiers).toMatchObject([{ isRefused: false }, { isRefused: true, achievableAgeMs: null, requestsPerDay: 0 }]);
   expect(await coins(NOON)).toEqual(['a-a', 'b-b']);
-  await planTracked({ ...options, requestsPerDay: 0, walls });
+  await planTracked({ ...options, requestsPerDay: 0, historyLimits });
   expect(await coins(NOON + 10 * DAY)).toEqual([]);
 });
 
@@ -187,11 +187,11 @@ test('a series that ends is asked for once its last candle can be final, and lea
   expect(await coins(MIDNIGHT + 2 * DAY - 1)).toEqual([]);
   // What has been answered without a last word waits until that is due.
   const id = await idOf('b-b');
-  await database.sql`insert into market.pending (series_id, span, reason, asked_at, due_at)
+  await database.sql`insert into ops.second_opinion (series_id, span, claim, requested_at, retry_at)
     values (${id}, tstzrange(null, ${MIDNIGHT + DAY}), 'unconfirmed', now(), ${MIDNIGHT + 3 * DAY})`;
-  const early = await readDueSeries(database.sql, { now: MIDNIGHT + 2 * DAY, limit: 10, plan, walls });
+  const early = await readDueSeries(database.sql, { now: MIDNIGHT + 2 * DAY, limit: 10, plan, historyLimits });
   expect(early.map(({ chunk }) => chunk === null)).toEqual(early.map(({ seriesId }) => seriesId === id));
-  await database.sql`delete from market.pending`;
+  await database.sql`delete from ops.second_opinion`;
   const chunks = await take(MIDNIGHT + 2 * DAY);
   expect(chunks).toMatchObject([{ to: MIDNIGHT + DAY }, { to: MIDNIGHT + DAY }]);
   await database.sql`update market.series set covered = wanted`;

@@ -38,7 +38,7 @@ async function open(options: WorldOptions = {}, perDay: number | null = null) {
     clock,
     queue,
     plan: session.plan,
-    walls: session.walls,
+    historyLimits: session.historyLimits,
     keep: { '5m': null, '15m': null, '30m': null, '1h': null, '6h': null, '12h': null, '24h': null },
     perSecond: null,
     budget: async () => ({ planned: perDay, most: perDay }),
@@ -46,10 +46,10 @@ async function open(options: WorldOptions = {}, perDay: number | null = null) {
     nextRun: (now) => now + HOUR / 4,
   });
   const outcomes: Outcome[] = [];
-  const work = () => {
+  const work = (concurrency = 2) => {
     const ingestChunk = withRefreshTurns(withCircuitBreaker(session.ingestChunk, clock), sql);
     const worker = queue.work({
-      concurrency: 2,
+      concurrency,
       handle: (job, attempt) => ingestChunk(job, { attempt }),
       snoozeMs: () => 50,
       events: {
@@ -199,7 +199,8 @@ test('a turn whose chunk began before a wall of the plan is handed back: what li
     simulator: { seed: 5, coins: 8, unlimited: false, limits: { plan: 'enterprise', overrides: { historyDepthMs } } },
   });
   await addTracks(sql, [rule('btc-bitcoin'), rule('eth-ethereum')], NOON);
-  work();
+  // One after the other: of two refusals that were on their way at the same time, the second would not count.
+  work(1);
   const unseen = async () => {
     const [row] = await sql<
       { n: number }[]

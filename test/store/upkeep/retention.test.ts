@@ -153,7 +153,7 @@ describe('partitions', () => {
       covered: [{ from, to }],
       candles,
     });
-    await database.sql`insert into market.pending (series_id, span, reason, asked_at, due_at)
+    await database.sql`insert into ops.second_opinion (series_id, span, claim, requested_at, retry_at)
       values (${id}, '[2025-02-01,2025-02-02)', 'malformed', now(), now())`;
     const keep = { ...FOR_EVER, candles: { ...FOR_EVER.candles, '1h': 365 * DAY } };
     const removed = await removeOld(database, { keep, now: NOW });
@@ -161,7 +161,7 @@ describe('partitions', () => {
     const [series] = await database.sql`
       select lower(wanted) as from, covered_candles from market.series where id = ${id}`;
     expect(series).toEqual({ from: Date.parse('2025-04-01T00:00:00Z'), coveredCandles: 275 * 24 });
-    expect(await database.sql`select from market.pending`).toHaveLength(0);
+    expect(await database.sql`select from ops.second_opinion`).toHaveLength(0);
     expect(await database.sql`select from market.gaps where gap_from < '2026-01-01'`).toHaveLength(0);
     for await (const proof of verifySeries(database.sql, {}, NOW)) expect(proof).toMatchObject({ differences: [] });
     // Once more changes nothing.

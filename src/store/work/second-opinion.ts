@@ -1,0 +1,141 @@
+/** Claims that need a second opinion before they are believed (`core/second-opinion.ts`), in one table that all processes share. */
+import type { Instant } from '../../clock.ts';
+import {
+  type ClaimAnswer,
+  type ClaimName,
+  RULES,
+  type Rule,
+  type Standing,
+  weighAnswer,
+} from '../../core/second-opinion.ts';
+import { intersect, type Span, type Spans } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import { storableJson } from '../connection/storable-text.ts';
+
+/** What the answers said: numbers, texts and flags. */
+export type Evidence = Readonly<Record<string, number | string | boolean | null>>;
+
+export type Claim = Standing & { readonly evidence: Evidence | null };
+
+/** Names a claim; `key` says what it is about. Claims about slots have no key, but a span of a series. */
+export type ClaimId = { readonly claim: ClaimName; readonly key: string };
+
+/** What one more answer says about a claim; the rule is that of the claim unless another one is given. */
+export type Statement = Pick<ClaimAnswer, 'says'> & { readonly evidence?: Evidence | null; readonly rule?: Rule };
+
+/** How a claim stands after an answer. `claim` null: it is dropped. */
+export type Opinion =
+  | { readonly kind: 'waiting' | 'believed'; readonly claim: Claim }
+  | { readonly kind: 'dropped'; readonly claim: null };
+
+export async function findClaim(sql: SqlOrTransaction, { claim, key }: ClaimId): Promise<Claim | null> {
+  const [row] = await sql<Claim[]>`
+    select evidence, answers, requested_at, retry_at from ops.second_opinion where claim = ${claim} and key = ${key} and series_id is null`;
+  return row ?? null;
+}
+
+/** All claims of these names whose key begins with `prefix`, but for those that nobody asked about since. */
+export async function readClaims(
+  sql: SqlOrTransaction,
+  {
+    claims,
+    prefix,
+    since,
+  }: { readonly claims: readonly ClaimName[]; readonly prefix: string; readonly since: Instant },
+): Promise<(ClaimId & Claim)[]> {
+  return sql<(ClaimId & Claim)[]>`
+    select claim, key, evidence, answers, requested_at, retry_at from ops.second_opinion
+    where series_id is null and claim = any(${claims as string[]}::text[]) and starts_with(key, ${prefix}) and requested_at > ${since}`;
+}
+
+/**
+ * Weighs one more answer about a claim, and stores how the claim stands then. `state` is called with the claim as it stood (null: there was
+ * none) under its lock, which is kept until the end of the transaction `tx`. A believed claim stays until it is dropped or forgotten.
+ */
+export async function recordAnswer(
+  tx: SqlOrTransaction,
+  { claim, key }: ClaimId,
+  answer: Omit<ClaimAnswer, 'says'>,
+  state: (before: Claim | null) => Statement,
+): Promise<Opinion> {
+  const { heardAt } = answer;
+  const { forgetMs } = RULES[claim];
+  if (Number.isFinite(forgetMs)) {
+    await tx`delete from ops.second_opinion
+      where claim = ${claim} and series_id is null and requested_at < ${heardAt - forgetMs}`;
+  }
+  // A row without answers is none yet: it is there to be locked.
+  const [row] = await tx<Claim[]>`
+    insert into ops.second_opinion as o (claim, key, answers, requested_at, retry_at) values (${claim}, ${key}, 0, ${heardAt}, ${heardAt})
+    on conflict (claim, key) where series_id is null do update set answers = o.answers
+    returning evidence, answers, requested_at, retry_at`;
+  const before = row!.answers === 0 ? null : row!;
+  const { says, evidence = null, rule = RULES[claim] } = state(before);
+  const weighed = weighAnswer(before, { ...answer, says }, rule);
+  if (weighed.kind === 'dropped') {
+    await dropClaim(tx, { claim, key });
+    return { kind: 'dropped', claim: null };
+  }
+  const after = { ...weighed.standing, evidence: weighed.isCounted ? evidence : before!.evidence };
+  await tx`
+    update ops.second_opinion
+    set evidence = ${after.evidence === null ? null : storableJson(after.evidence)}::text::jsonb, answers = ${after.answers},
+      requested_at = ${after.requestedAt}, retry_at = ${after.retryAt}
+    where claim = ${claim} and key = ${key} and series_id is null`;
+  return { kind: weighed.kind, claim: after };
+}
+
+/** The claim was wrong, or is a fact by now that is stored elsewhere. */
+export async function dropClaim(sql: SqlOrTransaction, { claim, key }: ClaimId): Promise<void> {
+  await sql`delete from ops.second_opinion where claim = ${claim} and key = ${key} and series_id is null`;
+}
+
+/**
+ * Slots that were answered without a final word. `provisional`: too young to be final, which needs no second opinion, only a later answer.
+ * `unconfirmed`: without a candle; 0 answers when the only one was no witness. `malformed`: the row cannot be true.
+ */
+export type Pending = Standing & {
+  readonly span: Span;
+  readonly claim: 'provisional' | 'unconfirmed' | 'malformed';
+};
+
+export function clipPending(list: readonly Pending[], to: Spans): Pending[] {
+  return list.flatMap((p) => intersect([p.span], to).map((part) => ({ ...p, span: part })));
+}
+
+/** The claims `before` about slots of a series are no more; those of `after` are. Under the lock of the series. */
+export async function replacePending(
+  tx: SqlOrTransaction,
+  seriesId: number,
+  before: readonly Pending[],
+  after: readonly Pending[],
+): Promise<void> {
+  if (before.length > 0) {
+    await tx`delete from ops.second_opinion where series_id = ${seriesId} and span = any(${before.map((p) => p.span)}::tstzrange[])`;
+  }
+  if (after.length === 0) return;
+  await tx`insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at)
+    select ${seriesId}, span, claim, answers, requested_at, retry_at
+    from unnest(${after.map((p) => p.span)}::tstzrange[], ${after.map((p) => p.claim)}::text[],
+      ${after.map((p) => p.answers)}::int[], ${after.map((p) => p.requestedAt)}::timestamptz[],
+      ${after.map((p) => p.retryAt)}::timestamptz[]) as u(span, claim, answers, requested_at, retry_at)`;
+}
+
+/**
+ * Is a second answer due somewhere that could prove nothing, because the latest list of coins is older than the first? All
+ * three are compared by their as-of instants.
+ */
+export async function absencesAwaitList(sql: SqlOrTransaction, now: Instant): Promise<boolean> {
+  const [row] = await sql<{ awaits: boolean }[]>`
+    select exists (
+      select from ops.second_opinion p
+      where p.claim = 'unconfirmed' and p.answers > 0 and p.retry_at <= ${now} and not exists (
+        select from ops.fetch f cross join unnest(f.doubted) as d (span)
+        where f.series_id = p.series_id and f.doubted && p.span and d.span && p.span
+          and f.as_of <= (select max(last_seen_at) from market.coin)
+          and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored' and g.as_of > f.as_of
+            and coalesce(g.told, tstzmultirange(g.span)) && d.span)
+      )
+    ) as awaits`;
+  return row!.awaits;
+}
