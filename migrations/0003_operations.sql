@@ -291,7 +291,7 @@ create table ops.second_opinion (
   constraint second_opinion_span check (not isempty(span))
 );
 create unique index second_opinion_of_series on ops.second_opinion (series_id, span) where series_id is not null;
-create unique index second_opinion_of_key on ops.second_opinion (claim, key) where series_id is null;
+create unique index second_opinion_of_key on ops.second_opinion (claim, key) where key is not null;
 comment on table ops.second_opinion is 'What upstream has answered, and is not believed before later answers agree; with when to ask again.';
 comment on column ops.second_opinion.claim is 'What the answers say. Of slots: provisional (too young to be final), unconfirmed (no candle) or malformed (an impossible row). Other claims: src/core/second-opinion.ts.';
 comment on column ops.second_opinion.key is 'What it is about, where that is not a series: a plan and an interval, a chunk, a kind of the catalogue, a list.';

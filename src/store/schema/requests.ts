@@ -133,6 +133,9 @@ export const catalogueItem = ops.table(
   (t) => [primaryKey({ columns: [t.kind, t.id] }), index('catalogue_item_by_age').on(t.kind, t.askedAt)],
 );
 
+/** What the answers about a claim said: numbers, texts and flags. */
+export type Evidence = Readonly<Record<string, number | string | boolean | null>>;
+
 export const secondOpinion = ops.table(
   'second_opinion',
   {
@@ -140,14 +143,14 @@ export const secondOpinion = ops.table(
     key: text('key'),
     seriesId: ofSeries(),
     span: tstzrange('span'),
-    evidence: jsonb('evidence'),
+    evidence: jsonb('evidence').$type<Evidence>(),
     answers: integer('answers').notNull().default(1),
     requestedAt: instant('requested_at').notNull(),
     retryAt: instant('retry_at').notNull(),
   },
   (t) => [
     uniqueIndex('second_opinion_of_series').on(t.seriesId, t.span).where(sql`series_id is not null`),
-    uniqueIndex('second_opinion_of_key').on(t.claim, t.key).where(sql`series_id is null`),
+    uniqueIndex('second_opinion_of_key').on(t.claim, t.key).where(sql`key is not null`),
     check(
       'second_opinion_subject',
       sql`(series_id is null) = (span is null) and (series_id is null) = (key is not null)`,

@@ -1,4 +1,5 @@
 /** Claims that need a second opinion before they are believed (`core/second-opinion.ts`), in one table that all processes share. */
+import { and, getTableColumns, lt } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import {
   type ClaimAnswer,
@@ -11,14 +12,17 @@ import {
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { storableJson } from '../connection/storable-text.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { type Evidence, secondOpinion } from '../schema/requests.ts';
 
-/** What the answers said: numbers, texts and flags. */
-export type Evidence = Readonly<Record<string, number | string | boolean | null>>;
-
+export type { Evidence };
 export type Claim = Standing & { readonly evidence: Evidence | null };
 
 /** Names a claim; `key` says what it is about. Claims about slots have no key, but a span of a series. */
 export type ClaimId = { readonly claim: ClaimName; readonly key: string };
+
+const { evidence, answers, requestedAt, retryAt } = getTableColumns(secondOpinion);
+const STANDING = { evidence, answers, requestedAt, retryAt };
 
 /** What one more answer says about a claim; the rule is that of the claim unless another one is given. */
 export type Statement = Pick<ClaimAnswer, 'says'> & { readonly evidence?: Evidence | null; readonly rule?: Rule };
@@ -28,9 +32,8 @@ export type Opinion =
   | { readonly kind: 'waiting' | 'believed'; readonly claim: Claim }
   | { readonly kind: 'dropped'; readonly claim: null };
 
-export async function findClaim(sql: SqlOrTransaction, { claim, key }: ClaimId): Promise<Claim | null> {
-  const [row] = await sql<Claim[]>`
-    select evidence, answers, requested_at, retry_at from ops.second_opinion where claim = ${claim} and key = ${key} and series_id is null`;
+export async function findClaim(sql: SqlOrTransaction, id: ClaimId): Promise<Claim | null> {
+  const [row] = await tables(sql).select(STANDING).from(secondOpinion).where(matches(secondOpinion, id));
   return row ?? null;
 }
 
@@ -45,7 +48,7 @@ export async function readClaims(
 ): Promise<(ClaimId & Claim)[]> {
   return sql<(ClaimId & Claim)[]>`
     select claim, key, evidence, answers, requested_at, retry_at from ops.second_opinion
-    where series_id is null and claim = any(${claims as string[]}::text[]) and starts_with(key, ${prefix}) and requested_at > ${since}`;
+    where key is not null and claim = any(${claims as string[]}::text[]) and starts_with(key, ${prefix}) and requested_at > ${since}`;
 }
 
 /**
@@ -54,40 +57,45 @@ export async function readClaims(
  */
 export async function recordAnswer(
   tx: SqlOrTransaction,
-  { claim, key }: ClaimId,
+  id: ClaimId,
   answer: Omit<ClaimAnswer, 'says'>,
   state: (before: Claim | null) => Statement,
 ): Promise<Opinion> {
-  const { heardAt } = answer;
-  const { forgetMs } = RULES[claim];
-  if (Number.isFinite(forgetMs)) {
-    await tx`delete from ops.second_opinion
-      where claim = ${claim} and series_id is null and requested_at < ${heardAt - forgetMs}`;
-  }
-  // A row without answers is none yet: it is there to be locked.
-  const [row] = await tx<Claim[]>`
-    insert into ops.second_opinion as o (claim, key, answers, requested_at, retry_at) values (${claim}, ${key}, 0, ${heardAt}, ${heardAt})
-    on conflict (claim, key) where series_id is null do update set answers = o.answers
-    returning evidence, answers, requested_at, retry_at`;
-  const before = row!.answers === 0 ? null : row!;
-  const { says, evidence = null, rule = RULES[claim] } = state(before);
+  const ofId = matches(secondOpinion, id);
+  const before = await lockClaim(tx, id, answer.heardAt);
+  const { says, evidence = null, rule = RULES[id.claim] } = state(before);
   const weighed = weighAnswer(before, { ...answer, says }, rule);
   if (weighed.kind === 'dropped') {
-    await dropClaim(tx, { claim, key });
+    await dropClaim(tx, id);
     return { kind: 'dropped', claim: null };
   }
-  const after = { ...weighed.standing, evidence: weighed.isCounted ? evidence : before!.evidence };
-  await tx`
-    update ops.second_opinion
-    set evidence = ${after.evidence === null ? null : storableJson(after.evidence)}::text::jsonb, answers = ${after.answers},
-      requested_at = ${after.requestedAt}, retry_at = ${after.retryAt}
-    where claim = ${claim} and key = ${key} and series_id is null`;
-  return { kind: weighed.kind, claim: after };
+  const claim = { ...weighed.standing, evidence: weighed.isCounted ? storable(evidence) : before!.evidence };
+  await tables(tx).update(secondOpinion).set(claim).where(ofId);
+  return { kind: weighed.kind, claim };
+}
+
+/** The claim under its lock, without those of its name that are forgotten by now. */
+async function lockClaim(tx: SqlOrTransaction, { claim, key }: ClaimId, now: Instant): Promise<Claim | null> {
+  const { forgetMs } = RULES[claim];
+  if (Number.isFinite(forgetMs)) {
+    const forgotten = and(matches(secondOpinion, { claim }), lt(secondOpinion.requestedAt, now - forgetMs));
+    await tables(tx).delete(secondOpinion).where(forgotten);
+  }
+  // A row without answers is no claim yet: it is there to be locked.
+  const [row] = await tx<Claim[]>`
+    insert into ops.second_opinion as o (claim, key, answers, requested_at, retry_at) values (${claim}, ${key}, 0, ${now}, ${now})
+    on conflict (claim, key) where key is not null do update set answers = o.answers
+    returning evidence, answers, requested_at, retry_at`;
+  return row!.answers === 0 ? null : row!;
+}
+
+function storable(evidence: Evidence | null): Evidence | null {
+  return evidence && JSON.parse(storableJson(evidence));
 }
 
 /** The claim was wrong, or is a fact by now that is stored elsewhere. */
-export async function dropClaim(sql: SqlOrTransaction, { claim, key }: ClaimId): Promise<void> {
-  await sql`delete from ops.second_opinion where claim = ${claim} and key = ${key} and series_id is null`;
+export async function dropClaim(sql: SqlOrTransaction, id: ClaimId): Promise<void> {
+  await tables(sql).delete(secondOpinion).where(matches(secondOpinion, id));
 }
 
 /**
