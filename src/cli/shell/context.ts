@@ -9,7 +9,7 @@ import { createLog, type Log } from '../../log.ts';
 import type { Environment } from '../../settings.ts';
 import { explainDatabaseError, StoreError } from '../../store/connection/store-error.ts';
 import { findEmbedded } from '../../store/embedded/embedded.ts';
-import { explainLostServer } from '../../store/embedded/last-words.ts';
+import { explainLostServer } from '../../store/embedded/server-failure.ts';
 import { EXIT, type ExitCode, UsageError } from './exit.ts';
 import type { Io, Output } from './io.ts';
 import { printJson } from './json.ts';

@@ -1,6 +1,6 @@
 /**
- * What callers of this service have asked. A process counts in advance: it takes some requests for a caller from the row, and
- * answers so many without asking again. Whatever is lost with a process that dies was counted, so nobody is ever given more than his limit.
+ * The requests of the callers of this service. A process counts in advance: it takes some requests of a caller from the row, and then
+ * answers so many without a statement. What a process that dies has taken stays counted, so no caller ever gets more than its limit.
  */
 import { and, like, lt } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
@@ -35,7 +35,7 @@ export type UsageTold = Usage & {
 
 export type Advance = Usage & { readonly granted: number };
 
-/** One statement for any number of callers, each once: as much of what is wanted as fits into both of its windows. */
+/** One statement for any number of callers, each once: grants as many of the wanted requests as fit into both windows. */
 export async function takeAdvances(
   sql: SqlOrTransaction,
   wishes: readonly AdvanceWish[],
@@ -81,8 +81,8 @@ export type GiveBack = Pick<Usage, 'subject' | 'month' | 'day'> & {
 };
 
 /**
- * What was taken in advance and not used, and how much of it was. Never to be repeated when nobody knows whether it was done: given back twice, a caller would
- * have more than his limit.
+ * Gives back what was taken in advance and not used, and records what was used. Never repeat it when its outcome is unknown: given
+ * back twice, a caller would have more than its limit.
  */
 export async function giveBack(sql: SqlOrTransaction, back: readonly GiveBack[]): Promise<void> {
   if (back.length === 0) return;
@@ -102,7 +102,7 @@ export async function giveBack(sql: SqlOrTransaction, back: readonly GiveBack[])
     from locked l where u.subject = l.subject`;
 }
 
-/** Null when it has asked nothing yet. */
+/** Null when it has sent no request yet. */
 export async function readUsage(sql: SqlOrTransaction, subject: string): Promise<UsageTold | null> {
   const [row] = await tables(sql).select().from(apiUsage).where(matches(apiUsage, { subject }));
   return row === undefined ? null : { ...row, month: row.monthStart, day: row.dayStart };

@@ -118,12 +118,12 @@ export function openGaps(
     ) s on true`;
 }
 
-/** What was asked in the future, before the clock was set back, need not have been asked since. */
+/** An `asked_at` in the future was written before the clock was set back, so it proves nothing. */
 function askedSince(sql: SqlOrTransaction, since: ReturnType<SqlOrTransaction>, now: Instant) {
   return sql`(p.requested_at >= ${since} and p.requested_at <= ${now + MOST_SKEW_MS})`;
 }
 
-/** What is refused of one series may have been a passing mood of the upstream, or of a gateway before it: one request a day finds out. */
+/** The refusal of one series may have been temporary, or made by a gateway: it counts for a day, then one request tests it again. */
 export function stillRefused(sql: SqlOrTransaction, now: Instant) {
   return sql`r.refused_at > ${now}::timestamptz - interval '1 day'`;
 }

@@ -1,4 +1,4 @@
-/** `DATABASE_URL`: what may stand in it, what is wrong with one, and what both of our drivers make of it. */
+/** Checks `DATABASE_URL`, says what is wrong with it, and takes it apart for both of our drivers. */
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
@@ -9,7 +9,7 @@ export const SERVE_DATABASE_URL = 'CHANDLER_SERVE_DATABASE_URL';
 
 /** What may follow the `?`, with psql's names and meanings. Anything else would be sent to the server as a setting of that name. */
 const PARAMETERS = ['sslmode', 'sslrootcert', 'application_name', 'options', 'connect_timeout', 'channel_binding'];
-/** Not `allow` and `prefer`: those leave open whether anybody can listen. */
+/** Not `allow` and `prefer`: those leave open whether the connection is encrypted. */
 const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
 const RIGHT =
   'DATABASE_URL should look like postgres://user@host:5432/database, with :password behind the user where it has one';
@@ -30,7 +30,7 @@ export type DatabaseAddress = {
   readonly connectTimeoutSeconds: number | undefined;
 };
 
-/** What is wrong is the setting: waiting does not help. */
+/** An error in the setting: waiting does not help. */
 function wrong(problem: string, right: string, cause?: unknown): StoreError {
   return new StoreError(problem, right, cause, true);
 }
@@ -124,7 +124,7 @@ export function readDatabaseUrl(url: string): DatabaseAddress {
   };
 }
 
-/** As libpq has it: an authority's file is used wherever there is one, `system` is what Node trusts by itself. */
+/** Like libpq: a certificate file is used wherever there is one; `system` stands for the authorities that Node trusts. */
 function readTls(parameters: URLSearchParams, host: string, url: string): TlsOptions | false {
   const mode = parameters.get('sslmode');
   const rootCert = parameters.get('sslrootcert');

@@ -26,7 +26,7 @@ const NEVER = new Promise<never>(() => undefined);
 type Begin = (...args: unknown[]) => Promise<unknown>;
 type Rejected = (error: unknown) => Promise<never>;
 
-/** Tells of the close of a connection that was up as if no error had come before it: then everything given to it rejects. */
+/** Reports the close of an open connection without the error that came before it: then every statement given to it rejects. */
 export function closeForAll(socket: net.Socket): void {
   const emit = socket.emit.bind(socket) as (event: string, ...args: unknown[]) => boolean;
   let connected = false;
@@ -94,8 +94,8 @@ function guardQuery(query: unknown, { isOver, rejected }: Guard): unknown {
   query.then = ((onDone?: (result: unknown) => unknown, onFailed?: (error: unknown) => unknown) => {
     if (isOver()) return NEVER;
     const done = (result: unknown) => {
-      letGo(query);
-      closeUp(result);
+      releaseParameters(query);
+      removeHoles(result);
       return onDone ? onDone(result) : result;
     };
     return then(done, (error: unknown) => {
@@ -107,9 +107,9 @@ function guardQuery(query: unknown, { isOver, rejected }: Guard): unknown {
   const cursor = (query as unknown as { readonly cursor?: Cursor }).cursor?.bind(query);
   if (cursor !== undefined) {
     const whole = (rows: number, use?: Use) => {
-      if (use === undefined) return closedUp(cursor(rows) as AsyncIterable<unknown[]>);
+      if (use === undefined) return withoutHoles(cursor(rows) as AsyncIterable<unknown[]>);
       return cursor(rows, (piece) => {
-        closeUp(piece);
+        removeHoles(piece);
         return use(piece);
       });
     };
@@ -124,15 +124,15 @@ function guardQuery(query: unknown, { isOver, rejected }: Guard): unknown {
 type Use = (piece: unknown[]) => unknown;
 type Cursor = (rows: number, use?: Use) => unknown;
 
-async function* closedUp(pieces: AsyncIterable<unknown[]>): AsyncGenerator<unknown[]> {
+async function* withoutHoles(pieces: AsyncIterable<unknown[]>): AsyncGenerator<unknown[]> {
   for await (const rows of pieces) {
-    closeUp(rows);
+    removeHoles(rows);
     yield rows;
   }
 }
 
 /** A result, or the list of those of several statements, in which rows may come behind places that hold nothing. */
-function closeUp(result: unknown): void {
+function removeHoles(result: unknown): void {
   if (!Array.isArray(result) || result.length === 0) return;
   const rows = 'command' in result ? result : (result[0] as unknown);
   if (Array.isArray(rows) && rows.length > 0 && !(0 in rows))
@@ -146,7 +146,7 @@ function closeUp(result: unknown): void {
  * A query that is done is found only by a full collection (some chain of dead ones leads to it), and with it tens of kilobytes of what
  * was sent: half of what a backfill gives the collector to do.
  */
-function letGo(query: object): void {
+function releaseParameters(query: object): void {
   Object.assign(query, { args: null, parameters: null });
 }
 

@@ -15,8 +15,8 @@ import {
 import path from 'node:path';
 import { StoreError } from '../connection/store-error.ts';
 import type { Binaries } from './binaries.ts';
-import { explainServerOutput } from './file-error.ts';
 import { asCommand, giveTo, type RunAs } from './run-as.ts';
+import { explainServerOutput } from './server-failure.ts';
 
 export const SUPERUSER = 'chandler';
 const MAJOR_VERSION = '18';
@@ -25,7 +25,7 @@ const DRAFT = 'data.new-';
 export const dataFolder = (home: string) => path.join(home, 'data');
 const passwordFile = (home: string) => path.join(home, 'password');
 
-/** Root lends the folder to another user, who must be able to walk through it; a normal user needs no company. */
+/** Root runs the server as another user, who must be able to enter the folder; for a normal user it is private. */
 export function makeHome(home: string): void {
   if (existsSync(home) && readdirSync(home).length > 0) return;
   mkdirSync(path.dirname(home), { recursive: true });

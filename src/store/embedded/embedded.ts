@@ -1,10 +1,9 @@
 /**
- * A real Postgres in a folder, for whoever has not set one up.
+ * A real Postgres in a folder, for users who have not set one up.
  *
- * Commands that run at the same time share one server. The last one to leave stops it, so that nothing keeps running behind
- * the owner's back; "last" means: no other living command has signed in (`users/`), and no other client has a session (an
- * analyst's psql, a notebook). A command that is killed cannot stop it: the server stays up, and the next command uses it,
- * or recovers the data when the server was killed too. `stopEmbedded` stops it whoever is there.
+ * Commands that run at the same time share one server. The last command stops it: when no other living command has signed in
+ * (`users/`), and no other client has a session (an analyst's psql, a notebook). A command that is killed cannot stop the server: it
+ * stays up, and the next command uses it, or recovers the data if the server was killed, too. `stopEmbedded` stops it in any case.
  *
  * The folder: `data/` (Postgres), `password` (0600), `port` (kept, so that saved connections go on working), `users/`,
  * `postgres.log` (what the server said while starting), `start.lock.<n>`.
@@ -16,8 +15,7 @@ import { createClient } from '../connection/connect.ts';
 import { explainDatabaseError, StoreError } from '../connection/store-error.ts';
 import { type Binaries, findBinaries } from './binaries.ts';
 import { ensureCluster, makeHome, readPassword, SUPERUSER } from './cluster.ts';
-import { explainFileError } from './file-error.ts';
-import { withHomeLock } from './home-lock.ts';
+import { enter, leave, withHomeLock } from './home-lock.ts';
 import {
   endOrphans,
   findPort,
@@ -29,7 +27,7 @@ import {
   wasKilled,
 } from './postmaster.ts';
 import { chooseRunAs } from './run-as.ts';
-import { enter, leave } from './users.ts';
+import { explainFileError } from './server-failure.ts';
 
 export type EmbeddedServer = {
   /** The database `chandler` of this server, with the password. */
@@ -37,7 +35,7 @@ export type EmbeddedServer = {
   readonly pid: number;
   /** False when a server that was already running is used. */
   readonly started: boolean;
-  /** Signs out; stops the server when nobody else uses it. Close your own connections first: they would count. */
+  /** Signs out, and stops the server when nobody else uses it. Close your own connections first: they count as use. */
   stop(): Promise<void>;
 };
 
@@ -46,15 +44,15 @@ export type EmbeddedOptions = {
   /** The machine's clock: a real process takes real time to start. */
   readonly clock: Clock;
   readonly log?: (line: string) => void;
-  /** Told what somebody should know who did not ask: that the server had been killed, and was started again. */
+  /** Told that the server had been killed, and was started again. */
   readonly warn?: (line: string) => void;
 };
 
 const DATABASE = 'chandler';
 const RETRIES = 100;
 const RETRY_MS = 100;
-/** So often its last processes are waited for after they were asked to go. */
-const PATIENT_ATTEMPTS = 10;
+/** After so many attempts to start, the last processes of a killed server are killed. */
+const ATTEMPTS_BEFORE_KILL = 10;
 
 /** @throws StoreError in one sentence when this machine, user or folder cannot have a server */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
@@ -110,7 +108,7 @@ export async function ensureDatabase(url: string, name: string): Promise<string>
     const [existing] = await sql`select from pg_database where datname = ${name}`;
     if (!existing) await sql`create database ${sql(name)}`;
   } catch (error) {
-    // Somebody made it in the same moment.
+    // Another process made it at the same moment.
     if (!isDuplicate(error)) throw explainDatabaseError(error, url) ?? error;
   } finally {
     await sql.end({ timeout: 1 });
@@ -130,12 +128,12 @@ async function reachServer(home: string, binaries: Binaries, options: EmbeddedOp
       const url = await ensureDatabase(urlOf(home, server.port, 'postgres'), DATABASE);
       return { server, url, started: !running };
     } catch (error) {
-      // A server that was killed a moment ago still looks alive, and may even accept a connection.
+      // A server that was killed a moment ago still seems to run, and may even accept a connection.
       if (running && attempt < RETRIES && isLostConnection(error)) {
         await clock.sleep(RETRY_MS);
         continue;
       }
-      // Nobody has signed in who would stop it.
+      // No command has signed in yet that would stop it later.
       if (!running && findPostmaster(home)) await stopPostmaster(home, server.pid, binaries, clock);
       throw explainUnreachable(error, home, server.pid);
     }
@@ -159,7 +157,7 @@ async function startServer(
         continue;
       // The main process was killed; the last of its children need a moment to notice.
       case 'old server dying':
-        if (attempt > PATIENT_ATTEMPTS) endOrphans(home, 'SIGKILL');
+        if (attempt > ATTEMPTS_BEFORE_KILL) endOrphans(home, 'SIGKILL');
         await clock.sleep(RETRY_MS);
         continue;
       default:
@@ -187,7 +185,7 @@ async function signOut(home: string, name: string, binaries: Binaries, clock: Cl
   });
 }
 
-/** Sessions that were closed a moment ago may still be on their way out: looks a few times before it believes in company. */
+/** Postgres may still list a session that was closed a moment ago, so this looks several times before it answers yes. */
 async function hasOtherSessions(url: string, clock: Clock): Promise<boolean> {
   const sql = createClient({ url, max: 1 });
   try {
@@ -199,7 +197,7 @@ async function hasOtherSessions(url: string, clock: Clock): Promise<boolean> {
     }
     return true;
   } catch (error) {
-    // It is going down without us.
+    // The server is stopping already.
     if (isLostConnection(explainDatabaseError(error, url))) return true;
     throw error;
   } finally {
@@ -227,7 +225,7 @@ function isLostConnection(error: unknown): boolean {
   return /^(ECONNREFUSED|ECONNRESET|EPIPE|CONNECTION_\w+|57P0\d)$/.test(code);
 }
 
-/** The same failure, for somebody who has set no `DATABASE_URL` that could be corrected. */
+/** The same failure, explained without `DATABASE_URL`, which the user has not set. */
 function explainUnreachable(error: unknown, home: string, pid: number): unknown {
   const cause = error instanceof StoreError ? error.cause : null;
   switch (cause instanceof Error && 'code' in cause ? cause.code : '') {

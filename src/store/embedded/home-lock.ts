@@ -1,12 +1,22 @@
 /**
- * One process at a time starts or stops the server of a home folder, also when the one before it was killed.
+ * Who starts, stops and uses the server of a home folder. One process at a time starts or stops it, also when the one before it was
+ * killed. Each process that uses it has a small file in `users/`, which counts only while that process lives.
  *
  * The lock is the highest-numbered file `start.lock.<n>`. It is taken by creating number n+1 once the holder of n is dead
  * or has let go (its file is empty). The highest file is only ever removed by the holder of a higher one, so whoever
  * creates a number and then sees no higher one holds the lock: there is no moment at which two could break a stale lock.
  */
 import { randomUUID } from 'node:crypto';
-import { chmodSync, linkSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import type { Clock } from '../../clock.ts';
 import { StoreError } from '../connection/store-error.ts';
@@ -15,7 +25,7 @@ import { identityOf, isAlive, type ProcessIdentity } from './process-identity.ts
 const PREFIX = 'start.lock.';
 const POLL_MS = 20;
 /** Recovery after a crash may take minutes. */
-const PATIENCE_MS = 300_000;
+const LOCK_TIMEOUT_MS = 300_000;
 
 /** Runs `work` alone. @throws StoreError when another process holds the lock for more than five minutes. */
 export async function withHomeLock<T>(home: string, clock: Clock, work: () => Promise<T>): Promise<T> {
@@ -28,7 +38,7 @@ export async function withHomeLock<T>(home: string, clock: Clock, work: () => Pr
 }
 
 async function acquire(home: string, clock: Clock): Promise<string> {
-  const deadline = clock.now() + PATIENCE_MS;
+  const deadline = clock.now() + LOCK_TIMEOUT_MS;
   for (;;) {
     const highest = numbers(home).at(-1) ?? 0;
     const holder = highest === 0 ? null : holderOf(home, highest);
@@ -47,12 +57,12 @@ async function acquire(home: string, clock: Clock): Promise<string> {
   }
 }
 
-/** The file when the number is ours, null when somebody was quicker. */
+/** The file when the number is ours, null when another process was quicker. */
 function claim(home: string, number: number): string | null {
   const file = path.join(home, PREFIX + number);
   // Linked into place, so that nobody ever reads it half-written.
   const draft = path.join(home, `.lock-${randomUUID()}`);
-  // Whoever may use this home next must be able to read it, and what root leaves here would be root's alone.
+  // The next user of this home must be able to read it, also after root.
   writeFileSync(draft, JSON.stringify(identityOf(process.pid)), { mode: 0o600 });
   chmodSync(draft, 0o644);
   try {
@@ -88,5 +98,36 @@ function holderOf(home: string, number: number): ProcessIdentity | null {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
+  }
+}
+
+const usersFolder = (home: string) => path.join(home, 'users');
+
+/** Signs this process in. Pass the name to `leave`. The caller holds the home's lock. */
+export function enter(home: string): string {
+  mkdirSync(usersFolder(home), { recursive: true });
+  const name = randomUUID();
+  writeFileSync(path.join(usersFolder(home), name), JSON.stringify(identityOf(process.pid)));
+  return name;
+}
+
+/** Signs out, removes the files of dead processes, and returns how many users are left. The caller holds the home's lock. */
+export function leave(home: string, name: string | null): number {
+  if (name !== null) rmSync(path.join(usersFolder(home), name), { force: true });
+  let left = 0;
+  for (const other of readdirSync(usersFolder(home))) {
+    const file = path.join(usersFolder(home), other);
+    if (livesOn(readFileSync(file, 'utf8'))) left++;
+    else rmSync(file, { force: true });
+  }
+  return left;
+}
+
+function livesOn(text: string): boolean {
+  try {
+    return isAlive(JSON.parse(text));
+  } catch {
+    // The file is incomplete: its process was killed while writing it.
+    return false;
   }
 }

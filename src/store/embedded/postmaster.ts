@@ -7,16 +7,16 @@ import type { Clock } from '../../clock.ts';
 import { StoreError } from '../connection/store-error.ts';
 import type { Binaries } from './binaries.ts';
 import { dataFolder } from './cluster.ts';
-import { explainServerOutput } from './file-error.ts';
 import { isForeign, pidExists, processesIn, workingFolderOf } from './process-identity.ts';
 import { asCommand, type RunAs } from './run-as.ts';
+import { explainServerOutput } from './server-failure.ts';
 
 export type Postmaster = { readonly pid: number; readonly port: number };
 
 const POLL_MS = 10;
-/** After a crash the server replays what it had logged; that may take a while. */
-const START_PATIENCE_MS = 300_000;
-const STOP_PATIENCE_MS = 120_000;
+/** After a crash the server replays its log, which may take minutes. */
+const START_TIMEOUT_MS = 300_000;
+const STOP_TIMEOUT_MS = 120_000;
 
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
@@ -52,9 +52,9 @@ export function findPostmaster(home: string): (Postmaster & { readonly ready: bo
   const [pid, , , port] = lines.map(Number);
   if (!pid || !pidExists(pid)) return null;
   const folder = workingFolderOf(pid);
-  // A server of ours runs as us, so who may not be signalled is somebody else.
+  // Our server runs as our user, so a process that we may not signal is another program.
   if (isForeign(pid) || (folder !== null && folder !== realpathSync(dataFolder(home)))) {
-    // Somebody else has that number now. Postgres itself would refuse to start for fear of him.
+    // Another program has that process number now. Because of the file, Postgres would refuse to start.
     rmSync(file, { force: true });
     return null;
   }
@@ -94,7 +94,7 @@ export async function startPostmaster(
     life.ended = true;
   });
   child.unref();
-  const deadline = clock.now() + START_PATIENCE_MS;
+  const deadline = clock.now() + START_TIMEOUT_MS;
   for (;;) {
     const running = findPostmaster(home);
     if (running?.ready && running.pid === child.pid) return { pid: running.pid, port: running.port };
@@ -118,29 +118,29 @@ export async function startPostmaster(
   }
 }
 
-/** Was the server of this home killed, so that what it had not written down yet has to be recovered? For when none runs. */
+/** Was the last server of this home killed, so that the next one must recover? Call it when no server runs. */
 export function wasKilled(home: string): boolean {
   return existsSync(path.join(dataFolder(home), 'postmaster.pid'));
 }
 
 /**
- * Ends what a killed server left behind: a process of it that is busy calculating does not notice, and as long as it lives
- * nobody may start on its data. The caller holds the home's lock and has seen that no server runs.
+ * Ends the processes that a killed server left behind: one that is busy calculating does not notice that, and while it lives no
+ * server can start on its data. The caller holds the home's lock and has seen that no server runs.
  */
 export function endOrphans(home: string, signal: 'SIGQUIT' | 'SIGKILL'): void {
   for (const pid of processesIn(realpathSync(dataFolder(home)), 'postgres')) {
     try {
       process.kill(pid, signal);
     } catch (error) {
-      // It has gone by itself.
+      // It has ended by itself.
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
   }
 }
 
-/** Waits until a server that runs already, or is being started by somebody, says that it is ready; null when it is gone. */
+/** Waits until a server that another process started is ready. Null when it has gone. */
 export async function waitUntilReady(home: string, clock: Clock): Promise<Postmaster | null> {
-  const deadline = clock.now() + START_PATIENCE_MS;
+  const deadline = clock.now() + START_TIMEOUT_MS;
   for (;;) {
     const running = findPostmaster(home);
     if (running === null || running.ready) return running;
@@ -154,14 +154,14 @@ export async function waitUntilReady(home: string, clock: Clock): Promise<Postma
   }
 }
 
-/** Ends sessions, writes everything down, and returns when the process is gone. */
+/** Ends all sessions, writes a checkpoint, and resolves when the process is gone. */
 export async function stopPostmaster(home: string, pid: number, binaries: Binaries, clock: Clock): Promise<void> {
   if (process.platform === 'win32') {
     spawnSync(binaries.pgCtl, ['stop', '-D', dataFolder(home), '-m', 'fast', '-w'], { env: { ...binaries.env } });
   } else {
     process.kill(pid, 'SIGINT');
   }
-  const deadline = clock.now() + STOP_PATIENCE_MS;
+  const deadline = clock.now() + STOP_TIMEOUT_MS;
   while (pidExists(pid)) {
     if (clock.now() > deadline) {
       throw new StoreError(
@@ -196,7 +196,7 @@ function tryPort(port: number): Promise<number | null> {
 function newestLog(home: string): string {
   const now = readLines(path.join(dataFolder(home), 'current_logfiles'))?.[0]?.split(' ')[1];
   const lines = now ? readLines(path.join(dataFolder(home), now)) : null;
-  // What it complained of in an earlier life has nothing to do with this start.
+  // Only what it wrote since this start.
   const begun = lines?.findLastIndex((line) => line.includes('starting PostgreSQL')) ?? -1;
   return lines?.slice(Math.max(begun, lines.length - 50, 0)).join('\n') ?? '';
 }

@@ -1,6 +1,6 @@
 /**
- * As whom the server may run. Postgres refuses uid 0, so root lends it another face: the user `postgres` or `nobody` where
- * that user can reach the folders, else a user namespace in which root's files belong to nobody. No user is ever created.
+ * Chooses the user that the server runs as. Postgres refuses to run as root, so root runs it as `postgres` or `nobody` where that user
+ * can reach the folders, else in a user namespace in which root's files belong to nobody. No user is ever created.
  */
 import { spawnSync } from 'node:child_process';
 import { lchownSync, readdirSync, statSync } from 'node:fs';
@@ -17,14 +17,14 @@ export type RunAs =
 
 const UNSHARE = ['--user', '--map-user=65534', '--map-group=65534', '--'];
 
-/** @throws StoreError when nobody can be found who may run a server in `home` */
+/** @throws StoreError when no user is found that can run a server in `home` */
 export function chooseRunAs(home: string, binaries: Binaries): RunAs {
   // Windows: no uid; the server drops the administrator's rights by itself.
   const uid = process.getuid?.();
   if (uid === undefined) return { kind: 'self' };
   if (uid !== 0) {
     if (hasName()) return { kind: 'self' };
-    // Postgres wants a name for its user; a container started with a bare number has none.
+    // Postgres needs a name for its user; a container that was started with a number has none.
     if (namespaceWorks()) return { kind: 'namespace' };
     throw new StoreError(
       `the embedded Postgres cannot run as user ${uid}, who has no entry in /etc/passwd`,
@@ -60,7 +60,7 @@ export function asCommand(runAs: RunAs, program: string, args: readonly string[]
   }
 }
 
-/** Gives `folder` and all in it to whoever the server will run as (data may have been made under another face). */
+/** Gives `folder` and all in it to the user that the server will run as: another user may have made the data. */
 export function giveTo(runAs: RunAs, folder: string): void {
   if (process.getuid?.() !== 0) return;
   const owner = runAs.kind === 'user' ? { uid: runAs.uid, gid: runAs.gid } : { uid: 0, gid: 0 };
@@ -76,7 +76,7 @@ function hasName(): boolean {
     os.userInfo();
     return true;
   } catch {
-    // No entry for this uid: exactly the question.
+    // This uid has no entry in /etc/passwd.
     return false;
   }
 }

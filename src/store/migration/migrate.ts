@@ -5,7 +5,13 @@ import { DrizzleQueryError } from 'drizzle-orm/errors';
 import { createClient, type Database, type SqlOrTransaction } from '../connection/connect.ts';
 import { explainDatabaseError, StoreError } from '../connection/store-error.ts';
 import { refuseOldMigrations } from './old-migrations.ts';
-import { type Belongings, readBelongings, refuseChange, refuseForeign, refuseStranger } from './schema-ownership.ts';
+import {
+  readOwnership,
+  refuseChange,
+  refuseForeign,
+  refuseUnusable,
+  type SchemaOwnership,
+} from './schema-ownership.ts';
 
 /** `when` orders migrations: drizzle applies those later than the latest one applied. */
 type JournalEntry = { readonly tag: string; readonly when: number };
@@ -13,7 +19,7 @@ type JournalEntry = { readonly tag: string; readonly when: number };
 // The same number of steps up from src/ and from dist/.
 const FOLDER = fileURLToPath(new URL('../../../migrations', import.meta.url));
 
-/** Any fixed number: whoever holds this advisory lock is migrating. */
+/** Any fixed number: the process that holds this advisory lock migrates. */
 const LOCK = 4_242_001;
 
 /**
@@ -28,15 +34,15 @@ export async function migrate({ sql, url }: Pick<Database, 'sql' | 'url'>): Prom
   try {
     await connection`select pg_advisory_lock(${LOCK})`;
     try {
-      const belongings = await readBelongings(connection);
-      const before = await appliedMigrations(connection, belongings);
+      const ownership = await readOwnership(connection);
+      const before = await appliedMigrations(connection, ownership);
       refuseOtherBuilds(before, journal);
       const known = new Set(before.map((row) => row.when));
       const missing = journal.filter((entry) => !known.has(entry.when)).map((entry) => entry.tag);
-      // Whoever may not change it need not, when there is nothing to change.
-      if (missing.length === 0 && belongings.ops?.owned === false) return [];
-      // Drizzle makes its schema and table before it begins its transaction: what could stop it must be seen before.
-      if (missing.length > 0) refuseChange(belongings);
+      // A user that may not change the schema need not, when there is nothing to change.
+      if (missing.length === 0 && ownership.ops?.owned === false) return [];
+      // Drizzle makes its schema and table before it begins its transaction, so what could stop it is checked first.
+      if (missing.length > 0) refuseChange(ownership);
       if (missing.length > 0)
         await runMigrations(url).catch((error: unknown) => {
           throw explainDatabaseError(error, url) ?? explainMigration(error, journal);
@@ -94,9 +100,9 @@ function explainMigration(error: unknown, journal: readonly JournalEntry[]): unk
 /** True when there is nothing of ours in this database yet. @throws StoreError when the schemas there are somebody else's. */
 export async function isUnmigrated({ sql, url }: Pick<Database, 'sql' | 'url'>): Promise<boolean> {
   try {
-    const belongings = await readBelongings(sql);
-    refuseForeign(belongings);
-    return !belongings.ours;
+    const ownership = await readOwnership(sql);
+    refuseForeign(ownership);
+    return !ownership.ours;
   } catch (error) {
     throw explainDatabaseError(error, url) ?? error;
   }
@@ -107,7 +113,7 @@ export async function checkSchema({ sql, url }: Pick<Database, 'sql' | 'url'>): 
   const journal = readJournal();
   let applied: Applied[];
   try {
-    applied = await appliedMigrations(sql, await readBelongings(sql));
+    applied = await appliedMigrations(sql, await readOwnership(sql));
   } catch (error) {
     throw explainDatabaseError(error, url) ?? error;
   }
@@ -120,10 +126,10 @@ export async function checkSchema({ sql, url }: Pick<Database, 'sql' | 'url'>): 
 
 type Applied = { readonly when: number; readonly name: string | null };
 
-async function appliedMigrations(sql: SqlOrTransaction, belongings: Belongings): Promise<Applied[]> {
-  refuseForeign(belongings);
-  refuseStranger(belongings);
-  if (!belongings.ours) return [];
+async function appliedMigrations(sql: SqlOrTransaction, ownership: SchemaOwnership): Promise<Applied[]> {
+  refuseForeign(ownership);
+  refuseUnusable(ownership);
+  if (!ownership.ours) return [];
   const [column] = await sql<{ named: boolean }[]>`
     select exists (
       select from pg_attribute where attrelid = 'ops.migration'::regclass and attname = 'name' and not attisdropped

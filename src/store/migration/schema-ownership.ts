@@ -1,4 +1,4 @@
-/** Whose are the schemas we keep our tables in, and what may this user do with them? Looked at before anything is changed. */
+/** Checks who owns the schemas `market` and `ops`, and what this user may do with them, before anything is changed. */
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { StoreError } from '../connection/store-error.ts';
 
@@ -9,16 +9,16 @@ type SchemaFound = {
   readonly usable: boolean;
   /** May this user make things in it? */
   readonly creatable: boolean;
-  /** Something is in it that none of our migrations has to do with. */
+  /** It holds something that none of our migrations made. */
   readonly foreign: boolean;
 };
 
-export type Belongings = {
+export type SchemaOwnership = {
   readonly user: string;
   readonly database: string;
   /** May this user make schemas? */
   readonly mayCreate: boolean;
-  /** The tables of Chandler are here, from whichever version. */
+  /** The tables of Chandler are here, of any version. */
   readonly ours: boolean;
   readonly market: SchemaFound | null;
   readonly ops: SchemaFound | null;
@@ -27,7 +27,7 @@ export type Belongings = {
 type Found = SchemaFound & { readonly name: 'market' | 'ops'; readonly relations: readonly string[] };
 
 /** Reads only the catalogue, which every user may read. */
-export async function readBelongings(sql: SqlOrTransaction): Promise<Belongings> {
+export async function readOwnership(sql: SqlOrTransaction): Promise<SchemaOwnership> {
   const [who] = await sql<{ user: string; database: string; mayCreate: boolean }[]>`
     select current_user as user, current_database() as database,
       has_database_privilege(current_database(), 'create') as may_create`;
@@ -53,8 +53,8 @@ export async function readBelongings(sql: SqlOrTransaction): Promise<Belongings>
   };
 }
 
-/** @throws StoreError when somebody else's schema stands where ours would be. */
-export function refuseForeign({ market, ops, database }: Belongings): void {
+/** @throws StoreError when there is a schema of that name which is not Chandler's. */
+export function refuseForeign({ market, ops, database }: SchemaOwnership): void {
   const names = [market?.foreign && 'market', ops?.foreign && 'ops'].filter((name) => typeof name === 'string');
   if (names.length === 0) return;
   const what =
@@ -68,7 +68,7 @@ export function refuseForeign({ market, ops, database }: Belongings): void {
 }
 
 /** @throws StoreError when this user lacks a right that every command needs. */
-export function refuseStranger({ user, database, market, ops }: Belongings): void {
+export function refuseUnusable({ user, database, market, ops }: SchemaOwnership): void {
   const missing = [market?.usable === false && 'market', ops?.usable === false && 'ops'].filter(
     (name) => typeof name === 'string',
   );
@@ -79,7 +79,7 @@ export function refuseStranger({ user, database, market, ops }: Belongings): voi
 }
 
 /** @throws StoreError when this user may not change the schema. */
-export function refuseChange({ user, database, mayCreate, market, ops }: Belongings): void {
+export function refuseChange({ user, database, mayCreate, market, ops }: SchemaOwnership): void {
   for (const [name, found] of Object.entries({ market, ops })) {
     if (found === null || (found.owned && found.creatable)) continue;
     throw new StoreError(

@@ -1,11 +1,10 @@
 /**
  * Brings the tracked series in step with the rules and the list of coins as last read.
  *
- * A tracked series is wanted from its rule's since on, without an end (the views and the refill take of it what lies before now and
- * after its data began). When no rule wants it any more, because the rule was removed, or the coin fell out of the top, became
- * inactive or left the list, it is wanted up to now only: it stops growing, keeps what it has, is asked for once or twice more so
- * that its last candles become final, and then no longer. When a rule wants it again, it grows again from its since on: what came
- * meanwhile is a gap, and is filled like any other.
+ * A tracked series is wanted from the `since` of its rule on, without an end. (The views and the refill use the part before now and
+ * after its data began.) When no rule wants it any more (the rule was removed; the coin fell out of the top, became inactive or left
+ * the list), it is wanted up to now only: it keeps its candles, is requested once or twice more until its last candles are final, and
+ * then no longer. When a rule wants it again, it is wanted from `since` on again: what came meanwhile is a gap like any other.
  */
 import type { Instant } from '../../clock.ts';
 import { INTERVALS, type Interval } from '../../core/interval.ts';
@@ -27,10 +26,10 @@ export type AppliedTracks = {
   readonly moved: number;
 };
 
-/** Any fixed number: whoever holds this advisory lock is applying the rules. */
+/** Any fixed number: the process that holds this advisory lock applies the rules. */
 const LOCK = 4_242_006;
 
-/** Asked for that long to become complete; what cannot be had by then stays a gap. */
+/** How long an ended series is still requested to become complete; what is missing then stays a gap. */
 const ENDING = '30 days';
 
 /**
@@ -101,7 +100,7 @@ async function resolveTargets(tx: SqlOrTransaction, oldest: ReadonlyMap<Interval
   await tx`analyze track_target`;
 }
 
-/** What is removed for its age is not wanted again, or it would be fetched and removed for ever. */
+/** Candles that are removed for their age are not wanted, or they would be fetched and removed again and again. */
 function oldestKept(now: Instant, keep: Partial<Keep['candles']>): ReadonlyMap<Interval, Instant> {
   return new Map(
     INTERVALS.flatMap((interval) => {
@@ -124,7 +123,7 @@ async function wantTargets(tx: SqlOrTransaction): Promise<void> {
     from behind b join locked l on l.id = b.id where s.id = b.id`;
 }
 
-/** Their wish ends with the candle that is open now: one-off wishes lie before it and stay whole. */
+/** Ends the tracked series that no rule wants, with the candle that is open now. What backfills want lies before it and stays. */
 async function endOthers(tx: SqlOrTransaction, now: Instant): Promise<number> {
   const ended = await tx`
     with over as (
@@ -144,8 +143,8 @@ async function endOthers(tx: SqlOrTransaction, now: Instant): Promise<number> {
 }
 
 async function forgetCompleted(tx: SqlOrTransaction, now: Instant): Promise<number> {
-  // Tracked by mistake, say, and never asked about: as if it had never been wanted, unless somebody else may want it. (A backfill
-  // does not say which coins it was about: any one that may have been about this series keeps it.)
+  // A series that was never requested (tracked by mistake, say) is removed as if it had never been wanted, unless a backfill may want
+  // it. (A backfill of a command does not say which coins it is about: any with the same interval and quote keeps the series.)
   const untouched = await tx`
     with untouched as (
       select tr.series_id from ops.tracked tr join market.series s on s.id = tr.series_id

@@ -14,19 +14,19 @@ const LEAST_BYTES = 8 * 1024 * 1024;
 /** A full key takes 31.5 bytes a candle. */
 const MOST_BYTES_PER_ROW = 38;
 
-/** How soon it is looked again whether others are busy. */
+/** How often it checks whether other transactions are busy. */
 const LOOK_MS = 20;
 
-/** A rebuild waits for whoever writes, and for whoever reads since before it: for nobody longer than this. */
+/** A rebuild waits for transactions that write, and for older ones that read: for none longer than this. */
 const LONGEST_WAIT_MS = 1_000;
-/** How often it is looked whether it waits. */
+/** How often it checks whether the rebuild waits. */
 const STEP_MS = 100;
 
 /**
- * One partition after the other, without blocking readers or writers, and without waiting for them: what others are busy with is
- * left to a later run. Ends as soon as the signal is aborted. May be killed at any time: what an interrupted rebuild left is
- * removed by the next one. A role that does not own the tables changes nothing. `calmMs`: where others write now and then, as a
- * service does all the time, a moment in which nobody does is looked for so long before each rebuild.
+ * Rebuilds one partition after the other, without blocking readers or writers, and without waiting for them: a partition that others
+ * use is left to a later run. Ends as soon as the signal is aborted. May be killed at any time: the next run removes what an interrupted
+ * rebuild left. A role that does not own the tables changes nothing. `calmMs`: how long to wait, before each rebuild, for a moment in
+ * which nobody writes.
  */
 export async function compactKeys(sql: Sql, interval: Interval, signal: AbortSignal, calmMs = 0): Promise<Compaction> {
   const work = { sql, signal };
@@ -52,7 +52,7 @@ export async function compactKeys(sql: Sql, interval: Interval, signal: AbortSig
       await withoutWaiting(work, `analyze ${schema}."${table}"`);
       const before = await sizeOf(sql, schema, table, key);
       if (before.bytes < MOST_BYTES_PER_ROW * before.rows) continue;
-      // It would only find out at its end that it has to wait, and leave half an index behind.
+      // Otherwise the rebuild would have to wait at its end, and leave half an index behind.
       if (!(await isCalm(work, calmMs))) break;
       await withoutWaiting(work, `reindex index concurrently ${schema}."${key}"`);
       partitions++;
@@ -60,7 +60,7 @@ export async function compactKeys(sql: Sql, interval: Interval, signal: AbortSig
     } catch (error) {
       if (!isCancelled(error)) throw error;
       await dropLeftovers(work, schema, table).catch((again: unknown) => {
-        // Whoever held it up still does: the next run removes it.
+        // The other transaction still holds it up: the next run removes the leftovers.
         if (!isCancelled(again)) throw again;
       });
       break;
@@ -69,10 +69,10 @@ export async function compactKeys(sql: Sql, interval: Interval, signal: AbortSig
   return { partitions, bytesSaved };
 }
 
-/** For a moment in which nobody writes, a service waits so long before each rebuild. */
+/** How long a service waits, before each rebuild, for a moment in which nobody writes. */
 const CALM_MS = 10_000;
 
-/** Those of all intervals, beside whoever writes. */
+/** The keys of all intervals, while a service is writing. */
 export async function compactAllKeys(sql: Sql, signal: AbortSignal): Promise<Compaction> {
   let all: Compaction = { partitions: 0, bytesSaved: 0 };
   for (const interval of INTERVALS) {
@@ -129,7 +129,7 @@ async function withoutWaiting({ sql, signal }: Work, statement: string): Promise
   await running;
 }
 
-/** By us, as a rule because somebody was in the way for too long. */
+/** Cancelled by us, usually because another transaction blocked it for too long. */
 function isCancelled(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === '57014';
 }
@@ -142,7 +142,7 @@ async function sizeOf(sql: Sql, schema: string, table: string, key: string): Pro
   return row!;
 }
 
-/** An index that a killed rebuild left behind: never used, but kept up to date at a cost. */
+/** Drops indexes that a killed rebuild left behind: Postgres never uses them, but keeps them up to date. */
 async function dropLeftovers(work: Work, schema: string, table: string): Promise<void> {
   const left = await work.sql<{ name: string }[]>`
     select i.relname as name from pg_index x join pg_class i on i.oid = x.indexrelid

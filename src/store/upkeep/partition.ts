@@ -2,9 +2,8 @@
  * The partitions of `market.candle` (a year each for wide candles, a quarter for 1h, a month below) and of `market.ticker_history`
  * (a month); made when first needed, and ahead of time. `retention.ts` removes them.
  *
- * A new partition is made as a table of its own and then attached. Attaching takes a lock on the parent that neither readers
- * nor writers feel, and nothing has to be scanned, because the new table is empty. (`create table … partition of` would lock
- * everybody out of the parent.)
+ * A new partition is made as a table of its own and then attached. Attaching takes a lock on the parent that blocks neither readers
+ * nor writers, and scans nothing, because the new table is empty. (`create table … partition of` would block both.)
  */
 import type { Instant } from '../../clock.ts';
 import { INTERVALS, type Interval } from '../../core/interval.ts';
@@ -31,7 +30,7 @@ export function candlesOf(interval: Interval): Partitioned {
   return { table: `candle_${interval}`, months: MONTHS_EACH[interval] };
 }
 
-/** More than this is a mistake in the span, not a wish. */
+/** A span that needs more partitions than this is a mistake. */
 const MOST = 2_000;
 
 /** First half of the key of the advisory lock under which partitions are made and removed; the second is the table. */
@@ -56,7 +55,7 @@ export async function ensurePartitionsOf(sql: Sql, of: Partitioned, span: Span):
     // Again, under the lock: another process may have made them while we waited.
     for (const { name, exists, from, to } of await missing(tx, of, needed)) {
       const bounds = `from ('${new Date(from).toISOString()}') to ('${new Date(to).toISOString()}')`;
-      // One that was detached by a retention that was killed takes its place again, with all it holds.
+      // A table that is there already was detached by a retention that was killed: it is attached again with all its rows.
       if (!exists) {
         await tx.unsafe(`
           create table market.${name} (like market.${of.table} including all);
@@ -67,7 +66,7 @@ export async function ensurePartitionsOf(sql: Sql, of: Partitioned, span: Span):
   });
 }
 
-/** Partitions are there so long before they are needed. */
+/** Partitions are made so long before they are needed. */
 const AHEAD_MS = 7 * 24 * 60 * 60_000;
 
 /** Makes those that the next days will need: of tickers, and of candles wherever a series is wanted from now on. */
@@ -84,8 +83,8 @@ export async function ensurePartitionsAhead(sql: Sql, now: Instant): Promise<voi
 export type PartitionKeeper = (interval: Interval, span: Span) => Promise<void>;
 
 /**
- * `ensurePartitions` that remembers which it has seen: for who writes again and again into the same few. Those that come while one
- * is being made wait for it here, and not each with a connection of its own at the server's lock.
+ * `ensurePartitions` that remembers which partitions it has seen, for a caller that writes into the same few again and again. Callers
+ * that need a partition which is being made wait here, and not at the server's lock with a connection each.
  */
 export function createPartitionKeeper(sql: Sql): PartitionKeeper {
   const seen = new Set<string>();

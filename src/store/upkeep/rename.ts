@@ -1,9 +1,9 @@
 /**
  * Coins that upstream gave a new id, and one history for them.
  *
- * The series itself goes over to the new id: its number, and with it candles, coverage and revisions, stay what they are, so every
- * view shows one history at no cost. Where both ids hold answers already each keeps its own: upstream answers the whole history
- * under the new id, so nothing is lost, and two sets of answers are never mixed.
+ * The series itself moves to the new id. Its number stays, and with it candles, coverage and revisions, so every view shows one history
+ * at no cost. If both ids have answers already, each keeps its own: upstream answers the whole history under the new id, so nothing is
+ * lost, and two sets of answers are never mixed.
  */
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
@@ -19,7 +19,7 @@ export type Rename = {
 };
 export type RenameSource = 'coins' | 'changelog';
 
-/** Keeps renames that are news; of those about the same ids the latest holds. Resolves to how many were. */
+/** Saves renames that are new; of several about the same ids the latest counts. Resolves to how many are new. */
 export async function recordRenames(
   sql: SqlOrTransaction,
   renames: readonly Rename[],
@@ -36,7 +36,7 @@ export async function recordRenames(
           select from market.coin_rename
           where old_id in (${oldId}, ${newId}) and renamed_at >= ${at})
       ), back as (
-        -- An id that is in use again is no old one.
+        -- An id that is in use again is not an old id.
         delete from market.coin_rename where old_id = ${newId} and exists (select from news)
       )
       insert into market.coin_rename (old_id, new_id, renamed_at, source, currency_id, seen_at)
@@ -52,9 +52,9 @@ export async function recordRenames(
 }
 
 /**
- * What the list of coins shows: a coin we hold something of became inactive, or is on the list no longer, and one of the same name
- * and symbol came onto the list afterwards (within a week of a coin's becoming inactive). Only where there is one of each, and
- * nothing says that their data began on different days.
+ * Finds renames in the list of coins: a coin of which we have a series or a rule became inactive or left the list, and a coin with the
+ * same name and symbol came onto the list afterwards (within a week, if the old one became inactive). Only if there is exactly one of
+ * each, and their data are not known to begin on different days.
  */
 export async function findRenames(sql: SqlOrTransaction): Promise<Rename[]> {
   return sql<Rename[]>`
@@ -87,8 +87,8 @@ export async function findRenames(sql: SqlOrTransaction): Promise<Rename[]> {
 }
 
 /**
- * Changes of ids from here on may be news: the last one that the changelog told of, or, before the first, when the first coin was
- * seen. Null when no coin ever was.
+ * From when on a changed id may be new to us: the latest change that the changelog reported or, before the first, when the first coin
+ * was seen. Null when no coin was ever seen.
  */
 export async function renamesReadUntil(sql: SqlOrTransaction): Promise<Instant | null> {
   const [row] = await sql<{ at: number | null }[]>`
@@ -97,9 +97,9 @@ export async function renamesReadUntil(sql: SqlOrTransaction): Promise<Instant |
   return row!.at;
 }
 
-/** Series and rules of old ids go over to the new ones that the catalogue holds. Resolves to how many series did. */
+/** Moves series and rules of old ids to the new ids that the catalogue has. Resolves to how many series moved. */
 export async function continueHistories(sql: SqlOrTransaction): Promise<number> {
-  // Of the new id's series those that nobody has been answered about make room; what was wanted of them is kept.
+  // Series of the new id without any answer are removed; what was wanted of them is kept.
   await sql`
     with ${successors(sql)}, blank as (
       select n.id, o.id as heir, n.wanted from successor f
@@ -131,11 +131,11 @@ export async function continueHistories(sql: SqlOrTransaction): Promise<number> 
   return moved.length;
 }
 
-/** Of each old id, the last one of its line that the catalogue holds. */
+/** For each old id, the last of its successors that the catalogue has. */
 function successors(sql: SqlOrTransaction) {
   return sql`successor as (
     with recursive step as (
-      -- An id that was given to a coin anew is that coin's.
+      -- An id that upstream has given to a new coin belongs to that coin.
       select r.old_id, r.new_id, 1 as hops from market.coin_rename r
       where not exists (select from market.coin c where c.id = r.old_id and c.is_active and c.last_seen_at > r.renamed_at)
       union all
@@ -146,7 +146,7 @@ function successors(sql: SqlOrTransaction) {
   )`;
 }
 
-/** No answer about it is kept. */
+/** No answer about it is stored. */
 function isBlank(sql: SqlOrTransaction) {
   return sql`n.covered = '{}' and not exists (
     select from market.candle c where c.series_id = n.id and c.interval = n.interval)`;

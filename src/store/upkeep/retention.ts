@@ -1,6 +1,6 @@
 /**
- * Removes what is old, table by table, while others read and write: partitions are detached without a lock that anybody would
- * feel, rows are deleted in small batches. May be killed at any time, and run by any number of processes: the next run goes on.
+ * Removes old rows, table by table, while others read and write: partitions are detached without a lock that blocks others, rows are
+ * deleted in small batches. May be killed at any time, and run by any number of processes: the next run continues.
  */
 import type { Instant } from '../../clock.ts';
 import { INTERVALS, type Interval } from '../../core/interval.ts';
@@ -12,7 +12,7 @@ import { candlesOf, type Partition, type Partitioned, readPartitionName, TICKER_
 export type Removed = {
   /** Names of the partitions that are gone. */
   readonly partitions: readonly string[];
-  /** Partitions that somebody still reads: the next run takes them. */
+  /** Partitions that are still being read: the next run removes them. */
   readonly inUse: readonly string[];
   readonly rows: Readonly<Record<'global_history' | 'exchange_history' | 'fetch', number>>;
 };
@@ -21,18 +21,18 @@ export type RetentionOptions = {
   readonly keep: Keep;
   readonly now: Instant;
   readonly signal?: AbortSignal;
-  /** How long to wait for those who read an old partition; whoever comes later does not see it, and is not waited for. */
+  /** How long to wait for statements that read an old partition. Later statements no longer see it. */
   readonly waitMs?: number;
   /** Rows of one batch. */
   readonly batch?: number;
 };
 
-/** Any fixed number: whoever holds this advisory lock is removing what is old. */
+/** Any fixed number: the process that holds this advisory lock removes old rows. */
 const LOCK = 4_242_005;
 const WAIT_MS = 60_000;
 const BATCH = 5_000;
 
-/** Null when another process is at it. */
+/** Null when another process is removing old rows already. */
 export async function removeOld(
   { sql, url }: Pick<Database, 'sql' | 'url'>,
   options: RetentionOptions,
@@ -97,9 +97,9 @@ async function dropPartitions(
     const [parent, partition] = [`market.${of.table}`, `market.${name}`];
     await sql.unsafe(`set statement_timeout = ${waitMs}; set lock_timeout = ${waitMs}`);
     try {
-      // Waits for those who read the table now, and keeps nobody waiting meanwhile.
+      // Waits for the statements that read the table now, and blocks none meanwhile.
       if (state === 'attached') await sql.unsafe(`alter table ${parent} detach partition ${partition} concurrently`);
-      // An earlier run waited in vain, or was killed while it did.
+      // An earlier run gave up waiting, or was killed while it waited.
       if (state === 'half detached') await sql.unsafe(`alter table ${parent} detach partition ${partition} finalize`);
       await sql.unsafe(`drop table ${partition}`);
     } catch (error) {
@@ -130,7 +130,7 @@ async function findPartitions(sql: Sql, of: Partitioned): Promise<Found[]> {
   return found.sort((a, b) => first(a) - first(b) || a.from - b.from);
 }
 
-/** Nothing before `to` is wanted any more, nor covered: what is removed must not look missing, nor be there by its record only. */
+/** Before `to`, nothing is wanted or covered any more: removed candles must count neither as missing nor as stored. */
 async function forgetCandles(sql: Sql, interval: Interval, to: Instant): Promise<void> {
   const until = [{ from: Number.NEGATIVE_INFINITY, to }];
   const series = await sql<{ id: number }[]>`
@@ -154,7 +154,7 @@ async function forgetCandles(sql: Sql, interval: Interval, to: Instant): Promise
   }
 }
 
-/** Who has read the candles since they were forgotten, and before they were gone, must read them again. */
+/** Changes the versions of the series again: an answer made after `forgetCandles`, and before the partition was gone, must be made anew. */
 async function tellCandlesGone(sql: Sql, interval: Interval): Promise<void> {
   await sql`update market.series set version = version where interval = ${interval}::market.candle_interval`;
 }
@@ -178,9 +178,9 @@ async function deleteOld(
 }
 
 /**
- * Requests that nothing needs any more. What stays, however old: those that a revision, a row set aside or a refusal refers to;
- * doubts about slots that are not covered yet, which may still be confirmed; and of each account and endpoint the newest, by which
- * it is known that they were ever answered, and how. What a backfill has spent and brought stays known as sums.
+ * Deletes requests that nothing needs any more. These stay, however old they are: requests that a revision, a quarantined row or a
+ * refusal refers to; unconfirmed empty slots that are not covered yet, which may still be confirmed; and the newest of each account
+ * and endpoint, which prove that it was ever answered, and how. The requests and rows of each backfill stay known as sums.
  */
 async function deleteFetches(sql: Sql, before: Instant, batch: number, stop: () => boolean): Promise<number> {
   let removed = 0;

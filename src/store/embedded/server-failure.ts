@@ -1,6 +1,10 @@
-/** Turns what the file system says about the home folder into one sentence. */
+/** Failures of the embedded server, each in one sentence: what the file system says about its folder, and what the server itself said. */
+import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import path from 'node:path';
 import { StoreError } from '../connection/store-error.ts';
 
+const TAIL_BYTES = 16_384;
+const DISK_FULL = /no space left on device|disk quota exceeded/i;
 const FOLDER_HINT = 'choose another folder with CHANDLER_HOME, or set DATABASE_URL to a Postgres of yours';
 
 /** The same failure as a `StoreError` where an operator can mend it, else as it was. */
@@ -38,7 +42,7 @@ export function explainFileError(error: unknown, home: string): unknown {
 
 /** What the server, or initdb, printed before it gave up, as one sentence. */
 export function explainServerOutput(output: string, home: string, doing: string): StoreError {
-  if (/no space left on device|disk quota exceeded/i.test(output)) {
+  if (DISK_FULL.test(output)) {
     return new StoreError(`the disk of the data folder ${home} is full`, 'make room and run the command again');
   }
   if (/read-only file system/i.test(output)) {
@@ -67,4 +71,40 @@ function lastComplaint(output: string): string {
     lines.findLast((line) => line !== '') ??
     'it said nothing';
   return complaint.replace(/^.*?\b(PANIC|FATAL|ERROR|initdb: error|error while loading shared libraries):\s*/, '');
+}
+
+/** One sentence about a server of this home that no longer answers. */
+export function explainLostServer(folder: string): StoreError {
+  const home = path.resolve(folder);
+  const said = lastWords(path.join(home, 'data', 'log'));
+  if (DISK_FULL.test(said)) {
+    return new StoreError(
+      `the disk of the data folder ${home} is full`,
+      'make room and run the command again; nothing stored is lost',
+    );
+  }
+  return new StoreError(
+    `the embedded Postgres in ${home} has gone`,
+    `run the command again, nothing stored is lost; what it said last is in ${home}/data/log`,
+  );
+}
+
+/** What the server wrote to its newest log since it last started; empty when there is none. */
+function lastWords(folder: string): string {
+  try {
+    const logs = readdirSync(folder).map((name) => path.join(folder, name));
+    const newest = logs.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
+    if (newest === undefined) return '';
+    const file = openSync(newest, 'r');
+    try {
+      const tail = Buffer.alloc(TAIL_BYTES);
+      const read = readSync(file, tail, 0, TAIL_BYTES, Math.max(0, fstatSync(file).size - TAIL_BYTES));
+      return tail.toString('utf8', 0, read).split('starting PostgreSQL').at(-1)!;
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    // A log that cannot be read says nothing; the caller still has a sentence.
+    return '';
+  }
 }
