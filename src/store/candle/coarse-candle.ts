@@ -1,6 +1,6 @@
 /**
- * One coarser candle of the finer ones of its slot: first, highest, lowest, last, sum; the market cap is that of the last (decision 25).
- * Written once, so that whoever makes one gets the same bits: the volumes are added up in the order of time.
+ * Makes one coarser candle of the finer candles of its slot: first, highest, lowest, last, sum; the market cap is that of the last
+ * (decision 25). Every caller uses this text and gets the same bits: the volumes are added in the order of time.
  */
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 

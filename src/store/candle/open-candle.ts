@@ -1,4 +1,4 @@
-/** Candles that had not closed when upstream answered them last: until when their data reach (upstream-api.md, 1.1 no 6). */
+/** Candles that were still open in the last answer about them, and until when their data reach (upstream-api.md, 1.1 no 6). */
 import type { Instant } from '../../clock.ts';
 import { contains, type Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';

@@ -1,17 +1,17 @@
-/** Rows that cannot be true, as upstream sent them: set aside with the reason, never stored anywhere else. */
+/** The quarantine: rows that cannot be true, as upstream sent them, with the reason. They are stored nowhere else. */
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { storableJson, storableText } from '../connection/storable-text.ts';
 
 export type SetAsideRow = {
-  /** Null when the row names no slot of the question. */
+  /** Null when the row is of no slot that was requested. */
   readonly openTime: Instant | null;
   readonly reason: string;
   /** As it came. */
   readonly row: unknown;
 };
 
-/** Open times whose rows were set aside by the answer before exactly as they are now. */
+/** The open times whose rows the answer before had exactly like this one, and were quarantined then, too. */
 export async function repeatedRows(
   tx: SqlOrTransaction,
   seriesId: number,
@@ -51,7 +51,7 @@ export type SetAsideRecord = { readonly id: string; readonly reason: string; rea
 /** Longer ids are no ids. */
 const LONGEST_ID = 200;
 
-/** Each record and reason is kept once, as it came in the youngest answer: what is wrong at every snapshot does not grow. */
+/** Keeps each record and reason once, as in the youngest answer, so that a fault in every snapshot does not fill the table. */
 export async function quarantineRecords(
   tx: SqlOrTransaction,
   endpoint: string,

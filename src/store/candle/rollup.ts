@@ -1,7 +1,7 @@
 /**
- * Coarser candles made ahead of time, for whoever asks for a year of them: `market.rollup` has them, `market.rolled` says of which spans of
- * a series. Only of final candles, and of whole days. What they are made of is their only truth: who changes it cuts them out of
- * `market.rolled` in the same transaction, under the lock of the series, and they are made anew the next time.
+ * Coarser candles made ahead of time, so that a year of them is read quickly: `market.rollup` has them, `market.rolled` says of which
+ * spans of a series. Only of final candles, and of whole days. A transaction that changes the finer candles removes the span from
+ * `market.rolled`, under the lock of the series, and the next run makes these rollups again.
  */
 import { type Clock, type Instant, systemClock } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
@@ -12,11 +12,11 @@ import { parseMultirange } from '../connection/multirange.ts';
 import { CANDLE_VALUES, coarseCandle, widthOf } from './coarse-candle.ts';
 
 /**
- * Where a coarser candle has so many parts, it is made ahead of time: then no answer of 366 needs more than 4,392 rows (12 parts), which
- * are read in five milliseconds, and rollups never take more than a fourteenth of the room of what they are made of.
+ * A coarser candle with at least so many parts is made ahead of time. So no answer of 366 candles reads more than 4,392 rows (12 parts
+ * each), which takes five milliseconds, and rollups never need more than a fourteenth of the space of the finer candles.
  */
 const LEAST_PARTS = 24;
-/** All others fit into it, as it fits into every partition. */
+/** Every other interval divides it, and it never crosses a partition. */
 const WIDEST: Interval = '24h';
 
 /** Are candles of `coarse` made ahead of time out of those of `fine`? */
@@ -27,7 +27,7 @@ export function isRolledUp(fine: Interval, coarse: Interval): boolean {
 const targetsOf = (fine: Interval) => INTERVALS.filter((coarse) => isRolledUp(fine, coarse));
 const ROLLED_UP = INTERVALS.filter((fine) => targetsOf(fine).length > 0);
 
-/** A select of `CANDLE_VALUES` for the slot that opens at `slot`, where `isRolled` (an expression, too): of the series `id`. */
+/** A select of `CANDLE_VALUES` of the series `id`, for the slot that opens at `slot`, if `isRolled`. All three are SQL expressions. */
 export function rolledCandle(
   coarse: Interval,
   { id, slot, isRolled }: { readonly id: string; readonly slot: string; readonly isRolled: string },
@@ -37,7 +37,7 @@ export function rolledCandle(
     where series_id = ${id} and interval = '${coarse}' and open_time = ${slot} and ${isRolled}`;
 }
 
-/** Forgets those of which `spans` hold a part. To be called with the series locked, where `market.rolled` has any of `spans`. */
+/** Removes the rollups that overlap `spans`. Call it with the series locked, if `market.rolled` has any of `spans`. */
 export async function cutRollups(tx: SqlOrTransaction, seriesId: number, spans: Spans): Promise<void> {
   const days = wholeDaysAround(spans);
   if (days.length === 0) return;
@@ -52,16 +52,16 @@ export async function cutRollups(tx: SqlOrTransaction, seriesId: number, spans: 
 }
 
 export type RollUpOptions = {
-  /** Ends between two stretches. */
+  /** Ends the run between two transactions. */
   readonly signal?: AbortSignal;
   /** Of all series, or of these only. */
   readonly of?: { readonly coinIds: readonly string[]; readonly quote: Quote; readonly interval: Interval };
-  /** What is left after so long is left to the next one. */
+  /** After so long, the rest is left to the next run. */
   readonly mostMs?: number;
   readonly clock?: Pick<Clock, 'now'>;
 };
 
-/** Makes what can be made and is not there yet. Resolves to how many. May be killed at any time; of two at once the second finds less to do. */
+/** Makes all missing rollups. Resolves to how many. May be killed at any time, and run by several processes at once. */
 export async function rollUp(
   sql: Sql,
   { signal, of, mostMs = Number.POSITIVE_INFINITY, clock = systemClock }: RollUpOptions = {},
@@ -85,7 +85,7 @@ export async function rollUp(
 
 /** Series of one statement. */
 const PAGE = 500;
-/** Finer candles of one transaction, some twenty milliseconds: so long an answer about the series may have to wait to be stored. */
+/** Finer candles of one transaction. It takes some twenty milliseconds, and an answer about the series waits so long to be stored. */
 const MOST_CANDLES = 20_000;
 
 type Rollable = {
@@ -117,7 +117,7 @@ async function readPage(sql: Sql, after: number, of: RollUpOptions['of']): Promi
   }));
 }
 
-/** What is to be made of a series, the newest first, in parts for one transaction each. */
+/** The spans of a series that need rollups, newest first, in parts for one transaction each. */
 function stretchesOf({ interval, covered, rolled, coarser }: Rollable): Spans {
   // Where a coarser series has the word, nobody asks this one: for each candle to be made, those up to its own interval.
   const needless = targetsOf(interval)
@@ -139,7 +139,7 @@ function stretchesOf({ interval, covered, rolled, coarser }: Rollable): Spans {
     .reverse();
 }
 
-/** In one transaction: answers about the series wait, so that what is read is what is there when it is written. */
+/** Makes the rollups of one part in one transaction. Answers about the series wait, so the finer candles do not change meanwhile. */
 function makeStretch(
   sql: Sql,
   { id, interval }: Rollable,

@@ -1,11 +1,11 @@
-/** What of the catalogue is wanted, when each thing of it was asked, and what came of it: the order of turns. */
+/** The items of the catalogue: which are wanted, when each was requested, how that ended, and which is next. */
 import { and, gte, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { catalogueItem, fetch } from '../schema/requests.ts';
 
-/** What is asked about; as many kinds as schedules, in an order in which each is told what to ask about by those before it. */
+/** The kinds of items. Each has a schedule. The ids of a kind come from the answers of the kinds before it. */
 export const CATALOGUE_KINDS = [
   'tags',
   'platforms',
@@ -20,31 +20,31 @@ export const CATALOGUE_KINDS = [
 export type CatalogueKind = (typeof CATALOGUE_KINDS)[number];
 
 export type CatalogueItem = {
-  /** Empty for what there is only one of. */
+  /** Empty where the kind has only one item. */
   readonly id: string;
   /** Rows of its last answer that was stored. */
   readonly rows: number;
-  /** The tool gives only the beginning of this list. */
+  /** The tool returns only the beginning of this list. */
   readonly isCut: boolean;
-  /** How the last request about it ended, and how often in a row; null when there was none. */
+  /** How the last request about it ended, and how often in a row; null when there was no request. */
   readonly outcome: string | null;
   readonly times: number;
 };
 
-/** Coins that a series is kept of, and so are tracked here; `is_idle`: upstream follows them no longer, so there is seldom news. */
+/** Coins that have a series. `is_idle`: upstream no longer follows the coin, so it seldom changes. */
 function trackedCoins(sql: SqlOrTransaction) {
   return sql`
     select c.id, not c.is_active as is_idle, case when c.rank > 0 then c.rank end as rank
     from market.coin c where exists (select from market.series s where s.coin_id = c.id)`;
 }
 
-/** Ids that are wanted of a kind: `id`, `is_idle`, `rank` (the smaller the sooner, of those never asked). */
+/** The wanted ids of a kind: `id`, `is_idle`, and `rank` (of those never requested, the smallest is first). */
 function wantedOf(sql: SqlOrTransaction, kind: CatalogueKind) {
   switch (kind) {
     case 'platforms':
       return sql`select '' as id, false as is_idle, 0 as rank`;
     case 'tags':
-      // The list tells the coins of its tags; those of which it does not are asked about one by one.
+      // The list has the coins of its tags; a tag without them is requested alone.
       return sql`
         select '' as id, false as is_idle, 0 as rank
         union all
@@ -75,7 +75,7 @@ function wantedOf(sql: SqlOrTransaction, kind: CatalogueKind) {
   }
 }
 
-/** How many are wanted, and of how many of them there is seldom news. */
+/** How many items are wanted, and how many of them seldom change. */
 export type CatalogueDemand = Readonly<Record<CatalogueKind, { readonly items: number; readonly idle: number }>>;
 
 export async function readCatalogueDemand(sql: SqlOrTransaction): Promise<CatalogueDemand> {
@@ -89,7 +89,7 @@ export async function readCatalogueDemand(sql: SqlOrTransaction): Promise<Catalo
   return Object.fromEntries(counted) as CatalogueDemand;
 }
 
-/** Of these kinds, those of which nothing was ever asked; `isWanted`: there is something that could be. */
+/** Of these kinds, those without any request so far. `isWanted`: the kind has items that could be requested. */
 export async function readNeverRequested(
   sql: SqlOrTransaction,
   kinds: readonly CatalogueKind[],
@@ -108,12 +108,12 @@ export async function readNeverRequested(
 export type ReadDue = {
   readonly now: Instant;
   readonly limit: number;
-  /** An answer is so old at least before it is asked for again; `idleAgeMs` where there is seldom news. */
+  /** The minimum age of an answer before it is requested again; `idleAgeMs` for items that seldom change. */
   readonly ageMs: number;
   readonly idleAgeMs: number;
 };
 
-/** Whose turn it is: those never asked, best rank first; then those that were asked longest ago, if they are old enough. */
+/** The next items: those never requested, best rank first; then those requested longest ago, if they are old enough. */
 export async function readDue(
   sql: SqlOrTransaction,
   kind: CatalogueKind,
@@ -138,11 +138,11 @@ export type ItemEnd = {
   readonly askedAt: Instant;
   /** `stored`, `cut`, `doubted`, or as in `ops.fetch`. */
   readonly outcome: string;
-  /** Of an answer that was stored. */
+  /** Rows of an answer that was stored. */
   readonly rows?: number;
-  /** From now on REST is asked for it, which gives the list to its end; false: the tool again. */
+  /** True: from now on it is requested by REST, which returns the whole list; false: by the tool again. */
   readonly isCut?: boolean;
-  /** Not before; null: its age decides. */
+  /** Not requested before this; null: its age decides. */
   readonly waitUntil: Instant | null;
   readonly message: string | null;
 };
@@ -176,12 +176,12 @@ export type CatalogueAge = {
   readonly idle: number;
   readonly answered: number;
   readonly unknown: number;
-  /** When the one was answered that was answered longest ago, of those that were and are not idle. */
+  /** When the oldest answer came, of items that are not idle. */
   readonly oldestAt: Instant | null;
   readonly newestAt: Instant | null;
 };
 
-/** How old the catalogue is, kind by kind. */
+/** How old the answers of each kind are. */
 export async function readCatalogueAges(sql: SqlOrTransaction): Promise<CatalogueAge[]> {
   return Promise.all(
     CATALOGUE_KINDS.map(async (kind) => {
@@ -195,7 +195,7 @@ export async function readCatalogueAges(sql: SqlOrTransaction): Promise<Catalogu
   );
 }
 
-/** Requests that were made for a kind since an instant, by this account. */
+/** How many requests this account has sent for a kind since an instant. */
 export async function countRequestsSince(
   sql: SqlOrTransaction,
   { kind, accountId, since }: { readonly kind: CatalogueKind; readonly accountId: string; readonly since: Instant },

@@ -1,4 +1,4 @@
-/** What upstream tells of a coin beyond its price: one row for each coin, its links, and hints at its tags and its people. */
+/** What upstream tells of a coin beyond its price: one row for each coin, its links, its team, and its tags. */
 import { sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { CoinDetails } from '../../contract/record/catalogue.ts';
@@ -55,7 +55,7 @@ function valuesOf(coin: CoinDetails, at: Instant) {
   };
 }
 
-/** Both ways in which upstream lists them; the second has kinds and addresses that the first has not. */
+/** Upstream lists links in two ways; the second has kinds and addresses that the first lacks. */
 function linksOf(coin: CoinDetails) {
   const plain = Object.entries(coin.links ?? {}).flatMap(([kind, urls]) => (urls ?? []).map((url) => ({ kind, url })));
   const extended = (coin.links_extended ?? []).map(({ type, url }) => ({ kind: type ?? '', url: url ?? '' }));

@@ -12,7 +12,7 @@ export function plainText(value: string | null | undefined): string | null {
   return value === undefined || value === null || value === '' ? null : storableText(value);
 }
 
-/** Of a column that is part of a key; never null. */
+/** For a column that is part of a key; never null. */
 export function plainKey(value: string | null | undefined): string {
   return storableText(value ?? '').slice(0, LONGEST_KEY);
 }
@@ -21,12 +21,12 @@ export function plainNumber(value: number | '' | null | undefined): number | nul
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }
 
-/** What is no whole number of four bytes is null. */
+/** Null when it is not a whole number of four bytes. */
 export function plainInteger(value: number | '' | null | undefined): number | null {
   return typeof value === 'number' && Number.isInteger(value) && Math.abs(value) < 2 ** 31 ? value : null;
 }
 
-/** Of RFC 3339; what is none is null. */
+/** Reads RFC 3339; null when it is not that. */
 export function plainTime(value: string | null | undefined): Instant | null {
   if (value === undefined || value === null || value === '') return null;
   const at = parseTime(value);

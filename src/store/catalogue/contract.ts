@@ -22,7 +22,7 @@ export async function writeContracts(
   await writeVersions(sql, contract, { rows, at, whole });
 }
 
-/** The coin behind a contract, hexadecimal addresses in any case; null when there is none. Of several the one that is active, told last. */
+/** The coin of a contract; null when there is none. Hexadecimal addresses match in any case. Of several coins the active one, newest first. */
 export async function coinOfContract(
   sql: SqlOrTransaction,
   { platformId, address }: { readonly platformId: string; readonly address: string },

@@ -1,6 +1,6 @@
 /**
- * The newest answer about each thing of the catalogue, as received, and its old versions. `received` is upstream's own text: whoever
- * answers with it answers with the same keys in the same order and the same texts of numbers.
+ * The newest answer about each item of the catalogue, as received, and its old versions. `received` is upstream's own text: an answer
+ * made of it has the same keys in the same order, and the same texts of numbers.
  */
 import { createHash } from 'node:crypto';
 import { max } from 'drizzle-orm';
@@ -11,7 +11,7 @@ import { storableJsonText } from '../connection/storable-text.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { document } from '../schema/catalogue.ts';
 
-/** Lists are one document each, but for that of tags: each tag is one. */
+/** Each list is one document. The exception is the list of tags: each tag is a document. */
 export const DOCUMENT_KINDS = [
   'coin',
   'coin_events',
@@ -25,7 +25,7 @@ export const DOCUMENT_KINDS = [
 ] as const;
 export type DocumentKind = (typeof DOCUMENT_KINDS)[number];
 
-/** What changes by the minute, or is kept row by row with its validity: no old versions. */
+/** Kinds without old versions: they change every minute, or each of their rows has its own validity. */
 const WITHOUT_REVISIONS: readonly DocumentKind[] = ['coin_exchanges', 'coin_markets', 'exchange_markets', 'contracts'];
 
 /** First half of the key of the advisory lock under which documents are written; the second is their kind. */
@@ -37,19 +37,19 @@ export type Document = {
   readonly text: string;
   /** No fact in it is newer. */
   readonly asOf: Instant;
-  /** Since when upstream no longer knows the id; null while it does. */
+  /** Since when upstream no longer knows the id; null: it knows it. */
   readonly goneAt: Instant | null;
-  /** The list may go on after its end. */
+  /** Upstream's list may be longer. */
   readonly isCut: boolean;
 };
 
-/** Null when nobody has asked about it yet, or upstream never knew it. */
+/** Null when it was never requested, or upstream never knew it. */
 export async function readDocument(sql: SqlOrTransaction, kind: DocumentKind, id: string): Promise<Document | null> {
   const [row] = await sql<Document[]>`select ${columns(sql)} from market.document where kind = ${kind} and id = ${id}`;
   return row ?? null;
 }
 
-/** All of a kind, by id; tags that are listed, in the order of their list (those that were asked about alone at the end). */
+/** All of a kind, by id. Of tags only those that are listed, in the order of their list; tags that were requested alone come last. */
 export async function readDocuments(sql: SqlOrTransaction, kind: DocumentKind): Promise<Document[]> {
   if (kind !== 'tag') {
     return sql<Document[]>`select ${columns(sql)} from market.document where kind = ${kind} order by id`;

@@ -14,7 +14,7 @@ export async function writeTags(sql: SqlOrTransaction, { rows: tags, at, isWhole
   await writeMembers(sql, tags, at);
 }
 
-/** One tag, asked about alone. */
+/** One tag, requested alone. */
 export async function writeTag(sql: SqlOrTransaction, told: Tag, at: Instant): Promise<void> {
   const places = tables(sql);
   const [known] = await places
@@ -27,7 +27,7 @@ export async function writeTag(sql: SqlOrTransaction, told: Tag, at: Instant): P
   await writeMembers(sql, [told], at);
 }
 
-/** What a coin says: where that is not what the tag says of its coins, the tag is right. */
+/** The tags that a coin lists. Where they contradict what a tag says of its coins, the tag is right. */
 export async function hintTags(sql: SqlOrTransaction, coin: CoinDetails, at: Instant): Promise<void> {
   const rows = (coin.tags ?? []).map(({ id }) => ({ coinId: coin.id, tagId: plainKey(id) }));
   await writeVersions(sql, coinTag, { rows, at, whole: null, isHint: true });
@@ -46,7 +46,7 @@ function rowOf(told: Tag, place: number) {
 }
 
 async function writeMembers(sql: SqlOrTransaction, tags: readonly Tag[], at: Instant): Promise<void> {
-  // Without its coins a tag says nothing of them.
+  // A tag without a list of coins says nothing about its coins.
   const told = tags.flatMap(({ id, coins }) => (coins == null ? [] : [{ id, coins }]));
   if (told.length === 0) return;
   const rows = told.flatMap(({ id, coins }) => coins.map((coin) => ({ coinId: plainKey(coin), tagId: id })));

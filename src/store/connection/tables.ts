@@ -19,7 +19,7 @@ interface Written extends PgQueryResultHKT {
   readonly type: { readonly count: number };
 }
 
-/** A statement of it runs on the handle that it was made for, when it is awaited. */
+/** The query builder for one client or transaction. A statement runs when it is awaited. */
 export type Tables = PgDatabase<Written>;
 
 const dialect = new PgDialect();
@@ -62,7 +62,7 @@ class TableSession extends PgRemoteSession<NoTables, NoTables> {
     ...statement: Parameters<PgRemoteSession<NoTables, NoTables>['prepareQuery']>
   ): PreparedQuery<T> {
     const prepared = super.prepareQuery<T>(...statement);
-    // Drizzle would wrap what Postgres says, and whoever catches an error goes by its code.
+    // Drizzle would wrap the driver's error, but our code looks at its `code`.
     return Object.assign(prepared, {
       queryWithCache: (_statement: string, _parameters: unknown[], run: () => Promise<unknown>) => run(),
     });

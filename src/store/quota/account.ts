@@ -26,7 +26,7 @@ export async function saveAccount(sql: SqlOrTransaction, saved: SavedAccount): P
 /** Any fixed number: whoever holds this advisory lock is changing which account is current. */
 const LOCK = 4_242_002;
 
-/** Whose plan the views go by: refusals made to it count from now on, those made to others no longer. */
+/** Makes this account current: the views use its plan, and only refusals to it count. */
 export async function makeCurrentAccount(sql: Sql, id: string): Promise<void> {
   if ((await currentAccount(sql))?.id === id) return;
   await sql.begin(async (tx) => {

@@ -51,7 +51,7 @@ export type TakeRow = {
 
 /**
  * Takes requests: one statement, one round trip, exact under contention (the row stays locked to the end, and the time
- * is read after the lock was got). All that are granted lie in the same windows. Windows only move forward. Null when the
+ * is read when it is locked). All granted requests lie in the same windows. Windows only move forward. Null when the
  * account has no row yet.
  */
 export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<TakeRow | null> {

@@ -18,10 +18,10 @@ export async function openLedger(sql: SqlOrTransaction, accountId: string): Prom
   await tables(sql).insert(quota).values({ accountId }).onConflictDoNothing();
 }
 
-/** The row of an account, as it stands; instants that are long past say "nothing to wait for". */
+/** The row of an account. An instant in the past means that there is nothing to wait for. */
 export type Ledger = Readonly<Omit<typeof quota.$inferSelect, 'accountId'>>;
 
-/** The account's row and what time it is there; a row that was never written is an empty one. */
+/** The account's row, and the time of the database. Makes the row if there is none. */
 export async function readLedger(
   sql: SqlOrTransaction,
   at: At,

@@ -21,13 +21,17 @@ export const fetch = ops.table(
   {
     id: bigIdentity('id').primaryKey(),
     sentAt: instant('sent_at').notNull(),
+    /** No fact in the answer is newer than this. */
     asOf: instant('as_of').notNull(),
     accountId: text('account_id').notNull(),
+    /** What was requested: `ohlcv`, `coins` … */
     endpoint: text('endpoint').notNull(),
     seriesId: integer('series_id'),
     span: tstzrange('span'),
     backfillId: integer('backfill_id'),
+    /** 1 for the first try. */
     attempt: smallint('attempt').notNull(),
+    /** Null when no status line arrived. */
     status: smallint('status'),
     outcome: text('outcome').notNull(),
     durationMs: integer('duration_ms').notNull(),
@@ -35,10 +39,13 @@ export const fetch = ops.table(
     stored: integer('stored').notNull(),
     revised: integer('revised').notNull(),
     setAside: integer('set_aside').notNull(),
+    /** Of the decoded body. */
     bytes: integer('bytes').notNull(),
     bodySha256: bytea('body_sha256'),
     message: text('message'),
+    /** The id of the coin, exchange, tag, person or platform that it was about, where there is no series. */
     subject: text('subject'),
+    /** Of a stored answer about candles: the spans of which it told something, and the empty slots that need a second opinion. */
     told: tstzmultirange('told'),
     doubted: tstzmultirange('doubted'),
   },

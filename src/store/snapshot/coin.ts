@@ -1,4 +1,4 @@
-/** The catalogue of coins: never forgets one, and keeps every change of name, symbol and activity. */
+/** The coins. None is ever deleted, and every change of name, symbol and activity is kept. */
 import { and, desc, getTableColumns, gt, max, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { CoinSummary } from '../../contract/record/records.ts';
@@ -28,7 +28,7 @@ export type TickerFacts = {
   readonly firstDataAt: readonly (Instant | null)[];
 };
 
-/** An id that the latest list no longer has was renamed or is gone: upstream answers it with nothing. */
+/** Upstream renamed or removed an id that the latest list lacks, and has no data for it. */
 const IS_LISTED = raw`${coin.lastSeenAt} = (select max(last_seen_at) from market.coin)`;
 /** Coins without a rank (0) at the end. */
 const BEST_FIRST = raw`nullif(${coin.rank}, 0) nulls last`;
@@ -36,14 +36,13 @@ const BEST_FIRST = raw`nullif(${coin.rank}, 0) nulls last`;
 /** Any fixed number: whoever holds this advisory lock is writing coins or tickers. */
 const LOCK = 4_242_004;
 
-/** Coins and tickers both tell ranks, and go by each other's instants: one answer is written at a time. Until the transaction ends. */
+/** Lists of coins and tickers both have ranks, and compare their instants, so one answer is written at a time: locks until the transaction ends. */
 export function lockCatalogue(tx: SqlOrTransaction) {
   return tx`select pg_advisory_xact_lock(${LOCK})`;
 }
 
 /**
- * Makes the catalogue hold these coins as seen at `at`. What was seen later stays; changes go to `market.coin_change`. Resolves to
- * the ids of those it did not know.
+ * Stores these coins as seen at `at`. What was seen later stays; changes go to `market.coin_change`. Resolves to the ids that are new.
  */
 export async function recordCoins(
   sql: SqlOrTransaction,
@@ -76,7 +75,7 @@ export async function recordCoins(
       where v.old_value <> v.new_value
       on conflict do nothing
     ), ranked as (
-      -- A ticker that said the same rank again has left no trace in the coin.
+      -- A ticker that had the same rank again did not change the coin.
       select g.*, greatest(c.rank_seen_at, t.seen_at) as rank_seen_at
       from given g left join market.coin c on c.id = g.id left join market.ticker t on t.coin_id = g.id
     ), written as (
@@ -99,8 +98,8 @@ export async function recordCoins(
 }
 
 /**
- * Rank and first data of coins the catalogue holds already, as seen at `at`; others are left out. An older answer tells no rank,
- * and the first data only where they are not known yet.
+ * Stores rank and first data of known coins, as seen at `at`; other coins are left out. An older answer changes no rank, and adds the
+ * first data only where they are not known yet.
  */
 export async function recordTickers(sql: SqlOrTransaction, tickers: TickerFacts, at: Instant): Promise<void> {
   if (tickers.coinId.length === 0) return;
@@ -128,7 +127,7 @@ export async function recordTickers(sql: SqlOrTransaction, tickers: TickerFacts,
   });
 }
 
-/** Of these, the ids the catalogue does not hold. */
+/** Of these ids, those of no known coin. */
 export async function unknownCoins(sql: SqlOrTransaction, ids: readonly string[]): Promise<string[]> {
   const rows = await withFreshPlans(
     sql,

@@ -1,4 +1,4 @@
-/** Exchanges: every one ever seen as last seen, and the ranks and volumes of all of them at every snapshot. */
+/** Exchanges: each as last seen, and the ranks and volumes of all of them at every snapshot. */
 import type { Instant } from '../../clock.ts';
 import type { Exchange } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';

@@ -46,7 +46,7 @@ const WRITE = `
   insert into market.ticker_history as h (at, updated_at, rank, coin_id, ${HISTORY_NUMBERS.join(', ')})
   select at, updated_at, rank, coin_id, ${HISTORY_NUMBERS.join(', ')} from given`;
 
-/** Two answers of one instant: the same one stays, whichever came first. */
+/** Of two answers of one instant the same one stays, whichever came first. */
 const OVERWRITE = `
   on conflict (coin_id, at) do update
   set updated_at = excluded.updated_at, rank = excluded.rank, ${HISTORY_NUMBERS.map((name) => `${name} = excluded.${name}`).join(', ')}
@@ -93,7 +93,7 @@ function parametersOf({ coinId, updatedAt, rank, athAt, position, answer, number
   ];
 }
 
-/** How the market was when the tickers were read last; null when they never were. */
+/** As of when the tickers were last read; null when they never were. */
 export async function tickersSeenAt(sql: SqlOrTransaction): Promise<Instant | null> {
   const [row] = await tables(sql)
     .select({ at: max(ticker.at) })

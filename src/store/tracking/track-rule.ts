@@ -5,7 +5,7 @@ import type { Interval } from '../../core/interval.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import type { track } from '../schema/tracking.ts';
 
-/** Which coins a rule is about. */
+/** The coins of a rule. */
 export type TrackedCoins =
   | { readonly tier: 'list'; readonly coinId: string }
   | { readonly tier: 'top'; readonly top: number }
@@ -52,7 +52,7 @@ export async function readTracks(sql: SqlOrTransaction, filter: RuleFilter = {})
     order by t.tier = 'all', t.tier = 'top', t.top, t.interval desc, t.quote desc, t.priority desc, t.coin_id`;
 }
 
-/** How many series of these coins some rule wants now. */
+/** How many series of these coins are wanted by a rule now. */
 export async function countTracked(sql: SqlOrTransaction, coinIds: readonly string[]): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select count(*) as n from ops.track_target where coin_id = any(${coinIds as string[]}::text[])`;

@@ -40,7 +40,7 @@ function isClaimable(sql: SqlOrTransaction, { now, abovePriority = -32_768 }: Cl
     or (state = 'running' and not ${leaseIsAlive(sql, now)}))`;
 }
 
-/** The next one is this owner's: it is running. Null when there is none. */
+/** Claims the next backfill for this owner: it is running. Null when there is none. */
 export async function claimBackfill(
   sql: SqlOrTransaction,
   { owner, now }: { readonly owner: string; readonly now: Instant },
@@ -54,11 +54,11 @@ export async function claimBackfill(
   return row ?? null;
 }
 
-/** Where a claimed backfill stands, as others may have changed it meanwhile. */
+/** The state of a claimed backfill, which other processes may have changed. */
 export type Claim = {
   /** Still this owner's, and running. */
   readonly isMine: boolean;
-  /** One of higher priority waits for a process. */
+  /** A backfill of higher priority waits for a process. */
   readonly isPreempted: boolean;
   /** As it is now. */
   readonly priority: number | null;
@@ -71,7 +71,7 @@ export async function renewClaim(
     readonly id: number;
     readonly owner: string;
     readonly now: Instant;
-    /** Null: it is not planned yet; what was known before stays. */
+    /** Null: it is not planned yet; what is stored stays. */
     readonly known: { readonly leftRequests: number; readonly finishAt: Instant | null } | null;
   },
 ): Promise<Claim> {
@@ -87,13 +87,13 @@ export async function renewClaim(
   return { isMine: true, isPreempted: urgent !== undefined, priority: row.priority };
 }
 
-/** Ends a claim: what others have made of the backfill meanwhile stays. */
+/** Ends a claim, unless another process has changed the backfill's state or owner meanwhile. */
 export async function endClaim(
   sql: SqlOrTransaction,
   { id, owner, now }: { readonly id: number; readonly owner: string; readonly now: Instant },
   end:
     | { readonly state: 'done' | 'failed'; readonly leftRequests: number | null; readonly message: string | null }
-    /** For whoever comes next, not before `waitUntil`. */
+    /** For the next process, not before `waitUntil`. */
     | { readonly state: 'queued'; readonly waitUntil: Instant | null; readonly message: string | null },
 ): Promise<void> {
   const { state, message } = end;
@@ -116,7 +116,7 @@ const FROM: Readonly<Record<BackfillChange, readonly BackfillState[]>> = {
 };
 const TO: Readonly<Record<BackfillChange, BackfillState>> = { pause: 'paused', resume: 'queued', cancel: 'cancelled' };
 
-/** Of a running one the chunks under way are finished and no more is asked. Resolves to the state it had; null when that does not allow it. */
+/** A running backfill finishes the chunks in progress and sends no more requests. Resolves to the state before; null when that does not allow the change. */
 export async function changeBackfill(
   sql: SqlOrTransaction,
   id: number,
@@ -134,7 +134,7 @@ export async function changeBackfill(
   return row?.before ?? null;
 }
 
-/** Resolves to whether there is such a backfill of the service that is not over. */
+/** Resolves to false when the service has no such backfill, or it is over. */
 export async function prioritizeBackfill(sql: SqlOrTransaction, id: number, priority: number): Promise<boolean> {
   const { count } = await tables(sql)
     .update(backfill)
@@ -151,7 +151,7 @@ export type HistoryGroup = {
   readonly coinIds: readonly string[];
 };
 
-/** The tracked series by what is wanted of them: those of one group make one backfill. */
+/** The tracked series, grouped by what is wanted of them: each group makes one backfill. */
 export async function readHistoryGroups(sql: SqlOrTransaction): Promise<HistoryGroup[]> {
   return sql<HistoryGroup[]>`
     select s.interval, s.quote, w.since, array_agg(s.coin_id order by nullif(c.rank, 0) nulls last, s.coin_id) as coin_ids
@@ -164,9 +164,9 @@ export async function readHistoryGroups(sql: SqlOrTransaction): Promise<HistoryG
 }
 
 /**
- * Is a backfill of the past of these coins at work, or did one end lately with something that could not be had? One that somebody has
- * cancelled stays so until it is resumed, or somebody says anew what is to be tracked. What is kept for a while only begins later and
- * later: one that begins before `from` is about it, too.
+ * Is there an open backfill of the history of any of these coins, or one that ended lately with something missing? A cancelled one
+ * counts until it is resumed, or a rule is made or changed. With a retention, `from` moves on: a backfill that begins earlier counts,
+ * too.
  */
 export async function isHistoryPending(
   sql: SqlOrTransaction,
@@ -191,13 +191,13 @@ export type OpenBackfill = {
   readonly priority: number;
   readonly isRunning: boolean;
   readonly left: number;
-  /** When there is something to spend on it. */
+  /** Until when it waits for quota; null: it does not. */
   readonly waitUntil: Instant | null;
 };
 
 /**
- * What is not over, in the order in which it is worked off: of the same priority those first that run already. Those of commands
- * share queue and quota; of them is left what they have not asked of what they meant to ask.
+ * The open backfills, in the order of their work: highest priority first, running before queued. Those of commands share queue and
+ * quota; what is left of them is the number of planned requests that they have not sent.
  */
 export async function readOpenBackfills(sql: SqlOrTransaction): Promise<readonly OpenBackfill[]> {
   return sql`
@@ -207,7 +207,7 @@ export async function readOpenBackfills(sql: SqlOrTransaction): Promise<readonly
     from ops.backfill b where state in ('queued', 'running') order by priority desc, state desc, id`;
 }
 
-/** Those that wait for one of these reasons wait no more. Resolves to which they are. */
+/** Ends the waiting of backfills that wait for one of these reasons. Resolves to their ids. */
 export async function endWaits(
   sql: SqlOrTransaction,
   reasons: readonly string[],
@@ -222,7 +222,7 @@ export async function endWaits(
   return rows.map(({ id }) => id);
 }
 
-/** When those that wait for their turn will be done; one that was begun meanwhile says so itself. */
+/** Saves when queued backfills will be done. One that has begun meanwhile saves that itself. */
 export async function saveFinishes(
   sql: SqlOrTransaction,
   finishes: readonly { readonly id: number; readonly finishAt: Instant | null }[],

@@ -1,40 +1,15 @@
 /** One row per upstream request, as it happened. */
 import { and, isNotNull, sql as raw } from 'drizzle-orm';
-import type { Instant } from '../../clock.ts';
-import type { Span, Spans } from '../../core/span.ts';
+import type { Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { storableText } from '../connection/storable-text.ts';
 import { tables } from '../connection/tables.ts';
 import { fetch } from '../schema/requests.ts';
 
-export type FetchRow = {
-  readonly sentAt: Instant;
-  /** No fact in the answer is newer than this. */
-  readonly asOf: Instant;
-  readonly accountId: string;
-  /** Which kind of question: `ohlcv`, `coins` … */
-  readonly endpoint: string;
-  readonly seriesId: number | null;
-  readonly span: Span | null;
-  readonly backfillId: number | null;
-  /** 1 for the first try. */
-  readonly attempt: number;
-  /** Null when no status line arrived. */
-  readonly status: number | null;
-  readonly outcome: string;
-  readonly durationMs: number;
-  /** In the answer. */
-  readonly rows: number;
-  readonly stored: number;
-  readonly revised: number;
-  readonly setAside: number;
-  /** Of the decoded body. */
-  readonly bytes: number;
-  readonly bodySha256: Uint8Array | null;
-  readonly message: string | null;
-  /** About which coin, exchange, tag, person or platform, where that is no series. */
+type Row = Readonly<typeof fetch.$inferSelect>;
+type Optional = 'subject' | 'told' | 'doubted';
+export type FetchRow = Omit<Row, 'id' | Optional> & {
   readonly subject?: string | null;
-  /** Of a stored answer about candles: what it said by itself, and what it left in doubt. */
   readonly told?: Spans;
   readonly doubted?: Spans;
 };
@@ -69,24 +44,24 @@ export async function hasAnswered(sql: SqlOrTransaction, host: string): Promise<
   return row !== undefined;
 }
 
-/** `again`: an attempt to record it was cut off, and may have been committed all the same. */
+/** `again`: the connection was lost while the row was being recorded, so it may be there already. */
 export async function recordFetchOnce(sql: SqlOrTransaction, row: FetchRow, again: boolean): Promise<number> {
   return (again ? (await findFetch(sql, row))?.id : undefined) ?? recordFetch(sql, row);
 }
 
-type WrittenFetch = Pick<FetchRow, 'stored' | 'revised' | 'setAside'> & { readonly id: number };
+type WrittenFetch = Pick<Row, 'id' | 'stored' | 'revised' | 'setAside'>;
 
 /**
- * What an attempt to write this row has left, whose end nobody heard of because the connection was lost: its counts, or null when
- * nothing was written.
+ * For a row whose connection was lost while it was being written, so that nobody knows whether it was committed: its counts, or null
+ * when it was not written.
  */
 export async function findFetch(
   sql: SqlOrTransaction,
   row: Pick<FetchRow, 'accountId' | 'endpoint' | 'seriesId' | 'backfillId' | 'span' | 'sentAt' | 'asOf' | 'subject'>,
 ): Promise<WrittenFetch | null> {
-  // It may still be committing: it holds the series until then.
+  // The transaction may still be committing: it locks the series until then.
   if (row.seriesId !== null) await sql`select from market.series where id = ${row.seriesId} for share`;
-  // "is not distinct from" could use no index: a database that was away for a moment is asked this by every chunk under way.
+  // Not "is not distinct from", which uses no index: after an outage, every chunk in progress asks this.
   const [found] = await sql<WrittenFetch[]>`
     select id, stored, revised, set_aside from ops.fetch
     where ${row.seriesId === null ? sql`series_id is null` : sql`series_id = ${row.seriesId}`} and as_of = ${row.asOf}

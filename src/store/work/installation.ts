@@ -12,8 +12,8 @@ export async function readInstallationId(sql: SqlOrTransaction): Promise<string>
 }
 
 /**
- * Makes this warehouse one of this simulator's market, or of the real one (null), unless it holds data already. Resolves to whose
- * data it holds.
+ * Dedicates this warehouse to the market of a simulator, or to the real one (null), unless it is dedicated already. Resolves to the
+ * simulator whose data it holds; null: real data.
  */
 export async function claimOrigin(sql: SqlOrTransaction, simulator: string | null): Promise<string | null> {
   await tables(sql).insert(origin).values({ simulator }).onConflictDoNothing();

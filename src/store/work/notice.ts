@@ -26,7 +26,7 @@ export type NoticeEnd =
   | { readonly state: 'sent' }
   | { readonly state: 'later'; readonly at: Instant; readonly message: string }
   | { readonly state: 'given up'; readonly message: string }
-  /** The process stops in the middle of it: for another one, at once. */
+  /** The process stops while sending: another one may send it at once. */
   | { readonly state: 'handed back' };
 
 /** First half of the keys of the advisory locks here; the second is the topic, or 0 for whoever claims. */

@@ -29,7 +29,7 @@ export async function recordTools(
     .onConflictDoUpdate({ target: rpc.url, set: listed });
 }
 
-/** `until` null: it failed, and is used all the same. */
+/** `until` null: it failed, but is still used. */
 export async function recordRpcFailure(
   sql: SqlOrTransaction,
   { url, message, until }: { readonly url: string; readonly message: string; readonly until: Instant | null },
@@ -48,7 +48,7 @@ export async function recordRpcAnswer(sql: SqlOrTransaction, url: string): Promi
     .where(and(matches(rpc, { url }), gt(rpc.failures, 0)));
 }
 
-/** They are listed anew before they are used. */
+/** The tools are listed again before they are used. */
 export async function forgetTools(sql: SqlOrTransaction, url: string): Promise<void> {
   await tables(sql).update(rpc).set({ tools: null, listedAt: null }).where(matches(rpc, { url }));
 }

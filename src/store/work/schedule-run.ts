@@ -1,4 +1,4 @@
-/** The runs of the schedules: a row per schedule and tick, whoever claims it; the latest row says where a schedule stands. */
+/** The runs of the schedules: one row per schedule and tick, whichever process runs it. The latest row is the state of the schedule. */
 import { and, eq, lt, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
@@ -34,8 +34,8 @@ function latest(sql: SqlOrTransaction, schedules: readonly string[], which: Retu
 }
 
 /**
- * Begins the run of a tick, if `mayBegin` says so of the latest run: in one transaction, one process at a time. A run of an
- * earlier tick that did not end is over then. Null when it may not begin.
+ * Begins the run of a tick, if `mayBegin` allows it after the latest run: in one transaction, one process at a time. A run of an
+ * earlier tick that has not ended is ended. Null when it may not begin.
  */
 export async function claimRun(
   sql: Sql,
