@@ -34,7 +34,7 @@ export class UpstreamError extends Error {
 /** Redirects without an end: each try costs several requests, so there are at most two tries. */
 export class RedirectLoop extends UpstreamError {}
 
-/** The upstream keeps failing on this series and answers for others: the chunk is not tried again in this run. */
+/** The upstream keeps failing on this series, and answers for others: the chunk is not requested again in this run. */
 export class SeriesGivenUp extends Error {
   override readonly name = 'SeriesGivenUp';
 }

@@ -2,8 +2,7 @@
 import { createCatalogueRuns } from '../../src/ingest/catalogue/catalogue-run.ts';
 import { withoutRetry } from '../../src/ingest/request/outage-retry.ts';
 import { type Runs, SCHEDULES, type ScheduleName } from '../../src/ingest/schedule/schedules.ts';
-import { snapshotRun } from '../../src/ingest/snapshot/snapshot-run.ts';
-import { createSnapshots } from '../../src/ingest/snapshot/snapshots.ts';
+import { createSnapshots, snapshotRun } from '../../src/ingest/snapshot/snapshots.ts';
 import type { Chandler, World } from './world.ts';
 
 /** One run of each, in this order, as of now; a run may ask as much as is due. @throws when one does not come to its end. */

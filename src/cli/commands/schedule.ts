@@ -16,8 +16,10 @@ import { DAY } from '../../core/interval.ts';
 import {
   type DisabledScheduleWarning,
   disabledScheduleWarnings,
-} from '../../ingest/schedule/disabled-schedule-warnings.ts';
-import { type Load, loadOf, requestsIn } from '../../ingest/schedule/schedule-plan.ts';
+  type Load,
+  loadOf,
+  requestsIn,
+} from '../../ingest/schedule/schedule-plan.ts';
 import { pausedUntil } from '../../ingest/schedule/tick.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestFailures, latestRuns, type ScheduleRun } from '../../store/work/schedule-run.ts';

@@ -13,8 +13,7 @@ import {
   formatRelative,
 } from '../../core/format.ts';
 import { ConfigurationError } from '../../ingest/outcome.ts';
-import { disabledScheduleWarnings } from '../../ingest/schedule/disabled-schedule-warnings.ts';
-import { loadOf, scheduleVariable } from '../../ingest/schedule/schedule-plan.ts';
+import { disabledScheduleWarnings, loadOf, scheduleVariable } from '../../ingest/schedule/schedule-plan.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestRuns } from '../../store/work/schedule-run.ts';
 import { readHealth } from '../../views/operations/health.ts';

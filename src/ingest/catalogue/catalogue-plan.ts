@@ -3,7 +3,10 @@ import type { PlanName } from '../../contract/plan/plans.ts';
 import { DAY, HOUR } from '../../core/interval.ts';
 import type { CatalogueDemand, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 
-type PerTier<T> = Readonly<Partial<Record<PlanName, T>> & { sparse: T }>;
+/** `sparse`: for configured limits that leave no room for the cadences of the plan. */
+export type Tier = 'sparse' | PlanName;
+/** A tier that is not named has the value of the nearest smaller one. */
+export type PerTier<T> = Readonly<Partial<Record<Tier, T>> & { sparse: T }>;
 
 export type CataloguePlan = {
   readonly fetches: string;
@@ -94,6 +97,7 @@ export const CATALOGUE_PLAN: Readonly<Record<CatalogueKind, CataloguePlan>> = {
 };
 
 export type CatalogueNeed = CatalogueDemand[CatalogueKind];
+type RunRate = { readonly mostPerRun: number; readonly runsPerDay: number };
 
 /** Requests a day that would keep all items as fresh as planned. */
 export function wantedPerDay(kind: CatalogueKind, { items, idle }: CatalogueNeed): number {
@@ -103,11 +107,7 @@ export function wantedPerDay(kind: CatalogueKind, { items, idle }: CatalogueNeed
 }
 
 /** Requests of a run, on average. */
-export function requestsPerRun(
-  kind: CatalogueKind,
-  need: CatalogueNeed,
-  { mostPerRun, runsPerDay }: { readonly mostPerRun: number; readonly runsPerDay: number },
-): number {
+export function requestsPerRun(kind: CatalogueKind, need: CatalogueNeed, { mostPerRun, runsPerDay }: RunRate): number {
   return runsPerDay === 0 ? 0 : Math.min(mostPerRun, wantedPerDay(kind, need) / runsPerDay);
 }
 
@@ -115,7 +115,7 @@ export function requestsPerRun(
 export function achievableAgeMs(
   kind: CatalogueKind,
   need: CatalogueNeed,
-  { mostPerRun, runsPerDay }: { readonly mostPerRun: number; readonly runsPerDay: number },
+  { mostPerRun, runsPerDay }: RunRate,
 ): number | null {
   if (runsPerDay === 0) return null;
   const wanted = wantedPerDay(kind, need);

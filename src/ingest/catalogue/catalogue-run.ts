@@ -104,7 +104,7 @@ async function requestItem(
         : { path: '', withText: true, rpc: callOf(question, limit, tool.required) },
       { spender, record, signal, retry, mayLack: true },
     );
-    if (asked.kind === 'held') return { kind: 'held', until: asked.until, reason: asked.reason };
+    if (asked.kind === 'held') return asked;
     const request = { kind, item, context, asked };
     if (asked.answer.kind !== 'answered') {
       return tool === null

@@ -87,7 +87,7 @@ export function createToolRegistry({
       const rpc = { method: 'tools/list', ...(cursor === undefined ? {} : { cursor }) } as const;
       const record = { endpoint: ENDPOINT };
       const asked = await tools.sendRequest({ path: '', rpc }, { spender, record, retry, signal, mayLack: true });
-      if (asked.kind === 'held') return { kind: 'held', until: asked.until, reason: asked.reason };
+      if (asked.kind === 'held') return asked;
       const { answer } = asked;
       if (answer.kind !== 'answered') {
         if (answer.kind === 'limited' && answer.by === 'rate' && tools.sharesOrigin) {

@@ -1,73 +1,77 @@
 /**
- * Lets a series that upstream keeps failing on step back, so that the others get on; and gives it up in this run when upstream
- * answers for others all the while (promise P6: one poisoned coin can neither block the others nor burn the quota). A later run, or
- * turn, tries it once before it gives it up again.
+ * A circuit breaker for each series: while the upstream keeps failing on one series, its chunks wait, so that the others go on. When the
+ * upstream answers for others all the while, the run gives the series up (promise P6: one broken coin can neither block the others nor use
+ * up the quota). A later run, or a later refresh, tries it once before it gives it up again.
  */
 import type { Clock, Instant } from '../../clock.ts';
+import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { RedirectLoop, SeriesGivenUp, UpstreamError } from '../outcome.ts';
 import type { IngestChunk } from './ingest-chunk.ts';
 
 /** One or two failures in a row are chance. */
 const CHANCE = 2;
-const FIRST_STEP_BACK_MS = 2_000;
-const LONGEST_STEP_BACK_MS = 60_000;
-/** Failures in a row, as many as a chunk has attempts; so many of them with an answer for another series since the one before. */
-const HOPELESS = { inARow: 8, own: 3 };
-/** Redirects without an end in a row, whatever is answered for others. */
-const MOST_LED_AROUND = 2;
+/** The wait is reported with the chunk, so it has no jitter. */
+const backoff = createBackoff({ firstMs: 2_000, mostMs: 60_000 });
+/** A series is given up after so many failures in a row, if before so many of them another series was answered. */
+const GIVEN_UP = { inARow: 8, own: 3 };
+/** It is also given up after so many redirect loops in a row. */
+const MOST_REDIRECT_LOOPS = 2;
 
-type Trouble = {
+/** The failures of one series since its last answer. */
+type Failures = {
   readonly inARow: number;
-  /** Those of them that are its own: others were answered since the one before. */
+  /** Those before which another series was answered. */
   readonly own: number;
-  /** Those at the end that were redirects without an end. */
-  readonly ledAround: number;
+  /** Redirect loops in a row, at the end. */
+  readonly redirectLoops: number;
+  /** Of the last failure. */
   readonly at: Instant;
-  /** Answers for any series there had been at that time. */
+  /** Answers for any series, until then. */
   readonly answers: number;
   readonly message: string;
 };
 
+/** The same, with the circuit breaker. A chunk of a series that waits is `deferred`. @throws SeriesGivenUp */
 export function withCircuitBreaker(ingestChunk: IngestChunk, clock: Clock): IngestChunk {
-  const troubled = new Map<number, Trouble>();
+  const failing = new Map<number, Failures>();
   let answers = 0;
   return async (job, options = {}) => {
     const { seriesId } = job;
-    const trouble = troubled.get(seriesId);
-    // Whoever asks anew since then may try once more.
-    if (trouble !== undefined && isHopeless(trouble) && job.askedSince <= trouble.at)
-      throw new SeriesGivenUp(trouble.message);
-    const until = notBefore(trouble);
+    const failures = failing.get(seriesId);
+    // A run that began after the last failure may try once more.
+    if (failures !== undefined && isGivenUp(failures) && job.askedSince <= failures.at)
+      throw new SeriesGivenUp(failures.message);
+    const until = notBefore(failures);
     if (until > clock.now() && !options.signal?.aborted)
       return { kind: 'deferred', until, requests: 0, reason: 'failing' };
     try {
       const outcome = await ingestChunk(job, options);
       if (outcome.kind === 'refused' || (outcome.kind === 'stored' && outcome.requests > 0)) {
         answers++;
-        troubled.delete(seriesId);
+        failing.delete(seriesId);
       }
       return outcome;
     } catch (error) {
       if (error instanceof UpstreamError) {
-        troubled.set(seriesId, afterFailure(troubled.get(seriesId), clock.now(), answers, error));
+        failing.set(seriesId, afterFailure(failing.get(seriesId), clock.now(), answers, error));
       }
       throw error;
     }
   };
 }
 
-function afterFailure(before: Trouble | undefined, at: Instant, answers: number, error: UpstreamError): Trouble {
+function afterFailure(before: Failures | undefined, at: Instant, answers: number, error: UpstreamError): Failures {
   const own = (before?.own ?? 0) + (before === undefined || answers > before.answers ? 1 : 0);
-  const ledAround = error instanceof RedirectLoop ? (before?.ledAround ?? 0) + 1 : 0;
-  return { inARow: (before?.inARow ?? 0) + 1, own, ledAround, at, answers, message: error.message };
+  const redirectLoops = error instanceof RedirectLoop ? (before?.redirectLoops ?? 0) + 1 : 0;
+  return { inARow: (before?.inARow ?? 0) + 1, own, redirectLoops, at, answers, message: error.message };
 }
 
-/** In an outage nobody is answered, so no series is to blame. */
-function isHopeless({ inARow, own, ledAround }: Trouble): boolean {
-  return ledAround >= MOST_LED_AROUND || (inARow >= HOPELESS.inARow && own >= HOPELESS.own);
+/** In an outage no series is answered, so none is given up. */
+function isGivenUp({ inARow, own, redirectLoops }: Failures): boolean {
+  return redirectLoops >= MOST_REDIRECT_LOOPS || (inARow >= GIVEN_UP.inARow && own >= GIVEN_UP.own);
 }
 
-function notBefore(trouble: Trouble | undefined): Instant {
-  if (trouble === undefined || trouble.inARow <= CHANCE) return Number.NEGATIVE_INFINITY;
-  return trouble.at + Math.min(FIRST_STEP_BACK_MS * 2 ** (trouble.inARow - CHANCE - 1), LONGEST_STEP_BACK_MS);
+function notBefore(failures: Failures | undefined): Instant {
+  if (failures === undefined || failures.inARow <= CHANCE) return Number.NEGATIVE_INFINITY;
+  return failures.at + backoff(failures.inARow - CHANCE - 1, WHOLE_BOUND);
 }

@@ -9,10 +9,17 @@ import { requestsPerDayAt } from '../../quota/adaptive-rate.ts';
 import type { Limits } from '../../quota/quota.ts';
 import type { Need } from '../../quota/reservation.ts';
 import { CATALOGUE_KINDS, type CatalogueDemand, type CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
-import { achievableAgeMs, CATALOGUE_PLAN, type CatalogueNeed, requestsPerRun } from '../catalogue/catalogue-plan.ts';
+import {
+  achievableAgeMs,
+  CATALOGUE_PLAN,
+  type CatalogueNeed,
+  type PerTier,
+  requestsPerRun,
+  type Tier,
+} from '../catalogue/catalogue-plan.ts';
 import { ConfigurationError } from '../outcome.ts';
 import { type Cadence, cadenceOf } from './cadence.ts';
-import { SCHEDULES, type ScheduleEntry, type ScheduleName, type Tier } from './schedules.ts';
+import { SCHEDULES, type ScheduleEntry, type ScheduleName } from './schedules.ts';
 
 export type Schedule = {
   readonly name: ScheduleName;
@@ -49,63 +56,50 @@ const TIERS: readonly Tier[] = ['sparse', ...PLAN_NAMES];
 /** Without a key there is no account, and no schedule that requests it. */
 export function schedulePlan(terms: SchedulePlanTerms): readonly Schedule[] {
   const entries = SCHEDULES.filter((entry) => terms.hasKey || !entry.asksAccount);
-  const tier = tierOf(entries, terms);
-  const schedules = entries.map((entry) => {
-    const byHand = terms.cadences[entry.name];
-    return scheduleOf(entry, byHand ?? perTier(entry.cadence, tier), terms, { tier, isSet: byHand !== undefined });
-  });
-  return withoutOthers(entries, schedules);
+  const tier = tiersUpTo(terms.plan).find((one) => leavesRoom(entries, one, terms.limits)) ?? 'sparse';
+  return schedulesOf(entries, tier, terms);
 }
 
-/** A schedule sends more requests if another one, whose answers it uses, is off. */
-function withoutOthers(entries: readonly ScheduleEntry[], schedules: readonly Schedule[]): readonly Schedule[] {
-  const isOff = (name: string) => schedules.some((other) => other.name === name && other.cadence === null);
+type Wishes = Pick<SchedulePlanTerms, 'cadences' | 'freshnessPerDay' | 'catalogue'>;
+
+function schedulesOf(entries: readonly ScheduleEntry[], tier: Tier, wishes: Wishes): readonly Schedule[] {
+  const schedules = entries.map((entry) => scheduleOf(entry, tier, wishes));
+  const off = new Set<string>(schedules.filter(({ cadence }) => cadence === null).map(({ name }) => name));
   return schedules.map((schedule, i) => {
     const { without } = entries[i]!;
-    if (without === undefined || !isOff(without.schedule)) return schedule;
+    if (without === undefined || !off.has(without.schedule)) return schedule;
     return { ...schedule, requests: schedule.requests + without.requests };
   });
 }
 
-/** The highest tier, up to the plan's own, that leaves room. */
-function tierOf(entries: readonly ScheduleEntry[], terms: SchedulePlanTerms): Tier {
-  const upTo = TIERS.slice(0, TIERS.indexOf(terms.plan) + 1).reverse();
-  const fits = (tier: Tier) => {
-    // Freshness gets what the other schedules leave.
-    const alone = { freshnessPerDay: 0 };
-    const schedules = withoutOthers(
-      entries,
-      entries.map((entry) => scheduleOf(entry, perTier(entry.cadence, tier), alone, { tier, isSet: false })),
-    );
-    const { day, month } = loadOf(schedules, A_YEAR);
-    const within = (asked: number, limit: number | null) => limit === null || asked <= limit * MOST_SHARE;
-    const { perDay, perMonth, perSecond } = terms.limits;
-    return (
-      within(day.requests, perDay) &&
-      within(month.requests, perMonth) &&
-      within(day.requests, requestsPerDayAt(perSecond))
-    );
-  };
-  return upTo.find(fits) ?? 'sparse';
+/** Do the cadences of this tier leave enough of the limits? Freshness and the catalogue get what the other schedules leave. */
+function leavesRoom(entries: readonly ScheduleEntry[], tier: Tier, { perDay, perMonth, perSecond }: Limits): boolean {
+  const { day, month } = loadOf(schedulesOf(entries, tier, { cadences: {} }), A_YEAR);
+  const within = (asked: number, limit: number | null) => limit === null || asked <= limit * MOST_SHARE;
+  return (
+    within(day.requests, perDay) &&
+    within(month.requests, perMonth) &&
+    within(day.requests, requestsPerDayAt(perSecond))
+  );
 }
 
 /** Any year: the cadences of the table are the same every day. */
 const A_YEAR = Date.UTC(2024, 0);
 
-/** A tier that is not named has what the nearest smaller one has. */
-function perTier<T>(of: Readonly<Partial<Record<Tier, T>> & { sparse: T }>, tier: Tier): T {
-  const upTo = TIERS.slice(0, TIERS.indexOf(tier) + 1).reverse();
-  return upTo.map((name) => of[name]).find((one) => one !== undefined) ?? of.sparse;
+/** The largest first. */
+function tiersUpTo(tier: Tier): readonly Tier[] {
+  return TIERS.slice(0, TIERS.indexOf(tier) + 1).reverse();
 }
 
-const known = new Map<string, Cadence>();
+function perTier<T>(of: PerTier<T>, tier: Tier): T {
+  const named = tiersUpTo(tier).find((one) => of[one] !== undefined) ?? 'sparse';
+  return of[named]!;
+}
 
-function scheduleOf(
-  entry: ScheduleEntry,
-  cron: string,
-  { freshnessPerDay = 0, catalogue }: Pick<SchedulePlanTerms, 'freshnessPerDay' | 'catalogue'>,
-  { tier, isSet }: { readonly tier: Tier; readonly isSet: boolean },
-): Schedule {
+function scheduleOf(entry: ScheduleEntry, tier: Tier, { cadences, freshnessPerDay = 0, catalogue }: Wishes): Schedule {
+  const configured = cadences[entry.name];
+  const isSet = configured !== undefined;
+  const cron = configured ?? perTier(entry.cadence, tier);
   const own = cron === 'off' ? null : cadence(cron);
   const runsPerDay = ticksPerDay(own);
   const kind = catalogueKindOf(entry);
@@ -117,15 +111,8 @@ function scheduleOf(
     if (need === undefined) return isSet && own !== null ? most! : 0;
     return requestsPerRun(kind!, need, { mostPerRun: most!, runsPerDay });
   };
-  return {
-    name: entry.name,
-    fetches: entry.fetches,
-    requests: requests(),
-    most,
-    cadence: own,
-    isSet,
-    asksAccount: entry.asksAccount ?? false,
-  };
+  const { name, fetches, asksAccount = false } = entry;
+  return { name, fetches, requests: requests(), most, cadence: own, isSet, asksAccount };
 }
 
 /** The kind of the catalogue that a schedule requests; null: it is no schedule of the catalogue. */
@@ -145,6 +132,8 @@ export function ageOfCatalogue(schedule: Schedule, need: CatalogueNeed): number 
 function ticksPerDay(cadence: Cadence | null): number {
   return (cadence?.count(A_YEAR, A_YEAR + 366 * DAY) ?? 0) / 366;
 }
+
+const known = new Map<string, Cadence>();
 
 /** Parsed once for each expression. */
 function cadence(cron: string): Cadence {
@@ -206,7 +195,7 @@ export function refuseOverspending(
       load: day,
       limit: requestsPerDayAt(limits.perSecond),
       name: 'a day',
-      why: `${limits.perSecond} a second and a hair's breadth less, plan ${plan}`,
+      why: `a little less than ${limits.perSecond} a second, plan ${plan}`,
     },
   ];
   for (const { load, limit, name, why } of windows) {
@@ -221,8 +210,8 @@ export function refuseOverspending(
     );
     const variable = scheduleVariable(parts[0]!.schedule.name);
     throw new ConfigurationError(
-      `the schedules alone ask for ${formatCount(load.requests)} requests in ${name} (${sum.join(' + ')}), and there are ${formatCount(limit)} (${why}); ` +
-        `ask less often, like ${variable}='${suggestion(parts[0]!.schedule)}', or leave one out with ${variable}=off`,
+      `the schedules alone need ${formatCount(load.requests)} requests in ${name} (${sum.join(' + ')}), but the limit is ${formatCount(limit)} (${why}); ` +
+        `run them less often, like ${variable}='${suggestion(parts[0]!.schedule)}', or turn one off with ${variable}=off`,
     );
   }
 }
@@ -239,4 +228,25 @@ function suggestion({ name, cadence }: Schedule): string {
   const entry = SCHEDULES.find((one) => one.name === name)!;
   const usual = perTier(entry.cadence, 'free');
   return usual === 'off' || usual === cadence?.cron ? '7 0 * * *' : usual;
+}
+
+/** What happens to tracked series while one of these schedules is off. */
+const WITHOUT: Readonly<Partial<Record<Schedule['name'], string>>> = {
+  freshness: 'they are no longer refreshed',
+  coins: '--top no longer follows the ranking, and new, inactive or renamed coins are not noticed',
+  gaps: 'gaps in their past are not fetched',
+};
+
+export type DisabledScheduleWarning = { readonly schedule: Schedule['name']; readonly consequence: string };
+
+/** Warnings about schedules that are off although series are tracked. */
+export function disabledScheduleWarnings(
+  schedules: readonly Schedule[],
+  trackedSeries: number,
+): readonly DisabledScheduleWarning[] {
+  if (trackedSeries === 0) return [];
+  return schedules.flatMap(({ name, cadence }) => {
+    const consequence = WITHOUT[name];
+    return cadence !== null || consequence === undefined ? [] : [{ schedule: name, consequence }];
+  });
 }

@@ -1,13 +1,12 @@
 /** The table of schedules: what each one requests, how many requests that takes, how often it runs under which plan, and what a run does. */
 import type { Clock } from '../../clock.ts';
-import type { PlanName } from '../../contract/plan/plans.ts';
 import { HOUR } from '../../core/interval.ts';
 import { rollUp } from '../../store/candle/rollup.ts';
 import { CATALOGUE_KINDS, type CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { compactAllKeys } from '../../store/upkeep/compact.ts';
 import { ensurePartitionsAhead } from '../../store/upkeep/partition.ts';
-import { CATALOGUE_PLAN } from '../catalogue/catalogue-plan.ts';
+import { CATALOGUE_PLAN, type PerTier } from '../catalogue/catalogue-plan.ts';
 import { readIdChanges } from '../catalogue/id-changes.ts';
 import { UpstreamError } from '../outcome.ts';
 import type { Run, RunContext, RunOutcome } from '../schedule-run.ts';
@@ -28,9 +27,6 @@ export type Runs = {
   readonly retention: Run;
 };
 
-/** `sparse`: for configured limits that leave no room for the cadences of the plan. */
-export type Tier = 'sparse' | PlanName;
-
 type Entry = {
   readonly name: string;
   readonly fetches: string;
@@ -39,7 +35,7 @@ type Entry = {
   /** More requests if another schedule, whose answers it uses, is off. */
   readonly without?: { readonly schedule: string; readonly requests: number };
   /** In UTC; a plan that is not named has the cadence of the next smaller plan. `off`: not by default. */
-  readonly cadence: Readonly<Partial<Record<Tier, string>> & { sparse: string }>;
+  readonly cadence: PerTier<string>;
   /** Requests `/users/me`: only with a key, and before all other requests. */
   readonly asksAccount?: boolean;
   readonly run: (runs: Runs, context: RunContext) => Promise<RunOutcome>;
@@ -49,6 +45,11 @@ type Entry = {
 function catalogueEntry(kind: CatalogueKind): Entry & { readonly name: CatalogueKind } {
   const { fetches, cadence } = CATALOGUE_PLAN[kind];
   return { name: kind, fetches, cadence, requests: 'catalogue', run: (runs, context) => runs.catalogue[kind](context) };
+}
+
+async function done(work: Promise<unknown>): Promise<RunOutcome> {
+  await work;
+  return { kind: 'done' };
 }
 
 /** The minutes are spread, so that urgent requests do not queue behind others. */
@@ -76,11 +77,8 @@ const TABLE = [
     cadence: { sparse: '7 0 * * *', free: '7 */6 * * *', starter: '7 * * * *' },
     run: async ({ session, sql, clock }, { tick, signal }) => {
       // A backfill may have read the list since the tick.
-      const read = await refreshCatalogue(
-        { sendRequest: session.sendRequest, sql, clock, signal },
-        clock.now() - tick,
-        HOUR,
-      );
+      const deps = { sendRequest: session.sendRequest, sql, clock, signal };
+      const read = await refreshCatalogue(deps, clock.now() - tick, HOUR);
       return read.kind === 'held' ? read : { kind: 'done' };
     },
   },
@@ -132,10 +130,7 @@ const TABLE = [
     fetches: 'nothing: creates the partitions of the coming days',
     requests: 0,
     cadence: { sparse: '12 2 * * *' },
-    run: async (runs) => {
-      await ensurePartitionsAhead(runs.sql, runs.clock.now());
-      return { kind: 'done' };
-    },
+    run: ({ sql, clock }) => done(ensurePartitionsAhead(sql, clock.now())),
   },
   {
     name: 'retention',
@@ -149,20 +144,14 @@ const TABLE = [
     fetches: 'nothing: builds coarse candles from fine ones, so that long spans are served fast',
     requests: 0,
     cadence: { sparse: '32 * * * *' },
-    run: async ({ sql }, { signal }) => {
-      await rollUp(sql, { signal });
-      return { kind: 'done' };
-    },
+    run: ({ sql }, { signal }) => done(rollUp(sql, { signal })),
   },
   {
     name: 'compaction',
     fetches: 'nothing: rebuilds indexes that backfills have left half empty',
     requests: 0,
     cadence: { sparse: '57 */6 * * *' },
-    run: async ({ sql }, { signal }) => {
-      await compactAllKeys(sql, signal);
-      return { kind: 'done' };
-    },
+    run: ({ sql }, { signal }) => done(compactAllKeys(sql, signal)),
   },
 ] as const satisfies readonly Entry[];
 

@@ -23,6 +23,7 @@ import { wrongAddress, wrongKey } from '../request/configuration-errors.ts';
 import { createOriginCheck, type OriginCheck } from '../request/origin.ts';
 import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
 import type { SendRequest, SentRequest } from '../request/send-request.ts';
+import type { Run } from '../schedule-run.ts';
 import {
   coinsKind,
   exchangesKind,
@@ -84,18 +85,34 @@ export function createSnapshots(deps: SnapshotDeps): Readonly<Record<SnapshotNam
   };
 }
 
+/** A snapshot taken since the tick is recent enough. A refused or implausible one waits like one that the quota holds. */
+export function snapshotRun(snapshot: Snapshot): Run {
+  return async ({ tick, attempt, signal, retry }) => {
+    const outcome = await snapshot({ since: tick, attempt, signal, retry });
+    switch (outcome.kind) {
+      case 'stored':
+        return { kind: 'done' };
+      case 'snoozed':
+      case 'deferred':
+        return { kind: 'held', until: outcome.until, reason: outcome.reason };
+      case 'refused':
+        return { kind: 'held', until: outcome.until, reason: outcome.message };
+    }
+  };
+}
+
 type Taking<T> = SnapshotDeps & {
   readonly checkOrigin: OriginCheck;
   readonly name: SnapshotName;
   readonly kind: SnapshotKind<T>;
 };
-type Run = SnapshotOptions & { readonly retry: OutageRetry; readonly attempt: number };
+type Attempt = SnapshotOptions & { readonly retry: OutageRetry; readonly attempt: number };
 
 /** How many requests of an endpoint are read back, to count the refusals in a row. */
 const LOOK_BACK = 12;
 const LOOK_AGAIN_MS = 60_000;
 
-async function takeSnapshot<T>(taking: Taking<T>, run: Run): Promise<SnapshotOutcome> {
+async function takeSnapshot<T>(taking: Taking<T>, run: Attempt): Promise<SnapshotOutcome> {
   const { sql, clock, sendRequest, accountId, name, kind } = taking;
   const { retry, signal, since } = run;
   const past = await retry(() =>
@@ -136,7 +153,11 @@ const RECENT: SnapshotOutcome = { kind: 'stored', requests: 0, rows: 0, stored: 
 
 type Answered = Extract<Answer, { kind: 'answered' }>;
 
-async function check<T>({ sql, kind }: Taking<T>, { retry }: Run, { body, exchange }: Answered): Promise<Validated<T>> {
+async function check<T>(
+  { sql, kind }: Taking<T>,
+  { retry }: Attempt,
+  { body, exchange }: Answered,
+): Promise<Validated<T>> {
   const problem = misdate(exchange);
   if (problem !== null) return { ok: false, problem };
   const validated = await retry(() => kind.check(sql, body, exchange));
@@ -146,7 +167,7 @@ async function check<T>({ sql, kind }: Taking<T>, { retry }: Run, { body, exchan
 
 async function settle<T>(
   taking: Taking<T>,
-  { retry }: Run,
+  { retry }: Attempt,
   past: readonly PastRequest[],
   { record, requests, exchange }: Pick<SentRequest, 'record' | 'requests'> & Pick<Answered, 'exchange'>,
   validated: Validated<T>,
@@ -236,7 +257,7 @@ function refusedUntil(past: readonly PastRequest[], now: Instant): Instant {
 /** What a failed request means for the caller; the request itself is recorded already. */
 async function unanswered<T>(
   { sql, clock, accountId, kind, name }: Taking<T>,
-  { retry }: Run,
+  { retry }: Attempt,
   past: readonly PastRequest[],
   { requests, budgetLeft, keySent }: SentRequest,
   answer: Exclude<Answer, { kind: 'moved' | 'answered' }>,

@@ -18,7 +18,7 @@ import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 import { withoutRetry } from '../request/outage-retry.ts';
 import type { RunOutcome } from '../schedule-run.ts';
-import { keepTracks, type TrackedPlan, takeDueChunks } from './freshness.ts';
+import { keepTracks, takeDueChunks } from './freshness.ts';
 
 export type KeepFreshDeps = {
   readonly sql: Sql;
@@ -43,8 +43,6 @@ export type KeepFresh = {
   run(): Promise<RunOutcome>;
   /** Puts chunks that the queue has lost into it again; resolves to their number. */
   recover(): Promise<number>;
-  /** The last plan of this process. */
-  planned(): TrackedPlan | null;
 };
 
 /** The queue holds at most the chunks of the time between two runs, half an hour with the smallest plan: later decisions are better. */
@@ -58,7 +56,6 @@ const LOOKED_FOR = 200;
 
 export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
   const { sql, clock, queue, plan, historyLimits } = deps;
-  let planned: TrackedPlan | null = null;
   /** Series whose chunk was not in the queue at the last look. */
   let gone = new Set<number>();
 
@@ -80,14 +77,12 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
   };
 
   return {
-    planned: () => planned,
     run: async () => {
       await historyLimits.reload();
       const now = clock.now();
       const { candlesPerRequest } = plan;
       const { planned: requestsPerDay } = await deps.budget();
-      planned = (await keepTracks({ sql, now, requestsPerDay, candlesPerRequest, historyLimits, keep: deps.keep }))
-        .plan;
+      await keepTracks({ sql, now, requestsPerDay, candlesPerRequest, historyLimits, keep: deps.keep });
       await topUp();
       return { kind: 'done' };
     },

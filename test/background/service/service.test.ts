@@ -384,7 +384,7 @@ describe('the service', { concurrent: true }, () => {
       env: { ...env, CHANDLER_DAILY_REQUESTS: '100', CHANDLER_SCHEDULE_TICKERS: '* * * * *' },
     });
     expect(code).toBe(2);
-    expect(err).toMatch(/the schedules alone ask for [\d,]+ requests in a day \(tickers 1,440 × 1 .*there are 100/);
+    expect(err).toMatch(/the schedules alone need [\d,]+ requests in a day \(tickers 1,440 × 1 .*the limit is 100/);
   });
 
   test.for([

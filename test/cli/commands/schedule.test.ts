@@ -82,7 +82,9 @@ describe('schedule', () => {
     const env = { CHANDLER_REQUESTS_PER_SECOND: '0.01', CHANDLER_SCHEDULE_TICKERS: '* * * * *' };
     const { code, err } = await chandler(['schedule'], { ...env, CHANDLER_PLAN: 'enterprise', CHANDLER_API_KEY: 'k' });
     expect(code).toBe(2);
-    expect(err).toMatch(/1,\d\d\d requests in a day .* there are 855 \(0\.01 a second .* plan enterprise\)/);
+    expect(err).toMatch(
+      /1,\d\d\d requests in a day .* the limit is 855 \(a little less than 0\.01 a second, plan enterprise\)/,
+    );
   });
 
   test('shows how each went last, and why it failed or waits', async () => {
@@ -119,7 +121,7 @@ describe('schedule', () => {
       const { code, err, out } = await chandler([...argv, '--json'], settings);
       expect(code).toBe(2);
       expect(err).toMatch(
-        /^error: the schedules alone ask for 23,963 requests in a month of 31 days \(tickers 22,320 × 1 \+ .*there are 20,000 \(plan free\); ask less often, like CHANDLER_SCHEDULE_TICKERS='\*\/15 \* \* \* \*'/,
+        /^error: the schedules alone need 23,963 requests in a month of 31 days \(tickers 22,320 × 1 \+ .*the limit is 20,000 \(plan free\); run them less often, like CHANDLER_SCHEDULE_TICKERS='\*\/15 \* \* \* \*'/,
       );
       expect(JSON.parse(out)).toMatchObject({ exitCode: 2 });
       const [row] = await database.sql<{ n: number }[]>`select count(*) as n from ops.fetch`;

@@ -101,13 +101,13 @@ describe('schedules that alone exceed the plan', () => {
 
   test('are refused with the arithmetic of the fullest month', () => {
     expect(() => check({ tickers: '*/2 * * * *' })).toThrow(
-      "the schedules alone ask for 23,963 requests in a month of 31 days (tickers 22,320 × 1 + global 1,488 × 1 + coins 124 × 1 + exchanges 31 × 1), and there are 20,000 (plan free); ask less often, like CHANDLER_SCHEDULE_TICKERS='*/15 * * * *', or leave one out with CHANDLER_SCHEDULE_TICKERS=off",
+      "the schedules alone need 23,963 requests in a month of 31 days (tickers 22,320 × 1 + global 1,488 × 1 + coins 124 × 1 + exchanges 31 × 1), but the limit is 20,000 (plan free); run them less often, like CHANDLER_SCHEDULE_TICKERS='*/15 * * * *', or turn one off with CHANDLER_SCHEDULE_TICKERS=off",
     );
   });
 
   test('are refused by the anonymous day as well', () => {
     expect(() => check({ tickers: '* * * * *' }, { perMonth: null, perDay: 1_000, perSecond: 10 })).toThrow(
-      /^the schedules alone ask for 1,493 requests in a day \(tickers 1,440 × 1 \+ .*there are 1,000 \(plan free\)/,
+      /^the schedules alone need 1,493 requests in a day \(tickers 1,440 × 1 \+ .*the limit is 1,000 \(plan free\)/,
     );
   });
 
@@ -115,7 +115,7 @@ describe('schedules that alone exceed the plan', () => {
     // 86,400 × 0.01 / 1.01.
     const slow = { perMonth: null, perDay: null, perSecond: 0.01 };
     expect(() => check({ tickers: '* * * * *' }, slow)).toThrow(
-      /^the schedules alone ask for 1,\d\d\d requests in a day \(tickers 1,440 × 1 .*and there are 855 \(0.01 a second and a hair's breadth less, plan free\)/,
+      /^the schedules alone need 1,\d\d\d requests in a day \(tickers 1,440 × 1 .*but the limit is 855 \(a little less than 0.01 a second, plan free\)/,
     );
     expect(() => check({}, slow)).not.toThrow();
   });
