@@ -32,7 +32,7 @@ export type Exchange = {
 
 export type Refusal =
   /** 402 (or 400) "… is not allowed in this plan"; `notBefore` is the earliest instant the text allows, null when it names none (the interval is not in the plan). */
-  | { readonly reason: 'wall'; readonly notBefore: Instant | null }
+  | { readonly reason: 'history limit'; readonly notBefore: Instant | null }
   /** 403: the key, or the way it was sent, or this endpoint. */
   | { readonly reason: 'forbidden' }
   /** 404 that says so in upstream's own words: no such id. */
@@ -56,7 +56,7 @@ export type Answer = {
    * which may contain the key; `shown` is for messages: without the query and the key.
    */
   | { readonly kind: 'moved'; readonly path: string; readonly shown: string }
-  /** 429, or a 402 that is no wall. `retryAfterMs` from Retry-After or RateLimit-Reset, null when neither is there. */
+  /** 429, or a 402 that names no history limit. `retryAfterMs` from Retry-After or RateLimit-Reset, null when neither is there. */
   | {
       readonly kind: 'limited';
       readonly by: 'rate' | 'quota';

@@ -161,7 +161,7 @@ function failureMeaning(
 }
 
 function notInPlan(message: string): Outcome {
-  return { kind: 'refused', reason: 'wall', notBefore: null, message };
+  return { kind: 'refused', reason: 'history limit', notBefore: null, message };
 }
 
 function parseText(text: string): unknown {

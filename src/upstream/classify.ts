@@ -59,7 +59,7 @@ export function outcomeOfStatus(status: number, message: string, retryAfterMs: n
 /** Null when the text names no history limit. */
 export function historyLimitRefusal(text: string, message: string): Outcome | null {
   const limit = parseHistoryLimit(text);
-  return limit && { kind: 'refused', reason: 'wall', notBefore: limit.notBefore, message };
+  return limit && { kind: 'refused', reason: 'history limit', notBefore: limit.notBefore, message };
 }
 
 export function malformed(message: string, astray = false): Outcome {

@@ -128,12 +128,12 @@ const FAILURES: [string, (sent: Sent) => Response, object][] = [
   [
     'a plan that is too small',
     error(-32603, 'Request failed with status code 402: this endpoint requires a paid plan'),
-    { kind: 'refused', reason: 'wall' },
+    { kind: 'refused', reason: 'history limit' },
   ],
   [
     'a wall',
     error(-32000, '402: Getting minute historical data is not allowed in this plan'),
-    { kind: 'refused', reason: 'wall', notBefore: null },
+    { kind: 'refused', reason: 'history limit', notBefore: null },
   ],
   [
     'too fast',
@@ -151,12 +151,12 @@ const FAILURES: [string, (sent: Sent) => Response, object][] = [
   [
     'a tool that says it is paid',
     result('{"error":"paid_endpoint","required_plan":"Starter+"}'),
-    { kind: 'refused', reason: 'wall', message: /Starter/ },
+    { kind: 'refused', reason: 'history limit', message: /Starter/ },
   ],
   [
     'CP402',
     result('{"error":{"code":"CP402_INSUFFICIENT_PLAN","message":"This endpoint requires a paid plan"}}'),
-    { kind: 'refused', reason: 'wall' },
+    { kind: 'refused', reason: 'history limit' },
   ],
   [
     'CP400',

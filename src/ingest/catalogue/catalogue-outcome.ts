@@ -6,7 +6,6 @@ import { RULES } from '../../core/second-opinion.ts';
 import type { CatalogueItem, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { Claim, ClaimId } from '../../store/work/second-opinion.ts';
-import type { Refusal } from '../../upstream/answer.ts';
 import type { OriginCheck } from '../request/origin.ts';
 import type { SentRequest } from '../request/send-request.ts';
 import type { RunContext } from '../schedule-run.ts';
@@ -44,7 +43,7 @@ const unknownBackoff = createBackoff({ firstMs: DAY, mostMs: 30 * DAY, factor: 4
 const failureBackoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
 
 /** How long an item waits after this outcome: longer each time it ends so in a row. The wait is stored, so it has no jitter. */
-export function waitAfter(outcome: 'malformed' | 'unavailable' | Refusal['reason'], item: CatalogueItem): number {
+export function waitAfter(outcome: string, item: CatalogueItem): number {
   const isFailure = outcome === 'malformed' || outcome === 'unavailable';
   const times = item.outcome === outcome ? item.times : 0;
   return (isFailure ? failureBackoff : unknownBackoff)(times, WHOLE_BOUND);

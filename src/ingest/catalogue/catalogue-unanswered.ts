@@ -3,6 +3,7 @@ import { recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { markDocumentsGone } from '../../store/catalogue/document.ts';
 import { recordAnswer } from '../../store/work/second-opinion.ts';
 import type { Refusal } from '../../upstream/answer.ts';
+import { recordedRefusal } from '../outcome.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
 import {
   type CatalogueContext,
@@ -57,7 +58,7 @@ export async function unanswered(
   const { item, context, asked } = request;
   switch (answer.kind) {
     case 'limited':
-      if (asked.budgetLeft) return refusedKind(catalogue, request, answer, 'wall');
+      if (asked.budgetLeft) return refusedKind(catalogue, request, answer, 'history limit');
       // The ledger holds all requests; the next permit says until when.
       return { kind: 'held', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
     case 'refused': {
@@ -80,7 +81,7 @@ function remember(
   { sql, clock }: CatalogueContext,
   { kind, item, context }: ItemRequest,
   { message, exchange }: Unusable,
-  outcome: Parameters<typeof waitAfter>[0],
+  outcome: string,
   changes: { readonly isCut?: boolean } = {},
 ): Promise<void> {
   const end = { kind, id: item.id, askedAt: exchange.sentAt, outcome, message, ...changes };
@@ -98,7 +99,7 @@ async function refusedKind(
   const { kind, item, context } = request;
   if (item.isCut) {
     // REST refuses the whole list: the beginning, which the tool returns, is better than nothing.
-    await remember(catalogue, request, answer, reason, { isCut: false });
+    await remember(catalogue, request, answer, recordedRefusal(reason), { isCut: false });
     return SKIPPED;
   }
   const { message, exchange } = answer;

@@ -64,7 +64,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
         return settle(job, asked, retry, asHistoryLimit(answer));
       }
       case 'refused': {
-        if (answer.reason !== 'wall') return settle(job, asked, retry, answer);
+        if (answer.reason !== 'history limit') return settle(job, asked, retry, answer);
         const meaning = await retry(() => opinions.weighLimit(job, asked.record.span!, answer));
         if (typeof meaning === 'number')
           return { kind: 'deferred', until: meaning, requests, reason: 'second opinion' };
@@ -148,5 +148,5 @@ function backfillOf(job: ChunkJob): number | null {
 
 /** A believed 402 without the text of a history limit: it is taken for one. */
 function asHistoryLimit({ exchange, message }: Extract<Answer, { kind: 'limited' }>): Refused {
-  return { kind: 'refused', reason: 'wall', notBefore: null, message, exchange };
+  return { kind: 'refused', reason: 'history limit', notBefore: null, message, exchange };
 }

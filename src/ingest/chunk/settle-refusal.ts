@@ -46,7 +46,7 @@ export async function settleRefusal(
     return { kind: 'refused', reason, message };
   };
   switch (answer.reason) {
-    case 'wall': {
+    case 'history limit': {
       trust.prove();
       if (onlyHere) return refuse('plan wall', span);
       const depth = depthOf(job.interval, span, plan, answer);

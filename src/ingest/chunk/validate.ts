@@ -1,4 +1,4 @@
-/** Checks an answer against its question: what may be stored, and what is set aside with the reason. Pure. */
+/** Checks an answer against its question: what may be stored, and what is quarantined with the reason. Pure. */
 import type { Instant } from '../../clock.ts';
 import { hasPrices, type OhlcvRowRead } from '../../contract/record/ohlcv.ts';
 import type { CandleColumns } from '../../core/candle.ts';
@@ -6,6 +6,7 @@ import { floorToGrid, INTERVAL_MS, type Interval } from '../../core/interval.ts'
 import type { Span } from '../../core/span.ts';
 import type { OpenCandle } from '../../store/candle/open-candle.ts';
 import type { SetAsideRow } from '../../store/candle/quarantine.ts';
+import { isImpossible } from '../answer/record-list.ts';
 
 export type OhlcvQuestion = {
   readonly coinId: string;
@@ -53,6 +54,8 @@ export function validate(question: OhlcvQuestion, rows: readonly OhlcvRowRead[],
   return { candles: toColumns(good), cutShort: cutShort(good, question.interval), setAside, rowCount: rows.length };
 }
 
+const VALUES = ['open', 'high', 'low', 'close', 'volume', 'marketCap'] as const;
+
 type GoodRow = Extract<OhlcvRowRead, { ok: true }>;
 
 /** The slot of the question that a row names, if it does. */
@@ -61,7 +64,7 @@ function slotOf({ openTime }: OhlcvRowRead, { interval, span }: OhlcvQuestion): 
   return isSlot && floorToGrid(openTime, interval) === openTime ? openTime : null;
 }
 
-/** Sorted; of slots with two different rows all are set aside. */
+/** Sorted; of slots with two different rows all are quarantined. */
 function onePerSlot(rows: readonly GoodRow[], setAside: SetAsideRow[]): GoodRow[] {
   const bySlot = new Map<Instant, GoodRow>();
   const contested = new Set<Instant>();
@@ -90,9 +93,10 @@ function impossible(row: GoodRow, { coinId, interval, span }: OhlcvQuestion, lat
   if (row.closeTime !== null && row.closeTime < at) return 'time_close lies before time_open';
   if (!hasPrices(row.row)) return 'has none of open, high, low, close';
   const { open, high, low, close } = row;
-  if (isBad(open) || isBad(high) || isBad(low) || isBad(close)) return 'a price is negative or not finite';
-  if (isBad(row.volume)) return 'volume is negative or not finite';
-  if (isBad(row.marketCap)) return 'market_cap is negative or not finite';
+  if (isImpossible(open) || isImpossible(high) || isImpossible(low) || isImpossible(close))
+    return 'a price is negative or not finite';
+  if (isImpossible(row.volume)) return 'volume is negative or not finite';
+  if (isImpossible(row.marketCap)) return 'market_cap is negative or not finite';
   if (high !== null && low !== null && high < low) return 'high is below low';
   if (high !== null && ((open !== null && open > high) || (close !== null && close > high))) {
     return 'open or close is above high';
@@ -103,19 +107,8 @@ function impossible(row: GoodRow, { coinId, interval, span }: OhlcvQuestion, lat
   return null;
 }
 
-function isBad(value: number | null): boolean {
-  return value !== null && !(value >= 0 && value < Number.POSITIVE_INFINITY);
-}
-
 function sameValues(a: GoodRow, b: GoodRow): boolean {
-  return (
-    a.open === b.open &&
-    a.high === b.high &&
-    a.low === b.low &&
-    a.close === b.close &&
-    a.volume === b.volume &&
-    a.marketCap === b.marketCap
-  );
+  return VALUES.every((name) => a[name] === b[name]);
 }
 
 function cutShort(rows: readonly GoodRow[], interval: Interval): OpenCandle[] {
@@ -128,15 +121,6 @@ function cutShort(rows: readonly GoodRow[], interval: Interval): OpenCandle[] {
 }
 
 function toColumns(rows: readonly GoodRow[]): CandleColumns {
-  const columns: CandleColumns = { openTime: [], open: [], high: [], low: [], close: [], volume: [], marketCap: [] };
-  for (const row of rows) {
-    columns.openTime.push(row.openTime);
-    columns.open.push(row.open);
-    columns.high.push(row.high);
-    columns.low.push(row.low);
-    columns.close.push(row.close);
-    columns.volume.push(row.volume);
-    columns.marketCap.push(row.marketCap);
-  }
-  return columns;
+  const columns = (['openTime', ...VALUES] as const).map((name) => [name, rows.map((row) => row[name])]);
+  return Object.fromEntries(columns);
 }

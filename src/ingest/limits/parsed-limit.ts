@@ -4,7 +4,7 @@ import { HOUR, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Answer } from '../../upstream/answer.ts';
 
-export type LimitRefusal = Extract<Answer, { kind: 'refused'; reason: 'wall' }>;
+export type LimitRefusal = Extract<Answer, { kind: 'refused'; reason: 'history limit' }>;
 
 export type Depth = {
   /** From upstream's now; 0: not at all. */

@@ -38,44 +38,42 @@ export type SecondOpinions = {
 
 export async function openSecondOpinions(sql: Sql, clock: Clock, plan: string): Promise<SecondOpinions> {
   const prefix = `${plan} `;
-  const known = new Map<string, ClaimId & Claim>();
-  const idOf = ({ claim, key }: ClaimId) => `${claim} ${key}`;
-  const nameOf = (claim: ClaimName, subject: string): ClaimId => ({ claim, key: prefix + subject });
+  let known = new Map<string, ClaimId & Claim>();
+  /** What this process has written down: newer than what it was reading meanwhile. */
+  let writes = 0;
+  const idOf = (claim: ClaimName, subject: string) => `${claim} ${prefix}${subject}`;
+  const keep = (name: ClaimId, claim: Claim | null) => {
+    writes++;
+    const id = `${name.claim} ${name.key}`;
+    if (claim === null) known.delete(id);
+    else known.set(id, { ...name, ...claim });
+  };
 
   const reload = async () => {
-    const before = new Map(known);
+    const before = writes;
     const rows = await readClaims(sql, { claims: CLAIMS, prefix, since: clock.now() - DAY });
-    const read = new Map(rows.map((row) => [idOf(row), row]));
-    for (const id of new Set([...before.keys(), ...read.keys()])) {
-      // What was learned meanwhile is newer than what was read.
-      if (known.get(id) !== before.get(id)) continue;
-      const row = read.get(id);
-      if (row === undefined) known.delete(id);
-      else known.set(id, row);
-    }
+    if (writes === before) known = new Map(rows.map((row) => [`${row.claim} ${row.key}`, row]));
   };
   await reload();
 
-  const find = (claim: ClaimName, subject: string) => known.get(idOf(nameOf(claim, subject))) ?? null;
   const record: SecondOpinions['record'] = async (claim, subject, heard, state) => {
-    const name = nameOf(claim, subject);
-    const opinion = (await sql.begin((tx) => recordAnswer(tx, name, heard, state))) as Opinion;
-    if (opinion.claim === null) known.delete(idOf(name));
-    else known.set(idOf(name), { ...name, ...opinion.claim });
-    return opinion;
+    const name = { claim, key: prefix + subject };
+    const opinion = await sql.begin((tx) => recordAnswer(tx, name, heard, state));
+    keep(name, opinion.claim);
+    return opinion as Opinion;
   };
   return {
-    find,
+    find: (claim, subject) => known.get(idOf(claim, subject)) ?? null,
     list: (claim) => [...known.values()].filter((one) => one.claim === claim),
     record,
     contradict: async (claim, subject, heard) => {
-      if (find(claim, subject) !== null) await record(claim, subject, heard, () => ({ says: 'contradicts' }));
+      if (known.has(idOf(claim, subject))) await record(claim, subject, heard, () => ({ says: 'contradicts' }));
     },
     drop: async (claim, subject) => {
-      if (find(claim, subject) === null) return;
-      const name = nameOf(claim, subject);
-      await dropClaim(sql, name);
-      known.delete(idOf(name));
+      const name = known.get(idOf(claim, subject));
+      if (name === undefined) return;
+      await dropClaim(sql, { claim, key: name.key });
+      keep(name, null);
     },
     reload,
   };

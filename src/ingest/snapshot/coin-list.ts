@@ -152,7 +152,7 @@ async function readList<T>(
       if (answer.kind === 'refused' && answer.reason === 'forbidden')
         throw new ConfigurationError(wrongKey(problem, asked.keySent));
       // No plan limits the history of the list of coins: a second such answer is no accident.
-      const isStray = answer.kind === 'refused' && answer.reason === 'wall' && attempt === 1;
+      const isStray = answer.kind === 'refused' && answer.reason === 'history limit' && attempt === 1;
       if (answer.kind === 'refused' && !isStray) throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
       if (answer.kind === 'malformed' && answer.astray)
         throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));

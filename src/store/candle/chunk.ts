@@ -241,15 +241,9 @@ function pick(c: CandleColumns, within: Spans): CandleColumns {
   const keep = c.openTime.map((at) => contains(within, at));
   if (keep.every(Boolean)) return c;
   const only = <T>(values: readonly T[]) => values.filter((_, i) => keep[i]);
-  return {
-    openTime: only(c.openTime),
-    open: only(c.open),
-    high: only(c.high),
-    low: only(c.low),
-    close: only(c.close),
-    volume: only(c.volume),
-    marketCap: only(c.marketCap),
-  };
+  return Object.fromEntries(
+    Object.entries(c).map(([name, values]) => [name, only<number | null>(values)]),
+  ) as CandleColumns;
 }
 
 function slotsOf(c: CandleColumns, interval: Interval): Spans {

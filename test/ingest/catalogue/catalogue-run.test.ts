@@ -285,7 +285,7 @@ describe('what goes wrong', () => {
   });
 
   test.each([
-    ['402: this endpoint requires a paid plan', 'wall'],
+    ['402: this endpoint requires a paid plan', 'history limit'],
     ['403: not available on the free tier', 'forbidden'],
   ])('%s switches the schedule off until the plan changes, and says so', async (message, reason) => {
     const { run, clock, chandler, asked, sql } = await open();

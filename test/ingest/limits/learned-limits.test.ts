@@ -112,7 +112,7 @@ describe('a refusal that nobody expected', () => {
   const limit = (sentAt: number) =>
     ({
       kind: 'refused',
-      reason: 'wall',
+      reason: 'history limit',
       notBefore: sentAt - 30 * DAY,
       message: FOUND.message,
       exchange: exchangeOf(sentAt),
