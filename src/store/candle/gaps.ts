@@ -27,7 +27,7 @@ export type CoinGaps = {
   readonly gaps: Spans;
   /** Missing, answered without a final word, not worth a request yet. */
   readonly waiting: Spans;
-  /** Missing, and upstream will not give it to this plan (walls of the plan not included). */
+  /** Missing, and upstream will not give it to this plan (history limits of the plan not included). */
   readonly refused: Spans;
 };
 
