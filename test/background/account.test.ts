@@ -1,4 +1,4 @@
-/** A service with a key that does not know yet which plan it has, in a time that passes when told. */
+/** A service that does not know the plan of its key yet, on a clock that the test moves. */
 import { afterEach, expect, test } from 'vitest';
 import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
 
@@ -18,7 +18,7 @@ const create = async (env: Record<string, string> = {}) => {
   });
 };
 const asked = () => world.asked.map(({ path }) => path);
-/** It says so within a few seconds. */
+/** Waits until the log matches, a few seconds at most. */
 const said = async (like: RegExp) => {
   for (let i = 0; i < 40 && !like.test(lines()); i++) await world.advance(100);
   expectAlive(world);
@@ -31,7 +31,7 @@ const lines = () =>
     .join('\n');
 
 test.each(['broken', 'down'] as const)(
-  'an upstream that is %s at the first start is waited for, takes few requests, and no plan is made up',
+  'an upstream that is %s at the first start: the service waits, sends few requests, and assumes no plan',
   async (state) => {
     // More than the free plan has, and little of that which the key has.
     await create({ CHANDLER_SCHEDULE_GLOBAL: '*/1 * * * *' });
@@ -51,7 +51,7 @@ test.each(['broken', 'down'] as const)(
   },
 );
 
-test('a refused key is waited for, however often the service is started, and another one is tried at once', async () => {
+test('a refused key: the service waits, however often it is started, and tries another key at once', async () => {
   await create({ CHANDLER_API_KEY: 'wrong' });
   for (let i = 0; i < 3; i++) {
     const service = await world.start(`start ${i}`);

@@ -28,7 +28,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-test('from the first minute on, through the tools, and says how old it is', async () => {
+test('the catalogue is filled from the first minute on, through the tools, and status shows its age', async () => {
   const env = {
     DATABASE_URL: database.url,
     CHANDLER_BASE_URL: `${server.url}/v1`,

@@ -44,7 +44,7 @@ export function frozenClock(at: number): Clock {
   return createScaledClock({ speed: 0, startAt: at });
 }
 
-/** Lets everybody in, and hides nothing. */
+/** Admits every caller, and hides nothing. */
 export const openAccess: Access = {
   admit: () => ({ kind: 'admitted', plan: 'enterprise' }),
   refuseHistory: () => null,
@@ -138,7 +138,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       expect(await times(`start=${formatTime(tomorrow)}&end=${formatTime(tomorrow + 5 * DAY)}`)).toEqual([]);
     });
 
-    it('lists coins, of which the active ones have tickers with the quotes that were asked for', async () => {
+    it('lists coins; the active ones have tickers with the requested quotes', async () => {
       const coins = readRecord(coinsSchema, await json('/coins'));
       const tickers = readRecord(tickersSchema, await json('/tickers?quotes=BTC,USD'));
       if (!coins.ok || !tickers.ok) throw new Error(JSON.stringify([coins, tickers]));
@@ -148,7 +148,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       for (const ticker of tickers.value) expect(Object.keys(ticker.quotes).sort()).toEqual(['BTC', 'USD']);
     });
 
-    it('answers one ticker as it stands in the list', async () => {
+    it('answers one ticker as it is in the list', async () => {
       const list = (await json('/tickers')) as Ticker[];
       const one = readRecord(tickerSchema, await json(`/tickers/${subject.coinId}`));
       expect(one.ok && one.value.id).toBe(subject.coinId);
@@ -234,7 +234,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         }
       });
 
-      it('answers a coin that it was never told about by itself, and leaves out what no list says', async () => {
+      it('answers a coin without a document of its own from the lists, and leaves out what no list has', async () => {
         const { listed } = subject;
         if (listed === undefined) return;
         const coin = await json(`/coins/${listed.id}`);
@@ -249,7 +249,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         expect(await checked('/exchanges/{exchange_id}/markets', `${path}/markets`)).not.toEqual([]);
       });
 
-      it('answers tags, with their coins and icos only when asked to', async () => {
+      it('answers tags, with their coins and icos only on request', async () => {
         const tags = await checked<Row[]>('/tags', '/tags');
         if (!isFull()) return expect(tags).toEqual([]);
         const path = `/tags/${tags[0]!.id}`;
@@ -296,7 +296,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         return undefined;
       });
 
-      it('finds, with and without a slash, what is asked for and no more', async () => {
+      it('finds what is searched for and nothing else, with and without a slash', async () => {
         const { symbol, name } = (await json(`/tickers/${subject.coinId}`)) as { symbol: string; name: string };
         const found = await checked<{ currencies: Row[] }>('/search', `/search?q=${encodeURIComponent(name)}`);
         expect(found.currencies[0]!.id).toBe(subject.coinId);

@@ -1,4 +1,4 @@
-/** What must not trouble the service, over any source: more than a thousand requests that nobody means well, over a real socket. */
+/** More than a thousand hostile requests over a real socket, over any source: the service must withstand all of them. */
 import net from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
@@ -19,7 +19,7 @@ export type Victim = {
 
 const HEADERS_MS = 500;
 const REQUEST_MS = 1_000;
-/** Nobody waits longer than this for an answer, whatever was sent: well above all that the server itself waits for. */
+/** No client waits longer than this for an answer; far above every timeout of the server. */
 const HANG_MS = 20_000;
 
 export function describeHostile(title: string, prepare: () => Promise<Victim>): void {
@@ -101,7 +101,7 @@ export function describeHostile(title: string, prepare: () => Promise<Victim>): 
       await isWell();
     });
 
-    it('searches for anything, and finds nothing that does harm', async () => {
+    it('searches for any text without harm', async () => {
       const paths = STRANGE.map((text) => `/v1/search?q=${text}`);
       expect(await surprises(paths, [200, 400, 431])).toEqual([]);
       await isWell();
@@ -134,7 +134,7 @@ export function describeHostile(title: string, prepare: () => Promise<Victim>): 
       await isWell();
     });
 
-    it('does not mind bodies: as deep, as wrong, as large as they may be', async () => {
+    it('withstands bodies that are deep, wrong or large', async () => {
       const deep = '['.repeat(100_000) + ']'.repeat(100_000);
       const bodies: [string, string][] = [
         ['application/json', deep],
@@ -158,7 +158,7 @@ export function describeHostile(title: string, prepare: () => Promise<Victim>): 
       await isWell();
     });
 
-    it('waits for nobody who does not finish: half a line, half a head, half a body', async () => {
+    it('cuts clients that do not finish: half a line, half a head, half a body', async () => {
       const head = 'POST /v1/global HTTP/1.1\r\nHost: x\r\n';
       const halves = [
         'GET /v1/gl',

@@ -34,7 +34,7 @@ describe('the OpenAPI document', () => {
     expect(Object.keys((await document()).paths).sort()).toEqual([...routes].sort());
   });
 
-  it('has what the vendor’s document has, but for what we cannot answer', async () => {
+  it('has everything of the vendor’s document, except what we cannot answer', async () => {
     const { paths } = await document();
     expect(Object.keys(paths).sort()).toEqual(Object.keys(ANSWERS).sort());
     for (const path of UNANSWERED) expect(paths).not.toHaveProperty([path]);
@@ -88,7 +88,7 @@ describe('the OpenAPI document', () => {
     expect(answered).toBe(Object.keys(paths).length - 4);
   });
 
-  it('describes what else may be answered: that nothing has changed, that nobody expected it, that there is no route', async () => {
+  it('describes the other answers: not modified, unexpected error, unknown route', async () => {
     const { paths, components } = await document();
     const coins = withProvenance([...(await parts.data.coins())], completeAsOf(clock.now()));
     const ask = async (path: string, over: Partial<typeof parts> = {}, headers: Record<string, string> = {}) => {
@@ -117,7 +117,7 @@ describe('the OpenAPI document', () => {
     for (const { get: operation } of Object.values(paths)) expect(operation.responses).toHaveProperty('500');
   });
 
-  it('promises nothing that is only accepted: no empty text for a number', () => {
+  it('does not promise what is only accepted from the upstream: no empty text for a number', () => {
     const text = JSON.stringify(openApiDocument({ version: '1.2.3' }));
     expect(text).toContain('"version":"1.2.3"');
     expect(text).not.toMatch(/"const"|"anyOf":\[\]/);
@@ -166,7 +166,7 @@ describe('the page for people', () => {
     }
   });
 
-  it('leads nowhere that is not there, and has one heading of each record', async () => {
+  it('has no broken links, and one heading for each record', async () => {
     const page = await (await get('/docs')).text();
     const ids = [...page.matchAll(/ id="([^"]+)"/g)].map((match) => match[1]!);
     expect(new Set(ids).size).toBe(ids.length);

@@ -15,7 +15,7 @@ import { frozenClock, openAccess } from './conformance.ts';
 const NOW = Date.UTC(2024, 5, 1, 12, 3, 20);
 const day = (n: number) => new Date(NOW + n * DAY).toISOString().slice(0, 10);
 
-/** As far as it is called here; it has no types of its own. */
+/** The part of the client that is called here; it has no types of its own. */
 type Client = {
   url: string;
   getGlobal(): Promise<unknown>;
@@ -62,7 +62,7 @@ describe.each(['simulator', 'warehouse'])('the vendor’s client for Node.js, ag
     return { client, get: async (path: string) => (await fetch(url + path)).json() as Promise<unknown> };
   };
 
-  it('reads with every one of its methods what is answered', async () => {
+  it('can read the answer with every one of its methods', async () => {
     const { client, get } = open();
     const [range, coinId] = [{ start: day(-9), end: day(-3) }, 'btc-bitcoin'];
     const historical = { start: day(-1), interval: '1d', limit: 10, quote: 'usd' };
@@ -93,7 +93,7 @@ describe.each(['simulator', 'warehouse'])('the vendor’s client for Node.js, ag
     expect(await client.getCoinsOHLCVHistorical({ coinId, quote: 'usd', ...range })).toHaveLength(7);
   });
 
-  it('is told of what is not there as by upstream', async () => {
+  it('gets the same errors for unknown ids as from the upstream', async () => {
     const { client } = open();
     expect(await client.getCoin('no-nowhere')).toEqual({ error: 'id not found' });
     expect(await client.getCoinsOHLCVHistorical({ coinId: 'no-nowhere', start: day(-3) })).toEqual([]);

@@ -29,7 +29,7 @@ function serviceOver(data: MarketData, access: Access = openAccess) {
     service(new Request(`http://service/v1${path}`, { headers, method }));
 }
 
-/** Says what everything stands on, and says the same thing again until it is told that something has changed. */
+/** A source with provenance, whose answers are current until the test says that the data changed. */
 function standing(data: MarketData, provenance: Provenance) {
   const answers = new Map<string, object>();
   let asked = 0;
@@ -51,10 +51,10 @@ function standing(data: MarketData, provenance: Provenance) {
 const OHLCV = '/coins/btc-bitcoin/ohlcv/historical?start=2024-05-01&end=2024-05-09';
 const PATHS = [OHLCV, '/tickers', '/tickers/btc-bitcoin', '/coins/btc-bitcoin', '/tags?additional_fields=coins'];
 
-describe('an answer of a source that says what it stands on', () => {
+describe('an answer of a source with provenance', () => {
   const provenance = completeAsOf(Date.UTC(2024, 5, 1, 12, 1));
 
-  it('says so in headers, full, in part or not at all', async () => {
+  it('has it in headers: full, partial or none', async () => {
     const standings: [Provenance, string, string | null][] = [
       [provenance, 'full', '2024-06-01T12:01:00Z'],
       [
@@ -77,7 +77,7 @@ describe('an answer of a source that says what it stands on', () => {
     expect(headers.get('access-control-expose-headers')).toContain('X-Chandler-Coverage');
   });
 
-  it('has a tag that changes with it, and is not sent twice to who has it', async () => {
+  it('has an ETag that changes with it, and is not sent to a client that has it already', async () => {
     const { source, changed } = standing(market, provenance);
     const get = serviceOver(source);
     for (const path of PATHS) {
@@ -102,7 +102,7 @@ describe('an answer of a source that says what it stands on', () => {
     expect((await serviceOver(dearer)('/tickers/btc-bitcoin')).headers.get('etag')).not.toBe(before);
   });
 
-  it('keeps apart what different callers may see, and different questions show', async () => {
+  it('is separate for callers of different plans, and for different questions', async () => {
     let plan: PlanName = 'free';
     const { source, asked } = standing(market, provenance);
     const get = serviceOver(source, { ...openAccess, admit: () => ({ kind: 'admitted', plan }) });
@@ -155,7 +155,7 @@ describe('ticker history by plan', () => {
     expect(parseHistoryLimit(String(error))!.notBefore).toBeGreaterThanOrEqual(now - depth);
   });
 
-  it('is not there in minutes on the free plan, and has no end on the largest', async () => {
+  it('has no minutes on the free plan, and no history limit on the largest', async () => {
     expect(await ask('free', '5m', now - 60_000)).toEqual([
       402,
       'Getting minute historical data is not allowed in this plan. Check plans on coinpaprika.com/api',
@@ -165,7 +165,7 @@ describe('ticker history by plan', () => {
   });
 });
 
-it('has pages of prices for who pays only, as upstream', async () => {
+it('has pages of prices only for paid plans, as the upstream', async () => {
   const answer = await serviceOver(market, createPlanLimits({ clock, plan: 'free' }))('/tickers/simple');
   expect([answer.status, await answer.text()]).toEqual([404, '404 page not found']);
   expect(answer.headers.get('content-type')).toBe('text/plain');
@@ -205,7 +205,7 @@ it('ignores parameters that it does not know, and takes the first of two', async
   expect(await (await get(`${OHLCV}&limit=2&limit=junk`)).json()).toHaveLength(2);
 });
 
-it('asks no data for what nothing can be called', async () => {
+it('reads no data for an id that nothing can have', async () => {
   const untouched = new Proxy(market, {
     get: (_, name) => () => {
       throw new Error(`${String(name)} was asked`);
@@ -222,7 +222,7 @@ it('asks no data for what nothing can be called', async () => {
   }
 });
 
-it('no browser takes an answer for a page, good or bad, REST, tool or document', async () => {
+it('no browser treats an answer as a page: REST, tools and documents, good and bad', async () => {
   const service = createService({ data: market, access: openAccess, clock, onError: () => undefined });
   for (const path of [
     '/v1/tickers/btc-bitcoin',

@@ -50,7 +50,7 @@ describe('the service', () => {
     }
   });
 
-  it('may be read by any web page, and asked beforehand', async () => {
+  it('can be read by any web page, and answers its preflight', async () => {
     expect((await get('/v1/coins')).headers.get('access-control-allow-origin')).toBe('*');
     const preflight = await get('/v1/coins', { method: 'OPTIONS' });
     expect([preflight.status, preflight.headers.get('access-control-allow-headers')]).toEqual([
@@ -75,7 +75,7 @@ describe('the service', () => {
     expect(await (await get('/v1/global')).text()).toMatch(/\}\n$/);
   });
 
-  it('sends a slash too many away on OHLCV paths, with a relative address that keeps the query', async () => {
+  it('redirects OHLCV paths that end with a slash, to a relative address that keeps the query', async () => {
     const answer = await get('/v1/coins/btc-bitcoin/ohlcv/historical/?start=2024-05-01&limit=2');
     expect([answer.status, answer.headers.get('location')]).toEqual([
       301,
@@ -90,7 +90,7 @@ describe('the service', () => {
     expect((await get('/v1/global')).headers.get('date')).toBe('Sat, 01 Jun 2024 12:03:20 GMT');
   });
 
-  it('lets caches share what anybody may see, and nothing else', async () => {
+  it('lets shared caches keep public answers, and nothing else', async () => {
     const cacheOf = async (path: string, key?: string) =>
       (await get(path, { headers: key ? { Authorization: key } : {} })).headers.get('cache-control');
     expect(await cacheOf('/v1/coins')).toMatch(/^public, max-age=60/);
@@ -128,7 +128,7 @@ describe('the service', () => {
     expect(await shown.json()).toHaveLength(2_000);
   });
 
-  it('tells a stranger’s mistake from its own', async () => {
+  it('tells a mistake of the client from one of its own', async () => {
     const seen: unknown[] = [];
     const broken = { ...data, coins: () => Promise.reject(new Error('disk on fire')) };
     const answer = await serviceWith(
@@ -161,7 +161,7 @@ describe('admission to the service', () => {
     expect(callers).toEqual([{ ...expected, address: '10.0.0.7' }]);
   });
 
-  it('comes first, once per request, and knows what is a question about the account', async () => {
+  it('comes first, once per request, and recognises a request about the account', async () => {
     const asked: string[] = [];
     const get = serviceWith({
       admit: (_, about) => {
@@ -180,7 +180,7 @@ describe('admission to the service', () => {
     expect(asked).toEqual(['data', 'account', 'account', 'data']);
   });
 
-  it('answers a wall with 402 and its text, judged by the start as given', async () => {
+  it('answers 402 with its text beyond the history limit, judged by the start as given', async () => {
     const starts: number[] = [];
     const get = serviceWith({
       refuseHistory: (_, __, start) => {
@@ -193,7 +193,7 @@ describe('admission to the service', () => {
     expect(starts).toEqual([1_717_156_801_000]);
   });
 
-  it('tells the holder of a key who he is under both paths, and a stranger nothing', async () => {
+  it('describes the account of a key under both paths, and answers nothing without a valid key', async () => {
     const info = {
       plan: 'pro',
       plan_started_at: null,

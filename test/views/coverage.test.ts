@@ -1,4 +1,4 @@
-/** What answers of the warehouse say they stand on, over REST and as results of tools. */
+/** The provenance of the warehouse's answers, over REST and from tools. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Handler } from '../../src/contract/interface/handler.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
@@ -59,7 +59,7 @@ const of = async (path: string) => {
   if (status !== 200) throw new Error(`${path}: ${status}`);
   return [headers.get('x-chandler-coverage'), headers.get('x-chandler-as-of')];
 };
-/** The same of a path where there is nothing. */
+/** The same of a path that answers 404. */
 const nothingAt = async (path: string, via: Handler = serve) => {
   const answer = await via(new Request(`http://service/v1${path}`));
   expect([path, answer.status, await answer.json()]).toEqual([path, 404, { error: 'id not found' }]);
@@ -102,7 +102,7 @@ describe('candles', () => {
       `partial; first-missing=${day(-3)}T00:00:00Z`,
     ],
     [
-      'today is asked for and not there',
+      'today is requested and not there',
       `start=${day(-2)}&end=${day(3)}`,
       `partial; first-missing=${day(0)}T00:00:00Z`,
     ],
@@ -113,7 +113,7 @@ describe('candles', () => {
     expect(await tool('getOHLCV', given)).toEqual([coverage, ANSWERED]);
   });
 
-  it('nothing of the range was ever told, whatever else was', async () => {
+  it('nothing of the range was received, whatever else was', async () => {
     const before = `start=${day(-20)}&end=${day(-15)}`;
     expect(await asked(before)).toEqual(['none', null]);
     expect(await tool('getOHLCV', { coinId: 'btc-bitcoin', start: day(-20), end: day(-15) })).toEqual(['none', null]);
@@ -121,7 +121,7 @@ describe('candles', () => {
     expect(await asked(before, 'eth-ethereum')).toEqual(['none', null]);
   });
 
-  it('there is nothing to be missed before the data of a coin begin, nor in the future', async () => {
+  it('nothing is missing before the data of a coin begin, nor in the future', async () => {
     expect(await asked('start=2008-01-01&end=2008-02-01')).toEqual(['full', null]);
     expect(await asked(`start=${day(2)}&end=${day(3)}`)).toEqual(['full', null]);
   });
@@ -131,7 +131,7 @@ describe('ticker history', () => {
   const asked = (query: string, id = 'btc-bitcoin') => of(`/tickers/${id}/historical?${query}`);
   const newest = at(TODAY - 2 * DAY + 5 * HOUR);
 
-  it('is full where something was seen in every hour of its stretches', async () => {
+  it('is full where each hour of its spans has a snapshot', async () => {
     expect(await asked(`start=${day(-4)}&end=${day(-2)}&interval=1d`)).toEqual([
       'full',
       at(TODAY - 2 * DAY - HOUR + 60_000),
@@ -140,7 +140,7 @@ describe('ticker history', () => {
     expect(await asked(`start=${day(-4)}&end=${day(0)}&interval=1d&limit=2`)).toEqual(['full', expect.any(String)]);
   });
 
-  it('is there in part where a stretch stands on less, or is left out', async () => {
+  it('is partial where a span has fewer snapshots, or none', async () => {
     const single = `start=${day(-2)}&end=${day(-1)}&interval=1d`;
     expect(await asked(single)).toEqual([`partial; first-missing=${day(-2)}T00:00:00Z`, newest]);
     expect(await asked(`start=${day(-4)}&end=${day(-1)}&interval=1d`)).toEqual([
@@ -153,11 +153,11 @@ describe('ticker history', () => {
     ]);
   });
 
-  it('is not there where nothing was seen', async () => {
+  it('is none where there is no snapshot', async () => {
     expect(await asked(`start=${day(-9)}&end=${day(-5)}&interval=1d`)).toEqual(['none', null]);
   });
 
-  it('lacks nothing from before the data of a young coin begin', async () => {
+  it('lacks nothing before the data of a young coin begin', async () => {
     const { sql } = world.database;
     // It began within the fourth hour of the first day of which something was seen.
     const began = TODAY - 4 * DAY + 3 * HOUR + 10 * 60_000;
@@ -177,8 +177,8 @@ describe('ticker history', () => {
   });
 });
 
-describe('what is found or reckoned', () => {
-  it('search stands on the lists of what was looked for', async () => {
+describe('what is searched or calculated', () => {
+  it('search has the provenance of the lists that were searched', async () => {
     const [coverage, asOf] = await of('/search?q=bitcoin&c=currencies');
     expect(coverage).toBe('full');
     expect(Math.abs(seen(asOf) - NOW)).toBeLessThan(HOUR);
@@ -190,7 +190,7 @@ describe('what is found or reckoned', () => {
     expect(await tool('search', { q: 'bitcoin', categories: 'currencies' })).toEqual([coverage, asOf]);
   });
 
-  it('a conversion stands on the prices of both sides', async () => {
+  it('a conversion has the provenance of the prices of both sides', async () => {
     const path = (base: string, quote: string) =>
       `/price-converter?base_currency_id=${base}&quote_currency_id=${quote}&amount=1`;
     const [coverage, asOf] = await of(path('btc-bitcoin', 'eth-ethereum'));
@@ -203,7 +203,7 @@ describe('what is found or reckoned', () => {
     expect(await tool('priceConverter', given)).toEqual([coverage, asOf]);
   });
 
-  it('prices in a currency that nobody has told a rate of are there in part', async () => {
+  it('prices in a currency without a rate are partial', async () => {
     for (const path of ['/tickers', '/tickers/btc-bitcoin', '/exchanges']) {
       expect([path, ...(await of(path))]).toEqual([path, 'full', expect.any(String)]);
       expect([path, ...(await of(`${path}?quotes=USD,EUR`))]).toEqual([path, 'partial', expect.any(String)]);
@@ -212,13 +212,13 @@ describe('what is found or reckoned', () => {
 });
 
 describe('the catalogue', () => {
-  it('details are there in part while only the list of coins has told of them', async () => {
+  it('details are partial while only the list of coins was received', async () => {
     expect(await of('/coins/btc-bitcoin')).toEqual(['partial', expect.any(String)]);
     expect(await of('/coins/btc-bitcoin/events')).toEqual(['none', null]);
     expect(await of('/tags')).toEqual(['none', null]);
   });
 
-  it('a list that was given with a limit is there in part', async () => {
+  it('a list that was received with a limit is partial', async () => {
     const { sql } = world.database;
     const keep = (isCut: boolean, when: number) =>
       writeDocuments(sql, {
@@ -233,7 +233,7 @@ describe('the catalogue', () => {
     expect(await of('/coins/btc-bitcoin/events')).toEqual(['full', at(TODAY + 1_000)]);
   });
 
-  it('changes of ids are those since we look, as of when they were told', async () => {
+  it('changes of ids are partial: those since the first list, as of when they were received', async () => {
     expect(await of('/changelog/ids')).toEqual(['none', null]);
     const rename = { oldId: 'old-a', newId: 'new-a', at: TODAY - DAY, seenAt: TODAY };
     await recordRenames(world.database.sql, [rename], 'changelog');
@@ -241,7 +241,7 @@ describe('the catalogue', () => {
   });
 });
 
-describe('that there is nothing', () => {
+describe('not found', () => {
   const OF_COINS: readonly [path: string, tool: string, given: object][] = [
     ['/coins/nono-nowhere', 'getCoinById', { coinId: 'nono-nowhere' }],
     ['/coins/nono-nowhere/events', 'getCoinEvents', { coinId: 'nono-nowhere' }],
@@ -280,12 +280,12 @@ describe('that there is nothing', () => {
     },
   );
 
-  it.each([...OF_THE_REST, PERSON])('is not known where nobody has looked: %s', async (path, name, given) => {
+  it.each([...OF_THE_REST, PERSON])('is none where the list was never received: %s', async (path, name, given) => {
     expect(await nothingAt(path)).toEqual(['none', null]);
     expect(await noneBy(name, given)).toEqual(['none', null]);
   });
 
-  it('is known of candles of no coin, and of what no id can be', async () => {
+  it('is full for candles of an unknown coin, and for impossible ids', async () => {
     const coins = await of('/coins');
     expect(await of(`/coins/nono-nowhere/ohlcv/historical?start=${day(-1)}`)).toEqual(coins);
     expect(await of('/coins/nono-nowhere/ohlcv/today')).toEqual(coins);
@@ -295,7 +295,7 @@ describe('that there is nothing', () => {
     expect(await noneBy('getTagById', { tagId: 'a b' })).toEqual(['full', null]);
   });
 
-  it('is not known of the ticker of an active coin, which nobody has told', async () => {
+  it('is none for the ticker of an active coin that was never received', async () => {
     const { sql } = world.database;
     await sql`delete from market.ticker where coin_id = 'eth-ethereum'`;
     expect(await nothingAt('/tickers/eth-ethereum')).toEqual(['none', null]);
@@ -307,7 +307,7 @@ describe('that there is nothing', () => {
     expect(await nothingAt('/tickers/eth-ethereum')).toEqual(await of('/coins'));
   });
 
-  it('is known once the lists are read as a whole, and what was found by one of them says so', async () => {
+  it('is full once the whole lists were received, and a coin found by a list has its provenance', async () => {
     const { sql } = world.database;
     const keep = (kind: DocumentKind, id: string, list: unknown, isCut = false) => {
       const text = JSON.stringify(list);
@@ -335,7 +335,7 @@ describe('that there is nothing', () => {
     for (const [path] of OF_THE_REST) expect([path, ...(await nothingAt(path))]).toEqual([path, 'none', null]);
   });
 
-  it('is known of what upstream says it no longer knows, since when it says so', async () => {
+  it('is full for what the upstream says it no longer knows, as of then', async () => {
     const { sql } = world.database;
     const documents = [{ id: 'nobody', text: '{"id":"nobody","name":"No Body"}', essence: '1' }];
     await writeDocuments(sql, { kind: 'person', documents, at: TODAY });
@@ -351,7 +351,7 @@ describe('that there is nothing', () => {
     });
   });
 
-  it('is not known of anything in a warehouse that has asked nothing', async () => {
+  it('is none for everything in a warehouse that has sent no request', async () => {
     const database = await createTestDatabase();
     const empty = createService({
       data: createWarehouse({ sql: database.sql, clock: frozenClock(NOW) }),

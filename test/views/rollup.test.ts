@@ -44,11 +44,11 @@ async function newSeries(interval: Interval, coinId = `c${++coins}-coin`): Promi
 }
 
 type Values = readonly [open: number, high: number | null, low: number | null, volume: number | null];
-/** Of each slot of the span what upstream answers; null: it has none. */
+/** What the upstream answers for each slot of the span; null: no candle. */
 type Answer = { readonly span: Span; readonly slots: readonly (Values | null)[] };
 
 let answers = 0;
-/** As an answer that proves all of what it was asked, younger than all before. */
+/** Stores an answer that covers all it was requested for, younger than all before. */
 function store({ id, interval }: Series, { span, slots }: Answer): Promise<unknown> {
   const candles: { -readonly [K in keyof CandleColumns]: CandleColumns[K][number][] } = {
     openTime: [],
@@ -108,14 +108,14 @@ function candlesOf(answer: unknown): readonly OhlcvCandle[] {
   return answer as OhlcvCandle[];
 }
 
-/** By a process of its own, which has kept nothing. */
+/** Reads with a new warehouse, whose caches are empty. */
 async function ask(of: Sql, { coinId }: Series, interval: Interval, limit = 1_000): Promise<readonly OhlcvCandle[]> {
   const clock = { ...systemClock, now: () => NOW };
   const query = { coinId, quote: 'usd', interval, from: FROM, to: TO, limit } as const;
   return candlesOf(await createWarehouse({ sql: of, clock }).ohlcv(query));
 }
 
-/** As if none had ever been made ahead of time. */
+/** Reads as if no rollup had ever been made. */
 async function askWithout(series: Series, interval: Interval): Promise<readonly OhlcvCandle[]> {
   let found: readonly OhlcvCandle[] = [];
   const undo = new Error('undo');
@@ -132,7 +132,7 @@ async function askWithout(series: Series, interval: Interval): Promise<readonly 
   return found;
 }
 
-/** By the definition of a candle, of what is in the tables. */
+/** Calculates the candle from the tables by its definition. */
 async function byHand({ id, interval: fine }: Series, interval: Interval): Promise<OhlcvCandle[]> {
   const rows = await sql<
     (Omit<OhlcvCandle, 'openTime' | 'closeTime' | 'marketCap'> & { at: number; cap: number | null })[]
@@ -166,7 +166,7 @@ async function byHand({ id, interval: fine }: Series, interval: Interval): Promi
 
 const aValue = fc.double({ min: 1e-9, max: 1e12, noNaN: true });
 const orNull = fc.option(aValue, { freq: 40 });
-/** Mostly there; where a slot is empty its neighbours often are, too. */
+/** Most slots have a candle; empty slots often have empty neighbours. */
 const aSlot = fc.option(fc.tuple(aValue, orNull, orNull, orNull), { freq: 12 });
 
 type Step =
@@ -180,7 +180,7 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
 );
 
 describe('candles that were made ahead of time', () => {
-  it('are the same to the bit, whatever was stored, changed, removed or doubted before and after', async () => {
+  it('are the same to the bit, whatever was stored, changed, removed or asked for a second opinion before and after', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom<Interval>('5m', '15m', '30m', '1h'),
@@ -232,7 +232,7 @@ describe('candles that were made ahead of time', () => {
     return Object.fromEntries(rows.map(({ interval, n }) => [interval, n]));
   };
 
-  it('are made where an answer would have many parts, and are what is read', async () => {
+  it('are made where a candle would have many parts, and are read then', async () => {
     const [five, hourly] = [await filled('5m'), await filled('1h')];
     await rollUp(sql);
     expect(await rolledOf(five)).toEqual({ '6h': 16, '12h': 8, '24h': 4 });
@@ -245,7 +245,7 @@ describe('candles that were made ahead of time', () => {
     expect((await ask(sql, five, '24h', 3)).map((c) => c.openTime)).toEqual([0, 1, 2].map((n) => FROM + n * DAY));
   });
 
-  it('are not made where a coarser series has the word', async () => {
+  it('are not made where a coarser series decides', async () => {
     const five = await filled('5m');
     const hourly = await newSeries('1h', five.coinId);
     await store(hourly, { span: { from: FROM, to: FROM + 3 * DAY }, slots: steady(72) });
@@ -259,7 +259,7 @@ describe('candles that were made ahead of time', () => {
     ]);
   });
 
-  it('are gone in the transaction that changes one of their parts: the very next answer has the change', async () => {
+  it('are removed in the transaction that changes one of their parts: the next answer has the change', async () => {
     const series = await filled('5m');
     await rollUp(sql);
     const clock = { ...systemClock, now: () => NOW };
@@ -279,7 +279,7 @@ describe('candles that were made ahead of time', () => {
     expect(await ask(sql, series, '24h')).toEqual(after);
   });
 
-  it('go with the candles that are kept no longer', async () => {
+  it('are removed together with candles past their retention', async () => {
     const series = await filled('15m');
     await rollUp(sql);
     // February.
@@ -291,7 +291,7 @@ describe('candles that were made ahead of time', () => {
     expect((await ask(sql, series, '24h')).map((c) => c.openTime)).toEqual([Date.UTC(2024, 2, 1)]);
   });
 
-  it('leave what is kept of an answer as it is: nothing of the series has changed', async () => {
+  it('leave cached answers valid: nothing of the series has changed', async () => {
     const series = await filled('5m');
     const version = () => sql`select version from market.series where id = ${series.id}`;
     const before = await version();
@@ -299,7 +299,7 @@ describe('candles that were made ahead of time', () => {
     expect(await version()).toEqual(before);
   });
 
-  it('may be left half made, and are of the coins that were asked for', async () => {
+  it('may be left half made, and are only of the requested coins', async () => {
     const [one, other] = [await filled('5m'), await filled('5m')];
     const of = { coinIds: [one.coinId], quote: 'usd', interval: '5m' } as const;
     expect(await rollUp(sql, { of, mostMs: 0 })).toBe(0);

@@ -1,4 +1,4 @@
-/** What upstream answers of its catalogue is answered again byte for byte, once the schedules have asked for it. */
+/** The warehouse answers the catalogue byte for byte as the upstream did, once the schedules have fetched it. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Handler } from '../../src/contract/interface/handler.ts';
 import { DAY } from '../../src/core/interval.ts';
@@ -12,7 +12,7 @@ import { createWorld, type World } from '../support/world.ts';
 
 const NOW = Date.UTC(2025, 8, 25, 16, 41, 20);
 
-/** By path; of the shapes that real answers have: nulls, empty texts, keys nobody has documented, keys in an order of upstream's own. */
+/** By path; in the shapes of real answers: nulls, empty texts, undocumented keys, keys in the upstream's own order. */
 const ANSWERS: Readonly<Record<string, string>> = {
   '/coins':
     '[{"id":"eth-ethereum","name":"Ethereum","symbol":"ETH","rank":2,"is_new":false,"is_active":true,"type":"coin"},' +

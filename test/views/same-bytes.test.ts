@@ -1,4 +1,4 @@
-/** What upstream answers is answered again byte for byte, once it was ingested. Rows of the shapes that real answers have. */
+/** The warehouse answers byte for byte what the upstream answered. Rows have the shapes of real answers. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Handler } from '../../src/contract/interface/handler.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
@@ -174,7 +174,7 @@ describe('what upstream answered comes back byte for byte', () => {
   });
 });
 
-describe('what it was never told', () => {
+describe('what it never received', () => {
   it('is made of finer candles where all of them are final: first, highest, lowest, last, sum', async () => {
     const path = `/coins/btc-bitcoin/ohlcv/historical?start=${day(-1)}&limit=10&interval=6h`;
     const row = (i: number) =>
@@ -199,7 +199,7 @@ describe('what it was never told', () => {
     expect(opens).toEqual(['00', '12', '18']);
   });
 
-  it('is null in a currency that nobody has told a rate of', async () => {
+  it('is null in a currency without a rate', async () => {
     const { quotes } = (await (await get('/tickers/usdt-tether?quotes=EUR')).json()) as {
       quotes: Record<string, Record<string, unknown>>;
     };
@@ -207,7 +207,7 @@ describe('what it was never told', () => {
     expect(new Set(Object.values(quotes.EUR!))).toEqual(new Set([null]));
   });
 
-  it('is divided by the ticker of the same snapshot in those that have one', async () => {
+  it('is divided by the ticker of the same snapshot in currencies that have one', async () => {
     const usd = (JSON.parse(TICKERS) as { quotes: { USD: Record<string, number> } }[]).map((row) => row.quotes.USD);
     const { quotes } = (await (await get('/tickers/usdt-tether?quotes=BTC,USD')).json()) as {
       quotes: Record<string, Record<string, number | null>>;

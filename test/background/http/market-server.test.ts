@@ -1,4 +1,4 @@
-/** `chandler serve` as its operator starts it, and what bad clients and a bad day of the database do to it. */
+/** `chandler serve` as its operator starts it, with faulty clients and with a database that fails. */
 import { once } from 'node:events';
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -26,7 +26,7 @@ afterEach(async () => {
 
 type Serving = { url(): Promise<string>; said(): string; stop(): Promise<number>; ready(): Promise<void> };
 
-/** Without limits, for most tests ask for old candles. */
+/** Without limits, because most tests request old candles. */
 const UNLIMITED = { CHANDLER_SERVE_LIMITS: 'off' };
 
 function start(command = ['serve'], env: Record<string, string> = UNLIMITED): Serving {
@@ -70,7 +70,7 @@ const seed = () =>
     candles: [0, 1, 2, 3, 4].map((n) => FIRST + n * DAY),
   });
 
-test('refuses while there is no database as it refuses anything: a web page can read it, and nobody keeps it', async () => {
+test('while there is no database, every request gets a 503 that web pages can read and no cache keeps', async () => {
   const serving = start(['serve'], { ...UNLIMITED, DATABASE_URL: 'postgres://u@127.0.0.1:1/x' });
   const answer = await fetch(`${await serving.url()}/v1/coins`);
   expect([answer.status, await answer.json()]).toEqual([
@@ -102,7 +102,7 @@ test('refuses while there is no database as it refuses anything: a web page can 
   ]);
 });
 
-test('has the tools of a warehouse for an MCP client that knows the address alone, SQL when it is turned on', async () => {
+test('offers an MCP client that knows only the address the tools of a warehouse, and SQL when it is turned on', async () => {
   await seed();
   const names = async (env: Record<string, string>) => {
     const serving = start(['serve'], env);
@@ -131,7 +131,7 @@ test('has the tools of a warehouse for an MCP client that knows the address alon
 });
 
 describe('chandler serve', () => {
-  test('answers like the upstream, says what it stands on, and counts', async () => {
+  test('answers like the upstream, with provenance headers, and counts requests in its metrics', async () => {
     await seed();
     const serving = start();
     await serving.ready();
@@ -152,7 +152,7 @@ describe('chandler serve', () => {
     expect(await serving.stop()).toBe(0);
   });
 
-  test('a key is let in with the limits of its plan and told what is left; what is no key of ours is not', async () => {
+  test('a key is admitted with the limits of its plan and gets its allowance; an unknown key is refused', async () => {
     await seed();
     const env = { DATABASE_URL: database.url };
     const create = await runCommand(['keys', 'create', '--plan', 'starter', '--monthly-requests', '2', '--json'], {
@@ -191,7 +191,7 @@ describe('chandler serve', () => {
     await serving.stop();
   });
 
-  test('what was answered before is answered again by the same rules: counted once, true, and by plan', async () => {
+  test('a cached answer follows the same rules as a new one: counted once, current, and by plan', async () => {
     await seed();
     const env = { DATABASE_URL: database.url };
     const keyOf = async (...args: string[]) =>
@@ -252,7 +252,7 @@ describe('chandler serve', () => {
     await serving.stop();
   });
 
-  test('what was answered before is not answered again while the database cannot be asked whether it holds', async () => {
+  test('a cached answer is not sent while the database cannot confirm that it is current', async () => {
     await seed();
     await database.sql`
       insert into market.ticker (coin_id, updated_at, at, seen_at, rank, position, price)
@@ -267,7 +267,7 @@ describe('chandler serve', () => {
     expect((await fetch(path)).status).toBe(200);
   });
 
-  test('a caller with a key is told to come again like anybody else while neither key nor answer can be looked up', async () => {
+  test('while neither key nor answer can be looked up, a caller with a key gets the same 503 as everyone', async () => {
     await seed();
     await database.sql`
       insert into market.ticker (coin_id, updated_at, at, seen_at, rank, position, price)
@@ -297,7 +297,7 @@ describe('chandler serve', () => {
     await relay.close();
   });
 
-  test('one address has so many connections at a time, and no more', async () => {
+  test('one address cannot have more connections than the limit', async () => {
     const serving = start(['serve'], { ...UNLIMITED, CHANDLER_CONNECTIONS_PER_ADDRESS: '2' });
     const port = Number(new URL(await serving.url()).port);
     const open = async () => {
@@ -312,7 +312,7 @@ describe('chandler serve', () => {
     second.destroy();
   });
 
-  test('behind a trusted proxy each of its callers is one of his own; without one, his word is not heard', async () => {
+  test('behind a trusted proxy each caller is counted by itself; the header of any other address is ignored', async () => {
     const asked = async (env: Record<string, string>) => {
       const serving = start(['serve'], env);
       await serving.ready();
@@ -330,7 +330,7 @@ describe('chandler serve', () => {
     ]);
   });
 
-  test('waits for a database that nobody has migrated, and says so meanwhile', async () => {
+  test('waits for a database that is not migrated yet, and reports that', async () => {
     const empty = await createEmptyDatabase();
     try {
       const serving = start(['serve'], { ...UNLIMITED, DATABASE_URL: empty.url });
@@ -348,7 +348,7 @@ describe('chandler serve', () => {
     }
   });
 
-  test('reads as a role that can do nothing else', async () => {
+  test('reads with a role that can only read', async () => {
     await seed();
     const reader = await openReader({ url: database.url, max: 1 });
     try {
@@ -365,7 +365,7 @@ describe('chandler serve', () => {
     }
   });
 
-  test('can do with the address of a user that may only read', async () => {
+  test('works with the address of a user that can only read', async () => {
     await seed();
     const name = `reader_${Math.random().toString(36).slice(2, 10)}`;
     await database.sql.unsafe(`create role ${name} login password 'guess-me-not' in role chandler_server`);
@@ -396,7 +396,7 @@ describe('chandler serve', () => {
     expect(await serving.stop()).toBe(2);
   });
 
-  test('tells clients to come again while connections are lost, and answers again afterwards', async () => {
+  test('answers 503 with Retry-After while connections are lost, and serves again afterwards', async () => {
     await seed();
     const serving = start();
     await serving.ready();
@@ -413,7 +413,7 @@ describe('chandler serve', () => {
     await vi.waitFor(async () => expect((await fetch(path)).status).toBe(200), { timeout: 60_000 });
   });
 
-  test('the service serves it as well, where it has the http side', async () => {
+  test('a service with the role http serves the same', async () => {
     await seed();
     const serving = start(['service', '--role', 'http']);
     await serving.ready();
@@ -423,14 +423,14 @@ describe('chandler serve', () => {
 });
 
 describe('clients', () => {
-  test('that send more headers than anybody needs are refused', async () => {
+  test('that send too many headers are refused', async () => {
     const serving = start();
     const url = await serving.url();
     const answer = await fetch(`${url}/health`, { headers: { 'X-Long': 'x'.repeat(20_000) } });
     expect(answer.status).toBe(431);
   });
 
-  test('that never end their request do not keep the service from ending', async () => {
+  test('that never end their request do not stop the server from ending', async () => {
     const serving = start();
     const { hostname, port } = new URL(await serving.url());
     const socket = net.connect({ host: hostname, port: Number(port) });
@@ -442,7 +442,7 @@ describe('clients', () => {
   });
 });
 
-test('routes are few, whatever is asked', () => {
+test('the metrics have few route labels, whatever paths are requested', () => {
   expect(
     [
       '/v1/tickers',

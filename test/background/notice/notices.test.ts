@@ -1,4 +1,4 @@
-/** When it is time to say something: with figures, no tables. */
+/** Which notices are due, from plain inputs without a database. */
 import { describe, expect, test } from 'vitest';
 import { hasBudget, type NoticeInputs, noticesOf } from '../../../src/background/notice/notices.ts';
 import { NOTICE_EVENTS } from '../../../src/core/settings/notice-settings.ts';
@@ -46,7 +46,7 @@ const told = (inputs: Partial<NoticeInputs>, alerts: Partial<NoticeInputs['alert
 describe('stuck', () => {
   const waits = { couldAskCandlesSince: NOW - 3 * HOUR };
 
-  test('is what brings nothing for long enough, since its last candle or since there was work and budget', () => {
+  test('is work that brings nothing for long enough, since its last candle or since there was work and quota', () => {
     expect(told(waits, { backfills: 1, candlesAt: NOW - 2 * HOUR })[0]).toMatchObject({
       event: 'stuck',
       topic: 'stuck candles',
@@ -61,14 +61,14 @@ describe('stuck', () => {
     expect(told({}, { backfills: 1 })).toEqual([]);
   });
 
-  test('says what everybody waits for', () => {
+  test('says what all requests wait for', () => {
     const hold = { until: NOW + HOUR, reason: 'unavailable', message: 'example.org answered 503' } as const;
     expect(told({ ...waits, quota: quota(0, hold) }, { backfills: 1 })[0]!.text).toMatch(
       /All requests wait until 2030-05-15 11:00Z: example\.org answered 503\. \(me\)$/,
     );
   });
 
-  test('is a schedule whose tick was not done, and another one is more news', () => {
+  test('is a schedule whose tick did not run; another such schedule is another notice', () => {
     const schedule = (name: 'global' | 'coins', cron: string) => ({
       name,
       fetches: '',
@@ -99,21 +99,21 @@ describe('the quota', () => {
   const topics = (spent: number, hold: QuotaState['hold'] = null) =>
     told({ quota: quota(spent, hold) }).map(({ topic }) => topic.replace('quota me ', ''));
 
-  test('is told of from 80 % on, and is spent when only the account may still be asked', () => {
+  test('causes a notice from 80 % on, and is exhausted when only the request for the account is left', () => {
     expect(topics(799)).toEqual([]);
     expect(topics(800)).toEqual(['day 2030-05-15 00:00Z 80']);
     expect(topics(996)).toEqual(['day 2030-05-15 00:00Z 80']);
     expect(topics(997)).toEqual(['day 2030-05-15 00:00Z 100']);
   });
 
-  test('is spent when the upstream says so; not while one asks whether it still is', () => {
+  test('is exhausted when the upstream says so, but not while a probe is due', () => {
     const hold = (until: number) => ({ until, reason: 'quota exhausted', message: 'spent' }) as const;
     expect(topics(5, hold(Date.UTC(2030, 4, 16, 0, 5)))).toEqual(['day 2030-05-15 00:00Z 100']);
     expect(topics(5, hold(Date.UTC(2030, 5, 1, 0, 5)))).toEqual(['month 2030-05-01 00:00Z 100']);
     expect(topics(5, hold(NOW + 10_000))).toEqual([]);
   });
 
-  test('is there for whoever leaves what is set aside', () => {
+  test('is left when there is more than the reservation', () => {
     expect(hasBudget(quota(899), calm.setAside)).toBe(true);
     expect(hasBudget(quota(900), calm.setAside)).toBe(false);
     expect(hasBudget(quota(0, { until: NOW + 1, reason: 'quota exhausted', message: '' }), calm.setAside)).toBe(false);
@@ -121,7 +121,7 @@ describe('the quota', () => {
   });
 });
 
-test('a wall that is met again a few seconds further away is the same wall', () => {
+test('a history limit that is met again a few seconds further back is the same limit', () => {
   const wall = (depthMs: number | null) =>
     told({}, { historyLimits: [{ interval: '1h', depthMs, message: 'no' }] })[0]!;
   expect(wall(24 * HOUR).topic).toBe(wall(24 * HOUR - 20_000).topic);

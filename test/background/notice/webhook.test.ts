@@ -14,7 +14,7 @@ afterEach(async () => {
 });
 
 describe('a webhook', () => {
-  test('gets JSON as Slack takes it, by POST, with nothing in it that Slack would read as markup', async () => {
+  test('gets JSON in the form of Slack by POST, with everything escaped that Slack would read as markup', async () => {
     hook.answer = (request, response) => {
       expect(request.method).toBe('POST');
       expect(request.headers['content-type']).toBe('application/json; charset=utf-8');
@@ -72,7 +72,7 @@ describe('a webhook', () => {
     expect(shown).toEqual(expected);
   });
 
-  test('one that redirects is not followed: nobody has said that messages may go there', async () => {
+  test('a redirect is not followed: the operator has not allowed the other address', async () => {
     const elsewhere = await startHook();
     try {
       hook.answer = (_, response) => void response.writeHead(307, { location: elsewhere.url }).end();
@@ -86,14 +86,14 @@ describe('a webhook', () => {
     }
   });
 
-  test('one that echoes its address does not get it into our messages', async () => {
+  test('an address that the webhook echoes does not appear in our messages', async () => {
     hook.answer = (request, response) => void response.writeHead(403).end(`no access to ${request.url}`);
     const delivery = await webhook.post('hello');
     expect(delivery).toMatchObject({ kind: 'failed', message: expect.stringMatching(/403 \(no access to \*\*\*\)$/) });
     expect(JSON.stringify(delivery)).not.toContain(hook.secret);
   });
 
-  test('one that answers without end is taken at its status, and cut', async () => {
+  test('an endless response is judged by its status, and cut', async () => {
     hook.answer = (_, response) => {
       response.writeHead(200);
       const drip = () => {
@@ -105,7 +105,7 @@ describe('a webhook', () => {
     expect(await webhook.post('hello')).toEqual({ kind: 'taken' });
   });
 
-  test('one that nobody answers for', async () => {
+  test('an address where nothing listens is a failure', async () => {
     const nobody = createWebhook('http://127.0.0.1:1/hook');
     expect(await nobody.post('hello')).toEqual({
       kind: 'failed',
@@ -115,7 +115,7 @@ describe('a webhook', () => {
     await nobody.close();
   });
 
-  test('whoever stops waits for none', async () => {
+  test('a stop aborts the request', async () => {
     const stop = new AbortController();
     hook.answer = () => stop.abort(new Error('stop'));
     await expect(webhook.post('hello', stop.signal)).rejects.toThrow('stop');

@@ -1,4 +1,4 @@
-/** How far backfills are, over HTTP: as SQL and the command line say it. */
+/** The progress of backfills over HTTP: the same as in SQL and on the command line. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { queueBackfill } from '../../../src/store/work/backfill-queue.ts';
 import { runCommand } from '../../support/cli.ts';
@@ -25,7 +25,7 @@ const env = () => ({
   CHANDLER_LISTEN: '127.0.0.1:0',
 });
 
-/** Resolves to a way to ask it. */
+/** Starts a service; resolves to a function that sends it a request. */
 async function serve(argv: readonly string[], more: Record<string, string> = {}) {
   let err = '';
   ended = runCommand(['service', ...argv], {
@@ -65,14 +65,14 @@ async function queue(plannedRequests: number, priority = 0): Promise<number> {
   });
 }
 
-/** So many of our connections wait for something that is locked. */
+/** How many of our connections wait for a lock. */
 async function waiting(): Promise<number> {
   const [row] = await database.sql<{ n: number }[]>`
     select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
   return row!.n;
 }
 
-describe('however many ask', () => {
+describe('however many clients ask', () => {
   test.each([
     ['/metrics', 'ops.schedule_run', ['/metrics']],
     ['/backfills', 'ops.backfill', ['/backfills', '/backfills?all=true', '/backfills/1', '/backfills?limit=7']],
@@ -95,7 +95,7 @@ describe('however many ask', () => {
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
   });
 
-  test('what was read is answered for a second, and a number is read by itself', async () => {
+  test('a result is shared for a second, and a single backfill is read by itself', async () => {
     await queue(8);
     await database.sql`create sequence asked`.simple();
     await database.sql`
@@ -118,7 +118,7 @@ describe('however many ask', () => {
 });
 
 describe('/backfills', () => {
-  test('has what is to be done, most urgent first, and one by its number, as the command line prints them', async () => {
+  test('lists open backfills, most urgent first, or one by its number, as the command line prints them', async () => {
     await queue(8);
     await queue(4, 5);
     await database.sql`update ops.backfill set left_requests = 6 where id = 1`;
@@ -139,7 +139,7 @@ describe('/backfills', () => {
     expect(await ask('/backfills/3')).toEqual({ status: 200, body: expect.objectContaining({ id: 3, progress: 1 }) });
   });
 
-  test('says what is wrong with a question', async () => {
+  test('says what is wrong with a request', async () => {
     const ask = await serve(['--role', 'http']);
     await vi.waitFor(async () => expect((await ask('/backfills')).status).toBe(200), { timeout: 60_000 });
     const answers: readonly [string, number, string][] = [
@@ -155,7 +155,7 @@ describe('/backfills', () => {
     for (const [path, status, error] of answers) expect(await ask(path)).toEqual({ status, body: { error } });
   });
 
-  test('is answered 503 while there is no database to ask', async () => {
+  test('answers 503 while there is no database', async () => {
     const ask = await serve(['--role', 'http'], { DATABASE_URL: 'postgres://u@127.0.0.1:1/x' });
     const body = { error: 'the database is unavailable; /health says why' };
     expect(await ask('/backfills')).toEqual({ status: 503, body });
@@ -163,7 +163,7 @@ describe('/backfills', () => {
     expect((await ask('/backfills/x')).status).toBe(400);
   });
 
-  test('tells of each when it will be done: after what everybody waits for, and after those before it', async () => {
+  test('gives each an ETA: after the hold of the account, and after the backfills before it', async () => {
     const tomorrow = Math.ceil(Date.now() / DAY) * DAY;
     await database.sql`
       insert into ops.quota (account_id, spent_until, spent_message)

@@ -1,4 +1,4 @@
-/** What the operator is told, by one or several services, of tables as the work leaves them. */
+/** The notices that one or several services send, read from tables as the work leaves them. */
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type App, openApp } from '../../../src/app.ts';
@@ -20,7 +20,7 @@ import { type Hook, startHook } from '../../support/hook.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-/** In the middle of a day and of a month, so that no window ends meanwhile. */
+/** In the middle of a day and of a month, so that no window ends during a test. */
 const START = Date.UTC(2030, 4, 15, 10);
 const ACCOUNT = 'anonymous@127.0.0.1:9';
 
@@ -48,7 +48,7 @@ type Notifier = {
   stop(): Promise<void>;
 };
 
-/** As a service would, with nothing else of it. */
+/** Only the notifier of a service. */
 async function notifier(settings: Record<string, string> = {}): Promise<Notifier> {
   const parsed = parseConfig({
     DATABASE_URL: database.url,
@@ -106,7 +106,7 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
 
 const texts = (n: number) =>
   vi.waitFor(() => expect(hook.texts()).toHaveLength(n), { timeout: 60_000, interval: 20 }).then(() => hook.texts());
-/** So that what should not come has had its time. */
+/** Gives notices that must not be sent enough time to be sent. */
 const pass = (ms: number) => clock.sleep(ms);
 const at = (ms: number) => new Date(ms).toISOString();
 
@@ -139,8 +139,8 @@ async function queueBackfill(): Promise<void> {
 /** All schedules are off, so that none is overdue. */
 const NO_SCHEDULES = Object.fromEntries(SCHEDULE_NAMES.map((name) => [scheduleVariable(name), 'off']));
 
-describe('the operator is told', () => {
-  test('of the quota at 80 % and at 100 %, once in each window, however many services run', async () => {
+describe('the operator gets a notice', () => {
+  test('about the quota at 80 % and at 100 %, once in each window, however many services run', async () => {
     await spend(799);
     for (let i = 0; i < 3; i++) await notifier(NO_SCHEDULES);
     await pass(MINUTE);
@@ -157,7 +157,7 @@ describe('the operator is told', () => {
     expect(hook.posts).toHaveLength(2);
   });
 
-  test('of a window that the upstream says is spent, whatever was counted', async () => {
+  test('about a window that the upstream calls exhausted, whatever Chandler counted', async () => {
     await spend(10);
     await database.sql`
       update ops.quota set spent_until = ${at(Date.UTC(2030, 5, 1, 0, 1))}, spent_message = 'the upstream answered 402: monthly limit'`;
@@ -167,7 +167,7 @@ describe('the operator is told', () => {
     );
   });
 
-  test('of what is stuck, with the reason, once; and not before its time', async () => {
+  test('about work that is stuck, with the reason, once, and not too early', async () => {
     await queueBackfill();
     await fetched('unavailable', '127.0.0.1:9 answered 503');
     const started = clock.now();
@@ -187,7 +187,7 @@ describe('the operator is told', () => {
     await texts(2);
   });
 
-  test('not of what only waits for the quota', async () => {
+  test('but not about work that only waits for the quota', async () => {
     await queueBackfill();
     await spend(1000);
     await notifier({ ...NO_SCHEDULES, CHANDLER_NOTIFY: 'stuck' });
@@ -195,12 +195,12 @@ describe('the operator is told', () => {
     expect(hook.posts).toEqual([]);
   });
 
-  test('of schedules that are due and not done', async () => {
+  test('about schedules that are due and did not run', async () => {
     await notifier({ ...NO_SCHEDULES, CHANDLER_SCHEDULE_GLOBAL: '* * * * *', CHANDLER_SCHEDULE_COINS: '7 3 * * *' });
     expect((await texts(1))[0]).toMatch(/^Stuck: schedules were due but did not run \(global\) for \d+m( \d+s)?, /);
   });
 
-  test('of them also while nobody has said which plan the key has, of whose limits nothing is told', async () => {
+  test('about such schedules also while the plan of the key is unknown, but then not about the quota', async () => {
     await database.sql`
       insert into ops.quota (account_id, day_start, day_spent, month_start, month_spent)
       values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, ${at(Date.UTC(2030, 4, 15))}, 30000, ${at(Date.UTC(2030, 4, 1))}, 30000)`;
@@ -215,7 +215,7 @@ describe('the operator is told', () => {
     expect(hook.posts).toHaveLength(1);
   });
 
-  test('of a wall of the plan, of many revisions, of rows that are set aside', async () => {
+  test('about a history limit of the plan, many revisions, and quarantined rows', async () => {
     await fetched('stored');
     const now = at(clock.now());
     await database.sql`
@@ -241,7 +241,7 @@ describe('the operator is told', () => {
     expect(hook.posts).toHaveLength(3);
   });
 
-  test('only of what was asked for', async () => {
+  test('only about the events that the settings name', async () => {
     await spend(1000);
     await notifier({ ...NO_SCHEDULES, CHANDLER_NOTIFY: 'wall,stuck' });
     await pass(3 * MINUTE);
@@ -249,8 +249,8 @@ describe('the operator is told', () => {
   });
 });
 
-describe('a webhook that does not take it', () => {
-  test('is tried again, further and further apart, and told of in the log and the figures', async () => {
+describe('a webhook that does not accept a notice', () => {
+  test('is tried again with backoff, and the log and the metrics show it', async () => {
     let answered = 0;
     hook.answer = (_, response) => void response.writeHead(++answered < 3 ? 500 : 200).end();
     await spend(1000);
@@ -268,7 +268,7 @@ describe('a webhook that does not take it', () => {
     expect(row).toEqual({ attempts: 3, sent: true, dueAt: null });
   });
 
-  test('that asks us to stay away for a day is tried again in half an hour', async () => {
+  test('that asks for a wait of a day is tried again in half an hour', async () => {
     hook.answer = (_, response) => void response.writeHead(429, { 'retry-after': '86400' }).end('later');
     await spend(1000);
     const service = await notifier(NO_SCHEDULES);
@@ -279,7 +279,7 @@ describe('a webhook that does not take it', () => {
     expect(row!.minutes).toBeLessThan(35);
   });
 
-  test('holds up no service that stops, and the next one sends it', async () => {
+  test('does not delay a service that stops, and the next service sends the notice', async () => {
     const hung = vi.fn();
     hook.answer = hung;
     await spend(1000);
@@ -293,7 +293,7 @@ describe('a webhook that does not take it', () => {
     await texts(1);
   });
 
-  test('for a day is given up, and what it says is wrong with the text itself at once', async () => {
+  test('is given up after a day, and at once when it refuses the text itself', async () => {
     const notice = { event: 'wall', text: 'old', quietMs: 0 } as const;
     await raiseNotice(database.sql, { ...notice, topic: 'old' }, START - 25 * HOUR);
     await raiseNotice(database.sql, { ...notice, topic: 'wrong', text: 'wrong' }, START);
@@ -306,7 +306,7 @@ describe('a webhook that does not take it', () => {
     ]);
   });
 
-  test('gets no more than so many an hour, in their order, and each from one service only', async () => {
+  test('gets a limited number of notices an hour, in order, and each from one service only', async () => {
     for (const i of [1, 2, 3])
       await raiseNotice(database.sql, { event: 'wall', topic: `${i}`, text: `${i}`, quietMs: 0 }, START);
     const claim = (now: number, owner = 'one') => claimNotice(database.sql, { owner, now, mostPerHour: 2 });
@@ -327,7 +327,7 @@ describe('a webhook that does not take it', () => {
   });
 });
 
-test('the service tells, and its log and its figures never show the address', async () => {
+test('the service sends notices, and its log and its metrics never show the address of the webhook', async () => {
   await database.sql`
     insert into ops.quota (account_id, day_start, day_spent, month_start, month_spent)
     values (${ACCOUNT}, date_trunc('day', now()), 1000, date_trunc('month', now()), 1000)`;

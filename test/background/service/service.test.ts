@@ -37,7 +37,7 @@ type Service = {
   stop(): Promise<number>;
 };
 
-/** What one test has for itself: most of its time it waits for what a service does by itself, so many run at once. */
+/** What one test needs for itself. A test mostly waits for a service, so many tests run at once. */
 type Scene = {
   readonly database: TestDatabase;
   readonly env: Readonly<Record<string, string>>;
@@ -116,7 +116,7 @@ function startService(argv: readonly string[], env: Readonly<Record<string, stri
   return service;
 }
 
-/** What is of other suites in it stays. */
+/** Rows of other suites stay. */
 async function emptyOurRedis({ database, env }: Scene): Promise<void> {
   const redis = new Redis(testRedisUrl()!);
   const baseUrl = env.CHANDLER_BASE_URL!;
@@ -131,7 +131,7 @@ async function emptyOurRedis({ database, env }: Scene): Promise<void> {
 }
 
 describe('the service', { concurrent: true }, () => {
-  test('keeps tracked series fresh, fetches their past, and says how it is', async (context) => {
+  test('keeps tracked series fresh, fetches their past, and reports its health', async (context) => {
     const { chandler, database, json, start } = await setScene(context);
     await chandler('track', 'add', '--top', '2', '--interval', '1h', '--since', '-40d');
     const service = start();
@@ -169,7 +169,7 @@ describe('the service', { concurrent: true }, () => {
     expect(await database.sql`select from ops.instance`).toHaveLength(0);
   });
 
-  test('takes over a recorded backfill, once, however many services there are', async (context) => {
+  test('runs a recorded backfill once, however many services there are', async (context) => {
     const { json, start } = await setScene(context);
     const recorded = await json(
       'backfill',
@@ -201,7 +201,7 @@ describe('the service', { concurrent: true }, () => {
     expect(two.flatMap((service) => service.lines()).filter(({ msg }) => /^backfill 1: /.test(msg))).toHaveLength(1);
   });
 
-  test.runIf(testRedisUrl() !== null)('loses nothing with a Redis that is emptied', async (context) => {
+  test.runIf(testRedisUrl() !== null)('loses nothing when Redis is emptied', async (context) => {
     const scene = await setScene(context);
     const { database, json, start } = scene;
     const service = start([], { REDIS_URL: testRedisUrl()! });
@@ -247,7 +247,7 @@ describe('the service', { concurrent: true }, () => {
     }
   });
 
-  test('of the role http tells of the quota what the database has, and nothing where nobody knows', async (context) => {
+  test('with the role http alone reports the quota from the database, and no quota while the plan is unknown', async (context) => {
     const { database, env, start } = await setScene(context);
     await database.sql`
       insert into ops.quota (account_id, month_start, month_spent, limited_until, limited_message)
@@ -268,7 +268,7 @@ describe('the service', { concurrent: true }, () => {
     expect(nothing).not.toMatch(/^chandler_(hold|pace|quota|queue)_/m);
   });
 
-  test.runIf(testRedisUrl() !== null)('tells what the database has while Redis is unavailable', async (context) => {
+  test.runIf(testRedisUrl() !== null)('reports what the database knows while Redis is unavailable', async (context) => {
     const { start } = await setScene(context);
     const relay = await createRelay(testRedisUrl()!);
     try {
@@ -289,7 +289,7 @@ describe('the service', { concurrent: true }, () => {
     }
   });
 
-  test('of a role does only what that is', async (context) => {
+  test('with one role does only the work of that role', async (context) => {
     const { database, start } = await setScene(context);
     const http = start(['--role', 'http']);
     await http.line(/^ready/);
@@ -311,7 +311,7 @@ describe('the service', { concurrent: true }, () => {
     ).toBe(false);
   });
 
-  test('waits for a migration that somebody else makes, says so, and goes on', async (context) => {
+  test('waits for a migration by another process, reports that, and continues', async (context) => {
     const { database, start } = await setScene(context);
     const [last] = await database.sql<{ hash: string; createdAt: number; name: string }[]>`
       delete from ops.migration where id = (select max(id) from ops.migration) returning *`;
@@ -328,7 +328,7 @@ describe('the service', { concurrent: true }, () => {
     await service.line(/^ready/);
   });
 
-  test('makes the schema in a database that has none', async (context) => {
+  test('creates the schema in an empty database', async (context) => {
     const { start } = await setScene(context);
     const empty = await createEmptyDatabase();
     try {
@@ -340,7 +340,7 @@ describe('the service', { concurrent: true }, () => {
     }
   });
 
-  test('waits for a database that is not there', async (context) => {
+  test('waits for a database that is not available yet', async (context) => {
     const { start } = await setScene(context);
     const service = start([], { DATABASE_URL: 'postgres://u@127.0.0.1:1/x' });
     await service.line(/^the database: .*127\.0\.0\.1:1/);
@@ -378,7 +378,7 @@ describe('the service', { concurrent: true }, () => {
     },
   );
 
-  test('refuses schedules that ask for more than there is, with the arithmetic', async (context) => {
+  test('refuses schedules that need more than the quota, and shows the calculation', async (context) => {
     const { env } = await setScene(context);
     const { code, err } = await runCommand(['service'], {
       env: { ...env, CHANDLER_DAILY_REQUESTS: '100', CHANDLER_SCHEDULE_TICKERS: '* * * * *' },

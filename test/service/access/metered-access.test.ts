@@ -45,7 +45,7 @@ async function make(terms: Partial<ApiKeyTerms> = {}) {
   return { ...made, row };
 }
 
-/** Asks until it is refused, a hundred at once; never more than `most`. */
+/** Sends requests, a hundred at once, until one is refused; never more than `most`. */
 async function askUntilRefused(
   accesses: readonly MeteredAccess[],
   caller: Caller,
@@ -74,7 +74,7 @@ const spent = async (subject: string) => {
 };
 
 describe('limits', () => {
-  test('a key may ask as often as its month allows, however many processes it asks, and not once more', async () => {
+  test('a key gets exactly the requests of its month, however many processes serve it', async () => {
     const { key, row } = await make({ requestsPerMonth: 1_234 });
     const processes = [open(), open(), open()];
     const { admitted, refused } = await askUntilRefused(processes, holder(key), 5_000);
@@ -117,7 +117,7 @@ describe('limits', () => {
     expect(await spent('address:192.0.2.9')).toEqual({ month: 1, day: 1 });
   });
 
-  test('ten at once, ten a second: the eleventh is told to wait, and counts for nothing', async () => {
+  test('ten at once, ten a second: the eleventh has to wait, and is not counted', async () => {
     const access = open();
     const answers = await Promise.all(Array.from({ length: 11 }, () => access.admit(anonymous('192.0.2.7'), 'data')));
     expect(answers.slice(0, 10).every((answer) => answer.kind === 'admitted')).toBe(true);
@@ -135,7 +135,7 @@ describe('limits', () => {
     expect(await spent('address:192.0.2.7')).toEqual({ month: 11, day: 11 });
   });
 
-  test('whoever is refused reads in the headers what limit he has met, and when to come again', async () => {
+  test('the headers of a refusal name the limit, and when to come again', async () => {
     const world = createMadeUpWorld({ seed: 1, coins: 2 });
     const data = createMadeUpMarket({ world, clock });
     const serve = createService({ data, access: open(), clock, onError });
@@ -164,7 +164,7 @@ describe('limits', () => {
     expect(told(await ask(slow.key, '/global'))).toEqual([429, '1', '0', '4', '4']);
   });
 
-  test('who calls tools reads the same in the headers, after a batch as it is at its end', async () => {
+  test('the headers are the same for tool calls; after a batch they show its end', async () => {
     const world = createMadeUpWorld({ seed: 1, coins: 2 });
     const data = createMadeUpMarket({ world, clock });
     const serve = createService({ data, access: open(), clock, onError });
@@ -186,7 +186,7 @@ describe('limits', () => {
     expect(await ask(call)).toEqual(['4', '0']);
   });
 
-  test('switched off, everybody sees everything and nothing is counted', async () => {
+  test('switched off, every caller sees everything and nothing is counted', async () => {
     const access = open(false);
     const answers = await Promise.all(Array.from({ length: 50 }, () => access.admit(anonymous('192.0.2.7'), 'data')));
     expect(answers).toEqual(Array.from({ length: 50 }, () => ({ kind: 'admitted', plan: 'enterprise' })));
@@ -194,7 +194,7 @@ describe('limits', () => {
     expect(await spent('address:192.0.2.7')).toBeUndefined();
   });
 
-  test('an unlimited key has neither pace nor month, and is counted for the operator', async () => {
+  test('an unlimited key has no rate limit and no monthly limit, but is counted for the operator', async () => {
     const { key, row } = await make({ plan: 'unlimited', requestsPerSecond: null });
     const access = open();
     expect((await askUntilRefused([access], holder(key), 500)).admitted).toBe(500);
@@ -226,7 +226,7 @@ describe('counting', () => {
     expect(await spent(`key:${row.id}`)).toMatchObject({ month: 5_000 });
   });
 
-  test('what a process that died held in advance stays counted: never fewer than were asked', async () => {
+  test('the lease of a process that died stays counted: the count is never too low', async () => {
     const { key, row } = await make({ requestsPerMonth: 1_000 });
     const dead = open(true, () => undefined);
     opened.pop();
@@ -237,7 +237,7 @@ describe('counting', () => {
     expect(300 + admitted).toBeGreaterThanOrEqual(1_000 - (counted - 300));
   });
 
-  test('who asks no more gets back what was held for him', async () => {
+  test('the lease of a caller that is silent is returned', async () => {
     const { key, row } = await make();
     const access = open();
     await access.admit(holder(key), 'data');
@@ -249,7 +249,7 @@ describe('counting', () => {
     await expect.poll(() => spent(`key:${row.id}`)).toMatchObject({ month: 1 });
   });
 
-  test('what was held over midnight is not lost: neither to a key, nor to the month of an address', async () => {
+  test('a lease held over midnight is not lost, neither for a key nor for the month of an address', async () => {
     const { key, row } = await make({ plan: 'starter' });
     const access = open();
     const network = anonymous('192.0.2.7');
@@ -277,7 +277,7 @@ describe('counting', () => {
     await expect.poll(() => spent('address:192.0.2.8')).toBeUndefined();
   });
 
-  test('questions about the account are not counted, and tell what was asked', async () => {
+  test('requests about the account are not counted, and report the usage', async () => {
     const { key } = await make({ plan: 'starter' });
     const access = open();
     for (let i = 0; i < 7; i++) await access.admit(holder(key), 'data');
@@ -291,7 +291,7 @@ describe('counting', () => {
     });
   });
 
-  test('who is refused reads that nothing is left, although a process died with some of his requests', async () => {
+  test('a refused caller reads that nothing is left, although a process died with a lease', async () => {
     const { key } = await make({ requestsPerMonth: 20 });
     const ask = async (access: MeteredAccess) => {
       const answer = await access.admit(holder(key), 'data');
@@ -311,7 +311,7 @@ describe('counting', () => {
 });
 
 describe('keys', () => {
-  test('are good in either scheme; what is not one of ours, or nearly, is not', async () => {
+  test('are accepted in either scheme; unknown keys, and keys that are almost right, are not', async () => {
     const { key, prefix } = await make();
     const access = open();
     expect(await access.admit(holder(key), 'data')).toMatchObject({ kind: 'admitted' });
@@ -328,7 +328,7 @@ describe('keys', () => {
     }
   });
 
-  test('are not guessed faster than the pace, which holds up nobody who has one', async () => {
+  test('cannot be guessed faster than the rate limit, which does not slow callers with a key', async () => {
     const { key } = await make();
     const access = open();
     expect(await access.admit(holder(key), 'data')).toMatchObject({ kind: 'admitted' });
@@ -337,7 +337,7 @@ describe('keys', () => {
     expect(await access.admit(holder(key), 'data')).toMatchObject({ kind: 'admitted' });
   });
 
-  test('are no guesses when they are good: as many as there are behind one address, a process that was just started knows', async () => {
+  test('that are good do not count as guesses, however many are behind one address, right after a start, too', async () => {
     const made = await Promise.all(Array.from({ length: 60 }, () => make()));
     const access = open();
     const ask = (key: string) => access.admit(holder(key), 'data');
@@ -358,7 +358,7 @@ describe('keys', () => {
     expect(statusOf(await ask(key))).toBe(200);
   });
 
-  test('that could not be looked for were no guesses', async () => {
+  test('that could not be looked up do not count as guesses', async () => {
     const away = await createTestDatabase();
     await away.drop();
     const access = createMeteredAccess({ sql: away.sql, clock, limits: true, onError: () => undefined });

@@ -40,7 +40,7 @@ async function raw(url: string, headers: Record<string, string>, method = 'GET')
 }
 
 describe('a handler on a port', () => {
-  it('is given the request and the address of the client, and its answer arrives as it is', async () => {
+  it('gets the request and the address of the client, and its answer arrives unchanged', async () => {
     const url = await serve(async (req, peer) => {
       return new Response(`${req.method} ${new URL(req.url).search} ${peer?.address}`, {
         status: 418,
@@ -56,7 +56,7 @@ describe('a handler on a port', () => {
     expect(await answer.text()).toBe('GET ?a=b 127.0.0.1');
   });
 
-  it('compresses for who accepts it, and only then', async () => {
+  it('compresses for clients that accept it, and only for them', async () => {
     const url = await serve(async () => new Response(long));
     const packed = await raw(url, { 'accept-encoding': 'gzip, deflate' });
     expect(packed.headers['content-encoding']).toBe('gzip');
@@ -107,7 +107,7 @@ describe('a handler on a port', () => {
     await left;
   });
 
-  it('answers 500 when the handler fails otherwise, and lives on', async () => {
+  it('answers 500 when the handler fails otherwise, and goes on serving', async () => {
     let failing = true;
     const url = await serve(async () => {
       if (failing) throw new Error('unexpected');
@@ -147,7 +147,7 @@ describe('an address with too many connections', () => {
     return heard;
   };
 
-  it('is told so, keeps nobody else out, and is let in again when it has fewer', async () => {
+  it('gets a 429, does not lock other addresses out, and is accepted again when it has fewer', async () => {
     const url = await serve(async () => new Response('yes'), { limits: { maxPerAddress: 3 } });
     const held = await Promise.all([1, 2, 3].map(() => connectTo(url)));
     expect(await heardOf(await connectTo(url))).toMatch(
@@ -163,7 +163,7 @@ describe('an address with too many connections', () => {
     for (const socket of held) socket.destroy();
   });
 
-  it('may be a trusted proxy: its connections are those of many', async () => {
+  it('may be a trusted proxy, whose connections are those of many callers', async () => {
     const trusted = parseProxies('127.0.0.1');
     const url = await serve(async () => new Response('yes'), {
       limits: { maxPerAddress: 1 },
@@ -216,7 +216,7 @@ describe('a client that does not finish', () => {
     expect((await fetch(`${url}/v1/global`)).status).toBe(200);
   });
 
-  it('is not waited for by default either, and who is kept waiting by us may wait', () => {
+  it('is cut by default, too, but a client may wait long for an answer', () => {
     const { headersMs, requestMs, keepAliveMs, idleMs } = CONNECTION_LIMITS;
     expect(Math.max(headersMs, requestMs, keepAliveMs)).toBeLessThanOrEqual(20_000);
     expect(idleMs).toBeNull();

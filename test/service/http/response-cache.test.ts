@@ -17,7 +17,7 @@ const market = createMadeUpMarket({ world: createMadeUpWorld({ seed: 1, coins: 3
 const errors: unknown[] = [];
 const onError = (error: unknown) => void errors.push(error);
 
-/** How often the source was asked for the ticker; a cached ticker is current while it has this price. */
+/** How often the ticker was read from the source; a cached ticker is current while it has this price. */
 let asked: number;
 let price: number;
 let isUnavailable: boolean;
@@ -67,7 +67,7 @@ const ask = async (path: string, init: RequestInit = {}) => {
   return answer.status === 200 ? ((await answer.json()) as Ticker).rank : answer.status;
 };
 
-it('is not asked for again while it holds, and at once when it does not; who asks is admitted once each time', async () => {
+it('is not read again while it is current, and at once when it is not; each request is admitted once', async () => {
   expect([await ask('btc-bitcoin'), await ask('btc-bitcoin'), await ask('btc-bitcoin')]).toEqual([1, 1, 1]);
   expect([asked, admitted]).toEqual([1, 3]);
   price = 2;
@@ -75,13 +75,13 @@ it('is not asked for again while it holds, and at once when it does not; who ask
   expect([asked, admitted]).toEqual([2, 5]);
 });
 
-it('is asked for anew while nobody can say whether it holds', async () => {
+it('is read again while it is unknown whether it is current', async () => {
   expect(await ask('btc-bitcoin')).toBe(1);
   isUnavailable = true;
   expect([await ask('btc-bitcoin'), asked]).toEqual([1, 2]);
 });
 
-it('is another answer at another address, and to anything but a plain GET', async () => {
+it('is another answer at another address, and for anything but a plain GET', async () => {
   expect([await ask('btc-bitcoin'), await ask('eth-ethereum'), await ask('nobody-here')]).toEqual([1, 1, 404]);
   expect(await ask('nobody-here')).toBe(404);
   expect(asked).toBe(4);
@@ -89,14 +89,14 @@ it('is another answer at another address, and to anything but a plain GET', asyn
   expect(asked).toBe(6);
 });
 
-it('is the same answer whatever parameters without meaning are added, but is routed then', async () => {
+it('is the same answer when parameters without meaning are added, but passes the routes', async () => {
   for (const query of ['', '?junk=1', '?junk=2', '?', '?%6aunk=3']) expect(await ask(`btc-bitcoin${query}`)).toBe(1);
   expect([asked, admitted]).toEqual([1, 5]);
 });
 
 const candles = (path: string) => fetch(`${server.url}/v1/coins/btc-bitcoin/ohlcv${path}`);
 
-it('is not sent to a plan that may not see it any more: its history limit moves on', async () => {
+it('is not sent once the moving history limit of the plan has passed it', async () => {
   depthMs = DAY;
   const path = '/historical?start=2024-05-31T12:00:00Z&interval=1h';
   for (const _ of [1, 2]) expect((await candles(path)).status).toBe(200);

@@ -1,4 +1,4 @@
-/** A batch of tool calls, and the pace of who sends it. */
+/** A batch of tool calls, and the rate limit of its caller. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -58,7 +58,7 @@ const call = (id: number) => ({
 const list = { jsonrpc: '2.0', id: 'list', method: 'tools/list' };
 const batchOf = (n: number) => Array.from({ length: n }, (_, id) => call(id));
 
-/** Time passes for who waits for his pace: what the answer is, and how long it took. */
+/** Moves the clock while a caller waits for a token; resolves to the answer and how long it took. */
 async function timed<T>(asking: Promise<T>): Promise<{ answer: T; tookMs: number }> {
   const begun = clock.now();
   let isOver = false;
@@ -94,7 +94,7 @@ describe('a batch', () => {
     expect(await spent(subject)).toBe(2 * MAX_BATCH - 1);
   });
 
-  test('is waited with for two seconds and no longer: the rest is told when to come again', async () => {
+  test('is throttled for at most two seconds; the rest is refused with a waiting time', async () => {
     const { headers } = await keyWith(2);
     const { answer, tookMs } = await timed(post(batchOf(MAX_BATCH), headers));
     expect(tookMs).toBe(2_000);
@@ -106,7 +106,7 @@ describe('a batch', () => {
     });
   });
 
-  test('waits for nothing that does not come soon: a spent month, a key that is none of ours', async () => {
+  test('does not wait for an exhausted month or an unknown key', async () => {
     const { headers, subject } = await keyWith(null);
     await database.sql`
       insert into ops.api_usage (subject, month_start, month_spent, day_start, day_spent, updated_at)
@@ -118,14 +118,14 @@ describe('a batch', () => {
     expect(guess.tookMs).toBe(0);
   });
 
-  test('is what waits: a call by itself is refused at once, as REST is', async () => {
+  test('waits, but a single call is refused at once, as REST is', async () => {
     const { headers } = await keyWith(null);
     await timed(post(batchOf(MAX_BATCH), headers));
     const { answer, tookMs } = await timed(post(call(1), headers));
     expect([answer.json.error.data, tookMs]).toEqual([{ status: 429, retryAfterSeconds: 1 }, 0]);
   });
 
-  test('of somebody who has gone away is let go, and costs him nothing more', async () => {
+  test('of a caller who has disconnected is dropped, and costs nothing more', async () => {
     const { headers, subject } = await keyWith(null);
     const body = JSON.stringify(batchOf(MAX_BATCH));
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1');

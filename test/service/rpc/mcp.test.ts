@@ -35,7 +35,7 @@ const info = { name: 'test', version: '1' };
 const withKey = (key?: string) =>
   key === undefined ? {} : { requestInit: { headers: { Authorization: `Bearer ${key}` } } };
 
-/** The official SDK, its old line and its new one; the new one speaks the old protocol until told otherwise. */
+/** The official SDK, old and new version; the new one speaks the old protocol by default. */
 const CLIENTS = {
   'the SDK 1': async (key?: string) => {
     const client = new Client2025(info);
@@ -58,7 +58,7 @@ const CLIENTS = {
 describe.each(Object.entries(CLIENTS))('an MCP client: %s', (name, connect) => {
   const isModern = name.endsWith('without a handshake');
 
-  it('connects with the address alone, and learns who it talks to', async () => {
+  it('connects with the address alone, and gets the name of the server', async () => {
     const client = await connect();
     expect(client.getServerVersion()).toMatchObject({ name: 'chandler', title: 'Chandler' });
     expect(client.getServerCapabilities()).toMatchObject({ tools: {} });
@@ -67,7 +67,7 @@ describe.each(Object.entries(CLIENTS))('an MCP client: %s', (name, connect) => {
     await client.close();
   });
 
-  it('lists the tools with JSON Schema for what goes in and what comes out', async () => {
+  it('lists the tools with JSON Schema for input and output', async () => {
     const client = await connect();
     const { tools } = await client.listTools();
     expect(tools.map((tool) => tool.name)).toEqual(TOOL_NAMES);
@@ -79,7 +79,7 @@ describe.each(Object.entries(CLIENTS))('an MCP client: %s', (name, connect) => {
     await client.close();
   });
 
-  it('calls tools, and finds their output to be what was promised', async () => {
+  it('calls tools, and their output matches the schema', async () => {
     const client = await connect();
     // Having listed the tools, the client checks each result by its output schema itself.
     await client.listTools();
@@ -149,7 +149,7 @@ describe('streamable HTTP without a session', () => {
     params: { protocolVersion, capabilities: {}, clientInfo: info },
   });
 
-  it('negotiates the version, for callers too that accept nothing but JSON', async () => {
+  it('negotiates the version, also with callers that accept only JSON', async () => {
     for (const [asks, gets] of [
       ['2025-06-18', '2025-06-18'],
       ['2024-11-05', '2024-11-05'],
@@ -167,7 +167,7 @@ describe('streamable HTTP without a session', () => {
     }
   });
 
-  it('takes notifications with 202 and no body', async () => {
+  it('answers notifications with 202 and no body', async () => {
     const { status, json } = await send({ jsonrpc: '2.0', method: 'notifications/initialized' });
     expect([status, json]).toEqual([202, null]);
   });
@@ -195,18 +195,18 @@ describe('streamable HTTP without a session', () => {
     expect(listening.json.error.code).toBe(-32601);
   });
 
-  it('refuses a protocol version that nobody knows', async () => {
+  it('refuses an unknown protocol version', async () => {
     const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
     expect((await send(ping, { 'MCP-Protocol-Version': '2025-06-18' })).status).toBe(200);
     expect((await send(ping, { 'MCP-Protocol-Version': '1.0' })).status).toBe(400);
   });
 
-  it('refuses web pages of strangers', async () => {
+  it('refuses web pages of other origins', async () => {
     expect((await send(initialize('2025-06-18'), { Origin: 'http://evil.example' })).status).toBe(403);
     expect((await send(initialize('2025-06-18'), { Origin: 'http://localhost:3000' })).status).toBe(200);
   });
 
-  it('tells who has spent the month so, and still lets them look', async () => {
+  it('reports an exhausted month, but still lists the tools', async () => {
     const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'getGlobal', arguments: {} } };
     const { status, json } = await send(call, { Authorization: 'spent' });
     expect([status, json.result]).toEqual([

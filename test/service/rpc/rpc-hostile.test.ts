@@ -24,7 +24,7 @@ const HEADERS: readonly Record<string, string>[] = [
   { 'MCP-Protocol-Version': 'x', 'Mcp-Method': 'y' },
 ];
 
-/** The answer's status and body; fails on a server error, and on a body that is no answer. */
+/** The answer's status and body; fails on a server error, and on a body that is not JSON-RPC. */
 async function post(body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>) {
   const answer = await service(
     new Request('http://service/rpc', {
@@ -181,7 +181,7 @@ describe('over a socket', () => {
     expect(await answer.json()).toEqual({ jsonrpc: '2.0', id: 1, result: {} });
   };
 
-  it('callers who go away in the middle of a body disturb nobody', async () => {
+  it('callers that disconnect in the middle of a body do not disturb others', async () => {
     for (let i = 0; i < 50; i++) {
       const socket = await open();
       socket.write(`${head(1_000, i % 2 ? 'Accept: text/event-stream\r\n' : '')}{"jsonrpc":"2.0"`);
@@ -193,7 +193,7 @@ describe('over a socket', () => {
     expect(errors).toEqual([]);
   });
 
-  it('a body that is announced too large is refused before it is sent', async () => {
+  it('a body with too large a Content-Length is refused before it is sent', async () => {
     const socket = await open();
     socket.write(head(10_000_000));
     const [first] = (await once(socket, 'data')) as [Buffer];
@@ -202,7 +202,7 @@ describe('over a socket', () => {
     await stillAnswers();
   });
 
-  it('a body without a length is read no further than it may go', async () => {
+  it('a body without a length is read only up to the limit', async () => {
     const socket = await open();
     const answered = once(socket, 'data') as Promise<[Buffer]>;
     socket.write(
@@ -216,7 +216,7 @@ describe('over a socket', () => {
     expect(errors).toEqual([]);
   });
 
-  it('whoever sends nonsense instead of HTTP is not answered by us', async () => {
+  it('Node.js itself answers a client that does not send HTTP', async () => {
     const socket = await open();
     socket.write('\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello \r\n\r\n');
     const [first] = (await once(socket, 'data')) as [Buffer];

@@ -62,7 +62,7 @@ describe('the tools over JSON-RPC', () => {
     expect(readRecord(TOOLS[name].output, JSON.parse(json.result.content[0].text))).toMatchObject({ ok: true });
   });
 
-  it('lists the 19 with JSON Schema, as often as it is asked', async () => {
+  it('lists the 19 with JSON Schema, any number of times', async () => {
     const { json } = await post({ jsonrpc: '2.0', id: 'x', method: 'tools/list', params: {} });
     const { tools } = toolListSchema.parse(json.result);
     expect(tools.map((tool) => tool.name)).toEqual(TOOL_NAMES);
@@ -87,14 +87,14 @@ describe('the tools over JSON-RPC', () => {
     expect(await outputOf('getExchangeMarkets', { exchangeId: 'binance', limit: 1 })).toHaveLength(1);
   });
 
-  it('answers tickers by rank in the quotes that were asked for', async () => {
+  it('answers tickers by rank in the requested quotes', async () => {
     const tickers = await outputOf('getTickers', { quotes: 'btc, usd', limit: 2 });
     expect(ids(tickers)).toEqual((await market.tickers({ quotes: ['USD'] })).slice(0, 2).map((t) => t.id));
     expect(Object.keys(tickers[0].quotes).sort()).toEqual(['BTC', 'USD']);
     expect((await outputOf('getTickersById', { coinId: 'btc-bitcoin' })).quotes).toHaveProperty('USD');
   });
 
-  it('shows the lists of a tag only when they are asked for', async () => {
+  it('shows the lists of a tag only when they are requested', async () => {
     const plain = await outputOf('getTagById', { tagId: 'currency' });
     expect(plain).not.toHaveProperty('coins');
     expect(plain).not.toHaveProperty('icos');
@@ -102,7 +102,7 @@ describe('the tools over JSON-RPC', () => {
     expect(both).toEqual([expect.objectContaining({ coins: ['btc-bitcoin', 'eth-ethereum'], icos: ['ico-first'] })]);
   });
 
-  it('searches the categories that were asked for, by symbol alone if that was', async () => {
+  it('searches the requested categories, and by symbol alone on request', async () => {
     expect(Object.keys(await outputOf('search', { q: 'coin', categories: 'people' }))).toEqual(['people']);
     expect((await outputOf('search', { q: 'coin', modifier: 'symbol' })).currencies).toEqual([]);
     expect(ids((await outputOf('search', { q: 'btc', modifier: 'symbol' })).currencies)).toEqual(['btc-bitcoin']);
@@ -114,7 +114,7 @@ describe('the tools over JSON-RPC', () => {
     expect(await outputOf('priceConverter', { ...given, amount: 0.5 })).toMatchObject({ price: 30_000.25 });
   });
 
-  it('says what an answer stands on, where the source does', async () => {
+  it('gives the provenance of an answer, where the source has one', async () => {
     const asOf = Date.UTC(2024, 5, 1);
     const coins = withProvenance(await market.coins().then((all) => [...all]), completeAsOf(asOf));
     const { json } = await sender(rpcService({ data: { coins: async () => coins } }))(call('getCoins'));
@@ -141,7 +141,7 @@ describe('failures of tools', () => {
     expect([status, json.error]).toEqual([200, { code: -32000, message: '404: id not found', data: { status: 404 } }]);
   });
 
-  it('is the same however an id is spelt, for every tool that takes one: no fault of the call', async () => {
+  it('is 404 for every tool that takes an id, however the id is spelt', async () => {
     const unknown = [
       'BTC',
       'bitcoin',
@@ -218,7 +218,7 @@ describe('failures of tools', () => {
     }
   });
 
-  it('say when to come again while the source cannot be reached', async () => {
+  it('give a waiting time while the source is unavailable', async () => {
     const data = { coins: () => Promise.reject(new Error('gone')) };
     const { json } = await sender(rpcService({ data, isUnavailable: () => true, onError: () => undefined }))(
       call('getCoins'),
@@ -230,7 +230,7 @@ describe('failures of tools', () => {
     });
   });
 
-  it('keep to themselves what nobody expected', async () => {
+  it('do not show the text of an unexpected error', async () => {
     const errors: unknown[] = [];
     const boom = new Error('the password is hunter2');
     const broken = sender(
@@ -271,7 +271,7 @@ describe('plans hold for tools as for REST', () => {
     expect(await outputOf('getTickersById', { coinId: 'btc-bitcoin' })).toHaveProperty('circulating_supply');
   });
 
-  it('counts one request for each tool call, and asks about all the rest of a body once', async () => {
+  it('counts one request for each tool call, and admits the rest of a body once', async () => {
     asked.length = 0;
     await free(call('getGlobal'));
     await free(call('nonsense'));
@@ -296,7 +296,7 @@ describe('plans hold for tools as for REST', () => {
     [429, 'MCP', { Accept: 'application/json, text/event-stream' }],
     [403, 'MCP', { Accept: 'application/json, text/event-stream' }],
   ] as const)(
-    'lets nothing in along with a call: whoever is refused with %d is so for a whole batch (%s)',
+    'admits nothing together with a call: a refusal with %d is for the whole batch (%s)',
     async (status, _, headers) => {
       const { access } = countingAccess({ admit: () => ({ kind: 'rejected', status, message: 'no' }) });
       const list = { jsonrpc: '2.0', method: 'tools/list' };
@@ -341,7 +341,7 @@ describe('plans hold for tools as for REST', () => {
     },
   );
 
-  it('tells who asks by key and address', async () => {
+  it('identifies the caller by key and address', async () => {
     const callers: unknown[] = [];
     const { access } = countingAccess({
       admit: (caller) => {
@@ -362,7 +362,7 @@ describe('JSON-RPC 2.0', () => {
     expect([status, json]).toEqual([200, { jsonrpc: '2.0', id, result: {} }]);
   });
 
-  it.each(['true', '[]', '12345678901234567890', '1e999'])('says what an id may be, of one that is %s', async (id) => {
+  it.each(['true', '[]', '12345678901234567890', '1e999'])('says what an id may be when it is %s', async (id) => {
     const { json } = await post(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`);
     expect(json.error.message).toContain('id: expected string, number (below 2^53) or null, got ');
   });
@@ -412,7 +412,7 @@ describe('JSON-RPC 2.0', () => {
     ]);
   });
 
-  it('answers a batch of garbage in kind, and none that is too long', async () => {
+  it('answers each message of an invalid batch, and refuses a batch that is too long', async () => {
     const garbage = await post([1, 2, 3]);
     expect([garbage.status, garbage.json.map((answer: { error: { code: number } }) => answer.error.code)]).toEqual([
       400,
@@ -436,7 +436,7 @@ describe('JSON-RPC 2.0', () => {
   });
 });
 
-describe('what is refused unread', () => {
+describe('what is refused before it is read', () => {
   const ask = (init: RequestInit) => rpcService()(new Request('http://service/rpc', init));
 
   it.each(['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH'])('%s', async (method) => {
@@ -460,7 +460,7 @@ describe('what is refused unread', () => {
     expect((await post('{}', { 'Content-Length': '1000000' })).status).toBe(413);
   });
 
-  it('web pages of strangers, unless the operator knows them', async () => {
+  it('web pages of other origins, unless the operator allows them', async () => {
     const body = { jsonrpc: '2.0', id: 1, method: 'ping' };
     const known = sender(rpcService({ origins: ['https://app.example'] }));
     const statuses = async (via: typeof post, origins: string[]) =>
@@ -481,7 +481,7 @@ describe('what is refused unread', () => {
     expect(await statuses(sender(rpcService({ origins: ['*'] })), strangers.slice(0, 2))).toEqual([200, 200]);
   });
 
-  it('tells web pages beforehand what they may send', async () => {
+  it('answers the preflight of web pages', async () => {
     const answer = await ask({ method: 'OPTIONS' });
     expect([answer.status, answer.headers.get('access-control-allow-headers')]).toEqual([
       204,
@@ -489,7 +489,7 @@ describe('what is refused unread', () => {
     ]);
   });
 
-  it('takes JSON in UTF-8 with a charset, and nothing else for it', async () => {
+  it('accepts JSON in UTF-8 with a charset, and no other encoding', async () => {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 'ü', method: 'ping' });
     expect((await post(body, { 'Content-Type': 'Application/JSON; charset=utf-8' })).json.id).toBe('ü');
     const answer = await ask({

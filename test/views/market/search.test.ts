@@ -1,4 +1,4 @@
-/** What is found, and in which order, is as of the last commit; what a snapshot has not changed is not read again. */
+/** Search finds, in order, what the last commit has; data that a snapshot did not change are not read again. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
@@ -57,7 +57,7 @@ const find = async (q: string, { symbolOnly = false, limit = 10 } = {}) =>
   ((await data.search({ q, categories: ['currencies'], symbolOnly, limit })).currencies ?? []).map(
     ({ id, rank }) => `${id} ${rank}`,
   );
-/** How the questions of `work` were answered. */
+/** Which caches the requests of `work` hit or missed. */
 async function kept(work: () => Promise<unknown>): Promise<string[]> {
   asked.length = 0;
   await work();
@@ -65,7 +65,7 @@ async function kept(work: () => Promise<unknown>): Promise<string[]> {
 }
 
 describe('search', () => {
-  it('keeps its index, and the list of coins its text, where a snapshot of tickers tells the ranks of before', async () => {
+  it('keeps its index, and the list of coins its text, when a snapshot of tickers has the same ranks', async () => {
     await recordCoins(database.sql, [coin('aaa-one', 1), coin('aab-two', 2), coin('abb-three', 0)], later());
     await snapshot({ 'aaa-one': 1, 'aab-two': 2 });
     expect(await find('name')).toEqual(['aaa-one 1', 'aab-two 2', 'abb-three 0']);
@@ -78,7 +78,7 @@ describe('search', () => {
     expect(again).toEqual(['search kept', 'overview kept']);
   });
 
-  it('goes by the new ranks at once', async () => {
+  it('uses new ranks at once', async () => {
     await snapshot({ 'aaa-one': 3, 'aab-two': 2, 'abb-three': 1 });
     const next = await kept(async () => {
       expect(await find('name')).toEqual(['abb-three 1', 'aab-two 2', 'aaa-one 3']);
@@ -91,7 +91,7 @@ describe('search', () => {
     ]);
   });
 
-  it('finds what came, and by its new name what has one', async () => {
+  it('finds new coins, and renamed ones by their new name', async () => {
     await recordCoins(
       database.sql,
       [coin('aca-four', 4), coin('aab-two', 2, { name: 'Another', symbol: 'AAA' })],
@@ -112,7 +112,7 @@ describe('search', () => {
     expect(await find('aaa', { symbolOnly: true })).toEqual(['aab-two 2']);
   });
 
-  it('does not find what is gone, nor what was emptied', async () => {
+  it('does not find what is gone, nor what lost its words', async () => {
     await database.sql`delete from market.coin_rename`;
     expect(await find('aaa')).toEqual(['aab-two 2', 'aaa-one 3']);
     await database.sql`delete from market.ticker where coin_id = 'abb-three'`;
@@ -122,7 +122,7 @@ describe('search', () => {
     expect(await find('a')).toEqual([]);
   });
 
-  it('finds what anybody would find who looks at all of them', async () => {
+  it('finds the same as a scan of all coins', async () => {
     const aWord = fc.string({
       unit: fc.constantFrom('a', 'b', 'ß', 'é', ' ', '\u0001', '₮'),
       minLength: 1,

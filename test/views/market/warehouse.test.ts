@@ -19,7 +19,7 @@ import { createWorld } from '../../support/world.ts';
 
 const NOW = Date.UTC(2024, 5, 1, 12, 3, 20);
 
-/** A token with tags and tickers: what other lists than that of the coins say of it. */
+/** A token with tags and tickers: what lists other than the list of coins say about it. */
 async function findListed(upstream: MarketData, coins: readonly { id: string }[]): Promise<CoinDetails> {
   for (const coin of coins) {
     const details = (await upstream.coin(coin.id))!;
@@ -30,7 +30,7 @@ async function findListed(upstream: MarketData, coins: readonly { id: string }[]
   throw new Error('no coin has contracts and tags');
 }
 
-/** What a service would have gathered by its schedules, which it runs for a month: every coin but one is tracked. */
+/** What the schedules of a service gather in a month; every coin but one is tracked. */
 async function openWarehouse(): Promise<Subject> {
   const firstDay = Date.UTC(2024, 4, 1);
   const world = await createWorld({
@@ -78,7 +78,7 @@ afterAll(async () => (await opened)?.close?.());
 describeService('the warehouse', shared);
 describeHostile('the warehouse', shared);
 
-describe('what was read before', () => {
+describe('what was read and is cached', () => {
   let database: TestDatabase;
   let data: MarketData<NotFound>;
   const clock = frozenClock(Date.UTC(2024, 0, 20, 12));
@@ -103,14 +103,14 @@ describe('what was read before', () => {
   });
   afterAll(() => database?.drop());
 
-  it('is current while nothing has changed, and says what it lacks', async () => {
+  it('is current while nothing has changed, and has its provenance', async () => {
     const found = await candles();
     expect(found).toHaveLength(5);
     expect([await isCurrent(found), await candles()]).toEqual([true, found]);
     expect(provenanceOf(found)?.firstMissing).toBe(first + 5 * DAY);
   });
 
-  it('is read again after every commit that changes it, whoever made it, and not before it is committed', async () => {
+  it('is read again after every commit that changes it, by any process, and not before the commit', async () => {
     const { sql } = database;
     const before = await candles();
     await sql.begin(async (tx) => {
@@ -126,7 +126,7 @@ describe('what was read before', () => {
     expect((await data.coins())[0]).toMatchObject({ name: 'other' });
   });
 
-  it('is made of the list in dollars, and of no more of it than is needed, where it is one in other currencies', async () => {
+  it('in other currencies is made of the list in dollars, and only of the part that is needed', async () => {
     await database.sql`
       insert into market.ticker (coin_id, updated_at, at, seen_at, rank, position, price)
       select id, now(), now(), now(), rank, rank, 10 from market.coin where is_active`;
@@ -159,12 +159,12 @@ describe('what was read before', () => {
     expect(await isCurrent(before)).toBe(false);
   });
 
-  it('asks Postgres once for all who ask at the same time', async () => {
+  it('sends one statement to Postgres for all simultaneous requests', async () => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => data.coins()));
     expect(new Set(answers).size).toBe(1);
   });
 
-  it('does not mind ids that no text can be', async () => {
+  it('accepts ids that Postgres cannot store as text', async () => {
     const answers = [
       await data.ohlcv({ ...query, coinId: 'a\0a' }),
       await data.ticker({ coinId: '\ud800', quotes: ['USD'] }),

@@ -79,7 +79,7 @@ describe('a statement', () => {
     expect((await run("select repeat('x', 5000000)")).rows).toEqual([]);
   });
 
-  it('may use what only computes', async () => {
+  it('may use functions that only compute', async () => {
     const answer = await run(`
       select random() < 1 as sure, percentile_cont(0.5) within group (order by n) as half, sum(n) over () as all_of_them,
         to_char(now(), 'YYYY') > '2000' as late, regexp_replace('abc', 'b', 'x') as other, clock_timestamp() >= now() as after
@@ -100,13 +100,13 @@ describe('a statement', () => {
     expect(await refusal(statement)).toMatch(message);
   });
 
-  it('that takes too long is ended', async () => {
+  it('that takes too long is cancelled', async () => {
     expect(await refusal('select count(*) from generate_series(1, 100000000000)')).toBe(
       'the statement took longer than 2 s',
     );
   });
 
-  it('that waits for a lock is ended before it takes long', async () => {
+  it('that waits for a lock is cancelled early', async () => {
     const sql = createClient({ url: database.url, max: 1 });
     await sql.begin(async (tx) => {
       await tx`lock table market.candle in access exclusive mode`;
@@ -133,7 +133,7 @@ describe('a statement', () => {
     await database.sql.unsafe(`revoke analyst from ${name}; drop role ${name}`);
   });
 
-  it('waits for its turn, but not behind a crowd', async () => {
+  it('waits for a free connection, but not behind too many others', async () => {
     const narrow = createStatementRunner({ url: database.url, connections: 1, waiting: 2 });
     const asked = Array.from({ length: 6 }, () => narrow.run({ statement: 'select 1 as a', limit: 1 }));
     const settled = await Promise.allSettled(asked);
@@ -144,7 +144,7 @@ describe('a statement', () => {
   });
 });
 
-/** What somebody might try. The session behind it is a superuser's, so that nothing but the runner stands in the way. */
+/** Attacks. The session behind them is a superuser's, so that only the runner can stop them. */
 const ATTACKS: readonly (readonly [string, string])[] = [
   // Out of the role.
   ['another role', 'set role none'],
@@ -238,8 +238,8 @@ const ATTACKS: readonly (readonly [string, string])[] = [
   ],
 ];
 
-describe('a statement that wants more', () => {
-  it.each(ATTACKS)('does not get %s', async (_what, statement) => {
+describe('a statement that attacks', () => {
+  it.each(ATTACKS)('cannot get %s', async (_what, statement) => {
     const said = await refusal(statement);
     expect(said).not.toMatch(/^answered|hunter2/);
     expect(said).toMatch(

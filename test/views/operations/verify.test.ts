@@ -157,7 +157,7 @@ describe('verify', () => {
     expect(changed!.differences).toEqual([]);
   });
 
-  test('takes the series asked for, and pages through more than one statement holds', async () => {
+  test('checks the requested series, and pages through more than fit one statement', async () => {
     for (let i = 0; i < 205; i++)
       await seedSeries(database.sql, { ...sound(`c${i}-coin`), candles: i < 2 ? days(0, 20) : [] });
     await seedSeries(database.sql, { ...sound('c0-coin'), interval: '1h', candles: [START, START + HOUR] });

@@ -122,7 +122,7 @@ describe('the tools of a warehouse', () => {
     expect(await outputOf('getGaps', { coinId: 'eth-ethereum' })).toEqual([]);
   });
 
-  it('answer candles as REST does, behind the same walls', async () => {
+  it('answer candles as REST does, with the same history limits', async () => {
     const given = { coinId: 'btc-bitcoin', start: '2024-05-01', end: '2024-05-03' };
     const candles = await outputOf('getOHLCV', given);
     expect(candles.map((candle: { time_open: string }) => candle.time_open.slice(0, 10))).toEqual([
@@ -147,7 +147,7 @@ describe('the tools of a warehouse', () => {
     }
   });
 
-  it('run a statement for whoever may see everything, and tell what is wrong with it', async () => {
+  it('run a statement for callers that may see everything, and say what is wrong with it', async () => {
     const statement = 'select coin_id, count(*) as n from candles group by 1';
     expect(await outputOf('runSql', { statement })).toEqual({
       columns: ['coin_id', 'n'],
