@@ -15,12 +15,12 @@ export const rpcIdSchema = z.union(
 );
 export type RpcId = z.output<typeof rpcIdSchema>;
 
-const version = z.literal('2.0', { error: 'expected "2.0"' });
+export const rpcVersion = z.literal('2.0', { error: 'expected "2.0"' });
 
 /** A request, or a notification when `id` is absent. */
 export const rpcRequestSchema = z.object(
   {
-    jsonrpc: version,
+    jsonrpc: rpcVersion,
     id: rpcIdSchema.optional(),
     method: z.string({ error: 'expected string' }),
     params: z
@@ -42,15 +42,6 @@ export const rpcErrorSchema = z.object(
 export type RpcError = z.output<typeof rpcErrorSchema>;
 
 /** What answers a request: either `result` or `error`, which the reader tells apart by `in`. */
-export const rpcResponseSchema = z.union(
-  [
-    z
-      .object({ jsonrpc: version, id: rpcIdSchema, result: z.unknown() })
-      .refine((answer) => answer.result !== undefined),
-    z.object({ jsonrpc: version, id: rpcIdSchema, error: rpcErrorSchema }),
-  ],
-  { error: 'expected a JSON-RPC 2.0 response' },
-);
 export type RpcResponse =
   | { readonly jsonrpc: '2.0'; readonly id: RpcId; readonly result: unknown }
   | { readonly jsonrpc: '2.0'; readonly id: RpcId; readonly error: RpcError };

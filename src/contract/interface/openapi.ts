@@ -20,7 +20,7 @@ export type Schema = {
   readonly anyOf?: readonly Schema[];
 };
 
-export type OpenApiResponse = {
+type OpenApiResponse = {
   readonly description: string;
   readonly headers?: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>>;
   readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
@@ -33,18 +33,7 @@ export type OpenApiOperation = {
   readonly parameters: readonly Parameter[];
   readonly responses: Readonly<Record<string, OpenApiResponse>>;
 };
-export type OpenApiDocument = {
-  readonly openapi: '3.1.0';
-  readonly info: { readonly title: string; readonly version: string; readonly description: string };
-  readonly servers: readonly { readonly url: string }[];
-  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
-  readonly tags: readonly { readonly name: string }[];
-  readonly paths: Readonly<Record<string, { readonly get: OpenApiOperation }>>;
-  readonly components: {
-    readonly schemas: Readonly<Record<string, Schema>>;
-    readonly securitySchemes: Readonly<Record<string, object>>;
-  };
-};
+export type OpenApiDocument = ReturnType<typeof openApiDocument>;
 
 /** The records that have a name of their own in the document. */
 const NAMED = {
@@ -72,7 +61,7 @@ const NAMED = {
 const refTo = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
 const ERROR: Schema = { type: 'object', properties: { error: { type: 'string' } }, required: ['error'] };
 
-export function openApiDocument({ version }: { version: string }): OpenApiDocument {
+export function openApiDocument({ version }: { readonly version: string }) {
   const { components, answers } = schemas();
   const paths = ENDPOINT_NAMES.map((name) => {
     const endpoint: Endpoint = ENDPOINTS[name];
@@ -88,7 +77,7 @@ export function openApiDocument({ version }: { version: string }): OpenApiDocume
     return [path, { get: operation }] as const;
   });
   return {
-    openapi: '3.1.0',
+    openapi: '3.1.0' as const,
     info: {
       title: 'Chandler: market data',
       version,

@@ -157,8 +157,6 @@ export const TOOL_NAMES = Object.keys(TOOLS) as readonly ToolName[];
 
 /** A tool with its arguments, as understood: lists split, defaults filled in, limits brought into range. */
 export type ToolCall = CallOf<typeof TOOLS>;
-/** A tool with its arguments as they travel. */
-export type ToolArguments<N extends ToolName> = z.input<(typeof TOOLS)[N]['arguments']>;
 
 export type Tool = {
   readonly title: string;

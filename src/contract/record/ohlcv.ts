@@ -1,25 +1,19 @@
-/** Rows of an OHLCV answer: read from the wire (hand-written: this is the hot path of a backfill) and written to it. */
+/** Rows of an OHLCV answer: read from the wire, and written to it. Reading is written by hand: 0.2 µs a row, 14 µs as a zod schema. */
 import type { Instant } from '../../clock.ts';
+import type { Candle } from '../../core/candle.ts';
 import { formatTime, parseTime } from '../time.ts';
 import type { OhlcvCandle } from './market-data.ts';
 import { describeValue } from './records.ts';
 
 export type OhlcvRowRead =
-  | {
+  | (Candle & {
       readonly ok: true;
-      readonly openTime: Instant;
       /** Null when the row has none. Never a sign of anything: "closed" follows from the open time (upstream-api.md, 1.1). */
       readonly closeTime: Instant | null;
-      readonly open: number | null;
-      readonly high: number | null;
-      readonly low: number | null;
-      readonly close: number | null;
-      readonly volume: number | null;
-      readonly marketCap: number | null;
-      /** What the row says it belongs to, when it says so (`id` or `coin_id`): the caller compares. */
+      /** The coin that the row names (`id` or `coin_id`), if it names one: the caller compares. */
       readonly coinId: string | null;
       readonly row: unknown;
-    }
+    })
   | {
       readonly ok: false;
       /** Names the field: `[3].open: expected number, got string "12"`. */
@@ -29,14 +23,14 @@ export type OhlcvRowRead =
       readonly row: unknown;
     };
 
-export type OhlcvRead =
+type OhlcvRead =
   | { readonly ok: true; readonly rows: OhlcvRowRead[] }
   /** The body is no list of rows at all. */
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Reads a decoded body row by row: a bad row does not spoil the others. NotFound, null and "" numbers are null; unknown
- * fields pass; nothing is checked against the question here (range, grid, order, sanity are the caller's).
+ * Reads a decoded body row by row: a bad row does not spoil the others. Missing, null and "" numbers are null; unknown fields pass.
+ * The caller checks the rows against its question (range, grid, order, plausibility).
  */
 export function readOhlcvRows(body: unknown): OhlcvRead {
   if (!Array.isArray(body))
@@ -99,7 +93,7 @@ function readRow(value: unknown, index: number): OhlcvRowRead {
   };
 }
 
-/** Without any of these fields a row is no candle whose prices are not known. */
+/** A candle whose prices are unknown has these fields as null. A row without any of them is no candle. */
 export function hasPrices(row: unknown): boolean {
   return typeof row === 'object' && row !== null && ('open' in row || 'close' in row || 'high' in row || 'low' in row);
 }

@@ -1,13 +1,13 @@
 /** The records of the API as they travel: types, and tolerant readers (unknown fields pass, a wrong type names its field). */
 import { z } from 'zod';
 
-/** NotFound, null and "" are null: the upstream's documents call all three "missing" (upstream-api.md, "Numbers"). */
+/** A missing number, null and "" are null: the upstream's documents have all three (upstream-api.md, "Numbers"). */
 const number = z
   .union([z.number(), z.null(), z.literal('')], { error: 'expected number' })
   .optional()
   .transform((value) => (typeof value === 'number' ? value : null));
 const text = z.string({ error: 'expected string' });
-/** NotFound, null and "" are null. */
+/** A missing text, null and "" are null. */
 const optionalText = z
   .union([z.string(), z.null()], { error: 'expected string' })
   .optional()

@@ -2,7 +2,14 @@
 import type { Clock, Instant } from '../../clock.ts';
 import type { CoinDetails } from '../../contract/record/catalogue.ts';
 import type { Catalogue, MarketData } from '../../contract/record/market-data.ts';
-import type { CoinSummary, Exchange, GlobalOverview, Ticker } from '../../contract/record/records.ts';
+import {
+  type CoinSummary,
+  type Exchange,
+  exchangeSchema,
+  type GlobalOverview,
+  globalSchema,
+  type Ticker,
+} from '../../contract/record/records.ts';
 import { formatTime, parseTime } from '../../contract/time.ts';
 import { convertBy, percentOf, spotMarket, US_DOLLARS } from '../currencies.ts';
 import { type CandlesBetween, historyOf } from '../history.ts';
@@ -133,22 +140,14 @@ function marketOf(coin: CoinSummary, ticker: Ticker) {
   };
 }
 
+/** The schema makes every number that is not recorded null. */
 function overview({ all, clock, ticker }: Now): GlobalOverview {
-  return {
-    market_cap_usd: null,
+  return globalSchema.parse({
     volume_24h_usd: COINS.reduce((sum, { id }) => sum + (volumeOfDay(all, id, clock.now()) ?? 0), 0),
-    bitcoin_dominance_percentage: null,
     cryptocurrencies_number: COINS.length,
-    market_cap_ath_value: null,
-    market_cap_ath_date: null,
-    volume_24h_ath_value: null,
-    volume_24h_ath_date: null,
-    volume_24h_percent_from_ath: null,
-    volume_24h_percent_to_ath: null,
-    market_cap_change_24h: null,
     volume_24h_change_24h: ticker(COINS[0]!, ['USD']).quotes.USD!.volume_24h_change_24h,
     last_updated: Math.floor(lastUpdated(all, clock.now()) / 1_000),
-  };
+  });
 }
 
 const BITSTAMP = 'bitstamp';
@@ -158,24 +157,14 @@ function bitstamp(all: readonly RecordedSeries[], quotes: readonly string[], now
     const volumes = COINS.map((coin) => recordedTicker(all, coin, [symbol], now).quotes[symbol]!.volume_24h ?? 0);
     return Math.floor(volumes.reduce((total, volume) => total + volume, 0));
   };
-  const quoteOf = (symbol: string) => ({
-    reported_volume_24h: sum(symbol),
-    adjusted_volume_24h: sum(symbol),
-    reported_volume_7d: null,
-    adjusted_volume_7d: null,
-    reported_volume_30d: null,
-    adjusted_volume_30d: null,
-  });
-  return {
+  const quoteOf = (symbol: string) => ({ reported_volume_24h: sum(symbol), adjusted_volume_24h: sum(symbol) });
+  return exchangeSchema.parse({
     id: BITSTAMP,
     name: 'Bitstamp',
     type: ['cex', 'spot'],
     active: true,
     website_status: true,
     api_status: true,
-    description: null,
-    message: null,
-    links: {},
     markets_data_fetched: true,
     adjusted_rank: 1,
     reported_rank: 1,
@@ -184,7 +173,7 @@ function bitstamp(all: readonly RecordedSeries[], quotes: readonly string[], now
     fiats: [{ name: US_DOLLARS.name, symbol: US_DOLLARS.symbol }],
     quotes: Object.fromEntries(quotes.map((symbol) => [symbol, quoteOf(symbol)])),
     last_updated: formatTime(lastUpdated(all, now)),
-  };
+  });
 }
 
 /** When each coin began; whatever else is not recorded is null. */

@@ -1,13 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import {
-  rpcErrorSchema,
-  rpcIdSchema,
-  rpcRequestSchema,
-  rpcResponseSchema,
-} from '../../../src/contract/interface/json-rpc.ts';
+import { rpcErrorSchema, rpcIdSchema, rpcRequestSchema } from '../../../src/contract/interface/json-rpc.ts';
 import { readToolCall, TOOL_NAMES, TOOLS, type ToolName } from '../../../src/contract/interface/tools.ts';
+import { rpcResponseSchema } from '../../support/rpc-response.ts';
 
 /** The table of the API document's section 4.2: arguments, those that are required with an exclamation mark. */
 const DOCUMENTED: Record<ToolName, string> = {

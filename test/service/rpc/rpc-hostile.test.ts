@@ -4,9 +4,9 @@ import { connect } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { rpcResponseSchema } from '../../../src/contract/interface/json-rpc.ts';
 import { TOOL_NAMES } from '../../../src/contract/interface/tools.ts';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
+import { rpcResponseSchema } from '../../support/rpc-response.ts';
 import { rpcService } from '../../support/rpc-service.ts';
 
 const errors: unknown[] = [];

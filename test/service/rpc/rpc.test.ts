@@ -1,14 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { completeAsOf, withProvenance } from '../../../src/contract/answer/provenance.ts';
-import {
-  rpcResponseSchema,
-  toolFailureDataSchema,
-  toolListSchema,
-  toolResultSchema,
-} from '../../../src/contract/interface/json-rpc.ts';
+import { toolFailureDataSchema, toolListSchema, toolResultSchema } from '../../../src/contract/interface/json-rpc.ts';
 import { TOOL_NAMES, TOOLS, type ToolName } from '../../../src/contract/interface/tools.ts';
 import { readRecord } from '../../../src/contract/record/records.ts';
 import { MAX_BATCH } from '../../../src/service/rpc/rpc-messages.ts';
+import { rpcResponseSchema } from '../../support/rpc-response.ts';
 import { countingAccess, market, rpcService, sender } from '../../support/rpc-service.ts';
 import { BTC } from '../../support/sample-records.ts';
 

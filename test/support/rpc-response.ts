@@ -1,0 +1,13 @@
+import { z } from 'zod';
+import { rpcErrorSchema, rpcIdSchema, rpcVersion } from '../../src/contract/interface/json-rpc.ts';
+
+/** What answers a request: either `result` or `error`, which the reader tells apart by `in`. */
+export const rpcResponseSchema = z.union(
+  [
+    z
+      .object({ jsonrpc: rpcVersion, id: rpcIdSchema, result: z.unknown() })
+      .refine((answer) => answer.result !== undefined),
+    z.object({ jsonrpc: rpcVersion, id: rpcIdSchema, error: rpcErrorSchema }),
+  ],
+  { error: 'expected a JSON-RPC 2.0 response' },
+);
