@@ -4,7 +4,7 @@
  * Milliseconds to wait before retry number `attempt` (0 is the first), a whole number between 0 and the bound of this attempt.
  * `random` is between 0 and 1, as `Math.random()` gives it; 1 gives the bound itself, for a caller that must be told the longest wait.
  */
-export type Backoff = (attempt: number, random: number) => number;
+type Backoff = (attempt: number, random: number) => number;
 
 /**
  * The bound starts at `firstMs`, grows by `factor` (2 by default) with each attempt and never exceeds `mostMs`. The whole bound is

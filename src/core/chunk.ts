@@ -13,7 +13,7 @@ import type { Span, Spans } from './span.ts';
 export function* chunksNewestFirst(gaps: Spans, interval: Interval, limit: number): Generator<Span> {
   const width = INTERVAL_MS[interval];
   let i = gaps.length - 1;
-  // Everything at or after `done` is dealt with.
+  // Everything at or after `done` is in a chunk already.
   let done = Number.POSITIVE_INFINITY;
   while (i >= 0) {
     const to = ceilToGrid(Math.min(gaps[i]!.to, done), interval);

@@ -8,7 +8,10 @@ export function rawElements(text: string): string[] {
   return rawParts(text).map(({ start, end }) => text.slice(start, end));
 }
 
-/** The text of a member of an object, the last one of its name, as `JSON.parse` has it; null when there is none. `text` must be JSON, and an object. */
+/**
+ * The text of a member of an object, the last one of its name, as `JSON.parse` has it; null when there is none. `text` must be JSON, and an
+ * object.
+ */
 export function rawMember(text: string, name: string): string | null {
   const parts = rawParts(text);
   let found: string | null = null;

@@ -1,5 +1,6 @@
 /**
- * Second opinions: where one answer is not enough. A claim is kept with its evidence, asked again not before an instant, believed after so many
+ * Second opinions: where one answer is not enough. A claim is kept with its evidence, asked again not before an instant, believed after so
+ * many
  * answers that agree, and dropped when one contradicts it. Pure: `store/work/second-opinion.ts` keeps the claims in one table.
  *
  * For a new claim (say, of an answer whose prices are all zero):
@@ -38,9 +39,15 @@ const NEVER = Number.POSITIVE_INFINITY;
 
 /** By what is claimed, as in the column `claim`. */
 export const RULES = {
-  /** A slot without a candle at the edge of an answer. An hour apart, so that no cache and no short fault of the upstream gives both answers. */
+  /**
+   * A slot without a candle at the edge of an answer. An hour apart, so that no cache and no short fault of the upstream gives both
+   * answers.
+   */
   unconfirmed: { agreeing: 2, waitMs: HOUR, believedMs: NEVER, forgetMs: NEVER },
-  /** A row that cannot be true. Most are mended soon, a few never: 2, 20, 200 minutes, then once a day. The third equal row is the last word. */
+  /**
+   * A row that cannot be true. Most are mended soon, a few never: 2, 20, 200 minutes, then once a day. The third equal row is the last
+   * word.
+   */
   malformed: {
     agreeing: 3,
     waitMs: 2 * 60_000,

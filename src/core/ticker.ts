@@ -37,13 +37,13 @@ export type TickerColumns = {
   readonly coinId: string[];
   /** 0: none. */
   readonly rank: number[];
-  /** Instants; as upstream says itself. */
+  /** Instants that upstream names. */
   readonly updatedAt: number[];
   readonly athAt: number[];
   readonly firstDataAt: number[];
   /** Places in the answer, from 0. */
   readonly position: number[];
-  /** The JSON of the row, where it is written otherwise than its columns would be. */
+  /** The JSON of the row, where it differs from what its columns would be written as. */
   readonly answer: (string | null)[];
   readonly numbers: Readonly<Record<TickerNumber, number[]>>;
 };
@@ -53,7 +53,7 @@ export function noTickers(): TickerColumns {
   return { coinId: [], rank: [], updatedAt: [], athAt: [], firstDataAt: [], position: [], answer: [], numbers };
 }
 
-/** Only those at the positions that `keep` says yes to. */
+/** The tickers at the positions for which `keep` returns true. */
 export function pickTickers(columns: TickerColumns, keep: (position: number) => boolean): TickerColumns {
   const positions = columns.coinId.map((_, i) => keep(i));
   return mapColumns(columns, (values) => values.filter((_, i) => positions[i]));

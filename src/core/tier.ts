@@ -5,15 +5,15 @@ import { DAY, HOUR, type Interval } from './interval.ts';
 export const TIERS = ['list', 'top', 'all'] as const;
 export type Tier = (typeof TIERS)[number];
 
-/** Higher is served first; with room between, so that one's own fit in. */
+/** Higher is served first. Between them is room for priorities that an operator chooses. */
 export const DEFAULT_PRIORITY: Readonly<Record<Tier, number>> = { list: 20, top: 10, all: 0 };
 export const LOWEST_PRIORITY = -100;
 export const HIGHEST_PRIORITY = 100;
 
 /**
- * How old the newest data may become when nobody has said otherwise. Named coins: one candle, but an hour at least, since a request
- * costs the same whether it brings one candle or a hundred. `--top`: twice that below a day. All coins: as long as one request
- * still holds, with any interval, all that has come meanwhile (366 × 5m are 30 hours); two days for daily candles.
+ * How old the newest data may become, unless the operator says otherwise. Named coins: the width of a candle, but at least an hour, since
+ * a request costs the same whether it brings one candle or a hundred. `--top`: twice that below a day. All coins: a day, because one
+ * request then still holds all new candles of any interval (366 × 5m are 30 hours); two days for daily candles.
  */
 export function defaultTargetAgeMs(tier: Tier, interval: Interval): number {
   return TARGET_AGES[tier][interval];

@@ -20,7 +20,7 @@ export type TierDemand = {
   readonly series: number;
 };
 
-export type TierPlan = {
+type TierPlan = {
   readonly id: number;
   /** Each series is refreshed before its data is older than this; null = never, because there are no requests for it. */
   readonly achievableAgeMs: number | null;

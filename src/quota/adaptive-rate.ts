@@ -3,7 +3,7 @@ import type { Instant } from '../clock.ts';
 import { DAY } from '../core/interval.ts';
 
 /** One percent below the plan's limit, so that jitter of some milliseconds does not put one request too many into a second. */
-export const MARGIN = 1.01;
+const MARGIN = 1.01;
 /** The rate never becomes more than this many times slower. */
 export const SLOWEST = 32;
 /** How fast the rate recovers. */
@@ -19,7 +19,10 @@ export function requestsPerDayAt(perSecond: number | null): number | null {
   return perSecond === null ? null : Math.floor(DAY / gapMs(perSecond));
 }
 
-/** How many times slower than the plan's rate we are now. `factor` is the value after the last 429; its distance to 1 halves every minute since the hold. */
+/**
+ * How many times slower than the plan's rate we are now. `factor` is the value after the last 429; its distance to 1 halves every minute
+ * since the hold.
+ */
 export function slowdownAt(factor: number, limitedUntil: Instant, now: Instant): number {
   return 1 + (factor - 1) * 2 ** -Math.min(60, Math.max(0, (now - limitedUntil) / HALF_LIFE_MS));
 }

@@ -5,14 +5,15 @@ import { dayReset, dayStart, monthReset, monthStart } from '../core/calendar.ts'
 import { HOUR } from '../core/interval.ts';
 import type { Ledger } from '../store/quota/quota.ts';
 import { HALF_LIFE_MS, SLOWEST, slowdownAt } from './adaptive-rate.ts';
+import type { FailedRequest, RetryableRequest } from './quota.ts';
 
 /** This many failures in a row are an outage; fewer are chance. */
-export const OUTAGE_STREAK = 4;
+const OUTAGE_STREAK = 4;
 const LONGEST_HOLD_MS = 5 * 60_000;
 /** The longest wait that a failing server may ask for. A 429 may ask for more; the client bounds that to a day. */
 export const LONGEST_OUTAGE_WAIT_MS = HOUR;
 /** Upstream's caches repeat an answer for up to eleven minutes: early in a window, an answer may still be about the one before. */
-export const STALE_MS = 15 * 60_000;
+const STALE_MS = 15 * 60_000;
 const LONGEST_STREAK = 30;
 
 /**
@@ -24,8 +25,7 @@ const A_LITTLE_SLOWER = 1.25;
 const HALF_AS_FAST = 2;
 
 /** `sentAt` on the same clock as the ledger's; `random` in [0, 1). */
-export type Event = { readonly sentAt: Instant; readonly message: string };
-export type WaitEvent = Event & { readonly retryAfterMs: number | null; readonly random: number };
+type WaitEvent = RetryableRequest & { readonly random: number };
 
 /**
  * A 429. Only a request sent after the last change of the rate changes it again, so that a burst counts once.
@@ -56,7 +56,7 @@ export function afterLimited(ledger: Ledger, now: Instant, event: WaitEvent): Le
 export function afterExhausted(
   ledger: Ledger,
   _now: Instant,
-  event: Event & { window: 'month' | 'day'; graceMs: number },
+  event: FailedRequest & { window: 'month' | 'day'; graceMs: number },
 ): Ledger {
   const start = event.window === 'month' ? monthStart(event.sentAt) : dayStart(event.sentAt);
   const reset = event.window === 'month' ? monthReset(event.sentAt) : dayReset(event.sentAt);

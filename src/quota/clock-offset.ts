@@ -3,7 +3,7 @@ import type { Clock, Instant } from '../clock.ts';
 import type { Sql } from '../store/connection/connect.ts';
 import { readDatabaseClock } from '../store/quota/quota.ts';
 
-export type ClockOffset = {
+type ClockOffset = {
   /**
    * The database read `there` at some moment between `askedAt` and `answeredAt` of our clock. Returns what to add to its
    * instants to get ours: the last estimate, corrected no further than this observation proves it wrong. So it does not

@@ -125,7 +125,10 @@ export function forecastEachFrom(
   });
 }
 
-/** How many milliseconds longer `fullMs` of work at the full rate takes, when the rate begins `slowdown` times slower and recovers (`slowdownAt`). */
+/**
+ * How many milliseconds longer `fullMs` of work at the full rate takes, when the rate begins `slowdown` times slower and recovers
+ * (`slowdownAt`).
+ */
 function lagMs(slowdown: number, fullMs: number): number {
   if (slowdown <= 1 || fullMs <= 0) return 0;
   const halfLives = fullMs / HALF_LIFE_MS;

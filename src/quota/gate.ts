@@ -22,7 +22,7 @@ export type Gate = {
   answered(sentAt: Instant): void;
 };
 
-export type Hold = { readonly until: Instant; readonly reason: 'limited' | 'unavailable' };
+type Hold = { readonly until: Instant; readonly reason: 'limited' | 'unavailable' };
 
 /** A permit used later than this, or than one gap, could exceed the limit together with those of other processes. */
 const LATE_MS = 100;

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { GRACE_MS } from './ledger.ts';
 import type { Quota, Spender, Stretch, Take, Unwanted } from './quota.ts';
 
-export type PermitOptions = {
+type PermitOptions = {
   readonly quota: Quota;
   readonly spender: Spender;
   /** What the request is for. Without it, the request is taken whatever is stored already. */

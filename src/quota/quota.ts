@@ -5,7 +5,7 @@ import type { OpenGapsQuery } from '../store/candle/gaps.ts';
 import type { Gate } from './gate.ts';
 
 /** Scheduled work may use the whole quota; backfills leave what the schedules still need (the reservation). */
-export type WorkClass = 'scheduled' | 'backfill';
+type WorkClass = 'scheduled' | 'backfill';
 
 /** Who a request is for; `name` is shown by `chandler quota` ("backfill 12", "catalogue", "account"). */
 export type Spender = {
@@ -37,7 +37,7 @@ export type SetAside = {
 /** What a request is for, and the plan whose refusals count. */
 export type Stretch = OpenGapsQuery & { readonly plan: string };
 
-export type HoldReason = 'limited' | 'quota exhausted' | 'unavailable';
+type HoldReason = 'limited' | 'quota exhausted' | 'unavailable';
 
 export type Take =
   /** One request is granted, and already counted. It must be sent from `sendAt` to `goodUntil`; else it is lost. */
@@ -59,7 +59,7 @@ export type Take =
 export type Unwanted = { readonly kind: 'unwanted' };
 
 /** A day or a month of the ledger. */
-export type QuotaWindow = {
+type QuotaWindow = {
   readonly start: Instant;
   readonly reset: Instant;
   readonly spent: number;
@@ -103,7 +103,10 @@ export type Quota = {
   /** Upstream is down. After a few failures in a row everybody waits, longer each time. `answered` ends the row of failures. */
   unavailable(event: RetryableRequest): Promise<void>;
   answered(event: { readonly sentAt: Instant }): Promise<void>;
-  /** What `/users/me` says. Upstream's count wins when it is higher than ours, and its limit (made + left) replaces the plan's. Null = unlimited. */
+  /**
+   * What `/users/me` says. Upstream's count wins when it is higher than ours, and its limit (made + left) replaces the plan's. Null =
+   * unlimited.
+   */
   reconcile(usage: { readonly made: number; readonly left: number | null }): Promise<void>;
   state(): Promise<QuotaState>;
   /** Who spent how much in the current month, most first. */

@@ -1,4 +1,6 @@
-/** Which tracked series are refreshed next, and how many now: pure functions that carry out the plan of the tiers (`achievable-ages.ts`). */
+/**
+ * Which tracked series are refreshed next, and how many now: pure functions that carry out the plan of the tiers (`achievable-ages.ts`).
+ */
 import type { Instant } from '../clock.ts';
 import { dayStart } from '../core/calendar.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';

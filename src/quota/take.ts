@@ -9,7 +9,7 @@ import type { LedgerClock } from './clock-offset.ts';
 import { goodForMs } from './gate.ts';
 import type { Limits, Quota, SetAside, Spender, Stretch, Take, Unwanted } from './quota.ts';
 
-export type TakeDeps = {
+type TakeDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly ledgerClock: LedgerClock;

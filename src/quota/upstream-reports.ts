@@ -18,7 +18,7 @@ import type { Quota } from './quota.ts';
 const SHORTEST_BACK_OFF_MS = 500;
 const LONGEST_MESSAGE = 300;
 
-export type ReportDeps = {
+type ReportDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly ledgerClock: LedgerClock;
@@ -29,10 +29,7 @@ export type ReportDeps = {
   readonly random: () => number;
 };
 
-export type UpstreamReports = Pick<
-  Quota,
-  'pause' | 'limited' | 'exhausted' | 'unavailable' | 'answered' | 'reconcile'
-> & {
+type UpstreamReports = Pick<Quota, 'pause' | 'limited' | 'exhausted' | 'unavailable' | 'answered' | 'reconcile'> & {
   /** The ledger says that upstream has been failing or refusing: the next good answer is written down. */
   noteTrouble(): void;
 };

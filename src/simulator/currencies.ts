@@ -54,7 +54,7 @@ export function dollarsPer(symbol: string): number | undefined {
 }
 
 /** The price of one unit in dollars, and its time. */
-export type Priced = { readonly name: string; readonly dollars: number | null; readonly at: Instant };
+type Priced = { readonly name: string; readonly dollars: number | null; readonly at: Instant };
 
 /** `coinOf` looks up what is not a fiat currency. Null when one of the two ids is neither. */
 export function convertBy(

@@ -40,7 +40,7 @@ export type AccountCounters = {
   readonly peak: { second: number; day: number; month: number };
 };
 
-export type PlanLimits = Access & {
+type PlanLimits = Access & {
   readonly counters: () => readonly AccountCounters[];
   /** 403s: no key where one is needed, unknown keys, keys sent the wrong way. */
   readonly forbidden: () => number;
@@ -178,7 +178,7 @@ function isFull({ count }: { readonly count: number }, limit: number | null): bo
 }
 
 /** The name of an account wherever its key must not be seen. */
-export function accountIdOf(key: string): string {
+function accountIdOf(key: string): string {
   return `key-${createHash('sha256').update(key).digest('hex').slice(0, 12)}`;
 }
 

@@ -2,11 +2,11 @@
 import type { SearchCategory, SearchResult } from '../contract/record/catalogue.ts';
 import type { SearchQuery } from '../contract/record/market-data.ts';
 
-export type Searchable<T> = {
+type Searchable<T> = {
   readonly item: T;
   /** In lower case. */
   readonly words: readonly string[];
-  /** The lower, the better known. */
+  /** Lower is better known. */
   readonly rank: number;
 };
 

@@ -1,4 +1,4 @@
-/** One quote of a ticker, worked out from prices and volumes that are known for any instant. */
+/** One quote of a ticker, computed from prices and volumes that are known for any instant. */
 import type { Instant } from '../clock.ts';
 import type { TickerQuote } from '../contract/record/records.ts';
 import { formatTime } from '../contract/time.ts';
@@ -6,7 +6,7 @@ import { DAY, HOUR } from '../core/interval.ts';
 
 const MINUTE = 60_000;
 
-export type PriceSource = {
+type PriceSource = {
   /** In units of the quote. */
   priceAt(at: Instant): number | null;
   /** Traded in the day before `at`, in the currency that the source keeps. */

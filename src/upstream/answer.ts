@@ -4,7 +4,7 @@ import type { Instant } from '../clock.ts';
 /** Why no server was reached that could be the upstream: a wrong address or a missing network. A server that fails was reached. */
 export type NoContact = 'refused' | 'unknown host' | 'no network' | 'no TLS' | 'untrusted' | 'not HTTP';
 
-/** What was observed of one request and its response, whatever the response meant. */
+/** The facts of one request and its response, whatever the response means. */
 export type Exchange = {
   readonly sentAt: Instant;
   readonly durationMs: number;
@@ -31,7 +31,10 @@ export type Exchange = {
 };
 
 export type Refusal =
-  /** 402 (or 400) "… is not allowed in this plan"; `notBefore` is the earliest instant the text allows, null when it names none (the interval is not in the plan). */
+  /**
+   * 402 (or 400) "… is not allowed in this plan"; `notBefore` is the earliest instant the text allows, null when it names none (the
+   * interval is not in the plan).
+   */
   | { readonly reason: 'history limit'; readonly notBefore: Instant | null }
   /** 403: the key, or the way it was sent, or this endpoint. */
   | { readonly reason: 'forbidden' }
@@ -56,7 +59,10 @@ export type Answer = {
    * which may contain the key; `shown` is for messages: without the query and the key.
    */
   | { readonly kind: 'moved'; readonly path: string; readonly shown: string }
-  /** 429, or a 402 that names no history limit. `retryAfterMs` from Retry-After or RateLimit-Reset, null when neither is there. */
+  /**
+   * `rate`: a 429. `quota`: a 402 that names no history limit. `retryAfterMs` from Retry-After or RateLimit-Reset, null when neither is
+   * there.
+   */
   | {
       readonly kind: 'limited';
       readonly by: 'rate' | 'quota';
@@ -89,11 +95,14 @@ export type RpcCall =
     };
 
 export type Question = {
-  /** Below the base URL, starts with `/`: `/coins/btc-bitcoin/ohlcv/historical`; may carry a query when it comes from `moved` (then it is absolute on the origin and `absolute` is true). */
+  /**
+   * Below the base URL, starts with `/`: `/coins/btc-bitcoin/ohlcv/historical`; may carry a query when it comes from `moved` (then it is
+   * absolute on the origin and `absolute` is true).
+   */
   readonly path: string;
   readonly absolute?: boolean;
   readonly query?: Readonly<Record<string, string>>;
-  /** The response's own text is wanted, too. */
+  /** `answered` also carries the text of the response. */
   readonly withText?: boolean;
   /** The call of the JSON-RPC interface, which has one path for everything; only its client understands this field. */
   readonly rpc?: RpcCall;

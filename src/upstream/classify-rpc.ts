@@ -25,7 +25,7 @@ import {
 import { parseJson } from './json.ts';
 import { LONGEST_WAIT_MS } from './retry-after.ts';
 
-export type SentRpcCall = { readonly id: number; readonly rpc: RpcCall; readonly withText: boolean };
+type SentRpcCall = { readonly id: number; readonly rpc: RpcCall; readonly withText: boolean };
 
 export function classifyRpc(received: Received, asked: SentRpcCall): Outcome {
   const { host } = received.asked;

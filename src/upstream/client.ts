@@ -9,7 +9,7 @@ export type UpstreamOptions = SenderOptions & {
   /** `http(s)://host[:port]/v1`: no credentials, query or fragment. The key is sent to this origin and to no other. */
   readonly baseUrl: string;
 };
-export type RpcOptions = UpstreamOptions & { readonly rpcUrl: string };
+type RpcOptions = UpstreamOptions & { readonly rpcUrl: string };
 
 /** The client of REST. @throws TypeError when the base URL or the key is not usable (the message never repeats the key). */
 export function createUpstream(options: UpstreamOptions): Upstream {
@@ -26,8 +26,9 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 }
 
 /**
- * The client of the JSON-RPC interface (API document, section 4.2). An `answered` outcome carries the tool's data, and their own text
- * where that is wanted. @throws TypeError when an address or the key is not usable (the message never repeats the key).
+ * The client of the JSON-RPC interface (API document, section 4.2). An `answered` outcome carries the tool's data, and
+ * their text as it arrived when `withText` is set. @throws TypeError when an address or the key is not usable (the message never repeats
+ * the key).
  */
 export function createRpcClient(options: RpcOptions): Upstream {
   const address = readAddress(options.rpcUrl);
@@ -45,7 +46,7 @@ export function createRpcClient(options: RpcOptions): Upstream {
   };
 }
 
-/** Does one service implement both interfaces? Then what is known of one is true of the other. */
+/** Does one service implement both interfaces? Then an outage or a limit of one is also one of the other. */
 export function sharesOrigin({ rpcUrl, baseUrl }: Pick<RpcOptions, 'rpcUrl' | 'baseUrl'>): boolean {
   return readAddress(rpcUrl).origin === readAddress(baseUrl).origin;
 }

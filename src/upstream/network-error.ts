@@ -9,9 +9,12 @@ type Coded = {
   readonly errors?: unknown;
 };
 
-export type NetworkFailure = { readonly message: string; readonly noContact: NoContact | null };
+type NetworkFailure = { readonly message: string; readonly noContact: NoContact | null };
 
-/** Code, sentence (`HOST` is `name:port` or `name`, `NAME` the name alone, `CODE` the code), and what it says of contact. The first that matches counts. */
+/**
+ * Pattern of the code, sentence (`HOST` is `name:port` or `name`, `NAME` the name alone, `CODE` the code), and `noContact`. The first match
+ * counts.
+ */
 const FAILURES: readonly (readonly [RegExp, string, NoContact | null])[] = [
   [/^ECONNREFUSED$/, 'HOST refused the connection: nothing listens there', 'refused'],
   [/^ENOTFOUND$/, 'the name NAME is not known: it does not resolve to an address', 'unknown host'],
@@ -30,7 +33,7 @@ const FAILURES: readonly (readonly [RegExp, string, NoContact | null])[] = [
     'HOST closed the connection before the whole response had arrived',
     null,
   ],
-  // Something did answer, but not in HTTP.
+  // A server answered, but not in HTTP.
   [/^(HPE_|UND_ERR_HEADERS_OVERFLOW$)/, 'HOST answered with something that is not HTTP', 'not HTTP'],
   [/^(EPROTO|ERR_SSL)/, 'HOST does not speak TLS, or no version that Node accepts (CODE)', 'no TLS'],
   [

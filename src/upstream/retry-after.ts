@@ -1,7 +1,7 @@
-/** How long a response asks us to wait, as its headers say. */
+/** How long the headers of a response ask us to wait. */
 import type { Instant } from '../clock.ts';
 
-/** The longest wait that a header can cause: the longest window a rate limit can mean here is a day. */
+/** The longest wait that a header can cause: no rate limit of the upstream has a longer window than a day. */
 export const LONGEST_WAIT_MS = 24 * 3_600_000;
 
 /**

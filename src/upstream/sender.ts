@@ -20,7 +20,7 @@ export type SenderOptions = {
   readonly maxBytes?: number;
 };
 
-export type Sending = {
+type Sending = {
   readonly url: URL;
   /** JSON. */
   readonly post?: string;
@@ -28,7 +28,7 @@ export type Sending = {
   readonly signal: AbortSignal | undefined;
 };
 
-export type Sender = {
+type Sender = {
   /** Exactly one request; `meaning` says what a received response means. Never throws for what the network or the server did. */
   send(sending: Sending, meaning: (received: Received) => Outcome): Promise<Answer>;
   close(): Promise<void>;
@@ -37,7 +37,7 @@ export type Sender = {
 const DEFAULT_TIMEOUTS: Timeouts = { connectMs: 10_000, headersMs: 30_000, bodyMs: 60_000 };
 /** All tickers are the largest response there is: some 37 MB. */
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
-/** The names undici gives these two, so that one table describes both its timers and ours. */
+/** Undici's codes for these timeouts, so that one table describes both its timers and ours. */
 const HEADERS_TIMEOUT = 'UND_ERR_HEADERS_TIMEOUT';
 const BODY_TIMEOUT = 'UND_ERR_BODY_TIMEOUT';
 
@@ -57,11 +57,11 @@ export function createSender(options: SenderOptions): Sender {
     meaning: (received: Received) => Outcome,
   ): Promise<Answer> {
     signal?.throwIfAborted();
-    // Not `AbortSignal.any`: of a signal as old as the process it would keep something of every request.
+    // Not `AbortSignal.any`: if the signal lives as long as the process, that keeps memory for every request.
     const stop = new AbortController();
     const onAbort = () => stop.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
-    // Undici's own timers see silence; this also ends a stage that drips for ever, or a `fetch` that ignores its signal.
+    // Undici's own timers end a silent stage. This also ends a stage that goes on for ever with little data, or a `fetch` that ignores its signal.
     const within = <T>(ms: number, code: string, work: () => Promise<T>) =>
       withDeadline(timer, { ms, late: Object.assign(new Error('too slow'), { code }), stop }, work);
     const sentAt = clock.now();
@@ -139,7 +139,10 @@ function cleanTexts(outcome: Outcome, withoutKey: (text: string) => string): Out
   return 'message' in outcome ? { ...outcome, message: withoutKey(outcome.message) } : outcome;
 }
 
-/** Before it is read, because a text that is cut short may end within the key. What could be a number stays: it may be one. */
+/**
+ * Masks the key before the body is parsed, because a text that is shortened later may end within the key. A key that could be a number is
+ * not masked: it may be one.
+ */
 function cleanBody(body: Body, key: string, withoutKey: (text: string) => string): Body {
   if (body.kind !== 'whole' || key.length < 8 || /^[\d.eE+-]+$/.test(key)) return body;
   const forms = [key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)];

@@ -1,7 +1,7 @@
 /** Sends one HTTP request and returns its response as it arrives: over real sockets, or through an injected `fetch`. */
 import { Agent } from 'undici';
 
-export type WireRequest = {
+type WireRequest = {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   /** The body of a POST; without it, the request is a GET. */
@@ -17,7 +17,7 @@ export type WireResponse = {
   readonly body: AsyncIterable<Uint8Array>;
 };
 
-export type Wire = {
+type Wire = {
   send(request: WireRequest): Promise<WireResponse>;
   close(): Promise<void>;
 };

@@ -47,7 +47,7 @@ export function tickerHistoryLimitText(resolution: string, notBefore: Instant | 
 export const ID_CHANGES_REFUSAL = `Getting changes of ids ${NOT_IN_PLAN}. ${ADVICE}`;
 
 /** A history limit of a plan: the earliest start it allows, rounded up to the millisecond; null = no history of this kind. */
-export type HistoryLimit = { readonly notBefore: Instant | null };
+type HistoryLimit = { readonly notBefore: Instant | null };
 
 /** Recognises a history limit by its text, whatever the status (402, or 400 in one old report); null for any other text. */
 export function parseHistoryLimit(message: string): HistoryLimit | null {

@@ -1,8 +1,8 @@
 /**
  * The provenance of an answer: how much of it upstream said, and when. REST sends it in headers, tools under `_meta`; the body stays the
- * upstream's. A source of market data attaches it to its answers, so it costs no second question.
+ * upstream's. A source of market data attaches it to its answers, so nobody has to ask for it separately.
  *
- * One rule for all of them (decision 74). Coverage is about the request, as-of about the answer:
+ * One rule for all answers (decision 74). Coverage is about the request, as-of about the answer:
  *
  * - `full`: upstream said all of it, or it is known not to exist;
  * - `partial`: upstream said some of it; for a history, the first incomplete slot is named;
@@ -65,7 +65,7 @@ export function historyProvenance({
   return { coverage: 'partial', asOf, firstMissing: missing.from };
 }
 
-/** The provenance of an answer that is made of several. An answer that needs none of them (a dollar in dollars) is full. */
+/** The provenance of an answer that is made of several. An answer that needs no data (a dollar in dollars) is full. */
 export function combineProvenance(parts: readonly Provenance[]): Provenance {
   const seen = parts.flatMap(({ asOf }) => asOf ?? []);
   const asOf = seen.length === 0 ? null : Math.max(...seen);
@@ -101,7 +101,7 @@ export function provenanceHeaders(answer: object | null): Readonly<Record<string
   return provenance === null ? {} : headersOf(provenance);
 }
 
-export function headersOf({ coverage, asOf, firstMissing }: Provenance): Readonly<Record<string, string>> {
+function headersOf({ coverage, asOf, firstMissing }: Provenance): Readonly<Record<string, string>> {
   const from = coverage === 'partial' && firstMissing !== null ? `; first-missing=${formatTime(firstMissing)}` : '';
   return {
     [COVERAGE_HEADER]: coverage + from,

@@ -116,7 +116,7 @@ const candles = {
 export const candleParameters = Object.values(candles);
 
 /** `start` as given, before it is aligned to the grid: the plan's history limit applies to this one. */
-export type OhlcvParameters = Omit<OhlcvQuery, 'coinId'> & { readonly start: Instant };
+type OhlcvParameters = Omit<OhlcvQuery, 'coinId'> & { readonly start: Instant };
 
 /** The query of `/coins/{id}/ohlcv/historical` (decisions 1 to 5). */
 export function parseOhlcvParameters(query: URLSearchParams): Parsed<OhlcvParameters> {
@@ -170,7 +170,7 @@ const ticks = {
 };
 export const tickParameters = Object.values(ticks);
 
-export type TickerHistoryParameters = Omit<TickerHistoryQuery, 'coinId'> & {
+type TickerHistoryParameters = Omit<TickerHistoryQuery, 'coinId'> & {
   /** As given, before it is aligned to the grid: the plan's history limit applies to this one. */
   readonly start: Instant;
   readonly resolution: TickerResolution;

@@ -1,4 +1,4 @@
-/** JSON-RPC 2.0 as the tool interface speaks it: envelopes, error codes, and how a failure's message carries a status. */
+/** JSON-RPC 2.0 as the tool interface uses it: requests and responses, error codes, and the status in a failure's message. */
 import { z } from 'zod';
 
 /** Below the server's own address. The vendor's hosted server has it under another path (upstream-api.md, section 4). */
@@ -6,7 +6,7 @@ export const RPC_PATH = '/rpc';
 
 /**
  * A string, a number or null; a request without any is a notification and gets no answer. A whole number that a double does
- * not hold exactly could not be echoed, so it is none.
+ * not hold exactly could not be echoed, so it is refused.
  */
 const ID_RULE = { error: 'expected string, number (below 2^53) or null' };
 export const rpcIdSchema = z.union(

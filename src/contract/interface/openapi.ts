@@ -1,4 +1,7 @@
-/** The OpenAPI document of the REST interface, generated from `ENDPOINTS` and the schemas of the records, so that it always agrees with them. */
+/**
+ * The OpenAPI document of the REST interface, generated from `ENDPOINTS` and the schemas of the records, so that it always agrees with
+ * them.
+ */
 import { z } from 'zod';
 import { UNKNOWN_ID, UNKNOWN_ROUTE } from '../answer/errors.ts';
 import { AS_OF_DESCRIPTION, AS_OF_HEADER, COVERAGE_DESCRIPTION, COVERAGE_HEADER } from '../answer/provenance.ts';
@@ -205,8 +208,8 @@ function schemas(): { components: Record<string, Schema>; answers: Map<string, S
 type RawSchema = Omit<Schema, 'anyOf'> & { readonly const?: unknown; readonly anyOf?: readonly RawSchema[] };
 
 /**
- * Without what only readers need: we accept an empty text where a number is missing, as upstream's documents say it may be, but never
- * write one.
+ * Keeps only the keywords of `Schema`, and leaves out what our schemas accept but never write: upstream's documents say that an empty text
+ * may stand for a missing number.
  */
 function simplified(schema: RawSchema): Schema {
   const { $ref, type, properties, required, items, additionalProperties, anyOf } = schema;

@@ -169,7 +169,7 @@ export type CallOf<T extends Readonly<Record<string, Tool>>> = {
   [N in keyof T & string]: { readonly name: N; readonly arguments: z.output<T[N]['arguments']> };
 }[keyof T & string];
 
-export type CallRead<T extends Readonly<Record<string, Tool>>> =
+type CallRead<T extends Readonly<Record<string, Tool>>> =
   | { readonly kind: 'call'; readonly call: CallOf<T> }
   | { readonly kind: 'unknown tool' }
   /** `message` names the argument, the rule and what was given; `argument` is null when the arguments are no object. */
@@ -221,7 +221,7 @@ function platformId() {
   return id('must be the id of a platform, such as "eth-ethereum"').describe('Id of the platform.');
 }
 
-/** An optional text that `parse` understands; what `parse` says against it is the whole message. */
+/** An optional text, read by `parse`. The message of `parse` is the whole message of a refusal. */
 export function list<T>(description: string, parse: (given: string | null) => Parsed<T>) {
   return z
     .string({ error: 'must be a string' })

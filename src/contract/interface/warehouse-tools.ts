@@ -17,7 +17,7 @@ export type SeriesQuestion = {
 };
 
 /** A series: how much of what is wanted has upstream's final answer, and when. Times RFC 3339; null: unbounded. */
-export const coverageRowSchema = z.object({
+const coverageRowSchema = z.object({
   coin_id: z.string(),
   symbol: z.string(),
   quote: z.string(),
@@ -37,7 +37,7 @@ export const coverageRowSchema = z.object({
 export type CoverageRow = z.output<typeof coverageRowSchema>;
 
 /** A span that is wanted and not covered, and why. Times RFC 3339; null: unbounded. */
-export const gapRowSchema = z.object({
+const gapRowSchema = z.object({
   coin_id: z.string(),
   symbol: z.string(),
   quote: z.string(),
@@ -53,7 +53,7 @@ export const gapRowSchema = z.object({
 export type GapRow = z.output<typeof gapRowSchema>;
 
 /** Rows are lists, because two columns of a statement may have the same name. */
-export const sqlAnswerSchema = z.object({
+const sqlAnswerSchema = z.object({
   columns: z.array(z.string()),
   /** Numbers that a double holds exactly are numbers, JSON is JSON, and every other value is text as Postgres writes it. */
   rows: z.array(z.array(z.unknown())),
@@ -62,7 +62,7 @@ export const sqlAnswerSchema = z.object({
 });
 export type SqlAnswer = z.output<typeof sqlAnswerSchema>;
 
-/** Why a statement was not executed, for its author. Any other error of `runSql` is a defect of ours. */
+/** Why a statement was not executed, for its author. Any other error of `runSql` is our defect. */
 export class StatementError extends Error {
   override readonly name = 'StatementError';
   /** 429: too many statements at once. */
@@ -96,7 +96,7 @@ const candleRowSchema = z.object({
   market_cap: z.number().nullable(),
 });
 
-export const ROW_LIMIT = { byDefault: 100, most: 1_000 } as const;
+const ROW_LIMIT = { byDefault: 100, most: 1_000 } as const;
 const limit = z
   .number(must('must be a number'))
   .default(ROW_LIMIT.byDefault)

@@ -1,5 +1,6 @@
 /**
- * The records of the catalogue (coin details, events, markets, exchanges of a coin, tags, people, platforms, contracts, renames) as they travel.
+ * The records of the catalogue (coin details, events, markets, exchanges of a coin, tags, people, platforms, contracts, renames) as they
+ * travel.
  * The schemas check the fields that are used and let everything else pass, missing fields too: what was ingested is answered with the
  * same keys in the same order. Shapes: vendor's OpenAPI, and recorded answers where the two differ (upstream-api.md, 1.8 to 1.25).
  */
@@ -25,7 +26,9 @@ const personOfCoin = record({ id: text, name: text, position: maybeText });
 const contractOfCoin = record({ contract: text, platform: text, type: maybeText });
 const linkExtended = record({ url: maybeText, type: maybeText, stats: z.record(z.string(), maybeNumber).nullish() });
 
-/** `/coins/{id}`, `getCoinById`. `message` is "" when empty; `parent`, `contract`, `platform`, `contracts` are missing for a native coin. */
+/**
+ * `/coins/{id}`, `getCoinById`. `message` is "" when empty; `parent`, `contract`, `platform`, `contracts` are missing for a native coin.
+ */
 export const coinDetailsSchema = record({
   id: text,
   name: text,

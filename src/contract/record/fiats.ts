@@ -1,6 +1,9 @@
-/** The fiat currencies prices can be given in: ids as the price converter takes them, names, symbols. `usd-us-dollars` is recorded; the others follow its pattern. */
+/**
+ * The fiat currencies prices can be given in: ids as the price converter takes them, names, symbols. `usd-us-dollars` is recorded; the
+ * others follow its pattern.
+ */
 
-export type Fiat = { readonly id: string; readonly name: string; readonly symbol: string };
+type Fiat = { readonly id: string; readonly name: string; readonly symbol: string };
 
 const NAMES: Readonly<Record<string, string>> = {
   USD: 'US Dollars',

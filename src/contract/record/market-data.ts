@@ -30,7 +30,10 @@ export type OhlcvQuery = {
   readonly limit: number;
 };
 
-/** A candle as answered: while it is still moving its `closeTime` is the minute of its data, else `openTime + width − 1 s` (decisions 15, 17). */
+/**
+ * A candle as answered: while it is still moving its `closeTime` is the minute of its data, else `openTime + width − 1 s` (decisions 15,
+ * 17).
+ */
 export type OhlcvCandle = Candle & { readonly closeTime: Instant };
 
 export type TickerHistoryQuery = {

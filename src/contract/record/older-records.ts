@@ -1,4 +1,7 @@
-/** Two shorter forms of a ticker: `/tickers/simple`, and the deprecated `/ticker`, in which everything is text (upstream-api.md, 1.6 and 1.27). */
+/**
+ * Two shorter forms of a ticker: `/tickers/simple`, and the deprecated `/ticker`, in which everything is text (upstream-api.md, 1.6 and
+ * 1.27).
+ */
 import { z } from 'zod';
 import { parseTime } from '../time.ts';
 import type { Ticker } from './records.ts';

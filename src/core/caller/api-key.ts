@@ -9,7 +9,7 @@ const KEY = new RegExp(`^(chandler_[0-9A-Za-z]{${NAME_LENGTH}})_[0-9A-Za-z]{${SE
 /** The plan without any limit; callers see the most similar plan instead. */
 export const UNLIMITED = 'unlimited';
 
-export type NewApiKey = {
+type NewApiKey = {
   /** Shown once, and not stored. */
   readonly key: string;
   readonly prefix: string;

@@ -30,7 +30,7 @@ export function didYouMean(given: string, names: Iterable<string>, limit = 1): s
 }
 
 /** Whether `given` differs from `name` by one missing, extra or wrong letter, or by two swapped letters. */
-export function isSlipOf(given: string, name: string): boolean {
+function isSlipOf(given: string, name: string): boolean {
   if (given === name) return false;
   const far = distance(given, name);
   const sorted = (word: string) => [...word].sort().join('');

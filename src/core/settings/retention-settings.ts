@@ -4,7 +4,7 @@ import type { Span } from '../span.ts';
 import type { Read } from './setting.ts';
 
 /** In milliseconds; null: forever. */
-export type Kept = number | null;
+type Kept = number | null;
 
 export type Keep = {
   readonly tickers: Kept;

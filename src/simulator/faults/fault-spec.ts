@@ -50,9 +50,7 @@ export type FaultSpec = {
 
 export const NO_FAULTS: FaultSpec = { seed: 1, rates: {}, mostInARow: 3 };
 
-export type ParsedFaults =
-  | { readonly ok: true; readonly spec: FaultSpec }
-  | { readonly ok: false; readonly problem: string };
+type ParsedFaults = { readonly ok: true; readonly spec: FaultSpec } | { readonly ok: false; readonly problem: string };
 
 /**
  * Reads `name:rate` pairs, `all:rate` (shared evenly among `ALL_FAULTS`), `seed=n` and `in-a-row=n`, separated by commas.

@@ -7,14 +7,14 @@ import { hashText, mix, unit } from '../hash.ts';
 import { FAULT_NAMES, type FaultName, type FaultSpec } from './fault-spec.ts';
 import { spoilRows, type WireRow } from './faulty-rows.ts';
 
-export type FaultyParts = {
+type FaultyParts = {
   readonly spec: FaultSpec;
   readonly clock: Clock;
   /** The handler's response of `agoMs` milliseconds ago; without it `stale` does not happen. */
   readonly past?: (request: Request, agoMs: number) => Promise<Response>;
 };
 
-export type FaultyHandler = Handler & {
+type FaultyHandler = Handler & {
   /** How often each fault has happened so far. */
   readonly injected: () => Partial<Record<FaultName, number>>;
 };

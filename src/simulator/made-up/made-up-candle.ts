@@ -1,9 +1,9 @@
 /**
  * Candles of the made-up market: pure, at random access, and every coarse candle is exactly the aggregate of its fine ones.
  *
- * Built from the top: a day's candle is read off a fractal path; then each candle is split among those of its parts that exist, so that
- * open and close chain, one part touches the high and one the low, and integer volumes add up. What exists is decided from
- * the top as well: a part may be missing, never all parts of a candle.
+ * The candle of a day comes from a fractal path. Each candle is then split among those of its parts that exist: each opens where the one
+ * before it closed, one part has the high and one the low, and integer volumes add up. Some parts of a candle may be missing, but
+ * never all of them.
  */
 import type { Instant } from '../../clock.ts';
 import type { OhlcvCandle } from '../../contract/record/market-data.ts';

@@ -17,7 +17,7 @@ import { spotOf } from './made-up-ticker.ts';
 import type { MadeUpCoin, MadeUpWorld } from './made-up-world.ts';
 import { memoPerMinute, once } from './memo.ts';
 
-export type CatalogueParts = {
+type CatalogueParts = {
   readonly world: MadeUpWorld;
   readonly clock: Clock;
   readonly exchanges: MadeUpExchanges;

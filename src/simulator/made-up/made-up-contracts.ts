@@ -7,7 +7,7 @@ import { once } from './memo.ts';
 
 type Contract = { readonly coin: MadeUpCoin; readonly platform: MadeUpCoin; readonly address: string };
 
-export type MadeUpContracts = {
+type MadeUpContracts = {
   /** The contracts of a coin at `now`, the main one first; a contract is not older than its platform. */
   of(coin: MadeUpCoin, now: Instant): NonNullable<CoinDetails['contracts']>;
   platforms(now: Instant): MadeUpCoin[];

@@ -12,7 +12,7 @@ const PROOFS = ['Proof of Work', 'Proof of Stake', 'Delegated Proof of Stake'];
 const STRUCTURES = ['Decentralized', 'Semi-centralized', 'Centralized'];
 const HASHES = ['SHA256', 'Ethash', 'Scrypt'];
 
-export type Surroundings = Required<Pick<CoinDetails, 'tags' | 'team' | 'contracts'>> & {
+type Surroundings = Required<Pick<CoinDetails, 'tags' | 'team' | 'contracts'>> & {
   /** The coin that this token lives on. */
   readonly platform: MadeUpCoin | null;
 };
@@ -90,7 +90,10 @@ const EVENTS = [
 ] as const;
 const CONFERENCE = EVENTS.length - 1;
 
-/** The events that have been announced by `now`, the latest first: one in about every second quarter of the coin's life, announced a month ahead. */
+/**
+ * The events that have been announced by `now`, the latest first: one in about every second quarter of the coin's life, announced a month
+ * ahead.
+ */
 export function madeUpEvents(coin: MadeUpCoin, now: Instant): CoinEvent[] {
   const born = Math.floor(coin.start / DAY) * DAY;
   const out: CoinEvent[] = [];

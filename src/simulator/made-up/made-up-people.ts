@@ -1,6 +1,6 @@
 /**
- * The people of the made-up market. Eight neighbouring coins share sixteen people, so a team and a person's positions follow from
- * each other in a few steps, and a name spells the person's number.
+ * The people of the made-up market. Eight neighbouring coins share sixteen people, so the team of a coin and the positions of a person
+ * are found in a few steps. A name spells the person's number.
  */
 import type { Instant } from '../../clock.ts';
 import type { CoinDetails, Person } from '../../contract/record/catalogue.ts';
@@ -13,7 +13,7 @@ const FIRST_NAMES = 'Ada Bela Carl Dora Emil Fay Gus Hedy Ivo Jana Kurt Lena Mil
 const FIRST_POSITION = 'Founder';
 const POSITIONS = ['Developer', 'Advisor', 'Researcher', 'Marketing', 'Operations', 'Author', 'Designer'];
 
-/** A seat in a team: `number` is the person's. */
+/** A place in a team. `number`: of the person. */
 type Seat = { readonly number: number; readonly position: string };
 
 export function madeUpTeam(world: MadeUpWorld, coin: MadeUpCoin): NonNullable<CoinDetails['team']> {
@@ -71,7 +71,10 @@ function seatsOf(coin: MadeUpCoin): Seat[] {
   }));
 }
 
-/** Twenty bits: four for the first name, sixteen for the two syllables of the last. An odd factor scrambles them, so that neighbours do not sound alike and no two names are the same. */
+/**
+ * Twenty bits: four for the first name, sixteen for the two syllables of the last. An odd factor scrambles them, so that neighbours do not
+ * sound alike and no two names are the same.
+ */
 const CODES = 0xf_ffff;
 
 function nameOf(seed: number, number: number): { id: string; name: string } {

@@ -34,7 +34,7 @@ export type MadeUpSeries = { readonly coin: MadeUpCoin; readonly quote: Quote; r
 
 /** The kinds of coins take turns from index 3 on, so that a small world has one of each. */
 const KINDS = ['plain', 'gappy', 'late', 'dead', 'tiny', 'sparse'] as const;
-export type CoinKind = (typeof KINDS)[number];
+type CoinKind = (typeof KINDS)[number];
 
 const NO_GAPS = { node: 0, day: 0, block: 0 };
 const NO_NULLS = { volume: 0, marketCap: 0 };

@@ -71,7 +71,7 @@ export function createMadeUpMarket({
 }
 
 /** The candles of a query as they are known at `now`; the last may still be open. */
-export function candlesAt(series: MadeUpSeries, query: OhlcvQuery, now: Instant, revisions?: Revisions): OhlcvCandle[] {
+function candlesAt(series: MadeUpSeries, query: OhlcvQuery, now: Instant, revisions?: Revisions): OhlcvCandle[] {
   const { interval, from, to, limit } = query;
   const width = INTERVAL_MS[interval];
   const out: OhlcvCandle[] = [];
@@ -115,7 +115,7 @@ function isPreliminary(
   );
 }
 
-/** The first values of a bar that is revised later: possible, and wrong. */
+/** The first values of a bar that is revised later: plausible, but wrong. */
 function preliminary(bar: Bar): Bar {
   const close = bar.low + (bar.high - bar.low) * unit(mix(bar.key, 51));
   return { ...bar, close, volume: bar.volume < 0 ? -1 : Math.floor(bar.volume * 0.97) };

@@ -35,7 +35,7 @@ export function createRecordedMarket({
   series: all = readRecordedSeries(),
 }: {
   clock: Clock;
-  /** What was read before, to be shared by markets with different clocks. */
+  /** Series that were read before, to be shared by markets with different clocks. */
   series?: readonly RecordedSeries[];
 }): MarketData {
   const now: Now = {
