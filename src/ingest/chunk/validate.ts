@@ -4,7 +4,7 @@ import { hasPrices, type OhlcvRowRead } from '../../contract/record/ohlcv.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import { floorToGrid, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
-import type { OpenCandle } from '../../store/candle/open-candle.ts';
+import type { OpenCandle } from '../../store/candle/candle.ts';
 import type { SetAsideRow } from '../../store/candle/quarantine.ts';
 import { isImpossible } from '../answer/record-list.ts';
 

@@ -1,7 +1,8 @@
 /** Writes candles. One statement per answer: `unnest` of arrays, measured the fastest that can also update (see the benchmark). */
+import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
-import type { Span, Spans } from '../../core/span.ts';
+import { contains, type Span, type Spans } from '../../core/span.ts';
 import { writeInstants, writeNumbers } from '../connection/array-types.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 
@@ -94,6 +95,29 @@ export async function removeCandles(
     from gone where ${final}::tstzmultirange @> open_time order by open_time
     returning id`;
   return rows.map((row) => row.id);
+}
+
+/** A candle that was still open in the last answer about it, and until when its data reach (upstream-api.md, 1.1 no 6). */
+export type OpenCandle = { readonly openTime: Instant; readonly closeTime: Instant };
+
+/** Makes `open` the only open candles of the series inside `within`. `isAny`: the series has some already. */
+export async function replaceOpenCandles(
+  tx: SqlOrTransaction,
+  seriesId: number,
+  open: readonly OpenCandle[],
+  { within, isAny }: { readonly within: Spans; readonly isAny: boolean },
+): Promise<void> {
+  const inside = open.filter(({ openTime }) => contains(within, openTime));
+  if (isAny) {
+    await tx`
+      delete from market.open_candle
+      where series_id = ${seriesId} and ${within}::tstzmultirange @> open_time`;
+  }
+  if (inside.length === 0) return;
+  await tx`
+    insert into market.open_candle (series_id, open_time, close_time)
+    select ${seriesId}, o, c
+    from unnest(${inside.map((c) => c.openTime)}::timestamptz[], ${inside.map((c) => c.closeTime)}::timestamptz[]) as u(o, c)`;
 }
 
 function parameters(series: { readonly id: number; readonly interval: Interval }, c: CandleColumns) {

@@ -7,11 +7,10 @@ import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { parseMultirange, parseRange } from '../connection/multirange.ts';
 import { type FetchRow, recordFetch } from '../work/fetch.ts';
 import { clipPending, type Pending, replacePending } from '../work/second-opinion.ts';
-import { keepRevised, removeCandles, writeCandles } from './candle.ts';
-import { type OpenCandle, replaceOpenCandles } from './open-candle.ts';
+import { keepRevised, type OpenCandle, removeCandles, replaceOpenCandles, writeCandles } from './candle.ts';
 import { quarantine, repeatedRows, type SetAsideRow } from './quarantine.ts';
 import { cutRollups } from './rollup.ts';
-import { markSeen } from './seen-until.ts';
+import { markSeen } from './series.ts';
 
 export type ChunkAnswer = {
   readonly series: { readonly id: number; readonly interval: Interval };

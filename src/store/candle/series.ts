@@ -3,6 +3,7 @@ import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
+import type { series } from '../schema/candles.ts';
 
 export type WantedSeries = {
   /** Coins of the catalogue. */
@@ -15,13 +16,9 @@ export type WantedSeries = {
   readonly priority: number;
 };
 
-export type Series = {
-  readonly id: number;
-  readonly coinId: string;
-  readonly quote: Quote;
-  readonly interval: Interval;
-  readonly wanted: Spans;
-  readonly covered: Spans;
+export type Series = Readonly<
+  Pick<typeof series.$inferSelect, 'id' | 'coinId' | 'quote' | 'interval' | 'wanted' | 'covered'>
+> & {
   readonly firstDataAt: Instant | null;
 };
 
@@ -74,4 +71,11 @@ export async function readSeries(sql: SqlOrTransaction, id: number): Promise<Ser
     select s.id, s.coin_id, s.quote, s.interval, s.wanted, s.covered, c.first_data_at
     from market.series s join market.coin c on c.id = s.coin_id where s.id = ${id}`;
   return row ?? null;
+}
+
+/** An answer reached the newest end of a series: up to `until`, upstream has given everything it has. Does nothing if the series is not tracked. */
+export async function markSeen(sql: SqlOrTransaction, seriesId: number, until: Instant): Promise<void> {
+  await sql`
+    update ops.tracked set seen_until = ${until}
+    where series_id = ${seriesId} and (seen_until is null or seen_until < ${until})`;
 }

@@ -9,7 +9,7 @@ import type { Binaries } from './binaries.ts';
 import { dataFolder } from './cluster.ts';
 import { isForeign, pidExists, processesIn, workingFolderOf } from './process-identity.ts';
 import { asCommand, type RunAs } from './run-as.ts';
-import { explainServerOutput } from './server-failure.ts';
+import { explainServerOutput, lastLog } from './server-failure.ts';
 
 export type Postmaster = { readonly pid: number; readonly port: number };
 
@@ -106,7 +106,7 @@ export async function startPostmaster(
       );
     }
     if (life.ended) {
-      const output = readFileSync(logFile, 'utf8') + newestLog(home);
+      const output = readFileSync(logFile, 'utf8') + lastLog(home);
       if (/could not bind|address already in use/i.test(output)) return 'port taken';
       if (/pre-existing shared memory block|lock file .* already exists/i.test(output)) return 'old server dying';
       throw explainServerOutput(output, home, 'start the embedded Postgres');
@@ -191,14 +191,6 @@ function tryPort(port: number): Promise<number | null> {
       server.close(() => resolve(address !== null && typeof address === 'object' ? address.port : null));
     });
   });
-}
-
-function newestLog(home: string): string {
-  const now = readLines(path.join(dataFolder(home), 'current_logfiles'))?.[0]?.split(' ')[1];
-  const lines = now ? readLines(path.join(dataFolder(home), now)) : null;
-  // Only what it wrote since this start.
-  const begun = lines?.findLastIndex((line) => line.includes('starting PostgreSQL')) ?? -1;
-  return lines?.slice(Math.max(begun, lines.length - 50, 0)).join('\n') ?? '';
 }
 
 function readLines(file: string): string[] | null {

@@ -76,8 +76,7 @@ function lastComplaint(output: string): string {
 /** One sentence about a server of this home that no longer answers. */
 export function explainLostServer(folder: string): StoreError {
   const home = path.resolve(folder);
-  const said = lastWords(path.join(home, 'data', 'log'));
-  if (DISK_FULL.test(said)) {
+  if (DISK_FULL.test(lastLog(home))) {
     return new StoreError(
       `the disk of the data folder ${home} is full`,
       'make room and run the command again; nothing stored is lost',
@@ -90,8 +89,9 @@ export function explainLostServer(folder: string): StoreError {
 }
 
 /** What the server wrote to its newest log since it last started; empty when there is none. */
-function lastWords(folder: string): string {
+export function lastLog(home: string): string {
   try {
+    const folder = path.join(home, 'data', 'log');
     const logs = readdirSync(folder).map((name) => path.join(folder, name));
     const newest = logs.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
     if (newest === undefined) return '';
@@ -104,7 +104,7 @@ function lastWords(folder: string): string {
       closeSync(file);
     }
   } catch {
-    // A log that cannot be read says nothing; the caller still has a sentence.
+    // There is no log yet, or it cannot be read.
     return '';
   }
 }

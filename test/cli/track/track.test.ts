@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
-import { markSeen } from '../../../src/store/candle/seen-until.ts';
+import { markSeen } from '../../../src/store/candle/series.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { recordRefreshes } from '../../../src/store/tracking/tracked-series.ts';
 import { runCommand } from '../../support/cli.ts';

@@ -3,7 +3,7 @@ import { DAY, HOUR, type Interval } from '../../../src/core/interval.ts';
 import type { HistoryLimit } from '../../../src/ingest/limits/history-limit.ts';
 import { keepTracks, planTracked, readDueSeries, takeDueChunks } from '../../../src/ingest/tracking/freshness.ts';
 import { recordRefusal } from '../../../src/store/candle/refusal.ts';
-import { markSeen } from '../../../src/store/candle/seen-until.ts';
+import { markSeen } from '../../../src/store/candle/series.ts';
 import { recordCoins, recordTickers } from '../../../src/store/snapshot/coin.ts';
 import { addTracks, removeTracks, type TrackRule } from '../../../src/store/tracking/track-rule.ts';
 import { countQueued, handBack, markEnded, readQueued } from '../../../src/store/tracking/tracked-series.ts';
