@@ -1,10 +1,13 @@
-/** What upstream will not give, and why. A refusal counts only for the plan it was made to: with another plan it is asked again. */
+/** Refusals: what upstream does not give, and why. A refusal counts only for the plan it was made to: another plan requests it again. */
+import { isNotNull } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { tables } from '../connection/tables.ts';
+import { type RefusalReason, refusal } from '../schema/candles.ts';
 
-export type RefusalReason = 'plan wall' | 'interval' | 'unknown coin' | 'forbidden' | 'bad request';
+export type { RefusalReason };
 
 /** What a plan sees of an interval, as upstream taught us. */
 export type KnownLimit = {
@@ -72,9 +75,9 @@ export async function readHistoryLimits(sql: SqlOrTransaction, plan: string): Pr
 }
 
 /**
- * Takes back what a run was refused, series by series, that may not be about the series: of a run that ended because everything
- * was refused, all of it; of another one, each 403 after which it was answered nothing. History limits stay, and ids that an
- * upstream which has given us candles does not know: they would end the next run as well.
+ * Deletes the refusals of single series that a run got and that may not be about the series. If the run ended because everything was
+ * refused, that is all of them; else each 403 that was followed by no stored answer. History limits stay, and so do unknown ids if the
+ * upstream has ever given us candles: they would end the next run, too.
  */
 export async function withdrawRefusals(sql: SqlOrTransaction, backfillId: number, everything: boolean): Promise<void> {
   await sql`
@@ -88,24 +91,24 @@ export async function withdrawRefusals(sql: SqlOrTransaction, backfillId: number
         where later.backfill_id = f.backfill_id and later.outcome = 'stored' and later.sent_at > f.sent_at)))`;
 }
 
-/** This span of this series was refused to this plan. Saying it again only renews it. */
+type Refused = Readonly<Pick<typeof refusal.$inferInsert, 'reason' | 'message' | 'refusedAt' | 'fetchId'>> & {
+  readonly plan: string;
+  readonly seriesId: number;
+  readonly span: Span;
+};
+
+/** Upstream refused this span of this series to this plan. A repetition only renews the refusal. */
 export async function recordRefusal(
   sql: SqlOrTransaction,
-  refusal: {
-    readonly plan: string;
-    readonly seriesId: number;
-    readonly span: Span;
-    readonly reason: RefusalReason;
-    readonly message: string;
-    readonly refusedAt: Instant;
-    /** The request it answered. */
-    readonly fetchId?: number | null;
-  },
+  { plan, seriesId, span, reason, message, refusedAt, fetchId = null }: Refused,
 ): Promise<void> {
-  await sql`
-    insert into market.refusal (account_plan, series_id, span, reason, message, refused_at, fetch_id)
-    values (${refusal.plan}, ${refusal.seriesId}, ${refusal.span}, ${refusal.reason},
-      ${refusal.message}, ${refusal.refusedAt}, ${refusal.fetchId ?? null})
-    on conflict (series_id, account_plan, span) where series_id is not null do update
-    set reason = excluded.reason, message = excluded.message, refused_at = excluded.refused_at, fetch_id = excluded.fetch_id`;
+  const said = { reason, message, refusedAt, fetchId };
+  await tables(sql)
+    .insert(refusal)
+    .values({ accountPlan: plan, seriesId, span, ...said })
+    .onConflictDoUpdate({
+      target: [refusal.seriesId, refusal.accountPlan, refusal.span],
+      targetWhere: isNotNull(refusal.seriesId),
+      set: said,
+    });
 }

@@ -107,6 +107,8 @@ export const quarantine = market.table(
   ],
 );
 
+export type RefusalReason = 'plan wall' | 'interval' | 'unknown coin' | 'forbidden' | 'bad request';
+
 export const refusal = market.table(
   'refusal',
   {
@@ -116,7 +118,7 @@ export const refusal = market.table(
     interval: candleInterval('interval'),
     span: tstzrange('span'),
     depth: interval('depth'),
-    reason: text('reason').notNull(),
+    reason: text('reason').$type<RefusalReason>().notNull(),
     message: text('message').notNull(),
     refusedAt: instant('refused_at').notNull(),
     fetchId: bigNumber('fetch_id'),
