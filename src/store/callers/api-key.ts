@@ -2,7 +2,7 @@
 import { sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { matches, tables } from '../connection/tables.ts';
+import { tables, updateRows } from '../connection/tables.ts';
 import { apiKey } from '../schema/callers.ts';
 
 type Row = Readonly<typeof apiKey.$inferSelect>;
@@ -65,10 +65,7 @@ export async function listApiKeys(
 
 /** False when it was revoked already, or does not exist. */
 export async function revokeApiKey(sql: SqlOrTransaction, prefix: string, now: Instant): Promise<boolean> {
-  const { count } = await tables(sql)
-    .update(apiKey)
-    .set({ revokedAt: now })
-    .where(matches(apiKey, { prefix, revokedAt: null }));
+  const count = await updateRows(sql, apiKey, { prefix, revokedAt: null }, { revokedAt: now });
   return count > 0;
 }
 
@@ -79,10 +76,7 @@ export async function replaceApiKey(
   { by, until, now }: { readonly by: number; readonly until: Instant; readonly now: Instant },
 ): Promise<void> {
   const end = until <= now ? { revokedAt: now } : { expiresAt: raw`least(${apiKey.expiresAt}, ${until}::timestamptz)` };
-  await tables(sql)
-    .update(apiKey)
-    .set({ replacedBy: by, ...end })
-    .where(matches(apiKey, { prefix }));
+  await updateRows(sql, apiKey, { prefix }, { replacedBy: by, ...end });
 }
 
 function columns(sql: SqlOrTransaction) {

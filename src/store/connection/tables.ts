@@ -9,6 +9,7 @@ import {
   PgDialect,
   type PgQueryResultHKT,
   type PgTable,
+  type PgUpdateSetSource,
   type PreparedQueryConfig,
 } from 'drizzle-orm/pg-core';
 import { PgRemoteSession, type PreparedQuery } from 'drizzle-orm/pg-proxy/session';
@@ -42,6 +43,17 @@ export function matches<T extends PgTable>(table: T, values: Partial<T['$inferSe
     return value === null ? isNull(column) : eq(column, value);
   });
   return and(...conditions);
+}
+
+/** Changes the rows that have these values. Resolves to how many there were. */
+export async function updateRows<T extends PgTable>(
+  sql: SqlOrTransaction,
+  table: T,
+  which: Partial<T['$inferSelect']>,
+  changes: PgUpdateSetSource<T>,
+): Promise<number> {
+  const { count } = await tables(sql).update(table).set(changes).where(matches(table, which));
+  return count;
 }
 
 type NoTables = Record<string, never>;

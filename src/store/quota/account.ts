@@ -3,7 +3,7 @@ import { and, isNotNull, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { storableText } from '../connection/storable-text.ts';
-import { matches, tables } from '../connection/tables.ts';
+import { matches, tables, updateRows } from '../connection/tables.ts';
 import { account } from '../schema/accounts.ts';
 
 type Row = Readonly<typeof account.$inferSelect>;
@@ -31,11 +31,8 @@ export async function makeCurrentAccount(sql: Sql, id: string): Promise<void> {
   if ((await currentAccount(sql))?.id === id) return;
   await sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(${LOCK})`;
-    await tables(tx)
-      .update(account)
-      .set({ isCurrent: false })
-      .where(matches(account, { isCurrent: true }));
-    await tables(tx).update(account).set({ isCurrent: true }).where(matches(account, { id }));
+    await updateRows(tx, account, { isCurrent: true }, { isCurrent: false });
+    await updateRows(tx, account, { id }, { isCurrent: true });
   });
 }
 
@@ -86,10 +83,7 @@ export async function saveKeyRefusal(
 
 /** May this process ask again? Only one may: the others find that it was asked just now. */
 export async function mayAskAgain(sql: Sql, id: string, known: KeyRefusal, now: Instant): Promise<boolean> {
-  const { count } = await tables(sql)
-    .update(account)
-    .set({ refusedAt: now })
-    .where(matches(account, { id, refusedAt: known.at, refusals: known.times }));
+  const count = await updateRows(sql, account, { id, refusedAt: known.at, refusals: known.times }, { refusedAt: now });
   return count > 0;
 }
 

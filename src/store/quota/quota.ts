@@ -1,7 +1,7 @@
 /** The ledger's row: reads it, and records what upstream said. `quota-take.ts` takes requests from it. */
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
-import { matches, tables } from '../connection/tables.ts';
+import { tables, updateRows } from '../connection/tables.ts';
 import { quota, type quotaSpent } from '../schema/accounts.ts';
 
 /** Which account, and what time it is: null = the database's own clock, which all hosts share. */
@@ -50,10 +50,7 @@ export async function changeLedger(
     const { ledger, now } = await readLedger(tx, at, true);
     const next = change(ledger, now);
     const { nextFree, dayStart, daySpent, ...told } = next;
-    await tables(tx)
-      .update(quota)
-      .set(told)
-      .where(matches(quota, { accountId: at.accountId }));
+    await updateRows(tx, quota, { accountId: at.accountId }, told);
     return next;
   })) as Ledger;
 }

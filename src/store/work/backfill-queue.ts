@@ -7,7 +7,7 @@ import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { matches, tables } from '../connection/tables.ts';
+import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
 import { leaseIsAlive } from './lease.ts';
 
@@ -76,11 +76,10 @@ export async function renewClaim(
   },
 ): Promise<Claim> {
   const { id, owner, now, known } = claim;
-  const [row] = await tables(sql)
-    .update(backfill)
-    .set({ heartbeatAt: now, ...known })
-    .where(matches(backfill, { id, owner, state: 'running' }))
-    .returning({ priority: backfill.priority });
+  const [row] = await sql<{ priority: number }[]>`
+    update ops.backfill set heartbeat_at = ${now}
+      ${known === null ? sql`` : sql`, left_requests = ${known.leftRequests}, finish_at = ${known.finishAt}`}
+    where id = ${id} and state = 'running' and owner = ${owner} returning priority`;
   if (row === undefined) return { isMine: false, isPreempted: false, priority: null };
   const [urgent] = await sql`
     select 1 from ops.backfill where ${isClaimable(sql, { now, abovePriority: row.priority })} limit 1`;
@@ -101,10 +100,7 @@ export async function endClaim(
     end.state === 'queued'
       ? { waitUntil: end.waitUntil, finishedAt: null }
       : { waitUntil: null, finishedAt: now, finishAt: null, leftRequests: end.leftRequests ?? undefined };
-  await tables(sql)
-    .update(backfill)
-    .set({ state, message, heartbeatAt: now, ...known })
-    .where(matches(backfill, { id, owner, state: 'running' }));
+  await updateRows(sql, backfill, { id, owner, state: 'running' }, { state, message, heartbeatAt: now, ...known });
 }
 
 export type BackfillChange = 'pause' | 'resume' | 'cancel';

@@ -2,7 +2,7 @@
 import { and, inArray, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { matches, tables } from '../connection/tables.ts';
+import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
 import { leaseIsAlive } from './lease.ts';
 
@@ -30,10 +30,7 @@ export async function startBackfill(sql: SqlOrTransaction, started: StartedBackf
 
 /** Renews the lease of a run. Resolves to false when the run is no longer running, because another process ended it. */
 export async function beat(sql: SqlOrTransaction, id: number, at: Instant): Promise<boolean> {
-  const { count } = await tables(sql)
-    .update(backfill)
-    .set({ heartbeatAt: at })
-    .where(matches(backfill, { id, state: 'running' }));
+  const { count } = await sql`update ops.backfill set heartbeat_at = ${at} where id = ${id} and state = 'running'`;
   return count === 1;
 }
 
@@ -42,10 +39,12 @@ export async function beat(sql: SqlOrTransaction, id: number, at: Instant): Prom
  * end that the owner did not bring about itself can be undone. Resolves to whether it was.
  */
 export async function reviveBackfill(sql: SqlOrTransaction, id: number, at: Instant): Promise<boolean> {
-  const { count } = await tables(sql)
-    .update(backfill)
-    .set({ state: 'running', finishedAt: null, heartbeatAt: at })
-    .where(matches(backfill, { id, state: 'interrupted' }));
+  const count = await updateRows(
+    sql,
+    backfill,
+    { id, state: 'interrupted' },
+    { state: 'running', finishedAt: null, heartbeatAt: at },
+  );
   return count === 1;
 }
 
@@ -76,10 +75,7 @@ export async function finishBackfill(
   state: 'done' | 'stopped' | 'interrupted' | 'failed',
   at: Instant,
 ): Promise<void> {
-  await tables(sql)
-    .update(backfill)
-    .set({ state, finishedAt: at })
-    .where(matches(backfill, { id, state: 'running' }));
+  await updateRows(sql, backfill, { id, state: 'running' }, { state, finishedAt: at });
 }
 
 /**

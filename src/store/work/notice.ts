@@ -6,7 +6,7 @@ import { eq, lt, max, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { storableText } from '../connection/storable-text.ts';
-import { matches, tables } from '../connection/tables.ts';
+import { tables, updateRows } from '../connection/tables.ts';
 import { notice } from '../schema/service.ts';
 import { leaseEnd } from './lease.ts';
 
@@ -75,32 +75,26 @@ export async function claimNotice(
 
 type Claimed = { readonly id: number; readonly owner: string; readonly now: Instant };
 
-/** Not sent, and still claimed by this owner. */
-function isClaimed({ id, owner }: Claimed) {
-  return matches(notice, { id, owner, sentAt: null });
-}
-
 /** Renews the lease of a notice that is being sent. */
-export async function renewNotice(sql: SqlOrTransaction, claim: Claimed): Promise<void> {
-  await tables(sql)
-    .update(notice)
-    .set({ dueAt: leaseEnd(claim.now) })
-    .where(isClaimed(claim));
+export async function renewNotice(sql: SqlOrTransaction, { id, owner, now }: Claimed): Promise<void> {
+  await sql`
+    update ops.notice set due_at = ${leaseEnd(now)} where id = ${id} and owner = ${owner} and sent_at is null`;
 }
 
 /** A notice that another process has claimed meanwhile stays as it is. */
-export async function endNotice(sql: SqlOrTransaction, claim: Claimed, end: NoticeEnd): Promise<void> {
-  const { now } = claim;
+export async function endNotice(sql: SqlOrTransaction, { id, owner, now }: Claimed, end: NoticeEnd): Promise<void> {
   const dueAt = { sent: null, 'given up': null, 'handed back': now, later: 'at' in end ? end.at : null }[end.state];
-  await tables(sql)
-    .update(notice)
-    .set({
+  await updateRows(
+    sql,
+    notice,
+    { id, owner, sentAt: null },
+    {
       dueAt,
       sentAt: end.state === 'sent' ? now : null,
       attempts: end.state === 'handed back' ? raw`attempts - 1` : undefined,
       message: 'message' in end ? storableText(end.message).slice(0, 500) : null,
-    })
-    .where(isClaimed(claim));
+    },
+  );
 }
 
 /** The id of the last row of quarantine that a notice has reported; null when none ever was. */

@@ -3,7 +3,7 @@ import { and, gt, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { storableText } from '../connection/storable-text.ts';
-import { matches, tables } from '../connection/tables.ts';
+import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type ListedTool, rpc } from '../schema/requests.ts';
 
 export type { ListedTool };
@@ -50,5 +50,5 @@ export async function recordRpcAnswer(sql: SqlOrTransaction, url: string): Promi
 
 /** The tools are listed again before they are used. */
 export async function forgetTools(sql: SqlOrTransaction, url: string): Promise<void> {
-  await tables(sql).update(rpc).set({ tools: null, listedAt: null }).where(matches(rpc, { url }));
+  await updateRows(sql, rpc, { url }, { tools: null, listedAt: null });
 }

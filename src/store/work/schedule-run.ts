@@ -2,7 +2,7 @@
 import { and, eq, lt, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
-import { matches, tables } from '../connection/tables.ts';
+import { matches, tables, updateRows } from '../connection/tables.ts';
 import { scheduleRun } from '../schema/service.ts';
 import { leaseEnd } from './lease.ts';
 
@@ -76,10 +76,7 @@ export async function claimRun(
 
 /** Renews the lease of a run. */
 export async function renewRun(sql: SqlOrTransaction, id: number, now: Instant): Promise<void> {
-  await tables(sql)
-    .update(scheduleRun)
-    .set({ leaseUntil: leaseEnd(now) })
-    .where(matches(scheduleRun, { id, state: 'running' }));
+  await sql`update ops.schedule_run set lease_until = ${leaseEnd(now)} where id = ${id} and state = 'running'`;
 }
 
 export type RunEnd =
@@ -92,9 +89,11 @@ export type RunEnd =
 /** Records how a run ended, unless a later tick has ended it meanwhile. Deletes the schedule's old runs. */
 export async function endRun(sql: SqlOrTransaction, run: ScheduleRun, end: RunEnd, now: Instant): Promise<void> {
   const failures = { done: 0, failed: raw`failures + 1`, waiting: undefined, held: undefined };
-  await tables(sql)
-    .update(scheduleRun)
-    .set({
+  await updateRows(
+    sql,
+    scheduleRun,
+    { id: run.id, state: 'running' },
+    {
       state: end.state,
       endedAt: now,
       leaseUntil: null,
@@ -102,8 +101,8 @@ export async function endRun(sql: SqlOrTransaction, run: ScheduleRun, end: RunEn
       message: 'message' in end ? end.message.slice(0, LONGEST_MESSAGE) : null,
       attempts: end.state === 'held' ? raw`attempts - 1` : undefined,
       failures: failures[end.state],
-    })
-    .where(matches(scheduleRun, { id: run.id, state: 'running' }));
+    },
+  );
   await tables(sql)
     .delete(scheduleRun)
     .where(and(eq(scheduleRun.schedule, run.schedule), lt(scheduleRun.tick, run.tick - KEPT_MS)));

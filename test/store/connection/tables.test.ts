@@ -4,7 +4,7 @@ import { boolean, doublePrecision, integer, PgTable, pgTable, smallint, text } f
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient, openDatabase } from '../../../src/store/connection/connect.ts';
 import { isDatabaseUnavailable } from '../../../src/store/connection/database-unavailable.ts';
-import { tables } from '../../../src/store/connection/tables.ts';
+import { matches, tables, updateRows } from '../../../src/store/connection/tables.ts';
 import {
   bigIdentity,
   bigNumber,
@@ -156,6 +156,25 @@ describe('a write without rows', () => {
       { whole: 2 },
     ]);
   });
+});
+
+test('rows are found and changed by their values; null is one', async () => {
+  const db = tables(database.sql);
+  await db.insert(sample).values([
+    { name: 'with a number', whole: 7, at: 7 },
+    { name: 'with another', whole: 8, at: 7 },
+    { name: 'without one', at: 7 },
+  ]);
+  const find = async (values: Parameters<typeof matches<typeof sample>>[1]) => {
+    const rows = await db.select({ name: sample.name }).from(sample).where(matches(sample, values)).orderBy(sample.id);
+    return rows.map(({ name }) => name);
+  };
+  expect(await find({ at: 7, whole: 7 })).toEqual(['with a number']);
+  expect(await find({ at: 7, whole: null })).toEqual(['without one']);
+  expect(await updateRows(database.sql, sample, { at: 7, whole: null }, { whole: 9 })).toBe(1);
+  expect(await updateRows(database.sql, sample, { at: 7 }, { flag: true })).toBe(3);
+  expect(await updateRows(database.sql, sample, { at: 8 }, { flag: false })).toBe(0);
+  expect(await find({ flag: true, whole: 9 })).toEqual(['without one']);
 });
 
 describe('in a transaction', () => {
