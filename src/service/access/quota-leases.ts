@@ -8,12 +8,12 @@ import { dayReset, dayStart, monthReset, monthStart } from '../../core/calendar.
 import { createBatcher } from '../../core/concurrency/batcher.ts';
 import { DAY } from '../../core/interval.ts';
 import {
-  type Advance,
-  type AdvanceWish,
   forgetAddresses,
-  type GiveBack,
-  giveBack,
-  takeAdvances,
+  type LeaseGrant,
+  type LeaseReturn,
+  type LeaseWish,
+  returnLeases,
+  takeLeases,
 } from '../../store/callers/api-usage.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
@@ -84,7 +84,7 @@ export function createQuotaLeases(deps: QuotaLeaseDeps): QuotaLeases {
 
   /** Reports what was used, and returns the leases that are over. */
   const report = async (isOver: (lease: Lease) => boolean): Promise<void> => {
-    const back: GiveBack[] = [];
+    const back: LeaseReturn[] = [];
     for (const [subject, lease] of leases) {
       const { month, day, unreported: used } = lease;
       const isReturned = lease.renewing === null && isOver(lease);
@@ -94,7 +94,7 @@ export function createQuotaLeases(deps: QuotaLeaseDeps): QuotaLeases {
       if (unused + used > 0) back.push({ subject, month, day, unused, used });
     }
     // Not retried: a lease that is returned twice gives the caller more than the limit (api-usage.ts).
-    await giveBack(sql, back).catch(onError);
+    await returnLeases(sql, back).catch(onError);
   };
   const reporting = reportRegularly(deps, stop.signal, report);
 
@@ -136,16 +136,16 @@ async function reportRegularly(
 
 /** What a lease needs of the database: a renewal, one at a time for each lease, and the move to the next month or day. */
 function createRenewal({ sql, clock, onError }: QuotaLeaseDeps) {
-  const leaseMore = createBatcher(async (wishes: readonly AdvanceWish[]) => {
+  const leaseMore = createBatcher(async (wishes: readonly LeaseWish[]) => {
     const now = clock.now();
-    const granted = await takeAdvances(sql, wishes, { now, month: monthStart(now), day: dayStart(now) });
-    const bySubject = new Map(granted.map((advance) => [advance.subject, advance]));
+    const grants = await takeLeases(sql, wishes, { now, month: monthStart(now), day: dayStart(now) });
+    const bySubject = new Map(grants.map((grant) => [grant.subject, grant]));
     return wishes.map(({ subject }) => bySubject.get(subject));
   });
 
   const moveTo = (subject: string, lease: Lease, month: Instant, day: Instant): void => {
     const back = moveLease(lease, month, day);
-    if (back !== null) giveBack(sql, [{ subject, ...back }]).catch(onError);
+    if (back !== null) returnLeases(sql, [{ subject, ...back }]).catch(onError);
   };
   const renew = async (subject: string, lease: Lease): Promise<void> => {
     const now = clock.now();
@@ -184,14 +184,14 @@ type Lease = {
   usedAt: Instant;
   renewing: Promise<void> | null;
   /** What the database said at the last renewal. */
-  known: Advance | null;
+  known: LeaseGrant | null;
 };
 
 /**
  * Moves a lease to the windows of this month and day. Requests leased in a month that is over are void; those leased on a day that is over
  * still count in their month. Returns what to report and to return to the database for the windows before; null: nothing.
  */
-function moveLease(lease: Lease, month: Instant, day: Instant): Omit<GiveBack, 'subject'> | null {
+function moveLease(lease: Lease, month: Instant, day: Instant): Omit<LeaseReturn, 'subject'> | null {
   if (month === lease.month && day === lease.day) return null;
   const before = { month: lease.month, day: lease.day };
   const isValid = month === before.month && lease.limits.perDay === null;

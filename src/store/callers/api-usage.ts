@@ -1,6 +1,6 @@
 /**
- * The requests of the callers of this service. A process counts in advance: it takes some requests of a caller from the row, and then
- * answers so many without a statement. What a process that dies has taken stays counted, so no caller ever gets more than its limit.
+ * The requests of the callers of this service. A process leases some requests of a caller from the row, and then
+ * answers so many without a statement. The lease of a process that dies stays counted, so no caller ever gets more than its limit.
  */
 import { and, like, lt } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
@@ -8,7 +8,7 @@ import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { apiUsage } from '../schema/callers.ts';
 
-export type AdvanceWish = {
+export type LeaseWish = {
   /** `key:3`, or `address:192.0.2.7`. */
   readonly subject: string;
   readonly wanted: number;
@@ -22,32 +22,32 @@ export type Usage = {
   /** Begin of the windows that are counted. */
   readonly month: Instant;
   readonly day: Instant;
-  /** All that processes hold in advance included. */
+  /** Includes everything that processes have leased. */
   readonly monthSpent: number;
   readonly daySpent: number;
 };
 
-/** As far as processes have told. */
-export type UsageTold = Usage & {
-  /** Of what was spent this month: taken in advance, and not used. */
+/** As far as processes have reported. */
+export type ReportedUsage = Usage & {
+  /** Of what was spent this month: leased, and not used. */
   readonly monthHeld: number;
 };
 
-export type Advance = Usage & { readonly granted: number };
+export type LeaseGrant = Usage & { readonly granted: number };
 
 /** One statement for any number of callers, each once: grants as many of the wanted requests as fit into both windows. */
-export async function takeAdvances(
+export async function takeLeases(
   sql: SqlOrTransaction,
-  wishes: readonly AdvanceWish[],
+  wishes: readonly LeaseWish[],
   { now, month, day }: { readonly now: Instant; readonly month: Instant; readonly day: Instant },
-): Promise<Advance[]> {
+): Promise<LeaseGrant[]> {
   const subjects = wishes.map((wish) => wish.subject);
-  // Rows are locked in one order, whoever asks: two processes never wait for each other.
+  // Every process locks the rows in the same order, so two processes never wait for each other.
   await sql`
     insert into ops.api_usage (subject, month_start, month_spent, day_start, day_spent, updated_at)
     select s, ${month}::timestamptz, 0, ${day}::timestamptz, 0, ${now}::timestamptz from unnest(${subjects}::text[]) s order by s
     on conflict do nothing`;
-  return sql<Advance[]>`
+  return sql<LeaseGrant[]>`
     with asked as (
       select * from unnest(${subjects}::text[], ${wishes.map((wish) => wish.wanted)}::bigint[],
         ${wishes.map((wish) => wish.perMonth)}::bigint[], ${wishes.map((wish) => wish.perDay)}::bigint[])
@@ -73,18 +73,18 @@ export async function takeAdvances(
     from judged`;
 }
 
-export type GiveBack = Pick<Usage, 'subject' | 'month' | 'day'> & {
-  /** Given back. */
+export type LeaseReturn = Pick<Usage, 'subject' | 'month' | 'day'> & {
+  /** Returned. */
   readonly unused: number;
-  /** Used, of what was taken in that month, since it was last told. */
+  /** Used, of what was leased in that month, since the last report. */
   readonly used: number;
 };
 
 /**
- * Gives back what was taken in advance and not used, and records what was used. Never repeat it when its outcome is unknown: given
- * back twice, a caller would have more than its limit.
+ * Returns what was leased and not used, and records what was used. Never repeat it when its outcome is unknown: returned twice, a
+ * lease would give the caller more than its limit.
  */
-export async function giveBack(sql: SqlOrTransaction, back: readonly GiveBack[]): Promise<void> {
+export async function returnLeases(sql: SqlOrTransaction, back: readonly LeaseReturn[]): Promise<void> {
   if (back.length === 0) return;
   await sql`
     with given as (
@@ -103,7 +103,7 @@ export async function giveBack(sql: SqlOrTransaction, back: readonly GiveBack[])
 }
 
 /** Null when it has sent no request yet. */
-export async function readUsage(sql: SqlOrTransaction, subject: string): Promise<UsageTold | null> {
+export async function readUsage(sql: SqlOrTransaction, subject: string): Promise<ReportedUsage | null> {
   const [row] = await tables(sql).select().from(apiUsage).where(matches(apiUsage, { subject }));
   return row === undefined ? null : { ...row, month: row.monthStart, day: row.dayStart };
 }
