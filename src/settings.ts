@@ -133,7 +133,8 @@ export function readSettings(env: Environment): { readonly settings: Settings; r
     const result = parse(text, name, env);
     if ('ok' in result) return result.ok;
     const { problem, shown = quoted(text), isWhole = false } = result;
-    problems.push(isWhole ? problem : `${name} is ${shown}, ${problem}.`);
+    const separator = problem.startsWith('it must') ? ';' : ',';
+    problems.push(isWhole ? problem : `${name} is ${shown}${separator} ${problem}.`);
     return fallback;
   };
   const settings = Object.fromEntries(VARIABLES.map((name) => [name, read(name)])) as Settings;

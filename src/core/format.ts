@@ -13,8 +13,9 @@ export function formatCount(value: number | bigint): string {
 
 /** `1 request`, `2 requests`, `2 series`. */
 export function formatCounted(value: number, noun: string): string {
+  const count = formatCount(value);
   const plural = noun.endsWith('series') ? noun : `${noun}s`;
-  return `${formatCount(value)} ${value === 1 ? noun : plural}`;
+  return `${count} ${count === '1' ? noun : plural}`;
 }
 
 /** A limit: a number, or `unlimited`. */

@@ -47,6 +47,8 @@ describe('formats', () => {
 
   test('counts agree with their noun', () => {
     expect(formatCounted(1, 'request')).toBe('1 request');
+    expect(formatCounted(1.2, 'request')).toBe('1 request');
+    expect([1, 2].map((n) => formatCounted(n, 'series'))).toEqual(['1 series', '2 series']);
     expect(formatCounted(12_345, 'request')).toBe('12,345 requests');
     expect(formatBytes(93_500_000)).toBe('93.5 MB');
   });
