@@ -93,10 +93,9 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
     const { accountId, plan } = session;
     const nameOf = async (kind: 'chunks' | 'fresh' | 'ticks') =>
       queueNameOf(await readInstallationId(database.sql), { accountId, baseUrl: config.baseUrl, plan }, kind);
-    const openQueue = async (kind: 'chunks' | 'fresh') => (await openHost()).open(await nameOf(kind));
     const openTicks = async () => (await openHost()).openTicks(await nameOf('ticks'));
     const open = (kind: 'chunks' | 'fresh') => {
-      const queue = opened.get(kind) ?? openQueue(kind);
+      const queue = opened.get(kind) ?? openHost().then(async (host) => host.open(await nameOf(kind)));
       opened.set(kind, queue);
       return queue;
     };

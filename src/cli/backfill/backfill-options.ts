@@ -3,11 +3,11 @@ import { type Command, Option } from 'commander';
 import { formatCount } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import { integer, parsePriority } from '../input/options.ts';
-import { type TargetsOptions, targetOptions } from '../input/series-options.ts';
+import { type TargetOptions, targetOptions } from '../input/series-options.ts';
 import { parseDuration } from '../input/time.ts';
 import { UsageError } from '../shell/exit.ts';
 
-export type BackfillCommandOptions = TargetsOptions & {
+export type BackfillCommandOptions = TargetOptions & {
   readonly dryRun?: boolean;
   readonly yes?: boolean;
   readonly detach?: boolean;

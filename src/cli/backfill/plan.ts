@@ -3,16 +3,11 @@ import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { readDemand, schedulesOf, setAsideOf } from '../../budget.ts';
 import { effectiveLimits } from '../../config.ts';
+import type { Interval } from '../../core/interval.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
 import type { Session } from '../../ingest/session.ts';
 import { withIngestion } from '../../ingestion.ts';
-import {
-  checkTarget,
-  eachInterval,
-  type TargetOptions,
-  type TargetsOptions,
-  targetOptions,
-} from '../input/series-options.ts';
+import { checkTarget, intervalsOf, type TargetOptions, targetOptions } from '../input/series-options.ts';
 import { resolveTarget } from '../input/target.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
@@ -29,8 +24,8 @@ export function planCommand(program: Command, context: CommandContext): void {
       ),
   );
   // Wrong usage is reported before the database is opened.
-  plan.hook('preAction', (command) => checkTarget(command.args, command.opts<TargetsOptions>(), clock.now()));
-  const answerWith = (app: App, coins: string[], options: TargetsOptions) =>
+  plan.hook('preAction', (command) => checkTarget(command.args, command.opts<TargetOptions>(), clock.now()));
+  const answerWith = (app: App, coins: string[], options: TargetOptions) =>
     withIngestion(app, { signal }, async ({ session }) => {
       const reports = await makeReports(app, session, coins, options, signal);
       return { json: () => plansAsJson(reports), text: (out: Output) => printPlans(out, reports) };
@@ -43,11 +38,13 @@ export async function makeReports(
   app: App,
   session: Session,
   coins: readonly string[],
-  options: TargetsOptions,
+  options: TargetOptions,
   signal: AbortSignal,
 ): Promise<PlanReports> {
   const reports: PlanReport[] = [];
-  for (const one of eachInterval(options)) reports.push(await makeReport(app, session, coins, one, signal));
+  for (const interval of intervalsOf(options)) {
+    reports.push(await makeReport(app, session, coins, options, interval, signal));
+  }
   return reports;
 }
 
@@ -56,6 +53,7 @@ async function makeReport(
   session: Session,
   coins: readonly string[],
   options: TargetOptions,
+  interval: Interval,
   signal: AbortSignal,
 ): Promise<PlanReport> {
   const { config, clock, database } = app;
@@ -64,6 +62,7 @@ async function makeReport(
     { sql, clock, session, log: app.log, signal, keep: config.keep.candles },
     coins,
     options,
+    interval,
   );
   const now = clock.now();
   const historyLimit = session.historyLimits.of(target.interval);

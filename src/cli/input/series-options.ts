@@ -13,23 +13,18 @@ import { list, parseInterval, parsePositiveInteger, parseQuote } from './options
 import { timeOption } from './time.ts';
 
 export type TargetOptions = {
-  readonly start: string;
+  readonly start?: string;
   readonly end?: string;
-  readonly interval: Interval;
+  /** Each of several intervals is a target of its own. */
+  readonly interval?: readonly Interval[];
   readonly quote: Quote;
   readonly top?: number;
   readonly all?: boolean;
 };
 
-/** The options as typed: each of several intervals is a target of its own. */
-export type TargetsOptions = Omit<TargetOptions, 'interval'> & { readonly interval?: readonly Interval[] };
-
-/** The same options for each interval, in the order given. */
-export function eachInterval<T extends TargetsOptions>(
-  options: T,
-): (Omit<T, 'interval'> & { readonly interval: Interval })[] {
-  const intervals = [...new Set(options.interval ?? (['24h'] as const))];
-  return intervals.map((interval) => ({ ...options, interval }));
+/** The chosen intervals, each once, in the order given. */
+export function intervalsOf({ interval }: Pick<TargetOptions, 'interval'>): Interval[] {
+  return [...new Set(interval ?? (['24h'] as const))];
 }
 
 /** Adds the options that choose series, for `backfill`, `plan` and `track add`. */
@@ -54,14 +49,15 @@ export function targetOptions(command: Command): Command {
 }
 
 /** Checks everything that can be checked before anything is opened. @throws UsageError */
-export function checkTarget(coins: readonly string[], options: TargetsOptions, now: Instant): void {
+export function checkTarget(coins: readonly string[], options: TargetOptions, now: Instant): void {
   checkCoins(coins, options);
-  for (const one of eachInterval(options)) parseSpan(one, now);
+  for (const interval of intervalsOf(options)) parseSpan(options, interval, now);
 }
 
 /** The slots between --start and --end. @throws UsageError for an invalid span */
 export function parseSpan(
-  { start, end, interval }: Partial<Pick<TargetOptions, 'start'>> & Pick<TargetOptions, 'end' | 'interval'>,
+  { start, end }: Pick<TargetOptions, 'start' | 'end'>,
+  interval: Interval,
   now: Instant,
 ): Span {
   // Not a required option of commander, which would report it before the misspelt option --strat.

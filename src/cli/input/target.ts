@@ -26,10 +26,11 @@ export async function resolveTarget(
   deps: CatalogueDeps & { readonly keep: Keep['candles'] },
   coins: readonly string[],
   options: TargetOptions,
+  interval: Interval,
 ): Promise<ResolvedTarget> {
   const { sql, clock } = deps;
-  const requested = parseSpan(options, clock.now());
-  const span = withoutExpired(requested, options.interval, deps.keep, clock.now());
+  const requested = parseSpan(options, interval, clock.now());
+  const span = withoutExpired(requested, interval, deps.keep, clock.now());
   const named = [...new Set(coins)];
   const catalogueRequests = await readCatalogueFor(deps, named);
   const chosen = options.all
@@ -38,8 +39,8 @@ export async function resolveTarget(
       ? []
       : await topCoins(sql, options.top);
   const coinIds = [...new Set([...named, ...chosen.map((coin) => coin.id)])];
-  const keptMs = span.from > requested.from ? deps.keep[options.interval] : null;
-  return { coinIds, quote: options.quote, interval: options.interval, span, catalogueRequests, keptMs };
+  const keptMs = span.from > requested.from ? deps.keep[interval] : null;
+  return { coinIds, quote: options.quote, interval, span, catalogueRequests, keptMs };
 }
 
 /** Leaves out candles that retention would remove at once. @throws UsageError when nothing is left. */

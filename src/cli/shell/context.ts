@@ -1,5 +1,4 @@
 /** What every command receives: streams, clock, configuration, and the ways to open the warehouse and to print an answer. */
-
 import type { Command } from 'commander';
 import { type App, type AppOptions, openApp } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
@@ -25,24 +24,7 @@ export type CliDeps = {
   withoutInterrupts<T>(work: () => Promise<T>): Promise<T>;
 };
 
-export type CommandContext = CliDeps & {
-  /** @throws UsageError that names every problem of the environment. */
-  config(overrides?: Partial<Config>): Config;
-  log(config: Config): Log;
-  /**
-   * Opens the app for `use`, and always closes it. Ctrl-C ends `use` at once, unless `handlesInterrupt`: then `use` watches
-   * `signal` itself, finishes what is in flight and reports.
-   */
-  withApp<T>(options: UseOptions, use: (app: App) => Promise<T>): Promise<T>;
-  /** A commander action that ends with an exit code. */
-  action<A extends unknown[]>(run: (...args: A) => Promise<ExitCode>): (...args: A) => Promise<void>;
-  /** Lets a command open the app and print one answer: as text, or as JSON with `--json`, an option that this adds. */
-  answer<A extends unknown[]>(
-    command: Command,
-    read: (app: App, ...args: A) => Promise<Answer>,
-    options?: UseOptions,
-  ): void;
-};
+export type CommandContext = ReturnType<typeof createContext>;
 
 export type Answer = {
   readonly json: () => unknown;
@@ -55,22 +37,34 @@ export type UseOptions = Pick<AppOptions, 'schema'> & {
   readonly overrides?: Partial<Config>;
 };
 
-export function createContext(deps: CliDeps, end: (code: ExitCode) => void): CommandContext {
-  const config: CommandContext['config'] = (overrides) => {
+/** `end` receives the exit code of the command. */
+export function createContext(deps: CliDeps, end: (code: ExitCode) => void) {
+  return { ...deps, config, log, withApp, action, answer };
+
+  /** @throws UsageError that names every problem of the environment. */
+  function config(overrides?: Partial<Config>): Config {
     const parsed = parseConfig(deps.env);
     if ('ok' in parsed) return { ...parsed.ok, ...overrides };
     const { problems } = parsed;
     if (problems.length === 1) throw new UsageError(problems[0]!);
     throw new UsageError(`${problems.length} settings are wrong:\n${problems.map((text) => `  ${text}`).join('\n')}`);
-  };
-  const log: CommandContext['log'] = (config) =>
-    createLog({
+  }
+
+  function log(config: Config): Log {
+    return createLog({
       level: config.logLevel,
       write: (line) => deps.io.err.write(line),
       readable: deps.io.err.isTerminal,
       secrets: secretsOf(config),
     });
-  const withApp: CommandContext['withApp'] = async ({ schema, handlesInterrupt = false, overrides }, use) => {
+  }
+
+  /**
+   * Opens the app for `use`, and always closes it. Ctrl-C ends `use` at once, unless `handlesInterrupt`: then `use` watches
+   * `signal` itself, finishes what is in flight and reports.
+   */
+  async function withApp<T>(options: UseOptions, use: (app: App) => Promise<T>): Promise<T> {
+    const { schema, handlesInterrupt = false, overrides } = options;
     const settings = config(overrides);
     const app = await openApp(settings, { clock: deps.clock, log: log(settings), schema });
     try {
@@ -80,15 +74,17 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void): Com
     } finally {
       await app.close();
     }
-  };
-  const action: CommandContext['action'] =
-    (run) =>
-    async (...args) => {
+  }
+
+  /** A commander action that ends with an exit code. */
+  function action<A extends unknown[]>(run: (...args: A) => Promise<ExitCode>): (...args: A) => Promise<void> {
+    return async (...args) => {
       deps.signal.throwIfAborted();
       end(await run(...args));
     };
-  return { ...deps, config, log, withApp, action, answer };
+  }
 
+  /** Lets a command open the app and print one answer: as text, or as JSON with `--json`, an option that this adds. */
   function answer<A extends unknown[]>(
     command: Command,
     read: (app: App, ...args: A) => Promise<Answer>,

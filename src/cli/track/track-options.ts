@@ -6,7 +6,7 @@ import { DAY, floorToGrid, INTERVALS, type Interval } from '../../core/interval.
 import { DEFAULT_PRIORITY, defaultTargetAgeMs } from '../../core/tier.ts';
 import type { TrackedCoins, TrackRule } from '../../store/tracking/track-rule.ts';
 import { parseInterval } from '../input/options.ts';
-import { checkCoins } from '../input/series-options.ts';
+import { checkCoins, intervalsOf } from '../input/series-options.ts';
 import { parseDuration, timeOption } from '../input/time.ts';
 import { UsageError } from '../shell/exit.ts';
 
@@ -46,7 +46,7 @@ export function coinsOf(coins: readonly string[], { top, all }: Pick<TrackOption
 /** @throws UsageError for an invalid time or age */
 export function rulesOf(coins: readonly string[], options: TrackOptions, now: Instant): TrackRule[] {
   const chosen = coinsOf(coins, options);
-  const intervals = [...new Set(options.interval ?? (['24h'] as const))];
+  const intervals = intervalsOf(options);
   const since = sinceOf(options.since, now);
   const ages = agesOf(options.targetAge ?? [], intervals);
   return intervals.flatMap((interval) =>
