@@ -28,7 +28,7 @@ describe('a command loads what it needs', () => {
     ['cli/commands/quota.ts', [...SERVER, ...QUEUE, 'undici', 'cli-progress']],
     ['cli/backfill/plan.ts', [...SERVER, ...QUEUE]],
     ['cli/backfill/backfill.ts', [...SERVER, ...QUEUE]],
-    ['cli/commands/serve.ts', QUEUE],
+    ['background/http/market-server.ts', QUEUE],
   ])('%s', (command, others) => {
     const loaded = packagesWith(sources, command);
     expect(loaded).toContain('postgres');

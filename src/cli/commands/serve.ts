@@ -1,6 +1,5 @@
 /** `chandler serve`: answers like the upstream, from the warehouse, until it is stopped. */
 import type { Command } from 'commander';
-import { serveMarket } from '../../background/http/market-server.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';
 import { ownerName } from '../shell/owner.ts';
@@ -14,6 +13,8 @@ export function serveCommand(program: Command, context: CommandContext): void {
     .action(
       context.action(async () => {
         const config = context.config();
+        // Loaded when it runs, so that the help stays fast.
+        const { serveMarket } = await import('../../background/http/market-server.ts');
         await serveMarket({
           config,
           clock: context.clock,

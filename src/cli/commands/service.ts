@@ -1,7 +1,6 @@
 /** `chandler service`: keeps everything fresh and runs backfills, until it is stopped. */
 import type { Command } from 'commander';
 import { ROLES, type Role } from '../../background/health/service-status.ts';
-import { runService } from '../../background/service/service.ts';
 import { choice, integer } from '../input/options.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';
@@ -37,6 +36,8 @@ export function serviceCommand(program: Command, context: CommandContext): void 
     .action(
       context.action(async ({ role, concurrency, migrate = false }: Options) => {
         const config = context.config();
+        // Loaded when it runs, so that the help stays fast.
+        const { runService } = await import('../../background/service/service.ts');
         await runService({
           config,
           clock: context.clock,
