@@ -7,7 +7,7 @@ import type { ChunkJob } from '../../ingest/queue/chunk-job.ts';
 import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
 import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
 import type { OutageRetry } from '../../ingest/request/outage-retry.ts';
-import { withRefreshTurns } from '../../ingest/tracking/keep-fresh.ts';
+import { withEndOfRefresh } from '../../ingest/tracking/keep-fresh.ts';
 import { markEnded } from '../../store/tracking/tracked-series.ts';
 import { readEta } from './backfill-eta.ts';
 import type { ServiceContext, SessionContext } from './service-context.ts';
@@ -18,7 +18,7 @@ export function workFreshness(context: SessionContext, queue: ChunkQueue, retry:
   const { clock, app, ingestion, ending } = context;
   const { sql } = app.database;
   const { realMs = sameTime } = app.surroundings;
-  const ingestChunk = withRefreshTurns(singleFlight(withCircuitBreaker(ingestion.session.ingestChunk, clock)), sql);
+  const ingestChunk = withEndOfRefresh(singleFlight(withCircuitBreaker(ingestion.session.ingestChunk, clock)), sql);
   return queue.work({
     concurrency: context.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal: ending, retry }),

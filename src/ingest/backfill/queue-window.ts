@@ -49,7 +49,7 @@ export function createQueueWindow(deps: QueueWindowDeps, doneOf: MissingChunks['
 
   /**
    * Removes the chunks that have left the queue: done or failed in another process, or wiped. The next pass finds those that are still
-   * missing. Only a chunk that is gone twice in a row counts: when a chunk ends here, the queue removes it a moment before we are told.
+   * missing. Only a chunk that is gone twice in a row counts: when a chunk ends here, the queue removes it a moment before `ended` is called.
    */
   async function compare(): Promise<void> {
     await retry(() => queue.unpause());

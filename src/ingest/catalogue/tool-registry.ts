@@ -47,7 +47,7 @@ export type ToolRegistry = {
 
 export type Unusable = Exclude<Answer, { kind: 'answered' | 'moved' }>;
 
-/** The hosted server demands to be told why (upstream-api.md, section 4): 20 to 500 characters. */
+/** The hosted server requires a reason for each call (upstream-api.md, section 4): 20 to 500 characters. */
 export const RATIONALE = 'Keeps a local copy of this reference data up to date, within the limits of the plan.';
 const LISTED_FOR_MS = DAY;
 /** A list that is younger is right; then the call is wrong. */

@@ -80,7 +80,7 @@ export type SendRequest = {
 
 /**
  * Judges a 402 that names no history limit: is the quota exhausted, or are requests left, so that the 402 means something else? It
- * resolves to `exhausted` after it has told the quota. `unknown`: the run ended before the account could be asked.
+ * resolves to `exhausted` after it has recorded that in the ledger. `unknown`: the run ended before the account could be requested.
  */
 export type JudgeQuotaExhausted = (
   answer: Extract<Answer, { kind: 'limited' }>,
@@ -200,7 +200,7 @@ async function heed(call: Call, answer: Answer, beyondPlan: boolean): Promise<bo
   if (call.isOtherHost) return false;
   pauseAtOnce(quota, answer);
   if (await retry(() => reachability.isMissing(answer.exchange))) {
-    // The ledger is not told: it would hold back the next command, with the address corrected.
+    // Not recorded in the ledger, which would otherwise hold the next command, with the corrected address.
     await keep(call, toRecord(answer, accountId, record));
     throw new Unreachable(unreachable(baseUrl, 'message' in answer ? answer.message : '', answer.exchange.noContact!));
   }

@@ -18,7 +18,7 @@ export type Cadence = {
 };
 
 const MINUTE = 60_000;
-/** A leap day comes within eight years, but for the turn of some centuries. */
+/** A leap day comes within eight years, also around 2100, which has none. */
 const FAR_DAYS = 9 * 366;
 const MOST_KNOWN_DAYS = 4_000;
 const A_MONDAY = Date.UTC(2024, 0, 1);
@@ -62,7 +62,7 @@ const FIELDS = [
   ['weekdays', 7, 'with every week'],
 ] as const;
 
-/** A step of 90 minutes is accepted by cron, but means every hour: the user must be told. */
+/** Cron accepts a step of 90 minutes, but then runs every hour: this says so. */
 function tooWideStep(cron: string): string | null {
   for (const [i, field] of cron.split(' ').slice(-FIELDS.length).entries()) {
     const [name, size, anew] = FIELDS[i]!;

@@ -70,7 +70,7 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
   }
 
   function failed(run: ScheduleRun, error: unknown): RunEnd {
-    // It was told to end and did not fail: the next tick runs it again at once.
+    // The process stops, and the run did not fail: it is due again at once.
     if (stop.signal.aborted) return { state: 'held', message: 'its process was stopped', until: clock.now() };
     const message = maskPasswords(error instanceof Error ? error.message : String(error));
     if (error instanceof ConfigurationError || run.attempts >= MOST_ATTEMPTS) return { state: 'failed', message };

@@ -90,10 +90,10 @@ function asStored<T extends Pick<ExchangeFacts, 'links'>>(facts: T): T {
 /** One record: if it is impossible, all of it is quarantined, and the value is null. */
 export function validateGlobal(body: unknown, latest: Instant): Validated<GlobalFacts | null> {
   const read = readRecord(globalSchema, body);
-  const aside = (reason: string) =>
+  const quarantined = (reason: string) =>
     ({ ok: true, value: null, rows: 1, setAside: [{ id: '', reason, row: body }] }) as const;
   if (!read.ok)
-    return Array.isArray(body) || read.problem.startsWith('body') ? read : aside(withoutValue(read.problem));
+    return Array.isArray(body) || read.problem.startsWith('body') ? read : quarantined(withoutValue(read.problem));
   const g = read.value;
   if (g.market_cap_usd === null && g.volume_24h_usd === null)
     return { ok: false, problem: 'neither market_cap_usd nor volume_24h_usd is there' };
@@ -104,17 +104,18 @@ export function validateGlobal(body: unknown, latest: Instant): Validated<Global
     'market_cap_ath_value',
     'volume_24h_ath_value',
   ] as const) {
-    if (isImpossible(g[name])) return aside(`${name} is negative or not finite`);
+    if (isImpossible(g[name])) return quarantined(`${name} is negative or not finite`);
   }
-  if (!isWhole(g.cryptocurrencies_number)) return aside('cryptocurrencies_number: expected a whole number from 0');
-  if ((g.bitcoin_dominance_percentage ?? 0) > 100) return aside('bitcoin_dominance_percentage is above 100');
+  if (!isWhole(g.cryptocurrencies_number))
+    return quarantined('cryptocurrencies_number: expected a whole number from 0');
+  if ((g.bitcoin_dominance_percentage ?? 0) > 100) return quarantined('bitcoin_dominance_percentage is above 100');
   const updatedAt = g.last_updated === null ? null : g.last_updated * 1000;
   const [marketCapAthAt, volume24hAthAt] = [instantOf(g.market_cap_ath_date), instantOf(g.volume_24h_ath_date)];
   const future =
     futureOf('last_updated', updatedAt, latest + ROUNDED_MS) ??
     futureOf('market_cap_ath_date', marketCapAthAt, latest + ROUNDED_MS) ??
     futureOf('volume_24h_ath_date', volume24hAthAt, latest + ROUNDED_MS);
-  if (future !== null) return aside(future);
+  if (future !== null) return quarantined(future);
   const facts: Omit<GlobalFacts, 'answer'> = {
     updatedAt,
     marketCap: g.market_cap_usd,

@@ -95,9 +95,9 @@ export type DueSeriesOptions = {
 export type DueSeries = {
   /** A series that is due. */
   readonly seriesId: number;
-  /** The instant from which its age counts again, once this turn is taken. */
+  /** The instant from which its age counts after this refresh. */
   readonly turnAt: Instant;
-  /** Null: nothing of it can be requested now (the plan's history limit, a refusal). The turn counts as taken nevertheless. */
+  /** Null: nothing of it can be requested now (the plan's history limit, a refusal). It counts as refreshed nevertheless. */
   readonly chunk: FreshChunk | null;
 };
 
@@ -119,14 +119,14 @@ export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOpt
 }
 
 /**
- * Takes the turns of the series that are due, and resolves to their chunks. A series is not due again before its time, whatever becomes of
- * the chunk (`handBack` makes it due at once). Two processes at the same moment may get the same chunk; it is one job in the queue.
+ * Records a refresh of each series that is due, and resolves to their chunks. A series is not due again before its time, however its chunk
+ * ends (`handBack` makes it due at once). Two processes at the same moment may get the same chunk; it is one job in the queue.
  */
 export async function takeDueChunks(sql: SqlOrTransaction, options: DueSeriesOptions): Promise<FreshChunk[]> {
-  const stale = await readDueSeries(sql, options);
+  const due = await readDueSeries(sql, options);
   await recordRefreshes(
     sql,
-    stale.map(({ seriesId, turnAt, chunk }) => ({ seriesId, askedAt: options.now, turnAt, isQueued: chunk !== null })),
+    due.map(({ seriesId, turnAt, chunk }) => ({ seriesId, askedAt: options.now, turnAt, isQueued: chunk !== null })),
   );
-  return stale.flatMap(({ chunk }) => (chunk === null ? [] : [chunk]));
+  return due.flatMap(({ chunk }) => (chunk === null ? [] : [chunk]));
 }

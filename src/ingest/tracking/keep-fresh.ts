@@ -2,8 +2,8 @@
  * Keeps the tracked series fresh: a run of the schedule plans their ages, and puts the chunks that are due into a queue of their own, so
  * that no backfill delays them. A worker requests them as scheduled work.
  *
- * Each due series takes a refresh turn. The turn is recorded before its chunk is in the queue, and cleared when the chunk has ended. So a
- * chunk that the queue lost (a flush, a kill between the two) is found, and the series takes another turn.
+ * A refresh of a series is recorded before its chunk is in the queue, and cleared when the chunk has ended. So a chunk that the queue has
+ * lost (a flush, a kill between the two) is found, and the series is refreshed again.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
@@ -39,7 +39,7 @@ export type KeepFreshDeps = {
 };
 
 export type KeepFresh = {
-  /** Rules applied, ages planned, turns taken. */
+  /** Applies the rules, plans the ages, and puts the chunks that are due into the queue. */
   run(): Promise<RunOutcome>;
   /** Puts chunks that the queue has lost into it again; resolves to their number. */
   recover(): Promise<number>;
@@ -49,7 +49,7 @@ export type KeepFresh = {
 const MOST_QUEUED = 10_000;
 /** And at most as many as the plan's rate allows in this time; more if the schedule is configured to run less often. */
 const QUEUED_FOR_S = 1_800;
-/** A chunk that is not in the queue this long after its turn was taken is lost. */
+/** A chunk that is not in the queue this long after its refresh was recorded is lost. */
 const LOST_AFTER_MS = 20_000;
 /** Up to so many chunks are looked up one by one; if the queue is empty, all of them are lost. */
 const LOOKED_FOR = 200;
@@ -89,10 +89,8 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
     recover: async () => {
       const isEmpty = (await queue.size()) === 0;
       const queued = await readQueued(sql, clock.now() - LOST_AFTER_MS, isEmpty ? MOST_QUEUED : LOOKED_FOR);
-      const missing = isEmpty ? [...queued] : [];
-      const asked = isEmpty ? [] : queued;
-      const states = await queue.statesOf(asked.map((seriesId) => ({ kind: 'freshness', seriesId })));
-      missing.push(...asked.filter((_, i) => states[i] === 'gone'));
+      const states = isEmpty ? [] : await queue.statesOf(queued.map((seriesId) => ({ kind: 'freshness', seriesId })));
+      const missing = queued.filter((_, i) => isEmpty || states[i] === 'gone');
       // Twice in a row: the end of a chunk is recorded a moment before the queue removes it.
       const lost = missing.filter((id) => gone.has(id));
       gone = new Set(missing.filter((id) => !lost.includes(id)));
@@ -105,23 +103,20 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
 }
 
 /**
- * Clears the refresh turn of each chunk that has ended; a chunk that is put off waits in the queue. A chunk that began before the history
- * limit was refused as a whole, with its newest end: the series takes another turn, for the part within the limit.
+ * Clears the refresh of each chunk that has ended; a deferred chunk waits in the queue. A chunk that began before the history limit was
+ * refused as a whole, with its newest end: the series is refreshed again, for the part within the limit.
  */
-export function withRefreshTurns(ingestChunk: IngestChunk, sql: Sql): IngestChunk {
+export function withEndOfRefresh(ingestChunk: IngestChunk, sql: Sql): IngestChunk {
   return async (job, options = {}) => {
     const { retry = withoutRetry } = options;
     const outcome = await ingestChunk(job, options);
-    if (job.kind === 'freshness' && isOver(outcome)) await retry(() => endTurn(sql, job.seriesId, outcome));
+    const isOver = outcome.kind === 'stored' || outcome.kind === 'refused';
+    if (job.kind === 'freshness' && isOver) await retry(() => endRefresh(sql, job.seriesId, outcome));
     return outcome;
   };
 }
 
-async function endTurn(sql: Sql, seriesId: number, outcome: Outcome): Promise<void> {
+async function endRefresh(sql: Sql, seriesId: number, outcome: Outcome): Promise<void> {
   if (outcome.kind === 'refused' && outcome.reason === 'plan wall') await handBack(sql, [seriesId]);
   else await markEnded(sql, seriesId);
-}
-
-function isOver(outcome: Outcome): boolean {
-  return outcome.kind === 'stored' || outcome.kind === 'refused';
 }

@@ -3,7 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { withCircuitBreaker } from '../../../src/ingest/chunk/series-circuit-breaker.ts';
 import type { Outcome } from '../../../src/ingest/outcome.ts';
-import { createKeepFresh, withRefreshTurns } from '../../../src/ingest/tracking/keep-fresh.ts';
+import { createKeepFresh, withEndOfRefresh } from '../../../src/ingest/tracking/keep-fresh.ts';
 import { addTracks, removeTracks, type TrackRule } from '../../../src/store/tracking/track-rule.ts';
 import { markEnded } from '../../../src/store/tracking/tracked-series.ts';
 import { createWorld, type World, type WorldOptions } from '../../support/world.ts';
@@ -47,7 +47,7 @@ async function open(options: WorldOptions = {}, perDay: number | null = null) {
   });
   const outcomes: Outcome[] = [];
   const work = (concurrency = 2) => {
-    const ingestChunk = withRefreshTurns(withCircuitBreaker(session.ingestChunk, clock), sql);
+    const ingestChunk = withEndOfRefresh(withCircuitBreaker(session.ingestChunk, clock), sql);
     const worker = queue.work({
       concurrency,
       handle: (job, attempt) => ingestChunk(job, { attempt }),
