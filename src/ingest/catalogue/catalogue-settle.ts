@@ -1,5 +1,5 @@
 /** Validates and stores an answer about the catalogue, in one transaction; a list that shrank a lot needs a second answer first. */
-import { quarantineRecords, type SetAsideRecord } from '../../store/candle/quarantine.ts';
+import { recordStored, type SetAsideRecord } from '../../store/candle/quarantine.ts';
 import { type ItemEnd, recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { writeDocuments } from '../../store/catalogue/document.ts';
 import { findFetch, recordFetch } from '../../store/work/fetch.ts';
@@ -107,9 +107,8 @@ async function commit(
     // An answer that is older than the stored one is not written: all its documents are older then.
     const isYoungest = value.documents.length === 0 || youngest.size > 0;
     if (isYoungest) await value.write(tx, at);
-    const counts = { rows, stored: isYoungest ? rows - setAside.length : 0, setAside: setAside.length };
-    const fetchId = await recordFetch(tx, { ...asked.record, outcome: 'stored', ...counts });
-    await quarantineRecords(tx, kind, setAside, { fetchId, seenAt: at });
+    const writtenRows = isYoungest ? rows - setAside.length : 0;
+    await recordStored(tx, asked.record, { rows, stored: writtenRows, quarantined: setAside });
     await recordItem(tx, stored);
     await dropClaim(tx, refusalOf(kind, session));
     // The list is plausible again, or the shorter list is a fact now.

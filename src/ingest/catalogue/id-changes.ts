@@ -9,7 +9,7 @@ import { readRecord } from '../../contract/record/records.ts';
 import { parseTime } from '../../contract/time.ts';
 import { DAY } from '../../core/interval.ts';
 import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
-import { quarantineRecords, type SetAsideRecord } from '../../store/candle/quarantine.ts';
+import { recordStored, type SetAsideRecord } from '../../store/candle/quarantine.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type Rename, recordRenames, renamesReadUntil } from '../../store/upkeep/rename.ts';
 import { recordFetch } from '../../store/work/fetch.ts';
@@ -51,9 +51,8 @@ export async function readIdChanges(deps: {
     }
     await createOriginCheck(sql)(answer.exchange, record);
     const { changes, setAside } = validate(read.value, answer.exchange);
-    const counts = { rows: read.value.length, stored: changes.length, setAside: setAside.length };
-    const fetchId = await recordFetch(sql, { ...record, outcome: 'stored', ...counts });
-    await quarantineRecords(sql, ENDPOINT, setAside, { fetchId, seenAt: answer.exchange.asOf });
+    const rows = read.value.length;
+    await sql.begin((tx) => recordStored(tx, record, { rows, stored: changes.length, quarantined: setAside }));
     renames.push(...changes.filter(({ at }) => at >= since));
     if (read.value.length < PER_PAGE || changes.some(({ at }) => at < since)) break;
   }

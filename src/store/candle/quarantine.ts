@@ -2,6 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { storableJson, storableText } from '../connection/storable-text.ts';
+import { type FetchRow, recordFetch } from '../work/fetch.ts';
 
 export type SetAsideRow = {
   /** Null when the row is of no slot that was requested. */
@@ -76,7 +77,18 @@ export async function quarantineRecords(
       seen_at = greatest(q.seen_at, excluded.seen_at)`;
 }
 
-/** What was set aside for this reason alone is so no longer. */
+/** Records the request of an answer that is stored in this transaction, and quarantines its invalid rows. */
+export async function recordStored(
+  tx: SqlOrTransaction,
+  request: FetchRow,
+  { rows, stored, quarantined }: { rows: number; stored: number; quarantined: readonly SetAsideRecord[] },
+): Promise<void> {
+  const counts = { rows, stored, revised: 0, setAside: quarantined.length };
+  const fetchId = await recordFetch(tx, { ...request, outcome: 'stored', ...counts });
+  await quarantineRecords(tx, request.endpoint, quarantined, { fetchId, seenAt: request.asOf });
+}
+
+/** The rows that were quarantined only for this reason leave the quarantine. */
 export async function releaseRecords(
   tx: SqlOrTransaction,
   endpoint: string,

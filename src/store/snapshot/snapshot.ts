@@ -1,26 +1,25 @@
 /** One snapshot's transaction: its rows, the quarantined rows and the record of the request are stored together or not at all. */
 import { and, desc, lte } from 'drizzle-orm';
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
-import { quarantineRecords, type SetAsideRecord } from '../candle/quarantine.ts';
+import { recordStored, type SetAsideRecord } from '../candle/quarantine.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { fetch } from '../schema/requests.ts';
-import { type FetchRow, recordFetch } from '../work/fetch.ts';
+import type { FetchRow } from '../work/fetch.ts';
 
 export type SnapshotCommit = { readonly stored: number; readonly setAside: number };
 
 /** `write` stores the answer in the given transaction, and resolves to the number of stored rows. */
 export async function storeSnapshot(
   sql: Sql,
-  request: Omit<FetchRow, 'stored' | 'revised' | 'setAside' | 'outcome'>,
-  setAside: readonly SetAsideRecord[],
+  request: FetchRow,
+  quarantined: readonly SetAsideRecord[],
   write: (tx: SqlOrTransaction) => Promise<number>,
 ): Promise<SnapshotCommit> {
   return sql.begin(async (tx) => {
-    const counts = { stored: await write(tx), setAside: setAside.length };
-    const fetchId = await recordFetch(tx, { ...request, outcome: 'stored', revised: 0, ...counts });
-    await quarantineRecords(tx, request.endpoint, setAside, { fetchId, seenAt: request.asOf });
-    return counts;
+    const stored = await write(tx);
+    await recordStored(tx, request, { rows: request.rows, stored, quarantined });
+    return { stored, setAside: quarantined.length };
   });
 }
 
