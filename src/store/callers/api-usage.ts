@@ -5,7 +5,7 @@
 import { and, like, lt } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { matches, tables } from '../connection/tables.ts';
+import { tables } from '../connection/tables.ts';
 import { apiUsage } from '../schema/callers.ts';
 
 export type LeaseWish = {
@@ -104,8 +104,10 @@ export async function returnLeases(sql: SqlOrTransaction, back: readonly LeaseRe
 
 /** Null when it has sent no request yet. */
 export async function readUsage(sql: SqlOrTransaction, subject: string): Promise<ReportedUsage | null> {
-  const [row] = await tables(sql).select().from(apiUsage).where(matches(apiUsage, { subject }));
-  return row === undefined ? null : { ...row, month: row.monthStart, day: row.dayStart };
+  const [row] = await sql<ReportedUsage[]>`
+    select subject, month_spent::float8, month_held::float8, day_spent::float8, month_start as month, day_start as day
+    from ops.api_usage where subject = ${subject}`;
+  return row ?? null;
 }
 
 const FORGOTTEN_AFTER_MS = 62 * 86_400_000;
