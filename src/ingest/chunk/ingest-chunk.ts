@@ -12,7 +12,8 @@ import type { Sql } from '../../store/connection/connect.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import { documentedLimit, earliestSlot, isBeyond, knownDepth } from '../limits/history-limit.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
-import { createRefusalOpinions } from '../limits/refusal-opinions.ts';
+import { createLimitOpinions } from '../limits/limit-opinions.ts';
+import { createPaymentOpinions } from '../limits/payment-opinions.ts';
 import { ConfigurationError, INTERRUPTED, type Outcome, RedirectLoop, UpstreamError } from '../outcome.ts';
 import { type ChunkJob, describeChunk, FRESHNESS } from '../queue/chunk-job.ts';
 import { wrongAddress } from '../request/configuration-errors.ts';
@@ -43,8 +44,9 @@ const NOTHING: Outcome = { kind: 'stored', requests: 0, stored: 0, revised: 0, s
 
 export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   const { clock, trust } = deps;
-  const opinions = createRefusalOpinions(deps);
-  const storeAnswer = createStoreAnswer({ ...deps, opinions, prove: () => trust.prove() });
+  const limits = createLimitOpinions(deps);
+  const payments = createPaymentOpinions(clock, deps.historyLimits.opinions);
+  const storeAnswer = createStoreAnswer({ ...deps, limits, prove: () => trust.prove() });
   const settle = (job: ChunkJob, asked: SentRequest, retry: OutageRetry, answer: Refused, onlyHere?: boolean) =>
     retry(() => settleRefusal(deps, job, asked, answer, onlyHere));
 
@@ -53,19 +55,19 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
     const { answer, requests } = asked;
     switch (answer.kind) {
       case 'answered':
-        await retry(() => opinions.answered(job));
+        await retry(() => payments.answered(job));
         return storeAnswer(job, asked, answer, retry);
       case 'limited': {
         // The ledger makes everybody wait; the next take says until when.
         if (!asked.budgetLeft)
           return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
-        const until = await retry(() => opinions.weighPayment(job, answer.exchange));
+        const until = await retry(() => payments.weigh(job, answer.exchange));
         if (until !== null) return { kind: 'deferred', until, requests, reason: 'second opinion' };
         return settle(job, asked, retry, asHistoryLimit(answer));
       }
       case 'refused': {
         if (answer.reason !== 'history limit') return settle(job, asked, retry, answer);
-        const meaning = await retry(() => opinions.weighLimit(job, asked.record.span!, answer));
+        const meaning = await retry(() => limits.weigh(job, asked.record.span!, answer));
         if (typeof meaning === 'number')
           return { kind: 'deferred', until: meaning, requests, reason: 'second opinion' };
         return settle(job, asked, retry, answer, meaning === 'span');
@@ -79,7 +81,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   }
 
   async function ingest(job: ChunkJob, options: IngestChunkOptions): Promise<Outcome> {
-    const until = opinions.waitingFor(job);
+    const until = payments.waitingFor(job) ?? limits.waitingFor(job);
     if (until !== null) return { kind: 'deferred', until, requests: 0, reason: 'second opinion' };
     const question = questionOf(job, deps);
     if (question === null) return NOTHING;
@@ -89,7 +91,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
     return conclude(job, asked, options.retry ?? withoutRetry);
   }
 
-  return (job, options = {}) => opinions.inTurn(job, () => ingest(job, options));
+  return (job, options = {}) => limits.inTurn(job, () => ingest(job, options));
 }
 
 /** Nothing was sent: the run ended while the chunk waited. */

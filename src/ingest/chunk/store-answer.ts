@@ -11,7 +11,7 @@ import type { Answer } from '../../upstream/answer.ts';
 import { createDriftCheck } from '../answer/schema-drift.ts';
 import { provesNoLimit, unprovenPart } from '../limits/history-limit.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
-import type { RefusalOpinions } from '../limits/refusal-opinions.ts';
+import type { LimitOpinions } from '../limits/limit-opinions.ts';
 import { type Outcome, UpstreamError } from '../outcome.ts';
 import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
 import { createOriginCheck } from '../request/origin.ts';
@@ -35,13 +35,13 @@ export function createStoreAnswer({
   sql,
   plan,
   historyLimits,
-  opinions,
+  limits,
   prove,
 }: {
   readonly sql: Sql;
   readonly plan: Plan;
   readonly historyLimits: LearnedLimits;
-  readonly opinions: Pick<RefusalOpinions, 'gave'>;
+  readonly limits: Pick<LimitOpinions, 'gave'>;
   /** Called when an answer can be used. */
   readonly prove: () => void;
 }): StoreAnswer {
@@ -72,7 +72,7 @@ export function createStoreAnswer({
     const { sentAt, asOf, ageMs } = exchange;
     // Only where there are candles: of what is asked, a coin may have existed in the last few years only.
     const [first, last] = [candles.openTime[0], candles.openTime.at(-1)];
-    await retry(() => opinions.gave(job, first ?? null, exchange));
+    await retry(() => limits.gave(job, first ?? null, exchange));
     if (first !== undefined) {
       await retry(() => keepPartitions(interval, { from: first, to: last! + INTERVAL_MS[interval] }));
       // Only a candle from beyond proves that there is no limit: an answer without candles may be the upstream's way to refuse.

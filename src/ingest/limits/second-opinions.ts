@@ -1,5 +1,5 @@
 /** The claims about refusals under one plan that need a second opinion, as this process knows them: asking costs no statement. */
-import type { Clock } from '../../clock.ts';
+import type { Clock, Instant } from '../../clock.ts';
 import { DAY } from '../../core/interval.ts';
 import type { ClaimAnswer, ClaimName } from '../../core/second-opinion.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -21,15 +21,28 @@ const CLAIMS: readonly ClaimName[] = [
   'refused chunk',
 ];
 
-type Heard = Omit<ClaimAnswer, 'says'>;
+/** When a request was sent, and how old its answer was. */
+export type Heard = Pick<ClaimAnswer, 'sentAt' | 'ageMs'>;
+
+type HeardAnswer = Omit<ClaimAnswer, 'says'>;
+
+/** The answer of an exchange, heard now. */
+export function heardAt(now: Instant, { sentAt, ageMs }: Heard): HeardAnswer {
+  return { sentAt, ageMs, heardAt: now };
+}
 
 export type SecondOpinions = {
   find(claim: ClaimName, subject: string): Claim | null;
   list(claim: ClaimName): readonly Claim[];
   /** Stores how the claim stands after one more answer. `state` is called with the claim as all processes know it. */
-  record(claim: ClaimName, subject: string, heard: Heard, state: (before: Claim | null) => Statement): Promise<Opinion>;
+  record(
+    claim: ClaimName,
+    subject: string,
+    heard: HeardAnswer,
+    state: (before: Claim | null) => Statement,
+  ): Promise<Opinion>;
   /** Drops the claim, unless it is newer than this answer, which contradicts it. No statement while this process knows of no such claim. */
-  contradict(claim: ClaimName, subject: string, heard: Heard): Promise<void>;
+  contradict(claim: ClaimName, subject: string, heard: HeardAnswer): Promise<void>;
   /** Drops the claim: what it was about was answered. No statement while this process knows of no such claim. */
   drop(claim: ClaimName, subject: string): Promise<void>;
   /** Reads what other processes have learned. */

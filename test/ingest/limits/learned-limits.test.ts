@@ -3,7 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { planOf } from '../../../src/contract/plan/plans.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { type LearnedLimits, readLearnedLimits } from '../../../src/ingest/limits/learned-limits.ts';
-import { createRefusalOpinions } from '../../../src/ingest/limits/refusal-opinions.ts';
+import { createLimitOpinions } from '../../../src/ingest/limits/limit-opinions.ts';
+import { createPaymentOpinions } from '../../../src/ingest/limits/payment-opinions.ts';
 import type { ChunkJob } from '../../../src/ingest/queue/chunk-job.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
@@ -117,18 +118,23 @@ describe('a refusal that nobody expected', () => {
       message: FOUND.message,
       exchange: exchangeOf(sentAt),
     }) as const;
-  const open = (historyLimits: LearnedLimits) => createRefusalOpinions({ clock, plan, historyLimits });
+  const open = (historyLimits: LearnedLimits) => {
+    const limits = createLimitOpinions({ clock, plan, historyLimits });
+    const payments = createPaymentOpinions(clock, historyLimits.opinions);
+    const waitingFor = (chunk: ChunkJob) => payments.waitingFor(chunk) ?? limits.waitingFor(chunk);
+    return { limits, payments, waitingFor };
+  };
   const process = async () => open(await start());
   /** Refuses this chunk, whose request takes a second. */
   const refuse = (opinions: ReturnType<typeof open>, chunk: ChunkJob) => {
     const sentAt = now + 1;
     now = sentAt + SECOND;
-    return opinions.weighLimit(chunk, chunk, limit(sentAt));
+    return opinions.limits.weigh(chunk, chunk, limit(sentAt));
   };
   const refuseUnpaid = (opinions: ReturnType<typeof open>, chunk: ChunkJob) => {
     const sentAt = now + 1;
     now = sentAt + SECOND;
-    return opinions.weighPayment(chunk, exchangeOf(sentAt));
+    return opinions.payments.weigh(chunk, exchangeOf(sentAt));
   };
 
   test('is believed after a second one for another series; the chunk itself waits for the caches, or for belief', async () => {
@@ -160,20 +166,20 @@ describe('a refusal that nobody expected', () => {
     const opinions = await process();
     const sentAt = now;
     now += SECOND;
-    expect(typeof (await opinions.weighLimit(job(1), job(1), limit(sentAt)))).toBe('number');
-    expect(typeof (await opinions.weighLimit(job(2), job(2), limit(sentAt)))).toBe('number');
+    expect(typeof (await opinions.limits.weigh(job(1), job(1), limit(sentAt)))).toBe('number');
+    expect(typeof (await opinions.limits.weigh(job(2), job(2), limit(sentAt)))).toBe('number');
     expect(await refuse(opinions, job(3))).toBe('history limit');
   });
 
   test('is contradicted by a candle from beyond that was asked for since, and then takes four', async () => {
     const opinions = await process();
     await refuse(opinions, job(1));
-    await opinions.gave(job(2), DEEP, exchangeOf(now - 2 * SECOND));
+    await opinions.limits.gave(job(2), DEEP, exchangeOf(now - 2 * SECOND));
     expect(await database.sql`select from ops.second_opinion where claim = 'history limit'`).toHaveLength(1);
     now += SECOND;
-    await opinions.gave(job(2), null, exchangeOf(now));
+    await opinions.limits.gave(job(2), null, exchangeOf(now));
     expect(await database.sql`select from ops.second_opinion where claim = 'history limit'`).toHaveLength(1);
-    await opinions.gave(job(2), DEEP, exchangeOf(now));
+    await opinions.limits.gave(job(2), DEEP, exchangeOf(now));
     expect(await database.sql`select from ops.second_opinion where claim = 'history limit'`).toHaveLength(0);
     const results = [];
     for (let seriesId = 3; seriesId < 7; seriesId++) results.push(await refuse(opinions, job(seriesId)));
@@ -187,7 +193,7 @@ describe('a refusal that nobody expected', () => {
       results.push(await refuse(opinions, job(1)));
       now += 75 * SECOND;
       // Others are answered all the while.
-      await opinions.gave(job(2), DEEP, exchangeOf(now));
+      await opinions.limits.gave(job(2), DEEP, exchangeOf(now));
       now += SECOND;
     }
     expect(results.map((result) => (typeof result === 'number' ? 'later' : result))).toEqual([
@@ -198,10 +204,10 @@ describe('a refusal that nobody expected', () => {
   test('as documented needs no second one', async () => {
     const starter = planOf('starter');
     const historyLimits = await readLearnedLimits(database.sql, clock, starter);
-    const opinions = createRefusalOpinions({ clock, plan: starter, historyLimits });
+    const limits = createLimitOpinions({ clock, plan: starter, historyLimits });
     const from = NOON - starter.historyDepthMs! - 100 * DAY;
     const answer = { ...limit(now), notBefore: NOON - starter.historyDepthMs! };
-    expect(await opinions.weighLimit(job(1, from), job(1, from), answer)).toBe('history limit');
+    expect(await limits.weigh(job(1, from), job(1, from), answer)).toBe('history limit');
     expect(await database.sql`select from ops.second_opinion`).toHaveLength(0);
   });
 
@@ -214,8 +220,8 @@ describe('a refusal that nobody expected', () => {
       await new Promise((resolve) => setImmediate(resolve));
       order.push(`${name} ends`);
     };
-    const deep = [opinions.inTurn(job(2), work('2')), opinions.inTurn(job(3), work('3'))];
-    await Promise.all([...deep, opinions.inTurn(job(4, NOON - 3 * DAY), work('recent'))]);
+    const deep = [opinions.limits.inTurn(job(2), work('2')), opinions.limits.inTurn(job(3), work('3'))];
+    await Promise.all([...deep, opinions.limits.inTurn(job(4, NOON - 3 * DAY), work('recent'))]);
     expect(order.filter((step) => !step.startsWith('recent'))).toEqual(['2 begins', '2 ends', '3 begins', '3 ends']);
     expect(order.indexOf('recent begins')).toBeLessThan(order.indexOf('2 ends'));
   });
@@ -228,7 +234,7 @@ describe('a refusal that nobody expected', () => {
     expect(await refuseUnpaid(opinions, job(1, NOON - 200 * DAY))).toBeNull();
     // Another chunk of the series was answered: only the chunk itself can agree.
     expect(await refuseUnpaid(opinions, job(2))).toBe(now + 75 * SECOND);
-    await opinions.answered(job(2, NOON - 200 * DAY));
+    await opinions.payments.answered(job(2, NOON - 200 * DAY));
     now += 80 * SECOND;
     expect(await refuseUnpaid(opinions, job(2))).toBeNull();
   });
@@ -242,7 +248,7 @@ describe('a refusal that nobody expected', () => {
     }
     expect(opinions.waitingFor(job(9))).toBe(firstHeardAt + 76 * SECOND);
     expect(opinions.waitingFor({ ...job(9), interval: '1h' })).toBeNull();
-    await opinions.answered(job(10));
+    await opinions.payments.answered(job(10));
     expect(opinions.waitingFor(job(9))).toBeNull();
   });
 
@@ -250,10 +256,10 @@ describe('a refusal that nobody expected', () => {
     const opinions = await process();
     await database.sql`alter table ops.second_opinion rename to away`;
     try {
-      await opinions.answered(job(1));
-      await opinions.gave(job(1), DEEP, exchangeOf(now));
+      await opinions.payments.answered(job(1));
+      await opinions.limits.gave(job(1), DEEP, exchangeOf(now));
       expect(opinions.waitingFor(job(1))).toBeNull();
-      expect(await opinions.inTurn(job(1), async () => 'done')).toBe('done');
+      expect(await opinions.limits.inTurn(job(1), async () => 'done')).toBe('done');
     } finally {
       await database.sql`alter table ops.away rename to second_opinion`;
     }

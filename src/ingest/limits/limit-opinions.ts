@@ -1,0 +1,150 @@
+/**
+ * Second opinions about a refusal that names a history limit where none is expected: the plan may see less than its documents say, or the
+ * answer is a lie of the moment. A limit holds for every series of its interval, so the next request from beyond it, for whichever series,
+ * gives the second opinion. Until then one request at a time goes out from beyond it, and the refused chunk itself comes again when no cache
+ * repeats the answer. Where the upstream has answered from beyond before, it takes more refusals. If one chunk alone is refused again and
+ * again, there is no limit: only its span is not requested any more.
+ */
+import type { Clock, Instant } from '../../clock.ts';
+import type { Plan } from '../../contract/plan/plans.ts';
+import type { Interval } from '../../core/interval.ts';
+import { CONTRADICTED_HISTORY_LIMIT, RULES } from '../../core/second-opinion.ts';
+import type { Span } from '../../core/span.ts';
+import type { Claim, Evidence, Statement } from '../../store/work/second-opinion.ts';
+import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
+import { expectedDepth, type HistoryLimit, isBeyond } from './history-limit.ts';
+import type { LearnedLimits } from './learned-limits.ts';
+import { type Depth, datedDepth, depthOf, type LimitRefusal } from './parsed-limit.ts';
+import { type Heard, heardAt } from './second-opinions.ts';
+
+/** After so long a refused chunk looks whether the limit is believed: if it is, there is nothing to wait for. */
+const LOOK_AFTER_MS = 5_000;
+
+export type LimitOpinions = {
+  /** Does the work. If it may ask from beyond a limit that needs a second opinion, it starts when the request that does so now has ended. */
+  inTurn<T>(job: ChunkJob, work: () => Promise<T>): Promise<T>;
+  /** When a request for this chunk is worth it; null: now. */
+  waitingFor(job: ChunkJob): Instant | null;
+  /** What the refusal means: a history limit, a refusal of this span only, or nothing before the instant. */
+  weigh(job: ChunkJob, span: Span, answer: LimitRefusal): Promise<'history limit' | 'span' | Instant>;
+  /** A readable answer, with its first candle. Without candles it contradicts nothing: that is possible on either side of a limit. */
+  gave(job: ChunkJob, firstCandle: Instant | null, exchange: Heard): Promise<void>;
+};
+
+type LimitEvidence = Evidence & Depth & { readonly message: string; readonly wasAnswered: boolean };
+
+export function createLimitOpinions(deps: {
+  readonly clock: Clock;
+  readonly plan: Plan;
+  readonly historyLimits: LearnedLimits;
+}): LimitOpinions {
+  const { clock, plan, historyLimits } = deps;
+  const { opinions } = historyLimits;
+  /** How far back a candle was answered, as long as this process runs. */
+  const deepest = new Map<Interval, number>();
+
+  const isDoubted = ({ interval, from }: ChunkJob) => {
+    const claim = opinions.find('history limit', interval);
+    return claim !== null && !isBelieved(claim) && isBeyond(limitOf(claim), interval, from, clock.now());
+  };
+  return {
+    inTurn: createTurns(isDoubted),
+    waitingFor: (job) => {
+      const limit = opinions.find('history limit', job.interval);
+      // What is left of the chunk within a limit that is believed is another request.
+      if (limit !== null && isBelieved(limit)) return null;
+      const chunk = opinions.find('refused chunk', chunkJobId(job));
+      return chunk !== null && chunk.retryAt > clock.now() ? chunk.retryAt : null;
+    },
+    weigh: async (job, span, answer) => {
+      const { interval } = job;
+      const { message } = answer;
+      const now = clock.now();
+      const heard = heardAt(now, answer.exchange);
+      const depth = depthOf(interval, span, plan, answer);
+      if (isExpected(historyLimits.of(interval), interval, span, depth, now)) return 'history limit';
+      const chunk = await opinions.record('refused chunk', chunkJobId(job), heard, () => ({ says: 'agrees' }));
+      if (chunk.kind === 'believed') return 'span';
+      const claimed = claimedDepth(depth, span, answer);
+      const answeredTo = now - (deepest.get(interval) ?? Number.NEGATIVE_INFINITY);
+      const wasAnswered = isBeyond({ kind: 'met', ...claimed, message }, interval, answeredTo, now);
+      // Within a limit that is believed, each refusal without a date teaches where it is; another date is another claim.
+      const isOther = wasAnswered || datedDepth(answer) !== null;
+      const opinion = await opinions.record('history limit', interval, heard, (before) =>
+        before === null || (isBelieved(before) && isOther)
+          ? first({ ...claimed, message, wasAnswered })
+          : again(before),
+      );
+      if (opinion.kind !== 'believed') return now + LOOK_AFTER_MS;
+      deepest.delete(interval);
+      return 'history limit';
+    },
+    gave: async (job, firstCandle, exchange) => {
+      const { interval } = job;
+      const { sentAt } = exchange;
+      await opinions.drop('refused chunk', chunkJobId(job));
+      const claim = opinions.find('history limit', interval);
+      if (firstCandle === null || (claim !== null && sentAt <= claim.requestedAt)) return;
+      deepest.set(interval, Math.max(deepest.get(interval) ?? 0, sentAt - firstCandle));
+      if (claim !== null && isBeyond(limitOf(claim), interval, firstCandle, sentAt))
+        await opinions.contradict('history limit', interval, heardAt(clock.now(), exchange));
+    },
+  };
+}
+
+/** Runs the work of chunks for which `isDoubted` one after the other in each interval, and all other work at once. */
+function createTurns(isDoubted: (job: ChunkJob) => boolean): LimitOpinions['inTurn'] {
+  const asking = new Map<Interval, Promise<unknown>>();
+  return async (job, work) => {
+    const { interval } = job;
+    let waits = isDoubted(job);
+    for (let other = asking.get(interval); waits && other !== undefined; other = asking.get(interval)) {
+      await other;
+      waits = isDoubted(job);
+    }
+    const mine = work();
+    if (!waits) return mine;
+    const ended = mine.catch(() => undefined);
+    asking.set(interval, ended);
+    return mine.finally(() => {
+      if (asking.get(interval) === ended) asking.delete(interval);
+    });
+  };
+}
+
+function first(evidence: LimitEvidence): Statement {
+  return { says: 'differs', evidence, rule: ruleOf(evidence) };
+}
+
+function again({ evidence }: Claim): Statement {
+  return { says: 'agrees', evidence, rule: ruleOf(evidence) };
+}
+
+function ruleOf(evidence: Evidence | null) {
+  return evidence?.wasAnswered === true ? CONTRADICTED_HISTORY_LIMIT : RULES['history limit'];
+}
+
+function isBelieved({ answers, evidence }: Claim): boolean {
+  return answers >= ruleOf(evidence).agreeing;
+}
+
+function limitOf({ evidence }: Claim): HistoryLimit {
+  const { depthMs, skewMs, message } = evidence as LimitEvidence;
+  return { kind: 'met', depthMs, skewMs, message };
+}
+
+/** As far back as anybody knew, or not much stricter. */
+function isExpected(
+  limit: HistoryLimit,
+  interval: Interval,
+  { from }: Span,
+  { depthMs, skewMs }: Depth,
+  now: Instant,
+): boolean {
+  return isBeyond(limit, interval, from, now) && depthMs - skewMs >= expectedDepth(limit)! / 2;
+}
+
+/** A text without a date says no more than that a request may not begin there. */
+function claimedDepth({ depthMs, skewMs }: Depth, { from }: Span, { notBefore, exchange }: LimitRefusal): Depth {
+  return notBefore === null && depthMs > 0 ? { depthMs: exchange.sentAt - from, skewMs: 0 } : { depthMs, skewMs };
+}

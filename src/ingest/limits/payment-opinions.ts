@@ -1,0 +1,67 @@
+/**
+ * Second opinions about a 402 that names no history limit, although by all that is known requests are left: it may mean that the plan does
+ * not include this series, or nothing at all. It is believed after a second one for the same series, with nothing of the series answered
+ * between, or for the same chunk.
+ */
+import type { Clock, Instant } from '../../clock.ts';
+import type { Interval } from '../../core/interval.ts';
+import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
+import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
+import { type Heard, heardAt, type SecondOpinions } from './second-opinions.ts';
+
+/** When so many series of one interval wait for a second opinion, and none was answered since, the others wait for these. */
+const MOST_SERIES_WAITING = 8;
+
+export type PaymentOpinions = {
+  /** When a request for this chunk is worth it; null: now. */
+  waitingFor(job: ChunkJob): Instant | null;
+  /** Resolves to when the chunk is worth another request; null: the 402 is believed. */
+  weigh(job: ChunkJob, exchange: Heard): Promise<Instant | null>;
+  /** A request for the chunk was answered with something other than a refusal. */
+  answered(job: ChunkJob): Promise<void>;
+};
+
+export function createPaymentOpinions(clock: Clock, opinions: SecondOpinions): PaymentOpinions {
+  /** When a series of the interval was last answered, or its 402 believed. */
+  const settledAt = new Map<Interval, Instant>();
+
+  const waitingForOthers = (interval: Interval, now: Instant) => {
+    const since = settledAt.get(interval) ?? Number.NEGATIVE_INFINITY;
+    const waiting = opinions
+      .list('series without payment')
+      .filter((claim) => claim.evidence?.interval === interval && claim.requestedAt > since);
+    if (waiting.length < MOST_SERIES_WAITING) return null;
+    const dueAt = Math.min(...waiting.map((claim) => claim.requestedAt)) + ASK_AGAIN_MS;
+    // The process that was to send the second request may have ended.
+    return now < dueAt + ASK_AGAIN_MS ? Math.max(dueAt, now) + 1_000 : null;
+  };
+  return {
+    waitingFor: (job) => {
+      const now = clock.now();
+      const chunk = opinions.find('chunk without payment', chunkJobId(job));
+      if (chunk === null) return waitingForOthers(job.interval, now);
+      return chunk.retryAt > now ? chunk.retryAt : null;
+    },
+    weigh: async (job, exchange) => {
+      const { interval, seriesId } = job;
+      const now = clock.now();
+      const heard = heardAt(now, exchange);
+      const evidence = { interval };
+      const ofChunk = await opinions.record('chunk without payment', chunkJobId(job), heard, () => ({
+        says: 'agrees',
+      }));
+      const ofSeries = await opinions.record('series without payment', `${seriesId}`, heard, () => ({
+        says: 'agrees',
+        evidence,
+      }));
+      if (ofChunk.kind === 'waiting' && ofSeries.kind === 'waiting') return ofChunk.claim.retryAt;
+      settledAt.set(interval, now);
+      return null;
+    },
+    answered: async (job) => {
+      settledAt.set(job.interval, clock.now());
+      await opinions.drop('chunk without payment', chunkJobId(job));
+      await opinions.drop('series without payment', `${job.seriesId}`);
+    },
+  };
+}
