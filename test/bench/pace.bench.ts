@@ -1,4 +1,7 @@
-/** How much of the allowed pace ten workers of a service use together while a backfill has work for them: real processes, one quota. */
+/**
+ * How much of the allowed pace a service uses while a backfill has work for it, and what that costs: ten worker processes on one
+ * quota, and one process with every role at the pace of the plans. Real processes.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
@@ -34,11 +37,16 @@ type Paced = {
   readonly granted: number;
   /** Seconds in which less than half of the pace was sent. */
   readonly slackSeconds: number;
-  /** Of one core, all workers together. */
+  /** Of one core, all processes of the service together. */
   readonly cpu: number;
+  /** Milliseconds of a processor for each request, all processes of the service together. */
+  readonly cpuMsPerRequest: number;
 };
 
-async function pacedRun(engine: Engine, perSecond: number): Promise<Paced> {
+const WORKER_ROLES = ['scheduler', ...Array<string>(WORKERS).fill('worker')];
+
+/** One service process for each entry of `roles`. */
+async function pacedRun(engine: Engine, perSecond: number, roles: readonly string[]): Promise<Paced> {
   const database = await createTestDatabase({ max: 2 });
   const env = {
     DATABASE_URL: database.url,
@@ -50,7 +58,6 @@ async function pacedRun(engine: Engine, perSecond: number): Promise<Paced> {
   };
   const services: ServiceProcess[] = [];
   try {
-    const roles = ['scheduler', ...Array<string>(WORKERS).fill('worker')];
     services.push(...(await Promise.all(roles.map((role) => startServiceProcess(role, env)))));
     await Promise.all(services.map((service) => service.said(/^ready/)));
     // More than can be asked meanwhile.
@@ -76,6 +83,7 @@ async function pacedRun(engine: Engine, perSecond: number): Promise<Paced> {
       granted: (after.spent - before.spent) / allowed,
       slackSeconds: sent!.slack,
       cpu: (after.cpuMs - before.cpuMs) / (after.at - before.at),
+      cpuMsPerRequest: (after.cpuMs - before.cpuMs) / sent!.n,
     };
   } finally {
     await Promise.all(services.map((service) => service.stop()));
@@ -89,25 +97,26 @@ async function standing({ sql }: TestDatabase, services: readonly ServiceProcess
   return { at: systemClock.now(), spent: ledger!.spent, cpuMs };
 }
 
+const engines = () =>
+  ENGINES.filter((engine) => CHOSEN.includes(engine) && (engine === 'postgres' || testRedisUrl() !== null));
+
+const percent = (values: readonly number[]) =>
+  `${spread(
+    values.map((value) => value * 100),
+    1,
+  )} %`;
+
 it(`${WORKERS} workers use 98 % of the pace they share`, async () => {
-  const engines = ENGINES.filter(
-    (engine) => CHOSEN.includes(engine) && (engine === 'postgres' || testRedisUrl() !== null),
-  );
   const lines: [string, string][] = [];
-  const percent = (values: readonly number[]) =>
-    `${spread(
-      values.map((value) => value * 100),
-      1,
-    )} %`;
   for (const perSecond of PACES) {
-    for (const engine of engines) {
+    for (const engine of engines()) {
       const runs: Paced[] = [];
-      for (let round = 0; round < ROUNDS; round++) runs.push(await pacedRun(engine, perSecond));
+      for (let round = 0; round < ROUNDS; round++) runs.push(await pacedRun(engine, perSecond, WORKER_ROLES));
       const used = runs.map((run) => run.used);
       const slack = runs.map((run) => run.slackSeconds);
       lines.push([
         `${thousands(perSecond)}/s, queue on ${engine} (≥ 98 %)`,
-        `${percent(used)} ${verdict(median(used) >= 0.98)}; with turns that were lost ${percent(runs.map((run) => run.granted))}; ${Math.max(...slack)} s below half; ${spread(runs.map((run) => run.cpu))} cores`,
+        `${percent(used)} ${verdict(median(used) >= 0.98)}; with permits that were lost ${percent(runs.map((run) => run.granted))}; ${Math.max(...slack)} s below half; ${spread(runs.map((run) => run.cpu))} cores`,
       ]);
       expect(Math.min(...used)).toBeGreaterThan(0);
     }
@@ -118,4 +127,23 @@ it(`${WORKERS} workers use 98 % of the pace they share`, async () => {
       lines,
     ),
   );
+});
+
+it('one service holds the pace of the plans with a twentieth of a core', async () => {
+  const perSecond = 10;
+  const lines: [string, string][] = [];
+  for (const engine of engines()) {
+    const runs: Paced[] = [];
+    for (let round = 0; round < ROUNDS; round++)
+      runs.push(await pacedRun(engine, perSecond, ['scheduler,worker,http']));
+    const used = runs.map((run) => run.used);
+    const cpu = runs.map((run) => run.cpu);
+    lines.push(
+      [`sent of what is allowed, queue on ${engine} (≥ 98 %)`, `${percent(used)} ${verdict(median(used) >= 0.98)}`],
+      [`of one core, queue on ${engine} (≤ 5 %)`, `${percent(cpu)} ${verdict(median(cpu) <= 0.05)}`],
+      [`processor ms a request, queue on ${engine}`, spread(runs.map((run) => run.cpuMsPerRequest))],
+    );
+    expect(Math.min(...used)).toBeGreaterThan(0);
+  }
+  console.info(table(`one service process, ${perSecond}/s, one backfill, ${SECONDS} s, median of ${ROUNDS}`, lines));
 });
