@@ -226,21 +226,21 @@ create table market.refusal (
   message text not null,
   refused_at timestamptz not null,
   fetch_id bigint,
-  constraint refusal_reason check (reason in ('plan wall', 'interval', 'unknown coin', 'forbidden', 'bad request')),
+  constraint refusal_reason check (reason in ('history limit', 'interval', 'unknown coin', 'forbidden', 'bad request')),
   constraint refusal_subject check (
     case when series_id is null then interval is not null and span is null else span is not null and depth is null end
   )
 );
-create unique index refusal_wall on market.refusal (account_plan, interval) where series_id is null;
+create unique index refusal_history_limit on market.refusal (account_plan, interval) where series_id is null;
 create unique index refusal_of_series on market.refusal (series_id, account_plan, span) where series_id is not null;
 comment on table market.refusal is 'What upstream will not give, and why. Counts only while the account has the plan it was refused under.';
 comment on column market.refusal.id is 'Number of the refusal.';
 comment on column market.refusal.account_plan is 'The plan that was refused.';
-comment on column market.refusal.series_id is 'market.series.id; null for a wall, which holds for every series of the interval.';
-comment on column market.refusal.interval is 'For a wall: the interval it is about.';
+comment on column market.refusal.series_id is 'market.series.id; null for a history limit, which holds for every series of the interval.';
+comment on column market.refusal.interval is 'For a history limit: the interval it is about.';
 comment on column market.refusal.span is 'For one series: the span refused.';
-comment on column market.refusal.depth is 'For a wall: how far back from now the plan sees; null when it does not see the interval at all.';
-comment on column market.refusal.reason is 'plan wall, interval, unknown coin, forbidden or bad request.';
+comment on column market.refusal.depth is 'For a history limit: how far back from now the plan sees; null when it does not see the interval at all.';
+comment on column market.refusal.reason is 'history limit, interval, unknown coin, forbidden or bad request.';
 comment on column market.refusal.message is 'What upstream said.';
 comment on column market.refusal.refused_at is 'When it last said so.';
 comment on column market.refusal.fetch_id is 'The request it answered.';
@@ -258,7 +258,7 @@ create table market.rollup (
   market_cap double precision,
   constraint rollup_series_id_interval_open_time_pk primary key (series_id, interval, open_time)
 );
-comment on table market.rollup is 'Coarser candles, each made of all final candles of one series in its slot: 6h, 12h and 24h of 5m and 15m, 12h and 24h of 30m, 24h of 1h, where no coarser series says the same. Made by the service every hour and at the end of chandler backfill, so what was covered last may not have its own yet; removed in the transaction that changes a candle they are made of. market.rolled says where they are complete.';
+comment on table market.rollup is 'Coarser candles, each made of all final candles of one series in its slot: 6h, 12h and 24h of 5m and 15m, 12h and 24h of 30m, 24h of 1h, where no coarser series says the same. Made by the service every hour and at the end of chandler backfill, so what was covered last may not have its own yet; removed in the transaction that changes a candle they are made of. market.rollup_coverage says where they are complete.';
 comment on column market.rollup.series_id is 'The series of the finer candles: market.series.id.';
 comment on column market.rollup.interval is 'Width of this candle, not of those it is made of.';
 comment on column market.rollup.open_time is 'UTC, on the grid of its interval. A slot in which there are no finer candles has no row.';
@@ -270,10 +270,10 @@ comment on column market.rollup.volume is 'The sum; null where one of the finer 
 comment on column market.rollup.market_cap is 'Of the last finer candle.';
 
 -- A table of its own, because every update of market.series says that an answer changed.
-create table market.rolled (
-  series_id integer primary key constraint rolled_series_id_series_id_fk references market.series on delete cascade,
+create table market.rollup_coverage (
+  series_id integer primary key constraint rollup_coverage_series_id_series_id_fk references market.series on delete cascade,
   spans tstzmultirange not null
 );
-comment on table market.rolled is 'Of which spans of a series market.rollup has all candles that can be made. Whoever changes candles by hand deletes the row of their series: then they are made anew.';
-comment on column market.rolled.series_id is 'market.series.id.';
-comment on column market.rolled.spans is 'A slot that lies in it as a whole, and in market.series.covered, has its row in market.rollup, or no candle.';
+comment on table market.rollup_coverage is 'Of which spans of a series market.rollup has all candles that can be made. Whoever changes candles by hand deletes the row of their series: then they are made anew.';
+comment on column market.rollup_coverage.series_id is 'market.series.id.';
+comment on column market.rollup_coverage.spans is 'A slot that lies in it as a whole, and in market.series.covered, has its row in market.rollup, or no candle.';

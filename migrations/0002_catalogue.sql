@@ -8,8 +8,8 @@ create table market.document (
   as_of timestamptz not null,
   changed_at timestamptz not null,
   gone_at timestamptz,
-  is_cut boolean not null default false,
-  essence bytea not null,
+  is_truncated boolean not null default false,
+  fingerprint bytea not null,
   received json not null,
   constraint document_kind_id_pk primary key (kind, id)
 );
@@ -19,8 +19,8 @@ comment on column market.document.id is 'Id of the coin, exchange, tag, person o
 comment on column market.document.as_of is 'Instant of the newest answer: no fact in it is newer.';
 comment on column market.document.changed_at is 'Instant of the answer that last changed more than counters and ranks.';
 comment on column market.document.gone_at is 'Since when upstream no longer knows the id; null while it does.';
-comment on column market.document.is_cut is 'The list may go on after its end: it was asked for with a limit, and has as many rows.';
-comment on column market.document.essence is 'SHA-256 of the answer without what changes all the time.';
+comment on column market.document.is_truncated is 'The list may go on after its end: it was asked for with a limit, and has as many rows.';
+comment on column market.document.fingerprint is 'SHA-256 of the answer without what changes all the time.';
 comment on column market.document.received is 'The answer as received: keys, their order and the text of numbers are the upstream''s.';
 
 create table market.document_revision (

@@ -23,11 +23,11 @@ create table ops.account (
   is_current boolean not null default false,
   refused_at timestamptz,
   refusals integer not null default 0,
-  refused_as text,
+  refused_scheme text,
   refusal text,
   constraint account_auth_scheme check (auth_scheme in ('bearer', 'bare')),
   constraint account_path check (account_path in ('/users/me', '/key/info')),
-  constraint account_refused_as check (refused_as in ('auto', 'bearer', 'bare'))
+  constraint account_refused_scheme check (refused_scheme in ('auto', 'bearer', 'bare'))
 );
 -- Only one account can be the current one.
 create unique index account_current on ops.account (is_current) where is_current;
@@ -42,7 +42,7 @@ comment on column ops.account.month_limit is 'Requests a month, as upstream told
 comment on column ops.account.is_current is 'True for the one account that was used last: refusals count under its plan.';
 comment on column ops.account.refused_at is 'When upstream last refused the key, or was last asked whether it still does; null: it does not.';
 comment on column ops.account.refusals is 'How often in a row it has refused the key: the more often, the later it is asked again.';
-comment on column ops.account.refused_as is 'How the key was sent then: CHANDLER_AUTH_SCHEME.';
+comment on column ops.account.refused_scheme is 'How the key was sent then: CHANDLER_AUTH_SCHEME.';
 comment on column ops.account.refusal is 'What was said of it.';
 
 -- One row per account holds all windows, so that one statement takes from all of them or from none.
@@ -61,8 +61,8 @@ create table ops.quota (
   limited_until timestamptz not null default 'epoch',
   limited_streak integer not null default 0,
   limited_message text not null default '',
-  spent_until timestamptz not null default 'epoch',
-  spent_message text not null default '',
+  exhausted_until timestamptz not null default 'epoch',
+  exhausted_message text not null default '',
   down_at timestamptz not null default 'epoch',
   down_until timestamptz not null default 'epoch',
   down_streak integer not null default 0,
@@ -87,8 +87,8 @@ comment on column ops.quota.limited_at is 'When upstream last asked for a pause.
 comment on column ops.quota.limited_until is 'Nobody asks before, because upstream asked for a pause.';
 comment on column ops.quota.limited_streak is 'How many times in a row it did.';
 comment on column ops.quota.limited_message is 'What it said.';
-comment on column ops.quota.spent_until is 'Nobody asks before, because upstream says that the quota is used up.';
-comment on column ops.quota.spent_message is 'What it said.';
+comment on column ops.quota.exhausted_until is 'Nobody asks before, because upstream says that the quota is used up.';
+comment on column ops.quota.exhausted_message is 'What it said.';
 comment on column ops.quota.down_at is 'When upstream last did not answer as it should.';
 comment on column ops.quota.down_until is 'Nobody asks before, because upstream did not answer as it should.';
 comment on column ops.quota.down_streak is 'How many times in a row it did not.';
@@ -116,18 +116,18 @@ comment on column ops.quota_spent.month_spent is 'Requests taken in that month.'
 comment on column ops.quota_spent.day_start is 'Beginning of the day that day_spent is about.';
 comment on column ops.quota_spent.day_spent is 'Requests taken on that day.';
 
-create table ops.open_wall (
+create table ops.lifted_history_limit (
   account_plan text not null,
   interval market.candle_interval not null,
-  proven_at timestamptz not null,
-  constraint open_wall_account_plan_interval_pk primary key (account_plan, interval)
+  lifted_at timestamptz not null,
+  constraint lifted_history_limit_account_plan_interval_pk primary key (account_plan, interval)
 );
-comment on table ops.open_wall is 'Walls that the documents name and that were found not to be there.';
-comment on column ops.open_wall.account_plan is 'The plan it was found under.';
-comment on column ops.open_wall.interval is 'The width of candle it is about.';
-comment on column ops.open_wall.proven_at is 'When an answer from beyond it came.';
+comment on table ops.lifted_history_limit is 'History limits that the documents name, and that an answer from beyond them has disproved.';
+comment on column ops.lifted_history_limit.account_plan is 'The plan it was found under.';
+comment on column ops.lifted_history_limit.interval is 'The width of candle it is about.';
+comment on column ops.lifted_history_limit.lifted_at is 'When an answer from beyond it came.';
 
--- told and doubted keep what each answer said by itself: so the order of storing does not decide which answer is believed about a slot.
+-- answered_slots and unconfirmed_slots keep what each answer said by itself: so the order of storing does not decide which answer is believed about a slot.
 create table ops.fetch (
   id bigint primary key generated always as identity,
   sent_at timestamptz not null,
@@ -144,17 +144,17 @@ create table ops.fetch (
   rows integer not null,
   stored integer not null,
   revised integer not null,
-  set_aside integer not null,
+  quarantined integer not null,
   bytes integer not null,
   body_sha256 bytea,
   message text,
-  told tstzmultirange,
-  doubted tstzmultirange,
+  answered_slots tstzmultirange,
+  unconfirmed_slots tstzmultirange,
   subject text
 );
 create index fetch_of_series on ops.fetch (series_id, as_of) where series_id is not null;
 create index fetch_of_backfill on ops.fetch (backfill_id) where backfill_id is not null;
-create index fetch_doubts on ops.fetch (series_id) where doubted is not null;
+create index fetch_unconfirmed on ops.fetch (series_id) where unconfirmed_slots is not null;
 -- Status looks at the requests of the last day. They are written in the order they are sent, so a few bytes for each stretch of
 -- pages are enough to find them (a million rows: 68 ms without, 4 ms with), and cost the writes nothing.
 create index fetch_by_time on ops.fetch using brin (sent_at) with (autosummarize = on);
@@ -175,12 +175,12 @@ comment on column ops.fetch.duration_ms is 'Milliseconds from sending to the end
 comment on column ops.fetch.rows is 'Rows in the answer.';
 comment on column ops.fetch.stored is 'Candles that were written.';
 comment on column ops.fetch.revised is 'Final candles that it changed.';
-comment on column ops.fetch.set_aside is 'Rows that could not be true.';
+comment on column ops.fetch.quarantined is 'Rows that could not be true.';
 comment on column ops.fetch.bytes is 'Size of the decoded body.';
 comment on column ops.fetch.body_sha256 is 'SHA-256 of the decoded body.';
 comment on column ops.fetch.message is 'What upstream said where it did not answer, cut at 2,000 characters.';
-comment on column ops.fetch.told is 'Slots the answer has a candle for, and slots with candles on both sides of them; null when it is no stored answer about candles.';
-comment on column ops.fetch.doubted is 'Slots missing at the edges of the answer: empty only when another answer long enough before or after doubts them, too.';
+comment on column ops.fetch.answered_slots is 'Slots the answer has a candle for, and slots with candles on both sides of them; null when it is no stored answer about candles.';
+comment on column ops.fetch.unconfirmed_slots is 'Slots missing at the edges of the answer: empty only when another answer long enough before or after doubts them, too.';
 comment on column ops.fetch.subject is 'About which coin, exchange, tag, person or platform, for requests about one that is no series.';
 
 create table ops.backfill (
@@ -231,24 +231,24 @@ comment on column ops.backfill.finish_at is 'When it will be done by what is kno
 comment on column ops.backfill.message is 'Why it waits, stopped or failed.';
 comment on column ops.backfill.requested_by is 'Who wants it: user@host of the command, or ''the audit of gaps'' for the past of tracked series; null when it was recorded before this was written down.';
 
-create table ops.backfill_past (
+create table ops.fetch_totals (
   backfill_id integer not null,
   outcome text not null,
   requests bigint not null,
   rows bigint not null,
   stored bigint not null,
   revised bigint not null,
-  set_aside bigint not null,
-  constraint backfill_past_backfill_id_outcome_pk primary key (backfill_id, outcome)
+  quarantined bigint not null,
+  constraint fetch_totals_backfill_id_outcome_pk primary key (backfill_id, outcome)
 );
-comment on table ops.backfill_past is 'Sums of the requests of a backfill whose rows in ops.fetch were removed for their age.';
-comment on column ops.backfill_past.backfill_id is 'ops.backfill.id.';
-comment on column ops.backfill_past.outcome is 'How the requests ended, as in ops.fetch.';
-comment on column ops.backfill_past.requests is 'How many there were.';
-comment on column ops.backfill_past.rows is 'Rows in their answers.';
-comment on column ops.backfill_past.stored is 'Rows that were new or changed.';
-comment on column ops.backfill_past.revised is 'Final candles that they changed or removed.';
-comment on column ops.backfill_past.set_aside is 'Rows that could not be true.';
+comment on table ops.fetch_totals is 'Sums of the requests of a backfill whose rows in ops.fetch were removed for their age.';
+comment on column ops.fetch_totals.backfill_id is 'ops.backfill.id.';
+comment on column ops.fetch_totals.outcome is 'How the requests ended, as in ops.fetch.';
+comment on column ops.fetch_totals.requests is 'How many there were.';
+comment on column ops.fetch_totals.rows is 'Rows in their answers.';
+comment on column ops.fetch_totals.stored is 'Rows that were new or changed.';
+comment on column ops.fetch_totals.revised is 'Final candles that they changed or removed.';
+comment on column ops.fetch_totals.quarantined is 'Rows that could not be true.';
 
 create table ops.catalogue_item (
   kind text not null,
@@ -259,7 +259,7 @@ create table ops.catalogue_item (
   times integer not null,
   wait_until timestamptz,
   rows integer not null default 0,
-  is_cut boolean not null default false,
+  is_truncated boolean not null default false,
   message text,
   constraint catalogue_item_kind_id_pk primary key (kind, id)
 );
@@ -269,11 +269,11 @@ comment on column ops.catalogue_item.kind is 'What is asked: as in market.docume
 comment on column ops.catalogue_item.id is 'About what; empty for what there is only one of.';
 comment on column ops.catalogue_item.asked_at is 'When it was asked last.';
 comment on column ops.catalogue_item.answered_at is 'When it was last answered with something that was stored.';
-comment on column ops.catalogue_item.outcome is 'How the last request ended: stored, cut (only the beginning of a list was given), doubted, or as in ops.fetch.';
+comment on column ops.catalogue_item.outcome is 'How the last request ended: stored, cut (only the beginning of a list was given), unconfirmed, or as in ops.fetch.';
 comment on column ops.catalogue_item.times is 'So many requests in a row have ended like that.';
 comment on column ops.catalogue_item.wait_until is 'Not asked before; null when its age decides.';
 comment on column ops.catalogue_item.rows is 'Rows of the last answer.';
-comment on column ops.catalogue_item.is_cut is 'The tool gave only the beginning of the list: REST is asked for it.';
+comment on column ops.catalogue_item.is_truncated is 'The tool gave only the beginning of the list: REST is asked for it.';
 comment on column ops.catalogue_item.message is 'What upstream said, where it did not answer.';
 
 -- A row is about slots of a series (series_id, span), or about what its key names.
@@ -382,7 +382,7 @@ create table ops.tracked (
   tier_id integer not null constraint tracked_tier_id_tier_id_fk references ops.tier,
   tracked_at timestamptz not null,
   asked_at timestamptz,
-  turn_at timestamptz,
+  refresh_at timestamptz,
   seen_until timestamptz,
   ends_at timestamptz,
   queued_at timestamptz
@@ -390,7 +390,7 @@ create table ops.tracked (
 -- All series of a tier have the same target age, so their turns come in the order in which they were last asked:
 -- those asked first lie at the beginning of their part of the index, those never asked at its end.
 create index tracked_by_age on ops.tracked (tier_id, asked_at);
-create index tracked_by_turn on ops.tracked (tier_id, turn_at);
+create index tracked_by_refresh on ops.tracked (tier_id, refresh_at);
 create index tracked_ending on ops.tracked (ends_at) where ends_at is not null;
 create index tracked_queued on ops.tracked (queued_at) where queued_at is not null;
 comment on table ops.tracked is 'The series the rules come to: when each was asked, and up to when upstream has told all it had.';
@@ -398,7 +398,7 @@ comment on column ops.tracked.series_id is 'market.series.id.';
 comment on column ops.tracked.tier_id is 'ops.tier.id.';
 comment on column ops.tracked.tracked_at is 'Since when it is tracked.';
 comment on column ops.tracked.asked_at is 'When its newest candles were last asked for, answered or not; null when never.';
-comment on column ops.tracked.turn_at is 'From when its age counts for being asked early: asked_at, or before it.';
+comment on column ops.tracked.refresh_at is 'From when its age counts for being asked early: asked_at, or before it.';
 comment on column ops.tracked.seen_until is 'Up to here upstream has told all it had; null when it was not answered yet.';
 comment on column ops.tracked.ends_at is 'No rule wants it any more: it is wanted up to here only, and leaves when that is complete.';
 comment on column ops.tracked.queued_at is 'Since when a chunk of its newest end is in the queue; null when none is.';
@@ -417,7 +417,7 @@ create table ops.schedule_run (
   wait_until timestamptz,
   message text,
   constraint schedule_run_of_tick unique (schedule, tick),
-  constraint schedule_run_state check (state in ('running', 'waiting', 'held', 'done', 'failed', 'overtaken'))
+  constraint schedule_run_state check (state in ('running', 'waiting', 'held', 'done', 'failed', 'superseded'))
 );
 create index schedule_run_latest on ops.schedule_run (schedule, id);
 create index schedule_run_failures on ops.schedule_run (schedule, id) where state = 'failed';
@@ -464,7 +464,7 @@ create index notice_of_topic on ops.notice (topic, raised_at);
 create index notice_to_send on ops.notice (id) where due_at is not null;
 comment on table ops.notice is 'What the operator is told of through CHANDLER_WEBHOOK_URL. Kept for a year.';
 comment on column ops.notice.id is 'In the order in which they are sent.';
-comment on column ops.notice.event is 'quota, stuck, wall, revisions or quarantine.';
+comment on column ops.notice.event is 'quota, stuck, history-limit, revisions or quarantine.';
 comment on column ops.notice.topic is 'What exactly it is about: told once in a while, however many services notice.';
 comment on column ops.notice.text is 'What is sent.';
 comment on column ops.notice.raised_at is 'When it was noticed.';
@@ -521,16 +521,16 @@ create table ops.api_usage (
   day_start timestamptz not null,
   day_spent bigint not null,
   updated_at timestamptz not null,
-  month_held bigint not null default 0
+  month_leased bigint not null default 0
 );
 comment on table ops.api_usage is 'Requests answered by this service, by key (key:3) or by address without one (address:192.0.2.7). Includes what running processes hold in advance.';
 comment on column ops.api_usage.subject is 'key:<id>, or address:<IPv4, or the first 64 bits of IPv6>.';
 comment on column ops.api_usage.month_start is 'Begin of the calendar month (UTC) that month_spent counts.';
-comment on column ops.api_usage.month_spent is 'Requests of that month, with those of month_held.';
+comment on column ops.api_usage.month_spent is 'Requests of that month, with those of month_leased.';
 comment on column ops.api_usage.day_start is 'Begin of the day (UTC) that day_spent counts.';
 comment on column ops.api_usage.day_spent is 'Requests of that day.';
 comment on column ops.api_usage.updated_at is 'When a process last took some in advance.';
-comment on column ops.api_usage.month_held is 'Of month_spent: taken in advance by a process, and not used as far as it has told (every five seconds). Processes that died took theirs with them until the month ends.';
+comment on column ops.api_usage.month_leased is 'Of month_spent: taken in advance by a process, and not used as far as it has told (every five seconds). Processes that died took theirs with them until the month ends.';
 
 -- Whoever has read the number and the data may keep the data for as long as the number stays. Of candles each series has its own number.
 create table ops.version (

@@ -122,7 +122,7 @@ select
   piece.detail,
   piece.next_ask_at
 from ops.series_now s
--- Refusals of this series, then walls of its interval; where they overlap, the first one speaks.
+-- Refusals of this series, then history limits of its interval; where they overlap, the first one speaks.
 cross join lateral (
   with ranked as (
     select 0 as tier, id, reason, message, tstzmultirange(span) as spans,
@@ -131,7 +131,7 @@ cross join lateral (
     from market.refusal
     where series_id = s.id and account_plan = (select plan from ops.account where is_current)
     union all
-    -- The first slot that opens behind the wall is the first one to be had.
+    -- The first slot that opens behind the history limit is the first one to be had.
     select 1, id, reason, message, tstzmultirange(case
       when depth is null then '(,)'
       else tstzrange(null, to_timestamp(ceil(date_part('epoch', now() - depth) / s.width) * s.width))
@@ -181,9 +181,9 @@ comment on column market.gaps.interval is 'Width of the candles: 5m, 15m, 30m, 1
 comment on column market.gaps.gap_from is 'Start of the gap.';
 comment on column market.gaps.gap_to is 'End of the gap (exclusive).';
 comment on column market.gaps.slots is 'How many candle slots the gap holds, those too young for a final answer included. Those of a series add up to market.coverage.slots_missing.';
-comment on column market.gaps.reason is 'not asked yet; provisional: answered, but too young to be final; unconfirmed: answered empty, to be confirmed by a second answer; malformed: the row given was impossible and set aside (market.quarantine); or why upstream refuses it: plan wall, interval, unknown coin, forbidden, bad request.';
+comment on column market.gaps.reason is 'not asked yet; provisional: answered, but too young to be final; unconfirmed: answered empty, to be confirmed by a second answer; malformed: the row given cannot be true, and is in market.quarantine; or why upstream refuses it: history limit, interval, unknown coin, forbidden, bad request.';
 comment on column market.gaps.detail is 'What upstream said when it refused, or why two empty answers are not enough; null when nothing more is known.';
-comment on column market.gaps.next_ask_at is 'When it may be asked again; null when nothing has to be waited for (not asked yet) or when it waits for a different plan (refused by a wall of the plan; after a day one request looks whether it still stands).';
+comment on column market.gaps.next_ask_at is 'When it may be asked again; null when nothing has to be waited for (not asked yet) or when it waits for a different plan (refused by a history limit of the plan; after a day one request tests whether it still holds).';
 
 create view market.freshness as
 select
@@ -279,7 +279,7 @@ cross join lateral (
   select sum(requests)::bigint as requests, sum(stored)::bigint as stored from (
     select count(*) as requests, sum(f.stored) as stored from ops.fetch f where f.backfill_id = b.id
     union all
-    select sum(p.requests), sum(p.stored) from ops.backfill_past p where p.backfill_id = b.id
+    select sum(p.requests), sum(p.stored) from ops.fetch_totals p where p.backfill_id = b.id
   ) parts
 ) spent;
 comment on view ops.backfill_progress is 'Backfills, what each has spent and brought, and what is left of it.';

@@ -7,8 +7,8 @@ import { accountIdOf } from './ingest/request/account.ts';
 import { needsOf, refuseOverspending, type Schedule, schedulePlan } from './ingest/schedule/schedule-plan.ts';
 import { type FreshnessBudget, freshnessBudget } from './quota/achievable-ages.ts';
 import { createQuota } from './quota/ledger.ts';
-import type { Limits, Quota, QuotaState, SetAside } from './quota/quota.ts';
-import { setAsideAt } from './quota/reservation.ts';
+import type { Limits, Quota, QuotaState, Reserved } from './quota/quota.ts';
+import { reservedAt } from './quota/reservation.ts';
 import { type CatalogueDemand, readCatalogueDemand } from './store/catalogue/catalogue-item.ts';
 import type { SqlOrTransaction } from './store/connection/connect.ts';
 import { readAccount } from './store/quota/account.ts';
@@ -24,7 +24,7 @@ export type Budget = {
   readonly schedules: readonly Schedule[];
   readonly quota: Quota;
   /** Requests reserved for the schedules from an instant until the windows end. */
-  setAside(at: Instant): SetAside;
+  reserved(at: Instant): Reserved;
 };
 
 /** What tracked series need: requests a day for freshness, and the wanted part of the catalogue. */
@@ -46,7 +46,7 @@ export async function readBudget(app: App): Promise<Budget> {
   const limits = effectiveLimits(plan, config);
   const schedules = schedulesOf(config, plan, limits, await readDemand(database.sql));
   const quota = quotaOf(app, { accountId, limits, plan });
-  return { accountId, plan, planSource, limits, schedules, quota, setAside: setAsideOf(schedules) };
+  return { accountId, plan, planSource, limits, schedules, quota, reserved: reservationsOf(schedules) };
 }
 
 /** The schedules of an account on `plan`; without a `demand`, schedules that depend on it need no requests. */
@@ -60,9 +60,9 @@ export function schedulesOf(
 }
 
 /** Requests reserved for the schedules from an instant until its windows end. */
-export function setAsideOf(schedules: readonly Schedule[]): (at: Instant) => SetAside {
+export function reservationsOf(schedules: readonly Schedule[]): (at: Instant) => Reserved {
   const needs = needsOf(schedules);
-  return (at) => setAsideAt(at, needs);
+  return (at) => reservedAt(at, needs);
 }
 
 /** The quota of a session's account, and the requests reserved for its schedules with the present demand. */
@@ -73,11 +73,11 @@ export async function readQuota(
     plan,
     limits,
   }: { readonly quota: Quota; readonly plan: { readonly name: PlanName }; readonly limits: Limits },
-): Promise<{ readonly state: QuotaState; readonly setAside: (at: Instant) => SetAside }> {
+): Promise<{ readonly state: QuotaState; readonly reserved: (at: Instant) => Reserved }> {
   // One after the other: when the database hangs, this blocks only one connection.
   const state = await quota.state();
   const demand = await readDemand(sql);
-  return { state, setAside: setAsideOf(schedulesOf(config, plan.name, limits, demand)) };
+  return { state, reserved: reservationsOf(schedulesOf(config, plan.name, limits, demand)) };
 }
 
 /** @throws ConfigurationError, with the arithmetic, when the schedules alone need more requests than `plan` has */
@@ -99,7 +99,7 @@ export function quotaOf(
     accountId,
     limits,
     perMonthFixed: config.limits.perMonth !== undefined,
-    setAside: standingOf(app, plan, limits),
+    reserved: standingOf(app, plan, limits),
     useDatabaseClock: surroundings.useDatabaseClock ?? clock === systemClock,
     random: Math.random,
   });
@@ -109,13 +109,14 @@ export function quotaOf(
 const DEMAND_FRESH_MS = 60_000;
 
 /** Requests reserved at this moment, with the demand of freshness as it was last planned. */
-function standingOf({ config, clock, database }: App, plan: PlanName, limits: Limits): () => Promise<SetAside> {
-  let read: { readonly at: Instant; readonly need: Promise<(at: Instant) => SetAside> } | null = null;
-  let last: { readonly demand: string; readonly need: (at: Instant) => SetAside } | null = null;
+function standingOf({ config, clock, database }: App, plan: PlanName, limits: Limits): () => Promise<Reserved> {
+  let read: { readonly at: Instant; readonly need: Promise<(at: Instant) => Reserved> } | null = null;
+  let last: { readonly demand: string; readonly need: (at: Instant) => Reserved } | null = null;
   const readNeed = async () => {
     const demand = await readDemand(database.ledger);
     const known = JSON.stringify(demand);
-    if (last?.demand !== known) last = { demand: known, need: setAsideOf(schedulesOf(config, plan, limits, demand)) };
+    if (last?.demand !== known)
+      last = { demand: known, need: reservationsOf(schedulesOf(config, plan, limits, demand)) };
     return last.need;
   };
   return async () => {
@@ -135,9 +136,9 @@ export async function readFreshnessBudget({
   quota,
   schedules,
 }: Pick<Budget, 'quota' | 'schedules'>): Promise<FreshnessBudget> {
-  const setAside = setAsideOf(schedules.filter(({ name }) => name !== 'freshness'));
+  const reserved = reservationsOf(schedules.filter(({ name }) => name !== 'freshness'));
   const [state, spenders] = await Promise.all([quota.state(), quota.spenders()]);
   const backfills = spenders.filter((spender) => spender.class === 'backfill');
   const backfillSpent = backfills.reduce((sum, { month }) => sum + month, 0);
-  return freshnessBudget({ state, setAside, backfillSpent });
+  return freshnessBudget({ state, reserved, backfillSpent });
 }

@@ -13,7 +13,7 @@ export type Outcome =
       readonly requests: number;
       readonly stored: number;
       readonly revised: number;
-      readonly setAside: number;
+      readonly quarantined: number;
     }
   /** Not now: no request was sent, and this counts as no attempt. */
   | { readonly kind: 'snoozed'; readonly until: Instant; readonly reason: string }
@@ -29,7 +29,7 @@ export type Outcome =
 
 /** A reason of the upstream, as the column `outcome` of `ops.fetch` and `ops.catalogue_item` has it. */
 export function recordedRefusal(reason: Refusal['reason']): string {
-  return reason === 'history limit' ? 'wall' : reason;
+  return reason === 'history limit' ? 'history limit' : reason;
 }
 
 /** The upstream failed, or its answer cannot be used. The request is recorded and counted; the work is retried. */

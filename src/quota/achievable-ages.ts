@@ -8,7 +8,7 @@
 import type { Instant } from '../clock.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';
 import { forecast } from './forecast.ts';
-import type { QuotaState, SetAside } from './quota.ts';
+import type { QuotaState, Reserved } from './quota.ts';
 
 /** Tracked series that are treated alike. */
 export type TierDemand = {
@@ -112,18 +112,18 @@ export type FreshnessBudget = {
 };
 
 /**
- * From day to day: what the plan allows after `setAside` for the other schedules, and no more than what is left of this month lasts
+ * From day to day: what the plan allows after `reserved` for the other schedules, and no more than what is left of this month lasts
  * for. Backfills may use what is not planned. What they have used of it is not subtracted a second time: otherwise each backfill would
  * take its share of the rest, and the ages would become longer and longer.
  */
 export function freshnessBudget({
   state,
-  setAside,
+  reserved,
   backfillSpent = 0,
 }: {
   readonly state: Pick<QuotaState, 'now' | 'month' | 'day' | 'rate'>;
   /** The reservation of the other schedules from an instant to the end of its windows. */
-  readonly setAside: (at: Instant) => SetAside;
+  readonly reserved: (at: Instant) => Reserved;
   /** Of this month, by backfills. */
   readonly backfillSpent?: number;
 }): FreshnessBudget {
@@ -134,11 +134,11 @@ export function freshnessBudget({
     limits,
     spent: { day: day.spent, month: month.spent },
     now,
-    setAside,
+    reserved,
   });
   if (perDay === null) return { planned: null, most: null };
   const days = (month.reset - now) / DAY;
-  const left = month.limit === null ? null : Math.max(0, month.limit - month.spent - setAside(now).month);
+  const left = month.limit === null ? null : Math.max(0, month.limit - month.spent - reserved(now).month);
   const most = Math.max(0, left === null ? perDay : Math.min(perDay, left / days));
   const held = left === null ? perDay : Math.min(perDay, (left + backfillSpent) / days);
   return { planned: Math.min(most, Math.max(0, held) * HEADROOM), most };

@@ -63,8 +63,8 @@ export function afterExhausted(
   const stale = event.sentAt < start + STALE_MS;
   return {
     ...ledger,
-    spentUntil: Math.max(ledger.spentUntil, (stale ? start + STALE_MS : reset) + event.graceMs),
-    spentMessage: event.message,
+    exhaustedUntil: Math.max(ledger.exhaustedUntil, (stale ? start + STALE_MS : reset) + event.graceMs),
+    exhaustedMessage: event.message,
     downStreak: 0,
     probe: 'spent',
     probeUntil: null,
@@ -98,7 +98,7 @@ export function afterAnswered(ledger: Ledger, now: Instant, { sentAt }: { sentAt
     downUntil: sentAt > ledger.downAt ? Math.min(ledger.downUntil, now) : ledger.downUntil,
     limitedStreak: sentAt > ledger.limitedAt ? 0 : ledger.limitedStreak,
     // `/users/me` may be asked while the month is used up: its answer is not the probe that waits for the reset.
-    probe: ledger.probe === 'spent' && ledger.spentUntil > now ? ledger.probe : null,
+    probe: ledger.probe === 'spent' && ledger.exhaustedUntil > now ? ledger.probe : null,
     probeUntil: null,
   };
 }
@@ -117,7 +117,7 @@ export function afterReconciled(ledger: Ledger, now: Instant, usage: { made: num
     monthLimit: usage.left === null ? null : usage.made + usage.left,
     monthLimitKnown: true,
     // There is budget after all: the plan was changed, or the 402 meant something else.
-    spentUntil: more ? Math.min(ledger.spentUntil, now) : ledger.spentUntil,
+    exhaustedUntil: more ? Math.min(ledger.exhaustedUntil, now) : ledger.exhaustedUntil,
     probe: more && ledger.probe === 'spent' ? null : ledger.probe,
     probeUntil: more && ledger.probe === 'spent' ? null : ledger.probeUntil,
   };

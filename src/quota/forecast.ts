@@ -4,7 +4,7 @@ import { dayReset, dayStart, monthReset, monthStart } from '../core/calendar.ts'
 import { DAY } from '../core/interval.ts';
 import { gapMs, HALF_LIFE_MS } from './adaptive-rate.ts';
 import { GRACE_MS } from './ledger.ts';
-import type { Limits, QuotaState, SetAside } from './quota.ts';
+import type { Limits, QuotaState, Reserved } from './quota.ts';
 
 export type ForecastArgs = {
   readonly requests: number;
@@ -16,7 +16,7 @@ export type ForecastArgs = {
   /** How many times slower than the limit the rate is at `now`, after 429s; default 1. */
   readonly slowdown?: number;
   /** The reservation from an instant to the end of its windows. */
-  readonly setAside: (at: Instant) => SetAside;
+  readonly reserved: (at: Instant) => Reserved;
 };
 
 export type Forecast = {
@@ -39,21 +39,21 @@ export function forecast({ requests, ...rest }: ForecastArgs): Forecast {
 /** The same for several numbers of requests in ascending order; costs as much as the last one alone. */
 export function forecastEach(
   ascending: readonly number[],
-  { limits, spent, now, slowdown = 1, setAside }: Omit<ForecastArgs, 'requests'>,
+  { limits, spent, now, slowdown = 1, reserved }: Omit<ForecastArgs, 'requests'>,
 ): Forecast[] {
   const { perDay, perMonth } = limits;
   const gap = gapMs(limits.perSecond);
   const dayIsLimited = perDay !== null;
   const rooms = {
-    day: dayIsLimited ? perDay - spent.day - setAside(now).day : Number.POSITIVE_INFINITY,
-    month: perMonth !== null ? perMonth - spent.month - setAside(now).month : Number.POSITIVE_INFINITY,
+    day: dayIsLimited ? perDay - spent.day - reserved(now).day : Number.POSITIVE_INFINITY,
+    month: perMonth !== null ? perMonth - spent.month - reserved(now).month : Number.POSITIVE_INFINITY,
   };
   let day = dayStart(now);
   let month = monthStart(now);
   let at = now;
   let done = 0;
   let binding: Forecast['bindingWindow'] = null;
-  const sustained = sustainedPerDay(limits, gap, now, setAside);
+  const sustained = sustainedPerDay(limits, gap, now, reserved);
   return ascending.map((requests) => {
     if (gap > 0 && requests > 1) binding ??= 'second';
     const finishAt = goOn(requests - done);
@@ -69,11 +69,11 @@ export function forecastEach(
       if (at - now > FOREVER_MS) return null;
       if (perMonth !== null && monthStart(at) > month) {
         month = monthStart(at);
-        rooms.month = perMonth - setAside(month).month;
+        rooms.month = perMonth - reserved(month).month;
       }
       if (dayIsLimited && dayStart(at) > day) {
         day = dayStart(at);
-        rooms.day = perDay - setAside(day).day;
+        rooms.day = perDay - reserved(day).day;
       }
       if (rooms.month <= 0) {
         binding = 'month';
@@ -104,7 +104,7 @@ export function forecastEach(
  */
 export function forecastFrom(
   state: QuotaState,
-  { requests, ...terms }: Pick<ForecastArgs, 'requests' | 'limits' | 'setAside'>,
+  { requests, ...terms }: Pick<ForecastArgs, 'requests' | 'limits' | 'reserved'>,
 ): Forecast {
   return forecastEachFrom(state, [requests], terms)[0]!;
 }
@@ -112,7 +112,7 @@ export function forecastFrom(
 export function forecastEachFrom(
   state: QuotaState,
   ascending: readonly number[],
-  { limits, setAside }: Pick<ForecastArgs, 'limits' | 'setAside'>,
+  { limits, reserved }: Pick<ForecastArgs, 'limits' | 'reserved'>,
 ): Forecast[] {
   const { day, month, rate } = state;
   const from = Math.max(state.now, state.hold?.until ?? 0);
@@ -121,7 +121,7 @@ export function forecastEachFrom(
     spent: { day: from < day.reset ? day.spent : 0, month: from < month.reset ? month.spent : 0 },
     now: from,
     slowdown: rate.limit === null || rate.now === null ? 1 : rate.limit / rate.now,
-    setAside,
+    reserved,
   });
 }
 
@@ -145,13 +145,13 @@ function outsideBorders(at: Instant, days: boolean, months: boolean): Instant {
 }
 
 /** In a month of thirty days of which nothing is used yet. */
-function sustainedPerDay(limits: Limits, gap: number, now: Instant, setAside: ForecastArgs['setAside']): number | null {
+function sustainedPerDay(limits: Limits, gap: number, now: Instant, reserved: ForecastArgs['reserved']): number | null {
   const { perDay, perMonth } = limits;
   const bounds = [
     // The schedules have their part of the rate, too.
-    ...(gap > 0 ? [DAY / gap - setAside(dayReset(now)).day] : []),
-    ...(perDay === null ? [] : [perDay - setAside(dayReset(now)).day]),
-    ...(perMonth === null ? [] : [(perMonth - setAside(monthReset(now)).month) / 30]),
+    ...(gap > 0 ? [DAY / gap - reserved(dayReset(now)).day] : []),
+    ...(perDay === null ? [] : [perDay - reserved(dayReset(now)).day]),
+    ...(perMonth === null ? [] : [(perMonth - reserved(monthReset(now)).month) / 30]),
   ];
   return bounds.length === 0 ? null : Math.max(0, Math.floor(Math.min(...bounds)));
 }

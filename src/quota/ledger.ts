@@ -6,7 +6,7 @@ import { type Ledger, readLedger, readSpenders } from '../store/quota/quota.ts';
 import { slowdownAt } from './adaptive-rate.ts';
 import { createLedgerClock } from './clock-offset.ts';
 import { createGate } from './gate.ts';
-import type { Limits, Quota, QuotaState, SetAside } from './quota.ts';
+import type { Limits, Quota, QuotaState, Reserved } from './quota.ts';
 import { createTake } from './take.ts';
 import { createUpstreamReports } from './upstream-reports.ts';
 
@@ -25,7 +25,7 @@ export type QuotaOptions = {
   /** The operator set `limits.perMonth`: upstream's own figure may lower it but not raise it. */
   readonly perMonthFixed?: boolean;
   /** The reservation at this instant. */
-  readonly setAside: () => SetAside | Promise<SetAside>;
+  readonly reserved: () => Reserved | Promise<Reserved>;
   /** True: all hosts go by the database's clock. False: by `clock`, which all takers must then share. */
   readonly useDatabaseClock: boolean;
   /** In [0, 1): spreads backoffs. */
@@ -45,7 +45,7 @@ export type QuotaOptions = {
  * `sendAt` and `until` are instants of `clock`, whichever clock the ledger goes by.
  */
 export function createQuota(options: QuotaOptions): Quota {
-  const { sql, clock, accountId, limits, perMonthFixed = false, random, setAside, lateMs } = options;
+  const { sql, clock, accountId, limits, perMonthFixed = false, random, reserved, lateMs } = options;
   const { reads = sql, runAheadMs = RUN_AHEAD_MS, graceMs = GRACE_MS, probeMs = PROBE_MS } = options;
   const gate = createGate(limits.perSecond);
   const ledgerClock = createLedgerClock(sql, clock, options.useDatabaseClock);
@@ -55,7 +55,7 @@ export function createQuota(options: QuotaOptions): Quota {
   const waits = { runAheadMs, graceMs, probeMs, lateMs };
   return {
     gate,
-    take: createTake({ ...ledger, ...terms, ...waits, setAside, onTrouble: noteTrouble }),
+    take: createTake({ ...ledger, ...terms, ...waits, reserved, onTrouble: noteTrouble }),
     ...reports,
     async state() {
       const askedAt = clock.now();
@@ -114,11 +114,11 @@ function monthLimit(perMonth: number | null, fixed: boolean, ledger: Ledger): nu
 function holdOf(ledger: Ledger, now: Instant, here: (instant: Instant) => Instant): QuotaState['hold'] {
   const probing = ledger.probeUntil ?? 0;
   const holds: NonNullable<QuotaState['hold']>[] = [
-    { until: ledger.spentUntil, reason: 'quota exhausted', message: ledger.spentMessage },
+    { until: ledger.exhaustedUntil, reason: 'quota exhausted', message: ledger.exhaustedMessage },
     { until: ledger.downUntil, reason: 'unavailable', message: ledger.downMessage },
     { until: ledger.limitedUntil, reason: 'limited', message: ledger.limitedMessage },
     ledger.probe === 'spent'
-      ? { until: probing, reason: 'quota exhausted', message: ledger.spentMessage }
+      ? { until: probing, reason: 'quota exhausted', message: ledger.exhaustedMessage }
       : { until: probing, reason: 'unavailable', message: ledger.downMessage },
   ];
   const longest = holds.reduce((a, b) => (b.until > a.until ? b : a));

@@ -14,7 +14,7 @@ export type Spender = {
   /**
    * This request is about the account itself (`/users/me`): only it can find out that the plan was changed. So it may be sent although
    * upstream said that the quota is exhausted, or although others have used up the month, and everybody else leaves
-   * `SetAside.account` for it. It is counted like any other.
+   * `Reserved.account` for it. It is counted like any other.
    */
   readonly asksAccount?: boolean;
 };
@@ -27,7 +27,7 @@ export type Limits = {
 };
 
 /** The reservation: requests that the schedules will still need until the window ends. Backfills must leave them. */
-export type SetAside = {
+export type Reserved = {
   readonly day: number;
   readonly month: number;
   /** The part of them that is about the account: all others must leave it, the schedules too. */

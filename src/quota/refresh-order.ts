@@ -14,7 +14,7 @@ export type RefreshCandidate = {
   /** Null: never. */
   readonly askedAt: Instant | null;
   /** For a refresh before the age is reached, the age counts from here (`turnAfter`); null: never refreshed. */
-  readonly turnAt: Instant | null;
+  readonly refreshAt: Instant | null;
   /** Of its coin; 0: none. */
   readonly rank: number;
 };
@@ -42,7 +42,7 @@ export function chooseDueSeries<C extends RefreshCandidate>(
     const rows = (now - c.askedAt) / INTERVAL_MS[c.interval];
     const ratio = (now - c.askedAt) / c.achievableAgeMs;
     if (ratio >= 1) return { c, ratio, stage: 0, rows };
-    const early = (now - (c.turnAt ?? c.askedAt)) / c.achievableAgeMs;
+    const early = (now - (c.refreshAt ?? c.askedAt)) / c.achievableAgeMs;
     return { c, ratio: early, stage: early >= EAGER ? 2 : 3, rows };
   });
   return turns
@@ -62,7 +62,7 @@ export function chooseDueSeries<C extends RefreshCandidate>(
 }
 
 /**
- * The `turnAt` of a series that is refreshed at `now`: `now` itself. But series that are refreshed for the first time are refreshed
+ * The `refreshAt` of a series that is refreshed at `now`: `now` itself. But series that are refreshed for the first time are refreshed
  * together, and would be due together ever after. So their second refreshes are spread evenly over the age: where there is room, each
  * comes some time earlier.
  */

@@ -1,7 +1,7 @@
 /** The reservation: requests that the schedules will still need until the day and the month end. Backfills leave them. */
 import type { Instant } from '../clock.ts';
 import { dayReset, monthReset } from '../core/calendar.ts';
-import type { SetAside } from './quota.ts';
+import type { Reserved } from './quota.ts';
 
 /** What one schedule needs: so many requests at each of its ticks, on average. */
 export type Need = {
@@ -18,7 +18,7 @@ const MINUTE = 60_000;
 const ROUNDING = 1e-6;
 
 /** Requests of `needs` from `now` to the end of the UTC day and month, counted tick by tick. */
-export function setAsideAt(now: Instant, needs: readonly Need[]): SetAside {
+export function reservedAt(now: Instant, needs: readonly Need[]): Reserved {
   const account = needs.filter((need) => need.asksAccount);
   // Ticks of this minute may not have sent their requests yet. Two ticks are at least a minute apart.
   const from = Math.floor(now / MINUTE) * MINUTE;

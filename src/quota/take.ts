@@ -7,7 +7,7 @@ import { type TakeArgs, type TakeRow, takeRequests } from '../store/quota/quota-
 import { gapMs } from './adaptive-rate.ts';
 import type { LedgerClock } from './clock-offset.ts';
 import { goodForMs } from './gate.ts';
-import type { Limits, Quota, SetAside, Spender, Stretch, Take, Unwanted } from './quota.ts';
+import type { Limits, Quota, Reserved, Spender, Stretch, Take, Unwanted } from './quota.ts';
 
 type TakeDeps = {
   readonly sql: Sql;
@@ -16,7 +16,7 @@ type TakeDeps = {
   readonly accountId: string;
   readonly limits: Limits;
   readonly perMonthFixed: boolean;
-  readonly setAside: () => SetAside | Promise<SetAside>;
+  readonly reserved: () => Reserved | Promise<Reserved>;
   readonly runAheadMs: number;
   readonly graceMs: number;
   readonly probeMs: number;
@@ -61,8 +61,8 @@ async function argsFor(deps: TakeDeps, takers: readonly Taker[]): Promise<TakeAr
   const { spender } = takers[0]!;
   const asked = takers.flatMap(({ stretch }) => stretch ?? []);
   const isBackfill = spender.class === 'backfill';
-  const setAside = await deps.setAside();
-  const leave = isBackfill ? setAside : (setAside.account ?? { day: 0, month: 0 });
+  const reserved = await deps.reserved();
+  const leave = isBackfill ? reserved : (reserved.account ?? { day: 0, month: 0 });
   return {
     accountId,
     now: deps.ledgerClock.now(),

@@ -93,7 +93,7 @@ it(`keeps ${thousands(SERIES)} tracked series in turn in under two seconds a loo
     update market.series s set covered = tstzmultirange(tstzrange('2025-01-01', '2025-06-27'), tstzrange('2025-06-28', '2025-06-29'))`;
   await sql`
     update ops.tracked set asked_at = ${NOW}::timestamptz - interval '4 seconds' * (series_id % 43200),
-      turn_at = ${NOW}::timestamptz - interval '4 seconds' * (series_id % 43200),
+      refresh_at = ${NOW}::timestamptz - interval '4 seconds' * (series_id % 43200),
       seen_until = ${NOW}::timestamptz - interval '4 seconds' * (series_id % 43200)`;
   await sql`vacuum analyze ops.tracked, market.series`;
   const steady = await rounds(() => chosen(NOW));

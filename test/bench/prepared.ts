@@ -83,7 +83,7 @@ export function storePrepared(sql: Sql, { series, span, candles }: PreparedChunk
     asOf,
     candles,
     open: [],
-    setAside: [],
+    quarantined: [],
     fetch: {
       sentAt: asOf,
       asOf,
@@ -102,7 +102,7 @@ export function storePrepared(sql: Sql, { series, span, candles }: PreparedChunk
       message: null,
     },
   };
-  const findings = { candles, cutShort: [], setAside: [], rowCount: candles.openTime.length };
+  const findings = { candles, cutShort: [], quarantined: [], rowCount: candles.openTime.length };
   return storeChunk(sql, answer, (known) =>
     weigh({ span, interval: series.interval, findings, sentAt: asOf, asOf, ageMs: 0, limit: ROWS_PER_CHUNK, known }),
   );

@@ -44,7 +44,7 @@ it('hands out at least 1,000 requests a second when no limit binds', async () =>
     clock: systemClock,
     accountId: 'bench',
     limits: { perMonth: 1e12, perDay: 1e12, perSecond: 1e6 },
-    setAside: () => ({ day: 6, month: 180 }),
+    reserved: () => ({ day: 6, month: 180 }),
     useDatabaseClock: true,
     random: () => 0,
   });

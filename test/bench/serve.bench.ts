@@ -253,7 +253,7 @@ async function fillForCoarser(fine: '5m' | '1h'): Promise<string> {
   // A given database has them from the first time.
   const [known] = await sql`select 1 from market.series where coin_id = ${coinId}`;
   if (known !== undefined) {
-    await sql`delete from market.rolled r using market.series s where s.id = r.series_id and s.coin_id = ${coinId}`;
+    await sql`delete from market.rollup_coverage r using market.series s where s.id = r.series_id and s.coin_id = ${coinId}`;
     return coinId;
   }
   const range = [{ from, to: UNTIL }];

@@ -29,7 +29,7 @@ const session = await openSession({
       sql,
       clock,
       ...account,
-      setAside: () => ({ day: 0, month: 0 }),
+      reserved: () => ({ day: 0, month: 0 }),
       useDatabaseClock: true,
       random: Math.random,
     }),

@@ -89,7 +89,7 @@ async function writeAll() {
       asOf: sentAt,
       candles: findings.candles,
       open: [],
-      setAside: findings.setAside,
+      quarantined: findings.quarantined,
       fetch: { ...record, ...exchange, asOf: sentAt, outcome: 'stored', rows: findings.rowCount },
     };
     const facts = { span, interval, findings, sentAt, asOf: sentAt, ageMs: 0, limit };

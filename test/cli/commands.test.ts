@@ -134,12 +134,12 @@ describe('gaps', () => {
       'upstream.test answered 402: Getting historical OHLCV data before 2026-11-20 is not allowed in this plan';
     await saveAccount(sql, { ...account, authScheme: 'bearer', accountPath: null, checkedAt: null, monthLimit: null });
     await makeCurrentAccount(sql, account.id);
-    const wall = { plan: 'free', interval: '24h', depthMs: 4 * DAY, message: answer, refusedAt: TODAY } as const;
-    await recordHistoryLimit(sql, wall);
+    const limit = { plan: 'free', interval: '24h', depthMs: 4 * DAY, message: answer, refusedAt: TODAY } as const;
+    await recordHistoryLimit(sql, limit);
     try {
       const { out } = await runCommand(['gaps'], { env, columns: 80 });
       expect(out.split(answer)).toHaveLength(2);
-      expect(out).toMatch(new RegExp(`btc-bitcoin +24h usd +${day(13)} +${day(10)} +3 +plan wall \\[1\\]$`, 'm'));
+      expect(out).toMatch(new RegExp(`btc-bitcoin +24h usd +${day(13)} +${day(10)} +3 +history limit \\[1\\]$`, 'm'));
       expect(out).toContain(`\n[1] ${answer}\n`);
       expect((await json('gaps')).map((gap: { detail: string }) => gap.detail)).toContain(answer);
     } finally {
@@ -164,8 +164,8 @@ describe('gaps', () => {
   });
 
   test('claims no more than was looked at', async () => {
-    expect((await chandler('gaps', '--reason', 'plan wall')).out).toBe(
-      'No gaps with the reason plan wall; 8 slots missing for other reasons.\n',
+    expect((await chandler('gaps', '--reason', 'history limit')).out).toBe(
+      'No gaps with the reason history limit; 8 slots missing for other reasons.\n',
     );
     expect((await chandler('gaps', 'eth-ethereum')).out).toBe(
       'No gaps: every wanted slot of eth-ethereum has its final answer.\n',

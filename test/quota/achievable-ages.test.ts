@@ -138,7 +138,7 @@ describe('choosing who is asked next', () => {
     interval: '24h',
     achievableAgeMs: DAY,
     askedAt: null,
-    turnAt: null,
+    refreshAt: null,
     rank: seriesId,
     ...rest,
   });
@@ -192,7 +192,7 @@ describe('choosing who is asked next', () => {
               ...candidate(++nextId, { priority: tier.priority, interval: tier.interval }),
               achievableAgeMs: ages.get(tier.id)!,
               askedAt: null as number | null,
-              turnAt: null as number | null,
+              refreshAt: null as number | null,
               waitsSince: 0,
             })),
           );
@@ -212,7 +212,7 @@ describe('choosing who is asked next', () => {
             if (at % DAY === 0) spentToday = 0;
             const room = freshnessRoom({ perDay, spentToday, now: at, nextAt: at + step });
             for (const s of room === 0 ? [] : chooseDueSeries(series, at, room)) {
-              s.turnAt = turnAfter(s, at);
+              s.refreshAt = turnAfter(s, at);
               s.askedAt = at;
               s.waitsSince = at;
               spentToday++;
@@ -267,27 +267,27 @@ describe('the budget of freshness', () => {
 
   it('is what the plan sustains after the other schedules, and what is left of the month lasts for', () => {
     const fresh = state('2024-03-02T00:00:00Z', { day: 0, month: 0 }, { day: 1_000, month: 30_000 });
-    expect(freshnessBudget({ state: fresh, setAside: nothing })).toEqual({ planned: 900, most: 1_000 });
-    const setAside = () => ({ day: 100, month: 3_000 });
-    expect(freshnessBudget({ state: fresh, setAside })).toEqual({ planned: 810, most: 900 });
+    expect(freshnessBudget({ state: fresh, reserved: nothing })).toEqual({ planned: 900, most: 1_000 });
+    const reserved = () => ({ day: 100, month: 3_000 });
+    expect(freshnessBudget({ state: fresh, reserved })).toEqual({ planned: 810, most: 900 });
     const late = state('2024-03-22T00:00:00Z', { day: 0, month: 29_000 }, { day: 1_000, month: 30_000 });
-    expect(freshnessBudget({ state: late, setAside: nothing })).toEqual({ planned: 90, most: 100 });
+    expect(freshnessBudget({ state: late, reserved: nothing })).toEqual({ planned: 90, most: 100 });
     const spent = state('2024-03-22T00:00:00Z', { day: 0, month: 31_000 }, { day: 1_000, month: 30_000 });
-    expect(freshnessBudget({ state: spent, setAside: nothing })).toEqual({ planned: 0, most: 0 });
+    expect(freshnessBudget({ state: spent, reserved: nothing })).toEqual({ planned: 0, most: 0 });
     const unlimited = { ...fresh, month: { ...fresh.month, limit: null }, day: { ...fresh.day, limit: null } };
     // 855 a day at most, of which the schedules have theirs.
     const slow = { ...unlimited, rate: { ...fresh.rate, limit: 0.01 } };
-    expect(freshnessBudget({ state: slow, setAside }).most).toBe(755);
+    expect(freshnessBudget({ state: slow, reserved }).most).toBe(755);
     const rate = { ...fresh.rate, limit: null };
     const none = { planned: null, most: null };
-    expect(freshnessBudget({ state: { ...unlimited, rate }, setAside: nothing })).toEqual(none);
+    expect(freshnessBudget({ state: { ...unlimited, rate }, reserved: nothing })).toEqual(none);
   });
 
   it('does not shrink when backfills have had what is theirs: there is no second share of what they left', () => {
     const planned = (backfillSpent: number, others: number) =>
       freshnessBudget({
         state: state('2024-03-02T00:00:00Z', { day: 0, month: backfillSpent + others }, { day: null, month: 30_000 }),
-        setAside: nothing,
+        reserved: nothing,
         backfillSpent,
       }).planned;
     expect(planned(0, 0)).toBeCloseTo(900);

@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { type ForecastArgs, forecast, forecastEach, forecastFrom } from '../../src/quota/forecast.ts';
-import { type Need, setAsideAt } from '../../src/quota/reservation.ts';
+import { type Need, reservedAt } from '../../src/quota/reservation.ts';
 
 const at = (text: string) => Date.parse(text);
 const NOON = at('2024-03-10T12:00:00Z');
 const nothing = () => ({ day: 0, month: 0 });
-const base = { spent: { day: 0, month: 0 }, now: NOON, setAside: nothing };
+const base = { spent: { day: 0, month: 0 }, now: NOON, reserved: nothing };
 
 describe('a forecast', () => {
   it('is the pace when nothing else binds', () => {
@@ -43,9 +43,9 @@ describe('a forecast', () => {
   });
 
   it('is never when the schedules need it all', () => {
-    const setAside = () => ({ day: 10, month: 0 });
+    const reserved = () => ({ day: 10, month: 0 });
     const limits = { perSecond: 10, perDay: 10, perMonth: null };
-    expect(forecast({ ...base, limits, setAside, requests: 1 })).toEqual({
+    expect(forecast({ ...base, limits, reserved, requests: 1 })).toEqual({
       finishAt: null,
       bindingWindow: 'day',
       perDay: 0,
@@ -83,7 +83,7 @@ describe('a forecast', () => {
     });
     fc.assert(
       fc.property(arbitrary, ({ needs, ...rest }) => {
-        const args = { ...rest, setAside: (instant: number) => setAsideAt(instant, needs) };
+        const args = { ...rest, reserved: (instant: number) => reservedAt(instant, needs) };
         const { finishAt } = forecast(args);
         // And with a stop on the way.
         const { requests, ...terms } = args;
@@ -102,7 +102,7 @@ const HORIZON = 3 * 365 * DAY;
 const DAYS = new Map<number, string>();
 
 /** The rules of the ledger, one request at a time; null when it takes longer than `HORIZON`. */
-function oneByOne({ requests, limits, spent, now, setAside }: ForecastArgs): number | null {
+function oneByOne({ requests, limits, spent, now, reserved }: ForecastArgs): number | null {
   const gap = limits.perSecond === null ? 0 : Math.round(1010 / limits.perSecond);
   const dayOf = (t: number) => {
     const number = Math.floor(t / DAY);
@@ -121,7 +121,7 @@ function oneByOne({ requests, limits, spent, now, setAside }: ForecastArgs): num
     [monthOf(now), spent.month],
   ]);
   const aside = (t: number, same: (t: number) => string, window: 'day' | 'month') =>
-    setAside(same(t) === same(now) ? now : at(window === 'day' ? dayOf(t) : `${monthOf(t)}-01`))[window];
+    reserved(same(t) === same(now) ? now : at(window === 'day' ? dayOf(t) : `${monthOf(t)}-01`))[window];
   let free = now;
   let last = now;
   for (let i = 0; i < requests; ) {
@@ -155,27 +155,27 @@ function every(periodMs: number): Need['ticks'] {
   return (from, to) => Math.max(0, Math.ceil(to / periodMs) - Math.ceil(from / periodMs));
 }
 
-describe('what is set aside', () => {
+describe('what is reserved', () => {
   const needs: readonly Need[] = [
     { name: 'coins', requests: 2, ticks: every(DAY) },
     { name: 'account', requests: 1, ticks: every(6 * HOUR), asksAccount: true },
   ];
 
   it('is what the schedules will ask until the day and the month end, tick by tick', () => {
-    expect(setAsideAt(at('2024-03-10T00:00:00Z'), needs)).toEqual({
+    expect(reservedAt(at('2024-03-10T00:00:00Z'), needs)).toEqual({
       day: 2 + 4,
       month: 22 * (2 + 4),
       account: { day: 4, month: 22 * 4 },
     });
     // Of the 31st nothing but the account's run at 18:00 is left, and at 18:01 not even that.
-    expect(setAsideAt(at('2024-03-31T17:59:59.999Z'), needs)).toMatchObject({ day: 1, month: 1 });
-    expect(setAsideAt(at('2024-03-31T18:01:00Z'), needs)).toMatchObject({ day: 0, month: 0 });
+    expect(reservedAt(at('2024-03-31T17:59:59.999Z'), needs)).toMatchObject({ day: 1, month: 1 });
+    expect(reservedAt(at('2024-03-31T18:01:00Z'), needs)).toMatchObject({ day: 0, month: 0 });
   });
 
   it('keeps what a run that is due this minute will ask', () => {
-    expect(setAsideAt(at('2024-03-31T18:00:59.999Z'), needs)).toMatchObject({ day: 1, month: 1 });
+    expect(reservedAt(at('2024-03-31T18:00:59.999Z'), needs)).toMatchObject({ day: 1, month: 1 });
     // Nothing of the day before.
-    expect(setAsideAt(at('2024-03-31T00:00:30Z'), needs)).toMatchObject({ day: 2 + 4, month: 2 + 4 });
+    expect(reservedAt(at('2024-03-31T00:00:30Z'), needs)).toMatchObject({ day: 2 + 4, month: 2 + 4 });
   });
 });
 
@@ -190,7 +190,7 @@ describe('a forecast from how an account stands', () => {
     hold: hold === null ? null : { until: hold, reason: 'quota exhausted' as const, message: '' },
   });
   const finish = (state: ReturnType<typeof standing>, requests: number) =>
-    forecastFrom(state, { requests, limits, setAside: nothing }).finishAt;
+    forecastFrom(state, { requests, limits, reserved: nothing }).finishAt;
 
   it('knows that a day that is waited out begins anew', () => {
     const next = at('2024-03-11T00:05:00Z');

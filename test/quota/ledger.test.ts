@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HOUR } from '../../src/core/interval.ts';
 import { createQuota, type QuotaOptions } from '../../src/quota/ledger.ts';
-import type { Limits, Quota, SetAside, Spender, Take } from '../../src/quota/quota.ts';
+import type { Limits, Quota, Reserved, Spender, Take } from '../../src/quota/quota.ts';
 import { createClient } from '../../src/store/connection/connect.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';
@@ -29,7 +29,7 @@ function open(limits: Partial<Limits>, options: Partial<QuotaOptions> & { clock?
     sql: database.sql,
     accountId,
     limits: { ...NO_LIMITS, ...limits },
-    setAside: () => ({ day: 0, month: 0 }),
+    reserved: () => ({ day: 0, month: 0 }),
     useDatabaseClock: false,
     random: () => 0,
     ...options,
@@ -252,9 +252,9 @@ describe('the border of a window', () => {
   });
 });
 
-describe('what is set aside', () => {
+describe('what is reserved', () => {
   it('is left by backfill and used by the schedules', async () => {
-    const { quota, clock } = open({ perDay: 10 }, { setAside: () => ({ day: 3, month: 40 }) });
+    const { quota, clock } = open({ perDay: 10 }, { reserved: () => ({ day: 3, month: 40 }) });
     for (let i = 0; i < 7; i++) granted(await quota.take(backfill));
     expect(denied(await quota.take(backfill), clock)).toEqual(['reserved', 12 * HOUR + 2000]);
     for (let i = 0; i < 3; i++) granted(await quota.take(scheduled));
@@ -263,8 +263,8 @@ describe('what is set aside', () => {
   });
 
   it('shrinks with time, and backfill goes on', async () => {
-    let aside: SetAside = { day: 0, month: 5 };
-    const { quota, clock } = open({ perMonth: 6 }, { setAside: () => aside });
+    let aside: Reserved = { day: 0, month: 5 };
+    const { quota, clock } = open({ perMonth: 6 }, { reserved: () => aside });
     granted(await quota.take(backfill));
     expect(denied(await quota.take(backfill), clock)[0]).toBe('reserved');
     aside = { day: 0, month: 4 };
@@ -275,7 +275,7 @@ describe('what is set aside', () => {
     const account: Spender = { class: 'scheduled', name: 'account', asksAccount: true };
     const { quota, clock } = open(
       { perMonth: 5 },
-      { setAside: () => ({ day: 0, month: 3, account: { day: 0, month: 1 } }) },
+      { reserved: () => ({ day: 0, month: 3, account: { day: 0, month: 1 } }) },
     );
     for (let i = 0; i < 2; i++) granted(await quota.take(backfill));
     for (let i = 0; i < 2; i++) granted(await quota.take(scheduled));

@@ -103,7 +103,7 @@ it('the SQL does what the rules say, whatever happens in whatever order', async 
         accountId,
         limits: given.limits,
         perMonthFixed: given.perMonthFixed,
-        setAside: () => given.aside,
+        reserved: () => given.aside,
         useDatabaseClock: false,
         random: () => 0.25,
       });

@@ -1,7 +1,7 @@
 /** The ledger's rules in plain arithmetic on one object: what the SQL of `takeRequests` must agree with, to the millisecond. */
 import type { Instant } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
-import type { Limits, SetAside, Spender, Take } from '../../src/quota/quota.ts';
+import type { Limits, Reserved, Spender, Take } from '../../src/quota/quota.ts';
 import type { Ledger } from '../../src/store/quota/quota.ts';
 
 export const EMPTY: Ledger = {
@@ -17,8 +17,8 @@ export const EMPTY: Ledger = {
   limitedUntil: 0,
   limitedStreak: 0,
   limitedMessage: '',
-  spentUntil: 0,
-  spentMessage: '',
+  exhaustedUntil: 0,
+  exhaustedMessage: '',
   downAt: 0,
   downUntil: 0,
   downStreak: 0,
@@ -27,7 +27,7 @@ export const EMPTY: Ledger = {
   probeUntil: null,
 };
 
-export type Terms = { readonly limits: Limits; readonly perMonthFixed: boolean; readonly aside: SetAside };
+export type Terms = { readonly limits: Limits; readonly perMonthFixed: boolean; readonly aside: Reserved };
 
 const GRACE = 2000;
 const RUN_AHEAD = 2000;
@@ -95,10 +95,10 @@ export function takeFrom(
   if (perMonth !== null && monthUsed >= perMonth && !isTold) return deny('month', monthReset);
   if (limits.perDay !== null && dayUsed >= limits.perDay) return deny('day', dayReset);
   const probing = ledger.probeUntil ?? 0;
-  if (ledger.spentUntil > now && !spender.asksAccount)
-    return deny('quota exhausted', Math.max(ledger.spentUntil, probing));
+  if (ledger.exhaustedUntil > now && !spender.asksAccount)
+    return deny('quota exhausted', Math.max(ledger.exhaustedUntil, probing));
   if (probing > now) {
-    if (ledger.probe === 'spent') return deny('quota exhausted', Math.max(ledger.spentUntil, probing));
+    if (ledger.probe === 'spent') return deny('quota exhausted', Math.max(ledger.exhaustedUntil, probing));
     return deny('unavailable', Math.max(ledger.downUntil, probing));
   }
   if (ledger.downUntil > now) return deny('unavailable', Math.max(ledger.downUntil, probing));

@@ -52,7 +52,7 @@ it('twelve takers of three processes live through three months, and every day an
       clock,
       accountId: 'months',
       limits,
-      setAside: () => ({ day: 0, month: 0 }),
+      reserved: () => ({ day: 0, month: 0 }),
       useDatabaseClock: false,
       random: () => 0.5,
     }),

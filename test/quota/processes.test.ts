@@ -63,14 +63,14 @@ function startTakers(args: {
 }
 
 function quotaOf(accountId: string, limits: Limits) {
-  const setAside = () => ({ day: 0, month: 0 });
+  const reserved = () => ({ day: 0, month: 0 });
   return createQuota({
     sql: database.ledger,
     reads: database.sql,
     clock: systemClock,
     accountId,
     limits,
-    setAside,
+    reserved,
     useDatabaseClock: true,
     random: () => 0,
   });

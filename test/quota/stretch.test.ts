@@ -47,7 +47,7 @@ function open(limits: Partial<Limits>): Quota {
     sql: database.sql,
     accountId: 'one',
     limits: { perMonth: null, perDay: null, perSecond: null, ...limits },
-    setAside: () => ({ day: 0, month: 0 }),
+    reserved: () => ({ day: 0, month: 0 }),
     useDatabaseClock: false,
     random: () => 0,
     clock,

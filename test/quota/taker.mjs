@@ -11,7 +11,7 @@ const quota = createQuota({
   clock: systemClock,
   accountId,
   limits,
-  setAside: () => ({ day: 0, month: 0 }),
+  reserved: () => ({ day: 0, month: 0 }),
   useDatabaseClock: true,
   random: Math.random,
 });

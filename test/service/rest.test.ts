@@ -147,9 +147,9 @@ describe('ticker history by plan', () => {
     ['starter', '5m', 7 * DAY],
     ['business', '45m', 365 * DAY],
   ])('of %s at %s goes so far back, and no further', async (plan, interval, depth) => {
-    const wall = Math.ceil((now - depth) / 1_000) * 1_000;
-    expect(await ask(plan, interval, wall)).toEqual([200, null]);
-    const [status, error] = await ask(plan, interval, wall - 1_000);
+    const limit = Math.ceil((now - depth) / 1_000) * 1_000;
+    expect(await ask(plan, interval, limit)).toEqual([200, null]);
+    const [status, error] = await ask(plan, interval, limit - 1_000);
     expect(status).toBe(402);
     expect(error).toMatch(/^Getting (daily|hourly|minute) historical data before 20\d\d-.* \+0000 UTC is not allowed/);
     expect(parseHistoryLimit(String(error))!.notBefore).toBeGreaterThanOrEqual(now - depth);
@@ -195,7 +195,7 @@ it.each([
   expect(answer.status).toBe(status);
   const text = 'Getting changes of ids is not allowed in this plan. Check plans on coinpaprika.com/api';
   if (status === 402) expect(await answer.json()).toEqual({ error: text });
-  // A wall without a date, to whoever looks for one.
+  // A history limit without a date, to whoever looks for one.
   expect(parseHistoryLimit(text)).toEqual({ notBefore: null });
 });
 

@@ -74,13 +74,13 @@ describe('the limits of a plan', () => {
 
   it('refuse history before the plan’s depth, to the nanosecond, in a text that says from when on', () => {
     const { access } = limits();
-    const wall = start - DAY;
-    expect(access.refuseHistory('free', '24h', wall)).toBeNull();
-    const text = access.refuseHistory('free', '24h', wall - 1)!;
+    const limit = start - DAY;
+    expect(access.refuseHistory('free', '24h', limit)).toBeNull();
+    const text = access.refuseHistory('free', '24h', limit - 1)!;
     expect(text).toMatch(
       /^Getting historical OHLCV data before 2024-05-29 23:00:00\.\d{4,9} \+0000 UTC is not allowed in this plan/,
     );
-    expect(parseHistoryLimit(text)!.notBefore).toBe(wall + 1);
+    expect(parseHistoryLimit(text)!.notBefore).toBe(limit + 1);
     expect(access.refuseHistory('ultimate', '24h', 0)).toBeNull();
   });
 

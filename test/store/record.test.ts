@@ -54,7 +54,7 @@ const fetchRow: FetchRow = {
   rows: 366,
   stored: 300,
   revised: 2,
-  setAside: 1,
+  quarantined: 1,
   bytes: 79_000,
   bodySha256: new Uint8Array(32).fill(7),
   message: null,
@@ -64,7 +64,7 @@ describe('recordFetch', () => {
   test('keeps what was observed, to the millisecond', async () => {
     const id = await recordFetch(database.sql, { ...fetchRow, seriesId, span });
     const [row] = await database.sql`
-      select sent_at as sent, as_of, duration_ms, encode(body_sha256, 'hex') as hash, lower(span) as from, rows, set_aside
+      select sent_at as sent, as_of, duration_ms, encode(body_sha256, 'hex') as hash, lower(span) as from, rows, quarantined
       from ops.fetch where id = ${id}`;
     expect(row).toEqual({
       sent: NOON,
@@ -73,13 +73,13 @@ describe('recordFetch', () => {
       hash: '07'.repeat(32),
       from: NOON,
       rows: 366,
-      setAside: 1,
+      quarantined: 1,
     });
   });
 
   test('is found again, among however many', async () => {
     await database.sql`insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, attempt, outcome, duration_ms, rows,
-        stored, revised, set_aside, bytes)
+        stored, revised, quarantined, bytes)
       select at, at, 'anonymous@example', 'ohlcv', case when n % 4 > 0 then ${seriesId} + n % 100 end, 1, 'stored', 1, 1, 1, 0, 0, 1
       from (select n, ${NOON}::timestamptz + n * interval '1 second' as at from generate_series(1, 20000) n) rows`;
     const of = { ...fetchRow, seriesId, span, sentAt: NOON + 30_000, asOf: NOON + 30_000 };
@@ -112,17 +112,17 @@ describe('recordFetch', () => {
 });
 
 describe('refusals', () => {
-  test('a wall is known once per plan and interval, and the latest word counts', async () => {
-    const wall = { plan: 'free', interval: '24h', message: 'one day', refusedAt: NOON } as const;
-    await recordHistoryLimit(database.sql, { ...wall, depthMs: 86_400_000 });
-    await recordHistoryLimit(database.sql, { ...wall, depthMs: 30 * 86_400_000, message: '30 days' });
-    await recordHistoryLimit(database.sql, { ...wall, interval: '1h', depthMs: null, message: 'not in plan' });
-    await recordHistoryLimit(database.sql, { ...wall, plan: 'pro', depthMs: 1000 });
+  test('a history limit is known once per plan and interval, and the latest word counts', async () => {
+    const limit = { plan: 'free', interval: '24h', message: 'one day', refusedAt: NOON } as const;
+    await recordHistoryLimit(database.sql, { ...limit, depthMs: 86_400_000 });
+    await recordHistoryLimit(database.sql, { ...limit, depthMs: 30 * 86_400_000, message: '30 days' });
+    await recordHistoryLimit(database.sql, { ...limit, interval: '1h', depthMs: null, message: 'not in plan' });
+    await recordHistoryLimit(database.sql, { ...limit, plan: 'pro', depthMs: 1000 });
     expect([...(await readHistoryLimits(database.sql, 'free'))]).toEqual([
       { interval: '1h', open: false, depthMs: null, message: 'not in plan', learnedAt: NOON },
       { interval: '24h', open: false, depthMs: 30 * 86_400_000, message: '30 days', learnedAt: NOON },
     ]);
-    await recordLiftedLimit(database.sql, { plan: 'free', interval: '24h', provenAt: NOON });
+    await recordLiftedLimit(database.sql, { plan: 'free', interval: '24h', liftedAt: NOON });
     expect((await readHistoryLimits(database.sql, 'free'))[1]).toEqual({
       interval: '24h',
       open: true,
@@ -130,7 +130,7 @@ describe('refusals', () => {
       message: '',
       learnedAt: NOON,
     });
-    await recordHistoryLimit(database.sql, { ...wall, depthMs: 5_000 });
+    await recordHistoryLimit(database.sql, { ...limit, depthMs: 5_000 });
     expect((await readHistoryLimits(database.sql, 'free'))[1]).toMatchObject({ open: false, depthMs: 5_000 });
   });
 
@@ -214,14 +214,14 @@ describe('backfills', () => {
       rows: 0,
       stored: 0,
       revised: 0,
-      setAside: 0,
+      quarantined: 0,
     });
     expect(await backfillTotals(database.sql, id)).toEqual({
       requests: 3,
       rows: 732,
       stored: 600,
       revised: 4,
-      setAside: 2,
+      quarantined: 2,
       byOutcome: { stored: 2, unavailable: 1 },
     });
     expect(await backfillTotals(database.sql, 999_999)).toMatchObject({ requests: 0, stored: 0, byOutcome: {} });

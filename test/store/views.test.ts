@@ -87,7 +87,7 @@ describe('market.gaps', () => {
     expect(await coverage()).toMatchObject({ slotsWanted: 10, slotsCovered: 2, slotsMissing: 8, percent: 20 });
   });
 
-  test('a wall hides what lies behind it, moves with time, and falls with the plan', async () => {
+  test('a history limit hides what lies behind it, moves with time, and falls with the plan', async () => {
     const refusedAt = Date.now();
     await want([{ from: day(1), to: Number.POSITIVE_INFINITY }]);
     await recordHistoryLimit(database.sql, {
@@ -99,7 +99,7 @@ describe('market.gaps', () => {
     });
     const before = await gaps();
     expect(before.map((gap) => [gap.reason, gap.detail])).toEqual([
-      ['plan wall', 'only 30 days'],
+      ['history limit', 'only 30 days'],
       ['not asked yet', null],
     ]);
     // The first day that opens within reach.
@@ -174,7 +174,7 @@ describe('market.gaps', () => {
       .map(([at, n]) => days(at, at + n));
     const spans = fc.array(span, { maxLength: 5 });
     await fc.assert(
-      fc.asyncProperty(spans, spans, spans, spans, fc.boolean(), async (wanted, covered, pending, refused, wall) => {
+      fc.asyncProperty(spans, spans, spans, spans, fc.boolean(), async (wanted, covered, pending, refused, limit) => {
         await want(normalize(wanted));
         await cover(normalize(covered));
         await database.sql`delete from ops.second_opinion`;
@@ -194,13 +194,13 @@ describe('market.gaps', () => {
           } as const;
           await recordRefusal(database.sql, refusal);
         }
-        if (wall) {
+        if (limit) {
           const depthMs = Date.now() - day(20) - HOUR;
           await recordHistoryLimit(database.sql, {
             plan: 'free',
             interval: '24h',
             depthMs,
-            message: 'wall',
+            message: 'history limit',
             refusedAt: day(50),
           });
         }
@@ -216,7 +216,7 @@ describe('market.gaps', () => {
         const because = (reason: string) => normalize(found.filter((g) => g.reason === reason).map((g) => g.span));
         const forbidden = intersect(missing, normalize(refused));
         expect(because('forbidden')).toEqual(forbidden);
-        const behind = wall ? [{ from: Number.NEGATIVE_INFINITY, to: day(21) }] : [];
+        const behind = limit ? [{ from: Number.NEGATIVE_INFINITY, to: day(21) }] : [];
         const reachable = subtract(subtract(missing, normalize(refused)), behind);
         const slotsOf = (list: Span[]) => countSlots(list, '24h');
         expect(slotsOf(because('provisional'))).toBe(slotsOf(intersect(reachable, normalize(pending))));
@@ -301,7 +301,7 @@ test('the views answer for 50,000 series, all of them', { timeout: 300_000 }, as
     plan: 'free',
     interval: '24h',
     depthMs: 30 * DAY,
-    message: 'wall',
+    message: 'history limit',
     refusedAt: day(1),
   });
   await database.sql`analyze`;

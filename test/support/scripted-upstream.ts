@@ -44,7 +44,7 @@ export function createScriptedQuota(
     clock,
     accountId,
     limits,
-    setAside: () => ({ day: 0, month: 0 }),
+    reserved: () => ({ day: 0, month: 0 }),
     useDatabaseClock: false,
     random: () => 0.5,
     // A permit is not lost on a busy machine.

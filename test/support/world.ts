@@ -11,7 +11,7 @@ import { queueNameOf } from '../../src/ingest/queue/queue-name.ts';
 import { openSession, type Session, type SessionOptions } from '../../src/ingest/session.ts';
 import { refreshCatalogue, refreshForAbsences } from '../../src/ingest/snapshot/coin-list.ts';
 import { createQuota, GRACE_MS } from '../../src/quota/ledger.ts';
-import type { Limits, SetAside } from '../../src/quota/quota.ts';
+import type { Limits, Reserved } from '../../src/quota/quota.ts';
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../src/simulate.ts';
 import type { FaultSpec } from '../../src/simulator/faults/fault-spec.ts';
 import { createRpcClient, createUpstream, sharesOrigin } from '../../src/upstream/client.ts';
@@ -36,7 +36,7 @@ export type WorldOptions = {
   readonly random?: () => number;
   /** Stands between us and the simulator: counts, delays, or answers in its place. */
   readonly fetch?: (simulated: FetchFunction, clock: Clock) => FetchFunction;
-  readonly setAside?: () => SetAside;
+  readonly reserved?: () => Reserved;
   /** How late a turn may be used; default: very late, for a busy machine, and a clock that runs faster than it. */
   readonly lateMs?: number;
   /** Of the JSON-RPC interface; default: none. */
@@ -147,7 +147,7 @@ async function openChandler(
         clock,
         accountId,
         limits,
-        setAside: options.setAside ?? (() => ({ day: 0, month: 0 })),
+        reserved: options.reserved ?? (() => ({ day: 0, month: 0 })),
         useDatabaseClock: false,
         random: options.random ?? Math.random,
         lateMs: options.lateMs ?? GRACE_MS,

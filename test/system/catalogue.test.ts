@@ -16,7 +16,7 @@ afterEach(() => world?.close());
 
 test.each([1, 2])('faults lose nothing, and no request goes uncounted (seed %i)', async (seed) => {
   const parsed = parseFaultSpec(
-    `429:0.06,429-silent:0.04,402-wall:0.03,402-spent:0.02,500:0.06,502:0.05,reset:0.06,truncated:0.06,seed=${seed}`,
+    `429:0.06,429-silent:0.04,402-history-limit:0.03,402-spent:0.02,500:0.06,502:0.05,reset:0.06,truncated:0.06,seed=${seed}`,
   );
   if (!parsed.ok) throw new Error(parsed.problem);
   world = await createWorld({

@@ -35,7 +35,7 @@ export async function forecastMs({ session }: Chandler, requests: number): Promi
     spent: { day: day.spent, month: month.spent },
     now: start,
     slowdown: rate.limit! / rate.now!,
-    setAside: () => ({ day: 0, month: 0 }),
+    reserved: () => ({ day: 0, month: 0 }),
   });
   return finishAt! - now;
 }

@@ -22,14 +22,14 @@ import {
 
 afterEach(() => world?.close());
 
-describe('a wall that nobody expected', () => {
+describe('a history limit that nobody expected', () => {
   test('holds for this plan only: with another one the same span is asked again', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(100) });
     await (await world.open()).backfill(YEARS);
     const [before] = await world.database.sql<{ n: number }[]>`select count(*)::int as n from market.candle`;
     upstream.script = (request, simulated) => {
       const url = new URL(request.url);
-      // The account was upgraded: the wall has gone, for everybody.
+      // The account was upgraded: the history limit has gone, for everybody.
       return url.pathname.includes('ohlcv') ? simulatedWithoutWall(request) : simulated(request);
     };
     const open = await createWorld({ startAt: NOW, ...wallAt(null) });
@@ -88,7 +88,7 @@ describe('a wall that nobody expected', () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(100) });
     const work = { ...YEARS, coins: ['btc-bitcoin'], from: TODAY - 300 * DAY };
     const run = await (await world.open()).backfill(work);
-    expect([...run.refused.keys()]).toEqual(['plan wall']);
+    expect([...run.refused.keys()]).toEqual(['history limit']);
     expect(upstream.ohlcv().map((asked) => asked.status)).toEqual([402, 402, 200]);
     const [first, second] = upstream.ohlcv();
     expect(second!.at - first!.at).toBeGreaterThan(70_000);
@@ -104,9 +104,9 @@ describe('a wall that nobody expected', () => {
     };
     const run = await (await world.open()).backfill(YEARS);
     expect(run.end).toEqual({ kind: 'done' });
-    expect([...run.refused.keys()]).toEqual(['plan wall']);
+    expect([...run.refused.keys()]).toEqual(['history limit']);
     expect(refusals()).toBeLessThanOrEqual(4 + 3);
-    expect(await reasons()).toEqual({ 'plan wall': expect.any(Number) });
+    expect(await reasons()).toEqual({ 'history limit': expect.any(Number) });
   });
 
   test('costs no more when a coin is answered nothing, on either side of it', async () => {
@@ -121,15 +121,15 @@ describe('a wall that nobody expected', () => {
     };
     const run = await (await world.open()).backfill(YEARS);
     expect(run.end).toEqual({ kind: 'done' });
-    expect([...run.refused.keys()]).toEqual(['plan wall']);
+    expect([...run.refused.keys()]).toEqual(['history limit']);
     expect(refusals()).toBeLessThanOrEqual(4 + 1);
   });
 });
 
-describe('a refusal that tells of a wall where none is', () => {
+describe('a refusal that tells of a history limit where none is', () => {
   const DAY_AGO = (at: number) => says(402, historyLimitText(at - DAY));
   const CHUNKS = 3 * Math.ceil(1_497 / 366);
-  const walls = async () => {
+  const limits = async () => {
     const [row] = await world.database.sql<{ n: number }[]>`select count(*)::int as n from market.refusal`;
     return row!.n;
   };
@@ -142,7 +142,7 @@ describe('a refusal that tells of a wall where none is', () => {
     const chandler = await world.open({ candlesPerRequest: 20 });
     const run = await chandler.backfill(YEARS);
     expect(run.end).toEqual({ kind: 'done' });
-    expect([run.refused.size, await walls()]).toEqual([0, 0]);
+    expect([run.refused.size, await limits()]).toEqual([0, 0]);
     expect(refusals()).toBeGreaterThan(5);
     expect(await reasons()).toEqual({});
   });
@@ -161,7 +161,7 @@ describe('a refusal that tells of a wall where none is', () => {
     expect(upstream.log.filter((entry) => entry.path.endsWith('/tickers'))).toHaveLength(requests);
   });
 
-  test('is a stray one within a wall that was believed a moment ago, too', async () => {
+  test('is a stray one within a history limit that was believed a moment ago, too', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(1_000) });
     let stray = false;
     upstream.script = (request, _simulated, clock) => {
@@ -175,7 +175,7 @@ describe('a refusal that tells of a wall where none is', () => {
     expect(run.end).toEqual({ kind: 'done' });
     expect(stray).toBe(true);
     expect(refusals()).toBe(3);
-    expect(run.totals!.byOutcome).toMatchObject({ stored: 3, wall: 3 });
+    expect(run.totals!.byOutcome).toMatchObject({ stored: 3, 'history limit': 3 });
     const rows = await world.database
       .sql`select round(extract(epoch from depth) / 86400)::int as days from market.refusal`;
     expect(rows).toEqual([{ days: 1_000 }]);
@@ -191,15 +191,15 @@ describe('a refusal that tells of a wall where none is', () => {
     };
     const run = await (await world.open()).backfill(YEARS);
     expect(run.end).toEqual({ kind: 'done' });
-    expect([...run.refused]).toMatchObject([['plan wall', { chunks: 1 }]]);
+    expect([...run.refused]).toMatchObject([['history limit', { chunks: 1 }]]);
     expect(refusals()).toBeLessThanOrEqual(4);
     expect(run.totals!.byOutcome).toMatchObject({ stored: CHUNKS - 1 });
     const [gap] = await world.database.sql`select coin_id, reason, next_ask_at from market.gaps`;
-    expect(gap).toMatchObject({ coinId: 'btc-bitcoin', reason: 'plan wall', nextAskAt: expect.any(Number) });
+    expect(gap).toMatchObject({ coinId: 'btc-bitcoin', reason: 'history limit', nextAskAt: expect.any(Number) });
   });
 });
 
-describe('a wall that the documents of the plan tell of', () => {
+describe('a history limit that the documents of the plan tell of', () => {
   test('that is not there after all is found open by that one request, and everything is fetched', async () => {
     await make({ ...wallAt(null), plan: 'starter' });
     const chandler = await world.open();
@@ -228,7 +228,7 @@ describe('a wall that the documents of the plan tell of', () => {
   });
 });
 
-describe('a wall that was met', () => {
+describe('a history limit that was met', () => {
   const MONTH = { ...YEARS, from: TODAY - 200 * DAY, concurrency: 1 };
 
   test('and has gone a day later is found open, and everything is fetched', async () => {
@@ -240,7 +240,7 @@ describe('a wall that was met', () => {
       return stands && start < notBefore ? says(402, historyLimitText(notBefore)) : null;
     };
     await (await world.open()).backfill(MONTH);
-    expect(await reasons()).toEqual({ 'plan wall': expect.any(Number) });
+    expect(await reasons()).toEqual({ 'history limit': expect.any(Number) });
     stands = false;
     world.clock.advanceTo(NOW + DAY + HOUR);
     const run = await (await world.open()).backfill(MONTH);
@@ -268,13 +268,13 @@ describe('a wall that was met', () => {
     const chandler = await world.open();
     const run = await chandler.backfill(MONTH);
     expect(run.end).toEqual({ kind: 'done' });
-    expect([...run.refused.keys()]).toEqual(['plan wall']);
+    expect([...run.refused.keys()]).toEqual(['history limit']);
     expect(refusals()).toBe(2);
-    const [wall] = await world.database.sql<{ depth: number }[]>`
+    const [limit] = await world.database.sql<{ depth: number }[]>`
       select extract(epoch from depth)::float8 * 1000 as depth from market.refusal`;
-    expect(Math.abs(wall!.depth - 30 * DAY)).toBeLessThan(10_000);
+    expect(Math.abs(limit!.depth - 30 * DAY)).toBeLessThan(10_000);
     if (behind < 0) return;
-    // The clock is put right: what lies inside the wall is asked for, and given.
+    // The clock is put right: what lies inside the history limit is asked for, and given.
     world.clock.advanceTo(world.clock.now() + behind);
     behind = 0;
     upstream.forget();

@@ -17,20 +17,20 @@ import {
 
 afterEach(() => world?.close());
 
-describe('a wall that nobody expected', () => {
+describe('a history limit that nobody expected', () => {
   test('costs two refused requests, and those in flight; it is remembered, shown, and never asked about again', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(100) });
     const chandler = await world.open();
     const run = await chandler.backfill(YEARS);
     expect(run.end).toEqual({ kind: 'done' });
-    expect([...run.refused.keys()]).toEqual(['plan wall']);
+    expect([...run.refused.keys()]).toEqual(['history limit']);
     expect(refusals()).toBeGreaterThanOrEqual(2);
     expect(refusals()).toBeLessThanOrEqual(4 + 1);
-    // What lies inside the wall is complete: one request for each coin.
+    // What lies inside the history limit is complete: one request for each coin.
     expect(upstream.ohlcv().filter((asked) => asked.status === 200)).toHaveLength(3);
-    expect(await reasons()).toEqual({ 'plan wall': expect.any(Number) });
+    expect(await reasons()).toEqual({ 'history limit': expect.any(Number) });
     const [shown] = await world.database.sql`select * from market.gaps where coin_id = 'btc-bitcoin'`;
-    expect(shown!.reason).toBe('plan wall');
+    expect(shown!.reason).toBe('history limit');
     expect(shown!.detail).toMatch(/before 2026-07-24 .* is not allowed in this plan/);
     expect(shown!.gapTo).toBe(Date.parse('2026-07-25T00:00:00Z'));
 
@@ -53,7 +53,7 @@ describe('a wall that nobody expected', () => {
     expect(second!.coin).not.toBe(first!.coin);
     const refused = await world.database.sql`
       select f.outcome, f.status from market.refusal r left join ops.fetch f on f.id = r.fetch_id`;
-    expect(refused).toMatchObject([{ outcome: 'wall', status: 402 }]);
+    expect(refused).toMatchObject([{ outcome: 'history limit', status: 402 }]);
   });
 
   test('of an interval is believed once for all coins', async () => {
@@ -73,15 +73,15 @@ describe('a wall that nobody expected', () => {
   });
 });
 
-describe('a refusal that tells of a wall where none is', () => {
+describe('a refusal that tells of a history limit where none is', () => {
   const DAY_AGO = (at: number) => says(402, historyLimitText(at - DAY));
   const CHUNKS = 3 * Math.ceil(1_497 / 366);
-  const walls = async () => {
+  const limits = async () => {
     const [row] = await world.database.sql<{ n: number }[]>`select count(*)::int as n from market.refusal`;
     return row!.n;
   };
 
-  // The first one, one of those after something was answered, and the probe of a wall that the documents have elsewhere.
+  // The first one, one of those after something was answered, and the probe of a history limit that the documents have elsewhere.
   test.each([
     ['enterprise', 1],
     ['enterprise', 7],
@@ -93,13 +93,13 @@ describe('a refusal that tells of a wall where none is', () => {
       request.url.includes('/ohlcv') && ++asked === which ? DAY_AGO(clock.now()) : null;
     const run = await (await world.open()).backfill(YEARS);
     expect(run.end).toEqual({ kind: 'done' });
-    expect([run.refused.size, refusals(), await walls()]).toEqual([0, 1, 0]);
-    expect(run.totals).toMatchObject({ requests: CHUNKS + 1, byOutcome: { stored: CHUNKS, wall: 1 } });
+    expect([run.refused.size, refusals(), await limits()]).toEqual([0, 1, 0]);
+    expect(run.totals).toMatchObject({ requests: CHUNKS + 1, byOutcome: { stored: CHUNKS, 'history limit': 1 } });
     expect(await reasons()).toEqual({});
   });
 });
 
-describe('a wall that the documents of the plan tell of', () => {
+describe('a history limit that the documents of the plan tell of', () => {
   test('is probed by exactly one request, and what stands inside it is fetched', async () => {
     await make({ ...wallAt(30), plan: 'starter' });
     const run = await (await world.open()).backfill(YEARS);
@@ -113,7 +113,7 @@ describe('a wall that the documents of the plan tell of', () => {
   });
 });
 
-describe('a wall that was met', () => {
+describe('a history limit that was met', () => {
   const MONTH = { ...YEARS, from: TODAY - 200 * DAY, concurrency: 1 };
 
   test('is tried again a day later, by one request, and stays where it still stands', async () => {
@@ -132,8 +132,8 @@ describe('a wall that was met', () => {
   });
 });
 
-describe('an upstream that silently leaves out what lies beyond its wall', () => {
-  test('does not open the wall, and nothing beyond it is taken for empty', async () => {
+describe('an upstream that silently leaves out what lies beyond its history limit', () => {
+  test('does not open the history limit, and nothing beyond it is taken for empty', async () => {
     await make({ ...wallAt(null), plan: 'starter' });
     upstream.script = async (request, simulated, clock) => {
       const answer = await simulated(request);

@@ -18,7 +18,7 @@ export async function make(options: WorldOptions): Promise<void> {
   world = await createWorld({ startAt: NOW, speed: 20, fetch: upstream.fetch, ...options });
 }
 
-/** An upstream whose wall stands so many days back, whatever its documents say. */
+/** An upstream whose limit stands so many days back, whatever its documents say. */
 export const wallAt = (days: number | null): Partial<WorldOptions> => ({
   simulator: { seed: 3, coins: 10, unlimited: true, limits: { overrides: { historyDepthMs: days && days * DAY } } },
 });

@@ -49,7 +49,7 @@ describe('a row that cannot be read', () => {
     expect((await stored()).length).toBe(29);
   });
 
-  test('without any price is set aside, however many rows an answer has', async () => {
+  test('without any price is quarantined, however many rows an answer has', async () => {
     for (const candlesPerRequest of [366, 1]) {
       await make();
       const bare = ({ time_open, time_close }: Row) => ({ time_open, time_close, volume: 5 });

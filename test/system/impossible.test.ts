@@ -22,7 +22,7 @@ import {
 afterEach(() => world?.close());
 
 describe('nothing impossible is stored', () => {
-  test('however many answers hold such rows: they are set aside with their reason, the rest is kept, and the truth comes in the end', async () => {
+  test('however many answers hold such rows: they are quarantined with their reason, the rest is kept, and the truth comes in the end', async () => {
     const faults = parseFaultSpec('impossible:0.35,conflict:0.35,seed=8');
     if (!faults.ok) throw new Error(faults.problem);
     await make({ speed: 100, faults: () => faults.spec });
@@ -68,7 +68,7 @@ describe('nothing impossible is stored', () => {
     ['text for a number', { close: '12' }, /close/],
     ['another coin', { coin_id: 'eth-ethereum' }, /is of coin eth-ethereum/],
     ['characters that a database cannot hold', { coin_id: 'x\u0000y\ud800' }, /is of coin x/],
-  ])('%s is set aside, all the other rows of the answer are kept', async (_, change, reason) => {
+  ])('%s is quarantined, all the other rows of the answer are kept', async (_, change, reason) => {
     await make();
     upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? { ...row, ...change } : row)));
     const run = await (await world.open()).backfill(DAYS);
@@ -91,7 +91,7 @@ describe('nothing impossible is stored', () => {
     ],
     ['from the future', (row) => ({ ...row, time_open: '2031-01-01T00:00:00Z' }), /future/],
     ['outside what was asked', (row) => ({ ...row, time_open: '2020-01-01T00:00:00Z' }), /outside what was asked/],
-  ])('a row %s is set aside too, and makes no other slot empty', async (_, change, reason) => {
+  ])('a row %s is quarantined too, and makes no other slot empty', async (_, change, reason) => {
     await make();
     upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? change(row) : row)));
     const chandler = await world.open();

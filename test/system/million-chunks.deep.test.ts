@@ -5,7 +5,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { readDemand, schedulesOf, setAsideOf } from '../../src/budget.ts';
+import { readDemand, reservationsOf, schedulesOf } from '../../src/budget.ts';
 import { effectiveLimits } from '../../src/config.ts';
 import { planOf } from '../../src/contract/plan/plans.ts';
 import { ceilToGrid, DAY, HOUR } from '../../src/core/interval.ts';
@@ -117,7 +117,7 @@ async function readDay(): Promise<{ readonly spent: number; readonly free: numbe
   const [row] = await world.database.sql<{ spent: number }[]>`
     select coalesce(sum(day_spent), 0)::int as spent from ops.quota
     where day_start = date_trunc('day', ${now}::timestamptz, 'UTC')`;
-  return { spent: row!.spent, free: PER_DAY - setAsideOf(await schedules())(now).day };
+  return { spent: row!.spent, free: PER_DAY - reservationsOf(await schedules())(now).day };
 }
 
 /** Each schedule's latest run was begun within its interval, and no tick older than a minute waits. */

@@ -25,7 +25,7 @@ export const LONGEST_STEP_MS = 7 * HOUR;
 const FRESHNESS_EVERY_MS = HOUR / 2;
 /** How long the service, or what it stands on, is away at most: a budget without room makes up for that in days, not at once. */
 const LONGEST_TROUBLE_MS = 12 * HOUR;
-/** Answers of 402, 403 and 404 that a day may bring: a wall and a refused coin are doubted once a day each. */
+/** Answers of 402, 403 and 404 that a day may bring: a history limit and a refused coin are doubted once a day each. */
 const MOST_REFUSED_A_DAY = 12;
 
 /** The latest tick of each schedule has begun, and is over within a minute (P8: whatever a backfill does). */
@@ -130,13 +130,13 @@ export async function checkComplete(world: ServiceWorld, plan: PlanName): Promis
   const tiers = await readTierStatus(sql, now);
   const slowest = Math.max(0, ...tiers.map(({ achievableAgeMs }) => achievableAgeMs ?? 0));
   const { historyDepthMs, intervals } = PLANS[plan];
-  const wall = historyDepthMs === null ? Number.NEGATIVE_INFINITY : now - historyDepthMs + slowest + 2 * DAY;
+  const limit = historyDepthMs === null ? Number.NEGATIVE_INFINITY : now - historyDepthMs + slowest + 2 * DAY;
   for (const series of await seriesOf(world)) {
     const { coinId, interval } = series;
     if (!intervals.includes(interval)) continue;
     const missing = unlessUnsettled(await missingOf(world, series, now), interval, now, slowest + DAY);
     expect(
-      missing.filter(({ to }) => to > wall),
+      missing.filter(({ to }) => to > limit),
       `${coinId} ${interval}`,
     ).toEqual([]);
   }

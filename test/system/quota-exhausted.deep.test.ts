@@ -8,12 +8,12 @@ import { account, make, refusals, SPENT, upstream, WORK, world } from './quota-e
 afterEach(() => world?.close());
 
 describe('402 "you have reached maximum request limit"', () => {
-  const walls = async () => {
+  const limits = async () => {
     const [row] = await world.database.sql<{ n: number }[]>`select count(*)::int as n from market.refusal`;
     return row!.n;
   };
 
-  test('to everything at one moment, with budget left by /users/me, is one doubt: no wall of those in flight', async () => {
+  test('to everything at one moment, with budget left by /users/me, is one doubt: no history limit of those in flight', async () => {
     await make({
       apiKey: 'k',
       speed: 50,
@@ -32,11 +32,11 @@ describe('402 "you have reached maximum request limit"', () => {
     };
     const run = await chandler.backfill({ ...WORK, coins: ['btc-bitcoin'] });
     expect(run.end).toEqual({ kind: 'done' });
-    expect([run.refused.size, refusals(), await walls()]).toEqual([0, 4, 0]);
+    expect([run.refused.size, refusals(), await limits()]).toEqual([0, 4, 0]);
   });
 
   test.each(['past_due', 'inactive'])(
-    'to an account whose plan is %s holds everybody for a day: no wall',
+    'to an account whose plan is %s holds everybody for a day: no history limit',
     async (status) => {
       await make({ apiKey: 'k', simulator: { seed: 3, unlimited: true, limits: { keys: { k: 'ultimate' } } } });
       const chandler = await world.open({ plan: null });
@@ -46,7 +46,7 @@ describe('402 "you have reached maximum request limit"', () => {
       const run = await chandler.backfill(WORK);
       expect(run.end).toMatchObject({ kind: 'stopped', reason: 'quota exhausted' });
       expect(refusals()).toBeLessThanOrEqual(4);
-      expect(await walls()).toBe(0);
+      expect(await limits()).toBe(0);
       const { hold } = await chandler.session.quota.state();
       expect(hold!.message).toContain(`the plan of the account is ${status.replace('_', ' ')}`);
       expect(hold!.until).toBeLessThanOrEqual(TODAY + DAY + 60_000);
@@ -65,7 +65,7 @@ describe('402 "you have reached maximum request limit"', () => {
     const run = await chandler.backfill({ ...WORK, signal: stop.signal });
     expect(run.end).toEqual({ kind: 'interrupted' });
     expect((await chandler.session.quota.state()).hold).toBeNull();
-    expect(await walls()).toBe(0);
+    expect(await limits()).toBe(0);
   });
 
   test('holds nobody any more, and no number is left of it, once the account has a plan without a limit', async () => {

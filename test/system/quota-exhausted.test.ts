@@ -18,7 +18,7 @@ import {
 afterEach(() => world?.close());
 
 describe('402 "you have reached maximum request limit"', () => {
-  const walls = async () => {
+  const limits = async () => {
     const [row] = await world.database.sql<{ n: number }[]>`select count(*)::int as n from market.refusal`;
     return row!.n;
   };
@@ -43,16 +43,16 @@ describe('402 "you have reached maximum request limit"', () => {
     const [first, second, ...more] = upstream.ohlcv().filter((asked) => asked.status === 402);
     expect(more).toEqual([]);
     expect(second!.at - first!.at).toBeGreaterThan(70_000);
-    expect([...run.refused.keys()]).toEqual(['plan wall']);
-    expect(await walls()).toBe(1);
+    expect([...run.refused.keys()]).toEqual(['history limit']);
+    expect(await limits()).toBe(1);
     expect((await chandler.session.quota.state()).hold).toBeNull();
     expect(await chandler.session.quota.take({ class: 'backfill', name: 'more' })).toMatchObject({ kind: 'granted' });
   });
 
   test.each(['ultimate', 'starter'] as const)(
-    'once, with budget left by /users/me, is a stray one: asked again, and no wall (%s)',
+    'once, with budget left by /users/me, is a stray one: asked again, and no history limit (%s)',
     async (plan) => {
-      // The wall that the documents of the smaller plan tell of is probed alone, and the probe meets the stray one.
+      // The history limit that the documents of the smaller plan tell of is probed alone, and the probe meets the stray one.
       await make({
         apiKey: 'k',
         plan,
@@ -67,7 +67,7 @@ describe('402 "you have reached maximum request limit"', () => {
       upstream.forget();
       const run = await chandler.backfill(WORK);
       expect(run.end).toEqual({ kind: 'done' });
-      expect([run.refused.size, refusals(), await walls()]).toEqual([0, 1, 0]);
+      expect([run.refused.size, refusals(), await limits()]).toEqual([0, 1, 0]);
       expect(upstream.ohlcv()).toHaveLength(CHUNKS + 1);
       expect(run.totals).toMatchObject({ requests: CHUNKS + 1, byOutcome: { stored: CHUNKS, limited: 1 } });
     },
@@ -155,7 +155,7 @@ describe('402 with a text nobody knows, asked without a key', () => {
     make({ plan: 'free', speed: 50, limits: { perDay: 1_000 }, simulator: { seed: 3, coins: 40, unlimited: true } });
 
   test.each([PAID, 'payment required', 'Free tier rate limit reached, or this endpoint requires a paid plan'])(
-    'to an interval that the plan does not document is a wall of that interval after the second; days are still given (%s)',
+    'to an interval that the plan does not document is a history limit of that interval after the second; days are still given (%s)',
     async (text) => {
       await open();
       const chandler = await world.open();

@@ -5,7 +5,7 @@ import { needsOf, schedulePlan } from '../../src/ingest/schedule/schedule-plan.t
 import { createScheduleWorker } from '../../src/ingest/schedule/schedule-worker.ts';
 import { createScheduler } from '../../src/ingest/schedule/scheduler.ts';
 import type { Run } from '../../src/ingest/schedule-run.ts';
-import { setAsideAt } from '../../src/quota/reservation.ts';
+import { reservedAt } from '../../src/quota/reservation.ts';
 import { latestRuns } from '../../src/store/work/schedule-run.ts';
 import { everyKind } from '../support/every-kind.ts';
 import { openTickQueue } from '../support/queues.ts';
@@ -20,7 +20,7 @@ afterEach(async () => {
   await world?.close();
 });
 
-test('a day of coins, account, renames and partitions costs what was set aside for it, by however many processes', async () => {
+test('a day of coins, account, renames and partitions costs what was reserved for it, by however many processes', async () => {
   world = await createWorld({
     startAt: TODAY - HOUR,
     apiKey: 'right',
@@ -86,7 +86,7 @@ test('a day of coins, account, renames and partitions costs what was set aside f
   await tick();
   const asked = () => world.simulator.counters().accounts.reduce((sum, { requests }) => sum + requests, 0);
   const before = asked();
-  const expected = setAsideAt(TODAY, needsOf(schedules)).day;
+  const expected = reservedAt(TODAY, needsOf(schedules)).day;
   expect(expected).toBe(24 * 2 + 4 + 1);
   for (let at = TODAY + 7 * 60_000; at < TODAY + DAY; at += 30 * 60_000) {
     clock.advanceTo(at);

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { cadenceOf } from '../../src/ingest/schedule/cadence.ts';
 import { waitForPermit } from '../../src/quota/permit.ts';
-import { setAsideAt } from '../../src/quota/reservation.ts';
+import { reservedAt } from '../../src/quota/reservation.ts';
 import { createScriptedWorld, type ScriptedWorld } from '../support/scripted-world.ts';
 import type { World, WorldOptions } from '../support/world.ts';
 
@@ -58,19 +58,19 @@ describe('while a backfill of any size runs', () => {
     expect(Math.max(...waits)).toBeLessThan(RUN_AHEAD_MS + 1_000);
   });
 
-  test('what they still need stays set aside to the end of the day: the backfill stops, they go on', async () => {
+  test('what they still need stays reserved to the end of the day: the backfill stops, they go on', async () => {
     const needs = [{ name: 'tickers', requests: 1, ticks: cadenceOf('*/30 * * * *').count }];
     const perDay = 60;
     await make({
       limits: { perMonth: null, perDay },
-      setAside: () => setAsideAt(world.clock.now(), needs),
+      reserved: () => reservedAt(world.clock.now(), needs),
       simulator: { seed: 3, coins: 12, unlimited: true, limits: { overrides: { anonymousRequestsPerDay: perDay } } },
     });
     const chandler = await world.open({ candlesPerRequest: 20 });
     const run = await chandler.backfill({ ...WORK, maxWaitMs: 60_000 });
     expect(run.end).toMatchObject({ kind: 'stopped', reason: 'reserved' });
     const { quota } = chandler.session;
-    const reserved = setAsideAt(NOW, needs).day;
+    const reserved = reservedAt(NOW, needs).day;
     expect(reserved).toBe(4);
     const spent = (await quota.state()).day.spent;
     expect(spent).toBe(perDay - reserved);
@@ -90,6 +90,6 @@ describe('while a backfill of any size runs', () => {
     // The next day the backfill goes on, with what that day's schedule leaves.
     world.clock.advanceTo(TODAY + DAY + 60_000);
     expect((await chandler.backfill({ ...WORK, maxWaitMs: 60_000 })).end.kind).toBe('stopped');
-    expect((await quota.state()).day.spent).toBe(perDay - setAsideAt(world.clock.now(), needs).day);
+    expect((await quota.state()).day.spent).toBe(perDay - reservedAt(world.clock.now(), needs).day);
   });
 });

@@ -28,7 +28,7 @@ const ledger = () =>
     from ops.quota_spent where class = 'backfill' group by 1, 2 order by 2, 1`;
 
 describe('two runs at once', () => {
-  test('of plans with different walls: the one behind its wall drops none of the other’s chunks', async () => {
+  test('of plans with different history limits: the one behind its history limit drops none of the other’s chunks', async () => {
     const { coins } = await create();
     const message = 'Getting historical OHLCV data before x is not allowed in this plan';
     await recordHistoryLimit(world.database.sql, {
@@ -47,7 +47,7 @@ describe('two runs at once', () => {
     ]);
     for (const { end, failed } of [one, two]) expect([end, failed]).toEqual([{ kind: 'done' }, []]);
     expect(one.totals!.requests).toBe(one.planned);
-    // Neither plan's wall at this interval was met, so it went through the probe to the end: 48 chunks a coin.
+    // Neither plan's limit at this interval was met, so it went through the probe to the end: 48 chunks a coin.
     expect(two.totals!.requests).toBe(5 * 48);
   });
 

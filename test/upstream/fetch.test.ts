@@ -44,7 +44,7 @@ async function meaning(
   return answer;
 }
 
-const wall = (at: string) =>
+const limit = (at: string) =>
   `Getting historical OHLCV data before ${at} is not allowed in this plan. Check plans on coinpaprika.com/api`;
 
 describe('a status means', () => {
@@ -62,19 +62,19 @@ describe('a status means', () => {
     ['malformed: part of it', 206, [], { kind: 'malformed' }],
     ['malformed: not modified, which was not asked', 304, null, { kind: 'malformed' }],
     [
-      'a wall, with its date to the nanosecond above',
+      'a history limit, with its date to the nanosecond above',
       402,
-      { error: wall('2022-06-19 09:50:50.13558332 +0000 UTC') },
+      { error: limit('2022-06-19 09:50:50.13558332 +0000 UTC') },
       { kind: 'refused', reason: 'history limit', notBefore: Date.parse('2022-06-19T09:50:50.136Z') },
     ],
     [
-      'a wall, at another offset',
+      'a history limit, at another offset',
       400,
-      { error: wall('2022-06-19 11:50:50 +0200 CEST') },
+      { error: limit('2022-06-19 11:50:50 +0200 CEST') },
       { kind: 'refused', reason: 'history limit', notBefore: Date.parse('2022-06-19T09:50:50Z') },
     ],
     [
-      'a wall without a date',
+      'a history limit without a date',
       402,
       { error: 'Getting minute historical data is not allowed in this plan' },
       { kind: 'refused', reason: 'history limit', notBefore: null },

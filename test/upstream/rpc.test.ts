@@ -131,7 +131,7 @@ const FAILURES: [string, (sent: Sent) => Response, object][] = [
     { kind: 'refused', reason: 'history limit' },
   ],
   [
-    'a wall',
+    'a history limit',
     error(-32000, '402: Getting minute historical data is not allowed in this plan'),
     { kind: 'refused', reason: 'history limit', notBefore: null },
   ],

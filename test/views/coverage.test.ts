@@ -220,12 +220,12 @@ describe('the catalogue', () => {
 
   it('a list that was received with a limit is partial', async () => {
     const { sql } = world.database;
-    const keep = (isCut: boolean, when: number) =>
+    const keep = (isTruncated: boolean, when: number) =>
       writeDocuments(sql, {
         kind: 'coin_events',
-        documents: [{ id: 'btc-bitcoin', text: '[]', essence: '[]' }],
+        documents: [{ id: 'btc-bitcoin', text: '[]', fingerprint: '[]' }],
         at: when,
-        isCut,
+        isTruncated,
       });
     await keep(true, TODAY);
     expect(await of('/coins/btc-bitcoin/events')).toEqual(['partial', at(TODAY)]);
@@ -309,9 +309,14 @@ describe('not found', () => {
 
   it('is full once the whole lists were received, and a coin found by a list has its provenance', async () => {
     const { sql } = world.database;
-    const keep = (kind: DocumentKind, id: string, list: unknown, isCut = false) => {
+    const keep = (kind: DocumentKind, id: string, list: unknown, isTruncated = false) => {
       const text = JSON.stringify(list);
-      return writeDocuments(sql, { kind, documents: [{ id, text, essence: text }], at: TODAY + 5_000, isCut });
+      return writeDocuments(sql, {
+        kind,
+        documents: [{ id, text, fingerprint: text }],
+        at: TODAY + 5_000,
+        isTruncated,
+      });
     };
     const contract = { address: '0xABC', type: 'ERC20', id: 'btc-bitcoin', active: true };
     await keep('tag', 'one', { id: 'one', name: 'One' });
@@ -337,7 +342,7 @@ describe('not found', () => {
 
   it('is full for what the upstream says it no longer knows, as of then', async () => {
     const { sql } = world.database;
-    const documents = [{ id: 'nobody', text: '{"id":"nobody","name":"No Body"}', essence: '1' }];
+    const documents = [{ id: 'nobody', text: '{"id":"nobody","name":"No Body"}', fingerprint: '1' }];
     await writeDocuments(sql, { kind: 'person', documents, at: TODAY });
     expect(await of('/people/nobody')).toEqual(['full', at(TODAY)]);
     await markDocumentsGone(sql, { kind: 'person', ids: ['nobody'], at: TODAY + HOUR });

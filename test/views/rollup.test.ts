@@ -94,10 +94,16 @@ function store({ id, interval }: Series, { span, slots }: Answer): Promise<unkno
     asOf,
     candles: candles as CandleColumns,
     open: [],
-    setAside: [],
+    quarantined: [],
     fetch,
   };
-  return storeChunk(sql, answer, () => ({ told: [span], proven: [span], doubted: [], confirmed: [], pending: [] }));
+  return storeChunk(sql, answer, () => ({
+    answeredSlots: [span],
+    proven: [span],
+    unconfirmedSlots: [],
+    confirmed: [],
+    pending: [],
+  }));
 }
 
 const at = (slot: number, interval: Interval) => FROM + slot * INTERVAL_MS[interval];
@@ -121,7 +127,7 @@ async function askWithout(series: Series, interval: Interval): Promise<readonly 
   const undo = new Error('undo');
   await sql
     .begin(async (tx) => {
-      await tx`delete from market.rolled`;
+      await tx`delete from market.rollup_coverage`;
       await tx`delete from market.rollup`;
       found = await ask(tx as unknown as Sql, series, interval);
       throw undo;

@@ -131,7 +131,7 @@ beforeAll(async () => {
   const { sendRequest, accountId } = chandler.session;
   const snapshots = createSnapshots({ sql, sendRequest, clock: world.clock, accountId });
   for (const snapshot of [snapshots.global, snapshots.exchanges])
-    expect(await snapshot()).toMatchObject({ kind: 'stored', setAside: 0 });
+    expect(await snapshot()).toMatchObject({ kind: 'stored', quarantined: 0 });
   const today = Date.UTC(2025, 8, 25);
   await chandler.backfill({ coins: ['btc-bitcoin'], from: today - 4 * DAY, to: NOW });
   await chandler.backfill({ coins: ['btc-bitcoin'], interval: '1h', from: today - DAY, to: today });

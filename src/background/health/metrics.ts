@@ -3,14 +3,14 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { NoticeEvent } from '../../core/settings/notice-settings.ts';
 import type { Outcome } from '../../ingest/outcome.ts';
 import type { ChunkJob } from '../../ingest/queue/chunk-job.ts';
-import type { QuotaState, SetAside } from '../../quota/quota.ts';
+import type { QuotaState, Reserved } from '../../quota/quota.ts';
 import type { RunEnd, ScheduleRun } from '../../store/work/schedule-run.ts';
 import type { Gauges } from '../../views/operations/gauges.ts';
 
 /** What the gauges show. A part that this process does not know is null; its gauges are then left out, and are not 0. */
 export type MetricInputs = {
   readonly warehouse: Gauges | null;
-  readonly ledger: { readonly quota: QuotaState; readonly setAside: SetAside } | null;
+  readonly ledger: { readonly quota: QuotaState; readonly reserved: Reserved } | null;
   /** Jobs by queue. */
   readonly queued: Readonly<Record<string, number>> | null;
   readonly isReady: boolean;
@@ -31,7 +31,7 @@ export function createMetrics() {
       if (outcome.kind !== 'stored') return;
       candles.inc({ kind }, outcome.stored);
       revised.inc({ kind }, outcome.revised);
-      quarantined.inc({ kind }, outcome.setAside);
+      quarantined.inc({ kind }, outcome.quarantined);
     },
     chunkFailed: ({ kind }: ChunkJob, final: boolean) => chunks.inc({ kind, outcome: final ? 'failed' : 'retried' }),
     run: ({ schedule }: ScheduleRun, { state }: RunEnd, tookMs: number) => {
@@ -108,13 +108,13 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   const connections = gauge('database_connections', 'Connections to the database, by state.', ['state']);
   const lastDone = gauge('schedule_last_done_timestamp_seconds', 'When a schedule was last done.', ['schedule']);
 
-  const setLedger = ({ quota, setAside }: NonNullable<MetricInputs['ledger']>) => {
+  const setLedger = ({ quota, reserved: reservation }: NonNullable<MetricInputs['ledger']>) => {
     for (const window of ['month', 'day'] as const) {
       const { limit, spent } = quota[window];
       if (limit === null) continue;
       quotaLimit.set({ window }, limit);
       quotaLeft.set({ window }, Math.max(0, limit - spent));
-      reserved.set({ window }, setAside[window]);
+      reserved.set({ window }, reservation[window]);
     }
     holdUntil.set(quota.hold === null ? 0 : quota.hold.until / 1000);
     pace.set(quota.rate.now ?? Number.POSITIVE_INFINITY);

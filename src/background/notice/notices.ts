@@ -4,7 +4,7 @@ import { formatCount, formatCounted, formatDuration, formatInstant } from '../..
 import { DAY } from '../../core/interval.ts';
 import type { Notify } from '../../core/settings/notice-settings.ts';
 import type { Schedule } from '../../ingest/schedule/schedule-plan.ts';
-import type { QuotaState, SetAside } from '../../quota/quota.ts';
+import type { QuotaState, Reserved } from '../../quota/quota.ts';
 import type { RaisedNotice } from '../../store/work/notice.ts';
 import type { AlertInputs, MetLimit } from '../../views/operations/alert-inputs.ts';
 
@@ -14,7 +14,7 @@ export type NoticeInputs = {
   readonly plan: string;
   readonly quota: QuotaState;
   /** Requests of the quota that are reserved. */
-  readonly setAside: SetAside;
+  readonly reserved: Reserved;
   readonly schedules: readonly Schedule[];
   readonly alerts: AlertInputs;
   /** Upstream's message, when it refuses the key. */
@@ -44,18 +44,18 @@ export function noticesOf(inputs: NoticeInputs, notify: Notify): readonly Raised
 }
 
 /** Has each window quota left beside its reserved part? A hold after errors or a 429 does not count, because it ends soon. */
-export function hasBudget({ day, month, hold }: QuotaState, setAside: SetAside): boolean {
+export function hasBudget({ day, month, hold }: QuotaState, reserved: Reserved): boolean {
   const isLeft = ({ spent, limit }: QuotaState['day'], reserved: number) => limit === null || limit - spent > reserved;
-  return hold?.reason !== 'quota exhausted' && isLeft(day, setAside.day) && isLeft(month, setAside.month);
+  return hold?.reason !== 'quota exhausted' && isLeft(day, reserved.day) && isLeft(month, reserved.month);
 }
 
-function quotaNotices({ quota, accountId, setAside }: NoticeInputs): RaisedNotice[] {
+function quotaNotices({ quota, accountId, reserved }: NoticeInputs): RaisedNotice[] {
   return (['month', 'day'] as const).flatMap((name) => {
     const { start, reset, spent, limit } = quota[name];
     // What the upstream says takes precedence over our count; the end of its hold says which window it means.
     const upstreamSaysExhausted =
       quota.hold?.reason === 'quota exhausted' && holdIsOf(quota.hold.until, quota) === name;
-    const left = limit === null ? null : limit - spent - (setAside.account?.[name] ?? 0);
+    const left = limit === null ? null : limit - spent - (reserved.account?.[name] ?? 0);
     const isExhausted = upstreamSaysExhausted || (left !== null && left <= 0);
     const level = isExhausted ? 100 : LEVELS.find((percent) => limit !== null && spent >= (limit * percent) / 100);
     if (level === undefined) return [];
@@ -143,8 +143,8 @@ function limitNotice({ plan }: NoticeInputs, { interval, depthMs, message }: Met
       : `${interval} candles only ${formatDuration(Math.round(depthMs / MINUTE) * MINUTE)} back`;
   const text = `The plan ${plan} gives ${candles}: "${message}". Chandler requests nothing beyond that until the plan changes, except for one probe a day.`;
   // The depth is measured from the moment of the response: a few seconds more or less are the same limit.
-  const topic = `wall ${plan} ${interval} ${depthMs === null ? 'none' : Math.round(depthMs / (DAY / 24))}`;
-  return { event: 'wall', topic, text, quietMs: LIMIT_QUIET_MS };
+  const topic = `history limit ${plan} ${interval} ${depthMs === null ? 'none' : Math.round(depthMs / (DAY / 24))}`;
+  return { event: 'history-limit', topic, text, quietMs: LIMIT_QUIET_MS };
 }
 
 function revisionNotices({ alerts }: NoticeInputs, most: number): RaisedNotice[] {

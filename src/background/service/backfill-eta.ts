@@ -54,8 +54,8 @@ function workBeside(mine: OpenBackfill, open: readonly OpenBackfill[]): number {
 
 /** When each of these numbers of requests will be done, from now on. */
 async function etasOf(app: App, session: Session, ascending: readonly number[]): Promise<readonly (Instant | null)[]> {
-  const { state, setAside } = await readQuota(app, session);
-  return forecastEachFrom(state, ascending, { limits: session.limits, setAside }).map(
+  const { state, reserved } = await readQuota(app, session);
+  return forecastEachFrom(state, ascending, { limits: session.limits, reserved }).map(
     ({ finishAt, bindingWindow }, i) =>
       // No window limits it: its speed is that of the upstream, which is unknown.
       bindingWindow === null && ascending[i]! > 0 ? null : finishAt,

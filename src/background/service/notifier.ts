@@ -74,11 +74,11 @@ async function readInputs(app: App, notify: Notify, now: Instant): Promise<Notic
   const { sql } = app.database;
   const budget = await readBudget(app);
   const isKnown = budget.planSource !== 'assumed';
-  const { accountId, plan, schedules, quota: ledger, setAside: setAsideAt } = budget;
+  const { accountId, plan, schedules, quota: ledger, reserved: reservedAt } = budget;
   const state = await ledger.state();
   // The limits of an assumed plan are not the account's. Then only an exhausted quota that the upstream reports counts.
   const quota = isKnown ? state : withoutLimits(state);
-  const setAside = setAsideAt(now);
+  const reserved = reservedAt(now);
   const alerts = await readAlertInputs(sql, {
     plan,
     schedules: schedules.map(({ name }) => name),
@@ -86,16 +86,16 @@ async function readInputs(app: App, notify: Notify, now: Instant): Promise<Notic
     revisionsADay: notify.revisionsADay,
     quarantineAfter: await quarantineTold(sql),
   });
-  const forAccount = setAside.account ?? { day: 0, month: 0 };
+  const forAccount = reserved.account ?? { day: 0, month: 0 };
   const couldRun = hasBudget(quota, forAccount);
-  const couldBackfill = alerts.backfills > 0 && hasBudget(quota, setAside);
+  const couldBackfill = alerts.backfills > 0 && hasBudget(quota, reserved);
   const couldAsk = couldBackfill || (alerts.dueSeries > 0 && couldRun);
   return {
     now,
     accountId,
     plan,
     quota,
-    setAside,
+    reserved,
     schedules,
     refusal: (await readKeyRefusal(sql, accountId))?.message ?? null,
     alerts: isKnown ? alerts : { ...alerts, historyLimits: [] },

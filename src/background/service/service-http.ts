@@ -84,11 +84,11 @@ async function readInputs({
 /** From the database, so that every role can tell it; null while the account's plan is unknown. */
 async function readLedger(app: App, ingestion: Ingestion | null, now: Instant): Promise<MetricInputs['ledger']> {
   if (ingestion === null) {
-    const { planSource, quota, setAside } = await readBudget(app);
-    return planSource === 'assumed' ? null : { quota: await quota.state(), setAside: setAside(now) };
+    const { planSource, quota, reserved } = await readBudget(app);
+    return planSource === 'assumed' ? null : { quota: await quota.state(), reserved: reserved(now) };
   }
-  const { state, setAside } = await readQuota(app, ingestion.session);
-  return { quota: state, setAside: setAside(now) };
+  const { state, reserved } = await readQuota(app, ingestion.session);
+  return { quota: state, reserved: reserved(now) };
 }
 
 async function readQueued(ingestion: Ingestion): Promise<MetricInputs['queued']> {

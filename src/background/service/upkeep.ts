@@ -4,7 +4,7 @@ import { readQuota } from '../../budget.ts';
 import { DATABASE_IS_UNAVAILABLE, type OutageReason, outageReason } from '../../ingest/request/outage-retry.ts';
 import type { Session } from '../../ingest/session.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
-import type { QuotaState, SetAside } from '../../quota/quota.ts';
+import type { QuotaState, Reserved } from '../../quota/quota.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { readAccount } from '../../store/quota/account.ts';
 import { endWaits } from '../../store/work/backfill-queue.ts';
@@ -73,14 +73,14 @@ const WINDOW_REASONS = ['month', 'day', 'reserved', 'quota exhausted'] as const;
  * to their ids.
  */
 async function releaseWaiting(app: App, session: Session): Promise<readonly number[]> {
-  const { state, setAside } = await readQuota(app, session);
-  return hasRoom(state, setAside(state.now)) ? endWaits(app.database.sql, WINDOW_REASONS, state.now) : [];
+  const { state, reserved } = await readQuota(app, session);
+  return hasRoom(state, reserved(state.now)) ? endWaits(app.database.sql, WINDOW_REASONS, state.now) : [];
 }
 
 /** The part of a window that must be free: each release plans anew, and the reservation shrinks step by step. */
 const WORTHWHILE = 0.01;
 
-function hasRoom(state: QuotaState, aside: SetAside): boolean {
+function hasRoom(state: QuotaState, aside: Reserved): boolean {
   if (state.hold !== null) return false;
   return (['month', 'day'] as const).every((window) => {
     const { limit, spent } = state[window];

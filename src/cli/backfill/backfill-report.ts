@@ -86,7 +86,7 @@ export function backfillsAsJson(reports: readonly BackfillReport[], left: PlanRe
     rows: isKnown ? sum(totals, ({ rows }) => rows) : null,
     stored: sum(reports, (report) => countsOf(report).stored),
     revised: sum(reports, (report) => countsOf(report).revised),
-    quarantined: sum(reports, (report) => countsOf(report).setAside),
+    quarantined: sum(reports, (report) => countsOf(report).quarantined),
     byOutcome: isKnown ? added(totals.flatMap(({ byOutcome }) => Object.entries(byOutcome))) : null,
     refused: reports.flatMap(({ run }) => [...run.refused].map(([reason, of]) => ({ reason, ...of }))),
     failed: reports.flatMap(({ run }) =>

@@ -25,12 +25,12 @@ export function printBackfillReport(out: Output, report: BackfillReport, now: In
 
 function linesOf(report: BackfillReport, now: Instant): [name: string, text: string][] {
   const { run, gaps, retryable } = report;
-  const { stored, revised, setAside } = countsOf(report);
+  const { stored, revised, quarantined } = countsOf(report);
   const received = run.totals === null ? '' : ` (${formatCounted(run.totals.rows, 'row')} received)`;
   const lines: [string, string][] = [
     ['stored', `${formatCounted(stored, 'candle')}${received}`],
     ['revised', formatCounted(revised, 'final candle')],
-    ['quarantined', formatCounted(setAside, 'invalid row')],
+    ['quarantined', formatCounted(quarantined, 'invalid row')],
     ['requests', requestsText(report)],
     ['took', `${formatRoughly(run.tookMs)}${speedText(stored, run.tookMs)}`],
   ];

@@ -6,7 +6,7 @@ import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
 import { expectedDepth, type HistoryLimit } from '../../ingest/limits/history-limit.ts';
 import type { Session } from '../../ingest/session.ts';
 import { type Forecast, forecast, forecastFrom } from '../../quota/forecast.ts';
-import type { Limits, QuotaState, SetAside } from '../../quota/quota.ts';
+import type { Limits, QuotaState, Reserved } from '../../quota/quota.ts';
 import type { ResolvedTarget } from '../input/target.ts';
 
 /** The plan of one interval. */
@@ -16,7 +16,7 @@ export type PlanReport = {
   readonly session: Pick<Session, 'plan' | 'planSource' | 'limits' | 'accountId' | 'historyLimits' | 'quota'>;
   readonly historyLimit: HistoryLimit;
   readonly quota: QuotaState;
-  readonly setAside: (at: Instant) => SetAside;
+  readonly reserved: (at: Instant) => Reserved;
   readonly now: Instant;
   /** Variables that replace limits of the present plan. */
   readonly overrides: readonly string[];
@@ -26,8 +26,8 @@ export type PlanReport = {
 /** The plans of one or several intervals of the same coins; never empty. */
 export type PlanReports = readonly PlanReport[];
 
-type Terms = { readonly limits: Limits; readonly setAside: (at: Instant) => SetAside };
-type Budgeted = Pick<PlanReport, 'quota' | 'setAside' | 'now'>;
+type Terms = { readonly limits: Limits; readonly reserved: (at: Instant) => Reserved };
+type Budgeted = Pick<PlanReport, 'quota' | 'reserved' | 'now'>;
 
 export function sum<T>(all: readonly T[], of: (one: T) => number): number {
   return all.reduce((total, one) => total + of(one), 0);
@@ -39,18 +39,18 @@ export function quotaLeft(report: Budgeted): number | null {
 }
 
 /** The window that is used up first, the requests that a backfill may still send in it, and those reserved for the schedules. */
-export function bindingWindow({ quota, setAside, now }: Budgeted) {
+export function bindingWindow({ quota, reserved, now }: Budgeted) {
   const windows = (['day', 'month'] as const).flatMap((name) => {
     const { limit, spent } = quota[name];
-    const forSchedules = setAside(now)[name];
+    const forSchedules = reserved(now)[name];
     return limit === null ? [] : [{ name, forSchedules, left: Math.max(0, limit - spent - forSchedules) }];
   });
   return windows.sort((a, b) => a.left - b.left)[0] ?? null;
 }
 
 /** When so many requests of this account will be done, from `report.now` on. */
-export function forecastOf({ quota, now, session, setAside }: PlanReport, requests: number): Forecast {
-  return forecastFrom({ ...quota, now }, { requests, limits: session.limits, setAside });
+export function forecastOf({ quota, now, session, reserved }: PlanReport, requests: number): Forecast {
+  return forecastFrom({ ...quota, now }, { requests, limits: session.limits, reserved });
 }
 
 /** The cost under a plan, and when it would be done. Another plan is a new account, which has not used any quota yet. */
@@ -60,7 +60,7 @@ export function costUnder(reports: PlanReports, name: PlanName) {
   const isPresent = name === session.plan.name;
   const costs = reports.map(({ plan }) => (isPresent ? plan.cost : plan.underPlans[name]));
   const requests = sum(costs, (cost) => cost.requests);
-  const terms = isPresent ? { limits: session.limits, setAside: first!.setAside } : termsOf(name);
+  const terms = isPresent ? { limits: session.limits, reserved: first!.reserved } : termsOf(name);
   const done = isPresent
     ? forecastOf(first!, requests)
     : forecast({ requests, ...terms, spent: { day: 0, month: 0 }, now });

@@ -1,7 +1,7 @@
 /** `chandler plan`: what a backfill would cost. Sends no requests, except for a list of coins that is missing or old. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
-import { readDemand, schedulesOf, setAsideOf } from '../../budget.ts';
+import { readDemand, reservationsOf, schedulesOf } from '../../budget.ts';
 import { effectiveLimits } from '../../config.ts';
 import type { Interval } from '../../core/interval.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
@@ -74,12 +74,12 @@ async function makeReport(
     session,
     historyLimit,
     quota: await session.quota.state(),
-    setAside: setAsideOf(schedulesOf(config, session.plan.name, session.limits, fresh)),
+    reserved: reservationsOf(schedulesOf(config, session.plan.name, session.limits, fresh)),
     now,
     overrides: overridesOf(config),
     termsOf: (name) => {
       const limits = effectiveLimits(name, { ...config, limits: {} });
-      return { limits, setAside: setAsideOf(schedulesOf(config, name, limits, fresh)) };
+      return { limits, reserved: reservationsOf(schedulesOf(config, name, limits, fresh)) };
     },
   };
 }

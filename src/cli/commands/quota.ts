@@ -5,7 +5,7 @@ import type { Instant } from '../../clock.ts';
 import { formatCounted, formatLimit, formatRate, withIso } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import { catalogueKindOf, requestsIn, type Schedule } from '../../ingest/schedule/schedule-plan.ts';
-import type { Quota, QuotaState, SetAside } from '../../quota/quota.ts';
+import type { Quota, QuotaState, Reserved } from '../../quota/quota.ts';
 import { number, printTable, text } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
@@ -37,7 +37,7 @@ type Window = {
 };
 
 function windowsOf({ budget, state }: Report): Window[] {
-  const reservations: SetAside = budget.setAside(state.now);
+  const reservations: Reserved = budget.reserved(state.now);
   return (['month', 'day'] as const).map((name) => {
     const { spent, limit, reset } = state[name];
     const reserved = reservations[name];

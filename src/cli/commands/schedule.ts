@@ -124,7 +124,7 @@ const STATES = {
   held: 'waiting',
   done: '',
   failed: 'failed',
-  overtaken: 'not finished',
+  superseded: 'not finished',
 };
 
 function describeLast(run: ScheduleRun | undefined, now: Instant): string {
@@ -147,7 +147,7 @@ function describeProblem(run: ScheduleRun | undefined, now: Instant): string | n
       const when = pause === null || pause <= now ? '' : ` after ${formatInstant(pause)}`;
       return `failed after ${formatCounted(run.attempts, 'attempt')}${before}; the next run${when} tries again: ${run.message}`;
     }
-    case 'overtaken':
+    case 'superseded':
       return `did not finish before its next run: ${run.message}`;
     case 'running':
     case 'done':

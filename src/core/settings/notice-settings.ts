@@ -2,7 +2,7 @@
 import { didYouMean } from './did-you-mean.ts';
 import type { Read } from './setting.ts';
 
-export const NOTICE_EVENTS = ['quota', 'stuck', 'wall', 'revisions', 'quarantine'] as const;
+export const NOTICE_EVENTS = ['quota', 'stuck', 'history-limit', 'revisions', 'quarantine'] as const;
 export type NoticeEvent = (typeof NOTICE_EVENTS)[number];
 
 export type Notify = {

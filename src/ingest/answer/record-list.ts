@@ -1,12 +1,12 @@
 /** Reads lists of records: an invalid row is quarantined, the others are used; with too many invalid rows the whole list is invalid. */
 import type { z } from 'zod';
 import { describeValue, readRecord } from '../../contract/record/records.ts';
-import type { SetAsideRecord } from '../../store/candle/quarantine.ts';
+import type { QuarantinedRecord } from '../../store/candle/quarantine.ts';
 import { LongList } from '../../upstream/json.ts';
 
 /** A validated answer. `rows`: as many as the answer had, before any was dropped. */
 export type Validated<T> =
-  | { readonly ok: true; readonly value: T; readonly rows: number; readonly setAside: readonly SetAsideRecord[] }
+  | { readonly ok: true; readonly value: T; readonly rows: number; readonly quarantined: readonly QuarantinedRecord[] }
   | { readonly ok: false; readonly problem: string };
 
 /** The rows of a body; null when it is no list. The rows of a long list are parsed one by one: do not keep them. */
@@ -29,7 +29,7 @@ export function validateRows<T>(
 ): Validated<T> {
   const listed = rowsOf(body);
   if (listed === null) return { ok: false, problem: `expected an array, got ${describeValue(body)}` };
-  const setAside: SetAsideRecord[] = [];
+  const quarantined: QuarantinedRecord[] = [];
   let problem = '';
   let rows = 0;
   try {
@@ -38,16 +38,15 @@ export function validateRows<T>(
       const fault = read(row, position);
       if (fault === null) continue;
       problem ||= `[${position}].${fault.problem ?? fault.reason}`;
-      setAside.push({ id: nameOf(row), reason: fault.reason, row });
+      quarantined.push({ id: nameOf(row), reason: fault.reason, row });
     }
   } catch (error) {
     // A long list may turn out to be broken JSON while it is read.
     if (error instanceof SyntaxError) return { ok: false, problem: `broken JSON: ${error.message}` };
     throw error;
   }
-  const quarantined = setAside.length;
-  if (!isSound(rows, quarantined)) return { ok: false, problem };
-  return { ok: true, value: finish({ rows, quarantined }), rows, setAside };
+  if (!isSound(rows, quarantined.length)) return { ok: false, problem };
+  return { ok: true, value: finish({ rows, quarantined: quarantined.length }), rows, quarantined };
 }
 
 /** A list with a larger share of invalid rows is rejected. */

@@ -30,7 +30,7 @@ export type BackfillSeen = {
   readonly requests: number;
   readonly stored: number;
   readonly revised: number;
-  readonly setAside: number;
+  readonly quarantined: number;
 };
 
 /** After so many refused series in a row, with nothing stored between, the cause is not the series. */
@@ -64,7 +64,7 @@ export class ProgressTracker {
   readonly #deferred = new Map<string, Wait>();
   #progress: BackfillProgress;
   #revised = 0;
-  #setAside = 0;
+  #quarantined = 0;
 
   constructor(options: ProgressOptions, stopWith: (how: BackfillEnd) => void) {
     this.#options = options;
@@ -77,7 +77,7 @@ export class ProgressTracker {
 
   seen(): BackfillSeen {
     const { requests, stored } = this.#progress;
-    return { requests, stored, revised: this.#revised, setAside: this.#setAside };
+    return { requests, stored, revised: this.#revised, quarantined: this.#quarantined };
   }
 
   /** The totals at the end, with the requests that other processes sent for this backfill. */
@@ -108,7 +108,7 @@ export class ProgressTracker {
           this.#waits.answered();
         }
         this.#revised += isOurs ? outcome.revised : 0;
-        this.#setAside += isOurs ? outcome.setAside : 0;
+        this.#quarantined += isOurs ? outcome.quarantined : 0;
         this.#oneDone(isOurs ? outcome : { requests: 0, stored: 0 });
         break;
       case 'snoozed': {
@@ -132,7 +132,8 @@ export class ProgressTracker {
         this.#waits.answered();
         this.refused.set(reason, { chunks: (this.refused.get(reason)?.chunks ?? 0) + 1, message });
         this.#oneDone({ requests: isOurs ? 1 : 0, stored: 0 });
-        if (reason !== 'plan wall' && reason !== 'interval') this.#refusals.add(job.seriesId, `${reason}: ${message}`);
+        if (reason !== 'history limit' && reason !== 'interval')
+          this.#refusals.add(job.seriesId, `${reason}: ${message}`);
       }
     }
   }

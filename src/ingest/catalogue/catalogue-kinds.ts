@@ -74,7 +74,7 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
     check: (received) => {
       if (received.id !== '') return checkOne(tagSchema, received, tagFingerprint, writeTag);
       return checkList(tagSchema, received, idFault, ({ rows, texts, isWhole }) => ({
-        documents: rows.map((tag, i) => ({ id: tag.id, text: texts[i]!, essence: tagFingerprint(tag) })),
+        documents: rows.map((tag, i) => ({ id: tag.id, text: texts[i]!, fingerprint: tagFingerprint(tag) })),
         write: (tx, at) => writeTags(tx, { rows, at, isWhole }),
       }));
     },
@@ -169,7 +169,7 @@ function oneDocument<S extends z.ZodType>(
 ): CatalogueKindPlan['check'] {
   return (received) =>
     checkList(schema, received, fault, ({ rows, text, isWhole }) => ({
-      documents: [{ id: received.id, text, essence: keepsVersions ? JSON.stringify(JSON.parse(text)) : '' }],
+      documents: [{ id: received.id, text, fingerprint: keepsVersions ? JSON.stringify(JSON.parse(text)) : '' }],
       write: (tx, at) => write(tx, received.id, { rows, at, isWhole }),
     }));
 }

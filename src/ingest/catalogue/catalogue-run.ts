@@ -92,7 +92,9 @@ async function requestItem(
   try {
     // The tool returns only the beginning of such a list.
     const route =
-      registry === null || item.isCut ? null : await registry.find(question.tool, { given, spender, retry, signal });
+      registry === null || item.isTruncated
+        ? null
+        : await registry.find(question.tool, { given, spender, retry, signal });
     if (route?.kind === 'held') return route;
     const tool = route?.kind === 'tool' ? route.tool : null;
     const limit = tool !== null && question.isLimited ? (tool.mostRows ?? TOOL_LIMIT.most) : null;

@@ -1,5 +1,5 @@
 /** Validates and stores an answer about the catalogue, in one transaction; a list that shrank a lot needs a second answer first. */
-import { recordStored, type SetAsideRecord } from '../../store/candle/quarantine.ts';
+import { type QuarantinedRecord, recordStored } from '../../store/candle/quarantine.ts';
 import { type ItemEnd, recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { writeDocuments } from '../../store/catalogue/document.ts';
 import { findFetch, recordFetch } from '../../store/work/fetch.ts';
@@ -60,36 +60,36 @@ export async function settleAnswer(
     await reject('malformed', 0, validated.problem, waitAfter('malformed', item));
     return { kind: 'failed', message: `the answer about "${id}" cannot be used: ${validated.problem}` };
   }
-  const { value, rows, setAside } = validated;
-  const isCut = value.isCut;
+  const { value, rows, quarantined } = validated;
+  const isTruncated = value.isTruncated;
   const least = Math.ceil(item.rows * (plan.leastShare ?? 0));
-  if (plan.leastShare !== null && !isCut && rows < least) {
+  if (plan.leastShare !== null && !isTruncated && rows < least) {
     const heard = { sentAt: exchange.sentAt, ageMs: exchange.ageMs, heardAt: clock.now() };
     const opinion = await retry(() =>
       sql.begin((tx) => recordAnswer(tx, shortListOf(kind, id), heard, () => ({ says: 'agrees', evidence: { rows } }))),
     );
     if (opinion.kind === 'waiting') {
       const waitMs = opinion.claim.retryAt - clock.now();
-      await reject('doubted', rows, `${rows} rows, of which ${least} at least were expected`, waitMs);
+      await reject('unconfirmed', rows, `${rows} rows, of which ${least} at least were expected`, waitMs);
       return { kind: 'skipped' };
     }
   }
   const setting = isOfTool ? 'CHANDLER_RPC_URL' : 'CHANDLER_BASE_URL';
   await checkOrigin(exchange, { ...record, rows }, { retry, setting });
-  const stored: ItemEnd = isCut
-    ? { ...end, outcome: 'cut', isCut: true, waitUntil: null, message: null }
+  const stored: ItemEnd = isTruncated
+    ? { ...end, outcome: 'cut', isTruncated: true, waitUntil: null, message: null }
     : { ...end, outcome: 'stored', rows, waitUntil: null, message: null };
   await retry(async (again) => {
     // If the connection was cut during the commit, the answer may be stored already.
     if (again && (await findFetch(sql, record)) !== null) return;
-    await commit(catalogue, request, { value, setAside, rows, stored, at: exchange.asOf });
+    await commit(catalogue, request, { value, quarantined, rows, stored, at: exchange.asOf });
   });
   return { kind: 'stored' };
 }
 
 type Commit = {
   readonly value: CatalogueFacts;
-  readonly setAside: readonly SetAsideRecord[];
+  readonly quarantined: readonly QuarantinedRecord[];
   readonly rows: number;
   readonly stored: ItemEnd;
   readonly at: number;
@@ -98,20 +98,25 @@ type Commit = {
 async function commit(
   catalogue: CatalogueContext,
   { kind, item, asked }: ItemRequest,
-  { value, setAside, rows, stored, at }: Commit,
+  { value, quarantined, rows, stored, at }: Commit,
 ) {
   const { sql, session } = catalogue;
   const { document } = CATALOGUE[kind];
   await sql.begin(async (tx) => {
-    const youngest = await writeDocuments(tx, { kind: document, documents: value.documents, at, isCut: value.isCut });
+    const youngest = await writeDocuments(tx, {
+      kind: document,
+      documents: value.documents,
+      at,
+      isTruncated: value.isTruncated,
+    });
     // An answer that is older than the stored one is not written: all its documents are older then.
     const isYoungest = value.documents.length === 0 || youngest.size > 0;
     if (isYoungest) await value.write(tx, at);
-    const writtenRows = isYoungest ? rows - setAside.length : 0;
-    await recordStored(tx, asked.record, { rows, stored: writtenRows, quarantined: setAside });
+    const writtenRows = isYoungest ? rows - quarantined.length : 0;
+    await recordStored(tx, asked.record, { rows, stored: writtenRows, quarantined: quarantined });
     await recordItem(tx, stored);
     await dropClaim(tx, refusalOf(kind, session));
     // The list is plausible again, or the shorter list is a fact now.
-    if (item.outcome === 'doubted') await dropClaim(tx, shortListOf(kind, item.id));
+    if (item.outcome === 'unconfirmed') await dropClaim(tx, shortListOf(kind, item.id));
   });
 }

@@ -82,7 +82,7 @@ function remember(
   { kind, item, context }: ItemRequest,
   { message, exchange }: Unusable,
   outcome: string,
-  changes: { readonly isCut?: boolean } = {},
+  changes: { readonly isTruncated?: boolean } = {},
 ): Promise<void> {
   const end = { kind, id: item.id, askedAt: exchange.sentAt, outcome, message, ...changes };
   return context.retry(() => recordItem(sql, { ...end, waitUntil: clock.now() + waitAfter(outcome, item) }));
@@ -97,9 +97,9 @@ async function refusedKind(
 ): Promise<ItemOutcome> {
   const { sql, clock, session } = catalogue;
   const { kind, item, context } = request;
-  if (item.isCut) {
+  if (item.isTruncated) {
     // REST refuses the whole list: the beginning, which the tool returns, is better than nothing.
-    await remember(catalogue, request, answer, recordedRefusal(reason), { isCut: false });
+    await remember(catalogue, request, answer, recordedRefusal(reason), { isTruncated: false });
     return SKIPPED;
   }
   const { message, exchange } = answer;

@@ -9,7 +9,7 @@ import { readRecord } from '../../contract/record/records.ts';
 import { parseTime } from '../../contract/time.ts';
 import { DAY } from '../../core/interval.ts';
 import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
-import { recordStored, type SetAsideRecord } from '../../store/candle/quarantine.ts';
+import { type QuarantinedRecord, recordStored } from '../../store/candle/quarantine.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type Rename, recordRenames, renamesReadUntil } from '../../store/upkeep/rename.ts';
 import { recordFetch } from '../../store/work/fetch.ts';
@@ -50,9 +50,9 @@ export async function readIdChanges(deps: {
       throw new UpstreamError(`${ID_CHANGES_PATH}: ${read.problem}`);
     }
     await createOriginCheck(sql)(answer.exchange, record);
-    const { changes, setAside } = validate(read.value, answer.exchange);
+    const { changes, quarantined } = validate(read.value, answer.exchange);
     const rows = read.value.length;
-    await sql.begin((tx) => recordStored(tx, record, { rows, stored: changes.length, quarantined: setAside }));
+    await sql.begin((tx) => recordStored(tx, record, { rows, stored: changes.length, quarantined: quarantined }));
     renames.push(...changes.filter(({ at }) => at >= since));
     if (read.value.length < PER_PAGE || changes.some(({ at }) => at < since)) break;
   }
@@ -64,7 +64,7 @@ type Row = Readonly<Record<'currency_id' | 'old_id' | 'new_id' | 'changed_at', s
 
 function validate(rows: readonly Row[], { latest, asOf }: Pick<Exchange, 'latest' | 'asOf'>) {
   const changes: Rename[] = [];
-  const setAside: SetAsideRecord[] = [];
+  const quarantined: QuarantinedRecord[] = [];
   for (const row of rows) {
     const at = parseTime(row.changed_at);
     const reason = Number.isNaN(at)
@@ -72,10 +72,10 @@ function validate(rows: readonly Row[], { latest, asOf }: Pick<Exchange, 'latest
       : at > latest + MOST_SKEW_MS
         ? 'changed in the future'
         : null;
-    if (reason !== null) setAside.push({ id: row.old_id, reason, row });
+    if (reason !== null) quarantined.push({ id: row.old_id, reason, row });
     else changes.push({ oldId: row.old_id, newId: row.new_id, at, currencyId: row.currency_id, seenAt: asOf });
   }
-  return { changes, setAside };
+  return { changes, quarantined };
 }
 
 /** What a failed request means for the run; the request itself is recorded already. */

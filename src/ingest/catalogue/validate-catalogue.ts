@@ -11,7 +11,7 @@ import { idOf, readRow, rowsOf, type Validated, validateRows } from '../answer/r
 export type CatalogueFacts = {
   readonly documents: readonly ReceivedDocument[];
   /** The list may go on after its end. */
-  readonly isCut: boolean;
+  readonly isTruncated: boolean;
   readonly write: (tx: SqlOrTransaction, at: Instant) => Promise<void>;
 };
 
@@ -45,12 +45,12 @@ export function checkOne<S extends z.ZodType<{ readonly id: string }>>(
     };
   }
   const record = read.value;
-  const document = { id, text, essence: fingerprint(record) };
+  const document = { id, text, fingerprint: fingerprint(record) };
   return {
     ok: true,
     rows: 1,
-    setAside: [],
-    value: { documents: [document], isCut: false, write: (tx, at) => write(tx, record, at) },
+    quarantined: [],
+    value: { documents: [document], isTruncated: false, write: (tx, at) => write(tx, record, at) },
   };
 }
 
@@ -85,11 +85,11 @@ export function checkList<S extends z.ZodType>(
     return null;
   };
   const finish = ({ rows: count, quarantined }: { readonly rows: number; readonly quarantined: number }) => {
-    const isCut = limit !== null && count >= limit;
+    const isTruncated = limit !== null && count >= limit;
     const isGood = quarantined === 0;
     // A quarantined row may be gone or not: nobody knows.
-    const good = { rows, texts, text: isGood ? text : `[${texts.join(',')}]`, isWhole: !isCut && isGood };
-    return { ...wanted(good), isCut };
+    const good = { rows, texts, text: isGood ? text : `[${texts.join(',')}]`, isWhole: !isTruncated && isGood };
+    return { ...wanted(good), isTruncated };
   };
   return validateRows(body, read, finish, (row) => `${id}/${idOf(row)}`);
 }

@@ -7,8 +7,8 @@
  * for an id that it does not know, too). Until then the slot is *pending*: a gap with the claim about it, and an instant before which
  * another request is not worth it (design, section 5, "Absence needs evidence").
  *
- * What an answer `told` needs no other answer, so the youngest answer that told of a slot has the last word about it, in
- * whatever order they are stored. What it `doubted` needs a second one; the two may come in any order, too.
+ * What an answer `answeredSlots` needs no other answer, so the youngest answer that told of a slot has the last word about it, in
+ * whatever order they are stored. What it `unconfirmedSlots` needs a second one; the two may come in any order, too.
  *
  * Two clocks: the as-of instant orders answers and says what has settled; it may lie hours before ours, when ours is wrong or a
  * cache answered. When a request was sent and when the next one may be is on our own clock, or one request would never count as sent.
@@ -42,20 +42,23 @@ export type Weighing = {
 export function weigh(weighing: Weighing): Verdict {
   const { known, asOf, unproven = [] } = weighing;
   const slots = readSlots(weighing);
-  const told = normalize([...slots.present, ...slots.empty]);
+  const answeredSlots = normalize([...slots.present, ...slots.empty]);
   // An answer with quarantined rows is no witness: a missing slot may be one of theirs. It is asked again soon, from the start.
-  const doubted = weighing.findings.setAside.length === 0 ? slots.missing : [];
+  const unconfirmedSlots = weighing.findings.quarantined.length === 0 ? slots.missing : [];
   // Who doubted a slot of which a younger answer tells did not know all there was from there on: upstream may hand out less than we take
   // for its most.
   const doubts = known.doubts.map((doubt) => ({
     ...doubt,
-    spans: doubt.asOf < asOf ? apart(doubt.spans, told) : doubt.spans,
+    spans: doubt.asOf < asOf ? apart(doubt.spans, answeredSlots) : doubt.spans,
   }));
   const seconds = doubts.filter(
     (doubt) => Math.abs(doubt.asOf - asOf) >= CONFIRM_AFTER_MS && known.listedAt >= Math.min(doubt.asOf, asOf),
   );
   // Beyond a history limit that may exist, two answers without a candle are no proof: a third is worth a request the next day.
-  const agreed = intersect(apart(doubted, known.toldByYounger), normalize(seconds.flatMap((doubt) => doubt.spans)));
+  const agreed = intersect(
+    apart(unconfirmedSlots, known.answeredByYounger),
+    normalize(seconds.flatMap((doubt) => doubt.spans)),
+  );
   const confirmed = subtract(agreed, unproven);
   const pending = [
     ...stillUnconfirmed(weighing, { ...slots, missing: subtract(slots.missing, confirmed) }, doubts),
@@ -63,9 +66,9 @@ export function weigh(weighing: Weighing): Verdict {
     ...slots.provisional.map((part) => stillProvisional(part, weighing)),
   ];
   return {
-    told,
+    answeredSlots,
     proven: normalize([...intersect(slots.present, slots.final), ...slots.empty]),
-    doubted,
+    unconfirmedSlots,
     confirmed,
     pending: pending.sort((a, b) => a.span.from - b.span.from),
   };
@@ -94,7 +97,7 @@ function readSlots({ span, interval, findings, asOf, limit }: Weighing): Slots {
   const final = normalize([{ from: span.from, to: settled }]);
   const times = findings.candles.openTime;
   const present = slotsToSpans(times, width);
-  const badTimes = findings.setAside.flatMap((row) => (row.openTime === null ? [] : [row.openTime]));
+  const badTimes = findings.quarantined.flatMap((row) => (row.openTime === null ? [] : [row.openTime]));
   const malformed = intersect(
     slotsToSpans(
       badTimes.sort((a, b) => a - b),
@@ -104,7 +107,7 @@ function readSlots({ span, interval, findings, asOf, limit }: Weighing): Slots {
   );
   const absent = subtract(subtract(final, present), malformed);
   const [first, last] = [times[0], times.at(-1)];
-  const isWhole = first !== undefined && last !== undefined && findings.setAside.length === 0;
+  const isWhole = first !== undefined && last !== undefined && findings.quarantined.length === 0;
   const inside = isWhole ? [{ from: first, to: last + width }] : [];
   const atEdges = subtract(absent, inside);
   const isFull = last !== undefined && findings.rowCount >= limit;
@@ -126,7 +129,7 @@ function stillUnconfirmed(
   { missing, unanswered }: Pick<Slots, 'missing' | 'unanswered'>,
   doubts: readonly Doubt[],
 ): Pending[] {
-  const isWitness = findings.setAside.length === 0;
+  const isWitness = findings.quarantined.length === 0;
   const notBefore = afterCaches(sentAt, ageMs);
   const pending: Pending[] = [];
   let others = missing;

@@ -40,7 +40,7 @@ export type IngestChunkOptions = {
 
 export type IngestChunk = (job: ChunkJob, options?: IngestChunkOptions) => Promise<Outcome>;
 
-const NOTHING: Outcome = { kind: 'stored', requests: 0, stored: 0, revised: 0, setAside: 0 };
+const NOTHING: Outcome = { kind: 'stored', requests: 0, stored: 0, revised: 0, quarantined: 0 };
 
 export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   const { clock, trust } = deps;

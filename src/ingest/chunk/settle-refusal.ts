@@ -48,10 +48,10 @@ export async function settleRefusal(
   switch (answer.reason) {
     case 'history limit': {
       trust.prove();
-      if (onlyHere) return refuse('plan wall', span);
+      if (onlyHere) return refuse('history limit', span);
       const depth = depthOf(job.interval, span, plan, answer);
       await historyLimits.learn(job.interval, { ...depth, message, fetchId });
-      return { kind: 'refused', reason: depth.depthMs === 0 ? 'interval' : 'plan wall', message };
+      return { kind: 'refused', reason: depth.depthMs === 0 ? 'interval' : 'history limit', message };
     }
     case 'unknown id':
       // All of its chunks would be answered alike.

@@ -68,7 +68,7 @@ export function createStoreAnswer({
     // Thousands of small objects that nobody needs any more: waiting here for the database, they would outlive the young generation.
     read.rows.length = 0;
     if (Array.isArray(body)) body.length = 0;
-    const { candles, setAside, rowCount } = findings;
+    const { candles, quarantined, rowCount } = findings;
     const { sentAt, asOf, ageMs } = exchange;
     // Only where there are candles: of what is asked, a coin may have existed in the last few years only.
     const [first, last] = [candles.openTime[0], candles.openTime.at(-1)];
@@ -89,7 +89,7 @@ export function createStoreAnswer({
           asOf,
           candles,
           open: findings.cutShort.filter(({ openTime }) => openTime + INTERVAL_MS[interval] > asOf),
-          setAside,
+          quarantined,
           fetch: { ...record, outcome: 'stored', rows: rowCount },
         },
         (known) =>
@@ -99,6 +99,12 @@ export function createStoreAnswer({
     const counts = await retry(async (again) => (again ? await findFetch(sql, record) : null) ?? store());
     // As above: what is done is found by a full collection only, and what hangs on it with it (store/connection/postgres-js-patches.ts).
     for (const column of Object.values(candles)) column.length = 0;
-    return { kind: 'stored', requests, stored: counts.stored, revised: counts.revised, setAside: counts.setAside };
+    return {
+      kind: 'stored',
+      requests,
+      stored: counts.stored,
+      revised: counts.revised,
+      quarantined: counts.quarantined,
+    };
   };
 }

@@ -5,7 +5,7 @@ import type { CandleColumns } from '../../core/candle.ts';
 import { floorToGrid, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { OpenCandle } from '../../store/candle/candle.ts';
-import type { SetAsideRow } from '../../store/candle/quarantine.ts';
+import type { QuarantinedRow } from '../../store/candle/quarantine.ts';
 import { isImpossible } from '../answer/record-list.ts';
 
 export type OhlcvQuestion = {
@@ -20,7 +20,7 @@ export type Findings = {
   readonly candles: CandleColumns;
   /** Of the candles those whose `time_close` lies before the end of their slot. */
   readonly cutShort: readonly OpenCandle[];
-  readonly setAside: readonly SetAsideRow[];
+  readonly quarantined: readonly QuarantinedRow[];
   /** As answered, before anything was dropped. */
   readonly rowCount: number;
 };
@@ -31,18 +31,18 @@ export type Findings = {
  * repeat another exactly are dropped silently; order does not matter.
  */
 export function validate(question: OhlcvQuestion, rows: readonly OhlcvRowRead[], latest: Instant): Findings {
-  const setAside: SetAsideRow[] = [];
+  const quarantined: QuarantinedRow[] = [];
   const possible: GoodRow[] = [];
   let ascends = true;
   let last = Number.NEGATIVE_INFINITY;
   for (const read of rows) {
     if (!read.ok) {
-      setAside.push({ openTime: slotOf(read, question), reason: read.problem, row: read.row });
+      quarantined.push({ openTime: slotOf(read, question), reason: read.problem, row: read.row });
       continue;
     }
     const reason = impossible(read, question, latest);
     if (reason !== null) {
-      setAside.push({ openTime: slotOf(read, question), reason, row: read.row });
+      quarantined.push({ openTime: slotOf(read, question), reason, row: read.row });
       continue;
     }
     possible.push(read);
@@ -50,8 +50,8 @@ export function validate(question: OhlcvQuestion, rows: readonly OhlcvRowRead[],
     last = read.openTime;
   }
   // Nearly every answer comes in order: then no slot has two rows, and none has to be looked for.
-  const good = ascends ? possible : onePerSlot(possible, setAside);
-  return { candles: toColumns(good), cutShort: cutShort(good, question.interval), setAside, rowCount: rows.length };
+  const good = ascends ? possible : onePerSlot(possible, quarantined);
+  return { candles: toColumns(good), cutShort: cutShort(good, question.interval), quarantined, rowCount: rows.length };
 }
 
 const VALUES = ['open', 'high', 'low', 'close', 'volume', 'marketCap'] as const;
@@ -65,7 +65,7 @@ function slotOf({ openTime }: OhlcvRowRead, { interval, span }: OhlcvQuestion): 
 }
 
 /** Sorted; of slots with two different rows all are quarantined. */
-function onePerSlot(rows: readonly GoodRow[], setAside: SetAsideRow[]): GoodRow[] {
+function onePerSlot(rows: readonly GoodRow[], quarantined: QuarantinedRow[]): GoodRow[] {
   const bySlot = new Map<Instant, GoodRow>();
   const contested = new Set<Instant>();
   for (const read of rows) {
@@ -74,11 +74,11 @@ function onePerSlot(rows: readonly GoodRow[], setAside: SetAsideRow[]): GoodRow[
     if (other === undefined) bySlot.set(at, read);
     else if (!sameValues(other, read)) {
       contested.add(at);
-      setAside.push({ openTime: at, reason: 'two different rows for one open time', row: read.row });
+      quarantined.push({ openTime: at, reason: 'two different rows for one open time', row: read.row });
     }
   }
   for (const at of contested) {
-    setAside.push({ openTime: at, reason: 'two different rows for one open time', row: bySlot.get(at)!.row });
+    quarantined.push({ openTime: at, reason: 'two different rows for one open time', row: bySlot.get(at)!.row });
     bySlot.delete(at);
   }
   return [...bySlot.values()].sort((a, b) => a.openTime - b.openTime);

@@ -83,7 +83,7 @@ export async function readLearnedLimits(sql: Sql, clock: Clock, plan: Plan): Pro
     lift: async (interval) => {
       if (limits.get(interval)!.kind !== 'documented') return;
       await remember(interval, { kind: 'open' }, () =>
-        recordLiftedLimit(sql, { plan: plan.name, interval, provenAt: clock.now() }),
+        recordLiftedLimit(sql, { plan: plan.name, interval, liftedAt: clock.now() }),
       );
     },
   };

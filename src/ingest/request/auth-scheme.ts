@@ -29,15 +29,15 @@ export function createAuthSchemeChoice(options: {
   let scheme: AuthScheme = configured === 'auto' ? (options.known ?? 'bearer') : configured;
   let known = options.known;
   let works = false;
-  const refusedAs = new Set<AuthScheme>();
+  const refusedScheme = new Set<AuthScheme>();
   return {
     current: () => scheme,
     refused: (used) => {
       // Another request has switched the scheme meanwhile.
       if (used !== scheme) return true;
-      refusedAs.add(used);
+      refusedScheme.add(used);
       const other = used === 'bearer' ? 'bare' : 'bearer';
-      if (!isOpen || works || refusedAs.has(other)) return false;
+      if (!isOpen || works || refusedScheme.has(other)) return false;
       scheme = other;
       return true;
     },

@@ -257,6 +257,6 @@ function toRecord(answer: Answer, accountId: string, details: RequestDetails): F
     rows: 0,
     stored: 0,
     revised: 0,
-    setAside: 0,
+    quarantined: 0,
   };
 }

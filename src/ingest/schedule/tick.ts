@@ -38,7 +38,7 @@ export function standingOf(
       return isAhead(latest.waitUntil, now, LONGEST_WAIT_MS) ? 'later' : 'due';
     case 'done':
     case 'failed':
-    case 'overtaken':
+    case 'superseded':
       return 'over';
   }
 }

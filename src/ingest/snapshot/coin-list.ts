@@ -5,7 +5,7 @@ import { createBackoff } from '../../core/backoff.ts';
 import { HOUR } from '../../core/interval.ts';
 import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
 import { pickTickers } from '../../core/ticker.ts';
-import { quarantineRecords, type SetAsideRecord } from '../../store/candle/quarantine.ts';
+import { type QuarantinedRecord, quarantineRecords } from '../../store/candle/quarantine.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { catalogueSeenAt, countListed, unknownCoins } from '../../store/snapshot/coin.ts';
 import { tickersSeenAt, writeTickers } from '../../store/snapshot/ticker.ts';
@@ -71,8 +71,8 @@ export async function refreshCatalogue(
       const ofListed = pickTickers(tickers.value, (i) => !unknown.has(coinId[i]!));
       await writeTickers(tx, ofListed, tickers.asOf);
     }
-    for (const { endpoint, setAside, fetchId, asOf } of tickers === null ? [coins] : [coins, tickers])
-      await quarantineRecords(tx, endpoint, setAside, { fetchId, seenAt: asOf });
+    for (const { endpoint, quarantined, fetchId, asOf } of tickers === null ? [coins] : [coins, tickers])
+      await quarantineRecords(tx, endpoint, quarantined, { fetchId, seenAt: asOf });
   });
   return { kind: 'read', coins: coins.value.length, requests: coins.requests + (tickers?.requests ?? 0) };
 }
@@ -108,7 +108,7 @@ type List<T> = {
   readonly kind: 'list';
   readonly endpoint: string;
   readonly value: T;
-  readonly setAside: readonly SetAsideRecord[];
+  readonly quarantined: readonly QuarantinedRecord[];
   readonly fetchId: number;
   readonly asOf: Instant;
   readonly requests: number;
@@ -140,10 +140,10 @@ async function readList<T>(
       const list: Validated<T> = validate(answer.body, answer.exchange.latest);
       if (list.ok && list.rows > 0) {
         await createOriginCheck(sql)(answer.exchange, record);
-        const { value, rows, setAside } = list;
-        const counts = { rows, stored: rows - setAside.length, setAside: setAside.length };
+        const { value, rows, quarantined } = list;
+        const counts = { rows, stored: rows - quarantined.length, quarantined: quarantined.length };
         const fetchId = await recordFetch(sql, { ...record, outcome: 'stored', ...counts });
-        return { kind: 'list', endpoint, value, setAside, fetchId, asOf: answer.exchange.asOf, requests };
+        return { kind: 'list', endpoint, value, quarantined, fetchId, asOf: answer.exchange.asOf, requests };
       }
       problem = list.ok ? `${path} answered an empty list` : list.problem;
       await recordFetch(sql, { ...record, outcome: 'malformed', message: problem });

@@ -49,13 +49,13 @@ async function checkTickers(sql: Sql, body: unknown, { latest }: Exchange): Prom
   const { coinId } = validated.value;
   const unknown = new Set(await unknownCoins(sql, coinId));
   if (unknown.size === 0) return validated;
-  const setAside = [...validated.setAside];
+  const quarantined = [...validated.quarantined];
   for (const row of rowsOf(body)!) {
-    if (setAside.length === validated.setAside.length + MOST_UNKNOWN_KEPT) break;
-    if (unknown.has(idOf(row))) setAside.push({ id: idOf(row), reason: UNKNOWN_COIN, row });
+    if (quarantined.length === validated.quarantined.length + MOST_UNKNOWN_KEPT) break;
+    if (unknown.has(idOf(row))) quarantined.push({ id: idOf(row), reason: UNKNOWN_COIN, row });
   }
   const value = pickTickers(validated.value, (position) => !unknown.has(coinId[position]!));
-  return { ...validated, value, setAside };
+  return { ...validated, value, quarantined };
 }
 
 export const coinsKind: SnapshotKind<readonly ListedCoin[]> = {

@@ -43,7 +43,7 @@ export type SnapshotOutcome =
       /** In the answer. */
       readonly rows: number;
       readonly stored: number;
-      readonly setAside: number;
+      readonly quarantined: number;
     }
   /** Not now: no request was sent. */
   | { readonly kind: 'snoozed'; readonly until: Instant; readonly reason: string }
@@ -149,7 +149,7 @@ async function takeSnapshot<T>(taking: Taking<T>, run: Attempt): Promise<Snapsho
   );
 }
 
-const RECENT: SnapshotOutcome = { kind: 'stored', requests: 0, rows: 0, stored: 0, setAside: 0 };
+const RECENT: SnapshotOutcome = { kind: 'stored', requests: 0, rows: 0, stored: 0, quarantined: 0 };
 
 type Answered = Extract<Answer, { kind: 'answered' }>;
 
@@ -179,10 +179,10 @@ async function settle<T>(
     await keep('malformed', 0, validated.problem);
     throw new UpstreamError(`${name}: the answer cannot be used: ${validated.problem}`);
   }
-  const { rows, setAside, value } = validated;
+  const { rows, quarantined, value } = validated;
   const implausible = await retry(() => implausibleBecause(taking, { rows, exchange }));
   if (implausible !== null) {
-    await keep('doubted', rows, implausible.reason);
+    await keep('unconfirmed', rows, implausible.reason);
     return { kind: 'deferred', until: implausible.retryAt, requests, reason: implausible.reason };
   }
   await checkOrigin(exchange, { ...record, rows }, { retry });
@@ -192,13 +192,13 @@ async function settle<T>(
     // If the connection was cut during the commit, the answer may be stored already.
     const found = again ? await findFetch(sql, record) : null;
     if (found !== null) return found;
-    return storeSnapshot(sql, { ...record, rows }, setAside, async (tx) => {
+    return storeSnapshot(sql, { ...record, rows }, quarantined, async (tx) => {
       // A stored list is plausible, or the shorter list is a fact now.
       if (mayBeShort(past)) await dropClaim(tx, shortListOf(taking));
       return kind.write(tx, value, at);
     });
   });
-  return { kind: 'stored', requests, rows, stored: commit.stored, setAside: commit.setAside };
+  return { kind: 'stored', requests, rows, stored: commit.stored, quarantined: commit.quarantined };
 }
 
 /** A list that is shorter than this share of the one before it is implausible. */
@@ -239,10 +239,16 @@ function isAsShort(before: Claim | null, rows: number): boolean {
 
 /** Was a list implausible since the last one that was stored? */
 function mayBeShort(past: readonly PastRequest[]): boolean {
-  return past.find(({ outcome }) => outcome === 'stored' || outcome === 'doubted')?.outcome === 'doubted';
+  return past.find(({ outcome }) => outcome === 'stored' || outcome === 'unconfirmed')?.outcome === 'unconfirmed';
 }
 
-const REFUSALS: ReadonlySet<string> = new Set(['wall', 'forbidden', 'unknown id', 'unknown route', 'bad request']);
+const REFUSALS: ReadonlySet<string> = new Set([
+  'history limit',
+  'forbidden',
+  'unknown id',
+  'unknown route',
+  'bad request',
+]);
 const backoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
 
 /** After a refusal a schedule waits for a minute, then four, sixteen …, at most a day, so that it spends no quota on refusals. */

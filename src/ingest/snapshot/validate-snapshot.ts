@@ -91,7 +91,7 @@ function asStored<T extends Pick<ExchangeFacts, 'links'>>(facts: T): T {
 export function validateGlobal(body: unknown, latest: Instant): Validated<GlobalFacts | null> {
   const read = readRecord(globalSchema, body);
   const quarantined = (reason: string) =>
-    ({ ok: true, value: null, rows: 1, setAside: [{ id: '', reason, row: body }] }) as const;
+    ({ ok: true, value: null, rows: 1, quarantined: [{ id: '', reason, row: body }] }) as const;
   if (!read.ok)
     return Array.isArray(body) || read.problem.startsWith('body') ? read : quarantined(withoutValue(read.problem));
   const g = read.value;
@@ -132,7 +132,7 @@ export function validateGlobal(body: unknown, latest: Instant): Validated<Global
     volume24hPercentToAth: finite(g.volume_24h_percent_to_ath),
   };
   const value: GlobalFacts = { ...facts, answer: otherwiseWritten(body, globalRecord(facts)) };
-  return { ok: true, value, rows: 1, setAside: [] };
+  return { ok: true, value, rows: 1, quarantined: [] };
 }
 
 function futureOf(name: string, at: Instant | null, latest: Instant): string | null {

@@ -96,7 +96,7 @@ export type DueSeries = {
   /** A series that is due. */
   readonly seriesId: number;
   /** The instant from which its age counts after this refresh. */
-  readonly turnAt: Instant;
+  readonly refreshAt: Instant;
   /** Null: nothing of it can be requested now (the plan's history limit, a refusal). It counts as refreshed nevertheless. */
   readonly chunk: FreshChunk | null;
 };
@@ -114,7 +114,7 @@ export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOpt
     const { within } = splitAtLimit(missing, earliestSlot(knownDepth(historyLimits.of(interval)), interval, now));
     const [span] = chunksNewestFirst(within, interval, slots);
     const chunk = span === undefined ? null : { ...series, ...span, slots: countSlots(within, interval) };
-    return { seriesId: series.seriesId, turnAt: turns.get(series.seriesId)!, chunk };
+    return { seriesId: series.seriesId, refreshAt: turns.get(series.seriesId)!, chunk };
   });
 }
 
@@ -126,7 +126,12 @@ export async function takeDueChunks(sql: SqlOrTransaction, options: DueSeriesOpt
   const due = await readDueSeries(sql, options);
   await recordRefreshes(
     sql,
-    due.map(({ seriesId, turnAt, chunk }) => ({ seriesId, askedAt: options.now, turnAt, isQueued: chunk !== null })),
+    due.map(({ seriesId, refreshAt, chunk }) => ({
+      seriesId,
+      askedAt: options.now,
+      refreshAt,
+      isQueued: chunk !== null,
+    })),
   );
   return due.flatMap(({ chunk }) => (chunk === null ? [] : [chunk]));
 }

@@ -117,6 +117,6 @@ export function withEndOfRefresh(ingestChunk: IngestChunk, sql: Sql): IngestChun
 }
 
 async function endRefresh(sql: Sql, seriesId: number, outcome: Outcome): Promise<void> {
-  if (outcome.kind === 'refused' && outcome.reason === 'plan wall') await handBack(sql, [seriesId]);
+  if (outcome.kind === 'refused' && outcome.reason === 'history limit') await handBack(sql, [seriesId]);
   else await markEnded(sql, seriesId);
 }

@@ -100,9 +100,9 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
       const subject = subjectOf(key);
       const usage = await readUsage(sql, subject.id);
       const isThisMonth = usage !== null && usage.month >= monthStart(clock.now());
-      const { monthSpent, monthHeld } = isThisMonth ? usage : { monthSpent: 0, monthHeld: 0 };
+      const { monthSpent, monthLeased } = isThisMonth ? usage : { monthSpent: 0, monthLeased: 0 };
       const { unreported, unused } = leases.ofMonth(subject.id);
-      const made = monthSpent - monthHeld + unreported;
+      const made = monthSpent - monthLeased + unreported;
       const limit = subject.limits.perMonth;
       if (limit === null) return accountInfo(key, null);
       // A crashed process's lease is lost: a caller who is refused must not read that requests are left.

@@ -8,7 +8,7 @@ export const FAULT_NAMES = [
   /** 429 without `Retry-After`. */
   '429-silent',
   /** 402 that says the plan ends a day ago, whatever the plan. A false statement, so `all` does not include it. */
-  '402-wall',
+  '402-history-limit',
   /** 402 as if the month were used up. */
   '402-spent',
   /** 500 with a JSON error. */
@@ -38,7 +38,7 @@ export const FAULT_NAMES = [
 ] as const;
 export type FaultName = (typeof FAULT_NAMES)[number];
 /** The faults that `all` stands for. */
-const ALL_FAULTS = FAULT_NAMES.filter((name) => name !== '402-wall');
+const ALL_FAULTS = FAULT_NAMES.filter((name) => name !== '402-history-limit');
 
 export type FaultSpec = {
   readonly seed: number;

@@ -91,7 +91,7 @@ const PAGE = '<html><head><title>502 Bad Gateway</title></head></html>';
 const REPLACEMENTS: Partial<Record<FaultName, (now: Instant) => Replacement>> = {
   '429': () => ({ status: 429, body: tooMany, headers: { 'Retry-After': '1' } }),
   '429-silent': () => ({ status: 429, body: tooMany }),
-  '402-wall': (now) => ({ status: 402, body: errorText(historyLimitText(now - DAY, 123_456)) }),
+  '402-history-limit': (now) => ({ status: 402, body: errorText(historyLimitText(now - DAY, 123_456)) }),
   '402-spent': () => ({ status: 402, body: tooMany }),
   '500': () => ({ status: 500, body: errorText('An unexpected server error has occurred') }),
   '502': () => ({ status: 502, body: PAGE, headers: { 'Content-Type': 'text/html' } }),

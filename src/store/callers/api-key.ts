@@ -53,8 +53,8 @@ export async function listApiKeys(
 ): Promise<ApiKeyUse[]> {
   return sql<ApiKeyUse[]>`
     select ${columns(sql)},
-      (case when u.month_start >= ${month} then u.month_spent - u.month_held else 0 end)::float8 as this_month,
-      (case when u.month_start >= ${month} then u.month_held else 0 end)::float8 as in_advance,
+      (case when u.month_start >= ${month} then u.month_spent - u.month_leased else 0 end)::float8 as this_month,
+      (case when u.month_start >= ${month} then u.month_leased else 0 end)::float8 as in_advance,
       u.updated_at as last_seen_at
     from ops.api_key k left join ops.api_usage u on u.subject = 'key:' || ${account(sql)}
     where ${all} or (k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now}))

@@ -30,7 +30,7 @@ export type Usage = {
 /** As far as processes have reported. */
 export type ReportedUsage = Usage & {
   /** Of what was spent this month: leased, and not used. */
-  readonly monthHeld: number;
+  readonly monthLeased: number;
 };
 
 export type LeaseGrant = Usage & { readonly granted: number };
@@ -59,14 +59,14 @@ export async function takeLeases(
       -- Windows only move forward: a process whose clock is behind counts in the one that has begun.
       select *, greatest(month_start, ${month}::timestamptz) as month, greatest(day_start, ${day}::timestamptz) as day,
         case when month_start >= ${month} then month_spent else 0 end as month_used,
-        case when month_start >= ${month} then month_held else 0 end as month_held_before,
+        case when month_start >= ${month} then month_leased else 0 end as leased_before,
         case when day_start >= ${day} then day_spent else 0 end as day_used
       from locked
     ), judged as (
       select *, greatest(0, least(wanted, per_month - month_used, per_day - day_used)) as granted from counted
     ), taken as (
       update ops.api_usage u set month_start = j.month, month_spent = j.month_used + j.granted,
-        month_held = j.month_held_before + j.granted, day_start = j.day, day_spent = j.day_used + j.granted, updated_at = ${now}
+        month_leased = j.leased_before + j.granted, day_start = j.day, day_spent = j.day_used + j.granted, updated_at = ${now}
       from judged j where u.subject = j.subject
     )
     select subject, granted::float8, (month_used + granted)::float8 as month_spent, (day_used + granted)::float8 as day_spent, month, day
@@ -97,7 +97,7 @@ export async function returnLeases(sql: SqlOrTransaction, back: readonly LeaseRe
     )
     update ops.api_usage u set
       month_spent = case when u.month_start = l.month then greatest(0, u.month_spent - l.unused) else u.month_spent end,
-      month_held = case when u.month_start = l.month then greatest(0, u.month_held - l.unused - l.used) else u.month_held end,
+      month_leased = case when u.month_start = l.month then greatest(0, u.month_leased - l.unused - l.used) else u.month_leased end,
       day_spent = case when u.day_start = l.day then greatest(0, u.day_spent - l.unused) else u.day_spent end
     from locked l where u.subject = l.subject`;
 }

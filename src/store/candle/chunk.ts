@@ -8,7 +8,7 @@ import { parseMultirange, parseRange } from '../connection/multirange.ts';
 import { type FetchRow, recordFetch } from '../work/fetch.ts';
 import { clipPending, type Pending, replacePending } from '../work/second-opinion.ts';
 import { keepRevised, type OpenCandle, removeCandles, replaceOpenCandles, writeCandles } from './candle.ts';
-import { quarantine, repeatedRows, type SetAsideRow } from './quarantine.ts';
+import { type QuarantinedRow, quarantine, repeatedRows } from './quarantine.ts';
 import { cutRollups } from './rollup.ts';
 import { markSeen } from './series.ts';
 
@@ -20,8 +20,8 @@ export type ChunkAnswer = {
   readonly candles: CandleColumns;
   /** Of the candles those that had not closed, and until when their data reach. */
   readonly open: readonly OpenCandle[];
-  readonly setAside: readonly SetAsideRow[];
-  readonly fetch: Omit<FetchRow, 'stored' | 'revised' | 'setAside' | 'told' | 'doubted'>;
+  readonly quarantined: readonly QuarantinedRow[];
+  readonly fetch: Omit<FetchRow, 'stored' | 'revised' | 'quarantined' | 'answeredSlots' | 'unconfirmedSlots'>;
 };
 
 /** Slots that an answer did not have, though its edges prove nothing by themselves. */
@@ -32,23 +32,23 @@ export type Known = {
   readonly pending: readonly Pending[];
   /** Not refuted since: of no slot of such a span has a younger answer told. */
   readonly doubts: readonly Doubt[];
-  /** Where an answer younger than this one has told something. */
-  readonly toldByYounger: Spans;
+  /** Where an answer younger than this one has answered_slots something. */
+  readonly answeredByYounger: Spans;
   /** As-of instant of the youngest list of coins that has this one. */
   readonly listedAt: Instant;
-  /** Slots whose rows were set aside by the answer before exactly as they are now. */
+  /** Slots whose rows were quarantined by the answer before exactly as they are now. */
   readonly repeated: ReadonlySet<Instant>;
 };
 
 /** What an answer proves. */
 export type Verdict = {
   /** What it says by itself: slots with a candle, provisional ones too, and slots with candles on both sides. */
-  readonly told: Spans;
-  /** The part of `told` that has settled: each slot in it has its candle in the answer, or is empty. */
+  readonly answeredSlots: Spans;
+  /** The part of `answeredSlots` that has settled: each slot in it has its candle in the answer, or is empty. */
   readonly proven: Spans;
   /** Missing at an edge; another answer that doubts them, given long enough before or after, makes them empty. */
-  readonly doubted: Spans;
-  /** The part of `doubted` for which that other answer is there. */
+  readonly unconfirmedSlots: Spans;
+  /** The part of `unconfirmedSlots` for which that other answer is there. */
   readonly confirmed: Spans;
   /** What takes the place of everything pending inside the span that was asked. */
   readonly pending: readonly Pending[];
@@ -57,7 +57,7 @@ export type Verdict = {
 export type ChunkCommit = {
   readonly stored: number;
   readonly revised: number;
-  readonly setAside: number;
+  readonly quarantined: number;
   readonly covered: Spans;
 };
 
@@ -66,18 +66,18 @@ export type ChunkCommit = {
  *
  * About each slot the youngest answer that told of it has the last word, whenever it is stored (promises P4, P7): its candle
  * replaces the one that is there, its proof of absence removes it, and either keeps old final values as a revision. Where a
- * younger answer has told, this one changes nothing. Doubts only decide about slots that no final answer has told of.
+ * younger answer has answered_slots, this one changes nothing. Doubts only decide about slots that no final answer has answered_slots of.
  */
 export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) => Verdict): Promise<ChunkCommit> {
   return sql.begin(async (tx) => {
     const state = await lockSeries(tx, answer);
     const { series, span, candles, asOf } = answer;
-    const { covered, pending: pendingBefore, doubts, toldByYounger, listedAt } = state;
+    const { covered, pending: pendingBefore, doubts, answeredByYounger, listedAt } = state;
     const malformed = pendingBefore.some((p) => p.claim === 'malformed');
-    const repeated = malformed ? await repeatedRows(tx, series.id, answer.setAside) : new Set<Instant>();
-    const verdict = weigh({ pending: pendingBefore, doubts, toldByYounger, listedAt, repeated });
+    const repeated = malformed ? await repeatedRows(tx, series.id, answer.quarantined) : new Set<Instant>();
+    const verdict = weigh({ pending: pendingBefore, doubts, answeredByYounger, listedAt, repeated });
 
-    const ours = subtract([span], toldByYounger);
+    const ours = subtract([span], answeredByYounger);
     const final = intersect(verdict.proven, ours);
     const granted = subtract(union(final, verdict.confirmed), covered);
     const coveredBefore = intersect(covered, final);
@@ -101,8 +101,13 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
     const difference = before === null ? 0 : (await rowsIn(tx, answer, coveredBefore)) - before;
     const gained = candles.openTime.reduce((n, at) => n + (contains(granted, at) ? 1 : 0), 0) + difference;
     const revisions = [...changed, ...removed];
-    const counts = { stored, revised: revisions.length, setAside: answer.setAside.length };
-    const fetchId = recordFetch(tx, { ...answer.fetch, ...counts, told: verdict.told, doubted: verdict.doubted });
+    const counts = { stored, revised: revisions.length, quarantined: answer.quarantined.length };
+    const fetchId = recordFetch(tx, {
+      ...answer.fetch,
+      ...counts,
+      answeredSlots: verdict.answeredSlots,
+      unconfirmedSlots: verdict.unconfirmedSlots,
+    });
     await Promise.all([
       written,
       fetchId,
@@ -120,7 +125,7 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
     if (revisions.length > 0) {
       await tx`update market.revision set fetch_id = ${await fetchId} where id = any(${revisions}::bigint[])`;
     }
-    await quarantine(tx, series.id, answer.setAside, { fetchId: await fetchId, seenAt: asOf });
+    await quarantine(tx, series.id, answer.quarantined, { fetchId: await fetchId, seenAt: asOf });
     return { ...counts, covered: granted };
   }) as Promise<ChunkCommit>;
 }
@@ -179,7 +184,7 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
     tx<
       {
         covered: Spans;
-        told: Spans;
+        answeredSlots: Spans;
         asked: Spans;
         listedAt: Instant;
         hasRows: boolean;
@@ -190,25 +195,25 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
       }[]
     >`
       select s.covered * ${[span]}::tstzmultirange as covered,
-        coalesce(younger.told, '{}') as told, coalesce(younger.asked, '{}') as asked,
+        coalesce(younger.answered_slots, '{}') as answered_slots, coalesce(younger.asked, '{}') as asked,
         (select c.last_seen_at from market.coin c where c.id = s.coin_id) as listed_at,
         exists (select from market.candle c
           where c.series_id = ${series.id} and c.interval = ${series.interval}::market.candle_interval
             and c.open_time >= ${span.from} and c.open_time < ${span.to}) as has_rows,
         exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
-        exists (select from market.rolled r where r.series_id = ${series.id} and r.spans && ${span}::tstzrange) as has_rollups,
+        exists (select from market.rollup_coverage r where r.series_id = ${series.id} and r.spans && ${span}::tstzrange) as has_rollups,
         coalesce((select json_agg(json_build_object('spans', tstzmultirange(d.span)::text, 'asOf', extract(epoch from f.as_of)))
-          from ops.fetch f cross join unnest(f.doubted) as d (span)
-          where f.series_id = ${series.id} and f.doubted && ${span}::tstzrange and d.span && ${span}::tstzrange
+          from ops.fetch f cross join unnest(f.unconfirmed_slots) as d (span)
+          where f.series_id = ${series.id} and f.unconfirmed_slots && ${span}::tstzrange and d.span && ${span}::tstzrange
             and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored' and g.as_of > f.as_of
-              and coalesce(g.told, tstzmultirange(g.span)) && d.span)), '[]') as doubts,
+              and coalesce(g.answered_slots, tstzmultirange(g.span)) && d.span)), '[]') as doubts,
         coalesce((select json_agg(json_build_object('span', p.span::text, 'claim', p.claim, 'answers', p.answers,
             'requestedAt', extract(epoch from p.requested_at), 'retryAt', extract(epoch from nullif(p.retry_at, 'infinity'))))
           from ops.second_opinion p where p.series_id = ${series.id} and p.span && ${span}::tstzrange), '[]') as pending
       from market.series s
       cross join lateral (
         -- A total order: of two answers of one instant the one that was asked for later is the younger; then any, but always the same.
-        select range_agg(coalesce(f.told, tstzmultirange(f.span))) as told, range_agg(f.span) as asked
+        select range_agg(coalesce(f.answered_slots, tstzmultirange(f.span))) as answered_slots, range_agg(f.span) as asked
         from ops.fetch f
         where f.series_id = ${series.id} and f.outcome = 'stored' and f.span && ${span}::tstzrange
           and f.as_of >= ${asOf} and (f.as_of, f.sent_at, coalesce(f.body_sha256, ''))
@@ -217,10 +222,10 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
       where s.id = ${series.id}`,
   ]);
   if (!row) throw new Error(`series ${series.id} does not exist`);
-  const { told, asked, ...known } = row;
+  const { answeredSlots, asked, ...known } = row;
   return {
     ...known,
-    toldByYounger: intersect(told, [span]),
+    answeredByYounger: intersect(answeredSlots, [span]),
     askedByYounger: intersect(asked, [span]),
     doubts: row.doubts.map((doubt) => ({
       asOf: Math.round(doubt.asOf * 1000),

@@ -4,7 +4,7 @@ import type { SqlOrTransaction } from '../connection/connect.ts';
 import { storableJson, storableText } from '../connection/storable-text.ts';
 import { type FetchRow, recordFetch } from '../work/fetch.ts';
 
-export type SetAsideRow = {
+export type QuarantinedRow = {
   /** Null when the row is of no slot that was requested. */
   readonly openTime: Instant | null;
   readonly reason: string;
@@ -16,7 +16,7 @@ export type SetAsideRow = {
 export async function repeatedRows(
   tx: SqlOrTransaction,
   seriesId: number,
-  rows: readonly SetAsideRow[],
+  rows: readonly QuarantinedRow[],
 ): Promise<ReadonlySet<Instant>> {
   const tied = rows.filter((r) => r.openTime !== null);
   if (tied.length === 0) return new Set();
@@ -36,7 +36,7 @@ export async function repeatedRows(
 export async function quarantine(
   tx: SqlOrTransaction,
   seriesId: number,
-  rows: readonly SetAsideRow[],
+  rows: readonly QuarantinedRow[],
   from: { readonly fetchId: number; readonly seenAt: Instant },
 ): Promise<void> {
   if (rows.length === 0) return;
@@ -47,7 +47,7 @@ export async function quarantine(
 }
 
 /** A row of a snapshot. `id` is what it claims to be; empty when that cannot be read. */
-export type SetAsideRecord = { readonly id: string; readonly reason: string; readonly row: unknown };
+export type QuarantinedRecord = { readonly id: string; readonly reason: string; readonly row: unknown };
 
 /** Longer ids are no ids. */
 const LONGEST_ID = 200;
@@ -56,7 +56,7 @@ const LONGEST_ID = 200;
 export async function quarantineRecords(
   tx: SqlOrTransaction,
   endpoint: string,
-  records: readonly SetAsideRecord[],
+  records: readonly QuarantinedRecord[],
   from: { readonly fetchId: number; readonly seenAt: Instant },
 ): Promise<void> {
   const named = records.map(({ id, reason, row }) => ({
@@ -81,9 +81,9 @@ export async function quarantineRecords(
 export async function recordStored(
   tx: SqlOrTransaction,
   request: FetchRow,
-  { rows, stored, quarantined }: { rows: number; stored: number; quarantined: readonly SetAsideRecord[] },
+  { rows, stored, quarantined }: { rows: number; stored: number; quarantined: readonly QuarantinedRecord[] },
 ): Promise<void> {
-  const counts = { rows, stored, revised: 0, setAside: quarantined.length };
+  const counts = { rows, stored, revised: 0, quarantined: quarantined.length };
   const fetchId = await recordFetch(tx, { ...request, outcome: 'stored', ...counts });
   await quarantineRecords(tx, request.endpoint, quarantined, { fetchId, seenAt: request.asOf });
 }

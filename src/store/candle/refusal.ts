@@ -37,12 +37,12 @@ export async function recordHistoryLimit(
 ): Promise<void> {
   await sql`
     with closed as (
-      delete from ops.open_wall where account_plan = ${limit.plan} and interval = ${limit.interval}::market.candle_interval
+      delete from ops.lifted_history_limit where account_plan = ${limit.plan} and interval = ${limit.interval}::market.candle_interval
     )
     insert into market.refusal as r (account_plan, interval, depth, reason, message, refused_at, fetch_id)
     values (${limit.plan}, ${limit.interval}::market.candle_interval,
       ${limit.depthMs === null ? null : `${limit.depthMs / 1000} seconds`}::interval,
-      ${limit.depthMs === null ? 'interval' : 'plan wall'}, ${limit.message}, ${limit.refusedAt},
+      ${limit.depthMs === null ? 'interval' : 'history limit'}, ${limit.message}, ${limit.refusedAt},
       ${limit.fetchId ?? null})
     on conflict (account_plan, interval) where series_id is null do update
     set depth = excluded.depth, reason = excluded.reason, message = excluded.message, refused_at = excluded.refused_at,
@@ -52,16 +52,16 @@ export async function recordHistoryLimit(
 /** Upstream answered beyond the documented limit: for this plan it does not hold. */
 export async function recordLiftedLimit(
   sql: SqlOrTransaction,
-  limit: { readonly plan: string; readonly interval: Interval; readonly provenAt: Instant },
+  limit: { readonly plan: string; readonly interval: Interval; readonly liftedAt: Instant },
 ): Promise<void> {
   await sql`
     with fallen as (
       delete from market.refusal
       where account_plan = ${limit.plan} and interval = ${limit.interval}::market.candle_interval and series_id is null
     )
-    insert into ops.open_wall (account_plan, interval, proven_at)
-    values (${limit.plan}, ${limit.interval}::market.candle_interval, ${limit.provenAt})
-    on conflict (account_plan, interval) do update set proven_at = excluded.proven_at`;
+    insert into ops.lifted_history_limit (account_plan, interval, lifted_at)
+    values (${limit.plan}, ${limit.interval}::market.candle_interval, ${limit.liftedAt})
+    on conflict (account_plan, interval) do update set lifted_at = excluded.lifted_at`;
 }
 
 /** What is known of this plan's history limits, at most one per interval. */
@@ -70,7 +70,7 @@ export async function readHistoryLimits(sql: SqlOrTransaction, plan: string): Pr
     select interval, false as open, (extract(epoch from depth) * 1000)::float8 as depth_ms, message, refused_at as learned_at
     from market.refusal where account_plan = ${plan} and series_id is null
     union all
-    select interval, true, null, '', proven_at from ops.open_wall where account_plan = ${plan}
+    select interval, true, null, '', lifted_at from ops.lifted_history_limit where account_plan = ${plan}
     order by interval`;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Coarser candles made ahead of time, so that a year of them is read quickly: `market.rollup` has them, `market.rolled` says of which
+ * Coarser candles made ahead of time, so that a year of them is read quickly: `market.rollup` has them, `market.rollup_coverage` says of which
  * spans of a series. Only of final candles, and of whole days. A transaction that changes the finer candles removes the span from
- * `market.rolled`, under the lock of the series, and the next run makes these rollups again.
+ * `market.rollup_coverage`, under the lock of the series, and the next run makes these rollups again.
  */
 import { type Clock, type Instant, systemClock } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
@@ -37,13 +37,13 @@ export function rolledCandle(
     where series_id = ${id} and interval = '${coarse}' and open_time = ${slot} and ${isRolled}`;
 }
 
-/** Removes the rollups that overlap `spans`. Call it with the series locked, if `market.rolled` has any of `spans`. */
+/** Removes the rollups that overlap `spans`. Call it with the series locked, if `market.rollup_coverage` has any of `spans`. */
 export async function cutRollups(tx: SqlOrTransaction, seriesId: number, spans: Spans): Promise<void> {
   const days = wholeDaysAround(spans);
   if (days.length === 0) return;
   await tx`
     with cut as (
-      update market.rolled set spans = spans - ${days}::tstzmultirange where series_id = ${seriesId}
+      update market.rollup_coverage set spans = spans - ${days}::tstzmultirange where series_id = ${seriesId}
     )
     delete from market.rollup
     where series_id = ${seriesId} and interval = any(enum_range(null::market.candle_interval))
@@ -107,7 +107,7 @@ async function readPage(sql: Sql, after: number, of: RollUpOptions['of']): Promi
     select s.id, s.interval, s.covered, coalesce(r.spans, '{}') as rolled, (
       select json_agg(json_build_object('interval', c.interval, 'covered', c.covered::text)) from market.series c
       where c.coin_id = s.coin_id and c.quote = s.quote and c.interval > s.interval and c.covered <> '{}') as coarser
-    from market.series s left join market.rolled r on r.series_id = s.id
+    from market.series s left join market.rollup_coverage r on r.series_id = s.id
     where s.id > ${after} and s.interval = any(${ROLLED_UP as string[]}::text[]::market.candle_interval[]) and s.covered <> '{}'
       ${of === undefined ? sql`` : sql`and s.interval = ${of.interval}::market.candle_interval and s.quote = ${of.quote} and s.coin_id = any(${of.coinIds as string[]}::text[])`}
     order by s.id limit ${PAGE}`;
@@ -161,7 +161,7 @@ function makeStretch(
       }
     }
     await tx`
-      insert into market.rolled as r (series_id, spans) values (${id}, ${days})
+      insert into market.rollup_coverage as r (series_id, spans) values (${id}, ${days})
       on conflict (series_id) do update set spans = r.spans + excluded.spans`;
     return made;
   }) as Promise<number>;

@@ -25,7 +25,7 @@ export type CatalogueItem = {
   /** Rows of its last answer that was stored. */
   readonly rows: number;
   /** The tool returns only the beginning of this list. */
-  readonly isCut: boolean;
+  readonly isTruncated: boolean;
   /** How the last request about it ended, and how often in a row; null when there was no request. */
   readonly outcome: string | null;
   readonly times: number;
@@ -121,7 +121,7 @@ export async function readDue(
 ): Promise<CatalogueItem[]> {
   const at = sql`${now}::timestamptz`;
   return sql<CatalogueItem[]>`
-    select w.id, coalesce(i.rows, 0) as rows, coalesce(i.is_cut, false) as is_cut, i.outcome, coalesce(i.times, 0) as times
+    select w.id, coalesce(i.rows, 0) as rows, coalesce(i.is_truncated, false) as is_truncated, i.outcome, coalesce(i.times, 0) as times
     from (${wantedOf(sql, kind)}) w left join ops.catalogue_item i on i.kind = ${kind} and i.id = w.id
     where case
       when i.id is null or i.outcome = 'cut' then true
@@ -136,12 +136,12 @@ export type ItemEnd = {
   readonly kind: CatalogueKind;
   readonly id: string;
   readonly askedAt: Instant;
-  /** `stored`, `cut`, `doubted`, or as in `ops.fetch`. */
+  /** `stored`, `cut`, `unconfirmed`, or as in `ops.fetch`. */
   readonly outcome: string;
   /** Rows of an answer that was stored. */
   readonly rows?: number;
   /** True: from now on it is requested by REST, which returns the whole list; false: by the tool again. */
-  readonly isCut?: boolean;
+  readonly isTruncated?: boolean;
   /** Not requested before this; null: its age decides. */
   readonly waitUntil: Instant | null;
   readonly message: string | null;
@@ -151,11 +151,11 @@ export type ItemEnd = {
 const LONGEST_MESSAGE = 500;
 
 export async function recordItem(sql: SqlOrTransaction, end: ItemEnd): Promise<void> {
-  const { kind, id, askedAt, outcome, rows, isCut, waitUntil, message } = end;
+  const { kind, id, askedAt, outcome, rows, isTruncated, waitUntil, message } = end;
   const isStored = outcome === 'stored' || outcome === 'cut';
   const asked = { askedAt, outcome, waitUntil, message: message?.slice(0, LONGEST_MESSAGE) ?? null };
   // What this request did not find out stays as it was.
-  const found = { answeredAt: isStored ? askedAt : undefined, rows, isCut };
+  const found = { answeredAt: isStored ? askedAt : undefined, rows, isTruncated };
   await tables(sql)
     .insert(catalogueItem)
     .values({ kind, id, times: 1, ...asked, ...found })

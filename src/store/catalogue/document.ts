@@ -40,7 +40,7 @@ export type Document = {
   /** Since when upstream no longer knows the id; null: it knows it. */
   readonly goneAt: Instant | null;
   /** Upstream's list may be longer. */
-  readonly isCut: boolean;
+  readonly isTruncated: boolean;
 };
 
 /** Null when it was never requested, or upstream never knew it. */
@@ -74,20 +74,20 @@ export type ReceivedDocument = {
   /** JSON, as received. */
   readonly text: string;
   /** The same for two answers that differ in nothing but what changes all the time. */
-  readonly essence: string;
+  readonly fingerprint: string;
 };
 
 export type WriteDocuments = {
   readonly kind: DocumentKind;
   readonly documents: readonly ReceivedDocument[];
   readonly at: Instant;
-  readonly isCut?: boolean;
+  readonly isTruncated?: boolean;
 };
 
 /** Keeps them, and what they were before if they changed. Resolves to the ids of those of which nothing younger is there. */
 export async function writeDocuments(
   sql: SqlOrTransaction,
-  { kind, documents, at, isCut = false }: WriteDocuments,
+  { kind, documents, at, isTruncated = false }: WriteDocuments,
 ): Promise<ReadonlySet<string>> {
   const given = [...new Map(documents.map((document) => [document.id, document])).values()];
   if (given.length === 0) return new Set();
@@ -96,23 +96,23 @@ export async function writeDocuments(
     await tx`select pg_advisory_xact_lock(${LOCK}, hashtext(${kind}))`;
     return tx<{ id: string }[]>`
     with given as materialized (
-      select id, text::json as received, decode(essence, 'hex') as essence, ${at}::timestamptz as at
+      select id, text::json as received, decode(fingerprint, 'hex') as fingerprint, ${at}::timestamptz as at
       from unnest(${writeArray(given.map((d) => d.id))}::text[], ${writeArray(given.map((d) => storableJsonText(d.text)))}::text[],
-        ${writeArray(given.map((d) => hash(d.essence)))}::text[]) as u(id, text, essence)
+        ${writeArray(given.map((d) => hash(d.fingerprint)))}::text[]) as u(id, text, fingerprint)
     ), old as materialized (
       select d.* from market.document d join given g on g.id = d.id
       where d.kind = ${kind} and d.as_of <= g.at
     ), revised as (
       insert into market.document_revision (kind, id, valid_from, valid_to, received)
       select old.kind, old.id, old.changed_at, g.at, old.received from old join given g on g.id = old.id
-      where ${!WITHOUT_REVISIONS.includes(kind)} and old.essence <> g.essence
+      where ${!WITHOUT_REVISIONS.includes(kind)} and old.fingerprint <> g.fingerprint
       on conflict do nothing
     )
-    insert into market.document as d (kind, id, as_of, changed_at, is_cut, essence, received)
-    select ${kind}, id, at, at, ${isCut}, essence, received from given order by id
+    insert into market.document as d (kind, id, as_of, changed_at, is_truncated, fingerprint, received)
+    select ${kind}, id, at, at, ${isTruncated}, fingerprint, received from given order by id
     on conflict (kind, id) do update
-    set as_of = excluded.as_of, is_cut = excluded.is_cut, essence = excluded.essence, received = excluded.received, gone_at = null,
-      changed_at = case when d.essence = excluded.essence then d.changed_at else excluded.changed_at end
+    set as_of = excluded.as_of, is_truncated = excluded.is_truncated, fingerprint = excluded.fingerprint, received = excluded.received, gone_at = null,
+      changed_at = case when d.fingerprint = excluded.fingerprint then d.changed_at else excluded.changed_at end
     where d.as_of <= excluded.as_of
     returning id`;
   });
@@ -134,5 +134,5 @@ function hash(text: string): string {
 }
 
 function columns(sql: SqlOrTransaction) {
-  return sql`id, received::text as text, as_of, gone_at, is_cut`;
+  return sql`id, received::text as text, as_of, gone_at, is_truncated`;
 }

@@ -1,12 +1,12 @@
 /** Databases made before the migrations of 0.1.0 were put together: `migrate` cannot change them, and says how to move their data. */
+import { fileURLToPath } from 'node:url';
 import { StoreError } from '../connection/store-error.ts';
 
 /** When the first migration of those days was written; `ops.migration` keeps it in `created_at`. */
 const FIRST_OLD_MIGRATION = 1_795_255_294_017;
 
-/** What waited for a later answer about slots of a series has another table and other names now. */
-const PENDING =
-  "'s/^COPY market.pending (.*)/COPY ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at)/'";
+/** Tables, columns and values whose names have changed since. */
+const NEW_NAMES = fileURLToPath(new URL('../../../migrations/old-names.sed', import.meta.url));
 
 /**
  * Partitions must be there before their rows. `ops.migration` says what the new database has already, and triggers fill `ops.version`
@@ -16,7 +16,7 @@ const PENDING =
 const COMMANDS = [
   'DATABASE_URL="$NEW" chandler migrate',
   `pg_dump "$OLD" --section=pre-data --no-owner --no-privileges --table='market.candle_*_*' --table='market.ticker_history_*' > partitions.sql`,
-  `pg_dump "$OLD" --data-only --schema=market --schema=ops --exclude-table='ops.migration*' --exclude-table=ops.version --exclude-table=ops.catalogue_refusal | sed ${PENDING} > data.sql`,
+  `pg_dump "$OLD" --data-only --schema=market --schema=ops --exclude-table='ops.migration*' --exclude-table=ops.version --exclude-table=ops.catalogue_refusal | sed -f '${NEW_NAMES}' > data.sql`,
   'psql "$NEW" --quiet --single-transaction --set=ON_ERROR_STOP=1 --file=partitions.sql --file=data.sql',
 ];
 

@@ -56,14 +56,14 @@ export type KeyRefusal = {
   /** In a row. */
   readonly times: number;
   /** How the key was sent, as configured. */
-  readonly sentAs: NonNullable<Row['refusedAs']>;
+  readonly sentAs: NonNullable<Row['refusedScheme']>;
   readonly message: string;
 };
 
 export async function readKeyRefusal(sql: Sql, id: string): Promise<KeyRefusal | null> {
   const [row] = await tables(sql).select().from(account).where(matches(account, { id }));
   if (row === undefined || row.refusedAt === null) return null;
-  return { at: row.refusedAt, times: row.refusals, sentAs: row.refusedAs!, message: row.refusal! };
+  return { at: row.refusedAt, times: row.refusals, sentAs: row.refusedScheme!, message: row.refusal! };
 }
 
 /** Counts one more refusal. Resolves to how it stands then. */
@@ -72,7 +72,7 @@ export async function saveKeyRefusal(
   { id, origin, plan }: SavedAccount,
   { at, sentAs, message }: Omit<KeyRefusal, 'times'>,
 ): Promise<KeyRefusal> {
-  const refused = { refusedAt: at, refusedAs: sentAs, refusal: storableText(message) };
+  const refused = { refusedAt: at, refusedScheme: sentAs, refusal: storableText(message) };
   const [row] = await tables(sql)
     .insert(account)
     .values({ id, origin, plan, refusals: 1, ...refused })
@@ -90,6 +90,6 @@ export async function mayAskAgain(sql: Sql, id: string, known: KeyRefusal, now: 
 export async function forgetKeyRefusal(sql: Sql, id: string): Promise<void> {
   await tables(sql)
     .update(account)
-    .set({ refusedAt: null, refusals: 0, refusedAs: null, refusal: null })
+    .set({ refusedAt: null, refusals: 0, refusedScheme: null, refusal: null })
     .where(and(matches(account, { id }), isNotNull(account.refusedAt)));
 }

@@ -69,7 +69,7 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
         when denied = 'queue' then send_at - run_ahead
         when denied = 'limited' then limited_until
         else greatest(
-          case when denied = 'quota exhausted' then spent_until end,
+          case when denied = 'quota exhausted' then exhausted_until end,
           case when denied = 'unavailable' then down_until end,
           probe_until)
       end as at,
@@ -159,7 +159,7 @@ function verdict(sql: SqlOrTransaction) {
       select *, case
         when month_used >= per_month and not is_told then 'month'
         when day_used >= per_day then 'day'
-        when spent_until > now and not asks_account then 'quota exhausted'
+        when exhausted_until > now and not asks_account then 'quota exhausted'
         when probe_until > now then case probe when 'spent' then 'quota exhausted' else 'unavailable' end
         when down_until > now then 'unavailable'
         when limited_until > now then 'limited'

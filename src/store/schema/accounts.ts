@@ -26,12 +26,12 @@ export const account = ops.table(
     /** In a row. */
     refusals: integer('refusals').notNull().default(0),
     /** How the refused key was sent, as configured. */
-    refusedAs: text('refused_as').$type<'auto' | 'bearer' | 'bare'>(),
+    refusedScheme: text('refused_scheme').$type<'auto' | 'bearer' | 'bare'>(),
     refusal: text('refusal'),
   },
   (t) => [
     uniqueIndex('account_current').on(t.isCurrent).where(sql`is_current`),
-    check('account_refused_as', sql`refused_as in ('auto', 'bearer', 'bare')`),
+    check('account_refused_scheme', sql`refused_scheme in ('auto', 'bearer', 'bare')`),
     check('account_auth_scheme', sql`auth_scheme in ('bearer', 'bare')`),
     check('account_path', sql`account_path in ('/users/me', '/key/info')`),
   ],
@@ -48,13 +48,13 @@ export const origin = ops.table(
   () => [check('origin_is_only', sql`is_only`)],
 );
 
-/** A documented wall that upstream answered beyond: it does not stand, for this plan. */
-export const openWall = ops.table(
-  'open_wall',
+/** A documented history limit that upstream answered beyond: it does not stand, for this plan. */
+export const liftedHistoryLimit = ops.table(
+  'lifted_history_limit',
   {
     accountPlan: text('account_plan').notNull(),
     interval: candleInterval('interval').notNull(),
-    provenAt: instant('proven_at').notNull(),
+    liftedAt: instant('lifted_at').notNull(),
   },
   (t) => [primaryKey({ columns: [t.accountPlan, t.interval] })],
 );
@@ -82,8 +82,8 @@ export const quota = ops.table(
     limitedUntil: sinceEpoch('limited_until'),
     limitedStreak: integer('limited_streak').notNull().default(0),
     limitedMessage: text('limited_message').notNull().default(''),
-    spentUntil: sinceEpoch('spent_until'),
-    spentMessage: text('spent_message').notNull().default(''),
+    exhaustedUntil: sinceEpoch('exhausted_until'),
+    exhaustedMessage: text('exhausted_message').notNull().default(''),
     /** When the streak last grew. */
     downAt: sinceEpoch('down_at'),
     downUntil: sinceEpoch('down_until'),

@@ -33,7 +33,7 @@ export const apiUsage = ops.table('api_usage', {
   subject: text('subject').primaryKey(),
   monthStart: instant('month_start').notNull(),
   monthSpent: bigNumber('month_spent').notNull(),
-  monthHeld: bigNumber('month_held').notNull().default(0),
+  monthLeased: bigNumber('month_leased').notNull().default(0),
   dayStart: instant('day_start').notNull(),
   daySpent: bigNumber('day_spent').notNull(),
   updatedAt: instant('updated_at').notNull(),

@@ -107,7 +107,7 @@ export const quarantine = market.table(
   ],
 );
 
-export type RefusalReason = 'plan wall' | 'interval' | 'unknown coin' | 'forbidden' | 'bad request';
+export type RefusalReason = 'history limit' | 'interval' | 'unknown coin' | 'forbidden' | 'bad request';
 
 export const refusal = market.table(
   'refusal',
@@ -124,12 +124,12 @@ export const refusal = market.table(
     fetchId: bigNumber('fetch_id'),
   },
   (t) => [
-    check('refusal_reason', sql`reason in ('plan wall', 'interval', 'unknown coin', 'forbidden', 'bad request')`),
+    check('refusal_reason', sql`reason in ('history limit', 'interval', 'unknown coin', 'forbidden', 'bad request')`),
     check(
       'refusal_subject',
       sql`case when series_id is null then interval is not null and span is null else span is not null and depth is null end`,
     ),
-    uniqueIndex('refusal_wall').on(t.accountPlan, t.interval).where(sql`series_id is null`),
+    uniqueIndex('refusal_history_limit').on(t.accountPlan, t.interval).where(sql`series_id is null`),
     uniqueIndex('refusal_of_series').on(t.seriesId, t.accountPlan, t.span).where(sql`series_id is not null`),
   ],
 );
@@ -145,7 +145,7 @@ export const rollup = market.table(
   (t) => [primaryKey({ columns: [t.seriesId, t.interval, t.openTime] })],
 );
 
-export const rolled = market.table('rolled', {
+export const rollupCoverage = market.table('rollup_coverage', {
   seriesId: withSeries().primaryKey(),
   spans: tstzmultirange('spans').notNull(),
 });

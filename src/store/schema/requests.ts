@@ -38,7 +38,7 @@ export const fetch = ops.table(
     rows: integer('rows').notNull(),
     stored: integer('stored').notNull(),
     revised: integer('revised').notNull(),
-    setAside: integer('set_aside').notNull(),
+    quarantined: integer('quarantined').notNull(),
     /** Of the decoded body. */
     bytes: integer('bytes').notNull(),
     bodySha256: bytea('body_sha256'),
@@ -46,11 +46,11 @@ export const fetch = ops.table(
     /** The id of the coin, exchange, tag, person or platform that it was about, where there is no series. */
     subject: text('subject'),
     /** Of a stored answer about candles: the spans of which it told something, and the empty slots that need a second opinion. */
-    told: tstzmultirange('told'),
-    doubted: tstzmultirange('doubted'),
+    answeredSlots: tstzmultirange('answered_slots'),
+    unconfirmedSlots: tstzmultirange('unconfirmed_slots'),
   },
   (t) => [
-    index('fetch_doubts').on(t.seriesId).where(sql`doubted is not null`),
+    index('fetch_unconfirmed').on(t.seriesId).where(sql`unconfirmed_slots is not null`),
     index('fetch_by_time').using('brin', t.sentAt).with({ autosummarize: 'on' }),
     index('fetch_of_series').on(t.seriesId, t.asOf).where(sql`series_id is not null`),
     index('fetch_of_endpoint').on(t.endpoint, t.accountId, t.sentAt).where(sql`series_id is null`),
@@ -109,8 +109,8 @@ export const backfill = ops.table(
   ],
 );
 
-export const backfillPast = ops.table(
-  'backfill_past',
+export const fetchTotals = ops.table(
+  'fetch_totals',
   {
     backfillId: integer('backfill_id').notNull(),
     outcome: text('outcome').notNull(),
@@ -118,7 +118,7 @@ export const backfillPast = ops.table(
     rows: bigNumber('rows').notNull(),
     stored: bigNumber('stored').notNull(),
     revised: bigNumber('revised').notNull(),
-    setAside: bigNumber('set_aside').notNull(),
+    quarantined: bigNumber('quarantined').notNull(),
   },
   (t) => [primaryKey({ columns: [t.backfillId, t.outcome] })],
 );
@@ -134,7 +134,7 @@ export const catalogueItem = ops.table(
     times: integer('times').notNull(),
     waitUntil: instant('wait_until'),
     rows: integer('rows').notNull().default(0),
-    isCut: boolean('is_cut').notNull().default(false),
+    isTruncated: boolean('is_truncated').notNull().default(false),
     message: text('message'),
   },
   (t) => [primaryKey({ columns: [t.kind, t.id] }), index('catalogue_item_by_age').on(t.kind, t.askedAt)],

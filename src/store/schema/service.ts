@@ -4,7 +4,7 @@ import { check, index, integer, smallint, text, unique } from 'drizzle-orm/pg-co
 import type { NoticeEvent } from '../../core/settings/notice-settings.ts';
 import { bigIdentity, bigNumber, instant, ops } from './columns.ts';
 
-export type RunState = 'running' | 'waiting' | 'held' | 'done' | 'failed' | 'overtaken';
+export type RunState = 'running' | 'waiting' | 'held' | 'done' | 'failed' | 'superseded';
 
 export const scheduleRun = ops.table(
   'schedule_run',
@@ -28,7 +28,7 @@ export const scheduleRun = ops.table(
     unique('schedule_run_of_tick').on(t.schedule, t.tick),
     index('schedule_run_latest').on(t.schedule, t.id),
     index('schedule_run_failures').on(t.schedule, t.id).where(sql`state = 'failed'`),
-    check('schedule_run_state', sql`state in ('running', 'waiting', 'held', 'done', 'failed', 'overtaken')`),
+    check('schedule_run_state', sql`state in ('running', 'waiting', 'held', 'done', 'failed', 'superseded')`),
   ],
 );
 

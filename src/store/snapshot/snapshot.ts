@@ -1,25 +1,25 @@
 /** One snapshot's transaction: its rows, the quarantined rows and the record of the request are stored together or not at all. */
 import { and, desc, lte } from 'drizzle-orm';
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
-import { recordStored, type SetAsideRecord } from '../candle/quarantine.ts';
+import { type QuarantinedRecord, recordStored } from '../candle/quarantine.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { fetch } from '../schema/requests.ts';
 import type { FetchRow } from '../work/fetch.ts';
 
-export type SnapshotCommit = { readonly stored: number; readonly setAside: number };
+export type SnapshotCommit = { readonly stored: number; readonly quarantined: number };
 
 /** `write` stores the answer in the given transaction, and resolves to the number of stored rows. */
 export async function storeSnapshot(
   sql: Sql,
   request: FetchRow,
-  quarantined: readonly SetAsideRecord[],
+  quarantined: readonly QuarantinedRecord[],
   write: (tx: SqlOrTransaction) => Promise<number>,
 ): Promise<SnapshotCommit> {
   return sql.begin(async (tx) => {
     const stored = await write(tx);
     await recordStored(tx, request, { rows: request.rows, stored, quarantined });
-    return { stored, setAside: quarantined.length };
+    return { stored, quarantined: quarantined.length };
   });
 }
 

@@ -51,7 +51,7 @@ export type RefreshCandidateRow = Pick<Tier, 'priority' | 'interval'> & {
   readonly tierId: number;
   readonly achievableAgeMs: number;
   readonly askedAt: Instant | null;
-  readonly turnAt: Instant | null;
+  readonly refreshAt: Instant | null;
   readonly rank: number;
 };
 
@@ -76,13 +76,13 @@ export async function readRefreshCandidates(
       select k.id, k.priority, k.interval, k.achievable_age as age, market.width_of(k.interval) as width
       from ops.tier k where k.achievable_age is not null
     ), next as (
-      select tier.*, tr.series_id, tr.asked_at, tr.turn_at, 0 as rank
+      select tier.*, tr.series_id, tr.asked_at, tr.refresh_at, 0 as rank
       from tier cross join lateral (
-        (select series_id, asked_at, turn_at from ops.tracked
+        (select series_id, asked_at, refresh_at from ops.tracked
           where tier_id = tier.id and asked_at <= ${at} - tier.age and ${isOpen} order by asked_at limit ${limit})
         union
-        (select series_id, asked_at, turn_at from ops.tracked
-          where tier_id = tier.id and turn_at <= ${at} - tier.age * ${eager}::float8 and ${isOpen} order by turn_at limit ${limit})
+        (select series_id, asked_at, refresh_at from ops.tracked
+          where tier_id = tier.id and refresh_at <= ${at} - tier.age * ${eager}::float8 and ${isOpen} order by refresh_at limit ${limit})
         union
         (select series_id, ${at} - tier.age, ${at} - tier.age from ops.tracked
           where tier_id = tier.id and asked_at > ${now + MOST_SKEW_MS} and ${isOpen} order by asked_at limit ${limit})
@@ -97,7 +97,7 @@ export async function readRefreshCandidates(
       ) tr
     )
     select series_id, id as tier_id, priority, interval, rank,
-      (extract(epoch from age) * 1000)::float8 as achievable_age_ms, asked_at, turn_at
+      (extract(epoch from age) * 1000)::float8 as achievable_age_ms, asked_at, refresh_at
     from next`;
 }
 
@@ -145,7 +145,7 @@ export async function readMissing(
 export type Refresh = {
   readonly seriesId: number;
   readonly askedAt: Instant;
-  readonly turnAt: Instant;
+  readonly refreshAt: Instant;
   /** A chunk of it goes into the queue. */
   readonly isQueued: boolean;
 };
@@ -156,12 +156,12 @@ export async function recordRefreshes(sql: SqlOrTransaction, asked: readonly Ref
   await sql`
     with given as (
       select * from unnest(${asked.map((a) => a.seriesId)}::int[], ${asked.map((a) => a.askedAt)}::timestamptz[],
-        ${asked.map((a) => a.turnAt)}::timestamptz[], ${asked.map((a) => String(a.isQueued))}::text[]::bool[])
-        as g(id, asked_at, turn_at, is_queued)
+        ${asked.map((a) => a.refreshAt)}::timestamptz[], ${asked.map((a) => String(a.isQueued))}::text[]::bool[])
+        as g(id, asked_at, refresh_at, is_queued)
     ), locked as (
       select tr.series_id from ops.tracked tr join given g on g.id = tr.series_id order by tr.series_id for update of tr
     )
-    update ops.tracked tr set asked_at = g.asked_at, turn_at = g.turn_at, queued_at = case when g.is_queued then g.asked_at end
+    update ops.tracked tr set asked_at = g.asked_at, refresh_at = g.refresh_at, queued_at = case when g.is_queued then g.asked_at end
     from given g join locked l on l.series_id = g.id where tr.series_id = g.id`;
 }
 
@@ -185,7 +185,7 @@ export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number
       where series_id = any(${seriesIds as number[]}::int[]) for update
     )
     update ops.tracked tr set queued_at = null, asked_at = case when b.is_back then tr.seen_until else tr.asked_at end,
-      turn_at = case when b.is_back then tr.seen_until else tr.turn_at end
+      refresh_at = case when b.is_back then tr.seen_until else tr.refresh_at end
     from behind b where tr.series_id = b.series_id returning b.is_back`;
   return rows.filter((row) => row.isBack).length;
 }

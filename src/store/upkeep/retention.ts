@@ -195,21 +195,21 @@ async function deleteFetches(sql: Sql, before: Instant, batch: number, stop: () 
           and not exists (select from market.revision r where r.fetch_id = f.id)
           and not exists (select from market.quarantine q where q.fetch_id = f.id)
           and not exists (select from market.refusal r where r.fetch_id = f.id)
-          and (f.doubted is null or coalesce((select s.covered @> f.doubted from market.series s where s.id = f.series_id), true))
+          and (f.unconfirmed_slots is null or coalesce((select s.covered @> f.unconfirmed_slots from market.series s where s.id = f.series_id), true))
           and (f.series_id is not null or exists (
             select from ops.fetch y where y.endpoint = f.endpoint and y.account_id = f.account_id and y.series_id is null
               and y.sent_at > f.sent_at and y.outcome = f.outcome))
           and (f.status is null or exists (
             select from ops.fetch y where y.id > f.id and y.account_id = f.account_id and y.status is not null
               and (f.outcome <> 'stored' or y.outcome = 'stored')))
-        returning f.backfill_id, f.outcome, f.rows, f.stored, f.revised, f.set_aside
+        returning f.backfill_id, f.outcome, f.rows, f.stored, f.revised, f.quarantined
       ), summed as (
-        insert into ops.backfill_past as p (backfill_id, outcome, requests, rows, stored, revised, set_aside)
-        select backfill_id, outcome, count(*), sum(rows), sum(stored), sum(revised), sum(set_aside)
+        insert into ops.fetch_totals as p (backfill_id, outcome, requests, rows, stored, revised, quarantined)
+        select backfill_id, outcome, count(*), sum(rows), sum(stored), sum(revised), sum(quarantined)
         from gone where backfill_id is not null group by 1, 2
         on conflict (backfill_id, outcome) do update
         set requests = p.requests + excluded.requests, rows = p.rows + excluded.rows, stored = p.stored + excluded.stored,
-          revised = p.revised + excluded.revised, set_aside = p.set_aside + excluded.set_aside
+          revised = p.revised + excluded.revised, quarantined = p.quarantined + excluded.quarantined
       )
       select (select max(id) from stretch) as last, (select count(*) from stretch where is_old) as old,
         (select count(*) from gone) as removed`;

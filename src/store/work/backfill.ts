@@ -89,7 +89,7 @@ export async function abandonExpired(sql: SqlOrTransaction, now: Instant): Promi
   return rows.map((row) => row.id).sort((a, b) => a - b);
 }
 
-const COUNTS = ['requests', 'rows', 'stored', 'revised', 'setAside'] as const;
+const COUNTS = ['requests', 'rows', 'stored', 'revised', 'quarantined'] as const;
 type Counts = Readonly<Record<(typeof COUNTS)[number], number>>;
 
 export type BackfillTotals = Counts & {
@@ -100,12 +100,12 @@ export type BackfillTotals = Counts & {
 export async function backfillTotals(sql: SqlOrTransaction, id: number): Promise<BackfillTotals> {
   const groups = await sql<(Counts & { readonly outcome: string })[]>`
     select outcome, sum(requests)::bigint as requests, sum(rows)::bigint as rows, sum(stored)::bigint as stored,
-      sum(revised)::bigint as revised, sum(set_aside)::bigint as set_aside
+      sum(revised)::bigint as revised, sum(quarantined)::bigint as quarantined
     from (
-      select outcome, 1 as requests, rows, stored, revised, set_aside from ops.fetch where backfill_id = ${id}
+      select outcome, 1 as requests, rows, stored, revised, quarantined from ops.fetch where backfill_id = ${id}
       union all
       -- Those whose records were removed for their age.
-      select outcome, requests, rows, stored, revised, set_aside from ops.backfill_past where backfill_id = ${id}
+      select outcome, requests, rows, stored, revised, quarantined from ops.fetch_totals where backfill_id = ${id}
     ) of_backfill
     group by outcome order by outcome`;
   const sum = (name: keyof Counts) => groups.reduce((total, group) => total + group[name], 0);

@@ -7,11 +7,11 @@ import { tables } from '../connection/tables.ts';
 import { fetch } from '../schema/requests.ts';
 
 type Row = Readonly<typeof fetch.$inferSelect>;
-type Optional = 'subject' | 'told' | 'doubted';
+type Optional = 'subject' | 'answeredSlots' | 'unconfirmedSlots';
 export type FetchRow = Omit<Row, 'id' | Optional> & {
   readonly subject?: string | null;
-  readonly told?: Spans;
-  readonly doubted?: Spans;
+  readonly answeredSlots?: Spans;
+  readonly unconfirmedSlots?: Spans;
 };
 
 /** Longer messages (an HTML page as an error) are cut. */
@@ -21,14 +21,14 @@ const LONGEST_MESSAGE = 2_000;
 export async function recordFetch(sql: SqlOrTransaction, row: FetchRow): Promise<number> {
   const [made] = await sql<{ id: number }[]>`
     insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, span, backfill_id, attempt, status, outcome,
-      duration_ms, rows, stored, revised, set_aside, bytes, body_sha256, message, subject, told, doubted)
+      duration_ms, rows, stored, revised, quarantined, bytes, body_sha256, message, subject, answered_slots, unconfirmed_slots)
     values (${row.sentAt}, ${row.asOf}, ${row.accountId}, ${row.endpoint},
       ${row.seriesId}, ${row.span}, ${row.backfillId}, ${row.attempt},
       ${row.status}, ${row.outcome}, ${Math.round(row.durationMs)}, ${row.rows}, ${row.stored}, ${row.revised},
-      ${row.setAside}, ${row.bytes}, ${row.bodySha256 === null ? null : Buffer.from(row.bodySha256)},
+      ${row.quarantined}, ${row.bytes}, ${row.bodySha256 === null ? null : Buffer.from(row.bodySha256)},
       ${row.message === null ? null : storableText(row.message).slice(0, LONGEST_MESSAGE)},
-      ${row.subject ?? null}, ${row.told ?? null},
-      ${row.doubted?.length ? row.doubted : null})
+      ${row.subject ?? null}, ${row.answeredSlots ?? null},
+      ${row.unconfirmedSlots?.length ? row.unconfirmedSlots : null})
     returning id`;
   return made!.id;
 }
@@ -49,7 +49,7 @@ export async function recordFetchOnce(sql: SqlOrTransaction, row: FetchRow, agai
   return (again ? (await findFetch(sql, row))?.id : undefined) ?? recordFetch(sql, row);
 }
 
-type WrittenFetch = Pick<Row, 'id' | 'stored' | 'revised' | 'setAside'>;
+type WrittenFetch = Pick<Row, 'id' | 'stored' | 'revised' | 'quarantined'>;
 
 /**
  * For a row whose connection was lost while it was being written, so that nobody knows whether it was committed: its counts, or null
@@ -63,7 +63,7 @@ export async function findFetch(
   if (row.seriesId !== null) await sql`select from market.series where id = ${row.seriesId} for share`;
   // Not "is not distinct from", which uses no index: after an outage, every chunk in progress asks this.
   const [found] = await sql<WrittenFetch[]>`
-    select id, stored, revised, set_aside from ops.fetch
+    select id, stored, revised, quarantined from ops.fetch
     where ${row.seriesId === null ? sql`series_id is null` : sql`series_id = ${row.seriesId}`} and as_of = ${row.asOf}
       and sent_at = ${row.sentAt} and account_id = ${row.accountId} and endpoint = ${row.endpoint}
       and backfill_id is not distinct from ${row.backfillId} and subject is not distinct from ${row.subject ?? null}

@@ -56,7 +56,7 @@ export async function claimRun(
     if (latest !== null && !isSame) {
       await tx`
         update ops.schedule_run
-        set state = case state when 'running' then 'failed' else 'overtaken' end, ended_at = ${now},
+        set state = case state when 'running' then 'failed' else 'superseded' end, ended_at = ${now},
           message = case state when 'running' then 'its process ended in the middle of it' else message end
         where id = ${latest.id} and state in ('running', 'waiting', 'held')`;
     }

@@ -138,11 +138,11 @@ export async function absencesAwaitList(sql: SqlOrTransaction, now: Instant): Pr
     select exists (
       select from ops.second_opinion p
       where p.claim = 'unconfirmed' and p.answers > 0 and p.retry_at <= ${now} and not exists (
-        select from ops.fetch f cross join unnest(f.doubted) as d (span)
-        where f.series_id = p.series_id and f.doubted && p.span and d.span && p.span
+        select from ops.fetch f cross join unnest(f.unconfirmed_slots) as d (span)
+        where f.series_id = p.series_id and f.unconfirmed_slots && p.span and d.span && p.span
           and f.as_of <= (select max(last_seen_at) from market.coin)
           and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored' and g.as_of > f.as_of
-            and coalesce(g.told, tstzmultirange(g.span)) && d.span)
+            and coalesce(g.answered_slots, tstzmultirange(g.span)) && d.span)
       )
     ) as awaits`;
   return row!.awaits;

@@ -98,7 +98,7 @@ export function createCatalogueViews(deps: CatalogueDeps): CatalogueViews {
 
 async function readTags(sql: Sql): Promise<readonly Tag[]> {
   const found = await readDocuments(sql, 'tag');
-  const provenances = found.map(({ asOf, isCut }) => (isCut ? partialAsOf(asOf) : completeAsOf(asOf)));
+  const provenances = found.map(({ asOf, isTruncated }) => (isTruncated ? partialAsOf(asOf) : completeAsOf(asOf)));
   return withProvenance(
     found.map((document) => JSON.parse(document.text) as Tag),
     provenances.length === 0 ? NO_DATA : combineProvenance(provenances),

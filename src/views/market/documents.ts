@@ -36,9 +36,9 @@ export function createDocuments({ sql, versions }: ViewDeps) {
 async function readReceived(sql: Sql, kind: DocumentKind, id: string): Promise<object | NotFound | null> {
   const document = await readDocument(sql, kind, id);
   if (document === null) return null;
-  const { text, asOf, isCut, goneAt } = document;
+  const { text, asOf, isTruncated, goneAt } = document;
   if (goneAt !== null && kind !== 'platforms') return confirmedNotFound(goneAt);
   const value = JSON.parse(text) as object;
   // A list that was received with a limit is complete only at its beginning.
-  return withProvenance(value, isCut && Array.isArray(value) ? partialAsOf(asOf) : completeAsOf(asOf));
+  return withProvenance(value, isTruncated && Array.isArray(value) ? partialAsOf(asOf) : completeAsOf(asOf));
 }

@@ -71,7 +71,7 @@ function candleOf(fine: Interval, coarse: Interval): string {
 const coarsened = (fine: Interval, coarse: Interval) => `
   with s as materialized (
     select covered * tstzmultirange(tstzrange($2::timestamptz, $3::timestamptz)) as covered,
-      (select spans from market.rolled where series_id = $1::int) as rolled
+      (select spans from market.rollup_coverage where series_id = $1::int) as rolled
     from market.series where id = $1::int
   )
   select ${ARRAYS}, (select covered from s) as covered

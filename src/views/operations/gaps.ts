@@ -10,7 +10,7 @@ export const GAP_REASONS = [
   'provisional',
   'unconfirmed',
   'malformed',
-  'plan wall',
+  'history limit',
   'interval',
   'unknown coin',
   'forbidden',
@@ -18,7 +18,7 @@ export const GAP_REASONS = [
 ] as const;
 export type GapReason = (typeof GAP_REASONS)[number];
 
-const REFUSALS: readonly GapReason[] = ['plan wall', 'interval', 'unknown coin', 'forbidden', 'bad request'];
+const REFUSALS: readonly GapReason[] = ['history limit', 'interval', 'unknown coin', 'forbidden', 'bad request'];
 
 /** The upstream refuses these slots; the other reasons mean that they were not requested yet, or have no final answer. */
 export function isRefusal(reason: GapReason): boolean {

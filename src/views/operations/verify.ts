@@ -132,14 +132,14 @@ async function locate(sql: Sql, row: Recount, proof: Proof): Promise<SeriesProof
   const whole = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
   if (proof.differences.length > 1 || row.inside === row.recorded) return { ...proof, suspect: whole };
   const answers = await sql<{ from: Instant; to: Instant; lacking: number }[]>`
-    select lower(f.span) as from, upper(f.span) as to, f.rows - f.set_aside - found.candles as lacking
+    select lower(f.span) as from, upper(f.span) as to, f.rows - f.quarantined - found.candles as lacking
     from ops.fetch f
     cross join lateral (
       select count(*) as candles from market.candle c
       where c.series_id = f.series_id and c.interval = ${row.interval}::market.candle_interval
         and c.open_time >= lower(f.span) and c.open_time < upper(f.span)
     ) found
-    where f.series_id = ${row.id} and f.outcome = 'stored' and f.span is not null and f.rows - f.set_aside <> found.candles
+    where f.series_id = ${row.id} and f.outcome = 'stored' and f.span is not null and f.rows - f.quarantined <> found.candles
       and not exists (
         select from ops.fetch later
         where later.series_id = f.series_id and later.outcome = 'stored' and later.span && f.span

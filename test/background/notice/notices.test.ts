@@ -21,7 +21,7 @@ const calm: NoticeInputs = {
   accountId: 'me',
   plan: 'free',
   quota: quota(0),
-  setAside: { day: 100, month: 3000, account: { day: 3, month: 40 } },
+  reserved: { day: 100, month: 3000, account: { day: 3, month: 40 } },
   schedules: [],
   refusal: null,
   alerts: {
@@ -114,17 +114,17 @@ describe('the quota', () => {
   });
 
   test('is left when there is more than the reservation', () => {
-    expect(hasBudget(quota(899), calm.setAside)).toBe(true);
-    expect(hasBudget(quota(900), calm.setAside)).toBe(false);
-    expect(hasBudget(quota(0, { until: NOW + 1, reason: 'quota exhausted', message: '' }), calm.setAside)).toBe(false);
-    expect(hasBudget(quota(0, { until: NOW + 1, reason: 'limited', message: '' }), calm.setAside)).toBe(true);
+    expect(hasBudget(quota(899), calm.reserved)).toBe(true);
+    expect(hasBudget(quota(900), calm.reserved)).toBe(false);
+    expect(hasBudget(quota(0, { until: NOW + 1, reason: 'quota exhausted', message: '' }), calm.reserved)).toBe(false);
+    expect(hasBudget(quota(0, { until: NOW + 1, reason: 'limited', message: '' }), calm.reserved)).toBe(true);
   });
 });
 
 test('a history limit that is met again a few seconds further back is the same limit', () => {
-  const wall = (depthMs: number | null) =>
+  const limit = (depthMs: number | null) =>
     told({}, { historyLimits: [{ interval: '1h', depthMs, message: 'no' }] })[0]!;
-  expect(wall(24 * HOUR).topic).toBe(wall(24 * HOUR - 20_000).topic);
-  expect(wall(30 * 24 * HOUR).topic).not.toBe(wall(24 * HOUR).topic);
-  expect(wall(null).text).toMatch(/^The plan free gives no 1h candles: "no"/);
+  expect(limit(24 * HOUR).topic).toBe(limit(24 * HOUR - 20_000).topic);
+  expect(limit(30 * 24 * HOUR).topic).not.toBe(limit(24 * HOUR).topic);
+  expect(limit(null).text).toMatch(/^The plan free gives no 1h candles: "no"/);
 });

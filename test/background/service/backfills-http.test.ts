@@ -166,7 +166,7 @@ describe('/backfills', () => {
   test('gives each an ETA: after the hold of the account, and after the backfills before it', async () => {
     const tomorrow = Math.ceil(Date.now() / DAY) * DAY;
     await database.sql`
-      insert into ops.quota (account_id, spent_until, spent_message)
+      insert into ops.quota (account_id, exhausted_until, exhausted_message)
       values ('anonymous@127.0.0.1:9', ${tomorrow}, 'the day is spent')`;
     // Paused or over: nobody waits for those.
     await queue(1_000, 9);

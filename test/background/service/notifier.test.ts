@@ -125,7 +125,7 @@ async function fetched(outcome: string, message: string | null = null): Promise<
     insert into market.series (coin_id, quote, interval, wanted) values ('btc-bitcoin', 'usd', '1h', '{}') on conflict do nothing`;
   await database.sql`
     insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, attempt, outcome, duration_ms, rows, stored, revised,
-      set_aside, bytes, message)
+      quarantined, bytes, message)
     select ${at(clock.now())}, ${at(clock.now())}, ${ACCOUNT}, 'ohlcv', (select min(id) from market.series), 1, ${outcome}, 5, 1, 1, 0,
       0, 10, ${message}`;
 }
@@ -160,7 +160,7 @@ describe('the operator gets a notice', () => {
   test('about a window that the upstream calls exhausted, whatever Chandler counted', async () => {
     await spend(10);
     await database.sql`
-      update ops.quota set spent_until = ${at(Date.UTC(2030, 5, 1, 0, 1))}, spent_message = 'the upstream answered 402: monthly limit'`;
+      update ops.quota set exhausted_until = ${at(Date.UTC(2030, 5, 1, 0, 1))}, exhausted_message = 'the upstream answered 402: monthly limit'`;
     await notifier(NO_SCHEDULES);
     expect((await texts(1))[0]).toMatch(
       /^The upstream says that the quota of the month is exhausted \(.*monthly limit\); Chandler counted 10 of 20,000 requests/,
@@ -205,7 +205,7 @@ describe('the operator gets a notice', () => {
       insert into ops.quota (account_id, day_start, day_spent, month_start, month_spent)
       values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, ${at(Date.UTC(2030, 4, 15))}, 30000, ${at(Date.UTC(2030, 4, 1))}, 30000)`;
     await database.sql`
-      insert into ops.account (id, origin, plan, refused_at, refusals, refused_as, refusal)
+      insert into ops.account (id, origin, plan, refused_at, refusals, refused_scheme, refusal)
       values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, 'http://127.0.0.1:9', 'free', ${at(START)}, 1, 'auto', 'the upstream refused the key')`;
     await notifier({ ...NO_SCHEDULES, CHANDLER_API_KEY: 'key', CHANDLER_SCHEDULE_GLOBAL: '* * * * *' });
     expect((await texts(1))[0]).toMatch(
@@ -220,7 +220,7 @@ describe('the operator gets a notice', () => {
     const now = at(clock.now());
     await database.sql`
       insert into market.refusal (account_plan, interval, depth, reason, message, refused_at)
-      values ('free', '24h', '1 day', 'plan wall', 'Getting historical OHLCV data before … is not allowed in this plan', ${now}),
+      values ('free', '24h', '1 day', 'history limit', 'Getting historical OHLCV data before … is not allowed in this plan', ${now}),
         ('pro', '1h', null, 'interval', 'of another plan', ${now})`;
     await database.sql`
       insert into market.revision (series_id, open_time, seen_at, open) select min(s.id), ${now}::timestamptz - n * interval '1 hour', ${now}, 1
@@ -229,13 +229,13 @@ describe('the operator gets a notice', () => {
       insert into market.quarantine (series_id, open_time, reason, row, seen_at) select min(s.id), ${now}, 'high < low', '{}', ${now}
       from market.series s, generate_series(1, 2) n group by n`;
     await notifier({ ...NO_SCHEDULES, CHANDLER_REVISIONS_A_DAY: '3' });
-    const [wall, rows] = await texts(2);
-    expect(wall).toMatch(/^The plan free gives 24h candles only 1d back: "Getting historical/);
+    const [limit, rows] = await texts(2);
+    expect(limit).toMatch(/^The plan free gives 24h candles only 1d back: "Getting historical/);
     expect(rows).toBe('Chandler quarantined 2 invalid rows in market.quarantine: high &lt; low.');
     await database.sql`
       insert into market.revision (series_id, open_time, seen_at, open) select min(id), ${now}, ${now}, 1 from market.series`;
     expect((await texts(3))[2]).toMatch(/^The upstream has changed more than 3 final candles within 24 hours/);
-    // The same wall is met again, as it is every day.
+    // The same history limit is met again, as it is every day.
     await database.sql`update market.refusal set refused_at = ${at(clock.now())}, depth = '86390 seconds'`;
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(3);
@@ -243,7 +243,7 @@ describe('the operator gets a notice', () => {
 
   test('only about the events that the settings name', async () => {
     await spend(1000);
-    await notifier({ ...NO_SCHEDULES, CHANDLER_NOTIFY: 'wall,stuck' });
+    await notifier({ ...NO_SCHEDULES, CHANDLER_NOTIFY: 'history-limit,stuck' });
     await pass(3 * MINUTE);
     expect(hook.posts).toEqual([]);
   });
@@ -294,7 +294,7 @@ describe('a webhook that does not accept a notice', () => {
   });
 
   test('is given up after a day, and at once when it refuses the text itself', async () => {
-    const notice = { event: 'wall', text: 'old', quietMs: 0 } as const;
+    const notice = { event: 'history-limit', text: 'old', quietMs: 0 } as const;
     await raiseNotice(database.sql, { ...notice, topic: 'old' }, START - 25 * HOUR);
     await raiseNotice(database.sql, { ...notice, topic: 'wrong', text: 'wrong' }, START);
     hook.answer = (_, response) => void response.writeHead(hook.posts.length === 1 ? 503 : 400).end('no');
@@ -308,7 +308,7 @@ describe('a webhook that does not accept a notice', () => {
 
   test('gets a limited number of notices an hour, in order, and each from one service only', async () => {
     for (const i of [1, 2, 3])
-      await raiseNotice(database.sql, { event: 'wall', topic: `${i}`, text: `${i}`, quietMs: 0 }, START);
+      await raiseNotice(database.sql, { event: 'history-limit', topic: `${i}`, text: `${i}`, quietMs: 0 }, START);
     const claim = (now: number, owner = 'one') => claimNotice(database.sql, { owner, now, mostPerHour: 2 });
     const took = async (now: number) => {
       const both = await Promise.all([claim(now, 'one'), claim(now, 'two')]);

@@ -44,7 +44,7 @@ test('a plan shows the limits set by hand in its own row only, and says where th
 });
 
 test('a backfill that stops early says why, until when, how to go on, and what the rest takes', async () => {
-  // Two are for the list of coins, and as many stay set aside for it in the evening: nothing is left for a backfill.
+  // Two are for the list of coins, and as many stay reserved for it in the evening: nothing is left for a backfill.
   const settings = {
     CHANDLER_PLAN: 'enterprise',
     CHANDLER_DAILY_REQUESTS: '4',
@@ -112,7 +112,7 @@ test('no time is named for what no limit slows', async () => {
   });
 });
 
-test('a wall that turns out not to be there makes the total what all of it costs', async () => {
+test('a history limit that turns out not to be there makes the total what all of it costs', async () => {
   const { code, err, out } = await chandler(['backfill', 'btc-bitcoin', '--start', '-1500d'], {
     CHANDLER_PLAN: 'free',
   });
@@ -181,7 +181,7 @@ test('several intervals are planned and filled one after the other, and the repo
 
 test('of several intervals those are named that there was no time for', async () => {
   const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_DAILY_REQUESTS: '5', CHANDLER_SCHEDULE_COINS: '0 18 * * *' };
-  // Two are for the list of coins, as many set aside for it: one is left for the first interval.
+  // Two are for the list of coins, as many reserved for it: one is left for the first interval.
   const argv = ['backfill', 'btc-bitcoin', 'eth-ethereum', '--start', '-30d', '--interval', '24h,12h,6h'];
   const { code, out } = await chandler([...argv, '--max-wait', '0s'], settings);
   expect(code).toBe(75);

@@ -134,7 +134,7 @@ describe('track remove', () => {
     const now = systemClock.now();
     await recordRefreshes(
       database.sql,
-      rows.map(({ id }) => ({ seriesId: id, askedAt: now, turnAt: now, isQueued: false })),
+      rows.map(({ id }) => ({ seriesId: id, askedAt: now, refreshAt: now, isQueued: false })),
     );
     const { code, out } = await track('remove', 'btc-bitcoin', 'doge-dogecoin');
     expect(code).toBe(0);

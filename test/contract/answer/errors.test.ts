@@ -9,7 +9,7 @@ import {
 
 const at = Date.UTC(2022, 5, 19, 9, 50, 50, 135);
 
-describe('the wall of a plan', () => {
+describe('the history limit of a plan', () => {
   it('reads as the upstream writes it', () => {
     expect(historyLimitText(at, 583_320)).toBe(
       'Getting historical OHLCV data before 2022-06-19 09:50:50.13558332 +0000 UTC is not allowed in this plan. Check plans on coinpaprika.com/api',

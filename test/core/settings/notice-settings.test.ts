@@ -11,7 +11,7 @@ describe('what an operator wants to be told of', () => {
   test('is read as it is written', () => {
     expect(parseWebhookUrl('https://hooks.example.com/a/b?c=d')).toEqual({ ok: 'https://hooks.example.com/a/b?c=d' });
     expect(parseNoticeEvents('all')).toEqual({ ok: NOTICE_EVENTS });
-    expect(parseNoticeEvents('wall, quota')).toEqual({ ok: ['quota', 'wall'] });
+    expect(parseNoticeEvents('history-limit, quota')).toEqual({ ok: ['quota', 'history-limit'] });
     expect(parseStuckAfter('90m')).toEqual({ ok: 5_400_000 });
     expect(parseStuckAfter('30d')).toEqual({ ok: 30 * 86_400_000 });
     expect(parseRevisionsADay('0')).toEqual({ ok: 0 });

@@ -325,7 +325,7 @@ describe('what goes wrong', () => {
     rows = 0;
     clock.advanceTo(clock.now() + 2 * DAY);
     await run('coin_events');
-    expect([await listed(), (await items())[0]!.outcome]).toEqual([4, 'doubted']);
+    expect([await listed(), (await items())[0]!.outcome]).toEqual([4, 'unconfirmed']);
     await run('coin_events');
     clock.advanceTo(clock.now() + 2 * HOUR);
     await run('coin_events');
@@ -333,7 +333,7 @@ describe('what goes wrong', () => {
     expect(Number((await sql`select count(*) as n from market.coin_event`)[0]!.n)).toBe(4);
   });
 
-  test('rows that cannot be true are set aside, and the rest is kept', async () => {
+  test('rows that cannot be true are quarantined, and the rest is kept', async () => {
     const { run, sql, coins } = await open({ tracked: 1 });
     const good = {
       exchange_id: 'x',

@@ -74,7 +74,7 @@ test('only so many pages are asked for as hold what is news, and all of them or 
   expect(counted).toEqual({ n: 7 });
 });
 
-test('a row that cannot be true is set aside, and holds up no other', async () => {
+test('a row that cannot be true is quarantined, and holds up no other', async () => {
   const { read, renames, upstream, sql } = await open();
   const rows = [change(1, NOW + 9 * DAY), { ...change(2, NOW), changed_at: 'soon' }, change(3, NOW - DAY)];
   upstream.script = told(() => rows);
@@ -95,12 +95,12 @@ test('a plan that does not have it is asked once, and waits a day', async () => 
   await expect(read()).rejects.toThrow(/changelog\/ids: .*expected/);
 });
 
-test('the simulator has none for the free plan, and says so as a wall', async () => {
+test('the simulator has none for the free plan, and says so as a history limit', async () => {
   const { read, sql, upstream } = await open({ simulator: { seed: 3, coins: 6, unlimited: false }, plan: 'free' });
   expect(await read()).toMatchObject({ kind: 'held', reason: expect.stringContaining('not allowed in this plan') });
   expect(upstream.log).toHaveLength(1);
   const [fetched] = await sql`select outcome, status from ops.fetch where endpoint = 'changelog'`;
-  expect(fetched).toEqual({ outcome: 'wall', status: 402 });
+  expect(fetched).toEqual({ outcome: 'history limit', status: 402 });
 });
 
 test('the simulator has one', async () => {

@@ -49,7 +49,7 @@ const record = {
   rows: 0,
   stored: 0,
   revised: 0,
-  setAside: 0,
+  quarantined: 0,
   bytes: 1,
   bodySha256: null,
   message: null,

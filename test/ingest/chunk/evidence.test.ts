@@ -41,9 +41,9 @@ function judge(
   const known = {
     pending: after.at(-1)?.pending ?? [],
     listedAt: options.listedAt ?? Number.POSITIVE_INFINITY,
-    toldByYounger: normalize(after.filter((other) => other.asOf > asOf).flatMap((other) => other.told)),
-    doubts: after.map((other) => ({ asOf: other.asOf, spans: other.doubted })),
-    repeated: new Set((options.repeated ?? true) ? findings.setAside.map((aside) => aside.openTime!) : []),
+    answeredByYounger: normalize(after.filter((other) => other.asOf > asOf).flatMap((other) => other.answeredSlots)),
+    doubts: after.map((other) => ({ asOf: other.asOf, spans: other.unconfirmedSlots })),
+    repeated: new Set((options.repeated ?? true) ? findings.quarantined.map((aside) => aside.openTime!) : []),
   };
   const verdict = weigh({
     span,
@@ -58,19 +58,21 @@ function judge(
   });
   return { findings, asOf, ...verdict, covered: union(verdict.proven, verdict.confirmed) };
 }
-type Judged = Pick<ReturnType<typeof weigh>, 'pending' | 'told' | 'doubted'> & { readonly asOf: number };
+type Judged = Pick<ReturnType<typeof weigh>, 'pending' | 'answeredSlots' | 'unconfirmedSlots'> & {
+  readonly asOf: number;
+};
 
 const all = Array.from({ length: 10 }, (_, i) => row(100 + i));
 const without = (...hoursOut: number[]) => all.filter((r) => !hoursOut.includes(r.openTime / HOUR));
 
 describe('what an answer proves', () => {
-  test('beyond a wall that may stand, any number of answers without a candle prove nothing; once it is gone, one more does', () => {
+  test('beyond a history limit that may stand, any number of answers without a candle prove nothing; once it is gone, one more does', () => {
     const unproven = [hours(0, 105)];
     const rows = all.slice(8);
     const first = judge(rows, { unproven });
     expect(first.covered).toEqual([hours(108, 110)]);
     const second = judge(rows, { after: [first], asOf: NOW + HOUR, unproven });
-    // What lies on this side of the wall is believed.
+    // What lies on this side of the history limit is believed.
     expect(second.covered).toEqual([hours(105, 110)]);
     expect(second.pending).toEqual([
       { ...first.pending[0]!, span: hours(100, 105), requestedAt: NOW + HOUR, retryAt: NOW + 25 * HOUR },
@@ -118,7 +120,7 @@ describe('what an answer proves', () => {
     expect(late.confirmed).toEqual([]);
     // The second one is a witness, until it is refuted as well.
     const third = judge([], { asOf: NOW + 2 * HOUR, after: [second] });
-    expect(third.confirmed).toEqual(second.doubted);
+    expect(third.confirmed).toEqual(second.unconfirmedSlots);
   });
 
   test('two empty answers prove nothing of a coin that the list had last before the first of them', () => {
@@ -242,7 +244,7 @@ describe('what an answer proves', () => {
     expect(waits).toEqual([2, 20, 200, 1_440]);
   });
 
-  test('an answer of which anything was set aside proves no slot empty: the bad row may be that slot’s', () => {
+  test('an answer of which anything was quarantined proves no slot empty: the bad row may be that slot’s', () => {
     const first = judge([...without(104), row(104.5)]);
     expect(first.covered).toEqual([hours(100, 104), hours(105, 110)]);
     expect(first.pending).toMatchObject([
@@ -283,18 +285,18 @@ describe('which rows are impossible', () => {
     ['a close before its open', row(104, { closeTime: 0 }), /time_close/],
   ])('%s', (_, bad, reason) => {
     const { findings } = judge([...without(104), bad]);
-    expect(findings.setAside).toHaveLength(1);
-    expect(findings.setAside[0]!.reason).toMatch(reason);
+    expect(findings.quarantined).toHaveLength(1);
+    expect(findings.quarantined[0]!.reason).toMatch(reason);
     expect(findings.candles.openTime).toHaveLength(9);
   });
 
-  test('repeated rows count once; rows that contradict each other are both set aside', () => {
+  test('repeated rows count once; rows that contradict each other are both quarantined', () => {
     const { findings } = judge([...all, row(104)]);
     expect(findings.candles.openTime).toHaveLength(10);
-    expect(findings.setAside).toEqual([]);
+    expect(findings.quarantined).toEqual([]);
     const contradiction = judge([...all, row(104, { close: 2.5 })]);
     expect(contradiction.findings.candles.openTime).toHaveLength(9);
-    expect(contradiction.findings.setAside).toHaveLength(2);
+    expect(contradiction.findings.quarantined).toHaveLength(2);
     expect(contradiction.pending).toMatchObject([{ span: hours(104, 105), claim: 'malformed' }]);
   });
 

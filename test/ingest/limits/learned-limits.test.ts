@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 beforeEach(async () => {
   now = NOON;
-  await database.sql`truncate ops.second_opinion, market.refusal, ops.open_wall`;
+  await database.sql`truncate ops.second_opinion, market.refusal, ops.lifted_history_limit`;
 });
 
 /** What a process that starts now knows. */

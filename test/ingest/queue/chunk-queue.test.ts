@@ -29,7 +29,7 @@ const job = (seriesId: number): ChunkJob => ({
   askedSince: 0,
 });
 
-const NOTHING = { kind: 'stored', requests: 0, stored: 0, revised: 0, setAside: 0 } as const;
+const NOTHING = { kind: 'stored', requests: 0, stored: 0, revised: 0, quarantined: 0 } as const;
 /** No queue snoozes longer at a time. */
 const LONGEST_SNOOZE_MS = 10_000;
 

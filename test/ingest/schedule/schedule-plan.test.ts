@@ -11,7 +11,7 @@ import {
 } from '../../../src/ingest/schedule/schedule-plan.ts';
 import { SCHEDULE_NAMES } from '../../../src/ingest/schedule/schedules.ts';
 import type { Limits } from '../../../src/quota/quota.ts';
-import { setAsideAt } from '../../../src/quota/reservation.ts';
+import { reservedAt } from '../../../src/quota/reservation.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
 
@@ -133,7 +133,7 @@ test('a backfill leaves exactly what the ticks that are left will ask', () => {
   const needs = needsOf(schedulesOf('free'));
   expect(needs.map(({ name }) => name)).toEqual(['tickers', 'global', 'coins', 'exchanges']);
   // From 12:01 on: tickers 47, global 23, coins 12:07 and 18:07; then nine more days.
-  expect(setAsideAt(NOW + 60_000, needs)).toEqual({
+  expect(reservedAt(NOW + 60_000, needs)).toEqual({
     day: 47 + 23 + 2,
     month: 47 + 23 + 2 + 9 * 149,
     account: { day: 0, month: 0 },

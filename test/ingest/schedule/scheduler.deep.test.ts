@@ -71,7 +71,7 @@ describe.each(engines)('on %s', (engine) => {
       select state, count(*) as n from ops.schedule_run group by state order by state`;
     expect([...rows]).toEqual([
       { state: 'done', n: 1 },
-      { state: 'overtaken', n: 96 },
+      { state: 'superseded', n: 96 },
     ]);
   });
 

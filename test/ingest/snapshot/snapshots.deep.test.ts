@@ -10,7 +10,7 @@ test('the simulator has 50,000 coins for all of them', { timeout: 300_000 }, asy
   expect(coins.rows).toBe(50_000);
   const tickers = stored(await snapshots.tickers());
   const [active] = await sql`select count(*) as n from market.coin where is_active`;
-  expect(tickers).toMatchObject({ rows: active!.n, stored: active!.n, setAside: 0 });
-  expect(stored(await snapshots.global())).toMatchObject({ stored: 1, setAside: 0 });
-  expect(stored(await snapshots.exchanges())).toMatchObject({ stored: 12, setAside: 0 });
+  expect(tickers).toMatchObject({ rows: active!.n, stored: active!.n, quarantined: 0 });
+  expect(stored(await snapshots.global())).toMatchObject({ stored: 1, quarantined: 0 });
+  expect(stored(await snapshots.exchanges())).toMatchObject({ stored: 12, quarantined: 0 });
 });

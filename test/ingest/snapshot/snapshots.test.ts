@@ -22,7 +22,7 @@ describe('a snapshot of the tickers', () => {
     await sql`truncate market.ticker, market.ticker_history`;
     const truth = await world.simulator.data.tickers({ quotes: ['USD'] });
     const outcome = stored(await snapshots.tickers());
-    expect(outcome).toMatchObject({ requests: 1, rows: truth.length, stored: truth.length, setAside: 0 });
+    expect(outcome).toMatchObject({ requests: 1, rows: truth.length, stored: truth.length, quarantined: 0 });
     expect(upstream.log.map((asked) => asked.path)).toEqual(['/v1/tickers']);
 
     const [bitcoin] = await sql`select * from market.ticker where coin_id = 'btc-bitcoin'`;
@@ -45,8 +45,8 @@ describe('a snapshot of the tickers', () => {
     expect(coins.map((c) => [c.id, c.rank, formatTime(c.first)])).toEqual(
       truth.map((ticker) => [ticker.id, ticker.rank, ticker.first_data_at]),
     );
-    const [fetch] = await sql`select outcome, rows, stored, set_aside from ops.fetch order by id desc limit 1`;
-    expect(fetch).toMatchObject({ outcome: 'stored', rows: truth.length, stored: truth.length, setAside: 0 });
+    const [fetch] = await sql`select outcome, rows, stored, quarantined from ops.fetch order by id desc limit 1`;
+    expect(fetch).toMatchObject({ outcome: 'stored', rows: truth.length, stored: truth.length, quarantined: 0 });
   });
 
   test('leaves the same tables whichever of two answers is stored first', async () => {
@@ -105,7 +105,7 @@ describe('a snapshot of the tickers', () => {
     ]);
     for (let i = 0; i < 2; i++) {
       world.clock.advanceTo(NOW + (i + 1) * HOUR);
-      expect(stored(await snapshots.tickers()).setAside).toBe(4);
+      expect(stored(await snapshots.tickers()).quarantined).toBe(4);
     }
     expect(await aside()).toEqual(
       [
@@ -179,7 +179,7 @@ describe('a snapshot of the tickers', () => {
     const outcomes = await sql<
       { outcome: string }[]
     >`select outcome from ops.fetch where endpoint = 'tickers' order by id`;
-    expect(outcomes.map((row) => row.outcome)).toEqual(['stored', 'doubted', 'doubted', 'stored', 'stored']);
+    expect(outcomes.map((row) => row.outcome)).toEqual(['stored', 'unconfirmed', 'unconfirmed', 'stored', 'stored']);
     // The others are not forgotten.
     expect((await tickersIn()).length).toBeGreaterThan(2);
   });
@@ -210,7 +210,7 @@ describe('a snapshot of the market as a whole', () => {
   test('is a row of its history', async () => {
     const { world, sql, snapshots } = await open();
     const truth = await world.simulator.data.global();
-    expect(stored(await snapshots.global())).toMatchObject({ requests: 1, rows: 1, stored: 1, setAside: 0 });
+    expect(stored(await snapshots.global())).toMatchObject({ requests: 1, rows: 1, stored: 1, quarantined: 0 });
     const rows = await sql`select market_cap, coins, bitcoin_dominance, updated_at from market.global_history`;
     expect([...rows]).toEqual([
       {
@@ -228,10 +228,10 @@ describe('a snapshot of the market as a whole', () => {
     ['last_updated', NOW, 'last_updated lies in the future'],
     ['last_updated', -1, 'last_updated lies before 1970'],
     ['bitcoin_dominance_percentage', 101, 'bitcoin_dominance_percentage is above 100'],
-  ])('that cannot be true (%s: %j) is set aside', async (field, value, reason) => {
+  ])('that cannot be true (%s: %j) is quarantined', async (field, value, reason) => {
     const { sql, snapshots } = await open();
     change(GLOBAL_PATH, (row: unknown) => ({ ...(row as object), [field]: value }));
-    expect(stored(await snapshots.global())).toMatchObject({ stored: 0, setAside: 1 });
+    expect(stored(await snapshots.global())).toMatchObject({ stored: 0, quarantined: 1 });
     expect(await aside()).toEqual([{ endpoint: 'global', recordId: '', reason, times: 1 }]);
     expect(await sql`select from market.global_history`).toHaveLength(0);
   });
@@ -262,7 +262,7 @@ describe('a snapshot of the exchanges', () => {
             : { ...row, name: 'New' },
         ),
     );
-    expect(stored(await snapshots.exchanges())).toMatchObject({ rows: 11, stored: 10, setAside: 1 });
+    expect(stored(await snapshots.exchanges())).toMatchObject({ rows: 11, stored: 10, quarantined: 1 });
     expect(await sql`select from market.exchange`).toHaveLength(12);
     expect(await sql`select from market.exchange where name = 'New' and last_seen_at > first_seen_at`).toHaveLength(10);
     expect(await sql`select from market.exchange_history`).toHaveLength(22);

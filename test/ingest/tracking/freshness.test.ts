@@ -97,7 +97,7 @@ test('a chunk is the newest end with what is missing before it, and no more than
   expect(await coins(NOON + 60_000)).toEqual(['a-a', 'b-b']);
 });
 
-test('nothing before the coin began is asked, nor what a wall or a refusal keeps from us; its turn is over all the same', async () => {
+test('nothing before the coin began is asked, nor what a history limit or a refusal keeps from us; its turn is over all the same', async () => {
   await addTracks(database.sql, [rule('all')], NOON);
   await keep(NOON);
   await recordTickers(database.sql, { coinId: ['a-a'], rank: [1], firstDataAt: [MIDNIGHT - DAY + HOUR] }, NOON);

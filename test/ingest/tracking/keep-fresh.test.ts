@@ -134,7 +134,7 @@ test('a turn that was taken twice is one request', async () => {
   const { sql, keep, work, settled, asked } = await open();
   await addTracks(sql, [rule('btc-bitcoin')], NOON);
   await keep.run();
-  await sql`update ops.tracked set asked_at = null, turn_at = null`;
+  await sql`update ops.tracked set asked_at = null, refresh_at = null`;
   await keep.run();
   work();
   await settled();
@@ -192,7 +192,7 @@ test('a series that upstream keeps failing on costs a turn no more than a chunk 
   await vi.waitFor(() => expect(asked()).toBe(4), { timeout: 60_000 });
 });
 
-test('a turn whose chunk began before a wall of the plan is handed back: what lies within the wall is asked next time', async () => {
+test('a turn whose chunk began before a history limit of the plan is handed back: what lies within the history limit is asked next time', async () => {
   // The documents promise ten years of these candles, and the upstream gives a day.
   const historyDepthMs = DAY;
   const { sql, keep, work, settled, outcomes } = await open({

@@ -75,8 +75,8 @@ describe('each fault', () => {
     expect(await answer.text()).toMatch(body);
   });
 
-  it('402-wall says that nothing before yesterday is allowed', async () => {
-    const answer = await always('402-wall').get();
+  it('402-history-limit says that nothing before yesterday is allowed', async () => {
+    const answer = await always('402-history-limit').get();
     const { error } = (await answer.json()) as { error: string };
     expect([answer.status, parseHistoryLimit(error)]).toEqual([402, { notBefore: now - DAY + 1 }]);
   });
@@ -266,8 +266,8 @@ describe('the specification of faults', () => {
   it('shares `all` among those that do not lie about the plan', () => {
     const parsed = parseFaultSpec('all:0.06');
     const rates = parsed.ok ? parsed.spec.rates : {};
-    expect(Object.keys(rates).sort()).toEqual(FAULT_NAMES.filter((name) => name !== '402-wall').sort());
-    expect(rates).not.toHaveProperty('402-wall');
+    expect(Object.keys(rates).sort()).toEqual(FAULT_NAMES.filter((name) => name !== '402-history-limit').sort());
+    expect(rates).not.toHaveProperty('402-history-limit');
     expect(Object.values(rates).reduce((a, b) => a + b, 0)).toBeCloseTo(0.06);
   });
 

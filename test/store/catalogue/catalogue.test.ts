@@ -24,8 +24,8 @@ afterEach(
 );
 
 const at = (day: number) => Date.UTC(2026, 0, day);
-const keep = (text: string, day: number, essence = text) =>
-  writeDocuments(database.sql, { kind: 'coin', documents: [{ id: 'a-a', text, essence }], at: at(day) });
+const keep = (text: string, day: number, fingerprint = text) =>
+  writeDocuments(database.sql, { kind: 'coin', documents: [{ id: 'a-a', text, fingerprint }], at: at(day) });
 const revisions = async () => [
   ...(await database.sql<{ received: string; from: number; to: number }[]>`
     select received::text, valid_from as "from", valid_to as "to" from market.document_revision order by valid_from`),
@@ -168,7 +168,7 @@ test('tags that are listed no longer are gone, and come back; their documents ke
   const { sql } = database;
   const list = async (ids: string[], day: number) => {
     const tags = ids.map((id) => ({ id, name: id.toUpperCase() }));
-    const documents = tags.map((tag) => ({ id: tag.id, text: JSON.stringify(tag), essence: tag.id }));
+    const documents = tags.map((tag) => ({ id: tag.id, text: JSON.stringify(tag), fingerprint: tag.id }));
     await writeDocuments(sql, { kind: 'tag', documents, at: at(day) });
     await writeTags(sql, { rows: tags, at: at(day), isWhole: true });
     return (await readDocuments(sql, 'tag')).map(({ id }) => id);

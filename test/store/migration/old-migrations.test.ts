@@ -62,6 +62,7 @@ test('the commands that it names move every row', async () => {
   const rows = inNewTables(await allRows(old.sql));
   expect(Object.keys(rows).length).toBeGreaterThan(40);
   expect(rows['ops.second_opinion']).toHaveLength(1);
+  expect(rows['market.refusal']!.map((row) => row.reason)).toContain('history limit');
   expect(rows['market.candle_1h_2024q1']).toHaveLength(2);
   expect(await allRows(fresh.sql)).toEqual(rows);
   await checkSchema(fresh);
@@ -72,24 +73,58 @@ test('the commands that it names move every row', async () => {
   expect(series?.id).toBe(3);
 });
 
+const NEW_NAMES: Readonly<Record<string, string>> = {
+  'market.rolled': 'market.rollup_coverage',
+  'ops.backfill_past': 'ops.fetch_totals',
+  'ops.open_wall': 'ops.lifted_history_limit',
+  doubted: 'unconfirmed_slots',
+  essence: 'fingerprint',
+  is_cut: 'is_truncated',
+  month_held: 'month_leased',
+  proven_at: 'lifted_at',
+  refused_as: 'refused_scheme',
+  set_aside: 'quarantined',
+  spent_message: 'exhausted_message',
+  spent_until: 'exhausted_until',
+  told: 'answered_slots',
+  turn_at: 'refresh_at',
+};
+const NEW_VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  reason: { 'plan wall': 'history limit' },
+  state: { overtaken: 'superseded' },
+  outcome: { doubted: 'unconfirmed', wall: 'history limit' },
+  event: { wall: 'history-limit' },
+};
+
 /** The rows of the old database as the new one has them. */
-function inNewTables({ 'market.pending': pending, 'ops.catalogue_refusal': _, ...same }: Record<string, unknown>) {
-  const rows = pending as Record<string, unknown>[];
-  const claims = rows.map(({ reason, asked_at, due_at, ...row }) => ({
+function inNewTables({ 'market.pending': pending, 'ops.catalogue_refusal': _, ...same }: Record<string, Row[]>) {
+  const claims = pending!.map(({ reason, asked_at, due_at, ...row }) => ({
     ...{ ...row, claim: reason, requested_at: asked_at, retry_at: due_at },
     ...{ key: null, evidence: null },
   }));
-  return { ...same, 'ops.second_opinion': claims } as Record<string, unknown>;
+  const renamed = Object.entries(same).map(([table, rows]) => [NEW_NAMES[table] ?? table, rows.map(inNewColumns)]);
+  return { ...Object.fromEntries(renamed), 'ops.second_opinion': claims } as Record<string, Row[]>;
+}
+
+type Row = Record<string, unknown>;
+
+function inNewColumns(row: Row): Row {
+  return Object.fromEntries(
+    Object.entries(row).map(([column, value]) => [
+      NEW_NAMES[column] ?? column,
+      NEW_VALUES[column]?.[String(value)] ?? value,
+    ]),
+  );
 }
 
 /** The rows of every table, as JSON; without those of `ops.migration` and `ops.version`, which each database has for itself. */
-async function allRows(sql: Sql): Promise<Record<string, unknown>> {
+async function allRows(sql: Sql): Promise<Record<string, Row[]>> {
   const tables = await sql<{ name: string }[]>`
     select oid::regclass::text as name from pg_class
     where relnamespace in ('market'::regnamespace, 'ops'::regnamespace) and relkind = 'r'
       and oid <> all (array['ops.migration', 'ops.version']::regclass[])
     order by 1`;
-  const rows: Record<string, unknown> = {};
+  const rows: Record<string, Row[]> = {};
   for (const { name } of tables) {
     const found = await sql.unsafe<{ row: string }[]>(`select to_jsonb(t)::text as row from ${name} t order by 1`);
     rows[name] = found.map(({ row }) => JSON.parse(row));

@@ -61,7 +61,7 @@ const seriesOf = async (coinId: string) => {
   return row!.id;
 };
 const asked = async (coinId: string, at: number) =>
-  recordRefreshes(database.sql, [{ seriesId: await seriesOf(coinId), askedAt: at, turnAt: at, isQueued: false }]);
+  recordRefreshes(database.sql, [{ seriesId: await seriesOf(coinId), askedAt: at, refreshAt: at, isQueued: false }]);
 const cover = async (coinId: string, from: number, to: number) =>
   database.sql`update market.series set covered = ${[{ from, to }]}::tstzmultirange where coin_id = ${coinId}`;
 

@@ -194,7 +194,7 @@ describe('requests', () => {
       rows: 10,
       stored: 9,
       revised: 0,
-      setAside: 1,
+      quarantined: 1,
       bytes: 1,
       bodySha256: null,
       message: null,
@@ -217,13 +217,13 @@ describe('requests', () => {
     expect((await backfillTotals(database.sql, 7)).requests).toBe(before.requests + 2);
   });
 
-  test('stay when a revision, a row set aside or a refusal refers to them', async () => {
+  test('stay when a revision, a quarantined row or a refusal refers to them', async () => {
     const ids = [await request(), await request(), await request()] as const;
     const { sql } = database;
     await sql`insert into market.revision (series_id, open_time, seen_at, fetch_id) values (1, now(), now(), ${ids[0]})`;
     await sql`insert into market.quarantine (series_id, reason, row, seen_at, fetch_id) values (1, '', '{}', now(), ${ids[1]})`;
     await sql`insert into market.refusal (account_plan, interval, reason, message, refused_at, fetch_id)
-      values ('free', '24h', 'plan wall', '', now(), ${ids[2]})`;
+      values ('free', '24h', 'history limit', '', now(), ${ids[2]})`;
     await request();
     const young = await request({ sentAt: NOW });
     await remove();
@@ -243,8 +243,8 @@ describe('requests', () => {
       covered: [covered],
       candles: [],
     });
-    await request({ seriesId: id, doubted: [covered] });
-    const open1 = await request({ seriesId: id, doubted: [open] });
+    await request({ seriesId: id, unconfirmedSlots: [covered] });
+    const open1 = await request({ seriesId: id, unconfirmedSlots: [open] });
     const young = await request({ sentAt: NOW });
     await remove();
     expect(await left()).toEqual([open1, young]);

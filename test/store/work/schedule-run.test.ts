@@ -37,7 +37,7 @@ test('a run is written down as it goes, and those of more than a month ago are f
 
   const second = (await claim('b', T + 32 * 86_400_000))!;
   const states = () => sql<{ state: string }[]>`select state from ops.schedule_run where schedule = 'b' order by id`;
-  expect((await states()).map((row) => row.state)).toEqual(['overtaken', 'running']);
+  expect((await states()).map((row) => row.state)).toEqual(['superseded', 'running']);
   await endRun(sql, second, { state: 'done' }, T);
   expect((await states()).map((row) => row.state)).toEqual(['done']);
 });
