@@ -1,7 +1,6 @@
 /** How an attempt at a chunk can end. Any other error is thrown, and the queue retries the chunk. */
 import type { Instant } from '../clock.ts';
 import type { RefusalReason } from '../store/candle/refusal.ts';
-import type { Refusal } from '../upstream/answer.ts';
 
 /** The reason of a snooze that only returns a chunk to the queue, because the run is ending. */
 export const INTERRUPTED = 'interrupted';
@@ -26,11 +25,6 @@ export type Outcome =
     }
   /** The upstream refuses this; it is remembered, and not requested again until the plan changes. */
   | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly message: string };
-
-/** A reason of the upstream, as the column `outcome` of `ops.fetch` and `ops.catalogue_item` has it. */
-export function recordedRefusal(reason: Refusal['reason']): string {
-  return reason === 'history limit' ? 'history limit' : reason;
-}
 
 /** The upstream failed, or its answer cannot be used. The request is recorded and counted; the work is retried. */
 export class UpstreamError extends Error {

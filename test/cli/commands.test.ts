@@ -137,7 +137,7 @@ describe('gaps', () => {
     const limit = { plan: 'free', interval: '24h', depthMs: 4 * DAY, message: answer, refusedAt: TODAY } as const;
     await recordHistoryLimit(sql, limit);
     try {
-      const { out } = await runCommand(['gaps'], { env, columns: 80 });
+      const { out } = await runCommand(['gaps'], { env, columns: 100 });
       expect(out.split(answer)).toHaveLength(2);
       expect(out).toMatch(new RegExp(`btc-bitcoin +24h usd +${day(13)} +${day(10)} +3 +history limit \\[1\\]$`, 'm'));
       expect(out).toContain(`\n[1] ${answer}\n`);

@@ -3,7 +3,6 @@ import { recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { markDocumentsGone } from '../../store/catalogue/document.ts';
 import { recordAnswer } from '../../store/work/second-opinion.ts';
 import type { Refusal } from '../../upstream/answer.ts';
-import { recordedRefusal } from '../outcome.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
 import {
   type CatalogueContext,
@@ -99,7 +98,7 @@ async function refusedKind(
   const { kind, item, context } = request;
   if (item.isTruncated) {
     // REST refuses the whole list: the beginning, which the tool returns, is better than nothing.
-    await remember(catalogue, request, answer, recordedRefusal(reason), { isTruncated: false });
+    await remember(catalogue, request, answer, reason, { isTruncated: false });
     return SKIPPED;
   }
   const { message, exchange } = answer;

@@ -6,7 +6,7 @@ import type { Quota, Spender, Stretch, Take, Unwanted } from '../../quota/quota.
 import type { Sql } from '../../store/connection/connect.ts';
 import { type FetchRow, recordFetchOnce } from '../../store/work/fetch.ts';
 import type { Answer, AuthScheme, Question, Upstream } from '../../upstream/answer.ts';
-import { ConfigurationError, recordedRefusal, Unreachable } from '../outcome.ts';
+import { ConfigurationError, Unreachable } from '../outcome.ts';
 import type { AuthSchemeChoice, KeySent } from './auth-scheme.ts';
 import { unreachable, wrongAddress } from './configuration-errors.ts';
 import { type OutageRetry, withoutRetry } from './outage-retry.ts';
@@ -252,7 +252,7 @@ function toRecord(answer: Answer, accountId: string, details: RequestDetails): F
     bytes: exchange.bytes,
     bodySha256: exchange.bodySha256,
     accountId,
-    outcome: answer.kind === 'refused' ? recordedRefusal(answer.reason) : answer.kind,
+    outcome: answer.kind === 'refused' ? answer.reason : answer.kind,
     message: 'message' in answer ? answer.message : null,
     rows: 0,
     stored: 0,

@@ -18,7 +18,7 @@ import { findFetch, recordFetchOnce } from '../../store/work/fetch.ts';
 import { type Claim, type ClaimId, dropClaim, recordAnswer } from '../../store/work/second-opinion.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import type { Validated } from '../answer/record-list.ts';
-import { ConfigurationError, INTERRUPTED, recordedRefusal, UpstreamError } from '../outcome.ts';
+import { ConfigurationError, INTERRUPTED, UpstreamError } from '../outcome.ts';
 import { wrongAddress, wrongKey } from '../request/configuration-errors.ts';
 import { createOriginCheck, type OriginCheck } from '../request/origin.ts';
 import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
@@ -280,7 +280,7 @@ async function unanswered<T>(
       if (answer.reason === 'forbidden' && !(await proven())) throw new ConfigurationError(wrongKey(message, keySent));
       if (answer.reason === 'unknown route' && !(await proven()))
         throw new ConfigurationError(wrongAddress(`${kind.path}: ${message}`));
-      const asking = { sentAt: answer.exchange.sentAt, outcome: recordedRefusal(answer.reason), rows: 0 };
+      const asking = { sentAt: answer.exchange.sentAt, outcome: answer.reason, rows: 0 };
       return { kind: 'refused', until: refusedUntil([asking, ...past], clock.now()), requests, message };
     }
     case 'malformed':
