@@ -425,7 +425,7 @@ comment on table ops.schedule_run is 'What the schedules ran: one row per schedu
 comment on column ops.schedule_run.id is 'In order of claiming.';
 comment on column ops.schedule_run.schedule is 'Name of the schedule, as chandler schedule has it.';
 comment on column ops.schedule_run.tick is 'The instant it was due.';
-comment on column ops.schedule_run.state is 'running; waiting (it failed, and is tried again at wait_until); held (by the quota, until wait_until); done; failed (no attempt is left); overtaken (the next tick came before it could be done).';
+comment on column ops.schedule_run.state is 'running; waiting (it failed, and is tried again at wait_until); held (by the quota, until wait_until); done; failed (no attempt is left); superseded (the next tick came before it was done).';
 comment on column ops.schedule_run.attempts is 'Times it was begun; those held by the quota do not count.';
 comment on column ops.schedule_run.failures is 'Runs of this schedule that failed, one after the other, up to here; the more, the longer until the next.';
 comment on column ops.schedule_run.owner is 'Who runs or ran it: host:pid.';

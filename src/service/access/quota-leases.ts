@@ -29,6 +29,8 @@ export type QuotaLeases = {
   take(subject: string, limits: QuotaLimits): QuotaTaken | Promise<QuotaTaken>;
   /** This month, in this process: used and not yet reported to the database; leased and not yet used. */
   ofMonth(subject: string): { readonly unreported: number; readonly unused: number };
+  /** Reads what the database has of a caller; reads it again if a lease was renewed meanwhile, so that it fits `ofMonth`. */
+  readBeside<T>(subject: string, read: () => Promise<T>): Promise<T>;
   /** Returns every lease. */
   close(): Promise<void>;
 };
@@ -38,6 +40,9 @@ const IDLE_MS = 20_000;
 const REPORT_EVERY_MS = 5_000;
 /** Another process may return a lease: a caller with nothing left is looked up again after this long. */
 const RECHECK_MS = 2_000;
+
+/** A busy caller's lease may be renewed during every read. */
+const MOST_READS = 3;
 
 type QuotaLeaseDeps = {
   readonly sql: Sql;
@@ -107,6 +112,16 @@ export function createQuotaLeases(deps: QuotaLeaseDeps): QuotaLeases {
     ofMonth(subject) {
       const lease = leases.get(subject);
       return lease?.month === monthStart(clock.now()) ? lease : { unreported: 0, unused: 0 };
+    },
+    async readBeside(subject, read) {
+      for (let attempt = 1; ; attempt++) {
+        await leases.get(subject)?.renewing?.catch(onError);
+        const before = leases.get(subject)?.known;
+        const value = await read();
+        const lease = leases.get(subject);
+        const isSettled = (lease?.renewing ?? null) === null && lease?.known === before;
+        if (isSettled || attempt === MOST_READS) return value;
+      }
     },
     async close() {
       stop.abort();

@@ -105,7 +105,7 @@ export async function returnLeases(sql: SqlOrTransaction, back: readonly LeaseRe
 /** Null when it has sent no request yet. */
 export async function readUsage(sql: SqlOrTransaction, subject: string): Promise<ReportedUsage | null> {
   const [row] = await sql<ReportedUsage[]>`
-    select subject, month_spent::float8, month_held::float8, day_spent::float8, month_start as month, day_start as day
+    select subject, month_spent::float8, month_leased::float8, day_spent::float8, month_start as month, day_start as day
     from ops.api_usage where subject = ${subject}`;
   return row ?? null;
 }
