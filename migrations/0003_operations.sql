@@ -70,7 +70,7 @@ create table ops.quota (
   probe text,
   probe_until timestamptz,
   constraint quota_pace_factor check (pace_factor >= 1 and pace_factor <= 32),
-  constraint quota_probe check (probe in ('unavailable', 'spent')),
+  constraint quota_probe check (probe in ('unavailable', 'exhausted')),
   constraint quota_spent_not_negative check (day_spent >= 0 and month_spent >= 0)
 ) with (fillfactor = 10);
 comment on table ops.quota is 'What each account may still ask of the upstream: the windows, the pace, and what everybody waits for. Counted before sending, never given back.';
@@ -180,7 +180,7 @@ comment on column ops.fetch.bytes is 'Size of the decoded body.';
 comment on column ops.fetch.body_sha256 is 'SHA-256 of the decoded body.';
 comment on column ops.fetch.message is 'What upstream said where it did not answer, cut at 2,000 characters.';
 comment on column ops.fetch.answered_slots is 'Slots the answer has a candle for, and slots with candles on both sides of them; null when it is no stored answer about candles.';
-comment on column ops.fetch.unconfirmed_slots is 'Slots missing at the edges of the answer: empty only when another answer long enough before or after doubts them, too.';
+comment on column ops.fetch.unconfirmed_slots is 'Slots missing at the edges of the answer: empty only when another answer long enough before or after lacks them, too.';
 comment on column ops.fetch.subject is 'About which coin, exchange, tag, person or platform, for requests about one that is no series.';
 
 create table ops.backfill (

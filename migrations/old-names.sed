@@ -22,3 +22,8 @@ s/month_held/month_leased/
 /^COPY ops\."*fetch"* /,/^\\\.$/s/	doubted	/	unconfirmed	/
 /^COPY ops\."*fetch"* /,/^\\\.$/s/	wall	/	history limit	/
 /^COPY ops\.notice /,/^\\\.$/s/	wall	/	history-limit	/
+/^COPY ops\.quota /,/^\\\.$/s/	spent	/	exhausted	/
+/^COPY ops\.fetch_totals /,/^\\\.$/s/	wall	/	history limit	/
+/^COPY ops\.notice /,/^\\\.$/s/	wall \([a-z]*\) /	history limit \1 /
+/^COPY ops\.backfill /,/^\\\.$/s/	set aside	/	reserved	/
+/^COPY ops\.backfill /,/^\\\.$/s/	spent	/	quota exhausted	/

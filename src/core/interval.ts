@@ -22,7 +22,7 @@ export function isInterval(text: string): text is Interval {
   return (INTERVALS as readonly string[]).includes(text);
 }
 
-/** How long after its close a candle may still be corrected; only later is an answer about it final (design, section 5). */
+/** How long after its close a candle may still be corrected; only later is an answer about it final. */
 export function settleMs(interval: Interval): number {
   return INTERVAL_MS[interval];
 }

@@ -1,7 +1,6 @@
 /**
- * Second opinions: where one answer is not enough. A claim is kept with its evidence, asked again not before an instant, believed after so
- * many
- * answers that agree, and dropped when one contradicts it. Pure: `store/work/second-opinion.ts` keeps the claims in one table.
+ * Second opinions: where one answer is not enough. A claim is kept with its evidence, asked again not before an instant, believed
+ * when enough answers agree, and dropped when one contradicts it. Pure: `store/work/second-opinion.ts` keeps the claims in one table.
  *
  * For a new claim (say, of an answer whose prices are all zero):
  *
@@ -41,7 +40,8 @@ const NEVER = Number.POSITIVE_INFINITY;
 export const RULES = {
   /**
    * A slot without a candle at the edge of an answer. An hour apart, so that no cache and no short fault of the upstream gives both
-   * answers.
+   * answers. Of this rule only the wait is used: the two answers may come in any order, so `ops.fetch` keeps what each of them said
+   * (`ingest/chunk/evidence.ts`).
    */
   unconfirmed: { agreeing: 2, waitMs: HOUR, believedMs: NEVER, forgetMs: NEVER },
   /**
@@ -112,13 +112,18 @@ export type Weighed =
 
 /**
  * What an answer makes of a claim; `before` null: it is the first one about it. An answer does not count when it was requested before
- * `retryAt`, or when a cache gave an earlier answer once more.
+ * `retryAt`, or when a cache gave an earlier answer once more. A claim that is believed stays believed for every answer that agrees.
  */
 export function weighAnswer(before: Standing | null, answer: ClaimAnswer, rule: Rule): Weighed {
   const { says, sentAt, heardAt, ageMs } = answer;
   const stood = before !== null && sentAt - before.requestedAt <= rule.forgetMs ? before : null;
   const isOld = stood !== null && sentAt - ageMs <= stood.requestedAt;
-  if (says === 'contradicts') return isOld ? uncounted(stood) : { kind: 'dropped' };
+  if (says === 'contradicts')
+    return isOld ? { kind: 'waiting', standing: stood, isCounted: false } : { kind: 'dropped' };
+  const uncounted = (standing: Standing): Weighed => {
+    const isBelieved = says === 'agrees' && standing.answers >= rule.agreeing;
+    return { kind: isBelieved ? 'believed' : 'waiting', standing, isCounted: false };
+  };
   if (stood !== null && sentAt < stood.retryAt) return uncounted(stood);
   const notBefore = afterCaches(sentAt, ageMs);
   if (isOld) return uncounted({ ...stood, requestedAt: heardAt, retryAt: Math.max(heardAt, notBefore) });
@@ -130,15 +135,18 @@ export function weighAnswer(before: Standing | null, answer: ClaimAnswer, rule: 
   return { kind: isBelieved ? 'believed' : 'waiting', standing, isCounted: true };
 }
 
-function uncounted(standing: Standing): Weighed {
-  return { kind: 'waiting', standing, isCounted: false };
-}
-
 /** Milliseconds from the next answer until another one may count. */
 export function nextWait(before: Pick<Standing, 'requestedAt' | 'retryAt'> | null, rule: Rule): number {
   if (before === null || rule.growth === undefined) return rule.waitMs;
   return Math.min((before.retryAt - before.requestedAt) * rule.growth, rule.mostWaitMs ?? NEVER);
 }
+
+/** Is a list as short as the short list before it? Then the two agree. `rowsBefore` undefined: there was none. */
+export function isAsShort(rowsBefore: unknown, rows: number): boolean {
+  return typeof rowsBefore === 'number' && Math.abs(rows - rowsBefore) <= rowsBefore * SHORT_LISTS_DIFFER;
+}
+
+const SHORT_LISTS_DIFFER = 0.1;
 
 /** When an answer that is so old can be asked for again: what a cache has answered it answers again, until it has forgotten it. */
 export function afterCaches(sentAt: Instant, ageMs: number): Instant {

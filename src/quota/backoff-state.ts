@@ -66,7 +66,7 @@ export function afterExhausted(
     exhaustedUntil: Math.max(ledger.exhaustedUntil, (stale ? start + STALE_MS : reset) + event.graceMs),
     exhaustedMessage: event.message,
     downStreak: 0,
-    probe: 'spent',
+    probe: 'exhausted',
     probeUntil: null,
   };
 }
@@ -98,7 +98,7 @@ export function afterAnswered(ledger: Ledger, now: Instant, { sentAt }: { sentAt
     downUntil: sentAt > ledger.downAt ? Math.min(ledger.downUntil, now) : ledger.downUntil,
     limitedStreak: sentAt > ledger.limitedAt ? 0 : ledger.limitedStreak,
     // `/users/me` may be asked while the month is used up: its answer is not the probe that waits for the reset.
-    probe: ledger.probe === 'spent' && ledger.exhaustedUntil > now ? ledger.probe : null,
+    probe: ledger.probe === 'exhausted' && ledger.exhaustedUntil > now ? ledger.probe : null,
     probeUntil: null,
   };
 }
@@ -118,8 +118,8 @@ export function afterReconciled(ledger: Ledger, now: Instant, usage: { made: num
     monthLimitKnown: true,
     // There is budget after all: the plan was changed, or the 402 meant something else.
     exhaustedUntil: more ? Math.min(ledger.exhaustedUntil, now) : ledger.exhaustedUntil,
-    probe: more && ledger.probe === 'spent' ? null : ledger.probe,
-    probeUntil: more && ledger.probe === 'spent' ? null : ledger.probeUntil,
+    probe: more && ledger.probe === 'exhausted' ? null : ledger.probe,
+    probeUntil: more && ledger.probe === 'exhausted' ? null : ledger.probeUntil,
   };
 }
 

@@ -26,11 +26,11 @@ export type QuotaOptions = {
   readonly perMonthFixed?: boolean;
   /** The reservation at this instant. */
   readonly reserved: () => Reserved | Promise<Reserved>;
-  /** True: all hosts go by the database's clock. False: by `clock`, which all takers must then share. */
+  /** True: all hosts go by the database's clock. False: by `clock`, which all callers must then share. */
   readonly useDatabaseClock: boolean;
   /** In [0, 1): spreads backoffs. */
   readonly random: () => number;
-  /** No grant lies further ahead than this (for backfills, than half of it). A taker that would wait longer is denied with 'queue'. */
+  /** No grant lies further ahead than this (for backfills, than half of it). A call that would wait longer is denied with 'queue'. */
   readonly runAheadMs?: number;
   /** Nothing is sent closer than this to the border of a limited window. */
   readonly graceMs?: number;
@@ -117,7 +117,7 @@ function holdOf(ledger: Ledger, now: Instant, here: (instant: Instant) => Instan
     { until: ledger.exhaustedUntil, reason: 'quota exhausted', message: ledger.exhaustedMessage },
     { until: ledger.downUntil, reason: 'unavailable', message: ledger.downMessage },
     { until: ledger.limitedUntil, reason: 'limited', message: ledger.limitedMessage },
-    ledger.probe === 'spent'
+    ledger.probe === 'exhausted'
       ? { until: probing, reason: 'quota exhausted', message: ledger.exhaustedMessage }
       : { until: probing, reason: 'unavailable', message: ledger.downMessage },
   ];

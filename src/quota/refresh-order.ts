@@ -13,7 +13,7 @@ export type RefreshCandidate = {
   readonly achievableAgeMs: number;
   /** Null: never. */
   readonly askedAt: Instant | null;
-  /** For a refresh before the age is reached, the age counts from here (`turnAfter`); null: never refreshed. */
+  /** For a refresh before the age is reached, the age counts from here (`refreshAtAfter`); null: never refreshed. */
   readonly refreshAt: Instant | null;
   /** Of its coin; 0: none. */
   readonly rank: number;
@@ -37,7 +37,7 @@ export function chooseDueSeries<C extends RefreshCandidate>(
   now: Instant,
   limit: number,
 ): C[] {
-  const turns = candidates.map((c) => {
+  const ranked = candidates.map((c) => {
     if (c.askedAt === null) return { c, ratio: 1, stage: 1, rows: 0 };
     const rows = (now - c.askedAt) / INTERVAL_MS[c.interval];
     const ratio = (now - c.askedAt) / c.achievableAgeMs;
@@ -45,7 +45,7 @@ export function chooseDueSeries<C extends RefreshCandidate>(
     const early = (now - (c.refreshAt ?? c.askedAt)) / c.achievableAgeMs;
     return { c, ratio: early, stage: early >= EAGER ? 2 : 3, rows };
   });
-  return turns
+  return ranked
     .filter(({ stage }) => stage < 3)
     .sort(
       (a, b) =>
@@ -66,7 +66,7 @@ export function chooseDueSeries<C extends RefreshCandidate>(
  * together, and would be due together ever after. So their second refreshes are spread evenly over the age: where there is room, each
  * comes some time earlier.
  */
-export function turnAfter(
+export function refreshAtAfter(
   { seriesId, achievableAgeMs, askedAt }: Pick<RefreshCandidate, 'seriesId' | 'achievableAgeMs' | 'askedAt'>,
   now: Instant,
 ): Instant {

@@ -25,25 +25,25 @@ type TakeDeps = {
   readonly onTrouble: () => void;
 };
 
-type Taker = { readonly spender: Spender; readonly stretch: Stretch | undefined };
+type TakeCall = { readonly spender: Spender; readonly stretch: Stretch | undefined };
 type Taken = Take | Unwanted | typeof SERVE_LATER;
 
 /** Who comes first is served first. Takes of different spenders do not wait for each other. */
 export function createTake(deps: TakeDeps): Quota['take'] {
-  const take = createBatcher<Taker, Take | Unwanted>(
-    (takers) => takeForAll(deps, takers),
+  const take = createBatcher<TakeCall, Take | Unwanted>(
+    (calls) => takeForAll(deps, calls),
     ({ spender }) => `${spender.class} ${spender.asksAccount ?? false} ${spender.name}`,
   );
   return ((spender: Spender, stretch?: Stretch) => take({ spender, stretch })) as Quota['take'];
 }
 
 /**
- * Takes up to one request for each taker in one round trip: at least one of those who still want one is granted it, or all are denied.
- * The takers have the same spender.
+ * Takes up to one request for each call in one round trip: at least one of those who still want one is granted it, or all are denied.
+ * The calls have the same spender.
  */
-async function takeForAll(deps: TakeDeps, takers: readonly Taker[]): Promise<Taken[]> {
+async function takeForAll(deps: TakeDeps, calls: readonly TakeCall[]): Promise<Taken[]> {
   const { clock, ledgerClock, sql } = deps;
-  const args = await argsFor(deps, takers);
+  const args = await argsFor(deps, calls);
   await ledgerClock.ready();
   let askedAt = clock.now();
   let row = await takeRequests(sql, args);
@@ -53,20 +53,20 @@ async function takeForAll(deps: TakeDeps, takers: readonly Taker[]): Promise<Tak
     row = await takeRequests(sql, args);
   }
   if (row.troubled) deps.onTrouble();
-  return handOut(deps, takers, row, ledgerClock.shiftMs(askedAt, row.now));
+  return handOut(deps, calls, row, ledgerClock.shiftMs(askedAt, row.now));
 }
 
-async function argsFor(deps: TakeDeps, takers: readonly Taker[]): Promise<TakeArgs> {
+async function argsFor(deps: TakeDeps, calls: readonly TakeCall[]): Promise<TakeArgs> {
   const { accountId, limits, perMonthFixed, runAheadMs, graceMs, probeMs } = deps;
-  const { spender } = takers[0]!;
-  const asked = takers.flatMap(({ stretch }) => stretch ?? []);
+  const { spender } = calls[0]!;
+  const asked = calls.flatMap(({ stretch }) => stretch ?? []);
   const isBackfill = spender.class === 'backfill';
   const reserved = await deps.reserved();
   const leave = isBackfill ? reserved : (reserved.account ?? { day: 0, month: 0 });
   return {
     accountId,
     now: deps.ledgerClock.now(),
-    wanted: takers.length - asked.length,
+    wanted: calls.length - asked.length,
     ifOpen: asked.length === 0 ? null : { asked, now: deps.clock.now(), plan: asked[0]!.plan },
     perMonth: limits.perMonth,
     perMonthFixed,
@@ -84,8 +84,8 @@ async function argsFor(deps: TakeDeps, takers: readonly Taker[]): Promise<TakeAr
   };
 }
 
-/** What each taker is told. `shiftMs` brings the ledger's instants to our clock. */
-function handOut({ graceMs, lateMs }: TakeDeps, takers: readonly Taker[], row: TakeRow, shiftMs: number): Taken[] {
+/** What each call is told. `shiftMs` brings the ledger's instants to our clock. */
+function handOut({ graceMs, lateMs }: TakeDeps, calls: readonly TakeCall[], row: TakeRow, shiftMs: number): Taken[] {
   const { denied, granted } = row;
   // When the first request may be sent, or is worth asking for again, on our clock.
   const first = row.at + shiftMs;
@@ -93,7 +93,7 @@ function handOut({ graceMs, lateMs }: TakeDeps, takers: readonly Taker[], row: T
   const goodFor = row.isProbe ? graceMs : goodForMs(row.gapMs, graceMs, lateMs);
   const gaps = row.gaps.values();
   let left = granted;
-  return takers.map(({ stretch }) => {
+  return calls.map(({ stretch }) => {
     const open = stretch === undefined ? undefined : gaps.next().value!;
     if (open?.length === 0) return { kind: 'unwanted' };
     // Never before the instant itself: rounded up to the clock's millisecond.

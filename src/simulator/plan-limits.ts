@@ -51,7 +51,7 @@ const PERIODS = {
   arrivals: (at: Instant) => Math.floor(at / 1_000),
   second: (at: Instant) => Math.floor(at / 1_000),
   day: (at: Instant) => Math.floor(at / DAY),
-  /** Calendar months, UTC, counted through. */
+  /** Calendar months, UTC, numbered without a break. */
   month: (at: Instant) => new Date(at).getUTCFullYear() * 12 + new Date(at).getUTCMonth(),
 };
 type WindowName = keyof typeof PERIODS;

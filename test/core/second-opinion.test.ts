@@ -124,6 +124,15 @@ test.each(Object.entries(RULES))('%s is believed after exactly as many answers a
   }
 });
 
+test('an answer that is weighed twice, because its transaction was repeated, finds the claim believed', () => {
+  const second = answer(10 * MINUTE);
+  const believed = weighAnswer(FIRST, second, RULE);
+  expect(believed).toMatchObject({ kind: 'believed', isCounted: true });
+  const standing = (believed as Extract<Weighed, { standing: Standing }>).standing;
+  expect(weighAnswer(standing, second, RULE)).toEqual({ kind: 'believed', standing, isCounted: false });
+  expect(weighAnswer(standing, { ...second, says: 'differs' }, RULE).kind).toBe('waiting');
+});
+
 test('whatever is answered: no claim is believed by answers that are not independent, nor by one that was contradicted since', () => {
   const answers = fc.array(
     fc.record({
@@ -152,7 +161,9 @@ test('whatever is answered: no claim is believed by answers that are not indepen
         if (weighed.isCounted)
           made = says === 'agrees' && weighed.standing.answers > 1 ? [...made, sentAt - ageMs] : [sentAt - ageMs];
         expect(weighed.standing.answers).toBe(made.length);
-        expect(weighed.kind === 'believed').toBe(weighed.isCounted && made.length >= RULE.agreeing);
+        // What was believed stays believed when the same answer is weighed once more.
+        const isBelieved = made.length >= RULE.agreeing && (weighed.isCounted || says === 'agrees');
+        expect(weighed.kind === 'believed').toBe(isBelieved);
         for (const [i, at] of made.entries()) if (i > 0) expect(at).toBeGreaterThan(made[i - 1]!);
         standing = weighed.standing;
       }

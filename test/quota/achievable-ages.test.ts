@@ -8,7 +8,12 @@ import {
   planFreshness,
   type TierDemand,
 } from '../../src/quota/achievable-ages.ts';
-import { chooseDueSeries, freshnessRoom, type RefreshCandidate, turnAfter } from '../../src/quota/refresh-order.ts';
+import {
+  chooseDueSeries,
+  freshnessRoom,
+  type RefreshCandidate,
+  refreshAtAfter,
+} from '../../src/quota/refresh-order.ts';
 
 const daily = (rest: Partial<TierDemand>): TierDemand => ({
   id: 1,
@@ -212,7 +217,7 @@ describe('choosing who is asked next', () => {
             if (at % DAY === 0) spentToday = 0;
             const room = freshnessRoom({ perDay, spentToday, now: at, nextAt: at + step });
             for (const s of room === 0 ? [] : chooseDueSeries(series, at, room)) {
-              s.refreshAt = turnAfter(s, at);
+              s.refreshAt = refreshAtAfter(s, at);
               s.askedAt = at;
               s.waitsSince = at;
               spentToday++;

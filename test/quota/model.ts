@@ -98,7 +98,7 @@ export function takeFrom(
   if (ledger.exhaustedUntil > now && !spender.asksAccount)
     return deny('quota exhausted', Math.max(ledger.exhaustedUntil, probing));
   if (probing > now) {
-    if (ledger.probe === 'spent') return deny('quota exhausted', Math.max(ledger.exhaustedUntil, probing));
+    if (ledger.probe === 'exhausted') return deny('quota exhausted', Math.max(ledger.exhaustedUntil, probing));
     return deny('unavailable', Math.max(ledger.downUntil, probing));
   }
   if (ledger.downUntil > now) return deny('unavailable', Math.max(ledger.downUntil, probing));

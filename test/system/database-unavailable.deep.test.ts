@@ -53,7 +53,7 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (_e
     const { code, out, err } = await run.ended;
     expect(code, err).toBe(130);
     expect(out).toMatch(
-      /Interrupted:[\s\S]*stored +[\d,]+ candles[\s\S]*gaps left +unknown while the database is unavailable/,
+      /Interrupted\b[\s\S]*stored +[\d,]+ candles[\s\S]*gaps left +unknown while the database is unavailable/,
     );
   });
 });

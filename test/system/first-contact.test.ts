@@ -52,7 +52,10 @@ describe('an upstream that has never answered', () => {
     upstream.forget();
     upstream.script = nobodyThere('ECONNREFUSED');
     const run = await (await world.open()).backfill(WORK);
-    expect(run.end).toMatchObject({ kind: 'misconfigured', message: expect.stringContaining('CHANDLER_BASE_URL') });
+    expect(run.end).toMatchObject({
+      kind: 'configurationError',
+      message: expect.stringContaining('CHANDLER_BASE_URL'),
+    });
     expect(upstream.log.length).toBeLessThanOrEqual(WORK.concurrency);
     expect(await world.database.sql`select from market.candle`).toHaveLength(0);
   });

@@ -68,7 +68,7 @@ describe('a wrong key', () => {
     upstream.script = (request) => (request.url.includes('ohlcv') ? says(403, 'invalid api key') : null);
     upstream.forget();
     const run = await chandler.backfill(WORK);
-    expect(run.end).toMatchObject({ kind: 'misconfigured', message: expect.stringContaining('CHANDLER_API_KEY') });
+    expect(run.end).toMatchObject({ kind: 'configurationError', message: expect.stringContaining('CHANDLER_API_KEY') });
     expect(upstream.ohlcv().length).toBeLessThanOrEqual(4);
     const [row] = await world.database.sql<{ n: number }[]>`select count(*)::int as n from market.refusal`;
     expect(row!.n).toBe(0);
@@ -146,7 +146,10 @@ describe('CHANDLER_AUTH_SCHEME=auto', () => {
     upstream.forget();
     upstream.script = () => says(403, 'invalid api key');
     const run = await (await world.open({ plan: 'pro' })).backfill({ ...WORK, concurrency: 1, from: TODAY - 60 * DAY });
-    expect(run.end).toMatchObject({ kind: 'misconfigured', message: expect.stringContaining('as Bearer and bare') });
+    expect(run.end).toMatchObject({
+      kind: 'configurationError',
+      message: expect.stringContaining('as Bearer and bare'),
+    });
     expect(sent()).toEqual(['right', 'Bearer right']);
     expect(await world.database.sql`select auth_scheme from ops.account`).toEqual([{ authScheme: 'bare' }]);
   });

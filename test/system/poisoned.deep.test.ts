@@ -78,7 +78,7 @@ describe('everything refused at once', () => {
     upstream.script = (request) =>
       [...dead].some((coin) => request.url.includes(`${coin}/ohlcv`)) ? says(404, 'id not found') : null;
     const work = { ...MANY, coins, concurrency: 1 };
-    const refused = { kind: 'misconfigured', message: expect.stringContaining('10 series in a row') };
+    const refused = { kind: 'configurationError', message: expect.stringContaining('10 series in a row') };
     expect((await chandler.backfill(work)).end).toMatchObject(refused);
     // From an upstream that has given nothing yet it may be about the address.
     expect(await world.database.sql`select from market.refusal`).toEqual([]);
@@ -140,7 +140,10 @@ describe('an upstream that is down', () => {
     const chandler = await world.open();
     upstream.script = () => new Response('<html><body>Welcome', { headers: { 'content-type': 'text/html' } });
     const run = await chandler.backfill(WORK);
-    expect(run.end).toMatchObject({ kind: 'misconfigured', message: expect.stringContaining('CHANDLER_BASE_URL') });
+    expect(run.end).toMatchObject({
+      kind: 'configurationError',
+      message: expect.stringContaining('CHANDLER_BASE_URL'),
+    });
     expect(upstream.ohlcv().length).toBeLessThanOrEqual(4);
   });
 

@@ -45,7 +45,10 @@ describe('everything refused at once', () => {
     const chandler = await world.open();
     upstream.script = onceAnswered(0, noRoute);
     const run = await chandler.backfill({ ...MANY, coins });
-    expect(run.end).toMatchObject({ kind: 'misconfigured', message: expect.stringContaining('CHANDLER_BASE_URL') });
+    expect(run.end).toMatchObject({
+      kind: 'configurationError',
+      message: expect.stringContaining('CHANDLER_BASE_URL'),
+    });
     expect(upstream.ohlcv().length).toBeLessThanOrEqual(8);
     upstream.script = null;
     expect((await (await world.open()).backfill({ ...MANY, coins })).end).toEqual({ kind: 'done' });
@@ -60,7 +63,10 @@ describe('everything refused at once', () => {
     const chandler = await world.open();
     upstream.script = onceAnswered(5, () => says(status, text));
     const run = await chandler.backfill({ ...MANY, coins });
-    expect(run.end).toMatchObject({ kind: 'misconfigured', message: expect.stringContaining('10 series in a row') });
+    expect(run.end).toMatchObject({
+      kind: 'configurationError',
+      message: expect.stringContaining('10 series in a row'),
+    });
     expect(await world.database.sql`select * from market.refusal`).toEqual([]);
     upstream.script = null;
     expect((await (await world.open()).backfill({ ...MANY, coins })).end).toEqual({ kind: 'done' });
@@ -161,7 +167,7 @@ describe('a redirect without an end', () => {
     const fresh = await world.open({ candlesPerRequest: 20 });
     const run = await fresh.backfill({ ...WORK, concurrency: 1 });
     expect(run.end).toMatchObject({
-      kind: 'misconfigured',
+      kind: 'configurationError',
       message: expect.stringMatching(
         /^CHANDLER_BASE_URL does not .*redirected more than 3 times, last to \/v1\/gate\)/,
       ),

@@ -42,7 +42,7 @@ describe('an upstream that begins to refuse everything after it has answered', (
     if (json) {
       const { backfill } = JSON.parse(out) as { backfill: Record<string, unknown> };
       expect(backfill).toMatchObject({
-        end: 'misconfigured',
+        end: 'configurationError',
         message: expect.stringContaining('refused 10 series in a row'),
         ...row,
         byOutcome: { stored: 1, forbidden: 10 },

@@ -120,7 +120,7 @@ async function deliver(context: ServiceContext, app: App, webhook: Webhook): Pro
     if (notice === null) return;
     const renew = () => renewNotice(sql, { id: notice.id, owner, now: clock.now() });
     const delivery = await holdingLease({ clock, renew }, () => webhook.post(notice.text, signal)).catch(() => null);
-    const end: NoticeEnd = delivery === null ? { state: 'handed back' } : endOf(notice, delivery, clock.now());
+    const end: NoticeEnd = delivery === null ? { state: 'lease released' } : endOf(notice, delivery, clock.now());
     await retry(() => endNotice(sql, { id: notice.id, owner, now: clock.now() }, end));
     logEnd(context, notice, end);
     if (end.state !== 'sent' && end.state !== 'given up') return;
@@ -162,7 +162,7 @@ function logEnd(
       metrics.notice(event, 'given up');
       log.error({ notice: id, event, attempts }, `notice ${id} could not be delivered: ${end.message}`);
       return;
-    case 'handed back':
+    case 'lease released':
       return;
   }
 }

@@ -80,10 +80,10 @@ async function releaseWaiting(app: App, session: Session): Promise<readonly numb
 /** The part of a window that must be free: each release plans anew, and the reservation shrinks step by step. */
 const WORTHWHILE = 0.01;
 
-function hasRoom(state: QuotaState, aside: Reserved): boolean {
+function hasRoom(state: QuotaState, reserved: Reserved): boolean {
   if (state.hold !== null) return false;
   return (['month', 'day'] as const).every((window) => {
     const { limit, spent } = state[window];
-    return limit === null || limit - spent - aside[window] > limit * WORTHWHILE;
+    return limit === null || limit - spent - reserved[window] > limit * WORTHWHILE;
   });
 }

@@ -118,7 +118,7 @@ function endAsJson({ run: { end }, rest }: BackfillReport): Record<string, unkno
   return {
     end: end.kind,
     ...(end.kind === 'stopped' ? { until: isOutage(end.reason) ? null : toIso(end.until), reason: end.reason } : {}),
-    ...(end.kind === 'misconfigured' ? { message: end.message } : {}),
+    ...(end.kind === 'configurationError' ? { message: end.message } : {}),
     ...(rest === null ? {} : { requestsLeft: rest.requests, finishAt: toIso(rest.finishAt) }),
   };
 }

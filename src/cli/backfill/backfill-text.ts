@@ -73,7 +73,7 @@ function headline({ run, gaps, rest }: BackfillReport, now: Instant): string {
       return 'Interrupted. Answers that still arrived were stored, and nothing is lost. Run the same command again to continue.';
     case 'stopped':
       return `${stopText(end, now)}\n${restText(rest, now)}`;
-    case 'misconfigured':
+    case 'configurationError':
       return 'Stopped early: the upstream refuses these requests. Check your API key and base URL, then run the same command again; nothing stored is lost.';
   }
 }

@@ -110,7 +110,7 @@ async function runAll(
     const run = await runWithProgress(app, context, ingestion, report, coins, options);
     const result = await makeBackfillReport(app, report, run);
     // Without any answer there is nothing to report.
-    const isFutile = run.end.kind === 'misconfigured' && countsOf(result).stored === 0 && results.length === 0;
+    const isFutile = run.end.kind === 'configurationError' && countsOf(result).stored === 0 && results.length === 0;
     if (isFutile) throw new UsageError(run.end.message);
     results.push(result);
     if (!options.json) {
@@ -126,7 +126,7 @@ async function runAll(
   if (options.json) printJson(io.out, { plan: plansAsJson(reports), backfill: backfillsAsJson(results, left) });
   else if (due.length > 1) printBackfillTotal(io.out, results, left);
   const { end } = results.at(-1)!.run;
-  if (end.kind === 'misconfigured') throw new UsageError(end.message);
+  if (end.kind === 'configurationError') throw new UsageError(end.message);
   if (end.kind === 'done') return code;
   return end.kind === 'interrupted' ? EXIT.interrupted : EXIT.stoppedEarly;
 }

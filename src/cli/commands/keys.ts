@@ -210,8 +210,8 @@ function asJson(row: ApiKey) {
   };
 }
 
-function useAsJson({ thisMonth, inAdvance, lastSeenAt }: ApiKeyUse) {
-  return { thisMonth, leased: inAdvance, lastSeenAt: timeOrNull(lastSeenAt) };
+function useAsJson({ thisMonth, leased, lastSeenAt }: ApiKeyUse) {
+  return { thisMonth, leased, lastSeenAt: timeOrNull(lastSeenAt) };
 }
 
 function timeOrNull(at: Instant | null): string | null {
@@ -228,7 +228,7 @@ function printKeys(out: Output, rows: readonly ApiKeyUse[], now: Instant, all: b
     text('name', (row) => row.name),
     whole('plan', (row) => row.plan),
     number('this month', (row) => row.thisMonth),
-    number('leased', (row) => row.inAdvance),
+    number('leased', (row) => row.leased),
     number('limit', limitOf),
     whole('created', (row) => formatDay(row.createdAt)),
     text('state', (row) => stateOf(row, now)),

@@ -40,10 +40,10 @@ export function printAdded(out: Output, rules: number, report: TrackReport): voi
   ];
   const refused = intervals(({ isRefused }) => isRefused);
   if (refused.length > 0) out.write(`The upstream refuses ${refused.join(', ')} candles under this plan.\n`);
-  const doubtful = intervals((tier) => !tier.isRefused && !PLANS[planName].intervals.includes(tier.interval));
-  if (doubtful.length > 0) {
+  const undocumented = intervals((tier) => !tier.isRefused && !PLANS[planName].intervals.includes(tier.interval));
+  if (undocumented.length > 0) {
     out.write(
-      `As documented, plan ${planName} includes no ${doubtful.join(', ')} candles. One request will check this; chandler gaps shows what is refused.\n`,
+      `As documented, plan ${planName} includes no ${undocumented.join(', ')} candles. One request will check this; chandler gaps shows what is refused.\n`,
     );
   }
 }

@@ -1,4 +1,4 @@
-/** An answer may say whether it is still current: then it may be sent again without reading it again. */
+/** Lets an answer carry a check whether it is still current, so that the response cache can send it again. */
 
 /** Resolves to whether the source, asked the same question now, would give an equal answer. */
 export type IsCurrent = () => Promise<boolean>;

@@ -147,7 +147,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
       signal,
       ingest: (job: ChunkJob, attempt: number) => deps.ingestChunk(job, { attempt, signal, retry }),
       onOutcome: (job: ChunkJob, outcome: Outcome) => tracker.count(job, outcome, clock.now()),
-      onConfigurationError: (message: string) => ending.stopWith({ kind: 'misconfigured', message }),
+      onConfigurationError: (message: string) => ending.stopWith({ kind: 'configurationError', message }),
     };
     await retry(() => probeHistoryLimit(probing));
   }
@@ -215,7 +215,7 @@ function workerEvents(clock: Clock, { ending, tracker }: Run, refill: Refill): W
       if (outcome.kind !== 'snoozed' && outcome.kind !== 'deferred') refill.ended(job, 'done');
     },
     onFailure: (job, error, final) => {
-      if (error instanceof ConfigurationError) ending.stopWith({ kind: 'misconfigured', message: error.message });
+      if (error instanceof ConfigurationError) ending.stopWith({ kind: 'configurationError', message: error.message });
       if (!final && error instanceof UpstreamError && refill.has(job)) tracker.retrying(clock.now());
       if (!final) return;
       if (refill.has(job) && !ending.signal.aborted) tracker.fail(job, error);
@@ -247,8 +247,8 @@ async function settle(
 ): Promise<BackfillTotals | null> {
   try {
     // A revoked key or a wrong address says nothing about the series whose request met it.
-    await withdrawRefusals(sql, id, kind === 'misconfigured');
-    if (!isClaimed) await finishBackfill(sql, id, kind === 'misconfigured' ? 'failed' : kind, clock.now());
+    await withdrawRefusals(sql, id, kind === 'configurationError');
+    if (!isClaimed) await finishBackfill(sql, id, kind === 'configurationError' ? 'failed' : kind, clock.now());
     return await backfillTotals(sql, id);
   } catch (error) {
     if (!isDatabaseUnavailable(error)) throw error;

@@ -79,7 +79,7 @@ function claimEndOf(run: BackfillRun): ClaimEnd {
       return { state: 'done', message: whatIsLeft(run), waitUntil: null };
     case 'stopped':
       return { state: 'queued', message: run.end.reason, waitUntil: run.end.until };
-    case 'misconfigured':
+    case 'configurationError':
       return { state: 'failed', message: run.end.message, waitUntil: null };
     case 'interrupted':
       return { state: 'taken', message: null, waitUntil: null };

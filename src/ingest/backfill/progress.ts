@@ -24,7 +24,7 @@ export type BackfillEnd =
   /** The wait would be longer than allowed. Nothing is lost: run the command again. */
   | { readonly kind: 'stopped'; readonly until: Instant; readonly reason: string }
   | { readonly kind: 'interrupted' }
-  | { readonly kind: 'misconfigured'; readonly message: string };
+  | { readonly kind: 'configurationError'; readonly message: string };
 
 export type BackfillSeen = {
   readonly requests: number;
@@ -202,7 +202,7 @@ function createRefusalWatch(stopWith: (how: BackfillEnd) => void) {
       inARow.add(seriesId);
       if (inARow.size < MOST_REFUSALS_IN_A_ROW) return;
       const message = `the upstream refused ${inARow.size} series in a row (${why}); check CHANDLER_API_KEY and CHANDLER_BASE_URL, or run it again for the others`;
-      stopWith({ kind: 'misconfigured', message });
+      stopWith({ kind: 'configurationError', message });
     },
   };
 }

@@ -1,5 +1,5 @@
 /**
- * What is impossible about a row of the catalogue (promise P9), and the change fingerprints of its records. Each fault function returns the
+ * What is impossible about a row of the catalogue, and the change fingerprints of its records. Each fault function returns the
  * reason, or null. A fingerprint is the record without what changes all the time (ranks, counters, followers, the minute of its data). If
  * two answers have the same fingerprint, the older one is not kept as a version.
  */

@@ -1,4 +1,6 @@
 /** Validates and stores an answer about the catalogue, in one transaction; a list that shrank a lot needs a second answer first. */
+
+import { isAsShort } from '../../core/second-opinion.ts';
 import { type QuarantinedRecord, recordStored } from '../../store/candle/quarantine.ts';
 import { type ItemEnd, recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { writeDocuments } from '../../store/catalogue/document.ts';
@@ -66,7 +68,12 @@ export async function settleAnswer(
   if (plan.leastShare !== null && !isTruncated && rows < least) {
     const heard = { sentAt: exchange.sentAt, ageMs: exchange.ageMs, heardAt: clock.now() };
     const opinion = await retry(() =>
-      sql.begin((tx) => recordAnswer(tx, shortListOf(kind, id), heard, () => ({ says: 'agrees', evidence: { rows } }))),
+      sql.begin((tx) =>
+        recordAnswer(tx, shortListOf(kind, id), heard, (before) => ({
+          says: isAsShort(before?.evidence?.rows, rows) ? 'agrees' : 'differs',
+          evidence: { rows },
+        })),
+      ),
     );
     if (opinion.kind === 'waiting') {
       const waitMs = opinion.claim.retryAt - clock.now();
@@ -101,7 +108,7 @@ async function commit(
   { value, quarantined, rows, stored, at }: Commit,
 ) {
   const { sql, session } = catalogue;
-  const { document } = CATALOGUE[kind];
+  const { document, leastShare } = CATALOGUE[kind];
   await sql.begin(async (tx) => {
     const youngest = await writeDocuments(tx, {
       kind: document,
@@ -113,10 +120,10 @@ async function commit(
     const isYoungest = value.documents.length === 0 || youngest.size > 0;
     if (isYoungest) await value.write(tx, at);
     const writtenRows = isYoungest ? rows - quarantined.length : 0;
-    await recordStored(tx, asked.record, { rows, stored: writtenRows, quarantined: quarantined });
+    await recordStored(tx, asked.record, { rows, stored: writtenRows, quarantined });
     await recordItem(tx, stored);
     await dropClaim(tx, refusalOf(kind, session));
-    // The list is plausible again, or the shorter list is a fact now.
-    if (item.outcome === 'unconfirmed') await dropClaim(tx, shortListOf(kind, item.id));
+    // The list is plausible again, or the shorter list is a fact now. A list that was stored last has no such claim.
+    if (leastShare !== null && item.outcome !== 'stored') await dropClaim(tx, shortListOf(kind, item.id));
   });
 }

@@ -75,7 +75,7 @@ export async function unanswered(
   }
 }
 
-/** Records how the request of the item ended; the item waits then. */
+/** Records how the request of the item ended; the item is not asked again before `waitUntil`. */
 function remember(
   { sql, clock }: CatalogueContext,
   { kind, item, context }: ItemRequest,

@@ -5,10 +5,10 @@
  * both sides of it. At the edge of an answer, or in an answer with quarantined rows, it needs a second opinion: another empty answer at
  * least an hour before or after, of a coin that the list of coins still had at or after the first of the two (the upstream answers nothing
  * for an id that it does not know, too). Until then the slot is *pending*: a gap with the claim about it, and an instant before which
- * another request is not worth it (design, section 5, "Absence needs evidence").
+ * another request is not worth it.
  *
- * What an answer `answeredSlots` needs no other answer, so the youngest answer that told of a slot has the last word about it, in
- * whatever order they are stored. What it `unconfirmedSlots` needs a second one; the two may come in any order, too.
+ * The slots in `answeredSlots` need no other answer: the youngest answer that says something of a slot has the last word about it, in
+ * whatever order answers are stored. The slots in `unconfirmedSlots` need a second one; the two may come in any order, too.
  *
  * Two clocks: the as-of instant orders answers and says what has settled; it may lie hours before ours, when ours is wrong or a
  * cache answered. When a request was sent and when the next one may be is on our own clock, or one request would never count as sent.
@@ -17,7 +17,7 @@ import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS, type Interval, settledUntil, settleMs } from '../../core/interval.ts';
 import { afterCaches, nextWait, RULES, weighAnswer } from '../../core/second-opinion.ts';
 import { contains, intersect, normalize, type Span, type Spans, subtract } from '../../core/span.ts';
-import type { Doubt, Known, Verdict } from '../../store/candle/chunk.ts';
+import type { Known, UnconfirmedAnswer, Verdict } from '../../store/candle/chunk.ts';
 import type { Pending } from '../../store/work/second-opinion.ts';
 import type { Findings } from './validate.ts';
 
@@ -45,23 +45,23 @@ export function weigh(weighing: Weighing): Verdict {
   const answeredSlots = normalize([...slots.present, ...slots.empty]);
   // An answer with quarantined rows is no witness: a missing slot may be one of theirs. It is asked again soon, from the start.
   const unconfirmedSlots = weighing.findings.quarantined.length === 0 ? slots.missing : [];
-  // Who doubted a slot of which a younger answer tells did not know all there was from there on: upstream may hand out less than we take
-  // for its most.
-  const doubts = known.doubts.map((doubt) => ({
-    ...doubt,
-    spans: doubt.asOf < asOf ? apart(doubt.spans, answeredSlots) : doubt.spans,
+  // An earlier answer with missing slots does not count where a younger answer has any slot of the same span: the earlier one was cut. The
+  // upstream may give fewer rows than the limit that we know.
+  const unconfirmed = known.unconfirmedAnswers.map((other) => ({
+    ...other,
+    spans: other.asOf < asOf ? apart(other.spans, answeredSlots) : other.spans,
   }));
-  const seconds = doubts.filter(
-    (doubt) => Math.abs(doubt.asOf - asOf) >= CONFIRM_AFTER_MS && known.listedAt >= Math.min(doubt.asOf, asOf),
+  const seconds = unconfirmed.filter(
+    (other) => Math.abs(other.asOf - asOf) >= CONFIRM_AFTER_MS && known.listedAt >= Math.min(other.asOf, asOf),
   );
   // Beyond a history limit that may exist, two answers without a candle are no proof: a third is worth a request the next day.
   const agreed = intersect(
     apart(unconfirmedSlots, known.answeredByYounger),
-    normalize(seconds.flatMap((doubt) => doubt.spans)),
+    normalize(seconds.flatMap((second) => second.spans)),
   );
   const confirmed = subtract(agreed, unproven);
   const pending = [
-    ...stillUnconfirmed(weighing, { ...slots, missing: subtract(slots.missing, confirmed) }, doubts),
+    ...stillUnconfirmed(weighing, { ...slots, missing: subtract(slots.missing, confirmed) }, unconfirmed),
     ...slots.malformed.flatMap((part) => stillMalformed(part, weighing)),
     ...slots.provisional.map((part) => stillProvisional(part, weighing)),
   ];
@@ -127,7 +127,7 @@ function readSlots({ span, interval, findings, asOf, limit }: Weighing): Slots {
 function stillUnconfirmed(
   { findings, sentAt, asOf, ageMs, known }: Weighing,
   { missing, unanswered }: Pick<Slots, 'missing' | 'unanswered'>,
-  doubts: readonly Doubt[],
+  answers: readonly UnconfirmedAnswer[],
 ): Pending[] {
   const isWitness = findings.quarantined.length === 0;
   const notBefore = afterCaches(sentAt, ageMs);
@@ -138,7 +138,7 @@ function stillUnconfirmed(
     if (before.claim !== 'unconfirmed' || before.answers === 0) continue;
     // The first answer still counts; the second has yet to come, but not in this run.
     const again = intersect(others, [before.span]);
-    const wait = isWitness ? confirmWait(doubts, before.span, asOf) : nextWait(before, RULES.malformed);
+    const wait = isWitness ? confirmWait(answers, before.span, asOf) : nextWait(before, RULES.malformed);
     const asked = before.retryAt > sentAt ? {} : { requestedAt: sentAt, retryAt: Math.max(sentAt + wait, notBefore) };
     pending.push(...again.map((part) => ({ ...before, ...asked, span: part })));
     others = subtract(others, again);
@@ -185,11 +185,11 @@ function apart(spans: Spans, others: Spans): Span[] {
 }
 
 /**
- * What is lacking to an hour since the first answer that doubted `span`. When nothing is, a list of coins is lacking, or a candle from beyond
+ * What is lacking to an hour since the first answer without a candle in `span`. When nothing is, a list of coins is lacking, or a candle from beyond
  * a history limit: one request a day.
  */
-function confirmWait(doubts: readonly Doubt[], span: Span, asOf: Instant): number {
-  const those = doubts.filter((doubt) => intersect(doubt.spans, [span]).length > 0).map((doubt) => doubt.asOf);
+function confirmWait(others: readonly UnconfirmedAnswer[], span: Span, asOf: Instant): number {
+  const those = others.filter((other) => intersect(other.spans, [span]).length > 0).map((other) => other.asOf);
   const since = asOf - Math.min(...those, asOf);
   return since < CONFIRM_AFTER_MS ? CONFIRM_AFTER_MS - since : DAY;
 }

@@ -91,7 +91,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
     return conclude(job, asked, options.retry ?? withoutRetry);
   }
 
-  return (job, options = {}) => limits.inTurn(job, () => ingest(job, options));
+  return (job, options = {}) => limits.oneAtATime(job, () => ingest(job, options));
 }
 
 /** Nothing was sent: the run ended while the chunk waited. */

@@ -1,6 +1,6 @@
 /**
  * A circuit breaker for each series: while the upstream keeps failing on one series, its chunks wait, so that the others go on. When the
- * upstream answers for others all the while, the run gives the series up (promise P6: one broken coin can neither block the others nor use
+ * upstream answers for others all the while, the run gives the series up (one broken coin can neither block the others nor use
  * up the quota). A later run, or a later refresh, tries it once before it gives it up again.
  */
 import type { Clock, Instant } from '../../clock.ts';

@@ -26,7 +26,7 @@ export type Findings = {
 };
 
 /**
- * Splits the rows of one answer into candles and impossible rows (promise P9): wrong type, wrong coin, off the grid, outside
+ * Splits the rows of one answer into candles and impossible rows: wrong type, wrong coin, off the grid, outside
  * the question, from the future (after `latest`), high below low, negative, or two different rows for one slot. Rows that
  * repeat another exactly are dropped silently; order does not matter.
  */

@@ -22,7 +22,7 @@ const LOOK_AFTER_MS = 5_000;
 
 export type LimitOpinions = {
   /** Does the work. If it may ask from beyond a limit that needs a second opinion, it starts when the request that does so now has ended. */
-  inTurn<T>(job: ChunkJob, work: () => Promise<T>): Promise<T>;
+  oneAtATime<T>(job: ChunkJob, work: () => Promise<T>): Promise<T>;
   /** When a request for this chunk is worth it; null: now. */
   waitingFor(job: ChunkJob): Instant | null;
   /** What the refusal means: a history limit, a refusal of this span only, or nothing before the instant. */
@@ -43,12 +43,12 @@ export function createLimitOpinions(deps: {
   /** How far back a candle was answered, as long as this process runs. */
   const deepest = new Map<Interval, number>();
 
-  const isDoubted = ({ interval, from }: ChunkJob) => {
+  const needsSecondOpinion = ({ interval, from }: ChunkJob) => {
     const claim = opinions.find('history limit', interval);
     return claim !== null && !isBelieved(claim) && isBeyond(limitOf(claim), interval, from, clock.now());
   };
   return {
-    inTurn: createTurns(isDoubted),
+    oneAtATime: createOneAtATime(needsSecondOpinion),
     waitingFor: (job) => {
       const limit = opinions.find('history limit', job.interval);
       // What is left of the chunk within a limit that is believed is another request.
@@ -92,15 +92,15 @@ export function createLimitOpinions(deps: {
   };
 }
 
-/** Runs the work of chunks for which `isDoubted` one after the other in each interval, and all other work at once. */
-function createTurns(isDoubted: (job: ChunkJob) => boolean): LimitOpinions['inTurn'] {
+/** Runs the work of chunks for which `needsSecondOpinion` one after the other in each interval, and all other work at once. */
+function createOneAtATime(needsSecondOpinion: (job: ChunkJob) => boolean): LimitOpinions['oneAtATime'] {
   const asking = new Map<Interval, Promise<unknown>>();
   return async (job, work) => {
     const { interval } = job;
-    let waits = isDoubted(job);
+    let waits = needsSecondOpinion(job);
     for (let other = asking.get(interval); waits && other !== undefined; other = asking.get(interval)) {
       await other;
-      waits = isDoubted(job);
+      waits = needsSecondOpinion(job);
     }
     const mine = work();
     if (!waits) return mine;

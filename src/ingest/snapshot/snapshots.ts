@@ -5,7 +5,7 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
-import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
+import { ASK_AGAIN_MS, isAsShort } from '../../core/second-opinion.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import {
   hasStored,
@@ -15,7 +15,7 @@ import {
   storeSnapshot,
 } from '../../store/snapshot/snapshot.ts';
 import { findFetch, recordFetchOnce } from '../../store/work/fetch.ts';
-import { type Claim, type ClaimId, dropClaim, recordAnswer } from '../../store/work/second-opinion.ts';
+import { type ClaimId, dropClaim, recordAnswer } from '../../store/work/second-opinion.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import type { Validated } from '../answer/record-list.ts';
 import { ConfigurationError, INTERRUPTED, UpstreamError } from '../outcome.ts';
@@ -220,7 +220,7 @@ async function implausibleBecause<T>(
   const answer = { sentAt, ageMs, heardAt: clock.now() };
   const { kind: opinion, claim } = await sql.begin((tx) =>
     recordAnswer(tx, shortListOf(taking), answer, (before) => ({
-      says: isAsShort(before, rows) ? 'agrees' : 'differs',
+      says: isAsShort(before?.evidence?.rows, rows) ? 'agrees' : 'differs',
       evidence: { rows },
     })),
   );
@@ -230,11 +230,6 @@ async function implausibleBecause<T>(
 
 function shortListOf({ accountId, name }: Pick<Taking<unknown>, 'accountId' | 'name'>): ClaimId {
   return { claim: 'short list', key: `${accountId} ${name}` };
-}
-
-function isAsShort(before: Claim | null, rows: number): boolean {
-  const rowsBefore = Number(before?.evidence?.rows);
-  return Math.abs(rows - rowsBefore) <= rowsBefore * (1 - LEAST_SHARE);
 }
 
 /** Was a list implausible since the last one that was stored? */

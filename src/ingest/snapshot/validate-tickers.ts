@@ -19,7 +19,7 @@ const NEVER_NEGATIVE: ReadonlySet<TickerNumber> = new Set([
 ] as const);
 
 /**
- * Splits the rows of one answer into tickers, priced in dollars, and impossible rows (promise P9): wrong type, no id, negative,
+ * Splits the rows of one answer into tickers, priced in dollars, and impossible rows: wrong type, no id, negative,
  * from the future (after `latest`), or two different rows for one coin. Whether a coin is known is for the caller to ask.
  */
 export function validateTickers(body: unknown, latest: Instant): Validated<TickerColumns> {

@@ -9,7 +9,7 @@ import type { Interval } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { Span } from '../../core/span.ts';
 import { type FreshnessPlan, planFreshness } from '../../quota/achievable-ages.ts';
-import { chooseDueSeries, EAGER, turnAfter } from '../../quota/refresh-order.ts';
+import { chooseDueSeries, EAGER, refreshAtAfter } from '../../quota/refresh-order.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type AppliedTracks, applyTracks } from '../../store/tracking/apply-track-rules.ts';
 import {
@@ -106,15 +106,15 @@ export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOpt
   const { now, limit, plan, historyLimits } = options;
   if (limit <= 0) return [];
   const chosen = chooseDueSeries(await readRefreshCandidates(sql, { now, limit, eager: EAGER }), now, limit);
-  const turns = new Map(chosen.map((c) => [c.seriesId, turnAfter(c, now)]));
+  const refreshAts = new Map(chosen.map((c) => [c.seriesId, refreshAtAfter(c, now)]));
   const slots = plan.candlesPerRequest;
-  const missing = await readMissing(sql, { ids: [...turns.keys()], now, plan: plan.name, slots });
+  const missing = await readMissing(sql, { ids: [...refreshAts.keys()], now, plan: plan.name, slots });
   return missing.map(({ missing, ...series }) => {
     const { interval } = series;
     const { within } = splitAtLimit(missing, earliestSlot(knownDepth(historyLimits.of(interval)), interval, now));
     const [span] = chunksNewestFirst(within, interval, slots);
     const chunk = span === undefined ? null : { ...series, ...span, slots: countSlots(within, interval) };
-    return { seriesId: series.seriesId, refreshAt: turns.get(series.seriesId)!, chunk };
+    return { seriesId: series.seriesId, refreshAt: refreshAts.get(series.seriesId)!, chunk };
   });
 }
 

@@ -45,7 +45,10 @@ export type KeepFresh = {
   recover(): Promise<number>;
 };
 
-/** The queue holds at most the chunks of the time between two runs, half an hour with the smallest plan: later decisions are better. */
+/**
+ * The queue holds at most the chunks of the time between two runs, half an hour with the smallest plan: a short queue lets the next run
+ * choose by newer ages.
+ */
 const MOST_QUEUED = 10_000;
 /** And at most as many as the plan's rate allows in this time; more if the schedule is configured to run less often. */
 const QUEUED_FOR_S = 1_800;
@@ -104,7 +107,7 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
 
 /**
  * Clears the refresh of each chunk that has ended; a deferred chunk waits in the queue. A chunk that began before the history limit was
- * refused as a whole, with its newest end: the series is refreshed again, for the part within the limit.
+ * refused whole, including its newest candles: the series is refreshed again, for the part within the limit.
  */
 export function withEndOfRefresh(ingestChunk: IngestChunk, sql: Sql): IngestChunk {
   return async (job, options = {}) => {

@@ -98,10 +98,9 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
       const key = caller.key === null ? null : await keyring.find(caller.key);
       if (key === null) return null;
       const subject = subjectOf(key);
-      const usage = await leases.readBeside(subject.id, () => readUsage(sql, subject.id));
+      const { stored: usage, unreported, unused } = await leases.monthOf(subject.id, () => readUsage(sql, subject.id));
       const isThisMonth = usage !== null && usage.month >= monthStart(clock.now());
       const { monthSpent, monthLeased } = isThisMonth ? usage : { monthSpent: 0, monthLeased: 0 };
-      const { unreported, unused } = leases.ofMonth(subject.id);
       const made = monthSpent - monthLeased + unreported;
       const limit = subject.limits.perMonth;
       if (limit === null) return accountInfo(key, null);

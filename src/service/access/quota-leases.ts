@@ -1,6 +1,6 @@
 /**
- * Counts the requests of callers without a write for each: the process leases some requests of a caller from the database, and returns
- * those it did not use. When a process crashes, its leases stay counted: at most one lease for each caller is lost.
+ * Counts the requests of callers without one database write per request: the process leases some requests of a caller from the database,
+ * and returns those it did not use. When a process crashes, its leases stay counted: at most one lease for each caller is lost.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Allowance } from '../../contract/plan/access.ts';
@@ -27,10 +27,11 @@ export type QuotaTaken =
 export type QuotaLeases = {
   /** Takes one request of a caller; resolves at once while the process holds a lease. @throws when the database is unavailable */
   take(subject: string, limits: QuotaLimits): QuotaTaken | Promise<QuotaTaken>;
-  /** This month, in this process: used and not yet reported to the database; leased and not yet used. */
-  ofMonth(subject: string): { readonly unreported: number; readonly unused: number };
-  /** Reads what the database has of a caller; reads it again if a lease was renewed meanwhile, so that it fits `ofMonth`. */
-  readBeside<T>(subject: string, read: () => Promise<T>): Promise<T>;
+  /**
+   * What the database has of a caller, as `read` returns it, and what this process has beside it this month: `unreported`, used and not yet
+   * reported to the database; `unused`, leased and not yet used. It reads again if the two changed something meanwhile.
+   */
+  monthOf<T>(subject: string, read: () => Promise<T>): Promise<{ readonly stored: T } & Holding>;
   /** Returns every lease. */
   close(): Promise<void>;
 };
@@ -44,6 +45,8 @@ const RECHECK_MS = 2_000;
 /** A busy caller's lease may be renewed during every read. */
 const MOST_READS = 3;
 
+export type Holding = { readonly unreported: number; readonly unused: number };
+
 type QuotaLeaseDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
@@ -55,6 +58,8 @@ export function createQuotaLeases(deps: QuotaLeaseDeps): QuotaLeases {
   const { sql, clock, onError } = deps;
   const leases = new Map<string, Lease>();
   const stop = new AbortController();
+  /** The last report to the database. */
+  let reported: Promise<unknown> = Promise.resolve();
 
   const { moveTo, renewOnce } = createRenewal(deps);
 
@@ -99,8 +104,13 @@ export function createQuotaLeases(deps: QuotaLeaseDeps): QuotaLeases {
       if (unused + used > 0) back.push({ subject, month, day, unused, used });
     }
     // Not retried: a lease that is returned twice gives the caller more than the limit (api-usage.ts).
-    await returnLeases(sql, back).catch(onError);
+    reported = returnLeases(sql, back).catch(onError);
+    await reported;
   };
+  const holdingOf = (lease: Lease | undefined): Holding =>
+    lease?.month === monthStart(clock.now())
+      ? { unreported: lease.unreported, unused: lease.unused }
+      : { unreported: 0, unused: 0 };
   const reporting = reportRegularly(deps, stop.signal, report);
 
   return {
@@ -109,18 +119,20 @@ export function createQuotaLeases(deps: QuotaLeaseDeps): QuotaLeases {
       const lease = leaseOf(subject, limits, now);
       return lease.unused > 0 ? use(subject, lease, now) : takeAfterRenewal(subject, lease);
     },
-    ofMonth(subject) {
-      const lease = leases.get(subject);
-      return lease?.month === monthStart(clock.now()) ? lease : { unreported: 0, unused: 0 };
-    },
-    async readBeside(subject, read) {
+    async monthOf(subject, read) {
       for (let attempt = 1; ; attempt++) {
-        await leases.get(subject)?.renewing?.catch(onError);
-        const before = leases.get(subject)?.known;
-        const value = await read();
-        const lease = leases.get(subject);
-        const isSettled = (lease?.renewing ?? null) === null && lease?.known === before;
-        if (isSettled || attempt === MOST_READS) return value;
+        await reported;
+        // Whoever waits for the renewal reports its failure.
+        await leases.get(subject)?.renewing?.catch(() => undefined);
+        const [lease, report] = [leases.get(subject), reported];
+        const [known, before] = [lease?.known, holdingOf(lease)];
+        const stored = await read();
+        const after = leases.get(subject);
+        const isSettled = after === lease && after?.known === known && !after?.renewing && report === reported;
+        if (isSettled) return { stored, ...holdingOf(after) };
+        // It promises no request that the caller may not have.
+        const unused = Math.min(before.unused, holdingOf(after).unused);
+        if (attempt === MOST_READS) return { stored, unused, unreported: before.unreported };
       }
     },
     async close() {

@@ -22,8 +22,8 @@ export type HashedApiKey = ApiKey & { readonly hash: Uint8Array };
 export type ApiKeyUse = ApiKey & {
   /** Used, as far as processes have told. */
   readonly thisMonth: number;
-  /** Taken in advance and not used: counted against the limit until it is given back. */
-  readonly inAdvance: number;
+  /** Leased by processes and not used: counted against the limit until it is given back. */
+  readonly leased: number;
   readonly lastSeenAt: Instant | null;
 };
 
@@ -54,12 +54,12 @@ export async function listApiKeys(
   return sql<ApiKeyUse[]>`
     select ${columns(sql)},
       (case when u.month_start >= ${month} then u.month_spent - u.month_leased else 0 end)::float8 as this_month,
-      (case when u.month_start >= ${month} then u.month_leased else 0 end)::float8 as in_advance,
+      (case when u.month_start >= ${month} then u.month_leased else 0 end)::float8 as leased,
       u.updated_at as last_seen_at
     from ops.api_key k left join ops.api_usage u on u.subject = 'key:' || ${account(sql)}
     where ${all} or (k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now}))
     order by k.id`.then((rows) =>
-    rows.map((row) => ({ ...row, thisMonth: row.thisMonth ?? 0, inAdvance: row.inAdvance ?? 0 })),
+    rows.map((row) => ({ ...row, thisMonth: row.thisMonth ?? 0, leased: row.leased ?? 0 })),
   );
 }
 

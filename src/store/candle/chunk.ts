@@ -25,14 +25,14 @@ export type ChunkAnswer = {
 };
 
 /** Slots that an answer did not have, though its edges prove nothing by themselves. */
-export type Doubt = { readonly asOf: Instant; readonly spans: Spans };
+export type UnconfirmedAnswer = { readonly asOf: Instant; readonly spans: Spans };
 
 /** What is known of the asked span from other answers, whichever of them were given first. */
 export type Known = {
   readonly pending: readonly Pending[];
-  /** Not refuted since: of no slot of such a span has a younger answer told. */
-  readonly doubts: readonly Doubt[];
-  /** Where an answer younger than this one has answered_slots something. */
+  /** Those that no younger answer has contradicted: it has said nothing about any slot of such a span. */
+  readonly unconfirmedAnswers: readonly UnconfirmedAnswer[];
+  /** Where a younger answer has said something. */
   readonly answeredByYounger: Spans;
   /** As-of instant of the youngest list of coins that has this one. */
   readonly listedAt: Instant;
@@ -46,7 +46,7 @@ export type Verdict = {
   readonly answeredSlots: Spans;
   /** The part of `answeredSlots` that has settled: each slot in it has its candle in the answer, or is empty. */
   readonly proven: Spans;
-  /** Missing at an edge; another answer that doubts them, given long enough before or after, makes them empty. */
+  /** Missing at an edge. Another answer without them, long enough before or after, proves them empty. */
   readonly unconfirmedSlots: Spans;
   /** The part of `unconfirmedSlots` for which that other answer is there. */
   readonly confirmed: Spans;
@@ -64,18 +64,18 @@ export type ChunkCommit = {
 /**
  * Stores one answer in one transaction. `weigh` is asked under the lock what the answer proves, given what is known.
  *
- * About each slot the youngest answer that told of it has the last word, whenever it is stored (promises P4, P7): its candle
+ * About each slot the youngest answer that says something of it has the last word, in whatever order answers are stored: its candle
  * replaces the one that is there, its proof of absence removes it, and either keeps old final values as a revision. Where a
- * younger answer has answered_slots, this one changes nothing. Doubts only decide about slots that no final answer has answered_slots of.
+ * younger answer has said something, this one changes nothing. Unconfirmed slots count only where no final answer has said anything.
  */
 export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) => Verdict): Promise<ChunkCommit> {
   return sql.begin(async (tx) => {
     const state = await lockSeries(tx, answer);
     const { series, span, candles, asOf } = answer;
-    const { covered, pending: pendingBefore, doubts, answeredByYounger, listedAt } = state;
+    const { covered, pending: pendingBefore, unconfirmedAnswers, answeredByYounger, listedAt } = state;
     const malformed = pendingBefore.some((p) => p.claim === 'malformed');
     const repeated = malformed ? await repeatedRows(tx, series.id, answer.quarantined) : new Set<Instant>();
-    const verdict = weigh({ pending: pendingBefore, doubts, answeredByYounger, listedAt, repeated });
+    const verdict = weigh({ pending: pendingBefore, unconfirmedAnswers, answeredByYounger, listedAt, repeated });
 
     const ours = subtract([span], answeredByYounger);
     const final = intersect(verdict.proven, ours);
@@ -190,7 +190,7 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
         hasRows: boolean;
         hasOpen: boolean;
         hasRollups: boolean;
-        doubts: { spans: string; asOf: number }[];
+        unconfirmedAnswers: { spans: string; asOf: number }[];
         pending: PendingRead[];
       }[]
     >`
@@ -206,7 +206,7 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
           from ops.fetch f cross join unnest(f.unconfirmed_slots) as d (span)
           where f.series_id = ${series.id} and f.unconfirmed_slots && ${span}::tstzrange and d.span && ${span}::tstzrange
             and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored' and g.as_of > f.as_of
-              and coalesce(g.answered_slots, tstzmultirange(g.span)) && d.span)), '[]') as doubts,
+              and coalesce(g.answered_slots, tstzmultirange(g.span)) && d.span)), '[]') as unconfirmed_answers,
         coalesce((select json_agg(json_build_object('span', p.span::text, 'claim', p.claim, 'answers', p.answers,
             'requestedAt', extract(epoch from p.requested_at), 'retryAt', extract(epoch from nullif(p.retry_at, 'infinity'))))
           from ops.second_opinion p where p.series_id = ${series.id} and p.span && ${span}::tstzrange), '[]') as pending
@@ -227,9 +227,9 @@ async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: C
     ...known,
     answeredByYounger: intersect(answeredSlots, [span]),
     askedByYounger: intersect(asked, [span]),
-    doubts: row.doubts.map((doubt) => ({
-      asOf: Math.round(doubt.asOf * 1000),
-      spans: intersect(parseMultirange(doubt.spans), [span]),
+    unconfirmedAnswers: row.unconfirmedAnswers.map((other) => ({
+      asOf: Math.round(other.asOf * 1000),
+      spans: intersect(parseMultirange(other.spans), [span]),
     })),
     pending: row.pending.map((p) => ({
       span: parseRange(p.span),

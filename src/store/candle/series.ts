@@ -1,3 +1,4 @@
+/** Reads and writes `market.series`; of a tracked series also records up to when an answer reached (`ops.tracked.seen_until`). */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';

@@ -160,7 +160,7 @@ function verdict(sql: SqlOrTransaction) {
         when month_used >= per_month and not is_told then 'month'
         when day_used >= per_day then 'day'
         when exhausted_until > now and not asks_account then 'quota exhausted'
-        when probe_until > now then case probe when 'spent' then 'quota exhausted' else 'unavailable' end
+        when probe_until > now then case probe when 'exhausted' then 'quota exhausted' else 'unavailable' end
         when down_until > now then 'unavailable'
         when limited_until > now then 'limited'
         when month_used + leave_month >= per_month and not is_told then 'reserved month'

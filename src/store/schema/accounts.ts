@@ -90,13 +90,13 @@ export const quota = ops.table(
     downStreak: integer('down_streak').notNull().default(0),
     downMessage: text('down_message').notNull().default(''),
     /** Why the next request goes alone. */
-    probe: text('probe').$type<'unavailable' | 'spent'>(),
+    probe: text('probe').$type<'unavailable' | 'exhausted'>(),
     /** Until when the others wait for a probe that is in progress. */
     probeUntil: instant('probe_until'),
   },
   () => [
     check('quota_pace_factor', sql`pace_factor >= 1 and pace_factor <= 32`),
-    check('quota_probe', sql`probe in ('unavailable', 'spent')`),
+    check('quota_probe', sql`probe in ('unavailable', 'exhausted')`),
     check('quota_spent_not_negative', sql`day_spent >= 0 and month_spent >= 0`),
   ],
 );

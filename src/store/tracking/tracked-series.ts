@@ -19,7 +19,7 @@ export type TierRow = Pick<Tier, 'id' | 'tier' | 'priority' | 'interval'> & {
   readonly series: number;
 };
 
-/** Highest priority first. The series that end are counted: they want their last turns, too. */
+/** Highest priority first. The series that end are counted: they want their last refreshes, too. */
 export async function readTiers(sql: SqlOrTransaction): Promise<TierRow[]> {
   return sql<TierRow[]>`
     select k.id, k.tier, k.priority, k.interval, (extract(epoch from k.target_age) * 1000)::float8 as target_age_ms,
@@ -58,7 +58,7 @@ export type RefreshCandidateRow = Pick<Tier, 'priority' | 'interval'> & {
 /**
  * Of each tier:
  * - the `limit` series that were requested longest ago, if that is an achievable age ago or more;
- * - the `limit` whose turn comes early, if the part `eager` of the age is over;
+ * - the `limit` whose refresh comes early, if the part `eager` of the age is over;
  * - the `limit` that were requested in the future (the clock was set back since): nobody knows their age, so they count as due;
  * - the `limit` that were never requested, best rank first.
  *
@@ -150,7 +150,7 @@ export type Refresh = {
   readonly isQueued: boolean;
 };
 
-/** Records that these series had their turn, whatever becomes of it: one that fails must not be the next one again. */
+/** Records that these series were refreshed, whatever becomes of it: one that fails must not be the next one again. */
 export async function recordRefreshes(sql: SqlOrTransaction, asked: readonly Refresh[]): Promise<void> {
   if (asked.length === 0) return;
   await sql`
@@ -174,8 +174,8 @@ export async function markEnded(sql: SqlOrTransaction, seriesId: number): Promis
 }
 
 /**
- * Undoes the turn of these series, because the queue lost their chunks: they are as old again as their last answer, and soon due. An
- * answer that came after the turn stays. Resolves to how many turns were undone.
+ * Undoes the refresh of these series, because the queue lost their chunks: they are as old again as their last answer, and soon due. An
+ * answer that came after the refresh stays. Resolves to how many refreshes were undone.
  */
 export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number[]): Promise<number> {
   if (seriesIds.length === 0) return 0;
@@ -191,7 +191,7 @@ export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number
 }
 
 /**
- * Series whose chunk was put into the queue before this and has not ended. If the queue no longer has it, the turn is undone with
+ * Series whose chunk was put into the queue before this and has not ended. If the queue no longer has it, the refresh is undone with
  * `handBack`. (An answer from a cache is some minutes older than its request, so an answer alone proves little.)
  */
 export async function readQueued(sql: SqlOrTransaction, before: Instant, limit: number): Promise<number[]> {

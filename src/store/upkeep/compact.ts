@@ -1,6 +1,6 @@
 /**
- * Rebuilds the keys of partitions that a backfill has left half empty. Newest first means that keys arrive in falling order, and
- * a b-tree splits its pages in the middle for that: 46 bytes a candle instead of 32 (measured; see test/bench/store.bench.ts).
+ * Rebuilds the keys (the primary-key indexes) of partitions that a backfill has left half empty. Newest first means that rows arrive in
+ * falling order, and a b-tree splits its pages in the middle for that: 46 bytes a candle instead of 32 (measured; see test/bench/store.bench.ts).
  */
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../clock.ts';
@@ -32,7 +32,7 @@ export async function compactKeys(sql: Sql, interval: Interval, signal: AbortSig
   const work = { sql, signal };
   const keys = await sql<{ schema: string; table: string; key: string; full: boolean }[]>`
     select n.nspname as schema, t.relname as table, i.relname as key,
-      -- As last counted: rows only become more, so a key that was full enough for those is.
+      -- Row counts only grow: an index that was full enough at the last count still is.
       t.reltuples > 0 and pg_relation_size(i.oid) < ${MOST_BYTES_PER_ROW} * t.reltuples as full
     from pg_partition_tree('market.candle') p
     join pg_class t on t.oid = p.relid

@@ -12,9 +12,9 @@ import { type BackfillState, backfill } from '../schema/requests.ts';
 import { leaseIsAlive } from './lease.ts';
 
 type Row = Readonly<typeof backfill.$inferSelect>;
-type Asked = Pick<Row, 'interval' | 'quote' | 'span' | 'priority'> & { readonly coinIds: readonly string[] };
+type BackfillRequest = Pick<Row, 'interval' | 'quote' | 'span' | 'priority'> & { readonly coinIds: readonly string[] };
 
-export type QueuedBackfill = Asked &
+export type QueuedBackfill = BackfillRequest &
   Pick<Row, 'requestedAt' | 'plannedRequests'> & {
     readonly spec: Readonly<Record<string, unknown>>;
     readonly requestedBy?: string | null;
@@ -29,7 +29,7 @@ export async function queueBackfill(sql: SqlOrTransaction, queued: QueuedBackfil
   return row!.id;
 }
 
-export type ClaimedBackfill = Asked & { readonly id: number };
+export type ClaimedBackfill = BackfillRequest & { readonly id: number };
 
 type Claimable = { readonly now: Instant; readonly abovePriority?: number };
 

@@ -27,7 +27,7 @@ export type NoticeEnd =
   | { readonly state: 'later'; readonly at: Instant; readonly message: string }
   | { readonly state: 'given up'; readonly message: string }
   /** The process stops while sending: another one may send it at once. */
-  | { readonly state: 'handed back' };
+  | { readonly state: 'lease released' };
 
 /** First half of the keys of the advisory locks here; the second is the topic, or 0 for whoever claims. */
 const LOCK = 4_242_017;
@@ -83,7 +83,7 @@ export async function renewNotice(sql: SqlOrTransaction, { id, owner, now }: Cla
 
 /** A notice that another process has claimed meanwhile stays as it is. */
 export async function endNotice(sql: SqlOrTransaction, { id, owner, now }: Claimed, end: NoticeEnd): Promise<void> {
-  const dueAt = { sent: null, 'given up': null, 'handed back': now, later: 'at' in end ? end.at : null }[end.state];
+  const dueAt = { sent: null, 'given up': null, 'lease released': now, later: 'at' in end ? end.at : null }[end.state];
   await updateRows(
     sql,
     notice,
@@ -91,7 +91,7 @@ export async function endNotice(sql: SqlOrTransaction, { id, owner, now }: Claim
     {
       dueAt,
       sentAt: end.state === 'sent' ? now : null,
-      attempts: end.state === 'handed back' ? raw`attempts - 1` : undefined,
+      attempts: end.state === 'lease released' ? raw`attempts - 1` : undefined,
       message: 'message' in end ? storableText(end.message).slice(0, 500) : null,
     },
   );

@@ -311,7 +311,7 @@ describe('what goes wrong', () => {
     expect((await items()).map(({ outcome }) => outcome)).toEqual(['stored', 'stored']);
   });
 
-  test('a list that lost half of its rows is doubted until a second answer agrees', async () => {
+  test('a list that lost half of its rows is not believed until a second answer agrees', async () => {
     const { run, clock, sql } = await open({ tracked: 1 });
     let rows = 4;
     tools(({ method }) =>
@@ -331,6 +331,22 @@ describe('what goes wrong', () => {
     await run('coin_events');
     expect([await listed(), (await items())[0]!.outcome]).toEqual([0, 'stored']);
     expect(Number((await sql`select count(*) as n from market.coin_event`)[0]!.n)).toBe(4);
+  });
+
+  test('a short list says nothing about a later one when a full list came between, whatever else failed meanwhile', async () => {
+    const { run, clock } = await open({ tracked: 1 });
+    const events = (rows: number) =>
+      Array.from({ length: rows }, (_, i) => ({ id: `e${i}`, date: '2026-01-01T00:00:00Z', name: 'E' }));
+    let answer: unknown = events(4);
+    tools(({ method }) => (method === 'tools/list' ? undefined : text(answer)));
+    const outcomes: unknown[] = [];
+    for (const next of [events(4), events(1), 'broken', events(4), events(1)]) {
+      answer = next;
+      clock.advanceTo(clock.now() + 2 * DAY);
+      await run('coin_events').catch(() => undefined);
+      outcomes.push((await items())[0]!.outcome);
+    }
+    expect(outcomes).toEqual(['stored', 'unconfirmed', 'malformed', 'stored', 'unconfirmed']);
   });
 
   test('rows that cannot be true are quarantined, and the rest is kept', async () => {

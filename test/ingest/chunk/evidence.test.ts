@@ -42,7 +42,7 @@ function judge(
     pending: after.at(-1)?.pending ?? [],
     listedAt: options.listedAt ?? Number.POSITIVE_INFINITY,
     answeredByYounger: normalize(after.filter((other) => other.asOf > asOf).flatMap((other) => other.answeredSlots)),
-    doubts: after.map((other) => ({ asOf: other.asOf, spans: other.unconfirmedSlots })),
+    unconfirmedAnswers: after.map((other) => ({ asOf: other.asOf, spans: other.unconfirmedSlots })),
     repeated: new Set((options.repeated ?? true) ? findings.quarantined.map((aside) => aside.openTime!) : []),
   };
   const verdict = weigh({

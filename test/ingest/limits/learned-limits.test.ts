@@ -220,8 +220,8 @@ describe('a refusal that nobody expected', () => {
       await new Promise((resolve) => setImmediate(resolve));
       order.push(`${name} ends`);
     };
-    const deep = [opinions.limits.inTurn(job(2), work('2')), opinions.limits.inTurn(job(3), work('3'))];
-    await Promise.all([...deep, opinions.limits.inTurn(job(4, NOON - 3 * DAY), work('recent'))]);
+    const deep = [opinions.limits.oneAtATime(job(2), work('2')), opinions.limits.oneAtATime(job(3), work('3'))];
+    await Promise.all([...deep, opinions.limits.oneAtATime(job(4, NOON - 3 * DAY), work('recent'))]);
     expect(order.filter((step) => !step.startsWith('recent'))).toEqual(['2 begins', '2 ends', '3 begins', '3 ends']);
     expect(order.indexOf('recent begins')).toBeLessThan(order.indexOf('2 ends'));
   });
@@ -259,7 +259,7 @@ describe('a refusal that nobody expected', () => {
       await opinions.payments.answered(job(1));
       await opinions.limits.gave(job(1), DEEP, exchangeOf(now));
       expect(opinions.waitingFor(job(1))).toBeNull();
-      expect(await opinions.limits.inTurn(job(1), async () => 'done')).toBe('done');
+      expect(await opinions.limits.oneAtATime(job(1), async () => 'done')).toBe('done');
     } finally {
       await database.sql`alter table ops.away rename to second_opinion`;
     }

@@ -308,7 +308,7 @@ describe('every snapshot', () => {
     stored(await snapshots.exchanges());
   });
 
-  test('whose key was never accepted ends as misconfigured', async () => {
+  test('whose key was never accepted ends with a configuration error', async () => {
     const { upstream, snapshots } = await open({ catalogue: false });
     upstream.script = () => says(403, 'forbidden');
     await expect(snapshots.coins()).rejects.toThrow('the upstream answers only with a key');

@@ -94,6 +94,8 @@ const NEW_VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   state: { overtaken: 'superseded' },
   outcome: { doubted: 'unconfirmed', wall: 'history limit' },
   event: { wall: 'history-limit' },
+  topic: { 'wall free 1h 365': 'history limit free 1h 365' },
+  message: { 'set aside': 'reserved' },
 };
 
 /** The rows of the old database as the new one has them. */
