@@ -34,10 +34,10 @@ comment on column market.coin.rank is 'Rank by market capitalisation, 1 is first
 comment on column market.coin.type is 'coin or token; null where upstream does not say.';
 comment on column market.coin.is_new is 'Upstream marks it as recently added.';
 comment on column market.coin.is_active is 'False once upstream has stopped updating it.';
-comment on column market.coin.first_data_at is 'Instant of the first data upstream has; null until upstream has told. Nothing before it is wanted.';
+comment on column market.coin.first_data_at is 'Instant of the first data upstream has; null until upstream has sent it. Nothing before it is wanted.';
 comment on column market.coin.first_seen_at is 'When the catalogue first held it.';
 comment on column market.coin.last_seen_at is 'When the catalogue last held it.';
-comment on column market.coin.rank_seen_at is 'When upstream last told rank.';
+comment on column market.coin.rank_seen_at is 'When upstream last sent the rank.';
 comment on column market.coin.position is 'Its place in the newest list that has it, from 0.';
 comment on column market.coin.answer is 'The JSON of upstream in the list of coins, where it is written otherwise than the other columns would be; null where it is not.';
 
@@ -73,7 +73,7 @@ comment on column market.coin_rename.new_id is 'The id it was given.';
 comment on column market.coin_rename.renamed_at is 'When we saw it, or when upstream says it was.';
 comment on column market.coin_rename.source is 'coins: seen in the list of coins, the same name and symbol under a new id while the old one left; changelog: upstream says so.';
 comment on column market.coin_rename.currency_id is 'The coin that it is about, as the changelog says; null: it did not say, and it is new_id.';
-comment on column market.coin_rename.seen_at is 'As of when it was told; null: nobody wrote that down.';
+comment on column market.coin_rename.seen_at is 'As-of instant of the answer with the new id; null: it was not recorded.';
 
 -- Every chunk rewrites the coverage of its series: room on the page keeps those updates out of the indexes.
 create table market.series (
@@ -96,10 +96,10 @@ comment on column market.series.id is 'Number of the series, used by market.cand
 comment on column market.series.coin_id is 'market.coin.id.';
 comment on column market.series.quote is 'Currency of the prices: usd or btc.';
 comment on column market.series.interval is 'Width of the candles.';
-comment on column market.series.wanted is 'Spans that were asked for; open-ended when the series is tracked.';
+comment on column market.series.wanted is 'Spans that somebody requested; open-ended when the series is tracked.';
 comment on column market.series.covered is 'Spans for which upstream has given its final answer.';
 comment on column market.series.covered_candles is 'How many candles lie inside covered; the other covered slots are known to be empty.';
-comment on column market.series.priority is 'Higher is asked first.';
+comment on column market.series.priority is 'The series with the higher priority is requested first.';
 comment on column market.series.created_at is 'When it was first wanted.';
 comment on column market.series.version is 'Changes with every change of the series, and of its candles.';
 comment on column market.series.answered_at is 'As-of instant of the youngest answer that was stored about it; null while there is none, or it is from before this column.';
@@ -245,7 +245,7 @@ comment on column market.refusal.message is 'What upstream said.';
 comment on column market.refusal.refused_at is 'When it last said so.';
 comment on column market.refusal.fetch_id is 'The request it answered.';
 
--- Coarser candles made ahead of time: a year of days out of 5m candles is 105,408 rows, which nobody reads in 15 milliseconds.
+-- Coarser candles made ahead of time: a year of days out of 5m candles is 105,408 rows, too many to read in 15 milliseconds.
 create table market.rollup (
   series_id integer not null constraint rollup_series_id_series_id_fk references market.series on delete cascade,
   interval market.candle_interval not null,
@@ -274,6 +274,6 @@ create table market.rollup_coverage (
   series_id integer primary key constraint rollup_coverage_series_id_series_id_fk references market.series on delete cascade,
   spans tstzmultirange not null
 );
-comment on table market.rollup_coverage is 'Of which spans of a series market.rollup has all candles that can be made. Whoever changes candles by hand deletes the row of their series: then they are made anew.';
+comment on table market.rollup_coverage is 'The spans of a series for which market.rollup has all candles that can be made. After you change candles by hand, delete the row of their series: the service then makes the rollups again.';
 comment on column market.rollup_coverage.series_id is 'market.series.id.';
 comment on column market.rollup_coverage.spans is 'A slot that lies in it as a whole, and in market.series.covered, has its row in market.rollup, or no candle.';

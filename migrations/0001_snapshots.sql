@@ -59,7 +59,7 @@ comment on column market.ticker.max_supply is 'Most coins there can be; 0 when t
 comment on column market.ticker.beta_value is 'Beta of the coin, as upstream gives it.';
 comment on column market.ticker.seen_at is 'Instant of the newest snapshot that lists the coin at all.';
 comment on column market.ticker.position is 'Its place in the newest list that has it, from 0.';
-comment on column market.ticker.answer is 'The JSON of upstream, where it is written otherwise than the other columns would be (a field nobody has documented, one that is missing); null where it is not.';
+comment on column market.ticker.answer is 'The JSON of upstream, where the other columns cannot reproduce it (an undocumented field, a missing one); null where they can.';
 
 -- Partitions (market.ticker_history_2024m01) are made ahead of time: src/store/upkeep/partition.ts.
 create table market.ticker_history (

@@ -19,7 +19,7 @@ comment on column market.document.id is 'Id of the coin, exchange, tag, person o
 comment on column market.document.as_of is 'Instant of the newest answer: no fact in it is newer.';
 comment on column market.document.changed_at is 'Instant of the answer that last changed more than counters and ranks.';
 comment on column market.document.gone_at is 'Since when upstream no longer knows the id; null while it does.';
-comment on column market.document.is_truncated is 'The list may go on after its end: it was asked for with a limit, and has as many rows.';
+comment on column market.document.is_truncated is 'The list may go on after its last row: the request had a limit, and the answer has as many rows.';
 comment on column market.document.fingerprint is 'SHA-256 of the answer without what changes all the time.';
 comment on column market.document.received is 'The answer as received: keys, their order and the text of numbers are the upstream''s.';
 
@@ -62,7 +62,7 @@ create table market.coin_detail (
   first_data_at timestamptz,
   last_data_at timestamptz
 );
-comment on table market.coin_detail is 'What upstream tells of a coin beyond its price, as last received. Older versions are in market.document_revision (kind coin).';
+comment on table market.coin_detail is 'What upstream says about a coin besides its price, as last received. Older versions are in market.document_revision (kind coin).';
 comment on column market.coin_detail.coin_id is 'market.coin.id: btc-bitcoin.';
 comment on column market.coin_detail.as_of is 'Instant of the answer the values are of.';
 comment on column market.coin_detail.name is 'Name.';

@@ -34,14 +34,14 @@ create unique index account_current on ops.account (is_current) where is_current
 comment on table ops.account is 'Accounts that were used with an upstream; a key itself is never stored.';
 comment on column ops.account.id is 'Name of the account, without its key.';
 comment on column ops.account.origin is 'Scheme and host of the upstream.';
-comment on column ops.account.plan is 'The plan it has, as configured or as upstream told.';
+comment on column ops.account.plan is 'The plan of the account, as configured or as upstream reported it.';
 comment on column ops.account.auth_scheme is 'How the key is sent: bearer or bare; null until that is known.';
-comment on column ops.account.account_path is 'Where upstream tells about the account; null until that is known.';
-comment on column ops.account.checked_at is 'When upstream last told about the account.';
-comment on column ops.account.month_limit is 'Requests a month, as upstream told.';
+comment on column ops.account.account_path is 'Where upstream answers questions about the account; null until that is known.';
+comment on column ops.account.checked_at is 'When upstream last answered about the account.';
+comment on column ops.account.month_limit is 'Requests a month, as upstream reported them.';
 comment on column ops.account.is_current is 'True for the one account that was used last: refusals count under its plan.';
-comment on column ops.account.refused_at is 'When upstream last refused the key, or was last asked whether it still does; null: it does not.';
-comment on column ops.account.refusals is 'How often in a row it has refused the key: the more often, the later it is asked again.';
+comment on column ops.account.refused_at is 'When upstream last refused the key, or when Chandler last checked it again; null: the key is not refused.';
+comment on column ops.account.refusals is 'How often in a row upstream has refused the key. After each refusal Chandler waits longer before it checks the key again.';
 comment on column ops.account.refused_scheme is 'How the key was sent then: CHANDLER_AUTH_SCHEME.';
 comment on column ops.account.refusal is 'What was said of it.';
 
@@ -81,16 +81,16 @@ comment on column ops.quota.day_spent is 'Requests taken on that day.';
 comment on column ops.quota.month_start is 'Beginning of the month that month_spent is about.';
 comment on column ops.quota.month_spent is 'Requests taken in that month.';
 comment on column ops.quota.month_limit is 'What the upstream itself says this month allows, null = no limit; only when month_limit_known.';
-comment on column ops.quota.month_limit_known is 'True once upstream has told month_limit.';
+comment on column ops.quota.month_limit_known is 'True once upstream has reported month_limit.';
 comment on column ops.quota.pace_factor is 'How many times slower than the plan after 429s, at limited_until; from then on it halves its distance to 1 every minute.';
-comment on column ops.quota.limited_at is 'When upstream last asked for a pause.';
-comment on column ops.quota.limited_until is 'Nobody asks before, because upstream asked for a pause.';
+comment on column ops.quota.limited_at is 'When upstream last answered 429.';
+comment on column ops.quota.limited_until is 'No process sends a request before, because upstream answered 429.';
 comment on column ops.quota.limited_streak is 'How many times in a row it did.';
 comment on column ops.quota.limited_message is 'What it said.';
-comment on column ops.quota.exhausted_until is 'Nobody asks before, because upstream says that the quota is used up.';
+comment on column ops.quota.exhausted_until is 'No process sends a request before, because upstream says that the quota is used up.';
 comment on column ops.quota.exhausted_message is 'What it said.';
 comment on column ops.quota.down_at is 'When upstream last did not answer as it should.';
-comment on column ops.quota.down_until is 'Nobody asks before, because upstream did not answer as it should.';
+comment on column ops.quota.down_until is 'No process sends a request before, because upstream fails.';
 comment on column ops.quota.down_streak is 'How many times in a row it did not.';
 comment on column ops.quota.down_message is 'What was seen of it.';
 comment on column ops.quota.probe is 'Why the next request goes alone, and everybody else waits (until probe_until) for what comes of it.';
@@ -166,7 +166,7 @@ comment on column ops.fetch.as_of is 'No fact in the answer is newer than this.'
 comment on column ops.fetch.account_id is 'ops.account.id.';
 comment on column ops.fetch.endpoint is 'Which kind of question: ohlcv, coins and so on.';
 comment on column ops.fetch.series_id is 'market.series.id; null when it was not about candles.';
-comment on column ops.fetch.span is 'The stretch of candles asked for.';
+comment on column ops.fetch.span is 'The span of the candles that were requested.';
 comment on column ops.fetch.backfill_id is 'ops.backfill.id of the run that wanted it.';
 comment on column ops.fetch.attempt is '1 for the first try.';
 comment on column ops.fetch.status is 'HTTP status; null when no status line arrived.';
@@ -209,14 +209,14 @@ create table ops.backfill (
   constraint backfill_state check (state in ('queued', 'running', 'paused', 'done', 'stopped', 'interrupted', 'failed', 'cancelled'))
 );
 create index backfill_to_do on ops.backfill (priority, id) where is_detached and state in ('queued', 'running');
-comment on table ops.backfill is 'Backfills: who asked for what, and how it goes.';
+comment on table ops.backfill is 'Backfills: who requested what, and their state.';
 comment on column ops.backfill.id is 'Number of the backfill.';
-comment on column ops.backfill.requested_at is 'When it was asked for.';
+comment on column ops.backfill.requested_at is 'When it was requested.';
 comment on column ops.backfill.started_at is 'When it began; null when it has not.';
 comment on column ops.backfill.finished_at is 'When it ended; null while it runs.';
 comment on column ops.backfill.state is 'queued (waits for a service, or for wait_until), running, paused, done, stopped (early, with work left), interrupted, failed or cancelled.';
 comment on column ops.backfill.spec is 'The coins and options as they were given.';
-comment on column ops.backfill.span is 'The stretch of time asked for.';
+comment on column ops.backfill.span is 'The span that was requested.';
 comment on column ops.backfill.interval is 'Width of the candles.';
 comment on column ops.backfill.quote is 'Currency of the prices.';
 comment on column ops.backfill.planned_requests is 'What it was to cost.';
@@ -225,7 +225,7 @@ comment on column ops.backfill.heartbeat_at is 'Last sign of life of that proces
 comment on column ops.backfill.is_detached is 'For the service to work off; false: of a command that does it itself.';
 comment on column ops.backfill.priority is 'Of those for the service the highest goes first.';
 comment on column ops.backfill.coin_ids is 'For the service: the coins that were meant, in the order they are filled.';
-comment on column ops.backfill.left_requests is 'What is still to be asked, as last counted.';
+comment on column ops.backfill.left_requests is 'Requests that are still to be sent, as last counted.';
 comment on column ops.backfill.wait_until is 'Before this there is nothing to spend on it.';
 comment on column ops.backfill.finish_at is 'When it will be done by what is known of the quota, what everybody waits for and what is done before it; null when that cannot be said.';
 comment on column ops.backfill.message is 'Why it waits, stopped or failed.';
@@ -264,16 +264,16 @@ create table ops.catalogue_item (
   constraint catalogue_item_kind_id_pk primary key (kind, id)
 );
 create index catalogue_item_by_age on ops.catalogue_item (kind, asked_at);
-comment on table ops.catalogue_item is 'When each thing of the catalogue was asked, and what came of it: the order of turns goes by it.';
-comment on column ops.catalogue_item.kind is 'What is asked: as in market.document, and tags for the list of them.';
+comment on table ops.catalogue_item is 'When each item of the catalogue was last requested, and with what outcome. The next request goes to the item that was not requested for the longest time.';
+comment on column ops.catalogue_item.kind is 'The kind of item: as in market.document, and tags for the list of tags.';
 comment on column ops.catalogue_item.id is 'About what; empty for what there is only one of.';
-comment on column ops.catalogue_item.asked_at is 'When it was asked last.';
+comment on column ops.catalogue_item.asked_at is 'When it was last requested.';
 comment on column ops.catalogue_item.answered_at is 'When it was last answered with something that was stored.';
 comment on column ops.catalogue_item.outcome is 'How the last request ended: stored, cut (only the beginning of a list was given), unconfirmed, or as in ops.fetch.';
 comment on column ops.catalogue_item.times is 'So many requests in a row have ended like that.';
-comment on column ops.catalogue_item.wait_until is 'Not asked before; null when its age decides.';
+comment on column ops.catalogue_item.wait_until is 'Chandler does not request it before; null when its age decides.';
 comment on column ops.catalogue_item.rows is 'Rows of the last answer.';
-comment on column ops.catalogue_item.is_truncated is 'The tool gave only the beginning of the list: REST is asked for it.';
+comment on column ops.catalogue_item.is_truncated is 'The tool gave only the beginning of the list: Chandler requests it from REST.';
 comment on column ops.catalogue_item.message is 'What upstream said, where it did not answer.';
 
 -- A row is about slots of a series (series_id, span), or about what its key names.
@@ -300,7 +300,7 @@ comment on column ops.second_opinion.span is 'The slots it is about: a gap.';
 comment on column ops.second_opinion.evidence is 'What the answers said, where it is needed later.';
 comment on column ops.second_opinion.answers is 'How many answers agree so far.';
 comment on column ops.second_opinion.requested_at is 'The last request that counted, by our clock; requests before retry_at do not count.';
-comment on column ops.second_opinion.retry_at is 'Not to be asked before, by our clock; infinity: not by itself.';
+comment on column ops.second_opinion.retry_at is 'Chandler does not ask again before, by its own clock; infinity: it does not ask again by itself.';
 
 create table ops.rpc (
   url text primary key,
@@ -314,7 +314,7 @@ comment on table ops.rpc is 'JSON-RPC interfaces of upstreams: their tools, and 
 comment on column ops.rpc.url is 'Address of the JSON-RPC interface.';
 comment on column ops.rpc.tools is 'Its tools, as it lists them; null when it never has.';
 comment on column ops.rpc.listed_at is 'When it listed them.';
-comment on column ops.rpc.closed_until is 'Left alone until then, because it could not be used; REST is asked meanwhile.';
+comment on column ops.rpc.closed_until is 'Chandler does not use the interface before, because it failed; it uses REST meanwhile.';
 comment on column ops.rpc.failures is 'So often in a row it could not be used.';
 comment on column ops.rpc.message is 'Why it could not.';
 
@@ -351,7 +351,7 @@ comment on column ops.track.interval is 'Width of the candles.';
 comment on column ops.track.quote is 'Currency of the prices.';
 comment on column ops.track.since is 'What opens before it is not wanted for this rule.';
 comment on column ops.track.priority is 'Higher goes first.';
-comment on column ops.track.target_age is 'How old the newest data may become before it is asked again.';
+comment on column ops.track.target_age is 'How old the newest data may become before Chandler refreshes it.';
 comment on column ops.track.created_at is 'When it was added, or last given again.';
 
 create table ops.tier (
@@ -387,19 +387,19 @@ create table ops.tracked (
   ends_at timestamptz,
   queued_at timestamptz
 ) with (fillfactor = 70);
--- All series of a tier have the same target age, so their turns come in the order in which they were last asked:
--- those asked first lie at the beginning of their part of the index, those never asked at its end.
+-- All series of a tier have the same target age, so they are refreshed in the order in which they were last requested: the series that was
+-- requested first is first in its part of the index, those never requested are last.
 create index tracked_by_age on ops.tracked (tier_id, asked_at);
 create index tracked_by_refresh on ops.tracked (tier_id, refresh_at);
 create index tracked_ending on ops.tracked (ends_at) where ends_at is not null;
 create index tracked_queued on ops.tracked (queued_at) where queued_at is not null;
-comment on table ops.tracked is 'The series the rules come to: when each was asked, and up to when upstream has told all it had.';
+comment on table ops.tracked is 'The series that the rules select: when each was last requested, and up to which instant it has everything that upstream had.';
 comment on column ops.tracked.series_id is 'market.series.id.';
 comment on column ops.tracked.tier_id is 'ops.tier.id.';
 comment on column ops.tracked.tracked_at is 'Since when it is tracked.';
-comment on column ops.tracked.asked_at is 'When its newest candles were last asked for, answered or not; null when never.';
-comment on column ops.tracked.refresh_at is 'From when its age counts for being asked early: asked_at, or before it.';
-comment on column ops.tracked.seen_until is 'Up to here upstream has told all it had; null when it was not answered yet.';
+comment on column ops.tracked.asked_at is 'When its newest candles were last requested, answered or not; null when never.';
+comment on column ops.tracked.refresh_at is 'For a refresh before the target age is reached, the age counts from here: asked_at, or earlier.';
+comment on column ops.tracked.seen_until is 'Up to here Chandler has everything that upstream had; null when upstream has not answered yet.';
 comment on column ops.tracked.ends_at is 'No rule wants it any more: it is wanted up to here only, and leaves when that is complete.';
 comment on column ops.tracked.queued_at is 'Since when a chunk of its newest end is in the queue; null when none is.';
 
@@ -462,13 +462,13 @@ create table ops.notice (
 );
 create index notice_of_topic on ops.notice (topic, raised_at);
 create index notice_to_send on ops.notice (id) where due_at is not null;
-comment on table ops.notice is 'What the operator is told of through CHANDLER_WEBHOOK_URL. Kept for a year.';
+comment on table ops.notice is 'Messages to the operator through CHANDLER_WEBHOOK_URL. Kept for a year.';
 comment on column ops.notice.id is 'In the order in which they are sent.';
 comment on column ops.notice.event is 'quota, stuck, history-limit, revisions or quarantine.';
-comment on column ops.notice.topic is 'What exactly it is about: told once in a while, however many services notice.';
+comment on column ops.notice.topic is 'What exactly it is about. A topic is sent once in a while, however many services notice it.';
 comment on column ops.notice.text is 'What is sent.';
 comment on column ops.notice.raised_at is 'When it was noticed.';
-comment on column ops.notice.upto is 'Of quarantine: the last row it tells of.';
+comment on column ops.notice.upto is 'Of quarantine: the last row that the notice counts.';
 comment on column ops.notice.attempts is 'Times it was sent, or tried to.';
 comment on column ops.notice.due_at is 'When it is sent, or tried again; null when it was sent or given up.';
 comment on column ops.notice.sent_at is 'When it was taken; null when it was not.';
@@ -530,9 +530,9 @@ comment on column ops.api_usage.month_spent is 'Requests of that month, with tho
 comment on column ops.api_usage.day_start is 'Begin of the day (UTC) that day_spent counts.';
 comment on column ops.api_usage.day_spent is 'Requests of that day.';
 comment on column ops.api_usage.updated_at is 'When a process last took some in advance.';
-comment on column ops.api_usage.month_leased is 'Of month_spent: taken in advance by a process, and not used as far as it has told (every five seconds). Processes that died took theirs with them until the month ends.';
+comment on column ops.api_usage.month_leased is 'Part of month_spent: requests that processes have leased and not yet reported as used (they report every five seconds). The lease of a process that died stays counted until the month ends.';
 
--- Whoever has read the number and the data may keep the data for as long as the number stays. Of candles each series has its own number.
+-- A reader may cache the data for as long as the number stays the same. Of candles each series has its own number.
 create table ops.version (
   topic text primary key,
   version bigint not null

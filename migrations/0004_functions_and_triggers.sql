@@ -55,7 +55,7 @@ begin
     where s.id = which;
 end
 $$;
-comment on function ops.uncover(integer, timestamptz, timestamptz) is 'Takes a stretch of a series out of coverage, so that the next backfill asks for it again: for what chandler verify found wrong. The candles stay until an answer replaces them, except those off the grid; the rest of the series is counted anew.';
+comment on function ops.uncover(integer, timestamptz, timestamptz) is 'Takes a stretch of a series out of coverage, so that the next backfill requests it again: for what chandler verify found wrong. The candles stay until an answer replaces them, except those off the grid; the rest of the series is counted anew.';
 
 -- Every update of a series changes its version.
 create function ops.count_series_change() returns trigger language plpgsql as $$
@@ -80,7 +80,7 @@ $$;
 create trigger counts_change after insert or update or delete or truncate on market.ticker
   for each statement execute function ops.count_change();
 
--- Counts only a statement that changes a row: what was read stays cached when a snapshot tells the same ranks again.
+-- Counts only a statement that changes a row: cached data stays valid when a snapshot has the same ranks again.
 create function ops.count_rows() returns trigger language plpgsql security definer set search_path = pg_catalog as $$
 begin
   if exists (select from changed) then

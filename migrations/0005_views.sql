@@ -126,7 +126,7 @@ from ops.series_now s
 cross join lateral (
   with ranked as (
     select 0 as tier, id, reason, message, tstzmultirange(span) as spans,
-      -- Of one series it may have been a passing mood of the upstream, or of a gateway before it: asked again after a day.
+      -- A refusal of one series may have been a passing fault of the upstream, or of a gateway before it: it is requested again after a day.
       refused_at + interval '1 day' as again_at
     from market.refusal
     where series_id = s.id and account_plan = (select plan from ops.account where is_current)
@@ -183,7 +183,7 @@ comment on column market.gaps.gap_to is 'End of the gap (exclusive).';
 comment on column market.gaps.slots is 'How many candle slots the gap holds, those too young for a final answer included. Those of a series add up to market.coverage.slots_missing.';
 comment on column market.gaps.reason is 'not asked yet; provisional: answered, but too young to be final; unconfirmed: answered empty, to be confirmed by a second answer; malformed: the row given cannot be true, and is in market.quarantine; or why upstream refuses it: history limit, interval, unknown coin, forbidden, bad request.';
 comment on column market.gaps.detail is 'What upstream said when it refused, or why two empty answers are not enough; null when nothing more is known.';
-comment on column market.gaps.next_ask_at is 'When it may be asked again; null when nothing has to be waited for (not asked yet) or when it waits for a different plan (refused by a history limit of the plan; after a day one request tests whether it still holds).';
+comment on column market.gaps.next_ask_at is 'When Chandler may request it again; null when there is nothing to wait for (not asked yet) or when it waits for a different plan (refused by a history limit of the plan; after a day one request tests whether it still holds).';
 
 create view market.freshness as
 select
@@ -212,14 +212,14 @@ comment on column market.freshness.quote is 'Currency of the prices: usd or btc.
 comment on column market.freshness.interval is 'Width of the candles: 5m, 15m, 30m, 1h, 6h, 12h or 24h.';
 comment on column market.freshness.final_until is 'End of the newest span with a final answer; null when there is none. Candles become final one candle width after they have closed.';
 comment on column market.freshness.age is 'Time between final_until and now.';
-comment on column market.freshness.is_tracked is 'True when the series is wanted without an end, and so kept up to now; false when only a stretch of time was asked for.';
-comment on column market.freshness.priority is 'Higher is asked first.';
+comment on column market.freshness.is_tracked is 'True when the series is wanted without an end, and so kept up to now; false when only a span was requested.';
+comment on column market.freshness.priority is 'The series with the higher priority is refreshed first.';
 comment on column market.freshness.tier is 'Why it is tracked: list (named by its coin), top (among the best-ranked) or all; null when no rule of chandler track is behind it.';
-comment on column market.freshness.target_age is 'How old its newest data may become before it is asked again, as chandler track says.';
-comment on column market.freshness.achievable_age is 'How old it becomes with the requests there are: target_age, or more when the budget does not allow it. Null while nobody has planned it, or when there is nothing to spend.';
+comment on column market.freshness.target_age is 'How old its newest data may become before Chandler refreshes it, as chandler track says.';
+comment on column market.freshness.achievable_age is 'How old it becomes with the requests there are: target_age, or more when the budget does not allow it. Null before the service has planned it, or when the budget leaves no request for it.';
 comment on column market.freshness.seen_until is 'Up to this instant everything that upstream had is here, candles that are not final yet included; null when it was not answered since it is tracked.';
 comment on column market.freshness.seen_age is 'Time between seen_until and now: to be compared with target_age and achievable_age.';
-comment on column market.freshness.asked_at is 'When its newest candles were last asked for, answered or not; null when never since it is tracked.';
+comment on column market.freshness.asked_at is 'When its newest candles were last requested, answered or not; null when never since it is tracked.';
 
 create view market.catalogue as
 select kind, count(*) filter (where gone_at is null) as known, count(*) filter (where gone_at is not null) as gone,
@@ -270,7 +270,7 @@ select b.id, b.state, b.is_detached, b.priority, b.interval, b.quote, cardinalit
     when b.state = 'done' then 1
     -- It may have grown since it was planned: then what is left is all there is.
     when b.left_requests is not null then 1 - b.left_requests::float8 / greatest(b.left_requests, b.planned_requests, 1)
-    -- Of a command: what it has asked of what it meant to ask.
+    -- Of a command: the part of its planned requests that it has sent.
     when not b.is_detached and b.planned_requests > 0 then least(1, coalesce(spent.requests, 0)::float8 / b.planned_requests)
   end as progress,
   b.requested_by
@@ -290,19 +290,19 @@ comment on column ops.backfill_progress.priority is 'The highest goes first.';
 comment on column ops.backfill_progress.interval is 'Width of the candles.';
 comment on column ops.backfill_progress.quote is 'Currency of the prices.';
 comment on column ops.backfill_progress.coins is 'How many coins; null for one of a command.';
-comment on column ops.backfill_progress."from" is 'Beginning of the stretch of time asked for.';
+comment on column ops.backfill_progress."from" is 'Beginning of the span that was requested.';
 comment on column ops.backfill_progress."to" is 'Its end, exclusive.';
-comment on column ops.backfill_progress.requested_at is 'When it was asked for.';
+comment on column ops.backfill_progress.requested_at is 'When it was requested.';
 comment on column ops.backfill_progress.started_at is 'When it began; null when it has not.';
 comment on column ops.backfill_progress.finished_at is 'When it ended; null when it has not.';
 comment on column ops.backfill_progress.planned_requests is 'What it was to cost.';
 comment on column ops.backfill_progress.spent is 'Requests made for it.';
 comment on column ops.backfill_progress.stored is 'Candles that were new or changed.';
-comment on column ops.backfill_progress.left_requests is 'What is still to be asked, as last counted.';
+comment on column ops.backfill_progress.left_requests is 'Requests that are still to be sent, as last counted.';
 comment on column ops.backfill_progress.wait_until is 'Before this there is nothing to spend on it.';
 comment on column ops.backfill_progress.finish_at is 'When it will be done by what is known of the quota, what everybody waits for and what is done before it; null when that cannot be said.';
 comment on column ops.backfill_progress.owner is 'Machine and process that work on it, or did last.';
 comment on column ops.backfill_progress.heartbeat_at is 'Last sign of life of that process.';
 comment on column ops.backfill_progress.message is 'Why it waits, stopped or failed.';
-comment on column ops.backfill_progress.progress is 'How much of it is done, from 0 to 1; null when nobody can say.';
+comment on column ops.backfill_progress.progress is 'How much of it is done, from 0 to 1; null when it is unknown.';
 comment on column ops.backfill_progress.requested_by is 'Who wants it, as in ops.backfill.';

@@ -50,12 +50,12 @@ export function createQuota(options: QuotaOptions): Quota {
   const gate = createGate(limits.perSecond);
   const ledgerClock = createLedgerClock(sql, clock, options.useDatabaseClock);
   const ledger = { sql, clock, ledgerClock, accountId };
-  const { noteTrouble, ...reports } = createUpstreamReports({ ...ledger, gate, graceMs, random });
+  const { noteBackoff, ...reports } = createUpstreamReports({ ...ledger, gate, graceMs, random });
   const terms = { accountId, limits, perMonthFixed };
   const waits = { runAheadMs, graceMs, probeMs, lateMs };
   return {
     gate,
-    take: createTake({ ...ledger, ...terms, ...waits, reserved, onTrouble: noteTrouble }),
+    take: createTake({ ...ledger, ...terms, ...waits, reserved, onBackoff: noteBackoff }),
     ...reports,
     async state() {
       const askedAt = clock.now();

@@ -22,7 +22,7 @@ type TakeDeps = {
   readonly probeMs: number;
   readonly lateMs: number | undefined;
   /** Called when upstream has been failing or refusing: the next good answer must be written down. */
-  readonly onTrouble: () => void;
+  readonly onBackoff: () => void;
 };
 
 type TakeCall = { readonly spender: Spender; readonly stretch: Stretch | undefined };
@@ -52,7 +52,7 @@ async function takeForAll(deps: TakeDeps, calls: readonly TakeCall[]): Promise<T
     askedAt = clock.now();
     row = await takeRequests(sql, args);
   }
-  if (row.troubled) deps.onTrouble();
+  if (row.isBackingOff) deps.onBackoff();
   return handOut(deps, calls, row, ledgerClock.shiftMs(askedAt, row.now));
 }
 

@@ -31,13 +31,13 @@ type ReportDeps = {
 
 type UpstreamReports = Pick<Quota, 'pause' | 'limited' | 'exhausted' | 'unavailable' | 'answered' | 'reconcile'> & {
   /** The ledger says that upstream has been failing or refusing: the next good answer is written down. */
-  noteTrouble(): void;
+  noteBackoff(): void;
 };
 
 export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
   const { sql, clock, ledgerClock, accountId, gate, graceMs, random } = deps;
   // What this process knows without asking: whether the ledger has failures that a good answer ends, and that upstream answered since.
-  let isTroubled = false;
+  let isBackingOff = false;
   let lastAnswered = Number.NEGATIVE_INFINITY;
 
   const at = () => ({ accountId, now: ledgerClock.now() });
@@ -48,12 +48,12 @@ export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
   ): Promise<void> => {
     const agoMs = clock.now() - sentAt;
     const ledger = await changeLedger(sql, at(), (old, now) => step(old, now, now - agoMs));
-    isTroubled = ledger.downStreak > 0 || ledger.limitedStreak > 0 || ledger.probe !== null;
+    isBackingOff = ledger.downStreak > 0 || ledger.limitedStreak > 0 || ledger.probe !== null;
   };
 
   return {
-    noteTrouble: () => {
-      isTroubled = true;
+    noteBackoff: () => {
+      isBackingOff = true;
     },
     pause({ reason, retryAfterMs }) {
       const wait = retryAfterMs ?? (reason === 'limited' ? SHORTEST_BACK_OFF_MS : 0);
@@ -83,8 +83,8 @@ export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
     async answered({ sentAt }) {
       lastAnswered = Math.max(lastAnswered, sentAt);
       gate.answered(sentAt);
-      if (!isTroubled) return;
-      isTroubled = false;
+      if (!isBackingOff) return;
+      isBackingOff = false;
       await change(sentAt, (ledger, now, sent) => afterAnswered(ledger, now, { sentAt: sent }));
     },
     async reconcile(usage) {

@@ -72,7 +72,7 @@ const cover = (coin: number, spans: readonly Span[]) =>
   database.sql`update market.series set covered = ${spans}::tstzmultirange where id = ${series[coin]!}`;
 const spent = async () => (await quota.state()).month.spent;
 
-describe('a turn for a stretch', () => {
+describe('a permit for a stretch', () => {
   it('comes with what of it is worth the request', async () => {
     await cover(0, [span(0, 100), span(150, 200)]);
     await database.sql`insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at)

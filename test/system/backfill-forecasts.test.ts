@@ -56,7 +56,7 @@ async function readWork(): Promise<ReadonlyMap<number, number | null>> {
   return new Map(rows.map(({ id, finishAt }) => [id, finishAt && (finishAt - world.clock.now()) * pace]));
 }
 
-test('those that run at once after the more urgent ones, and between equals as they take turns; those that wait after all before them', {
+test('those that run at once after the more urgent ones, and between equals as they alternate; those that wait after all before them', {
   timeout: 240_000,
 }, async () => {
   const coinIds = await begin(['a', 'b', 'c']);

@@ -62,7 +62,7 @@ describe('a history limit that nobody expected', () => {
     };
     const run = await (await world.open({ plan: null })).backfill(YEARS);
     expect(run.end).toEqual({ kind: 'done' });
-    // The first of each coin is doubted; each one after halves what is still asked, and with it may come those in flight.
+    // The first of each coin needs a second opinion; each one after halves what is still asked, and with it may come those in flight.
     expect(refusals()).toBeLessThanOrEqual(COINS.length + 4 * Math.ceil(Math.log2(1_500)));
     const [seen] = await world.database.sql<{ n: number }[]>`select count(*)::int as n from market.candle`;
     expect(seen!.n).toBeGreaterThanOrEqual(3 * 45);

@@ -14,7 +14,7 @@ export let upstream: ReturnType<typeof createScripted>;
 
 export async function make(options: WorldOptions): Promise<void> {
   upstream = createScripted();
-  // What is doubted waits: seconds of its clock, up to 75.
+  // What needs a second opinion waits: seconds of its clock, up to 75.
   world = await createWorld({ startAt: NOW, speed: 20, fetch: upstream.fetch, ...options });
 }
 

@@ -119,7 +119,7 @@ describe('CHANDLER_AUTH_SCHEME=auto', () => {
   });
 
   test.each(['bearer', 'bare'] as const)(
-    'doubts what it remembers, once, when that is refused: %s is right',
+    'tries the other way, once, when the one it remembers is refused: %s is right',
     async (wanted) => {
       await make({
         apiKey: 'right',
@@ -154,7 +154,7 @@ describe('CHANDLER_AUTH_SCHEME=auto', () => {
     expect(await world.database.sql`select auth_scheme from ops.account`).toEqual([{ authScheme: 'bare' }]);
   });
 
-  test('a single series that is forbidden once the key has worked does not make it doubt', async () => {
+  test('a single series that is forbidden once the key has worked does not make it try the other way', async () => {
     await make({
       apiKey: 'right',
       simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' }, scheme: 'bare' } },

@@ -1,4 +1,4 @@
-/** A run that waits for nothing but a doubt about its last chunk. */
+/** A run that waits for nothing but a second opinion about its last chunk. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { says } from '../support/scripted.ts';

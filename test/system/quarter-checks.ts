@@ -25,7 +25,7 @@ export const LONGEST_STEP_MS = 7 * HOUR;
 const FRESHNESS_EVERY_MS = HOUR / 2;
 /** How long the service, or what it stands on, is away at most: a budget without room makes up for that in days, not at once. */
 const LONGEST_TROUBLE_MS = 12 * HOUR;
-/** Answers of 402, 403 and 404 that a day may bring: a history limit and a refused coin are doubted once a day each. */
+/** Answers of 402, 403 and 404 that a day may bring: a history limit and a refused coin are tested once a day each. */
 const MOST_REFUSED_A_DAY = 12;
 
 /** The latest tick of each schedule has begun, and is over within a minute (P8: whatever a backfill does). */

@@ -13,7 +13,7 @@ describe('402 "you have reached maximum request limit"', () => {
     return row!.n;
   };
 
-  test('to everything at one moment, with budget left by /users/me, is one doubt: no history limit of those in flight', async () => {
+  test('to everything at one moment, with budget left by /users/me, is one claim: no history limit is learned from those in flight', async () => {
     await make({
       apiKey: 'k',
       speed: 50,

@@ -30,7 +30,7 @@ async function make(options: WorldOptions): Promise<void> {
 }
 
 describe('while a backfill of any size runs', () => {
-  test('scheduled requests get their turn within the run-ahead of the ledger, however saturated the pace is', async () => {
+  test('scheduled requests get their permit within the run-ahead of the ledger, however saturated the pace is', async () => {
     await make({ speed: 4, limits: { perMonth: null, perSecond: 5 } });
     const chandler = await world.open({ candlesPerRequest: 20 });
     const { quota } = chandler.session;

@@ -74,7 +74,7 @@ export function costUnder(reports: PlanReports, name: PlanName) {
   };
 }
 
-export const NO_LIMIT = 'no limit applies';
+export const NO_LIMIT = 'no limit delays it';
 export const NO_BUDGET = 'the quota leaves nothing for a backfill';
 
 /** Why no finish can be forecast; null when it can. Without limits it depends on how fast the upstream answers. */
@@ -83,7 +83,7 @@ export function whyNoFinish({ finishAt, bindingWindow }: Forecast, requests: num
   return requests > 0 && bindingWindow === null ? NO_LIMIT : null;
 }
 
-/** When the limits allow it to be done; null when that is never, or when no limit applies. */
+/** When the limits allow it to be done; null when that is never, or when no limit delays it. */
 export function finishByLimits(forecast: Forecast, requests: number): Instant | null {
   return whyNoFinish(forecast, requests) === null ? forecast.finishAt : null;
 }

@@ -31,7 +31,7 @@ const RATE_OVER_MS = 30_000;
 /** After so long without an answer, the line says so. */
 const QUIET_MS = 5_000;
 
-/** When the quota allows the given number of requests to have been sent; null when no limit applies. */
+/** When the quota allows the given number of requests to have been sent; null when no limit delays them. */
 export type QuotaForecast = (requests: number) => Instant | null;
 
 export type ProgressSources = {

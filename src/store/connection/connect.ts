@@ -1,6 +1,7 @@
 /** Connections to Postgres: a pool for the statements of this process, and one connection for the ledger. */
 import net from 'node:net';
 import postgres from 'postgres';
+import { createBackoff } from '../../core/backoff.ts';
 import { createWatchdog, runWatchdog, type Watchdog } from './connection-watchdog.ts';
 import { readDatabaseUrl } from './database-url.ts';
 import { closeForAll, FLUSHED_AT_ONCE, survivesLostConnections } from './postgres-js-patches.ts';
@@ -36,6 +37,8 @@ export type ConnectOptions = {
   /** `as named`: for statements of others (users, drizzle's migrator), whose columns keep their names. */
   readonly columns?: 'camelCase' | 'as named';
 };
+
+const reconnectBackoff = createBackoff({ firstMs: 10, mostMs: 1_000 });
 
 /** Unless `connect_timeout` of the address says otherwise. */
 export const CONNECT_SECONDS = 10;
@@ -117,7 +120,7 @@ export function createClient({
     max,
     connect_timeout: address.connectTimeoutSeconds ?? CONNECT_SECONDS,
     // In seconds. The default grows to twenty, and every connection lost at once counts as one more failure.
-    backoff: (failures: number) => Math.min(2 ** failures / 100, 1),
+    backoff: (failures: number) => reconnectBackoff(failures, Math.random()) / 1000,
     connection: {
       application_name: address.applicationName ?? applicationName,
       ...(options === undefined ? {} : { options }),

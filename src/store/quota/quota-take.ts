@@ -44,7 +44,7 @@ export type TakeRow = {
   /** What time it was when the answer was made. */
   readonly now: Instant;
   /** Upstream has been failing or refusing: the next good answer is worth writing down. */
-  readonly troubled: boolean;
+  readonly isBackingOff: boolean;
   /** For each of `ifOpen`, in its order: what of it is worth a request. */
   readonly gaps: readonly Spans[];
 };
@@ -74,7 +74,7 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
           probe_until)
       end as at,
       coalesce(given_now, clock_timestamp()) as now,
-      probe is not null as is_probe, troubled,
+      probe is not null as is_probe, is_backing_off,
       ${ifOpen === null ? sql`null::jsonb` : sql`(select jsonb_agg(gaps::text order by position) from open)`} as gaps
     from fitted`;
   return row ? { ...row, gaps: (row.gaps ?? []).map(parseMultirange) } : null;
@@ -154,7 +154,7 @@ function verdict(sql: SqlOrTransaction) {
         ), 0) < per_month as is_told
       from counted
     ), seen as materialized (
-      select *, down_streak > 0 or limited_streak > 0 or probe is not null as troubled from exempted
+      select *, down_streak > 0 or limited_streak > 0 or probe is not null as is_backing_off from exempted
     ), judged as materialized (
       select *, case
         when month_used >= per_month and not is_told then 'month'

@@ -105,10 +105,10 @@ test('no time is named for what no limit slows', async () => {
   const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_REQUESTS_PER_SECOND: 'unlimited' };
   const argv = ['plan', '--top', '3', '--start', '-1000d'];
   const { out } = await chandler(argv, settings);
-  expect(out).toMatch(/^ {2}done +as fast as the upstream answers \(no limit applies\)$/m);
+  expect(out).toMatch(/^ {2}done +as fast as the upstream answers \(no limit delays it\)$/m);
   expect(JSON.parse((await chandler([...argv, '--json'], settings)).out)).toMatchObject({
     finishAt: null,
-    noFinishBecause: 'no limit applies',
+    noFinishBecause: 'no limit delays it',
   });
 });
 

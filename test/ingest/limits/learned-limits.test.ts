@@ -252,7 +252,7 @@ describe('a refusal that nobody expected', () => {
     expect(opinions.waitingFor(job(9))).toBeNull();
   });
 
-  test('an answer of which nothing is in doubt costs no statement', async () => {
+  test('a plausible answer costs no statement', async () => {
     const opinions = await process();
     await database.sql`alter table ops.second_opinion rename to away`;
     try {

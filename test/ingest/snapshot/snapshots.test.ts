@@ -166,7 +166,7 @@ describe('a snapshot of the tickers', () => {
     stored(await snapshots.tickers());
   });
 
-  test('that is much shorter than the last is doubted; believed when the next one, which no cache repeats, is as short', async () => {
+  test('that is much shorter than the last is not believed; it is when the next one, which no cache repeats, is as short', async () => {
     const { world, snapshots, sql } = await open();
     change(TICKERS_PATH, (rows) => rows.slice(0, 2));
     const first = await snapshots.tickers();

@@ -97,7 +97,7 @@ test('a chunk is the newest end with what is missing before it, and no more than
   expect(await coins(NOON + 60_000)).toEqual(['a-a', 'b-b']);
 });
 
-test('nothing before the coin began is asked, nor what a history limit or a refusal keeps from us; its turn is over all the same', async () => {
+test('nothing before the coin began is asked, nor what a history limit or a refusal keeps from us; its refresh is done all the same', async () => {
   await addTracks(database.sql, [rule('all')], NOON);
   await keep(NOON);
   await recordTickers(database.sql, { coinId: ['a-a'], rank: [1], firstDataAt: [MIDNIGHT - DAY + HOUR] }, NOON);
@@ -119,7 +119,7 @@ test('nothing before the coin began is asked, nor what a history limit or a refu
   expect(await coins(NOON + HOUR)).toEqual([]);
 });
 
-test('a turn that did not come about is handed back', async () => {
+test('a refresh that sent no request is due again', async () => {
   await addTracks(database.sql, [rule('top')], NOON);
   await keep(NOON);
   await take(NOON);

@@ -130,7 +130,7 @@ test('what the queue has lost is asked within a minute, once', async () => {
   expect(asked()).toBe(2);
 });
 
-test('a turn that was taken twice is one request', async () => {
+test('a refresh that was queued twice is one request', async () => {
   const { sql, keep, work, settled, asked } = await open();
   await addTracks(sql, [rule('btc-bitcoin')], NOON);
   await keep.run();
@@ -171,7 +171,7 @@ test('no more is asked in a day than may be, what waits in the queue included', 
   expect(await queue.size()).toBe(4);
 });
 
-test('a series that upstream keeps failing on costs a turn no more than a chunk has attempts, and the others go on', async () => {
+test('a series that upstream keeps failing on costs a refresh no more requests than a chunk has attempts, and the others go on', async () => {
   const { sql, keep, work, settled, clock, asked } = await open({
     fetch: (simulated) => async (request) =>
       new URL(request.url).pathname.includes('/btc-bitcoin/')
@@ -192,7 +192,7 @@ test('a series that upstream keeps failing on costs a turn no more than a chunk 
   await vi.waitFor(() => expect(asked()).toBe(4), { timeout: 60_000 });
 });
 
-test('a turn whose chunk began before a history limit of the plan is handed back: what lies within the history limit is asked next time', async () => {
+test('a refresh whose chunk began before a history limit of the plan is due again: the next one asks for what lies within the history limit', async () => {
   // The documents promise ten years of these candles, and the upstream gives a day.
   const historyDepthMs = DAY;
   const { sql, keep, work, settled, outcomes } = await open({

@@ -230,7 +230,7 @@ describe('requests', () => {
     expect(await left()).toEqual([...ids, young]);
   });
 
-  test('stay while a doubt of theirs may still be confirmed', async () => {
+  test('stay while their unconfirmed slots may still be confirmed', async () => {
     const day = (n: number) => Date.UTC(2025, 0, n);
     const [covered, open] = [
       { from: day(1), to: day(5) },
