@@ -4,6 +4,7 @@
  */
 import { sql } from 'drizzle-orm';
 import {
+  bigint,
   check,
   foreignKey,
   index,
@@ -20,6 +21,7 @@ import { ofCoin } from './coins.ts';
 import {
   bigIdentity,
   bigNumber,
+  bytea,
   candleInterval,
   identity,
   instant,
@@ -44,6 +46,11 @@ export const series = market.table(
     createdAt: instant('created_at').notNull().default(sql`now()`),
     version: bigNumber('version').notNull().default(0),
     answeredAt: instant('answered_at'),
+    candles: bigNumber('candles').notNull().default(0),
+    digest: bigint('digest', { mode: 'bigint' }).notNull().default(sql`0`),
+    emptyOnce: tstzmultirange('empty_once').notNull().default(sql`'{}'`),
+    steps: integer('steps').notNull().default(0),
+    link: bytea('link'),
   },
   (t) => [
     unique('series_of_coin').on(t.coinId, t.quote, t.interval),
@@ -72,6 +79,35 @@ export const openCandle = market.table(
   ],
 );
 
+export type EvidenceKind = 'answer' | 'mended' | 'retention' | 'renamed' | 'adopted';
+
+export const evidence = market.table(
+  'evidence',
+  {
+    seriesId: withSeries().notNull(),
+    number: integer('number').notNull(),
+    kind: text('kind').$type<EvidenceKind>().notNull(),
+    slots: tstzmultirange('slots').notNull(),
+    knownAt: instant('known_at').notNull(),
+    asOf: instant('as_of').notNull(),
+    candles: integer('candles').notNull(),
+    digest: bigint('digest', { mode: 'bigint' }).notNull(),
+    locator: bigint('locator', { mode: 'bigint' }).notNull(),
+    link: bytea('link').notNull(),
+    stepSeconds: integer('step_seconds').array(),
+    stepSlots: smallint('step_slots').array(),
+    fetchId: bigNumber('fetch_id'),
+    bodySha256: bytea('body_sha256'),
+    detail: text('detail'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.seriesId, t.number] }),
+    check('evidence_kind', sql`kind in ('answer', 'mended', 'retention', 'renamed', 'adopted')`),
+  ],
+);
+
+export type RevisionReason = 'late answer' | 'removed by upstream' | 'mended' | 'contradicted';
+
 export const revision = market.table(
   'revision',
   {
@@ -81,8 +117,15 @@ export const revision = market.table(
     seenAt: instant('seen_at').notNull(),
     fetchId: bigNumber('fetch_id'),
     ...prices(),
+    step: integer('step'),
+    reason: text('reason').$type<RevisionReason>().notNull(),
+    knownAt: instant('known_at'),
   },
-  (t) => [index('revision_of_candle').on(t.seriesId, t.openTime), index('revision_of_fetch').on(t.fetchId)],
+  (t) => [
+    index('revision_of_candle').on(t.seriesId, t.openTime),
+    index('revision_of_fetch').on(t.fetchId),
+    check('revision_reason', sql`reason in ('late answer', 'removed by upstream', 'mended', 'contradicted')`),
+  ],
 );
 
 export const quarantine = market.table(

@@ -1,0 +1,340 @@
+-- Proof: which answer told what about which slots, chained per series, and the digest of everything that is stored.
+
+-- The hash of a candle depends on all of its 56 bytes: open time in seconds, then its six numbers; null is the NaN 7ff8000000000000.
+-- Stable, not immutable, because extract() is: so the planner can put it into the statement that calls it.
+create function market.candle_hash(open_time timestamptz, open double precision, high double precision, low double precision,
+    close double precision, volume double precision, market_cap double precision) returns bigint
+  language sql stable parallel safe
+  return ('x' || encode(substr(sha256(int8send(extract(epoch from open_time)::bigint)
+    || coalesce(float8send(open), '\x7ff8000000000000'::bytea) || coalesce(float8send(high), '\x7ff8000000000000'::bytea)
+    || coalesce(float8send(low), '\x7ff8000000000000'::bytea) || coalesce(float8send(close), '\x7ff8000000000000'::bytea)
+    || coalesce(float8send(volume), '\x7ff8000000000000'::bytea) || coalesce(float8send(market_cap), '\x7ff8000000000000'::bytea)),
+    1, 8), 'hex'))::bit(64)::bigint;
+comment on function market.candle_hash(timestamptz, double precision, double precision, double precision, double precision, double precision, double precision) is 'The first eight bytes of the SHA-256 of a candle: its open time in seconds (a signed integer) and its six numbers (doubles; null as the NaN 7ff8000000000000), each eight bytes, big end first.';
+
+-- Digests are sums modulo 2^64, so they do not depend on the order of the candles.
+create function ops.modulo_2_64(total numeric) returns bigint
+  language sql immutable strict parallel safe
+  return (mod(mod(total + 9223372036854775808, 18446744073709551616) + 18446744073709551616, 18446744073709551616)
+    - 9223372036854775808)::bigint;
+comment on function ops.modulo_2_64(numeric) is 'A sum of hashes modulo 2^64, as a signed number.';
+
+alter table market.series
+  add column candles bigint not null default 0,
+  add column digest bigint not null default 0,
+  add column empty_once tstzmultirange not null default '{}',
+  add column steps integer not null default 0,
+  add column link bytea;
+comment on column market.series.candles is 'Stored candles of the series, final or not.';
+comment on column market.series.digest is 'Sum of market.candle_hash of all its stored candles, modulo 2^64. Written in the transaction that changes a candle; chandler verify computes it again.';
+comment on column market.series.empty_once is 'Covered slots without a candle for which only one answer is the evidence; another answer confirms or contradicts it.';
+comment on column market.series.steps is 'How many steps its evidence has: the number of the newest.';
+comment on column market.series.link is 'Hash that chains all its evidence: that of the newest step. Null while there is none.';
+
+-- One row per step; but small steps that continue each other share a row, or a year of daily refreshes would need more bytes than its candles.
+create table market.evidence (
+  series_id integer not null constraint evidence_series_id_series_id_fk references market.series on delete cascade,
+  number integer not null,
+  kind text not null,
+  slots tstzmultirange not null,
+  known_at timestamptz not null,
+  as_of timestamptz not null,
+  candles integer not null,
+  digest bigint not null,
+  locator bigint not null,
+  link bytea not null,
+  step_seconds integer[],
+  step_slots smallint[],
+  fetch_id bigint,
+  body_sha256 bytea,
+  detail text,
+  constraint evidence_series_id_number_pk primary key (series_id, number),
+  constraint evidence_kind check (kind in ('answer', 'mended', 'retention', 'renamed', 'adopted'))
+) with (fillfactor = 80);
+comment on table market.evidence is 'Why each final slot is what it is: one step for each answer that made slots final or changed them, and for each mending, retention and change of id. Kept as long as the candles. market.evidence_steps has a row per step.';
+comment on column market.evidence.series_id is 'market.series.id.';
+comment on column market.evidence.number is 'Number of the step within its series, from 1; of a row with several steps, that of the first.';
+comment on column market.evidence.kind is 'answer: an answer of upstream told what the slots hold; mended: they were taken out of coverage, to be requested again; retention: they were removed because of their age; renamed: the coin was given a new id; adopted: they were final before evidence was kept.';
+comment on column market.evidence.slots is 'The slots it is about: with a candle, or known to be empty.';
+comment on column market.evidence.known_at is 'When it was stored, by our clock, in whole seconds; of several steps, the first.';
+comment on column market.evidence.as_of is 'No fact in the answer is newer than this; of several steps, the last.';
+comment on column market.evidence.candles is 'How many of the slots had a candle then.';
+comment on column market.evidence.digest is 'Sum of market.candle_hash of those candles, modulo 2^64.';
+comment on column market.evidence.locator is 'Sum of (lower 32 bits of the hash) × (open time / width of the interval), modulo 2^64: when one candle differs, it tells which.';
+comment on column market.evidence.link is 'SHA-256 of the link of the step before (of the first: of coin, quote and interval, with spaces between), followed by kind, detail, known_at, slots, candles and digest, in the binary form of Postgres; of several steps, that of the last.';
+comment on column market.evidence.step_seconds is 'Of a row with several steps: how many seconds after known_at each was stored. Null: the row is one step.';
+comment on column market.evidence.step_slots is 'How many slots each of these steps told, in the order of time; null: one each.';
+comment on column market.evidence.fetch_id is 'The request, ops.fetch.id, which may have been removed since because of its age; of several steps, that of the last.';
+comment on column market.evidence.body_sha256 is 'SHA-256 of the answer; of several steps, that of the last.';
+comment on column market.evidence.detail is 'renamed: the old id and the new one. mended: why.';
+
+alter table market.revision
+  add column step integer,
+  add column reason text not null default 'late answer',
+  add column known_at timestamptz,
+  add constraint revision_reason check (reason in ('late answer', 'removed by upstream', 'mended', 'contradicted'));
+alter table market.revision alter column reason drop default;
+comment on column market.revision.step is 'The step of market.evidence that replaced these values; null for a revision from before evidence was kept.';
+comment on column market.revision.reason is 'late answer: a later answer has other values, or a candle where none was; removed by upstream: a later answer has no candle there; mended: taken out of coverage, to be requested again; contradicted: a later answer shows that the slot was not known to be empty.';
+comment on column market.revision.known_at is 'When the values were replaced, by our clock; null for a revision from before evidence was kept.';
+
+create view market.evidence_steps as
+select
+  e.series_id,
+  e.number + coalesce(i.n, 1) - 1 as number,
+  e.kind,
+  case when i.n is null then e.slots else tstzmultirange(tstzrange(
+    lower(e.slots) + (i.upto - i.slots) * market.width_of(s.interval), lower(e.slots) + i.upto * market.width_of(s.interval)
+  )) end as slots,
+  e.known_at + coalesce(i.seconds, 0) * interval '1 second' as known_at,
+  e.detail
+from market.evidence e
+join market.series s on s.id = e.series_id
+left join lateral (
+  select u.n, u.seconds, u.slots, sum(u.slots) over (order by u.n) as upto
+  from (
+    select t.n::int as n, t.seconds, coalesce(e.step_slots[t.n], 1)::int as slots
+    from unnest(e.step_seconds) with ordinality as t(seconds, n)
+  ) u
+) i on true;
+comment on view market.evidence_steps is 'market.evidence with a row per step.';
+comment on column market.evidence_steps.series_id is 'market.series.id.';
+comment on column market.evidence_steps.number is 'Number of the step within its series, from 1.';
+comment on column market.evidence_steps.kind is 'As in market.evidence.';
+comment on column market.evidence_steps.slots is 'The slots it is about.';
+comment on column market.evidence_steps.known_at is 'When it was stored, by our clock.';
+comment on column market.evidence_steps.detail is 'As in market.evidence.';
+
+create function ops.evidence_link(before bytea, kind text, detail text, known_at timestamptz, slots tstzmultirange, candles integer, digest bigint)
+  returns bytea language sql stable parallel safe
+  return sha256(before || convert_to(kind || coalesce(' ' || detail, ''), 'UTF8') || timestamptz_send(known_at) || multirange_send(slots)
+    || int4send(candles) || int8send(digest));
+comment on function ops.evidence_link(bytea, text, text, timestamptz, tstzmultirange, integer, bigint) is 'The link of a step, given that of the step before.';
+
+create function ops.first_link(coin_id text, quote text, i market.candle_interval) returns bytea
+  language sql stable parallel safe
+  return sha256(convert_to(coin_id || ' ' || quote || ' ' || i, 'UTF8'));
+comment on function ops.first_link(text, text, market.candle_interval) is 'What the first step of a series is chained to: the name of the series.';
+
+-- Everything that makes slots final, changes or removes final candles calls this, with the series locked, after it has changed the candles.
+-- `told`: the slots whose final value it set (or, but for answers, took away). The sums are those of the candles of `told`.
+-- The caller then sets `link` of the series to the result, and counts one step more.
+create function ops.add_evidence(of_series integer, of_kind text, told tstzmultirange, at timestamptz, answer_as_of timestamptz,
+    told_candles integer, told_digest bigint, told_locator bigint, of_fetch bigint default null, body bytea default null, why text default null)
+  returns bytea language plpgsql as $$
+declare
+  most_slots constant integer := 32;
+  most_steps constant integer := 128;
+  s record;
+  last market.evidence;
+  known timestamptz;
+  new_link bytea;
+  slots_told integer;
+begin
+  select coin_id, quote, interval, steps, link, ops.seconds_of(interval) as width into s from market.series where id = of_series;
+  if s.steps > 0 then
+    select * into last from market.evidence where series_id = of_series order by number desc limit 1;
+  end if;
+  -- Never before the step before, whatever our clock says.
+  known := greatest(date_trunc('second', at),
+    last.known_at + coalesce(last.step_seconds[cardinality(last.step_seconds)], 0) * interval '1 second');
+  new_link := ops.evidence_link(coalesce(s.link, ops.first_link(s.coin_id, s.quote, s.interval)), of_kind, why, known, told, told_candles, told_digest);
+  slots_told := ((date_part('epoch', upper(told)) - date_part('epoch', lower(told))) / s.width)::integer;
+  if of_kind = 'answer' and last.step_seconds is not null and cardinality(last.step_seconds) < most_steps
+      and slots_told <= most_slots and told = range_merge(told)::tstzmultirange and upper(last.slots) = lower(told) then
+    update market.evidence set
+      slots = last.slots + told,
+      as_of = answer_as_of,
+      candles = last.candles + told_candles,
+      digest = ops.modulo_2_64(last.digest::numeric + told_digest),
+      locator = ops.modulo_2_64(last.locator::numeric + told_locator),
+      link = new_link,
+      step_seconds = last.step_seconds || extract(epoch from known - last.known_at)::integer,
+      step_slots = case when last.step_slots is not null or slots_told > 1
+        then coalesce(last.step_slots, array_fill(1::smallint, array[cardinality(last.step_seconds)])) || slots_told::smallint end,
+      fetch_id = of_fetch,
+      body_sha256 = body
+    where series_id = of_series and number = last.number;
+  else
+    insert into market.evidence (series_id, number, kind, slots, known_at, as_of, candles, digest, locator, link, step_seconds, step_slots,
+      fetch_id, body_sha256, detail)
+    values (of_series, s.steps + 1, of_kind, told, known, answer_as_of, told_candles, told_digest, told_locator, new_link,
+      case when of_kind = 'answer' and slots_told <= most_slots and told = range_merge(told)::tstzmultirange then array[0] end,
+      case when of_kind = 'answer' and slots_told between 2 and most_slots and told = range_merge(told)::tstzmultirange then array[slots_told::smallint] end,
+      of_fetch, body, why);
+  end if;
+  return new_link;
+end
+$$;
+comment on function ops.add_evidence(integer, text, tstzmultirange, timestamptz, timestamptz, integer, bigint, bigint, bigint, bytea, text) is 'Writes one step of evidence, and chains it to the step before. Returns the new link of the series.';
+
+-- Sums of the stored candles of a stretch: of all, of the final ones, and of those in `told`.
+create function ops.sums(of_series integer, of_interval market.candle_interval, stretch tstzrange, final tstzmultirange, told tstzmultirange,
+    out candles integer, out digest bigint, out final_candles integer, out told_candles integer, out told_digest bigint, out told_locator bigint)
+  language sql stable as $$
+  select count(*)::integer,
+    ops.modulo_2_64(coalesce(sum(h), 0)),
+    (count(*) filter (where final @> open_time))::integer,
+    (count(*) filter (where told @> open_time))::integer,
+    ops.modulo_2_64(coalesce(sum(h) filter (where told @> open_time), 0)),
+    ops.modulo_2_64(coalesce(sum((h & 4294967295) * k) filter (where told @> open_time), 0))
+  from (
+    select open_time, market.candle_hash(open_time, open, high, low, close, volume, market_cap) as h,
+      (extract(epoch from open_time) / ops.seconds_of(of_interval)::numeric)::bigint as k
+    from market.candle
+    where series_id = of_series and interval = of_interval
+      and open_time >= coalesce(lower(stretch), '-infinity') and open_time < coalesce(upper(stretch), 'infinity')
+    offset 0
+  ) hashed
+$$;
+comment on function ops.sums(integer, market.candle_interval, tstzrange, tstzmultirange, tstzmultirange) is 'Counts and digests of the stored candles of a stretch of a series: all of them, those inside final (counted only), and those inside told.';
+
+-- The end of the transaction that stores an answer: everything about the series that follows from its candles. `before`: sums of `span` before.
+create function ops.record_answer(of_series integer, of_interval market.candle_interval, span tstzrange, granted tstzmultirange,
+    told tstzmultirange, once tstzmultirange, at timestamptz, answer_as_of timestamptz, of_fetch bigint, body bytea,
+    candles_before integer, digest_before bigint, final_before integer)
+  returns void language plpgsql as $$
+declare
+  final_now tstzmultirange;
+  now_there record;
+  new_link bytea;
+begin
+  select covered + granted into final_now from market.series where id = of_series;
+  select * into now_there from ops.sums(of_series, of_interval, span, final_now, told);
+  if not isempty(told) then
+    new_link := ops.add_evidence(of_series, 'answer', told, at, answer_as_of, now_there.told_candles, now_there.told_digest,
+      now_there.told_locator, of_fetch, body);
+  end if;
+  update market.series set
+    covered = final_now,
+    covered_candles = covered_candles + now_there.final_candles - final_before,
+    candles = candles + now_there.candles - candles_before,
+    digest = ops.modulo_2_64(digest::numeric + now_there.digest - digest_before),
+    empty_once = empty_once - tstzmultirange(span) + once,
+    answered_at = greatest(answered_at, answer_as_of),
+    steps = steps + (new_link is not null)::integer,
+    link = coalesce(new_link, link)
+  where id = of_series;
+end
+$$;
+comment on function ops.record_answer(integer, market.candle_interval, tstzrange, tstzmultirange, tstzmultirange, tstzmultirange, timestamptz, timestamptz, bigint, bytea, integer, bigint, integer) is 'Writes what follows for a series from the candles of an answer: coverage, counts, digest and evidence.';
+
+-- `chandler verify` offers this for what it finds wrong: a stretch that is not covered is a gap, and backfills fetch it again. Final values
+-- go to market.revision first: nothing final changes without a trace.
+create or replace function ops.uncover(which integer, from_time timestamptz default '-infinity', to_time timestamptz default 'infinity')
+  returns void language plpgsql as $$
+declare
+  s market.series;
+  told tstzmultirange;
+  found_there record;
+  left_there record;
+  new_link bytea;
+begin
+  -- Waits for a transaction that stores an answer of this series, and holds up the next one.
+  select * into s from market.series where id = which for update;
+  if not found then
+    raise exception 'no series has the number %', which;
+  end if;
+  told := s.covered * tstzmultirange(tstzrange(from_time, to_time));
+  select * into found_there from ops.sums(which, s.interval, '(,)', '{}', told);
+  insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, open, high, low, close, volume, market_cap)
+    select which, open_time, clock_timestamp(), clock_timestamp(), s.steps + 1, 'mended', open, high, low, close, volume, market_cap
+    from market.candle where series_id = which and interval = s.interval and told @> open_time order by open_time;
+  -- Candles off the grid: no answer ever replaces them.
+  delete from market.candle
+    where series_id = which and interval = s.interval and open_time >= from_time and open_time < to_time
+      and mod(extract(epoch from open_time), ops.seconds_of(s.interval)::numeric) <> 0;
+  if not isempty(told) then
+    new_link := ops.add_evidence(which, 'mended', told, clock_timestamp(), clock_timestamp(), found_there.told_candles,
+      found_there.told_digest, found_there.told_locator);
+  end if;
+  select * into left_there from ops.sums(which, s.interval, '(,)', s.covered - told, '{}');
+  update market.series set
+    covered = covered - told,
+    empty_once = empty_once - told,
+    covered_candles = left_there.final_candles,
+    candles = left_there.candles,
+    digest = left_there.digest,
+    steps = steps + (new_link is not null)::integer,
+    link = coalesce(new_link, link)
+  where id = which;
+end
+$$;
+comment on function ops.uncover(integer, timestamptz, timestamptz) is 'Takes a stretch of a series out of coverage, so that the next backfill requests it again: for what chandler verify found wrong. Its final values are kept in market.revision. The candles stay until an answer replaces them, except those off the grid; the whole series is counted anew.';
+
+-- For series that were filled before evidence was kept.
+create function ops.adopt_evidence() returns void language plpgsql as $$
+declare
+  s market.series;
+  there record;
+  new_link bytea;
+begin
+  for s in select * from market.series where steps = 0 order by id for update loop
+    select * into there from ops.sums(s.id, s.interval, '(,)', s.covered, s.covered);
+    new_link := null;
+    if not isempty(s.covered) then
+      new_link := ops.add_evidence(s.id, 'adopted', s.covered, clock_timestamp(), coalesce(s.answered_at, clock_timestamp()),
+        there.told_candles, there.told_digest, there.told_locator);
+    end if;
+    update market.series set candles = there.candles, digest = there.digest, steps = (new_link is not null)::integer, link = new_link
+      where id = s.id and (there.candles > 0 or new_link is not null);
+  end loop;
+end
+$$;
+comment on function ops.adopt_evidence() is 'Writes one step of evidence for each series that has none, about all that it covers: for data from before evidence was kept.';
+select ops.adopt_evidence();
+
+drop view market.coverage;
+create view market.coverage as
+select
+  s.coin_id,
+  s.symbol,
+  s.quote,
+  s.interval,
+  lower(s.wanted) as wanted_from,
+  upper(s.wanted) as wanted_to,
+  n.wanted as slots_wanted,
+  n.wanted - n.missing as slots_covered,
+  n.missing as slots_missing,
+  n.unsettled as slots_unsettled,
+  s.covered,
+  case
+    when n.wanted = n.unsettled then 100.0
+    else trunc(100.0 * (n.wanted - n.missing) / greatest(n.wanted - n.unsettled, n.wanted - n.missing), 2)
+  end as percent_complete,
+  e.once as slots_empty_once,
+  e.total - r.covered_candles - e.once as slots_empty_twice
+from ops.series_now s
+join market.series r on r.id = s.id
+cross join lateral (
+  select
+    (
+      select coalesce(sum(ceil(date_part('epoch', upper(r)) / s.width) - ceil(date_part('epoch', lower(r)) / s.width)), 0)::bigint
+      from unnest(s.wanted) r
+    ) as wanted,
+    coalesce(sum(ceil(date_part('epoch', upper(r)) / s.width) - ceil(date_part('epoch', lower(r)) / s.width)), 0)::bigint as missing,
+    coalesce(sum(greatest(
+      ceil(date_part('epoch', upper(r)) / s.width) - ceil(date_part('epoch', greatest(lower(r), s.settled_until)) / s.width), 0
+    )), 0)::bigint as unsettled
+  from unnest(s.missing) r
+) n
+cross join lateral (
+  select
+    (select coalesce(sum((date_part('epoch', upper(c)) - date_part('epoch', lower(c))) / s.width), 0)::bigint from unnest(s.covered) c) as total,
+    (select coalesce(sum((date_part('epoch', upper(c)) - date_part('epoch', lower(c))) / s.width), 0)::bigint from unnest(r.empty_once) c) as once
+) e;
+comment on view market.coverage is 'Per series, how much of what is wanted has its final answer. One slot is one candle width; a covered slot without a candle is known to be empty.';
+comment on column market.coverage.coin_id is 'Upstream id of the coin, as in market.coin.id: btc-bitcoin.';
+comment on column market.coverage.symbol is 'Ticker symbol of the coin (not unique): BTC.';
+comment on column market.coverage.quote is 'Currency of the prices: usd or btc.';
+comment on column market.coverage.interval is 'Width of the candles: 5m, 15m, 30m, 1h, 6h, 12h or 24h.';
+comment on column market.coverage.wanted_from is 'Start of the first wanted span, never before the coin began.';
+comment on column market.coverage.wanted_to is 'End of the last wanted span, at most now.';
+comment on column market.coverage.slots_wanted is 'Slots wanted up to now.';
+comment on column market.coverage.slots_covered is 'Slots upstream has given its final answer for.';
+comment on column market.coverage.slots_missing is 'Slots wanted up to now and not covered, those too young for a final answer included. The slots of the series in market.gaps, which says why, add up to it.';
+comment on column market.coverage.slots_unsettled is 'Of the missing slots, those too young for a final answer: their candle has not closed, or closed less than one candle width ago.';
+comment on column market.coverage.covered is 'All spans with a final answer, also outside what is wanted.';
+comment on column market.coverage.percent_complete is 'Covered slots in percent of the wanted slots old enough to be final; 100 only when none is missing.';
+comment on column market.coverage.slots_empty_once is 'Covered slots without a candle for which one answer is the evidence: it had candles on both sides of them.';
+comment on column market.coverage.slots_empty_twice is 'Covered slots without a candle for which two answers are the evidence.';
