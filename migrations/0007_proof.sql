@@ -73,7 +73,6 @@ alter table market.revision
   add column reason text not null default 'late answer',
   add column known_at timestamptz,
   add constraint revision_reason check (reason in ('late answer', 'removed by upstream', 'mended', 'contradicted'));
-alter table market.revision alter column reason drop default;
 comment on column market.revision.step is 'The step of market.evidence that replaced these values; null for a revision from before evidence was kept.';
 comment on column market.revision.reason is 'late answer: a later answer has other values, or a candle where none was; removed by upstream: a later answer has no candle there; mended: taken out of coverage, to be requested again; contradicted: a later answer shows that the slot was not known to be empty.';
 comment on column market.revision.known_at is 'When the values were replaced, by our clock; null for a revision from before evidence was kept.';
@@ -171,21 +170,24 @@ comment on function ops.add_evidence(integer, text, tstzmultirange, timestamptz,
 -- Sums of the stored candles of a stretch: of all, of the final ones, and of those in `told`.
 create function ops.sums(of_series integer, of_interval market.candle_interval, stretch tstzrange, final tstzmultirange, told tstzmultirange,
     out candles integer, out digest bigint, out final_candles integer, out told_candles integer, out told_digest bigint, out told_locator bigint)
-  language sql stable as $$
-  select count(*)::integer,
+  language plpgsql stable as $$
+begin
+  select count(*),
     ops.modulo_2_64(coalesce(sum(h), 0)),
-    (count(*) filter (where final @> open_time))::integer,
-    (count(*) filter (where told @> open_time))::integer,
+    count(*) filter (where final @> open_time),
+    count(*) filter (where told @> open_time),
     ops.modulo_2_64(coalesce(sum(h) filter (where told @> open_time), 0)),
     ops.modulo_2_64(coalesce(sum((h & 4294967295) * k) filter (where told @> open_time), 0))
+  into candles, digest, final_candles, told_candles, told_digest, told_locator
   from (
-    select open_time, market.candle_hash(open_time, open, high, low, close, volume, market_cap) as h,
-      (extract(epoch from open_time) / ops.seconds_of(of_interval)::numeric)::bigint as k
-    from market.candle
-    where series_id = of_series and interval = of_interval
-      and open_time >= coalesce(lower(stretch), '-infinity') and open_time < coalesce(upper(stretch), 'infinity')
+    select c.open_time, market.candle_hash(c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap) as h,
+      (date_part('epoch', c.open_time) / ops.seconds_of(of_interval))::bigint as k
+    from market.candle c
+    where c.series_id = of_series and c.interval = of_interval
+      and c.open_time >= coalesce(lower(stretch), '-infinity') and c.open_time < coalesce(upper(stretch), 'infinity')
     offset 0
-  ) hashed
+  ) hashed;
+end
 $$;
 comment on function ops.sums(integer, market.candle_interval, tstzrange, tstzmultirange, tstzmultirange) is 'Counts and digests of the stored candles of a stretch of a series: all of them, those inside final (counted only), and those inside told.';
 

@@ -17,7 +17,8 @@ import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS, type Interval, settledUntil, settleMs } from '../../core/interval.ts';
 import { afterCaches, nextWait, RULES, weighAnswer } from '../../core/second-opinion.ts';
 import { contains, intersect, normalize, type Span, type Spans, subtract } from '../../core/span.ts';
-import type { Known, UnconfirmedAnswer, Verdict } from '../../store/candle/chunk.ts';
+import type { Verdict } from '../../store/candle/chunk.ts';
+import type { Known, UnconfirmedAnswer } from '../../store/candle/lock-series.ts';
 import type { Pending } from '../../store/work/second-opinion.ts';
 import type { Findings } from './validate.ts';
 

@@ -24,14 +24,15 @@ const OVERWRITE = `
  * before the overwriting statement, under the series' lock.
  */
 const REVISE = `
-  insert into market.revision (series_id, open_time, seen_at, open, high, low, close, volume, market_cap)
-  select s.id, to_timestamp(u.t), $10::timestamptz, c.open, c.high, c.low, c.close, c.volume, c.market_cap
+  insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, open, high, low, close, volume, market_cap)
+  select s.id, to_timestamp(u.t), $10::timestamptz, $13::timestamptz, $14::integer, 'late answer',
+    c.open, c.high, c.low, c.close, c.volume, c.market_cap
   from unnest($1::float8[], $2::float8[], $3::float8[], $4::float8[], $5::float8[], $6::float8[], $7::float8[]) as u(t, o, h, l, cl, v, m)
   join market.series s on s.id = $8::integer and s.covered @> to_timestamp(u.t)
   left join market.candle c on c.series_id = s.id and c.interval = $9::market.candle_interval and c.open_time = to_timestamp(u.t)
     and c.open_time between $11::timestamptz and $12::timestamptz
   where c.series_id is null or (c.open, c.high, c.low, c.close, c.volume, c.market_cap) is distinct from (u.o, u.h, u.l, u.cl, u.v, u.m)
-  returning id`;
+  returning id, open_time`;
 
 /**
  * `fresh`: no row of the span exists yet (checked under the series' lock), a plain insert is enough and a third faster.
@@ -52,37 +53,35 @@ export async function writeCandles(
   return result.count;
 }
 
-/** Copies to `market.revision` what `writeCandles(…, 'overwrite')` is about to change inside coverage; resolves to the ids of the new rows. */
+/** What replaces final values: the answer's as-of instant, when it is stored (on our clock), and its step of the evidence. */
+export type Replacing = { readonly asOf: Instant; readonly knownAt: Instant; readonly step: number };
+
+/** A new row of `market.revision`. */
+export type Revised = { readonly id: number; readonly openTime: Instant };
+
+/** Copies to `market.revision` what `writeCandles(…, 'overwrite')` is about to change inside coverage. */
 export async function keepRevised(
   sql: SqlOrTransaction,
   series: { readonly id: number; readonly interval: Interval },
   candles: CandleColumns,
-  seenAt: number,
-): Promise<number[]> {
+  { asOf, knownAt, step }: Replacing,
+): Promise<Revised[]> {
   if (candles.openTime.length === 0) return [];
   // The bounds are implied; said aloud, they keep Postgres from looking into every partition for every row.
   const bounds = [candles.openTime[0]!, candles.openTime.at(-1)!];
-  const rows = await sql.unsafe<{ id: number }[]>(REVISE, [...parameters(series, candles), seenAt, ...bounds], {
+  return sql.unsafe<Revised[]>(REVISE, [...parameters(series, candles), asOf, ...bounds, knownAt, step], {
     prepare: true,
   });
-  return rows.map((row) => row.id);
 }
 
-/**
- * Removes the candles of `spans`, all inside `bounds`; those that were final (inside `final`) are kept in `market.revision`. Resolves
- * to the ids of the new rows there.
- */
+/** Removes the candles of `spans`, all inside `bounds`; those that were final (inside `final`) are kept in `market.revision`. */
 export async function removeCandles(
   sql: SqlOrTransaction,
   series: { readonly id: number; readonly interval: Interval },
-  {
-    bounds,
-    spans,
-    final,
-    seenAt,
-  }: { readonly bounds: Span; readonly spans: Spans; readonly final: Spans; readonly seenAt: number },
-): Promise<number[]> {
-  const rows = await sql<{ id: number }[]>`
+  { bounds, spans, final }: { readonly bounds: Span; readonly spans: Spans; readonly final: Spans },
+  { asOf, knownAt, step }: Replacing,
+): Promise<Revised[]> {
+  return sql<Revised[]>`
     with gone as (
       delete from market.candle
       where series_id = ${series.id} and interval = ${series.interval}::market.candle_interval
@@ -90,11 +89,11 @@ export async function removeCandles(
         and ${spans}::tstzmultirange @> open_time
       returning series_id, open_time, open, high, low, close, volume, market_cap
     )
-    insert into market.revision (series_id, open_time, seen_at, open, high, low, close, volume, market_cap)
-    select series_id, open_time, ${seenAt}::timestamptz, open, high, low, close, volume, market_cap
+    insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, open, high, low, close, volume, market_cap)
+    select series_id, open_time, ${asOf}::timestamptz, ${knownAt}::timestamptz, ${step}::integer, 'removed by upstream',
+      open, high, low, close, volume, market_cap
     from gone where ${final}::tstzmultirange @> open_time order by open_time
-    returning id`;
-  return rows.map((row) => row.id);
+    returning id, open_time`;
 }
 
 /** A candle that was still open in the last answer about it, and until when its data reach (upstream-api.md, 1.1 no 6). */

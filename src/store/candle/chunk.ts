@@ -1,44 +1,17 @@
 /** The heart's transaction: candles, coverage, what stays pending, and the record of the request become true together or not at all. */
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
-import { INTERVAL_MS, type Interval, settledUntil } from '../../core/interval.ts';
-import { contains, intersect, normalize, type Span, type Spans, subtract, union } from '../../core/span.ts';
-import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
-import { parseMultirange, parseRange } from '../connection/multirange.ts';
-import { type FetchRow, recordFetch } from '../work/fetch.ts';
+import { settledUntil } from '../../core/interval.ts';
+import { contains, intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
+import type { Sql } from '../connection/connect.ts';
+import { recordFetch } from '../work/fetch.ts';
 import { clipPending, type Pending, replacePending } from '../work/second-opinion.ts';
-import { keepRevised, type OpenCandle, removeCandles, replaceOpenCandles, writeCandles } from './candle.ts';
-import { type QuarantinedRow, quarantine, repeatedRows } from './quarantine.ts';
+import { keepRevised, removeCandles, replaceOpenCandles, writeCandles } from './candle.ts';
+import { emptyOnceAfter, NO_SUMS, receivedAt, recordEvidence, slotsOf, sumsBefore } from './chunk-evidence.ts';
+import { type ChunkAnswer, type Known, lockSeries, type State } from './lock-series.ts';
+import { quarantine, repeatedRows } from './quarantine.ts';
 import { cutRollups } from './rollup.ts';
 import { markSeen } from './series.ts';
-
-export type ChunkAnswer = {
-  readonly series: { readonly id: number; readonly interval: Interval };
-  /** What was asked. */
-  readonly span: Span;
-  readonly asOf: Instant;
-  readonly candles: CandleColumns;
-  /** Of the candles those that had not closed, and until when their data reach. */
-  readonly open: readonly OpenCandle[];
-  readonly quarantined: readonly QuarantinedRow[];
-  readonly fetch: Omit<FetchRow, 'stored' | 'revised' | 'quarantined' | 'answeredSlots' | 'unconfirmedSlots'>;
-};
-
-/** Slots that an answer did not have, though its edges prove nothing by themselves. */
-export type UnconfirmedAnswer = { readonly asOf: Instant; readonly spans: Spans };
-
-/** What is known of the asked span from other answers, whichever of them were given first. */
-export type Known = {
-  readonly pending: readonly Pending[];
-  /** Those that no younger answer has contradicted: it has said nothing about any slot of such a span. */
-  readonly unconfirmedAnswers: readonly UnconfirmedAnswer[];
-  /** Where a younger answer has said something. */
-  readonly answeredByYounger: Spans;
-  /** As-of instant of the youngest list of coins that has this one. */
-  readonly listedAt: Instant;
-  /** Slots whose rows were quarantined by the answer before exactly as they are now. */
-  readonly repeated: ReadonlySet<Instant>;
-};
 
 /** What an answer proves. */
 export type Verdict = {
@@ -83,24 +56,26 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
     const coveredBefore = intersect(covered, final);
 
     const known = state.hasRows || covered.length > 0;
-    const seen = coveredBefore.length === 0 ? null : pick(candles, coveredBefore);
-    const before = seen === null ? null : await rowsIn(tx, answer, coveredBefore);
-    const changed = seen === null ? [] : await keepRevised(tx, series, seen, asOf);
+    const before = state.hasRows ? await sumsBefore(tx, answer) : NO_SUMS;
+    const replacing = { asOf, knownAt: receivedAt(answer), step: state.steps + 1 };
+    const changed =
+      coveredBefore.length === 0 ? [] : await keepRevised(tx, series, pick(candles, coveredBefore), replacing);
     // A provisional candle never goes where a final answer is: that one is younger.
     const writable = union(final, subtract(ours, covered));
     const written = writeCandles(tx, series, pick(candles, writable), known ? 'overwrite' : 'fresh');
-    const empty = subtract(union(final, intersect(granted, verdict.confirmed)), slotsOf(candles, series.interval));
+    const empty = subtract(
+      union(final, intersect(granted, verdict.confirmed)),
+      slotsOf(candles.openTime, series.interval),
+    );
     const removed =
       state.hasRows && empty.length > 0
-        ? await removeCandles(tx, series, { bounds: span, spans: empty, final: covered, seenAt: asOf })
+        ? await removeCandles(tx, series, { bounds: span, spans: empty, final: covered }, replacing)
         : [];
     // Where nothing was, it is known beforehand what will be written: the statements after it need not wait for it.
     const stored = known ? await written : candles.openTime.length;
 
-    // Candles inside coverage: those that came with the newly granted spans, and how many more or fewer the others have now.
-    const difference = before === null ? 0 : (await rowsIn(tx, answer, coveredBefore)) - before;
-    const gained = candles.openTime.reduce((n, at) => n + (contains(granted, at) ? 1 : 0), 0) + difference;
     const revisions = [...changed, ...removed];
+    const revisedSlots = revisions.map(({ openTime }) => openTime).sort((a, b) => a - b);
     const counts = { stored, revised: revisions.length, quarantined: answer.quarantined.length };
     const fetchId = recordFetch(tx, {
       ...answer.fetch,
@@ -111,11 +86,12 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
     await Promise.all([
       written,
       fetchId,
-      // Whatever was stored: the row's version tells those who have read the candles before.
-      tx`update market.series
-        set covered = covered + ${granted}::tstzmultirange, covered_candles = covered_candles + ${gained},
-          answered_at = greatest(answered_at, ${asOf})
-        where id = ${series.id}`,
+      recordEvidence(tx, answer, {
+        granted,
+        told: union(granted, slotsOf(revisedSlots, series.interval)),
+        emptyOnce: emptyOnceAfter(answer, state, { final, granted, removed }),
+        before,
+      }),
       replaceOpenCandles(tx, series.id, answer.open, { within: union(writable, empty), isAny: state.hasOpen }),
       state.hasRollups ? cutRollups(tx, series.id, revisions.length > 0 ? [span] : granted) : null,
       replacePending(tx, series.id, pendingBefore, pendingAfter(answer, state, verdict, granted)),
@@ -123,7 +99,7 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
       span.to > settledUntil(asOf, series.interval) ? markSeen(tx, series.id, Math.min(asOf, span.to)) : null,
     ]);
     if (revisions.length > 0) {
-      await tx`update market.revision set fetch_id = ${await fetchId} where id = any(${revisions}::bigint[])`;
+      await tx`update market.revision set fetch_id = ${await fetchId} where id = any(${revisions.map(({ id }) => id)}::bigint[])`;
     }
     await quarantine(tx, series.id, answer.quarantined, { fetchId: await fetchId, seenAt: asOf });
     return { ...counts, covered: granted };
@@ -149,98 +125,6 @@ function pendingAfter(
   return [...asked, ...clipPending(verdict.pending, subtract(open, said))];
 }
 
-/** What was there, read under the series' lock. */
-type State = Omit<Known, 'repeated'> & {
-  readonly covered: Spans;
-  /** Where an answer younger than this one was asked at all. */
-  readonly askedByYounger: Spans;
-  readonly hasRows: boolean;
-  readonly hasOpen: boolean;
-  readonly hasRollups: boolean;
-};
-
-async function rowsIn(tx: SqlOrTransaction, { series, span }: ChunkAnswer, spans: Spans): Promise<number> {
-  const [row] = await tx<{ n: number }[]>`select count(*)::int as n from market.candle
-    where series_id = ${series.id} and interval = ${series.interval}::market.candle_interval
-      and open_time >= ${span.from} and open_time < ${span.to}
-      and ${spans}::tstzmultirange @> open_time`;
-  return row!.n;
-}
-
-/** As JSON has it: seconds since 1970; null instead of infinity. */
-type PendingRead = Pick<Pending, 'claim' | 'answers'> & {
-  readonly span: string;
-  readonly requestedAt: number;
-  readonly retryAt: number | null;
-};
-
-/**
- * Two statements, because the second must see what was committed while the first waited: a subquery beside `for update` would
- * still answer from the snapshot taken before the wait.
- */
-async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: ChunkAnswer): Promise<State> {
-  const [, [row]] = await Promise.all([
-    tx`select from market.series where id = ${series.id} for update`,
-    tx<
-      {
-        covered: Spans;
-        answeredSlots: Spans;
-        asked: Spans;
-        listedAt: Instant;
-        hasRows: boolean;
-        hasOpen: boolean;
-        hasRollups: boolean;
-        unconfirmedAnswers: { spans: string; asOf: number }[];
-        pending: PendingRead[];
-      }[]
-    >`
-      select s.covered * ${[span]}::tstzmultirange as covered,
-        coalesce(younger.answered_slots, '{}') as answered_slots, coalesce(younger.asked, '{}') as asked,
-        (select c.last_seen_at from market.coin c where c.id = s.coin_id) as listed_at,
-        exists (select from market.candle c
-          where c.series_id = ${series.id} and c.interval = ${series.interval}::market.candle_interval
-            and c.open_time >= ${span.from} and c.open_time < ${span.to}) as has_rows,
-        exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
-        exists (select from market.rollup_coverage r where r.series_id = ${series.id} and r.spans && ${span}::tstzrange) as has_rollups,
-        coalesce((select json_agg(json_build_object('spans', tstzmultirange(d.span)::text, 'asOf', extract(epoch from f.as_of)))
-          from ops.fetch f cross join unnest(f.unconfirmed_slots) as d (span)
-          where f.series_id = ${series.id} and f.unconfirmed_slots && ${span}::tstzrange and d.span && ${span}::tstzrange
-            and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored' and g.as_of > f.as_of
-              and coalesce(g.answered_slots, tstzmultirange(g.span)) && d.span)), '[]') as unconfirmed_answers,
-        coalesce((select json_agg(json_build_object('span', p.span::text, 'claim', p.claim, 'answers', p.answers,
-            'requestedAt', extract(epoch from p.requested_at), 'retryAt', extract(epoch from nullif(p.retry_at, 'infinity'))))
-          from ops.second_opinion p where p.series_id = ${series.id} and p.span && ${span}::tstzrange), '[]') as pending
-      from market.series s
-      cross join lateral (
-        -- A total order: of two answers of one instant the one that was asked for later is the younger; then any, but always the same.
-        select range_agg(coalesce(f.answered_slots, tstzmultirange(f.span))) as answered_slots, range_agg(f.span) as asked
-        from ops.fetch f
-        where f.series_id = ${series.id} and f.outcome = 'stored' and f.span && ${span}::tstzrange
-          and f.as_of >= ${asOf} and (f.as_of, f.sent_at, coalesce(f.body_sha256, ''))
-            > (${asOf}::timestamptz, ${fetch.sentAt}::timestamptz, ${Buffer.from(fetch.bodySha256 ?? [])}::bytea)
-      ) younger
-      where s.id = ${series.id}`,
-  ]);
-  if (!row) throw new Error(`series ${series.id} does not exist`);
-  const { answeredSlots, asked, ...known } = row;
-  return {
-    ...known,
-    answeredByYounger: intersect(answeredSlots, [span]),
-    askedByYounger: intersect(asked, [span]),
-    unconfirmedAnswers: row.unconfirmedAnswers.map((other) => ({
-      asOf: Math.round(other.asOf * 1000),
-      spans: intersect(parseMultirange(other.spans), [span]),
-    })),
-    pending: row.pending.map((p) => ({
-      span: parseRange(p.span),
-      claim: p.claim,
-      answers: p.answers,
-      requestedAt: Math.round(p.requestedAt * 1000),
-      retryAt: p.retryAt === null ? Number.POSITIVE_INFINITY : Math.round(p.retryAt * 1000),
-    })),
-  };
-}
-
 function pick(c: CandleColumns, within: Spans): CandleColumns {
   const keep = c.openTime.map((at) => contains(within, at));
   if (keep.every(Boolean)) return c;
@@ -248,8 +132,4 @@ function pick(c: CandleColumns, within: Spans): CandleColumns {
   return Object.fromEntries(
     Object.entries(c).map(([name, values]) => [name, only<number | null>(values)]),
   ) as CandleColumns;
-}
-
-function slotsOf(c: CandleColumns, interval: Interval): Spans {
-  return normalize(c.openTime.map((at) => ({ from: at, to: at + INTERVAL_MS[interval] })));
 }

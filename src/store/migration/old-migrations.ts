@@ -18,6 +18,7 @@ const COMMANDS = [
   `pg_dump "$OLD" --section=pre-data --no-owner --no-privileges --table='market.candle_*_*' --table='market.ticker_history_*' > partitions.sql`,
   `pg_dump "$OLD" --data-only --schema=market --schema=ops --exclude-table='ops.migration*' --exclude-table=ops.version --exclude-table=ops.catalogue_refusal | sed -f '${NEW_NAMES}' > data.sql`,
   'psql "$NEW" --quiet --single-transaction --set=ON_ERROR_STOP=1 --file=partitions.sql --file=data.sql',
+  'psql "$NEW" --quiet --command="select ops.adopt_evidence()" --output=/dev/null',
 ];
 
 /** @param applied the `created_at` of each applied migration. @throws StoreError with the commands that move the data */

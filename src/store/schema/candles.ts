@@ -118,7 +118,7 @@ export const revision = market.table(
     fetchId: bigNumber('fetch_id'),
     ...prices(),
     step: integer('step'),
-    reason: text('reason').$type<RevisionReason>().notNull(),
+    reason: text('reason').$type<RevisionReason>().notNull().default('late answer'),
     knownAt: instant('known_at'),
   },
   (t) => [

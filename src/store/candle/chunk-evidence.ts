@@ -1,0 +1,71 @@
+/** What follows for a series from the candles of an answer: coverage, counts, digest and one step of evidence (`market.evidence`). */
+import type { Instant } from '../../clock.ts';
+import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import { RULES } from '../../core/second-opinion.ts';
+import { intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import type { Revised } from './candle.ts';
+import type { ChunkAnswer, State } from './lock-series.ts';
+
+/** On our own clock. */
+export function receivedAt({ fetch }: ChunkAnswer): Instant {
+  return fetch.sentAt + Math.round(fetch.durationMs);
+}
+
+/** Counts and digest of the stored candles of the span that was requested. */
+type Sums = { readonly candles: number; readonly digest: string; readonly finalCandles: number };
+export const NO_SUMS: Sums = { candles: 0, digest: '0', finalCandles: 0 };
+
+export async function sumsBefore(tx: SqlOrTransaction, { series, span }: ChunkAnswer): Promise<Sums> {
+  const [row] = await tx<Sums[]>`
+    select t.candles, t.digest::text, t.final_candles from market.series s
+    cross join lateral ops.sums(s.id, ${series.interval}::market.candle_interval, ${span}::tstzrange, s.covered, '{}') t
+    where s.id = ${series.id}`;
+  return row!;
+}
+
+type EvidenceOfAnswer = {
+  readonly granted: Spans;
+  /** Granted, or final before and changed: what the answer has set the final value of. */
+  readonly told: Spans;
+  /** Of the span that was requested. */
+  readonly emptyOnce: Spans;
+  readonly before: Sums;
+};
+
+/** Writes coverage, counts, digest and evidence. The row's version tells those who have read the candles before. */
+export async function recordEvidence(tx: SqlOrTransaction, answer: ChunkAnswer, of: EvidenceOfAnswer): Promise<void> {
+  const { series, span, asOf, fetch } = answer;
+  const body = fetch.bodySha256 === null ? null : Buffer.from(fetch.bodySha256);
+  // The record of the request was inserted just before, in this transaction.
+  await tx`
+    select ops.record_answer(${series.id}, ${series.interval}::market.candle_interval, ${span}::tstzrange,
+      ${of.granted}::tstzmultirange, ${of.told}::tstzmultirange, ${of.emptyOnce}::tstzmultirange,
+      ${receivedAt(answer)}::timestamptz, ${asOf}::timestamptz, currval('ops.fetch_id_seq'), ${body}::bytea,
+      ${of.before.candles}, ${of.before.digest}::text::bigint, ${of.before.finalCandles})`;
+}
+
+/** Two answers that are so far apart are independent: no cache repeats the first. */
+const INDEPENDENT_MS = RULES.unconfirmed.waitMs;
+
+/** Of the span that was requested, the slots that stay empty by the word of one answer: this one, or one before. */
+export function emptyOnceAfter(
+  { span, candles, asOf, series }: ChunkAnswer,
+  { covered, emptyOnce, emptyOnceAsOf }: State,
+  { final, granted, removed }: { readonly final: Spans; readonly granted: Spans; readonly removed: readonly Revised[] },
+): Spans {
+  const present = slotsOf(candles.openTime, series.interval);
+  const holes = subtract(final, present);
+  const isSecond = emptyOnceAsOf !== null && Math.abs(asOf - emptyOnceAsOf) >= INDEPENDENT_MS;
+  const before = subtract(intersect(emptyOnce, [span]), isSecond ? final : intersect(final, present));
+  const gone = slotsOf(
+    removed.map(({ openTime }) => openTime),
+    series.interval,
+  );
+  return union(before, union(intersect(granted, holes), intersect(gone, covered)));
+}
+
+/** Ascending open times as spans. */
+export function slotsOf(times: readonly Instant[], interval: Interval): Spans {
+  return normalize(times.map((at) => ({ from: at, to: at + INTERVAL_MS[interval] })));
+}

@@ -1,0 +1,133 @@
+/** What is known of the span that an answer is about, read under the lock of its series. */
+import type { Instant } from '../../clock.ts';
+import type { CandleColumns } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import { intersect, type Span, type Spans } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import { parseMultirange, parseRange } from '../connection/multirange.ts';
+import type { FetchRow } from '../work/fetch.ts';
+import type { Pending } from '../work/second-opinion.ts';
+import type { OpenCandle } from './candle.ts';
+import type { QuarantinedRow } from './quarantine.ts';
+
+export type ChunkAnswer = {
+  readonly series: { readonly id: number; readonly interval: Interval };
+  /** What was asked. */
+  readonly span: Span;
+  readonly asOf: Instant;
+  readonly candles: CandleColumns;
+  /** Of the candles those that had not closed, and until when their data reach. */
+  readonly open: readonly OpenCandle[];
+  readonly quarantined: readonly QuarantinedRow[];
+  readonly fetch: Omit<FetchRow, 'stored' | 'revised' | 'quarantined' | 'answeredSlots' | 'unconfirmedSlots'>;
+};
+
+/** Slots that an answer did not have, though its edges prove nothing by themselves. */
+export type UnconfirmedAnswer = { readonly asOf: Instant; readonly spans: Spans };
+
+/** What is known of the asked span from other answers, whichever of them were given first. */
+export type Known = {
+  readonly pending: readonly Pending[];
+  /** Those that no younger answer has contradicted: it has said nothing about any slot of such a span. */
+  readonly unconfirmedAnswers: readonly UnconfirmedAnswer[];
+  /** Where a younger answer has said something. */
+  readonly answeredByYounger: Spans;
+  /** As-of instant of the youngest list of coins that has this one. */
+  readonly listedAt: Instant;
+  /** Slots whose rows were quarantined by the answer before exactly as they are now. */
+  readonly repeated: ReadonlySet<Instant>;
+};
+
+/** What was there, read under the series' lock. */
+export type State = Omit<Known, 'repeated'> & {
+  readonly covered: Spans;
+  /** Steps of its evidence so far. */
+  readonly steps: number;
+  /** Covered, without a candle, by the word of one answer; and the as-of instant of the youngest such answer in the span. */
+  readonly emptyOnce: Spans;
+  readonly emptyOnceAsOf: Instant | null;
+  /** Where an answer younger than this one was asked at all. */
+  readonly askedByYounger: Spans;
+  readonly hasRows: boolean;
+  readonly hasOpen: boolean;
+  readonly hasRollups: boolean;
+};
+
+/** As JSON has it: seconds since 1970; null instead of infinity. */
+type PendingRead = Pick<Pending, 'claim' | 'answers'> & {
+  readonly span: string;
+  readonly requestedAt: number;
+  readonly retryAt: number | null;
+};
+
+/**
+ * Two statements, because the second must see what was committed while the first waited: a subquery beside `for update` would
+ * still answer from the snapshot taken before the wait.
+ */
+export async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: ChunkAnswer): Promise<State> {
+  const [, [row]] = await Promise.all([
+    tx`select from market.series where id = ${series.id} for update`,
+    tx<
+      {
+        covered: Spans;
+        answeredSlots: Spans;
+        asked: Spans;
+        listedAt: Instant;
+        hasRows: boolean;
+        hasOpen: boolean;
+        hasRollups: boolean;
+        steps: number;
+        emptyOnce: Spans;
+        emptyOnceAsOf: Instant | null;
+        unconfirmedAnswers: { spans: string; asOf: number }[];
+        pending: PendingRead[];
+      }[]
+    >`
+      select s.covered * ${[span]}::tstzmultirange as covered, s.steps, s.empty_once,
+        case when s.empty_once && ${span}::tstzrange then (select max(e.as_of) from market.evidence e
+          where e.series_id = s.id and e.slots && (s.empty_once * ${[span]}::tstzmultirange)) end as empty_once_as_of,
+        coalesce(younger.answered_slots, '{}') as answered_slots, coalesce(younger.asked, '{}') as asked,
+        (select c.last_seen_at from market.coin c where c.id = s.coin_id) as listed_at,
+        exists (select from market.candle c
+          where c.series_id = ${series.id} and c.interval = ${series.interval}::market.candle_interval
+            and c.open_time >= ${span.from} and c.open_time < ${span.to}) as has_rows,
+        exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
+        exists (select from market.rollup_coverage r where r.series_id = ${series.id} and r.spans && ${span}::tstzrange) as has_rollups,
+        coalesce((select json_agg(json_build_object('spans', tstzmultirange(d.span)::text, 'asOf', extract(epoch from f.as_of)))
+          from ops.fetch f cross join unnest(f.unconfirmed_slots) as d (span)
+          where f.series_id = ${series.id} and f.unconfirmed_slots && ${span}::tstzrange and d.span && ${span}::tstzrange
+            and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored' and g.as_of > f.as_of
+              and coalesce(g.answered_slots, tstzmultirange(g.span)) && d.span)), '[]') as unconfirmed_answers,
+        coalesce((select json_agg(json_build_object('span', p.span::text, 'claim', p.claim, 'answers', p.answers,
+            'requestedAt', extract(epoch from p.requested_at), 'retryAt', extract(epoch from nullif(p.retry_at, 'infinity'))))
+          from ops.second_opinion p where p.series_id = ${series.id} and p.span && ${span}::tstzrange), '[]') as pending
+      from market.series s
+      cross join lateral (
+        -- A total order: of two answers of one instant the one that was asked for later is the younger; then any, but always the same.
+        select range_agg(coalesce(f.answered_slots, tstzmultirange(f.span))) as answered_slots, range_agg(f.span) as asked
+        from ops.fetch f
+        where f.series_id = ${series.id} and f.outcome = 'stored' and f.span && ${span}::tstzrange
+          and f.as_of >= ${asOf} and (f.as_of, f.sent_at, coalesce(f.body_sha256, ''))
+            > (${asOf}::timestamptz, ${fetch.sentAt}::timestamptz, ${Buffer.from(fetch.bodySha256 ?? [])}::bytea)
+      ) younger
+      where s.id = ${series.id}`,
+  ]);
+  if (!row) throw new Error(`series ${series.id} does not exist`);
+  const { answeredSlots, asked, ...known } = row;
+  return {
+    ...known,
+    answeredByYounger: intersect(answeredSlots, [span]),
+    askedByYounger: intersect(asked, [span]),
+    unconfirmedAnswers: row.unconfirmedAnswers.map((other) => ({
+      asOf: Math.round(other.asOf * 1000),
+      spans: intersect(parseMultirange(other.spans), [span]),
+    })),
+    pending: row.pending.map((p) => ({
+      span: parseRange(p.span),
+      claim: p.claim,
+      answers: p.answers,
+      requestedAt: Math.round(p.requestedAt * 1000),
+      retryAt: p.retryAt === null ? Number.POSITIVE_INFINITY : Math.round(p.retryAt * 1000),
+    })),
+  };
+}
