@@ -80,7 +80,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     past.set(agoMs, made);
     return made;
   };
-  const faulty = withFaults(service, { spec: faults, clock, past: (request, agoMs) => serviceAgo(agoMs)(request) });
+  const faulty = withFaults(service, { spec: faults, clock, ask: (request, agoMs) => serviceAgo(agoMs)(request) });
 
   const requests = { total: 0, ohlcv: 0, account: 0, other: 0 };
   const counters = (): SimulatorCounters => ({
@@ -122,7 +122,7 @@ function marketOf({ market, seed = 1, coins = 100, revisions }: SimulatorOptions
   return (clock) => createMadeUpMarket(revisions ? { world, clock, revisions } : { world, clock });
 }
 
-/** For answers about the past: the caller was already admitted. */
+/** For answers of faults, about the past or to another question: the caller was already admitted. */
 function admitted(planOfCaller: (key: string | null) => PlanName): Access {
   return {
     admit: (caller) => ({ kind: 'admitted', plan: planOfCaller(caller.key) }),

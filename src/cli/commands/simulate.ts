@@ -51,7 +51,7 @@ export function simulateCommand(program: Command, context: CommandContext): void
     .option('--unlimited', 'apply no limits')
     .option(
       '--faults <spec>',
-      `faults and their rates, like all:0.05 or 500:0.02,reset:0.01,seed=7; faults: ${FAULT_NAMES.join(', ')}`,
+      `faults and their rates, like all:0.05 or 500:0.02,lies:0.01,seed=7; faults: ${FAULT_NAMES.join(', ')}`,
       parseFaults,
       NO_FAULTS,
     )
@@ -71,7 +71,8 @@ export function simulateCommand(program: Command, context: CommandContext): void
       context.action(async (options: Options) => {
         const { io, signal } = context;
         const simulator = openSimulator(context, options);
-        const server = await listen(simulator.fetch, { host: options.host, port: options.port, gzip: options.gzip });
+        const { host, port, gzip } = options;
+        const server = await listen(simulator.fetch, { host, port, gzip, addDate: false });
         try {
           announce(io.out, server, options);
           await unlessAborted(new Promise(() => undefined), signal).catch(() => undefined);

@@ -19,6 +19,8 @@ export type ListenOptions = {
   readonly port: number;
   /** Compresses answers for clients that accept it. Default true. */
   readonly gzip?: boolean;
+  /** Adds a `Date` to answers of the handler without one, as Node.js does. Default true; false for a simulator that leaves it out on purpose. */
+  readonly addDate?: boolean;
   /** Called with unexpected errors of the handler; the client only sees a 500. Without it, such an error ends the process. */
   readonly onError?: (error: unknown, url: string) => void;
   /** Default: `CONNECTION_LIMITS`. */
@@ -87,6 +89,7 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
   /** The peers of requests for which the cache had no reply. */
   const peers = new WeakMap<IncomingMessage, Peer>();
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    outgoing.sendDate = options.addDate ?? true;
     const peer = handler.fromCache !== undefined && isPlainGet(incoming) ? peerOf(incoming) : null;
     const cached = peer === null ? null : handler.fromCache!(peer);
     if (cached === null) return void listener(incoming, outgoing);

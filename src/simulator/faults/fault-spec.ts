@@ -1,5 +1,36 @@
-/** Which faults the simulator injects, and how often: `429:0.02,reset:0.01`, `all:0.05`, `seed=7`. */
+/** Which faults the simulator injects, and how often: `429:0.02,reset:0.01`, `all:0.05`, `lies:0.02`, `seed=7`. */
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
+
+/**
+ * Answers that look like any other, with status 200, and are false: a client needs its own knowledge, or another answer, to find out. Each is
+ * told once (`told-once.ts`), because nobody can find out an upstream that tells the same lie for ever.
+ */
+const LIES = [
+  /** Candles of another interval than the one asked for. */
+  'wrong-interval',
+  /** Candles of another coin than the one asked for. */
+  'other-coin',
+  /** All values are null. */
+  'all-null',
+  /** All values are 0. */
+  'all-zero',
+  /** All candles have the values of one of them. */
+  'constant',
+  /** All values are a million times as large, or a thousandth. */
+  'scaled',
+  /** Each candle has the values of the one a day before, or after. */
+  'shifted-day',
+  /** Every second candle is missing. */
+  'thinned',
+  /** The second half of the candles is missing. */
+  'half',
+  /** `Date` says 1970, or some days ahead. */
+  'bad-date',
+  /** `Age` says ten years. */
+  'bad-age',
+  /** No `Date`. */
+  'no-date',
+] as const;
 
 /** What each fault looks like to a client. */
 export const FAULT_NAMES = [
@@ -21,7 +52,7 @@ export const FAULT_NAMES = [
   'hang',
   /** Half of the JSON. */
   'truncated',
-  /** 200 and no candles. */
+  /** 200 and no candles. Told once, as the lies are. */
   'empty',
   /** Some candles twice. */
   'duplicates',
@@ -35,16 +66,30 @@ export const FAULT_NAMES = [
   'revision',
   /** The response of some minutes ago, with its `Age`. */
   'stale',
+  ...LIES,
 ] as const;
 export type FaultName = (typeof FAULT_NAMES)[number];
-/** The faults that `all` stands for. */
-const ALL_FAULTS = FAULT_NAMES.filter((name) => name !== '402-history-limit');
+
+/** Told once: what was false about a candle is never said of it again. */
+export function isToldOnce(name: FaultName): boolean {
+  return name === 'empty' || isLie(name);
+}
+
+function isLie(name: FaultName): boolean {
+  return (LIES as readonly FaultName[]).includes(name);
+}
+
+/** Names for several faults. `all` has those after which the next attempt may succeed: it leaves out what takes a second opinion later. */
+const GROUPS = new Map<string, readonly FaultName[]>([
+  ['all', FAULT_NAMES.filter((name) => name !== '402-history-limit' && !isLie(name))],
+  ['lies', LIES],
+]);
 
 export type FaultSpec = {
   readonly seed: number;
   /** Share of requests that get each fault; together at most 1. */
   readonly rates: Readonly<Partial<Record<FaultName, number>>>;
-  /** After so many faulty attempts of one address in a row, the next one succeeds. */
+  /** After so many faulty attempts of one address in a row, the next one succeeds. After a lie it always does. */
   readonly mostInARow: number;
 };
 
@@ -53,7 +98,8 @@ export const NO_FAULTS: FaultSpec = { seed: 1, rates: {}, mostInARow: 3 };
 type ParsedFaults = { readonly ok: true; readonly spec: FaultSpec } | { readonly ok: false; readonly problem: string };
 
 /**
- * Reads `name:rate` pairs, `all:rate` (shared evenly among `ALL_FAULTS`), `seed=n` and `in-a-row=n`, separated by commas.
+ * Reads `name:rate` pairs, `all:rate` and `lies:rate` (shared evenly among those of the group), `seed=n` and `in-a-row=n`, separated by
+ * commas.
  * An empty text, or `none`, means no faults.
  */
 export function parseFaultSpec(text: string): ParsedFaults {
@@ -68,9 +114,9 @@ export function parseFaultSpec(text: string): ParsedFaults {
       else mostInARow = Number(value);
       continue;
     }
-    const names = name === 'all' ? ALL_FAULTS : FAULT_NAMES.filter((fault) => fault === name);
+    const names = GROUPS.get(name) ?? FAULT_NAMES.filter((fault) => fault === name);
     if (names.length === 0) {
-      const known = ['all', ...FAULT_NAMES, 'seed', 'in-a-row'];
+      const known = [...GROUPS.keys(), ...FAULT_NAMES, 'seed', 'in-a-row'];
       return bad(`unknown fault "${name}"${didYouMean(name, known)}; there are ${known.slice(0, -2).join(', ')}`);
     }
     const rate = /^\d*\.?\d+$/.test(value) ? Number(value) : NaN;

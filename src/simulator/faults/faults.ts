@@ -3,15 +3,21 @@ import type { Clock, Instant } from '../../clock.ts';
 import { historyLimitText, TOO_MANY_REQUESTS } from '../../contract/answer/errors.ts';
 import { connectionReset, type Handler, type Peer } from '../../contract/interface/handler.ts';
 import { DAY } from '../../core/interval.ts';
-import { hashText, mix, unit } from '../hash.ts';
-import { FAULT_NAMES, type FaultName, type FaultSpec } from './fault-spec.ts';
+import { below, hashText, mix, unit } from '../hash.ts';
+import { candleQuestion } from './candle-question.ts';
+import { FAULT_NAMES, type FaultName, type FaultSpec, isToldOnce } from './fault-spec.ts';
 import { spoilRows, type WireRow } from './faulty-rows.ts';
+import { otherRows } from './other-answer.ts';
+import { createToldOnce } from './told-once.ts';
 
 type FaultyParts = {
   readonly spec: FaultSpec;
   readonly clock: Clock;
-  /** The handler's response of `agoMs` milliseconds ago; without it `stale` does not happen. */
-  readonly past?: (request: Request, agoMs: number) => Promise<Response>;
+  /**
+   * The handler's response to any request, now or `agoMs` milliseconds ago, which counts for no caller. Without it the faults that need it do not
+   * happen: `stale`, and the lies that are true of another interval, coin or day.
+   */
+  readonly ask?: (request: Request, agoMs: number) => Promise<Response>;
 };
 
 type FaultyHandler = Handler & {
@@ -21,36 +27,47 @@ type FaultyHandler = Handler & {
 
 /**
  * Every request reaches `handler` first and is counted there, as it is upstream; then its response may be spoilt. Only a successful
- * response is. `reset` rejects as `fetch` does; `hang` settles only when the request is aborted.
+ * response is. What is told once (`isToldOnce`) is false: the next answer to the same request is true, and no later one lies about the same
+ * candles. `reset` rejects as `fetch` does; `hang` settles only when the request is aborted.
  */
-export function withFaults(handler: Handler, { spec, clock, past }: FaultyParts): FaultyHandler {
-  const attempts = new Map<number, { count: number; faultyInARow: number }>();
+export function withFaults(handler: Handler, { spec, clock, ask }: FaultyParts): FaultyHandler {
+  const attempts = new Map<number, Attempts>();
   const injected: Partial<Record<FaultName, number>> = {};
+  const toldOnce = createToldOnce();
 
   /** Decided when the request arrives; only the number of attempts is remembered. */
-  const decide = (address: string): { fault: FaultName | null; roll: number } => {
+  const decide = (address: string): { fault: FaultName | null; roll: number; seen: Attempts } => {
     const key = hashText(spec.seed, address);
-    const seen = attempts.get(key) ?? { count: 0, faultyInARow: 0 };
+    const seen = attempts.get(key) ?? { count: 0, faultyInARow: 0, wasLie: false };
     attempts.set(key, seen);
     const roll = mix(key, ++seen.count);
-    const fault = seen.faultyInARow < spec.mostInARow ? pick(spec, unit(roll)) : null;
+    const mayFail = seen.faultyInARow < spec.mostInARow && !seen.wasLie;
+    const fault = mayFail ? pick(spec, unit(roll)) : null;
     seen.faultyInARow = fault === null ? 0 : seen.faultyInARow + 1;
-    return { fault, roll: mix(roll, 0x726f6c6c) };
+    seen.wasLie = false;
+    return { fault, roll: mix(roll, 0x726f6c6c), seen };
   };
 
   const none = Object.values(spec.rates).every((rate) => rate === 0);
   const faulty = async (request: Request, peer?: Peer): Promise<Response> => {
     if (none) return handler(request, peer);
-    const { fault, roll } = decide(request.method === 'POST' ? await callOf(request) : addressOf(request.url));
+    const { fault, roll, seen } = decide(request.method === 'POST' ? await callOf(request) : addressOf(request.url));
     const answer = await handler(request, peer);
     if (fault === null || !answer.ok) return answer;
-    const spoilt = await spoil(fault, answer, { request, clock, past, roll });
+    const spoilt = await spoil(fault, answer, { request, clock, ask, roll });
     if (spoilt === null) return answer;
+    if (isToldOnce(fault)) {
+      if (!toldOnce.mayTell(request)) return answer;
+      seen.wasLie = true;
+    }
     injected[fault] = (injected[fault] ?? 0) + 1;
     return spoilt();
   };
   return Object.assign(faulty, { injected: () => ({ ...injected }) });
 }
+
+/** Of one address. */
+type Attempts = { count: number; faultyInARow: number /** The next answer is true. */; wasLie: boolean };
 
 function pick({ rates }: FaultSpec, at: number): FaultName | null {
   let sum = 0;
@@ -78,7 +95,7 @@ async function callOf(request: Request): Promise<string> {
   }
 }
 
-type Circumstances = { request: Request; roll: number } & Pick<FaultyParts, 'clock' | 'past'>;
+type Circumstances = { request: Request; roll: number } & Pick<FaultyParts, 'clock' | 'ask'>;
 type Replacement = {
   readonly status: number;
   readonly body: string;
@@ -117,20 +134,43 @@ async function spoil(fault: FaultName, answer: Response, c: Circumstances): Prom
       return text.length < 3 ? null : async () => refit(answer, 200, text.slice(0, Math.ceil(text.length * 0.6)));
     }
     case 'stale': {
-      if (!c.past || !isOhlcv(c.request)) return null;
+      if (!c.ask || !asksForCandles(c.request)) return null;
       const minutes = 2 + Math.floor(unit(c.roll) * 10);
-      const old = await c.past(c.request, minutes * 60_000);
+      const old = await c.ask(c.request, minutes * 60_000);
       if (!old.ok) return null;
       const text = await old.text();
       return async () => refit(answer, 200, text, { Age: String(minutes * 60) });
     }
+    case 'bad-date': {
+      const ahead = 1 + below(9, c.roll);
+      const date = unit(mix(c.roll, 8)) < 0.5 ? 0 : c.clock.now() + ahead * DAY;
+      return withHeaders(answer, { Date: new Date(date).toUTCString() });
+    }
+    case 'bad-age':
+      return withHeaders(answer, { Age: String(TEN_YEARS_S) });
+    case 'no-date':
+      return withHeaders(answer, { Date: null });
     // Every other fault changes the rows of candles.
     default: {
-      const rows = isOhlcv(c.request) ? await rowsOf(answer) : null;
-      const spoilt = rows && spoilRows(fault, rows, { now: c.clock.now(), roll: c.roll, url: c.request.url });
+      const spoilt = await spoilCandles(fault, answer, c);
       return spoilt && (async () => refit(answer, 200, JSON.stringify(spoilt)));
     }
   }
+}
+
+const TEN_YEARS_S = 315_360_000;
+
+async function spoilCandles(fault: FaultName, answer: Response, c: Circumstances): Promise<WireRow[] | null> {
+  const rows = asksForCandles(c.request) ? await rowsOf(answer) : null;
+  if (rows === null) return null;
+  const { request, roll, ask } = c;
+  const spoilt = spoilRows(fault, rows, { now: c.clock.now(), roll, url: request.url });
+  if (spoilt !== null || !ask) return spoilt;
+  return otherRows(fault, rows, { request, roll, ask: (other) => ask(other, 0) });
+}
+
+function withHeaders(answer: Response, headers: Record<string, string | null>): () => Promise<Response> {
+  return async () => refit(answer, 200, await answer.clone().text(), headers);
 }
 
 function hangUntilAborted(signal: AbortSignal): Promise<Response> {
@@ -140,8 +180,8 @@ function hangUntilAborted(signal: AbortSignal): Promise<Response> {
   });
 }
 
-function isOhlcv(request: Request): boolean {
-  return /\/coins\/[^/]+\/ohlcv(\/historical)?$/.test(new URL(request.url).pathname);
+function asksForCandles(request: Request): boolean {
+  return candleQuestion(request) !== null;
 }
 
 async function rowsOf(answer: Response): Promise<WireRow[] | null> {
@@ -149,10 +189,13 @@ async function rowsOf(answer: Response): Promise<WireRow[] | null> {
   return Array.isArray(body) && body.length > 0 ? (body as WireRow[]) : null;
 }
 
-/** The same response with another status or body. */
-function refit(answer: Response, status: number, body: string, headers: Record<string, string> = {}): Response {
+/** The same response with another status, body or headers; a header that is null is left out. */
+function refit(answer: Response, status: number, body: string, headers: Record<string, string | null> = {}): Response {
   const all = new Headers(answer.headers);
-  for (const [name, value] of Object.entries(headers)) all.set(name, value);
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === null) all.delete(name);
+    else all.set(name, value);
+  }
   all.delete('Content-Length');
   return new Response(body, { status, headers: all });
 }

@@ -36,9 +36,35 @@ export function spoilRows(fault: FaultName, rows: readonly WireRow[], c: Circums
       return spoilSome(rows, c, one);
     case 'revision':
       return revised(rows, c);
+    case 'all-null':
+      return rows.map((row) => mapValues(row, () => null));
+    case 'all-zero':
+      return rows.map((row) => mapValues(row, () => 0));
+    case 'constant':
+      return rows.length < 2 ? null : rows.map((row) => withValuesOf(row, rows[one]!));
+    case 'scaled': {
+      const scale = unit(mix(roll, 6)) < 0.5 ? (value: number) => value * 1e6 : (value: number) => value / 1_000;
+      return rows.map((row) => mapValues(row, (value) => (typeof value === 'number' ? scale(value) : value)));
+    }
+    case 'thinned':
+      return rows.length < 3 ? null : rows.filter((_, i) => i % 2 === 0);
+    case 'half':
+      return rows.length < 2 ? null : rows.slice(0, Math.ceil(rows.length / 2));
     default:
       return null;
   }
+}
+
+const VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
+
+function mapValues(row: WireRow, change: (value: unknown) => unknown): WireRow {
+  const values = VALUES.map((name) => [name, change(row[name])]);
+  return { ...row, ...Object.fromEntries(values) };
+}
+
+/** The candle of one row with the values of another. */
+export function withValuesOf({ time_open, time_close }: WireRow, other: WireRow): WireRow {
+  return { ...other, time_open, time_close };
 }
 
 /** Possible, but not the true values. */

@@ -21,7 +21,7 @@ afterEach(async () => {
 
 async function serve(
   handler: Handler,
-  options: Pick<ListenOptions, 'gzip' | 'limits' | 'trustedProxies'> = {},
+  options: Pick<ListenOptions, 'gzip' | 'limits' | 'trustedProxies' | 'addDate'> = {},
 ): Promise<string> {
   const server = await listen(handler, { host: '127.0.0.1', port: 0, onError, ...options });
   open.push(server);
@@ -54,6 +54,13 @@ describe('a handler on a port', () => {
       'Sat, 01 Jun 2024 12:03:20 GMT',
     ]);
     expect(await answer.text()).toBe('GET ?a=b 127.0.0.1');
+  });
+
+  it('adds a Date to an answer without one, unless it is told not to', async () => {
+    const handler: Handler = async () => new Response('x');
+    const [adding, bare] = [await serve(handler), await serve(handler, { addDate: false })];
+    const dateOf = async (url: string) => (await raw(url, {})).headers.date;
+    expect([typeof (await dateOf(adding)), await dateOf(bare)]).toEqual(['string', undefined]);
   });
 
   it('compresses for clients that accept it, and only for them', async () => {

@@ -1,10 +1,12 @@
-import { describe, expect, it } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, test } from 'vitest';
 import { parseHistoryLimit } from '../../../src/contract/answer/errors.ts';
 import type { Handler } from '../../../src/contract/interface/handler.ts';
 import { isConnectionReset } from '../../../src/contract/interface/handler.ts';
 import { readOhlcvRows, writeOhlcvRows } from '../../../src/contract/record/ohlcv.ts';
 import { DAY } from '../../../src/core/interval.ts';
-import { FAULT_NAMES, type FaultName, parseFaultSpec } from '../../../src/simulator/faults/fault-spec.ts';
+import { FAULT_NAMES, type FaultName, isToldOnce, parseFaultSpec } from '../../../src/simulator/faults/fault-spec.ts';
 import { withFaults } from '../../../src/simulator/faults/faults.ts';
 import { frozenClock } from '../../service/conformance.ts';
 
@@ -36,7 +38,7 @@ function always(fault: FaultName, { mostInARow = 99, seed = 1 } = {}) {
   const faulty = withFaults(handler, {
     spec: { seed, rates: { [fault]: 1 }, mostInARow },
     clock: frozenClock(now),
-    past: async (_, agoMs) => new Response(writeOhlcvRows(rows.slice(0, -1).map((row) => ({ ...row, volume: agoMs })))),
+    ask: async (_, agoMs) => new Response(writeOhlcvRows(rows.slice(0, -1).map((row) => ({ ...row, volume: agoMs })))),
   });
   return {
     faulty,
@@ -184,14 +186,15 @@ describe('each fault', () => {
 describe('faults', () => {
   const spec = {
     seed: 7,
-    rates: Object.fromEntries(FAULT_NAMES.filter((f) => f !== 'hang').map((f) => [f, 0.05])),
+    // Whether a lie is told depends on what was told before.
+    rates: Object.fromEntries(FAULT_NAMES.filter((f) => f !== 'hang' && !isToldOnce(f)).map((f) => [f, 0.05])),
     mostInARow: 3,
   };
   const make = () =>
     withFaults(async () => new Response(truth), {
       spec,
       clock: frozenClock(now),
-      past: async () => new Response('[]'),
+      ask: async () => new Response('[]'),
     });
   const address = (i: number) => `${url}&i=${i}`;
 
@@ -263,16 +266,24 @@ describe('the specification of faults', () => {
       expect(parseFaultSpec(nothing)).toMatchObject({ ok: true, spec: { rates: {} } });
   });
 
-  it('shares `all` among those that do not lie about the plan', () => {
-    const parsed = parseFaultSpec('all:0.06');
-    const rates = parsed.ok ? parsed.spec.rates : {};
-    expect(Object.keys(rates).sort()).toEqual(FAULT_NAMES.filter((name) => name !== '402-history-limit').sort());
-    expect(rates).not.toHaveProperty('402-history-limit');
-    expect(Object.values(rates).reduce((a, b) => a + b, 0)).toBeCloseTo(0.06);
+  it('shares `all` and `lies` among those of the group; every fault but a false history limit is in one of them', () => {
+    const ratesOf = (text: string) => {
+      const parsed = parseFaultSpec(text);
+      return parsed.ok ? parsed.spec.rates : {};
+    };
+    const [all, lies] = [ratesOf('all:0.06'), ratesOf('lies:0.06')];
+    for (const rates of [all, lies]) expect(Object.values(rates).reduce((a, b) => a + b, 0)).toBeCloseTo(0.06);
+    expect([...Object.keys(all), ...Object.keys(lies)].sort()).toEqual(
+      FAULT_NAMES.filter((name) => name !== '402-history-limit').sort(),
+    );
+    expect(Object.keys(lies)).toEqual(expect.arrayContaining(['wrong-interval', 'no-date']));
+    expect(ratesOf('lies:0.06,half:0.1').half).toBeCloseTo(0.06 / Object.keys(lies).length + 0.1);
   });
 
   it.each([
-    ['rest:0.1', /^faults: unknown fault "rest" \(did you mean reset\?\); there are all, 429, .*stale$/],
+    ['rest:0.1', /^faults: unknown fault "rest" \(did you mean reset\?\); there are all, lies, 429, .*no-date$/],
+    ['constructor:0.1', /unknown fault "constructor"/],
+    ['lie:0.1', /\(did you mean lies\?\)/],
     ['reset', /must be given as reset:0.01, from 0 to 1, got "reset"/],
     ['reset:2', /from 0 to 1, got "reset:2"/],
     ['reset:-1', /got "reset:-1"/],
@@ -283,4 +294,10 @@ describe('the specification of faults', () => {
   ])('says what is wrong with %j', (text, problem) => {
     expect(parseFaultSpec(text)).toEqual({ ok: false, problem: expect.stringMatching(problem) });
   });
+});
+
+test('docs/configuration.md describes every fault', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../../docs/configuration.md'), 'utf8');
+  const table = text.slice(text.indexOf('## Faults of the simulator'));
+  expect(FAULT_NAMES.filter((name) => !table.includes(`| \`${name}\``))).toEqual([]);
 });

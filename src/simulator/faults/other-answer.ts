@@ -1,0 +1,81 @@
+/** Lies that are true answers to another question: of another interval, another coin, another day. */
+import { formatTime, parseTime } from '../../contract/time.ts';
+import { DAY, INTERVALS } from '../../core/interval.ts';
+import { below, mix, unit } from '../hash.ts';
+import { candleQuestion } from './candle-question.ts';
+import type { FaultName } from './fault-spec.ts';
+import { type WireRow, withValuesOf } from './faulty-rows.ts';
+
+type Circumstances = {
+  readonly request: Request;
+  readonly roll: number;
+  /** The handler's answer to any request. */
+  readonly ask: (request: Request) => Promise<Response>;
+};
+
+/** The rows to answer instead of `rows`; null when this fault is none of these, or the other question has no answer. */
+export async function otherRows(
+  fault: FaultName,
+  rows: readonly WireRow[],
+  { request, roll, ask }: Circumstances,
+): Promise<WireRow[] | null> {
+  const question = candleQuestion(request);
+  if (question === null) return null;
+  const askOther = (change: (url: URL) => void) => {
+    const url = new URL(request.url);
+    change(url);
+    return listOf<WireRow>(ask(new Request(url, { headers: request.headers })));
+  };
+  switch (fault) {
+    case 'wrong-interval': {
+      const others = INTERVALS.filter((interval) => interval !== question.interval);
+      return notEmpty(
+        await askOther(({ searchParams }) => searchParams.set('interval', others[below(others.length, roll)]!)),
+      );
+    }
+    case 'other-coin': {
+      const list = new URL(request.url);
+      list.pathname = list.pathname.replace(/\/coins\/.*$/, '/coins');
+      const coins = await listOf<ListedCoin>(
+        ask(new Request(new URL(list.pathname, list), { headers: request.headers })),
+      );
+      const others = coins.filter(({ id, is_active }) => is_active && id !== question.coinId);
+      const other = others[below(others.length, roll)];
+      if (other === undefined) return null;
+      return notEmpty(
+        await askOther((url) => {
+          url.pathname = url.pathname.replace(/\/coins\/[^/]+/, `/coins/${encodeURIComponent(other.id)}`);
+        }),
+      );
+    }
+    case 'shifted-day': {
+      const shift = unit(mix(roll, 7)) < 0.5 ? -DAY : DAY;
+      const { from, to } = question;
+      const neighbours = await askOther(({ searchParams }) => {
+        searchParams.set('start', formatTime(from + shift));
+        searchParams.set('end', formatTime(to + shift));
+      });
+      const byTime = new Map(neighbours.map((row) => [parseTime(row.time_open) - shift, row]));
+      return notEmpty(
+        rows.flatMap((row) => {
+          const neighbour = byTime.get(parseTime(row.time_open));
+          return neighbour === undefined ? [] : [withValuesOf(row, neighbour)];
+        }),
+      );
+    }
+    default:
+      return null;
+  }
+}
+
+type ListedCoin = { readonly id: string; readonly is_active: boolean };
+
+async function listOf<T>(answer: Promise<Response>): Promise<T[]> {
+  const response = await answer;
+  const body = response.ok ? ((await response.json()) as unknown) : null;
+  return Array.isArray(body) ? (body as T[]) : [];
+}
+
+function notEmpty(rows: WireRow[]): WireRow[] | null {
+  return rows.length === 0 ? null : rows;
+}
