@@ -39,7 +39,7 @@ export function applyTracks(sql: Sql, now: Instant, keep: Partial<Keep['candles'
   return withFreshPlans(sql, async (tx) => {
     await tx`select pg_advisory_xact_lock(${LOCK})`;
     const renamed = await recordRenames(tx, await findRenames(tx), 'coins');
-    const moved = await continueHistories(tx);
+    const moved = await continueHistories(tx, now);
     await resolveTargets(tx, oldestKept(now, keep));
     await wantTargets(tx);
     const added = await tx<{ isNew: boolean }[]>`

@@ -97,8 +97,11 @@ export async function renamesReadUntil(sql: SqlOrTransaction): Promise<Instant |
   return row!.at;
 }
 
-/** Moves series and rules of old ids to the new ids that the catalogue has. Resolves to how many series moved. */
-export async function continueHistories(sql: SqlOrTransaction): Promise<number> {
+/**
+ * Moves series and rules of old ids to the new ids that the catalogue has. Resolves to how many series moved. The evidence of each
+ * says so: its first step is chained to the old id.
+ */
+export async function continueHistories(sql: SqlOrTransaction, now: Instant): Promise<number> {
   // Series of the new id without any answer are removed; what was wanted of them is kept.
   await sql`
     with ${successors(sql)}, blank as (
@@ -117,10 +120,20 @@ export async function continueHistories(sql: SqlOrTransaction): Promise<number> 
     )
     delete from market.series where id in (select id from blank)`;
   const moved = await sql`
-    with ${successors(sql)}
-    update market.series s set coin_id = f.new_id from successor f
-    where s.coin_id = f.old_id and not exists (
-      select from market.series n where n.coin_id = f.new_id and n.quote = s.quote and n.interval = s.interval)
+    with ${successors(sql)}, moving as materialized (
+      select s.id, f.new_id, s.coin_id || ' ' || f.new_id as ids, s.steps > 0 as has_evidence from successor f
+      join market.series s on s.coin_id = f.old_id
+      where not exists (
+        select from market.series n where n.coin_id = f.new_id and n.quote = s.quote and n.interval = s.interval)
+      order by s.id for update of s
+    ), step as materialized (
+      select id, new_id, case when has_evidence
+        then ops.add_evidence(id, 'renamed', '{}', ${now}::timestamptz, ${now}::timestamptz, 0, 0, 0, null, null, ids) end as link
+      from moving
+    )
+    update market.series s
+    set coin_id = step.new_id, steps = s.steps + (step.link is not null)::integer, link = coalesce(step.link, s.link)
+    from step where s.id = step.id
     returning s.id`;
   await sql`
     with ${successors(sql)}

@@ -58,7 +58,7 @@ export async function removeOld(
       await drop(TICKER_HISTORY, keep.tickers, async () => undefined);
       for (const interval of INTERVALS) {
         const of = candlesOf(interval);
-        const forget = (to: Instant) => forgetCandles(sql, interval, to);
+        const forget = (to: Instant) => forgetCandles(sql, interval, { to, now });
         if (await drop(of, keep.candles[interval], forget)) await tellCandlesGone(sql, interval);
       }
       const stop = () => options.signal?.aborted === true;
@@ -130,8 +130,11 @@ async function findPartitions(sql: Sql, of: Partitioned): Promise<Found[]> {
   return found.sort((a, b) => first(a) - first(b) || a.from - b.from);
 }
 
-/** Before `to`, nothing is wanted or covered any more: removed candles must count neither as missing nor as stored. */
-async function forgetCandles(sql: Sql, interval: Interval, to: Instant): Promise<void> {
+/**
+ * Before `to`, nothing is wanted or covered any more: removed candles must count neither as missing nor as stored. What was final leaves a
+ * step of evidence, with count and digest.
+ */
+async function forgetCandles(sql: Sql, interval: Interval, { to, now }: { to: Instant; now: Instant }): Promise<void> {
   const until = [{ from: Number.NEGATIVE_INFINITY, to }];
   const series = await sql<{ id: number }[]>`
     select id from market.series
@@ -143,12 +146,25 @@ async function forgetCandles(sql: Sql, interval: Interval, to: Instant): Promise
       await tx`select from market.series where id = ${id} for update`;
       await tx`delete from ops.second_opinion where series_id = ${id} and span <@ tstzrange(null, ${to})`;
       await tx`
-        update market.series s set covered_candles = covered_candles - (
-            select count(*) from market.candle c
-            where c.series_id = s.id and c.interval = s.interval and c.interval = ${interval}::market.candle_interval
-              and c.open_time < ${to} and s.covered @> c.open_time),
-          covered = covered - ${until}::tstzmultirange, wanted = wanted - ${until}::tstzmultirange
-        where id = ${id}`;
+        with gone as materialized (
+          select s.covered * ${until}::tstzmultirange as told, t.* from market.series s
+          cross join lateral ops.sums(s.id, ${interval}::market.candle_interval, tstzrange(null, ${to}), s.covered,
+            s.covered * ${until}::tstzmultirange) t
+          where s.id = ${id}
+        ), step as materialized (
+          select case when not isempty(told)
+            then ops.add_evidence(${id}, 'retention', told, ${now}::timestamptz, ${now}::timestamptz, told_candles, told_digest, told_locator)
+            end as link
+          from gone
+        )
+        update market.series s
+        set covered = covered - ${until}::tstzmultirange, wanted = wanted - ${until}::tstzmultirange,
+          empty_once = empty_once - ${until}::tstzmultirange,
+          covered_candles = covered_candles - gone.final_candles, candles = s.candles - gone.candles,
+          digest = ops.modulo_2_64(s.digest::numeric - gone.digest),
+          steps = steps + (step.link is not null)::integer, link = coalesce(step.link, s.link)
+        from gone, step
+        where s.id = ${id}`;
       await cutRollups(tx, id, [{ from: Number.NEGATIVE_INFINITY, to }]);
     });
   }

@@ -1,0 +1,247 @@
+/** What an answer leaves behind besides its candles: digest, evidence, revisions. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { DAY } from '../../../src/core/interval.ts';
+import type { Span } from '../../../src/core/span.ts';
+import { weigh } from '../../../src/ingest/chunk/evidence.ts';
+import { storeChunk } from '../../../src/store/candle/chunk.ts';
+import { wantSeries } from '../../../src/store/candle/series.ts';
+import { recordCoins } from '../../../src/store/snapshot/coin.ts';
+import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
+import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
+import { recordRenames } from '../../../src/store/upkeep/rename.ts';
+import { removeOld } from '../../../src/store/upkeep/retention.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { candlesAt } from '../../support/warehouse.ts';
+
+const START = Date.UTC(2024, 0, 1);
+const day = (n: number) => START + n * DAY;
+const coin = (id: string) => ({
+  id,
+  name: id,
+  symbol: 'X',
+  rank: 1,
+  is_new: false,
+  is_active: true,
+  type: 'coin',
+});
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await ensurePartitions(database.sql, '24h', { from: START, to: day(800) });
+});
+afterAll(() => database.drop());
+
+async function newSeries(coinId: string): Promise<number> {
+  await recordCoins(database.sql, [coin(coinId)], day(1_000));
+  const span = { from: START, to: Number.POSITIVE_INFINITY };
+  const [id] = await wantSeries(database.sql, { coinIds: [coinId], quote: 'usd', interval: '24h', span, priority: 0 });
+  return id!;
+}
+
+/** Stores the answer to a question about the days from `from` to `to`; `without` are the days it has no candle for. */
+function answer(
+  id: number,
+  [from, to]: readonly [number, number],
+  at: number,
+  { without = [], times = 1 }: { readonly without?: readonly number[]; readonly times?: number } = {},
+) {
+  const span: Span = { from: day(from), to: day(to) };
+  const days = Array.from({ length: to - from }, (_, i) => from + i).filter((n) => !without.includes(n));
+  const candles = candlesAt(days.map(day));
+  const findings = {
+    candles: { ...candles, volume: candles.volume.map((v) => v! * times) },
+    cutShort: [],
+    quarantined: [],
+    rowCount: days.length,
+  };
+  const exchange = { sentAt: day(at), asOf: day(at), ageMs: 0 };
+  return storeChunk(
+    database.sql,
+    {
+      series: { id, interval: '24h' },
+      span,
+      asOf: day(at),
+      candles: findings.candles,
+      open: [],
+      quarantined: [],
+      fetch: {
+        sentAt: day(at),
+        asOf: day(at),
+        accountId: 'anonymous@test',
+        endpoint: 'ohlcv',
+        seriesId: id,
+        span,
+        backfillId: null,
+        attempt: 1,
+        status: 200,
+        outcome: 'stored',
+        durationMs: 0,
+        rows: days.length,
+        bytes: 1,
+        bodySha256: new Uint8Array(32).fill(7),
+        message: null,
+      },
+    },
+    (known) => weigh({ span, interval: '24h', findings, ...exchange, limit: 366, known }),
+  );
+}
+
+const stepsOf = (id: number) =>
+  database.sql<{ number: number; kind: string; slots: Span[]; knownAt: number; detail: string | null }[]>`
+    select number, kind, slots, known_at, detail from market.evidence_steps where series_id = ${id} order by number`;
+
+/** What is stored about the series itself, beside what its candles say. */
+async function sumsOf(id: number) {
+  const [row] = await database.sql<{ stored: string[]; found: string[] }[]>`
+    select array[s.candles::text, s.digest::text, s.covered_candles::text] as stored,
+      array[t.candles::text, t.digest::text, t.final_candles::text] as found
+    from market.series s cross join lateral ops.sums(s.id, s.interval, '(,)', s.covered, '{}') t where s.id = ${id}`;
+  return row!;
+}
+
+/** Chains the steps anew, each with the digest of what is stored in its slots: for steps that no later one replaces. */
+async function chainOf(id: number) {
+  const [row] = await database.sql<{ stored: string; link: string }[]>`
+    with recursive step as (
+      select e.*, t.told_candles, t.told_digest from market.evidence_steps e
+      join market.series s on s.id = e.series_id
+      cross join lateral ops.sums(s.id, s.interval, '(,)', '{}', e.slots) t where e.series_id = ${id}
+    ), chain as (
+      select 0 as number, ops.first_link(coin_id, quote, interval) as link from market.series where id = ${id}
+      union all
+      select c.number + 1, ops.evidence_link(c.link, s.kind, s.detail, s.known_at, s.slots, s.told_candles, s.told_digest)
+      from chain c join step s on s.number = c.number + 1
+    )
+    select encode(s.link, 'hex') as stored, (select encode(link, 'hex') from chain order by number desc limit 1) as link
+    from market.series s where s.id = ${id}`;
+  return row!;
+}
+
+test('each answer is one step: what it told, when it was stored, and the digest of the candles', async () => {
+  const id = await newSeries('a-coin');
+  await answer(id, [0, 300], 400);
+  await answer(id, [300, 398], 401);
+  const sums = await sumsOf(id);
+  expect(sums.found).toEqual(sums.stored);
+  expect(sums.stored[0]).toBe('398');
+  expect(await stepsOf(id)).toMatchObject([
+    { number: 1, kind: 'answer', slots: [{ from: day(0), to: day(300) }], knownAt: day(400) },
+    { number: 2, kind: 'answer', slots: [{ from: day(300), to: day(398) }], knownAt: day(401) },
+  ]);
+  const { stored, link } = await chainOf(id);
+  expect(link).toBe(stored);
+  const [row] =
+    await database.sql`select body_sha256, fetch_id from market.evidence where series_id = ${id} and number = 1`;
+  expect(Buffer.from(row!.bodySha256 as Uint8Array).toString('hex')).toBe('07'.repeat(32));
+  expect(row!.fetchId).toEqual(expect.any(Number));
+});
+
+test('small steps that continue each other share a row, and stay steps', async () => {
+  const id = await newSeries('b-coin');
+  await answer(id, [0, 100], 102);
+  // One day each, then three at once.
+  for (let n = 100; n < 104; n++) await answer(id, [n, n + 1], n + 2);
+  await answer(id, [104, 107], 109);
+  for (let n = 107; n < 300; n++) await answer(id, [n, n + 1], n + 2);
+  const rows =
+    await database.sql`select number, cardinality(step_seconds) as steps from market.evidence where series_id = ${id} order by number`;
+  expect(rows.map((row) => ({ ...row }))).toEqual([
+    { number: 1, steps: null },
+    { number: 2, steps: 128 },
+    { number: 130, steps: 70 },
+  ]);
+  const steps = await stepsOf(id);
+  expect(steps.map((step) => step.number)).toEqual(Array.from({ length: 199 }, (_, i) => i + 1));
+  expect(steps[4]).toMatchObject({ slots: [{ from: day(103), to: day(104) }], knownAt: day(105) });
+  expect(steps[5]).toMatchObject({ slots: [{ from: day(104), to: day(107) }], knownAt: day(109) });
+  expect(steps.at(-1)).toMatchObject({ slots: [{ from: day(299), to: day(300) }], knownAt: day(301) });
+  const { stored, link } = await chainOf(id);
+  expect(link).toBe(stored);
+  const sums = await sumsOf(id);
+  expect(sums.found).toEqual(sums.stored);
+});
+
+test('a later answer that changes, removes or adds final values keeps them as revisions, with its step and the reason', async () => {
+  const id = await newSeries('c-coin');
+  await answer(id, [0, 50], 60, { without: [20] });
+  // Candles everywhere, other volumes, and one candle less: of 50 slots all are final.
+  await answer(id, [0, 50], 90, { without: [30], times: 2 });
+  const sums = await sumsOf(id);
+  expect(sums.found).toEqual(sums.stored);
+  const revisions = await database.sql<{ reason: string; step: number; n: number; knownAt: number }[]>`
+    select reason, step, known_at, count(*) as n from market.revision where series_id = ${id} group by 1, 2, 3 order by 1`;
+  expect(revisions.map((row) => ({ ...row }))).toEqual([
+    { reason: 'late answer', step: 2, knownAt: day(90), n: 49 },
+    { reason: 'removed by upstream', step: 2, knownAt: day(90), n: 1 },
+  ]);
+  expect((await stepsOf(id))[1]).toMatchObject({ number: 2, slots: [{ from: day(0), to: day(50) }] });
+  const [series] = await database.sql<{ emptyOnce: Span[] }[]>`select empty_once from market.series where id = ${id}`;
+  expect(series!.emptyOnce).toEqual([{ from: day(30), to: day(31) }]);
+});
+
+test('the same answer again is no step', async () => {
+  const id = await newSeries('d-coin');
+  await answer(id, [0, 50], 60, { without: [20] });
+  await answer(id, [0, 50], 61, { without: [20] });
+  expect(await stepsOf(id)).toHaveLength(1);
+});
+
+test('an empty slot is told once, then twice; a candle contradicts it', async () => {
+  const id = await newSeries('e-coin');
+  const empties = async () => {
+    const [row] = await database.sql<{ once: number; twice: number }[]>`
+      select slots_empty_once as once, slots_empty_twice as twice from market.coverage where coin_id = 'e-coin'`;
+    return [row!.once, row!.twice];
+  };
+  await answer(id, [0, 50], 60, { without: [20, 21, 30] });
+  expect(await empties()).toEqual([3, 0]);
+  await answer(id, [10, 25], 61, { without: [20, 21] });
+  expect(await empties()).toEqual([1, 2]);
+  await answer(id, [0, 50], 62, { without: [20] });
+  // Day 30 has a candle now, and day 21, too.
+  expect(await empties()).toEqual([0, 1]);
+});
+
+test('what is mended keeps its final values as revisions', async () => {
+  const id = await newSeries('f-coin');
+  await answer(id, [0, 50], 60);
+  await database.sql`select ops.uncover(${id}, ${day(10)}::timestamptz, ${day(12)}::timestamptz)`;
+  const sums = await sumsOf(id);
+  expect(sums.found).toEqual(sums.stored);
+  expect(sums.stored).toEqual(['50', sums.stored[1], '48']);
+  const revisions =
+    await database.sql`select open_time, reason, step from market.revision where series_id = ${id} order by 1`;
+  expect(revisions.map((row) => ({ ...row }))).toEqual([
+    { openTime: day(10), reason: 'mended', step: 2 },
+    { openTime: day(11), reason: 'mended', step: 2 },
+  ]);
+  expect((await stepsOf(id))[1]).toMatchObject({ kind: 'mended', slots: [{ from: day(10), to: day(12) }] });
+  await answer(id, [10, 12], 1_200);
+  expect((await sumsOf(id)).stored[2]).toBe('50');
+  expect(await stepsOf(id)).toHaveLength(3);
+});
+
+test('a renamed coin and removed candles leave a step', async () => {
+  const id = await newSeries('old-coin');
+  await answer(id, [0, 500], 600);
+  await recordCoins(database.sql, [coin('new-coin')], day(1_001));
+  await recordRenames(database.sql, [{ oldId: 'old-coin', newId: 'new-coin', at: day(1_001) }], 'changelog');
+  await applyTracks(database.sql, day(1_001));
+  const never = { tickers: null, global: null, exchanges: null, fetches: null };
+  const candles = { '5m': null, '15m': null, '30m': null, '1h': null, '6h': null, '12h': null };
+  const keep = { ...never, candles: { ...candles, '24h': 200 * DAY } };
+  await removeOld(database, { keep: keep as never, now: day(600) });
+  const steps = await stepsOf(id);
+  expect(steps).toMatchObject([
+    { kind: 'answer' },
+    { kind: 'renamed', slots: [], detail: 'old-coin new-coin', knownAt: day(1_001) },
+    { kind: 'retention', slots: [{ from: day(0), to: day(366) }], knownAt: day(1_001) },
+  ]);
+  const [evidence] =
+    await database.sql`select candles from market.evidence where series_id = ${id} and kind = 'retention'`;
+  expect(evidence!.candles).toBe(366);
+  const sums = await sumsOf(id);
+  expect(sums.found).toEqual(sums.stored);
+  expect(sums.stored[0]).toBe('134');
+});
