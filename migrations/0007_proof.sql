@@ -123,7 +123,7 @@ create function ops.add_evidence(of_series integer, of_kind text, told tstzmulti
   returns bytea language plpgsql as $$
 declare
   most_slots constant integer := 32;
-  most_steps constant integer := 128;
+  most_steps constant integer := 256;
   s record;
   last market.evidence;
   known timestamptz;

@@ -42,7 +42,7 @@ const storeAll = (chunks: readonly PreparedChunk[], asOf: number) =>
     for (const chunk of chunks) await storePrepared(database.sql, chunk, asOf);
   });
 
-it('stores answers at 0.35 of the speed of raw binary COPY or better', async () => {
+it('stores answers at 0.40 of the speed of raw binary COPY or better', async () => {
   const rounds: { copy: number; store: number; again: number }[] = [];
   let grown = 0;
   for (let round = 0; round <= ROUNDS; round++) {
@@ -68,8 +68,8 @@ it('stores answers at 0.35 of the speed of raw binary COPY or better', async () 
       `store path, ${SERIES} fresh series × ${CHUNKS_EACH} chunks × ${ROWS_PER_CHUNK} rows, one connection, median of ${ROUNDS} (Postgres ${server!.version}, fsync ${server!.fsync})`,
       [
         ['raw binary COPY', perSecond('copy')],
-        ['candles + coverage + fetch row', perSecond('store')],
-        ['ratio (≥ 0.35)', `${spread(ratios)} ${verdict(median(ratios) >= 0.35)}`],
+        ['candles + coverage + evidence + fetch row', perSecond('store')],
+        ['ratio (≥ 0.40)', `${spread(ratios)} ${verdict(median(ratios) >= 0.4)}`],
         ['the same rows again, later', `${perSecond('again')}, tables grew by ${thousands(grown)} bytes`],
       ],
     ),
@@ -82,9 +82,12 @@ it('tells how many bytes a candle needs, its key included', async () => {
   const lean = await createTestDatabase({ max: 1 });
   const { sql } = lean;
   const sizes = async () => {
-    const [size] = await sql<{ heap: number; key: number; all: number; fetches: number; rows: number }[]>`
+    const [size] = await sql<
+      { heap: number; key: number; all: number; evidence: number; fetches: number; rows: number }[]
+    >`
       select sum(pg_relation_size(relid))::float8 as heap, sum(pg_indexes_size(relid))::float8 as key,
-        sum(pg_total_relation_size(relid))::float8 as all, pg_total_relation_size('ops.fetch')::float8 as fetches,
+        (sum(pg_total_relation_size(relid)) + pg_total_relation_size('market.evidence'))::float8 as all,
+        pg_total_relation_size('market.evidence')::float8 as evidence, pg_total_relation_size('ops.fetch')::float8 as fetches,
         (select count(*)::float8 from market.candle) as rows
       from pg_partition_tree('market.candle') where isleaf`;
     return size!;
@@ -105,19 +108,52 @@ it('tells how many bytes a candle needs, its key included', async () => {
     });
     const rebuilt = await sizes();
     const each = (bytes: number) => (bytes / written.rows).toFixed(1);
-    const line = ({ heap, key, all }: typeof written) =>
-      `${each(all)} (heap ${each(heap)}, key ${each(key)}) ${verdict(all / written.rows <= 130)}`;
+    const line = ({ heap, key, evidence, all }: typeof written) =>
+      `${each(all)} (heap ${each(heap)}, key ${each(key)}, evidence ${each(evidence)})`;
     console.info(
       table(
-        `storage of ${thousands(written.rows)} daily candles in the order of a backfill, bytes per candle (≤ 130)`,
+        `storage of ${thousands(written.rows)} daily candles in the order of a backfill, bytes per candle, evidence included (keys rebuilt: ≤ 135)`,
         [
           ['as written', line(written)],
-          ['keys rebuilt', `${line(rebuilt)}, ${thousands((written.rows / reindexed) * 1000)} candles/s`],
+          [
+            'keys rebuilt',
+            `${line(rebuilt)} ${verdict(rebuilt.all / written.rows <= 135)}, ${thousands((written.rows / reindexed) * 1000)} candles/s`,
+          ],
           ['records of the requests, on top', each(written.fetches)],
         ],
       ),
     );
     expect(written.rows).toBe(chunks.length * ROWS_PER_CHUNK);
+  } finally {
+    await lean.drop();
+  }
+});
+
+it('keeps the evidence of a year of daily answers in few bytes', async () => {
+  const [refreshed, days] = [60, 365];
+  const lean = await createTestDatabase({ max: 1 });
+  const { sql } = lean;
+  try {
+    const span = { from: TO - days * DAY, to: TO };
+    await ensurePartitions(sql, '24h', span);
+    const ids = await makeSeries(sql, 'daily', refreshed, '24h', span);
+    for (let at = span.from; at < span.to; at += DAY) {
+      const chunks = prepareChunks(ids, '24h', { from: at, to: at + DAY });
+      for (const chunk of chunks) await storePrepared(sql, chunk, at + 3 * DAY);
+      // Autovacuum comes after a fifth of the rows have changed; in a year of the benchmark it would not come in time.
+      await sql`vacuum market.evidence`;
+    }
+    const [size] = await sql<{ bytes: number; steps: number; rows: number }[]>`
+      select pg_total_relation_size('market.evidence')::float8 as bytes, count(*)::int as rows,
+        sum(coalesce(cardinality(step_seconds), 1))::int as steps from market.evidence`;
+    const each = size!.bytes / (refreshed * days);
+    console.info(
+      table(`evidence of ${refreshed} series of daily candles, one answer a day, ${days} days`, [
+        ['bytes per candle (≤ 10)', `${each.toFixed(1)} ${verdict(each <= 10)}`],
+        ['rows, steps', `${size!.rows}, ${thousands(size!.steps)}`],
+      ]),
+    );
+    expect(size!.steps).toBe(refreshed * days);
   } finally {
     await lean.drop();
   }

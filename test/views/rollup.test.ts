@@ -314,3 +314,14 @@ describe('candles that were made ahead of time', () => {
     expect(await rolledOf(other)).toEqual({});
   });
 });
+
+it('a volume that cannot be added is unknown in the coarser candle, made ahead of time or not', async () => {
+  const series = await newSeries('1h');
+  const slots = Array.from({ length: slotsOf('1h') }, (_, i): Values => [1, 1, 1, i < 2 ? 1e308 : 1]);
+  await store(series, { span: { from: FROM, to: TO }, slots });
+  const volumes = async () => (await ask(sql, series, '24h')).map((candle) => candle.volume);
+  const expected = [null, ...Array.from({ length: DAYS - 1 }, () => 24)];
+  expect(await volumes()).toEqual(expected);
+  await rollUp(sql);
+  expect(await volumes()).toEqual(expected);
+});

@@ -11,12 +11,15 @@ export function widthOf(interval: Interval): string {
   return `interval '${INTERVAL_MS[interval] / 1000} seconds'`;
 }
 
+/** The sum of ten thousand such volumes is still a double; where a part has more, Postgres could not add them, and the sum is null. */
+const MOST_VOLUME = '1e304';
+
 /**
  * A select of `CANDLE_VALUES` for the slot that opens at `slot` (an expression), of the candles of the series `id`; no row where there is
  * none of them. Slot by slot: a stretch that is grouped costs twice as much, and does not end with the last one that is wanted.
  *
  * As a whole or not at all: null where a part is. What stands in for null is what no candle can have, and what wins: NaN is
- * greater than all other numbers, and makes every sum NaN. (Counting the parts of each would cost half as much again.)
+ * greater than all other numbers. (Counting the parts of each would cost half as much again.)
  */
 export function coarseCandle(
   fine: Interval,
@@ -26,7 +29,8 @@ export function coarseCandle(
   return `
     select (array_agg(open))[1] as open,
       nullif(max(coalesce(high, 'NaN')), 'NaN') as high, nullif(min(coalesce(low, '-Infinity')), '-Infinity') as low,
-      (array_agg(close))[count(*)] as close, nullif(sum(coalesce(volume, 'NaN')), 'NaN') as volume,
+      (array_agg(close))[count(*)] as close,
+      case when max(coalesce(volume, 'NaN')) <= ${MOST_VOLUME} then sum(least(volume, ${MOST_VOLUME})) end as volume,
       (array_agg(market_cap))[count(*)] as market_cap
     from (
       select ${CANDLE_VALUES.join(', ')} from market.candle

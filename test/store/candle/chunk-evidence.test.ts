@@ -143,19 +143,19 @@ test('small steps that continue each other share a row, and stay steps', async (
   // One day each, then three at once.
   for (let n = 100; n < 104; n++) await answer(id, [n, n + 1], n + 2);
   await answer(id, [104, 107], 109);
-  for (let n = 107; n < 300; n++) await answer(id, [n, n + 1], n + 2);
+  for (let n = 107; n < 390; n++) await answer(id, [n, n + 1], n + 2);
   const rows =
     await database.sql`select number, cardinality(step_seconds) as steps from market.evidence where series_id = ${id} order by number`;
   expect(rows.map((row) => ({ ...row }))).toEqual([
     { number: 1, steps: null },
-    { number: 2, steps: 128 },
-    { number: 130, steps: 70 },
+    { number: 2, steps: 256 },
+    { number: 258, steps: 32 },
   ]);
   const steps = await stepsOf(id);
-  expect(steps.map((step) => step.number)).toEqual(Array.from({ length: 199 }, (_, i) => i + 1));
+  expect(steps.map((step) => step.number)).toEqual(Array.from({ length: 289 }, (_, i) => i + 1));
   expect(steps[4]).toMatchObject({ slots: [{ from: day(103), to: day(104) }], knownAt: day(105) });
   expect(steps[5]).toMatchObject({ slots: [{ from: day(104), to: day(107) }], knownAt: day(109) });
-  expect(steps.at(-1)).toMatchObject({ slots: [{ from: day(299), to: day(300) }], knownAt: day(301) });
+  expect(steps.at(-1)).toMatchObject({ slots: [{ from: day(389), to: day(390) }], knownAt: day(391) });
   const { stored, link } = await chainOf(id);
   expect(link).toBe(stored);
   const sums = await sumsOf(id);
