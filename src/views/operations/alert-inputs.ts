@@ -54,7 +54,8 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
     select interval, (extract(epoch from depth) * 1000)::float8 as depth_ms, message from market.refusal
     where account_plan = ${plan} and series_id is null and refused_at > ${since} order by interval`;
   const revised = await sql`
-    select from (select seen_at from market.revision order by id desc offset ${revisionsADay} limit 1) r
+    select from (
+      select seen_at from market.revision where reason <> 'mended' order by id desc offset ${revisionsADay} limit 1) r
     where seen_at > ${since}`;
   const [found] = await sql<{ rows: number; upto: number | null; reasons: string[] | null }[]>`
     with recent as materialized (

@@ -225,6 +225,10 @@ describe('the operator gets a notice', () => {
     await database.sql`
       insert into market.revision (series_id, open_time, seen_at, open) select min(s.id), ${now}::timestamptz - n * interval '1 hour', ${now}, 1
       from market.series s, generate_series(1, 3) n group by n`;
+    // These the operator has mended: upstream has nothing to do with them.
+    await database.sql`
+      insert into market.revision (series_id, open_time, seen_at, reason, open)
+      select min(s.id), ${now}, ${now}, 'mended', 1 from market.series s, generate_series(1, 9) n group by n`;
     await database.sql`
       insert into market.quarantine (series_id, open_time, reason, row, seen_at) select min(s.id), ${now}, 'high < low', '{}', ${now}
       from market.series s, generate_series(1, 2) n group by n`;
