@@ -25,6 +25,8 @@ export type Rule = {
   readonly agreeing: number;
   /** From one answer until the next one may count. */
   readonly waitMs: number;
+  /** Shorter waits that come first, in this order: a fault of a moment is over when the run that met it asks again. */
+  readonly firstWaitsMs?: readonly number[];
   /** Each wait is so many times the one before, at most `mostWaitMs`; it grows also when the answers differ. */
   readonly growth?: number;
   readonly mostWaitMs?: number;
@@ -36,6 +38,9 @@ export type Rule = {
 
 const NEVER = Number.POSITIVE_INFINITY;
 
+/** A slot whose next answer is due within so long is asked about again by the run that met it; a longer wait is left to a later run. */
+export const WITHIN_RUN_MS = 15_000;
+
 /** By what is claimed, as in the column `claim`. */
 export const RULES = {
   /**
@@ -45,11 +50,13 @@ export const RULES = {
    */
   unconfirmed: { agreeing: 2, waitMs: HOUR, believedMs: NEVER, forgetMs: NEVER },
   /**
-   * A row that cannot be true. Most are mended soon, a few never: 2, 20, 200 minutes, then once a day. The third equal row is the last
-   * word.
+   * A row that cannot be true. Most are mended at once, some soon, a few never: 2 and 5 seconds, 2, 20, 200 minutes, then once a day. The
+   * first two waits are so short that the same run asks again. The fifth equal row is the last word: the first three come within seconds,
+   * and say little more than one.
    */
   malformed: {
-    agreeing: 3,
+    agreeing: 5,
+    firstWaitsMs: [2_000, 5_000],
     waitMs: 2 * 60_000,
     growth: 10,
     mostWaitMs: DAY,
@@ -137,8 +144,12 @@ export function weighAnswer(before: Standing | null, answer: ClaimAnswer, rule: 
 
 /** Milliseconds from the next answer until another one may count. */
 export function nextWait(before: Pick<Standing, 'requestedAt' | 'retryAt'> | null, rule: Rule): number {
-  if (before === null || rule.growth === undefined) return rule.waitMs;
-  return Math.min((before.retryAt - before.requestedAt) * rule.growth, rule.mostWaitMs ?? NEVER);
+  const { firstWaitsMs = [], waitMs, growth, mostWaitMs = NEVER } = rule;
+  const last = before === null ? 0 : before.retryAt - before.requestedAt;
+  const short = firstWaitsMs.find((ms) => ms > last);
+  if (short !== undefined) return short;
+  if (growth === undefined || before === null || last < waitMs) return waitMs;
+  return Math.min(last * growth, mostWaitMs);
 }
 
 /** Is a list as short as the short list before it? Then the two agree. `rowsBefore` undefined: there was none. */

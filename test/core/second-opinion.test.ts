@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import {
   type ClaimAnswer,
+  nextWait,
   RULES,
   type Rule,
   type Standing,
@@ -100,18 +101,23 @@ describe('one more answer about a claim', () => {
     expect(weighAnswer(before, next, RULE)).toEqual(expected);
   });
 
-  test('each wait grows, also when the answers differ, up to the longest', () => {
+  test('the first two waits for a better row are seconds, then each is longer, also when the answers differ, up to the longest', () => {
     let standing: Standing | null = null;
     const waits: number[] = [];
-    for (let i = 0; i < 5; i++) {
+    for (let i = 0; i < 7; i++) {
       const sentAt: number = standing?.retryAt ?? NOON;
       const weighed = weighAnswer(standing, { says: 'differs', sentAt, heardAt: sentAt, ageMs: 0 }, RULES.malformed);
       if (weighed.kind === 'dropped') throw new Error('not dropped');
       standing = weighed.standing;
       waits.push((standing.retryAt - standing.requestedAt) / MINUTE);
     }
-    expect(waits).toEqual([2, 20, 200, 1_440, 1_440]);
+    expect(waits).toEqual([2 / 60, 5 / 60, 2, 20, 200, 1_440, 1_440]);
   });
+});
+
+test('a wait that a cache has prolonged is followed by the next longer one', () => {
+  const cached = { requestedAt: NOON, retryAt: NOON + MINUTE };
+  expect(nextWait(cached, RULES.malformed)).toBe(2 * MINUTE);
 });
 
 test.each(Object.entries(RULES))('%s is believed after exactly as many answers as its rule says', (_, rule: Rule) => {

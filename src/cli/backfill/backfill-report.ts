@@ -6,29 +6,22 @@ import type { BackfillRun } from '../../ingest/backfill/backfill.ts';
 import { type BackfillPlan, planBackfill } from '../../ingest/backfill/plan.ts';
 import { DATABASE_IS_UNAVAILABLE, QUEUE_IS_UNAVAILABLE } from '../../ingest/request/outage-retry.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
-import { type GapTotal, type Retryable, readGapTotals, readRetryable } from '../../views/operations/gaps.ts';
+import type { Left } from '../../views/operations/left.ts';
+import type { ExitCode } from '../shell/exit.ts';
 import { finishByLimits, forecastOf, type PlanReport, type PlanReports, sum } from './plan-report.ts';
 
-/** The result for one interval. The fields that are read from the database are null when it was unavailable at the end. */
+/** The result for one interval. */
 export type BackfillReport = {
   readonly planned: PlanReport;
   readonly run: BackfillRun;
-  /** Missing slots of the requested series by reason, most first. */
-  readonly gaps: readonly GapTotal[] | null;
-  /** What the same command can request again later; null: nothing. */
-  readonly retryable: Retryable | null;
   /** What is left to request, and when that can be done; null unless the run was stopped before its end. */
   readonly rest: { readonly requests: number; readonly finishAt: Instant | null } | null;
 };
 
 export async function makeBackfillReport(app: App, planned: PlanReport, run: BackfillRun): Promise<BackfillReport> {
-  const { sql } = app.database;
-  const { coinIds, interval, quote } = planned.target;
   return {
     planned,
     run,
-    gaps: await nullWithoutDatabase(readGapTotals(sql, { coinIds, interval, quote })),
-    retryable: await nullWithoutDatabase(readRetryable(sql, { coinIds, interval, quote })),
     rest: run.end.kind === 'stopped' ? await nullWithoutDatabase(forecastRest(app, planned)) : null,
   };
 }
@@ -63,6 +56,15 @@ export function countsOf({ run }: BackfillReport) {
   return run.totals ?? run.seen;
 }
 
+/** What the same command can request again: slots that were answered, though not finally. Null: nothing. */
+export function retryableOf(left: readonly Left[]): { readonly slots: number; readonly from: Instant } | null {
+  const again = left.flatMap(({ fate, nextAskAt, slots }) =>
+    fate === 'later' && nextAskAt !== null ? [{ slots, from: nextAskAt }] : [],
+  );
+  if (again.length === 0) return null;
+  return { slots: sum(again, ({ slots }) => slots), from: Math.min(...again.map(({ from }) => from)) };
+}
+
 /** Nobody knows when the database or the queue returns. */
 export function isOutage(reason: string): boolean {
   return reason === DATABASE_IS_UNAVAILABLE || reason === QUEUE_IS_UNAVAILABLE;
@@ -72,16 +74,25 @@ export function isOutage(reason: string): boolean {
  * Of several intervals: the sums under the same names, `id` of the first, `end` of the last, each interval by itself under
  * `intervals`, and under `notStarted` those that were not run because one before them ended early.
  */
-export function backfillsAsJson(reports: readonly BackfillReport[], left: PlanReports): Record<string, unknown> {
+export function backfillsAsJson(
+  reports: readonly BackfillReport[],
+  notStarted: PlanReports,
+  exitCode: ExitCode,
+): Record<string, unknown> {
+  return { exitCode, ...sumsAsJson(reports, notStarted) };
+}
+
+function sumsAsJson(reports: readonly BackfillReport[], notStarted: PlanReports): Record<string, unknown> {
   const last = reports.at(-1)!;
   const totals = reports.map(({ run }) => run.totals).filter((one) => one !== null);
-  const gaps = reports.map((report) => report.gaps).filter((one) => one !== null);
+  const left = reports.some(({ run }) => run.left === null) ? null : reports.flatMap(({ run }) => run.left!);
+  const retryable = retryableOf(left ?? []);
   const isKnown = totals.length === reports.length;
   return {
     id: reports[0]!.run.id,
     ...endAsJson(last),
     requests: sum(reports, (report) => countsOf(report).requests),
-    requestsPlanned: plannedRequests(reports, left),
+    requestsPlanned: plannedRequests(reports, notStarted),
     catalogueRequests: sum(reports, ({ planned }) => planned.target.catalogueRequests),
     rows: isKnown ? sum(totals, ({ rows }) => rows) : null,
     stored: sum(reports, (report) => countsOf(report).stored),
@@ -92,10 +103,10 @@ export function backfillsAsJson(reports: readonly BackfillReport[], left: PlanRe
     failed: reports.flatMap(({ run }) =>
       run.failed.map(({ coinId, span, message }) => ({ coinId, ...withIso(span, 'from', 'to'), message })),
     ),
-    gaps: gaps.length === reports.length ? addedGaps(gaps.flat()) : null,
-    retryable: last.retryable === null ? null : withIso(last.retryable, 'from'),
+    gaps: left && addedUp(left).map((one) => withIso(one, 'nextAskAt')),
+    retryable: retryable && withIso(retryable, 'from'),
     tookMs: sum(reports, ({ run }) => run.tookMs),
-    ...(reports.length + left.length > 1 ? eachAsJson(reports, left) : {}),
+    ...(reports.length + notStarted.length > 1 ? eachAsJson(reports, notStarted) : {}),
   };
 }
 
@@ -104,13 +115,13 @@ export function plannedRequests(reports: readonly BackfillReport[], left: PlanRe
   return sum([...reports.map(({ planned }) => planned), ...left], ({ plan }) => plan.cost.requests);
 }
 
-function eachAsJson(reports: readonly BackfillReport[], left: PlanReports) {
+function eachAsJson(reports: readonly BackfillReport[], notStarted: PlanReports) {
   return {
     intervals: reports.map((report) => ({
       interval: report.planned.target.interval,
-      ...backfillsAsJson([report], []),
+      ...sumsAsJson([report], []),
     })),
-    notStarted: left.map(({ target }) => target.interval),
+    notStarted: notStarted.map(({ target }) => target.interval),
   };
 }
 
@@ -123,9 +134,17 @@ function endAsJson({ run: { end }, rest }: BackfillReport): Record<string, unkno
   };
 }
 
-function addedGaps(gaps: readonly GapTotal[]) {
-  const slots = added(gaps.map((gap) => [gap.reason, gap.slots]));
-  return Object.entries(slots).map(([reason, slots]) => ({ reason, slots }));
+/** What is left, by reason and fate, of several intervals together. */
+function addedUp(left: readonly Left[]): Left[] {
+  const total = new Map<string, Left>();
+  for (const one of left) {
+    const key = `${one.reason}, ${one.fate}`;
+    const { slots, nextAskAt } = total.get(key) ?? { slots: 0, nextAskAt: null };
+    const first =
+      nextAskAt === null || one.nextAskAt === null ? (nextAskAt ?? one.nextAskAt) : Math.min(nextAskAt, one.nextAskAt);
+    total.set(key, { ...one, slots: slots + one.slots, nextAskAt: first });
+  }
+  return [...total.values()];
 }
 
 function added(pairs: readonly (readonly [name: string, count: number])[]): Record<string, number> {

@@ -9,7 +9,7 @@ import {
   formatRoughly,
 } from '../../core/format.ts';
 import type { BackfillEnd } from '../../ingest/backfill/progress.ts';
-import { type GapTotal, isRefusal } from '../../views/operations/gaps.ts';
+import type { Fate, Left } from '../../views/operations/left.ts';
 import { printPairs } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { Output } from '../shell/io.ts';
@@ -24,7 +24,7 @@ export function printBackfillReport(out: Output, report: BackfillReport, now: In
 }
 
 function linesOf(report: BackfillReport, now: Instant): [name: string, text: string][] {
-  const { run, gaps, retryable } = report;
+  const { run } = report;
   const { stored, revised, quarantined } = countsOf(report);
   const received = run.totals === null ? '' : ` (${formatCounted(run.totals.rows, 'row')} received)`;
   const lines: [string, string][] = [
@@ -42,12 +42,7 @@ function linesOf(report: BackfillReport, now: Instant): [name: string, text: str
   }
   const more = run.failed.length - MOST_FAILURES;
   if (more > 0) lines.push(['', `and ${formatCount(more)} more failed`]);
-  lines.push(['gaps left', gapsText(gaps)]);
-  if (retryable !== null) {
-    const when = retryable.from <= now ? 'now' : `from ${formatMoment(retryable.from, now)}`;
-    lines.push(['', `the same command can request ${formatCounted(retryable.slots, 'slot')} again ${when}`]);
-  }
-  return lines;
+  return [...lines, ...leftLines(run.left, now)];
 }
 
 function requestsText(report: BackfillReport): string {
@@ -58,14 +53,19 @@ function requestsText(report: BackfillReport): string {
   return `${sent}, ${formatCount(plannedRequests([report], []))} planned${which === '' ? '' : ` (failed: ${which})`}`;
 }
 
-function headline({ run, gaps, rest }: BackfillReport, now: Instant): string {
-  const { end, failed } = run;
+function headline({ run, rest }: BackfillReport, now: Instant): string {
+  const { end, left } = run;
+  const slotsOf = (fate: Fate) => sum(left ?? [], (one) => (one.fate === fate ? one.slots : 0));
   switch (end.kind) {
     case 'done': {
-      if (failed.length > 0) {
-        return `Done, except for ${formatCounted(failed.length, 'request')} that failed at every attempt. Run the same command again to retry.`;
+      if (left === null) return 'Done, but what is left is unknown. Run the same command again to find out.';
+      const [later, failed, refused] = [slotsOf('later'), slotsOf('failed'), slotsOf('refused')];
+      if (later > 0) {
+        return `Not done: ${formatCounted(later, 'slot')} ${later === 1 ? 'has' : 'have'} no final answer yet. Run the same command again later; nothing is lost.`;
       }
-      const refused = sum(gaps ?? [], ({ reason, slots }) => (isRefusal(reason) ? slots : 0));
+      if (failed > 0) {
+        return `Done, except for ${formatCounted(failed, 'slot')} that could not be had: every attempt failed, or the rows stay invalid. Run the same command again to retry.`;
+      }
       if (refused === 0) return 'Done: nothing left to fetch.';
       return `Done with what the upstream allows; it refuses ${formatCounted(refused, 'slot')} (chandler gaps shows why).`;
     }
@@ -100,23 +100,39 @@ function speedText(candles: number, tookMs: number): string {
   return candles > 0 && tookMs >= 1000 ? `, ${formatCount(candles / (tookMs / 1000))} candles/s` : '';
 }
 
-function gapsText(gaps: readonly GapTotal[] | null): string {
-  if (gaps === null) return 'unknown while the database is unavailable';
-  const slots = sum(gaps, (gap) => gap.slots);
-  if (slots === 0) return 'none: every slot has a candle or is known to be empty';
-  return `${formatCounted(slots, 'slot')}: ${gaps.map((gap) => `${formatCount(gap.slots)} ${gap.reason}`).join(', ')}`;
+/** What is left by reason, and when it can be requested again. */
+function leftLines(left: readonly Left[] | null, now: Instant): [name: string, text: string][] {
+  if (left === null) return [['gaps left', 'unknown while the database is unavailable']];
+  const total = sum(left, ({ slots }) => slots);
+  if (total === 0) return [['gaps left', 'none: every slot has a candle or is known to be empty']];
+  const parts = left.map(({ slots, reason, fate }) => `${formatCount(slots)} ${reason}${REMARK[fate]}`);
+  const lines: [string, string][] = [['gaps left', `${formatCounted(total, 'slot')}: ${parts.join(', ')}`]];
+  for (const { slots, reason, fate, nextAskAt } of left) {
+    if (fate !== 'later' || nextAskAt === null) continue;
+    const when = nextAskAt <= now ? 'now' : `from ${formatMoment(nextAskAt, now)}`;
+    lines.push(['', `the same command can request ${formatCount(slots)} ${reason} again ${when}`]);
+  }
+  return lines;
 }
+
+/** What the reason of a gap does not say. */
+const REMARK: Readonly<Record<Fate, string>> = {
+  'too young': ' (too young to be final)',
+  failed: ' (failed)',
+  later: '',
+  refused: '',
+};
 
 /** The sums of several intervals. `left`: those that were not run, because one before them ended early. */
 export function printBackfillTotal(out: Output, reports: readonly BackfillReport[], left: PlanReports): void {
   const stored = sum(reports, (report) => countsOf(report).stored);
   const requests = sum(reports, (report) => countsOf(report).requests);
-  const slots = sum(reports, ({ gaps }) => sum(gaps ?? [], (gap) => gap.slots));
+  const slots = sum(reports, ({ run }) => sum(run.left ?? [], (one) => one.slots));
   const parts = [
     `${formatCounted(stored, 'candle')} stored`,
     `${formatCounted(requests, 'request')} sent`,
     `${formatCount(plannedRequests(reports, left))} planned`,
-    reports.some(({ gaps }) => gaps === null) ? 'gaps left unknown' : `${formatCounted(slots, 'slot')} left`,
+    reports.some(({ run }) => run.left === null) ? 'gaps left unknown' : `${formatCounted(slots, 'slot')} left`,
     formatRoughly(sum(reports, ({ run }) => run.tookMs)),
   ];
   out.write(`\nTotal: ${parts.join(', ')}.\n`);

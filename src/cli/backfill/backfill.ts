@@ -2,15 +2,15 @@
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { formatBytes, formatCount, formatCounted } from '../../core/format.ts';
-import type { BackfillRun } from '../../ingest/backfill/backfill.ts';
-import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
-import type { HistoryLimit } from '../../ingest/limits/history-limit.ts';
+import { settledUntil } from '../../core/interval.ts';
+import type { Ended } from '../../ingest/backfill/verdict.ts';
 import { refreshForAbsences } from '../../ingest/snapshot/coin-list.ts';
 import { type Ingestion, withIngestion } from '../../ingestion.ts';
 import { rollUp } from '../../store/candle/rollup.ts';
 import { wantSeries } from '../../store/candle/series.ts';
 import { compactKeys } from '../../store/upkeep/compact.ts';
 import { abandonExpired, abandonRunsOf, runningOwners } from '../../store/work/backfill.ts';
+import { readLeft } from '../../views/operations/left.ts';
 import { canAsk, confirm } from '../input/confirm.ts';
 import { checkTarget } from '../input/series-options.ts';
 import type { CommandContext } from '../shell/context.ts';
@@ -18,9 +18,10 @@ import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
 import { printJson } from '../shell/json.ts';
 import { isGone } from '../shell/owner.ts';
 import { type BackfillCommandOptions, backfillOptions, CONFIRM_ABOVE, checkDetached } from './backfill-options.ts';
-import { type BackfillReport, backfillsAsJson, countsOf, makeBackfillReport, planAgain } from './backfill-report.ts';
+import { type BackfillReport, backfillsAsJson, countsOf, makeBackfillReport } from './backfill-report.ts';
 import { printBackfillReport, printBackfillTotal } from './backfill-text.ts';
 import { detachBackfills } from './detach.ts';
+import { exitOf } from './exit-of.ts';
 import { makeReports } from './plan.ts';
 import { mostRequests, type PlanReport, type PlanReports, plansAsJson } from './plan-report.ts';
 import { printPlans } from './plan-text.ts';
@@ -65,8 +66,7 @@ export async function backfill(
     for (const { target } of others) await wantSeries(app.database.sql, { ...target, priority: 0 });
     const isAgreed = due.length > 0 && (await agreed(context, due, options));
     if (!isAgreed && options.json) printJson(io.out, { plan: plansAsJson(reports), backfill: null });
-    const doneCode = others.some(({ plan, historyLimit }) => isRefused(plan, historyLimit)) ? EXIT.failed : EXIT.done;
-    if (due.length === 0) return doneCode;
+    if (due.length === 0) return exitOf(await endedWithoutRun(app, others));
     if (!isAgreed) {
       io.err.write('No requests were sent.\n');
       return EXIT.stoppedEarly;
@@ -75,8 +75,7 @@ export async function backfill(
       await detachBackfills(app, io.out, { reports, due }, coins, options);
       return EXIT.done;
     }
-    const code = await runAll(app, context, ingestion, { reports, due }, coins, options);
-    return code === EXIT.done ? doneCode : code;
+    return runAll(app, context, ingestion, { reports, due, others }, coins, options);
   });
 }
 
@@ -85,7 +84,7 @@ async function runAll(
   app: App,
   context: CommandContext,
   ingestion: Ingestion,
-  { reports, due }: { readonly reports: PlanReports; readonly due: PlanReports },
+  { reports, due, others }: { readonly reports: PlanReports; readonly due: PlanReports; readonly others: PlanReports },
   coins: readonly string[],
   options: BackfillCommandOptions,
 ): Promise<ExitCode> {
@@ -100,7 +99,6 @@ async function runAll(
   });
   if (list.kind === 'failed') io.err.write(`${list.message}; empty slots remain unconfirmed\n`);
   const results: BackfillReport[] = [];
-  let code: ExitCode = EXIT.done;
   for (const planned of due) {
     const { interval } = planned.target;
     // The earlier intervals have used a part of the quota.
@@ -120,15 +118,25 @@ async function runAll(
     if (run.end.kind !== 'done') break;
     await compact(app, context, report);
     await rollUpCandles(app, context, report);
-    if (!(await isComplete(app, report, run))) code = EXIT.failed;
   }
-  const left = due.slice(results.length);
-  if (options.json) printJson(io.out, { plan: plansAsJson(reports), backfill: backfillsAsJson(results, left) });
-  else if (due.length > 1) printBackfillTotal(io.out, results, left);
+  const notStarted = due.slice(results.length);
+  const code = exitOf([...results.map(({ run }) => run), ...(await endedWithoutRun(app, others))]);
+  if (options.json) {
+    printJson(io.out, { plan: plansAsJson(reports), backfill: backfillsAsJson(results, notStarted, code) });
+  } else if (due.length > 1) printBackfillTotal(io.out, results, notStarted);
   const { end } = results.at(-1)!.run;
   if (end.kind === 'configurationError') throw new UsageError(end.message);
-  if (end.kind === 'done') return code;
-  return end.kind === 'interrupted' ? EXIT.interrupted : EXIT.stoppedEarly;
+  return code;
+}
+
+/** Intervals of which nothing can be requested now: something may be left all the same. */
+function endedWithoutRun({ database: { sql } }: App, reports: readonly PlanReport[]): Promise<Ended[]> {
+  return Promise.all(
+    reports.map(async ({ target, now }) => ({
+      end: { kind: 'done' } as const,
+      left: await readLeft(sql, { ...target, settledUntil: settledUntil(now, target.interval), failed: [] }),
+    })),
+  );
 }
 
 /** Nothing depends on it: an index that is not rebuilt only takes more room. */
@@ -152,17 +160,6 @@ async function rollUpCandles(
   await rollUp(database.sql, { signal, of: target, mostMs: MOST_MS_FOR_ROLLUPS }).catch((error: unknown) => {
     log.debug({ err: error }, 'could not roll up the candles ahead of time');
   });
-}
-
-/** True when nothing of the target is refused, has failed, or is still to be requested. */
-async function isComplete(app: App, report: PlanReport, run: BackfillRun): Promise<boolean> {
-  const left = await planAgain(app, report, run.startedAt);
-  const isRefusedNow = isRefused(left, report.session.historyLimits.of(report.target.interval));
-  return run.refused.size === 0 && run.failed.length === 0 && left.cost.slots === 0 && !isRefusedNow;
-}
-
-function isRefused(plan: BackfillPlan, historyLimit: HistoryLimit): boolean {
-  return plan.refusedSlots > 0 || (historyLimit.kind === 'met' && plan.cost.refusedSlots > 0);
 }
 
 /** Clears what killed runs left: their running state, and chunks in the queue that no run wants any more. */

@@ -2,6 +2,7 @@
 import { SingleBar } from 'cli-progress';
 import type { Clock, Instant } from '../../clock.ts';
 import { formatCount, formatCounted, formatRoughly } from '../../core/format.ts';
+import { ANOTHER_PROCESS } from '../../ingest/backfill/progress.ts';
 import { waitingFor } from '../output/wait-reasons.ts';
 import type { Output } from '../shell/io.ts';
 
@@ -163,7 +164,9 @@ function partsOf(state: ProgressState, measured: Measured, now: Instant) {
   const { candles, quotaLeft, waiting } = state;
   const quiet = quietText(state, measured);
   const speed = waiting === null && quiet === '' ? measured.rate.candles() : null;
-  const wait = waiting === null ? '' : `waits ${formatRoughly(waiting.until - now)}`;
+  // Nobody knows when the other process is done.
+  const most = waiting?.reason === ANOTHER_PROCESS ? 'up to ' : '';
+  const wait = waiting === null ? '' : `waits ${most}${formatRoughly(waiting.until - now)}`;
   return {
     requests: requestsText(state, measured),
     candles: formatCounted(candles, 'candle'),

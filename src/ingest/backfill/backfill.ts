@@ -1,11 +1,19 @@
 /** Runs a backfill: records what is wanted, then fetches it until nothing worth a request is missing. */
 import type { Clock, Instant } from '../../clock.ts';
+import { settledUntil } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import { type RefusalReason, withdrawRefusals } from '../../store/candle/refusal.ts';
 import { type WantedSeries, wantSeries } from '../../store/candle/series.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
-import { type BackfillTotals, backfillTotals, finishBackfill, startBackfill } from '../../store/work/backfill.ts';
+import {
+  type BackfillState,
+  type BackfillTotals,
+  backfillTotals,
+  finishBackfill,
+  startBackfill,
+} from '../../store/work/backfill.ts';
+import { type Left, readLeft } from '../../views/operations/left.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { withCircuitBreaker } from '../chunk/series-circuit-breaker.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
@@ -21,11 +29,13 @@ import {
   QUEUE_IS_UNAVAILABLE,
 } from '../request/outage-retry.ts';
 import { keepBeating, withRevival } from './heartbeat.ts';
+import { createOwnChunks, type OwnChunks } from './own-chunks.ts';
 import type { BackfillPlan, BackfillTarget } from './plan.ts';
 import { probeHistoryLimit } from './probe-history-limit.ts';
 import { type BackfillEnd, type BackfillProgress, type BackfillSeen, ProgressTracker } from './progress.ts';
 import { createRefill, type Refill } from './refill.ts';
 import { createRunEnding, type RunEnding } from './run-ending.ts';
+import { type Verdict, verdictOf } from './verdict.ts';
 
 export type BackfillRun = {
   readonly id: number;
@@ -40,6 +50,8 @@ export type BackfillRun = {
   readonly refused: ReadonlyMap<RefusalReason, { readonly chunks: number; readonly message: string }>;
   /** Chunks that were given up after all attempts, with the reason. */
   readonly failed: readonly { readonly coinId: string; readonly span: Span; readonly message: string }[];
+  /** What is left of the target; null if the database was unavailable at the end. A slot that was too young when the run began is that. */
+  readonly left: readonly Left[] | null;
 };
 
 export type BackfillDeps = {
@@ -79,6 +91,8 @@ export type BackfillOptions = {
 };
 
 const CHECK_EVERY_MS = 2_000;
+/** No wait of the queue before a retry is longer. */
+const LONGEST_RETRY_MS = 4 * 60_000;
 /** At its end, a run waits so often and so long for another process to finish its chunks: a request rarely takes longer. */
 const LOOKS = 20;
 const LOOK_MS = 250;
@@ -109,10 +123,11 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
     throw failure;
   }
   const end = ending.end();
-  const totals = await settle(deps, id, end, isClaimed);
-  if (totals !== null) tracker.settle(totals);
   const { refused, failed } = tracker;
-  return { id, end, startedAt, tookMs: clock.now() - startedAt, totals, seen: tracker.seen(), refused, failed };
+  const settled = await settle(deps, options, { id, end, failed });
+  if (settled !== null) tracker.settle(settled.totals);
+  const { totals, left } = settled ?? { totals: null, left: null };
+  return { id, end, startedAt, tookMs: clock.now() - startedAt, totals, seen: tracker.seen(), refused, failed, left };
 }
 
 /** Records what is wanted, and that the backfill is running. */
@@ -151,6 +166,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
     };
     await retry(() => probeHistoryLimit(probing));
   }
+  const own = createOwnChunks(clock);
   const refill = createRefill({
     ...asking,
     queue,
@@ -160,16 +176,22 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
     window: Math.max(options.window ?? 256, concurrency * 16),
     checkEveryMs: CHECK_EVERY_MS,
     onGone: () => tracker.countElsewhere(),
+    onDueAgain: (at) => tracker.dueAgain(at),
+    isOwn: own.has,
+    onHeldElsewhere: (since) => tracker.heldElsewhere(since, clock.now()),
     onGivenUp: (job) => tracker.fail(job, new Error('ended several times with slots still not answered')),
   });
   const isClaimed = options.claimedId !== undefined;
-  const own = isClaimed ? deps.ingestChunk : withRevival(deps.ingestChunk, { sql, clock, id, signal });
-  const ingestChunk = singleFlight(withCircuitBreaker(own, clock));
+  const alive = isClaimed ? deps.ingestChunk : withRevival(deps.ingestChunk, { sql, clock, id, signal });
+  const ingestChunk = singleFlight(withCircuitBreaker(alive, clock));
   const worker = queue.work({
     concurrency,
-    handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),
+    handle: (job, attempt) => {
+      own.begun(job);
+      return ingestChunk(job, { attempt, signal, retry });
+    },
     snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
-    events: workerEvents(clock, run, refill),
+    events: workerEvents(clock, run, refill, own),
   });
   try {
     await refill.run(signal);
@@ -208,13 +230,17 @@ function createRunRetry({ clock, bringBack }: BackfillDeps, { ending, tracker }:
 }
 
 /** A chunk in our window counts for this run, even if another process put it into the queue first. */
-function workerEvents(clock: Clock, { ending, tracker }: Run, refill: Refill): WorkerEvents {
+function workerEvents(clock: Clock, { ending, tracker }: Run, refill: Refill, own: OwnChunks): WorkerEvents {
   return {
     onOutcome: (job, outcome) => {
+      if (outcome.kind === 'deferred') own.waits(job, outcome.until);
+      else own.left(job);
       if (refill.has(job)) tracker.count(job, outcome, clock.now());
       if (outcome.kind !== 'snoozed' && outcome.kind !== 'deferred') refill.ended(job, 'done');
     },
     onFailure: (job, error, final) => {
+      if (final) own.left(job);
+      else own.waits(job, clock.now() + LONGEST_RETRY_MS);
       if (error instanceof ConfigurationError) ending.stopWith({ kind: 'configurationError', message: error.message });
       if (!final && error instanceof UpstreamError && refill.has(job)) tracker.retrying(clock.now());
       if (!final) return;
@@ -238,18 +264,30 @@ async function handedBack(queue: ChunkQueue, clock: Clock, jobs: readonly ChunkJ
   }
 }
 
-/** Records how the run ended. Null if the database is unavailable: the run still counts as running there, and the next run ends it when its lease has expired. */
+/** The state of a command's backfill. */
+const STATE_AFTER = {
+  complete: 'done',
+  'work left': 'stopped',
+  lacking: 'failed',
+  misconfigured: 'failed',
+  interrupted: 'interrupted',
+} as const satisfies Record<Verdict, BackfillState>;
+
+/**
+ * Records how the run ended, and reads what it did and what it left. Null if the database is unavailable: the run still counts as running
+ * there, and the next run ends it when its lease has expired.
+ */
 async function settle(
   { sql, clock }: BackfillDeps,
-  id: number,
-  { kind }: BackfillEnd,
-  isClaimed: boolean,
-): Promise<BackfillTotals | null> {
+  { target, startedAt, claimedId }: BackfillOptions,
+  { id, end, failed }: Pick<BackfillRun, 'id' | 'end' | 'failed'>,
+): Promise<{ readonly totals: BackfillTotals; readonly left: readonly Left[] } | null> {
   try {
     // A revoked key or a wrong address says nothing about the series whose request met it.
-    await withdrawRefusals(sql, id, kind === 'configurationError');
-    if (!isClaimed) await finishBackfill(sql, id, kind === 'configurationError' ? 'failed' : kind, clock.now());
-    return await backfillTotals(sql, id);
+    await withdrawRefusals(sql, id, end.kind === 'configurationError');
+    const left = await readLeft(sql, { ...target, settledUntil: settledUntil(startedAt, target.interval), failed });
+    if (claimedId === undefined) await finishBackfill(sql, id, STATE_AFTER[verdictOf([{ end, left }])], clock.now());
+    return { totals: await backfillTotals(sql, id), left };
   } catch (error) {
     if (!isDatabaseUnavailable(error)) throw error;
     return null;

@@ -2,11 +2,13 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { asError } from '../../core/as-error.ts';
 import { formatCounted } from '../../core/format.ts';
+import { DAY } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type ClaimedBackfill, endClaim, renewClaim } from '../../store/work/backfill-queue.ts';
 import { ConfigurationError } from '../outcome.ts';
 import { outageReason } from '../request/outage-retry.ts';
 import type { BackfillRun } from './backfill.ts';
+import { verdictOf } from './verdict.ts';
 
 export type ClaimDeps = {
   readonly sql: Sql;
@@ -62,28 +64,50 @@ export type BackfillEndTold = {
 /** A backfill that must wait longer is given back, so that others can run; it is claimed again after the wait. */
 export const MOST_WAIT_MS = 60_000;
 const LONGEST_MESSAGE = 1_000;
+/**
+ * What is asked about again within so long keeps a backfill open. Every claim that is not settled soon is asked about once a day in the end,
+ * for some slots for ever: that is no reason to keep the others waiting, and a backfill that is over can be resumed.
+ */
+const LONGEST_OPEN_MS = DAY / 2;
+const SOONEST_AGAIN_MS = 1_000;
+/** Why a backfill waits that has asked for everything: some answers were not the last word. */
+export const NOT_FINAL_YET = 'not final yet';
 
 type ClaimEnd = Pick<BackfillEndTold, 'state' | 'message' | 'waitUntil'>;
 
 /** Records how the run ended. Database errors reject. */
 export async function endRun(deps: ClaimDeps, { id }: ClaimedBackfill, run: BackfillRun): Promise<BackfillEndTold> {
   const { requests, stored } = run.totals ?? run.seen;
-  const end = claimEndOf(run);
+  const end = claimEndOf(run, deps.clock.now());
   await recordEnd(deps, id, end);
   return { id, requests, stored, ...end };
 }
 
-function claimEndOf(run: BackfillRun): ClaimEnd {
-  switch (run.end.kind) {
-    case 'done':
-      return { state: 'done', message: whatIsLeft(run), waitUntil: null };
-    case 'stopped':
-      return { state: 'queued', message: run.end.reason, waitUntil: run.end.until };
-    case 'configurationError':
-      return { state: 'failed', message: run.end.message, waitUntil: null };
+/** As the exit code of a command: `done` means that nothing is left. What another answer mends soon goes back to the queue until then. */
+function claimEndOf(run: BackfillRun, now: Instant): ClaimEnd {
+  const { end } = run;
+  if (end.kind === 'stopped') return { state: 'queued', message: end.reason, waitUntil: end.until };
+  switch (verdictOf([run])) {
     case 'interrupted':
       return { state: 'taken', message: null, waitUntil: null };
+    case 'complete':
+      return { state: 'done', message: null, waitUntil: null };
+    case 'misconfigured':
+      return { state: 'failed', message: end.kind === 'configurationError' ? end.message : null, waitUntil: null };
+    case 'work left': {
+      const at = nextAskOf(run, now);
+      if (at - now <= LONGEST_OPEN_MS) return { state: 'queued', message: NOT_FINAL_YET, waitUntil: at };
+      return { state: 'failed', message: whatIsLeft(run), waitUntil: null };
+    }
+    case 'lacking':
+      return { state: 'failed', message: whatIsLeft(run), waitUntil: null };
   }
+}
+
+/** When the first of the slots that a later run asks for is due. */
+function nextAskOf({ left }: BackfillRun, now: Instant): Instant {
+  const later = (left ?? []).filter(({ fate }) => fate === 'later');
+  return Math.max(now + SOONEST_AGAIN_MS, Math.min(...later.map(({ nextAskAt }) => nextAskAt ?? now)));
 }
 
 /** The run rejected. `onUnwritten` gets the error if that cannot be recorded; the claim then expires by itself. */
@@ -112,12 +136,19 @@ async function recordEnd({ sql, clock, owner }: ClaimDeps, id: number, end: Clai
   );
 }
 
-/** What a backfill could not fetch; null when it has everything. */
-function whatIsLeft({ failed, refused }: BackfillRun): string | null {
-  const parts = [...refused].map(
-    ([reason, { chunks, message }]) => `${formatCounted(chunks, 'chunk')} refused, ${reason}: ${message}`,
-  );
-  if (failed.length > 0)
-    parts.unshift(`${formatCounted(failed.length, 'chunk')} could not be had (${failed[0]!.message})`);
-  return parts.length === 0 ? null : parts.join('; ').slice(0, LONGEST_MESSAGE);
+/** What a backfill could not fetch, and why. */
+function whatIsLeft({ failed, refused, left }: BackfillRun): string {
+  const slots = (left ?? [])
+    .filter(({ fate }) => fate !== 'too young')
+    .map(({ reason, fate, slots }) => `${formatCounted(slots, 'slot')} ${fate === 'failed' ? 'failed' : reason}`);
+  const parts = [
+    ...(slots.length === 0 ? [] : [`left: ${slots.join(', ')}`]),
+    ...(failed.length === 0
+      ? []
+      : [`${formatCounted(failed.length, 'chunk')} could not be had (${failed[0]!.message})`]),
+    ...[...refused].map(
+      ([reason, { chunks, message }]) => `${formatCounted(chunks, 'chunk')} refused, ${reason}: ${message}`,
+    ),
+  ];
+  return parts.join('; ').slice(0, LONGEST_MESSAGE);
 }

@@ -1,8 +1,8 @@
 /** The missing chunks of a backfill that are worth a request, without those that were given up; read again in each pass. */
-import type { Clock } from '../../clock.ts';
+import type { Clock, Instant } from '../../clock.ts';
 import { chunksNewestFirst } from '../../core/chunk.ts';
 import { normalize, type Span, subtract } from '../../core/span.ts';
-import type { CoinGaps } from '../../store/candle/gaps.ts';
+import { type CoinGaps, readDueWithinRun } from '../../store/candle/gaps.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { earliestSlot, knownDepth, splitAtLimit } from '../limits/history-limit.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
@@ -16,6 +16,8 @@ export type MissingChunks = {
   giveUp(job: ChunkJob): void;
   /** Those of the chunks that are no longer missing. A chunk that left the queue may be done, or the queue was wiped. */
   doneOf(jobs: readonly ChunkJob[]): Promise<readonly ChunkJob[]>;
+  /** When the first slot is due again that this run asked about, and asks about once more (an invalid row); null: none is due after `since`. */
+  dueAgain(since: Instant): Promise<Instant | null>;
 };
 
 /** What a run needs to find its missing chunks. */
@@ -95,6 +97,7 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
       }
       isFirstPass = false;
     },
+    dueAgain: (since) => readDueWithinRun(sql, { ...target, askedSince, now: since }),
     doneOf: async (jobs) => {
       if (jobs.length === 0) return jobs;
       const coinIds = [...new Set(jobs.map(({ coinId }) => coinId))];

@@ -33,6 +33,9 @@ export type BackfillSeen = {
   readonly quarantined: number;
 };
 
+/** Why a run waits whose last chunks another process has begun. */
+export const ANOTHER_PROCESS = 'another process';
+
 /** After so many refused series in a row, with nothing stored between, the cause is not the series. */
 const MOST_REFUSALS_IN_A_ROW = 10;
 
@@ -140,7 +143,19 @@ export class ProgressTracker {
 
   /** Another process has finished a chunk. */
   countElsewhere(): void {
-    this.#report({ chunksDone: this.#progress.chunksDone + 1 });
+    this.#waits.answered();
+    this.#report({ chunksDone: this.#progress.chunksDone + 1, waiting: null });
+  }
+
+  /** All that is left has been with other processes since then: for another backfill that wants the same, or for this one. */
+  heldElsewhere(since: Instant, now: Instant): void {
+    this.#report({ waiting: { until: since + this.#options.maxWaitMs, reason: ANOTHER_PROCESS } });
+    this.#waits.add(now, ANOTHER_PROCESS, since);
+  }
+
+  /** Nothing is left but slots with invalid rows, which are asked about again in a few seconds. */
+  dueAgain(at: Instant): void {
+    this.#report({ waiting: { until: at, reason: 'invalid rows' } });
   }
 
   /** An attempt has failed, and is repeated. */

@@ -2,7 +2,7 @@
  * The chunks of one backfill that are in the queue now. Nobody reports the chunks that end in other processes, so this process compares
  * its list with the queue: more often, the more chunks the others take, so that the queue never runs empty while chunks are missing.
  */
-import type { Clock } from '../../clock.ts';
+import type { Clock, Instant } from '../../clock.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 import type { OutageRetry } from '../request/outage-retry.ts';
@@ -21,7 +21,7 @@ export type QueueWindow = {
 
 export type QueueWindowDeps = {
   readonly clock: Clock;
-  readonly queue: Pick<ChunkQueue, 'add' | 'ids' | 'unpause'>;
+  readonly queue: Pick<ChunkQueue, 'add' | 'ids' | 'begunIds' | 'unpause'>;
   /** Workers take the chunks of the backfill with the highest priority first. */
   readonly priority: number;
   /** Waits for a database or a queue that is unavailable. */
@@ -32,10 +32,16 @@ export type QueueWindowDeps = {
   readonly checkEveryMs: number;
   /** Called with a chunk that another process has done. A chunk that is still missing (wiped, or failed there) comes in the next pass. */
   readonly onGone: (job: ChunkJob) => void;
+  /** Does this process work on the chunk of this id, or go on with it after a wait? */
+  readonly isOwn: (id: string) => boolean;
+  /** Called again and again while all chunks of the window are with other processes, longer than a request takes; `since` when. */
+  readonly onHeldElsewhere: (since: Instant) => void;
 };
 
 /** How often the window is compared with the queue at most. */
 const SOONEST_CHECK_MS = 125;
+/** A chunk that another process has begun is no wait for so long: a request rarely takes longer. */
+const ORDINARY_MS = 5_000;
 
 export function createQueueWindow(deps: QueueWindowDeps, doneOf: MissingChunks['doneOf']): QueueWindow {
   const { clock, queue, window, retry, checkEveryMs } = deps;
@@ -44,6 +50,8 @@ export function createQueueWindow(deps: QueueWindowDeps, doneOf: MissingChunks['
   let gone = new Set<string>();
   let checkMs = Math.min(2 * SOONEST_CHECK_MS, checkEveryMs);
   let checkedAt = clock.now();
+  /** Since when all chunks of the window are with other processes; null: they are not. */
+  let heldSince: Instant | null = null;
   /** Called when a chunk ended. */
   let look: () => void = () => undefined;
 
@@ -63,9 +71,18 @@ export function createQueueWindow(deps: QueueWindowDeps, doneOf: MissingChunks['
       else if (inFlight.delete(id)) ended.push(job);
     }
     for (const job of await retry(() => doneOf(ended))) deps.onGone(job);
+    const isHeld = ended.length === 0 && (await areElsewhere([...inFlight.keys()].filter((id) => there.has(id))));
+    heldSince = isHeld ? (heldSince ?? clock.now()) : null;
+    if (heldSince !== null && clock.now() - heldSince >= ORDINARY_MS) deps.onHeldElsewhere(heldSince);
     if (gone.size > window / 8) checkMs = Math.max(SOONEST_CHECK_MS, checkMs / 2);
     else if (gone.size < window / 32) checkMs = Math.min(checkEveryMs, checkMs * 2);
     checkedAt = clock.now();
+  }
+
+  async function areElsewhere(ids: readonly string[]): Promise<boolean> {
+    if (ids.length === 0 || ids.some(deps.isOwn)) return false;
+    const begun = await retry(() => queue.begunIds());
+    return ids.every((id) => begun.has(id));
   }
 
   return {

@@ -3,8 +3,10 @@
  *
  * It goes through the coins in passes. A pass reads each series once and cuts it into chunks, newest first, from a few series in turn. The
  * next pass begins when all chunks of this one have ended, so chunks of one series never overlap. A pass that finds no missing chunk, except
- * those that were given up, ends the run. A chunk of the window that has left the queue is left to the next pass.
+ * those that were given up, ends the run, unless slots are due again in a few seconds. A chunk of the window that has left the queue is left
+ * to the next pass.
  */
+import type { Instant } from '../../clock.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import { createMissingChunks, type MissingChunksDeps } from './missing-chunks.ts';
 import { createQueueWindow, type QueueWindowDeps } from './queue-window.ts';
@@ -20,13 +22,17 @@ export type Refill = {
   inFlight(): readonly ChunkJob[];
 };
 
-export type RefillDeps = Omit<MissingChunksDeps, 'lanes'> & QueueWindowDeps;
+export type RefillDeps = Omit<MissingChunksDeps, 'lanes'> &
+  QueueWindowDeps & {
+    /** Called before the run waits until slots with invalid rows are due again. */
+    readonly onDueAgain: (at: Instant) => void;
+  };
 
 /** How often the window is compared with the queue at least, when a pass waits for its last chunks. */
 const LAST_ONES_CHECK_MS = 500;
 
 export function createRefill(deps: RefillDeps): Refill {
-  const { retry, window: size } = deps;
+  const { retry, clock, window: size } = deps;
   const missing = createMissingChunks({ ...deps, lanes: size / 4 });
   const window = createQueueWindow(deps, missing.doneOf);
   const drained = (signal: AbortSignal) => window.shrunkTo(0, signal, LAST_ONES_CHECK_MS);
@@ -57,7 +63,18 @@ export function createRefill(deps: RefillDeps): Refill {
           if (again) await drained(signal);
           return pass(signal);
         });
-      while (!signal.aborted && (await wholePass()) > 0) await drained(signal);
+      while (!signal.aborted) {
+        const since = clock.now();
+        if ((await wholePass()) > 0) {
+          await drained(signal);
+          continue;
+        }
+        if (signal.aborted) return;
+        const dueAt = await retry(() => missing.dueAgain(since));
+        if (dueAt === null) return;
+        deps.onDueAgain(dueAt);
+        await clock.sleep(Math.max(0, dueAt - clock.now()), signal).catch(() => undefined);
+      }
     },
     ended: (job, how) => {
       if (how === 'failed') missing.giveUp(job);

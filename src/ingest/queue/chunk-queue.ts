@@ -35,6 +35,8 @@ export type ChunkQueue = {
   statesOf(jobs: readonly ChunkIdentity[]): Promise<readonly ('waiting' | 'active' | 'gone')[]>;
   /** The ids of all chunks that wait or are in progress. A chunk that changes its state during the call may be missing. */
   ids(): Promise<ReadonlySet<string>>;
+  /** Of them those that no free worker can take now: a worker has begun them, or they wait for a retry or a second opinion. */
+  begunIds(): Promise<ReadonlySet<string>>;
   /** Removes the jobs that no worker has begun. */
   remove(jobs: readonly ChunkJob[]): Promise<void>;
   size(): Promise<number>;
@@ -108,6 +110,7 @@ function createChunkQueue(
       }),
     // A chunk goes through these states in this order.
     ids: async () => new Set(await queue.getRanges(['waiting', 'prioritized', 'active', 'delayed'], 0, -1)),
+    begunIds: async () => new Set(await queue.getRanges(['active', 'delayed'], 0, -1)),
     remove: async (jobs) => {
       await limit.map(jobs, (job) => queue.remove(chunkJobId(job)));
     },

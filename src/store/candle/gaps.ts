@@ -2,6 +2,7 @@
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
+import { WITHIN_RUN_MS } from '../../core/second-opinion.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { toRange } from '../connection/multirange.ts';
@@ -13,7 +14,7 @@ export type GapsQuery = {
   /** Asked for, on the grid; clipped per coin to when its data begins. */
   readonly span: Span;
   readonly now: Instant;
-  /** Pending spans asked at or after this are not asked again: a run asks about each slot once. */
+  /** Pending spans asked at or after this are not asked again: a run asks about each slot once, but for claims that are due within seconds. */
   readonly askedSince: Instant;
   /** Whose refusals count. */
   readonly plan: string;
@@ -118,9 +119,31 @@ export function openGaps(
     ) s on true`;
 }
 
+/**
+ * When the first of the slots that were asked about since `askedSince` is to be asked about again in the same run; null: none is. Those that
+ * were due by `now` do not count.
+ */
+export async function readDueWithinRun(
+  sql: SqlOrTransaction,
+  { coinIds, quote, interval, span, now, askedSince: since }: Omit<GapsQuery, 'plan'>,
+): Promise<Instant | null> {
+  const [row] = await sql<{ dueAt: Instant | null }[]>`
+    select min(p.retry_at) as due_at from ops.second_opinion p join market.series s on s.id = p.series_id
+    where s.coin_id = any(${coinIds as string[]}::text[]) and s.quote = ${quote}
+      and s.interval = ${interval}::market.candle_interval and p.span && ${span}::tstzrange
+      and p.requested_at >= ${since} and p.retry_at > ${now} and ${isDueWithinRun(sql)}`;
+  return row!.dueAt;
+}
+
 /** An `asked_at` in the future was written before the clock was set back, so it proves nothing. */
 function askedSince(sql: SqlOrTransaction, since: ReturnType<SqlOrTransaction>, now: Instant) {
-  return sql`(p.requested_at >= ${since} and p.requested_at <= ${now + MOST_SKEW_MS})`;
+  return sql`(p.requested_at >= ${since} and p.requested_at <= ${now + MOST_SKEW_MS} and not ${isDueWithinRun(sql)})`;
+}
+
+/** A slot that is only too young is left to a later run: it would cost one more request for every series. */
+function isDueWithinRun(sql: SqlOrTransaction) {
+  return sql`(p.claim <> 'provisional' and p.retry_at > p.requested_at
+    and p.retry_at <= p.requested_at + make_interval(secs => ${WITHIN_RUN_MS / 1000}))`;
 }
 
 /** The refusal of one series may have been temporary, or made by a gateway: it counts for a day, then one request tests it again. */

@@ -18,7 +18,7 @@ export const GAP_REASONS = [
 ] as const;
 export type GapReason = (typeof GAP_REASONS)[number];
 
-const REFUSALS: readonly GapReason[] = ['history limit', 'interval', 'unknown coin', 'forbidden', 'bad request'];
+export const REFUSALS: readonly GapReason[] = ['history limit', 'interval', 'unknown coin', 'forbidden', 'bad request'];
 
 /** The upstream refuses these slots; the other reasons mean that they were not requested yet, or have no final answer. */
 export function isRefusal(reason: GapReason): boolean {
@@ -69,17 +69,6 @@ export type GapTotal = {
   /** Of these, the slots too recent for a final answer; the sum is `slotsUnsettled` of the status. */
   readonly tooYoung: number;
 };
-
-export type Retryable = { readonly slots: number; readonly from: Instant };
-
-/** The slots that were requested without a final answer, and when the first of them can be requested again. */
-export async function readRetryable(sql: Sql, filter: GapFilter): Promise<Retryable | null> {
-  const [row] = await sql<{ slots: number; from: Instant | null }[]>`
-    select coalesce(sum(slots), 0)::bigint as slots, min(next_ask_at) as from
-    from market.gaps
-    where ${matching(sql, filter)} and reason in ('unconfirmed', 'malformed') and next_ask_at < 'infinity'`;
-  return row!.from === null ? null : { slots: row!.slots, from: row!.from };
-}
 
 /** How many gaps and slots each reason has, most slots first. */
 export async function readGapTotals(sql: Sql, filter: GapFilter): Promise<GapTotal[]> {

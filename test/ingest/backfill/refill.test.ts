@@ -70,6 +70,7 @@ function makeRefill(own: Partial<RefillDeps> = {}): Refill {
         added += jobs.length;
       },
       ids: async () => new Set(queue.keys()),
+      begunIds: async () => new Set(),
       unpause: async () => undefined,
     },
     target: TARGET,
@@ -83,6 +84,9 @@ function makeRefill(own: Partial<RefillDeps> = {}): Refill {
     checkEveryMs: 2_000,
     onGone: (job) => gone.push(job),
     onGivenUp: () => undefined,
+    onDueAgain: () => undefined,
+    isOwn: () => false,
+    onHeldElsewhere: () => undefined,
     ...own,
   });
 }
@@ -194,6 +198,7 @@ describe('a chunk that does not get done', () => {
           }
         },
         ids: async () => new Set(),
+        begunIds: async () => new Set(),
         unpause: async () => undefined,
       },
       onGivenUp: (job) => givenUp.push(chunkJobId(job)),

@@ -175,19 +175,23 @@ describe('what an answer proves', () => {
     expect(judge(rows, { limit: 5, after: [first], asOf: NOW + 2 * HOUR }).pending).toEqual(first.pending);
   });
 
-  test('an impossible row stays a gap until three answers agree, asked with growing spacing', () => {
+  test('an impossible row stays a gap until five answers agree, asked with growing spacing', () => {
     const rows = [...without(104), row(104, { high: 0.5 })];
     const first = judge(rows);
     expect(first.covered).toEqual([hours(100, 104), hours(105, 110)]);
     expect(first.pending).toMatchObject([
-      { span: hours(104, 105), claim: 'malformed', answers: 1, retryAt: NOW + 2 * 60_000 },
+      { span: hours(104, 105), claim: 'malformed', answers: 1, retryAt: NOW + 2_000 },
     ]);
-    const early = judge(rows, { after: [first], asOf: NOW + 60_000 });
+    const early = judge(rows, { after: [first], asOf: NOW + 1_000 });
     expect(early.pending).toEqual(first.pending);
-    const second = judge(rows, { after: [first], asOf: NOW + 2 * 60_000 });
-    expect(second.pending).toMatchObject([{ answers: 2, retryAt: NOW + 22 * 60_000 }]);
-    const third = judge(rows, { after: [second], asOf: NOW + 22 * 60_000 });
-    expect(third.pending).toMatchObject([{ claim: 'malformed', answers: 3, retryAt: Number.POSITIVE_INFINITY }]);
+    const second = judge(rows, { after: [first], asOf: NOW + 2_000 });
+    expect(second.pending).toMatchObject([{ answers: 2, retryAt: NOW + 7_000 }]);
+    const third = judge(rows, { after: [second], asOf: NOW + 7_000 });
+    expect(third.pending).toMatchObject([{ answers: 3, retryAt: NOW + 7_000 + 2 * 60_000 }]);
+    const fourth = judge(rows, { after: [third], asOf: NOW + 3 * 60_000 });
+    expect(fourth.pending).toMatchObject([{ answers: 4, retryAt: NOW + 23 * 60_000 }]);
+    const fifth = judge(rows, { after: [fourth], asOf: NOW + 23 * 60_000 });
+    expect(fifth.pending).toMatchObject([{ claim: 'malformed', answers: 5, retryAt: Number.POSITIVE_INFINITY }]);
     expect(judge(all, { after: [second], asOf: NOW + HOUR })).toMatchObject({
       covered: [hours(100, 110)],
       pending: [],
@@ -223,32 +227,32 @@ describe('what an answer proves', () => {
     const rows = [...without(104), row(104, { high: 0.5 })];
     let last = judge(rows);
     const waits: number[] = [];
-    for (let i = 0; i < 5; i++) {
+    for (let i = 0; i < 7; i++) {
       const { requestedAt, retryAt } = last.pending[0]!;
       waits.push((retryAt - requestedAt) / 60_000);
       last = judge(rows, { after: [last], asOf: retryAt, repeated: false });
       expect(last.pending).toMatchObject([{ claim: 'malformed', answers: 1 }]);
     }
-    expect(waits).toEqual([2, 20, 200, 1_440, 1_440]);
+    expect(waits).toEqual([2 / 60, 5 / 60, 2, 20, 200, 1_440, 1_440]);
   });
 
   test('an answer that is never a witness is asked for less and less often', () => {
     const rows = [...without(104), row(104.5)];
     let last = judge(rows);
     const waits: number[] = [];
-    for (let i = 0; i < 4; i++) {
+    for (let i = 0; i < 6; i++) {
       const { requestedAt, retryAt } = last.pending[0]!;
       waits.push((retryAt - requestedAt) / 60_000);
       last = judge(rows, { after: [last], asOf: retryAt });
     }
-    expect(waits).toEqual([2, 20, 200, 1_440]);
+    expect(waits).toEqual([2 / 60, 5 / 60, 2, 20, 200, 1_440]);
   });
 
   test('an answer of which anything was quarantined proves no slot empty: the bad row may be that slot’s', () => {
     const first = judge([...without(104), row(104.5)]);
     expect(first.covered).toEqual([hours(100, 104), hours(105, 110)]);
     expect(first.pending).toMatchObject([
-      { span: hours(104, 105), claim: 'unconfirmed', answers: 0, retryAt: NOW + 2 * 60_000 },
+      { span: hours(104, 105), claim: 'unconfirmed', answers: 0, retryAt: NOW + 2_000 },
     ]);
     // Nor does it count as the first of the two answers that must agree.
     const edge = judge([], { after: [first], asOf: NOW + 5 * HOUR });

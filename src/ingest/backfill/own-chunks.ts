@@ -1,0 +1,26 @@
+/** The chunks that this process works on, or goes on with after a wait: of the others in the queue another process may have begun one. */
+import type { Clock, Instant } from '../../clock.ts';
+import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
+
+export type OwnChunks = {
+  begun(job: ChunkJob): void;
+  /** It waits in the queue until then, for a retry or a second opinion. A process that has room may then take it before this one. */
+  waits(job: ChunkJob, until: Instant): void;
+  /** It has ended, or is back in its place in the queue. */
+  left(job: ChunkJob): void;
+  has(id: string): boolean;
+};
+
+/** How long after its wait a chunk still counts as this process's own. */
+const TAKEN_UP_MS = 2_000;
+
+export function createOwnChunks(clock: Clock): OwnChunks {
+  /** Until when; infinite: in progress. */
+  const own = new Map<string, Instant>();
+  return {
+    begun: (job) => own.set(chunkJobId(job), Number.POSITIVE_INFINITY),
+    waits: (job, until) => own.set(chunkJobId(job), until + TAKEN_UP_MS),
+    left: (job) => own.delete(chunkJobId(job)),
+    has: (id) => (own.get(id) ?? 0) > clock.now(),
+  };
+}

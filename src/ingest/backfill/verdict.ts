@@ -1,0 +1,26 @@
+/** How backfills ended, in one word: the exit code of `chandler backfill` and the state of a backfill of the service follow from it. */
+import type { Left } from '../../views/operations/left.ts';
+import type { BackfillEnd } from './progress.ts';
+
+/**
+ * `complete`: every slot that was asked for has its candle, is known to be empty, or was too young to be final. `work left`: a later run
+ * would fetch something. `lacking`: the upstream refused something, or something failed, and the same command brings nothing more by itself.
+ */
+export type Verdict = 'interrupted' | 'misconfigured' | 'work left' | 'lacking' | 'complete';
+
+export type Ended = {
+  readonly end: BackfillEnd;
+  /** Of what was asked for; null: unknown, because the database was unavailable. */
+  readonly left: readonly Left[] | null;
+};
+
+/** The verdict on one backfill, or on several together. The first that applies, in this order, is the answer. */
+export function verdictOf(ended: readonly Ended[]): Verdict {
+  const hasEnded = (kind: BackfillEnd['kind']) => ended.some(({ end }) => end.kind === kind);
+  const has = (fates: readonly Left['fate'][]) =>
+    ended.some(({ left }) => left?.some(({ fate }) => fates.includes(fate)) ?? false);
+  if (hasEnded('interrupted')) return 'interrupted';
+  if (hasEnded('configurationError')) return 'misconfigured';
+  if (hasEnded('stopped') || has(['later']) || ended.some(({ left }) => left === null)) return 'work left';
+  return has(['refused', 'failed']) ? 'lacking' : 'complete';
+}

@@ -1,0 +1,75 @@
+/** What is left of a target: its slots without a final answer, with the reason and what becomes of them (`market.gaps`). */
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import { type GapReason, REFUSALS } from './gaps.ts';
+import { matching } from './series-filter.ts';
+
+/**
+ * `too young`: answered, but not old enough to be final. `later`: a later run asks for it. `refused`: the upstream does not give it.
+ * `failed`: every attempt of this run failed, or the upstream's last word cannot be used, and Chandler does not ask for it again.
+ */
+export type Fate = 'too young' | 'later' | 'refused' | 'failed';
+
+export type Left = {
+  /** As in `market.gaps`. */
+  readonly reason: GapReason;
+  readonly fate: Fate;
+  readonly slots: number;
+  /** When the first of these slots can be requested again; null when that does not depend on time. */
+  readonly nextAskAt: Instant | null;
+};
+
+export type LeftQuery = {
+  readonly coinIds: readonly string[];
+  readonly quote: Quote;
+  readonly interval: Interval;
+  /** On the grid: only what was asked for counts, whatever else is wanted of these series. */
+  readonly span: Span;
+  /** Answered slots that open at or after this are too young to be final. */
+  readonly settledUntil: Instant;
+  /** What was requested in vain. */
+  readonly failed: readonly { readonly coinId: string; readonly span: Span }[];
+};
+
+/**
+ * By reason and fate, most slots first. What becomes of a slot follows from its row in `market.gaps` alone: a reason that is not a refusal
+ * is asked about again, unless its `next_ask_at` is infinite.
+ */
+export async function readLeft(sql: SqlOrTransaction, query: LeftQuery): Promise<Left[]> {
+  const { span, interval, settledUntil, failed } = query;
+  return sql<Left[]>`
+    with failed as (
+      select coin_id, range_agg(span) as spans
+      from unnest(${failed.map(({ coinId }) => coinId)}::text[], ${failed.map((one) => one.span)}::tstzrange[]) as f(coin_id, span)
+      group by coin_id
+    ), gap as (
+      select g.reason, g.next_ask_at, tstzmultirange(tstzrange(g.gap_from, g.gap_to) * ${span}::tstzrange) as part,
+        coalesce(f.spans, '{}') as failed,
+        tstzmultirange(case when g.next_ask_at is not null then tstzrange(${settledUntil}, null) else 'empty' end) as young
+      from market.gaps g left join failed f using (coin_id)
+      where ${matching(sql, query)}
+    ), sorted as (
+      select gap.reason, of.fate, of.spans, case when isfinite(gap.next_ask_at) then gap.next_ask_at end as next_ask_at
+      from gap cross join lateral (
+        select 'refused' as fate, part as spans where reason = any(${REFUSALS as string[]}::text[])
+        union all
+        select own.* from (values
+          ('failed', part * failed),
+          ('too young', (part - failed) * young),
+          (case when isfinite(next_ask_at) is false then 'failed' else 'later' end, part - failed - young)
+        ) as own(fate, spans)
+        where reason <> all(${REFUSALS as string[]}::text[])
+      ) of
+    )
+    select reason, fate, sum(n.slots)::bigint as slots, min(next_ask_at) as next_ask_at
+    from sorted cross join lateral unnest(spans) r
+    cross join lateral (
+      select ceil(date_part('epoch', upper(r)) / ops.seconds_of(${interval}::market.candle_interval))
+        - ceil(date_part('epoch', lower(r)) / ops.seconds_of(${interval}::market.candle_interval)) as slots
+    ) n
+    where n.slots > 0
+    group by reason, fate order by slots desc, reason, fate`;
+}
