@@ -13,7 +13,7 @@ import type { Fate, Left } from '../../views/operations/left.ts';
 import { printPairs } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { Output } from '../shell/io.ts';
-import { type BackfillReport, countsOf, isOutage, plannedRequests } from './backfill-report.ts';
+import { type BackfillReport, countsOf, isOutage, plannedRequests, retryableOf } from './backfill-report.ts';
 import { type PlanReports, sum } from './plan-report.ts';
 
 const MOST_FAILURES = 10;
@@ -61,7 +61,9 @@ function headline({ run, rest }: BackfillReport, now: Instant): string {
       if (left === null) return 'Done, but what is left is unknown. Run the same command again to find out.';
       const [later, failed, refused] = [slotsOf('later'), slotsOf('failed'), slotsOf('refused')];
       if (later > 0) {
-        return `Not done: ${formatCounted(later, 'slot')} ${later === 1 ? 'has' : 'have'} no final answer yet. Run the same command again later; nothing is lost.`;
+        const next = retryableOf(left);
+        const when = next === null || next.from <= now ? '' : ` from ${formatMoment(next.from, now)} on`;
+        return `Not complete: ${formatCounted(later, 'slot')} without a final answer. Run the same command again${when}; nothing is lost.`;
       }
       if (failed > 0) {
         return `Done, except for ${formatCounted(failed, 'slot')} that could not be had: every attempt failed, or the rows stay invalid. Run the same command again to retry.`;

@@ -174,7 +174,8 @@ async function showBackfills(app: App, context: CommandContext): Promise<ExitCod
     } as const;
     // The table of the other plans is shown only once.
     const code = await backfill(app, context, coins, { ...options, brief: i > 0 });
-    if (code !== EXIT.done) return code;
+    // The slots after the last recorded candle wait an hour for a second answer: the list of gaps shows them.
+    if (code !== EXIT.done && code !== EXIT.stoppedEarly) return code;
   }
   return EXIT.done;
 }

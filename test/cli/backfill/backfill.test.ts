@@ -79,15 +79,25 @@ test('what the upstream has left out is asked about again, and the report says w
     const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_BASE_URL: `${empty.url}/v1` };
     const argv = ['backfill', 'btc-bitcoin', '--start', '-30d', '--end', '-10d'];
     const { code, out, err } = await chandler(argv, settings);
-    expect(code).toBe(0);
+    expect(code).toBe(75);
     expect(err).toMatch(/the list of coins could not be read \(\/tickers\): .*500: away; retrying \(attempt 2\)/);
     expect(out).toMatch(
-      /gaps left +20 slots: 20 unconfirmed\n +the same command can request 20 slots again from 2026-11-03 13:\S+ \(in (1h|59m)/,
+      /gaps left +20 slots: 20 unconfirmed\n +the same command can request 20 unconfirmed again from 2026-11-03 13:\S+ \(in (1h|59m)/,
     );
     const again = await chandler([...argv, '--quote', 'btc', '--json'], settings);
+    const from = expect.stringMatching(/^2026-11-03T13:/);
+    expect(again.code).toBe(75);
     expect(JSON.parse(again.out)).toMatchObject({
-      backfill: { retryable: { slots: 20, from: expect.stringMatching(/^2026-11-03T13:/) } },
+      backfill: {
+        exitCode: 75,
+        retryable: { slots: 20, from },
+        gaps: [{ reason: 'unconfirmed', fate: 'later', slots: 20, nextAskAt: from }],
+      },
     });
+    // Nothing can be requested before then: that is said, and it is no success.
+    const third = await chandler(argv, settings);
+    expect(third.code).toBe(75);
+    expect(third.out).toMatch(/Nothing to fetch: 20 slots have no final answer yet/);
   } finally {
     await empty.close();
   }

@@ -1,0 +1,100 @@
+/** What is left after a backfill, and its exit code, from what the upstream really answered. */
+import { afterEach, expect, test } from 'vitest';
+import { exitOf } from '../../src/cli/backfill/exit-of.ts';
+import { DAY, settledUntil } from '../../src/core/interval.ts';
+import { readLeft } from '../../src/views/operations/left.ts';
+import { says } from '../support/scripted.ts';
+import { TODAY } from '../support/scripted-world.ts';
+import { atBad, BAD, COIN, DAYS, make, rewriting, upstream, world } from './impossible.ts';
+
+afterEach(() => world?.close());
+
+const spoilt = rewriting((rows) => rows.map((row) => (atBad(row) ? { ...row, high: 1, low: 2 } : row)));
+const stateOf = async (id: number) =>
+  (await world.database.sql<{ state: string }[]>`select state from ops.backfill where id = ${id}`)[0]!.state;
+
+test('a row that is invalid once is asked for again by the same run, which is complete', async () => {
+  await make({ speed: 20 });
+  upstream.script = (...args) => (upstream.ohlcv().length < 2 ? spoilt(...args) : null);
+  const shown: (string | undefined)[] = [];
+  const chandler = await world.open();
+  const run = await chandler.backfill({ ...DAYS, onProgress: ({ waiting }) => shown.push(waiting?.reason) });
+  const [first, second, ...more] = upstream.ohlcv();
+  expect(more).toEqual([]);
+  expect(second!.at - first!.at).toBeGreaterThanOrEqual(2_000);
+  expect(shown).toContain('invalid rows');
+  expect([exitOf([run]), run.left, await stateOf(run.id)]).toEqual([0, [], 'done']);
+});
+
+test('a row that stays invalid is asked for twice more, and then left to a later run, which the exit code says', async () => {
+  await make({ speed: 20 });
+  upstream.script = spoilt;
+  const chandler = await world.open();
+  const run = await chandler.backfill(DAYS);
+  const asked = upstream.ohlcv().map(({ at }) => at);
+  expect(asked).toHaveLength(3);
+  expect(asked[1]! - asked[0]!).toBeGreaterThanOrEqual(2_000);
+  expect(asked[2]! - asked[1]!).toBeGreaterThanOrEqual(5_000);
+  expect(run.left).toEqual([
+    { reason: 'malformed', fate: 'later', slots: 1, nextAskAt: expect.closeTo(asked[2]! + 2 * 60_000, -4) },
+  ]);
+  expect([exitOf([run]), await stateOf(run.id)]).toEqual([75, 'stopped']);
+});
+
+test('an invalid row that a cache repeats is no new opinion: the run does not ask again before the cache forgets it', async () => {
+  await make({ speed: 20 });
+  upstream.script = async (...args) => {
+    const response = await spoilt(...args)!;
+    response.headers.set('age', '60');
+    return response;
+  };
+  const run = await (await world.open()).backfill(DAYS);
+  expect(upstream.ohlcv()).toHaveLength(1);
+  expect(exitOf([run])).toBe(75);
+  expect(run.left![0]!.nextAskAt! - upstream.ohlcv()[0]!.at).toBeGreaterThanOrEqual(9 * 60_000);
+});
+
+test('a row whose last word is invalid is a failure: no later run asks for it', async () => {
+  await make({ speed: 20 });
+  upstream.script = spoilt;
+  const chandler = await world.open();
+  await chandler.backfill(DAYS);
+  for (const minutes of [3, 21]) {
+    world.clock.advanceTo(world.clock.now() + minutes * 60_000);
+    await chandler.backfill(DAYS);
+  }
+  const last = await chandler.backfill(DAYS);
+  expect(last.planned).toBe(0);
+  expect(last.left).toEqual([{ reason: 'malformed', fate: 'failed', slots: 1, nextAskAt: null }]);
+  expect([exitOf([last]), await stateOf(last.id)]).toEqual([1, 'failed']);
+  // Without it, the rest of the same series is complete.
+  const beside = { coinIds: [COIN], quote: 'usd', interval: '24h', span: { from: BAD + DAY, to: DAYS.to } } as const;
+  expect(
+    await readLeft(world.database.sql, { ...beside, settledUntil: settledUntil(TODAY, '24h'), failed: [] }),
+  ).toEqual([]);
+});
+
+test('slots that were too young when the run began are no work left', async () => {
+  await make();
+  const run = await (await world.open()).backfill({ ...DAYS, to: TODAY });
+  expect(run.left).toMatchObject([{ reason: 'provisional', fate: 'too young' }]);
+  expect([exitOf([run]), await stateOf(run.id)]).toEqual([0, 'done']);
+});
+
+test('what every attempt failed at is a failure, also where it was too young', async () => {
+  await make({ speed: 200 });
+  upstream.script = (request) => (request.url.includes('eth-ethereum/ohlcv') ? says(500, 'broken') : null);
+  const chandler = await world.open({ candlesPerRequest: 10 });
+  const run = await chandler.backfill({ ...DAYS, coins: [COIN, 'eth-ethereum', 'ltc-litecoin'], to: TODAY });
+  expect(run.left).toContainEqual({ reason: 'not asked yet', fate: 'failed', slots: 33, nextAskAt: null });
+  expect(run.left!.map(({ fate }) => fate).sort()).toEqual(['failed', 'too young']);
+  expect(exitOf([run])).toBe(1);
+});
+
+test('a refused span is a refusal', async () => {
+  await make();
+  upstream.script = (request) => (request.url.includes('/ohlcv') ? says(404, 'id not found') : null);
+  const run = await (await world.open()).backfill(DAYS);
+  expect(run.left).toMatchObject([{ fate: 'refused', slots: 30 }]);
+  expect([exitOf([run]), await stateOf(run.id)]).toEqual([1, 'failed']);
+});
