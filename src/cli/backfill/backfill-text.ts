@@ -62,7 +62,7 @@ function headline({ run, rest }: BackfillReport, now: Instant): string {
       const [later, failed, refused] = [slotsOf('later'), slotsOf('failed'), slotsOf('refused')];
       if (later > 0) {
         const next = retryableOf(left);
-        const when = next === null || next.from <= now ? '' : ` from ${formatMoment(next.from, now)} on`;
+        const when = next === null || next.from <= now ? '' : ` from ${formatInstant(next.from)} on`;
         return `Not complete: ${formatCounted(later, 'slot')} without a final answer. Run the same command again${when}; nothing is lost.`;
       }
       if (failed > 0) {

@@ -140,7 +140,9 @@ async function recordEnd({ sql, clock, owner }: ClaimDeps, id: number, end: Clai
 function whatIsLeft({ failed, refused, left }: BackfillRun): string {
   const slots = (left ?? [])
     .filter(({ fate }) => fate !== 'too young')
-    .map(({ reason, fate, slots }) => `${formatCounted(slots, 'slot')} ${fate === 'failed' ? 'failed' : reason}`);
+    .map(
+      ({ reason, fate, slots }) => `${formatCounted(slots, 'slot')} ${reason}${fate === 'failed' ? ' (failed)' : ''}`,
+    );
   const parts = [
     ...(slots.length === 0 ? [] : [`left: ${slots.join(', ')}`]),
     ...(failed.length === 0

@@ -1,0 +1,57 @@
+/** How a backfill of the service ends: its state says what the exit code of a command says. */
+import { afterEach, expect, test } from 'vitest';
+import { HOUR } from '../../../src/core/interval.ts';
+import { createScripted, says } from '../../support/scripted.ts';
+import { atBad, rewriting } from '../../system/impossible.ts';
+import { become, closers, open, record, service, stateOf, until, world } from './backfill-runner.ts';
+
+const COIN = 'btc-bitcoin';
+const upstream = createScripted();
+
+afterEach(async () => {
+  upstream.script = null;
+  upstream.forget();
+  for (const close of closers.splice(0).reverse()) await close();
+  await world?.close();
+});
+
+test('a backfill that needs second answers is queued until they are due, and then done', async () => {
+  await open({ fetch: upstream.fetch });
+  // Without the newest five days: an edge, which takes a second answer.
+  upstream.script = rewriting((rows) => rows.filter((row) => Date.parse(row.time_open) < Date.UTC(2026, 10, 13)));
+  const id = await record([COIN]);
+  const { ends, errors } = await service('a:1');
+  await until(async () => expect(await stateOf(id)).toMatchObject({ state: 'queued', message: 'not final yet' }));
+  const { waitUntil, spent } = await stateOf(id);
+  expect(waitUntil! - world.clock.now()).toBeGreaterThan(HOUR / 2);
+  expect(waitUntil! - world.clock.now()).toBeLessThanOrEqual(HOUR);
+  world.clock.advanceTo(waitUntil! + 1_000);
+  await become(id, 'done');
+  expect(await stateOf(id)).toMatchObject({ message: null, leftRequests: 0, spent: spent + 1 });
+  expect(ends.map(({ state }) => state)).toEqual(['queued', 'done']);
+  expect(errors).toEqual([]);
+});
+
+test('a backfill of refused slots has failed, and says what is left', async () => {
+  await open({ fetch: upstream.fetch });
+  upstream.script = (request) => (request.url.includes(`${COIN}/ohlcv`) ? says(404, 'id not found') : null);
+  const id = await record([COIN, 'eth-ethereum']);
+  await service('a:1');
+  await become(id, 'failed');
+  expect((await stateOf(id)).message).toMatch(/^left: [\d,]+ slots unknown coin; \d chunks? refused, unknown coin: /);
+});
+
+test('a backfill with a row that stays invalid waits for its last word, and has then failed', async () => {
+  await open({ fetch: upstream.fetch, speed: 20 });
+  upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? { ...row, high: 1, low: 2 } : row)));
+  const id = await record([COIN]);
+  const { ends } = await service('a:1');
+  for (const waits of [1, 2]) {
+    await until(() => expect(ends).toHaveLength(waits));
+    expect(await stateOf(id)).toMatchObject({ state: 'queued', message: 'not final yet' });
+    world.clock.advanceTo((await stateOf(id)).waitUntil! + 1_000);
+  }
+  await become(id, 'failed');
+  expect((await stateOf(id)).message).toBe('left: 1 slot malformed (failed)');
+  expect(ends.map(({ state }) => state)).toEqual(['queued', 'queued', 'failed']);
+});
