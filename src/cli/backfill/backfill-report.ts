@@ -7,7 +7,6 @@ import { type BackfillPlan, planBackfill } from '../../ingest/backfill/plan.ts';
 import { DATABASE_IS_UNAVAILABLE, QUEUE_IS_UNAVAILABLE } from '../../ingest/request/outage-retry.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import type { Left } from '../../views/operations/left.ts';
-import type { ExitCode } from '../shell/exit.ts';
 import { finishByLimits, forecastOf, type PlanReport, type PlanReports, sum } from './plan-report.ts';
 
 /** The result for one interval. */
@@ -26,7 +25,8 @@ export async function makeBackfillReport(app: App, planned: PlanReport, run: Bac
   };
 }
 
-function nullWithoutDatabase<T>(reading: Promise<T>): Promise<T | null> {
+/** Null when the database is unavailable. */
+export function nullWithoutDatabase<T>(reading: Promise<T>): Promise<T | null> {
   return reading.catch((error: unknown) => {
     if (!isDatabaseUnavailable(error)) throw error;
     return null;
@@ -74,15 +74,7 @@ export function isOutage(reason: string): boolean {
  * Of several intervals: the sums under the same names, `id` of the first, `end` of the last, each interval by itself under
  * `intervals`, and under `notStarted` those that were not run because one before them ended early.
  */
-export function backfillsAsJson(
-  reports: readonly BackfillReport[],
-  notStarted: PlanReports,
-  exitCode: ExitCode,
-): Record<string, unknown> {
-  return { exitCode, ...sumsAsJson(reports, notStarted) };
-}
-
-function sumsAsJson(reports: readonly BackfillReport[], notStarted: PlanReports): Record<string, unknown> {
+export function backfillsAsJson(reports: readonly BackfillReport[], notStarted: PlanReports): Record<string, unknown> {
   const last = reports.at(-1)!;
   const totals = reports.map(({ run }) => run.totals).filter((one) => one !== null);
   const left = reports.some(({ run }) => run.left === null) ? null : reports.flatMap(({ run }) => run.left!);
@@ -119,7 +111,7 @@ function eachAsJson(reports: readonly BackfillReport[], notStarted: PlanReports)
   return {
     intervals: reports.map((report) => ({
       interval: report.planned.target.interval,
-      ...sumsAsJson([report], []),
+      ...backfillsAsJson([report], []),
     })),
     notStarted: notStarted.map(({ target }) => target.interval),
   };

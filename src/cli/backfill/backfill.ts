@@ -18,7 +18,13 @@ import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
 import { printJson } from '../shell/json.ts';
 import { isGone } from '../shell/owner.ts';
 import { type BackfillCommandOptions, backfillOptions, CONFIRM_ABOVE, checkDetached } from './backfill-options.ts';
-import { type BackfillReport, backfillsAsJson, countsOf, makeBackfillReport } from './backfill-report.ts';
+import {
+  type BackfillReport,
+  backfillsAsJson,
+  countsOf,
+  makeBackfillReport,
+  nullWithoutDatabase,
+} from './backfill-report.ts';
 import { printBackfillReport, printBackfillTotal } from './backfill-text.ts';
 import { detachBackfills } from './detach.ts';
 import { exitOf } from './exit-of.ts';
@@ -65,11 +71,11 @@ export async function backfill(
     const others = reports.filter((report) => !due.includes(report));
     for (const { target } of others) await wantSeries(app.database.sql, { ...target, priority: 0 });
     const isAgreed = due.length > 0 && (await agreed(context, due, options));
-    if (!isAgreed && options.json) printJson(io.out, { plan: plansAsJson(reports), backfill: null });
-    if (due.length === 0) return exitOf(await endedWithoutRun(app, others));
     if (!isAgreed) {
-      io.err.write('No requests were sent.\n');
-      return EXIT.stoppedEarly;
+      const code = due.length === 0 ? exitOf(await endedWithoutRun(app, others)) : EXIT.stoppedEarly;
+      if (options.json) printJson(io.out, { plan: plansAsJson(reports), backfill: null, exitCode: code });
+      if (due.length > 0) io.err.write('No requests were sent.\n');
+      return code;
     }
     if (options.detach) {
       await detachBackfills(app, io.out, { reports, due }, coins, options);
@@ -122,7 +128,8 @@ async function runAll(
   const notStarted = due.slice(results.length);
   const code = exitOf([...results.map(({ run }) => run), ...(await endedWithoutRun(app, others))]);
   if (options.json) {
-    printJson(io.out, { plan: plansAsJson(reports), backfill: backfillsAsJson(results, notStarted, code) });
+    const backfill = backfillsAsJson(results, notStarted);
+    printJson(io.out, { plan: plansAsJson(reports), backfill, exitCode: code });
   } else if (due.length > 1) printBackfillTotal(io.out, results, notStarted);
   const { end } = results.at(-1)!.run;
   if (end.kind === 'configurationError') throw new UsageError(end.message);
@@ -134,7 +141,9 @@ function endedWithoutRun({ database: { sql } }: App, reports: readonly PlanRepor
   return Promise.all(
     reports.map(async ({ target, now }) => ({
       end: { kind: 'done' } as const,
-      left: await readLeft(sql, { ...target, settledUntil: settledUntil(now, target.interval), failed: [] }),
+      left: await nullWithoutDatabase(
+        readLeft(sql, { ...target, settledUntil: settledUntil(now, target.interval), failed: [] }),
+      ),
     })),
   );
 }

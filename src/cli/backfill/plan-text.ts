@@ -67,7 +67,7 @@ function printPlan(out: Output, report: PlanReport, brief: boolean): void {
     out.write(`The list of coins was read first: ${formatCounted(catalogueRequests, 'request')}.\n`);
   }
   if (plan.coinsWithGaps === 0) {
-    out.write(`Nothing to fetch: ${waiting(plan) ?? 'every slot has its final answer'}.\n`);
+    out.write(`Nothing to fetch: ${whyNothing(plan)}.\n`);
     return;
   }
   out.write('\n');
@@ -130,6 +130,12 @@ function waiting({ waitingSlots }: BackfillPlan): string | null {
   if (waitingSlots === 0) return null;
   const [have, are] = waitingSlots === 1 ? ['has', 'is'] : ['have', 'are'];
   return `${formatCounted(waitingSlots, 'slot')} ${have} no final answer yet and ${are} not due for another request (chandler gaps shows when)`;
+}
+
+function whyNothing(plan: BackfillPlan): string {
+  const refused = `the upstream refused ${formatCounted(plan.refusedSlots, 'slot')} before (chandler gaps shows why)`;
+  const parts = [waiting(plan), plan.refusedSlots > 0 ? refused : null].filter((part) => part !== null);
+  return parts.length === 0 ? 'every slot has its final answer' : parts.join('; ');
 }
 
 /** When so many requests will be done, and which limit decides it. */

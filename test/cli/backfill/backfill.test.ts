@@ -88,8 +88,8 @@ test('what the upstream has left out is asked about again, and the report says w
     const from = expect.stringMatching(/^2026-11-03T13:/);
     expect(again.code).toBe(75);
     expect(JSON.parse(again.out)).toMatchObject({
+      exitCode: 75,
       backfill: {
-        exitCode: 75,
         retryable: { slots: 20, from },
         gaps: [{ reason: 'unconfirmed', fate: 'later', slots: 20, nextAskAt: from }],
       },
@@ -97,6 +97,8 @@ test('what the upstream has left out is asked about again, and the report says w
     // Nothing can be requested before then: that is said, and it is no success.
     const third = await chandler(argv, settings);
     expect(third.code).toBe(75);
+    const asJson = await chandler([...argv, '--json'], settings);
+    expect(JSON.parse(asJson.out)).toMatchObject({ backfill: null, exitCode: 75 });
     expect(third.out).toMatch(/Nothing to fetch: 20 slots have no final answer yet/);
   } finally {
     await empty.close();
@@ -229,4 +231,43 @@ test('what retention would remove again is left out of a plan and a backfill, in
   const { code, err } = await chandler(['plan', ...argv, '--end', '-31d'], settings);
   expect(code).toBe(2);
   expect(err).toMatch(/^error: CHANDLER_KEEP_CANDLES keeps 5m candles for 30d, and the whole span is older/);
+});
+
+test('what the upstream has refused is no success, also when nothing of it is requested again', async () => {
+  const simulator = createSimulator({ market: 'made-up', clock, unlimited: true, onError });
+  const refusing = await listen(
+    async (request, ...rest) =>
+      request.url.includes('/ohlcv')
+        ? Response.json({ error: 'id not found' }, { status: 404 })
+        : simulator.fetch(request, ...rest),
+    { host: '127.0.0.1', port: 0 },
+  );
+  try {
+    const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_BASE_URL: `${refusing.url}/v1` };
+    const argv = ['backfill', 'btc-bitcoin', '--start', '-30d', '--end', '-10d'];
+    const first = await chandler(argv, settings);
+    expect(first.code).toBe(1);
+    expect(first.out).toMatch(/\nDone with what the upstream allows; it refuses 20 slots/);
+    const again = await chandler(argv, settings);
+    expect(again.code).toBe(1);
+    expect(again.out).toMatch(/Nothing to fetch: the upstream refused 20 slots before \(chandler gaps shows why\)\.\n/);
+  } finally {
+    await refusing.close();
+  }
+});
+
+test('the report is about what was asked for, whatever else is wanted of the same series', async () => {
+  const settings = { CHANDLER_PLAN: 'enterprise' };
+  // It stops before its first request: all of it stays wanted, and was never asked for.
+  const stopped = await chandler(['backfill', 'btc-bitcoin', '--start', '-1000d', '--max-wait', '0s'], {
+    ...settings,
+    CHANDLER_DAILY_REQUESTS: '4',
+    CHANDLER_SCHEDULE_COINS: '0 18 * * *',
+  });
+  expect(stopped.code).toBe(75);
+  const argv = ['backfill', 'btc-bitcoin', '--start', '-30d', '--end', '-5d'];
+  const { code, out } = await chandler(argv, settings);
+  expect(code).toBe(0);
+  expect(out).toContain('\nDone: nothing left to fetch.\n');
+  expect(out).toMatch(/gaps left +none: every slot has a candle or is known to be empty\n/);
 });
