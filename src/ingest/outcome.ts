@@ -29,6 +29,13 @@ export type Outcome =
 /** The upstream failed, or its answer cannot be used. The request is recorded and counted; the work is retried. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
+  /** What is wrong, without the name of the work that met it. */
+  readonly problem: string;
+
+  constructor(message: string, problem = message) {
+    super(message);
+    this.problem = problem;
+  }
 }
 
 /** Redirects without an end: each try costs several requests, so there are at most two tries. */

@@ -1,11 +1,12 @@
 /** The possible outcomes of one HTTP request to the upstream. Outcomes are data: nothing here is thrown. */
 import type { Instant } from '../clock.ts';
+import type { AnswerTime } from './answer-time.ts';
 
 /** Why no server was reached that could be the upstream: a wrong address or a missing network. A server that fails was reached. */
 export type NoContact = 'refused' | 'unknown host' | 'no network' | 'no TLS' | 'untrusted' | 'not HTTP';
 
 /** The facts of one request and its response, whatever the response means. */
-export type Exchange = {
+export type Exchange = AnswerTime & {
   readonly sentAt: Instant;
   readonly durationMs: number;
   /** Null when no status line arrived. */
@@ -13,17 +14,6 @@ export type Exchange = {
   /** Of the decoded body. */
   readonly bytes: number;
   readonly bodySha256: Uint8Array | null;
-  /**
-   * No fact in the body is newer than this: the earlier of our clock at sending and the response's `Date`, less its `Age`
-   * (the upstream's caches serve responses up to eleven minutes old; upstream-api.md, section 0).
-   */
-  readonly asOf: Instant;
-  /** How long a cache has had the response (`Age`); 0: it comes from no cache. */
-  readonly ageMs: number;
-  /** The server's time when the response was made: its `Date`, less its `Age`; null when it does not say. */
-  readonly date: Instant | null;
-  /** The later of our clock and the response's `Date`: nothing true can lie after it. */
-  readonly latest: Instant;
   /** Which simulated market the response is of; null: it does not come from a simulator. */
   readonly simulator: string | null;
   /** Null when a server responded, or at least accepted the connection. */

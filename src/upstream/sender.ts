@@ -4,6 +4,7 @@ import { SIMULATOR_HEADER } from '../contract/interface/paths.ts';
 import { withDeadline } from '../core/concurrency/unless-aborted.ts';
 import { createMask } from '../log.ts';
 import type { Answer, AuthScheme, Exchange, NoContact, Outcome } from './answer.ts';
+import { type AnswerTime, createAnswerClock } from './answer-time.ts';
 import { type Body, decompress, type RawBody, readRawBody } from './body.ts';
 import type { Received } from './classify.ts';
 import { describeNetworkError } from './network-error.ts';
@@ -51,6 +52,7 @@ export function createSender(options: SenderOptions): Sender {
   const timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
   const wire = options.fetch ? createFetchWire(options.fetch) : createSocketWire(timeouts);
   const timer = options.fetch ? clock : systemClock;
+  const timeOf = createAnswerClock();
 
   async function send(
     { url, post, scheme, signal }: Sending,
@@ -91,9 +93,11 @@ export function createSender(options: SenderOptions): Sender {
       signal?.removeEventListener('abort', onAbort);
     }
     signal?.throwIfAborted();
+    const now = clock.now();
+    const time = timeOf({ sentAt, now }, (name) => head?.header(name) ?? null);
     return {
       ...cleanTexts(outcome, withoutKey),
-      exchange: { ...exchangeOf(sentAt, clock.now(), head, body), noContact },
+      exchange: { ...exchangeOf(sentAt, now, head, body), ...time, noContact },
     };
   }
 
@@ -115,20 +119,13 @@ function exchangeOf(
   now: Instant,
   head: WireResponse | null,
   body: Body | null,
-): Omit<Exchange, 'noContact'> {
-  const date = Date.parse(head?.header('date') ?? '');
-  const age = Number(head?.header('age') ?? 0);
-  const ageMs = Number.isFinite(age) && age > 0 ? age * 1000 : 0;
+): Omit<Exchange, 'noContact' | keyof AnswerTime> {
   return {
     sentAt,
     durationMs: Math.max(0, now - sentAt),
     status: head?.status ?? null,
     bytes: body === null ? 0 : body.kind === 'whole' ? body.bytes.length : body.bytes,
     bodySha256: body?.kind === 'whole' ? body.sha256 : null,
-    asOf: (Number.isNaN(date) ? sentAt : Math.min(sentAt, date)) - ageMs,
-    ageMs,
-    date: Number.isNaN(date) ? null : date - ageMs,
-    latest: Number.isNaN(date) ? now : Math.max(now, date),
     simulator: head?.header(SIMULATOR_HEADER) ?? null,
   };
 }

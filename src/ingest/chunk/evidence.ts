@@ -22,6 +22,8 @@ import type { Known, UnconfirmedAnswer } from '../../store/candle/lock-series.ts
 import type { Pending } from '../../store/work/second-opinion.ts';
 import type { Findings } from './validate.ts';
 
+/** One answer that is dated long ago must not put off the next request for longer. */
+const MOST_LAG_MS = DAY;
 const CONFIRM_AFTER_MS = RULES.unconfirmed.waitMs;
 
 export type Weighing = {
@@ -157,7 +159,8 @@ function stillUnconfirmed(
 
 /** Worth asking again when its first slot has settled for an answer as far behind our clock as this one: none before is final. */
 function stillProvisional(span: Span, { interval, sentAt, asOf, ageMs }: Weighing): Pending {
-  const settlesAt = span.from + INTERVAL_MS[interval] + settleMs(interval) + (sentAt - asOf);
+  const lagMs = Math.min(sentAt - asOf, MOST_LAG_MS);
+  const settlesAt = span.from + INTERVAL_MS[interval] + settleMs(interval) + lagMs;
   const retryAt = Math.max(settlesAt, afterCaches(sentAt, ageMs));
   return { span, claim: 'provisional', answers: 1, requestedAt: sentAt, retryAt };
 }

@@ -9,6 +9,7 @@ import { INTERVAL_MS } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Spender, Stretch, Unwanted } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { hasStored } from '../../store/snapshot/snapshot.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import { documentedLimit, earliestSlot, isBeyond, knownDepth } from '../limits/history-limit.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
@@ -73,10 +74,11 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
         return settle(job, asked, retry, answer, meaning === 'span');
       }
       case 'malformed':
-        if (answer.astray && !trust.proven) throw new ConfigurationError(wrongAddress(answer.message));
-        throw new (asked.isRedirectLoop ? RedirectLoop : UpstreamError)(`${describeChunk(job)}: ${answer.message}`);
+        if (answer.astray && !trust.proven && !(await retry(() => hasStored(deps.sql, asked.record.accountId))))
+          throw new ConfigurationError(wrongAddress(answer.message));
+        throw failure(job, answer.message, asked.isRedirectLoop ? RedirectLoop : UpstreamError);
       case 'unavailable':
-        throw new UpstreamError(`${describeChunk(job)}: ${answer.message}`);
+        throw failure(job, answer.message);
     }
   }
 
@@ -146,6 +148,10 @@ function spenderOf(job: ChunkJob): Spender {
 
 function backfillOf(job: ChunkJob): number | null {
   return job.kind === 'freshness' ? null : job.backfillId;
+}
+
+function failure(job: ChunkJob, problem: string, Kind = UpstreamError): UpstreamError {
+  return new Kind(`${describeChunk(job)}: ${problem}`, problem);
 }
 
 /** A believed 402 without the text of a history limit: it is taken for one. */

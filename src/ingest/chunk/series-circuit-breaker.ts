@@ -6,6 +6,7 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { RedirectLoop, SeriesGivenUp, UpstreamError } from '../outcome.ts';
+import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
 import type { IngestChunk } from './ingest-chunk.ts';
 
 /** One or two failures in a row are chance. */
@@ -28,7 +29,8 @@ type Failures = {
   readonly at: Instant;
   /** Answers for any series, until then. */
   readonly answers: number;
-  readonly message: string;
+  /** What was wrong with the last one. */
+  readonly problem: string;
 };
 
 /** The same, with the circuit breaker. A chunk of a series that waits is `deferred`. @throws SeriesGivenUp */
@@ -40,7 +42,7 @@ export function withCircuitBreaker(ingestChunk: IngestChunk, clock: Clock): Inge
     const failures = failing.get(seriesId);
     // A run that began after the last failure may try once more.
     if (failures !== undefined && isGivenUp(failures) && job.askedSince <= failures.at)
-      throw new SeriesGivenUp(failures.message);
+      throw new SeriesGivenUp(givenUp(job, failures));
     const until = notBefore(failures);
     if (until > clock.now() && !options.signal?.aborted)
       return { kind: 'deferred', until, requests: 0, reason: 'failing' };
@@ -63,7 +65,12 @@ export function withCircuitBreaker(ingestChunk: IngestChunk, clock: Clock): Inge
 function afterFailure(before: Failures | undefined, at: Instant, answers: number, error: UpstreamError): Failures {
   const own = (before?.own ?? 0) + (before === undefined || answers > before.answers ? 1 : 0);
   const redirectLoops = error instanceof RedirectLoop ? (before?.redirectLoops ?? 0) + 1 : 0;
-  return { inARow: (before?.inARow ?? 0) + 1, own, redirectLoops, at, answers, message: error.message };
+  return { inARow: (before?.inARow ?? 0) + 1, own, redirectLoops, at, answers, problem: error.problem };
+}
+
+/** Each chunk of the series has its own message, though not all of them were requested. */
+function givenUp(job: ChunkJob, { inARow, problem }: Failures): string {
+  return `${describeChunk(job)}: given up, because ${inARow} requests for this series failed in a row; the last one: ${problem}`;
 }
 
 /** In an outage no series is answered, so none is given up. */

@@ -1,5 +1,6 @@
 /** What a chunk was answered: read, checked, and stored with its coverage and the record of the request in one transaction. */
 
+import type { Instant } from '../../clock.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
 import { readOhlcvRows } from '../../contract/record/ohlcv.ts';
 import { INTERVAL_MS } from '../../core/interval.ts';
@@ -7,7 +8,7 @@ import { storeChunk } from '../../store/candle/chunk.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createPartitionKeeper } from '../../store/upkeep/partition.ts';
 import { findFetch, recordFetchOnce } from '../../store/work/fetch.ts';
-import type { Answer } from '../../upstream/answer.ts';
+import type { Answer, Exchange } from '../../upstream/answer.ts';
 import { createDriftCheck } from '../answer/schema-drift.ts';
 import { provesNoLimit, unprovenPart } from '../limits/history-limit.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
@@ -18,7 +19,8 @@ import { createOriginCheck } from '../request/origin.ts';
 import type { OutageRetry } from '../request/outage-retry.ts';
 import type { SentRequest } from '../request/send-request.ts';
 import { weigh } from './evidence.ts';
-import { validate } from './validate.ts';
+import { answersOtherQuestion, latestOpen } from './other-question.ts';
+import { type Findings, validate } from './validate.ts';
 
 /**
  * Stores one answer to the question that `asked` records. @throws UpstreamError when it cannot be read, ConfigurationError when it comes from
@@ -57,26 +59,30 @@ export function createStoreAnswer({
       await retry((again) => recordFetchOnce(sql, row, again));
     };
     const read = readOhlcvRows(body);
-    const unusable = read.ok ? await retry(() => checkDrift(seriesId, read.rows)) : read.problem;
+    const unusable = read.ok
+      ? (answersOtherQuestion(interval, read.rows, exchange) ?? (await retry(() => checkDrift(seriesId, read.rows))))
+      : read.problem;
     if (!read.ok || unusable !== null) {
       await recordMalformed(unusable);
-      throw new UpstreamError(`${describeChunk(job)}: the answer cannot be read: ${unusable}`);
+      const problem = `the answer cannot be used: ${unusable}`;
+      throw new UpstreamError(`${describeChunk(job)}: ${problem}`, problem);
     }
     prove();
     await checkOrigin(exchange, record, { retry });
-    const findings = validate({ coinId, interval, span }, read.rows, exchange.latest);
+    const findings = validate({ coinId, interval, span }, read.rows, latestOpen(exchange));
     // Thousands of small objects that nobody needs any more: waiting here for the database, they would outlive the young generation.
     read.rows.length = 0;
     if (Array.isArray(body)) body.length = 0;
     const { candles, quarantined, rowCount } = findings;
-    const { sentAt, asOf, ageMs } = exchange;
+    const { sentAt, ageMs } = exchange;
+    const asOf = knownUntil(exchange, findings);
     // Only where there are candles: of what is asked, a coin may have existed in the last few years only.
     const [first, last] = [candles.openTime[0], candles.openTime.at(-1)];
     await retry(() => limits.gave(job, first ?? null, exchange));
     if (first !== undefined) {
       await retry(() => keepPartitions(interval, { from: first, to: last! + INTERVAL_MS[interval] }));
       // Only a candle from beyond proves that there is no limit: an answer without candles may be the upstream's way to refuse.
-      if (provesNoLimit(historyLimits.of(interval), interval, first, asOf))
+      if (provesNoLimit(historyLimits.of(interval), interval, first, exchange.asOf))
         await retry(() => historyLimits.lift(interval));
     }
     const unproven = unprovenPart(historyLimits.of(interval), interval, span, exchange.latest);
@@ -90,13 +96,13 @@ export function createStoreAnswer({
           candles,
           open: findings.cutShort.filter(({ openTime }) => openTime + INTERVAL_MS[interval] > asOf),
           quarantined,
-          fetch: { ...record, outcome: 'stored', rows: rowCount },
+          fetch: { ...record, asOf, outcome: 'stored', rows: rowCount },
         },
         (known) =>
           weigh({ span, interval, findings, sentAt, asOf, ageMs, limit: plan.candlesPerRequest, known, unproven }),
       );
     // Cut off while it was committed, it may be stored already.
-    const counts = await retry(async (again) => (again ? await findFetch(sql, record) : null) ?? store());
+    const counts = await retry(async (again) => (again ? await findFetch(sql, { ...record, asOf }) : null) ?? store());
     // As above: what is done is found by a full collection only, and what hangs on it with it (store/connection/postgres-js-patches.ts).
     for (const column of Object.values(candles)) column.length = 0;
     return {
@@ -107,4 +113,14 @@ export function createStoreAnswer({
       quarantined: counts.quarantined,
     };
   };
+}
+
+/**
+ * The as-of instant of an answer. One without a credible `Date` knows nothing that is younger than the data of its open candle, however wrong our
+ * own clock is: the candle must not become final by it.
+ */
+function knownUntil({ date, asOf }: Exchange, { candles, cutShort }: Findings): Instant {
+  const open = cutShort.at(-1);
+  const isNewest = open !== undefined && open.openTime === candles.openTime.at(-1);
+  return date === null && isNewest ? Math.min(asOf, open.closeTime) : asOf;
 }

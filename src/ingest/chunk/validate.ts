@@ -7,6 +7,7 @@ import type { Span } from '../../core/span.ts';
 import type { OpenCandle } from '../../store/candle/candle.ts';
 import type { QuarantinedRow } from '../../store/candle/quarantine.ts';
 import { isImpossible } from '../answer/record-list.ts';
+import { otherWidth } from './other-question.ts';
 
 export type OhlcvQuestion = {
   readonly coinId: string;
@@ -26,8 +27,8 @@ export type Findings = {
 };
 
 /**
- * Splits the rows of one answer into candles and impossible rows: wrong type, wrong coin, off the grid, outside
- * the question, from the future (after `latest`), high below low, negative, or two different rows for one slot. Rows that
+ * Splits the rows of one answer into candles and impossible rows: wrong type, wrong coin, wrong width, off the
+ * grid, outside the question, from the future (after `latest`), high below low, negative, or two different rows for one slot. Rows that
  * repeat another exactly are dropped silently; order does not matter.
  */
 export function validate(question: OhlcvQuestion, rows: readonly OhlcvRowRead[], latest: Instant): Findings {
@@ -91,6 +92,8 @@ function impossible(row: GoodRow, { coinId, interval, span }: OhlcvQuestion, lat
   if (at > latest) return 'time_open lies in the future';
   if (at < span.from || at >= span.to) return 'time_open lies outside what was asked';
   if (row.closeTime !== null && row.closeTime < at) return 'time_close lies before time_open';
+  const misfit = otherWidth(row, interval);
+  if (misfit !== null) return misfit;
   if (!hasPrices(row.row)) return 'has none of open, high, low, close';
   const { open, high, low, close } = row;
   if (isImpossible(open) || isImpossible(high) || isImpossible(low) || isImpossible(close))

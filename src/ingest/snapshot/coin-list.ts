@@ -8,6 +8,7 @@ import { pickTickers } from '../../core/ticker.ts';
 import { type QuarantinedRecord, quarantineRecords } from '../../store/candle/quarantine.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { catalogueSeenAt, countListed, unknownCoins } from '../../store/snapshot/coin.ts';
+import { hasStored } from '../../store/snapshot/snapshot.ts';
 import { tickersSeenAt, writeTickers } from '../../store/snapshot/ticker.ts';
 import { recordFetch } from '../../store/work/fetch.ts';
 import { absencesAwaitList } from '../../store/work/second-opinion.ts';
@@ -154,7 +155,7 @@ async function readList<T>(
       // No plan limits the history of the list of coins: a second such answer is no accident.
       const isStray = answer.kind === 'refused' && answer.reason === 'history limit' && attempt === 1;
       if (answer.kind === 'refused' && !isStray) throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
-      if (answer.kind === 'malformed' && answer.astray)
+      if (answer.kind === 'malformed' && answer.astray && !(await hasStored(sql, record.accountId)))
         throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
       if (answer.kind === 'limited' && answer.by === 'quota')
         return { kind: 'held', until: clock.now() + (asked.budgetLeft ? ASK_AGAIN_MS : 0), reason: 'quota exhausted' };

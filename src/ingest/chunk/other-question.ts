@@ -1,0 +1,55 @@
+/** Is an answer the answer to another question? Then nothing of it may be stored, and no slot becomes empty by it. Pure. */
+import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import type { OhlcvRowRead } from '../../contract/record/ohlcv.ts';
+import { INTERVAL_MS, INTERVALS, type Interval } from '../../core/interval.ts';
+import type { Exchange } from '../../upstream/answer.ts';
+
+type GoodRow = Extract<OhlcvRowRead, { ok: true }>;
+
+/** Fewer rows than this may lie far apart by chance. */
+const SPACED_ROWS = 4;
+
+/** Why the answer as a whole cannot be used; null: it can. */
+export function answersOtherQuestion(
+  interval: Interval,
+  rows: readonly OhlcvRowRead[],
+  time: Pick<Exchange, 'date' | 'latest'>,
+): string | null {
+  const good = rows.filter((row): row is GoodRow => row.ok);
+  if (good.length === 0) return null;
+  const misfits = good.filter((row) => otherWidth(row, interval) !== null);
+  if (misfits.length > good.length / 2)
+    return `its rows are not ${interval} candles: ${otherWidth(misfits[0]!, interval)}`;
+  const wider = spacingOf(good, interval);
+  if (wider !== null) return `its rows are ${wider} apart: they are not ${interval} candles`;
+  const last = latestOpen(time);
+  const after = good.filter(({ openTime }) => openTime > last && openTime <= time.latest);
+  return after.length > good.length / 2 ? 'it is dated before its own rows' : null;
+}
+
+/**
+ * What `time_close` says about the width of a row, if that is not the width of the interval. A candle that was open ends with the minute of its
+ * data, and of closed intraday candles the shape is unknown (upstream-api.md, 1.1 no 6 and 13). So two things betray another interval: an end
+ * beyond the slot, and an end one second before a slot of a narrower interval ends.
+ */
+export function otherWidth({ openTime, closeTime }: GoodRow, interval: Interval): string | null {
+  if (closeTime === null) return null;
+  const width = INTERVAL_MS[interval];
+  const length = closeTime - openTime;
+  if (length > width) return `time_close lies beyond the end of a ${interval} candle`;
+  const other = INTERVALS.find((one) => INTERVAL_MS[one] < width && length === INTERVAL_MS[one] - 1_000);
+  return other === undefined ? null : `time_close is that of a ${other} candle`;
+}
+
+/** The latest open time that an answer can know of: that of its own instant, if it tells that. */
+export function latestOpen({ date, latest }: Pick<Exchange, 'date' | 'latest'>): Instant {
+  return date === null ? latest : Math.min(latest, date + MOST_SKEW_MS);
+}
+
+/** The widest interval on whose grid all of these rows lie; null when some lie closer together, or when there are only a few. */
+function spacingOf(rows: readonly GoodRow[], interval: Interval): Interval | null {
+  const times = new Set(rows.map(({ openTime }) => openTime));
+  if (times.size < SPACED_ROWS) return null;
+  const wider = INTERVALS.filter((one) => INTERVAL_MS[one] > INTERVAL_MS[interval]);
+  return wider.findLast((one) => [...times].every((at) => at % INTERVAL_MS[one] === 0)) ?? null;
+}
