@@ -340,3 +340,113 @@ comment on column market.coverage.covered is 'All spans with a final answer, als
 comment on column market.coverage.percent_complete is 'Covered slots in percent of the wanted slots old enough to be final; 100 only when none is missing.';
 comment on column market.coverage.slots_empty_once is 'Covered slots without a candle for which one answer is the evidence: it had candles on both sides of them.';
 comment on column market.coverage.slots_empty_twice is 'Covered slots without a candle for which two answers are the evidence.';
+
+-- The warehouse as it was known.
+
+alter table market.revision add column was_empty boolean not null default false;
+comment on column market.revision.was_empty is 'True: there was no candle before, and all old values are null because of that. False: they are the values of a candle.';
+update market.revision set was_empty = true
+  where open is null and high is null and low is null and close is null and volume is null and market_cap is null;
+
+-- Rows of steps that were stored before and after `at` are told apart; of a row with several steps, step by step. `unchanged` is a part of
+-- `final`: no later step is about these slots, so their candles are those that are stored now.
+create function ops.state_at(of_series integer, i market.candle_interval, at timestamptz)
+  returns table (step integer, final tstzmultirange, unchanged tstzmultirange)
+  language sql stable parallel safe
+begin atomic
+  select state.step, state.final, state.final - state.changed
+  from (
+    select
+      coalesce(max(r.number + r.known_steps - 1) filter (where r.known_steps > 0), 0) as step,
+      coalesce(range_agg(r.known - r.removed_later) filter (where r.kind in ('answer', 'adopted')), '{}') as final,
+      coalesce(range_agg(r.slots - r.known), '{}') as changed
+    from (
+      select k.*, coalesce(range_agg(k.known) filter (where k.kind in ('mended', 'retention'))
+        over (order by k.number desc rows between unbounded preceding and 1 preceding), '{}') as removed_later
+      from (
+        select e.number, e.kind, e.slots, p.known_steps,
+          case
+            when p.known_steps = 0 then '{}'
+            when p.known_steps = coalesce(cardinality(e.step_seconds), 1) then e.slots
+            else tstzmultirange(tstzrange(lower(e.slots), lower(e.slots) + market.width_of(i) * case
+              when e.step_slots is null then p.known_steps
+              else (select sum(n) from unnest(e.step_slots[1:p.known_steps]) n)
+            end))
+          end as known
+        from market.evidence e
+        cross join lateral (
+          select case
+            when e.known_at > state_at.at then 0
+            when e.step_seconds is null then 1
+            else (select count(*)::integer from unnest(e.step_seconds) s where e.known_at + s * interval '1 second' <= state_at.at)
+          end as known_steps
+        ) p
+        where e.series_id = state_at.of_series
+      ) k
+    ) r
+  ) state;
+end;
+comment on function ops.state_at(integer, market.candle_interval, timestamptz) is 'Of a series at an instant: its newest step of evidence, the slots that were final, and those of them that no later step is about.';
+
+create function ops.step_about(of_series integer, i market.candle_interval, slot timestamptz, newest integer)
+  returns table (number integer, known_at timestamptz, kind text, is_last_of_row boolean)
+  language sql stable parallel safe
+begin atomic
+  select e.number + n.n - 1, e.known_at + coalesce(e.step_seconds[n.n], 0) * interval '1 second', e.kind,
+    n.n = coalesce(cardinality(e.step_seconds), 1)
+  from market.evidence e
+  cross join lateral (
+    select (date_part('epoch', slot - lower(e.slots)) / ops.seconds_of(i))::integer + 1 as place
+  ) p
+  cross join lateral (
+    select case
+      when e.step_seconds is null then 1
+      when e.step_slots is null then p.place
+      else (select min(upto.n) from (
+        select t.n, sum(t.slots) over (order by t.n) as slots from unnest(e.step_slots) with ordinality t(slots, n)
+      ) upto where upto.slots >= p.place)::integer
+    end as n
+  ) n
+  where e.series_id = step_about.of_series and e.number <= step_about.newest and e.slots @> slot and e.number + n.n - 1 <= step_about.newest
+  order by e.number desc
+  limit 1;
+end;
+comment on function ops.step_about(integer, market.candle_interval, timestamptz, integer) is 'The newest step of evidence about a slot that is not newer than the step `newest`.';
+
+-- One statement without arguments that are evaluated twice, so the planner puts it into the statement that calls it: filters reach the tables.
+-- Candles that are the same still, then the old values of those that changed or went since.
+create function market.candles_as_known(at timestamptz)
+  returns table (coin_id text, symbol text, quote text, "interval" market.candle_interval, open_time timestamptz, close_time timestamptz,
+    open double precision, high double precision, low double precision, close double precision, volume double precision,
+    market_cap double precision, is_final boolean, known_at timestamptz)
+  language sql stable parallel safe
+begin atomic
+  select s.coin_id, co.symbol, s.quote, s.interval, c.open_time,
+    c.open_time + market.width_of(s.interval) - interval '1 second' as close_time,
+    c.open, c.high, c.low, c.close, c.volume, c.market_cap, true as is_final,
+    (select n.known_at from ops.step_about(s.id, s.interval, c.open_time, k.step) n) as known_at
+  from market.series s
+  join market.coin co on co.id = s.coin_id
+  cross join lateral ops.state_at(s.id, s.interval, candles_as_known.at) k
+  join market.candle c on c.series_id = s.id and c.interval = s.interval
+    and c.open_time >= lower(k.unchanged) and c.open_time < upper(k.unchanged) and k.unchanged @> c.open_time
+  union all
+  select s.coin_id, co.symbol, s.quote, s.interval, r.open_time,
+    r.open_time + market.width_of(s.interval) - interval '1 second',
+    r.open, r.high, r.low, r.close, r.volume, r.market_cap, true,
+    (select n.known_at from ops.step_about(s.id, s.interval, r.open_time, k.step) n)
+  from market.series s
+  join market.coin co on co.id = s.coin_id
+  cross join lateral ops.state_at(s.id, s.interval, candles_as_known.at) k
+  cross join lateral (
+    select v.* from market.revision v
+    where v.series_id = s.id and v.step > k.step and k.final @> v.open_time and not v.was_empty
+      -- The first step after `at` that is about the slot. Steps that remove leave no revision where there was no candle.
+      and not exists (select from market.revision w
+        where w.series_id = v.series_id and w.open_time = v.open_time and w.step > k.step and w.step < v.step)
+      and not exists (select from market.evidence e
+        where e.series_id = s.id and e.kind in ('mended', 'retention') and e.number > k.step and e.number < v.step and e.slots @> v.open_time)
+    offset 0
+  ) r;
+end;
+comment on function market.candles_as_known(timestamptz) is 'The candles that were final at an instant, with the values that they had then, and since when each was known (known_at). To the second: what was stored within the second of the instant was known. Columns as in market.candles. A coin has its id and symbol of today. Not kept, and so not here: values that were not final then, and candles that were removed because of their age. Example: select * from market.candles_as_known(''2026-03-01Z'') where coin_id = ''btc-bitcoin'' and interval = ''24h'';';

@@ -24,8 +24,8 @@ const OVERWRITE = `
  * before the overwriting statement, under the series' lock.
  */
 const REVISE = `
-  insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, open, high, low, close, volume, market_cap)
-  select s.id, to_timestamp(u.t), $10::timestamptz, $13::timestamptz, $14::integer, 'late answer',
+  insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, was_empty, open, high, low, close, volume, market_cap)
+  select s.id, to_timestamp(u.t), $10::timestamptz, $13::timestamptz, $14::integer, 'late answer', c.series_id is null,
     c.open, c.high, c.low, c.close, c.volume, c.market_cap
   from unnest($1::float8[], $2::float8[], $3::float8[], $4::float8[], $5::float8[], $6::float8[], $7::float8[]) as u(t, o, h, l, cl, v, m)
   join market.series s on s.id = $8::integer and s.covered @> to_timestamp(u.t)

@@ -5,6 +5,7 @@
 import { sql } from 'drizzle-orm';
 import {
   bigint,
+  boolean,
   check,
   foreignKey,
   index,
@@ -120,6 +121,7 @@ export const revision = market.table(
     step: integer('step'),
     reason: text('reason').$type<RevisionReason>().notNull().default('late answer'),
     knownAt: instant('known_at'),
+    wasEmpty: boolean('was_empty').notNull().default(false),
   },
   (t) => [
     index('revision_of_candle').on(t.seriesId, t.openTime),

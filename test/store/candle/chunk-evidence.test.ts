@@ -2,90 +2,31 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import type { Span } from '../../../src/core/span.ts';
-import { weigh } from '../../../src/ingest/chunk/evidence.ts';
-import { storeChunk } from '../../../src/store/candle/chunk.ts';
-import { wantSeries } from '../../../src/store/candle/series.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
 import { recordRenames } from '../../../src/store/upkeep/rename.ts';
 import { removeOld } from '../../../src/store/upkeep/retention.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { candlesAt } from '../../support/warehouse.ts';
-
-const START = Date.UTC(2024, 0, 1);
-const day = (n: number) => START + n * DAY;
-const coin = (id: string) => ({
-  id,
-  name: id,
-  symbol: 'X',
-  rank: 1,
-  is_new: false,
-  is_active: true,
-  type: 'coin',
-});
+import {
+  type AnswerOptions,
+  coinNamed,
+  day,
+  FIRST_DAY,
+  newDailySeries,
+  storeAnswer,
+} from '../../support/stored-answers.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
   database = await createTestDatabase();
-  await ensurePartitions(database.sql, '24h', { from: START, to: day(800) });
+  await ensurePartitions(database.sql, '24h', { from: FIRST_DAY, to: day(800) });
 });
 afterAll(() => database.drop());
 
-async function newSeries(coinId: string): Promise<number> {
-  await recordCoins(database.sql, [coin(coinId)], day(1_000));
-  const span = { from: START, to: Number.POSITIVE_INFINITY };
-  const [id] = await wantSeries(database.sql, { coinIds: [coinId], quote: 'usd', interval: '24h', span, priority: 0 });
-  return id!;
-}
-
-/** Stores the answer to a question about the days from `from` to `to`; `without` are the days it has no candle for. */
-function answer(
-  id: number,
-  [from, to]: readonly [number, number],
-  at: number,
-  { without = [], times = 1 }: { readonly without?: readonly number[]; readonly times?: number } = {},
-) {
-  const span: Span = { from: day(from), to: day(to) };
-  const days = Array.from({ length: to - from }, (_, i) => from + i).filter((n) => !without.includes(n));
-  const candles = candlesAt(days.map(day));
-  const findings = {
-    candles: { ...candles, volume: candles.volume.map((v) => v! * times) },
-    cutShort: [],
-    quarantined: [],
-    rowCount: days.length,
-  };
-  const exchange = { sentAt: day(at), asOf: day(at), ageMs: 0 };
-  return storeChunk(
-    database.sql,
-    {
-      series: { id, interval: '24h' },
-      span,
-      asOf: day(at),
-      candles: findings.candles,
-      open: [],
-      quarantined: [],
-      fetch: {
-        sentAt: day(at),
-        asOf: day(at),
-        accountId: 'anonymous@test',
-        endpoint: 'ohlcv',
-        seriesId: id,
-        span,
-        backfillId: null,
-        attempt: 1,
-        status: 200,
-        outcome: 'stored',
-        durationMs: 0,
-        rows: days.length,
-        bytes: 1,
-        bodySha256: new Uint8Array(32).fill(7),
-        message: null,
-      },
-    },
-    (known) => weigh({ span, interval: '24h', findings, ...exchange, limit: 366, known }),
-  );
-}
+const newSeries = (coinId: string) => newDailySeries(database.sql, coinId);
+const answer = (id: number, days: readonly [number, number], at: number, options?: AnswerOptions) =>
+  storeAnswer(database.sql, id, days, at, options);
 
 const stepsOf = (id: number) =>
   database.sql<{ number: number; kind: string; slots: Span[]; knownAt: number; detail: string | null }[]>`
@@ -225,7 +166,7 @@ test('what is mended keeps its final values as revisions', async () => {
 test('a renamed coin and removed candles leave a step', async () => {
   const id = await newSeries('old-coin');
   await answer(id, [0, 500], 600);
-  await recordCoins(database.sql, [coin('new-coin')], day(1_001));
+  await recordCoins(database.sql, [coinNamed('new-coin')], day(1_001));
   await recordRenames(database.sql, [{ oldId: 'old-coin', newId: 'new-coin', at: day(1_001) }], 'changelog');
   await applyTracks(database.sql, day(1_001));
   const never = { tickers: null, global: null, exchanges: null, fetches: null };

@@ -1,0 +1,98 @@
+/** Answers about days, stored as the ingestion stores them: without a queue, and without an upstream. */
+import type { CandleColumns } from '../../src/core/candle.ts';
+import { DAY } from '../../src/core/interval.ts';
+import type { Span } from '../../src/core/span.ts';
+import { weigh } from '../../src/ingest/chunk/evidence.ts';
+import { type ChunkCommit, storeChunk } from '../../src/store/candle/chunk.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import type { Sql } from '../../src/store/connection/connect.ts';
+import { recordCoins } from '../../src/store/snapshot/coin.ts';
+import { candlesAt } from './warehouse.ts';
+
+/** Days are counted from here. */
+export const FIRST_DAY = Date.UTC(2024, 0, 1);
+export const day = (n: number) => FIRST_DAY + n * DAY;
+
+export const coinNamed = (id: string) => ({
+  id,
+  name: id,
+  symbol: 'X',
+  rank: 1,
+  is_new: false,
+  is_active: true,
+  type: 'coin',
+});
+
+/** A series of days, wanted without an end. Resolves to its number. */
+export async function newDailySeries(sql: Sql, coinId: string): Promise<number> {
+  await recordCoins(sql, [coinNamed(coinId)], day(1_000));
+  const span = { from: FIRST_DAY, to: Number.POSITIVE_INFINITY };
+  const [id] = await wantSeries(sql, { coinIds: [coinId], quote: 'usd', interval: '24h', span, priority: 0 });
+  return id!;
+}
+
+export type AnswerOptions = {
+  /** Days that it has no candle for. */
+  readonly without?: readonly number[];
+  /** Candles of these days are null throughout. */
+  readonly nulls?: readonly number[];
+  /** The volumes are so many times the usual ones. */
+  readonly times?: number;
+  /** How many days before it came it is dated; default 0. */
+  readonly ageDays?: number;
+};
+
+/** Stores the answer to a question about the days from `from` to `to` that came at the day `at`. */
+export function storeAnswer(
+  sql: Sql,
+  id: number,
+  [from, to]: readonly [number, number],
+  at: number,
+  { without = [], nulls = [], times = 1, ageDays = 0 }: AnswerOptions = {},
+): Promise<ChunkCommit> {
+  const span: Span = { from: day(from), to: day(to) };
+  const days = Array.from({ length: to - from }, (_, i) => from + i).filter((n) => !without.includes(n));
+  const candles = withNulls(candlesAt(days.map(day)), new Set(nulls.map(day)));
+  const findings = {
+    candles: { ...candles, volume: candles.volume.map((volume) => volume && volume * times) },
+    cutShort: [],
+    quarantined: [],
+    rowCount: days.length,
+  };
+  const exchange = { sentAt: day(at), asOf: day(at - ageDays), ageMs: 0 };
+  return storeChunk(
+    sql,
+    {
+      series: { id, interval: '24h' },
+      span,
+      asOf: exchange.asOf,
+      candles: findings.candles,
+      open: [],
+      quarantined: [],
+      fetch: {
+        sentAt: exchange.sentAt,
+        asOf: exchange.asOf,
+        accountId: 'anonymous@test',
+        endpoint: 'ohlcv',
+        seriesId: id,
+        span,
+        backfillId: null,
+        attempt: 1,
+        status: 200,
+        outcome: 'stored',
+        durationMs: 0,
+        rows: days.length,
+        bytes: 1,
+        bodySha256: new Uint8Array(32).fill(7),
+        message: null,
+      },
+    },
+    (known) => weigh({ span, interval: '24h', findings, ...exchange, limit: 366, known }),
+  );
+}
+
+function withNulls({ openTime, ...values }: CandleColumns, nulls: ReadonlySet<number>): CandleColumns {
+  const blank = (column: readonly (number | null)[]) => column.map((v, i) => (nulls.has(openTime[i]!) ? null : v));
+  const entries = Object.entries(values).map(([name, column]) => [name, blank(column)]);
+  return { openTime, ...Object.fromEntries(entries) } as CandleColumns;
+}
