@@ -171,6 +171,9 @@ comment on function ops.add_evidence(integer, text, tstzmultirange, timestamptz,
 create function ops.sums(of_series integer, of_interval market.candle_interval, stretch tstzrange, final tstzmultirange, told tstzmultirange,
     out candles integer, out digest bigint, out final_candles integer, out told_candles integer, out told_digest bigint, out told_locator bigint)
   language plpgsql stable as $$
+declare
+  -- Once, not for each candle: the function is strict, so the planner cannot put it into the statement.
+  width constant double precision := ops.seconds_of(of_interval);
 begin
   select count(*),
     ops.modulo_2_64(coalesce(sum(h), 0)),
@@ -181,7 +184,7 @@ begin
   into candles, digest, final_candles, told_candles, told_digest, told_locator
   from (
     select c.open_time, market.candle_hash(c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap) as h,
-      (date_part('epoch', c.open_time) / ops.seconds_of(of_interval))::bigint as k
+      (date_part('epoch', c.open_time) / width)::bigint as k
     from market.candle c
     where c.series_id = of_series and c.interval = of_interval
       and c.open_time >= coalesce(lower(stretch), '-infinity') and c.open_time < coalesce(upper(stretch), 'infinity')
