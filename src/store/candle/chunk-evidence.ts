@@ -49,20 +49,30 @@ export async function recordEvidence(tx: SqlOrTransaction, answer: ChunkAnswer, 
 const INDEPENDENT_MS = RULES.unconfirmed.waitMs;
 
 /** Of the span that was requested, the slots that stay empty by the word of one answer: this one, or one before. */
-export function emptyOnceAfter(
+export async function emptyOnceAfter(
+  tx: SqlOrTransaction,
   { span, candles, asOf, series }: ChunkAnswer,
-  { covered, emptyOnce, emptyOnceAsOf }: State,
+  { covered, emptyOnce }: State,
   { final, granted, removed }: { readonly final: Spans; readonly granted: Spans; readonly removed: readonly Revised[] },
-): Spans {
+): Promise<Spans> {
   const present = slotsOf(candles.openTime, series.interval);
   const holes = subtract(final, present);
-  const isSecond = emptyOnceAsOf !== null && Math.abs(asOf - emptyOnceAsOf) >= INDEPENDENT_MS;
-  const before = subtract(intersect(emptyOnce, [span]), isSecond ? final : intersect(final, present));
+  const toldOnce = intersect(emptyOnce, [span]);
+  const toldAsOf = toldOnce.length === 0 ? null : await latestWord(tx, series.id, toldOnce);
+  const isSecond = toldAsOf !== null && Math.abs(asOf - toldAsOf) >= INDEPENDENT_MS;
+  const before = subtract(toldOnce, isSecond ? final : intersect(final, present));
   const gone = slotsOf(
     removed.map(({ openTime }) => openTime),
     series.interval,
   );
   return union(before, union(intersect(granted, holes), intersect(gone, covered)));
+}
+
+/** As-of instant of the youngest answer that told what these slots hold. */
+async function latestWord(tx: SqlOrTransaction, seriesId: number, slots: Spans): Promise<Instant | null> {
+  const [row] = await tx<{ asOf: Instant | null }[]>`
+    select max(as_of) as as_of from market.evidence where series_id = ${seriesId} and slots && ${slots}::tstzmultirange`;
+  return row!.asOf;
 }
 
 /** Ascending open times as spans. */

@@ -75,6 +75,7 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
     const stored = known ? await written : candles.openTime.length;
 
     const revisions = [...changed, ...removed];
+    const emptyOnce = await emptyOnceAfter(tx, answer, state, { final, granted, removed });
     const revisedSlots = revisions.map(({ openTime }) => openTime).sort((a, b) => a - b);
     const counts = { stored, revised: revisions.length, quarantined: answer.quarantined.length };
     const fetchId = recordFetch(tx, {
@@ -89,7 +90,7 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
       recordEvidence(tx, answer, {
         granted,
         told: union(granted, slotsOf(revisedSlots, series.interval)),
-        emptyOnce: emptyOnceAfter(answer, state, { final, granted, removed }),
+        emptyOnce,
         before,
       }),
       replaceOpenCandles(tx, series.id, answer.open, { within: union(writable, empty), isAny: state.hasOpen }),

@@ -43,9 +43,8 @@ export type State = Omit<Known, 'repeated'> & {
   readonly covered: Spans;
   /** Steps of its evidence so far. */
   readonly steps: number;
-  /** Covered, without a candle, by the word of one answer; and the as-of instant of the youngest such answer in the span. */
+  /** Of the whole series: covered, without a candle, by the word of one answer. */
   readonly emptyOnce: Spans;
-  readonly emptyOnceAsOf: Instant | null;
   /** Where an answer younger than this one was asked at all. */
   readonly askedByYounger: Spans;
   readonly hasRows: boolean;
@@ -78,14 +77,11 @@ export async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fet
         hasRollups: boolean;
         steps: number;
         emptyOnce: Spans;
-        emptyOnceAsOf: Instant | null;
         unconfirmedAnswers: { spans: string; asOf: number }[];
         pending: PendingRead[];
       }[]
     >`
       select s.covered * ${[span]}::tstzmultirange as covered, s.steps, s.empty_once,
-        case when s.empty_once && ${span}::tstzrange then (select max(e.as_of) from market.evidence e
-          where e.series_id = s.id and e.slots && (s.empty_once * ${[span]}::tstzmultirange)) end as empty_once_as_of,
         coalesce(younger.answered_slots, '{}') as answered_slots, coalesce(younger.asked, '{}') as asked,
         (select c.last_seen_at from market.coin c where c.id = s.coin_id) as listed_at,
         exists (select from market.candle c
