@@ -18,7 +18,8 @@ export function answersOtherQuestion(
   const good = rows.filter((row): row is GoodRow => row.ok);
   if (good.length === 0) return null;
   const misfits = good.filter((row) => otherWidth(row, interval) !== null);
-  if (misfits.length > good.length / 2)
+  // A row alone is quarantined, which makes no slot empty either.
+  if (good.length > 1 && misfits.length > good.length / 2)
     return `its rows are not ${interval} candles: ${otherWidth(misfits[0]!, interval)}`;
   const wider = spacingOf(good, interval);
   if (wider !== null) return `its rows are ${wider} apart: they are not ${interval} candles`;
