@@ -30,7 +30,9 @@ import {
 const MOST_DAYS_OFF = 2;
 
 /** Why the instant of an answer cannot be right: a snapshot with a wrong instant would be stored where nobody looks for it. */
-export function misdate({ asOf, sentAt }: Pick<Exchanged, 'asOf' | 'sentAt'>): string | null {
+export function misdate({ asOf, sentAt, ageMs }: Pick<Exchanged, 'asOf' | 'sentAt' | 'ageMs'>): string | null {
+  // A longer Age counts as a day (upstream/answer-time.ts): how old the answer is, nobody knows.
+  if (ageMs >= DAY) return 'the answer says that a cache has kept it for a day or longer';
   return asOf < sentAt - MOST_DAYS_OFF * DAY ? `the answer says that it is of ${new Date(asOf).toISOString()}` : null;
 }
 
