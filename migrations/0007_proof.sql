@@ -453,3 +453,105 @@ begin atomic
   ) r;
 end;
 comment on function market.candles_as_known(timestamptz) is 'The candles that were final at an instant, with the values that they had then, and since when each was known (known_at). To the second: what was stored within the second of the instant was known. Columns as in market.candles. A coin has its id and symbol of today. Not kept, and so not here: values that were not final then, and candles that were removed because of their age. Example: select * from market.candles_as_known(''2026-03-01Z'') where coin_id = ''btc-bitcoin'' and interval = ''24h'';';
+
+-- The story of one slot. It reads only market: analysts may call it. Who sent which request is in ops, and not told here.
+
+create function ops.say_time(t timestamptz) returns text language sql stable parallel safe
+  return to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"');
+comment on function ops.say_time(timestamptz) is 'An instant in UTC, as the story of a slot writes it.';
+
+create function ops.say_candle(open double precision, high double precision, low double precision, close double precision,
+    volume double precision, market_cap double precision) returns text language sql stable parallel safe
+  return format('open %s, high %s, low %s, close %s, volume %s, market cap %s', coalesce(open::text, 'null'), coalesce(high::text, 'null'),
+    coalesce(low::text, 'null'), coalesce(close::text, 'null'), coalesce(volume::text, 'null'), coalesce(market_cap::text, 'null'));
+comment on function ops.say_candle(double precision, double precision, double precision, double precision, double precision, double precision) is 'The values of a candle in words.';
+
+create function market.story(coin text, "interval" market.candle_interval, slot_time timestamptz, quote text default 'usd')
+  returns table (at timestamptz, event text, detail text)
+  language sql stable parallel safe
+begin atomic
+  with s as (
+    select r.*, to_timestamp(floor(date_part('epoch', slot_time) / ops.seconds_of(r.interval)) * ops.seconds_of(r.interval)) as slot
+    from market.series r
+    where r.coin_id = story.coin and r.interval = story."interval" and r.quote = story.quote
+  ),
+  steps as (
+    select e.number, e.kind, e.known_at, lead(e.number) over (order by e.number) as next
+    from s join market.evidence_steps e on e.series_id = s.id and e.slots @> s.slot
+  ),
+  -- What each step told is what was there until the next step about the slot.
+  told as (
+    select st.*, s.slot, a.as_of, a.fetch_id, a.body_sha256, old.reason,
+      case
+        when st.next is null and now_there.series_id is not null then ops.say_candle(now_there.open, now_there.high, now_there.low,
+          now_there.close, now_there.volume, now_there.market_cap)
+        when replaced.id is not null and not replaced.was_empty then ops.say_candle(replaced.open, replaced.high, replaced.low,
+          replaced.close, replaced.volume, replaced.market_cap)
+      end as value,
+      case when not old.was_empty then ops.say_candle(old.open, old.high, old.low, old.close, old.volume, old.market_cap) end as old_value
+    from s
+    cross join steps st
+    -- Of a row with several steps, request and digest are those of the last.
+    left join market.evidence a on a.series_id = s.id and a.number + coalesce(cardinality(a.step_seconds), 1) - 1 = st.number
+    left join market.revision old on old.series_id = s.id and old.open_time = s.slot and old.step = st.number
+    left join market.revision replaced on replaced.series_id = s.id and replaced.open_time = s.slot and replaced.step = st.next
+    left join market.candle now_there on now_there.series_id = s.id and now_there.interval = s.interval and now_there.open_time = s.slot
+  ),
+  gap as (
+    select g.reason, g.detail, g.next_ask_at
+    from s join market.gaps g on g.coin_id = s.coin_id and g.interval = s.interval and g.quote = s.quote
+      and g.gap_from <= s.slot and g.gap_to > s.slot
+  ),
+  rows as (
+    select s.created_at as at, 0 as place, 'wanted' as event,
+      'The series was wanted for the first time. ' || case when s.wanted @> s.slot then 'The slot is wanted.' else 'The slot is not wanted.' end as detail
+    from s
+    union all
+    select t.known_at, 1,
+      case when t.kind in ('answer', 'adopted') then case when t.reason is null then 'final' else 'revised' end else t.kind end,
+      case t.kind
+        when 'answer' then case
+          when t.reason is null then 'An answer made the slot final: '
+          else format('An answer replaced the final value (%s). Before: %s. Now: ', t.reason, coalesce(t.old_value, 'no candle'))
+        end || coalesce(t.value, 'no candle')
+          || coalesce(format('. Request %s, as of %s', t.fetch_id, ops.say_time(t.as_of)), '')
+          || coalesce(format(', SHA-256 of the answer %s', encode(t.body_sha256, 'hex')), '') || '.'
+        when 'adopted' then format('The slot was final before Chandler kept evidence: %s.', coalesce(t.value, 'no candle'))
+        when 'mended' then format('The slot was taken out of coverage, to be requested again. Before: %s.', coalesce(t.old_value, 'no candle'))
+        when 'retention' then 'The slot was removed because of its age.'
+      end
+    from told t
+    union all
+    select e.known_at, 1, 'renamed', 'The upstream gave the coin a new id: ' || replace(e.detail, ' ', ' is now ') || '.'
+    from s join market.evidence_steps e on e.series_id = s.id and e.kind = 'renamed'
+    union all
+    select r.seen_at, 1, 'revised', format('An answer replaced the final value, before Chandler kept evidence. Before: %s.',
+      case when r.was_empty then 'no candle' else ops.say_candle(r.open, r.high, r.low, r.close, r.volume, r.market_cap) end)
+    from s join market.revision r on r.series_id = s.id and r.open_time = s.slot and r.step is null
+    union all
+    select q.seen_at, 1, 'quarantined', format('A row was quarantined: %s. As it came: %s', q.reason, left(q.row::text, 500))
+    from s join market.quarantine q on q.series_id = s.id and q.open_time = s.slot
+    union all
+    select f.refused_at, 1, 'refused', format('The upstream refused it under the plan %s (%s): %s', f.account_plan, f.reason, f.message)
+    from s join market.refusal f on f.series_id = s.id and f.span @> s.slot
+      or f.series_id is null and f.interval = s.interval and (f.depth is null or s.slot < f.refused_at - f.depth)
+    union all
+    select now(), 2, 'now', case
+      when not s.covered @> s.slot then case when c.series_id is null then 'The slot has no final answer, and no candle.'
+        else format('The slot has a candle that is not final: %s.', ops.say_candle(c.open, c.high, c.low, c.close, c.volume, c.market_cap)) end
+      when c.series_id is not null then format('The slot is final: %s.', ops.say_candle(c.open, c.high, c.low, c.close, c.volume, c.market_cap))
+      when s.empty_once @> s.slot then 'The slot is known to be empty: one answer said so.'
+      else 'The slot is known to be empty: two answers said so.'
+    end
+    from s left join market.candle c on c.series_id = s.id and c.interval = s.interval and c.open_time = s.slot
+    union all
+    select now(), 3, 'next', format('It is missing: %s%s. %s', gap.reason, coalesce(' (' || gap.detail || ')', ''), case
+      when gap.next_ask_at = 'infinity' then 'Chandler does not ask again by itself.'
+      when gap.next_ask_at is not null then 'Chandler may ask again from ' || ops.say_time(gap.next_ask_at) || '.'
+      when gap.reason = 'not asked yet' then 'The next backfill or refresh asks.'
+      else 'Chandler asks again under another plan.' end)
+    from gap
+  )
+  select rows.at, rows.event, rows.detail from rows order by rows.at, rows.place, rows.event, rows.detail;
+end;
+comment on function market.story(text, market.candle_interval, timestamptz, text) is 'The story of one slot, in the order of time: since when its series is wanted, what made it final and which request, revisions, quarantined rows, refusals, what is there now, and when Chandler asks again. slot_time: any instant in the slot. No row: there is no such series. Example: select * from market.story(''btc-bitcoin'', ''24h'', ''2026-03-01Z'');';

@@ -1,0 +1,64 @@
+/** `market.story`: the story of one slot, which analysts may read. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { day, FIRST_DAY, newDailySeries, storeAnswer } from '../../support/stored-answers.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await ensurePartitions(database.sql, '24h', { from: FIRST_DAY, to: day(400) });
+});
+afterAll(() => database.drop());
+
+/** Without the rows that are dated by the clock of the database: since when the series is wanted, and now. */
+async function storyOf(coinId: string, n: number) {
+  const rows = await database.sql.begin(async (tx) => {
+    await tx`set local role analyst`;
+    return tx<{ at: number; event: string; detail: string }[]>`
+      select at, event, detail from market.story(${coinId}, '24h', ${day(n) + 3_600_000}::timestamptz)`;
+  });
+  return rows.map((row) => ({ ...row }));
+}
+
+test('a slot that became final, was revised, mended and answered again', async () => {
+  const id = await newDailySeries(database.sql, 'a-coin');
+  await storeAnswer(database.sql, id, [0, 10], 20);
+  await storeAnswer(database.sql, id, [0, 10], 30, { times: 2 });
+  await database.sql`select ops.uncover(${id}, ${day(5)}::timestamptz, ${day(6)}::timestamptz)`;
+  await storeAnswer(database.sql, id, [0, 10], 2_000, { times: 3 });
+  const story = await storyOf('a-coin', 5);
+  const [first, revised] = story;
+  const volume = (detail: string) => Number(/volume (\d+)/.exec(detail)![1]);
+  expect(first).toMatchObject({ at: day(20), event: 'final' });
+  expect(first!.detail).toMatch(
+    /^An answer made the slot final: open .* Request \d+, as of 2024-01-21 00:00:00Z, SHA-256 of the answer (07){32}\.$/,
+  );
+  expect(revised).toMatchObject({ at: day(30), event: 'revised' });
+  const [before, now] = revised!.detail.split('Now: ');
+  expect(volume(before!)).toBe(volume(first!.detail));
+  expect(volume(now!)).toBe(2 * volume(first!.detail));
+  const events = story.map(({ event }) => event);
+  expect(events.filter((event) => event === 'mended')).toHaveLength(1);
+  expect(events.filter((event) => event === 'final')).toHaveLength(2);
+  expect(volume(story.find(({ event }) => event === 'mended')!.detail)).toBe(2 * volume(first!.detail));
+  expect(volume(story.find(({ event }) => event === 'now')!.detail)).toBe(3 * volume(first!.detail));
+});
+
+test('an empty slot was told once, then twice', async () => {
+  const id = await newDailySeries(database.sql, 'b-coin');
+  await storeAnswer(database.sql, id, [0, 10], 20, { without: [5] });
+  const now = async () => (await storyOf('b-coin', 5)).find(({ event }) => event === 'now')!.detail;
+  expect((await storyOf('b-coin', 5))[0]!.detail).toMatch(/^An answer made the slot final: no candle\. Request/);
+  expect(await now()).toBe('The slot is known to be empty: one answer said so.');
+  await storeAnswer(database.sql, id, [0, 10], 30, { without: [5] });
+  expect(await now()).toBe('The slot is known to be empty: two answers said so.');
+});
+
+test('a slot that was not asked says so; a series that is not there has no story', async () => {
+  await newDailySeries(database.sql, 'c-coin');
+  const story = await storyOf('c-coin', 5);
+  expect(story.map(({ event }) => event)).toEqual(['wanted', 'now', 'next']);
+  expect(story[2]!.detail).toBe('It is missing: not asked yet. The next backfill or refresh asks.');
+  expect(await storyOf('no-coin', 5)).toEqual([]);
+});
