@@ -555,3 +555,76 @@ begin atomic
   select rows.at, rows.event, rows.detail from rows order by rows.at, rows.place, rows.event, rows.detail;
 end;
 comment on function market.story(text, market.candle_interval, timestamptz, text) is 'The story of one slot, in the order of time: since when its series is wanted, what made it final and which request, revisions, quarantined rows, refusals, what is there now, and when Chandler asks again. slot_time: any instant in the slot. No row: there is no such series. Example: select * from market.story(''btc-bitcoin'', ''24h'', ''2026-03-01Z'');';
+
+-- Implausible answers wait for a second opinion.
+alter table ops.second_opinion
+  drop constraint second_opinion_claim,
+  add constraint second_opinion_claim check (series_id is null or claim in ('provisional', 'unconfirmed', 'malformed', 'implausible'));
+comment on column ops.second_opinion.claim is 'What the answers say. Of slots: provisional (too young to be final), unconfirmed (no candle), malformed (an impossible row) or implausible (evidence says why). Other claims: src/core/second-opinion.ts.';
+create or replace view market.gaps as
+select
+  s.coin_id,
+  s.symbol,
+  s.quote,
+  s.interval,
+  lower(r) as gap_from,
+  upper(r) as gap_to,
+  n.slots,
+  piece.reason,
+  piece.detail,
+  piece.next_ask_at
+from ops.series_now s
+-- Refusals of this series, then history limits of its interval; where they overlap, the first one speaks.
+cross join lateral (
+  with ranked as (
+    select 0 as tier, id, reason, message, tstzmultirange(span) as spans,
+      -- A refusal of one series may have been a passing fault of the upstream, or of a gateway before it: it is requested again after a day.
+      refused_at + interval '1 day' as again_at
+    from market.refusal
+    where series_id = s.id and account_plan = (select plan from ops.account where is_current)
+    union all
+    -- The first slot that opens behind the history limit is the first one to be had.
+    select 1, id, reason, message, tstzmultirange(case
+      when depth is null then '(,)'
+      else tstzrange(null, to_timestamp(ceil(date_part('epoch', now() - depth) / s.width) * s.width))
+    end), null
+    from market.refusal
+    where series_id is null and interval = s.interval and account_plan = (select plan from ops.account where is_current)
+  ),
+  refused as (
+    select tier, id, reason, message, spans, again_at,
+      coalesce(range_agg(spans) over (order by tier, id desc rows between unbounded preceding and 1 preceding), '{}') as earlier
+    from ranked
+  ),
+  waiting as (
+    select claim as reason, evidence ->> 'detail' as detail, retry_at, tstzmultirange(span) as spans,
+      coalesce(range_agg(span) over (order by requested_at desc, span rows between unbounded preceding and 1 preceding), '{}') as earlier
+    from ops.second_opinion
+    where series_id = s.id
+  ),
+  totals as (
+    select
+      coalesce((select range_agg(spans) from refused), '{}') as refused,
+      coalesce((select range_agg(spans) from waiting), '{}') as waiting
+  )
+  select s.missing * (refused.spans - refused.earlier) as spans, refused.reason, refused.message as detail, refused.again_at as next_ask_at
+  from refused
+  union all
+  select s.missing * (waiting.spans - waiting.earlier - totals.refused), waiting.reason,
+    case when waiting.reason = 'unconfirmed' and (select last_seen_at from market.coin where id = s.coin_id)
+        < (select max(last_seen_at) from market.coin)
+      then 'the latest list of coins does not have this one: an empty answer proves nothing'
+      else waiting.detail
+    end, waiting.retry_at
+  from waiting cross join totals
+  union all
+  select s.missing - totals.refused - totals.waiting, 'not asked yet', null, null
+  from totals
+) piece
+cross join lateral unnest(piece.spans) r
+cross join lateral (
+  select (ceil(date_part('epoch', upper(r)) / s.width) - ceil(date_part('epoch', lower(r)) / s.width))::bigint as slots
+) n
+where not isempty(s.missing) and n.slots > 0;
+comment on column market.gaps.reason is 'not asked yet; provisional: answered, but too young to be final; unconfirmed: answered empty, to be confirmed by a second answer; malformed: the row given cannot be true, and is in market.quarantine; implausible: nothing was stored of the answer, detail says why, and a second answer must say the same; or why upstream refuses it: history limit, interval, unknown coin, forbidden, bad request.';
+comment on column market.gaps.detail is 'What upstream said when it refused, what is implausible, or why two empty answers are not enough; null when nothing more is known.';

@@ -64,6 +64,11 @@ export const RULES = {
     forgetMs: NEVER,
   },
   /**
+   * Candles that are well-formed and implausible: all zero, far from their neighbours, many final ones changed. An answer that no cache
+   * repeats must say the same. If it says something else that is implausible, the waits grow.
+   */
+  implausible: { agreeing: 2, waitMs: ASK_AGAIN_MS, growth: 4, mostWaitMs: DAY, believedMs: NEVER, forgetMs: NEVER },
+  /**
    * A history limit where none is expected. It holds for every series of its interval, so the next request from beyond it, for whichever
    * series, is the second opinion: no cache can repeat the first answer to that, and there is nothing to wait for.
    */

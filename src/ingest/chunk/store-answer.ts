@@ -4,10 +4,10 @@ import type { Instant } from '../../clock.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
 import { readOhlcvRows } from '../../contract/record/ohlcv.ts';
 import { INTERVAL_MS } from '../../core/interval.ts';
-import { storeChunk } from '../../store/candle/chunk.ts';
+import { type ChunkCommit, storeChunk } from '../../store/candle/chunk.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createPartitionKeeper } from '../../store/upkeep/partition.ts';
-import { findFetch, recordFetchOnce } from '../../store/work/fetch.ts';
+import { findFetch, recordFetchOnce, type WrittenFetch } from '../../store/work/fetch.ts';
 import type { Answer, Exchange } from '../../upstream/answer.ts';
 import { createDriftCheck } from '../answer/schema-drift.ts';
 import { provesNoLimit, unprovenPart } from '../limits/history-limit.ts';
@@ -18,6 +18,7 @@ import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
 import { createOriginCheck } from '../request/origin.ts';
 import type { OutageRetry } from '../request/outage-retry.ts';
 import type { SentRequest } from '../request/send-request.ts';
+import { doubt } from './doubt.ts';
 import { weigh } from './evidence.ts';
 import { answersOtherQuestion, latestOpen } from './other-question.ts';
 import { type Findings, validate } from './validate.ts';
@@ -98,13 +99,20 @@ export function createStoreAnswer({
           quarantined,
           fetch: { ...record, asOf, outcome: 'stored', rows: rowCount },
         },
-        (known) =>
-          weigh({ span, interval, findings, sentAt, asOf, ageMs, limit: plan.candlesPerRequest, known, unproven }),
+        (known) => {
+          const limit = plan.candlesPerRequest;
+          const weighing = { span, interval, findings, sentAt, asOf, ageMs, limit, known, unproven };
+          return doubt(weighing) ?? weigh(weighing);
+        },
       );
     // Cut off while it was committed, it may be stored already.
-    const counts = await retry(async (again) => (again ? await findFetch(sql, { ...record, asOf }) : null) ?? store());
+    const counts: WrittenFetch | ChunkCommit = await retry(
+      async (again) => (again ? await findFetch(sql, { ...record, asOf }) : null) ?? store(),
+    );
     // As above: what is done is found by a full collection only, and what hangs on it with it (store/connection/postgres-js-patches.ts).
     for (const column of Object.values(candles)) column.length = 0;
+    if ('withheld' in counts && counts.withheld)
+      return { kind: 'deferred', until: counts.withheld.until, requests, reason: 'second opinion' };
     return {
       kind: 'stored',
       requests,

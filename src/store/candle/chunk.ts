@@ -3,7 +3,7 @@ import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import { settledUntil } from '../../core/interval.ts';
 import { contains, intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
-import type { Sql } from '../connection/connect.ts';
+import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { recordFetch } from '../work/fetch.ts';
 import { clipPending, type Pending, replacePending } from '../work/second-opinion.ts';
 import { keepRevised, removeCandles, replaceOpenCandles, writeCandles } from './candle.ts';
@@ -25,6 +25,8 @@ export type Verdict = {
   readonly confirmed: Spans;
   /** What takes the place of everything pending inside the span that was asked. */
   readonly pending: readonly Pending[];
+  /** Nothing of the answer is stored before a second one says the same, which is worth a request from `until` on. */
+  readonly withheld?: { readonly until: Instant; readonly detail: string };
 };
 
 export type ChunkCommit = {
@@ -32,6 +34,7 @@ export type ChunkCommit = {
   readonly revised: number;
   readonly quarantined: number;
   readonly covered: Spans;
+  readonly withheld?: Verdict['withheld'];
 };
 
 /**
@@ -45,10 +48,11 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
   return sql.begin(async (tx) => {
     const state = await lockSeries(tx, answer);
     const { series, span, candles, asOf } = answer;
-    const { covered, pending: pendingBefore, unconfirmedAnswers, answeredByYounger, listedAt } = state;
+    const { covered, pending: pendingBefore, answeredByYounger } = state;
     const malformed = pendingBefore.some((p) => p.claim === 'malformed');
     const repeated = malformed ? await repeatedRows(tx, series.id, answer.quarantined) : new Set<Instant>();
-    const verdict = weigh({ pending: pendingBefore, unconfirmedAnswers, answeredByYounger, listedAt, repeated });
+    const verdict = weigh({ ...state, repeated });
+    if (verdict.withheld) return withhold(tx, answer, state, verdict);
 
     const ours = subtract([span], answeredByYounger);
     const final = intersect(verdict.proven, ours);
@@ -105,6 +109,22 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
     await quarantine(tx, series.id, answer.quarantined, { fetchId: await fetchId, seenAt: asOf });
     return { ...counts, covered: granted };
   }) as Promise<ChunkCommit>;
+}
+
+/** Records an implausible answer: the request, its impossible rows and the claim, and nothing else. */
+async function withhold(
+  tx: SqlOrTransaction,
+  answer: ChunkAnswer,
+  state: State,
+  verdict: Verdict,
+): Promise<ChunkCommit> {
+  const { series, fetch, quarantined, asOf } = answer;
+  const { withheld } = verdict;
+  const counts = { stored: 0, revised: 0, quarantined: quarantined.length };
+  const fetchId = await recordFetch(tx, { ...fetch, ...counts, outcome: 'implausible', message: withheld!.detail });
+  await replacePending(tx, series.id, state.pending, pendingAfter(answer, state, verdict, []));
+  await quarantine(tx, series.id, quarantined, { fetchId, seenAt: asOf });
+  return { ...counts, covered: [], withheld };
 }
 
 /** Of what stays open, this answer speaks where no younger one was asked, and where the younger ones had nothing to say. */

@@ -2,7 +2,7 @@
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
-import { WITHIN_RUN_MS } from '../../core/second-opinion.ts';
+import { ASK_AGAIN_MS, WITHIN_RUN_MS } from '../../core/second-opinion.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { toRange } from '../connection/multirange.ts';
@@ -142,7 +142,8 @@ function askedSince(sql: SqlOrTransaction, since: ReturnType<SqlOrTransaction>, 
 
 /** A slot that is only too young is left to a later run: it would cost one more request for every series. */
 function isDueWithinRun(sql: SqlOrTransaction) {
-  return sql`(p.claim <> 'provisional' and p.retry_at > p.requested_at
+  return sql`(p.claim = 'implausible' and p.retry_at <= p.requested_at + make_interval(secs => ${(2 * ASK_AGAIN_MS) / 1000})
+    or p.claim <> 'provisional' and p.retry_at > p.requested_at
     and p.retry_at <= p.requested_at + make_interval(secs => ${WITHIN_RUN_MS / 1000}))`;
 }
 

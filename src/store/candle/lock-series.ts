@@ -8,6 +8,7 @@ import { parseMultirange, parseRange } from '../connection/multirange.ts';
 import type { FetchRow } from '../work/fetch.ts';
 import type { Pending } from '../work/second-opinion.ts';
 import type { OpenCandle } from './candle.ts';
+import { type Neighbours, type NeighboursRead, neighboursOf, toNeighbours } from './neighbours.ts';
 import type { QuarantinedRow } from './quarantine.ts';
 
 export type ChunkAnswer = {
@@ -36,11 +37,13 @@ export type Known = {
   readonly listedAt: Instant;
   /** Slots whose rows were quarantined by the answer before exactly as they are now. */
   readonly repeated: ReadonlySet<Instant>;
+  /** Final slots of the span. */
+  readonly covered: Spans;
+  readonly beside: Neighbours;
 };
 
 /** What was there, read under the series' lock. */
 export type State = Omit<Known, 'repeated'> & {
-  readonly covered: Spans;
   /** Steps of its evidence so far. */
   readonly steps: number;
   /** Of the whole series: covered, without a candle, by the word of one answer. */
@@ -53,7 +56,7 @@ export type State = Omit<Known, 'repeated'> & {
 };
 
 /** As JSON has it: seconds since 1970; null instead of infinity. */
-type PendingRead = Pick<Pending, 'claim' | 'answers'> & {
+type PendingRead = Pick<Pending, 'claim' | 'answers' | 'evidence'> & {
   readonly span: string;
   readonly requestedAt: number;
   readonly retryAt: number | null;
@@ -72,21 +75,19 @@ export async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fet
         answeredSlots: Spans;
         asked: Spans;
         listedAt: Instant;
-        hasRows: boolean;
         hasOpen: boolean;
         hasRollups: boolean;
         steps: number;
         emptyOnce: Spans;
         unconfirmedAnswers: { spans: string; asOf: number }[];
         pending: PendingRead[];
+        beside: NeighboursRead;
       }[]
     >`
       select s.covered * ${[span]}::tstzmultirange as covered, s.steps, s.empty_once,
+        ${neighboursOf(tx, series, span)} as beside,
         coalesce(younger.answered_slots, '{}') as answered_slots, coalesce(younger.asked, '{}') as asked,
         (select c.last_seen_at from market.coin c where c.id = s.coin_id) as listed_at,
-        exists (select from market.candle c
-          where c.series_id = ${series.id} and c.interval = ${series.interval}::market.candle_interval
-            and c.open_time >= ${span.from} and c.open_time < ${span.to}) as has_rows,
         exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
         exists (select from market.rollup_coverage r where r.series_id = ${series.id} and r.spans && ${span}::tstzrange) as has_rollups,
         coalesce((select json_agg(json_build_object('spans', tstzmultirange(d.span)::text, 'asOf', extract(epoch from f.as_of)))
@@ -94,7 +95,7 @@ export async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fet
           where f.series_id = ${series.id} and f.unconfirmed_slots && ${span}::tstzrange and d.span && ${span}::tstzrange
             and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored' and g.as_of > f.as_of
               and coalesce(g.answered_slots, tstzmultirange(g.span)) && d.span)), '[]') as unconfirmed_answers,
-        coalesce((select json_agg(json_build_object('span', p.span::text, 'claim', p.claim, 'answers', p.answers,
+        coalesce((select json_agg(json_build_object('span', p.span::text, 'claim', p.claim, 'answers', p.answers, 'evidence', p.evidence,
             'requestedAt', extract(epoch from p.requested_at), 'retryAt', extract(epoch from nullif(p.retry_at, 'infinity'))))
           from ops.second_opinion p where p.series_id = ${series.id} and p.span && ${span}::tstzrange), '[]') as pending
       from market.series s
@@ -110,8 +111,11 @@ export async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fet
   ]);
   if (!row) throw new Error(`series ${series.id} does not exist`);
   const { answeredSlots, asked, ...known } = row;
+  const beside = toNeighbours(row.beside, series.interval);
   return {
     ...known,
+    beside,
+    hasRows: beside.candles.some(([at]) => at >= span.from && at < span.to),
     answeredByYounger: intersect(answeredSlots, [span]),
     askedByYounger: intersect(asked, [span]),
     unconfirmedAnswers: row.unconfirmedAnswers.map((other) => ({
@@ -122,6 +126,7 @@ export async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fet
       span: parseRange(p.span),
       claim: p.claim,
       answers: p.answers,
+      evidence: p.evidence,
       requestedAt: Math.round(p.requestedAt * 1000),
       retryAt: p.retryAt === null ? Number.POSITIVE_INFINITY : Math.round(p.retryAt * 1000),
     })),

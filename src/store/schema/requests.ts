@@ -162,7 +162,10 @@ export const secondOpinion = ops.table(
       'second_opinion_subject',
       sql`(series_id is null) = (span is null) and (series_id is null) = (key is not null)`,
     ),
-    check('second_opinion_claim', sql`series_id is null or claim in ('provisional', 'unconfirmed', 'malformed')`),
+    check(
+      'second_opinion_claim',
+      sql`series_id is null or claim in ('provisional', 'unconfirmed', 'malformed', 'implausible')`,
+    ),
     check('second_opinion_span', sql`not isempty(span)`),
   ],
 );

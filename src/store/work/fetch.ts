@@ -49,7 +49,7 @@ export async function recordFetchOnce(sql: SqlOrTransaction, row: FetchRow, agai
   return (again ? (await findFetch(sql, row))?.id : undefined) ?? recordFetch(sql, row);
 }
 
-type WrittenFetch = Pick<Row, 'id' | 'stored' | 'revised' | 'quarantined'>;
+export type WrittenFetch = Pick<Row, 'id' | 'stored' | 'revised' | 'quarantined'>;
 
 /**
  * For a row whose connection was lost while it was being written, so that nobody knows whether it was committed: its counts, or null

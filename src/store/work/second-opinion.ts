@@ -100,11 +100,13 @@ export async function dropClaim(sql: SqlOrTransaction, id: ClaimId): Promise<voi
 
 /**
  * Slots that were answered without a final word. `provisional`: too young to be final, which needs no second opinion, only a later answer.
- * `unconfirmed`: without a candle; 0 answers when the only one was no witness. `malformed`: the row cannot be true.
+ * `unconfirmed`: without a candle; 0 answers when the only one was no witness. `malformed`: the row cannot be true. `implausible`: nothing was stored of the answer.
  */
 export type Pending = Standing & {
   readonly span: Span;
-  readonly claim: 'provisional' | 'unconfirmed' | 'malformed';
+  readonly claim: 'provisional' | 'unconfirmed' | 'malformed' | 'implausible';
+  /** Of `implausible`: what is, and a digest of the candles. */
+  readonly evidence?: Evidence | null | undefined;
 };
 
 export function clipPending(list: readonly Pending[], to: Spans): Pending[] {
@@ -122,11 +124,12 @@ export async function replacePending(
     await tx`delete from ops.second_opinion where series_id = ${seriesId} and span = any(${before.map((p) => p.span)}::tstzrange[])`;
   }
   if (after.length === 0) return;
-  await tx`insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at)
-    select ${seriesId}, span, claim, answers, requested_at, retry_at
+  await tx`insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at, evidence)
+    select ${seriesId}, span, claim, answers, requested_at, retry_at, evidence::jsonb
     from unnest(${after.map((p) => p.span)}::tstzrange[], ${after.map((p) => p.claim)}::text[],
       ${after.map((p) => p.answers)}::int[], ${after.map((p) => p.requestedAt)}::timestamptz[],
-      ${after.map((p) => p.retryAt)}::timestamptz[]) as u(span, claim, answers, requested_at, retry_at)`;
+      ${after.map((p) => p.retryAt)}::timestamptz[],
+      ${after.map((p) => (p.evidence ? storableJson(p.evidence) : null))}::text[]) as u(span, claim, answers, requested_at, retry_at, evidence)`;
 }
 
 /**

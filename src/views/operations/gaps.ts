@@ -7,6 +7,7 @@ import { matching, type SeriesFilter } from './series-filter.ts';
 
 export const GAP_REASONS = [
   'not asked yet',
+  'implausible',
   'provisional',
   'unconfirmed',
   'malformed',

@@ -1,0 +1,46 @@
+/** Weighs an implausible answer against the ones before it: believed, or withheld until a second one says the same. Pure. */
+import { createHash } from 'node:crypto';
+import type { CandleColumns } from '../../core/candle.ts';
+import { settledUntil } from '../../core/interval.ts';
+import { RULES, weighAnswer } from '../../core/second-opinion.ts';
+import { contains, intersect, type Span, subtract } from '../../core/span.ts';
+import type { Verdict } from '../../store/candle/chunk.ts';
+import type { Pending } from '../../store/work/second-opinion.ts';
+import type { Weighing } from './evidence.ts';
+import { findImplausible } from './plausibility.ts';
+
+/** The verdict about an answer of which nothing is stored now; null: it is plausible, or believed. */
+export function doubt({ span, interval, findings, sentAt, asOf, ageMs, known }: Weighing): Verdict | null {
+  const { candles } = findings;
+  const settled = [{ from: span.from, to: Math.min(Math.max(settledUntil(asOf, interval), span.from), span.to) }];
+  const isSettled = settled[0]!.from < settled[0]!.to;
+  const final = isSettled ? subtract(intersect(known.covered, settled), known.answeredByYounger) : [];
+  const found = findImplausible({ interval, candles, beside: known.beside, final });
+  if (found === null) return null;
+  const open = subtract(subtract([span], known.covered), known.answeredByYounger);
+  const pieces = isSettled ? [...intersect(open, settled), ...subtract(open, settled)] : open;
+  const pending = pieces.flatMap((piece): Pending[] => {
+    // The candles of a slot that has not settled change with every answer: of these the kind of the doubt must agree.
+    const digest = contains(settled, piece.from) ? digestOf(candles, piece) : '';
+    const before = known.pending.find(
+      (p) => p.claim === 'implausible' && p.span.from === piece.from && p.span.to === piece.to,
+    );
+    const { kind, digest: saidBefore } = before?.evidence ?? {};
+    const says = kind === found.kind && saidBefore === digest ? 'agrees' : 'differs';
+    const weighed = weighAnswer(before ?? null, { says, sentAt, heardAt: sentAt, ageMs }, RULES.implausible);
+    if (weighed.kind !== 'waiting') return [];
+    const evidence = weighed.isCounted ? { ...found, digest } : before!.evidence;
+    return [{ span: piece, claim: 'implausible', evidence, ...weighed.standing }];
+  });
+  if (pending.length === 0) return null;
+  const until = Math.max(...pending.map(({ retryAt }) => retryAt));
+  const nothing = { answeredSlots: [], proven: [], unconfirmedSlots: [], confirmed: [] };
+  return { ...nothing, pending, withheld: { until, detail: found.detail } };
+}
+
+function digestOf(candles: CandleColumns, { from, to }: Span): string {
+  const inside = candles.openTime.flatMap((at, i) =>
+    at >= from && at < to ? [[at, ...Object.values(candles).map((column) => column[i])]] : [],
+  );
+  return createHash('sha256').update(JSON.stringify(inside)).digest('hex').slice(0, 32);
+}

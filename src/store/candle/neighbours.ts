@@ -1,0 +1,55 @@
+/** What is stored in and around a span of a series: an answer about the span is compared with it. */
+import type { Instant } from '../../clock.ts';
+import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+
+export type StoredCandle = readonly [
+  openTime: Instant,
+  open: number | null,
+  high: number | null,
+  low: number | null,
+  close: number | null,
+];
+
+export type Neighbours = {
+  /** Ascending. */
+  readonly candles: readonly StoredCandle[];
+  /** Of the whole series: slots with a final answer, and how many of them have a candle. */
+  readonly covered: number;
+  readonly coveredCandles: number;
+};
+
+/** As JSON has it: seconds since 1970. */
+export type NeighboursRead = {
+  readonly candles: (readonly [number, ...(number | null)[]])[] | null;
+  readonly coveredSeconds: number;
+  readonly coveredCandles: number;
+};
+
+/** Slots on either side that are neighbours. */
+const REACH = 8;
+
+/** An expression of a statement in which `s` is the series: no statement of its own, because plausible answers must cost none. */
+export function neighboursOf(
+  sql: SqlOrTransaction,
+  { id, interval }: { readonly id: number; readonly interval: Interval },
+  span: Span,
+) {
+  const reach = Math.max(REACH * INTERVAL_MS[interval], DAY);
+  return sql`json_build_object(
+    'candles', (select json_agg(json_build_array(extract(epoch from c.open_time), c.open, c.high, c.low, c.close) order by c.open_time)
+      from market.candle c where c.series_id = ${id} and c.interval = ${interval}::market.candle_interval
+        and c.open_time >= ${span.from - reach} and c.open_time < ${span.to + reach}),
+    'coveredSeconds', (select coalesce(sum(extract(epoch from upper(r) - lower(r))), 0) from unnest(s.covered) r),
+    'coveredCandles', s.covered_candles)`;
+}
+
+export function toNeighbours(read: NeighboursRead, interval: Interval): Neighbours {
+  const candles = (read.candles ?? []).map(([at, ...prices]) => [at * 1000, ...prices] as unknown as StoredCandle);
+  return {
+    candles,
+    covered: (read.coveredSeconds * 1000) / INTERVAL_MS[interval],
+    coveredCandles: read.coveredCandles,
+  };
+}

@@ -1,0 +1,80 @@
+/** Well-formed answers that are implausible: told once, they leave no trace; told twice, they are believed. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { DAY } from '../../src/core/interval.ts';
+import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
+
+const COIN = 'btc-bitcoin';
+const OLDER = { coins: [COIN], from: TODAY - 120 * DAY, to: TODAY - 60 * DAY } as const;
+const NEWER = { coins: [COIN], from: TODAY - 60 * DAY, to: TODAY - 3 * DAY } as const;
+const PRICES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
+
+type Row = Record<(typeof PRICES)[number], number | null> & { time_open: string; time_close: string };
+const each = (change: (value: number | null) => number | null) => (rows: Row[]) =>
+  rows.map((row) => ({ ...row, ...Object.fromEntries(PRICES.map((name) => [name, change(row[name])])) }));
+
+const LIES: Readonly<Record<string, (rows: Row[]) => Row[]>> = {
+  'all null': each(() => null),
+  'all zero': each(() => 0),
+  constant: (rows) => rows.map(({ time_open, time_close }) => ({ ...rows[3]!, time_open, time_close })),
+  'a million times as much': each((value) => value && value * 1e6),
+  'a thousandth': each((value) => value && value / 1_000),
+  'every second one missing': (rows) => rows.filter((_, i) => i % 2 === 0),
+};
+
+let made: ScriptedWorld;
+afterEach(() => made?.world.close());
+
+/** The first `times` answers about candles are changed by `lie`. */
+async function open(lie: (rows: Row[]) => Row[], times: number) {
+  made = await createScriptedWorld({ speed: 300 });
+  const chandler = await made.world.open();
+  await chandler.backfill(NEWER);
+  let told = 0;
+  made.upstream.script = async (request, simulated) => {
+    const answer = await simulated(request);
+    if (!request.url.includes('/ohlcv') || ++told > times) return answer;
+    const headers = new Headers(answer.headers);
+    headers.delete('content-length');
+    return Response.json(lie((await answer.json()) as Row[]), { headers });
+  };
+  made.upstream.forget();
+  return chandler;
+}
+const candles = () => made.world.database.sql`select * from market.candle order by open_time`;
+
+describe.each(Object.entries(LIES))('%s', (_, lie) => {
+  test('told once is not stored, and asked again in the same run after 75 seconds', async () => {
+    const chandler = await open((rows) => rows, 0);
+    await chandler.backfill(OLDER);
+    const truth = await candles();
+    await made.world.close();
+    const other = await open(lie, 1);
+    expect(await other.backfill(OLDER)).toMatchObject({ end: { kind: 'done' }, failed: [] });
+    expect(await candles()).toEqual(truth);
+    const [first, second] = made.upstream.ohlcv();
+    expect(second!.at - first!.at).toBeGreaterThanOrEqual(75_000);
+    expect(made.upstream.ohlcv()).toHaveLength(2);
+    expect(await made.world.database.sql`select from market.gaps`).toHaveLength(0);
+    expect(await made.world.database.sql`select from market.revision`).toHaveLength(0);
+  });
+});
+
+test('told twice is believed: markets do crash', async () => {
+  const chandler = await open(LIES['a thousandth']!, 9);
+  expect(await chandler.backfill(OLDER)).toMatchObject({ end: { kind: 'done' }, failed: [] });
+  expect(made.upstream.ohlcv()).toHaveLength(2);
+  expect(await candles()).toHaveLength(117);
+});
+
+test('what waits stands in market.gaps with what is implausible', async () => {
+  const chandler = await open(LIES['all zero']!, 1);
+  const stop = new AbortController();
+  made.upstream.script = ((script) => async (request, simulated, clock) => {
+    const answer = await script!(request, simulated, clock);
+    if (request.url.includes('/ohlcv')) setTimeout(() => stop.abort(), 100);
+    return answer!;
+  })(made.upstream.script) as typeof made.upstream.script;
+  await chandler.backfill({ ...OLDER, signal: stop.signal });
+  const gaps = await made.world.database.sql`select reason, detail, slots::int as slots from market.gaps`;
+  expect(gaps).toEqual([{ reason: 'implausible', detail: '60 of 60 candles have prices of zero', slots: 60 }]);
+});
