@@ -44,6 +44,8 @@ function judge(
     answeredByYounger: normalize(after.filter((other) => other.asOf > asOf).flatMap((other) => other.answeredSlots)),
     unconfirmedAnswers: after.map((other) => ({ asOf: other.asOf, spans: other.unconfirmedSlots })),
     repeated: new Set((options.repeated ?? true) ? findings.quarantined.map((aside) => aside.openTime!) : []),
+    covered: [],
+    beside: { candles: [], covered: 0, coveredCandles: 0 },
   };
   const verdict = weigh({
     span,
