@@ -141,12 +141,14 @@ function usualMove(rows: readonly StoredCandle[]): number {
   return moves.sort((a, b) => a - b)[moves.length >> 1] ?? 0;
 }
 
-/** Far more holes between the candles than the series has had. */
+/**
+ * Holes all over the answer, far more than the series has had. One long hole is none of these: a coin that was not traded for a month looks so,
+ * and an upstream that leaves out rows does not.
+ */
 function thinned({ interval, beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
-  const slots = (rows.at(-1)![0] - rows[0]![0]) / INTERVAL_MS[interval] + 1;
-  const holes = slots - rows.length;
+  const holes = rows.filter((row, i) => i > 0 && row[0] - rows[i - 1]![0] > INTERVAL_MS[interval]).length;
   const { covered, coveredCandles } = beside;
   const usual = covered > 0 ? 1 - coveredCandles / covered : 0;
-  if (holes < 2 || holes / slots <= Math.max(0.3, 3 * usual)) return null;
-  return { kind: 'thinned', detail: `${holes} of ${slots} slots between candles have none` };
+  if (holes / rows.length <= Math.max(0.2, 3 * usual)) return null;
+  return { kind: 'thinned', detail: `there are ${holes} holes between ${rows.length} candles` };
 }
