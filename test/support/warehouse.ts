@@ -38,6 +38,7 @@ export async function seedSeries(sql: Sql, seed: SeriesSeed): Promise<number> {
     });
     await writeCandles(sql, { id, interval }, candlesAt(candles), 'fresh');
   }
+  await sql`select ops.adopt_evidence()`;
   return id;
 }
 

@@ -1,45 +1,58 @@
-/** `chandler verify`: the proof. Recounts every covered slot against the stored candles; exits 1 on any difference. */
+/** `chandler verify`: the proof. Recomputes every digest, and compares it with what was answered; exits 1 on any difference. */
+import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
 import { formatCount, formatCounted, formatInstant, formatSeries, toIso } from '../../core/format.ts';
+import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { SeriesFilter } from '../../views/operations/series-filter.ts';
-import { type SeriesProof, verifySeries } from '../../views/operations/verify.ts';
+import { type SeriesProof, sizeOf, type VerifyFilter, verifySeries } from '../../views/operations/verify.ts';
+import { verifyWarehouse } from '../../views/verify/warehouse.ts';
 import { type NarrowOptions, narrowOptions, seriesFilter } from '../input/series-options.ts';
+import { timeOption } from '../input/time.ts';
 import { type Column, number, printTable, text, whole } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode } from '../shell/exit.ts';
 import type { Io, Output } from '../shell/io.ts';
 import { printJsonArray } from '../shell/json.ts';
 
-type Options = NarrowOptions & { readonly json?: boolean };
+type Options = NarrowOptions & { readonly json?: boolean; readonly since?: string };
 
 export function verifyCommand(program: Command, context: CommandContext): void {
   narrowOptions(
     program
       .command('verify')
       .description(
-        'prove that nothing is missing: recount every covered slot, and hash each series so that you can compare two warehouses',
+        'prove that what is stored is what was answered: recompute every digest, and name the slots that differ',
       ),
   )
+    .option(
+      '--since <T>',
+      'only series with an answer, or a step of evidence, since then: a date, a date-time, or relative like -1d',
+    )
     .option('--json', 'print JSON')
     .action(
       context.action(async (coins: string[], options: Options) =>
         context.withApp({ schema: 'require' }, async ({ database: { sql }, clock }) => {
-          const filter = await seriesFilter(sql, coins, options);
+          const since = options.since === undefined ? undefined : timeOption('--since', options.since, clock.now());
+          const filter = { ...(await seriesFilter(sql, coins, options)), since };
           return (options.json ? verifyAsJson : verify)(context.io, sql, filter, clock.now());
         }),
       ),
     );
 }
 
-async function verifyAsJson(io: Io, sql: Sql, filter: SeriesFilter, now: number): Promise<ExitCode> {
+async function verifyAsJson(io: Io, sql: Sql, filter: VerifyFilter, now: number): Promise<ExitCode> {
   let differences = 0;
   async function* counted() {
     for await (const proof of verifySeries(sql, filter, now)) {
       differences += proof.differences.length;
       const { suspect } = proof;
-      yield { ...proof, suspect: suspect && { from: bound(suspect.from), to: bound(suspect.to) } };
+      const iso = (span: Span) => ({ from: bound(span.from), to: bound(span.to) });
+      yield { ...proof, stretches: proof.stretches.map(iso), suspect: suspect && iso(suspect) };
     }
+    const others = await othersWrong(sql, filter);
+    differences += others.length;
+    // Rows that belong to no series have no element of their own.
+    if (others.length > 0) yield { seriesId: null, differences: others };
   }
   // When the reader has gone (`| head`) the proof goes on: the exit code is about all of it.
   await printJsonArray(io.out, counted(), { toTheEnd: true });
@@ -47,7 +60,12 @@ async function verifyAsJson(io: Io, sql: Sql, filter: SeriesFilter, now: number)
 }
 
 /** Also part of what `chandler demo` shows. */
-export async function verify({ out }: Pick<Io, 'out'>, sql: Sql, filter: SeriesFilter, now: number): Promise<ExitCode> {
+export async function verify(
+  { out, err }: Pick<Io, 'out' | 'err'>,
+  sql: Sql,
+  filter: VerifyFilter,
+  now: number,
+): Promise<ExitCode> {
   let [series, candles, empty, differing] = [0, 0, 0, 0];
   const wrong: SeriesProof[] = [];
   let page: SeriesProof[] = [];
@@ -55,7 +73,9 @@ export async function verify({ out }: Pick<Io, 'out'>, sql: Sql, filter: SeriesF
     if (page.length > 0) printTable(out, page, COLUMNS);
     page = [];
   };
+  const bar = await startBar(err, sql, filter);
   for await (const proof of verifySeries(sql, filter, now)) {
+    bar.add(proof.candles + proof.provisional);
     series++;
     candles += proof.candles;
     empty += proof.knownEmpty;
@@ -67,38 +87,70 @@ export async function verify({ out }: Pick<Io, 'out'>, sql: Sql, filter: SeriesF
     if (page.length === 500) print();
   }
   print();
-  if (series === 0) {
+  const others = await othersWrong(sql, filter);
+  bar.stop();
+  if (series === 0 && others.length === 0) {
     out.write('There is nothing to verify: no such series.\n');
     return EXIT.done;
   }
   const counted = `${formatCounted(series, 'series')}: ${formatCounted(candles, 'final candle')}, ${formatCounted(empty, 'slot')} known to be empty`;
   const verdict =
-    differing === 0 ? 'Every covered slot is accounted for' : `${formatCounted(differing, 'series')} with differences`;
+    differing === 0
+      ? 'Every covered slot is accounted for, as it was answered'
+      : `${formatCounted(differing, 'series')} with differences`;
   out.write(`\n${counted}. ${verdict}.\n`);
+  if (others.length > 0) out.write(`\nBeside the series:\n${others.map((text) => `  ${text}\n`).join('')}`);
   if (differing > 0) printCorrections(out, wrong, differing);
-  return differing === 0 ? EXIT.done : EXIT.failed;
+  return differing + others.length === 0 ? EXIT.done : EXIT.failed;
 }
 
 const MOST_CORRECTED = 20;
 
-/** A proof changes nothing: it only shows the commands that would fetch the wrong spans again. */
+/** Rows that belong to no series are of the whole warehouse: not looked for where only some series are asked about. */
+async function othersWrong(sql: Sql, { coinIds, interval, quote, since }: VerifyFilter): Promise<string[]> {
+  const isWhole = [coinIds, interval, quote, since].every((narrowed) => narrowed === undefined);
+  return isWhole ? verifyWarehouse(sql) : [];
+}
+
+/** On a terminal only. */
+async function startBar(err: Output, sql: Sql, filter: VerifyFilter) {
+  if (!err.canRedraw) return { add: () => undefined, stop: () => undefined };
+  const { candles } = await sizeOf(sql, filter);
+  const bar = new SingleBar({
+    stream: err.stream as NodeJS.WritableStream,
+    format: ' {percentage}% [{bar}] {value} of {total} candles, {eta_formatted} to go',
+    gracefulExit: false,
+    clearOnComplete: true,
+  });
+  bar.start(candles, 0);
+  err.setRedrawing(true);
+  return {
+    add: (count: number) => bar.increment(count),
+    stop: () => {
+      bar.stop();
+      err.setRedrawing(false);
+    },
+  };
+}
+
+/** A proof changes nothing: it only shows the commands that would fetch the wrong slots again. */
 function printCorrections(out: Output, wrong: readonly SeriesProof[], differing: number): void {
-  out.write('\nTo fetch and correct the spans below, run these commands:\n');
-  for (const { seriesId, coinId, interval, quote, suspect } of wrong) {
+  out.write('\nTo fetch and correct the slots below, run these commands:\n');
+  for (const { seriesId, coinId, interval, quote, stretches, suspect } of wrong) {
+    const known = stretches.length === 0 ? [suspect!] : stretches.slice(0, MOST_CORRECTED);
+    out.write(`\n  ${coinId} ${formatSeries({ interval, quote })}:\n`);
+    for (const { from, to } of known) {
+      const located = Number.isFinite(from) && Number.isFinite(to);
+      const bounds = located ? `, '${toIso(from)}', '${toIso(to)}'` : '';
+      const where = located ? `between ${formatInstant(from)} and ${formatInstant(to)}` : 'anywhere in the series';
+      out.write(`    ${where}:\n      chandler sql "select ops.uncover(${seriesId}${bounds})"\n`);
+    }
     const { from, to } = suspect!;
-    const located = Number.isFinite(from) && Number.isFinite(to);
-    const bounds = located ? `, '${toIso(from)}', '${toIso(to)}'` : '';
-    const again = located
-      ? `chandler backfill ${coinId} --interval ${interval} --quote ${quote} --start ${toIso(from)} --end ${toIso(to)}`
-      : 'and then the backfill command of that series again';
-    const where = located
-      ? `between ${formatInstant(from)} and ${formatInstant(to)}, according to the recorded answers`
-      : 'anywhere in the series, as counts are recorded for the whole series only';
-    out.write(
-      `\n  ${coinId} ${formatSeries({ interval, quote })}: ${where}\n` +
-        `    chandler sql "select ops.uncover(${seriesId}${bounds})"\n` +
-        `    ${again}\n`,
-    );
+    const again =
+      Number.isFinite(from) && Number.isFinite(to)
+        ? `chandler backfill ${coinId} --interval ${interval} --quote ${quote} --start ${toIso(from)} --end ${toIso(to)}`
+        : 'and then the backfill command of that series again';
+    out.write(`    ${again}\n`);
   }
   if (differing > wrong.length)
     out.write(`\n  and ${formatCount(differing - wrong.length)} more series (--json lists all)\n`);

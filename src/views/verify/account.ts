@@ -1,0 +1,230 @@
+/**
+ * Adds up what each step of the evidence of a series told. Of a slot it is the value that the next step about it replaced
+ * (`market.revision`), or the candle that is stored now, if there is no next step. Pure.
+ */
+import type { Instant } from '../../clock.ts';
+import { contains, type Span } from '../../core/span.ts';
+import { minus, modulo, NOTHING, plus, type Sums, sumsOf } from './modulo.ts';
+import type { Bucket, Evidence, Revision, SeriesRow } from './read-series.ts';
+import { makesFinal, type Segment, type Step, segmentAt, segmentsOf, stepsOf } from './steps.ts';
+
+/** Of one row of `market.evidence`: what is found, less what the row says. */
+export type RowDifference = {
+  readonly row: number;
+  readonly difference: Sums;
+  /** Some of its slots were removed because of their age: their values are not known. */
+  readonly isPartlyGone: boolean;
+};
+
+export type Stored = {
+  readonly all: Sums;
+  /** Inside coverage, as it is recorded in the series. */
+  readonly final: Sums;
+  /** Of slots that are recorded as empty by the word of one answer. */
+  readonly inEmpty: number;
+  /** In stretches that were removed because of their age. */
+  readonly left: number;
+  readonly offGrid: number;
+  readonly impossible: number;
+  readonly future: number;
+  /** Where candles are that are not final. */
+  readonly outside: readonly Span[];
+};
+
+export type Account = {
+  readonly steps: readonly Step[];
+  readonly segments: readonly Segment[];
+  readonly stored: Stored;
+  /** What each step told, by its place. */
+  readonly told: (step: number) => Sums;
+  readonly rows: readonly RowDifference[];
+  /** Revisions that contradict the steps, or that lack: what is wrong, and where. */
+  readonly revisions: readonly { readonly text: string; readonly at: Span }[];
+};
+
+export type Ledger = {
+  readonly bounds: readonly Instant[];
+  addBucket(bucket: Bucket): void;
+  addRevision(revision: Revision): void;
+  close(): Account;
+};
+
+/** Takes the sums and the revisions of one series, one after the other. `width` of a slot in milliseconds. */
+export function openLedger(series: SeriesRow, evidence: readonly Evidence[], width: number): Ledger {
+  const steps = stepsOf(evidence, width);
+  const segments = segmentsOf(steps, [series.covered, series.emptyOnce]);
+  const told = createSums(steps.length);
+  const revisions = createRevisions(steps, segments, told, width);
+  const stored = createStored(series, steps, segments, told);
+  return {
+    bounds: segments.slice(1).map(({ from }) => from),
+    addBucket: stored.add,
+    addRevision: revisions.add,
+    close: () => ({
+      steps,
+      segments,
+      stored: stored.close(),
+      told: told.of,
+      rows: compareRows(evidence, steps, segments, told),
+      revisions: revisions.close(),
+    }),
+  };
+}
+
+type StepSums = {
+  add(step: number, sums: Sums): void;
+  /** Values that may have been a candle of nulls, or none. */
+  addUncertain(step: number, sums: Sums): void;
+  of(step: number): Sums;
+  uncertain(step: number): readonly Sums[];
+};
+
+/** Twenty bytes a step. */
+function createSums(count: number): StepSums {
+  const candles = new Int32Array(count);
+  const digest = new BigUint64Array(count);
+  const locator = new BigUint64Array(count);
+  const uncertain = new Map<number, Sums[]>();
+  return {
+    add: (step, sums) => {
+      candles[step]! += sums.candles;
+      digest[step]! += sums.digest;
+      locator[step]! += sums.locator;
+    },
+    addUncertain: (step, sums) => void uncertain.set(step, [...(uncertain.get(step) ?? []), sums]),
+    of: (step) => ({ candles: candles[step]!, digest: digest[step]!, locator: locator[step]! }),
+    uncertain: (step) => uncertain.get(step) ?? [],
+  };
+}
+
+function createStored(series: SeriesRow, steps: readonly Step[], segments: readonly Segment[], told: StepSums) {
+  let [all, final] = [NOTHING, NOTHING];
+  let [inEmpty, left, offGrid, impossible, future] = [0, 0, 0, 0, 0];
+  const outside: Span[] = [];
+  const removed = steps.filter(({ kind }) => kind === 'retention').flatMap(({ slots }) => slots.map(({ to }) => to));
+  const removedTo = Math.max(Number.NEGATIVE_INFINITY, ...removed);
+  return {
+    add(bucket: Bucket): void {
+      const segment = segments[bucket.bucket]!;
+      const sums = {
+        candles: bucket.candles,
+        digest: modulo(BigInt(bucket.digest)),
+        locator: modulo(BigInt(bucket.locator)),
+      };
+      const isFinal = contains(series.covered, bucket.first);
+      // Retention first forgets what a partition holds, and then removes it, as soon as nobody reads it.
+      if (!isFinal && bucket.last < removedTo) {
+        left += bucket.candles;
+        return;
+      }
+      const last = segment.tellers.at(-1);
+      if (last !== undefined && makesFinal(steps[last]!)) told.add(last, sums);
+      all = plus(all, sums);
+      if (isFinal) final = plus(final, sums);
+      else outside.push({ from: bucket.first, to: bucket.last });
+      if (contains(series.emptyOnce, bucket.first)) inEmpty += bucket.candles;
+      offGrid += bucket.offGrid;
+      impossible += bucket.impossible;
+      future += bucket.future;
+    },
+    close: (): Stored => ({ all, final, inEmpty, left, offGrid, impossible, future, outside }),
+  };
+}
+
+function createRevisions(steps: readonly Step[], segments: readonly Segment[], told: StepSums, width: number) {
+  const places = new Map(steps.map(({ number }, place) => [number, place]));
+  /** How many there are, by segment and step. */
+  const seen = new Map<string, number>();
+  const wrong: { text: string; at: Span }[] = [];
+  let before: Revision | null = null;
+  return {
+    add(revision: Revision): void {
+      const { openTime, step } = revision;
+      const at = { from: openTime, to: openTime + width };
+      const isTwice = before?.seriesId === revision.seriesId && before.openTime === openTime && before.step === step;
+      before = revision;
+      // From before evidence was kept: nothing tells what it was.
+      if (step === null) return;
+      const place = places.get(step);
+      const segment = segmentAt(segments, openTime);
+      const { tellers } = segments[segment]!;
+      const teller = place === undefined ? -1 : tellers.indexOf(place);
+      const earlier = tellers[teller - 1];
+      // A mending removes what is off the grid, and keeps it here.
+      const isOffGrid = !revision.isOnGrid && (place === undefined || steps[place]!.kind !== 'mended');
+      if (place === undefined || teller < 0 || isTwice || isOffGrid || earlier === undefined) {
+        const why = isTwice ? 'is there twice' : `is of step ${step}, which did not change this slot`;
+        wrong.push({ text: `a revision ${why}`, at });
+        return;
+      }
+      const key = `${segment}/${place}`;
+      seen.set(key, (seen.get(key) ?? 0) + 1);
+      const sums = sumsOf(revision.hash, Math.round(openTime / width));
+      const tellersOfIt = steps[place]!.kind === 'mended' ? [place, earlier] : [earlier];
+      for (const one of tellersOfIt) {
+        if (revision.wasThere === true) told.add(one, sums);
+        else told.addUncertain(one, sums);
+      }
+    },
+    close() {
+      for (const [i, { from, to, tellers }] of segments.entries()) {
+        for (const [n, place] of tellers.entries()) {
+          const earlier = tellers[n - 1];
+          // Only where an answer replaced something final, it kept a revision of each slot, also of one that was empty.
+          if (earlier === undefined || !makesFinal(steps[earlier]!) || steps[place]!.kind !== 'answer') continue;
+          const lacking = (to - from) / width - (seen.get(`${i}/${place}`) ?? 0);
+          if (lacking > 0)
+            wrong.push({
+              text: `step ${steps[place]!.number} changed final values, and their revision is gone`,
+              at: { from, to },
+            });
+        }
+      }
+      return wrong;
+    },
+  };
+}
+
+function compareRows(
+  evidence: readonly Evidence[],
+  steps: readonly Step[],
+  segments: readonly Segment[],
+  told: StepSums,
+): RowDifference[] {
+  const gone = new Set<number>();
+  for (const { tellers } of segments) {
+    for (const [n, place] of tellers.entries()) {
+      const earlier = tellers[n - 1];
+      if (earlier !== undefined && steps[place]!.kind === 'retention') gone.add(steps[earlier]!.row);
+    }
+  }
+  const sums = evidence.map(() => ({ known: NOTHING, uncertain: [] as Sums[] }));
+  for (const [place, { row }] of steps.entries()) {
+    const of = sums[row]!;
+    of.known = plus(of.known, told.of(place));
+    of.uncertain.push(...told.uncertain(place));
+  }
+  return evidence.flatMap((row, place) => {
+    const { known, uncertain } = sums[place]!;
+    const difference = leastDifference(minus(known, row), uncertain);
+    const isPartlyGone = gone.has(place) || row.kind === 'retention';
+    return isPartlyGone || difference.candles !== 0 || difference.digest !== 0n || difference.locator !== 0n
+      ? [{ row: place, difference, isPartlyGone }]
+      : [];
+  });
+}
+
+/** Candles of nulls are rare: none of the uncertain values was one, or all were, or a few. */
+function leastDifference(difference: Sums, uncertain: readonly Sums[]): Sums {
+  if (uncertain.length === 0 || (difference.digest === 0n && difference.candles === 0)) return difference;
+  const all = plus(difference, uncertain.reduce(plus, NOTHING));
+  if (all.digest === 0n) return all;
+  if (uncertain.length > MOST_TRIED) return difference;
+  for (let some = 1; some < 1 << uncertain.length; some++) {
+    const tried = uncertain.reduce((sum, one, i) => (some & (1 << i) ? plus(sum, one) : sum), difference);
+    if (tried.digest === 0n) return tried;
+  }
+  return difference;
+}
+
+const MOST_TRIED = 10;

@@ -1,0 +1,163 @@
+/** What verify reads of a page of series, all in one snapshot: the series, their evidence, sums of their candles, their revisions. */
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import type { Spans } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import { modulo } from './modulo.ts';
+import type { EvidenceRow } from './steps.ts';
+
+export type SeriesRow = {
+  readonly id: number;
+  readonly coinId: string;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  readonly covered: Spans;
+  readonly coveredCandles: number;
+  readonly candles: number;
+  /** Unsigned, modulo 2^64. */
+  readonly digest: bigint;
+  readonly emptyOnce: Spans;
+  readonly steps: number;
+  readonly link: string | null;
+  /** What the first step is chained to, if the steps of changed ids are right. */
+  readonly firstLink: string;
+  readonly isOnGrid: boolean;
+};
+
+export type Evidence = EvidenceRow & { readonly seriesId: number };
+
+/** A bound that is no slot's: microseconds and all, as the values here have milliseconds only. Also `(a,b]`. */
+const onGrid = (multirange: string, width: string) => `not exists (select from unnest(${multirange}) r
+  where mod(extract(epoch from lower(r)), ${width}) <> 0 or mod(extract(epoch from upper(r)), ${width}) <> 0
+    or not (lower_inc(r) or lower_inf(r)) or upper_inc(r))`;
+
+type Text<T, Name extends keyof T> = Omit<T, Name> & { readonly [name in Name]: string };
+
+export async function readSeries(sql: SqlOrTransaction, ids: readonly number[]): Promise<SeriesRow[]> {
+  const rows = await sql<Text<SeriesRow, 'digest'>[]>`
+    select s.id, s.coin_id, s.quote, s.interval, s.covered, s.covered_candles, s.candles, s.digest::text, s.empty_once, s.steps,
+      encode(s.link, 'hex') as link,
+      encode(ops.first_link(coalesce((select split_part(e.detail, ' ', 1) from market.evidence e
+        where e.series_id = s.id and e.kind = 'renamed' order by e.number limit 1), s.coin_id), s.quote, s.interval), 'hex') as first_link,
+      ${sql.unsafe(onGrid('s.covered', 'ops.seconds_of(s.interval)::numeric'))}
+        and ${sql.unsafe(onGrid('s.empty_once', 'ops.seconds_of(s.interval)::numeric'))} as is_on_grid
+    from unnest(${ids as number[]}::int[]) with ordinality as page(id, position)
+    join market.series s on s.id = page.id order by page.position`;
+  return rows.map((row) => ({ ...row, digest: modulo(BigInt(row.digest)) }));
+}
+
+/** By series, in the order of their numbers. */
+export async function readEvidence(
+  sql: SqlOrTransaction,
+  interval: Interval,
+  ids: readonly number[],
+): Promise<Map<number, Evidence[]>> {
+  const width = `${INTERVAL_MS[interval] / 1000}`;
+  const rows = await sql<Text<Evidence, 'digest' | 'locator'>[]>`
+    select e.series_id, e.number, e.kind, e.slots, e.known_at, e.candles, e.digest::text, e.locator::text,
+      encode(e.link, 'hex') as link, e.step_seconds, e.step_slots, e.detail,
+      case when coalesce(cardinality(e.step_seconds), 1) = 1 then e.link = ops.evidence_link(
+        coalesce(lag(e.link) over w, ops.first_link(coalesce(first_value(case when e.kind = 'renamed' then split_part(e.detail, ' ', 1) end) over renames, s.coin_id), s.quote, s.interval)),
+        e.kind, e.detail, e.known_at, e.slots, e.candles, e.digest) end as is_linked,
+      ${sql.unsafe(onGrid('e.slots', width))} and e.known_at = date_trunc('second', e.known_at) as is_on_grid
+    from market.evidence e join market.series s on s.id = e.series_id
+    where e.series_id = any(${ids as number[]}::int[])
+    window w as (partition by e.series_id order by e.number),
+      renames as (partition by e.series_id order by e.kind = 'renamed' desc, e.number)
+    order by e.series_id, e.number`;
+  const bySeries = new Map<number, Evidence[]>(ids.map((id) => [id, []]));
+  for (const row of rows) {
+    bySeries
+      .get(row.seriesId)!
+      .push({ ...row, digest: modulo(BigInt(row.digest)), locator: modulo(BigInt(row.locator)) });
+  }
+  return bySeries;
+}
+
+/** Of the stored candles of a segment. */
+export type Bucket = {
+  readonly id: number;
+  /** The place of the segment. */
+  readonly bucket: number;
+  readonly candles: number;
+  readonly digest: string;
+  readonly locator: string;
+  readonly offGrid: number;
+  readonly impossible: number;
+  readonly future: number;
+  readonly first: Instant;
+  readonly last: Instant;
+};
+
+const NUMBERS = ['open', 'high', 'low', 'close', 'volume', 'market_cap'];
+
+/** A candle that validation would have quarantined. Null is valid, and a comparison with it is not true. */
+const IMPOSSIBLE = `not (c.high >= c.low and c.high >= c.open and c.high >= c.close and c.low <= c.open and c.low <= c.close
+  and ${NUMBERS.map((name) => `c.${name} >= 0 and c.${name} < 'infinity'`).join(' and ')})`;
+
+/**
+ * One pass over the stored candles of some series of one interval. `bounds` of each: where its segments begin, ascending. Floating
+ * point is exact here: an open time in seconds is far below 2^53, and one that is off the grid by a microsecond divides to no integer.
+ */
+export function sumCandles(
+  sql: SqlOrTransaction,
+  interval: Interval,
+  of: readonly { readonly id: number; readonly bounds: readonly Instant[] }[],
+  latest: Instant,
+): Promise<Bucket[]> {
+  const width = INTERVAL_MS[interval] / 1000;
+  return sql<Bucket[]>`
+    select page.id, sums.* from (
+      select id, bounds::float8[] as bounds from unnest(${of.map(({ id }) => id)}::int[],
+        ${of.map(({ bounds }) => `{${bounds.map((at) => at / 1000).join(',')}}`)}::text[]) as p(id, bounds) offset 0
+    ) page
+    cross join lateral (
+      select bucket, count(*)::int as candles, sum(h)::text as digest,
+        sum((h & 4294967295) * place::bigint)::text as locator,
+        count(*) filter (where place <> trunc(place))::int as off_grid, count(*) filter (where is_impossible)::int as impossible,
+        count(*) filter (where open_time > ${latest})::int as future, min(open_time) as first, max(open_time) as last
+      from (
+        select c.open_time, width_bucket(date_part('epoch', c.open_time), page.bounds) as bucket,
+          date_part('epoch', c.open_time) / ${width}::float8 as place,
+          market.candle_hash(c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap) as h,
+          ${sql.unsafe(IMPOSSIBLE)} as is_impossible
+        from market.candle c where c.series_id = page.id and c.interval = ${interval}::market.candle_interval
+        -- Or the hash would be computed twice.
+        offset 0
+      ) candle
+      group by bucket
+    ) sums
+    order by page.id, bucket`;
+}
+
+/** Final values that were replaced. */
+export type Revision = {
+  readonly seriesId: number;
+  readonly openTime: Instant;
+  readonly isOnGrid: boolean;
+  /** Null: from before evidence was kept. */
+  readonly step: number | null;
+  /** Was there a candle? Null: its numbers are all null, and it may have been one of nulls. */
+  readonly wasThere: boolean | null;
+  readonly hash: bigint;
+};
+
+const REVISIONS_AT_ONCE = 5_000;
+
+/** Page by page, so that memory does not grow with their number. */
+export async function* readRevisions(
+  sql: SqlOrTransaction,
+  interval: Interval,
+  ids: readonly number[],
+): AsyncGenerator<Revision> {
+  const pages = sql<Text<Revision, 'hash'>[]>`
+    select r.series_id, r.open_time, r.step,
+      mod(extract(epoch from r.open_time), ${INTERVAL_MS[interval] / 1000}::int) = 0 as is_on_grid,
+      case when num_nonnulls(r.open, r.high, r.low, r.close, r.volume, r.market_cap) > 0 or r.reason in ('removed by upstream', 'mended')
+        then true end as was_there,
+      market.candle_hash(r.open_time, r.open, r.high, r.low, r.close, r.volume, r.market_cap)::text as hash
+    from market.revision r where r.series_id = any(${ids as number[]}::int[])
+    order by r.series_id, r.open_time, r.step`.cursor(REVISIONS_AT_ONCE);
+  for await (const page of pages) for (const row of page) yield { ...row, hash: BigInt(row.hash) };
+}

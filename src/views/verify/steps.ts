@@ -1,0 +1,122 @@
+/** The evidence of a series as steps, and the stretches of time that the same steps told something about. Pure. */
+import type { Instant } from '../../clock.ts';
+import { normalize, type Span, type Spans } from '../../core/span.ts';
+
+export type Kind = 'answer' | 'mended' | 'retention' | 'renamed' | 'adopted';
+
+/** A row of `market.evidence`. Digests are unsigned, modulo 2^64. */
+export type EvidenceRow = {
+  readonly number: number;
+  readonly kind: Kind;
+  readonly slots: Spans;
+  readonly knownAt: Instant;
+  readonly candles: number;
+  readonly digest: bigint;
+  readonly locator: bigint;
+  /** Hexadecimal. */
+  readonly link: string;
+  readonly stepSeconds: readonly number[] | null;
+  readonly stepSlots: readonly number[] | null;
+  readonly detail: string | null;
+  /** Is `link` what follows from the row and from the link before? Null: only with the candles of its steps. */
+  readonly isLinked: boolean | null;
+  readonly isOnGrid: boolean;
+};
+
+/** One step of a row. `row` is its place in the list of rows. */
+export type Step = {
+  readonly number: number;
+  readonly row: number;
+  readonly kind: Kind;
+  readonly slots: Spans;
+  readonly knownAt: Instant;
+};
+
+/** Slots about which the same steps told something. `tellers`: places in the list of steps, ascending. */
+export type Segment = Span & { readonly tellers: readonly number[] };
+
+/** The steps of rows in the order of their numbers; `width` of a slot in milliseconds. */
+export function stepsOf(rows: readonly EvidenceRow[], width: number): Step[] {
+  return rows.flatMap((row, place) => stepsOfRow(row, place, width));
+}
+
+function stepsOfRow(row: EvidenceRow, place: number, width: number): Step[] {
+  const { number, kind, slots, knownAt, stepSeconds, stepSlots } = row;
+  if (stepSeconds === null || slots.length === 0) return [{ number, row: place, kind, slots, knownAt }];
+  let from = slots[0]!.from;
+  return stepSeconds.map((seconds, i) => {
+    const to = from + (stepSlots?.[i] ?? 1) * width;
+    const step = { number: number + i, row: place, kind, slots: [{ from, to }], knownAt: knownAt + seconds * 1000 };
+    from = to;
+    return step;
+  });
+}
+
+/** Does a row of several steps have one stretch that its steps fill? */
+export function isWholeRow({ slots, stepSeconds, stepSlots }: EvidenceRow, width: number): boolean {
+  if (stepSeconds === null) return stepSlots === null;
+  if (slots.length !== 1 || (stepSlots !== null && stepSlots.length !== stepSeconds.length)) return false;
+  const told = stepSlots === null ? stepSeconds.length : stepSlots.reduce((sum, slots) => sum + slots, 0);
+  return slots[0]!.to - slots[0]!.from === told * width;
+}
+
+/** Is the slot final after this step? */
+export function makesFinal({ kind }: Pick<Step, 'kind'>): boolean {
+  return kind === 'answer' || kind === 'adopted';
+}
+
+/** All time in segments: at every place where what was told changes, and at the bounds of `others`. */
+export function segmentsOf(steps: readonly Step[], others: readonly Spans[]): Segment[] {
+  const begin = new Map<Instant, number[]>();
+  const end = new Map<Instant, number[]>();
+  const add = (to: Map<Instant, number[]>, at: Instant, step?: number) => {
+    const list = to.get(at) ?? [];
+    if (step !== undefined) list.push(step);
+    to.set(at, list);
+  };
+  for (const [i, { slots }] of steps.entries()) {
+    for (const { from, to } of slots) {
+      add(begin, from, i);
+      add(end, to, i);
+    }
+  }
+  for (const { from, to } of others.flat()) {
+    add(begin, from);
+    add(end, to);
+  }
+  const cuts = [...new Set([...begin.keys(), ...end.keys()])].sort((a, b) => a - b);
+  const segments: Segment[] = [];
+  let tellers: readonly number[] = [];
+  let from = Number.NEGATIVE_INFINITY;
+  for (const at of cuts) {
+    if (from < at) segments.push({ from, to: at, tellers });
+    const over = end.get(at);
+    const news = begin.get(at);
+    if (over?.length) tellers = tellers.filter((step) => !over.includes(step));
+    if (news?.length) tellers = [...tellers, ...news].sort((a, b) => a - b);
+    from = at;
+  }
+  if (from < Number.POSITIVE_INFINITY) segments.push({ from, to: Number.POSITIVE_INFINITY, tellers });
+  return segments;
+}
+
+/** The slots that are final according to the steps. */
+export function finalBy(steps: readonly Step[], segments: readonly Segment[]): Span[] {
+  return normalize(
+    segments.filter(({ tellers }) => {
+      const last = tellers.at(-1);
+      return last !== undefined && makesFinal(steps[last]!);
+    }),
+  );
+}
+
+/** The place of the segment that holds `at`. Every instant is in one. */
+export function segmentAt(segments: readonly Segment[], at: Instant): number {
+  let [low, high] = [0, segments.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (at < segments[middle]!.to) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

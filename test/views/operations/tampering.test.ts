@@ -1,0 +1,241 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { DAY } from '../../../src/core/interval.ts';
+import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
+import { type SeriesProof, verifySeries } from '../../../src/views/operations/verify.ts';
+import { verifyWarehouse } from '../../../src/views/verify/warehouse.ts';
+import { makeSeries, prepareChunks, storePrepared } from '../../bench/prepared.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { randomOf } from '../../support/random.ts';
+
+const FROM = Date.UTC(2023, 0, 1);
+const SPAN = { from: FROM, to: FROM + 732 * DAY };
+const AS_OF = Date.UTC(2025, 5, 1);
+const iso = (day: number) => new Date(FROM + day * DAY).toISOString();
+
+let database: TestDatabase;
+let [a, b] = [0, 0];
+/** Answers of a year each, a late answer that changes two slots, four refreshes of one slot each, a stretch that was mended and asked again. */
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const { sql } = database;
+  await ensurePartitions(sql, '24h', { from: SPAN.from, to: SPAN.to + 30 * DAY });
+  await ensurePartitions(sql, '24h', { from: SPAN.from + 10_000 * DAY, to: SPAN.to + 10_000 * DAY });
+  const ids = await makeSeries(sql, 'coin', 2, '24h', SPAN);
+  [a, b] = [ids[0]!, ids[1]!];
+  const chunks = prepareChunks(ids, '24h', SPAN);
+  for (const chunk of chunks) await storePrepared(sql, chunk, AS_OF);
+  const last = chunks.find((chunk) => chunk.series.id === a && chunk.span.to === SPAN.to)!;
+  const close = last.candles.close.map((value, i) => (i === 5 || i === 9 ? value! * 1.0001 : value));
+  await storePrepared(sql, { ...last, candles: { ...last.candles, close } }, AS_OF + DAY);
+  for (let day = 0; day < 4; day++) {
+    const span = { from: SPAN.to + day * DAY, to: SPAN.to + (day + 1) * DAY };
+    await storePrepared(sql, prepareChunks([a], '24h', span)[0]!, AS_OF + DAY + day);
+  }
+  await sql`select ops.uncover(${a}, ${iso(100)}::timestamptz, ${iso(110)}::timestamptz)`;
+  await storePrepared(
+    sql,
+    prepareChunks([a], '24h', { from: FROM + 100 * DAY, to: FROM + 110 * DAY })[0]!,
+    AS_OF + 2 * DAY,
+  );
+});
+afterAll(() => database.drop());
+
+/** What verify finds after `damage`, which is undone. */
+async function after(damage: string): Promise<{ proofs: SeriesProof[]; others: string[]; all: string[] }> {
+  const undo = new Error('undone');
+  let found: { proofs: SeriesProof[]; others: string[] } = { proofs: [], others: [] };
+  await database.sql
+    .begin(async (tx) => {
+      await tx.unsafe(`set local session_replication_role = replica; ${damage}`);
+      const inside = Object.assign(tx, {
+        begin: (_: string, work: (inner: unknown) => unknown) => work(tx),
+      }) as unknown as typeof database.sql;
+      for await (const proof of verifySeries(inside, {}, Date.now())) found.proofs.push(proof);
+      found = { ...found, others: await verifyWarehouse(inside) };
+      throw undo;
+    })
+    .catch((error) => {
+      if (error !== undo) throw error;
+    });
+  return { ...found, all: [...found.proofs.flatMap((proof) => proof.differences), ...found.others] };
+}
+
+test('an untouched warehouse has no difference', async () => {
+  const { proofs, all } = await after('select 1');
+  expect(all).toEqual([]);
+  expect(proofs).toHaveLength(2);
+});
+
+const day = (n: number) => `'${iso(n)}'::timestamptz`;
+const slot = (n: number) => ({ from: FROM + n * DAY, to: FROM + (n + 1) * DAY });
+const of = (series: 'A' | 'B', n: number) => `series_id = :${series} and open_time = ${day(n)}`;
+
+/** The last of each: the slots that must be named, where the data allow it. */
+const TABLE: readonly (readonly [name: string, damage: string, days: readonly number[]])[] = [
+  ['one bit of a price', `update market.candle set close = close + 2e-16 * close where ${of('A', 50)}`, [50]],
+  [
+    'one price of a slot that was mended before',
+    `update market.candle set close = close * 1.001 where ${of('A', 105)}`,
+    [105],
+  ],
+  [
+    'one price of a slot that a late answer changed',
+    `update market.candle set open = open * 1.0001 where ${of('A', 371)}`,
+    [371],
+  ],
+  ['one price of a refresh', `update market.candle set close = close * 1.001 where ${of('A', 733)}`, [733]],
+  [
+    'all prices × 10',
+    'update market.candle set open = open * 10, high = high * 10, low = low * 10, close = close * 10 where series_id = :A',
+    [],
+  ],
+  [
+    'two rows swapped, of two answers',
+    `update market.candle c set close = o.close, open = o.open, high = o.high, low = o.low from market.candle o where c.series_id = :A and o.series_id = :A and ((c.open_time, o.open_time) in ((${day(10)}, ${day(500)}), (${day(500)}, ${day(10)})))`,
+    [10, 500],
+  ],
+  [
+    'a series shifted by a day',
+    `update market.candle set open_time = open_time + interval '10000 days' where series_id = :B; update market.candle set open_time = open_time - interval '9999 days' where series_id = :B`,
+    [],
+  ],
+  [
+    'a row deleted, and its count',
+    `delete from market.candle where ${of('A', 60)}; update market.series set covered_candles = covered_candles - 1 where id = :A`,
+    [60],
+  ],
+  [
+    'a row deleted, its count and the digest of the series',
+    `update market.series set covered_candles = covered_candles - 1, candles = candles - 1, digest = ops.modulo_2_64(digest::numeric - (select market.candle_hash(open_time, open, high, low, close, volume, market_cap) from market.candle where ${of('A', 60)})) where id = :A; delete from market.candle where ${of('A', 60)}`,
+    [60],
+  ],
+  [
+    'rows of another series moved in',
+    `delete from market.candle where series_id = :A and open_time < ${day(10)}; update market.candle set series_id = :A where series_id = :B and open_time < ${day(10)}`,
+    [],
+  ],
+  [
+    'coins swapped',
+    `update market.series set coin_id = coin_id || '?' where id = :A; update market.series set coin_id = 'coin-0' where id = :B; update market.series set coin_id = 'coin-1' where id = :A`,
+    [],
+  ],
+  [
+    'coverage over years that nobody asked',
+    `update market.series set covered = covered + '{[2010-01-01Z,2015-01-01Z)}' where id = :A`,
+    [],
+  ],
+  [
+    'coverage off the grid',
+    `update market.series set covered = covered + tstzmultirange(tstzrange(upper(covered), upper(covered) + interval '1 hour')) where id = :A`,
+    [],
+  ],
+  [
+    'coverage off the grid by a microsecond',
+    `update market.series set covered = covered + tstzmultirange(tstzrange(upper(covered), upper(covered) + interval '1 microsecond')) where id = :A`,
+    [],
+  ],
+  [
+    'coverage that shrank',
+    `update market.series set covered = covered - tstzmultirange(tstzrange(${day(3)}, ${day(4)})) where id = :A`,
+    [3],
+  ],
+  [
+    'a row outside coverage',
+    `insert into market.candle select open_time + interval '5 days', open, high, low, close, volume, market_cap, series_id, interval from market.candle where ${of('A', 735)}`,
+    [740],
+  ],
+  ['the requests of a series', 'delete from ops.fetch where series_id = :B', []],
+  ['all requests', 'delete from ops.fetch', []],
+  ['all revisions', 'delete from market.revision', []],
+  ['a value of a revision', `update market.revision set close = close * 1.1 where ${of('A', 371)}`, [371]],
+  [
+    'a revision that nobody made',
+    `insert into market.revision (series_id, open_time, seen_at, step, close) values (:A, ${day(20)}, now(), 2, 1)`,
+    [20],
+  ],
+  ['a revision of another step', `update market.revision set step = 1 where ${of('A', 371)}`, [371]],
+  [
+    'a claim that is never asked again',
+    `insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at) values (:A, tstzrange('2020-01-01Z', '2020-01-02Z'), 'provisional', 1, now(), 'infinity')`,
+    [],
+  ],
+  [
+    'a claim that is asked again in a thousand days',
+    `insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at) values (:A, tstzrange('2020-01-01Z', '2020-01-02Z'), 'malformed', 3, now(), now() + interval '1000 days')`,
+    [],
+  ],
+  [
+    'thirty invented series',
+    `insert into market.series (coin_id, quote, interval, covered, covered_candles) select 'coin-0', 'btc', i, '{[2024-01-01Z,2024-02-01Z)}', 0 from unnest(enum_range(null::market.candle_interval)) i`,
+    [],
+  ],
+  ['candles of no series', `update market.candle set series_id = 999 where ${of('B', 7)}`, [7]],
+  ['a row of evidence deleted', 'delete from market.evidence where series_id = :A and number = 2', []],
+  ['the newest row of evidence deleted', 'delete from market.evidence where series_id = :B and number = 2', []],
+  [
+    'slots of evidence',
+    `update market.evidence set slots = slots - tstzmultirange(tstzrange(${day(5)}, ${day(6)})) where series_id = :A and number = 2`,
+    [],
+  ],
+  ['the digest of evidence', 'update market.evidence set digest = digest + 1 where series_id = :A and number = 1', []],
+  [
+    'the locator of evidence',
+    'update market.evidence set locator = locator + 1 where series_id = :A and number = 1',
+    [],
+  ],
+  [
+    'when a step was known',
+    `update market.evidence set known_at = known_at - interval '1 second' where series_id = :A and number = 1`,
+    [],
+  ],
+  [
+    'when a step was known, by a microsecond',
+    `update market.evidence set known_at = known_at + interval '1 microsecond' where series_id = :A and number = 1`,
+    [],
+  ],
+  [
+    'when a step of several was known',
+    'update market.evidence set step_seconds[1] = 1, step_seconds[2] = 2 where series_id = :A and cardinality(step_seconds) > 2',
+    [],
+  ],
+  ['a link of evidence', `update market.evidence set link = sha256(link) where series_id = :A and number = 1`, []],
+  ['the link of the series', 'update market.series set link = sha256(link) where id = :A', []],
+  ['the number of steps', 'update market.series set steps = steps + 1 where id = :A', []],
+  [
+    'a slot with a candle told empty',
+    `update market.series set empty_once = tstzmultirange(tstzrange(${day(5)}, ${day(6)})) where id = :A`,
+    [5],
+  ],
+  [
+    'a slot outside coverage told empty',
+    `update market.series set empty_once = '{[2010-01-01Z,2010-01-02Z)}' where id = :A`,
+    [],
+  ],
+  ['−0 for 0', `update market.candle set volume = '-0' where ${of('A', 33)}`, [33]],
+  ['null for a number', `update market.candle set market_cap = null where ${of('A', 34)}`, [34]],
+  ['the digest of the series', 'update market.series set digest = digest # 1 where id = :A', []],
+  ['the count of the series', 'update market.series set candles = candles + 1 where id = :A', []],
+];
+
+test.each(TABLE)('verify finds: %s', async (_, damage, days) => {
+  const { proofs, all } = await after(damage.replaceAll(':A', `${a}`).replaceAll(':B', `${b}`));
+  expect(all).not.toEqual([]);
+  const named = proofs.flatMap((proof) => proof.stretches);
+  for (const n of days) expect(named).toContainEqual(slot(n));
+});
+
+test('fifty random bits and rows are all found, and the slot is named', async () => {
+  const random = randomOf(16);
+  for (let seed = 0; seed < 50; seed++) {
+    const n = Math.floor(random() * 732);
+    const column = ['open', 'high', 'low', 'close', 'volume', 'market_cap'][Math.floor(random() * 6)]!;
+    const bit = Math.floor(random() * 40);
+    const flipped = `update market.candle set ${column} = ${column} * (1 + 2.0 ^ -52 * 2.0 ^ ${bit % 30} * 1.01) where ${of('B', n)}`;
+    const damage = seed % 3 === 0 ? `delete from market.candle where ${of('B', n)}` : flipped;
+    const { proofs } = await after(damage.replaceAll(':B', `${b}`));
+    expect(
+      proofs.flatMap((proof) => proof.stretches),
+      `seed ${seed}: ${damage}`,
+    ).toContainEqual(slot(n));
+  }
+});
