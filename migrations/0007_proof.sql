@@ -628,3 +628,119 @@ cross join lateral (
 where not isempty(s.missing) and n.slots > 0;
 comment on column market.gaps.reason is 'not asked yet; provisional: answered, but too young to be final; unconfirmed: answered empty, to be confirmed by a second answer; malformed: the row given cannot be true, and is in market.quarantine; implausible: nothing was stored of the answer, detail says why, and a second answer must say the same; or why upstream refuses it: history limit, interval, unknown coin, forbidden, bad request.';
 comment on column market.gaps.detail is 'What upstream said when it refused, what is implausible, or why two empty answers are not enough; null when nothing more is known.';
+
+-- Series as they were at a step of their evidence: for `chandler verify --against` an attestation.
+
+create function ops.covered_at(of_series integer, step integer) returns tstzmultirange
+  language plpgsql stable parallel safe as $$
+declare
+  width interval;
+  e market.evidence;
+  told tstzmultirange;
+  covered tstzmultirange := '{}';
+begin
+  select market.width_of(interval) into width from market.series where id = of_series;
+  for e in select * from market.evidence where series_id = of_series and number <= step order by number loop
+    told := e.slots;
+    if e.step_seconds is not null and e.number + cardinality(e.step_seconds) - 1 > step then
+      told := tstzmultirange(tstzrange(lower(e.slots), lower(e.slots) + width * coalesce(
+        (select sum(n)::integer from unnest(e.step_slots[1:step - e.number + 1]) n), step - e.number + 1)));
+    end if;
+    covered := case when e.kind in ('mended', 'retention') then covered - told else covered + told end;
+  end loop;
+  return covered;
+end
+$$;
+comment on function ops.covered_at(integer, integer) is 'The coverage of a series after a step of its evidence.';
+
+-- A value that was replaced later is in market.revision, under the step that replaced it first. Where a stretch was taken out of coverage
+-- and nothing was kept, there was no candle (or retention has removed it). A revision without the step that it names counts for nothing.
+create function ops.final_at(of_series integer, of_interval market.candle_interval, step integer, stretch tstzrange)
+  returns table (open_time timestamptz, open double precision, high double precision, low double precision, close double precision,
+    volume double precision, market_cap double precision)
+  language plpgsql stable parallel safe as $$
+#variable_conflict use_column
+declare
+  newest constant integer := (select s.steps from market.series s where s.id = of_series);
+  of_step constant integer := step;
+  covered constant tstzmultirange := ops.covered_at(of_series, step) * tstzmultirange(stretch);
+begin
+  if newest <= of_step then
+    return query
+      select c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap
+      from market.candle c
+      where c.series_id = of_series and c.interval = of_interval and c.open_time >= lower(stretch) and c.open_time < upper(stretch)
+        and covered @> c.open_time;
+    return;
+  end if;
+  return query
+    with replaced as materialized (
+      select distinct on (r.open_time) r.open_time, r.step, r.open, r.high, r.low, r.close, r.volume, r.market_cap,
+        not r.was_empty as is_candle
+      from market.revision r
+      where r.series_id = of_series and r.step > of_step and r.open_time >= lower(stretch) and r.open_time < upper(stretch)
+        and exists (select from market.evidence_steps e where e.series_id = of_series and e.number = r.step and e.slots @> r.open_time)
+      order by r.open_time, r.step
+    ), removal as materialized (
+      select e.number, e.slots from market.evidence e
+      where e.series_id = of_series and e.number > of_step and e.kind in ('mended', 'retention') and e.slots && stretch
+    )
+    select c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap
+    from market.candle c
+    where c.series_id = of_series and c.interval = of_interval and c.open_time >= lower(stretch) and c.open_time < upper(stretch)
+      and covered @> c.open_time
+      and not exists (select from replaced r where r.open_time = c.open_time)
+      and not exists (select from removal g where g.slots @> c.open_time)
+    union all
+    select r.open_time, r.open, r.high, r.low, r.close, r.volume, r.market_cap
+    from replaced r
+    where r.is_candle and covered @> r.open_time
+      and not exists (select from removal g where g.slots @> r.open_time and g.number < r.step);
+end
+$$;
+comment on function ops.final_at(integer, market.candle_interval, integer, tstzrange) is 'The final candles of a stretch of a series, as they were after a step of its evidence.';
+
+-- Several steps in one row told slots that no step between them changed: what they told is what was there after the last of them.
+create function ops.link_at(of_series integer, step integer) returns bytea
+  language plpgsql stable parallel safe as $$
+declare
+  s market.series;
+  e market.evidence;
+  told record;
+  upto integer;
+  of_link bytea;
+begin
+  select * into s from market.series where id = of_series;
+  select ops.first_link(coalesce((select split_part(r.detail, ' ', 1) from market.evidence r
+    where r.series_id = of_series and r.kind = 'renamed' order by r.number limit 1), s.coin_id), s.quote, s.interval) into of_link;
+  upto := 0;
+  for e in select * from market.evidence where series_id = of_series and number <= step order by number loop
+    if e.number <> upto + 1 then
+      return null;
+    end if;
+    if coalesce(cardinality(e.step_seconds), 1) = 1 then
+      upto := e.number;
+      of_link := ops.evidence_link(of_link, e.kind, e.detail, e.known_at, e.slots, e.candles, e.digest);
+      continue;
+    end if;
+    upto := least(step, e.number + cardinality(e.step_seconds) - 1);
+    for told in
+      select t.seconds, t.span, count(c.open_time)::integer as candles, ops.modulo_2_64(coalesce(sum(
+        market.candle_hash(c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap)), 0)) as digest
+      from (
+        select u.n, u.seconds, tstzrange(lower(e.slots) + (sum(u.slots) over (order by u.n) - u.slots) * market.width_of(s.interval),
+          lower(e.slots) + sum(u.slots) over (order by u.n) * market.width_of(s.interval)) as span
+        from (select i.n, i.seconds, coalesce(e.step_slots[i.n], 1)::integer as slots
+          from unnest(e.step_seconds[1:upto - e.number + 1]) with ordinality as i(seconds, n)) u
+      ) t
+      left join ops.final_at(of_series, s.interval, upto, range_merge(e.slots)) c on t.span @> c.open_time
+      group by t.n, t.seconds, t.span order by t.n
+    loop
+      of_link := ops.evidence_link(of_link, e.kind, e.detail, e.known_at + told.seconds * interval '1 second',
+        tstzmultirange(told.span), told.candles, told.digest);
+    end loop;
+  end loop;
+  return case when upto = step then of_link end;
+end
+$$;
+comment on function ops.link_at(integer, integer) is 'The link of a step of a series, computed again from its name, its evidence and its candles; null when a step is missing.';

@@ -18,6 +18,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   status: async () => (await import('./commands/status.ts')).statusCommand,
   gaps: async () => (await import('./commands/gaps.ts')).gapsCommand,
   verify: async () => (await import('./commands/verify.ts')).verifyCommand,
+  attest: async () => (await import('./commands/attest.ts')).attestCommand,
   quota: async () => (await import('./commands/quota.ts')).quotaCommand,
   backfills: async () => (await import('./commands/backfills.ts')).backfillsCommand,
   schedule: async () => (await import('./commands/schedule.ts')).scheduleCommand,

@@ -10,11 +10,17 @@ import { type NarrowOptions, narrowOptions, seriesFilter } from '../input/series
 import { timeOption } from '../input/time.ts';
 import { type Column, number, printTable, text, whole } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
-import { EXIT, type ExitCode } from '../shell/exit.ts';
+import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
 import type { Io, Output } from '../shell/io.ts';
 import { printJsonArray } from '../shell/json.ts';
+import { verifyAgainst } from './verify-against.ts';
 
-type Options = NarrowOptions & { readonly json?: boolean; readonly since?: string };
+type Options = NarrowOptions & {
+  readonly json?: boolean;
+  readonly since?: string;
+  readonly against?: string;
+  readonly key?: string;
+};
 
 export function verifyCommand(program: Command, context: CommandContext): void {
   narrowOptions(
@@ -29,14 +35,25 @@ export function verifyCommand(program: Command, context: CommandContext): void {
       'only series with an answer, or a step of evidence, since then: a date, a date-time, or relative like -1d',
     )
     .option('--json', 'print JSON')
+    .option('--against <file>', 'compare with this attestation instead: equal, grown, revised on record, or tampered')
+    .option('--key <file>', 'with --against: the public key that must have signed it')
     .action(
-      context.action(async (coins: string[], options: Options) =>
-        context.withApp({ schema: 'require' }, async ({ database: { sql }, clock }) => {
+      context.action(async (coins: string[], options: Options) => {
+        const { against, key } = options;
+        if (against === undefined && key !== undefined)
+          throw new UsageError('--key needs --against, which names the file');
+        if (against !== undefined && (coins.length > 0 || options.interval || options.quote || options.since))
+          throw new UsageError(
+            '--against compares with the whole attestation; leave out coins, --interval, --quote and --since',
+          );
+        return context.withApp({ schema: 'require' }, async ({ config, database: { sql }, clock }) => {
+          if (against !== undefined)
+            return verifyAgainst(context.io, sql, { ...options, against }, { keep: config.keep, now: clock.now() });
           const since = options.since === undefined ? undefined : timeOption('--since', options.since, clock.now());
           const filter = { ...(await seriesFilter(sql, coins, options)), since };
           return (options.json ? verifyAsJson : verify)(context.io, sql, filter, clock.now());
-        }),
-      ),
+        });
+      }),
     );
 }
 

@@ -1,0 +1,88 @@
+/** Attestations as files, and the keys that sign them. */
+import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { open, readFile, rename, rm } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import type { Instant } from '../../clock.ts';
+import { ConfigurationError } from '../../ingest/outcome.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { type Attested, attest } from '../../views/attestation/attestation.ts';
+
+/**
+ * Writes an attestation to `path`. The file appears when it is whole, and is on the disk then; before, its name ends in `.part`. A file
+ * of that name is replaced.
+ */
+export async function writeAttestation(
+  sql: Sql,
+  path: string,
+  options: { readonly at: Instant; readonly key: KeyObject | null },
+): Promise<Attested> {
+  const part = `${path}.part`;
+  const file = await open(part, 'w');
+  try {
+    const lines = attest(sql, options);
+    for (let next = await lines.next(); ; next = await lines.next()) {
+      if (!next.done) {
+        await file.write(next.value);
+        continue;
+      }
+      await file.sync();
+      await file.close();
+      await rename(part, path);
+      return next.value;
+    }
+  } catch (error) {
+    await file.close();
+    await rm(part, { force: true });
+    throw error;
+  }
+}
+
+/** The lines of a file, without line feeds. It is never in memory as a whole. */
+export async function* linesOf(path: string): AsyncGenerator<string> {
+  const input = createReadStream(path);
+  const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
+  let failed: unknown = null;
+  input.on('error', (error) => {
+    failed = error;
+    lines.close();
+  });
+  yield* lines;
+  if (failed !== null) throw failed;
+}
+
+/** The Ed25519 key in a PEM file. @throws ConfigurationError that names `setting` and what would be right. */
+export async function readPrivateKey(path: string, setting: string): Promise<KeyObject> {
+  const pem = await readPem(path, setting);
+  if (/ENCRYPTED/.test(pem))
+    throw new ConfigurationError(
+      `${setting}: the key in ${path} is encrypted; give one that is not: openssl pkey -in ${path} -out plain.pem`,
+    );
+  return ed25519(() => createPrivateKey(pem), path, `${setting}: ${path} is not a private Ed25519 key`);
+}
+
+/** The same for a public key. */
+export async function readPublicKey(path: string, setting: string): Promise<KeyObject> {
+  const pem = await readPem(path, setting);
+  return ed25519(() => createPublicKey(pem), path, `${setting}: ${path} is not a public Ed25519 key`);
+}
+
+async function readPem(path: string, setting: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw new ConfigurationError(`${setting}: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+}
+
+function ed25519(read: () => KeyObject, path: string, problem: string): KeyObject {
+  const makeOne = `make one with: openssl genpkey -algorithm ed25519 -out ${path}`;
+  let key: KeyObject;
+  try {
+    key = read();
+  } catch {
+    throw new ConfigurationError(`${problem} in PEM form; ${makeOne}`);
+  }
+  if (key.asymmetricKeyType === 'ed25519') return key;
+  throw new ConfigurationError(`${problem}, but one for ${key.asymmetricKeyType}; ${makeOne}`);
+}

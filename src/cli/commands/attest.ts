@@ -1,0 +1,47 @@
+/** `chandler attest`: writes digests of all that is stored into a small file, to be kept elsewhere. */
+import type { Command } from 'commander';
+import { readPrivateKey, writeAttestation } from '../../background/attestation/attestation-file.ts';
+import { formatBytes, formatCounted, toIso } from '../../core/format.ts';
+import type { CommandContext } from '../shell/context.ts';
+import { EXIT, UsageError } from '../shell/exit.ts';
+import { printJson } from '../shell/json.ts';
+
+type Options = { readonly out?: string; readonly sign?: string; readonly json?: boolean };
+
+export function attestCommand(program: Command, context: CommandContext): void {
+  program
+    .command('attest')
+    .description('write an attestation: digests of all that is stored; chandler verify --against compares with it')
+    .option('--out <file>', 'where to write it (default: attestation-<instant>.jsonl)')
+    .option('--sign <key>', 'sign it with the Ed25519 key of this PEM file')
+    .option('--json', 'print JSON')
+    .action(
+      context.action(async ({ out, sign, json }: Options) => {
+        const key = sign === undefined ? null : await readPrivateKey(sign, '--sign');
+        return context.withApp({ schema: 'require' }, async ({ database: { sql }, clock }) => {
+          const at = clock.now();
+          const path = out ?? attestationName(at);
+          const attested = await writeAttestation(sql, path, { at, key }).catch((error: unknown) => {
+            const { code, syscall } = error as NodeJS.ErrnoException;
+            if (syscall !== 'open' && syscall !== 'rename') throw error;
+            throw new UsageError(`--out: ${path} cannot be written (${code}); name a file in a folder that exists`);
+          });
+          const { root, series, signature = null } = attested;
+          if (json) printJson(context.io.out, { file: path, at: toIso(at), root, series, signature });
+          else {
+            const size = `${formatCounted(series, 'series')}, ${formatBytes(attested.bytes)}`;
+            const how = signature === null ? 'not signed' : 'signed';
+            context.io.out.write(
+              `${path}: ${size}, ${how}\nroot ${root}\nKeep a copy where nobody who can write this database can change it.\n`,
+            );
+          }
+          return EXIT.done;
+        });
+      }),
+    );
+}
+
+/** `attestation-20240131T120000Z.jsonl`. */
+function attestationName(at: number): string {
+  return `attestation-${toIso(at)!.replace(/\.\d+/, '').replace(/[-:]/g, '')}.jsonl`;
+}

@@ -1,0 +1,93 @@
+/** `chandler verify --against`: compares the warehouse with an attestation. Exits 1 when something cannot be explained. */
+import { linesOf, readPublicKey } from '../../background/attestation/attestation-file.ts';
+import { formatCounted, formatInstant, toIso } from '../../core/format.ts';
+import type { Keep } from '../../core/settings/retention-settings.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { type CheckedFile, checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
+import { compare } from '../../views/attestation/compare.ts';
+import { type Finding, VERDICTS, type Verdict } from '../../views/attestation/finding.ts';
+import { CommandFailed, EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
+import type { Io, Output } from '../shell/io.ts';
+import { printJson } from '../shell/json.ts';
+
+export type AgainstOptions = { readonly against: string; readonly key?: string; readonly json?: boolean };
+
+/** Of findings that are neither equal nor grown; the counts are about all. */
+const MOST_SHOWN = 1000;
+
+type Comparison = {
+  readonly checked: CheckedFile;
+  readonly counts: Readonly<Record<Verdict, number>>;
+  readonly shown: readonly Finding[];
+};
+
+/** @throws UsageError for a file or key that cannot be read, CommandFailed for one that cannot be believed. */
+export async function verifyAgainst(
+  io: Io,
+  sql: Sql,
+  { against, key, json = false }: AgainstOptions,
+  { keep, now }: { readonly keep: Keep; readonly now: number },
+): Promise<ExitCode> {
+  const publicKey = key === undefined ? null : await readPublicKey(key, '--key');
+  const checked = await checkFile(readable(against), publicKey).catch((error: unknown) => {
+    throw error instanceof DamagedAttestation ? new CommandFailed(`${against} ${error.message}`) : error;
+  });
+  const counts = Object.fromEntries(VERDICTS.map((verdict) => [verdict, 0])) as Record<Verdict, number>;
+  const shown: Finding[] = [];
+  for await (const found of compare(sql, factsOf(against, checked), keep, now)) {
+    counts[found.verdict]++;
+    const isNews = found.verdict !== 'equal' && found.verdict !== 'grown';
+    if (isNews && (found.verdict === 'tampered' || shown.length < MOST_SHOWN / 2) && shown.length < MOST_SHOWN)
+      shown.push(found);
+  }
+  const comparison = { checked, counts, shown };
+  if (json) printAsJson(io.out, comparison);
+  else print(io.out, comparison);
+  return counts.tampered === 0 ? EXIT.done : EXIT.failed;
+}
+
+async function* readable(path: string): AsyncGenerator<string> {
+  try {
+    yield* linesOf(path);
+  } catch (error) {
+    throw new UsageError(`--against: ${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
+  }
+}
+
+/** The lines between the first and the last. */
+async function* factsOf(path: string, { facts }: CheckedFile): AsyncGenerator<string> {
+  let i = 0;
+  for await (const line of readable(path)) {
+    if (i > 0 && i <= facts) yield line;
+    i++;
+  }
+}
+
+function printAsJson(out: Output, { checked: { at, root, signature }, counts, shown }: Comparison): void {
+  printJson(out, { at: toIso(at), root, signature, isTampered: counts.tampered > 0, counts, findings: shown });
+}
+
+const SIGNATURES: Readonly<Record<CheckedFile['signature'], string>> = {
+  checked: 'signed by the given key',
+  'not checked': 'signed; give --key with the public key of its owner to check by whom',
+  none: 'not signed',
+};
+
+function print(out: Output, { checked, counts, shown }: Comparison): void {
+  out.write(`attestation of ${formatInstant(checked.at)}, root ${checked.root}, ${SIGNATURES[checked.signature]}\n\n`);
+  for (const { subject, month, verdict, detail } of shown)
+    out.write(`${verdict}: ${subject}${month === null ? '' : ` ${month}`}: ${detail}\n`);
+  const found = VERDICTS.filter((verdict) => counts[verdict] > 0).map((verdict) => `${counts[verdict]} ${verdict}`);
+  const news = VERDICTS.reduce(
+    (sum, verdict) => (verdict === 'equal' || verdict === 'grown' ? sum : sum + counts[verdict]),
+    0,
+  );
+  if (news > shown.length) out.write(`and ${formatCounted(news - shown.length, 'finding')} more\n`);
+  if (shown.length > 0) out.write('\n');
+  out.write(`months of series, and tables: ${found.join(', ')}\n`);
+  out.write(
+    counts.tampered === 0
+      ? 'Nothing that was attested was tampered with.\n'
+      : 'What was attested is not what is there, and no record says why.\n',
+  );
+}

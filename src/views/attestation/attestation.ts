@@ -1,0 +1,76 @@
+/**
+ * The lines of an attestation: a head with the instant; the facts, which the root is the SHA-256 of; and the root, signed or not.
+ * docs/proof.md describes the format.
+ */
+import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import type { Instant } from '../../clock.ts';
+import { toIso } from '../../core/format.ts';
+import { VERSION } from '../../core/version.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { readAllSeries } from './read-series.ts';
+import { writeSeries } from './series-line.ts';
+import { readTables } from './tables.ts';
+
+export const FORMAT = 1;
+
+export type Root = {
+  /** SHA-256 of the facts, in hexadecimal digits. */
+  readonly root: string;
+  /** Ed25519, base64; absent: not signed. */
+  readonly signature?: string;
+  /** What the signature can be checked with: base64 of the DER form. It proves nothing by itself: get the key from its owner. */
+  readonly publicKey?: string;
+};
+
+export type Attested = Root & { readonly at: Instant; readonly series: number; readonly bytes: number };
+
+/**
+ * Yields every line with its line feed, and returns what was attested. Two attestations of one state differ in their head alone (and
+ * in the signature, which covers it).
+ */
+export async function* attest(
+  sql: Sql,
+  { at, key }: { readonly at: Instant; readonly key: KeyObject | null },
+): AsyncGenerator<string, Attested> {
+  const head = JSON.stringify({ attestation: FORMAT, at: toIso(at), chandler: VERSION });
+  yield `${head}\n`;
+  const hash = createHash('sha256');
+  let [series, bytes] = [0, 0];
+  for await (const { line, isSeries } of facts(sql)) {
+    hash.update(`${line}\n`);
+    if (isSeries) {
+      series++;
+      bytes += Buffer.byteLength(line) + 1;
+    }
+    yield `${line}\n`;
+  }
+  const root = signed(head, hash.digest('hex'), key);
+  yield `${JSON.stringify(root)}\n`;
+  return { ...root, at, series, bytes };
+}
+
+async function* facts(sql: Sql): AsyncGenerator<{ readonly line: string; readonly isSeries: boolean }> {
+  const [origin] = await sql<{ simulator: string | null }[]>`select simulator from ops.origin`;
+  yield { line: JSON.stringify({ origin: origin?.simulator ?? 'upstream' }), isSeries: false };
+  for await (const { before, ...digest } of readTables(sql)) {
+    const line = JSON.stringify(before === undefined ? digest : { ...digest, before: toIso(before) });
+    yield { line, isSeries: false };
+  }
+  for await (const state of readAllSeries(sql)) yield { line: writeSeries(state), isSeries: true };
+}
+
+/** What is signed: the first line, the root, and a line feed after each. */
+function signedText(head: string, root: string): Buffer {
+  return Buffer.from(`${head}\n${root}\n`);
+}
+
+function signed(head: string, root: string, key: KeyObject | null): Root {
+  if (key === null) return { root };
+  const publicKey = createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64');
+  return { root, signature: sign(null, signedText(head, root), key).toString('base64'), publicKey };
+}
+
+/** Does the signature belong to this head and root, by this public key? */
+export function isSignedBy(key: KeyObject, head: string, { root, signature }: Root): boolean {
+  return signature !== undefined && verify(null, signedText(head, root), key, Buffer.from(signature, 'base64'));
+}

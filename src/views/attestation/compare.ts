@@ -1,0 +1,149 @@
+/** Compares the warehouse with an attestation: what is equal, what has grown, what was changed with a recorded reason, and what was tampered with. */
+import type { Instant } from '../../clock.ts';
+import { formatCounted } from '../../core/format.ts';
+import type { Keep } from '../../core/settings/retention-settings.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { parse } from './check-file.ts';
+import { compareTable, type TableFact } from './compare-table.ts';
+import { type Finding, finding, type Verdict } from './finding.ts';
+import { type AsOf, readAsOf } from './read-as-of.ts';
+import { type CurrentSeries, findSeries, inPages, readCurrent, readFormerNames } from './read-series.ts';
+import { type AttestedMonth, type AttestedSeries, isSealed, nameOf, readSeries, SHORT_BYTES } from './series-line.ts';
+import type { TABLES } from './tables.ts';
+
+/** Yields what it finds of each month of each series, of its evidence and revisions, and of each table. `facts`: lines of a checked file. */
+export async function* compare(
+  sql: Sql,
+  facts: AsyncIterable<string>,
+  keep: Pick<Keep, 'tickers' | 'global' | 'exchanges'>,
+  now: Instant,
+): AsyncGenerator<Finding> {
+  const former = await readFormerNames(sql);
+  const tables: TableFact[] = [];
+  let origin: string | null = null;
+  async function* series() {
+    for await (const line of facts) {
+      const fact = parse(line);
+      const attested = readSeries(fact);
+      if (attested !== null)
+        yield { ...attested, candles: attested.months.reduce((sum, month) => sum + month.candles, 0) };
+      else if (isTable(fact)) tables.push(fact);
+      else if (isOrigin(fact)) origin = fact.origin;
+      else throw new Error(`a line of the attestation has no known form: ${line.slice(0, 80)}`);
+    }
+  }
+  yield* inPages(series(), async (page): Promise<Finding[]> => {
+    const found = await findSeries(sql, page, former);
+    const there = found.filter((one) => one !== undefined);
+    const current = there.length === 0 ? [] : await readCurrent(sql, there);
+    const byId = new Map(current.map((one) => [one.seriesId, one]));
+    const pairs = page.map((attested, i) => ({ attested, current: byId.get(found[i]?.id ?? 0) }));
+    return compareSeries(sql, pairs);
+  });
+  const [here] = await sql<{ origin: string }[]>`select coalesce(simulator, 'upstream') as origin from ops.origin`;
+  if (origin !== (here?.origin ?? 'upstream'))
+    yield finding(
+      'the warehouse',
+      null,
+      'tampered',
+      `holds data of ${here?.origin}, and was attested with data of ${origin}`,
+    );
+  const keptSince = ({ kept }: (typeof TABLES)[number]) =>
+    kept === undefined || keep[kept] === null ? Number.NEGATIVE_INFINITY : now - keep[kept];
+  for (const table of tables) yield await compareTable(sql, table, keptSince);
+}
+
+type Pair = { readonly attested: AttestedSeries; readonly current: CurrentSeries | undefined };
+type Known = { readonly attested: AttestedSeries; readonly current: CurrentSeries };
+
+async function compareSeries(sql: Sql, pairs: readonly Pair[]): Promise<Finding[]> {
+  const known = pairs.filter((pair): pair is Known => pair.current !== undefined);
+  const differing = known.map((pair) => pair.attested.months.filter((month) => !isEqualNow(pair, month)));
+  const then = await readAsOf(
+    sql,
+    known.map(({ attested, current }, i) => ({
+      seriesId: current.seriesId,
+      interval: attested.interval,
+      step: attested.steps,
+      months: differing[i]!.map(({ from }) => from),
+    })),
+  );
+  const findings = new Map(known.map((pair, i) => [pair.attested, judge(pair, then[i]!)]));
+  return pairs.flatMap(
+    ({ attested }) =>
+      findings.get(attested) ?? [finding(nameOfSeries(attested), null, 'tampered', 'the series is not there')],
+  );
+}
+
+function isEqualNow({ current }: Known, month: AttestedMonth): boolean {
+  const now = current.months.find(({ from }) => from === month.from);
+  return now !== undefined && isShort(month.digest, now.digest);
+}
+
+function isShort(short: Buffer, whole: Buffer): boolean {
+  return whole.subarray(0, SHORT_BYTES).equals(short);
+}
+
+function judge(pair: Known, then: AsOf): Finding[] {
+  const { attested, current } = pair;
+  const name = nameOfSeries(attested);
+  const findings: Finding[] = [];
+  const whole: { digest: Buffer }[] = [];
+  for (const month of attested.months) {
+    const now = current.months.find(({ from }) => from === month.from);
+    const isEqual = now !== undefined && isShort(month.digest, now.digest);
+    const before = then.months.get(month.from);
+    whole.push({ digest: isEqual ? now.digest : (before?.digest ?? Buffer.alloc(0)) });
+    findings.push(
+      finding(
+        name,
+        nameOf(month.from),
+        ...(isEqual ? (['equal', ''] as const) : judgeMonth(month, now, before!, then)),
+      ),
+    );
+  }
+  if (!then.isCoverageTrue && findings.every(({ verdict }) => verdict !== 'tampered'))
+    findings.push(finding(name, null, 'tampered', 'its coverage is not what the evidence says'));
+  const isLinked = attested.steps === 0 || (then.link !== null && isShort(attested.link, then.link));
+  if (!isLinked)
+    findings.push(finding(name, null, 'tampered', `its evidence up to step ${attested.steps} is not what it was`));
+  const areRevisions = isShort(attested.revisions, then.revisions);
+  if (!areRevisions)
+    findings.push(finding(name, null, 'tampered', 'its revisions from before then are not what they were'));
+  // The digests in the file are short; the seal is about whole ones. It can be checked when nothing was removed.
+  const isUndoubted = findings.every(({ verdict }) => verdict !== 'tampered' && verdict !== 'removed');
+  const link = attested.steps === 0 ? Buffer.alloc(0) : (then.link ?? Buffer.alloc(0));
+  if (isUndoubted && !isSealed(attested.seal, { link, revisions: then.revisions, months: whole }))
+    findings.push(finding(name, null, 'tampered', 'its short digests are right, but its seal is not'));
+  return findings;
+}
+
+function judgeMonth(
+  month: AttestedMonth,
+  now: CurrentSeries['months'][number] | undefined,
+  before: NonNullable<ReturnType<AsOf['months']['get']>>,
+  then: AsOf,
+): readonly [Verdict, string] {
+  const { candles = 0, slots = 0 } = now ?? {};
+  const counts = `${formatCounted(candles, 'final candle')} in ${formatCounted(slots, 'covered slot')}, attested were ${month.candles} in ${month.slots}`;
+  if (!then.isCoverageTrue) return ['tampered', `coverage is not what the evidence says; ${counts}`];
+  if (before.removed > 0) return ['removed', `retention removed ${formatCounted(before.removed, 'slot')}`];
+  if (!isShort(month.digest, before.digest))
+    return ['tampered', `not what was attested, and no revision says why; ${counts}`];
+  const why = before.reasons.join(', ');
+  if (before.revised > 0)
+    return ['revised', `${formatCounted(before.revised, 'revision')} on record (${why}); ${counts}`];
+  return slots < month.slots ? ['mended', counts] : ['grown', counts];
+}
+
+function nameOfSeries({ coinId, quote, interval }: AttestedSeries): string {
+  return `${coinId} ${quote} ${interval}`;
+}
+
+function isTable(fact: unknown): fact is TableFact {
+  return typeof (fact as TableFact | null)?.table === 'string';
+}
+
+function isOrigin(fact: unknown): fact is { readonly origin: string } {
+  return typeof (fact as { origin?: unknown } | null)?.origin === 'string';
+}

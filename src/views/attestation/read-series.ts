@@ -1,0 +1,177 @@
+/** Reads series for an attestation: digests of what is there now. Each page of series is one statement, so each series is of one instant. */
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Spans } from '../../core/span.ts';
+import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
+import type { AttestedSeries } from './series-line.ts';
+import { monthsOf, type SeriesState } from './series-state.ts';
+
+/** As in market.candle_hash. `date_part` gives the same seconds as `extract`, in half the time. */
+export const CANDLE_BYTES = `int8send(date_part('epoch', c.open_time)::bigint) || ${[
+  'open',
+  'high',
+  'low',
+  'close',
+  'volume',
+  'market_cap',
+]
+  .map((name) => `coalesce(float8send(c.${name}), '\\x7ff8000000000000'::bytea)`)
+  .join(' || ')}`;
+
+/** `c` are the rows; the SHA-256 of their bytes in the order of time. */
+export const SHA256_OF_CANDLES = `sha256(coalesce(string_agg(${CANDLE_BYTES}, ''::bytea order by c.open_time), ''))`;
+
+/** Of the rows of `market.revision` that replaced values up to a step (or before evidence was kept). Null is the latest step. */
+export const SHA256_OF_REVISIONS = `(
+  select sha256(coalesce(string_agg(${CANDLE_BYTES} || int4send(coalesce(c.step, 0)) || timestamptz_send(c.seen_at)
+    || timestamptz_send(coalesce(c.known_at, c.seen_at)) || convert_to(c.reason, 'UTF8'), ''::bytea order by c.step, c.open_time, c.id), ''))
+  from market.revision c where c.series_id = s.id and coalesce(c.step, 0) <= upto)`;
+
+/** The most candles, and the most series, of one statement. */
+const MOST_CANDLES = 200_000;
+const MOST_SERIES = 200;
+/** Concurrent statements: hashing keeps one processor of the server busy for each. */
+const AT_ONCE = 2;
+
+export type CurrentSeries = SeriesState & { readonly seriesId: number; readonly covered: Spans };
+
+/** All series with coverage, evidence or revisions, by coin, quote and interval. Memory does not grow with their number of candles. */
+export async function* readAllSeries(sql: Sql): AsyncGenerator<CurrentSeries> {
+  yield* inPages(readListed(sql), (page) => readCurrent(sql, page));
+}
+
+type Listed = { readonly id: number; readonly interval: Interval; readonly candles: number };
+/** Series whose names are read at once. */
+const LISTED = 10_000;
+
+/** In one order whatever the collation of the database is; intervals last, so that pages of one coin are few. */
+async function* readListed(sql: Sql): AsyncGenerator<Listed> {
+  let after: { interval: string; coinId: string; quote: string } | null = null;
+  for (;;) {
+    const rows: (Listed & { coinId: string; quote: string })[] = await sql`
+      select id, interval, candles, coin_id, quote from market.series
+      where (covered <> '{}' or steps > 0 or exists (select from market.revision r where r.series_id = series.id))
+        ${after === null ? sql`` : sql`and (interval, coin_id collate "C", quote) > (${after.interval}::market.candle_interval, ${after.coinId}, ${after.quote})`}
+      order by interval, coin_id collate "C", quote limit ${LISTED}`;
+    yield* rows;
+    if (rows.length < LISTED) return;
+    after = rows.at(-1)!;
+  }
+}
+
+/** Reads pages of one interval each (so that partitions prune), some at once, and yields their rows in order. */
+export async function* inPages<S extends { readonly interval: Interval; readonly candles: number }, R>(
+  series: AsyncIterable<S>,
+  read: (page: S[]) => Promise<R[]>,
+): AsyncGenerator<R> {
+  const underWay: Promise<R[]>[] = [];
+  for await (const page of pagesOf(series)) {
+    const rows = read(page);
+    // A failure is thrown when its page is awaited; until then it must not count as unhandled.
+    rows.catch(() => undefined);
+    underWay.push(rows);
+    if (underWay.length === AT_ONCE) yield* await underWay.shift()!;
+  }
+  for (const rows of underWay) yield* await rows;
+}
+
+async function* pagesOf<S extends { readonly interval: Interval; readonly candles: number }>(
+  series: AsyncIterable<S>,
+): AsyncGenerator<S[]> {
+  let page: S[] = [];
+  let candles = 0;
+  for await (const one of series) {
+    const isFull = page.length >= MOST_SERIES || candles + one.candles > MOST_CANDLES;
+    if (page.length > 0 && (isFull || page[0]!.interval !== one.interval)) {
+      yield page;
+      page = [];
+      candles = 0;
+    }
+    page.push(one);
+    candles += one.candles;
+  }
+  if (page.length > 0) yield page;
+}
+
+/** Months as JSON has them: start in seconds, candles, SHA-256 in hex. */
+type Row = {
+  readonly id: number;
+  readonly coinId: string;
+  readonly quote: Quote;
+  readonly steps: number;
+  readonly link: Buffer | null;
+  readonly covered: Spans;
+  readonly revisions: Buffer;
+  readonly months: readonly [number, number, string][];
+};
+
+/** Series of one interval, in the given order. */
+export async function readCurrent(sql: SqlOrTransaction, page: readonly Listed[]): Promise<CurrentSeries[]> {
+  const { interval } = page[0]!;
+  const rows = await sql<Row[]>`
+    select s.id, s.coin_id, s.quote, s.steps, s.link, s.covered, ${sql.unsafe(SHA256_OF_REVISIONS)} as revisions, found.months
+    from unnest(${page.map(({ id }) => id)}::int[]) with ordinality as page (id, position)
+    join market.series s on s.id = page.id
+    cross join lateral (select s.steps as upto) latest
+    cross join lateral (
+      select coalesce(json_agg(json_build_array(date_part('epoch', m.month), m.candles, encode(m.sha256, 'hex'))), '[]') as months
+      from (
+        select date_trunc('month', c.open_time, 'UTC') as month, count(*) as candles, ${sql.unsafe(SHA256_OF_CANDLES)} as sha256
+        from market.candle c
+        where c.series_id = s.id and c.interval = ${interval}::market.candle_interval and s.covered @> c.open_time
+        group by 1
+      ) m
+    ) found
+    order by page.position`;
+  return rows.map((row) => stateOf(row, interval));
+}
+
+function stateOf({ id, months, link, ...row }: Row, interval: Interval): CurrentSeries {
+  const found = months.map(([from, candles, sha256]) => ({ from: from * 1000, candles, sha256 }));
+  return {
+    ...row,
+    seriesId: id,
+    interval,
+    link: link ?? Buffer.alloc(0),
+    months: monthsOf(row.covered, found, interval),
+  };
+}
+
+/** Which series had a name until a step: `coin quote interval` → number of the series, by changed ids of coins. */
+export type FormerNames = ReadonlyMap<string, readonly { readonly seriesId: number; readonly step: number }[]>;
+
+export async function readFormerNames(sql: SqlOrTransaction): Promise<FormerNames> {
+  const rows = await sql<{ name: string; seriesId: number; step: number }[]>`
+    select split_part(e.detail, ' ', 1) || ' ' || s.quote || ' ' || s.interval as name, e.series_id, e.number as step
+    from market.evidence e join market.series s on s.id = e.series_id where e.kind = 'renamed' order by e.number`;
+  const names = new Map<string, { seriesId: number; step: number }[]>();
+  for (const { name, ...had } of rows) names.set(name, [...(names.get(name) ?? []), had]);
+  return names;
+}
+
+/** The series that have, or had at the attested step, these names, in the order of the page; undefined where there is none. */
+export async function findSeries(
+  sql: SqlOrTransaction,
+  page: readonly AttestedSeries[],
+  former: FormerNames,
+): Promise<(Listed | undefined)[]> {
+  const ids = page.map(({ coinId, quote, interval, steps }) => {
+    const had = former.get(`${coinId} ${quote} ${interval}`)?.find(({ step }) => step > steps);
+    return had?.seriesId ?? null;
+  });
+  const rows = await sql<{ position: number; id: number; candles: number }[]>`
+    select a.position, s.id, s.candles
+    from unnest(${ids}::int[], ${page.map((one) => one.coinId)}::text[], ${page.map((one) => one.quote)}::text[],
+      ${page.map((one) => one.interval)}::text[]) with ordinality as a (id, coin_id, quote, interval, position)
+    cross join lateral (
+      select s.id, s.candles from market.series s where s.id = a.id
+      union all
+      select s.id, s.candles from market.series s where a.id is null
+        and s.coin_id = a.coin_id and s.quote = a.quote and s.interval = a.interval::market.candle_interval
+    ) s`;
+  const found = new Map(rows.map(({ position, id, candles }) => [position, { id, candles }]));
+  return page.map(({ interval }, i) => {
+    const series = found.get(i + 1);
+    return series && { ...series, interval };
+  });
+}

@@ -1,0 +1,76 @@
+/** What an attestation says of one series: digests of its months, of its evidence and of its revisions. docs/proof.md has the exact bytes. */
+import { createHash } from 'node:crypto';
+import type { Instant } from '../../clock.ts';
+import { monthReset, monthStart } from '../../core/calendar.ts';
+import type { Quote } from '../../core/candle.ts';
+import { countSlots } from '../../core/chunk.ts';
+import type { Interval } from '../../core/interval.ts';
+import { intersect, type Spans } from '../../core/span.ts';
+
+export type SeriesName = { readonly coinId: string; readonly quote: Quote; readonly interval: Interval };
+
+/** One UTC month, by open time. */
+export type Month = {
+  readonly from: Instant;
+  /** Final candles. */
+  readonly candles: number;
+  /** Covered slots, with a candle or known to be empty. */
+  readonly slots: number;
+  /** Of candles and coverage: 32 bytes. */
+  readonly digest: Buffer;
+};
+
+export type SeriesState = SeriesName & {
+  /** Of its evidence; 0 when there is none. */
+  readonly steps: number;
+  /** The newest link of its evidence; empty when there is none. */
+  readonly link: Buffer;
+  /** Of its rows in `market.revision`: 32 bytes. */
+  readonly revisions: Buffer;
+  /** From the first month with coverage to the last, without a gap. */
+  readonly months: readonly Month[];
+};
+
+/** Final candles of a month: how many, and the SHA-256 of their bytes in the order of time. */
+export type MonthOfCandles = { readonly from: Instant; readonly candles: number; readonly sha256: string };
+
+const SHA256_OF_NOTHING = createHash('sha256').digest('hex');
+
+/** The months of a series from its coverage and its candles; both as of one instant. */
+export function monthsOf(covered: Spans, found: readonly MonthOfCandles[], interval: Interval): Month[] {
+  const [first, last] = [covered[0], covered.at(-1)];
+  if (first === undefined || last === undefined || !Number.isFinite(first.from) || !Number.isFinite(last.to)) return [];
+  const months: Month[] = [];
+  const candlesOf = new Map(found.map((month) => [month.from, month]));
+  for (let from = monthStart(first.from); from < last.to; from = monthReset(from)) {
+    const spans = intersect(covered, [{ from, to: monthReset(from) }]);
+    const { candles = 0, sha256 = SHA256_OF_NOTHING } = candlesOf.get(from) ?? {};
+    months.push({ from, candles, slots: countSlots(spans, interval), digest: digestOf(sha256, spans) });
+  }
+  return months;
+}
+
+/** SHA-256 of: the SHA-256 of the candles; then start and end of each covered span of the month, in seconds, as signed integers of eight bytes. */
+function digestOf(sha256OfCandles: string, spans: Spans): Buffer {
+  const hash = createHash('sha256').update(sha256OfCandles, 'hex');
+  const bytes = Buffer.alloc(16 * spans.length);
+  for (const [i, { from, to }] of spans.entries()) {
+    bytes.writeBigInt64BE(BigInt(from) / 1000n, 16 * i);
+    bytes.writeBigInt64BE(BigInt(to) / 1000n, 16 * i + 8);
+  }
+  return hash.update(bytes).digest();
+}
+
+/** Of a month without coverage, between others that have some. */
+export const DIGEST_OF_NOTHING = digestOf(SHA256_OF_NOTHING, []);
+
+/** Seals all whole digests of a series, of which its line has only the first bytes. */
+export function sealOf({
+  months,
+  link,
+  revisions,
+}: Pick<SeriesState, 'link' | 'revisions'> & { readonly months: readonly Pick<Month, 'digest'>[] }): Buffer {
+  return createHash('sha256')
+    .update(Buffer.concat([link, revisions, ...months.map(({ digest }) => digest)]))
+    .digest();
+}

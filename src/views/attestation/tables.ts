@@ -1,0 +1,117 @@
+/** Digests of the tables that hold facts beside candles: of each month of a history, and of each other table as a whole. */
+import { createHash } from 'node:crypto';
+import type { Instant } from '../../clock.ts';
+import { monthReset } from '../../core/calendar.ts';
+import { HOUR } from '../../core/interval.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { nameOf } from './series-line.ts';
+
+type Table = {
+  readonly name: string;
+  /** Of a history: the column by whose months its rows are digested. Rows are only added to it, at its newest end. */
+  readonly time?: string;
+  /** How long its rows are kept, as `Keep` names it; absent: for ever. */
+  readonly kept?: 'tickers' | 'global' | 'exchanges';
+  /** What is digested. Columns that later versions add are not part of it. */
+  readonly columns: string;
+  readonly key: string;
+};
+
+const TICKER = 'coin_id, at, updated_at, price, volume_24h, market_cap, circulating_supply, rank';
+const EXCHANGE =
+  'exchange_id, at, updated_at, adjusted_rank, reported_rank, currencies, markets, reported_volume_24h, adjusted_volume_24h';
+const GLOBAL =
+  'at, updated_at, market_cap, volume_24h, bitcoin_dominance, coins, market_cap_change_24h, volume_24h_change_24h, market_cap_ath, ' +
+  'market_cap_ath_at, volume_24h_ath, volume_24h_ath_at, volume_24h_percent_from_ath, volume_24h_percent_to_ath, answer';
+
+export const TABLES: readonly Table[] = [
+  { name: 'market.coin', columns: 'id, name, symbol, is_active, first_data_at', key: 'id' },
+  {
+    name: 'market.coin_change',
+    time: 'seen_at',
+    columns: 'coin_id, seen_at, field, old_value, new_value',
+    key: 'seen_at, coin_id, field',
+  },
+  { name: 'market.coin_rename', columns: 'old_id, new_id, renamed_at', key: 'old_id' },
+  { name: 'market.document', columns: 'kind, id, as_of, gone_at, received::text', key: 'kind, id' },
+  {
+    name: 'market.document_revision',
+    time: 'valid_to',
+    columns: 'kind, id, valid_from, valid_to, received::text',
+    key: 'valid_to, kind, id, valid_from',
+  },
+  { name: 'market.exchange_history', time: 'at', kept: 'exchanges', columns: EXCHANGE, key: 'at, exchange_id' },
+  { name: 'market.global_history', time: 'at', kept: 'global', columns: GLOBAL, key: 'at' },
+  {
+    name: 'market.ticker_history',
+    time: 'at',
+    kept: 'tickers',
+    columns: TICKER,
+    key: 'at, coin_id',
+  },
+];
+
+export type TableDigest = {
+  readonly table: string;
+  /** `2024-01`; absent: the whole table, which changes as answers come. */
+  readonly month?: string;
+  /** Of the month, the rows before this instant are digested. */
+  readonly before?: Instant;
+  readonly rows: number;
+  /** Hexadecimal. */
+  readonly sha256: string;
+};
+
+/**
+ * Rows of the newest hour of a history are left to the next attestation: an answer that is being stored while this one is made
+ * may be a little older than one that is stored already.
+ */
+const MARGIN_MS = HOUR;
+
+export async function* readTables(sql: Sql): AsyncGenerator<TableDigest> {
+  for (const table of TABLES) {
+    if (table.time === undefined) yield { table: table.name, ...(await digestRows(sql, table)) };
+    else yield* readHistory(sql, { ...table, time: table.time });
+  }
+}
+
+async function* readHistory(sql: Sql, table: Table & { readonly time: string }): AsyncGenerator<TableDigest> {
+  const { name, time } = table;
+  const [ends] = await sql<{ first: Instant | null; last: Instant | null }[]>`
+    select date_trunc('month', min(${sql(time)}), 'UTC') as first, max(${sql(time)}) as last from ${sql(name)}`;
+  const { first, last } = ends!;
+  if (first === null || last === null) return;
+  for (let from = first; from <= last - MARGIN_MS; from = monthReset(from)) {
+    const before = Math.min(monthReset(from), Math.floor(last) - MARGIN_MS + 1);
+    const digest = await digestRows(sql, table, { from, before });
+    if (digest.rows > 0) yield { table: name, month: nameOf(from), before, ...digest };
+  }
+}
+
+/**
+ * SHA-256 of the SHA-256 of each hour (a table as a whole: of the only one); that is the SHA-256 of the SHA-256 of each of its rows,
+ * in the order of the key; and a row is its text in Postgres, in UTC. By hours, so that neither side needs much memory.
+ */
+export async function digestRows(
+  sql: Sql,
+  { name, columns, key, time }: Table,
+  within?: { readonly from: Instant; readonly before: Instant },
+): Promise<{ readonly rows: number; readonly sha256: string }> {
+  const where = within
+    ? sql`where ${sql(time!)} >= ${within.from}::timestamptz and ${sql(time!)} < ${within.before}::timestamptz`
+    : sql``;
+  const hour = within ? sql`date_trunc('hour', ${sql(time!)}, 'UTC')` : null;
+  const query = sql<{ rows: number; sha256: Buffer }[]>`
+    select count(*) as rows, sha256(string_agg(sha256(convert_to(row(${sql.unsafe(columns)})::text, 'UTF8')), ''::bytea
+      order by ${sql.unsafe(key)})) as sha256
+    from ${sql(name)} ${where} ${hour === null ? sql`having count(*) > 0` : sql`group by ${hour} order by ${hour}`}`;
+  const hash = createHash('sha256');
+  let rows = 0;
+  for await (const hours of query.cursor(1000)) {
+    for (const one of hours) {
+      rows += one.rows;
+      hash.update(one.sha256);
+    }
+  }
+  return { rows, sha256: hash.digest('hex') };
+}

@@ -1,0 +1,307 @@
+/** Attestations: what they say, who signed them, and that nobody who can write every table can hide from them. */
+import { execFile } from 'node:child_process';
+import { createHash, generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { DAY, INTERVAL_MS } from '../../src/core/interval.ts';
+import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
+import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
+import { removeOld } from '../../src/store/upkeep/retention.ts';
+import { makeSeriesOf, type PreparedChunk, prepareChunks, storePrepared } from '../bench/prepared.ts';
+import { runCommand } from '../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+const FROM = Date.UTC(2021, 0, 1);
+const TO = Date.UTC(2023, 11, 20);
+const AS_OF = Date.UTC(2024, 1, 1);
+
+let database: TestDatabase;
+let folder: string;
+let file: string;
+let ids: number[];
+beforeEach(async () => {
+  database = await createTestDatabase({ max: 4 });
+  folder = await mkdtemp(join(tmpdir(), 'attest-'));
+  file = join(folder, 'a.jsonl');
+  const span = { from: FROM, to: TO };
+  await ensurePartitions(database.sql, '24h', { from: FROM, to: AS_OF });
+  ids = await makeSeriesOf(database.sql, ['btc-bitcoin', 'eth-ethereum'], '24h', { from: FROM, to: AS_OF });
+  await database.sql`insert into ops.origin (simulator) values ('made-up')`;
+  for (const chunk of prepareChunks(ids, '24h', span)) await storePrepared(database.sql, chunk, AS_OF);
+  // Daily refreshes: several steps in one row of evidence.
+  for (let day = 0; day < 12; day++) await store(ids[0]!, TO + day * DAY);
+});
+afterEach(async () => {
+  await database.drop();
+  await rm(folder, { recursive: true });
+});
+
+const chandler = (...argv: string[]) => runCommand(argv, { env: { DATABASE_URL: database.url } });
+const attest = (...argv: string[]) => chandler('attest', '--out', file, ...argv);
+
+type Report = {
+  readonly findings: { subject: string; month: string | null; verdict: string }[];
+  counts: Record<string, number>;
+};
+async function compare(...argv: string[]): Promise<Report & { readonly code: number }> {
+  const { code, out, err } = await chandler('verify', '--against', file, '--json', ...argv);
+  expect(err).toBe('');
+  return { code, ...(JSON.parse(out) as Report) };
+}
+
+function chunkOf(id: number, at: number, days = 1): PreparedChunk {
+  const [chunk] = prepareChunks([id], '24h', { from: at, to: at + days * DAY });
+  return chunk!;
+}
+const store = (id: number, at: number, asOf = AS_OF) => storePrepared(database.sql, chunkOf(id, at), asOf);
+
+/** Another answer, a day later, that has other prices for these days. */
+async function revise(id: number, at: number, days: number): Promise<void> {
+  const chunk = chunkOf(id, at, days);
+  const candles = { ...chunk.candles, close: chunk.candles.close.map((close) => close! * 0.999) };
+  await storePrepared(database.sql, { ...chunk, candles }, AS_OF + DAY);
+}
+
+/** As a hand would that can write every table: candles are changed, and everything that follows from them is made to agree. */
+async function forge(id: number, change: string): Promise<void> {
+  await database.sql.unsafe(`${change};
+    update market.series s set digest = t.digest, candles = t.candles, covered_candles = t.final_candles
+      from ops.sums(${id}, '24h', '(,)', (select covered from market.series where id = ${id}), '{}') t where s.id = ${id};
+    update market.evidence e set candles = t.told_candles, digest = t.told_digest, locator = t.told_locator
+      from market.evidence f cross join lateral ops.sums(f.series_id, '24h', range_merge(f.slots), '{}', f.slots) t
+      where f.series_id = ${id} and e.series_id = f.series_id and e.number = f.number;
+    update market.evidence e set link = ops.link_at(e.series_id, e.number + coalesce(cardinality(e.step_seconds), 1) - 1)
+      where e.series_id = ${id} and e.number = 1;
+    do $$ declare r record; begin for r in select * from market.evidence where series_id = ${id} order by number loop
+      update market.evidence set link = ops.link_at(${id}, r.number + coalesce(cardinality(r.step_seconds), 1) - 1) where series_id = ${id} and number = r.number;
+    end loop; end $$;
+    update market.series set link = ops.link_at(id, steps) where id = ${id}`);
+}
+
+describe('attest', () => {
+  test('says the same of the same state, in few bytes, and what anybody can compute from the candles', async () => {
+    expect(await attest()).toMatchObject({ code: 0, err: '' });
+    const first = (await readFile(file, 'utf8')).split('\n');
+    expect(await attest()).toMatchObject({ code: 0, err: '' });
+    const second = (await readFile(file, 'utf8')).split('\n');
+    expect(second.slice(1)).toEqual(first.slice(1));
+    expect(await readdir(folder)).toEqual(['a.jsonl']);
+    const facts = first.slice(1, -2);
+    const { root } = JSON.parse(first.at(-2)!) as { root: string };
+    expect(
+      createHash('sha256')
+        .update(facts.map((line) => `${line}\n`).join(''))
+        .digest('hex'),
+    ).toBe(root);
+
+    const series = facts.filter((line) => line.startsWith('['));
+    expect(series.map((line) => JSON.parse(line)[0])).toEqual(['btc-bitcoin usd 24h', 'eth-ethereum usd 24h']);
+    for (const line of series) expect((line.length + 1) / 3).toBeLessThanOrEqual(200);
+
+    const january = chunkOf(ids[0]!, FROM, 31).candles;
+    const records = january.openTime.map((at, i) => {
+      const bytes = Buffer.alloc(56);
+      bytes.writeBigInt64BE(BigInt(at / 1000));
+      const c = january;
+      for (const [n, of] of [c.open, c.high, c.low, c.close, c.volume, c.marketCap].entries())
+        bytes.writeDoubleBE(of[i]!, 8 + 8 * n);
+      return bytes;
+    });
+    const covered = Buffer.alloc(16);
+    covered.writeBigInt64BE(BigInt(FROM / 1000), 0);
+    covered.writeBigInt64BE(BigInt((FROM + 31 * DAY) / 1000), 8);
+    const candles = createHash('sha256').update(Buffer.concat(records)).digest();
+    const digest = createHash('sha256').update(candles).update(covered).digest();
+    const digests = Buffer.from(JSON.parse(series[0]!)[3], 'base64');
+    expect(digests.subarray(32, 40).toString('hex')).toBe(digest.subarray(0, 8).toString('hex'));
+    expect(INTERVAL_MS['24h']).toBe(DAY);
+  });
+
+  test('signs with Ed25519, and OpenSSL can check it', async () => {
+    const run = promisify(execFile);
+    const [key, pub] = [join(folder, 'key.pem'), join(folder, 'pub.pem')];
+    await run('openssl', ['genpkey', '-algorithm', 'ed25519', '-out', key]);
+    await run('openssl', ['pkey', '-in', key, '-pubout', '-out', pub]);
+    expect((await attest('--sign', key)).code).toBe(0);
+    expect((await compare('--key', pub)).code).toBe(0);
+
+    const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
+    const { root, signature } = JSON.parse(lines.at(-1)!);
+    await writeFile(join(folder, 'text'), `${lines[0]}\n${root}\n`);
+    await writeFile(join(folder, 'signature'), Buffer.from(signature, 'base64'));
+    const check = [
+      'pkeyutl',
+      '-verify',
+      '-pubin',
+      '-inkey',
+      pub,
+      '-rawin',
+      '-in',
+      join(folder, 'text'),
+      '-sigfile',
+      join(folder, 'signature'),
+    ];
+    expect((await run('openssl', check)).stdout).toContain('Verified Successfully');
+
+    // Another instant in the head, or another key.
+    await writeFile(file, [lines[0]!.replace(/"at":"\d{4}/, '"at":"1999'), ...lines.slice(1), ''].join('\n'));
+    const changed = await chandler('verify', '--against', file, '--key', pub);
+    expect([changed.code, changed.err]).toEqual([1, expect.stringContaining('not by the given key')]);
+  });
+
+  test('names what is wrong with a key: exit code 2', async () => {
+    const path = join(folder, 'key.pem');
+    expect(await attest('--sign', path)).toMatchObject({ code: 2, err: expect.stringContaining('cannot be read') });
+    const pem = { type: 'pkcs8', format: 'pem' } as const;
+    const encrypted = generateKeyPairSync('ed25519').privateKey.export({
+      ...pem,
+      cipher: 'aes-256-cbc',
+      passphrase: 'x',
+    });
+    await writeFile(path, encrypted);
+    expect(await attest('--sign', path)).toMatchObject({ code: 2, err: expect.stringContaining('is encrypted') });
+    await writeFile(path, generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export(pem));
+    expect(await attest('--sign', path)).toMatchObject({ code: 2, err: expect.stringContaining('but one for ec') });
+    await writeFile(path, 'no key');
+    expect(await attest('--sign', path)).toMatchObject({ code: 2, err: expect.stringContaining('openssl genpkey') });
+    expect(await chandler('attest', '--out', join(folder, 'none', 'a'))).toMatchObject({ code: 2 });
+    expect(await readdir(folder)).toEqual(['key.pem']);
+  });
+});
+
+describe('verify --against', () => {
+  beforeEach(async () => {
+    expect(await attest()).toMatchObject({ code: 0, err: '' });
+  });
+
+  test('equal, then grown and revised on record, then mended: nothing of it is a difference', async () => {
+    expect(await compare()).toMatchObject({ code: 0, counts: { tampered: 0, grown: 0, revised: 0 }, findings: [] });
+    for (let day = 12; day < 15; day++) await store(ids[0]!, TO + day * DAY, AS_OF + DAY);
+    await store(ids[1]!, TO, AS_OF + DAY);
+    await revise(ids[1]!, Date.UTC(2022, 4, 10), 3);
+    const grown = await compare();
+    expect(grown).toMatchObject({ code: 0, counts: { tampered: 0, revised: 1 } });
+    expect(grown.counts.grown).toBeGreaterThan(0);
+    expect(grown.findings).toEqual([
+      expect.objectContaining({ subject: 'eth-ethereum usd 24h', month: '2022-05', verdict: 'revised' }),
+    ]);
+    await database.sql`select ops.uncover(${ids[0]!}, '2021-03-05Z', '2021-03-09Z')`;
+    const mended = await compare();
+    expect(mended).toMatchObject({ code: 0, counts: { tampered: 0 } });
+    // The answer that comes afterwards may say something else.
+    await revise(ids[0]!, Date.UTC(2021, 2, 5), 4);
+    expect(await compare()).toMatchObject({ code: 0, counts: { tampered: 0 } });
+  });
+
+  test('what retention removed is told, and is no difference', async () => {
+    const keep = { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '24h': 700 * DAY } };
+    const removed = await removeOld(database, { keep, now: AS_OF });
+    expect(removed?.partitions).toEqual(['candle_24h_2021']);
+    expect(await compare()).toMatchObject({ code: 0, counts: { removed: 24, tampered: 0 } });
+  });
+
+  const inMay = `series_id = :id and open_time = '2022-05-10Z'`;
+  test.each<[string, string, string | null]>([
+    ['one bit of a price', `update market.candle set close = close * (1 + 3e-16) where ${inMay}`, '2022-05'],
+    ['a row deleted', `delete from market.candle where ${inMay}`, '2022-05'],
+    [
+      'an empty slot where a candle was',
+      `update market.candle set open_time = '2022-06-10Z', series_id = -1 where ${inMay}`,
+      '2022-05',
+    ],
+    [
+      'a false revision',
+      `insert into market.revision (series_id, open_time, seen_at, known_at, step, open) values (:id, '2022-05-10Z', now(), now(), 1, 1)`,
+      null,
+    ],
+    [
+      'two rows swapped',
+      `update market.candle c set close = o.close from market.candle o where c.series_id = :id and o.series_id = :id
+        and c.open_time in ('2022-05-10Z', '2022-05-11Z') and o.open_time in ('2022-05-10Z', '2022-05-11Z') and c.open_time <> o.open_time`,
+      '2022-05',
+    ],
+    [
+      'who told when',
+      `update market.evidence set known_at = known_at - interval '1 day' where series_id = :id and number = 2`,
+      null,
+    ],
+  ])('a hand that writes every table cannot hide: %s', async (_, change, month) => {
+    await forge(ids[0]!, change.replaceAll(':id', String(ids[0])));
+    const { code, findings } = await compare();
+    expect(code).toBe(1);
+    expect(findings.every(({ subject }) => subject === 'btc-bitcoin usd 24h')).toBe(true);
+    expect(findings).toContainEqual(expect.objectContaining({ month, verdict: 'tampered' }));
+    // And no other month.
+    expect(new Set(findings.map((found) => found.month).filter((at) => at !== null))).toEqual(
+      new Set(month === null ? [] : [month]),
+    );
+  });
+
+  test('coverage that no evidence tells of, and series that are gone or swapped', async () => {
+    await database.sql`update market.series set covered = '{[2020-06-01Z,2024-06-01Z)}' where id = ${ids[0]!}`;
+    expect(await compare()).toMatchObject({ code: 1 });
+    await database.sql`delete from market.candle where series_id = ${ids[1]!}`;
+    await database.sql`delete from market.series where id = ${ids[1]!}`;
+    expect((await compare()).findings).toContainEqual(
+      expect.objectContaining({ subject: 'eth-ethereum usd 24h', month: null, verdict: 'tampered' }),
+    );
+  });
+
+  test('a file that is damaged, cut, empty, unsigned or absent is told from a difference', async () => {
+    const text = await readFile(file, 'utf8');
+    const against = async (content: string, ...argv: string[]) => {
+      await writeFile(file, content);
+      return chandler('verify', '--against', file, ...argv);
+    };
+    expect(await against(text.replace(/"2021-01"/, '"2021-02"'))).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('is damaged'),
+    });
+    expect(await against(text.slice(0, text.length / 2))).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('is cut off'),
+    });
+    expect(await against('')).toMatchObject({ code: 1, err: expect.stringContaining('is empty') });
+    expect(await against('{}\n')).toMatchObject({ code: 1, err: expect.stringContaining('is no attestation') });
+    await rm(file);
+    expect(await chandler('verify', '--against', file)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('ENOENT'),
+    });
+    expect(await chandler('verify', '--key', file)).toMatchObject({ code: 2 });
+  });
+
+  test('a copy of every table in another database is the same warehouse', async () => {
+    const other = await createTestDatabase({ max: 1 });
+    try {
+      await ensurePartitions(other.sql, '24h', { from: FROM, to: AS_OF });
+      const tables = [
+        'market.coin',
+        'market.series',
+        'market.candle',
+        'market.revision',
+        'market.evidence',
+        'ops.origin',
+      ];
+      for (const table of tables) {
+        const [rows] = await database.sql.unsafe<{ all: string }[]>(
+          `select coalesce(json_agg(t), '[]')::text as all from ${table} t`,
+        );
+        await other.sql.unsafe(
+          `insert into ${table} overriding system value select * from json_populate_recordset(null::${table}, $1::text::json)`,
+          [rows!.all],
+        );
+      }
+      const verified = await runCommand(['verify', '--against', file], { env: { DATABASE_URL: other.url } });
+      expect(verified).toMatchObject({
+        code: 0,
+        out: expect.stringContaining('Nothing that was attested was tampered with'),
+      });
+    } finally {
+      await other.drop();
+    }
+  });
+});
