@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   track: async () => (await import('./track/track.ts')).trackCommand,
   status: async () => (await import('./commands/status.ts')).statusCommand,
   gaps: async () => (await import('./commands/gaps.ts')).gapsCommand,
+  explain: async () => (await import('./commands/explain.ts')).explainCommand,
   verify: async () => (await import('./commands/verify.ts')).verifyCommand,
   attest: async () => (await import('./commands/attest.ts')).attestCommand,
   quota: async () => (await import('./commands/quota.ts')).quotaCommand,

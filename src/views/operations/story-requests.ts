@@ -1,0 +1,110 @@
+/** What `ops` keeps about the requests of one slot: the requests, and the claims that need a second opinion. */
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import { formatCounted, formatInstant } from '../../core/format.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+
+export type StoryEvent = {
+  readonly at: Instant;
+  /**
+   * One word: those of `market.story`; backfill and tracked (who wanted it), asked (a request), doubt (a claim about it), note (what is not
+   * known any more).
+   */
+  readonly event: string;
+  /** Sentences; instants in UTC. */
+  readonly detail: string;
+};
+
+export type Slot = {
+  readonly coinId: string;
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly from: Instant;
+  readonly seriesId: number;
+};
+
+type RequestFacts = {
+  readonly id: number;
+  readonly sentAt: Instant;
+  readonly asOf: Instant;
+  readonly backfillId: number | null;
+  readonly requestedBy: string | null;
+  readonly attempt: number;
+  readonly status: number | null;
+  readonly outcome: string;
+  readonly rows: number;
+  readonly quarantined: number;
+  readonly message: string | null;
+  readonly accountId: string;
+  readonly told: boolean | null;
+  readonly unconfirmed: boolean | null;
+};
+
+/** The requests about the slot whose records are kept. */
+export async function readRequests(sql: Sql, { from, seriesId }: Slot): Promise<StoryEvent[]> {
+  const rows = await sql<RequestFacts[]>`
+    select f.id, f.sent_at, f.as_of, f.backfill_id, b.requested_by, f.attempt, f.status, f.outcome, f.rows, f.quarantined, f.message,
+      f.account_id, f.answered_slots @> ${from}::timestamptz as told, f.unconfirmed_slots @> ${from}::timestamptz as unconfirmed
+    from ops.fetch f left join ops.backfill b on b.id = f.backfill_id
+    where f.series_id = ${seriesId} and f.span @> ${from}::timestamptz
+    order by f.sent_at, f.id`;
+  return rows.map((row) => ({ at: row.sentAt, event: 'asked', detail: describeRequest(row) }));
+}
+
+function describeRequest(row: RequestFacts): string {
+  const by = row.requestedBy === null ? '' : ` by ${row.requestedBy}`;
+  const why = row.backfillId === null ? 'to keep the series fresh' : `for backfill ${row.backfillId}${by}`;
+  const again = row.attempt > 1 ? `, attempt ${row.attempt}` : '';
+  const begin = `Request ${row.id}, ${why}${again}, with the account ${row.accountId}`;
+  if (row.outcome !== 'stored') {
+    const status = row.status === null ? 'no answer came' : `HTTP status ${row.status}`;
+    return `${begin}: ${row.outcome} (${status})${row.message === null ? '' : `: ${row.message}`}.`;
+  }
+  const quarantined = row.quarantined === 0 ? '' : `, ${formatCounted(row.quarantined, 'row')} quarantined`;
+  const said = row.told
+    ? ' The slot is in it, or between candles that are.'
+    : row.unconfirmed
+      ? ' The slot lies at its edge, without a candle.'
+      : '';
+  return `${begin}: stored, ${formatCounted(row.rows, 'row')}${quarantined}, as of ${formatInstant(row.asOf)}.${said}`;
+}
+
+type DoubtFacts = {
+  readonly claim: string;
+  readonly answers: number;
+  readonly requestedAt: Instant;
+  readonly retryAt: Instant;
+};
+
+/** Claims about the slot that need a second opinion. */
+export async function readDoubts(sql: Sql, { from, seriesId }: Slot): Promise<StoryEvent[]> {
+  const rows = await sql<DoubtFacts[]>`
+    select claim, answers, requested_at, retry_at from ops.second_opinion
+    where series_id = ${seriesId} and span @> ${from}::timestamptz order by requested_at, claim`;
+  return rows.map(({ claim, answers, requestedAt, retryAt }) => ({
+    at: requestedAt,
+    event: 'doubt',
+    detail:
+      `One answer is not enough here (${claim}); ${formatCounted(answers, 'answer')} so far. ` +
+      (Number.isFinite(retryAt)
+        ? `Chandler may ask again from ${formatInstant(retryAt)}.`
+        : 'Chandler does not ask again by itself.'),
+  }));
+}
+
+/** Evidence stays; the records of the requests that it stands on may have been removed because of their age. */
+export async function readRemovedRequests(sql: Sql, { from, seriesId }: Slot): Promise<StoryEvent[]> {
+  const rows = await sql<{ at: Instant }[]>`
+    select e.known_at + coalesce(e.step_seconds[cardinality(e.step_seconds)], 0) * interval '1 second' as at
+    from market.evidence e
+    where e.series_id = ${seriesId} and e.slots @> ${from}::timestamptz and e.fetch_id is not null
+      and not exists (select from ops.fetch f where f.id = e.fetch_id)
+    order by e.number desc limit 1`;
+  return rows.map(({ at }) => ({
+    at,
+    event: 'note',
+    detail:
+      'Requests up to here may be missing: Chandler removed their records because of their age. The evidence stays.',
+  }));
+}

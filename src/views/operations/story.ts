@@ -1,0 +1,202 @@
+/** The story of one slot: `market.story`, and what only `ops` knows: backfills, rules, requests, and claims that need a second opinion. */
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import { formatCount, formatDay, formatDuration, formatInstant, formatSeries } from '../../core/format.ts';
+import { floorToGrid, INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import type { Tier } from '../../core/tier.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { readDoubts, readRemovedRequests, readRequests, type Slot, type StoryEvent } from './story-requests.ts';
+
+export type { StoryEvent };
+
+export type StoryQuestion = {
+  readonly coinId: string;
+  readonly interval: Interval;
+  readonly quote: Quote;
+  /** Any instant in the slot. */
+  readonly at: Instant;
+};
+
+export type Story = {
+  /** When the slot opens. */
+  readonly from: Instant;
+  /** When it closes (exclusive). */
+  readonly to: Instant;
+  /** In the order of time; what is there now and what comes next are the last ones. */
+  readonly events: readonly StoryEvent[];
+};
+
+/** Null: there is no such series. */
+export async function readStory(sql: Sql, question: StoryQuestion, now: Instant): Promise<Story | null> {
+  const { coinId, interval, quote } = question;
+  const from = floorToGrid(question.at, interval);
+  const [series] = await sql<Series[]>`
+    select id, wanted @> ${from}::timestamptz as is_wanted, covered @> ${from}::timestamptz as is_final
+    from market.series where coin_id = ${coinId} and interval = ${interval}::market.candle_interval and quote = ${quote}`;
+  if (series === undefined) return null;
+  const slot: Slot = { coinId, interval, quote, from, seriesId: series.id };
+  const [told, ...known] = await Promise.all([
+    readTold(sql, slot),
+    readBackfillsOf(sql, slot),
+    readRules(sql, slot),
+    readRequests(sql, slot),
+    readDoubts(sql, slot),
+    readRemovedRequests(sql, slot),
+  ]);
+  const present = told.filter(({ event }) => event === 'now' || event === 'next');
+  const past = [...told.filter((row) => !present.includes(row)), ...known.flat()].sort(byTime);
+  return {
+    from,
+    to: from + INTERVAL_MS[interval],
+    events: [...past, ...present, ...(await readNext(sql, slot, series, now))],
+  };
+}
+
+type Series = { readonly id: number; readonly isWanted: boolean; readonly isFinal: boolean };
+
+/** Within one second, the second in which a step of evidence is stored: first who wanted it, then the request, then what came of it. */
+function byTime(a: StoryEvent, b: StoryEvent): number {
+  const second = ({ at }: StoryEvent) => Math.floor(at / 1000);
+  return second(a) - second(b) || rank(a) - rank(b) || a.at - b.at;
+}
+
+const FIRST = ['wanted', 'tracked', 'backfill', 'asked'];
+
+function rank({ event }: StoryEvent): number {
+  const place = FIRST.indexOf(event);
+  return place === -1 ? FIRST.length : place;
+}
+
+async function readTold(sql: Sql, { coinId, interval, quote, from }: Slot): Promise<StoryEvent[]> {
+  const rows = await sql<StoryEvent[]>`
+    select at, event, detail
+    from market.story(${coinId}, ${interval}::market.candle_interval, ${from}::timestamptz, ${quote}) with ordinality
+    order by ordinality`;
+  return rows.map((row) => ({ ...row }));
+}
+
+type BackfillFacts = {
+  readonly id: number;
+  readonly requestedAt: Instant;
+  readonly finishedAt: Instant | null;
+  readonly state: string;
+  readonly from: Instant;
+  readonly to: Instant;
+  readonly requestedBy: string | null;
+  readonly message: string | null;
+  /** Of a backfill that names no coins: of the best-ranked ones. */
+  readonly top: number | null;
+};
+
+/**
+ * Backfills whose span contains the slot, and which name the coin or all coins. Those of the best-ranked coins count when they sent a
+ * request about the series: which coins these were is not recorded for a command.
+ */
+async function readBackfillsOf(sql: Sql, { coinId, interval, quote, from, seriesId }: Slot): Promise<StoryEvent[]> {
+  const rows = await sql<BackfillFacts[]>`
+    with ids as (select array_agg(id) as all_ids from (
+      select ${coinId}::text as id union select old_id from market.coin_rename where new_id = ${coinId}
+    ) named)
+    select b.id, b.requested_at, b.finished_at, b.state, lower(b.span) as "from", upper(b.span) as "to", b.requested_by, b.message,
+      case when not coalesce(b.spec->'coins' ?| ids.all_ids, false) then (b.spec->>'top')::int end as top
+    from ops.backfill b cross join ids
+    where b.interval = ${interval}::market.candle_interval and b.quote = ${quote} and b.span @> ${from}::timestamptz
+      and (b.coin_ids && ids.all_ids or b.spec->'coins' ?| ids.all_ids or b.coin_ids is null and b.spec->>'all' = 'true'
+        or exists (select from ops.fetch f where f.backfill_id = b.id and f.series_id = ${seriesId}))
+    order by b.id`;
+  return rows.flatMap((row) => {
+    const whose = row.top === null ? '' : ` It is for the ${formatCount(row.top)} best-ranked coins.`;
+    const by = row.requestedBy === null ? '' : ` by ${row.requestedBy}`;
+    const asked: StoryEvent = {
+      at: row.requestedAt,
+      event: 'backfill',
+      detail:
+        `Backfill ${row.id} was asked for${by}: ${formatSeries({ interval, quote })} from ${formatBound(row.from)} to ` +
+        `${formatBound(row.to)}.${whose}${row.finishedAt === null ? ` It is ${row.state}${reason(row)}.` : ''}`,
+    };
+    if (row.finishedAt === null) return [asked];
+    return [
+      asked,
+      { at: row.finishedAt, event: 'ended', detail: `Backfill ${row.id} ended: ${row.state}${reason(row)}.` },
+    ];
+  });
+}
+
+function reason({ message }: BackfillFacts): string {
+  return message === null ? '' : ` (${message})`;
+}
+
+function formatBound(at: Instant): string {
+  return Number.isFinite(at) ? formatDay(at) : 'ever';
+}
+
+type RuleFacts = {
+  readonly tier: Tier;
+  readonly top: number | null;
+  readonly since: Instant;
+  readonly createdAt: Instant;
+  readonly targetAgeMs: number;
+};
+
+/** The rules of `chandler track` that want the slot by the newest list of coins, and since when the series is tracked. */
+async function readRules(sql: Sql, { coinId, interval, quote, from, seriesId }: Slot): Promise<StoryEvent[]> {
+  const [rules, tracked] = await Promise.all([
+    sql<RuleFacts[]>`
+      select t.tier, t.top, t.since, t.created_at, (extract(epoch from t.target_age) * 1000)::float8 as target_age_ms
+      from ops.track t
+      where t.interval = ${interval}::market.candle_interval and t.quote = ${quote} and t.since <= ${from}::timestamptz
+        and (t.coin_id is null or t.coin_id = ${coinId})
+        -- The view decides which coins a rule selects; of several rules for the best-ranked ones, the rank tells which.
+        and exists (select from ops.track_target a where a.coin_id = ${coinId} and a.interval = t.interval and a.quote = t.quote)
+        and (t.tier <> 'top' or exists (select from market.coin c where c.id = ${coinId} and c.rank between 1 and t.top))
+      order by t.id`,
+    sql<{ trackedAt: Instant; endsAt: Instant | null }[]>`
+      select tracked_at, ends_at from ops.tracked where series_id = ${seriesId}`,
+  ]);
+  const events: StoryEvent[] = rules.map((rule) => ({
+    at: rule.createdAt,
+    event: 'tracked',
+    detail: `A rule of chandler track selects it: ${namesOf(rule, coinId)}, since ${formatDay(rule.since)}, target age ${formatDuration(rule.targetAgeMs)}.`,
+  }));
+  for (const { trackedAt, endsAt } of tracked) {
+    const end = endsAt === null ? '' : ` No rule wants it any more: it ends at ${formatInstant(endsAt)}.`;
+    events.push({ at: trackedAt, event: 'tracked', detail: `Chandler began to keep the series fresh.${end}` });
+  }
+  return events;
+}
+
+function namesOf({ tier, top }: RuleFacts, coinId: string): string {
+  if (tier === 'list') return coinId;
+  return tier === 'all' ? 'all coins' : `the ${formatCount(top!)} best-ranked coins`;
+}
+
+/** What is not in `market.gaps`: why a slot is not asked about, and when the newest end of its series is. */
+async function readNext(sql: Sql, slot: Slot, { isWanted, isFinal }: Series, now: Instant): Promise<StoryEvent[]> {
+  if (isFinal) return [next(now, 'Chandler does not ask about it by itself: it has its final answer.')];
+  if (!isWanted) return [next(now, 'Chandler does not ask about it: no backfill and no rule wants it.')];
+  const [fresh] = await sql<
+    { targetAgeMs: number; achievableAgeMs: number | null; askedAt: Instant | null; seenUntil: Instant | null }[]
+  >`
+    select (extract(epoch from ti.target_age) * 1000)::float8 as target_age_ms,
+      (extract(epoch from ti.achievable_age) * 1000)::float8 as achievable_age_ms, tr.asked_at, tr.seen_until
+    from ops.tracked tr join ops.tier ti on ti.id = tr.tier_id where tr.series_id = ${slot.seriesId}`;
+  if (fresh === undefined) return [];
+  const { targetAgeMs, achievableAgeMs, askedAt, seenUntil } = fresh;
+  // A refresh asks for the newest end only: what is not seen yet.
+  if (seenUntil !== null && slot.from + 2 * INTERVAL_MS[slot.interval] <= seenUntil) return [];
+  const last = askedAt === null ? 'never asked for' : `last asked for at ${formatInstant(askedAt)}`;
+  const due =
+    achievableAgeMs === null
+      ? 'there is no next request: the service has not planned one yet, or the quota leaves none'
+      : `the next request is due ${askedAt === null ? 'now' : `at ${formatInstant(askedAt + achievableAgeMs)}`}`;
+  return [
+    next(
+      now,
+      `The service keeps the newest end of the series fresh (target age ${formatDuration(targetAgeMs)}): ${last}; ${due}.`,
+    ),
+  ];
+}
+
+function next(at: Instant, detail: string): StoryEvent {
+  return { at, event: 'next', detail };
+}
