@@ -102,6 +102,8 @@ function store({ id, interval }: Series, { span, slots }: Answer): Promise<unkno
     proven: [span],
     unconfirmedSlots: [],
     confirmed: [],
+    uncontradicted: [],
+    contradicted: [],
     pending: [],
   }));
 }

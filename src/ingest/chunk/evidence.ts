@@ -50,18 +50,17 @@ export function weigh(weighing: Weighing): Verdict {
   const unconfirmedSlots = weighing.findings.quarantined.length === 0 ? slots.missing : [];
   // An earlier answer with missing slots does not count where a younger answer has any slot of the same span: the earlier one was cut. The
   // upstream may give fewer rows than the limit that we know.
+  const cut = known.unconfirmedAnswers.flatMap((other) => (other.isOlder ? touched(other.spans, answeredSlots) : []));
   const unconfirmed = known.unconfirmedAnswers.map((other) => ({
     ...other,
-    spans: other.asOf < asOf ? apart(other.spans, answeredSlots) : other.spans,
+    spans: other.isOlder ? apart(other.spans, answeredSlots) : other.spans,
   }));
   const seconds = unconfirmed.filter(
     (other) => Math.abs(other.asOf - asOf) >= CONFIRM_AFTER_MS && known.listedAt >= Math.min(other.asOf, asOf),
   );
   // Beyond a history limit that may exist, two answers without a candle are no proof: a third is worth a request the next day.
-  const agreed = intersect(
-    apart(unconfirmedSlots, known.answeredByYounger),
-    normalize(seconds.flatMap((second) => second.spans)),
-  );
+  const uncontradicted = apart(unconfirmedSlots, known.answeredByYounger);
+  const agreed = intersect(uncontradicted, normalize(seconds.flatMap((second) => second.spans)));
   const confirmed = subtract(agreed, unproven);
   const pending = [
     ...stillUnconfirmed(weighing, { ...slots, missing: subtract(slots.missing, confirmed) }, unconfirmed),
@@ -73,6 +72,8 @@ export function weigh(weighing: Weighing): Verdict {
     proven: normalize([...intersect(slots.present, slots.final), ...slots.empty]),
     unconfirmedSlots,
     confirmed,
+    uncontradicted,
+    contradicted: normalize(cut),
     pending: pending.sort((a, b) => a.span.from - b.span.from),
   };
 }
@@ -181,6 +182,11 @@ function stillMalformed(span: Span, { interval, sentAt, ageMs, known }: Weighing
     else out.push({ span: { from: at, to: at + width }, claim: 'malformed', answers, requestedAt, retryAt });
   }
   return out;
+}
+
+/** The spans of which something is in the others, whole. */
+function touched(spans: Spans, others: Spans): Span[] {
+  return spans.filter((span) => intersect([span], others).length > 0);
 }
 
 /** The spans of which nothing is in the others. */

@@ -2,12 +2,14 @@
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import { settledUntil } from '../../core/interval.ts';
+import { RULES } from '../../core/second-opinion.ts';
 import { contains, intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { recordFetch } from '../work/fetch.ts';
 import { clipPending, type Pending, replacePending } from '../work/second-opinion.ts';
 import { keepRevised, removeCandles, replaceOpenCandles, writeCandles } from './candle.ts';
 import { emptyOnceAfter, NO_SUMS, receivedAt, recordEvidence, slotsOf, sumsBefore } from './chunk-evidence.ts';
+import { nowUnproven, takeBack } from './contradicted.ts';
 import { type ChunkAnswer, type Known, lockSeries, type State } from './lock-series.ts';
 import { quarantine, repeatedRows } from './quarantine.ts';
 import { cutRollups } from './rollup.ts';
@@ -23,6 +25,10 @@ export type Verdict = {
   readonly unconfirmedSlots: Spans;
   /** The part of `unconfirmedSlots` for which that other answer is there. */
   readonly confirmed: Spans;
+  /** The part of `unconfirmedSlots` that no younger answer contradicts. */
+  readonly uncontradicted: Spans;
+  /** Edges of older answers that this one contradicts: it tells of a slot in them. Whole, so they may reach beyond what was asked. */
+  readonly contradicted: Spans;
   /** What takes the place of everything pending inside the span that was asked. */
   readonly pending: readonly Pending[];
   /** Nothing of the answer is stored before a second one says the same, which is worth a request from `until` on. */
@@ -82,6 +88,7 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
     const emptyOnce = await emptyOnceAfter(tx, answer, state, { final, granted, removed });
     const revisedSlots = revisions.map(({ openTime }) => openTime).sort((a, b) => a - b);
     const counts = { stored, revised: revisions.length, quarantined: answer.quarantined.length };
+    const reopened = verdict.contradicted.length === 0 ? [] : await nowUnproven(tx, answer, verdict);
     const fetchId = recordFetch(tx, {
       ...answer.fetch,
       ...counts,
@@ -99,13 +106,14 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
       }),
       replaceOpenCandles(tx, series.id, answer.open, { within: union(writable, empty), isAny: state.hasOpen }),
       state.hasRollups ? cutRollups(tx, series.id, revisions.length > 0 ? [span] : granted) : null,
-      replacePending(tx, series.id, pendingBefore, pendingAfter(answer, state, verdict, granted)),
+      replacePending(tx, series.id, pendingBefore, pendingAfter(answer, state, verdict, { granted, reopened })),
       // Only at the newest end: what is asked of the past says nothing about how fresh a series is.
       span.to > settledUntil(asOf, series.interval) ? markSeen(tx, series.id, Math.min(asOf, span.to)) : null,
     ]);
     if (revisions.length > 0) {
       await tx`update market.revision set fetch_id = ${await fetchId} where id = any(${revisions.map(({ id }) => id)}::bigint[])`;
     }
+    if (reopened.length > 0) await takeBack(tx, answer, await fetchId, reopened);
     await quarantine(tx, series.id, answer.quarantined, { fetchId: await fetchId, seenAt: asOf });
     return { ...counts, covered: granted };
   }) as Promise<ChunkCommit>;
@@ -132,9 +140,9 @@ function pendingAfter(
   { span, fetch: { sentAt } }: ChunkAnswer,
   state: State,
   verdict: Verdict,
-  granted: Spans,
+  { granted, reopened }: { readonly granted: Spans; readonly reopened: Spans },
 ): Pending[] {
-  const open = subtract(subtract([span], state.covered), granted);
+  const open = subtract(subtract([span], subtract(state.covered, reopened)), granted);
   const ours = subtract([span], state.askedByYounger);
   const kept = state.pending.flatMap((p) => clipPending([p], subtract([p.span], union(ours, granted))));
   const said = normalize(kept.map((p) => p.span));
@@ -143,7 +151,14 @@ function pendingAfter(
     ...clipPending([p], subtract([p.span], [span])),
     ...clipPending([p.retryAt <= sentAt ? { ...p, requestedAt: sentAt } : p], [span]),
   ]);
-  return [...asked, ...clipPending(verdict.pending, subtract(open, said))];
+  const pending = [...asked, ...clipPending(verdict.pending, subtract(open, said))];
+  return [...pending, ...asUnconfirmed(subtract(reopened, normalize(pending.map((p) => p.span))), sentAt)];
+}
+
+/** Of slots that were believed to be empty, an answer without them still stands: another one may confirm it, an hour from now. */
+function asUnconfirmed(slots: Spans, sentAt: Instant): Pending[] {
+  const retryAt = sentAt + RULES.unconfirmed.waitMs;
+  return slots.map((span) => ({ span, claim: 'unconfirmed', answers: 1, requestedAt: sentAt, retryAt }));
 }
 
 function pick(c: CandleColumns, within: Spans): CandleColumns {

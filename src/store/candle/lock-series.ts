@@ -24,7 +24,13 @@ export type ChunkAnswer = {
 };
 
 /** Slots that an answer did not have, though its edges prove nothing by themselves. */
-export type UnconfirmedAnswer = { readonly asOf: Instant; readonly spans: Spans };
+export type UnconfirmedAnswer = {
+  readonly asOf: Instant;
+  /** One edge, whole: it may reach beyond what is asked now. */
+  readonly spans: Spans;
+  /** Than the answer that is stored now. */
+  readonly isOlder: boolean;
+};
 
 /** What is known of the asked span from other answers, whichever of them were given first. */
 export type Known = {
@@ -55,6 +61,33 @@ export type State = Omit<Known, 'repeated'> & {
   readonly hasRollups: boolean;
 };
 
+/** As JSON has it: seconds since 1970. */
+export type EdgeRead = { readonly spans: string; readonly asOf: number; readonly isOlder: boolean };
+
+/**
+ * An expression for the edges without a candle of earlier answers in `within`, but for those that a younger answer contradicts: it tells of a slot
+ * in it. Read it with `readEdges`.
+ */
+export function edgesWithin(tx: SqlOrTransaction, { series, asOf, fetch }: ChunkAnswer, within: Spans) {
+  return tx`
+    coalesce((select json_agg(json_build_object('spans', tstzmultirange(d.span)::text, 'asOf', extract(epoch from f.as_of),
+        'isOlder', (f.as_of, f.sent_at, coalesce(f.body_sha256, ''))
+          < (${asOf}::timestamptz, ${fetch.sentAt}::timestamptz, ${Buffer.from(fetch.bodySha256 ?? [])}::bytea)))
+      from ops.fetch f cross join unnest(f.unconfirmed_slots) as d (span)
+      where f.series_id = ${series.id} and f.unconfirmed_slots && ${within}::tstzmultirange and ${within}::tstzmultirange && d.span
+        and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored'
+          and g.as_of >= f.as_of and (g.as_of, g.sent_at, coalesce(g.body_sha256, '')) > (f.as_of, f.sent_at, coalesce(f.body_sha256, ''))
+          and coalesce(g.answered_slots, tstzmultirange(g.span)) && d.span)), '[]')`;
+}
+
+export function readEdges(edges: readonly EdgeRead[]): UnconfirmedAnswer[] {
+  return edges.map(({ spans, asOf, isOlder }) => ({
+    asOf: Math.round(asOf * 1000),
+    spans: parseMultirange(spans),
+    isOlder,
+  }));
+}
+
 /** As JSON has it: seconds since 1970; null instead of infinity. */
 type PendingRead = Pick<Pending, 'claim' | 'answers' | 'evidence'> & {
   readonly span: string;
@@ -66,7 +99,8 @@ type PendingRead = Pick<Pending, 'claim' | 'answers' | 'evidence'> & {
  * Two statements, because the second must see what was committed while the first waited: a subquery beside `for update` would
  * still answer from the snapshot taken before the wait.
  */
-export async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fetch }: ChunkAnswer): Promise<State> {
+export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Promise<State> {
+  const { series, span, asOf, fetch } = answer;
   const [, [row]] = await Promise.all([
     tx`select from market.series where id = ${series.id} for update`,
     tx<
@@ -79,7 +113,7 @@ export async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fet
         hasRollups: boolean;
         steps: number;
         emptyOnce: Spans;
-        unconfirmedAnswers: { spans: string; asOf: number }[];
+        edges: EdgeRead[];
         pending: PendingRead[];
         beside: NeighboursRead;
       }[]
@@ -90,11 +124,7 @@ export async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fet
         (select c.last_seen_at from market.coin c where c.id = s.coin_id) as listed_at,
         exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
         exists (select from market.rollup_coverage r where r.series_id = ${series.id} and r.spans && ${span}::tstzrange) as has_rollups,
-        coalesce((select json_agg(json_build_object('spans', tstzmultirange(d.span)::text, 'asOf', extract(epoch from f.as_of)))
-          from ops.fetch f cross join unnest(f.unconfirmed_slots) as d (span)
-          where f.series_id = ${series.id} and f.unconfirmed_slots && ${span}::tstzrange and d.span && ${span}::tstzrange
-            and not exists (select from ops.fetch g where g.series_id = f.series_id and g.outcome = 'stored' and g.as_of > f.as_of
-              and coalesce(g.answered_slots, tstzmultirange(g.span)) && d.span)), '[]') as unconfirmed_answers,
+        ${edgesWithin(tx, answer, [span])} as edges,
         coalesce((select json_agg(json_build_object('span', p.span::text, 'claim', p.claim, 'answers', p.answers, 'evidence', p.evidence,
             'requestedAt', extract(epoch from p.requested_at), 'retryAt', extract(epoch from nullif(p.retry_at, 'infinity'))))
           from ops.second_opinion p where p.series_id = ${series.id} and p.span && ${span}::tstzrange), '[]') as pending
@@ -110,7 +140,7 @@ export async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fet
       where s.id = ${series.id}`,
   ]);
   if (!row) throw new Error(`series ${series.id} does not exist`);
-  const { answeredSlots, asked, ...known } = row;
+  const { answeredSlots, asked, edges, ...known } = row;
   const beside = toNeighbours(row.beside, series.interval);
   return {
     ...known,
@@ -118,10 +148,7 @@ export async function lockSeries(tx: SqlOrTransaction, { series, span, asOf, fet
     hasRows: beside.candles.some(([at]) => at >= span.from && at < span.to),
     answeredByYounger: intersect(answeredSlots, [span]),
     askedByYounger: intersect(asked, [span]),
-    unconfirmedAnswers: row.unconfirmedAnswers.map((other) => ({
-      asOf: Math.round(other.asOf * 1000),
-      spans: intersect(parseMultirange(other.spans), [span]),
-    })),
+    unconfirmedAnswers: readEdges(edges),
     pending: row.pending.map((p) => ({
       span: parseRange(p.span),
       claim: p.claim,

@@ -42,7 +42,11 @@ function judge(
     pending: after.at(-1)?.pending ?? [],
     listedAt: options.listedAt ?? Number.POSITIVE_INFINITY,
     answeredByYounger: normalize(after.filter((other) => other.asOf > asOf).flatMap((other) => other.answeredSlots)),
-    unconfirmedAnswers: after.map((other) => ({ asOf: other.asOf, spans: other.unconfirmedSlots })),
+    unconfirmedAnswers: after.map((other) => ({
+      asOf: other.asOf,
+      spans: other.unconfirmedSlots,
+      isOlder: other.asOf < asOf,
+    })),
     repeated: new Set((options.repeated ?? true) ? findings.quarantined.map((aside) => aside.openTime!) : []),
     covered: [],
     beside: { candles: [], covered: 0, coveredCandles: 0 },

@@ -1,0 +1,84 @@
+/**
+ * Takes belief back. Two answers an hour apart agreed that slots at their edges have no candle, so the slots were covered. A younger answer that
+ * tells of a slot in one of these edges shows that the older answer was cut: it proves nothing any more. What no other two answers agree
+ * on is a gap again, as it would be had the younger answer been stored first.
+ */
+import type { Instant } from '../../clock.ts';
+import { INTERVAL_MS } from '../../core/interval.ts';
+import { RULES } from '../../core/second-opinion.ts';
+import { intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import { receivedAt, slotsOf } from './chunk-evidence.ts';
+import { type ChunkAnswer, type EdgeRead, edgesWithin, readEdges, type UnconfirmedAnswer } from './lock-series.ts';
+
+/** What this answer says. */
+export type Contradiction = {
+  /** Edges of older answers, whole, in which this one tells of a slot. */
+  readonly contradicted: Spans;
+  readonly answeredSlots: Spans;
+  /** Edges of this answer that no younger one contradicts. */
+  readonly uncontradicted: Spans;
+};
+
+/** Of `contradicted`, the covered slots without a candle that nothing proves to be empty any more. Under the lock of the series. */
+export async function nowUnproven(tx: SqlOrTransaction, answer: ChunkAnswer, of: Contradiction): Promise<Spans> {
+  const { series, asOf } = answer;
+  const { contradicted } = of;
+  const bounds = { from: contradicted[0]!.from, to: contradicted.at(-1)!.to };
+  const [row] = await tx<{ empty: Spans; told: Spans; listedAt: Instant; edges: EdgeRead[]; candles: Instant[] }[]>`
+    select s.covered * ${contradicted}::tstzmultirange as empty,
+      coalesce((select range_agg(f.answered_slots) from ops.fetch f
+        where f.series_id = s.id and f.outcome = 'stored' and f.answered_slots && ${contradicted}::tstzmultirange), '{}') as told,
+      (select c.last_seen_at from market.coin c where c.id = s.coin_id) as listed_at,
+      ${edgesWithin(tx, answer, contradicted)} as edges,
+      array(select c.open_time from market.candle c
+        where c.series_id = s.id and c.interval = ${series.interval}::market.candle_interval
+          and c.open_time >= ${bounds.from} and c.open_time < ${bounds.to} order by c.open_time) as candles
+    from market.series s where s.id = ${series.id}`;
+  const { empty, told, listedAt, edges, candles } = row!;
+  const standing = readEdges(edges).filter(
+    ({ isOlder, spans }) => !(isOlder && intersect(spans, of.answeredSlots).length > 0),
+  );
+  const agreed = agreedEmpty([...standing, { asOf, spans: of.uncontradicted }], listedAt);
+  const proven = union(union(told, of.answeredSlots), union(slotsOf(candles, series.interval), agreed));
+  return subtract(empty, proven);
+}
+
+/** Where two of these answers, long enough apart, agree that there is no candle. */
+function agreedEmpty(answers: readonly Omit<UnconfirmedAnswer, 'isOlder'>[], listedAt: Instant): Spans {
+  const agreed: Spans[] = [];
+  for (const [i, one] of answers.entries()) {
+    for (const other of answers.slice(i + 1)) {
+      const isIndependent = Math.abs(one.asOf - other.asOf) >= RULES.unconfirmed.waitMs;
+      if (isIndependent && listedAt >= Math.min(one.asOf, other.asOf)) agreed.push(intersect(one.spans, other.spans));
+    }
+  }
+  return normalize(agreed.flat());
+}
+
+/** Takes `slots` out of coverage. A step of evidence and a revision for each say so; that they were known to be empty is the old value. */
+export async function takeBack(
+  tx: SqlOrTransaction,
+  answer: ChunkAnswer,
+  fetchId: number,
+  slots: Spans,
+): Promise<void> {
+  const { series, asOf, fetch } = answer;
+  const body = fetch.bodySha256 === null ? null : Buffer.from(fetch.bodySha256);
+  const at = receivedAt(answer);
+  const widthSeconds = INTERVAL_MS[series.interval] / 1_000;
+  await tx`
+    insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, fetch_id)
+    select s.id, t, ${asOf}::timestamptz, ${at}::timestamptz, s.steps + 1, 'contradicted', ${fetchId}
+    from market.series s, unnest(${slots}::tstzmultirange) r,
+      generate_series(lower(r), upper(r) - ${widthSeconds} * interval '1 second', ${widthSeconds} * interval '1 second') t
+    where s.id = ${series.id} order by t`;
+  await tx`
+    with step as materialized (
+      select ops.add_evidence(${series.id}, 'mended', ${slots}::tstzmultirange, ${at}::timestamptz, ${asOf}::timestamptz, 0, 0, 0,
+        ${fetchId}, ${body}::bytea, 'contradicted by a later answer') as link
+    )
+    update market.series s set covered = s.covered - ${slots}::tstzmultirange, empty_once = s.empty_once - ${slots}::tstzmultirange,
+      steps = s.steps + 1, link = step.link
+    from step where s.id = ${series.id}`;
+}
