@@ -3,7 +3,7 @@ import type { Clock } from '../../src/clock.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
 
 /** A minute, and ten more while the upstream fails: here it always takes its time. */
-const KEPT_MS = 660_000;
+export const LONGEST_CACHED_MS = 660_000;
 
 type Kept = { readonly at: number; readonly body: string; readonly headers: readonly (readonly [string, string])[] };
 
@@ -12,7 +12,7 @@ export function behindCache(upstream: FetchFunction, clock: Clock): FetchFunctio
   const kept = new Map<string, Kept>();
   return async (request) => {
     const found = kept.get(request.url);
-    if (found !== undefined && clock.now() - found.at < KEPT_MS) {
+    if (found !== undefined && clock.now() - found.at < LONGEST_CACHED_MS) {
       const headers = new Headers(found.headers.map(([name, value]): [string, string] => [name, value]));
       const age = Number(headers.get('age') ?? 0) + Math.floor((clock.now() - found.at) / 1000);
       headers.set('age', String(age));

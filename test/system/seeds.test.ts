@@ -3,7 +3,7 @@ import { SEED_FAULTS } from './scenario.ts';
 import { testSeeds } from './seeds.ts';
 
 /** Between them they meet every kind of fault, on both engines of the queue. */
-const FEW = [3, 8, 12, 15, 20, 26, 30, 33];
+const FEW = [1, 3, 5, 8, 9, 10, 12, 14, 15, 19, 20, 24, 26, 27, 29, 30, 33, 35, 36, 38];
 
 const injected = new Set<string>();
 testSeeds(FEW, ({ faults }) => {
@@ -11,5 +11,5 @@ testSeeds(FEW, ({ faults }) => {
 });
 
 test('these few seeds meet every kind of fault', () => {
-  expect([...injected]).toEqual(expect.arrayContaining(SEED_FAULTS));
+  expect(SEED_FAULTS.filter((name) => !injected.has(name))).toEqual([]);
 });

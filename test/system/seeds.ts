@@ -23,7 +23,7 @@ export function testShard(shard: number): void {
 
 export function testSeeds(seeds: readonly number[], onCounts?: (counts: SeedCounts) => void): void {
   describe.skipIf(seeds.length === 0)(
-    'after any sequence of faults, restarts and double scheduling, what is covered is the market',
+    'after any sequence of faults, lies told once, restarts and double scheduling, what is covered is the market',
     () => {
       test.each(seeds)('seed %i', { timeout: 120_000 }, async (seed) => {
         try {

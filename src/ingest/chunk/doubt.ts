@@ -34,7 +34,14 @@ export function doubt({ span, interval, findings, sentAt, asOf, ageMs, known }: 
   });
   if (pending.length === 0) return null;
   const until = Math.max(...pending.map(({ retryAt }) => retryAt));
-  const nothing = { answeredSlots: [], proven: [], unconfirmedSlots: [], confirmed: [] };
+  const nothing = {
+    answeredSlots: [],
+    proven: [],
+    unconfirmedSlots: [],
+    confirmed: [],
+    uncontradicted: [],
+    contradicted: [],
+  };
   return { ...nothing, pending, withheld: { until, detail: found.detail } };
 }
 

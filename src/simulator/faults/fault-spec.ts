@@ -5,7 +5,7 @@ import { didYouMean } from '../../core/settings/did-you-mean.ts';
  * Answers that look like any other, with status 200, and are false: a client needs its own knowledge, or another answer, to find out. Each is
  * told once (`told-once.ts`), because nobody can find out an upstream that tells the same lie for ever.
  */
-const LIES = [
+export const LIES = [
   /** Candles of another interval than the one asked for. */
   'wrong-interval',
   /** Candles of another coin than the one asked for. */

@@ -130,7 +130,12 @@ async function withhold(
   const { withheld } = verdict;
   const counts = { stored: 0, revised: 0, quarantined: quarantined.length };
   const fetchId = await recordFetch(tx, { ...fetch, ...counts, outcome: 'implausible', message: withheld!.detail });
-  await replacePending(tx, series.id, state.pending, pendingAfter(answer, state, verdict, []));
+  await replacePending(
+    tx,
+    series.id,
+    state.pending,
+    pendingAfter(answer, state, verdict, { granted: [], reopened: [] }),
+  );
   await quarantine(tx, series.id, quarantined, { fetchId, seenAt: asOf });
   return { ...counts, covered: [], withheld };
 }

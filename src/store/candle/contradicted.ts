@@ -68,8 +68,8 @@ export async function takeBack(
   const at = receivedAt(answer);
   const widthSeconds = INTERVAL_MS[series.interval] / 1_000;
   await tx`
-    insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, fetch_id)
-    select s.id, t, ${asOf}::timestamptz, ${at}::timestamptz, s.steps + 1, 'contradicted', ${fetchId}
+    insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, fetch_id, was_empty)
+    select s.id, t, ${asOf}::timestamptz, ${at}::timestamptz, s.steps + 1, 'contradicted', ${fetchId}, true
     from market.series s, unnest(${slots}::tstzmultirange) r,
       generate_series(lower(r), upper(r) - ${widthSeconds} * interval '1 second', ${widthSeconds} * interval '1 second') t
     where s.id = ${series.id} order by t`;
