@@ -250,8 +250,9 @@ describe('a history limit that was met', () => {
   });
 
   test.each([
-    ['31 days behind', 31],
-    ['20 days ahead', -20],
+    // A clock that is off by more than a week is not measured by the upstream's Date (decision 77).
+    ['6 days behind', 6],
+    ['6 days ahead', -6],
   ])('by a clock that is %s stands where upstream has it, and costs two refusals', async (_, behindDays) => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(null) });
     let behind = behindDays * DAY;
@@ -278,7 +279,7 @@ describe('a history limit that was met', () => {
     world.clock.advanceTo(world.clock.now() + behind);
     behind = 0;
     upstream.forget();
-    const recent = { ...MONTH, from: TODAY + 5 * DAY, to: TODAY + 28 * DAY };
+    const recent = { ...MONTH, from: TODAY - 20 * DAY, to: TODAY + 3 * DAY };
     const mended = await (await world.open()).backfill(recent);
     expect(mended.end).toEqual({ kind: 'done' });
     expect([refusals(), mended.totals!.byOutcome]).toEqual([0, { stored: 3 }]);

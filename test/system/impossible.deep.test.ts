@@ -28,7 +28,7 @@ describe('a row that stays impossible', () => {
     upstream.script = rewriting((rows) => rows.map(({ time_open }) => ({ time_open, price: 1 })));
     const run = await (await world.open()).backfill(DAYS);
     expect(run.failed).toHaveLength(1);
-    expect(run.failed[0]!.message).toMatch(/cannot be read: no row has any of open, high, low, close/);
+    expect(run.failed[0]!.message).toMatch(/cannot be used: no row has any of open, high, low, close/);
     expect(await stored()).toEqual([]);
     const gaps = await world.database.sql`select reason from market.gaps`;
     expect(gaps).toMatchObject([{ reason: 'not asked yet' }]);
