@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../src/clock.ts';
+import { NOT_FINAL_YET } from '../../src/ingest/backfill/claim.ts';
 import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createSimulator, type Simulator, type SimulatorCounters } from '../../src/simulate.ts';
 import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
@@ -211,10 +212,11 @@ function createPlace(role: string, env: Readonly<Record<string, string>>) {
   };
 }
 
-/** Nothing is queued or running, no turn of a tracked series is under way. */
+/** Nothing is queued or running, but for what waits an hour for second answers; no refresh of a tracked series is in progress. */
 async function isDone(sql: TestDatabase['sql']): Promise<boolean> {
   const [row] = await sql<{ left: number }[]>`
-    select (select count(*)::int from ops.backfill where state in ('queued', 'running'))
+    select (select count(*)::int from ops.backfill
+        where state in ('queued', 'running') and message is distinct from ${NOT_FINAL_YET})
       + (select count(*)::int from ops.tracked where queued_at is not null) as left`;
   return row!.left === 0;
 }
