@@ -20,6 +20,9 @@ const LONGEST_CACHED_MS = 11 * 60_000;
 /** For an answer that is older than any should be. */
 const LEAST_CACHED_MS = 60_000;
 
+/** `Age` is in whole seconds, rounded down: the answer may be older by nearly one. */
+const AGE_STEP_MS = 1_000;
+
 export type Rule = {
   /** Answers that must agree before the claim is believed, the first one included. */
   readonly agreeing: number;
@@ -129,7 +132,7 @@ export type Weighed =
 export function weighAnswer(before: Standing | null, answer: ClaimAnswer, rule: Rule): Weighed {
   const { says, sentAt, heardAt, ageMs } = answer;
   const stood = before !== null && sentAt - before.requestedAt <= rule.forgetMs ? before : null;
-  const isOld = stood !== null && sentAt - ageMs <= stood.requestedAt;
+  const isOld = stood !== null && sentAt - ageMs - (ageMs > 0 ? AGE_STEP_MS : 0) <= stood.requestedAt;
   if (says === 'contradicts')
     return isOld ? { kind: 'waiting', standing: stood, isCounted: false } : { kind: 'dropped' };
   const uncounted = (standing: Standing): Weighed => {

@@ -105,7 +105,17 @@ export function storePrepared(sql: Sql, { series, span, candles }: PreparedChunk
   };
   const findings = { candles, cutShort: [], quarantined: [], rowCount: candles.openTime.length };
   return storeChunk(sql, answer, (known) =>
-    weigh({ span, interval: series.interval, findings, sentAt: asOf, asOf, ageMs: 0, limit: ROWS_PER_CHUNK, known }),
+    weigh({
+      span,
+      interval: series.interval,
+      findings,
+      sentAt: asOf,
+      heardAt: asOf,
+      asOf,
+      ageMs: 0,
+      limit: ROWS_PER_CHUNK,
+      known,
+    }),
   );
 }
 

@@ -74,6 +74,12 @@ describe('one more answer about a claim', () => {
       uncounted({ answers: 1, requestedAt: NOON + 10 * MINUTE, retryAt: NOON + 11 * MINUTE }),
     ],
     [
+      'one that a cache repeats does not count either when `Age`, in whole seconds, makes it younger than it is',
+      FIRST,
+      answer(10 * MINUTE + 900, { ageMs: 10 * MINUTE }),
+      uncounted({ answers: 1, requestedAt: NOON + 10 * MINUTE + 900, retryAt: NOON + 11 * MINUTE + 900 }),
+    ],
+    [
       'one of a cache that was made since counts',
       FIRST,
       answer(10 * MINUTE, { ageMs: MINUTE }),

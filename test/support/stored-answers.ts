@@ -87,7 +87,7 @@ export function storeAnswer(
         message: null,
       },
     },
-    (known) => weigh({ span, interval: '24h', findings, ...exchange, limit: 366, known }),
+    (known) => weigh({ span, interval: '24h', findings, ...exchange, heardAt: exchange.sentAt, limit: 366, known }),
   );
 }
 

@@ -39,16 +39,11 @@ const FAULTS: readonly FaultName[] = [
   'stale',
   'revision',
 ];
-/** Not told yet, because Chandler does not find them out when nothing else is known of the slots: told once, they become truth. */
-const NOT_FOUND_OUT: readonly FaultName[] = [
-  'other-coin',
-  'all-null',
-  'all-zero',
-  'constant',
-  'scaled',
-  'shifted-day',
-  'thinned',
-];
+/**
+ * Not told, because Chandler does not find them out in every case: the first answer about a series has nothing beside it to compare with, and
+ * one with few rows says too little about what is usual. Told once, they become truth there.
+ */
+const NOT_FOUND_OUT: readonly FaultName[] = ['other-coin', 'constant', 'scaled', 'shifted-day', 'thinned'];
 /** `LIES=scaled,half` tells these in every seed and no others. */
 const only = process.env.LIES?.split(',');
 const LIES_TOLD: readonly FaultName[] = LIES.filter((name) => only?.includes(name) ?? !NOT_FOUND_OUT.includes(name));

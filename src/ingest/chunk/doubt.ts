@@ -10,7 +10,7 @@ import type { Weighing } from './evidence.ts';
 import { findImplausible } from './plausibility.ts';
 
 /** The verdict about an answer of which nothing is stored now; null: it is plausible, or believed. */
-export function doubt({ span, interval, findings, sentAt, asOf, ageMs, known }: Weighing): Verdict | null {
+export function doubt({ span, interval, findings, sentAt, heardAt, asOf, ageMs, known }: Weighing): Verdict | null {
   const { candles } = findings;
   const settled = [{ from: span.from, to: Math.min(Math.max(settledUntil(asOf, interval), span.from), span.to) }];
   const isSettled = settled[0]!.from < settled[0]!.to;
@@ -27,7 +27,7 @@ export function doubt({ span, interval, findings, sentAt, asOf, ageMs, known }: 
     );
     const { kind, digest: saidBefore } = before?.evidence ?? {};
     const says = kind === found.kind && saidBefore === digest ? 'agrees' : 'differs';
-    const weighed = weighAnswer(before ?? null, { says, sentAt, heardAt: sentAt, ageMs }, RULES.implausible);
+    const weighed = weighAnswer(before ?? null, { says, sentAt, heardAt, ageMs }, RULES.implausible);
     if (weighed.kind !== 'waiting') return [];
     const evidence = weighed.isCounted ? { ...found, digest } : before!.evidence;
     return [{ span: piece, claim: 'implausible', evidence, ...weighed.standing }];

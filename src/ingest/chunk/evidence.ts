@@ -32,6 +32,8 @@ export type Weighing = {
   readonly findings: Findings;
   /** When the request was sent, on our clock. */
   readonly sentAt: Instant;
+  /** When it was answered, on our clock. */
+  readonly heardAt: Instant;
   readonly asOf: Instant;
   /** How long a cache has had the answer; 0: no cache. */
   readonly ageMs: number;
@@ -167,13 +169,13 @@ function stillProvisional(span: Span, { interval, sentAt, asOf, ageMs }: Weighin
 }
 
 /** Weighs each slot with a quarantined row; the answer agrees with the one before if it has exactly the same row. */
-function stillMalformed(span: Span, { interval, sentAt, ageMs, known }: Weighing): Pending[] {
+function stillMalformed(span: Span, { interval, sentAt, heardAt, ageMs, known }: Weighing): Pending[] {
   const width = INTERVAL_MS[interval];
   const out: Pending[] = [];
   for (let at = span.from; at < span.to; at += width) {
     const before = known.pending.find((p) => p.claim === 'malformed' && contains([p.span], at)) ?? null;
     const says = known.repeated.has(at) ? 'agrees' : 'differs';
-    const weighed = weighAnswer(before, { says, sentAt, heardAt: sentAt, ageMs }, RULES.malformed);
+    const weighed = weighAnswer(before, { says, sentAt, heardAt, ageMs }, RULES.malformed);
     if (weighed.kind === 'dropped') continue;
     const { answers, requestedAt, retryAt } = weighed.standing;
     const last = out.at(-1);

@@ -75,7 +75,8 @@ export function createStoreAnswer({
     read.rows.length = 0;
     if (Array.isArray(body)) body.length = 0;
     const { candles, quarantined, rowCount } = findings;
-    const { sentAt, ageMs } = exchange;
+    const { sentAt, ageMs, durationMs } = exchange;
+    const heardAt = sentAt + durationMs;
     const asOf = knownUntil(exchange, findings);
     // Only where there are candles: of what is asked, a coin may have existed in the last few years only.
     const [first, last] = [candles.openTime[0], candles.openTime.at(-1)];
@@ -101,7 +102,7 @@ export function createStoreAnswer({
         },
         (known) => {
           const limit = plan.candlesPerRequest;
-          const weighing = { span, interval, findings, sentAt, asOf, ageMs, limit, known, unproven };
+          const weighing = { span, interval, findings, sentAt, heardAt, asOf, ageMs, limit, known, unproven };
           return doubt(weighing) ?? weigh(weighing);
         },
       );

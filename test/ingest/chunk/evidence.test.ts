@@ -56,6 +56,7 @@ function judge(
     interval: '1h',
     findings,
     sentAt,
+    heardAt: sentAt,
     asOf,
     ageMs,
     limit: options.limit ?? 366,
