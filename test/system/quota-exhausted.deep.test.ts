@@ -126,7 +126,7 @@ describe('402 with a text nobody knows, asked without a key', () => {
     upstream.forget();
     const run = await chandler.backfill({ ...DAYS, coins });
     expect(run.end).toEqual({ kind: 'done' });
-    // Eight in doubt and those in flight with them; then each refusal halves what is left of nine days.
+    // Eight that need a second opinion, and those in flight with them; then each refusal halves what is left of nine days.
     expect(refusals()).toBeLessThanOrEqual(8 + 4 + 4 * 5);
     expect((await chandler.session.quota.state()).hold).toBeNull();
   });

@@ -193,7 +193,7 @@ async function showResults({ database, clock }: App, context: CommandContext): P
   introduce(
     context,
     'chandler verify',
-    'The proof: Chandler recounts every covered slot. Two warehouses with the same hashes hold the same candles.',
+    'The proof: Chandler recomputes the digest of each stored answer. Two warehouses with the same hashes hold the same candles.',
   );
   await verify(io, database.sql, {}, clock.now());
   for (const { title, sql } of QUERIES) {

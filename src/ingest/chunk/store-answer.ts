@@ -18,8 +18,8 @@ import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
 import { createOriginCheck } from '../request/origin.ts';
 import type { OutageRetry } from '../request/outage-retry.ts';
 import type { SentRequest } from '../request/send-request.ts';
-import { doubt } from './doubt.ts';
 import { weigh } from './evidence.ts';
+import { weighImplausible } from './implausible.ts';
 import { answersOtherQuestion, latestOpen } from './other-question.ts';
 import { type Findings, validate } from './validate.ts';
 
@@ -103,7 +103,7 @@ export function createStoreAnswer({
         (known) => {
           const limit = plan.candlesPerRequest;
           const weighing = { span, interval, findings, sentAt, heardAt, asOf, ageMs, limit, known, unproven };
-          return doubt(weighing) ?? weigh(weighing);
+          return weighImplausible(weighing) ?? weigh(weighing);
         },
       );
     // Cut off while it was committed, it may be stored already.

@@ -111,9 +111,9 @@ function judge(pair: Known, then: AsOf): Finding[] {
   if (!areRevisions)
     findings.push(finding(name, null, 'tampered', 'its revisions from before then are not what they were'));
   // The digests in the file are short; the seal is about whole ones. It can be checked when nothing was removed.
-  const isUndoubted = findings.every(({ verdict }) => verdict !== 'tampered' && verdict !== 'removed');
+  const isExplained = findings.every(({ verdict }) => verdict !== 'tampered' && verdict !== 'removed');
   const link = attested.steps === 0 ? Buffer.alloc(0) : (then.link ?? Buffer.alloc(0));
-  if (isUndoubted && !isSealed(attested.seal, { link, revisions: then.revisions, months: whole }))
+  if (isExplained && !isSealed(attested.seal, { link, revisions: then.revisions, months: whole }))
     findings.push(finding(name, null, 'tampered', 'its short digests are right, but its seal is not'));
   return findings;
 }

@@ -8,7 +8,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 export type StoryEvent = {
   readonly at: Instant;
   /**
-   * One word: those of `market.story`; backfill and tracked (who wanted it), asked (a request), doubt (a claim about it), note (what is not
+   * One word: those of `market.story`; backfill and tracked (who wanted it), asked (a request), claim (what needs a second opinion), note (what is not
    * known any more).
    */
   readonly event: string;
@@ -78,13 +78,13 @@ type DoubtFacts = {
 };
 
 /** Claims about the slot that need a second opinion. */
-export async function readDoubts(sql: Sql, { from, seriesId }: Slot): Promise<StoryEvent[]> {
+export async function readClaims(sql: Sql, { from, seriesId }: Slot): Promise<StoryEvent[]> {
   const rows = await sql<DoubtFacts[]>`
     select claim, answers, requested_at, retry_at from ops.second_opinion
     where series_id = ${seriesId} and span @> ${from}::timestamptz order by requested_at, claim`;
   return rows.map(({ claim, answers, requestedAt, retryAt }) => ({
     at: requestedAt,
-    event: 'doubt',
+    event: 'claim',
     detail:
       `One answer is not enough here (${claim}); ${formatCounted(answers, 'answer')} so far. ` +
       (Number.isFinite(retryAt)

@@ -5,7 +5,7 @@ import { formatCount, formatDay, formatDuration, formatInstant, formatSeries } f
 import { floorToGrid, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { readDoubts, readRemovedRequests, readRequests, type Slot, type StoryEvent } from './story-requests.ts';
+import { readClaims, readRemovedRequests, readRequests, type Slot, type StoryEvent } from './story-requests.ts';
 
 export type { StoryEvent };
 
@@ -40,7 +40,7 @@ export async function readStory(sql: Sql, question: StoryQuestion, now: Instant)
     readBackfillsOf(sql, slot),
     readRules(sql, slot),
     readRequests(sql, slot),
-    readDoubts(sql, slot),
+    readClaims(sql, slot),
     readRemovedRequests(sql, slot),
   ]);
   const present = told.filter(({ event }) => event === 'now' || event === 'next');

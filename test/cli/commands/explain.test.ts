@@ -102,14 +102,14 @@ test('tells of failed requests, of a claim that needs a second opinion, and when
     expect.stringMatching(/The slot lies at its edge, without a candle\.$/),
     expect.stringMatching(/with the account key@test: unavailable \(HTTP status 503\): come back later\.$/),
   ]);
-  expect(details(events, 'doubt')).toEqual([
+  expect(details(events, 'claim')).toEqual([
     'One answer is not enough here (unconfirmed); 1 answer so far. Chandler may ask again from 2024-01-21 01:00Z.',
   ]);
   expect(details(events, 'next')).toEqual([
     'It is missing: unconfirmed. Chandler may ask again from 2024-01-21 01:00:00Z.',
   ]);
   await database.sql`update ops.second_opinion set retry_at = 'infinity' where series_id = ${id}`;
-  expect(details(await storyOf('b-coin'), 'doubt')[0]).toMatch(/Chandler does not ask again by itself\.$/);
+  expect(details(await storyOf('b-coin'), 'claim')[0]).toMatch(/Chandler does not ask again by itself\.$/);
 });
 
 test('tells which rules of chandler track want the slot, and when its series is asked about next', async () => {

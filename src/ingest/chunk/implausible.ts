@@ -10,7 +10,16 @@ import type { Weighing } from './evidence.ts';
 import { findImplausible } from './plausibility.ts';
 
 /** The verdict about an answer of which nothing is stored now; null: it is plausible, or believed. */
-export function doubt({ span, interval, findings, sentAt, heardAt, asOf, ageMs, known }: Weighing): Verdict | null {
+export function weighImplausible({
+  span,
+  interval,
+  findings,
+  sentAt,
+  heardAt,
+  asOf,
+  ageMs,
+  known,
+}: Weighing): Verdict | null {
   const { candles } = findings;
   const settled = [{ from: span.from, to: Math.min(Math.max(settledUntil(asOf, interval), span.from), span.to) }];
   const isSettled = settled[0]!.from < settled[0]!.to;
@@ -20,7 +29,7 @@ export function doubt({ span, interval, findings, sentAt, heardAt, asOf, ageMs, 
   const open = subtract(subtract([span], known.covered), known.answeredByYounger);
   const pieces = isSettled ? [...intersect(open, settled), ...subtract(open, settled)] : open;
   const pending = pieces.flatMap((piece): Pending[] => {
-    // The candles of a slot that has not settled change with every answer: of these the kind of the doubt must agree.
+    // The candles of a slot that has not settled change with every answer: of these the kind of what is implausible must agree.
     const digest = contains(settled, piece.from) ? digestOf(candles, piece) : '';
     const before = known.pending.find(
       (p) => p.claim === 'implausible' && p.span.from === piece.from && p.span.to === piece.to,
