@@ -135,16 +135,13 @@ describe('a coin that upstream always fails on (500)', () => {
 });
 
 describe('an upstream that is down', () => {
-  test('also when the list of coins is known already', async () => {
-    await make();
+  test('is an outage when the account is proven, whatever page it shows', async () => {
+    await make({ speed: 100 });
     const chandler = await world.open();
     upstream.script = () => new Response('<html><body>Welcome', { headers: { 'content-type': 'text/html' } });
-    const run = await chandler.backfill(WORK);
-    expect(run.end).toMatchObject({
-      kind: 'configurationError',
-      message: expect.stringContaining('CHANDLER_BASE_URL'),
-    });
-    expect(upstream.ohlcv().length).toBeLessThanOrEqual(4);
+    const run = await chandler.backfill({ ...WORK, maxWaitMs: 5 * MINUTE });
+    expect(run.end).toMatchObject({ kind: 'stopped', reason: 'unavailable' });
+    expect(upstream.ohlcv().length).toBeLessThanOrEqual(12);
   });
 
   test('but a web page from time to time, or for a while, is trouble like any other', async () => {

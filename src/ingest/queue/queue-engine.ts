@@ -176,6 +176,7 @@ async function connectPostgres(
   pool.on('error', (error) => {
     if (!isClosing) onError(error);
   });
+  const workers = new Set<Pick<AnyWorker<unknown>, 'close'>>();
   const client = await pool.connect();
   try {
     await runMigrations(client);
@@ -192,11 +193,15 @@ async function connectPostgres(
       const options = { connection: borrowed(pool), ...workerOptions(settings) };
       const worker = new Worker(name, handler, options, createPostgresBackend);
       worker.on('error', onError);
+      workers.add(worker);
+      worker.on('closed', () => workers.delete(worker));
       return worker as unknown as AnyWorker<Job>;
     },
     isUp: () => true,
     close: async () => {
       isClosing = true;
+      // On a pool that has ended, a worker that is still open asks again and again without a pause.
+      for (const worker of workers) worker.close(true).catch(onError);
       const late = new AbortController();
       // A worker whose server is unavailable keeps its connection, and the pool would wait for it.
       await Promise.race([pool.end(), systemClock.sleep(GOODBYE_MS, late.signal).catch(() => undefined)]);

@@ -8,6 +8,7 @@ import { systemClock } from '../../../src/clock.ts';
 import { type Outcome, SeriesGivenUp } from '../../../src/ingest/outcome.ts';
 import { type ChunkJob, chunkJobId } from '../../../src/ingest/queue/chunk-job.ts';
 import type { ChunkQueue, QueueOptions } from '../../../src/ingest/queue/chunk-queue.ts';
+import type { ChunkWorker } from '../../../src/ingest/queue/chunk-worker.ts';
 import type { QueueEngine } from '../../../src/ingest/queue/queue-engine.ts';
 import { createTestDatabase, testRedisUrl } from '../../support/database.ts';
 import { openChunkQueue } from '../../support/queues.ts';
@@ -371,4 +372,34 @@ describe.each(engines)('on %s', (_name, make) => {
       expect(await queue.statesOf(all(1, 2, 3))).toEqual(['gone', 'waiting', 'waiting']);
     });
   });
+});
+
+test('a worker that is still open when its connections close ends with them, and does not spin', async () => {
+  const database = await createTestDatabase();
+  closers.push(() => database.drop());
+  let errors = 0;
+  let worker: ChunkWorker | undefined;
+  const queue = await openChunkQueue({
+    engine: { kind: 'postgres', url: database.url },
+    onError: () => {
+      // One that spins would never let a timer fire, and this test would not end.
+      if (++errors === 100) void worker?.close(true);
+    },
+  });
+  const events = { onOutcome: () => undefined, onFailure: () => undefined };
+  await new Promise<void>((begun) => {
+    worker = queue.work({
+      concurrency: 1,
+      handle: async () => {
+        begun();
+        return NOTHING;
+      },
+      snoozeMs: () => 0,
+      events,
+    });
+    void queue.add([job(1)]);
+  });
+  await queue.close();
+  await new Promise(setImmediate);
+  expect(errors).toBeLessThan(100);
 });
