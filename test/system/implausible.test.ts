@@ -1,6 +1,9 @@
 /** Well-formed answers that are implausible: told once, they leave no trace; told twice, they are believed. */
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
+import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import { startBackfill } from '../../src/store/work/backfill.ts';
 import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 
 const COIN = 'btc-bitcoin';
@@ -24,6 +27,12 @@ const LIES: Readonly<Record<string, (rows: Row[]) => Row[]>> = {
 let made: ScriptedWorld;
 afterEach(() => made?.world.close());
 
+async function changed(answer: Response, lie: (rows: Row[]) => Row[]): Promise<Response> {
+  const headers = new Headers(answer.headers);
+  headers.delete('content-length');
+  return Response.json(lie((await answer.json()) as Row[]), { headers });
+}
+
 /** The first `times` answers about candles are changed by `lie`. */
 async function open(lie: (rows: Row[]) => Row[], times: number) {
   made = await createScriptedWorld({ speed: 300 });
@@ -33,9 +42,7 @@ async function open(lie: (rows: Row[]) => Row[], times: number) {
   made.upstream.script = async (request, simulated) => {
     const answer = await simulated(request);
     if (!request.url.includes('/ohlcv') || ++told > times) return answer;
-    const headers = new Headers(answer.headers);
-    headers.delete('content-length');
-    return Response.json(lie((await answer.json()) as Row[]), { headers });
+    return changed(answer, lie);
   };
   made.upstream.forget();
   return chandler;
@@ -78,3 +85,59 @@ test('what waits stands in market.gaps with what is implausible', async () => {
   await run;
   expect(await gaps()).toEqual(expected);
 });
+
+test.each(['all zero', 'all null', 'a thousandth'])(
+  '%s, about slots that another run has filled while the request was under way, changes nothing',
+  async (name) => {
+    await open((rows) => rows, 0);
+    const [chandler, other] = [await made.world.open(), await made.world.open()];
+    let asked = 0;
+    let askedByBoth: () => void;
+    const both = new Promise<void>((resolve) => {
+      askedByBoth = resolve;
+    });
+    let isStored: () => void;
+    const stored = new Promise<void>((resolve) => {
+      isStored = resolve;
+    });
+    // The first of the two is answered the truth, once the second is under way; the second a lie, once the first is stored.
+    made.upstream.script = async (request, simulated) => {
+      if (!request.url.includes('/ohlcv')) return simulated(request);
+      const isSecond = ++asked === 2;
+      if (isSecond) askedByBoth();
+      await (isSecond ? stored : both);
+      const answer = await simulated(request);
+      return isSecond ? changed(answer, LIES[name]!) : answer;
+    };
+    const job = await chunkOf(OLDER);
+    const outcomes = [chandler, other].map(({ session }) => session.ingestChunk(job));
+    expect(await Promise.race(outcomes)).toMatchObject({ kind: 'stored', stored: 60 });
+    const truth = await candles();
+    isStored!();
+    await Promise.all(outcomes);
+    expect(asked).toBe(2);
+    expect(await candles()).toEqual(truth);
+    expect(await made.world.database.sql`select from market.revision`).toHaveLength(0);
+    expect(await made.world.database.sql`select message from ops.fetch where outcome = 'implausible'`).toHaveLength(1);
+  },
+);
+
+/** The chunk of a backfill of these days. */
+async function chunkOf({ coins: [coinId], from, to }: typeof OLDER): Promise<ChunkJob> {
+  const { sql } = made.world.database;
+  const span = { from, to };
+  const [seriesId] = await wantSeries(sql, { coinIds: [coinId], quote: 'usd', interval: '24h', span, priority: 0 });
+  const startedAt = made.world.clock.now();
+  const backfillId = await startBackfill(sql, {
+    spec: {},
+    span,
+    interval: '24h',
+    quote: 'usd',
+    plannedRequests: 1,
+    owner: 'here:1',
+    requestedAt: startedAt,
+    startedAt,
+  });
+  const slot = { coinId, quote: 'usd', interval: '24h', from, to } as const;
+  return { kind: 'backfill', backfillId, seriesId: seriesId!, askedSince: startedAt, ...slot };
+}

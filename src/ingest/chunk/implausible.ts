@@ -9,6 +9,15 @@ import type { Pending } from '../../store/work/second-opinion.ts';
 import type { Weighing } from './evidence.ts';
 import { findImplausible } from './plausibility.ts';
 
+const NOTHING = {
+  answeredSlots: [],
+  proven: [],
+  unconfirmedSlots: [],
+  confirmed: [],
+  uncontradicted: [],
+  contradicted: [],
+};
+
 /** The verdict about an answer of which nothing is stored now; null: it is plausible, or believed. */
 export function weighImplausible({
   span,
@@ -28,6 +37,8 @@ export function weighImplausible({
   if (found === null) return null;
   const open = subtract(subtract([span], known.covered), known.answeredByYounger);
   const pieces = isSettled ? [...intersect(open, settled), ...subtract(open, settled)] : open;
+  // Every slot has been answered meanwhile: nothing is missing, so there is no second opinion to wait for, and what is stored stands.
+  if (pieces.length === 0) return { ...NOTHING, pending: [], withheld: { until: heardAt, detail: found.detail } };
   const pending = pieces.flatMap((piece): Pending[] => {
     // The candles of a slot that has not settled change with every answer: of these the kind of what is implausible must agree.
     const digest = contains(settled, piece.from) ? digestOf(candles, piece) : '';
@@ -43,15 +54,7 @@ export function weighImplausible({
   });
   if (pending.length === 0) return null;
   const until = Math.max(...pending.map(({ retryAt }) => retryAt));
-  const nothing = {
-    answeredSlots: [],
-    proven: [],
-    unconfirmedSlots: [],
-    confirmed: [],
-    uncontradicted: [],
-    contradicted: [],
-  };
-  return { ...nothing, pending, withheld: { until, detail: found.detail } };
+  return { ...NOTHING, pending, withheld: { until, detail: found.detail } };
 }
 
 function digestOf(candles: CandleColumns, { from, to }: Span): string {
