@@ -35,7 +35,47 @@ export function depthOf(text: string): number {
   return deepest;
 }
 
+/** Where a text may hold a number that a double cannot: only then is it worth a look at each number. */
+const MAY_HAVE_FALSE_ZERO = /[eE]-0*[1-9]\d\d|\.0{200}|-0(?:\.0+)?(?:[eE][-+]?\d+)?(?=[\s,\]}]|$)/;
+const NUMBER = /(?<![-+.\w])-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
+
+/**
+ * The same JSON without the zeros that are none or that are no plain zero: a number too small for a double becomes a text that says so, so
+ * that no reader takes it for 0; −0 becomes 0. A text that is no JSON stays none.
+ */
+export function withoutFalseZeros(text: string): string {
+  if (!MAY_HAVE_FALSE_ZERO.test(text)) return text;
+  let out = '';
+  let copied = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = endOfText(text, at) - 1;
+      continue;
+    }
+    if (code !== MINUS && (code < DIGIT_0 || code > DIGIT_9)) continue;
+    NUMBER.lastIndex = at;
+    const number = NUMBER.exec(text)?.[0];
+    if (number === undefined) continue;
+    if (Number(number) === 0 && number !== '0') {
+      const isTooSmall = /[1-9]/.test(number.replace(/[eE].*/, ''));
+      out += text.slice(copied, at) + (isTooSmall ? JSON.stringify(`${shortened(number)} (too small)`) : '0');
+      copied = at + number.length;
+    }
+    at += number.length - 1;
+  }
+  return out + text.slice(copied);
+}
+
+/** Hundreds of zeros are no help to a reader. */
+function shortened(number: string): string {
+  return number.length <= 20 ? number : `${number.slice(0, 10)}…${number.slice(-6)}`;
+}
+
 const QUOTE = 0x22;
+const MINUS = 0x2d;
+const DIGIT_0 = 0x30;
+const DIGIT_9 = 0x39;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const COLON = 0x3a;

@@ -22,7 +22,7 @@ import {
   outcomeOfStatus,
   type Received,
 } from './classify.ts';
-import { parseJson } from './json.ts';
+import { parseJson, parseJsonText } from './json.ts';
 import { LONGEST_WAIT_MS } from './retry-after.ts';
 
 type SentRpcCall = { readonly id: number; readonly rpc: RpcCall; readonly withText: boolean };
@@ -69,7 +69,7 @@ function resultMeaning(result: unknown, host: string, withText: boolean): Outcom
     return malformed(`${host} answered with a result without a text`);
   const { text } = first;
   const said = (message: string) => `${host} answered: ${oneLine(message, 300)}`;
-  const parsed = parseText(text);
+  const parsed = parseJsonText(text);
   if (read.value.isError === true && (parsed === undefined || !isToolError(parsed))) {
     return failureMeaning(statusIn(text), text, said(text), null);
   }
@@ -162,12 +162,4 @@ function failureMeaning(
 
 function notInPlan(message: string): Outcome {
   return { kind: 'refused', reason: 'history limit', notBefore: null, message };
-}
-
-function parseText(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

@@ -3,6 +3,8 @@
  * as one text, and half as much as objects that nobody keeps.
  */
 
+import { withoutFalseZeros } from '../core/raw-json.ts';
+
 const LONG = 4 * 1024 * 1024;
 const STRETCH = 32 * 1024;
 
@@ -28,8 +30,8 @@ export class LongList implements Iterable<unknown> {
 }
 
 /**
- * The value as `JSON.parse` returns it, except that a list of 4 MB or more becomes a `LongList`, whose errors show when it is iterated.
- * Undefined when it is not JSON. A byte-order mark is not an error.
+ * The value as `JSON.parse` returns it, with two differences: a list of 4 MB or more becomes a `LongList`, whose errors show when it is
+ * iterated; and no number silently becomes 0 (`withoutFalseZeros`). Undefined when it is not JSON. A byte-order mark is not an error.
  */
 export function parseJson(bytes: Buffer, { long = LONG, stretch = STRETCH } = {}): unknown {
   const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
@@ -37,8 +39,13 @@ export function parseJson(bytes: Buffer, { long = LONG, stretch = STRETCH } = {}
     const first = firstOf(bytes, start);
     if (bytes[first] === SQUARE_OPEN) return new LongList(bytes, first, stretch);
   }
+  return parseJsonText(bytes.toString('utf8', start));
+}
+
+/** The same of a text. */
+export function parseJsonText(text: string): unknown {
   try {
-    return JSON.parse(bytes.toString('utf8', start)) as unknown;
+    return JSON.parse(withoutFalseZeros(text)) as unknown;
   } catch {
     return undefined;
   }
@@ -73,11 +80,7 @@ function* stretchesOf(bytes: Buffer, open: number, stretch: number): Generator<u
 }
 
 function parseList(text: string): unknown[] | null {
-  try {
-    return JSON.parse(text) as unknown[];
-  } catch {
-    return null;
-  }
+  return (parseJsonText(text) as unknown[] | undefined) ?? null;
 }
 
 /** The first byte from `at` on that is no white space. */

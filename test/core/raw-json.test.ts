@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { depthOf, rawElements, rawMember } from '../../src/core/raw-json.ts';
+import { depthOf, rawElements, rawMember, withoutFalseZeros } from '../../src/core/raw-json.ts';
 
 test('elements and members are given as they stand in the text', () => {
   expect(rawElements(' [ 1.50 , {"a" : [1 , 2]},"x,]\\"" ,null , [ ] ]\n')).toEqual([
@@ -43,5 +43,44 @@ test('whatever the JSON, the parts mean what the whole means', () => {
         }
       },
     ),
+  );
+});
+
+test.each([
+  ['{"a":1e-400}', '{"a":"1e-400 (too small)"}'],
+  ['[-2.5E-0999, 1]', '["-2.5E-0999 (too small)", 1]'],
+  [`[0.${'0'.repeat(330)}7]`, `["0.${'0'.repeat(8)}…${'0'.repeat(5)}7 (too small)"]`],
+  ['[-0,-0.00 ,-0e-400]', '[0,0 ,0]'],
+  ['-0', '0'],
+  // Zeros, numbers that a double holds, and texts that look like numbers stay.
+  ['[0,0.0,0e-500,5e-324,1e-300,-0.5,"-0,","1e-400","\\"-0,"]', null],
+  // What is no JSON stays none.
+  ['[--0]', null],
+  ['[01e-400]', '[01e-400]'],
+  ['[-0', '[0'],
+  ['["-0,', null],
+  ['[-0,x1e-400]', '[0,x1e-400]'],
+] as const)('of %.40s no number silently becomes 0', (text, expected) => {
+  const isJson = (some: string) => {
+    try {
+      JSON.parse(some);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const found = withoutFalseZeros(text);
+  if (expected !== null || !isJson(text)) expect(found).toBe(expected ?? text);
+  else expect(JSON.parse(found)).toEqual(JSON.parse(text));
+  expect(isJson(found)).toBe(isJson(text));
+});
+
+test('any JSON means the same without false zeros, when it has none', () => {
+  const zeroed = (text: string) => JSON.parse(text, (_, value) => (Object.is(value, -0) ? 0 : value)) as unknown;
+  fc.assert(
+    fc.property(fc.array(fc.oneof(fc.jsonValue(), fc.constantFrom('-0', '-0,', '1e-400'))), (value) => {
+      const text = `${JSON.stringify(value).slice(0, -1)}${value.length > 0 ? ',' : ''}-0]`;
+      expect(JSON.parse(withoutFalseZeros(text))).toEqual(zeroed(text));
+    }),
   );
 });
