@@ -43,7 +43,7 @@ beforeAll(async () => {
   await fillTickerHistory(sql, world.simulator.data, [...hours, TODAY - 2 * DAY + 5 * HOUR]);
   serve = createService({
     data: createWarehouse({ sql, clock: frozenClock(NOW) }),
-    warehouse: createWarehouseTools(sql),
+    warehouse: createWarehouseTools({ sql, clock: frozenClock(NOW) }),
     access: openAccess,
     clock: frozenClock(NOW),
     onError: (error) => {

@@ -57,7 +57,7 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
     access,
     trustedProxies: config.trustedProxies,
     clock,
-    warehouse: createWarehouseTools(reader.sql, statements?.run),
+    warehouse: createWarehouseTools({ sql: reader.sql, clock, runSql: statements?.run }),
     origins: config.serveOrigins,
     isUnavailable: isDatabaseUnavailable,
     onError: (error, url) =>

@@ -1,8 +1,9 @@
 /**
  * The tools that only a warehouse has, besides the 19 of the API document: candles of any series at any depth, what is covered,
- * what is missing and why, and SQL. A service offers them when it gets a `WarehouseTools`.
+ * what is missing and why, the story of one candle, and SQL. A service offers them when it gets a `WarehouseTools`.
  */
 import { z } from 'zod';
+import type { Instant } from '../../clock.ts';
 import { QUOTES, type Quote } from '../../core/candle.ts';
 import { INTERVALS, type Interval } from '../../core/interval.ts';
 import { coinId, must, tool } from './tools.ts';
@@ -52,6 +53,34 @@ const gapRowSchema = z.object({
 });
 export type GapRow = z.output<typeof gapRowSchema>;
 
+export type ExplainQuestion = {
+  readonly coinId: string;
+  readonly interval: Interval;
+  readonly quote: Quote;
+  /** Any instant in the slot. */
+  readonly at: Instant;
+};
+
+/** The story of one slot, in the order of time; what is there now and what comes next are the last events. Times RFC 3339. */
+const slotStorySchema = z.object({
+  coin_id: z.string(),
+  quote: z.string(),
+  interval: z.string(),
+  time_open: z.string(),
+  /** The last second of the slot. */
+  time_close: z.string(),
+  events: z.array(
+    z.object({
+      at: z.string(),
+      /** One word, as `market.story` has it: wanted, final, revised, quarantined, refused, mended, now, next and others. */
+      event: z.string(),
+      /** Sentences. */
+      detail: z.string(),
+    }),
+  ),
+});
+export type SlotStory = z.output<typeof slotStorySchema>;
+
 /** Rows are lists, because two columns of a statement may have the same name. */
 const sqlAnswerSchema = z.object({
   columns: z.array(z.string()),
@@ -80,6 +109,7 @@ export type WarehouseTools = {
   coverage(question: SeriesQuestion): Promise<readonly CoverageRow[]>;
   /** In the order of coin, quote, interval and time. */
   gaps(question: SeriesQuestion): Promise<readonly GapRow[]>;
+  explain(question: ExplainQuestion): Promise<SlotStory | 'no series' | 'not opened yet'>;
   /** Undefined: SQL is not offered. @throws StatementError when the statement is at fault */
   runSql?(question: { readonly statement: string; readonly limit: number }): Promise<SqlAnswer>;
 };
@@ -102,16 +132,12 @@ const limit = z
   .default(ROW_LIMIT.byDefault)
   .transform((value) => Math.min(ROW_LIMIT.most, Math.max(1, Math.floor(value))))
   .describe(`At most so many rows, from 1 to ${ROW_LIMIT.most}.`);
+const quote = z.enum(QUOTES, must(`must be ${QUOTES.join(' or ')}`));
+const interval = z.enum(INTERVALS, must(`must be one of ${INTERVALS.join(' ')}`));
 const series = {
   coinId: coinId.optional(),
-  quote: z
-    .enum(QUOTES, must(`must be ${QUOTES.join(' or ')}`))
-    .optional()
-    .describe('Currency of the prices. Default: any.'),
-  interval: z
-    .enum(INTERVALS, must(`must be one of ${INTERVALS.join(' ')}`))
-    .optional()
-    .describe('Width of the candles. Default: any.'),
+  quote: quote.optional().describe('Currency of the prices. Default: any.'),
+  interval: interval.optional().describe('Width of the candles. Default: any.'),
   limit,
 };
 /** As on the REST interface; parsed by `parseOhlcvParameters`. */
@@ -142,6 +168,19 @@ export const WAREHOUSE_TOOLS = {
   ),
   getCoverage: tool('Coverage', 'How much of which series is complete.', z.array(coverageRowSchema), series),
   getGaps: tool('Gaps', 'Which candles are missing, and why.', z.array(gapRowSchema), series),
+  explainCandle: tool(
+    'Story of a candle',
+    'Why one candle is what it is: what made it final, revisions, what is there now, and when it is asked for next.',
+    slotStorySchema,
+    {
+      coinId,
+      interval: interval.describe('Width of the candle.'),
+      time: z
+        .string(must('must be a string'))
+        .describe('Any instant in the candle: a date (2018-02-15), an RFC 3339 time or unix seconds.'),
+      quote: quote.default('usd').describe('Currency of the prices. Default usd.'),
+    },
+  ),
   runSql: tool('SQL', 'Runs one reading SQL statement on the schema `market` (Postgres).', sqlAnswerSchema, {
     statement: z
       .string(must(STATEMENT_RULE))

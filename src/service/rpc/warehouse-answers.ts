@@ -1,14 +1,15 @@
-/** The tools that only a warehouse has: candles at any depth, coverage, gaps and SQL. */
+/** The tools that only a warehouse has: candles at any depth, coverage, gaps, the story of a candle and SQL. */
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { withSameProvenance } from '../../contract/answer/provenance.ts';
 import { parseOhlcvParameters } from '../../contract/interface/endpoint-parameters.ts';
+import { invalid as invalidParameter, parseInstant } from '../../contract/interface/parameters.ts';
 import type { CallOf } from '../../contract/interface/tools.ts';
 import { StatementError, type WAREHOUSE_TOOLS, type WarehouseTools } from '../../contract/interface/warehouse-tools.ts';
 import type { Access } from '../../contract/plan/access.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
 import type { Candles } from '../../contract/record/market-data.ts';
 import { writeOhlcvRows } from '../../contract/record/ohlcv.ts';
-import { INTERVALS } from '../../core/interval.ts';
+import { floorToGrid, INTERVALS } from '../../core/interval.ts';
 import { impossibleId } from '../http/request-input.ts';
 import { hasImpossibleId } from './tool-answers.ts';
 import { answered, failed, invalid, type ToolOutcome } from './tool-outcome.ts';
@@ -30,6 +31,8 @@ export async function answerWarehouseTool(
       return answered(isImpossible ? [] : await warehouse.coverage(call.arguments));
     case 'getGaps':
       return answered(isImpossible ? [] : await warehouse.gaps(call.arguments));
+    case 'explainCandle':
+      return isImpossible ? NO_SERIES : explainCandle(access, warehouse, plan, call.arguments);
     case 'runSql':
       if (warehouse.runSql === undefined) throw new Error('runSql was called, and is not offered');
       // A statement reads everything, so it is for plans without limits on what they read.
@@ -65,4 +68,24 @@ async function ohlcv(
   const candles = await data.ohlcv({ ...question, coinId });
   if (!isFound(candles)) return answered(candles);
   return answered(withSameProvenance(JSON.parse(writeOhlcvRows(candles)) as object, candles));
+}
+
+const NO_SERIES = failed(404, 'there is no such series: getCoverage lists those of a coin');
+
+/** Of a candle that the plan may not read there is no story either. */
+async function explainCandle(
+  access: Access,
+  warehouse: WarehouseTools,
+  plan: Plan,
+  { time, ...series }: Extract<WarehouseCall, { name: 'explainCandle' }>['arguments'],
+): Promise<ToolOutcome> {
+  const at = parseInstant(time, 'time');
+  if (!at.ok) return invalid(at.parameter, at.message);
+  const refusal = access.refuseHistory(plan.name, series.interval, floorToGrid(at.value, series.interval));
+  if (refusal !== null) return failed(402, refusal);
+  const story = await warehouse.explain({ ...series, at: at.value });
+  if (story === 'no series') return NO_SERIES;
+  if (story !== 'not opened yet') return answered(story);
+  const { parameter, message } = invalidParameter('time', 'must not lie in the future', time);
+  return invalid(parameter, message);
 }

@@ -26,15 +26,11 @@ export type Story = {
   readonly events: readonly StoryEvent[];
 };
 
-/** Null: there is no such series. */
+/** All of it, for whoever runs Chandler. Null: there is no such series. */
 export async function readStory(sql: Sql, question: StoryQuestion, now: Instant): Promise<Story | null> {
-  const { coinId, interval, quote } = question;
-  const from = floorToGrid(question.at, interval);
-  const [series] = await sql<Series[]>`
-    select id, wanted @> ${from}::timestamptz as is_wanted, covered @> ${from}::timestamptz as is_final
-    from market.series where coin_id = ${coinId} and interval = ${interval}::market.candle_interval and quote = ${quote}`;
-  if (series === undefined) return null;
-  const slot: Slot = { coinId, interval, quote, from, seriesId: series.id };
+  const found = await findSlot(sql, question);
+  if (found === null) return null;
+  const { slot, series } = found;
   const [told, ...known] = await Promise.all([
     readTold(sql, slot),
     readBackfillsOf(sql, slot),
@@ -43,16 +39,39 @@ export async function readStory(sql: Sql, question: StoryQuestion, now: Instant)
     readClaims(sql, slot),
     readRemovedRequests(sql, slot),
   ]);
-  const present = told.filter(({ event }) => event === 'now' || event === 'next');
-  const past = [...told.filter((row) => !present.includes(row)), ...known.flat()].sort(byTime);
-  return {
-    from,
-    to: from + INTERVAL_MS[interval],
-    events: [...past, ...present, ...(await readNext(sql, slot, series, now))],
-  };
+  const next = whyNotAsked(series, now) ?? (await readRefresh(sql, slot, now));
+  return asStory(slot, [...told.past, ...known.flat()].sort(byTime), [...told.present, ...next]);
+}
+
+/** What `market` knows of it, without requests, accounts and who wanted it: for callers of the service. Null: there is no such series. */
+export async function readPublicStory(
+  sql: Sql,
+  question: StoryQuestion,
+  { now, most }: { readonly now: Instant /** Only so many events, the newest. */; readonly most: number },
+): Promise<Story | null> {
+  const found = await findSlot(sql, question);
+  if (found === null) return null;
+  const { slot, series } = found;
+  const { past, present } = await readTold(sql, slot, most);
+  return asStory(slot, past, [...present, ...(whyNotAsked(series, now) ?? [])]);
+}
+
+function asStory({ from, interval }: Slot, past: readonly StoryEvent[], present: readonly StoryEvent[]): Story {
+  return { from, to: from + INTERVAL_MS[interval], events: [...past, ...present] };
 }
 
 type Series = { readonly id: number; readonly isWanted: boolean; readonly isFinal: boolean };
+
+async function findSlot(
+  sql: Sql,
+  { coinId, interval, quote, at }: StoryQuestion,
+): Promise<{ readonly slot: Slot; readonly series: Series } | null> {
+  const from = floorToGrid(at, interval);
+  const [series] = await sql<Series[]>`
+    select id, wanted @> ${from}::timestamptz as is_wanted, covered @> ${from}::timestamptz as is_final
+    from market.series where coin_id = ${coinId} and interval = ${interval}::market.candle_interval and quote = ${quote}`;
+  return series === undefined ? null : { slot: { coinId, interval, quote, from, seriesId: series.id }, series };
+}
 
 /** Within one second, the second in which a step of evidence is stored: first who wanted it, then the request, then what came of it. */
 function byTime(a: StoryEvent, b: StoryEvent): number {
@@ -67,12 +86,15 @@ function rank({ event }: StoryEvent): number {
   return place === -1 ? FIRST.length : place;
 }
 
-async function readTold(sql: Sql, { coinId, interval, quote, from }: Slot): Promise<StoryEvent[]> {
+/** `most`: only so many events, the newest. */
+async function readTold(sql: Sql, { coinId, interval, quote, from }: Slot, most: number | null = null) {
   const rows = await sql<StoryEvent[]>`
     select at, event, detail
     from market.story(${coinId}, ${interval}::market.candle_interval, ${from}::timestamptz, ${quote}) with ordinality
-    order by ordinality`;
-  return rows.map((row) => ({ ...row }));
+    order by ordinality desc limit ${most}`;
+  const told = rows.map((row) => ({ ...row })).reverse();
+  const isPresent = ({ event }: StoryEvent) => event === 'now' || event === 'next';
+  return { past: told.filter((row) => !isPresent(row)), present: told.filter(isPresent) };
 }
 
 type BackfillFacts = {
@@ -170,10 +192,15 @@ function namesOf({ tier, top }: RuleFacts, coinId: string): string {
   return tier === 'all' ? 'all coins' : `the ${formatCount(top!)} best-ranked coins`;
 }
 
-/** What is not in `market.gaps`: why a slot is not asked about, and when the newest end of its series is. */
-async function readNext(sql: Sql, slot: Slot, { isWanted, isFinal }: Series, now: Instant): Promise<StoryEvent[]> {
+/** Null: `market.gaps` or a refresh says when Chandler asks about the slot. */
+function whyNotAsked({ isWanted, isFinal }: Series, now: Instant): StoryEvent[] | null {
   if (isFinal) return [next(now, 'Chandler does not ask about it by itself: it has its final answer.')];
   if (!isWanted) return [next(now, 'Chandler does not ask about it: no backfill and no rule wants it.')];
+  return null;
+}
+
+/** What is not in `market.gaps`: when Chandler asks about the newest end of the series. */
+async function readRefresh(sql: Sql, slot: Slot, now: Instant): Promise<StoryEvent[]> {
   const [fresh] = await sql<
     { targetAgeMs: number; achievableAgeMs: number | null; askedAt: Instant | null; seenUntil: Instant | null }[]
   >`

@@ -1,17 +1,35 @@
-/** The warehouse tools of agents: coverage, gaps with their reasons, and SQL where that is allowed. */
-import type { Instant } from '../../clock.ts';
-import type { CoverageRow, GapRow, SeriesQuestion, WarehouseTools } from '../../contract/interface/warehouse-tools.ts';
+/** The warehouse tools of agents: coverage, gaps with their reasons, the story of a candle, and SQL where that is allowed. */
+import type { Clock, Instant } from '../../clock.ts';
+import type {
+  CoverageRow,
+  ExplainQuestion,
+  GapRow,
+  SeriesQuestion,
+  SlotStory,
+  WarehouseTools,
+} from '../../contract/interface/warehouse-tools.ts';
 import { formatTime } from '../../contract/time.ts';
 import type { Spans } from '../../core/span.ts';
 import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type GapFilter, readGapRows } from './gaps.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
+import { readPublicStory } from './story.ts';
 
-export function createWarehouseTools(sql: Sql, runSql?: WarehouseTools['runSql']): WarehouseTools {
+export function createWarehouseTools({
+  sql,
+  clock,
+  runSql,
+}: {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  /** Undefined: SQL is not offered. */
+  readonly runSql?: WarehouseTools['runSql'];
+}): WarehouseTools {
   return {
     coverage: (question) => readCoverage(sql, question),
     gaps: (question) => readGaps(sql, question),
+    explain: (question) => explain(sql, question, clock.now()),
     ...(runSql === undefined ? {} : { runSql }),
   };
 }
@@ -68,6 +86,27 @@ async function readGaps(sql: Sql, { limit, ...question }: SeriesQuestion): Promi
     });
   }
   return rows;
+}
+
+/** A slot has a few events. One that was answered and revised for years could have more than a caller can use. */
+const MOST_EVENTS = 1_000;
+
+async function explain(
+  sql: Sql,
+  question: ExplainQuestion,
+  now: Instant,
+): Promise<SlotStory | 'no series' | 'not opened yet'> {
+  if (question.at > now) return 'not opened yet';
+  const story = await readPublicStory(sql, question, { now, most: MOST_EVENTS });
+  if (story === null) return 'no series';
+  return {
+    coin_id: question.coinId,
+    quote: question.quote,
+    interval: question.interval,
+    time_open: formatTime(story.from),
+    time_close: formatTime(story.to - 1_000),
+    events: story.events.map(({ at, event, detail }) => ({ at: formatTime(at), event, detail })),
+  };
 }
 
 function filterOf({ coinId, quote, interval }: Omit<SeriesQuestion, 'limit'>): SeriesFilter & GapFilter {

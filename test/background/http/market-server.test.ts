@@ -113,19 +113,34 @@ test('offers an MCP client that knows only the address the tools of a warehouse,
     return { client, last: tools.map(({ name }) => name).slice(19) };
   };
   const without = await names({});
-  expect(without.last).toEqual(['getOHLCV', 'getCoverage', 'getGaps']);
+  expect(without.last).toEqual(['getOHLCV', 'getCoverage', 'getGaps', 'explainCandle']);
   const { structuredContent } = await without.client.callTool({ name: 'getCoverage', arguments: {} });
   expect(structuredContent).toMatchObject({ result: [{ coin_id: 'btc-bitcoin', slots_covered: 5 }] });
   expect((await without.client.callTool({ name: 'getGaps', arguments: {} })).structuredContent).toEqual({ result: [] });
+  // An old candle, without a key: its story is refused as the candle itself is.
+  const old = { coinId: 'btc-bitcoin', interval: '24h', time: '2024-01-01' };
+  expect(await without.client.callTool({ name: 'explainCandle', arguments: old })).toMatchObject({
+    isError: true,
+    content: [{ text: expect.stringMatching(/^402: Getting historical OHLCV data/) }],
+  });
   await without.client.close();
   const withSql = await names({ ...UNLIMITED, CHANDLER_SERVE_SQL: 'on' });
-  expect(withSql.last).toEqual(['getOHLCV', 'getCoverage', 'getGaps', 'runSql']);
+  expect(withSql.last).toEqual(['getOHLCV', 'getCoverage', 'getGaps', 'explainCandle', 'runSql']);
   const statement = 'select coin_id, count(*) from candles group by 1';
   const answer = await withSql.client.callTool({ name: 'runSql', arguments: { statement } });
   expect(answer.structuredContent).toEqual({
     columns: ['coin_id', 'count'],
     rows: [['btc-bitcoin', 5]],
     truncated: false,
+  });
+  // The role that serves may read what the story is made of.
+  const story = await withSql.client.callTool({ name: 'explainCandle', arguments: old });
+  expect(story.structuredContent).toMatchObject({ time_open: '2024-01-01T00:00:00Z' });
+  expect(JSON.stringify(story.structuredContent)).toContain('The slot is final');
+  const wrong = await withSql.client.callTool({ name: 'explainCandle', arguments: { ...old, time: 'soon' } });
+  expect(wrong).toMatchObject({
+    isError: true,
+    content: [{ text: expect.stringMatching(/^400: invalid parameters: time must be/) }],
   });
   await withSql.client.close();
 });

@@ -14,7 +14,7 @@ const NOON = Date.UTC(2024, 5, 1, 12);
 const clock = { now: () => NOON, sleep: async () => undefined };
 const data = createMadeUpMarket({ world: createMadeUpWorld({ seed: 1, coins: 5 }), clock });
 const caller: Caller = { key: null, scheme: null, address: '192.0.2.1' };
-const warehouse: WarehouseTools = { coverage: async () => [], gaps: async () => [] };
+const warehouse: WarehouseTools = { coverage: async () => [], gaps: async () => [], explain: async () => 'no series' };
 const errors: [unknown, string][] = [];
 let admitted = 0;
 let admission: Admission;
@@ -38,7 +38,7 @@ describe('the list of tools', () => {
   const namesOf = (deps: Partial<ToolboxDeps>) => toolbox(deps).tools.map(({ name }) => name);
 
   it('has the 19 of the API document, those of a warehouse when there is one, and SQL only where it is run', () => {
-    const more = ['getOHLCV', 'getCoverage', 'getGaps'];
+    const more = ['getOHLCV', 'getCoverage', 'getGaps', 'explainCandle'];
     expect(namesOf({})).toEqual(TOOL_NAMES);
     expect(TOOL_NAMES).toHaveLength(19);
     expect(namesOf({ warehouse })).toEqual([...TOOL_NAMES, ...more]);

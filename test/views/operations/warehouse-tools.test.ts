@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { intervalLimitText } from '../../../src/contract/answer/errors.ts';
 import { toolListSchema } from '../../../src/contract/interface/json-rpc.ts';
 import { TOOL_NAMES } from '../../../src/contract/interface/tools.ts';
@@ -9,6 +10,7 @@ import { createStatementRunner, type StatementRunner } from '../../../src/views/
 import { createWarehouseTools } from '../../../src/views/operations/warehouse-tools.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { countingAccess, rpcService, sender } from '../../support/rpc-service.ts';
+import { day as answeredDay, newDailySeries, storeAnswer } from '../../support/stored-answers.ts';
 import { seedSeries } from '../../support/warehouse.ts';
 
 const FROM = Date.UTC(2024, 0, 1);
@@ -33,7 +35,7 @@ beforeAll(async () => {
   });
   await seedSeries(database.sql, { coinId: 'eth-ethereum', interval: '24h', wanted, covered: wanted, candles: [] });
   runner = createStatementRunner({ url: database.url });
-  const warehouse = createWarehouseTools(database.sql, runner.run);
+  const warehouse = createWarehouseTools({ sql: database.sql, clock: systemClock, runSql: runner.run });
   post = sender(rpcService({ warehouse }));
   const { access } = countingAccess({
     admit: () => ({ kind: 'admitted', plan: 'free' }),
@@ -66,9 +68,16 @@ describe('the tools of a warehouse', () => {
       const { json } = await via({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
       return toolListSchema.parse(json.result).tools.map((tool) => tool.name);
     };
-    expect(await namesOf(post)).toEqual([...TOOL_NAMES, 'getOHLCV', 'getCoverage', 'getGaps', 'runSql']);
-    const without = sender(rpcService({ warehouse: createWarehouseTools(database.sql) }));
-    expect(await namesOf(without)).toEqual([...TOOL_NAMES, 'getOHLCV', 'getCoverage', 'getGaps']);
+    expect(await namesOf(post)).toEqual([
+      ...TOOL_NAMES,
+      'getOHLCV',
+      'getCoverage',
+      'getGaps',
+      'explainCandle',
+      'runSql',
+    ]);
+    const without = sender(rpcService({ warehouse: createWarehouseTools({ sql: database.sql, clock: systemClock }) }));
+    expect(await namesOf(without)).toEqual([...TOOL_NAMES, 'getOHLCV', 'getCoverage', 'getGaps', 'explainCandle']);
     const { json } = await without(call('runSql', { statement: 'select 1' }));
     expect(json.error).toMatchObject({ code: -32602, message: expect.stringMatching(/name must be one of the tools/) });
   });
@@ -147,6 +156,65 @@ describe('the tools of a warehouse', () => {
     }
   });
 
+  it('tell the story of one candle as market.story does, and nothing of requests, accounts and who wanted it', async () => {
+    const { sql } = database;
+    const id = await newDailySeries(sql, 'sol-solana');
+    try {
+      await sql`update market.series set created_at = ${answeredDay(15)} where id = ${id}`;
+      await storeAnswer(sql, id, [0, 10], 20);
+      await storeAnswer(sql, id, [0, 10], 30, { times: 2 });
+      const given = { coinId: 'sol-solana', interval: '24h', time: '2024-01-06T15:30:00+02:00' };
+      const story = await outputOf('explainCandle', given);
+      expect(story).toMatchObject({
+        ...{ coin_id: 'sol-solana', quote: 'usd', interval: '24h' },
+        ...{ time_open: '2024-01-06T00:00:00Z', time_close: '2024-01-06T23:59:59Z' },
+      });
+      const told =
+        await sql`select event, detail from market.story('sol-solana', '24h', ${answeredDay(5)}::timestamptz)`;
+      const next = { event: 'next', detail: 'Chandler does not ask about it by itself: it has its final answer.' };
+      expect(story.events.map(({ event, detail }: typeof next) => ({ event, detail }))).toEqual([...told, next]);
+      expect(told.map(({ event }) => event)).toEqual(['wanted', 'final', 'revised', 'now']);
+      expect(JSON.stringify(story)).not.toContain('anonymous@test');
+      for (const time of ['2024-01-06', `${answeredDay(5) / 1000}`])
+        expect((await outputOf('explainCandle', { ...given, time })).events).toHaveLength(5);
+      const before = await outputOf('explainCandle', { ...given, time: '0001-01-01' });
+      expect(before.events.at(-1).detail).toBe('Chandler does not ask about it: no backfill and no rule wants it.');
+      const missing = await outputOf('explainCandle', { ...given, time: '2024-02-01' });
+      expect(missing.events.at(-1)).toMatchObject({
+        event: 'next',
+        detail: 'It is missing: not asked yet. The next backfill or refresh asks.',
+      });
+    } finally {
+      await sql`delete from market.series where id = ${id}`;
+    }
+  });
+
+  it('tell no story of a candle that the plan may not read, that has no series, or that has not opened', async () => {
+    const given = { coinId: 'btc-bitcoin', interval: '1h', time: '2024-01-02T03:04Z' };
+    const errorOf = async (via: typeof post, wrong: object) =>
+      (await via(call('explainCandle', { ...given, ...wrong }))).json.error;
+    expect(await errorOf(asFree, {})).toMatchObject({
+      code: -32000,
+      message: expect.stringMatching(
+        /^402: Getting historical OHLCV data with interval 1h is not allowed in this plan/,
+      ),
+      data: { status: 402 },
+    });
+    expect(await errorOf(asFree, { interval: '24h' })).toBeUndefined();
+    for (const wrong of [{}, { coinId: 'no-nowhere' }, { interval: '24h', quote: 'btc' }]) {
+      expect(await errorOf(post, wrong)).toEqual({
+        code: -32000,
+        message: '404: there is no such series: getCoverage lists those of a coin',
+        data: { status: 404 },
+      });
+    }
+    expect(await errorOf(post, { time: '2999-01-01' })).toEqual({
+      code: -32602,
+      message: '400: invalid parameters: time must not lie in the future, got "2999-01-01"',
+      data: { status: 400, argument: 'time' },
+    });
+  });
+
   it('run a statement for callers that may see everything, and say what is wrong with it', async () => {
     const statement = 'select coin_id, count(*) as n from candles group by 1';
     expect(await outputOf('runSql', { statement })).toEqual({
@@ -176,6 +244,13 @@ describe('the tools of a warehouse', () => {
     ['getCoverage', { interval: '1d' }, 'interval'],
     ['getGaps', { quote: 'eur' }, 'quote'],
     ['getGaps', { coinId: 7 }, 'coinId'],
+    ['explainCandle', { interval: '24h', time: '2024-01-01' }, 'coinId'],
+    ['explainCandle', { coinId: 'btc-bitcoin', time: '2024-01-01' }, 'interval'],
+    ['explainCandle', { coinId: 'btc-bitcoin', interval: '24h' }, 'time'],
+    ['explainCandle', { coinId: 'btc-bitcoin', interval: '24h', time: 1_704_067_200 }, 'time'],
+    ['explainCandle', { coinId: 'btc-bitcoin', interval: '24h', time: '2024-02-30' }, 'time'],
+    ['explainCandle', { coinId: 'btc-bitcoin', interval: '1d', time: '2024-01-01' }, 'interval'],
+    ['explainCandle', { coinId: 'btc-bitcoin', interval: '24h', time: '2024-01-01', quote: 'eur' }, 'quote'],
     ['runSql', { statement: 'x'.repeat(20_001) }, 'statement'],
     ['getOHLCV', { coinId: 'btc-bitcoin', start: '-30d' }, 'start'],
     ['getOHLCV', { coinId: 'btc-bitcoin', start: '2024-05-01', end: '2024-04-01' }, 'end'],
@@ -188,7 +263,7 @@ describe('the tools of a warehouse', () => {
   });
 
   it.each(["x'; drop table market.candle; --", 'BTC', 'a\0b', '\ud800'])(
-    'of a coin called %j there is no candle, no series and no gap',
+    'of a coin called %j there is no candle, no series, no gap and no story',
     async (coinId) => {
       const asked = { coinId, start: '2024-01-01' };
       expect((await post(call('getOHLCV', asked))).json.error).toMatchObject({ message: '404: id not found' });
@@ -196,6 +271,8 @@ describe('the tools of a warehouse', () => {
         const { json } = await post(call(name, { coinId }));
         expect(JSON.parse(json.result.content[0].text)).toEqual([]);
       }
+      const story = await post(call('explainCandle', { coinId, interval: '24h', time: '2024-01-01' }));
+      expect(story.json.error.message).toMatch(/^404: there is no such series/);
     },
   );
 });
