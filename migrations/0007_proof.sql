@@ -744,3 +744,6 @@ begin
 end
 $$;
 comment on function ops.link_at(integer, integer) is 'The link of a step of a series, computed again from its name, its evidence and its candles; null when a step is missing.';
+
+-- Requests about holes: slots that one answer told to be empty.
+comment on column ops.fetch.subject is 'About which coin, exchange, tag, person or platform, for requests about one that is no series. Of a series: holes, when the request asks once more about slots that one answer told to be empty; else null.';

@@ -3,9 +3,11 @@ import type { App } from './app.ts';
 import { type Instant, systemClock } from './clock.ts';
 import { type Config, effectiveLimits } from './config.ts';
 import type { PlanName } from './contract/plan/plans.ts';
+import { CONFIRM_HOLES } from './ingest/queue/chunk-job.ts';
 import { accountIdOf } from './ingest/request/account.ts';
 import { needsOf, refuseOverspending, type Schedule, schedulePlan } from './ingest/schedule/schedule-plan.ts';
 import { type FreshnessBudget, freshnessBudget } from './quota/achievable-ages.ts';
+import { type HoleAllowance, holeAllowance } from './quota/hole-allowance.ts';
 import { createQuota } from './quota/ledger.ts';
 import type { Limits, Quota, QuotaState, Reserved } from './quota/quota.ts';
 import { reservedAt } from './quota/reservation.ts';
@@ -13,6 +15,7 @@ import { type CatalogueDemand, readCatalogueDemand } from './store/catalogue/cat
 import type { SqlOrTransaction } from './store/connection/connect.ts';
 import { readAccount } from './store/quota/account.ts';
 import { readFreshnessDemand } from './store/tracking/tracked-series.ts';
+import { isBackfillOpen } from './store/work/backfill-queue.ts';
 
 export type Budget = {
   readonly accountId: string;
@@ -141,4 +144,19 @@ export async function readFreshnessBudget({
   const backfills = spenders.filter((spender) => spender.class === 'backfill');
   const backfillSpent = backfills.reduce((sum, { month }) => sum + month, 0);
   return freshnessBudget({ state, reserved, backfillSpent });
+}
+
+/** What may be spent on holes now: what is left over when all other work has what it needs. */
+export async function readHoleAllowance(
+  sql: SqlOrTransaction,
+  { quota, reserved }: Pick<Budget, 'quota' | 'reserved'>,
+): Promise<HoleAllowance> {
+  const [state, spenders] = await Promise.all([quota.state(), quota.spenders()]);
+  const spent = spenders.find(({ name }) => name === CONFIRM_HOLES)?.month ?? 0;
+  return holeAllowance({
+    state,
+    reserved: reserved(state.now),
+    spent,
+    isBackfillOpen: await isBackfillOpen(sql, state.now),
+  });
 }

@@ -52,6 +52,22 @@ export function countChunks(gaps: Spans, interval: Interval, limit: number): num
   return count;
 }
 
+/**
+ * The fewest windows of at most `limit` slots that hold all of `stretches`, each of them whole; newest first. For what an answer proves only
+ * together with the slots around it. `stretches` ascend by both ends and may overlap. One that is longer than a window is left out.
+ */
+export function wholeChunksNewestFirst(stretches: readonly Span[], interval: Interval, limit: number): Span[] {
+  const window = limit * INTERVAL_MS[interval];
+  const chunks: Span[] = [];
+  for (const { from, to } of stretches.toReversed()) {
+    if (to - from > window) continue;
+    const last = chunks.at(-1);
+    if (last !== undefined && last.to - from <= window) chunks[chunks.length - 1] = { from, to: last.to };
+    else chunks.push({ from, to });
+  }
+  return chunks;
+}
+
 /** How many slots of the grid lie in `spans`. */
 export function countSlots(spans: Spans, interval: Interval): number {
   let count = 0;

@@ -16,7 +16,7 @@ import { DAY, HOUR } from './interval.ts';
 /** The upstream's caches repeat a 402 for 60 s, and for 10 more while they look again: sooner it would be the same answer. */
 export const ASK_AGAIN_MS = 75_000;
 /** The upstream's caches keep an answer so long at most: a minute, and ten more while it fails (upstream-api.md, section 0). */
-const LONGEST_CACHED_MS = 11 * 60_000;
+export const LONGEST_CACHED_MS = 11 * 60_000;
 /** For an answer that is older than any should be. */
 const LEAST_CACHED_MS = 60_000;
 

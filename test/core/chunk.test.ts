@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { chunksNewestFirst, countChunks, countSlots } from '../../src/core/chunk.ts';
+import { chunksNewestFirst, countChunks, countSlots, wholeChunksNewestFirst } from '../../src/core/chunk.ts';
 import { INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import { contains, intersect, normalize, type Span, subtract, union } from '../../src/core/span.ts';
 
@@ -99,5 +99,45 @@ describe('span arithmetic', () => {
     expect(countSlots([{ from: 1, to: HOUR + 1 }], interval)).toBe(1);
     expect(countSlots([{ from: 0, to: 3 * HOUR }], interval)).toBe(3);
     expect(countSlots([{ from: 1, to: 2 }], interval)).toBe(0);
+  });
+});
+
+describe('chunks that hold stretches whole', () => {
+  /** Holes with a slot on either side, as `confirm_holes` asks for them: neighbours share one. */
+  const stretches = gaps.map((holes) => holes.map(({ from, to }) => ({ from: from - HOUR, to: to + HOUR })));
+
+  /** The least number of windows that hold all of them, from the left: any order but that of the code. */
+  function fewestWhole(spans: readonly Span[], limit: number): number {
+    let count = 0;
+    let reach = Number.NEGATIVE_INFINITY;
+    for (const span of spans) {
+      if (span.to - span.from > limit * HOUR || span.to <= reach) continue;
+      count++;
+      reach = span.from + limit * HOUR;
+    }
+    return count;
+  }
+
+  test('each stretch lies whole in one chunk, the chunks are the fewest, and none asks for more than it needs', () => {
+    fc.assert(
+      fc.property(stretches, limits, (spans, limit) => {
+        const chunks = wholeChunksNewestFirst(spans, interval, limit);
+        expect(chunks.length).toBe(fewestWhole(spans, limit));
+        for (const { from, to } of spans.filter((span) => span.to - span.from <= limit * HOUR))
+          expect(chunks.some((chunk) => chunk.from <= from && to <= chunk.to)).toBe(true);
+        for (const [i, { from, to }] of chunks.entries()) {
+          expect((to - from) / HOUR).toBeLessThanOrEqual(limit);
+          expect(spans.some((span) => span.from === from) && spans.some((span) => span.to === to)).toBe(true);
+          if (i > 0) expect(from).toBeLessThan(chunks[i - 1]!.from);
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('a stretch that no request can hold is left out, and the others are not', () => {
+    const long = { from: 0, to: 11 * HOUR };
+    const short = { from: 20 * HOUR, to: 23 * HOUR };
+    expect(wholeChunksNewestFirst([long, short], interval, 10)).toEqual([short]);
   });
 });

@@ -26,6 +26,7 @@ export async function runSchedules(
     catalogue: createCatalogueRuns({ sql, clock, session, mostOf: () => Number.MAX_SAFE_INTEGER }),
     freshness: none,
     gaps: none,
+    confirmHoles: none,
     retention: none,
   };
   for (const name of names) {

@@ -25,6 +25,8 @@ export type ServiceWorldOptions = {
   readonly env: Environment;
   /** One of the test's own, which loses what it knows; null: the queue is in Postgres. */
   readonly redis: OwnRedis | null;
+  /** Stands between the services and the simulator; null: the simulator answers. */
+  readonly script?: (request: Request, simulated: FetchFunction) => Promise<Response> | null;
 };
 
 export type Service = {
@@ -163,7 +165,8 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
         asked.push({ at: clock.now(), by: name, path: new URL(request.url).pathname.replace(/^\/v1/, '') });
         if (life.isKilled || world.upstream === 'down') throw unreachable();
         if (world.upstream === 'broken') return new Response('<h1>Bad gateway</h1>', { status: 502 });
-        return simulator.fetch(request).finally(() => answers++);
+        const answer = options.script?.(request, simulator.fetch) ?? simulator.fetch(request);
+        return answer.finally(() => answers++);
       };
       if (isCut.database) relay.cut();
       if (isCut.redis) redisRelay?.cut();

@@ -59,6 +59,7 @@ test('a day of coins, account, renames and partitions costs what was reserved fo
         catalogue: everyKind(() => none),
         freshness: none,
         gaps: none,
+        confirmHoles: none,
         partitions: none,
         retention: none,
       };

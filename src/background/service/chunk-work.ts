@@ -65,7 +65,7 @@ export async function runBackfills(context: SessionContext): Promise<BackfillRun
   return runner;
 }
 
-function logChunk({ metrics, log }: ServiceContext, job: ChunkJob, outcome: Outcome): void {
+export function logChunk({ metrics, log }: ServiceContext, job: ChunkJob, outcome: Outcome): void {
   metrics.chunk(job, outcome);
   const { kind: how, ...rest } = outcome;
   const until = 'until' in rest ? { until: toIso(rest.until) } : {};
@@ -74,7 +74,7 @@ function logChunk({ metrics, log }: ServiceContext, job: ChunkJob, outcome: Outc
   log[level]({ ...chunkFields(job), outcome: how, ...rest, ...until }, 'chunk');
 }
 
-function logFailure({ metrics, log }: ServiceContext, job: ChunkJob, error: Error, final: boolean): void {
+export function logFailure({ metrics, log }: ServiceContext, job: ChunkJob, error: Error, final: boolean): void {
   metrics.chunkFailed(job, final);
   log[final ? 'warn' : 'info']({ ...chunkFields(job), outcome: final ? 'failed' : 'retried', err: error }, 'chunk');
 }

@@ -1,6 +1,6 @@
 /** Composes the runs of the schedules for one session. */
 import type { App } from '../../app.ts';
-import { readDemand, readFreshnessBudget, schedulesOf } from '../../budget.ts';
+import { readDemand, readFreshnessBudget, readHoleAllowance, reservationsOf, schedulesOf } from '../../budget.ts';
 import { createCatalogueRuns } from '../../ingest/catalogue/catalogue-run.ts';
 import { FRESHNESS } from '../../ingest/queue/chunk-job.ts';
 import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
@@ -8,6 +8,7 @@ import type { Runs } from '../../ingest/schedule/schedules.ts';
 import type { Session } from '../../ingest/session.ts';
 import { createSnapshots, snapshotRun } from '../../ingest/snapshot/snapshots.ts';
 import { auditGaps } from '../../ingest/tracking/audit.ts';
+import { type ConfirmHolesDeps, createConfirmHoles } from '../../ingest/tracking/confirm-holes.ts';
 import { createKeepFresh, type KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
 import { removeOld } from '../../store/upkeep/retention.ts';
 
@@ -35,10 +36,13 @@ export function createFreshness(app: App, session: Session, queue: ChunkQueue): 
   });
 }
 
-export function createRuns(app: App, session: Session, freshness: KeepFresh): Runs {
+/** For logs and metrics of the chunks that a run asks for itself. */
+export type ChunkEvents = Pick<ConfirmHolesDeps, 'onChunk' | 'onFailure'>;
+
+export function createRuns(app: App, session: Session, freshness: KeepFresh, events: ChunkEvents): Runs {
   const { config, clock, database, log } = app;
   const { sql } = database;
-  const { sendRequest, accountId, plan, limits, historyLimits } = session;
+  const { sendRequest, accountId, plan, limits, quota, historyLimits } = session;
   const schedules = schedulesOf(config, plan.name, limits);
   const snapshots = createSnapshots({ sql, sendRequest, clock, accountId });
   return {
@@ -61,6 +65,19 @@ export function createRuns(app: App, session: Session, freshness: KeepFresh): Ru
         log.info({ backfill: id }, `backfill ${id} queued: history of tracked series is missing`);
       return { kind: 'done' };
     },
+    confirmHoles: createConfirmHoles({
+      ...events,
+      sql,
+      clock,
+      plan,
+      historyLimits,
+      ingestChunk: session.ingestChunk,
+      allowance: async () => {
+        const demand = await readDemand(sql);
+        const reserved = reservationsOf(schedulesOf(config, plan.name, limits, demand));
+        return readHoleAllowance(sql, { quota, reserved });
+      },
+    }),
     retention: async ({ signal }) => {
       const removed = await removeOld(database, { keep: config.keep, now: clock.now(), signal });
       if (removed !== null) log.info({ removed }, 'removed data past its retention');

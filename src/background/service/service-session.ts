@@ -12,7 +12,7 @@ import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
 import { openIngestion } from '../../ingestion.ts';
 import { waitUntilAvailable } from '../health/availability.ts';
 import { QUEUE } from '../health/service-status.ts';
-import { runBackfills, workFreshness } from './chunk-work.ts';
+import { logChunk, logFailure, runBackfills, workFreshness } from './chunk-work.ts';
 import { createFreshness, createRuns } from './scheduled-runs.ts';
 import type { ServiceContext, SessionContext } from './service-context.ts';
 import { keepUp, subjectOf } from './upkeep.ts';
@@ -130,16 +130,16 @@ function outageRetry({ clock, incidents, ending }: SessionContext): OutageRetry 
   });
 }
 
-function workSchedules(
-  { clock, owner, metrics, app, ingestion }: SessionContext,
-  ticks: TickQueue,
-  freshness: KeepFresh,
-) {
+function workSchedules(context: SessionContext, ticks: TickQueue, freshness: KeepFresh) {
+  const { clock, owner, metrics, app, ingestion } = context;
   return createScheduleWorker({
     sql: app.database.sql,
     clock,
     queue: ticks,
-    runs: createRuns(app, ingestion.session, freshness),
+    runs: createRuns(app, ingestion.session, freshness, {
+      onChunk: (job, outcome) => logChunk(context, job, outcome),
+      onFailure: (job, error) => logFailure(context, job, error, true),
+    }),
     owner,
     onEnd: (run, end, tookMs) => {
       metrics.run(run, end, tookMs);

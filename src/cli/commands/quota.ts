@@ -6,13 +6,19 @@ import { formatCounted, formatLimit, formatRate, withIso } from '../../core/form
 import { DAY } from '../../core/interval.ts';
 import { catalogueKindOf, requestsIn, type Schedule } from '../../ingest/schedule/schedule-plan.ts';
 import type { Quota, QuotaState, Reserved } from '../../quota/quota.ts';
+import { describeHoles, type HolesReport, holesAsJson, readHolesReport } from '../output/holes.ts';
 import { number, printTable, text } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
 
 type Spenders = Awaited<ReturnType<Quota['spenders']>>;
-type Report = { readonly budget: Budget; readonly state: QuotaState; readonly spenders: Spenders };
+type Report = {
+  readonly budget: Budget;
+  readonly state: QuotaState;
+  readonly spenders: Spenders;
+  readonly holes: HolesReport;
+};
 
 export function quotaCommand(program: Command, context: CommandContext): void {
   const quota = program
@@ -21,7 +27,7 @@ export function quotaCommand(program: Command, context: CommandContext): void {
   context.answer(quota, async (app) => {
     const budget = await readBudget(app);
     const [state, spenders] = await Promise.all([budget.quota.state(), budget.quota.spenders()]);
-    const report = { budget, state, spenders };
+    const report = { budget, state, spenders, holes: await readHolesReport(app, budget) };
     return { json: () => asJson(report), text: (out) => printQuota(out, report) };
   });
 }
@@ -53,7 +59,7 @@ const PLAN_SOURCES = {
 };
 
 function printQuota(out: Output, report: Report): void {
-  const { budget, state, spenders } = report;
+  const { budget, state, spenders, holes } = report;
   out.write(`Account ${budget.accountId}, plan ${budget.plan} (${PLAN_SOURCES[budget.planSource]})\n\n`);
   printTable(out, windowsOf(report), [
     text('window', (w) => w.name),
@@ -69,6 +75,7 @@ function printQuota(out: Output, report: Report): void {
   const isSlowed = limit !== null && now !== null && now < limit;
   const slowed = isSlowed ? `, now ${formatRate(now)} because the upstream answered "too many requests"` : '';
   out.write(`Rate: ${limit === null ? 'unlimited' : `at most ${formatRate(limit)}`}${slowed}.\n`);
+  out.write(`${describeHoles(holes, state.now)}\n`);
   if (state.hold !== null) {
     const { until, reason, message } = state.hold;
     out.write(
@@ -124,6 +131,7 @@ function asJson(report: Report): unknown {
       cron: cadence.cron,
     })),
     requestsPerSecond: { limit: rate.limit, now: rate.now },
+    holes: holesAsJson(report.holes),
     hold: hold === null ? null : withIso(hold, 'until'),
     spenders,
   };

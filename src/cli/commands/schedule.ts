@@ -23,6 +23,7 @@ import {
 import { pausedUntil } from '../../ingest/schedule/tick.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestFailures, latestRuns, type ScheduleRun } from '../../store/work/schedule-run.ts';
+import { describeHoles, type HolesReport, holesAsJson, readHolesReport } from '../output/holes.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
@@ -37,6 +38,7 @@ type Report = {
   readonly lastRuns: ReadonlyMap<string, ScheduleRun>;
   readonly lastFailures: ReadonlyMap<string, ScheduleRun>;
   readonly tracked: number;
+  readonly holes: HolesReport;
   /** What the tracked series lack because a schedule is off. */
   readonly lacking: readonly DisabledScheduleWarning[];
 };
@@ -59,16 +61,18 @@ async function readReport(app: App): Promise<Report> {
   checkSchedules(app.config, budget.plan, now);
   const names = budget.schedules.map(({ name }) => name);
   const { sql } = app.database;
-  const [runs, failures, tracked] = await Promise.all([
+  const [runs, failures, tracked, holes] = await Promise.all([
     latestRuns(sql, names),
     latestFailures(sql, names),
     countTrackedSeries(sql),
+    readHolesReport(app, budget),
   ]);
   return {
     budget,
     now,
     ...loadOf(budget.schedules, now),
     tracked,
+    holes,
     lacking: disabledScheduleWarnings(budget.schedules, tracked),
     lastRuns: bySchedule(runs),
     lastFailures: bySchedule(failures),
@@ -97,6 +101,7 @@ function printSchedules(out: Output, report: Report): void {
     text('fetches', ({ fetches }) => fetches),
   ]);
   out.write(`\n${describeTotal(budget, day, month)}\n`);
+  out.write(`${describeHoles(report.holes, now)}\n`);
   for (const { schedule, consequence } of report.lacking) {
     out.write(`${schedule} is off, which affects ${formatCount(report.tracked)} tracked series: ${consequence}.\n`);
   }
@@ -155,7 +160,7 @@ function describeProblem(run: ScheduleRun | undefined, now: Instant): string | n
   }
 }
 
-function asJson({ budget, now, day, month, lastRuns, lastFailures, lacking }: Report): unknown {
+function asJson({ budget, now, day, month, lastRuns, lastFailures, lacking, holes }: Report): unknown {
   const { accountId, plan, planSource, limits, schedules } = budget;
   const share = (requests: number, limit: number | null) => (limit === null ? null : requests / limit);
   return {
@@ -165,6 +170,7 @@ function asJson({ budget, now, day, month, lastRuns, lastFailures, lacking }: Re
     limits,
     day: { from: toIso(day.from), requests: day.requests, share: share(day.requests, limits.perDay) },
     month: { from: toIso(month.from), requests: month.requests, share: share(month.requests, limits.perMonth) },
+    holes: holesAsJson(holes),
     schedules: schedules.map((schedule) => {
       const { name, fetches, cadence, requests, isSet } = schedule;
       const monthly = requestsIn([schedule], month.from, month.to);

@@ -42,6 +42,8 @@ export type Weighing = {
   readonly known: Known;
   /** Where the plan's documents expect a history limit, and no answer has shown yet that there is none: the upstream may leave out candles there. */
   readonly unproven?: Spans;
+  /** The question was about covered slots that one answer told to be empty. */
+  readonly isOfHoles?: boolean;
 };
 
 export function weigh(weighing: Weighing): Verdict {

@@ -28,6 +28,7 @@ export function weighImplausible({
   asOf,
   ageMs,
   known,
+  isOfHoles = false,
 }: Weighing): Verdict | null {
   const { candles } = findings;
   const settled = [{ from: span.from, to: Math.min(Math.max(settledUntil(asOf, interval), span.from), span.to) }];
@@ -35,7 +36,8 @@ export function weighImplausible({
   const final = isSettled ? subtract(intersect(known.covered, settled), known.answeredByYounger) : [];
   const found = findImplausible({ interval, candles, beside: known.beside, final });
   if (found === null) return null;
-  const open = subtract(subtract([span], known.covered), known.answeredByYounger);
+  // A question about holes is about final slots: nothing of its answer may change them before a second one agrees.
+  const open = subtract(isOfHoles ? [span] : subtract([span], known.covered), known.answeredByYounger);
   const pieces = isSettled ? [...intersect(open, settled), ...subtract(open, settled)] : open;
   // Every slot has been answered meanwhile: nothing is missing, so there is no second opinion to wait for, and what is stored stands.
   if (pieces.length === 0) return { ...NOTHING, pending: [], withheld: { until: heardAt, detail: found.detail } };

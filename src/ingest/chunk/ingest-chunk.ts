@@ -8,6 +8,7 @@ import type { Plan } from '../../contract/plan/plans.ts';
 import { INTERVAL_MS } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Spender, Stretch, Unwanted } from '../../quota/quota.ts';
+import { HOLES } from '../../store/candle/holes.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { hasStored } from '../../store/snapshot/snapshot.ts';
 import type { Answer } from '../../upstream/answer.ts';
@@ -16,7 +17,7 @@ import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { createLimitOpinions } from '../limits/limit-opinions.ts';
 import { createPaymentOpinions } from '../limits/payment-opinions.ts';
 import { ConfigurationError, INTERRUPTED, type Outcome, RedirectLoop, UpstreamError } from '../outcome.ts';
-import { type ChunkJob, describeChunk, FRESHNESS } from '../queue/chunk-job.ts';
+import { type ChunkJob, CONFIRM_HOLES, describeChunk, FRESHNESS } from '../queue/chunk-job.ts';
 import { wrongAddress } from '../request/configuration-errors.ts';
 import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
 import type { RequestResult, SendRequest, SentRequest, StretchRequest } from '../request/send-request.ts';
@@ -106,12 +107,14 @@ function questionOf(
 ): StretchRequest | null {
   const { interval, coinId, quote, to } = job;
   const from = Math.max(job.from, earliestSlot(knownDepth(historyLimits.of(interval)), interval, clock.now()));
-  if (from >= to) return null;
-  const stretch: Stretch = { ...job, backfillId: backfillOf(job), span: { from, to }, plan: plan.name };
+  const isOfHoles = job.kind === 'holes';
+  // Without the candles beside them, an answer proves nothing about holes.
+  if (from >= to || (isOfHoles && from > job.from)) return null;
+  const stretch: Stretch = { ...job, backfillId: backfillOf(job), isOfHoles, span: { from, to }, plan: plan.name };
   return {
     stretch,
     about: (gaps) => {
-      const span: Span = { from: gaps[0]!.from, to: gaps.at(-1)!.to };
+      const span: Span = isOfHoles ? stretch.span : { from: gaps[0]!.from, to: gaps.at(-1)!.to };
       // Both ends are open times and both are answered (decision: ends are inclusive).
       const ends = { from: span.from, to: span.to - INTERVAL_MS[interval] };
       return {
@@ -130,7 +133,8 @@ async function askFor(
   { sendRequest, clock }: Pick<IngestChunkDeps, 'sendRequest' | 'clock'>,
   { attempt = 1, signal, retry = withoutRetry }: IngestChunkOptions,
 ): Promise<RequestResult | Unwanted | Interrupted> {
-  const record = { endpoint: 'ohlcv', seriesId: job.seriesId, backfillId: backfillOf(job), attempt };
+  const about = job.kind === 'holes' ? { subject: HOLES } : {};
+  const record = { endpoint: 'ohlcv', seriesId: job.seriesId, backfillId: backfillOf(job), attempt, ...about };
   return sendRequest(question, { spender: spenderOf(job), record, signal, retry }).catch(
     (error: unknown): Interrupted => {
       // The chunk goes back as it came.
@@ -141,13 +145,18 @@ async function askFor(
 }
 
 function spenderOf(job: ChunkJob): Spender {
-  return job.kind === 'freshness'
-    ? { class: 'scheduled', name: FRESHNESS }
-    : { class: 'backfill', name: `backfill ${job.backfillId}` };
+  switch (job.kind) {
+    case 'freshness':
+      return { class: 'scheduled', name: FRESHNESS };
+    case 'holes':
+      return { class: 'backfill', name: CONFIRM_HOLES };
+    case 'backfill':
+      return { class: 'backfill', name: `backfill ${job.backfillId}` };
+  }
 }
 
 function backfillOf(job: ChunkJob): number | null {
-  return job.kind === 'freshness' ? null : job.backfillId;
+  return job.kind === 'backfill' ? job.backfillId : null;
 }
 
 function failure(job: ChunkJob, problem: string, Kind = UpstreamError): UpstreamError {

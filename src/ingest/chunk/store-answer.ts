@@ -102,7 +102,20 @@ export function createStoreAnswer({
         },
         (known) => {
           const limit = plan.candlesPerRequest;
-          const weighing = { span, interval, findings, sentAt, heardAt, asOf, ageMs, limit, known, unproven };
+          const isOfHoles = job.kind === 'holes';
+          const weighing = {
+            span,
+            interval,
+            findings,
+            sentAt,
+            heardAt,
+            asOf,
+            ageMs,
+            limit,
+            known,
+            unproven,
+            isOfHoles,
+          };
           return weighImplausible(weighing) ?? weigh(weighing);
         },
       );

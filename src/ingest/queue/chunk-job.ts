@@ -8,7 +8,12 @@ export type Wish =
   /** Wanted while that backfill is running; it uses the quota that the schedules leave. */
   | { readonly kind: 'backfill'; readonly backfillId: number }
   /** The newest end of a series: wanted while the series is tracked; scheduled work. */
-  | { readonly kind: 'freshness' };
+  | { readonly kind: 'freshness' }
+  /**
+   * Covered slots that one answer told to be empty, and the candles beside them: wanted while a second answer has not told so. It uses what the
+   * schedules leave, and never waits in a queue.
+   */
+  | { readonly kind: 'holes' };
 
 export type ChunkJob = Wish & {
   readonly seriesId: number;
@@ -23,7 +28,7 @@ export type ChunkJob = Wish & {
 
 /** The fields that the job id is made of. */
 export type ChunkIdentity =
-  | Pick<Extract<ChunkJob, { kind: 'backfill' }>, 'kind' | 'seriesId' | 'from' | 'to'>
+  | Pick<Extract<ChunkJob, { kind: 'backfill' | 'holes' }>, 'kind' | 'seriesId' | 'from' | 'to'>
   | Pick<Extract<ChunkJob, { kind: 'freshness' }>, 'kind' | 'seriesId'>;
 
 /**
@@ -32,7 +37,7 @@ export type ChunkIdentity =
  */
 export function chunkJobId(job: ChunkIdentity): string {
   if (job.kind === 'freshness') return `fresh-${job.seriesId}`;
-  return `chunk-${job.seriesId}-${job.from / 1000}-${job.to / 1000}`;
+  return `${job.kind === 'holes' ? 'holes' : 'chunk'}-${job.seriesId}-${job.from / 1000}-${job.to / 1000}`;
 }
 
 /** For messages. */
@@ -41,5 +46,6 @@ export function describeChunk({ coinId, interval, from, to }: ChunkJob): string 
   return `${coinId} ${interval} ${day(from)}…${day(to)}`;
 }
 
-/** The name of these requests in `ops.quota_spent` and `chandler quota`. */
+/** The names of these requests in `ops.quota_spent` and `chandler quota`: those of their schedules. */
 export const FRESHNESS = 'freshness';
+export const CONFIRM_HOLES = 'confirm_holes';

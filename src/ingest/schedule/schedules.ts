@@ -24,6 +24,7 @@ export type Runs = {
   readonly catalogue: Readonly<Record<CatalogueKind, Run>>;
   readonly freshness: Run;
   readonly gaps: Run;
+  readonly confirmHoles: Run;
   readonly retention: Run;
 };
 
@@ -124,6 +125,14 @@ const TABLE = [
     requests: 0,
     cadence: { sparse: '52 * * * *' },
     run: (runs, context) => runs.gaps(context),
+  },
+  {
+    name: 'confirm_holes',
+    fetches: 'a second answer about slots that one answer left out; only with quota that is left over',
+    // Nothing is reserved for it.
+    requests: 0,
+    cadence: { sparse: '27 */6 * * *', free: '27 */6 * * *', starter: '27 * * * *' },
+    run: (runs, context) => runs.confirmHoles(context),
   },
   {
     name: 'partitions',

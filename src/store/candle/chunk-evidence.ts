@@ -58,9 +58,8 @@ export async function emptyOnceAfter(
   const present = slotsOf(candles.openTime, series.interval);
   const holes = subtract(final, present);
   const toldOnce = intersect(emptyOnce, [span]);
-  const toldAsOf = toldOnce.length === 0 ? null : await latestWord(tx, series.id, toldOnce);
-  const isSecond = toldAsOf !== null && Math.abs(asOf - toldAsOf) >= INDEPENDENT_MS;
-  const before = subtract(toldOnce, isSecond ? final : intersect(final, present));
+  const told = toldOnce.length === 0 ? [] : await toldWithinAnHour(tx, series.id, toldOnce, asOf);
+  const before = subtract(toldOnce, union(subtract(final, told), intersect(final, present)));
   const gone = slotsOf(
     removed.map(({ openTime }) => openTime),
     series.interval,
@@ -68,11 +67,13 @@ export async function emptyOnceAfter(
   return union(before, union(intersect(granted, holes), intersect(gone, covered)));
 }
 
-/** As-of instant of the youngest answer that told what these slots hold. */
-async function latestWord(tx: SqlOrTransaction, seriesId: number, slots: Spans): Promise<Instant | null> {
-  const [row] = await tx<{ asOf: Instant | null }[]>`
-    select max(as_of) as as_of from market.evidence where series_id = ${seriesId} and slots && ${slots}::tstzmultirange`;
-  return row!.asOf;
+/** Of these slots those about which an answer told so shortly before or after `asOf` that one there is not independent of it. */
+async function toldWithinAnHour(tx: SqlOrTransaction, seriesId: number, slots: Spans, asOf: Instant): Promise<Spans> {
+  const [row] = await tx<{ told: Spans }[]>`
+    select coalesce(range_agg(slots), '{}') as told from market.evidence
+    where series_id = ${seriesId} and slots && ${slots}::tstzmultirange
+      and as_of > ${asOf - INDEPENDENT_MS} and as_of < ${asOf + INDEPENDENT_MS}`;
+  return row!.told;
 }
 
 /** Ascending open times as spans. */

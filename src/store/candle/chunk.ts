@@ -126,16 +126,16 @@ async function withhold(
   state: State,
   verdict: Verdict,
 ): Promise<ChunkCommit> {
-  const { series, fetch, quarantined, asOf } = answer;
+  const { series, span, fetch, quarantined, asOf } = answer;
   const { withheld } = verdict;
   const counts = { stored: 0, revised: 0, quarantined: quarantined.length };
   const fetchId = await recordFetch(tx, { ...fetch, ...counts, outcome: 'implausible', message: withheld!.detail });
-  await replacePending(
-    tx,
-    series.id,
-    state.pending,
-    pendingAfter(answer, state, verdict, { granted: [], reopened: [] }),
-  );
+  const pending = [
+    ...pendingAfter(answer, state, verdict, { granted: [], reopened: [] }),
+    // An answer about holes that would change final slots: they stay as they are, and the claim about them waits.
+    ...clipPending(verdict.pending, intersect(state.covered, subtract([span], state.askedByYounger))),
+  ];
+  await replacePending(tx, series.id, state.pending, pending);
   await quarantine(tx, series.id, quarantined, { fetchId, seenAt: asOf });
   return { ...counts, covered: [], withheld };
 }

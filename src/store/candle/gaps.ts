@@ -62,8 +62,10 @@ export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise
 
 /** A stretch of one series that somebody is about to ask for. */
 export type OpenGapsQuery = {
-  /** Null: of a tracked series, for its freshness. */
+  /** Null: of a tracked series, for its freshness; or for its holes. */
   readonly backfillId: number | null;
+  /** The stretch is about holes: what is worth a request are the covered slots in it that only one answer told to be empty. */
+  readonly isOfHoles?: boolean;
   readonly seriesId: number;
   /** What the series is of, as far as the asker knows: another answer's candles must never be stored as its own. */
   readonly coinId: string;
@@ -94,11 +96,13 @@ export function openGaps(
     query.interval,
     toRange(query.span),
     query.askedSince / 1000,
+    query.isOfHoles ?? false,
   ]);
   return sql`
-    select a.position, case when s.id is null then '{}' else tstzmultirange(a.span) - s.covered
-      - coalesce((select range_agg(p.span) from ops.second_opinion p where p.series_id = s.id
-          and ((p.retry_at > ${now} and not s.is_fresh) or ${askedSince(sql, sql`a.asked_since`, now)})), '{}')
+    select a.position, case when s.id is null then '{}' else
+      case when a.is_of_holes then tstzmultirange(a.span) * s.empty_once else tstzmultirange(a.span) - s.covered
+        - coalesce((select range_agg(p.span) from ops.second_opinion p where p.series_id = s.id
+          and ((p.retry_at > ${now} and not s.is_fresh) or ${askedSince(sql, sql`a.asked_since`, now)})), '{}') end
       - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id
           and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}')
       end as gaps
@@ -106,14 +110,14 @@ export function openGaps(
       -- Of JSON, and not of arrays: Postgres guesses the length of an array it is given and that of one it does not know differently, and
       -- would plan this statement, which every request needs, anew each time (four times as long as running it).
       select position, (q->>0)::int as backfill_id, (q->>1)::int as series_id, q->>2 as coin_id, q->>3 as quote, q->>4 as interval,
-        (q->>5)::tstzrange as span, to_timestamp((q->>6)::float8) as asked_since
+        (q->>5)::tstzrange as span, to_timestamp((q->>6)::float8) as asked_since, (q->>7)::boolean as is_of_holes
       from jsonb_array_elements(${JSON.stringify(list)}::text::jsonb) with ordinality as u(q, position)
     ) a
     left join lateral (
-      select id, covered, a.backfill_id is null and tr.ends_at is null as is_fresh
+      select id, covered, empty_once, a.backfill_id is null and tr.ends_at is null as is_fresh
       from market.series left join ops.tracked tr on tr.series_id = id and a.backfill_id is null
       where id = a.series_id and coin_id = a.coin_id and quote = a.quote and interval = a.interval::market.candle_interval
-        and case when a.backfill_id is null then tr.series_id is not null
+        and case when a.is_of_holes then true when a.backfill_id is null then tr.series_id is not null
           else exists (select from ops.backfill b where b.id = a.backfill_id and b.state = 'running') end
       limit 1
     ) s on true`;

@@ -203,6 +203,15 @@ export async function readOpenBackfills(sql: SqlOrTransaction): Promise<readonly
     from ops.backfill b where state in ('queued', 'running') order by priority desc, state desc, id`;
 }
 
+/** Is there a backfill that somebody works on, or will? One of a command whose process has died is none. */
+export async function isBackfillOpen(sql: SqlOrTransaction, now: Instant): Promise<boolean> {
+  const [row] = await sql`
+    select 1 from ops.backfill
+    where is_detached and state in ('queued', 'running') or not is_detached and state = 'running' and ${leaseIsAlive(sql, now)}
+    limit 1`;
+  return row !== undefined;
+}
+
 /** Ends the waiting of backfills that wait for one of these reasons. Resolves to their ids. */
 export async function endWaits(
   sql: SqlOrTransaction,

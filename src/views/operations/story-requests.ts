@@ -3,6 +3,7 @@ import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
+import { HOLES } from '../../store/candle/holes.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
 export type StoryEvent = {
@@ -37,6 +38,7 @@ type RequestFacts = {
   readonly quarantined: number;
   readonly message: string | null;
   readonly accountId: string;
+  readonly subject: string | null;
   readonly told: boolean | null;
   readonly unconfirmed: boolean | null;
 };
@@ -45,7 +47,7 @@ type RequestFacts = {
 export async function readRequests(sql: Sql, { from, seriesId }: Slot): Promise<StoryEvent[]> {
   const rows = await sql<RequestFacts[]>`
     select f.id, f.sent_at, f.as_of, f.backfill_id, b.requested_by, f.attempt, f.status, f.outcome, f.rows, f.quarantined, f.message,
-      f.account_id, f.answered_slots @> ${from}::timestamptz as told, f.unconfirmed_slots @> ${from}::timestamptz as unconfirmed
+      f.account_id, f.subject, f.answered_slots @> ${from}::timestamptz as told, f.unconfirmed_slots @> ${from}::timestamptz as unconfirmed
     from ops.fetch f left join ops.backfill b on b.id = f.backfill_id
     where f.series_id = ${seriesId} and f.span @> ${from}::timestamptz
     order by f.sent_at, f.id`;
@@ -54,7 +56,8 @@ export async function readRequests(sql: Sql, { from, seriesId }: Slot): Promise<
 
 function describeRequest(row: RequestFacts): string {
   const by = row.requestedBy === null ? '' : ` by ${row.requestedBy}`;
-  const why = row.backfillId === null ? 'to keep the series fresh' : `for backfill ${row.backfillId}${by}`;
+  const bySchedule = row.subject === HOLES ? 'to confirm holes' : 'to keep the series fresh';
+  const why = row.backfillId === null ? bySchedule : `for backfill ${row.backfillId}${by}`;
   const again = row.attempt > 1 ? `, attempt ${row.attempt}` : '';
   const begin = `Request ${row.id}, ${why}${again}, with the account ${row.accountId}`;
   if (row.outcome !== 'stored') {

@@ -60,7 +60,12 @@ function asStory({ from, interval }: Slot, past: readonly StoryEvent[], present:
   return { from, to: from + INTERVAL_MS[interval], events: [...past, ...present] };
 }
 
-type Series = { readonly id: number; readonly isWanted: boolean; readonly isFinal: boolean };
+type Series = {
+  readonly id: number;
+  readonly isWanted: boolean;
+  readonly isFinal: boolean;
+  readonly isEmptyOnce: boolean;
+};
 
 async function findSlot(
   sql: Sql,
@@ -68,7 +73,8 @@ async function findSlot(
 ): Promise<{ readonly slot: Slot; readonly series: Series } | null> {
   const from = floorToGrid(at, interval);
   const [series] = await sql<Series[]>`
-    select id, wanted @> ${from}::timestamptz as is_wanted, covered @> ${from}::timestamptz as is_final
+    select id, wanted @> ${from}::timestamptz as is_wanted, covered @> ${from}::timestamptz as is_final,
+      empty_once @> ${from}::timestamptz as is_empty_once
     from market.series where coin_id = ${coinId} and interval = ${interval}::market.candle_interval and quote = ${quote}`;
   return series === undefined ? null : { slot: { coinId, interval, quote, from, seriesId: series.id }, series };
 }
@@ -193,7 +199,8 @@ function namesOf({ tier, top }: RuleFacts, coinId: string): string {
 }
 
 /** Null: `market.gaps` or a refresh says when Chandler asks about the slot. */
-function whyNotAsked({ isWanted, isFinal }: Series, now: Instant): StoryEvent[] | null {
+function whyNotAsked({ isWanted, isFinal, isEmptyOnce }: Series, now: Instant): StoryEvent[] | null {
+  if (isEmptyOnce && isWanted) return [next(now, HOLE)];
   if (isFinal) return [next(now, 'Chandler does not ask about it by itself: it has its final answer.')];
   if (!isWanted) return [next(now, 'Chandler does not ask about it: no backfill and no rule wants it.')];
   return null;
@@ -223,6 +230,9 @@ async function readRefresh(sql: Sql, slot: Slot, now: Instant): Promise<StoryEve
     ),
   ];
 }
+
+const HOLE =
+  'Only one answer said that it is empty. The schedule confirm_holes asks once more when quota is left over and the plan reaches so far back.';
 
 function next(at: Instant, detail: string): StoryEvent {
   return { at, event: 'next', detail };

@@ -193,3 +193,18 @@ test('without a list of coins, it says how to begin', async () => {
     await empty.drop();
   }
 });
+
+test('a slot that one answer told to be empty is asked about once more, and the story tells so', async () => {
+  const id = await seriesSince15('hole-coin');
+  await storeAnswer(database.sql, id, [0, 10], 20, { without: [5] });
+  const before = await storyOf('hole-coin');
+  expect(details(before, 'next')).toEqual([
+    'Only one answer said that it is empty. The schedule confirm_holes asks once more when quota is left over and the plan reaches so far back.',
+  ]);
+  await storeAnswer(database.sql, id, [4, 7], 30, { without: [5] });
+  await database.sql`update ops.fetch set subject = 'holes' where series_id = ${id} and sent_at = ${day(30)}`;
+  const after = await storyOf('hole-coin');
+  expect(details(after, 'next')).toEqual(['Chandler does not ask about it by itself: it has its final answer.']);
+  expect(details(after, 'now')).toEqual(['The slot is known to be empty: two answers said so.']);
+  expect(details(after, 'asked')[1]).toMatch(/^Request \d+, to confirm holes, with the account /);
+});

@@ -80,6 +80,7 @@ export async function makeBench(kind: 'postgres' | 'redis'): Promise<Bench> {
         catalogue: everyKind(runOf),
         freshness: runOf('freshness'),
         gaps: runOf('gaps'),
+        confirmHoles: runOf('confirm_holes'),
         retention: runOf('retention'),
       };
       const limits = { perMonth: 20_000, perDay: 1_000, perSecond: 10 };

@@ -1,0 +1,64 @@
+/** How many holes wait for a second answer, and what may be spent on them: one line of `chandler quota` and of `chandler schedule`. */
+import type { App } from '../../app.ts';
+import { type Budget, readHoleAllowance } from '../../budget.ts';
+import type { Instant } from '../../clock.ts';
+import { planOf } from '../../contract/plan/plans.ts';
+import { formatCount, formatCounted, formatRelative, withIso } from '../../core/format.ts';
+import { readLearnedLimits } from '../../ingest/limits/learned-limits.ts';
+import { CONFIRM_HOLES } from '../../ingest/queue/chunk-job.ts';
+import { countHoles, type WaitingHoles } from '../../ingest/tracking/confirm-holes.ts';
+import type { HoleAllowance } from '../../quota/hole-allowance.ts';
+
+export type HolesReport = WaitingHoles &
+  HoleAllowance & {
+    /** Of the schedule; null: it is off. */
+    readonly nextRun: Instant | null;
+  };
+
+/** Sends no requests. */
+export async function readHolesReport({ config, clock, database: { sql } }: App, budget: Budget): Promise<HolesReport> {
+  const { candlesPerRequest } = config;
+  const plan = planOf(budget.plan, candlesPerRequest === null ? {} : { candlesPerRequest });
+  const now = clock.now();
+  const historyLimits = await readLearnedLimits(sql, clock, plan);
+  const [waiting, allowance] = await Promise.all([
+    countHoles(sql, { plan, historyLimits, now }),
+    readHoleAllowance(sql, budget),
+  ]);
+  const { cadence } = budget.schedules.find(({ name }) => name === CONFIRM_HOLES)!;
+  return { ...waiting, ...allowance, nextRun: cadence?.next(now) ?? null };
+}
+
+const WAITS_FOR: Readonly<Record<NonNullable<HoleAllowance['waitsFor']>, string>> = {
+  hold: 'none now, because all requests wait',
+  backfills: 'none now, because backfills go first',
+  quota: 'none now, because other work needs what is left of the quota',
+  share: 'none now: the share of holes grows evenly through the month',
+};
+
+/** Ends without a line feed. */
+export function describeHoles(holes: HolesReport, now: Instant): string {
+  const { slots, beyondPlan, requests, share, spent, allowed, waitsFor, nextRun } = holes;
+  if (slots === 0) return 'Holes: no slot waits for a second answer that it is empty.';
+  const beyond = beyondPlan === 0 ? '' : ` (${formatCount(beyondPlan)} of them lie further back than the plan reaches)`;
+  const when = nextRun === null ? `the schedule ${CONFIRM_HOLES} is off` : `next ${formatRelative(nextRun, now)}`;
+  const leftOver = waitsFor !== null ? WAITS_FOR[waitsFor] : allowed === null ? 'any number' : formatCount(allowed);
+  const ofMonth = share === null ? '' : `, ${formatCount(spent)} of ${formatCount(share)} sent this month`;
+  return (
+    `Holes: ${formatCounted(slots, 'slot')} without a candle ${slots === 1 ? 'waits' : 'wait'} for a second answer${beyond}, ` +
+    `about ${formatCounted(requests, 'request')}; ${when}. Requests left over for them: ${leftOver}${ofMonth}.`
+  );
+}
+
+export function holesAsJson({ slots, beyondPlan, requests, share, spent, allowed, waitsFor, nextRun }: HolesReport) {
+  const counts = {
+    slots,
+    beyondPlan,
+    requests,
+    monthlyShare: share,
+    spentThisMonth: spent,
+    allowedNow: allowed,
+    waitsFor,
+  };
+  return withIso({ ...counts, nextRun }, 'nextRun');
+}

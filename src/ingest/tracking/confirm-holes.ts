@@ -1,0 +1,125 @@
+/**
+ * Confirms holes: asks once more about covered slots that only one answer told to be empty. A run works through the series one request at a
+ * time, and looks before each request whether quota is left over. It keeps no state of its own: what a second answer tells is no hole any more,
+ * and a killed run is claimed again like any other.
+ */
+import type { Clock, Instant } from '../../clock.ts';
+import { countChunks, countSlots, wholeChunksNewestFirst } from '../../core/chunk.ts';
+import type { Span, Spans } from '../../core/span.ts';
+import type { HoleAllowance } from '../../quota/hole-allowance.ts';
+import { readHoles, readHolesWithNeighbours, type SeriesHoles } from '../../store/candle/holes.ts';
+import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
+import type { IngestChunk } from '../chunk/ingest-chunk.ts';
+import { earliestSlot, expectedDepth, splitAtLimit } from '../limits/history-limit.ts';
+import type { LearnedLimits } from '../limits/learned-limits.ts';
+import { type Outcome, UpstreamError } from '../outcome.ts';
+import type { ChunkJob } from '../queue/chunk-job.ts';
+import type { Run } from '../schedule-run.ts';
+
+type Plan = { readonly name: string; readonly candlesPerRequest: number };
+
+export type ConfirmHolesDeps = {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly plan: Plan;
+  readonly historyLimits: Pick<LearnedLimits, 'of' | 'reload'>;
+  readonly ingestChunk: IngestChunk;
+  readonly allowance: () => Promise<HoleAllowance>;
+  /** For logs and metrics. */
+  readonly onChunk?: (job: ChunkJob, outcome: Outcome) => void;
+  readonly onFailure?: (job: ChunkJob, error: UpstreamError) => void;
+};
+
+/** A run ends after so many requests, also when any number is allowed: the next one begins with what is most worth it. */
+const MOST_REQUESTS = 1_000;
+/** The upstream fails, and not only on one series. */
+const MOST_FAILURES_IN_A_ROW = 3;
+
+/** A request that fails is left to a later run. @throws UpstreamError when several in a row fail, ConfigurationError */
+export function createConfirmHoles(deps: ConfirmHolesDeps): Run {
+  const { sql, clock, plan, historyLimits, ingestChunk, allowance } = deps;
+  return async ({ signal, retry }) => {
+    await historyLimits.reload();
+    let failures = 0;
+    let left = MOST_REQUESTS;
+    if ((await allowance()).allowed === 0) return { kind: 'done' };
+    for (const series of await readHoles(sql, { now: clock.now(), plan: plan.name })) {
+      const { seriesId, coinId, quote, interval } = series;
+      for (const span of await holeChunks(sql, series, { plan, historyLimits, now: clock.now() })) {
+        signal.throwIfAborted();
+        if (left-- === 0 || (await allowance()).allowed === 0) return { kind: 'done' };
+        const job: ChunkJob = { kind: 'holes', seriesId, coinId, quote, interval, ...span, askedSince: clock.now() };
+        try {
+          const outcome = await ingestChunk(job, { signal, retry });
+          deps.onChunk?.(job, outcome);
+          if (outcome.kind === 'snoozed') return { kind: 'held', until: outcome.until, reason: outcome.reason };
+          failures = 0;
+        } catch (error) {
+          if (!(error instanceof UpstreamError)) throw error;
+          deps.onFailure?.(job, error);
+          if (++failures >= MOST_FAILURES_IN_A_ROW) throw error;
+        }
+      }
+    }
+    return { kind: 'done' };
+  };
+}
+
+type HoleTerms = {
+  readonly plan: Plan;
+  readonly historyLimits: Pick<LearnedLimits, 'of'>;
+  readonly now: Instant;
+};
+
+/** The fewest requests about the holes of a series that are due: each asks also for a candle before and after each of its holes. */
+export async function holeChunks(
+  sql: SqlOrTransaction,
+  series: SeriesHoles,
+  terms: HoleTerms,
+): Promise<readonly Span[]> {
+  const { interval, due } = series;
+  const limit = terms.plan.candlesPerRequest;
+  const within = withinLimit(series, due, terms);
+  if (within.length === 0) return [];
+  const stretches = await readHolesWithNeighbours(sql, series, within, limit);
+  const earliest = earliestOf(series, terms);
+  return wholeChunksNewestFirst(
+    stretches.filter(({ from }) => from >= earliest),
+    interval,
+    limit,
+  );
+}
+
+/** A limit that is only expected counts, too: leftover quota does not test it. */
+function earliestOf({ interval }: Pick<SeriesHoles, 'interval'>, { historyLimits, now }: HoleTerms): Instant {
+  return earliestSlot(expectedDepth(historyLimits.of(interval)), interval, now);
+}
+
+function withinLimit(series: Pick<SeriesHoles, 'interval'>, holes: Spans, terms: HoleTerms): Spans {
+  return splitAtLimit(holes, earliestOf(series, terms)).within;
+}
+
+export type WaitingHoles = {
+  /** Slots of wanted series that one answer told to be empty. */
+  readonly slots: number;
+  /** Of them, those further back than the plan reaches: they are not asked about. */
+  readonly beyondPlan: number;
+  /** About how many requests the others take. */
+  readonly requests: number;
+};
+
+/** How many holes wait. The requests are counted with one slot on either side of each hole, which is where its candles nearly always are. */
+export async function countHoles(sql: SqlOrTransaction, terms: HoleTerms): Promise<WaitingHoles> {
+  const { plan, now } = terms;
+  const sum = { slots: 0, beyondPlan: 0, requests: 0 };
+  for (const series of await readHoles(sql, { now, plan: plan.name })) {
+    const { interval, holes } = series;
+    const within = withinLimit(series, holes, terms);
+    const slots = countSlots(holes, interval);
+    sum.slots += slots;
+    sum.beyondPlan += slots - countSlots(within, interval);
+    // Two slots of each request are the candles at its ends. A window without room for a hole proves nothing.
+    if (plan.candlesPerRequest > 2) sum.requests += countChunks(within, interval, plan.candlesPerRequest - 2);
+  }
+  return sum;
+}

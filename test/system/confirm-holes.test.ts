@@ -1,0 +1,311 @@
+/** Holes are told once, and confirmed with quota that is left over: lies are found out, true holes are told twice, nobody else lacks a request. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { readHoleAllowance } from '../../src/budget.ts';
+import { DAY, HOUR } from '../../src/core/interval.ts';
+import { withoutRetry } from '../../src/ingest/request/outage-retry.ts';
+import { createConfirmHoles } from '../../src/ingest/tracking/confirm-holes.ts';
+import type { Reserved } from '../../src/quota/quota.ts';
+import { applyTracks } from '../../src/store/tracking/apply-track-rules.ts';
+import { addTracks } from '../../src/store/tracking/track-rule.ts';
+import { queueBackfill } from '../../src/store/work/backfill-queue.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
+import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
+import { createServiceWorld, type ServiceWorld } from '../support/service-world.ts';
+import type { Chandler, WorldOptions } from '../support/world.ts';
+
+const COINS = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'];
+const FROM = TODAY - 703 * DAY;
+const TARGET = { coins: COINS, from: FROM, to: TODAY - 3 * DAY };
+type Row = { readonly time_open: string };
+
+/** The answer without the candles of these instants. */
+async function without(answer: Response, isHole: (openTime: number) => boolean): Promise<Response> {
+  if (!answer.ok) return answer;
+  const headers = new Headers(answer.headers);
+  headers.delete('content-length');
+  const rows = (await answer.json()) as Row[];
+  return Response.json(
+    rows.filter(({ time_open }) => !isHole(Date.parse(time_open))),
+    { headers },
+  );
+}
+const dayOf = (at: number) => Math.round((at - FROM) / DAY);
+/** A few in a row, and some alone. */
+const isTrueHole = (at: number) => [50, 51, 52, 300, 600].includes(dayOf(at));
+const isLie = (at: number) => [53, 100, 101, 400, 650].includes(dayOf(at));
+
+let made: ScriptedWorld;
+let services: ServiceWorld | undefined;
+afterEach(async () => {
+  await made?.world.close();
+  await services?.close();
+  services = undefined;
+});
+
+/** A world whose backfill has met true holes and lies; from then on the upstream tells the truth. */
+async function open(options: WorldOptions = {}, target = TARGET): Promise<Chandler> {
+  made = await createScriptedWorld(options);
+  const { world, upstream } = made;
+  let lies = true;
+  upstream.script = async (request, simulated) => {
+    const answer = await simulated(request);
+    if (!request.url.includes('/ohlcv')) return answer;
+    return without(answer, (at) => isTrueHole(at) || (lies && isLie(at)));
+  };
+  const chandler = await world.open();
+  expect(await chandler.backfill(target)).toMatchObject({ end: { kind: 'done' }, failed: [] });
+  lies = false;
+  upstream.forget();
+  return chandler;
+}
+
+function scheduleOf({ session }: Chandler, reserved: Reserved = { day: 0, month: 0 }) {
+  const { clock, database } = made.world;
+  const { sql } = database;
+  const { plan, historyLimits, ingestChunk, quota } = session;
+  const allowance = () => readHoleAllowance(sql, { quota, reserved: () => reserved });
+  const run = createConfirmHoles({ sql, clock, plan, historyLimits, ingestChunk, allowance });
+  const { signal } = new AbortController();
+  return { allowance, run: () => run({ tick: clock.now(), attempt: 1, signal, retry: withoutRetry }) };
+}
+const holes = async (sql = made.world.database.sql) => {
+  const [row] = await sql<{ once: number; twice: number }[]>`
+    select sum(slots_empty_once)::int as once, sum(slots_empty_twice)::int as twice from market.coverage`;
+  return { ...row! };
+};
+const spent = async ({ session }: Chandler) =>
+  (await session.quota.spenders()).find(({ name }) => name === 'confirm_holes')?.month ?? 0;
+async function expectSound(): Promise<void> {
+  for await (const proof of verifySeries(made.world.database.sql, {}, made.world.clock.now()))
+    expect(proof.differences).toEqual([]);
+}
+
+describe('the schedule confirm_holes', () => {
+  test('reopens and stores what was a lie, with a revision and evidence; true holes are told twice, and never asked about again', async () => {
+    const chandler = await open();
+    const { clock, database, simulator } = made.world;
+    const { sql } = database;
+    expect(await holes()).toEqual({ once: 30, twice: 0 });
+    const { run } = scheduleOf(chandler);
+
+    // Too early: a cache may still repeat the first answer.
+    expect(await run()).toEqual({ kind: 'done' });
+    expect(made.upstream.ohlcv()).toHaveLength(0);
+
+    clock.advanceTo(NOW + 2 * HOUR);
+    const before = simulator.counters().requests.ohlcv;
+    expect(await run()).toEqual({ kind: 'done' });
+    expect(await holes()).toEqual({ once: 0, twice: 15 });
+    // The holes of a series lie within 602 days: two requests each.
+    expect(made.upstream.ohlcv()).toHaveLength(6);
+    expect(simulator.counters().requests.ohlcv - before).toBe(6);
+    expect(await spent(chandler)).toBe(6);
+
+    const revisions = await sql<{ coin: string; at: number; reason: string; wasEmpty: boolean; kind: string }[]>`
+      select s.coin_id as coin, r.open_time as at, r.reason, r.was_empty, e.kind
+      from market.revision r join market.series s on s.id = r.series_id
+      join market.evidence_steps e on e.series_id = r.series_id and e.number = r.step and e.slots @> r.open_time
+      order by 1, 2`;
+    expect(revisions.map((row) => ({ ...row }))).toEqual(
+      COINS.flatMap((coin) =>
+        [53, 100, 101, 400, 650].map((n) => ({
+          coin,
+          at: FROM + n * DAY,
+          reason: 'late answer',
+          wasEmpty: true,
+          kind: 'answer',
+        })),
+      ),
+    );
+    await expectSound();
+
+    made.upstream.forget();
+    clock.advanceTo(NOW + 60 * DAY);
+    expect(await run()).toEqual({ kind: 'done' });
+    expect(made.upstream.ohlcv()).toHaveLength(0);
+  });
+
+  test('never sends more than a twentieth of the month, and goes on in the next one', async () => {
+    const chandler = await open({ limits: { perMonth: 240 } });
+    const { clock } = made.world;
+    const { session } = chandler;
+    // With so few candles a request, the holes take six requests for each coin.
+    const { run, allowance } = scheduleOf({
+      ...chandler,
+      session: { ...session, plan: { ...session.plan, candlesPerRequest: 7 } },
+    });
+    clock.advanceTo(NOW + 2 * HOUR);
+    await run();
+    // Of the month 17.6 of 30 days are over.
+    expect(made.upstream.ohlcv()).toHaveLength(7);
+    expect(await allowance()).toMatchObject({ share: 12, spent: 7, allowed: 0, waitsFor: 'share' });
+    await run();
+    expect(made.upstream.ohlcv()).toHaveLength(7);
+    clock.advanceTo(Date.UTC(2026, 10, 30, 23));
+    await run();
+    expect(made.upstream.ohlcv()).toHaveLength(11);
+    expect(await spent(chandler)).toBe(11);
+    expect((await holes()).once).toBeGreaterThan(0);
+    clock.advanceTo(Date.UTC(2026, 11, 1, 1));
+    await run();
+    expect(made.upstream.ohlcv()).toHaveLength(11);
+    clock.advanceTo(Date.UTC(2026, 11, 30));
+    await run();
+    expect(await holes()).toEqual({ once: 0, twice: 15 });
+    expect(await spent(chandler)).toBe(7);
+  });
+
+  test('asks nothing when the schedules need the rest, when the month is spent, and while a backfill is open', async () => {
+    const chandler = await open({ limits: { perMonth: 400 } });
+    const { clock, database } = made.world;
+    clock.advanceTo(NOW + 2 * HOUR);
+    const short = scheduleOf(chandler, { day: 0, month: 360 });
+    await short.run();
+    expect(await short.allowance()).toMatchObject({ allowed: 0, waitsFor: 'quota' });
+    const { run, allowance } = scheduleOf(chandler);
+    const target = {
+      coinIds: COINS,
+      interval: '24h',
+      quote: 'usd',
+      span: { from: TARGET.from, to: TARGET.to },
+    } as const;
+    const id = await queueBackfill(database.sql, {
+      ...target,
+      requestedAt: NOW,
+      spec: {},
+      plannedRequests: 5,
+      priority: 0,
+    });
+    await run();
+    expect(await allowance()).toMatchObject({ allowed: 0, waitsFor: 'backfills' });
+    await database.sql`update ops.backfill set state = 'done' where id = ${id}`;
+    await database.sql`update ops.quota set month_spent = 400`;
+    await run();
+    expect(await allowance()).toMatchObject({ allowed: 0, waitsFor: 'quota' });
+    expect(made.upstream.ohlcv()).toHaveLength(0);
+    expect(await holes()).toEqual({ once: 30, twice: 0 });
+  });
+
+  test('leaves alone what the plan does not see any more', async () => {
+    const chandler = await open();
+    const { clock } = made.world;
+    clock.advanceTo(NOW + 2 * HOUR);
+    // The 600th and the 650th day are the only ones within: the candle before the 600th is the last slot that counts.
+    const depthMs = clock.now() - (FROM + 599 * DAY) + HOUR;
+    await chandler.session.historyLimits.learn('24h', { depthMs, skewMs: 0, message: 'no further', fetchId: null });
+    await scheduleOf(chandler).run();
+    expect(made.upstream.ohlcv()).toHaveLength(3);
+    expect(await holes()).toEqual({ once: 24, twice: 3 });
+  });
+
+  test('asks a week later, and not each time, where an answer settles nothing; an implausible one changes nothing', async () => {
+    const chandler = await open({}, { ...TARGET, coins: [COINS[0]!] });
+    const { clock, database } = made.world;
+    const truth = await database.sql`select * from market.candle order by open_time`;
+    const truthful = made.upstream.script;
+    made.upstream.script = async (request, simulated) => {
+      const answer = await simulated(request);
+      if (!request.url.includes('/ohlcv')) return answer;
+      const rows = (await answer.json()) as Record<string, unknown>[];
+      const headers = new Headers(answer.headers);
+      headers.delete('content-length');
+      return Response.json(
+        rows.map((row) => ({ ...row, open: 0, high: 0, low: 0, close: 0 })),
+        { headers },
+      );
+    };
+    const { run } = scheduleOf(chandler);
+    clock.advanceTo(NOW + 2 * HOUR);
+    await run();
+    expect(made.upstream.ohlcv()).toHaveLength(2);
+    expect(await database.sql`select * from market.candle order by open_time`).toEqual(truth);
+    expect(await holes()).toEqual({ once: 10, twice: 0 });
+    await expectSound();
+    made.upstream.script = truthful;
+    clock.advanceTo(NOW + 6 * DAY);
+    await run();
+    expect(made.upstream.ohlcv()).toHaveLength(2);
+    clock.advanceTo(NOW + 8 * DAY);
+    await run();
+    expect(made.upstream.ohlcv()).toHaveLength(4);
+    expect(await holes()).toEqual({ once: 0, twice: 5 });
+    expect(await database.sql`select from ops.second_opinion where series_id is not null`).toHaveLength(0);
+  });
+});
+
+test('a service that is killed while it confirms loses nothing: another one goes on with what is left', {
+  timeout: 120_000,
+}, async () => {
+  const START = Date.UTC(2026, 10, 18, 12);
+  const since = Date.UTC(2026, 10, 18) - 300 * DAY;
+  let lies = true;
+  /** The request at which its process dies; counted from when the upstream tells the truth. */
+  const DIES_AT = 3;
+  let asked = 0;
+  let dies: (() => void) | null = null;
+  const isHole = (at: number) => Math.round((at - since) / DAY) % 50 === 20;
+  const world = await createServiceWorld({
+    startAt: START,
+    redis: null,
+    env: {
+      CHANDLER_PLAN: 'enterprise',
+      CHANDLER_REQUESTS_PER_SECOND: 'unlimited',
+      CHANDLER_CANDLES_PER_REQUEST: '100',
+      CHANDLER_SCHEDULE_TICKERS: 'off',
+      CHANDLER_SCHEDULE_GLOBAL: 'off',
+      CHANDLER_SCHEDULE_EXCHANGES: 'off',
+      CHANDLER_SCHEDULE_FRESHNESS: 'off',
+      CHANDLER_SCHEDULE_COINS: '7 */6 * * *',
+      CHANDLER_SCHEDULE_GAPS: '*/10 * * * *',
+      CHANDLER_SCHEDULE_CONFIRM_HOLES: '30 */3 * * *',
+    },
+    simulator: { seed: 3, coins: 4, unlimited: true },
+    script: (request, simulated) => {
+      if (!request.url.includes('/ohlcv')) return null;
+      if (!lies && ++asked === DIES_AT) dies?.();
+      return simulated(request).then((answer) => without(answer, (at) => lies && isHole(at)));
+    },
+  });
+  services = world;
+  const { sql } = world.database;
+  const first = await world.start('a');
+  const coins = await world.untilListed();
+  await addTracks(
+    sql,
+    coins.map((coinId) => ({
+      tier: 'list' as const,
+      coinId,
+      interval: '24h' as const,
+      quote: 'usd' as const,
+      since,
+      priority: 0,
+      targetAgeMs: DAY,
+    })),
+    world.clock.now(),
+  );
+  // Without freshness nobody else applies the rules.
+  await applyTracks(sql, world.clock.now());
+  for (let i = 0; i < 12 && (await holes(sql)).once === 0; i++) await world.advance(HOUR / 4);
+  const told = (await holes(sql)).once;
+  expect(told).toBeGreaterThan(8);
+  lies = false;
+  dies = () => first.kill();
+  for (let i = 0; i < 24 && asked < DIES_AT; i++) await world.advance(HOUR / 4);
+  expect(asked).toBe(DIES_AT);
+  expect(world.services()).toHaveLength(0);
+  const left = (await holes(sql)).once;
+  expect(left).toBeGreaterThan(0);
+  expect(left).toBeLessThan(told);
+
+  await world.start('b');
+  for (let i = 0; i < 24 && (await holes(sql)).once > 0; i++) await world.advance(HOUR / 4);
+  expect(await holes(sql)).toEqual({ once: 0, twice: 0 });
+  const [row] = await sql<{ spent: number; kept: number }[]>`
+    select (select sum(month_spent)::int from ops.quota_spent where name = 'confirm_holes') as spent,
+      (select count(*)::int from ops.fetch f where f.backfill_id is null and f.series_id is not null) as kept`;
+  // The answer that the killed one waited for was asked for twice, and counted twice.
+  expect(row!.spent).toBe(asked);
+  expect(row!.kept).toBe(asked - 1);
+  await world.advance(6 * HOUR);
+  expect(asked).toBe(row!.spent);
+});
