@@ -72,6 +72,11 @@ export const RULES = {
    */
   implausible: { agreeing: 2, waitMs: ASK_AGAIN_MS, growth: 4, mostWaitMs: DAY, believedMs: NEVER, forgetMs: NEVER },
   /**
+   * Two intervals of the upstream have other prices for the same stretch, which a second answer confirmed. That may be one false answer that is
+   * stored by now, so it takes three coins. Then these intervals are not compared any more; after a month they are again.
+   */
+  'intervals differ': { agreeing: 3, waitMs: 0, believedMs: 0, forgetMs: 30 * DAY },
+  /**
    * A history limit where none is expected. It holds for every series of its interval, so the next request from beyond it, for whichever
    * series, is the second opinion: no cache can repeat the first answer to that, and there is nothing to wait for.
    */

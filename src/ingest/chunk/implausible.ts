@@ -1,5 +1,6 @@
 /** Weighs an implausible answer against the ones before it: believed, or withheld until a second one says the same. Pure. */
 import { createHash } from 'node:crypto';
+import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import { settledUntil } from '../../core/interval.ts';
 import { RULES, weighAnswer } from '../../core/second-opinion.ts';
@@ -7,6 +8,7 @@ import { contains, intersect, type Span, subtract } from '../../core/span.ts';
 import type { Verdict } from '../../store/candle/chunk.ts';
 import type { Pending } from '../../store/work/second-opinion.ts';
 import type { Weighing } from './evidence.ts';
+import type { Implausible } from './implausible-candles.ts';
 import { findImplausible } from './plausibility.ts';
 
 const NOTHING = {
@@ -18,7 +20,9 @@ const NOTHING = {
   contradicted: [],
 };
 
-/** The verdict about an answer of which nothing is stored now; null: it is plausible, or believed. */
+/** `found` null: the answer is plausible. `verdict` null: it is plausible or believed; else nothing of the answer is stored now. */
+type Doubt = { readonly found: Implausible | null; readonly verdict: Verdict | null };
+
 export function weighImplausible({
   span,
   interval,
@@ -29,18 +33,18 @@ export function weighImplausible({
   ageMs,
   known,
   isOfHoles = false,
-}: Weighing): Verdict | null {
+}: Weighing): Doubt {
   const { candles } = findings;
   const settled = [{ from: span.from, to: Math.min(Math.max(settledUntil(asOf, interval), span.from), span.to) }];
   const isSettled = settled[0]!.from < settled[0]!.to;
   const final = isSettled ? subtract(intersect(known.covered, settled), known.answeredByYounger) : [];
-  const found = findImplausible({ interval, candles, beside: known.beside, final });
-  if (found === null) return null;
+  const found = findImplausible({ interval, candles, beside: known.beside, samples: known.samples, final });
+  if (found === null) return { found, verdict: null };
   // A question about holes is about final slots: nothing of its answer may change them before a second one agrees.
   const open = subtract(isOfHoles ? [span] : subtract([span], known.covered), known.answeredByYounger);
   const pieces = isSettled ? [...intersect(open, settled), ...subtract(open, settled)] : open;
   // Every slot has been answered meanwhile: nothing is missing, so there is no second opinion to wait for, and what is stored stands.
-  if (pieces.length === 0) return { ...NOTHING, pending: [], withheld: { until: heardAt, detail: found.detail } };
+  if (pieces.length === 0) return withheld([], heardAt, found);
   const pending = pieces.flatMap((piece): Pending[] => {
     // The candles of a slot that has not settled change with every answer: of these the kind of what is implausible must agree.
     const digest = contains(settled, piece.from) ? digestOf(candles, piece) : '';
@@ -54,9 +58,12 @@ export function weighImplausible({
     const evidence = weighed.isCounted ? { ...found, digest } : before!.evidence;
     return [{ span: piece, claim: 'implausible', evidence, ...weighed.standing }];
   });
-  if (pending.length === 0) return null;
-  const until = Math.max(...pending.map(({ retryAt }) => retryAt));
-  return { ...NOTHING, pending, withheld: { until, detail: found.detail } };
+  if (pending.length === 0) return { found, verdict: null };
+  return withheld(pending, Math.max(...pending.map(({ retryAt }) => retryAt)), found);
+}
+
+function withheld(pending: readonly Pending[], until: Instant, found: Implausible): Doubt {
+  return { found, verdict: { ...NOTHING, pending, withheld: { until, detail: found.detail } } };
 }
 
 function digestOf(candles: CandleColumns, { from, to }: Span): string {

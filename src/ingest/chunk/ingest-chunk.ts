@@ -21,6 +21,7 @@ import { type ChunkJob, CONFIRM_HOLES, describeChunk, FRESHNESS } from '../queue
 import { wrongAddress } from '../request/configuration-errors.ts';
 import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
 import type { RequestResult, SendRequest, SentRequest, StretchRequest } from '../request/send-request.ts';
+import { createCachedFailures } from './cached-failures.ts';
 import { type Refused, settleRefusal, type Trust } from './settle-refusal.ts';
 import { createStoreAnswer } from './store-answer.ts';
 
@@ -48,6 +49,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   const { clock, trust } = deps;
   const limits = createLimitOpinions(deps);
   const payments = createPaymentOpinions(clock, deps.historyLimits.opinions);
+  const cachedFailures = createCachedFailures(clock);
   const storeAnswer = createStoreAnswer({ ...deps, limits, prove: () => trust.prove() });
   const settle = (job: ChunkJob, asked: SentRequest, retry: OutageRetry, answer: Refused, onlyHere?: boolean) =>
     retry(() => settleRefusal(deps, job, asked, answer, onlyHere));
@@ -84,14 +86,17 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   }
 
   async function ingest(job: ChunkJob, options: IngestChunkOptions): Promise<Outcome> {
-    const until = payments.waitingFor(job) ?? limits.waitingFor(job);
+    const until = payments.waitingFor(job) ?? limits.waitingFor(job) ?? cachedFailures.waitingFor(job);
     if (until !== null) return { kind: 'deferred', until, requests: 0, reason: 'second opinion' };
     const question = questionOf(job, deps);
     if (question === null) return NOTHING;
     const asked = await askFor(job, question, deps, options);
     if (asked.kind === 'unwanted') return NOTHING;
     if (asked.kind === 'held') return { kind: 'snoozed', until: asked.until, reason: asked.reason };
-    return conclude(job, asked, options.retry ?? withoutRetry);
+    return conclude(job, asked, options.retry ?? withoutRetry).catch((error: unknown) => {
+      if (error instanceof UpstreamError) cachedFailures.failed(job, asked.answer.exchange);
+      throw error;
+    });
   }
 
   return (job, options = {}) => limits.oneAtATime(job, () => ingest(job, options));

@@ -20,6 +20,7 @@ import type { OutageRetry } from '../request/outage-retry.ts';
 import type { SentRequest } from '../request/send-request.ts';
 import { weigh } from './evidence.ts';
 import { weighImplausible } from './implausible.ts';
+import { type Compared, recordDifference } from './interval-differences.ts';
 import { answersOtherQuestion, latestOpen } from './other-question.ts';
 import { type Findings, validate } from './validate.ts';
 
@@ -87,6 +88,7 @@ export function createStoreAnswer({
       if (provesNoLimit(historyLimits.of(interval), interval, first, exchange.asOf))
         await retry(() => historyLimits.lift(interval));
     }
+    const compared: { last: Compared | null } = { last: null };
     const unproven = unprovenPart(historyLimits.of(interval), interval, span, exchange.latest);
     const store = () =>
       storeChunk(
@@ -116,13 +118,17 @@ export function createStoreAnswer({
             unproven,
             isOfHoles,
           };
-          return weighImplausible(weighing) ?? weigh(weighing);
+          const { found, verdict } = weighImplausible(weighing);
+          compared.last = verdict === null ? { found, samples: known.samples } : null;
+          return verdict ?? weigh(weighing);
         },
       );
     // Cut off while it was committed, it may be stored already.
     const counts: WrittenFetch | ChunkCommit = await retry(
       async (again) => (again ? await findFetch(sql, { ...record, asOf }) : null) ?? store(),
     );
+    const { last: comparison } = compared;
+    if (comparison !== null) await retry(() => recordDifference(sql, job, comparison, { sentAt, heardAt, ageMs }));
     // As above: what is done is found by a full collection only, and what hangs on it with it (store/connection/postgres-js-patches.ts).
     for (const column of Object.values(candles)) column.length = 0;
     if ('withheld' in counts && counts.withheld)

@@ -2,6 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
+import { RULES } from '../../core/second-opinion.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { parseMultirange, parseRange } from '../connection/multirange.ts';
@@ -9,6 +10,7 @@ import type { FetchRow } from '../work/fetch.ts';
 import type { Pending } from '../work/second-opinion.ts';
 import type { OpenCandle } from './candle.ts';
 import { type Neighbours, type NeighboursRead, neighboursOf, toNeighbours } from './neighbours.ts';
+import { type OtherSeriesRead, otherSeriesOf, readSamples, type Sample } from './other-intervals.ts';
 import type { QuarantinedRow } from './quarantine.ts';
 
 export type ChunkAnswer = {
@@ -46,6 +48,7 @@ export type Known = {
   /** Final slots of the span. */
   readonly covered: Spans;
   readonly beside: Neighbours;
+  readonly samples: readonly Sample[];
 };
 
 /** What was there, read under the series' lock. */
@@ -101,6 +104,7 @@ type PendingRead = Pick<Pending, 'claim' | 'answers' | 'evidence'> & {
  */
 export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Promise<State> {
   const { series, span, asOf, fetch } = answer;
+  const { agreeing, forgetMs } = RULES['intervals differ'];
   const [, [row]] = await Promise.all([
     tx`select from market.series where id = ${series.id} for update`,
     tx<
@@ -116,10 +120,11 @@ export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Pro
         edges: EdgeRead[];
         pending: PendingRead[];
         beside: NeighboursRead;
+        others: OtherSeriesRead[] | null;
       }[]
     >`
       select s.covered * ${[span]}::tstzmultirange as covered, s.steps, s.empty_once,
-        ${neighboursOf(tx, series, span)} as beside,
+        ${neighboursOf(tx, series, span)} as beside, ${otherSeriesOf(tx, span, { answers: agreeing, since: fetch.sentAt - forgetMs })} as others,
         coalesce(younger.answered_slots, '{}') as answered_slots, coalesce(younger.asked, '{}') as asked,
         (select c.last_seen_at from market.coin c where c.id = s.coin_id) as listed_at,
         exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
@@ -140,11 +145,12 @@ export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Pro
       where s.id = ${series.id}`,
   ]);
   if (!row) throw new Error(`series ${series.id} does not exist`);
-  const { answeredSlots, asked, edges, ...known } = row;
+  const { answeredSlots, asked, edges, others, ...known } = row;
   const beside = toNeighbours(row.beside, series.interval);
   return {
     ...known,
     beside,
+    samples: others === null ? [] : await readSamples(tx, series.interval, answer.candles, others),
     hasRows: beside.candles.some(([at]) => at >= span.from && at < span.to),
     answeredByYounger: intersect(answeredSlots, [span]),
     askedByYounger: intersect(asked, [span]),

@@ -1,8 +1,9 @@
 /** What is stored in and around a span of a series: an answer about the span is compared with it. */
 import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
-import type { Span } from '../../core/span.ts';
+import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { parseMultirange } from '../connection/multirange.ts';
 
 export type StoredCandle = readonly [
   openTime: Instant,
@@ -18,6 +19,8 @@ export type Neighbours = {
   /** Of the whole series: slots with a final answer, and how many of them have a candle. */
   readonly covered: number;
   readonly coveredCandles: number;
+  /** Final slots, as far as the candles reach. */
+  readonly final: Spans;
 };
 
 /** As JSON has it: seconds since 1970. */
@@ -25,6 +28,7 @@ export type NeighboursRead = {
   readonly candles: (readonly [number, ...(number | null)[]])[] | null;
   readonly coveredSeconds: number;
   readonly coveredCandles: number;
+  readonly final: string;
 };
 
 /** Slots on either side that are neighbours. */
@@ -37,12 +41,14 @@ export function neighboursOf(
   span: Span,
 ) {
   const reach = Math.max(REACH * INTERVAL_MS[interval], DAY);
+  const within = { from: span.from - reach, to: span.to + reach };
   return sql`json_build_object(
     'candles', (select json_agg(json_build_array(extract(epoch from c.open_time), c.open, c.high, c.low, c.close) order by c.open_time)
       from market.candle c where c.series_id = ${id} and c.interval = ${interval}::market.candle_interval
-        and c.open_time >= ${span.from - reach} and c.open_time < ${span.to + reach}),
+        and c.open_time >= ${within.from} and c.open_time < ${within.to}),
     'coveredSeconds', (select coalesce(sum(extract(epoch from upper(r) - lower(r))), 0) from unnest(s.covered) r),
-    'coveredCandles', s.covered_candles)`;
+    'coveredCandles', s.covered_candles,
+    'final', (s.covered * ${[within]}::tstzmultirange)::text)`;
 }
 
 export function toNeighbours(read: NeighboursRead, interval: Interval): Neighbours {
@@ -51,5 +57,6 @@ export function toNeighbours(read: NeighboursRead, interval: Interval): Neighbou
     candles,
     covered: (read.coveredSeconds * 1000) / INTERVAL_MS[interval],
     coveredCandles: read.coveredCandles,
+    final: parseMultirange(read.final),
   };
 }

@@ -49,7 +49,8 @@ function judge(
     })),
     repeated: new Set((options.repeated ?? true) ? findings.quarantined.map((aside) => aside.openTime!) : []),
     covered: [],
-    beside: { candles: [], covered: 0, coveredCandles: 0 },
+    beside: { candles: [], covered: 0, coveredCandles: 0, final: [] },
+    samples: [],
   };
   const verdict = weigh({
     span,

@@ -1,0 +1,114 @@
+/** Do the candles of an answer continue those that are stored before and after it? Pure. */
+import { DAY, INTERVAL_MS } from '../../core/interval.ts';
+import { contains } from '../../core/span.ts';
+import type { StoredCandle } from '../../store/candle/neighbours.ts';
+import { type Asked, type Implausible, isSame, outside } from './implausible-candles.ts';
+
+/** Values with fewer digits repeat by chance. */
+const LEAST_DIGITS = 8;
+/** So many steps from one candle to the next must be known before one is unusual. */
+const LEAST_STEPS = 6;
+/** An unusual step is so many times as large as the largest one known. */
+const TIMES_LARGEST = 5;
+/** And of daily candles at least so large, as a logarithm; of the recorded ones, 1 in 500 is. */
+const LEAST_STEP = 0.025;
+const LEAST_STEP_SHORT = 0.01;
+
+/** A row that has exactly the values of the slot beside it, or of the day before or after. */
+export function shifted({ interval, beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
+  const stored = new Map(beside.candles.map((row) => [row[0], row]));
+  const steps = new Set([INTERVAL_MS[interval], DAY]);
+  for (const row of rows) {
+    const [at, open, high, low, close] = row;
+    if (high === low || open === close || String(close).length < LEAST_DIGITS) continue;
+    const own = stored.get(at);
+    if (own !== undefined && isSame(own, row)) continue;
+    for (const step of [...steps].flatMap((ms) => [-ms, ms])) {
+      const other = stored.get(at + step);
+      if (other !== undefined && isSame(other, row))
+        return { kind: 'shifted', detail: `a candle has the values of ${new Date(at + step).toISOString()}` };
+    }
+  }
+  return null;
+}
+
+/**
+ * A candle opens about where the one before it closed. So a step between a stored final candle and the row next to it that is far larger
+ * than all steps known means that the rows are those of another coin, another day or another scale.
+ */
+export function breaks(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
+  const { interval, beside } = asked;
+  const width = INTERVAL_MS[interval];
+  const [first, last] = [rows[0]!, rows.at(-1)!];
+  const known = [...stepsIn(outside(asked, rows), width), ...stepsIn(rows, width)];
+  if (known.length < LEAST_STEPS) return null;
+  const least = Math.max(LEAST_STEP * Math.sqrt(width / DAY), LEAST_STEP_SHORT);
+  const most = Math.max(least, TIMES_LARGEST * Math.max(...known));
+  const finalAt = (at: number) =>
+    contains(beside.final, at) ? beside.candles.find((row) => row[0] === at) : undefined;
+  for (const [older, newer] of [
+    [finalAt(first[0] - width), first],
+    [last, finalAt(last[0] + width)],
+  ] as const) {
+    const step = older && newer ? stepBetween(older, newer) : null;
+    if (step !== null && step > most)
+      return { kind: 'broken', detail: `prices go from ${older![4]} to ${newer![1]} at ${isoOf(newer!)}` };
+  }
+  return null;
+}
+
+/** From each close to the next open, as logarithms, where one candle follows the other. */
+function stepsIn(rows: readonly StoredCandle[], width: number): number[] {
+  return rows.flatMap((row, i) => {
+    const before = rows[i - 1];
+    const step = before !== undefined && row[0] - before[0] === width ? stepBetween(before, row) : null;
+    return step === null ? [] : [step];
+  });
+}
+
+function stepBetween(older: StoredCandle, newer: StoredCandle): number | null {
+  const [close, open] = [older[4], newer[1]];
+  return close && open ? Math.abs(Math.log(open / close)) : null;
+}
+
+/**
+ * A jump between stored candles and those of the answer that is far larger than their moves. Unlike a break it may lie in a hole, where nothing
+ * tells what happened meanwhile.
+ */
+export function level(asked: Asked, rows: readonly StoredCandle[], leastRows: number): Implausible | null {
+  const width = INTERVAL_MS[asked.interval];
+  const [first, last] = [rows[0]!, rows.at(-1)!];
+  const beside = outside(asked, rows);
+  const telling = rows.length >= leastRows ? rows : [...beside, ...rows].sort((a, b) => a[0] - b[0]);
+  if (telling.length < leastRows) return null;
+  const usual = usualMove(telling);
+  const jumps: readonly (readonly [StoredCandle | undefined, StoredCandle | undefined])[] = [
+    [beside.findLast(([at]) => at < first[0]), first],
+    [last, beside.find(([at]) => at > last[0])],
+  ];
+  for (const [older, newer] of jumps) {
+    const [from, to] = [older?.[4], newer?.[1]];
+    if (!from || !to) continue;
+    const slots = (newer![0] - older![0]) / width;
+    const least = Math.max(Math.log(2.5) * Math.sqrt(width / DAY), 0.1, 12 * usual);
+    if (Math.abs(Math.log(to / from)) > least * Math.sqrt(slots))
+      return {
+        kind: 'level',
+        detail: `prices go from ${from} to ${to} between ${isoOf(older!)} and ${isoOf(newer!)}`,
+      };
+  }
+  return null;
+}
+
+/** The median move from close to close, as a logarithm. */
+function usualMove(rows: readonly StoredCandle[]): number {
+  const moves = rows.flatMap((row, i) => {
+    const [from, to] = [rows[i - 1]?.[4], row[4]];
+    return from && to ? [Math.abs(Math.log(to / from))] : [];
+  });
+  return moves.sort((a, b) => a - b)[moves.length >> 1] ?? 0;
+}
+
+function isoOf([at]: StoredCandle): string {
+  return new Date(at).toISOString();
+}

@@ -1,0 +1,45 @@
+/** What the checks of `plausibility.ts` compare: the candles of an answer, and those that are stored. Pure. */
+import type { CandleColumns } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Spans } from '../../core/span.ts';
+import type { Neighbours, StoredCandle } from '../../store/candle/neighbours.ts';
+import type { Sample } from '../../store/candle/other-intervals.ts';
+
+export type Implausible = {
+  readonly kind:
+    | 'null'
+    | 'zero'
+    | 'constant'
+    | 'rewritten'
+    | 'shifted'
+    | 'broken'
+    | 'level'
+    | 'thinned'
+    | 'other interval';
+  /** For `market.gaps`: what is implausible. */
+  readonly detail: string;
+};
+
+export type Asked = {
+  readonly interval: Interval;
+  readonly candles: CandleColumns;
+  readonly beside: Neighbours;
+  /** Stored final slots that this answer would change: covered, settled by this answer, and not told by a younger one. */
+  readonly final: Spans;
+  /** What other intervals of the same coin and quote have of the stretch. */
+  readonly samples: readonly Sample[];
+};
+
+export function rowsOf(c: CandleColumns): StoredCandle[] {
+  return c.openTime.map((at, i) => [at, c.open[i]!, c.high[i]!, c.low[i]!, c.close[i]!]);
+}
+
+export const pricesOf = ([, open, high, low, close]: StoredCandle) => [open, high, low, close] as const;
+export const isNull = (row: StoredCandle) => pricesOf(row).every((price) => price === null);
+export const isSame = (a: StoredCandle, b: StoredCandle) => pricesOf(a).every((price, i) => price === pricesOf(b)[i]);
+
+/** The stored candles before and after all of the answer. */
+export function outside({ beside }: Asked, rows: readonly StoredCandle[]): StoredCandle[] {
+  const [first, last] = [rows[0]![0], rows.at(-1)![0]];
+  return beside.candles.filter(([at]) => at < first || at > last);
+}
