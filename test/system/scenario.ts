@@ -7,11 +7,13 @@ import { expect } from 'vitest';
 import { countSlots } from '../../src/core/chunk.ts';
 import { ceilToGrid, DAY, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import type { QueueEngine } from '../../src/ingest/queue/queue-engine.ts';
+import { createSimulator } from '../../src/simulate.ts';
 import { type FaultName, LIES, parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
 import { behindCache, LONGEST_CACHED_MS } from '../support/cache.ts';
 import { randomOf } from '../support/random.ts';
 import { type Chandler, createWorld, type World } from '../support/world.ts';
+import { LIES_BESIDE, withLiesBeside } from './lies-beside.ts';
 import { checkSpent, checkStored, missingOf, seriesOf } from './oracle.ts';
 
 type Work = {
@@ -39,18 +41,17 @@ const FAULTS: readonly FaultName[] = [
   'stale',
   'revision',
 ];
-/**
- * Not told, because Chandler does not find them out in every case: the first answer about a series has nothing beside it to compare with, and
- * one with few rows says too little about what is usual. Told once, they become truth there.
- */
-const NOT_FOUND_OUT: readonly FaultName[] = ['other-coin', 'constant', 'scaled', 'shifted-day', 'thinned'];
 /** `LIES=scaled,half` tells these in every seed and no others. */
 const only = process.env.LIES?.split(',');
-const LIES_TOLD: readonly FaultName[] = LIES.filter((name) => only?.includes(name) ?? !NOT_FOUND_OUT.includes(name));
-export const SEED_FAULTS: readonly FaultName[] = [...FAULTS, ...LIES_TOLD];
+/** Found out wherever they are told. */
+const LIES_ALONE: readonly FaultName[] = LIES.filter(
+  (name) => !LIES_BESIDE.includes(name) && (only?.includes(name) ?? true),
+);
+export const SEED_FAULTS: readonly FaultName[] = [...FAULTS, ...LIES_ALONE, ...LIES_BESIDE];
+
 /** Some of the lies with their rates, as in a specification of faults. */
 export function drawLies(random: () => number): readonly string[] {
-  return LIES_TOLD.filter(() => random() < 0.3 || only !== undefined).map(
+  return LIES_ALONE.filter(() => random() < 0.3 || only !== undefined).map(
     (name) => `${name}:${(random() * 0.04).toFixed(4)}`,
   );
 }
@@ -89,25 +90,34 @@ export async function runSeed(seed: number, engine?: QueueEngine): Promise<SeedC
   const differs = ofClocks() < 0.5 && perDay === null && perMonth === null;
   const upstreamAheadMs = Math.round((2 * ofClocks() - 1) * MOST_SKEW_MS);
   const isCached = ofClocks() < 0.3;
-  let cache: FetchFunction | undefined;
+  // Draws of their own, again.
+  const ofLies = randomOf(seed + 6_000_000);
+  const lieShare = ofLies() < 0.5 ? ofLies() * 0.3 : 0;
+  const market = { seed, coins };
+  const liesBeside: Record<string, number> = {};
+  let upstream: FetchFunction | undefined;
   const world = await createWorld({
     ...(differs ? { upstreamAheadMs } : {}),
-    ...(isCached
-      ? {
-          fetch: (simulated, clock) => {
-            cache ??= behindCache(simulated, clock);
-            return cache;
-          },
-        }
-      : {}),
+    fetch: (simulated, clock) => {
+      if (upstream !== undefined) return upstream;
+      const theirs = { now: () => clock.now() + (differs ? upstreamAheadMs : 0), sleep: clock.sleep };
+      const truth = createSimulator({ market: 'made-up', unlimited: true, ...market, clock: theirs, onError: fail });
+      const told = (name: FaultName) => {
+        liesBeside[name] = (liesBeside[name] ?? 0) + 1;
+      };
+      const { sql } = world.database;
+      const options = { seed, share: lieShare, clock: theirs, sql, ask: truth.fetch, told };
+      const lying = lieShare === 0 ? simulated : withLiesBeside(simulated, options);
+      upstream = isCached ? behindCache(lying, clock) : lying;
+      return upstream;
+    },
     speed: 100,
     faults: () => faults.spec,
     startAt,
     // Draws of its own: how many are made depends on timing, and must not change the scenario.
     random: randomOf(seed + 1_000_000),
     simulator: {
-      seed,
-      coins,
+      ...market,
       unlimited: true,
       limits: { overrides: { anonymousRequestsPerDay: perDay, requestsPerMonth: perMonth } },
     },
@@ -161,10 +171,14 @@ export async function runSeed(seed: number, engine?: QueueEngine): Promise<SeedC
     }
     await checkComplete(world, works, seed);
     const { requests, faults: injected } = world.simulator.counters();
-    return { requests: requests.total, faults: injected, runs };
+    return { requests: requests.total, faults: { ...injected, ...liesBeside }, runs };
   } finally {
     await world.close();
   }
+}
+
+function fail(error: unknown): never {
+  throw error;
 }
 
 /** A run that may be interrupted, or have its queue wiped or its connections cut while it runs. */
