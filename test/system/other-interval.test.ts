@@ -15,6 +15,12 @@ let made: ScriptedWorld;
 afterEach(() => made.world.close());
 
 const rowsOf = async (answer: Promise<Response>) => (await (await answer).json()) as Row[];
+/** The rows as the body of an answer that is otherwise that of the simulator. */
+async function withRows(request: Request, simulated: Simulated, rows: Row[]): Promise<Response> {
+  const headers = new Headers((await simulated(request)).headers);
+  headers.delete('content-length');
+  return Response.json(rows, { headers });
+}
 const times = (rows: Row[], factor: number) =>
   rows.map((row) => ({ ...row, ...Object.fromEntries(PRICES.map((name) => [name, row[name] * factor])) }));
 
@@ -51,7 +57,7 @@ describe.each([
     let told = 0;
     made.upstream.script = async (request, simulated) =>
       request.url.includes('/ohlcv') && told++ === 0
-        ? Response.json(await LIES[name]!(request, simulated))
+        ? withRows(request, simulated, await LIES[name]!(request, simulated))
         : simulated(request);
     expect(await chandler.backfill({ ...SPAN, coins: [COIN], interval: asked })).toMatchObject({
       end: { kind: 'done' },
@@ -70,7 +76,7 @@ describe('an upstream whose days and hours never agree', () => {
     (await made.world.simulator.data.coins()).filter((coin) => coin.is_active).map((coin) => coin.id);
   const days: Script = async (request, simulated) =>
     new URL(request.url).searchParams.get('interval') === '24h'
-      ? Response.json(times(await rowsOf(simulated(request)), 1.5))
+      ? withRows(request, simulated, times(await rowsOf(simulated(request)), 1.5))
       : simulated(request);
   const doubts = () => made.world.database.sql`select from ops.fetch where outcome = 'implausible'`;
 
