@@ -13,6 +13,8 @@ const TIMES_LARGEST = 5;
 /** And of daily candles at least so large, as a logarithm; of the recorded ones, 1 in 500 is. */
 const LEAST_STEP = 0.025;
 const LEAST_STEP_SHORT = 0.01;
+/** A step so large is no move of a market, as a logarithm: one side of it is false. */
+const OTHER_SIZE = 1;
 
 /** A row that has exactly the values of the slot beside it, or of the day before or after. */
 export function shifted({ interval, beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
@@ -51,8 +53,13 @@ export function breaks(asked: Asked, rows: readonly StoredCandle[]): Implausible
     [last, finalAt(last[0] + width)],
   ] as const) {
     const step = older && newer ? stepBetween(older, newer) : null;
-    if (step !== null && step > most)
-      return { kind: 'broken', detail: `prices go from ${older![4]} to ${newer![1]} at ${isoOf(newer!)}` };
+    if (step === null || step <= most) continue;
+    const stored = older === last ? newer! : older!;
+    return {
+      kind: 'broken',
+      detail: `prices go from ${older![4]} to ${newer![1]} at ${isoOf(newer!)}`,
+      ...(step > OTHER_SIZE ? { contradicts: stored[0] } : {}),
+    };
   }
   return null;
 }

@@ -1,4 +1,5 @@
 /** What the checks of `plausibility.ts` compare: the candles of an answer, and those that are stored. Pure. */
+import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
@@ -18,6 +19,8 @@ export type Implausible = {
     | 'other interval';
   /** For `market.gaps`: what is implausible. */
   readonly detail: string;
+  /** Open time of a stored final candle that has another size of prices: it and the answer cannot both be true. */
+  readonly contradicts?: Instant;
 };
 
 export type Asked = {

@@ -120,7 +120,7 @@ export function createStoreAnswer({
           };
           const { found, verdict } = weighImplausible(weighing);
           compared.last = verdict === null ? { found, samples: known.samples } : null;
-          return verdict ?? weigh(weighing);
+          return verdict ?? { ...weigh(weighing), contradictedCandle: found?.contradicts };
         },
       );
     // Cut off while it was committed, it may be stored already.

@@ -9,7 +9,7 @@ import { recordFetch } from '../work/fetch.ts';
 import { clipPending, type Pending, replacePending } from '../work/second-opinion.ts';
 import { keepRevised, removeCandles, replaceOpenCandles, writeCandles } from './candle.ts';
 import { emptyOnceAfter, NO_SUMS, receivedAt, recordEvidence, slotsOf, sumsBefore } from './chunk-evidence.ts';
-import { nowUnproven, takeBack } from './contradicted.ts';
+import { nowUnproven, reopenToldOnce, takeBack } from './contradicted.ts';
 import { type ChunkAnswer, type Known, lockSeries, type State } from './lock-series.ts';
 import { quarantine, repeatedRows } from './quarantine.ts';
 import { cutRollups } from './rollup.ts';
@@ -31,6 +31,8 @@ export type Verdict = {
   readonly contradicted: Spans;
   /** What takes the place of everything pending inside the span that was asked. */
   readonly pending: readonly Pending[];
+  /** A final candle that this answer contradicts, although a second one has confirmed it. */
+  readonly contradictedCandle?: Instant | undefined;
   /** Nothing of the answer is stored before a second one says the same, which is worth a request from `until` on. */
   readonly withheld?: { readonly until: Instant; readonly detail: string };
 };
@@ -114,6 +116,7 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
       await tx`update market.revision set fetch_id = ${await fetchId} where id = any(${revisions.map(({ id }) => id)}::bigint[])`;
     }
     if (reopened.length > 0) await takeBack(tx, answer, await fetchId, reopened);
+    if (verdict.contradictedCandle !== undefined) await reopenToldOnce(tx, series.id, verdict.contradictedCandle);
     await quarantine(tx, series.id, answer.quarantined, { fetchId: await fetchId, seenAt: asOf });
     return { ...counts, covered: granted };
   }) as Promise<ChunkCommit>;

@@ -82,3 +82,18 @@ export async function takeBack(
       steps = s.steps + 1, link = step.link
     from step where s.id = ${series.id}`;
 }
+
+/**
+ * Takes what one answer told about the slot at `at` out of coverage, to be asked about again, unless two answers told it: then one of them was
+ * recorded as implausible. It is kept as a revision. Under the lock of the series, when all else is written.
+ */
+export async function reopenToldOnce(tx: SqlOrTransaction, seriesId: number, at: Instant): Promise<void> {
+  await tx`
+    select ops.uncover(e.series_id, lower(e.slots), upper(e.slots))
+    from (
+      select series_id, slots from market.evidence
+      where series_id = ${seriesId} and kind = 'answer' and slots @> ${at}::timestamptz order by number desc limit 1
+    ) e
+    where not exists (select from ops.fetch f
+      where f.series_id = ${seriesId} and f.outcome = 'implausible' and f.span @> ${at}::timestamptz)`;
+}
