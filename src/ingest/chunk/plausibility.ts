@@ -6,7 +6,7 @@
  * zero are implausible.
  */
 import { INTERVAL_MS } from '../../core/interval.ts';
-import { contains } from '../../core/span.ts';
+import { contains, type Span, subtract } from '../../core/span.ts';
 import type { StoredCandle } from '../../store/candle/neighbours.ts';
 import { breaks, level, shifted } from './continuity.ts';
 import { type Asked, type Implausible, isNull, isSame, outside, rowsOf } from './implausible-candles.ts';
@@ -96,7 +96,10 @@ function thinned({ interval, beside }: Asked, rows: readonly StoredCandle[]): Im
   const { covered, coveredCandles } = beside;
   const isLong = rows.length >= LEAST_ROWS;
   if (!isLong && covered < WELL_KNOWN) return null;
-  const holes = rows.filter((row, i) => i > 0 && row[0] - rows[i - 1]![0] > INTERVAL_MS[interval]).length;
+  const width = INTERVAL_MS[interval];
+  // Holes that are final already are nothing new: a question about them is answered with little else.
+  const isNew = (hole: Span) => hole.from < hole.to && subtract([hole], beside.final).length > 0;
+  const holes = rows.filter((row, i) => i > 0 && isNew({ from: rows[i - 1]![0] + width, to: row[0] })).length;
   const usual = covered > 0 ? 1 - coveredCandles / covered : 0;
   if (holes / rows.length <= Math.max(0.2, (isLong ? 3 : 20) * usual)) return null;
   return { kind: 'thinned', detail: `there are ${holes} holes between ${rows.length} candles` };

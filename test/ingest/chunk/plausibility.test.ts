@@ -217,4 +217,19 @@ describe('a short answer next to stored candles', () => {
   ])('%s', (_, rows, kind) => {
     expect(judge(rows)).toBe(kind);
   });
+
+  test('a hole that is final already is nothing new', () => {
+    const missing = truth[1]!.openTime;
+    const beside = {
+      candles: candles
+        .slice(at - 24, at + 24)
+        .filter(({ openTime }) => openTime !== missing)
+        .map(stored),
+      covered: at + 24,
+      coveredCandles: at + 23,
+      final: [{ from: candles[0]!.openTime, to: candles[at + 24]!.openTime }],
+    };
+    const rows = toColumns([truth[0]!, truth[2]!]);
+    expect(findImplausible({ interval: '1h', candles: rows, beside, final: beside.final, samples: [] })).toBeNull();
+  });
 });
