@@ -169,6 +169,11 @@ const TABLE: readonly (readonly [name: string, damage: string, days: readonly nu
     `insert into market.series (coin_id, quote, interval, covered, covered_candles) select 'coin-0', 'btc', i, '{[2024-01-01Z,2024-02-01Z)}', 0 from unnest(enum_range(null::market.candle_interval)) i`,
     [],
   ],
+  [
+    'an invented series with its candles, its counts and its digest',
+    `insert into market.series (coin_id, quote, interval, covered, covered_candles, candles, digest) select coin_id, 'btc', interval, covered, covered_candles, candles, digest from market.series where id = :B; insert into market.candle select open_time, open, high, low, close, volume, market_cap, (select max(id) from market.series), interval from market.candle where series_id = :B`,
+    [],
+  ],
   ['candles of no series', `update market.candle set series_id = 999 where ${of('B', 7)}`, [7]],
   ['a row of evidence deleted', 'delete from market.evidence where series_id = :A and number = 2', []],
   ['the newest row of evidence deleted', 'delete from market.evidence where series_id = :B and number = 2', []],
