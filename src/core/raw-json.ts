@@ -35,13 +35,13 @@ export function depthOf(text: string): number {
   return deepest;
 }
 
-/** Where a text may hold a number that a double cannot: only then is it worth a look at each number. */
+/** Does the text seem to hold such a number? Hardly any does, so hardly any is read number by number. */
 const MAY_HAVE_FALSE_ZERO = /[eE]-0*[1-9]\d\d|\.0{200}|-0(?:\.0+)?(?:[eE][-+]?\d+)?(?=[\s,\]}]|$)/;
 const NUMBER = /(?<![-+.\w])-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
 
 /**
- * The same JSON without the zeros that are none or that are no plain zero: a number too small for a double becomes a text that says so, so
- * that no reader takes it for 0; −0 becomes 0. A text that is no JSON stays none.
+ * The same JSON with two changes to its numbers (decision 80). A number that is too small for a double becomes a text, because `JSON.parse`
+ * would make it 0. −0 becomes 0. A text that is no JSON stays none.
  */
 export function withoutFalseZeros(text: string): string {
   if (!MAY_HAVE_FALSE_ZERO.test(text)) return text;

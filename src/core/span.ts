@@ -18,6 +18,17 @@ export function normalize(spans: Iterable<Span>): Span[] {
   return out;
 }
 
+/** The slots of `width` milliseconds that open at these instants, which ascend. */
+export function slotsAt(times: readonly Instant[], width: number): Span[] {
+  const out: { from: Instant; to: Instant }[] = [];
+  for (const at of times) {
+    const last = out.at(-1);
+    if (last && at <= last.to) last.to = Math.max(last.to, at + width);
+    else out.push({ from: at, to: at + width });
+  }
+  return out;
+}
+
 export function union(a: Spans, b: Spans): Span[] {
   return normalize([...a, ...b]);
 }

@@ -73,6 +73,13 @@ describe('a long list', () => {
     expect([first, ...list, ...list]).toEqual([1, 1, 2, 3, 1, 2, 3]);
   });
 
+  test('has no number that silently became 0, wherever in the list', () => {
+    const list = [1, 2, 3].map((n) => `{"a":${n},"b":[1e-40${n},-0]}`).join(',');
+    const expected = [1, 2, 3].map((n) => ({ a: n, b: [`1e-40${n} (too small)`, 0] }));
+    expect(inStretches(`[${list}]`, 4)).toEqual(expected);
+    expect(parseJson(Buffer.from(`[${list}]`))).toEqual(expected);
+  });
+
   test('may begin with a byte-order mark', () => {
     expect(inStretches('\ufeff[1,2]', 0)).toEqual([1, 2]);
   });

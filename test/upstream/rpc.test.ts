@@ -57,6 +57,12 @@ test('a call is one POST of JSON-RPC 2.0, and its answer the data of the tool wi
   expect(answer).toMatchObject({ kind: 'answered', body: { id: 'x', name: 'X', n: 1.5 }, text });
 });
 
+test('no number of the data silently becomes 0; their own text stays as it is', async () => {
+  const text = '{"id":"x","price":1e-400,"change":-0}';
+  const { answer } = await ask(result(text));
+  expect(answer).toMatchObject({ kind: 'answered', body: { price: '1e-400 (too small)', change: 0 }, text });
+});
+
 test('the envelope of a self-hosted server is taken off, and nothing else', async () => {
   const { answer } = await ask(result('{ "data": [ {"id":"x" , "n":1e-07} ], "meta": {"cached": false} }'));
   expect(answer).toMatchObject({ kind: 'answered', text: '[ {"id":"x" , "n":1e-07} ]' });

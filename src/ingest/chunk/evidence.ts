@@ -16,7 +16,7 @@
 import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS, type Interval, settledUntil, settleMs } from '../../core/interval.ts';
 import { afterCaches, nextWait, RULES, weighAnswer } from '../../core/second-opinion.ts';
-import { contains, intersect, normalize, type Span, type Spans, subtract } from '../../core/span.ts';
+import { contains, intersect, normalize, type Span, type Spans, slotsAt, subtract } from '../../core/span.ts';
 import type { Verdict } from '../../store/candle/chunk.ts';
 import type { Known, UnconfirmedAnswer } from '../../store/candle/lock-series.ts';
 import type { Pending } from '../../store/work/second-opinion.ts';
@@ -104,10 +104,10 @@ function readSlots({ span, interval, findings, asOf, limit }: Weighing): Slots {
   const settled = Math.min(Math.max(settledUntil(asOf, interval), span.from), span.to);
   const final = normalize([{ from: span.from, to: settled }]);
   const times = findings.candles.openTime;
-  const present = slotsToSpans(times, width);
+  const present = slotsAt(times, width);
   const badTimes = findings.quarantined.flatMap((row) => (row.openTime === null ? [] : [row.openTime]));
   const malformed = intersect(
-    slotsToSpans(
+    slotsAt(
       badTimes.sort((a, b) => a - b),
       width,
     ),
@@ -206,15 +206,4 @@ function confirmWait(others: readonly UnconfirmedAnswer[], span: Span, asOf: Ins
   const those = others.filter((other) => intersect(other.spans, [span]).length > 0).map((other) => other.asOf);
   const since = asOf - Math.min(...those, asOf);
   return since < CONFIRM_AFTER_MS ? CONFIRM_AFTER_MS - since : DAY;
-}
-
-/** Ascending open times as spans. */
-function slotsToSpans(times: readonly Instant[], width: number): Span[] {
-  const out: { from: Instant; to: Instant }[] = [];
-  for (const at of times) {
-    const open = out.at(-1);
-    if (open && at <= open.to) open.to = Math.max(open.to, at + width);
-    else out.push({ from: at, to: at + width });
-  }
-  return out;
 }

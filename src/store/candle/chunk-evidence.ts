@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
-import { intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
+import { intersect, type Spans, slotsAt, subtract, union } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import type { Revised } from './candle.ts';
 import type { ChunkAnswer, State } from './lock-series.ts';
@@ -76,7 +76,7 @@ async function toldWithinAnHour(tx: SqlOrTransaction, seriesId: number, slots: S
   return row!.told;
 }
 
-/** Ascending open times as spans. */
+/** The slots that open at these instants, which ascend. */
 export function slotsOf(times: readonly Instant[], interval: Interval): Spans {
-  return normalize(times.map((at) => ({ from: at, to: at + INTERVAL_MS[interval] })));
+  return slotsAt(times, INTERVAL_MS[interval]);
 }

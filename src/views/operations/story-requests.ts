@@ -73,7 +73,7 @@ function describeRequest(row: RequestFacts): string {
   return `${begin}: stored, ${formatCounted(row.rows, 'row')}${quarantined}, as of ${formatInstant(row.asOf)}.${said}`;
 }
 
-type DoubtFacts = {
+type ClaimFacts = {
   readonly claim: string;
   readonly answers: number;
   readonly requestedAt: Instant;
@@ -82,7 +82,7 @@ type DoubtFacts = {
 
 /** Claims about the slot that need a second opinion. */
 export async function readClaims(sql: Sql, { from, seriesId }: Slot): Promise<StoryEvent[]> {
-  const rows = await sql<DoubtFacts[]>`
+  const rows = await sql<ClaimFacts[]>`
     select claim, answers, requested_at, retry_at from ops.second_opinion
     where series_id = ${seriesId} and span @> ${from}::timestamptz order by requested_at, claim`;
   return rows.map(({ claim, answers, requestedAt, retryAt }) => ({
