@@ -178,7 +178,12 @@ describe('the schedule confirm_holes', () => {
     });
     await run();
     expect(await allowance()).toMatchObject({ allowed: 0, waitsFor: 'backfills' });
-    await database.sql`update ops.backfill set state = 'done' where id = ${id}`;
+    // One of a command counts as long as its process lives.
+    await database.sql`update ops.backfill set state = 'running', is_detached = false, heartbeat_at = ${clock.now()} where id = ${id}`;
+    expect(await allowance()).toMatchObject({ waitsFor: 'backfills' });
+    await database.sql`update ops.backfill set heartbeat_at = ${clock.now() - HOUR}`;
+    expect(await allowance()).toMatchObject({ waitsFor: null });
+    await database.sql`update ops.backfill set state = 'done'`;
     await database.sql`update ops.quota set month_spent = 400`;
     await run();
     expect(await allowance()).toMatchObject({ allowed: 0, waitsFor: 'quota' });
@@ -231,6 +236,31 @@ describe('the schedule confirm_holes', () => {
     expect(await holes()).toEqual({ once: 0, twice: 5 });
     expect(await database.sql`select from ops.second_opinion where series_id is not null`).toHaveLength(0);
   });
+});
+
+test('holes all over an answer are implausible twice, and believed then', async () => {
+  // The oldest stretch has a candle every second day only; the newer ones have no hole.
+  const thin = (at: number) => dayOf(at) < 200 && dayOf(at) % 2 === 1;
+  made = await createScriptedWorld({ speed: 300 });
+  const { world, upstream } = made;
+  upstream.script = async (request, simulated) => {
+    const answer = await simulated(request);
+    return request.url.includes('/ohlcv') ? without(answer, thin) : answer;
+  };
+  const chandler = await world.open();
+  const target = { ...TARGET, coins: ['btc-bitcoin'] };
+  expect(await chandler.backfill(target)).toMatchObject({ end: { kind: 'done' }, failed: [] });
+  expect((await holes()).once).toBe(100);
+  const { run } = scheduleOf(chandler);
+  let weeks = 0;
+  for (; (await holes()).once > 0 && weeks < 4; weeks++) {
+    upstream.forget();
+    world.clock.advanceTo(world.clock.now() + 8 * DAY);
+    await run();
+  }
+  expect(await holes()).toEqual({ once: 0, twice: 100 });
+  expect(weeks).toBe(2);
+  await expectSound();
 });
 
 test('a service that is killed while it confirms loses nothing: another one goes on with what is left', {

@@ -38,22 +38,25 @@ const WAITS_FOR: Readonly<Record<NonNullable<HoleAllowance['waitsFor']>, string>
 
 /** Ends without a line feed. */
 export function describeHoles(holes: HolesReport, now: Instant): string {
-  const { slots, beyondPlan, requests, share, spent, allowed, waitsFor, nextRun } = holes;
+  const { slots, outOfReach, requests, share, spent, allowed, waitsFor, nextRun } = holes;
   if (slots === 0) return 'Holes: no slot waits for a second answer that it is empty.';
-  const beyond = beyondPlan === 0 ? '' : ` (${formatCount(beyondPlan)} of them lie further back than the plan reaches)`;
+  const without =
+    outOfReach === 0
+      ? ''
+      : ` (${formatCount(outOfReach)} of them are out of reach: further back than the plan sees, or longer than a request)`;
   const when = nextRun === null ? `the schedule ${CONFIRM_HOLES} is off` : `next ${formatRelative(nextRun, now)}`;
   const leftOver = waitsFor !== null ? WAITS_FOR[waitsFor] : allowed === null ? 'any number' : formatCount(allowed);
   const ofMonth = share === null ? '' : `, ${formatCount(spent)} of ${formatCount(share)} sent this month`;
   return (
-    `Holes: ${formatCounted(slots, 'slot')} without a candle ${slots === 1 ? 'waits' : 'wait'} for a second answer${beyond}, ` +
+    `Holes: ${formatCounted(slots, 'slot')} without a candle ${slots === 1 ? 'waits' : 'wait'} for a second answer${without}, ` +
     `about ${formatCounted(requests, 'request')}; ${when}. Requests left over for them: ${leftOver}${ofMonth}.`
   );
 }
 
-export function holesAsJson({ slots, beyondPlan, requests, share, spent, allowed, waitsFor, nextRun }: HolesReport) {
+export function holesAsJson({ slots, outOfReach, requests, share, spent, allowed, waitsFor, nextRun }: HolesReport) {
   const counts = {
     slots,
-    beyondPlan,
+    outOfReach,
     requests,
     monthlyShare: share,
     spentThisMonth: spent,

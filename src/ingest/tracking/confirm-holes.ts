@@ -4,10 +4,11 @@
  * and a killed run is claimed again like any other.
  */
 import type { Clock, Instant } from '../../clock.ts';
-import { countChunks, countSlots, wholeChunksNewestFirst } from '../../core/chunk.ts';
+import { countSlots, wholeChunksNewestFirst } from '../../core/chunk.ts';
+import { INTERVAL_MS } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { HoleAllowance } from '../../quota/hole-allowance.ts';
-import { readHoles, readHolesWithNeighbours, type SeriesHoles } from '../../store/candle/holes.ts';
+import { readDueHoles, readHoles, type SeriesHoles } from '../../store/candle/holes.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { earliestSlot, expectedDepth, splitAtLimit } from '../limits/history-limit.ts';
@@ -30,8 +31,8 @@ export type ConfirmHolesDeps = {
   readonly onFailure?: (job: ChunkJob, error: UpstreamError) => void;
 };
 
-/** A run ends after so many requests, also when any number is allowed: the next one begins with what is most worth it. */
-const MOST_REQUESTS = 1_000;
+/** A run ends after so many requests, also when any number is allowed: half a minute at the usual rate. */
+const MOST_REQUESTS = 300;
 /** The upstream fails, and not only on one series. */
 const MOST_FAILURES_IN_A_ROW = 3;
 
@@ -43,7 +44,7 @@ export function createConfirmHoles(deps: ConfirmHolesDeps): Run {
     let failures = 0;
     let left = MOST_REQUESTS;
     if ((await allowance()).allowed === 0) return { kind: 'done' };
-    for (const series of await readHoles(sql, { now: clock.now(), plan: plan.name })) {
+    for (const series of await readHoles(sql)) {
       const { seriesId, coinId, quote, interval } = series;
       for (const span of await holeChunks(sql, series, { plan, historyLimits, now: clock.now() })) {
         signal.throwIfAborted();
@@ -72,54 +73,55 @@ type HoleTerms = {
 };
 
 /** The fewest requests about the holes of a series that are due: each asks also for a candle before and after each of its holes. */
-export async function holeChunks(
-  sql: SqlOrTransaction,
-  series: SeriesHoles,
-  terms: HoleTerms,
-): Promise<readonly Span[]> {
-  const { interval, due } = series;
-  const limit = terms.plan.candlesPerRequest;
-  const within = withinLimit(series, due, terms);
-  if (within.length === 0) return [];
-  const stretches = await readHolesWithNeighbours(sql, series, within, limit);
+async function holeChunks(sql: SqlOrTransaction, series: SeriesHoles, terms: HoleTerms): Promise<readonly Span[]> {
+  const { plan, now } = terms;
+  const limit = plan.candlesPerRequest;
+  const holes = withinReach(series, terms);
+  if (holes.length === 0) return [];
+  const stretches = await readDueHoles(sql, series, { holes, limit, now, plan: plan.name });
   const earliest = earliestOf(series, terms);
   return wholeChunksNewestFirst(
     stretches.filter(({ from }) => from >= earliest),
-    interval,
+    series.interval,
     limit,
   );
 }
 
 /** A limit that is only expected counts, too: leftover quota does not test it. */
-function earliestOf({ interval }: Pick<SeriesHoles, 'interval'>, { historyLimits, now }: HoleTerms): Instant {
+function earliestOf({ interval }: SeriesHoles, { historyLimits, now }: HoleTerms): Instant {
   return earliestSlot(expectedDepth(historyLimits.of(interval)), interval, now);
 }
 
-function withinLimit(series: Pick<SeriesHoles, 'interval'>, holes: Spans, terms: HoleTerms): Spans {
-  return splitAtLimit(holes, earliestOf(series, terms)).within;
+/** Of the holes those that a request can hold, with a candle on either side, and that the plan reaches. */
+function withinReach(series: SeriesHoles, terms: HoleTerms): Spans {
+  const { interval, holes } = series;
+  const longest = (terms.plan.candlesPerRequest - 2) * INTERVAL_MS[interval];
+  const { within } = splitAtLimit(holes, earliestOf(series, terms));
+  return within.filter(({ from, to }) => to - from <= longest);
 }
 
 export type WaitingHoles = {
   /** Slots of wanted series that one answer told to be empty. */
   readonly slots: number;
-  /** Of them, those further back than the plan reaches: they are not asked about. */
-  readonly beyondPlan: number;
+  /** Of them, those that are not asked about: further back than the plan reaches, or in a hole that is longer than a request. */
+  readonly outOfReach: number;
   /** About how many requests the others take. */
   readonly requests: number;
 };
 
 /** How many holes wait. The requests are counted with one slot on either side of each hole, which is where its candles nearly always are. */
 export async function countHoles(sql: SqlOrTransaction, terms: HoleTerms): Promise<WaitingHoles> {
-  const { plan, now } = terms;
-  const sum = { slots: 0, beyondPlan: 0, requests: 0 };
-  for (const series of await readHoles(sql, { now, plan: plan.name })) {
+  const { candlesPerRequest } = terms.plan;
+  const sum = { slots: 0, outOfReach: 0, requests: 0 };
+  for (const series of await readHoles(sql)) {
     const { interval, holes } = series;
-    const within = withinLimit(series, holes, terms);
+    const width = INTERVAL_MS[interval];
+    const within = withinReach(series, terms);
     const slots = countSlots(holes, interval);
     sum.slots += slots;
-    sum.beyondPlan += slots - countSlots(within, interval);
-    // Two slots of each request are the candles at its ends. A window without room for a hole proves nothing.
-    if (plan.candlesPerRequest > 2) sum.requests += countChunks(within, interval, plan.candlesPerRequest - 2);
+    sum.outOfReach += slots - countSlots(within, interval);
+    const stretches = within.map(({ from, to }) => ({ from: from - width, to: to + width }));
+    sum.requests += wholeChunksNewestFirst(stretches, interval, candlesPerRequest).length;
   }
   return sum;
 }

@@ -1,6 +1,6 @@
 /** Holes: covered slots without a candle that only one answer told (`market.series.empty_once`), and which of them are worth a second request. */
 import type { Instant } from '../../clock.ts';
-import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import { DAY, INTERVAL_MS } from '../../core/interval.ts';
 import { LONGEST_CACHED_MS, RULES } from '../../core/second-opinion.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
@@ -11,8 +11,6 @@ export type SeriesHoles = Readonly<Pick<typeof series.$inferSelect, 'coinId' | '
   readonly seriesId: number;
   /** Wanted, and told once. */
   readonly holes: Spans;
-  /** Of them, those worth a request now. */
-  readonly due: Spans;
 };
 
 /** So long after the first answer the next one counts, whatever cache it comes from. */
@@ -22,28 +20,10 @@ export const HOLES = 'holes';
 /** An answer that did not settle a hole may be repeated: the next request about it waits so long. */
 const ASKED_IN_VAIN_MS = 7 * DAY;
 
-/**
- * All series with holes: highest priority first, then those with the most holes. Not due are: what was told too short a time ago for another
- * answer to be independent; what was asked about since, without a result, within a week; what the upstream refuses to this plan. The limits of
- * its history are the caller's to apply.
- */
-export async function readHoles(
-  sql: SqlOrTransaction,
-  { now, plan }: { readonly now: Instant; readonly plan: string },
-): Promise<SeriesHoles[]> {
-  // Small steps of evidence share a row, which is as young as its newest step: holes in such a row are due when it grows no more.
+/** All series with holes: highest priority first, then those with the most holes. */
+export async function readHoles(sql: SqlOrTransaction): Promise<SeriesHoles[]> {
   return sql<SeriesHoles[]>`
-    select s.id as series_id, s.coin_id, s.quote, s.interval, h.holes,
-      h.holes
-        - coalesce((select range_agg(e.slots) from market.evidence e
-          where e.series_id = s.id and e.as_of > ${now - INDEPENDENT_MS} and e.slots && h.holes), '{}')
-        - coalesce((select range_agg(f.span) from ops.fetch f
-          where f.series_id = s.id and f.subject = ${HOLES} and f.sent_at > ${now - ASKED_IN_VAIN_MS}
-            -- Implied, for the index: no answer lags further behind.
-            and f.as_of > ${now - ASKED_IN_VAIN_MS - 2 * DAY}
-            and f.outcome not in ('limited', 'unavailable', 'moved')), '{}')
-        - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id
-          and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}') as due
+    select s.id as series_id, s.coin_id, s.quote, s.interval, h.holes
     from market.series s cross join lateral (select s.empty_once * s.wanted as holes) h
     where not isempty(s.empty_once) and not isempty(h.holes)
     order by s.priority desc,
@@ -51,20 +31,39 @@ export async function readHoles(
 }
 
 /**
- * Each of `holes` together with the stored candles beside it: only an answer with these proves that the slots between them are empty. In the
- * order of time; a hole without a candle within `limit` slots on either side is left out, because no request can prove it.
+ * Of these holes of a series those that are due, each together with the stored candles beside it: only an answer with these proves that the slots
+ * between them are empty. In the order of time. A hole without a candle within `limit` slots on either side is left out, because no request can
+ * prove it. Not due are: what was told too short a time ago for another answer to be independent; what was asked about without a result
+ * within a week; what the upstream refuses to this plan.
  */
-export async function readHolesWithNeighbours(
+export async function readDueHoles(
   sql: SqlOrTransaction,
-  { seriesId, interval }: { readonly seriesId: number; readonly interval: Interval },
-  holes: Spans,
-  limit: number,
+  { seriesId, interval }: Pick<SeriesHoles, 'seriesId' | 'interval'>,
+  {
+    holes,
+    limit,
+    now,
+    plan,
+  }: { readonly holes: Spans; readonly limit: number; readonly now: Instant; readonly plan: string },
 ): Promise<Span[]> {
   const width = INTERVAL_MS[interval];
   const reach = sql`${(limit * width) / 1000} * interval '1 second'`;
+  // Small steps of evidence share a row, which is as young as its newest step: holes in such a row are due when it grows no more.
   const rows = await sql<{ before: Instant; after: Instant }[]>`
+    with due as materialized (
+      select ${holes}::tstzmultirange
+        - coalesce((select range_agg(e.slots) from market.evidence e
+          where e.series_id = ${seriesId} and e.as_of > ${now - INDEPENDENT_MS} and e.slots && ${holes}::tstzmultirange), '{}')
+        - coalesce((select range_agg(f.span) from ops.fetch f
+          where f.series_id = ${seriesId} and f.subject = ${HOLES} and f.sent_at > ${now - ASKED_IN_VAIN_MS}
+            -- Implied, for the index: no answer lags further behind.
+            and f.as_of > ${now - ASKED_IN_VAIN_MS - 2 * DAY}
+            and f.outcome not in ('limited', 'unavailable', 'moved')), '{}')
+        - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = ${seriesId}
+          and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}') as holes
+    )
     select b.open_time as before, a.open_time as after
-    from unnest(${holes}::tstzmultirange) h
+    from due cross join lateral unnest(due.holes) h
     cross join lateral (select c.open_time from market.candle c
       where c.series_id = ${seriesId} and c.interval = ${interval}::market.candle_interval
         and c.open_time < lower(h) and c.open_time >= lower(h) - ${reach} order by c.open_time desc limit 1) b

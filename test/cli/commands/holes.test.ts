@@ -56,11 +56,13 @@ test('both commands say how many wait, what they cost, when the next run is, and
     refusedAt: NOW,
   } as const;
   await recordHistoryLimit(sql, limit);
-  expect(await said(['quota'])).toContain('(2 of them lie further back than the plan reaches), about 1 request;');
+  expect(await said(['quota'])).toContain(
+    '(2 of them are out of reach: further back than the plan sees, or longer than a request), about 1 request;',
+  );
   for (const command of ['quota', 'schedule']) {
     expect(JSON.parse((await chandler([command, '--json'])).out).holes).toEqual({
       slots: 3,
-      beyondPlan: 2,
+      outOfReach: 2,
       requests: 1,
       monthlyShare: 1_000,
       spentThisMonth: 0,
