@@ -9,6 +9,7 @@ import { RULES } from '../../core/second-opinion.ts';
 import { intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { receivedAt, slotsOf } from './chunk-evidence.ts';
+import { HOLES } from './holes.ts';
 import { type ChunkAnswer, type EdgeRead, edgesWithin, readEdges, type UnconfirmedAnswer } from './lock-series.ts';
 
 /** What this answer says. */
@@ -95,5 +96,6 @@ export async function reopenToldOnce(tx: SqlOrTransaction, seriesId: number, at:
       where series_id = ${seriesId} and kind = 'answer' and slots @> ${at}::timestamptz order by number desc limit 1
     ) e
     where not exists (select from ops.fetch f
-      where f.series_id = ${seriesId} and f.outcome = 'implausible' and f.span @> ${at}::timestamptz)`;
+      -- A question about holes asks about final slots: an implausible answer to it is none that was stored later.
+      where f.series_id = ${seriesId} and f.outcome = 'implausible' and f.subject is distinct from ${HOLES} and f.span @> ${at}::timestamptz)`;
 }
