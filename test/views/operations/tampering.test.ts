@@ -1,73 +1,21 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DAY } from '../../../src/core/interval.ts';
-import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
-import { type SeriesProof, verifySeries } from '../../../src/views/operations/verify.ts';
-import { verifyWarehouse } from '../../../src/views/verify/warehouse.ts';
-import { makeSeries, prepareChunks, storePrepared } from '../../bench/prepared.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { randomOf } from '../../support/random.ts';
-
-const FROM = Date.UTC(2023, 0, 1);
-const SPAN = { from: FROM, to: FROM + 732 * DAY };
-const AS_OF = Date.UTC(2025, 5, 1);
-const iso = (day: number) => new Date(FROM + day * DAY).toISOString();
+import type { TestDatabase } from '../../support/database.ts';
+import { after, createWarehouse, iso, slot } from './tampering.ts';
 
 let database: TestDatabase;
 let [a, b] = [0, 0];
-/** Answers of a year each, a late answer that changes two slots, four refreshes of one slot each, a stretch that was mended and asked again. */
 beforeAll(async () => {
-  database = await createTestDatabase();
-  const { sql } = database;
-  await ensurePartitions(sql, '24h', { from: SPAN.from, to: SPAN.to + 30 * DAY });
-  await ensurePartitions(sql, '24h', { from: SPAN.from + 10_000 * DAY, to: SPAN.to + 10_000 * DAY });
-  const ids = await makeSeries(sql, 'coin', 2, '24h', SPAN);
-  [a, b] = [ids[0]!, ids[1]!];
-  const chunks = prepareChunks(ids, '24h', SPAN);
-  for (const chunk of chunks) await storePrepared(sql, chunk, AS_OF);
-  const last = chunks.find((chunk) => chunk.series.id === a && chunk.span.to === SPAN.to)!;
-  const close = last.candles.close.map((value, i) => (i === 5 || i === 9 ? value! * 1.0001 : value));
-  await storePrepared(sql, { ...last, candles: { ...last.candles, close } }, AS_OF + DAY);
-  for (let day = 0; day < 4; day++) {
-    const span = { from: SPAN.to + day * DAY, to: SPAN.to + (day + 1) * DAY };
-    await storePrepared(sql, prepareChunks([a], '24h', span)[0]!, AS_OF + DAY + day);
-  }
-  await sql`select ops.uncover(${a}, ${iso(100)}::timestamptz, ${iso(110)}::timestamptz)`;
-  await storePrepared(
-    sql,
-    prepareChunks([a], '24h', { from: FROM + 100 * DAY, to: FROM + 110 * DAY })[0]!,
-    AS_OF + 2 * DAY,
-  );
+  ({ database, a, b } = await createWarehouse());
 });
 afterAll(() => database.drop());
 
-/** What verify finds after `damage`, which is undone. */
-async function after(damage: string): Promise<{ proofs: SeriesProof[]; others: string[]; all: string[] }> {
-  const undo = new Error('undone');
-  let found: { proofs: SeriesProof[]; others: string[] } = { proofs: [], others: [] };
-  await database.sql
-    .begin(async (tx) => {
-      await tx.unsafe(`set local session_replication_role = replica; ${damage}`);
-      const inside = Object.assign(tx, {
-        begin: (_: string, work: (inner: unknown) => unknown) => work(tx),
-      }) as unknown as typeof database.sql;
-      for await (const proof of verifySeries(inside, {}, Date.now())) found.proofs.push(proof);
-      found = { ...found, others: await verifyWarehouse(inside) };
-      throw undo;
-    })
-    .catch((error) => {
-      if (error !== undo) throw error;
-    });
-  return { ...found, all: [...found.proofs.flatMap((proof) => proof.differences), ...found.others] };
-}
-
 test('an untouched warehouse has no difference', async () => {
-  const { proofs, all } = await after('select 1');
+  const { proofs, all } = await after(database, 'select 1');
   expect(all).toEqual([]);
   expect(proofs).toHaveLength(2);
 });
 
 const day = (n: number) => `'${iso(n)}'::timestamptz`;
-const slot = (n: number) => ({ from: FROM + n * DAY, to: FROM + (n + 1) * DAY });
 const of = (series: 'A' | 'B', n: number) => `series_id = :${series} and open_time = ${day(n)}`;
 
 /** The last of each: the slots that must be named, where the data allow it. */
@@ -223,24 +171,8 @@ const TABLE: readonly (readonly [name: string, damage: string, days: readonly nu
 ];
 
 test.each(TABLE)('verify finds: %s', async (_, damage, days) => {
-  const { proofs, all } = await after(damage.replaceAll(':A', `${a}`).replaceAll(':B', `${b}`));
+  const { proofs, all } = await after(database, damage.replaceAll(':A', `${a}`).replaceAll(':B', `${b}`));
   expect(all).not.toEqual([]);
   const named = proofs.flatMap((proof) => proof.stretches);
   for (const n of days) expect(named).toContainEqual(slot(n));
-});
-
-test('fifty random bits and rows are all found, and the slot is named', async () => {
-  const random = randomOf(16);
-  for (let seed = 0; seed < 50; seed++) {
-    const n = Math.floor(random() * 732);
-    const column = ['open', 'high', 'low', 'close', 'volume', 'market_cap'][Math.floor(random() * 6)]!;
-    const bit = Math.floor(random() * 40);
-    const flipped = `update market.candle set ${column} = ${column} * (1 + 2.0 ^ -52 * 2.0 ^ ${bit % 30} * 1.01) where ${of('B', n)}`;
-    const damage = seed % 3 === 0 ? `delete from market.candle where ${of('B', n)}` : flipped;
-    const { proofs } = await after(damage.replaceAll(':B', `${b}`));
-    expect(
-      proofs.flatMap((proof) => proof.stretches),
-      `seed ${seed}: ${damage}`,
-    ).toContainEqual(slot(n));
-  }
 });

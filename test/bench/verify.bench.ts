@@ -1,0 +1,97 @@
+/** verify and attest against the least that reading the same candles can cost: their count and the sum of their closes. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { DAY, HOUR } from '../../src/core/interval.ts';
+import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
+import { attest } from '../../src/views/attestation/attestation.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
+import { verifyWarehouse } from '../../src/views/verify/warehouse.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { makeSeries, prepareChunks, storePrepared } from './prepared.ts';
+import { median, spread, table, thousands, timed, verdict } from './rounds.ts';
+
+const ROUNDS = 5;
+const SERIES = 100;
+const GOAL = 500_000;
+const TO = Date.UTC(2025, 0, 1);
+const AS_OF = TO + 90 * DAY;
+const KINDS = [
+  { interval: '24h', span: { from: TO - 3_660 * DAY, to: TO } },
+  { interval: '1h', span: { from: TO - 7_320 * HOUR, to: TO } },
+] as const;
+
+let database: TestDatabase;
+let candles = 0;
+beforeAll(async () => {
+  database = await createTestDatabase({ max: 4 });
+  const { sql } = database;
+  for (const { interval, span } of KINDS) {
+    await ensurePartitions(sql, interval, span);
+    const chunks = prepareChunks(await makeSeries(sql, interval, SERIES, interval, span), interval, span);
+    for (const chunk of chunks) {
+      await storePrepared(sql, chunk, AS_OF);
+      candles += chunk.candles.openTime.length;
+    }
+  }
+  await sql`vacuum analyze`;
+});
+afterAll(() => database?.drop());
+
+const readAll = () => timed(() => database.sql`select count(*), sum(close) from market.candle`);
+
+async function verifyAll(): Promise<void> {
+  let found = 0;
+  for await (const proof of verifySeries(database.sql, {}, AS_OF)) {
+    expect(proof.differences).toEqual([]);
+    found += proof.candles;
+  }
+  expect(found).toBe(candles);
+}
+
+async function attestAll(): Promise<void> {
+  const lines = attest(database.sql, { at: AS_OF, key: null });
+  for (let next = await lines.next(); ; next = await lines.next()) {
+    if (!next.done) continue;
+    expect(next.value.series).toBe(SERIES * KINDS.length);
+    return;
+  }
+}
+
+const WORK = {
+  'verify, of the series': verifyAll,
+  'verify, beside the series': async () => expect(await verifyWarehouse(database.sql)).toEqual([]),
+  attest: attestAll,
+} as const;
+type Name = keyof typeof WORK;
+const NAMES = Object.keys(WORK) as Name[];
+
+it('verifies and attests 500,000 candles a second or more', async () => {
+  const rounds: ({ readonly read: number } & { readonly [name in Name]: number })[] = [];
+  for (let round = 0; round <= ROUNDS; round++) {
+    const times = {} as { [name in Name]: number };
+    const read = await readAll();
+    // Turn about: whoever goes first finds other caches.
+    for (const name of round % 2 === 0 ? NAMES : [...NAMES].reverse()) times[name] = await timed(WORK[name]);
+    // The first round only warms up.
+    if (round > 0) rounds.push({ read, ...times });
+  }
+  const perSecond = (times: readonly number[]) => (candles / median(times)) * 1000;
+  const speeds = NAMES.map((name) => {
+    const speed = perSecond(rounds.map((one) => one[name]));
+    const ratios = spread(
+      rounds.map((one) => one[name] / one.read),
+      1,
+    );
+    return [name, `${thousands(speed)} candles/s ${verdict(speed >= GOAL)}, ${ratios} × the yardstick's time`] as const;
+  });
+  const whole = perSecond(rounds.map((one) => one['verify, of the series'] + one['verify, beside the series']));
+  console.info(
+    table(
+      `${thousands(candles)} candles of ${SERIES * KINDS.length} series, median of ${ROUNDS} (goal: ${thousands(GOAL)} candles/s)`,
+      [
+        ['yardstick: count and sum(close)', `${thousands(perSecond(rounds.map(({ read }) => read)))} candles/s`],
+        ...speeds,
+        ['chandler verify, both', `${thousands(whole)} candles/s ${verdict(whole >= GOAL)}`],
+      ],
+    ),
+  );
+});

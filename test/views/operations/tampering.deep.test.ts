@@ -1,0 +1,203 @@
+/** A thousand random changes of one bit or one row, in every table that verify compares: all are found. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { HOUR } from '../../../src/core/interval.ts';
+import { contains } from '../../../src/core/span.ts';
+import type { TestDatabase } from '../../support/database.ts';
+import { randomOf } from '../../support/random.ts';
+import { addRolledUp, after, createWarehouse } from './tampering.ts';
+
+const SEEDS = 1_000;
+/** The lowest bit of a time, in microseconds, that changes its whole seconds. */
+const A_SECOND = 20;
+const NUMBERS = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
+
+type Row = Readonly<Record<string, unknown>> & { readonly at: string; readonly openTime: number };
+type Rows = { readonly candles: Row[]; readonly revisions: Row[]; readonly rollups: Row[]; readonly evidence: Row[] };
+type Change = {
+  readonly damage: string;
+  /** What verify must name; absent where no slot can be known. */
+  readonly slot?: { readonly seriesId: number; readonly openTime: number };
+};
+
+let database: TestDatabase;
+let rows: Rows;
+beforeAll(async () => {
+  ({ database } = await createWarehouse());
+  await addRolledUp(database);
+  rows = await readRows(database);
+});
+afterAll(() => database.drop());
+
+/** `at` of each row: the condition that selects it alone. */
+async function readRows({ sql }: TestDatabase): Promise<Rows> {
+  const candle = `format('series_id = %s and interval = %L and open_time = %L', series_id, interval, open_time) as at`;
+  const read = (text: string) => sql.unsafe<Row[]>(text) as Promise<Row[]>;
+  return {
+    candles: await read(`select *, ${candle} from market.candle order by series_id, interval, open_time`),
+    rollups: await read(`select *, ${candle} from market.rollup order by series_id, interval, open_time`),
+    revisions: await read(
+      `select *, format('id = %s', id) as at from market.revision where step is not null order by id`,
+    ),
+    evidence: await read(
+      `select series_id, cardinality(step_seconds) as steps, now() as open_time,
+        format('series_id = %s and number = %s', series_id, number) as at from market.evidence order by series_id, number`,
+    ),
+  };
+}
+
+/** The double with one bit changed, as a literal of SQL. */
+function flipped(value: number, bit: number): string {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, value);
+  view.setBigUint64(0, view.getBigUint64(0) ^ (1n << BigInt(bit)));
+  const changed = view.getFloat64(0);
+  return `'${Object.is(changed, -0) ? '-0' : changed}'::float8`;
+}
+
+/** Exclusive or with one bit, of a timestamp: microseconds since 2000, as Postgres stores it. */
+const flippedTime = (column: string, bit: number) => `timestamptz '2000-01-01Z' + interval '1 microsecond' *
+  ((extract(epoch from ${column} - timestamptz '2000-01-01Z') * 1000000)::bigint # (1::bigint << ${bit}))`;
+
+const flippedBytes = (column: string, bit: number) => `set_bit(${column}, ${bit}, 1 - get_bit(${column}, ${bit}))`;
+
+type Pick = { readonly number: (below: number) => number; readonly of: <T>(values: readonly T[]) => T };
+
+/** Each makes a change of its kind. Bits of a time lie below an hour, so that no row leaves its partition or takes the place of another. */
+const KINDS: Readonly<Record<string, (rows: Rows, pick: Pick) => Change>> = {
+  'a bit of a candle': ({ candles }, pick) => flipNumber('market.candle', pick.of(candles), pick, true),
+  'a bit of the time of a candle': ({ candles }, pick) => ({
+    damage: `update market.candle set open_time = ${flippedTime('open_time', pick.number(31))} where ${pick.of(candles).at}`,
+  }),
+  'a bit of a revision': ({ revisions }, pick) => flipNumber('market.revision', pick.of(revisions), pick, true),
+  'a bit of the time of a revision': ({ revisions }, pick) => {
+    const row = pick.of(revisions);
+    // A mending keeps rows off the grid as well, and the hash of a candle has whole seconds.
+    const least = row.reason === 'mended' ? A_SECOND : 0;
+    const bit = least + pick.number(31 - least);
+    return { damage: `update market.revision set open_time = ${flippedTime('open_time', bit)} where ${row.at}` };
+  },
+  'a bit of the step of a revision': ({ revisions }, pick) => {
+    const row = pick.of(revisions.filter(({ reason }) => reason !== 'mended'));
+    return { damage: `update market.revision set step = step # (1 << ${pick.number(31)}) where ${row.at}` };
+  },
+  'a bit of a rollup': ({ rollups }, pick) => flipNumber('market.rollup', pick.of(rollups), pick, false),
+  'a bit of evidence': ({ evidence }, pick) => {
+    const row = pick.of(evidence);
+    const change = pick.of([
+      `candles = candles # (1 << ${pick.number(31)})`,
+      `digest = digest # (1::bigint << ${pick.number(64)})`,
+      `locator = locator # (1::bigint << ${pick.number(64)})`,
+      `known_at = ${flippedTime('known_at', pick.number(40))}`,
+      `link = ${flippedBytes('link', pick.number(256))}`,
+      `number = number # (1 << ${pick.number(31)})`,
+    ]);
+    return { damage: `update market.evidence set ${change} where ${row.at}` };
+  },
+  'a bit of a step of several': ({ evidence }, pick) => {
+    const row = pick.of(evidence.filter(({ steps }) => steps !== null));
+    const place = 1 + pick.number(row.steps as number);
+    return {
+      damage: `update market.evidence set step_seconds[${place}] = step_seconds[${place}] # (1 << ${pick.number(31)}) where ${row.at}`,
+    };
+  },
+  'a bit of a series': ({ candles }, pick) => {
+    const change = pick.of([
+      `covered_candles = covered_candles # (1 << ${pick.number(31)})`,
+      `candles = candles # (1 << ${pick.number(31)})`,
+      `digest = digest # (1::bigint << ${pick.number(64)})`,
+      `link = ${flippedBytes('link', pick.number(256))}`,
+      `steps = steps # (1 << ${pick.number(31)})`,
+    ]);
+    return { damage: `update market.series set ${change} where id = ${pick.of(candles).seriesId}` };
+  },
+  'a bit of the digest of an answer': ({ evidence }, pick) => ({
+    damage: `update market.evidence set body_sha256 = ${flippedBytes('body_sha256', pick.number(256))}
+      where ${pick.of(evidence).at} and body_sha256 is not null;
+      update ops.fetch set body_sha256 = ${flippedBytes('body_sha256', pick.number(256))}
+      where id = (select max(fetch_id) from market.evidence)`,
+  }),
+  'a candle deleted': ({ candles }, pick) => {
+    const row = pick.of(candles);
+    return { damage: `delete from market.candle where ${row.at}`, slot: slotOf(row) };
+  },
+  'a candle inserted': ({ candles }, pick) => ({
+    damage: `insert into market.candle (open_time, ${NUMBERS.join(', ')}, series_id, interval)
+      select open_time + ${1 + pick.number(3_599)} * interval '1 second', ${NUMBERS.join(', ')}, series_id, interval
+      from market.candle where ${pick.of(candles).at}`,
+  }),
+  'a candle moved': ({ candles }, pick) => ({
+    damage: `update market.candle set open_time = open_time + ${1 + pick.number(3_599)} * interval '1 second' where ${pick.of(candles).at}`,
+  }),
+  'a candle given to another series': ({ candles }, pick) => {
+    const row = pick.of(candles);
+    return {
+      damage: `update market.candle set series_id = ${900 + pick.number(100)} where ${row.at}`,
+      slot: slotOf(row),
+    };
+  },
+  'two candles swapped': ({ candles }, pick) => {
+    const one = pick.of(candles);
+    const other = pick.of(candles.filter((row) => NUMBERS.some((name) => numberIn(row, name) !== numberIn(one, name))));
+    const values = (row: Row) => NUMBERS.map((name) => `${name} = ${literal(numberIn(row, name))}`).join(', ');
+    return {
+      damage: `update market.candle set ${values(other)} where ${one.at}; update market.candle set ${values(one)} where ${other.at}`,
+    };
+  },
+  'a revision deleted': ({ revisions }, pick) => ({
+    damage: `delete from market.revision where ${pick.of(revisions).at}`,
+  }),
+  'a revision there twice': ({ revisions }, pick) => ({
+    damage: `insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, ${NUMBERS.join(', ')})
+      select series_id, open_time, seen_at, known_at, step, reason, ${NUMBERS.join(', ')} from market.revision where ${pick.of(revisions).at}`,
+  }),
+  'a row of evidence deleted': ({ evidence }, pick) => ({
+    damage: `delete from market.evidence where ${pick.of(evidence).at}`,
+  }),
+  // Retention may have removed the oldest one.
+  'a request deleted': ({ evidence }, pick) => ({
+    damage: `delete from ops.fetch where id = (select fetch_id from market.evidence
+      where fetch_id is not null order by fetch_id limit 1 offset ${1 + pick.number(evidence.length - 3)})`,
+  }),
+  'a rollup deleted': ({ rollups }, pick) => ({ damage: `delete from market.rollup where ${pick.of(rollups).at}` }),
+  'a series deleted': ({ candles }, pick) => ({
+    damage: `delete from market.series where id = ${pick.of(candles).seriesId}`,
+  }),
+};
+
+/** Rows have the names of JavaScript. */
+function numberIn(row: Row, name: (typeof NUMBERS)[number]): number | null {
+  return row[name === 'market_cap' ? 'marketCap' : name] as number | null;
+}
+
+function flipNumber(table: string, row: Row, pick: Pick, isNamed: boolean): Change {
+  const column = pick.of(NUMBERS.filter((name) => numberIn(row, name) !== null));
+  const damage = `update ${table} set ${column} = ${flipped(numberIn(row, column)!, pick.number(64))} where ${row.at}`;
+  return isNamed ? { damage, slot: slotOf(row) } : { damage };
+}
+
+const slotOf = (row: Row) => ({ seriesId: row.seriesId as number, openTime: row.openTime });
+const literal = (value: number | null) => (value === null ? 'null' : `'${value}'::float8`);
+
+test('what is not damaged has no difference', async () => {
+  expect((await after(database, 'select 1')).all).toEqual([]);
+});
+
+test.each(Object.entries(KINDS))('verify finds, always: %s', async (name, make) => {
+  const kinds = Object.keys(KINDS);
+  const missed: string[] = [];
+  // The seeds take turns.
+  for (let seed = kinds.indexOf(name); seed < SEEDS; seed += kinds.length) {
+    const random = randomOf(seed);
+    const number = (below: number) => Math.floor(random() * below);
+    const change = make(rows, { number, of: (values) => values[number(values.length)]! });
+    const { proofs, all } = await after(database, change.damage);
+    if (all.length === 0) missed.push(`seed ${seed}: not found: ${change.damage}`);
+    const { slot } = change;
+    if (slot === undefined) continue;
+    const named = proofs.find(({ seriesId }) => seriesId === slot.seriesId)?.stretches ?? [];
+    // One slot, and no more than that.
+    const isExact = contains(named, slot.openTime) && named.every(({ from, to }) => to - from <= 24 * HOUR);
+    if (!isExact) missed.push(`seed ${seed}: slot not named: ${change.damage}: ${JSON.stringify(named)}`);
+  }
+  expect(missed).toEqual([]);
+});

@@ -1,0 +1,80 @@
+/** A warehouse with every kind of evidence, and what verify finds after it was damaged; the damage is undone. */
+
+import { DAY } from '../../../src/core/interval.ts';
+import type { Span } from '../../../src/core/span.ts';
+import { rollUp } from '../../../src/store/candle/rollup.ts';
+import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
+import { type SeriesProof, verifySeries } from '../../../src/views/operations/verify.ts';
+import { verifyWarehouse } from '../../../src/views/verify/warehouse.ts';
+import { makeSeries, prepareChunks, storePrepared } from '../../bench/prepared.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+export const FROM = Date.UTC(2023, 0, 1);
+const SPAN = { from: FROM, to: FROM + 732 * DAY };
+const AS_OF = Date.UTC(2025, 5, 1);
+export const iso = (day: number) => new Date(FROM + day * DAY).toISOString();
+export const slot = (n: number): Span => ({ from: FROM + n * DAY, to: FROM + (n + 1) * DAY });
+
+export type Tampered = { readonly database: TestDatabase; readonly a: number; readonly b: number };
+
+/** Answers of a year each, a late answer that changes two slots, four refreshes of one slot each, a stretch that was mended and asked again. */
+export async function createWarehouse(): Promise<Tampered> {
+  const database = await createTestDatabase();
+  const { sql } = database;
+  await ensurePartitions(sql, '24h', { from: SPAN.from, to: SPAN.to + 30 * DAY });
+  await ensurePartitions(sql, '24h', { from: SPAN.from + 10_000 * DAY, to: SPAN.to + 10_000 * DAY });
+  const ids = await makeSeries(sql, 'coin', 2, '24h', SPAN);
+  const [a, b] = [ids[0]!, ids[1]!];
+  const chunks = prepareChunks(ids, '24h', SPAN);
+  for (const chunk of chunks) await storePrepared(sql, chunk, AS_OF);
+  const last = chunks.find((chunk) => chunk.series.id === a && chunk.span.to === SPAN.to)!;
+  const close = last.candles.close.map((value, i) => (i === 5 || i === 9 ? value! * 1.0001 : value));
+  await storePrepared(sql, { ...last, candles: { ...last.candles, close } }, AS_OF + DAY);
+  for (let day = 0; day < 4; day++) {
+    const span = { from: SPAN.to + day * DAY, to: SPAN.to + (day + 1) * DAY };
+    await storePrepared(sql, prepareChunks([a], '24h', span)[0]!, AS_OF + DAY + day);
+  }
+  await sql`select ops.uncover(${a}, ${iso(100)}::timestamptz, ${iso(110)}::timestamptz)`;
+  await storePrepared(
+    sql,
+    prepareChunks([a], '24h', { from: FROM + 100 * DAY, to: FROM + 110 * DAY })[0]!,
+    AS_OF + 2 * DAY,
+  );
+  return { database, a, b };
+}
+
+/** Days of the hourly series. */
+export const FINE_DAYS = 30;
+
+/** An hourly series with rollups. Resolves to its number. */
+export async function addRolledUp({ sql }: TestDatabase): Promise<number> {
+  const span = { from: FROM, to: FROM + FINE_DAYS * DAY };
+  await ensurePartitions(sql, '1h', span);
+  const [id] = await makeSeries(sql, 'fine', 1, '1h', span);
+  for (const chunk of prepareChunks([id!], '1h', span)) await storePrepared(sql, chunk, AS_OF);
+  const made = await rollUp(sql);
+  if (made !== FINE_DAYS) throw new Error(`${made} rollups were made instead of ${FINE_DAYS}`);
+  return id!;
+}
+
+export type Found = { readonly proofs: SeriesProof[]; readonly others: string[]; readonly all: string[] };
+
+/** What verify finds after `damage`, one or more statements. The damage is undone. */
+export async function after(database: TestDatabase, damage: string): Promise<Found> {
+  const undo = new Error('undone');
+  let found: { proofs: SeriesProof[]; others: string[] } = { proofs: [], others: [] };
+  await database.sql
+    .begin(async (tx) => {
+      await tx.unsafe(`set local session_replication_role = replica; ${damage}`);
+      const inside = Object.assign(tx, {
+        begin: (_: string, work: (inner: unknown) => unknown) => work(tx),
+      }) as unknown as typeof database.sql;
+      for await (const proof of verifySeries(inside, {}, Date.now())) found.proofs.push(proof);
+      found = { ...found, others: await verifyWarehouse(inside) };
+      throw undo;
+    })
+    .catch((error) => {
+      if (error !== undo) throw error;
+    });
+  return { ...found, all: [...found.proofs.flatMap((proof) => proof.differences), ...found.others] };
+}
