@@ -59,7 +59,8 @@ export function schedulesOf(
   limits: Limits,
   demand: Partial<Demand> = {},
 ): readonly Schedule[] {
-  return schedulePlan({ plan, limits, hasKey: config.apiKey !== null, cadences: config.cadences, ...demand });
+  const [hasKey, hasAttestDir] = [config.apiKey !== null, config.attest !== null];
+  return schedulePlan({ plan, limits, hasKey, hasAttestDir, cadences: config.cadences, ...demand });
 }
 
 /** Requests reserved for the schedules from an instant until its windows end. */

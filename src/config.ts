@@ -53,6 +53,8 @@ export type Config = {
   readonly serveOrigins: readonly string[];
   /** How long each table keeps its rows. */
   readonly keep: Keep;
+  /** Where the service writes an attestation each day, and the file with the key that signs it; null: none is written. */
+  readonly attest: { readonly dir: string; readonly keyFile: string | null } | null;
   /** Null: no notices are sent. */
   readonly notify: Notify | null;
   readonly logLevel: LogLevel;
@@ -68,6 +70,7 @@ function configOf(settings: Settings): Config {
   const apiKey = settings.CHANDLER_API_KEY;
   const baseUrl = settings.CHANDLER_BASE_URL ?? (apiKey === null ? FREE_BASE_URL : PAID_BASE_URL);
   const rpcUrl = settings.CHANDLER_RPC_URL;
+  const attestDir = settings.CHANDLER_ATTEST_DIR;
   const webhookUrl = settings.CHANDLER_WEBHOOK_URL;
   const notify = {
     events: settings.CHANDLER_NOTIFY,
@@ -106,6 +109,7 @@ function configOf(settings: Settings): Config {
       exchanges: settings.CHANDLER_KEEP_EXCHANGES,
       candles: settings.CHANDLER_KEEP_CANDLES,
     },
+    attest: attestDir === null ? null : { dir: attestDir, keyFile: settings.CHANDLER_ATTEST_KEY },
     notify: webhookUrl === null ? null : { url: webhookUrl, ...notify },
     logLevel: settings.LOG_LEVEL,
   };

@@ -68,13 +68,23 @@ function anyCase<T>(parse: Parse<T>): Parse<T> {
   return (text, name, env) => parse(text.toLowerCase(), name, env);
 }
 
-/** Refuses a setting of notices when there is no webhook. */
-function noticed<T>(parse: Parse<T>): Parse<T> {
+/** Refuses a setting that has no effect because another one is not set. */
+function onlyWith<T>(other: string, what: string, parse: Parse<T>): Parse<T> {
   return (text, name, env) => {
     const read = parse(text, name, env);
-    const isUseless = 'ok' in read && (env.CHANDLER_WEBHOOK_URL ?? '').trim() === '';
-    return isUseless ? wrong('but there is no webhook; set CHANDLER_WEBHOOK_URL too, or remove this setting') : read;
+    const isUseless = 'ok' in read && (env[other] ?? '').trim() === '';
+    return isUseless ? wrong(`but there is no ${what}; set ${other} too, or remove this setting`) : read;
   };
+}
+
+/** Refuses a setting of notices when there is no webhook. */
+function noticed<T>(parse: Parse<T>): Parse<T> {
+  return onlyWith('CHANDLER_WEBHOOK_URL', 'webhook', parse);
+}
+
+/** Refuses a setting of attestations when there is no folder for them. */
+function attested<T>(parse: Parse<T>): Parse<T> {
+  return onlyWith('CHANDLER_ATTEST_DIR', 'folder for attestations', parse);
 }
 
 /** Each is described in docs/configuration.md. */
@@ -107,11 +117,15 @@ const SETTINGS = {
   CHANDLER_NOTIFY: setting(NOTICE_EVENTS, noticed(parseNoticeEvents)),
   CHANDLER_STUCK_AFTER: setting(DEFAULT_STUCK_AFTER_MS, noticed(parseStuckAfter)),
   CHANDLER_REVISIONS_A_DAY: setting(DEFAULT_REVISIONS_A_DAY, noticed(parseRevisionsADay)),
+  CHANDLER_ATTEST_DIR: optional(parseFolder),
+  CHANDLER_ATTEST_KEY: optional(attested(parseFile)),
   LOG_LEVEL: setting<LogLevel>('info', oneOf(LOG_LEVELS)),
-  ...(Object.fromEntries(SCHEDULE_NAMES.map((name) => [scheduleVariable(name), optional(parseSchedule)])) as Record<
-    ScheduleVariable,
-    Setting<string | null>
-  >),
+  ...(Object.fromEntries(
+    SCHEDULE_NAMES.map((name) => [
+      scheduleVariable(name),
+      optional(name === 'attest' ? attested(parseSchedule) : parseSchedule),
+    ]),
+  ) as Record<ScheduleVariable, Setting<string | null>>),
 };
 
 type Variable = keyof typeof SETTINGS;
@@ -242,8 +256,16 @@ function parseRpcUrl(text: string): Read<string | null> {
 }
 
 function parseFolder(text: string): Read<string> {
+  return parsePath(text, 'folder');
+}
+
+function parseFile(text: string): Read<string> {
+  return parsePath(text, 'file');
+}
+
+function parsePath(text: string, what: string): Read<string> {
   return text.startsWith('~')
-    ? wrong('but Chandler does not expand ~; write the whole path of the folder')
+    ? wrong(`but Chandler does not expand ~; write the whole path of the ${what}`)
     : { ok: text };
 }
 

@@ -5,6 +5,8 @@ import type { Handler } from '../contract/interface/handler.ts';
 export type Operations = {
   /** As JSON; `isReady` decides the status of `/ready`. */
   health(): { readonly isReady: boolean; readonly body: Readonly<Record<string, unknown>> };
+  /** The newest attestation, for `/health`. Null: this service writes none. */
+  readonly attestation: (() => Promise<unknown>) | null;
   metrics(): Promise<{ readonly contentType: string; readonly text: string }>;
   /** Resolves to null while the database is unavailable. Null: there are no backfills here. */
   readonly backfills: ((query: BackfillsQuery) => Promise<readonly Readonly<Record<string, unknown>>[] | null>) | null;
@@ -24,13 +26,16 @@ export const DEFAULT_BACKFILLS = 100;
 export const MAX_BACKFILLS = 1_000;
 const HIGHEST_ID = 2 ** 31 - 1;
 
-export function createOperations({ health, metrics, backfills, onError }: Operations): Handler {
+export function createOperations({ health, attestation, metrics, backfills, onError }: Operations): Handler {
   const app = new Hono({ strict: false });
   app.use(async (c, next) => {
     c.header('Cache-Control', 'no-store');
     await next();
   });
-  app.get('/health', (c) => c.json(health().body));
+  app.get('/health', async (c) => {
+    const { body } = health();
+    return c.json(attestation === null ? body : { ...body, attestation: await attestation() });
+  });
   app.get('/ready', (c) => {
     const { isReady, body } = health();
     return c.json(body, isReady ? 200 : 503);

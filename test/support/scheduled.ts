@@ -27,6 +27,7 @@ export async function runSchedules(
     freshness: none,
     gaps: none,
     confirmHoles: none,
+    attest: none,
     retention: none,
   };
   for (const name of names) {

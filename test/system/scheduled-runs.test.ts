@@ -34,6 +34,7 @@ test('a day of coins, account, renames and partitions costs what was reserved fo
     plan: 'pro',
     limits: { perMonth: 1_000_000, perDay: null, perSecond: 10 },
     hasKey: true,
+    hasAttestDir: false,
     cadences: {
       ...everyKind(() => 'off'),
       tickers: 'off',
@@ -60,6 +61,7 @@ test('a day of coins, account, renames and partitions costs what was reserved fo
         freshness: none,
         gaps: none,
         confirmHoles: none,
+        attest: none,
         partitions: none,
         retention: none,
       };

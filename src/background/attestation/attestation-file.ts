@@ -1,27 +1,32 @@
 /** Attestations as files, and the keys that sign them. */
-import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
+import { createPrivateKey, createPublicKey, type KeyObject, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import type { Instant } from '../../clock.ts';
 import { ConfigurationError } from '../../ingest/outcome.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { type Attested, attest } from '../../views/attestation/attestation.ts';
+import { type Attested, type AttestOptions, attest } from '../../views/attestation/attestation.ts';
+
+export type WriteOptions = AttestOptions & {
+  /** Aborted: nothing is written, and its reason is thrown. */
+  readonly signal?: AbortSignal;
+};
 
 /**
- * Writes an attestation to `path`. The file appears when it is whole, and is on the disk then; before, its name ends in `.part`. A file
- * of that name is replaced.
+ * Writes an attestation to `path`. The file appears when it is whole, and is on the disk then; before, its name has a part that is
+ * different for each writer, and ends in `.part`. A file of that name is replaced.
  */
 export async function writeAttestation(
   sql: Sql,
   path: string,
-  options: { readonly at: Instant; readonly key: KeyObject | null },
+  { signal, ...options }: WriteOptions,
 ): Promise<Attested> {
-  const part = `${path}.part`;
+  const part = `${path}.${randomUUID()}.part`;
   const file = await open(part, 'w');
   try {
     const lines = attest(sql, options);
     for (let next = await lines.next(); ; next = await lines.next()) {
+      signal?.throwIfAborted();
       if (!next.done) {
         await file.write(next.value);
         continue;

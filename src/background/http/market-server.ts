@@ -40,6 +40,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   const onError = (error: unknown) => log.error({ err: error }, 'a request failed');
   const operations = createOperations({
     health: () => ({ isReady: isReady(status, incidents), body: { ...healthOf(status, incidents, clock.now()) } }),
+    attestation: null,
     metrics: async () => ({ contentType: metrics.registry.contentType, text: await metrics.registry.metrics() }),
     backfills: null,
     onError,

@@ -11,6 +11,7 @@ import { auditGaps } from '../../ingest/tracking/audit.ts';
 import { type ConfirmHolesDeps, createConfirmHoles } from '../../ingest/tracking/confirm-holes.ts';
 import { createKeepFresh, type KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
 import { removeOld } from '../../store/upkeep/retention.ts';
+import { attestToday } from '../attestation/daily-attestation.ts';
 
 export function createFreshness(app: App, session: Session, queue: ChunkQueue): KeepFresh {
   const { config, clock, database } = app;
@@ -81,6 +82,13 @@ export function createRuns(app: App, session: Session, freshness: KeepFresh, eve
     retention: async ({ signal }) => {
       const removed = await removeOld(database, { keep: config.keep, now: clock.now(), signal });
       if (removed !== null) log.info({ removed }, 'removed data past its retention');
+      return { kind: 'done' };
+    },
+    attest: async ({ signal }) => {
+      // Without a folder this schedule is off.
+      if (config.attest === null) return { kind: 'done' };
+      const { file, root, series } = await attestToday(sql, config.attest, { now: clock.now(), signal });
+      log.info({ file, root, series }, 'wrote an attestation');
       return { kind: 'done' };
     },
   };

@@ -10,6 +10,7 @@ import { type BackfillsQuery, createOperations, DEFAULT_BACKFILLS, MAX_BACKFILLS
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
 import { readGauges } from '../../views/operations/gauges.ts';
+import { createNewestAttestation } from '../attestation/daily-attestation.ts';
 import { databaseError } from '../health/availability.ts';
 import type { MetricInputs } from '../health/metrics.ts';
 import { asError, DATABASE, healthOf, isReady } from '../health/service-status.ts';
@@ -22,13 +23,14 @@ const READ_MS = 5_000;
 const LATE = new Error(`not read within ${READ_MS / 1000} s`);
 
 export async function openHttp(context: ServiceContext): Promise<Listening> {
-  const { status, incidents, clock, log, metrics, served } = context;
+  const { config, status, incidents, clock, log, metrics, served } = context;
   const onError = (error: unknown, url: string) => log.error({ err: error, path: pathOf(url) }, 'a request failed');
   // Public: these need no key.
   const inputs = sharedRead(clock, () => readInputs(context));
   const progress = sharedRead(clock, (which: BackfillsQuery) => readProgress(context, which));
   const operations = createOperations({
     health: () => ({ isReady: isReady(status, incidents), body: { ...healthOf(status, incidents, clock.now()) } }),
+    attestation: config.attest === null ? null : createNewestAttestation(config.attest.dir, clock),
     metrics: async () => {
       const own = await metrics.text(async () => ({ ...(await inputs(null)), isReady: isReady(status, incidents) }));
       return { ...own, text: `${own.text}\n${await served.registry.metrics()}` };

@@ -2,6 +2,8 @@
 import type { Command } from 'commander';
 import { readPrivateKey, writeAttestation } from '../../background/attestation/attestation-file.ts';
 import { formatBytes, formatCounted, toIso } from '../../core/format.ts';
+import { sizeOf } from '../../views/operations/verify.ts';
+import { startBar } from '../output/bar.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, UsageError } from '../shell/exit.ts';
 import { printJson } from '../shell/json.ts';
@@ -21,11 +23,14 @@ export function attestCommand(program: Command, context: CommandContext): void {
         return context.withApp({ schema: 'require' }, async ({ database: { sql }, clock }) => {
           const at = clock.now();
           const path = out ?? attestationName(at);
-          const attested = await writeAttestation(sql, path, { at, key }).catch((error: unknown) => {
-            const { code, syscall } = error as NodeJS.ErrnoException;
-            if (syscall !== 'open' && syscall !== 'rename') throw error;
-            throw new UsageError(`--out: ${path} cannot be written (${code}); name a file in a folder that exists`);
-          });
+          const bar = await startBar(context.io.err, 'series', async () => (await sizeOf(sql, {})).series);
+          const attested = await writeAttestation(sql, path, { at, key, onSeries: () => bar.add(1) })
+            .finally(() => bar.stop())
+            .catch((error: unknown) => {
+              const { code, syscall } = error as NodeJS.ErrnoException;
+              if (syscall !== 'open' && syscall !== 'rename') throw error;
+              throw new UsageError(`--out: ${path} cannot be written (${code}); name a file in a folder that exists`);
+            });
           const { root, series, signature = null } = attested;
           if (json) printJson(context.io.out, { file: path, at: toIso(at), root, series, signature });
           else {

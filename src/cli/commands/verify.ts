@@ -1,5 +1,4 @@
 /** `chandler verify`: the proof. Recomputes every digest, and compares it with what was answered; exits 1 on any difference. */
-import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
 import { formatCount, formatCounted, formatInstant, formatSeries, toIso } from '../../core/format.ts';
 import type { Span } from '../../core/span.ts';
@@ -8,6 +7,7 @@ import { type SeriesProof, sizeOf, type VerifyFilter, verifySeries } from '../..
 import { verifyWarehouse } from '../../views/verify/warehouse.ts';
 import { type NarrowOptions, narrowOptions, seriesFilter } from '../input/series-options.ts';
 import { timeOption } from '../input/time.ts';
+import { startBar } from '../output/bar.ts';
 import { type Column, number, printTable, text, whole } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
@@ -90,7 +90,7 @@ export async function verify(
     if (page.length > 0) printTable(out, page, COLUMNS);
     page = [];
   };
-  const bar = await startBar(err, sql, filter);
+  const bar = await startBar(err, 'candles', async () => (await sizeOf(sql, filter)).candles);
   for await (const proof of verifySeries(sql, filter, now)) {
     bar.add(proof.candles + proof.provisional);
     series++;
@@ -127,27 +127,6 @@ const MOST_CORRECTED = 20;
 async function othersWrong(sql: Sql, { coinIds, interval, quote, since }: VerifyFilter): Promise<string[]> {
   const isWhole = [coinIds, interval, quote, since].every((narrowed) => narrowed === undefined);
   return isWhole ? verifyWarehouse(sql) : [];
-}
-
-/** On a terminal only. */
-async function startBar(err: Output, sql: Sql, filter: VerifyFilter) {
-  if (!err.canRedraw) return { add: () => undefined, stop: () => undefined };
-  const { candles } = await sizeOf(sql, filter);
-  const bar = new SingleBar({
-    stream: err.stream as NodeJS.WritableStream,
-    format: ' {percentage}% [{bar}] {value} of {total} candles, {eta_formatted} to go',
-    gracefulExit: false,
-    clearOnComplete: true,
-  });
-  bar.start(candles, 0);
-  err.setRedrawing(true);
-  return {
-    add: (count: number) => bar.increment(count),
-    stop: () => {
-      bar.stop();
-      err.setRedrawing(false);
-    },
-  };
 }
 
 /** A proof changes nothing: it only shows the commands that would fetch the wrong slots again. */

@@ -42,6 +42,8 @@ export type SchedulePlanTerms = {
   readonly plan: PlanName;
   readonly limits: Limits;
   readonly hasKey: boolean;
+  /** Is there a folder for attestations? */
+  readonly hasAttestDir: boolean;
   readonly cadences: Cadences;
   /** Requests a day for freshness; 0 as long as no series is tracked. */
   readonly freshnessPerDay?: number;
@@ -53,9 +55,11 @@ export type SchedulePlanTerms = {
 const MOST_SHARE = 0.5;
 const TIERS: readonly Tier[] = ['sparse', ...PLAN_NAMES];
 
-/** Without a key there is no account, and no schedule that requests it. */
+/** Without a key there is no account, and no schedule that requests it; without a folder for attestations, none that writes one. */
 export function schedulePlan(terms: SchedulePlanTerms): readonly Schedule[] {
-  const entries = SCHEDULES.filter((entry) => terms.hasKey || !entry.asksAccount);
+  const entries = SCHEDULES.filter(
+    (entry) => (terms.hasKey || !entry.asksAccount) && (terms.hasAttestDir || !entry.needsAttestDir),
+  );
   const tier = tiersUpTo(terms.plan).find((one) => leavesRoom(entries, one, terms.limits)) ?? 'sparse';
   return schedulesOf(entries, tier, terms);
 }

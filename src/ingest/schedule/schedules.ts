@@ -26,6 +26,7 @@ export type Runs = {
   readonly gaps: Run;
   readonly confirmHoles: Run;
   readonly retention: Run;
+  readonly attest: Run;
 };
 
 type Entry = {
@@ -39,6 +40,8 @@ type Entry = {
   readonly cadence: PerTier<string>;
   /** Requests `/users/me`: only with a key, and before all other requests. */
   readonly asksAccount?: boolean;
+  /** Writes into the folder of attestations: only when one is configured. */
+  readonly needsAttestDir?: boolean;
   readonly run: (runs: Runs, context: RunContext) => Promise<RunOutcome>;
 };
 
@@ -161,6 +164,15 @@ const TABLE = [
     requests: 0,
     cadence: { sparse: '57 */6 * * *' },
     run: ({ sql }, { signal }) => done(compactAllKeys(sql, signal)),
+  },
+  {
+    name: 'attest',
+    fetches: 'nothing: writes an attestation, digests of all that is stored, into its folder',
+    requests: 0,
+    needsAttestDir: true,
+    // After `retention`: what that removes is then gone for the whole day.
+    cadence: { sparse: '12 3 * * *' },
+    run: (runs, context) => runs.attest(context),
   },
 ] as const satisfies readonly Entry[];
 

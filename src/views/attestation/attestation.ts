@@ -24,14 +24,19 @@ export type Root = {
 
 export type Attested = Root & { readonly at: Instant; readonly series: number; readonly bytes: number };
 
+export type AttestOptions = {
+  readonly at: Instant;
+  /** Null: it is not signed. */
+  readonly key: KeyObject | null;
+  /** Called when a series has been read, to show progress. */
+  readonly onSeries?: () => void;
+};
+
 /**
  * Yields every line with its line feed, and returns what was attested. Two attestations of one state differ in their head alone (and
  * in the signature, which covers it).
  */
-export async function* attest(
-  sql: Sql,
-  { at, key }: { readonly at: Instant; readonly key: KeyObject | null },
-): AsyncGenerator<string, Attested> {
+export async function* attest(sql: Sql, { at, key, onSeries }: AttestOptions): AsyncGenerator<string, Attested> {
   const head = JSON.stringify({ attestation: FORMAT, at: toIso(at), chandler: VERSION });
   yield `${head}\n`;
   const hash = createHash('sha256');
@@ -41,6 +46,7 @@ export async function* attest(
     if (isSeries) {
       series++;
       bytes += Buffer.byteLength(line) + 1;
+      onSeries?.();
     }
     yield `${line}\n`;
   }

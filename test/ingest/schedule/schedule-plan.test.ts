@@ -25,7 +25,7 @@ function schedulesOf(
   limits = limitsOf(plan, hasKey),
   cadences: Cadences = {},
 ) {
-  return schedulePlan({ plan, limits, hasKey, cadences });
+  return schedulePlan({ plan, limits, hasKey, hasAttestDir: true, cadences });
 }
 
 const cronOf = (schedules: readonly Schedule[], name: string) =>
@@ -93,7 +93,7 @@ describe('the cadences of a plan', () => {
 
 describe('schedules that alone exceed the plan', () => {
   const check = (cadences: Cadences, limits = limitsOf('free', false)) =>
-    refuseOverspending(schedulePlan({ plan: 'free', limits, hasKey: false, cadences }), {
+    refuseOverspending(schedulePlan({ plan: 'free', limits, hasKey: false, hasAttestDir: false, cadences }), {
       plan: 'free',
       limits,
       now: NOW,

@@ -81,10 +81,11 @@ export async function makeBench(kind: 'postgres' | 'redis'): Promise<Bench> {
         freshness: runOf('freshness'),
         gaps: runOf('gaps'),
         confirmHoles: runOf('confirm_holes'),
+        attest: runOf('attest'),
         retention: runOf('retention'),
       };
       const limits = { perMonth: 20_000, perDay: 1_000, perSecond: 10 };
-      const schedules = schedulePlan({ plan: 'free', limits, hasKey: false, cadences });
+      const schedules = schedulePlan({ plan: 'free', limits, hasKey: false, hasAttestDir: false, cadences });
       const { sql } = database;
       const worker = createScheduleWorker({ sql, clock, queue, runs, owner: by });
       const scheduler = createScheduler({ sql, clock, queue, schedules, onError: () => undefined });
