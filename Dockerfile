@@ -23,6 +23,8 @@ COPY package.json LICENSE ./
 COPY migrations ./migrations
 COPY src/simulator/recorded/recorded-data ./src/simulator/recorded/recorded-data
 RUN ln -s /app/dist/main.js /usr/local/bin/chandler
+# A volume that is mounted here gets this owner.
+RUN mkdir /attestations && chown node:node /attestations
 # Everything above belongs to root: who runs here changes nothing of it.
 USER node
 EXPOSE 8080

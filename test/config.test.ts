@@ -21,6 +21,7 @@ describe('parseConfig', () => {
   test('with nothing set is the free plan, anonymous, with the embedded server', () => {
     expect(config({})).toEqual({
       databaseUrl: null,
+      attest: null,
       serveDatabaseUrl: null,
       redisUrl: null,
       home: '.chandler',
@@ -87,9 +88,12 @@ describe('parseConfig', () => {
         CHANDLER_SCHEDULE_TICKERS: ' */5  * * * * ',
         CHANDLER_SCHEDULE_GLOBAL: 'OFF',
         CHANDLER_SCHEDULE_RETENTION: '@weekly',
+        CHANDLER_ATTEST_DIR: 'attestations',
+        CHANDLER_ATTEST_KEY: 'key.pem',
       }),
     ).toEqual({
       databaseUrl: 'postgresql://u:p@db/x',
+      attest: { dir: 'attestations', keyFile: 'key.pem' },
       serveDatabaseUrl: 'postgresql://r:p@replica/x',
       redisUrl: 'rediss://r:6380',
       serveLimits: false,
@@ -208,6 +212,16 @@ describe('parseConfig', () => {
       `${name} is "${value}", but there is no webhook; set CHANDLER_WEBHOOK_URL too, or remove this setting.`,
     ]);
     expect(problems({ [name]: value, CHANDLER_WEBHOOK_URL: 'here' })).toHaveLength(1);
+  });
+
+  test.each([
+    ['CHANDLER_ATTEST_KEY', 'key.pem'],
+    ['CHANDLER_SCHEDULE_ATTEST', '0 4 * * *'],
+  ])('refuses %s=%s where no attestations are written', (name, value) => {
+    expect(problems({ [name]: value })).toEqual([
+      `${name} is "${value}", but there is no folder for attestations; set CHANDLER_ATTEST_DIR too, or remove this setting.`,
+    ]);
+    expect(config({ [name]: value, CHANDLER_ATTEST_DIR: 'there' }).attest?.dir).toBe('there');
   });
 
   test('candles may be kept for one time, whatever their interval', () => {

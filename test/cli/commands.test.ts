@@ -1,4 +1,7 @@
 import { spawnSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ownerName } from '../../src/cli/shell/owner.ts';
 import { systemClock } from '../../src/clock.ts';
@@ -285,6 +288,34 @@ describe('doctor', () => {
     expect(code).toBe(1);
     const failed = JSON.parse(out).filter((check: { state: string }) => check.state === 'fail');
     expect(failed.map((check: { name: string }) => check.name)).toEqual(['home folder', 'Redis']);
+  });
+
+  test('says whether the attestations of each day can be written and signed', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'doctor-'));
+    const checked = async (env: Record<string, string>) => {
+      const { out } = await runCommand(['doctor', '--json'], {
+        env: { REDIS_URL: 'redis://127.0.0.1:1', ...gone, ...env },
+      });
+      return (JSON.parse(out) as { name: string; state: string; found: string }[]).find(
+        ({ name }) => name === 'attestations',
+      );
+    };
+    const gone = { CHANDLER_HOME: `${import.meta.filename}/deeper` };
+    try {
+      expect(await checked({})).toBeUndefined();
+      expect(await checked({ CHANDLER_ATTEST_DIR: path.join(folder, 'new') })).toMatchObject({
+        state: 'ok',
+        found: `one a day in ${path.join(folder, 'new')}, not signed`,
+      });
+      const file = { CHANDLER_ATTEST_DIR: import.meta.filename };
+      expect(await checked(file)).toMatchObject({ state: 'fail', found: `${import.meta.filename} is no folder` });
+      const key = { CHANDLER_ATTEST_DIR: folder, CHANDLER_ATTEST_KEY: path.join(folder, 'none.pem') };
+      const failed = await checked(key);
+      expect(failed?.state).toBe('fail');
+      expect(failed?.found).toMatch(/^CHANDLER_ATTEST_KEY: .*none\.pem cannot be read/);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   test('says what it found, warns of work left lying, and is content', async () => {

@@ -12,7 +12,14 @@ import type { Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
 import { type Check, failWith } from './check.ts';
 import { checkDatabase } from './database-checks.ts';
-import { checkConfiguration, checkHome, checkNode, checkRedis, checkWebhook } from './settings-checks.ts';
+import {
+  checkAttestations,
+  checkConfiguration,
+  checkHome,
+  checkNode,
+  checkRedis,
+  checkWebhook,
+} from './settings-checks.ts';
 import { checkUpstream } from './upstream-check.ts';
 
 type Options = { readonly online?: boolean; readonly json?: boolean };
@@ -54,6 +61,7 @@ async function* runChecks(context: CommandContext, options: Options): AsyncGener
   yield* checkConfiguration(config);
   const home = await checkHome(config);
   yield* home;
+  yield* await checkAttestations(config);
   yield* await checkRedis(config.redisUrl);
   yield* await checkWebhook(config.notify, { send: options.online ?? false, signal: context.signal });
   // Without its folder the embedded server cannot start.

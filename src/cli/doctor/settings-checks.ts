@@ -1,11 +1,13 @@
 /** Checks that need no database: Node, settings that contradict each other, the home folder, Redis and the webhook. */
-import { access, constants, statfs } from 'node:fs/promises';
+import { access, constants, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { Redis } from 'ioredis';
+import { readPrivateKey } from '../../background/attestation/attestation-file.ts';
 import { createWebhook } from '../../background/notice/webhook.ts';
 import type { Config } from '../../config.ts';
 import { formatBytes } from '../../core/format.ts';
 import type { Notify } from '../../core/settings/notice-settings.ts';
+import { ConfigurationError } from '../../ingest/outcome.ts';
 import { explainRedisError } from '../../ingest/queue/redis.ts';
 import { explainEviction, readEviction, whereIs } from '../../ingest/queue/redis-memory.ts';
 import { maskPasswords } from '../../log.ts';
@@ -82,6 +84,24 @@ export async function checkHome(config: Config): Promise<Check[]> {
     ok('home folder', home),
     free < NO_DISK ? fail('disk', room, more) : free < LITTLE_DISK ? warn('disk', room, more) : ok('disk', room),
   ];
+}
+
+/** Whether the folder of the daily attestations is writable, and whether its key can sign. No checks when none are written. */
+export async function checkAttestations({ attest }: Config): Promise<Check[]> {
+  if (attest === null) return [];
+  const dir = path.resolve(attest.dir);
+  const existing = await nearestExisting(dir);
+  try {
+    if (!(await stat(existing)).isDirectory())
+      return [fail('attestations', `${existing} is no folder`, 'choose a folder with CHANDLER_ATTEST_DIR')];
+    await access(existing, constants.W_OK | constants.X_OK);
+    if (attest.keyFile !== null) await readPrivateKey(attest.keyFile, 'CHANDLER_ATTEST_KEY');
+  } catch (error) {
+    if (error instanceof ConfigurationError) return [failWith('attestations', error.message)];
+    const found = `${existing} cannot be written (${(error as NodeJS.ErrnoException).code})`;
+    return [fail('attestations', found, 'correct its owner, or choose another folder with CHANDLER_ATTEST_DIR')];
+  }
+  return [ok('attestations', `one a day in ${dir}, ${attest.keyFile === null ? 'not signed' : 'signed'}`)];
 }
 
 async function nearestExisting(folder: string): Promise<string> {

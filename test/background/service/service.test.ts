@@ -1,4 +1,8 @@
 /** The service as its operator starts it, against a simulator over HTTP and a database of its own. */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, type TestContext, test, vi } from 'vitest';
 import { stopwatch, systemClock } from '../../../src/clock.ts';
@@ -326,6 +330,44 @@ describe('the service', { concurrent: true }, () => {
     await database.sql`insert into ops.migration (hash, created_at, name) values (${hash}, ${createdAt}, ${name})`;
     await service.line(/^the database recovered/);
     await service.line(/^ready/);
+  });
+
+  test('writes an attestation, keeps those of a month, and tells the newest root in /health', async (context) => {
+    const { database, start } = await setScene(context);
+    const folder = await mkdtemp(join(tmpdir(), 'attest-'));
+    context.onTestFinished(() => rm(folder, { recursive: true }));
+    const dir = join(folder, 'attestations');
+    const key = join(folder, 'key.pem');
+    await writeFile(key, generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    await mkdir(dir);
+    const old = Array.from({ length: 62 }, (_, day) => {
+      const date = new Date(Date.UTC(2020, 0, 5 + day)).toISOString().slice(0, 10);
+      return `attestation-${date}.jsonl`;
+    });
+    for (const name of [...old, 'attestation-20200110T000000Z.jsonl']) await writeFile(join(dir, name), 'old\n');
+    const service = start([], { CHANDLER_ATTEST_DIR: dir, CHANDLER_ATTEST_KEY: key });
+    await service.line(/^schedule attest: done/);
+    const left = (await readdir(dir)).sort();
+    const [newest] = left.slice(-1);
+    // Today's, the thirty before, and the first of each earlier month; and what it did not write.
+    expect(left).toEqual(
+      [
+        old[0]!,
+        'attestation-2020-02-01.jsonl',
+        ...old.slice(-30),
+        newest!,
+        'attestation-20200110T000000Z.jsonl',
+      ].sort(),
+    );
+    const { code, out } = await runCommand(['verify', '--against', join(dir, newest!), '--json'], {
+      env: { DATABASE_URL: database.url },
+    });
+    expect({ code, tampered: JSON.parse(out).counts.tampered ?? 0 }).toEqual({ code: 0, tampered: 0 });
+    const last = JSON.parse((await readFile(join(dir, newest!), 'utf8')).trimEnd().split('\n').at(-1)!);
+    await expect
+      .poll(async () => JSON.parse((await service.get('/health')).text).attestation, { timeout: 20_000 })
+      .toMatchObject({ file: newest, root: last.root, isSigned: true });
+    expect(last.signature).toEqual(expect.any(String));
   });
 
   test('creates the schema in an empty database', async (context) => {
