@@ -92,7 +92,7 @@ const SETTINGS = {
   DATABASE_URL: optional(parseDatabaseUrl),
   [SERVE_DATABASE_URL]: optional(parseDatabaseUrl),
   REDIS_URL: optional(parseRedisUrl),
-  CHANDLER_HOME: setting('.chandler', parseFolder),
+  CHANDLER_HOME: setting('.chandler', parsePath),
   CHANDLER_BASE_URL: optional(parseBaseUrl),
   CHANDLER_RPC_URL: setting<string | null | undefined>(undefined, parseRpcUrl),
   CHANDLER_API_KEY: optional(parseKey),
@@ -117,8 +117,8 @@ const SETTINGS = {
   CHANDLER_NOTIFY: setting(NOTICE_EVENTS, noticed(parseNoticeEvents)),
   CHANDLER_STUCK_AFTER: setting(DEFAULT_STUCK_AFTER_MS, noticed(parseStuckAfter)),
   CHANDLER_REVISIONS_A_DAY: setting(DEFAULT_REVISIONS_A_DAY, noticed(parseRevisionsADay)),
-  CHANDLER_ATTEST_DIR: optional(parseFolder),
-  CHANDLER_ATTEST_KEY: optional(attested(parseFile)),
+  CHANDLER_ATTEST_DIR: optional(parsePath),
+  CHANDLER_ATTEST_KEY: optional(attested(parsePath)),
   LOG_LEVEL: setting<LogLevel>('info', oneOf(LOG_LEVELS)),
   ...(Object.fromEntries(
     SCHEDULE_NAMES.map((name) => [
@@ -255,18 +255,9 @@ function parseRpcUrl(text: string): Read<string | null> {
   return 'ok' in read ? read : { ...read, problem: `${read.problem}, or off to use REST alone` };
 }
 
-function parseFolder(text: string): Read<string> {
-  return parsePath(text, 'folder');
-}
-
-function parseFile(text: string): Read<string> {
-  return parsePath(text, 'file');
-}
-
-function parsePath(text: string, what: string): Read<string> {
-  return text.startsWith('~')
-    ? wrong(`but Chandler does not expand ~; write the whole path of the ${what}`)
-    : { ok: text };
+/** Of a file or a folder. */
+function parsePath(text: string): Read<string> {
+  return text.startsWith('~') ? wrong('but Chandler does not expand ~; write the whole path') : { ok: text };
 }
 
 /** A cron expression, normalised, or `off`. */
