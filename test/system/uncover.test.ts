@@ -24,6 +24,10 @@ test('a candle that was lost is told from the others, and what the proof prints 
 
   const proof = await chandler('verify');
   expect(proof.code).toBe(1);
+  // The table stays narrow: what differs stands below it. A candle that is gone is not known to be empty.
+  expect(proof.out).toMatch(/^btc-bitcoin .* 0 .* DIFFERS$/m);
+  expect(proof.out).toMatch(/^btc-bitcoin .* differs:\n {2}- .*candle.*\n/m);
+  expect(proof.out).toMatch(/, 0 slots known to be empty\. 1 series with differences\.$/m);
   const [, statement] = /chandler sql "(select ops\.uncover\(.*\))"/.exec(proof.out)!;
   const [, from, to] = /--start (\S+) --end (\S+)\n/.exec(proof.out)!.map((text) => Date.parse(text));
   // Exactly that slot.

@@ -40,15 +40,16 @@ const WAITS_FOR: Readonly<Record<NonNullable<HoleAllowance['waitsFor']>, string>
 export function describeHoles(holes: HolesReport, now: Instant): string {
   const { slots, outOfReach, requests, share, spent, allowed, waitsFor, nextRun } = holes;
   if (slots === 0) return 'Holes: no slot waits for a second answer that it is empty.';
-  const without =
-    outOfReach === 0
-      ? ''
-      : ` (${formatCount(outOfReach)} of them are out of reach: further back than the plan sees, or longer than a request)`;
+  const counted = `${formatCounted(slots, 'slot')} without a candle`;
+  const why = 'further back than the plan sees, or longer than a request';
+  if (outOfReach === slots)
+    return `Holes: ${counted} ${slots === 1 ? 'has' : 'have'} one answer only. No second one is asked for: out of reach (${why}).`;
+  const without = outOfReach === 0 ? '' : ` (${formatCount(outOfReach)} of them are out of reach: ${why})`;
   const when = nextRun === null ? `the schedule ${CONFIRM_HOLES} is off` : `next ${formatRelative(nextRun, now)}`;
   const leftOver = waitsFor !== null ? WAITS_FOR[waitsFor] : allowed === null ? 'any number' : formatCount(allowed);
   const ofMonth = share === null ? '' : `, ${formatCount(spent)} of ${formatCount(share)} sent this month`;
   return (
-    `Holes: ${formatCounted(slots, 'slot')} without a candle ${slots === 1 ? 'waits' : 'wait'} for a second answer${without}, ` +
+    `Holes: ${counted} ${slots === 1 ? 'waits' : 'wait'} for a second answer${without}, ` +
     `about ${formatCounted(requests, 'request')}; ${when}. Requests left over for them: ${leftOver}${ofMonth}.`
   );
 }

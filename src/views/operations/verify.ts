@@ -125,7 +125,8 @@ async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: In
       slotsCovered,
       candles: final.candles,
       provisional: all.candles - final.candles,
-      knownEmpty: Math.max(0, slotsCovered - final.candles),
+      // By the count that was written with the answers: a candle that is gone is not known to be empty.
+      knownEmpty: Math.max(0, slotsCovered - row.coveredCandles),
       hash: toHex(final.digest),
       ...judged,
       suspect: judged.differences.length === 0 ? null : hull(judged.stretches),

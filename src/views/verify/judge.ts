@@ -87,9 +87,12 @@ function ofRow({ candles }: { candles: number }, isOne: boolean, slots: number):
 function judgeChain(series: SeriesRow, evidence: readonly Evidence[], account: Account, { say, note }: Verdicts): void {
   const newest = evidence.at(-1);
   const counted = newest === undefined ? 0 : newest.number + (newest.stepSeconds?.length ?? 1) - 1;
-  if (series.steps !== counted) say(`evidence ends with step ${counted}, but ${series.steps} were recorded`, []);
+  if (series.steps !== counted) {
+    const left = counted === 0 ? 'all evidence is gone' : `evidence ends with step ${counted}`;
+    say(`${left}, but ${formatCounted(series.steps, 'step')} ${series.steps === 1 ? 'was' : 'were'} recorded`, []);
+  }
   if ((series.link ?? null) !== (newest?.link ?? null))
-    say('the link of the series is not that of its newest step', []);
+    say('the series does not end its chain with the newest step of evidence (their links differ)', []);
   // Who mends the whole series begins its evidence anew.
   const anew = evidence.findLastIndex(
     (row, i) =>

@@ -59,6 +59,11 @@ test('both commands say how many wait, what they cost, when the next run is, and
   expect(await said(['quota'])).toContain(
     '(2 of them are out of reach: further back than the plan sees, or longer than a request), about 1 request;',
   );
+  await recordHistoryLimit(sql, { ...limit, depthMs: null });
+  expect(await said(['quota'])).toBe(
+    'Holes: 3 slots without a candle have one answer only. No second one is asked for: out of reach (further back than the plan sees, or longer than a request).',
+  );
+  await recordHistoryLimit(sql, limit);
   for (const command of ['quota', 'schedule']) {
     expect(JSON.parse((await chandler([command, '--json'])).out).holes).toEqual({
       slots: 3,
