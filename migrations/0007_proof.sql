@@ -268,6 +268,12 @@ $$;
 comment on function ops.uncover(integer, timestamptz, timestamptz) is 'Takes a stretch of a series out of coverage, so that the next backfill requests it again: for what chandler verify found wrong. Its final values are kept in market.revision. The candles stay until an answer replaces them, except those off the grid; the whole series is counted anew.';
 
 -- For series that were filled before evidence was kept.
+-- The digest of each document beside it, written in the statement that writes the document.
+alter table market.document add column received_sha256 bytea;
+alter table market.document_revision add column received_sha256 bytea;
+comment on column market.document.received_sha256 is 'SHA-256 of the text in received (UTF-8), written with the answer. chandler verify compares it with received.';
+comment on column market.document_revision.received_sha256 is 'As in market.document, of the answer that is kept here.';
+
 create function ops.adopt_evidence() returns void language plpgsql as $$
 declare
   s market.series;
@@ -284,9 +290,11 @@ begin
     update market.series set candles = there.candles, digest = there.digest, steps = (new_link is not null)::integer, link = new_link
       where id = s.id and (there.candles > 0 or new_link is not null);
   end loop;
+  update market.document set received_sha256 = sha256(convert_to(received::text, 'UTF8')) where received_sha256 is null;
+  update market.document_revision set received_sha256 = sha256(convert_to(received::text, 'UTF8')) where received_sha256 is null;
 end
 $$;
-comment on function ops.adopt_evidence() is 'Writes one step of evidence for each series that has none, about all that it covers: for data from before evidence was kept.';
+comment on function ops.adopt_evidence() is 'Writes one step of evidence for each series that has none, about all that it covers, and digests of documents that have none: for data from before evidence was kept.';
 select ops.adopt_evidence();
 
 drop view market.coverage;

@@ -206,7 +206,7 @@ describe('choosing who is asked next', () => {
           // What two looks, a few turns to wait for and the spreading over the day add; at first, when all want
           // their turn at once, as long again as asking each one once takes.
           const slack = (age: number, at: number) =>
-            age * 1.15 +
+            age * 1.2 +
             2 * step +
             (4 * DAY) / perDay +
             HOUR / 4 +

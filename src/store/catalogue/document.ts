@@ -96,22 +96,24 @@ export async function writeDocuments(
     await tx`select pg_advisory_xact_lock(${LOCK}, hashtext(${kind}))`;
     return tx<{ id: string }[]>`
     with given as materialized (
-      select id, text::json as received, decode(fingerprint, 'hex') as fingerprint, ${at}::timestamptz as at
+      select id, text::json as received, decode(fingerprint, 'hex') as fingerprint,
+        sha256(convert_to(text, 'UTF8')) as received_sha256, ${at}::timestamptz as at
       from unnest(${writeArray(given.map((d) => d.id))}::text[], ${writeArray(given.map((d) => storableJsonText(d.text)))}::text[],
         ${writeArray(given.map((d) => hash(d.fingerprint)))}::text[]) as u(id, text, fingerprint)
     ), old as materialized (
       select d.* from market.document d join given g on g.id = d.id
       where d.kind = ${kind} and d.as_of <= g.at
     ), revised as (
-      insert into market.document_revision (kind, id, valid_from, valid_to, received)
-      select old.kind, old.id, old.changed_at, g.at, old.received from old join given g on g.id = old.id
+      insert into market.document_revision (kind, id, valid_from, valid_to, received, received_sha256)
+      select old.kind, old.id, old.changed_at, g.at, old.received, old.received_sha256 from old join given g on g.id = old.id
       where ${!WITHOUT_REVISIONS.includes(kind)} and old.fingerprint <> g.fingerprint
       on conflict do nothing
     )
-    insert into market.document as d (kind, id, as_of, changed_at, is_truncated, fingerprint, received)
-    select ${kind}, id, at, at, ${isTruncated}, fingerprint, received from given order by id
+    insert into market.document as d (kind, id, as_of, changed_at, is_truncated, fingerprint, received, received_sha256)
+    select ${kind}, id, at, at, ${isTruncated}, fingerprint, received, received_sha256 from given order by id
     on conflict (kind, id) do update
-    set as_of = excluded.as_of, is_truncated = excluded.is_truncated, fingerprint = excluded.fingerprint, received = excluded.received, gone_at = null,
+    set as_of = excluded.as_of, is_truncated = excluded.is_truncated, fingerprint = excluded.fingerprint, received = excluded.received,
+      received_sha256 = excluded.received_sha256, gone_at = null,
       changed_at = case when d.fingerprint = excluded.fingerprint then d.changed_at else excluded.changed_at end
     where d.as_of <= excluded.as_of
     returning id`;

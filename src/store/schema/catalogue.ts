@@ -23,6 +23,7 @@ export const document = market.table(
     isTruncated: boolean('is_truncated').notNull().default(false),
     fingerprint: bytea('fingerprint').notNull(),
     received: json('received').notNull(),
+    receivedSha256: bytea('received_sha256'),
   },
   (t) => [primaryKey({ columns: [t.kind, t.id] })],
 );
@@ -35,6 +36,7 @@ export const documentRevision = market.table(
     validFrom: instant('valid_from').notNull(),
     validTo: instant('valid_to').notNull(),
     received: json('received').notNull(),
+    receivedSha256: bytea('received_sha256'),
   },
   (t) => [primaryKey({ columns: [t.kind, t.id, t.validFrom] })],
 );

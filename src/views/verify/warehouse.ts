@@ -13,6 +13,7 @@ export async function verifyWarehouse(sql: Sql): Promise<string[]> {
     ...(await requestsGone(sql)),
     ...(await impossibleClaims(sql)),
     ...(await wrongRollups(sql)),
+    ...(await wrongDocuments(sql)),
   ];
 }
 
@@ -118,6 +119,35 @@ async function wrongRollups(sql: Sql): Promise<string[]> {
     }
   }
   return wrong;
+}
+
+/** Documents that are not those whose digest was written with the answer, and versions of them that are gone or too many. */
+async function wrongDocuments(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ what: string; kind: string; id: string; at: Instant | null }[]>`
+    select 'market.document' as what, kind, id, null::timestamptz as at from market.document
+    where received_sha256 is distinct from sha256(convert_to(received::text, 'UTF8'))
+    union all
+    select 'market.document_revision', kind, id, valid_from from market.document_revision
+    where received_sha256 is distinct from sha256(convert_to(received::text, 'UTF8'))
+    order by 1, 2, 3, 4`;
+  // A version ends when the next one begins, and the last one when the document last changed. Of two answers of one instant only the first
+  // is kept, as a version without a duration.
+  const versions = await sql<{ kind: string; id: string; validTo: Instant }[]>`
+    select kind, id, valid_to from (
+      select r.kind, r.id, r.valid_from, r.valid_to, d.changed_at,
+        lead(r.valid_from) over (partition by r.kind, r.id order by r.valid_from) as next_from
+      from market.document_revision r left join market.document d using (kind, id)
+    ) v where valid_from < valid_to and valid_to is distinct from coalesce(next_from, changed_at) order by 1, 2, 3`;
+  return [
+    ...rows.map(({ what, kind, id, at }) => {
+      const version = at === null ? '' : `, version from ${new Date(at).toISOString()}`;
+      return `${what}: ${kind} ${id}${version} is not what was answered`;
+    }),
+    ...versions.map(
+      ({ kind, id, validTo }) =>
+        `market.document_revision: after the version of ${kind} ${id} that ends at ${new Date(validTo).toISOString()}, one is missing or too many`,
+    ),
+  ];
 }
 
 const hashOf = (from: string) =>

@@ -70,6 +70,7 @@ test('the commands that it names move every row', async () => {
   const covered = moved['market.series']!.filter((row) => row.covered !== '{}');
   expect(adopted!.map((row) => [row.series_id, row.kind])).toEqual(covered.map((row) => [row.id, 'adopted']));
   expect(moved['market.series']!.map((row) => row.candles)).toEqual([2]);
+  expect(moved['market.document']!.map((row) => row.received_sha256)).not.toContain(null);
   await checkSchema(fresh);
   expect(await fresh.sql`select from market.candles`).toHaveLength(2);
   // Numbers go on where they ended.
@@ -108,6 +109,8 @@ const NEW_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   // Adopting counts as a change of the series: its version is another.
   'market.series': ['candles', 'digest', 'empty_once', 'link', 'steps', 'version'],
   'market.revision': ['known_at', 'reason', 'step'],
+  'market.document': ['received_sha256'],
+  'market.document_revision': ['received_sha256'],
 };
 
 function withoutNew(tables: Record<string, Row[]>): Record<string, Row[]> {

@@ -3,6 +3,7 @@
 import { DAY } from '../../../src/core/interval.ts';
 import type { Span } from '../../../src/core/span.ts';
 import { rollUp } from '../../../src/store/candle/rollup.ts';
+import { writeDocuments } from '../../../src/store/catalogue/document.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
 import { type SeriesProof, verifySeries } from '../../../src/views/operations/verify.ts';
 import { verifyWarehouse } from '../../../src/views/verify/warehouse.ts';
@@ -40,6 +41,11 @@ export async function createWarehouse(): Promise<Tampered> {
     prepareChunks([a], '24h', { from: FROM + 100 * DAY, to: FROM + 110 * DAY })[0]!,
     AS_OF + 2 * DAY,
   );
+  for (const version of [1, 2, 3]) {
+    const text = `{"id":"sam","name":"Sam ${version}"}`;
+    const documents = [{ id: 'sam', text, fingerprint: text }];
+    await writeDocuments(sql, { kind: 'person', documents, at: AS_OF + version * DAY });
+  }
   return { database, a, b };
 }
 
