@@ -267,13 +267,13 @@ end
 $$;
 comment on function ops.uncover(integer, timestamptz, timestamptz) is 'Takes a stretch of a series out of coverage, so that the next backfill requests it again: for what chandler verify found wrong. Its final values are kept in market.revision. The candles stay until an answer replaces them, except those off the grid; the whole series is counted anew.';
 
--- For series that were filled before evidence was kept.
 -- The digest of each document beside it, written in the statement that writes the document.
 alter table market.document add column received_sha256 bytea;
 alter table market.document_revision add column received_sha256 bytea;
 comment on column market.document.received_sha256 is 'SHA-256 of the text in received (UTF-8), written with the answer. chandler verify compares it with received.';
 comment on column market.document_revision.received_sha256 is 'As in market.document, of the answer that is kept here.';
 
+-- For series that were filled before evidence was kept.
 create function ops.adopt_evidence() returns void language plpgsql as $$
 declare
   s market.series;
