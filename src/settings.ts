@@ -68,11 +68,11 @@ function anyCase<T>(parse: Parse<T>): Parse<T> {
   return (text, name, env) => parse(text.toLowerCase(), name, env);
 }
 
-/** Refuses a setting that has no effect because another one is not set. */
+/** Refuses a setting that has no effect because another one is not set; `off` needs none. */
 function onlyWith<T>(other: string, what: string, parse: Parse<T>): Parse<T> {
   return (text, name, env) => {
     const read = parse(text, name, env);
-    const isUseless = 'ok' in read && (env[other] ?? '').trim() === '';
+    const isUseless = 'ok' in read && read.ok !== 'off' && (env[other] ?? '').trim() === '';
     return isUseless ? wrong(`but there is no ${what}; set ${other} too, or remove this setting`) : read;
   };
 }

@@ -222,6 +222,7 @@ describe('parseConfig', () => {
       `${name} is "${value}", but there is no folder for attestations; set CHANDLER_ATTEST_DIR too, or remove this setting.`,
     ]);
     expect(config({ [name]: value, CHANDLER_ATTEST_DIR: 'there' }).attest?.dir).toBe('there');
+    expect(config({ CHANDLER_SCHEDULE_ATTEST: 'off' }).attest).toBeNull();
   });
 
   test('candles may be kept for one time, whatever their interval', () => {
