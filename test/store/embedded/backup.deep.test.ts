@@ -10,7 +10,8 @@ import { startEmbedded } from '../../../src/store/embedded/embedded.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
 import { makeSeries, prepareChunks, storePrepared } from '../../bench/prepared.ts';
 import { runCommand } from '../../support/cli.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { copyDatabase } from '../../support/copy-database.ts';
+import { createTestDatabase } from '../../support/database.ts';
 import { home, useEmbedded } from './embedded.ts';
 
 useEmbedded();
@@ -86,29 +87,6 @@ test('a copy of the data folder of the embedded server, while no command uses it
   }
 });
 
-/** As a dump and its restoring do: the rows of each table as text, written without triggers into a database of the same schema. */
-async function copyRows(from: TestDatabase, to: TestDatabase): Promise<void> {
-  const tables = await from.sql<{ name: string; columns: string }[]>`
-    select c.oid::regclass::text as name, string_agg(quote_ident(a.attname), ', ' order by a.attnum) as columns
-    from pg_class c join pg_namespace n on n.oid = c.relnamespace
-    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
-    where n.nspname in ('market', 'ops') and c.relkind in ('r', 'p') and not c.relispartition and c.relname <> 'migration'
-    group by 1`;
-  for (const { name, columns } of tables) {
-    const rows = psql(from.url, `copy (select ${columns} from ${name}) to stdout`);
-    const write = `set session_replication_role = replica; delete from ${name}; copy ${name} (${columns}) from stdin`;
-    psql(to.url, write, rows);
-  }
-}
-
-function psql(url: string, statements: string, input?: Buffer): Buffer {
-  const args = statements.split('; ').flatMap((statement) => ['--command', statement]);
-  return execFileSync('psql', [url, '--quiet', '--no-psqlrc', '--set=ON_ERROR_STOP=1', ...args], {
-    input,
-    maxBuffer: 100_000_000,
-  });
-}
-
 test('the rows of all tables, as a dump has them, in a new database', async () => {
   const original = await createTestDatabase();
   const restored = await createTestDatabase();
@@ -116,8 +94,7 @@ test('the rows of all tables, as a dump has them, in a new database', async () =
   try {
     await fill(original.sql);
     expect((await runCommand(['attest', '--out', file], { env: { DATABASE_URL: original.url } })).code).toBe(0);
-    await ensurePartitions(restored.sql, '24h', SPAN);
-    await copyRows(original, restored);
+    await copyDatabase(original, restored);
     const before = await proved({ DATABASE_URL: original.url }, file);
     expectSame(before, await proved({ DATABASE_URL: restored.url }, file));
     expect((await runCommand(['migrate'], { env: { DATABASE_URL: restored.url } })).code).toBe(0);

@@ -1,0 +1,205 @@
+/**
+ * A backup that is restored is the same warehouse, also when it is older than what was fetched and spent since: by the copied folder of the
+ * stopped embedded server, and by the rows of all tables. As a user does it: the built program, in processes of its own.
+ */
+import { chmodSync, cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { DAY } from '../../src/core/interval.ts';
+import { scheduleVariable } from '../../src/ingest/schedule/schedule-plan.ts';
+import { SCHEDULE_NAMES } from '../../src/ingest/schedule/schedules.ts';
+import { openDatabase } from '../../src/store/connection/connect.ts';
+import { startEmbedded, stopEmbedded } from '../../src/store/embedded/embedded.ts';
+import { copyDatabase } from '../support/copy-database.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { type CliResult, runCli } from '../support/program.ts';
+import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
+import { checkStored } from './oracle.ts';
+
+const KEY = 'the-key';
+/** Of the month of the account. */
+const LIMIT = 100;
+/** In flight at once, without --concurrency. */
+const IN_FLIGHT = 8;
+const TO = Math.floor(systemClock.now() / DAY) * DAY - 5 * DAY;
+/** Requests for one coin. */
+const REQUESTS = 20;
+const FROM = TO - REQUESTS * 10 * DAY;
+const day = (at: number) => new Date(at).toISOString().slice(0, 10);
+const backfill = (...coins: string[]) => ['backfill', ...coins, '--start', day(FROM), '--end', day(TO), '--yes'];
+
+let folder: string;
+let upstream: SimulatedUpstream;
+/** Which begin before what is asked for. */
+let coins: string[];
+beforeEach(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), 'chandler-restored-'));
+  // As root, the embedded server's user must be able to walk through.
+  chmodSync(folder, 0o755);
+  upstream = await startUpstream({
+    seed: 5,
+    coins: 20,
+    limits: { keys: { [KEY]: 'business' }, overrides: { requestsPerMonth: LIMIT } },
+  });
+  const { data } = upstream.simulator;
+  coins = [];
+  for (const { id } of await data.coins()) {
+    const first = await data.ohlcv({
+      coinId: id,
+      quote: 'usd',
+      interval: '24h',
+      from: FROM - DAY,
+      to: FROM - 1,
+      limit: 1,
+    });
+    if (first?.length === 1) coins.push(id);
+  }
+});
+afterEach(async () => {
+  await upstream.close();
+  for (const name of ['home', 'copy']) {
+    const home = path.join(folder, name);
+    if (existsSync(home)) await stopEmbedded({ home, clock: systemClock });
+  }
+  rmSync(folder, { recursive: true, force: true });
+});
+
+type Warehouse = { readonly CHANDLER_HOME: string } | { readonly DATABASE_URL: string };
+const home = (name: string): Warehouse => ({ CHANDLER_HOME: path.join(folder, name) });
+const attestation = () => path.join(folder, 'attestation.jsonl');
+
+/** A command with this warehouse. Schedules would keep requests for themselves. */
+const run = (warehouse: Warehouse, ...args: string[]): Promise<CliResult> =>
+  runCli(args, {
+    ...Object.fromEntries(SCHEDULE_NAMES.map((name) => [scheduleVariable(name), 'off'])),
+    CHANDLER_BASE_URL: upstream.baseUrl,
+    CHANDLER_API_KEY: KEY,
+    CHANDLER_CANDLES_PER_REQUEST: '10',
+    CHANDLER_REQUESTS_PER_SECOND: 'unlimited',
+    LOG_LEVEL: 'error',
+    ...warehouse,
+  });
+
+async function done(warehouse: Warehouse, ...args: string[]): Promise<string> {
+  const { code, out, err } = await run(warehouse, ...args);
+  expect({ code, err: code === 0 ? '' : err }, args.join(' ')).toEqual({ code: 0, err: '' });
+  return out;
+}
+
+/** The hash of each series. */
+async function hashes(warehouse: Warehouse): Promise<Record<string, string>> {
+  const proofs = JSON.parse(await done(warehouse, 'verify', '--json')) as { coinId: string; hash: string }[];
+  return Object.fromEntries(proofs.map(({ coinId, hash }) => [coinId, hash]));
+}
+
+async function counts(warehouse: Warehouse) {
+  return (JSON.parse(await done(warehouse, 'verify', '--against', attestation(), '--json')) as { counts: object })
+    .counts;
+}
+
+/** As the account says. */
+function account() {
+  const [told] = upstream.simulator.counters().accounts;
+  return { spent: told!.thisMonth, refused: told!.rejected.month };
+}
+
+const spentIn = async (warehouse: Warehouse) =>
+  (JSON.parse(await done(warehouse, 'quota', '--json')) as { month: { spent: number } }).month.spent;
+
+/** Each candle is the market's, and there is one of each slot. */
+async function checkCandles(database: Pick<TestDatabase, 'sql'>): Promise<void> {
+  await checkStored(
+    { clock: systemClock, database: database as TestDatabase, simulator: upstream.simulator },
+    'restored',
+  );
+  const [row] = await database.sql<{ rows: number; slots: number }[]>`
+    select count(*)::int as rows, count(distinct (series_id, open_time))::int as slots from market.candle`;
+  expect(row!.rows).toBe(row!.slots);
+}
+
+/** What follows when `restored` is a copy of `original` from before the original fetched another coin. */
+async function checkRestored(original: Warehouse, restored: Warehouse, before: Record<string, string>): Promise<void> {
+  expect(await hashes(restored)).toEqual(before);
+  expect(await counts(restored)).toMatchObject({ tampered: 0, grown: 0, revised: 0, mended: 0, removed: 0 });
+  expect(await spentIn(restored)).toBeLessThan(account().spent);
+  // One request, which spends none of the month, and the ledger knows what was spent since the backup.
+  await done(restored, 'doctor', '--online');
+  expect(await spentIn(restored)).toBeGreaterThanOrEqual(account().spent);
+
+  // What the original fetched since the backup is fetched again, and is the same.
+  const spent = account().spent;
+  await done(restored, ...backfill(coins[0]!, coins[1]!));
+  expect(account().spent - spent).toBe(REQUESTS);
+  expect(await hashes(restored)).toEqual(await hashes(original));
+  expect(await counts(restored)).toMatchObject({ tampered: 0, revised: 0, mended: 0, removed: 0 });
+
+  // More than the month has: it stops before the upstream has to refuse one.
+  const { code } = await run(restored, ...backfill(...coins.slice(2, 5)), '--max-wait', '1s');
+  expect(code).toBe(75);
+  expect(account().refused).toBe(0);
+  expect(account().spent).toBeGreaterThanOrEqual(LIMIT - IN_FLIGHT);
+  expect(account().spent).toBeLessThanOrEqual(LIMIT);
+  await done(restored, 'verify');
+}
+
+describe('a backup that is older than what was spent', () => {
+  test('the copied folder of the stopped embedded server goes on where the backup was made', async () => {
+    const original = home('home');
+    await done(original, ...backfill(coins[0]!));
+    await done(original, 'attest', '--out', attestation());
+    const before = await hashes(original);
+    // The last command has stopped the server. Neither owners nor times are kept, as by `cp -r`.
+    expect(existsSync(path.join(folder, 'home/data/postmaster.pid'))).toBe(false);
+    cpSync(path.join(folder, 'home'), path.join(folder, 'copy'), { recursive: true });
+    await done(original, ...backfill(coins[1]!));
+    const restored = home('copy');
+    await checkRestored(original, restored, before);
+
+    const server = await startEmbedded({ home: path.join(folder, 'copy'), clock: systemClock });
+    const database = await openDatabase({ url: server.url, max: 2 });
+    try {
+      await checkCandles(database);
+    } finally {
+      await database.close();
+      await server.stop();
+    }
+  });
+
+  test('without asking for the account first, a few requests are refused, and then none until the month turns', async () => {
+    const original = home('home');
+    await done(original, ...backfill(coins[0]!));
+    cpSync(path.join(folder, 'home'), path.join(folder, 'copy'), { recursive: true });
+    await done(original, ...backfill(coins[1]!, coins[2]!));
+    const restored = home('copy');
+    const more = [...backfill(...coins.slice(3, 6)), '--max-wait', '1s'];
+    expect((await run(restored, ...more)).code).toBe(75);
+    const { spent, refused } = account();
+    expect(spent).toBe(LIMIT);
+    expect(refused).toBeGreaterThan(0);
+    expect(refused).toBeLessThanOrEqual(IN_FLIGHT);
+    expect(await spentIn(restored)).toBeGreaterThanOrEqual(LIMIT);
+    expect((await run(restored, ...more)).code).toBe(75);
+    expect(account()).toEqual({ spent, refused });
+    await done(restored, 'verify');
+  });
+
+  test('the rows of all tables, copied into a new database, are the same warehouse', async () => {
+    const [from, to] = [await createTestDatabase({ max: 4 }), await createTestDatabase({ max: 4 })];
+    try {
+      const original = { DATABASE_URL: from.url };
+      await done(original, ...backfill(coins[0]!));
+      await done(original, 'attest', '--out', attestation());
+      const before = await hashes(original);
+      await copyDatabase(from, to);
+      await done(original, ...backfill(coins[1]!));
+      const restored = { DATABASE_URL: to.url };
+      await checkRestored(original, restored, before);
+      await checkCandles(to);
+    } finally {
+      await from.drop();
+      await to.drop();
+    }
+  });
+});
