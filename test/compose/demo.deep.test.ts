@@ -3,6 +3,9 @@
  * environments and health checks of docker-compose.yml, and what the dashboards ask, answered by what runs.
  */
 
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { readComposeFile, readEnvFile, readText } from '../support/compose-file.ts';
@@ -24,8 +27,11 @@ let simulator: Composed;
 const done: Record<string, Ended & { readonly output: string }> = {};
 const running: Composed[] = [];
 let addresses: Record<string, string>;
+/** In place of the volume of that name. */
+let attestations: string;
 
 beforeAll(async () => {
+  attestations = await mkdtemp(join(tmpdir(), 'attestations-'));
   database = await createEmptyDatabase();
   simulator = await start('simulator', { '8090': '0' });
   const { DATABASE_URL, REDIS_URL } = file.services.worker!.environment;
@@ -35,6 +41,7 @@ beforeAll(async () => {
     [REDIS_URL!]: testRedisUrl() ?? '',
     'simulator:8090': await simulator.address(),
     '0.0.0.0:8080': '0.0.0.0:0',
+    '/attestations': attestations,
   };
   for (const name of ['migrate', 'track']) {
     const shot = await start(name, addresses);
@@ -60,6 +67,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([...running, simulator].map((one) => one?.stop()));
   await database?.drop();
+  await rm(attestations, { recursive: true, force: true });
 });
 
 describe('the services', () => {
@@ -76,6 +84,15 @@ describe('the services', () => {
     expect(await lonely.stop()).toEqual({ code: 0, signal: null });
     expect(await lonely.health()).toBe(1);
     expect(await simulator.health()).toBe(0);
+  });
+
+  test('write an attestation, and each tells its root', async () => {
+    for (const one of running) {
+      const health = async () => (await fetch(`http://${await one.address()}/health`)).json();
+      await expect
+        .poll(health, { timeout: 60_000, interval: 1_000 })
+        .toMatchObject({ attestation: { file: expect.any(String), root: expect.stringMatching(/^[0-9a-f]{64}$/) } });
+    }
   });
 
   test('log one JSON object a line, and no password', async () => {
