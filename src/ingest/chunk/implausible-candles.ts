@@ -2,7 +2,6 @@
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
-import type { Spans } from '../../core/span.ts';
 import type { Neighbours, StoredCandle } from '../../store/candle/neighbours.ts';
 import type { Sample } from '../../store/candle/other-intervals.ts';
 
@@ -27,8 +26,6 @@ export type Asked = {
   readonly interval: Interval;
   readonly candles: CandleColumns;
   readonly beside: Neighbours;
-  /** Stored final slots that this answer would change: covered, settled by this answer, and not told by a younger one. */
-  readonly final: Spans;
   /** What other intervals of the same coin and quote have of the stretch. */
   readonly samples: readonly Sample[];
 };

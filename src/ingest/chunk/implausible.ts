@@ -37,8 +37,7 @@ export function weighImplausible({
   const { candles } = findings;
   const settled = [{ from: span.from, to: Math.min(Math.max(settledUntil(asOf, interval), span.from), span.to) }];
   const isSettled = settled[0]!.from < settled[0]!.to;
-  const final = isSettled ? subtract(intersect(known.covered, settled), known.answeredByYounger) : [];
-  const found = findImplausible({ interval, candles, beside: known.beside, samples: known.samples, final });
+  const found = findImplausible({ interval, candles, beside: known.beside, samples: known.samples });
   if (found === null) return { found, verdict: null };
   // A question about holes is about final slots: nothing of its answer may change them before a second one agrees.
   const open = subtract(isOfHoles ? [span] : subtract([span], known.covered), known.answeredByYounger);

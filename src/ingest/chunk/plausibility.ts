@@ -6,7 +6,7 @@
  * zero are implausible.
  */
 import { INTERVAL_MS } from '../../core/interval.ts';
-import { contains, type Span, subtract } from '../../core/span.ts';
+import { contains, type Span, slotsAt, subtract } from '../../core/span.ts';
 import type { StoredCandle } from '../../store/candle/neighbours.ts';
 import { breaks, level, shifted } from './continuity.ts';
 import { type Asked, type Implausible, isNull, isSame, outside, rowsOf } from './implausible-candles.ts';
@@ -14,7 +14,7 @@ import { otherwise } from './other-interval.ts';
 
 /** An answer with so many rows tells by itself what is usual in it; with the neighbours, so many tell it for a shorter one. */
 const LEAST_ROWS = 12;
-/** So many final slots may change at once. */
+/** So many final candles may change at once. */
 const FEW = 10;
 /** A series with so many final slots is known well enough for a hole in a short answer to be unusual. */
 const WELL_KNOWN = 200;
@@ -69,23 +69,26 @@ function repeatsIn(rows: readonly StoredCandle[]): number {
   return rows.filter((row, i) => i > 0 && !isNull(row) && isSame(row, rows[i - 1]!)).length;
 }
 
-/** More than a few final slots changed or removed, or one turned to null. */
-function rewritten({ beside, final }: Asked, rows: readonly StoredCandle[]): Implausible | null {
+/**
+ * More than a few final candles changed or removed, or one turned to null. Also when they are from a younger answer, and this one would change
+ * none of them: then the rest of it is as doubtful.
+ */
+function rewritten({ beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
   const told = new Map(rows.map((row) => [row[0], row]));
   const [first, last] = [rows[0]![0], rows.at(-1)![0]];
   let changed = 0;
   for (const stored of beside.candles) {
     const at = stored[0];
-    if (!contains(final, at)) continue;
+    if (!contains(beside.final, at)) continue;
     const row = told.get(at);
     if (row === undefined) {
       if (at > first && at < last) changed++;
       continue;
     }
-    if (isNull(row) && !isNull(stored)) return { kind: 'null', detail: 'a final candle would lose its prices' };
+    if (isNull(row) && !isNull(stored)) return { kind: 'null', detail: 'a final candle has lost its prices' };
     if (!isSame(row, stored)) changed++;
   }
-  return changed <= FEW ? null : { kind: 'rewritten', detail: `${changed} final candles would change` };
+  return changed <= FEW ? null : { kind: 'rewritten', detail: `${changed} final candles are different` };
 }
 
 /**
@@ -97,8 +100,14 @@ function thinned({ interval, beside }: Asked, rows: readonly StoredCandle[]): Im
   const isLong = rows.length >= LEAST_ROWS;
   if (!isLong && covered < WELL_KNOWN) return null;
   const width = INTERVAL_MS[interval];
-  // Holes that are final already are nothing new: a question about them is answered with little else.
-  const isNew = (hole: Span) => hole.from < hole.to && subtract([hole], beside.final).length > 0;
+  // Slots that are known to be empty are nothing new: a question about them is answered with little else. A slot with a final candle is not one
+  // of these: an answer that another run overtook leaves out candles that are stored by now.
+  const stored = slotsAt(
+    beside.candles.map(([at]) => at),
+    width,
+  );
+  const empty = subtract(beside.final, stored);
+  const isNew = (hole: Span) => hole.from < hole.to && subtract([hole], empty).length > 0;
   const holes = rows.filter((row, i) => i > 0 && isNew({ from: rows[i - 1]![0] + width, to: row[0] })).length;
   const usual = covered > 0 ? 1 - coveredCandles / covered : 0;
   if (holes / rows.length <= Math.max(0.2, (isLong ? 3 : 20) * usual)) return null;

@@ -54,7 +54,6 @@ function implausibleOf(
         coveredCandles: within(candles, final).length,
         final: [final],
       },
-      final: [],
       samples: [],
     });
     if (implausible !== null) found.push(`${new Date(from).toISOString()} ${implausible.kind}: ${implausible.detail}`);
@@ -147,7 +146,6 @@ describe('another interval of the same coin', () => {
       interval: '1h',
       candles: toColumns(change(within(hours, span))),
       beside: alone,
-      final: [],
       samples,
     });
   };
@@ -191,7 +189,6 @@ describe('a short answer next to stored candles', () => {
         coveredCandles: at,
         final: [{ from: candles[0]!.openTime, to: candles[at - 1]!.openTime + HOUR }],
       },
-      final: [],
       samples: [],
     })?.kind ?? null;
   const truth = candles.slice(at, at + 3);
@@ -230,6 +227,20 @@ describe('a short answer next to stored candles', () => {
       final: [{ from: candles[0]!.openTime, to: candles[at + 24]!.openTime }],
     };
     const rows = toColumns([truth[0]!, truth[2]!]);
-    expect(findImplausible({ interval: '1h', candles: rows, beside, final: beside.final, samples: [] })).toBeNull();
+    expect(findImplausible({ interval: '1h', candles: rows, beside, samples: [] })).toBeNull();
   });
+
+  test.each([
+    [30, 18, 'thinned'],
+    [200, 170, 'rewritten'],
+  ])(
+    'an answer of %i slots that leaves out every second candle is found out, also when another run has stored %i of them meanwhile',
+    (slots, n, kind) => {
+      const asked = candles.slice(0, slots);
+      const rows = toColumns(asked.filter((_, i) => i % 2 === 0));
+      const final = [{ from: asked[0]!.openTime, to: asked[n]!.openTime }];
+      const beside = { candles: asked.slice(0, n).map(stored), covered: n, coveredCandles: n, final };
+      expect(findImplausible({ interval: '1h', candles: rows, beside, samples: [] })?.kind).toBe(kind);
+    },
+  );
 });
