@@ -66,7 +66,7 @@ comment on column market.evidence.step_seconds is 'Of a row with several steps: 
 comment on column market.evidence.step_slots is 'How many slots each of these steps told, in the order of time; null: one each.';
 comment on column market.evidence.fetch_id is 'The request, ops.fetch.id, which may have been removed since because of its age; of several steps, that of the last.';
 comment on column market.evidence.body_sha256 is 'SHA-256 of the answer; of several steps, that of the last.';
-comment on column market.evidence.detail is 'renamed: the old id and the new one. mended: why.';
+comment on column market.evidence.detail is 'renamed: the old id and the new one. mended: why, or how what was found there differed from what had been told; null when it did not.';
 
 alter table market.revision
   add column step integer,
@@ -224,6 +224,65 @@ end
 $$;
 comment on function ops.record_answer(integer, market.candle_interval, tstzrange, tstzmultirange, tstzmultirange, tstzmultirange, timestamptz, timestamptz, bigint, bytea, integer, bigint, integer) is 'Writes what follows for a series from the candles of an answer: coverage, counts, digest and evidence.';
 
+-- Who changes a candle and then mends it must not hide that: the step of the mending says what differed. Sums are of whole steps, as answers
+-- told them. Of what retention has removed nothing is known any more; a single slot that differs is left out if it is not mended.
+create function ops.unlike_told(of_series integer, of_interval market.candle_interval, mended tstzmultirange) returns text
+  language plpgsql stable as $$
+declare
+  width constant numeric := ops.seconds_of(of_interval);
+  reach constant tstzmultirange := (select range_agg(slots) from market.evidence
+    where series_id = of_series and kind in ('answer', 'adopted') and slots && mended);
+begin
+  return (
+    with told as materialized (
+      select e.*, e.number + coalesce(cardinality(e.step_seconds), 1) - 1 as last,
+        e.slots - coalesce(range_agg(e.slots) over later, '{}') as latest,
+        coalesce(range_agg(e.slots) filter (where e.kind = 'retention') over later, '{}') as removed
+      from market.evidence e where e.series_id = of_series and e.slots && reach
+      window later as (order by e.number desc rows between unbounded preceding and 1 preceding)
+    ), found as (
+      select t.number, t.latest * mended as mended_now, t.candles as told_candles, t.digest as told_digest,
+        stored.told_candles + replaced.candles as candles,
+        ops.modulo_2_64(stored.told_digest + replaced.digest) as digest,
+        ops.modulo_2_64(stored.told_locator + replaced.locator - t.locator) as locator
+      from told t
+      cross join lateral ops.sums(of_series, of_interval, range_merge(t.latest), '{}', t.latest) stored
+      -- What the next step about a slot replaced is what was there until then.
+      cross join lateral (
+        select count(*)::integer as candles, coalesce(sum(h), 0) as digest,
+          coalesce(sum((h & 4294967295) * round(extract(epoch from open_time) / width)), 0) as locator
+        from (
+          select distinct on (v.open_time) v.open_time, v.was_empty,
+            market.candle_hash(v.open_time, v.open, v.high, v.low, v.close, v.volume, v.market_cap) as h
+          from market.revision v
+          where v.series_id = of_series and v.step > t.last and t.slots @> v.open_time and not t.latest @> v.open_time
+            and not exists (select from market.evidence g where g.series_id = of_series and g.kind = 'mended'
+              and g.number > t.last and g.number < v.step and g.slots @> v.open_time)
+          order by v.open_time, v.step
+        ) v
+        where not was_empty
+      ) replaced
+      where t.kind in ('answer', 'adopted') and t.latest && mended and not t.slots && t.removed
+    )
+    select 'what was found differs from what was told: ' || string_agg(
+      format('step %s told %s candles (digest %s), found were %s (digest %s), %s', f.number, f.told_candles, lpad(to_hex(f.told_digest), 16, '0'),
+        f.candles, lpad(to_hex(f.digest), 16, '0'), coalesce('the slot ' || ops.say_time(one.slot) || ' differs',
+          'which of its slots is not known')), '; ' order by f.number)
+    from found f
+    -- As src/views/verify/modulo.ts finds the only slot that differs.
+    left join lateral (
+      select to_timestamp((f.locator / d.d * width)::float8) as slot
+      from (select mod(mod(f.digest::numeric - f.told_digest, 4294967296) + 4294967296, 4294967296) as low) l
+      cross join lateral (values (l.low), (l.low - 4294967296)) d(d)
+      where abs(f.candles - f.told_candles) <= 1 and d.d <> 0 and mod(f.locator, d.d) = 0 and f.locator / d.d between 1 and 1099511627776
+      limit 1
+    ) one on true
+    where (f.candles <> f.told_candles or f.digest <> f.told_digest) and coalesce(f.mended_now @> one.slot, true)
+  );
+end
+$$;
+comment on function ops.unlike_told(integer, market.candle_interval, tstzmultirange) is 'For ops.uncover: of the steps that told these slots last, which do not agree with the stored candles, in words; null when all agree.';
+
 -- `chandler verify` offers this for what it finds wrong: a stretch that is not covered is a gap, and backfills fetch it again. Final values
 -- go to market.revision first: nothing final changes without a trace.
 create or replace function ops.uncover(which integer, from_time timestamptz default '-infinity', to_time timestamptz default 'infinity')
@@ -233,6 +292,7 @@ declare
   told tstzmultirange;
   found_there record;
   left_there record;
+  differed text;
   new_link bytea;
 begin
   -- Waits for a transaction that stores an answer of this series, and holds up the next one.
@@ -241,6 +301,8 @@ begin
     raise exception 'no series has the number %', which;
   end if;
   told := s.covered * tstzmultirange(tstzrange(from_time, to_time));
+  -- Before anything is written: a revision of this mending would count as replaced.
+  differed := ops.unlike_told(which, s.interval, told);
   select * into found_there from ops.sums(which, s.interval, '(,)', '{}', told);
   insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, open, high, low, close, volume, market_cap)
     select which, open_time, clock_timestamp(), clock_timestamp(), s.steps + 1, 'mended', open, high, low, close, volume, market_cap
@@ -251,7 +313,7 @@ begin
       and mod(extract(epoch from open_time), ops.seconds_of(s.interval)::numeric) <> 0;
   if not isempty(told) then
     new_link := ops.add_evidence(which, 'mended', told, clock_timestamp(), clock_timestamp(), found_there.told_candles,
-      found_there.told_digest, found_there.told_locator);
+      found_there.told_digest, found_there.told_locator, why => differed);
   end if;
   select * into left_there from ops.sums(which, s.interval, '(,)', s.covered - told, '{}');
   update market.series set
@@ -489,7 +551,7 @@ begin atomic
   ),
   -- What each step told is what was there until the next step about the slot.
   told as (
-    select st.*, s.slot, a.as_of, a.fetch_id, a.body_sha256, old.reason,
+    select st.*, s.slot, a.as_of, a.fetch_id, a.body_sha256, a.detail, old.reason,
       case
         when st.next is null and now_there.series_id is not null then ops.say_candle(now_there.open, now_there.high, now_there.low,
           now_there.close, now_there.volume, now_there.market_cap)
@@ -525,7 +587,8 @@ begin atomic
           || coalesce(format('. Request %s, as of %s', t.fetch_id, ops.say_time(t.as_of)), '')
           || coalesce(format(', SHA-256 of the answer %s', encode(t.body_sha256, 'hex')), '') || '.'
         when 'adopted' then format('The slot was final before Chandler kept evidence: %s.', coalesce(t.value, 'no candle'))
-        when 'mended' then format('The slot was taken out of coverage, to be requested again. Before: %s.', coalesce(t.old_value, 'no candle'))
+        when 'mended' then format('The slot was taken out of coverage, to be requested again%s. Before: %s.',
+          coalesce(' (' || t.detail || ')', ''), coalesce(t.old_value, 'no candle'))
         when 'retention' then 'The slot was removed because of its age.'
       end
     from told t

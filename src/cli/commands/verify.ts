@@ -131,11 +131,14 @@ async function othersWrong(sql: Sql, { coinIds, interval, quote, since }: Verify
 }
 
 function printDifferences(out: Output, page: readonly SeriesProof[]): void {
-  for (const { coinId, interval, quote, differences } of page)
-    if (differences.length > 0)
-      out.write(
-        `\n${coinId} ${formatSeries({ interval, quote })} differs:\n${differences.map((text) => `  - ${text}\n`).join('')}`,
-      );
+  const list = (heading: string, texts: readonly string[]) => {
+    if (texts.length > 0) out.write(`\n${heading}:\n${texts.map((text) => `  - ${text}\n`).join('')}`);
+  };
+  for (const { coinId, interval, quote, differences, notes } of page) {
+    const name = `${coinId} ${formatSeries({ interval, quote })}`;
+    list(`${name} differs`, differences);
+    list(`Known of ${name}, and no difference`, notes);
+  }
 }
 
 /** A proof changes nothing: it only shows the commands that would fetch the wrong slots again. */

@@ -21,6 +21,8 @@ export type Judgement = {
 
 /** The clock of the upstream may be ahead of ours by this much. */
 export const FUTURE_TOLERANCE_MS = 10 * 60_000;
+/** How `ops.unlike_told` begins. */
+const UNLIKE_TOLD = 'what was found differs from what was told:';
 const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
 export function judge(series: SeriesRow, evidence: readonly Evidence[], account: Account, now: Instant): Judgement {
@@ -48,6 +50,10 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
   const width = INTERVAL_MS[series.interval];
   const mendedAfter = (row: number) =>
     normalize(account.steps.filter((step) => step.kind === 'mended' && step.row > row).flatMap((step) => step.slots));
+  const recorded = evidence.filter(({ kind, detail }) => kind === 'mended' && detail?.startsWith(UNLIKE_TOLD));
+  for (const { number, slots, detail } of recorded)
+    note(`${where(slots)}: mended by step ${number}; before that, ${detail}`);
+  const isRecorded = (step: number) => recorded.some(({ detail }) => detail!.includes(` step ${step} told `));
   const judgeRow = ({ row, difference }: Pick<RowDifference, 'row' | 'difference'>, rows: readonly number[]) => {
     const slots = normalize(rows.flatMap((one) => evidence[one]!.slots));
     const place = placeOf(difference);
@@ -56,8 +62,9 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     const suspect = isOne ? [slot] : slots;
     const left = subtract(suspect, mendedAfter(row));
     const step = evidence[row]!.number;
-    if (left.length === 0) note(`${where(suspect)}: differed from step ${step}, and was mended`);
-    else say(`${where(left)}: ${ofRow(difference, isOne, countSlots(left, series.interval))} (step ${step})`, left);
+    if (left.length === 0) {
+      if (!isRecorded(step)) note(`${where(suspect)}: differed from step ${step}, and was mended`);
+    } else say(`${where(left)}: ${ofRow(difference, isOne, countSlots(left, series.interval))} (step ${step})`, left);
   };
   let pool = NOTHING;
   const gone: number[] = [];

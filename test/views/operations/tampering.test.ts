@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TestDatabase } from '../../support/database.ts';
 import { after, createWarehouse, iso, slot } from './tampering.ts';
 
@@ -193,4 +193,84 @@ test.each(TABLE)('verify finds: %s', async (_, damage, days) => {
   expect(all).not.toEqual([]);
   const named = proofs.flatMap((proof) => proof.stretches);
   for (const n of days) expect(named).toContainEqual(slot(n));
+});
+
+describe('who changes candles and mends them hides nothing', () => {
+  const mend = (from: number, to: number) => `select ops.uncover(:A, ${day(from)}, ${day(to)})`;
+  /** What verify finds in the series after the statements, and what the newest step of its evidence says. */
+  async function mended(...statements: string[]) {
+    const { proofs, all } = await after(database, statements.join(';').replaceAll(':A', `${a}`));
+    return { all, notes: proofs.find(({ seriesId }) => seriesId === a)!.notes };
+  }
+  const DIGESTS = / \(digest [0-9a-f]{16}\)/g;
+  const differing = (text: string) =>
+    /what was found differs from what was told: (.*)$/.exec(text)?.[1]?.replace(DIGESTS, '');
+
+  test.each<[string, string, string]>([
+    [
+      'one changed value is named',
+      `update market.candle set volume = volume * 2 + 1 where ${of('A', 50)}; ${mend(50, 51)}`,
+      'step 2 told 366 candles, found were 366, the slot 2023-02-20 00:00:00Z differs',
+    ],
+    [
+      'so it is in a longer stretch',
+      `update market.candle set volume = volume * 2 + 1 where ${of('A', 50)}; ${mend(20, 90)}`,
+      'step 2 told 366 candles, found were 366, the slot 2023-02-20 00:00:00Z differs',
+    ],
+    [
+      'a deleted row',
+      `delete from market.candle where ${of('A', 60)}; ${mend(0, 366)}`,
+      'step 2 told 366 candles, found were 365, the slot 2023-03-02 00:00:00Z differs',
+    ],
+    [
+      'several of one answer',
+      `update market.candle set volume = volume * 2 + 1 where series_id = :A and open_time in (${day(50)}, ${day(51)}); ${mend(0, 366)}`,
+      'step 2 told 366 candles, found were 366, which of its slots is not known',
+    ],
+    [
+      'of two answers, one of which a later one changed in part',
+      `update market.candle set volume = volume * 2 + 1 where series_id = :A and open_time in (${day(50)}, ${day(400)}); ${mend(0, 500)}`,
+      'step 1 told 366 candles, found were 366, the slot 2024-02-05 00:00:00Z differs; ' +
+        'step 2 told 366 candles, found were 366, the slot 2023-02-20 00:00:00Z differs',
+    ],
+    [
+      'what a late answer told',
+      `update market.candle set volume = volume * 2 + 1 where ${of('A', 371)}; ${mend(371, 372)}`,
+      'step 3 told 2 candles, found were 2, the slot 2024-01-07 00:00:00Z differs',
+    ],
+    [
+      'what was told after an earlier mending',
+      `update market.candle set volume = volume * 2 + 1 where ${of('A', 105)}; ${mend(100, 110)}`,
+      'step 9 told 10 candles, found were 10, the slot 2023-04-16 00:00:00Z differs',
+    ],
+  ])('%s', async (_, damage, expected) => {
+    const { all, notes } = await mended(damage);
+    expect(all).toEqual([]);
+    expect(notes.map(differing)).toEqual([expected]);
+  });
+
+  test('what did not differ is not doubted, also beside a slot that does', async () => {
+    expect(await mended(mend(0, 736))).toEqual({ all: [], notes: [] });
+    const { all, notes } = await mended(
+      `update market.candle set volume = volume * 2 + 1 where ${of('A', 50)}`,
+      mend(51, 99),
+    );
+    expect(all).toContainEqual(expect.stringMatching(/^2023-02-20 .* the candle is not the one that the answer told/));
+    expect(notes).toEqual([]);
+  });
+
+  test('nobody can take that out of the evidence, and the story of the slot tells it', async () => {
+    const damage = [`update market.candle set volume = volume * 2 + 1 where ${of('A', 50)}`, mend(50, 51)];
+    const newest = `series_id = :A and number = (select max(number) from market.evidence where series_id = :A)`;
+    for (const detail of ['null', `replace(detail, '366', '365')`]) {
+      const { all } = await mended(...damage, `update market.evidence set detail = ${detail} where ${newest}`);
+      expect(all).toContainEqual(expect.stringContaining('is not linked to the step before it'));
+    }
+    const told = await mended(
+      ...damage,
+      `do $$ begin if not exists (select from market.story('coin-0', '24h', ${day(50)}) where event = 'mended'
+        and detail like '%requested again (what was found differs from what was told: step 2 %') then raise 'not told'; end if; end $$`,
+    );
+    expect(told.all).toEqual([]);
+  });
 });
