@@ -53,7 +53,8 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
   const recorded = evidence.filter(({ kind, detail }) => kind === 'mended' && detail?.startsWith(UNLIKE_TOLD));
   for (const { number, slots, detail } of recorded)
     note(`${where(slots)}: mended by step ${number}; before that, ${detail}`);
-  const isRecorded = (step: number) => recorded.some(({ detail }) => detail!.includes(` step ${step} told `));
+  const isRecorded = (row: number) =>
+    recorded.some(({ detail }) => detail!.includes(` step ${evidence[row]!.number} told `));
   const judgeRow = ({ row, difference }: Pick<RowDifference, 'row' | 'difference'>, rows: readonly number[]) => {
     const slots = normalize(rows.flatMap((one) => evidence[one]!.slots));
     const place = placeOf(difference);
@@ -63,7 +64,7 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     const left = subtract(suspect, mendedAfter(row));
     const step = evidence[row]!.number;
     if (left.length === 0) {
-      if (!isRecorded(step)) note(`${where(suspect)}: differed from step ${step}, and was mended`);
+      if (!rows.some(isRecorded)) note(`${where(suspect)}: differed from step ${step}, and was mended`);
     } else say(`${where(left)}: ${ofRow(difference, isOne, countSlots(left, series.interval))} (step ${step})`, left);
   };
   let pool = NOTHING;
