@@ -151,8 +151,11 @@ function createRevisions(steps: readonly Step[], segments: readonly Segment[], t
       const teller = place === undefined ? -1 : tellers.indexOf(place);
       const earlier = tellers[teller - 1];
       // A mending removes what is off the grid, and keeps it here.
-      const isOffGrid = !revision.isOnGrid && (place === undefined || steps[place]!.kind !== 'mended');
-      if (place === undefined || teller < 0 || isTwice || isOffGrid || earlier === undefined) {
+      const isMended = place !== undefined && steps[place]!.kind === 'mended';
+      const isOffGrid = !revision.isOnGrid && !isMended;
+      // An answer keeps what it replaces only if that was final, and a mending has ended that.
+      const isOfNone = teller < 0 || earlier === undefined || (!isMended && !makesFinal(steps[earlier]!));
+      if (place === undefined || isOfNone || isTwice || isOffGrid) {
         const why = isTwice ? 'is there twice' : `is of step ${step}, which did not change this slot`;
         wrong.push({ text: `a revision ${why}`, at });
         return;
@@ -160,7 +163,7 @@ function createRevisions(steps: readonly Step[], segments: readonly Segment[], t
       const key = `${segment}/${place}`;
       seen.set(key, (seen.get(key) ?? 0) + 1);
       const sums = sumsOf(revision.hash, Math.round(openTime / width));
-      const tellersOfIt = steps[place]!.kind === 'mended' ? [place, earlier] : [earlier];
+      const tellersOfIt = isMended ? [place, earlier] : [earlier];
       for (const one of tellersOfIt) {
         if (revision.wasThere === true) told.add(one, sums);
         else told.addUncertain(one, sums);

@@ -1,12 +1,11 @@
-/** A thousand random changes of one bit or one row, in every table that verify compares: all are found. */
+/** Random changes of one bit or one row, in every table that verify compares: a few in `npm test`, a thousand in `npm run test:deep`. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { HOUR } from '../../../src/core/interval.ts';
+import { INTERVAL_MS, type Interval } from '../../../src/core/interval.ts';
 import { contains } from '../../../src/core/span.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { randomOf } from '../../support/random.ts';
 import { addRolledUp, after, createWarehouse } from './tampering.ts';
 
-const SEEDS = 1_000;
 /** The lowest bit of a time, in microseconds, that changes its whole seconds. */
 const A_SECOND = 20;
 const NUMBERS = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
@@ -16,17 +15,8 @@ type Rows = { readonly candles: Row[]; readonly revisions: Row[]; readonly rollu
 type Change = {
   readonly damage: string;
   /** What verify must name; absent where no slot can be known. */
-  readonly slot?: { readonly seriesId: number; readonly openTime: number };
+  readonly slot?: { readonly seriesId: number; readonly openTime: number; readonly width: number };
 };
-
-let database: TestDatabase;
-let rows: Rows;
-beforeAll(async () => {
-  ({ database } = await createWarehouse());
-  await addRolledUp(database);
-  rows = await readRows(database);
-});
-afterAll(() => database.drop());
 
 /** `at` of each row: the condition that selects it alone. */
 async function readRows({ sql }: TestDatabase): Promise<Rows> {
@@ -36,7 +26,8 @@ async function readRows({ sql }: TestDatabase): Promise<Rows> {
     candles: await read(`select *, ${candle} from market.candle order by series_id, interval, open_time`),
     rollups: await read(`select *, ${candle} from market.rollup order by series_id, interval, open_time`),
     revisions: await read(
-      `select *, format('id = %s', id) as at from market.revision where step is not null order by id`,
+      `select r.*, s.interval, format('id = %s', r.id) as at from market.revision r join market.series s on s.id = r.series_id
+        where step is not null order by r.id`,
     ),
     evidence: await read(
       `select series_id, cardinality(step_seconds) as steps, now() as open_time,
@@ -77,7 +68,7 @@ const KINDS: Readonly<Record<string, (rows: Rows, pick: Pick) => Change>> = {
     return { damage: `update market.revision set open_time = ${flippedTime('open_time', bit)} where ${row.at}` };
   },
   'a bit of the step of a revision': ({ revisions }, pick) => {
-    const row = pick.of(revisions.filter(({ reason }) => reason !== 'mended'));
+    const row = pick.of(revisions);
     return { damage: `update market.revision set step = step # (1 << ${pick.number(31)}) where ${row.at}` };
   },
   'a bit of a rollup': ({ rollups }, pick) => flipNumber('market.rollup', pick.of(rollups), pick, false),
@@ -175,29 +166,44 @@ function flipNumber(table: string, row: Row, pick: Pick, isNamed: boolean): Chan
   return isNamed ? { damage, slot: slotOf(row) } : { damage };
 }
 
-const slotOf = (row: Row) => ({ seriesId: row.seriesId as number, openTime: row.openTime });
+const slotOf = (row: Row) => ({
+  seriesId: row.seriesId as number,
+  openTime: row.openTime,
+  width: INTERVAL_MS[row.interval as Interval],
+});
 const literal = (value: number | null) => (value === null ? 'null' : `'${value}'::float8`);
 
-test('what is not damaged has no difference', async () => {
-  expect((await after(database, 'select 1')).all).toEqual([]);
-});
+/** `count` seeds: the kinds take turns, and each change is undone before the next one. */
+export function testSeeds(count: number): void {
+  let database: TestDatabase;
+  let rows: Rows;
+  beforeAll(async () => {
+    ({ database } = await createWarehouse());
+    await addRolledUp(database);
+    rows = await readRows(database);
+  });
+  afterAll(() => database.drop());
 
-test.each(Object.entries(KINDS))('verify finds, always: %s', async (name, make) => {
-  const kinds = Object.keys(KINDS);
-  const missed: string[] = [];
-  // The seeds take turns.
-  for (let seed = kinds.indexOf(name); seed < SEEDS; seed += kinds.length) {
-    const random = randomOf(seed);
-    const number = (below: number) => Math.floor(random() * below);
-    const change = make(rows, { number, of: (values) => values[number(values.length)]! });
-    const { proofs, all } = await after(database, change.damage);
-    if (all.length === 0) missed.push(`seed ${seed}: not found: ${change.damage}`);
-    const { slot } = change;
-    if (slot === undefined) continue;
-    const named = proofs.find(({ seriesId }) => seriesId === slot.seriesId)?.stretches ?? [];
-    // One slot, and no more than that.
-    const isExact = contains(named, slot.openTime) && named.every(({ from, to }) => to - from <= 24 * HOUR);
-    if (!isExact) missed.push(`seed ${seed}: slot not named: ${change.damage}: ${JSON.stringify(named)}`);
-  }
-  expect(missed).toEqual([]);
-});
+  test('what is not damaged has no difference', async () => {
+    expect((await after(database, 'select 1')).all).toEqual([]);
+  });
+
+  test.each(Object.entries(KINDS))('verify finds, always: %s', async (name, make) => {
+    const kinds = Object.keys(KINDS);
+    const missed: string[] = [];
+    for (let seed = kinds.indexOf(name); seed < count; seed += kinds.length) {
+      const random = randomOf(seed);
+      const number = (below: number) => Math.floor(random() * below);
+      const change = make(rows, { number, of: (values) => values[number(values.length)]! });
+      const { proofs, all } = await after(database, change.damage);
+      if (all.length === 0) missed.push(`seed ${seed}: not found: ${change.damage}`);
+      const { slot } = change;
+      if (slot === undefined) continue;
+      const named = proofs.find(({ seriesId }) => seriesId === slot.seriesId)?.stretches ?? [];
+      // One slot, and no more than that.
+      const isExact = contains(named, slot.openTime) && named.every(({ from, to }) => to - from <= slot.width);
+      if (!isExact) missed.push(`seed ${seed}: slot not named: ${change.damage}: ${JSON.stringify(named)}`);
+    }
+    expect(missed).toEqual([]);
+  });
+}

@@ -1,0 +1,3 @@
+import { testSeeds } from './tampering-seeds.ts';
+
+testSeeds(1_000);
