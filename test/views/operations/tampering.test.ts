@@ -164,6 +164,17 @@ const TABLE: readonly (readonly [name: string, damage: string, days: readonly nu
     `update market.series set empty_once = '{[2010-01-01Z,2010-01-02Z)}' where id = :A`,
     [],
   ],
+  ['another coin', `update market.series set coin_id = 'eve' where id = :A`, []],
+  [
+    'how many slots each of several steps told',
+    'update market.evidence set step_slots = array_fill(2, array[cardinality(step_seconds)]) where series_id = :A and step_seconds is not null',
+    [],
+  ],
+  [
+    'a retention that never was',
+    `insert into market.evidence (series_id, number, kind, slots, as_of, known_at, candles, digest, locator, link) select id, steps + 1, 'retention', tstzmultirange(tstzrange(${day(0)}, ${day(30)})), now(), now(), 30, 0, 0, link from market.series where id = :A; update market.series set steps = steps + 1, covered = covered - tstzmultirange(tstzrange(${day(0)}, ${day(30)})) where id = :A; delete from market.candle where series_id = :A and open_time < ${day(30)}`,
+    [],
+  ],
   ['a document', `update market.document set received = '{"id":"sam","name":"Eve"}'`, []],
   ['the digest of a document', 'update market.document set received_sha256 = sha256(received_sha256)', []],
   ['the digest of a document removed', 'update market.document set received_sha256 = null', []],
