@@ -21,6 +21,7 @@ test.each([1, 2])('faults lose nothing, and no request goes uncounted (seed %i)'
   if (!parsed.ok) throw new Error(parsed.problem);
   world = await createWorld({
     startAt: NOW,
+    speed: 100,
     simulator: { seed: 3, coins: 10, unlimited: true },
     rpcUrl: 'http://upstream.test/rpc',
     faults: () => parsed.spec,

@@ -47,7 +47,7 @@ async function tablesOf({ database, clock }: World) {
 }
 type Tables = Awaited<ReturnType<typeof tablesOf>>;
 
-const base: WorldOptions = { startAt: START, simulator: { seed: SEED, coins: 7, unlimited: true } };
+const base: WorldOptions = { startAt: START, speed: 100, simulator: { seed: SEED, coins: 7, unlimited: true } };
 
 let clean: Tables;
 let cleanRequests = 0;
@@ -80,7 +80,6 @@ describe.each(engines)('with its queue in $name', ({ name, engine }) => {
     const queue = engine();
     world = await createWorld({
       ...base,
-      speed: 100,
       faults: () => faults.spec,
       ...(queue ? { engine: queue, queueName: `same-tables-${process.pid}` } : {}),
     });
