@@ -6,7 +6,7 @@ import { INTERVAL_MS } from '../../core/interval.ts';
 import { contains, normalize, type Span, type Spans, subtract } from '../../core/span.ts';
 import type { Account, RowDifference } from './account.ts';
 import { brokenLinks } from './chain.ts';
-import { isNothing, minus, NOTHING, placeOf, plus } from './modulo.ts';
+import { isNothing, minus, modulo, NOTHING, placeOf, plus, type Sums } from './modulo.ts';
 import type { Evidence, SeriesRow } from './read-series.ts';
 import { finalBy, isWholeRow, makesFinal } from './steps.ts';
 
@@ -21,8 +21,9 @@ export type Judgement = {
 
 /** The clock of the upstream may be ahead of ours by this much. */
 export const FUTURE_TOLERANCE_MS = 10 * 60_000;
-/** How `ops.unlike_told` begins. */
+/** How `ops.unlike_told` begins, and what it says of one step. */
 const UNLIKE_TOLD = 'what was found differs from what was told:';
+const OF_STEP = /step (\d+) told (\d+) candles \(digest ([0-9a-f]{16})\), found were (\d+) \(digest ([0-9a-f]{16})\)/g;
 const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
 export function judge(series: SeriesRow, evidence: readonly Evidence[], account: Account, now: Instant): Judgement {
@@ -43,6 +44,7 @@ export function judge(series: SeriesRow, evidence: readonly Evidence[], account:
   return { differences, notes, stretches: normalize(stretches) };
 }
 
+type Known = Pick<Sums, 'candles' | 'digest'>;
 type Say = (text: string, at: Spans) => void;
 type Verdicts = { readonly say: Say; readonly note: (text: string) => void };
 
@@ -53,8 +55,25 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
   const recorded = evidence.filter(({ kind, detail }) => kind === 'mended' && detail?.startsWith(UNLIKE_TOLD));
   for (const { number, slots, detail } of recorded)
     note(`${where(slots)}: mended by step ${number}; before that, ${detail}`);
-  const isRecorded = (row: number) =>
-    recorded.some(({ detail }) => detail!.includes(` step ${evidence[row]!.number} told `));
+  const foundByMending = new Map(
+    recorded.flatMap(({ detail }) =>
+      Array.from(detail!.matchAll(OF_STEP), ([, step, told, toldDigest, found, foundDigest]): [number, Known] => [
+        Number(step),
+        {
+          candles: Number(found) - Number(told),
+          digest: modulo(BigInt(`0x${foundDigest}`) - BigInt(`0x${toldDigest}`)),
+        },
+      ]),
+    ),
+  );
+  /** Is it all of what the mendings found to be different? What else differs was changed after them. */
+  const wasFound = ({ candles, digest }: Known, rows: readonly number[]) => {
+    const found = rows.flatMap((row) => foundByMending.get(evidence[row]!.number) ?? []);
+    return (
+      candles === found.reduce((sum, one) => sum + one.candles, 0) &&
+      digest === modulo(found.reduce((sum, one) => sum + one.digest, 0n))
+    );
+  };
   const judgeRow = ({ row, difference }: Pick<RowDifference, 'row' | 'difference'>, rows: readonly number[]) => {
     const slots = normalize(rows.flatMap((one) => evidence[one]!.slots));
     const place = placeOf(difference);
@@ -64,7 +83,8 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     const left = subtract(suspect, mendedAfter(row));
     const step = evidence[row]!.number;
     if (left.length === 0) {
-      if (!rows.some(isRecorded)) note(`${where(suspect)}: differed from step ${step}, and was mended`);
+      if (!wasFound(difference, rows))
+        say(`${where(suspect)}: what is kept of step ${step} was changed after it was mended`, suspect);
     } else say(`${where(left)}: ${ofRow(difference, isOne, countSlots(left, series.interval))} (step ${step})`, left);
   };
   let pool = NOTHING;

@@ -270,6 +270,22 @@ describe('who changes candles and mends them hides nothing', () => {
     expect(notes).toEqual([]);
   });
 
+  test.each([
+    [
+      'an old value of a slot that was mended',
+      mend(371, 372),
+      `update market.revision set close = close * 2 where ${of('A', 371)} and reason <> 'mended'`,
+    ],
+    [
+      'the same, of one that had been changed before',
+      `update market.candle set volume = volume * 2 + 1 where ${of('A', 50)}; ${mend(0, 400)}`,
+      `update market.revision set close = close * 2 where ${of('A', 371)} and reason <> 'mended'`,
+    ],
+  ])('who changes later what was mended: %s', async (_, first, then) => {
+    const { all } = await mended(first, then);
+    expect(all).toContainEqual(expect.stringMatching(/what is kept of step 1 was changed after it was mended/));
+  });
+
   test('nobody can take that out of the evidence, and the story of the slot tells it', async () => {
     const damage = [`update market.candle set volume = volume * 2 + 1 where ${of('A', 50)}`, mend(50, 51)];
     const newest = `series_id = :A and number = (select max(number) from market.evidence where series_id = :A)`;
