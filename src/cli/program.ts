@@ -46,6 +46,7 @@ async function createProgram(argv: readonly string[], context: CommandContext): 
       writeErr: (text) => io.err.write(text),
       getOutHelpWidth: () => io.out.columns() ?? 100,
       getErrHelpWidth: () => io.err.columns() ?? 100,
+      outputError: (text, write) => write(inPlainWords(text)),
     })
     .addHelpText(
       'after',
@@ -57,6 +58,11 @@ async function createProgram(argv: readonly string[], context: CommandContext): 
   const wanted = Object.hasOwn(COMMANDS, first) ? [COMMANDS[first]!] : Object.values(COMMANDS);
   for (const add of await Promise.all(wanted.map((load) => load()))) add(program, context);
   return program;
+}
+
+/** Of a wrong argument, commander says `command-argument value '2h' is invalid for argument 'interval'`. */
+function inPlainWords(error: string): string {
+  return error.replace(/command-argument value '(.*)' is invalid for argument '(\S+)'/, "argument <$2>: '$1' is invalid");
 }
 
 /** The description with its default value, where that can be typed. */

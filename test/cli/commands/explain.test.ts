@@ -160,10 +160,10 @@ test('says what is wrong with the input, and ends with 2', async () => {
     [['nothing-alike-at-all', '24h', '2024-01-06'], /there is no coin nothing-alike-at-all; a coin is named by its id/],
     [['old-coin', '24h', '2024-01-06'], 'the coin old-coin has the id btc-bitcoin now'],
     [['', '24h', '2024-01-06'], 'A coin id is empty'],
-    [['btc-bitcoin', '1d', '2024-01-06'], /'1d' is invalid for argument 'interval'.*did you mean 24h\?/],
-    [['btc-bitcoin', '24h', 'tomorrow'], /'tomorrow' is invalid for argument 'time'.*2024-01-31/],
+    [['btc-bitcoin', '1d', '2024-01-06'], /argument <interval>: '1d' is invalid.*did you mean 24h\?/],
+    [['btc-bitcoin', '24h', 'tomorrow'], /argument <time>: 'tomorrow' is invalid.*2024-01-31/],
     [['btc-bitcoin', '24h', '2024-02-30'], /2024-02 has 29 days/],
-    [['btc-bitcoin', '24h', '2099-01-01'], /'2099-01-01' is invalid for argument 'time'. It lies in the future/],
+    [['btc-bitcoin', '24h', '2099-01-01'], /argument <time>: '2099-01-01' is invalid. It lies in the future/],
     [['btc-bitcoin', '24h', '2024-01-06', '--quote', 'eur'], /'eur' is invalid.*usd, btc/],
     [['btc-bitcoin', '24h'], "missing required argument 'time'"],
     [
