@@ -27,8 +27,10 @@ export function shifted({ interval, beside }: Asked, rows: readonly StoredCandle
     if (own !== undefined && isSame(own, row)) continue;
     for (const step of [...steps].flatMap((ms) => [-ms, ms])) {
       const other = stored.get(at + step);
-      if (other !== undefined && isSame(other, row))
-        return { kind: 'shifted', detail: `a candle has the values of ${new Date(at + step).toISOString()}` };
+      if (other === undefined || !isSame(other, row)) continue;
+      const isDisputed = contains(beside.final, other[0]) && !rows.some(([time]) => time === other[0]);
+      const detail = `a candle has the values of ${isoOf(other)}`;
+      return { kind: 'shifted', detail, ...(isDisputed ? { contradicts: other[0] } : {}) };
     }
   }
   return null;

@@ -18,7 +18,7 @@ export type Implausible = {
     | 'other interval';
   /** For `market.gaps`: what is implausible. */
   readonly detail: string;
-  /** Open time of a stored final candle that has another size of prices: it and the answer cannot both be true. */
+  /** Open time of a stored final candle that has another size of prices, or the values of another slot: it and the answer cannot both be true. */
   readonly contradicts?: Instant;
 };
 
