@@ -62,7 +62,10 @@ async function createProgram(argv: readonly string[], context: CommandContext): 
 
 /** Of a wrong argument, commander says `command-argument value '2h' is invalid for argument 'interval'`. */
 function inPlainWords(error: string): string {
-  return error.replace(/command-argument value '(.*)' is invalid for argument '(\S+)'/, "argument <$2>: '$1' is invalid");
+  return error.replace(
+    /command-argument value '(.*)' is invalid for argument '(\S+)'/,
+    "argument <$2>: '$1' is invalid",
+  );
 }
 
 /** The description with its default value, where that can be typed. */
