@@ -37,8 +37,10 @@ export type WorldOptions = {
   /** Stands between us and the simulator: counts, delays, or answers in its place. */
   readonly fetch?: (simulated: FetchFunction, clock: Clock) => FetchFunction;
   readonly reserved?: () => Reserved;
-  /** How late a turn may be used; default: very late, for a busy machine, and a clock that runs faster than it. */
+  /** How late a permit may be used where a pace binds; default: very late, for a busy machine, and a clock that runs faster than it. */
   readonly lateMs?: number;
+  /** How late a permit may be used where none does. A stall of the machine is `speed` times as long on the virtual clock. */
+  readonly graceMs?: number;
   /** Of the JSON-RPC interface; default: none. */
   readonly rpcUrl?: string;
   /** False: `open` asks for no list of coins, because the test says what upstream answers to that, too. */
@@ -151,6 +153,7 @@ async function openChandler(
         useDatabaseClock: false,
         random: options.random ?? Math.random,
         lateMs: options.lateMs ?? GRACE_MS,
+        graceMs: options.graceMs ?? GRACE_MS,
       });
       // What comes late is as many times later as the clock is faster, and the gate would hand all of it on to those after it.
       return options.speed === 1 ? quota : { ...quota, gate: { ...quota.gate, opensAt: (now) => now } };

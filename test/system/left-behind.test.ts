@@ -135,7 +135,10 @@ describe('the chunks of a run that was killed', { concurrent: true }, () => {
     expect(reportOf(one.out)).toMatchObject({ end: 'done', requests: CHUNKS });
     expect(reportOf(two.out)).toMatchObject({ end: 'done', requests: CHUNKS });
     expect(askedOf('btc-bitcoin')).toBeLessThan(CHUNKS);
-    expect([askedOf('ltc-litecoin'), askedOf('eth-ethereum')]).toEqual([CHUNKS, CHUNKS]);
+    expect(askedOf('eth-ethereum')).toBe(CHUNKS);
+    // The killed run worked for the living one, too: what it had under way of its chunks is asked again.
+    expect(askedOf('ltc-litecoin')).toBeGreaterThanOrEqual(CHUNKS);
+    expect(askedOf('ltc-litecoin')).toBeLessThanOrEqual(CHUNKS + IN_FLIGHT);
     expect(await queued()).toBe(0);
     expect((await statesOf()).sort()).toEqual(['done', 'done', 'interrupted']);
   });
