@@ -40,6 +40,7 @@ afterEach(async () => {
 });
 
 const chandler = (...argv: string[]) => runCommand(argv, { env: { DATABASE_URL: database.url } });
+const KEEPING = { CHANDLER_KEEP_CANDLES: '700d' };
 const attest = (...argv: string[]) => chandler('attest', '--out', file, ...argv);
 
 type Report = {
@@ -47,7 +48,11 @@ type Report = {
   counts: Record<string, number>;
 };
 async function compare(...argv: string[]): Promise<Report & { readonly code: number }> {
-  const { code, out, err } = await chandler('verify', '--against', file, '--json', ...argv);
+  return compareWith({}, ...argv);
+}
+async function compareWith(env: NodeJS.ProcessEnv, ...argv: string[]): Promise<Report & { readonly code: number }> {
+  const verify = ['verify', '--against', file, '--json', ...argv];
+  const { code, out, err } = await runCommand(verify, { env: { DATABASE_URL: database.url, ...env } });
   expect(err).toBe('');
   return { code, ...(JSON.parse(out) as Report) };
 }
@@ -196,12 +201,43 @@ describe('verify --against', () => {
     expect(await compare()).toMatchObject({ code: 0, counts: { tampered: 0 } });
   });
 
-  test('what retention removed is told, and is no difference', async () => {
+  /** Only while candles are kept for a limited time: another hand may write the same step of evidence. */
+  async function removeOldCandles() {
     const keep = { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '24h': 700 * DAY } };
-    const removed = await removeOld(database, { keep, now: AS_OF });
-    expect(removed?.partitions).toEqual(['candle_24h_2021']);
-    expect(await compare()).toMatchObject({ code: 0, counts: { removed: 24, tampered: 0 } });
+    return removeOld(database, { keep, now: AS_OF });
+  }
+
+  test('what retention removed is told, and is no difference, unless candles of that age are kept', async () => {
+    expect((await removeOldCandles())?.partitions).toEqual(['candle_24h_2021']);
+    expect(await compareWith(KEEPING)).toMatchObject({ code: 0, counts: { removed: 24, tampered: 0 } });
+    expect(await compare()).toMatchObject({ code: 1, counts: { removed: 0, tampered: 24 } });
   });
+
+  test('retention of small answers that share a row of evidence is no difference, before and after another attestation', async () => {
+    const id = await refreshedAcrossNewYear();
+    // In the midst of the row: its later steps come after the attestation.
+    await attest();
+    for (let day = 40; day < 50; day++) await store(id, Date.UTC(2021, 11, 12) + day * DAY);
+    await removeOldCandles();
+    expect(await compareWith(KEEPING)).toMatchObject({ code: 0, counts: { tampered: 0 } });
+    await attest();
+    expect(await compareWith(KEEPING)).toMatchObject({ code: 0, counts: { tampered: 0, removed: 0 } });
+    await database.sql`update market.candle set close = close * 2 where series_id = ${id} and open_time = '2022-01-10Z'`;
+    expect((await compareWith(KEEPING)).findings).toContainEqual(
+      expect.objectContaining({ subject: 'ltc-litecoin usd 24h', month: '2022-01', verdict: 'tampered' }),
+    );
+  });
+
+  /** A third series, of 40 answers of a day each. */
+  async function refreshedAcrossNewYear(): Promise<number> {
+    const [id] = await makeSeriesOf(database.sql, ['ltc-litecoin'], '24h', { from: Date.UTC(2021, 11, 12), to: AS_OF });
+    for (let day = 0; day < 40; day++) await store(id!, Date.UTC(2021, 11, 12) + day * DAY);
+    const [row] = await database.sql<
+      { rows: number }[]
+    >`select count(*) as rows from market.evidence where series_id = ${id!}`;
+    expect(row!.rows).toBe(1);
+    return id!;
+  }
 
   const inMay = `series_id = :id and open_time = '2022-05-10Z'`;
   test.each<[string, string, string | null]>([
@@ -228,6 +264,12 @@ describe('verify --against', () => {
       `update market.evidence set known_at = known_at - interval '1 day' where series_id = :id and number = 2`,
       null,
     ],
+    [
+      'which answer told it',
+      `update market.evidence set as_of = as_of - interval '400 days', fetch_id = null, body_sha256 = null where series_id = :id;
+        delete from ops.fetch`,
+      null,
+    ],
   ])('a hand that writes every table cannot hide: %s', async (_, change, month) => {
     await forge(ids[0]!, change.replaceAll(':id', String(ids[0])));
     const { code, findings } = await compare();
@@ -240,7 +282,32 @@ describe('verify --against', () => {
     );
   });
 
-  test('coverage that no evidence tells of, and series that are gone or swapped', async () => {
+  test('whether an old value was a candle', async () => {
+    await revise(ids[0]!, Date.UTC(2022, 4, 10), 3);
+    await attest();
+    await database.sql`update market.revision set was_empty = true where series_id = ${ids[0]!}`;
+    expect((await compare()).findings).toContainEqual(
+      expect.objectContaining({ subject: 'btc-bitcoin usd 24h', month: null, verdict: 'tampered' }),
+    );
+    expect((await chandler('verify')).code).toBe(1);
+  });
+
+  test('a change of id is told; one that only the evidence tells of is not believed', async () => {
+    await database.sql.unsafe(`
+      insert into market.coin select (c).* from (select jsonb_populate_record(c, '{"id": "new-bitcoin"}') as c from market.coin c where id = 'btc-bitcoin') n;
+      update market.series set coin_id = 'new-bitcoin', steps = steps + 1, link = ops.add_evidence(id, 'renamed', '{}', now(), now(), 0, 0, 0,
+        why => 'btc-bitcoin new-bitcoin') where coin_id = 'btc-bitcoin'`);
+    const name = { subject: 'btc-bitcoin usd 24h', month: null };
+    const forged = await compare();
+    expect(forged).toMatchObject({ code: 1, counts: { tampered: 1 } });
+    expect(forged.findings).toContainEqual(expect.objectContaining({ ...name, verdict: 'tampered' }));
+    await database.sql`insert into market.coin_rename (old_id, new_id, renamed_at, seen_at, source) values ('btc-bitcoin', 'new-bitcoin', now(), now(), 'coins')`;
+    const told = await compare();
+    expect(told).toMatchObject({ code: 0, counts: { tampered: 0, renamed: 1 } });
+    expect(told.findings).toContainEqual(expect.objectContaining({ ...name, verdict: 'renamed' }));
+  });
+
+  test('coverage that no evidence tells of, and series that are gone', async () => {
     await database.sql`update market.series set covered = '{[2020-06-01Z,2024-06-01Z)}' where id = ${ids[0]!}`;
     expect(await compare()).toMatchObject({ code: 1 });
     await database.sql`delete from market.candle where series_id = ${ids[1]!}`;

@@ -197,14 +197,16 @@ async function deleteOld(
  * Deletes requests that nothing needs any more. These stay, however old they are: requests that a revision, a quarantined row or a
  * refusal refers to; unconfirmed empty slots that are not covered yet, which may still be confirmed; and the newest of each account
  * and endpoint, which prove that it was ever answered, and how. The requests and rows of each backfill stay known as sums.
+ *
+ * In the order of their numbers, up to the first that is young enough: `verify` takes a later one that is gone for tampering.
  */
 async function deleteFetches(sql: Sql, before: Instant, batch: number, stop: () => boolean): Promise<number> {
   let removed = 0;
   let after = 0;
   while (Number.isFinite(before) && !stop()) {
-    const [step] = await sql<{ last: number | null; old: number; removed: number }[]>`
+    const [step] = await sql<{ last: number | null; isOld: boolean | null; removed: number }[]>`
       with stretch as materialized (
-        select id, sent_at < ${before} as is_old from ops.fetch where id > ${after} order by id limit ${batch}
+        select id, bool_and(sent_at < ${before}) over (order by id) as is_old from ops.fetch where id > ${after} order by id limit ${batch}
       ), gone as (
         delete from ops.fetch f using stretch
         where f.id = stretch.id and stretch.is_old
@@ -227,11 +229,10 @@ async function deleteFetches(sql: Sql, before: Instant, batch: number, stop: () 
         set requests = p.requests + excluded.requests, rows = p.rows + excluded.rows, stored = p.stored + excluded.stored,
           revised = p.revised + excluded.revised, quarantined = p.quarantined + excluded.quarantined
       )
-      select (select max(id) from stretch) as last, (select count(*) from stretch where is_old) as old,
+      select (select max(id) from stretch) as last, (select bool_and(is_old) from stretch) as is_old,
         (select count(*) from gone) as removed`;
     removed += step!.removed;
-    // Requests are recorded in about the order they are sent.
-    if (step!.last === null || step!.old === 0) break;
+    if (step!.last === null || !step!.isOld) break;
     after = step!.last;
   }
   return removed;

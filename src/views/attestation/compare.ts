@@ -1,13 +1,22 @@
 /** Compares the warehouse with an attestation: what is equal, what has grown, what was changed with a recorded reason, and what was tampered with. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted } from '../../core/format.ts';
+import type { Interval } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { parse } from './check-file.ts';
 import { compareTable, type TableFact } from './compare-table.ts';
 import { type Finding, finding, type Verdict } from './finding.ts';
 import { type AsOf, readAsOf } from './read-as-of.ts';
-import { type CurrentSeries, findSeries, inPages, readCurrent, readFormerNames } from './read-series.ts';
+import {
+  type CurrentSeries,
+  type FormerNames,
+  findSeries,
+  inPages,
+  readCurrent,
+  readFormerNames,
+  renameOf,
+} from './read-series.ts';
 import { type AttestedMonth, type AttestedSeries, isSealed, nameOf, readSeries, SHORT_BYTES } from './series-line.ts';
 import type { TABLES } from './tables.ts';
 
@@ -15,7 +24,7 @@ import type { TABLES } from './tables.ts';
 export async function* compare(
   sql: Sql,
   facts: AsyncIterable<string>,
-  keep: Pick<Keep, 'tickers' | 'global' | 'exchanges'>,
+  keep: Pick<Keep, 'candles' | 'tickers' | 'global' | 'exchanges'>,
   now: Instant,
 ): AsyncGenerator<Finding> {
   const former = await readFormerNames(sql);
@@ -38,7 +47,11 @@ export async function* compare(
     const current = there.length === 0 ? [] : await readCurrent(sql, there);
     const byId = new Map(current.map((one) => [one.seriesId, one]));
     const pairs = page.map((attested, i) => ({ attested, current: byId.get(found[i]?.id ?? 0) }));
-    return compareSeries(sql, pairs);
+    const keptSince = (interval: Interval) => now - (keep.candles[interval] ?? Number.POSITIVE_INFINITY);
+    return [
+      ...page.flatMap((attested) => judgeName(attested, former)),
+      ...(await compareSeries(sql, pairs, keptSince)),
+    ];
   });
   const [here] = await sql<{ origin: string }[]>`select coalesce(simulator, 'upstream') as origin from ops.origin`;
   if (origin !== (here?.origin ?? 'upstream'))
@@ -56,7 +69,23 @@ export async function* compare(
 type Pair = { readonly attested: AttestedSeries; readonly current: CurrentSeries | undefined };
 type Known = { readonly attested: AttestedSeries; readonly current: CurrentSeries };
 
-async function compareSeries(sql: Sql, pairs: readonly Pair[]): Promise<Finding[]> {
+/** Since when candles are kept, by the settings of retention. */
+type KeptSince = (interval: Interval) => Instant;
+
+/** A series is found by its evidence where the coin has another id since; `market.coin_rename` must tell of it, too. */
+function judgeName(attested: AttestedSeries, former: FormerNames): Finding[] {
+  const rename = renameOf(attested, former);
+  if (rename === undefined) return [];
+  const { step, newId, isRecorded } = rename;
+  const detail = `step ${step} of its evidence says that ${attested.coinId} is ${newId} now`;
+  return [
+    isRecorded
+      ? finding(nameOfSeries(attested), null, 'renamed', detail)
+      : finding(nameOfSeries(attested), null, 'tampered', `${detail}, and market.coin_rename does not`),
+  ];
+}
+
+async function compareSeries(sql: Sql, pairs: readonly Pair[], keptSince: KeptSince): Promise<Finding[]> {
   const known = pairs.filter((pair): pair is Known => pair.current !== undefined);
   const differing = known.map((pair) => pair.attested.months.filter((month) => !isEqualNow(pair, month)));
   const then = await readAsOf(
@@ -68,7 +97,7 @@ async function compareSeries(sql: Sql, pairs: readonly Pair[]): Promise<Finding[
       months: differing[i]!.map(({ from }) => from),
     })),
   );
-  const findings = new Map(known.map((pair, i) => [pair.attested, judge(pair, then[i]!)]));
+  const findings = new Map(known.map((pair, i) => [pair.attested, judge(pair, then[i]!, keptSince)]));
   return pairs.flatMap(
     ({ attested }) =>
       findings.get(attested) ?? [finding(nameOfSeries(attested), null, 'tampered', 'the series is not there')],
@@ -84,7 +113,7 @@ function isShort(short: Buffer, whole: Buffer): boolean {
   return whole.subarray(0, SHORT_BYTES).equals(short);
 }
 
-function judge(pair: Known, then: AsOf): Finding[] {
+function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
   const { attested, current } = pair;
   const name = nameOfSeries(attested);
   const findings: Finding[] = [];
@@ -98,22 +127,34 @@ function judge(pair: Known, then: AsOf): Finding[] {
       finding(
         name,
         nameOf(month.from),
-        ...(isEqual ? (['equal', ''] as const) : judgeMonth(month, now, before!, then)),
+        ...(isEqual
+          ? (['equal', ''] as const)
+          : judgeMonth(month, now, before!, { ...then, keptSince: keptSince(attested.interval) })),
       ),
     );
   }
   if (!then.isCoverageTrue && findings.every(({ verdict }) => verdict !== 'tampered'))
     findings.push(finding(name, null, 'tampered', 'its coverage is not what the evidence says'));
   const isLinked = attested.steps === 0 || (then.link !== null && isShort(attested.link, then.link));
-  if (!isLinked)
+  if (then.link?.length === 0)
+    findings.push(
+      finding(name, null, 'removed', `retention removed what proves its evidence up to step ${attested.steps}`),
+    );
+  else if (!isLinked)
     findings.push(finding(name, null, 'tampered', `its evidence up to step ${attested.steps} is not what it was`));
-  const areRevisions = isShort(attested.revisions, then.revisions);
-  if (!areRevisions)
-    findings.push(finding(name, null, 'tampered', 'its revisions from before then are not what they were'));
+  if (!isShort(attested.records, then.records))
+    findings.push(
+      finding(
+        name,
+        null,
+        'tampered',
+        'its revisions from before then, or the requests of its evidence, are not what they were',
+      ),
+    );
   // The digests in the file are short; the seal is about whole ones. It can be checked when nothing was removed.
   const isExplained = findings.every(({ verdict }) => verdict !== 'tampered' && verdict !== 'removed');
   const link = attested.steps === 0 ? Buffer.alloc(0) : (then.link ?? Buffer.alloc(0));
-  if (isExplained && !isSealed(attested.seal, { link, revisions: then.revisions, months: whole }))
+  if (isExplained && !isSealed(attested.seal, { link, records: then.records, months: whole }))
     findings.push(finding(name, null, 'tampered', 'its short digests are right, but its seal is not'));
   return findings;
 }
@@ -122,12 +163,21 @@ function judgeMonth(
   month: AttestedMonth,
   now: CurrentSeries['months'][number] | undefined,
   before: NonNullable<ReturnType<AsOf['months']['get']>>,
-  then: AsOf,
+  { isCoverageTrue, keptSince }: Pick<AsOf, 'isCoverageTrue'> & { readonly keptSince: Instant },
 ): readonly [Verdict, string] {
   const { candles = 0, slots = 0 } = now ?? {};
   const counts = `${formatCounted(candles, 'final candle')} in ${formatCounted(slots, 'covered slot')}, attested were ${month.candles} in ${month.slots}`;
-  if (!then.isCoverageTrue) return ['tampered', `coverage is not what the evidence says; ${counts}`];
-  if (before.removed > 0) return ['removed', `retention removed ${formatCounted(before.removed, 'slot')}`];
+  if (!isCoverageTrue) return ['tampered', `coverage is not what the evidence says; ${counts}`];
+  if (before.removed > 0) {
+    const slots = formatCounted(before.removed, 'slot');
+    // Retention removes partitions of which every candle is too old.
+    return before.removedTo! > keptSince
+      ? [
+          'tampered',
+          `${slots} were removed as if by retention, but CHANDLER_KEEP_CANDLES keeps candles of that age here`,
+        ]
+      : ['removed', `retention removed ${slots}`];
+  }
   if (!isShort(month.digest, before.digest))
     return ['tampered', `not what was attested, and no revision says why; ${counts}`];
   const why = before.reasons.join(', ');

@@ -1,9 +1,9 @@
 /**
  * What a comparison with an attestation finds. `grown`: more slots are final. `revised`, `mended`: changed since, and what it was then is
- * on record and is what was attested. `removed`: retention removed it since. `changed`: a table without a history is different.
+ * on record and is what was attested. `renamed`: the upstream gave the coin another id since, which is on record. `removed`: retention removed it since. `changed`: a table without a history is different.
  * `tampered`: none of these.
  */
-export const VERDICTS = ['equal', 'grown', 'revised', 'mended', 'removed', 'changed', 'tampered'] as const;
+export const VERDICTS = ['equal', 'grown', 'revised', 'mended', 'renamed', 'removed', 'changed', 'tampered'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
 export type Finding = {

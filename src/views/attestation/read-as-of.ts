@@ -4,7 +4,7 @@ import { monthReset } from '../../core/calendar.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { SHA256_OF_CANDLES, SHA256_OF_REVISIONS } from './read-series.ts';
+import { SHA256_OF_CANDLES, SHA256_OF_RECORDS } from './read-series.ts';
 import { DIGEST_OF_NOTHING, monthsOf } from './series-state.ts';
 
 type Asked = {
@@ -22,12 +22,14 @@ export type MonthAsOf = {
   readonly reasons: readonly string[];
   /** Slots that retention has removed since: what they held is not on record. */
   readonly removed: number;
+  /** Where the newest of them ended. */
+  readonly removedTo: Instant | null;
 };
 
 export type AsOf = {
-  /** Computed again from name, evidence and candles; null when a step is missing. */
+  /** Computed again from name, evidence and candles; null when a step is missing, empty when retention removed what it needs. */
   readonly link: Buffer | null;
-  readonly revisions: Buffer;
+  readonly records: Buffer;
   /** Is the coverage of now what all evidence says? */
   readonly isCoverageTrue: boolean;
   readonly months: ReadonlyMap<Instant, MonthAsOf>;
@@ -38,7 +40,7 @@ export async function readAsOf(sql: Sql, asked: readonly Asked[]): Promise<AsOf[
   if (asked.length === 0) return [];
   const steps = asked.map(({ step }) => step);
   const heads = await sql<Omit<AsOf, 'months'>[]>`
-    select ops.link_at(s.id, a.step) as link, ${sql.unsafe(SHA256_OF_REVISIONS)} as revisions,
+    select ops.link_at(s.id, a.step) as link, ${sql.unsafe(SHA256_OF_RECORDS)} as records,
       s.covered = ops.covered_at(s.id, s.steps) as is_coverage_true
     from unnest(${asked.map(({ seriesId }) => seriesId)}::int[], ${steps}::int[]) with ordinality as a (id, step, position)
     join market.series s on s.id = a.id
@@ -56,6 +58,7 @@ type MonthRow = {
   readonly revised: number;
   readonly reasons: readonly string[];
   readonly removed: number;
+  readonly removedTo: Instant | null;
 };
 
 async function readMonths(sql: Sql, asked: readonly Asked[]): Promise<Map<Instant, MonthAsOf>[]> {
@@ -65,7 +68,7 @@ async function readMonths(sql: Sql, asked: readonly Asked[]): Promise<Map<Instan
   const { interval } = asked[0]!;
   const spans: Span[] = months.map(({ from }) => ({ from, to: monthReset(from) }));
   const rows = await sql<MonthRow[]>`
-    select a.position, was.covered, found.candles, found.sha256, revised.revised, revised.reasons, gone.removed
+    select a.position, was.covered, found.candles, found.sha256, revised.revised, revised.reasons, gone.removed, gone.removed_to
     from unnest(${months.map((one) => one.seriesId)}::int[], ${months.map((one) => one.step)}::int[], ${spans}::tstzrange[])
       with ordinality as a (id, step, month, position)
     cross join lateral (
@@ -81,7 +84,7 @@ async function readMonths(sql: Sql, asked: readonly Asked[]): Promise<Map<Instan
     ) revised
     cross join lateral (
       select coalesce(sum((date_part('epoch', upper(g)) - date_part('epoch', lower(g)))
-        / ops.seconds_of(${interval}::market.candle_interval)), 0)::integer as removed
+        / ops.seconds_of(${interval}::market.candle_interval)), 0)::integer as removed, max(upper(g)) as removed_to
       from market.evidence e cross join unnest(e.slots * was.covered) g
       where e.series_id = a.id and e.number > a.step and e.kind = 'retention' and e.slots && a.month
     ) gone`;

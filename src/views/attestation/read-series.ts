@@ -21,11 +21,25 @@ export const CANDLE_BYTES = `int8send(date_part('epoch', c.open_time)::bigint) |
 /** `c` are the rows; the SHA-256 of their bytes in the order of time. */
 export const SHA256_OF_CANDLES = `sha256(coalesce(string_agg(${CANDLE_BYTES}, ''::bytea order by c.open_time), ''))`;
 
-/** Of the rows of `market.revision` that replaced values up to a step (or before evidence was kept). Null is the latest step. */
-export const SHA256_OF_REVISIONS = `(
-  select sha256(coalesce(string_agg(${CANDLE_BYTES} || int4send(coalesce(c.step, 0)) || timestamptz_send(c.seen_at)
-    || timestamptz_send(coalesce(c.known_at, c.seen_at)) || convert_to(c.reason, 'UTF8'), ''::bytea order by c.step, c.open_time, c.id), ''))
-  from market.revision c where c.series_id = s.id and coalesce(c.step, 0) <= upto)`;
+/**
+ * Of what is recorded up to a step: the rows of `market.revision` that replaced values (or are from before evidence was kept), and the
+ * request of each row of evidence that no later step can have joined.
+ */
+export const SHA256_OF_RECORDS = `(
+  select sha256(revised.bytes || named.bytes)
+  from (
+    select coalesce(string_agg(${CANDLE_BYTES} || int4send(coalesce(c.step, 0)) || timestamptz_send(c.seen_at)
+      || timestamptz_send(coalesce(c.known_at, c.seen_at)) || boolsend(c.was_empty) || int8send(coalesce(c.fetch_id, 0))
+      || convert_to(c.reason, 'UTF8'), ''::bytea order by c.step, c.open_time, c.id), '') as bytes
+    from market.revision c where c.series_id = s.id and coalesce(c.step, 0) <= upto
+  ) revised, (
+    select coalesce(string_agg(int4send(e.number) || timestamptz_send(e.as_of) || int8send(coalesce(e.fetch_id, 0))
+      || coalesce(e.body_sha256, ''), ''::bytea order by e.number), '') as bytes
+    from (
+      select e.*, lead(e.number) over (order by e.number) as next from market.evidence e where e.series_id = s.id and e.number <= upto
+    ) e
+    where e.step_seconds is null or e.next is not null
+  ) named)`;
 
 /** The most candles, and the most series, of one statement. */
 const MOST_CANDLES = 200_000;
@@ -101,7 +115,7 @@ type Row = {
   readonly steps: number;
   readonly link: Buffer | null;
   readonly covered: Spans;
-  readonly revisions: Buffer;
+  readonly records: Buffer;
   readonly months: readonly [number, number, string][];
 };
 
@@ -109,7 +123,7 @@ type Row = {
 export async function readCurrent(sql: SqlOrTransaction, page: readonly Listed[]): Promise<CurrentSeries[]> {
   const { interval } = page[0]!;
   const rows = await sql<Row[]>`
-    select s.id, s.coin_id, s.quote, s.steps, s.link, s.covered, ${sql.unsafe(SHA256_OF_REVISIONS)} as revisions, found.months
+    select s.id, s.coin_id, s.quote, s.steps, s.link, s.covered, ${sql.unsafe(SHA256_OF_RECORDS)} as records, found.months
     from unnest(${page.map(({ id }) => id)}::int[]) with ordinality as page (id, position)
     join market.series s on s.id = page.id
     cross join lateral (select s.steps as upto) latest
@@ -137,16 +151,31 @@ function stateOf({ id, months, link, ...row }: Row, interval: Interval): Current
   };
 }
 
-/** Which series had a name until a step: `coin quote interval` → number of the series, by changed ids of coins. */
-export type FormerNames = ReadonlyMap<string, readonly { readonly seriesId: number; readonly step: number }[]>;
+type Rename = {
+  readonly seriesId: number;
+  readonly step: number;
+  readonly newId: string;
+  /** Does `market.coin_rename` tell of it, too? A coin that has its old id again may be told of the other way round. */
+  readonly isRecorded: boolean;
+};
+
+/** Which series had a name until a step: `coin quote interval` → the changes of its id, oldest first. */
+export type FormerNames = ReadonlyMap<string, readonly Rename[]>;
 
 export async function readFormerNames(sql: SqlOrTransaction): Promise<FormerNames> {
-  const rows = await sql<{ name: string; seriesId: number; step: number }[]>`
-    select split_part(e.detail, ' ', 1) || ' ' || s.quote || ' ' || s.interval as name, e.series_id, e.number as step
+  const rows = await sql<(Rename & { name: string })[]>`
+    select split_part(e.detail, ' ', 1) || ' ' || s.quote || ' ' || s.interval as name, e.series_id, e.number as step,
+      split_part(e.detail, ' ', 2) as new_id, exists (select from market.coin_rename r
+        where e.detail in (r.old_id || ' ' || r.new_id, r.new_id || ' ' || r.old_id)) as is_recorded
     from market.evidence e join market.series s on s.id = e.series_id where e.kind = 'renamed' order by e.number`;
-  const names = new Map<string, { seriesId: number; step: number }[]>();
+  const names = new Map<string, Rename[]>();
   for (const { name, ...had } of rows) names.set(name, [...(names.get(name) ?? []), had]);
   return names;
+}
+
+/** The first change of the coin's id since it was attested; undefined: it has the attested id still. */
+export function renameOf({ coinId, quote, interval, steps }: AttestedSeries, former: FormerNames): Rename | undefined {
+  return former.get(`${coinId} ${quote} ${interval}`)?.find(({ step }) => step > steps);
 }
 
 /** The series that have, or had at the attested step, these names, in the order of the page; undefined where there is none. */
@@ -155,10 +184,7 @@ export async function findSeries(
   page: readonly AttestedSeries[],
   former: FormerNames,
 ): Promise<(Listed | undefined)[]> {
-  const ids = page.map(({ coinId, quote, interval, steps }) => {
-    const had = former.get(`${coinId} ${quote} ${interval}`)?.find(({ step }) => step > steps);
-    return had?.seriesId ?? null;
-  });
+  const ids = page.map((attested) => renameOf(attested, former)?.seriesId ?? null);
   const rows = await sql<{ position: number; id: number; candles: number }[]>`
     select a.position, s.id, s.candles
     from unnest(${ids}::int[], ${page.map((one) => one.coinId)}::text[], ${page.map((one) => one.quote)}::text[],

@@ -5,7 +5,7 @@ import { isQuote, type Quote } from '../../core/candle.ts';
 import { INTERVAL_MS, type Interval, isInterval } from '../../core/interval.ts';
 import { type SeriesName, type SeriesState, sealOf } from './series-state.ts';
 
-/** Bytes of the seal; of the digest of a month, of the link and of the revisions. */
+/** Bytes of the seal; of the digest of a month, of the link and of the records. */
 const SEAL_BYTES = 16;
 export const SHORT_BYTES = 8;
 
@@ -24,18 +24,18 @@ export type AttestedSeries = SeriesName & {
   /** The first eight bytes. */
   readonly link: Buffer;
   /** The first eight bytes. */
-  readonly revisions: Buffer;
+  readonly records: Buffer;
   readonly months: readonly AttestedMonth[];
 };
 
 /** `["btc-bitcoin usd 24h",27,"2024-01","<base64>",[[0,20,21]]]`: steps, first month, digests, and the months that are not complete. */
 export function writeSeries(state: SeriesState): string {
-  const { coinId, quote, interval, steps, link, revisions, months } = state;
+  const { coinId, quote, interval, steps, link, records, months } = state;
   const digests = Buffer.concat([
     sealOf(state).subarray(0, SEAL_BYTES),
     // Without evidence there is no link.
     link.length === 0 ? Buffer.alloc(SHORT_BYTES) : link.subarray(0, SHORT_BYTES),
-    revisions.subarray(0, SHORT_BYTES),
+    records.subarray(0, SHORT_BYTES),
     ...months.map(({ digest }) => digest.subarray(0, SHORT_BYTES)),
   ]);
   const incomplete = months.flatMap(({ from, candles, slots }, i) => {
@@ -75,7 +75,7 @@ export function readSeries(line: unknown): AttestedSeries | null {
     steps: steps as number,
     seal: bytes.subarray(0, SEAL_BYTES),
     link: short(0),
-    revisions: short(1),
+    records: short(1),
     months,
   };
 }

@@ -1,4 +1,4 @@
-/** What an attestation says of one series: digests of its months, of its evidence and of its revisions. docs/proof.md has the exact bytes. */
+/** What an attestation says of one series: digests of its months, of its evidence and of what is recorded beside it. docs/proof.md has the exact bytes. */
 import { createHash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import { monthReset, monthStart } from '../../core/calendar.ts';
@@ -25,8 +25,8 @@ export type SeriesState = SeriesName & {
   readonly steps: number;
   /** The newest link of its evidence; empty when there is none. */
   readonly link: Buffer;
-  /** Of its rows in `market.revision`: 32 bytes. */
-  readonly revisions: Buffer;
+  /** Of its rows in `market.revision`, and of the requests that its evidence names: 32 bytes. */
+  readonly records: Buffer;
   /** From the first month with coverage to the last, without a gap. */
   readonly months: readonly Month[];
 };
@@ -68,9 +68,9 @@ export const DIGEST_OF_NOTHING = digestOf(SHA256_OF_NOTHING, []);
 export function sealOf({
   months,
   link,
-  revisions,
-}: Pick<SeriesState, 'link' | 'revisions'> & { readonly months: readonly Pick<Month, 'digest'>[] }): Buffer {
+  records,
+}: Pick<SeriesState, 'link' | 'records'> & { readonly months: readonly Pick<Month, 'digest'>[] }): Buffer {
   return createHash('sha256')
-    .update(Buffer.concat([link, revisions, ...months.map(({ digest }) => digest)]))
+    .update(Buffer.concat([link, records, ...months.map(({ digest }) => digest)]))
     .digest();
 }

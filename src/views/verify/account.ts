@@ -73,10 +73,7 @@ export function openLedger(series: SeriesRow, evidence: readonly Evidence[], wid
 
 type StepSums = {
   add(step: number, sums: Sums): void;
-  /** Values that may have been a candle of nulls, or none. */
-  addUncertain(step: number, sums: Sums): void;
   of(step: number): Sums;
-  uncertain(step: number): readonly Sums[];
 };
 
 /** Twenty bytes a step. */
@@ -84,16 +81,13 @@ function createSums(count: number): StepSums {
   const candles = new Int32Array(count);
   const digest = new BigUint64Array(count);
   const locator = new BigUint64Array(count);
-  const uncertain = new Map<number, Sums[]>();
   return {
     add: (step, sums) => {
       candles[step]! += sums.candles;
       digest[step]! += sums.digest;
       locator[step]! += sums.locator;
     },
-    addUncertain: (step, sums) => void uncertain.set(step, [...(uncertain.get(step) ?? []), sums]),
     of: (step) => ({ candles: candles[step]!, digest: digest[step]!, locator: locator[step]! }),
-    uncertain: (step) => uncertain.get(step) ?? [],
   };
 }
 
@@ -163,11 +157,8 @@ function createRevisions(steps: readonly Step[], segments: readonly Segment[], t
       const key = `${segment}/${place}`;
       seen.set(key, (seen.get(key) ?? 0) + 1);
       const sums = sumsOf(revision.hash, Math.round(openTime / width));
-      const tellersOfIt = isMended ? [place, earlier] : [earlier];
-      for (const one of tellersOfIt) {
-        if (revision.wasThere === true) told.add(one, sums);
-        else told.addUncertain(one, sums);
-      }
+      if (revision.isContradictory) wrong.push({ text: 'a revision says that the slot was empty, and has values', at });
+      if (revision.wasThere) for (const one of isMended ? [place, earlier] : [earlier]) told.add(one, sums);
     },
     close() {
       for (const [i, { from, to, tellers }] of segments.entries()) {
@@ -201,33 +192,13 @@ function compareRows(
       if (earlier !== undefined && steps[place]!.kind === 'retention') gone.add(steps[earlier]!.row);
     }
   }
-  const sums = evidence.map(() => ({ known: NOTHING, uncertain: [] as Sums[] }));
-  for (const [place, { row }] of steps.entries()) {
-    const of = sums[row]!;
-    of.known = plus(of.known, told.of(place));
-    of.uncertain.push(...told.uncertain(place));
-  }
+  const sums = evidence.map(() => NOTHING);
+  for (const [place, { row }] of steps.entries()) sums[row] = plus(sums[row]!, told.of(place));
   return evidence.flatMap((row, place) => {
-    const { known, uncertain } = sums[place]!;
-    const difference = leastDifference(minus(known, row), uncertain);
+    const difference = minus(sums[place]!, row);
     const isPartlyGone = gone.has(place) || row.kind === 'retention';
     return isPartlyGone || difference.candles !== 0 || difference.digest !== 0n || difference.locator !== 0n
       ? [{ row: place, difference, isPartlyGone }]
       : [];
   });
 }
-
-/** Candles of nulls are rare: none of the uncertain values was one, or all were, or a few. */
-function leastDifference(difference: Sums, uncertain: readonly Sums[]): Sums {
-  if (uncertain.length === 0 || (difference.digest === 0n && difference.candles === 0)) return difference;
-  const all = plus(difference, uncertain.reduce(plus, NOTHING));
-  if (all.digest === 0n) return all;
-  if (uncertain.length > MOST_TRIED) return difference;
-  for (let some = 1; some < 1 << uncertain.length; some++) {
-    const tried = uncertain.reduce((sum, one, i) => (some & (1 << i) ? plus(sum, one) : sum), difference);
-    if (tried.digest === 0n) return tried;
-  }
-  return difference;
-}
-
-const MOST_TRIED = 10;

@@ -138,8 +138,9 @@ export type Revision = {
   readonly isOnGrid: boolean;
   /** Null: from before evidence was kept. */
   readonly step: number | null;
-  /** Was there a candle? Null: its numbers are all null, and it may have been one of nulls. */
-  readonly wasThere: boolean | null;
+  /** Was there a candle? If not, its numbers must be null. */
+  readonly wasThere: boolean;
+  readonly isContradictory: boolean;
   readonly hash: bigint;
 };
 
@@ -154,8 +155,8 @@ export async function* readRevisions(
   const pages = sql<Text<Revision, 'hash'>[]>`
     select r.series_id, r.open_time, r.step,
       mod(extract(epoch from r.open_time), ${INTERVAL_MS[interval] / 1000}::int) = 0 as is_on_grid,
-      case when num_nonnulls(r.open, r.high, r.low, r.close, r.volume, r.market_cap) > 0 or r.reason in ('removed by upstream', 'mended')
-        then true end as was_there,
+      not r.was_empty as was_there,
+      r.was_empty and num_nonnulls(r.open, r.high, r.low, r.close, r.volume, r.market_cap) > 0 as is_contradictory,
       market.candle_hash(r.open_time, r.open, r.high, r.low, r.close, r.volume, r.market_cap)::text as hash
     from market.revision r where r.series_id = any(${ids as number[]}::int[])
     order by r.series_id, r.open_time, r.step`.cursor(REVISIONS_AT_ONCE);

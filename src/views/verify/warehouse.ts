@@ -42,7 +42,7 @@ async function strangers(sql: Sql): Promise<string[]> {
  * its age; and it never removes the newest.
  */
 async function requestsGone(sql: Sql): Promise<string[]> {
-  const rows = await sql<{ seriesId: number; gone: number; other: number }[]>`
+  const rows = await sql<{ seriesId: number; gone: number; other: number; unnamed: number }[]>`
     with kept as materialized (
       select coalesce((
         select min(f.id) from ops.fetch f
@@ -54,13 +54,16 @@ async function requestsGone(sql: Sql): Promise<string[]> {
       ), (select max(id) from ops.fetch), 0) as since
     ), compared as (
       select e.series_id, f.id is null and e.fetch_id > kept.since as is_gone,
-        f.series_id <> e.series_id or f.body_sha256 is distinct from e.body_sha256 and f.id is not null as is_other
+        f.id is not null and (f.series_id <> e.series_id or f.body_sha256 is distinct from e.body_sha256) as is_other,
+        e.fetch_id is null as is_unnamed
       from market.evidence e cross join kept left join ops.fetch f on f.id = e.fetch_id
-      where e.fetch_id is not null and e.kind = 'answer'
+      where e.kind = 'answer'
     )
-    select series_id, count(*) filter (where is_gone) as gone, count(*) filter (where is_other) as other
-    from compared where is_gone or is_other group by 1 order by 1`;
-  return rows.flatMap(({ seriesId, gone, other }) => [
+    select series_id, count(*) filter (where is_gone) as gone, count(*) filter (where is_other) as other,
+      count(*) filter (where is_unnamed) as unnamed
+    from compared where is_gone or is_other or is_unnamed group by 1 order by 1`;
+  return rows.flatMap(({ seriesId, gone, other, unnamed }) => [
+    ...(unnamed > 0 ? [`market.evidence: ${unnamed} answers of series ${seriesId} name no request`] : []),
     ...(gone > 0 ? [`ops.fetch: ${gone} requests that evidence of series ${seriesId} refers to are gone`] : []),
     ...(other > 0 ? [`ops.fetch: ${other} requests are not those that evidence of series ${seriesId} refers to`] : []),
   ]);
