@@ -200,7 +200,8 @@ describe('requests', () => {
       message: null,
       ...rest,
     });
-  const remove = (batch = 3) => removeOld(database, { keep: { ...FOR_EVER, fetches: 90 * DAY }, now: NOW, batch });
+  const remove = (batch = 3, now = NOW) =>
+    removeOld(database, { keep: { ...FOR_EVER, fetches: 90 * DAY }, now, batch });
   const left = async () =>
     (await database.sql<{ id: number }[]>`select id from ops.fetch order by id`).map((r) => r.id);
 
@@ -211,9 +212,11 @@ describe('requests', () => {
     expect((await remove())!.rows.fetch).toBe(10);
     expect(await left()).toEqual([young]);
     expect(await backfillTotals(database.sql, 7)).toEqual(before);
+    // In the order of their numbers: what was sent early and numbered late waits for the younger one before it.
     await request();
     await request({ sentAt: NOW });
-    expect((await remove())!.rows.fetch).toBe(1);
+    expect((await remove())!.rows.fetch).toBe(0);
+    expect((await remove(3, NOW + 100 * DAY))!.rows.fetch).toBe(2);
     expect((await backfillTotals(database.sql, 7)).requests).toBe(before.requests + 2);
   });
 
