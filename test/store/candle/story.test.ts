@@ -45,6 +45,16 @@ test('a slot that became final, was revised, mended and answered again', async (
   expect(volume(story.find(({ event }) => event === 'now')!.detail)).toBe(3 * volume(first!.detail));
 });
 
+test('of small answers that continue each other only the last request is kept, and the story says so', async () => {
+  const id = await newDailySeries(database.sql, 'd-coin');
+  for (const n of [0, 1, 2]) await storeAnswer(database.sql, id, [n, n + 1], 20 + n);
+  const told = async (n: number) => (await storyOf('d-coin', n)).find(({ event }) => event === 'final')!.detail;
+  expect(await told(1)).toMatch(
+    /\. Its request is not kept: of small answers that continue each other, only the last one's is\.$/,
+  );
+  expect(await told(2)).toMatch(/ Request \d+, as of 2024-01-23 00:00:00Z, SHA-256 of the answer (07){32}\.$/);
+});
+
 test('an empty slot was told once, then twice', async () => {
   const id = await newDailySeries(database.sql, 'b-coin');
   await storeAnswer(database.sql, id, [0, 10], 20, { without: [5] });
