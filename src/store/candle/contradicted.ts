@@ -85,17 +85,19 @@ export async function takeBack(
 }
 
 /**
- * Takes what one answer told about the slot at `at` out of coverage, to be asked about again, unless two answers told it: then one of them was
- * recorded as implausible. It is kept as a revision. Under the lock of the series, when all else is written.
+ * Takes what one answer told about the slot at `at`, without a break, out of coverage, to be asked about again, unless two answers told it: then one
+ * of them was recorded as implausible, before the other was stored. It is kept as a revision. Under the lock of the series, when all else is written.
  */
 export async function reopenToldOnce(tx: SqlOrTransaction, seriesId: number, at: Instant): Promise<void> {
   await tx`
-    select ops.uncover(e.series_id, lower(e.slots), upper(e.slots))
+    select ops.uncover(e.series_id, lower(e.stretch), upper(e.stretch))
     from (
-      select series_id, slots from market.evidence
-      where series_id = ${seriesId} and kind = 'answer' and slots @> ${at}::timestamptz order by number desc limit 1
+      select s.series_id, s.known_at, stretch from market.evidence_steps s cross join unnest(s.slots) stretch
+      where s.series_id = ${seriesId} and s.kind = 'answer' and stretch @> ${at}::timestamptz order by s.number desc limit 1
     ) e
     where not exists (select from ops.fetch f
       -- A question about holes asks about final slots: an implausible answer to it is none that was stored later.
-      where f.series_id = ${seriesId} and f.outcome = 'implausible' and f.subject is distinct from ${HOLES} and f.span @> ${at}::timestamptz)`;
+      where f.series_id = ${seriesId} and f.outcome = 'implausible' and f.subject is distinct from ${HOLES} and f.span @> ${at}::timestamptz
+        -- known_at has whole seconds.
+        and f.sent_at < e.known_at + interval '1 second')`;
 }

@@ -21,9 +21,10 @@ export type Judgement = {
 
 /** The clock of the upstream may be ahead of ours by this much. */
 export const FUTURE_TOLERANCE_MS = 10 * 60_000;
-/** How `ops.unlike_told` begins, and what it says of one step. */
+/** What `ops.uncover` says of what it found: of steps, of one step, of candles outside coverage. */
 const UNLIKE_TOLD = 'what was found differs from what was told:';
 const OF_STEP = /step (\d+) told (\d+) candles \(digest ([0-9a-f]{16})\), found were (\d+) \(digest ([0-9a-f]{16})\)/g;
+const OUTSIDE = 'outside coverage, candles did not add up';
 const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
 export function judge(series: SeriesRow, evidence: readonly Evidence[], account: Account, now: Instant): Judgement {
@@ -37,7 +38,7 @@ export function judge(series: SeriesRow, evidence: readonly Evidence[], account:
   judgeRows(series, evidence, account, { say, note: (text) => notes.push(text) });
   for (const { text, at } of account.revisions) say(`${where([at])}: ${text}`, [at]);
   judgeChain(series, evidence, account, { say, note: (text) => notes.push(text) });
-  judgeSeries(series, account, say);
+  judgeSeries(series, evidence, account, say);
   judgeShape(series, evidence, account, now, say);
   if (account.stored.left > 0)
     notes.push(`${formatCounted(account.stored.left, 'candle')} that retention has yet to remove`);
@@ -52,20 +53,10 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
   const width = INTERVAL_MS[series.interval];
   const mendedAfter = (row: number) =>
     normalize(account.steps.filter((step) => step.kind === 'mended' && step.row > row).flatMap((step) => step.slots));
-  const recorded = evidence.filter(({ kind, detail }) => kind === 'mended' && detail?.startsWith(UNLIKE_TOLD));
+  const recorded = evidence.filter(isDoubted);
   for (const { number, slots, detail } of recorded)
     note(`${where(slots)}: mended by step ${number}; before that, ${detail}`);
-  const foundByMending = new Map(
-    recorded.flatMap(({ detail }) =>
-      Array.from(detail!.matchAll(OF_STEP), ([, step, told, toldDigest, found, foundDigest]): [number, Known] => [
-        Number(step),
-        {
-          candles: Number(found) - Number(told),
-          digest: modulo(BigInt(`0x${foundDigest}`) - BigInt(`0x${toldDigest}`)),
-        },
-      ]),
-    ),
-  );
+  const foundByMending = differencesMended(evidence);
   /** Is it all of what the mendings found to be different? What else differs was changed after them. */
   const wasFound = ({ candles, digest }: Known, rows: readonly number[]) => {
     const found = rows.flatMap((row) => foundByMending.get(evidence[row]!.number) ?? []);
@@ -101,6 +92,25 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
   if (isNothing(pool)) return;
   if (gone.length === 0) say('retention removed what no answer told', []);
   else judgeRow({ row: Math.max(...gone), difference: pool }, gone);
+}
+
+/** Of steps, by their number: what was found less what had been told, as mendings have recorded it. */
+function differencesMended(evidence: readonly Evidence[]): ReadonlyMap<number, Known> {
+  return new Map(
+    evidence.filter(isDoubted).flatMap(({ detail }) =>
+      Array.from(detail!.matchAll(OF_STEP), ([, step, told, toldDigest, found, foundDigest]): [number, Known] => [
+        Number(step),
+        {
+          candles: Number(found) - Number(told),
+          digest: modulo(BigInt(`0x${foundDigest}`) - BigInt(`0x${toldDigest}`)),
+        },
+      ]),
+    ),
+  );
+}
+
+function isDoubted({ kind, detail }: Evidence): boolean {
+  return kind === 'mended' && [UNLIKE_TOLD, OUTSIDE].some((text) => detail?.startsWith(text));
 }
 
 function ofRow({ candles }: { candles: number }, isOne: boolean, slots: number): string {
@@ -152,13 +162,15 @@ function judgeChain(series: SeriesRow, evidence: readonly Evidence[], account: A
     say(`the coin is ${series.coinId}, but evidence ends with ${name}`, [ALL_TIME]);
 }
 
-function judgeSeries(series: SeriesRow, account: Account, say: Say): void {
+function judgeSeries(series: SeriesRow, evidence: readonly Evidence[], account: Account, say: Say): void {
   const { all, final, inEmpty, outside } = account.stored;
   if (final.candles !== series.coveredCandles)
     say(`${formatCounted(final.candles, 'candle')} inside coverage, but ${series.coveredCandles} were recorded`, []);
+  const mended = differencesMended(evidence);
   const byRows = account.rows
     .filter(({ isPartlyGone }) => !isPartlyGone)
-    .reduce((sum, { difference }) => plus(sum, difference), NOTHING);
+    .map(({ row, difference }) => minus(difference, { ...NOTHING, ...mended.get(evidence[row]!.number) }))
+    .reduce(plus, NOTHING);
   const rest = minus(all, { candles: series.candles, digest: series.digest, locator: all.locator });
   if (rest.candles !== 0 || rest.digest !== 0n) {
     // What the steps do not explain is where no step tells anything.

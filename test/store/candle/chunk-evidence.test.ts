@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import type { Span } from '../../../src/core/span.ts';
+import { reopenToldOnce } from '../../../src/store/candle/contradicted.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
@@ -161,6 +162,43 @@ test('what is mended keeps its final values as revisions', async () => {
   await answer(id, [10, 12], 1_200);
   expect((await sumsOf(id)).stored[2]).toBe('50');
   expect(await stepsOf(id)).toHaveLength(3);
+});
+
+test('what is contradicted is asked about again only as far as its own answer told it without a break', async () => {
+  const id = await newSeries('g-coin');
+  const missing = async () => {
+    const [row] = await database.sql<{ missing: Span[] }[]>`
+      select ${[{ from: day(0), to: day(60) }]}::tstzmultirange - covered as missing from market.series where id = ${id}`;
+    return row!.missing;
+  };
+  // A day each, which share a row of evidence; then two days on either side of three that are known.
+  for (let n = 0; n < 40; n++) await answer(id, [n, n + 1], n + 2);
+  await answer(id, [45, 48], 60);
+  await answer(id, [40, 60], 62);
+  expect(await missing()).toEqual([]);
+  await reopenToldOnce(database.sql, id, day(20));
+  expect(await missing()).toEqual([{ from: day(20), to: day(21) }]);
+  await reopenToldOnce(database.sql, id, day(42));
+  expect(await missing()).toEqual([
+    { from: day(20), to: day(21) },
+    { from: day(40), to: day(45) },
+  ]);
+});
+
+test('two answers told it only if the implausible one came first', async () => {
+  const id = await newSeries('h-coin');
+  const covered = async () => (await sumsOf(id)).stored[2];
+  const doubt = (at: number) => database.sql`
+    insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, span, attempt, outcome, duration_ms, rows, stored, revised, quarantined, bytes)
+    values (${day(at)}::timestamptz, ${day(at)}::timestamptz, 'anonymous@test', 'ohlcv', ${id}, ${{ from: day(0), to: day(9) }}::tstzrange, 1, 'implausible', 0, 0, 0, 0, 0, 0)`;
+  await doubt(50);
+  await answer(id, [0, 9], 60);
+  await reopenToldOnce(database.sql, id, day(4));
+  expect(await covered()).toBe('9');
+  await database.sql`delete from ops.fetch where series_id = ${id} and outcome = 'implausible'`;
+  await doubt(70);
+  await reopenToldOnce(database.sql, id, day(4));
+  expect(await covered()).toBe('0');
 });
 
 test('a renamed coin and removed candles leave a step', async () => {
