@@ -66,6 +66,17 @@ export function breaks(asked: Asked, rows: readonly StoredCandle[]): Implausible
   return null;
 }
 
+/** A step of another size between two candles of the answer, of a series that has none stored. */
+export function jumps({ interval, beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
+  const width = INTERVAL_MS[interval];
+  const isJump = (row: StoredCandle, before: StoredCandle | undefined) =>
+    before !== undefined && row[0] - before[0] === width && (stepBetween(before, row) ?? 0) > OTHER_SIZE;
+  const at = rows.findIndex((row, i) => isJump(row, rows[i - 1]));
+  if (at === -1 || beside.candles.some((row, i, all) => isJump(row, all[i - 1]))) return null;
+  const [older, newer] = [rows[at - 1]!, rows[at]!];
+  return { kind: 'broken', detail: `prices go from ${older[4]} to ${newer[1]} at ${isoOf(newer)}` };
+}
+
 /** From each close to the next open, as logarithms, where one candle follows the other. */
 function stepsIn(rows: readonly StoredCandle[], width: number): number[] {
   return rows.flatMap((row, i) => {

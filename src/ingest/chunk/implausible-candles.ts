@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
-import type { Neighbours, StoredCandle } from '../../store/candle/neighbours.ts';
+import type { Neighbours, PricedCandle, StoredCandle } from '../../store/candle/neighbours.ts';
 import type { Sample } from '../../store/candle/other-intervals.ts';
 
 export type Implausible = {
@@ -31,12 +31,15 @@ export type Asked = {
 };
 
 export function rowsOf(c: CandleColumns): StoredCandle[] {
-  return c.openTime.map((at, i) => [at, c.open[i]!, c.high[i]!, c.low[i]!, c.close[i]!]);
+  return c.openTime.map((at, i) => [at, c.open[i]!, c.high[i]!, c.low[i]!, c.close[i]!, c.volume[i]!, c.marketCap[i]!]);
 }
 
-export const pricesOf = ([, open, high, low, close]: StoredCandle) => [open, high, low, close] as const;
+export const pricesOf = ([, open, high, low, close]: PricedCandle) => [open, high, low, close] as const;
 export const isNull = (row: StoredCandle) => pricesOf(row).every((price) => price === null);
 export const isSame = (a: StoredCandle, b: StoredCandle) => pricesOf(a).every((price, i) => price === pricesOf(b)[i]);
+const NUMBERS = [1, 2, 3, 4, 5, 6] as const;
+/** Also in volume and market cap. */
+export const isEqual = (a: StoredCandle, b: StoredCandle) => NUMBERS.every((n) => a[n] === b[n]);
 
 /** The stored candles before and after all of the answer. */
 export function outside({ beside }: Asked, rows: readonly StoredCandle[]): StoredCandle[] {

@@ -1,6 +1,6 @@
 /** Compares an answer with what another interval of the same coin and quote says of the same stretch. Pure. */
 import { INTERVAL_MS } from '../../core/interval.ts';
-import type { StoredCandle } from '../../store/candle/neighbours.ts';
+import type { PricedCandle, StoredCandle } from '../../store/candle/neighbours.ts';
 import type { Sample } from '../../store/candle/other-intervals.ts';
 import { type Asked, type Implausible, pricesOf } from './implausible-candles.ts';
 
@@ -33,7 +33,7 @@ function rowsWithin(rows: readonly StoredCandle[], { slot }: Sample, width: numb
   return rows.filter(([at]) => at >= slot.from && at + width <= slot.to);
 }
 
-function asOneCandle(rows: readonly StoredCandle[]): StoredCandle | null {
+function asOneCandle(rows: readonly StoredCandle[]): PricedCandle | null {
   const [first, last] = [rows[0], rows.at(-1)];
   if (first === undefined || last === undefined) return null;
   const numbers = (column: 2 | 3) => rows.flatMap((row) => row[column] ?? []);
@@ -43,7 +43,7 @@ function asOneCandle(rows: readonly StoredCandle[]): StoredCandle | null {
 }
 
 /** The largest difference between two prices of one kind; null where none can be compared. */
-function differenceOf(a: StoredCandle, b: StoredCandle): number | null {
+function differenceOf(a: PricedCandle, b: PricedCandle): number | null {
   const others = pricesOf(b);
   const differences = pricesOf(a).flatMap((price, i) => {
     const other = others[i];

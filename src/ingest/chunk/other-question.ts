@@ -1,7 +1,7 @@
 /** Is an answer the answer to another question? Then nothing of it may be stored, and no slot becomes empty by it. Pure. */
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import type { OhlcvRowRead } from '../../contract/record/ohlcv.ts';
-import { INTERVAL_MS, INTERVALS, type Interval } from '../../core/interval.ts';
+import { INTERVAL_MS, INTERVALS, type Interval, settledUntil } from '../../core/interval.ts';
 import type { Exchange } from '../../upstream/answer.ts';
 
 type GoodRow = Extract<OhlcvRowRead, { ok: true }>;
@@ -17,13 +17,13 @@ export function answersOtherQuestion(
 ): string | null {
   const good = rows.filter((row): row is GoodRow => row.ok);
   if (good.length === 0) return null;
-  const misfits = good.filter((row) => otherWidth(row, interval) !== null);
+  const last = latestOpen(time);
+  const misfits = good.flatMap((row) => otherWidth(row, interval, last) ?? []);
   // A row alone is quarantined, which makes no slot empty either.
-  if (good.length > 1 && misfits.length > good.length / 2)
-    return `its rows are not ${interval} candles: ${otherWidth(misfits[0]!, interval)}`;
+  if (good.length > 1 && misfits.length > good.length / 2) return `its rows are not ${interval} candles: ${misfits[0]}`;
+  if (isOffGrid(good, interval)) return `its rows are not ${interval} candles: they lie off the ${interval} grid`;
   const wider = spacingOf(good, interval);
   if (wider !== null) return `its rows are ${wider} apart: they are not ${interval} candles`;
-  const last = latestOpen(time);
   const after = good.filter(({ openTime }) => openTime > last && openTime <= time.latest);
   return after.length > good.length / 2 ? 'it is dated before its own rows' : null;
 }
@@ -31,20 +31,30 @@ export function answersOtherQuestion(
 /**
  * What `time_close` says about the width of a row, if that is not the width of the interval. A candle that was open ends with the minute of its
  * data, and of closed intraday candles the shape is unknown (upstream-api.md, 1.1 no 6 and 13). So two things betray another interval: an end
- * beyond the slot, and an end one second before a slot of a narrower interval ends.
+ * beyond the slot, and an end in the last second of a slot of a narrower interval. An end exactly with such a slot may be the minute of an open
+ * candle, so it betrays only one that had settled at `latest`.
  */
-export function otherWidth({ openTime, closeTime }: GoodRow, interval: Interval): string | null {
+export function otherWidth({ openTime, closeTime }: GoodRow, interval: Interval, latest: Instant): string | null {
   if (closeTime === null) return null;
   const width = INTERVAL_MS[interval];
   const length = closeTime - openTime;
   if (length > width) return `time_close lies beyond the end of a ${interval} candle`;
-  const other = INTERVALS.find((one) => INTERVAL_MS[one] < width && length === INTERVAL_MS[one] - 1_000);
+  const least = openTime < settledUntil(latest, interval) ? 0 : 1;
+  const isEndOf = (short: number) => short >= least && short <= 1_000;
+  const other = INTERVALS.find((one) => INTERVAL_MS[one] < width && isEndOf(INTERVAL_MS[one] - length));
   return other === undefined ? null : `time_close is that of a ${other} candle`;
 }
 
 /** The latest open time that an answer can know of: that of its own instant, if it tells that. */
 export function latestOpen({ date, latest }: Pick<Exchange, 'date' | 'latest'>): Instant {
   return date === null ? latest : Math.min(latest, date + MOST_SKEW_MS);
+}
+
+/** Do most rows lie off the grid? Of rows of half the width every second one lies on it: so on the finest grid a third is enough. */
+function isOffGrid(rows: readonly GoodRow[], interval: Interval): boolean {
+  const off = rows.filter(({ openTime }) => openTime % INTERVAL_MS[interval] !== 0);
+  const narrower = off.filter(({ openTime }) => openTime % INTERVAL_MS[INTERVALS[0]] === 0);
+  return off.length > 1 && (off.length > rows.length / 2 || narrower.length > rows.length / 3);
 }
 
 /** The widest interval on whose grid all of these rows lie; null when some lie closer together, or when there are only a few. */

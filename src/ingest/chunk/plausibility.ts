@@ -3,13 +3,13 @@
  * but an upstream that fails for a moment is likelier. Pure.
  *
  * A long answer tells by itself what is usual. For a short one, the stored neighbours tell it; where neither do, only prices that are null or
- * zero are implausible.
+ * zero, or of two sizes, are implausible.
  */
 import { INTERVAL_MS } from '../../core/interval.ts';
 import { contains, type Span, slotsAt, subtract } from '../../core/span.ts';
 import type { StoredCandle } from '../../store/candle/neighbours.ts';
-import { breaks, level, shifted } from './continuity.ts';
-import { type Asked, type Implausible, isNull, isSame, outside, rowsOf } from './implausible-candles.ts';
+import { breaks, jumps, level, shifted } from './continuity.ts';
+import { type Asked, type Implausible, isEqual, isNull, isSame, outside, rowsOf } from './implausible-candles.ts';
 import { otherwise } from './other-interval.ts';
 
 /** An answer with so many rows tells by itself what is usual in it; with the neighbours, so many tell it for a shorter one. */
@@ -27,6 +27,8 @@ export function findImplausible(asked: Asked): Implausible | null {
     valueless(asked, rows) ??
     rewritten(asked, rows) ??
     constant(asked, rows) ??
+    partlyFalse(asked, rows) ??
+    jumps(asked, rows) ??
     shifted(asked, rows) ??
     breaks(asked, rows) ??
     level(asked, rows, LEAST_ROWS) ??
@@ -65,12 +67,46 @@ function constant(asked: Asked, rows: readonly StoredCandle[]): Implausible | nu
   return { kind: 'constant', detail: `${repeats + 1} of ${rows.length} candles are equal` };
 }
 
+const PARTS = [
+  ['null', isNull, 'no prices'],
+  ['zero', isZero, 'prices of zero'],
+  ['constant', isRepeat, 'the numbers of the one before'],
+] as const;
+
+/** A long run of rows without prices, of zero or of one candle over and over, where nothing stored is so and other rows are not. */
+function partlyFalse({ beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
+  for (const [kind, isSo, what] of PARTS) {
+    const first = kind === 'constant' ? 1 : 0;
+    const n = longestRun(rows, isSo);
+    if (n + first < LEAST_ROWS || n + first === rows.length || longestRun(beside.candles, isSo) > 0) continue;
+    return { kind, detail: `${n} candles one after the other, of ${rows.length}, have ${what}` };
+  }
+  return null;
+}
+
+/** Unlike prices, volumes do not repeat by chance. */
+function isRepeat(row: StoredCandle, before: StoredCandle | undefined): boolean {
+  return before !== undefined && !isNull(row) && isEqual(row, before);
+}
+
+function longestRun(
+  rows: readonly StoredCandle[],
+  isSo: (row: StoredCandle, before: StoredCandle | undefined) => boolean,
+): number {
+  let [run, longest] = [0, 0];
+  for (const [i, row] of rows.entries()) {
+    run = isSo(row, rows[i - 1]) ? run + 1 : 0;
+    longest = Math.max(longest, run);
+  }
+  return longest;
+}
+
 function repeatsIn(rows: readonly StoredCandle[]): number {
   return rows.filter((row, i) => i > 0 && !isNull(row) && isSame(row, rows[i - 1]!)).length;
 }
 
 /**
- * More than a few final candles changed or removed, or one turned to null. Also when they are from a younger answer, and this one would change
+ * More than a few final candles changed in any number or removed, or one without its prices. Also when they are from a younger answer, and this one would change
  * none of them: then the rest of it is as doubtful.
  */
 function rewritten({ beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
@@ -86,7 +122,7 @@ function rewritten({ beside }: Asked, rows: readonly StoredCandle[]): Implausibl
       continue;
     }
     if (isNull(row) && !isNull(stored)) return { kind: 'null', detail: 'a final candle has lost its prices' };
-    if (!isSame(row, stored)) changed++;
+    if (!isEqual(row, stored)) changed++;
   }
   return changed <= FEW ? null : { kind: 'rewritten', detail: `${changed} final candles are different` };
 }

@@ -92,7 +92,7 @@ function impossible(row: GoodRow, { coinId, interval, span }: OhlcvQuestion, lat
   if (at > latest) return 'time_open lies in the future';
   if (at < span.from || at >= span.to) return 'time_open lies outside what was asked';
   if (row.closeTime !== null && row.closeTime < at) return 'time_close lies before time_open';
-  const misfit = otherWidth(row, interval);
+  const misfit = otherWidth(row, interval, latest);
   if (misfit !== null) return misfit;
   if (!hasPrices(row.row)) return 'has none of open, high, low, close';
   const { open, high, low, close } = row;

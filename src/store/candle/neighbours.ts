@@ -5,12 +5,24 @@ import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { parseMultirange } from '../connection/multirange.ts';
 
+/** The prices of one slot; what else is known of it does not matter. */
+export type PricedCandle = readonly [
+  openTime: Instant,
+  open: number | null,
+  high: number | null,
+  low: number | null,
+  close: number | null,
+  ...others: (number | null)[],
+];
+
 export type StoredCandle = readonly [
   openTime: Instant,
   open: number | null,
   high: number | null,
   low: number | null,
   close: number | null,
+  volume: number | null,
+  marketCap: number | null,
 ];
 
 export type Neighbours = {
@@ -43,7 +55,8 @@ export function neighboursOf(
   const reach = Math.max(REACH * INTERVAL_MS[interval], DAY);
   const within = { from: span.from - reach, to: span.to + reach };
   return sql`json_build_object(
-    'candles', (select json_agg(json_build_array(extract(epoch from c.open_time), c.open, c.high, c.low, c.close) order by c.open_time)
+    'candles', (select json_agg(json_build_array(extract(epoch from c.open_time), c.open, c.high, c.low, c.close, c.volume, c.market_cap)
+        order by c.open_time)
       from market.candle c where c.series_id = ${id} and c.interval = ${interval}::market.candle_interval
         and c.open_time >= ${within.from} and c.open_time < ${within.to}),
     'coveredSeconds', (select coalesce(sum(extract(epoch from upper(r) - lower(r))), 0) from unnest(s.covered) r),
@@ -52,7 +65,7 @@ export function neighboursOf(
 }
 
 export function toNeighbours(read: NeighboursRead, interval: Interval): Neighbours {
-  const candles = (read.candles ?? []).map(([at, ...prices]) => [at * 1000, ...prices] as unknown as StoredCandle);
+  const candles = (read.candles ?? []).map(([at, ...numbers]) => [at * 1000, ...numbers] as unknown as StoredCandle);
   return {
     candles,
     covered: (read.coveredSeconds * 1000) / INTERVAL_MS[interval],

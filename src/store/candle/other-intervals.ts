@@ -5,13 +5,13 @@ import { ceilToGrid, floorToGrid, INTERVAL_MS, type Interval } from '../../core/
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { parseMultirange } from '../connection/multirange.ts';
-import type { StoredCandle } from './neighbours.ts';
+import type { PricedCandle } from './neighbours.ts';
 
 /** A slot of the wider interval of the two, and what the other interval says of it: of a narrower one, all its candles as one. */
 export type Sample = {
   readonly interval: Interval;
   readonly slot: Span;
-  readonly candle: StoredCandle;
+  readonly candle: PricedCandle;
   /** A second answer has confirmed that the two intervals differ, though not often enough to believe it of all. */
   readonly hasDiffered: boolean;
 };

@@ -19,7 +19,7 @@ const toColumns = (candles: readonly Candle[]): CandleColumns => ({
   volume: candles.map((c) => c.volume),
   marketCap: candles.map((c) => c.marketCap),
 });
-const stored = ({ openTime, open, high, low, close }: Candle): StoredCandle => [openTime, open, high, low, close];
+const stored = (c: Candle): StoredCandle => [c.openTime, c.open, c.high, c.low, c.close, c.volume, c.marketCap];
 
 type Result = { readonly asked: number; readonly found: readonly string[] };
 
