@@ -307,6 +307,19 @@ describe('verify --against', () => {
     expect(told.findings).toContainEqual(expect.objectContaining({ ...name, verdict: 'renamed' }));
   });
 
+  test('an attestation of an empty warehouse fits every later state', async () => {
+    const empty = await createTestDatabase({ max: 1 });
+    try {
+      const env = { DATABASE_URL: empty.url };
+      const path = join(folder, 'empty.jsonl');
+      expect(await runCommand(['attest', '--out', path], { env })).toMatchObject({ code: 0, err: '' });
+      await empty.sql`insert into ops.origin (simulator) values ('made-up')`;
+      expect(await runCommand(['verify', '--against', path], { env })).toMatchObject({ code: 0 });
+    } finally {
+      await empty.drop();
+    }
+  });
+
   test('coverage that no evidence tells of, and series that are gone', async () => {
     await database.sql`update market.series set covered = '{[2020-06-01Z,2024-06-01Z)}' where id = ${ids[0]!}`;
     expect(await compare()).toMatchObject({ code: 1 });

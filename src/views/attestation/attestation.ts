@@ -12,6 +12,8 @@ import { writeSeries } from './series-line.ts';
 import { readTables } from './tables.ts';
 
 export const FORMAT = 1;
+/** The origin of an empty warehouse: the first answer decides whose data it holds. */
+export const NOTHING_YET = 'nothing yet';
 
 export type Root = {
   /** SHA-256 of the facts, in hexadecimal digits. */
@@ -57,7 +59,8 @@ export async function* attest(sql: Sql, { at, key, onSeries }: AttestOptions): A
 
 async function* facts(sql: Sql): AsyncGenerator<{ readonly line: string; readonly isSeries: boolean }> {
   const [origin] = await sql<{ simulator: string | null }[]>`select simulator from ops.origin`;
-  yield { line: JSON.stringify({ origin: origin?.simulator ?? 'upstream' }), isSeries: false };
+  const from = origin === undefined ? NOTHING_YET : (origin.simulator ?? 'upstream');
+  yield { line: JSON.stringify({ origin: from }), isSeries: false };
   for await (const { before, ...digest } of readTables(sql)) {
     const line = JSON.stringify(before === undefined ? digest : { ...digest, before: toIso(before) });
     yield { line, isSeries: false };

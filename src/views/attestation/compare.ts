@@ -4,6 +4,7 @@ import { formatCounted } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { NOTHING_YET } from './attestation.ts';
 import { parse } from './check-file.ts';
 import { compareTable, type TableFact } from './compare-table.ts';
 import { type Finding, finding, type Verdict } from './finding.ts';
@@ -54,7 +55,7 @@ export async function* compare(
     ];
   });
   const [here] = await sql<{ origin: string }[]>`select coalesce(simulator, 'upstream') as origin from ops.origin`;
-  if (origin !== (here?.origin ?? 'upstream'))
+  if (origin !== NOTHING_YET && origin !== (here?.origin ?? 'upstream'))
     yield finding(
       'the warehouse',
       null,
