@@ -66,8 +66,13 @@ export function breaks(asked: Asked, rows: readonly StoredCandle[]): Implausible
   return null;
 }
 
-/** A step of another size between two candles of the answer, of a series that has none stored. */
-export function jumps({ interval, beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
+/** A step of another size between two candles of a long answer, where no stored neighbours have one. */
+export function jumps(
+  { interval, beside }: Asked,
+  rows: readonly StoredCandle[],
+  leastRows: number,
+): Implausible | null {
+  if (rows.length < leastRows) return null;
   const width = INTERVAL_MS[interval];
   const isJump = (row: StoredCandle, before: StoredCandle | undefined) =>
     before !== undefined && row[0] - before[0] === width && (stepBetween(before, row) ?? 0) > OTHER_SIZE;

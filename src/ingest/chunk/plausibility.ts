@@ -3,7 +3,7 @@
  * but an upstream that fails for a moment is likelier. Pure.
  *
  * A long answer tells by itself what is usual. For a short one, the stored neighbours tell it; where neither do, only prices that are null or
- * zero, or of two sizes, are implausible.
+ * zero are implausible.
  */
 import { INTERVAL_MS } from '../../core/interval.ts';
 import { contains, type Span, slotsAt, subtract } from '../../core/span.ts';
@@ -28,7 +28,7 @@ export function findImplausible(asked: Asked): Implausible | null {
     rewritten(asked, rows) ??
     constant(asked, rows) ??
     partlyFalse(asked, rows) ??
-    jumps(asked, rows) ??
+    jumps(asked, rows, LEAST_ROWS) ??
     shifted(asked, rows) ??
     breaks(asked, rows) ??
     level(asked, rows, LEAST_ROWS) ??
