@@ -106,8 +106,8 @@ function repeatsIn(rows: readonly StoredCandle[]): number {
 }
 
 /**
- * More than a few final candles changed in any number or removed, or one without its prices. Also when they are from a younger answer, and this one would change
- * none of them: then the rest of it is as doubtful.
+ * More than a few final candles changed in any number or removed, or one without its prices. Also when they are from a younger answer,
+ * and this one would change none of them: then the rest of it is as doubtful.
  */
 function rewritten({ beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
   const told = new Map(rows.map((row) => [row[0], row]));

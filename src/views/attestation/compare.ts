@@ -137,11 +137,14 @@ function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
   if (!then.isCoverageTrue && findings.every(({ verdict }) => verdict !== 'tampered'))
     findings.push(finding(name, null, 'tampered', 'its coverage is not what the evidence says'));
   const isLinked = attested.steps === 0 || (then.link !== null && isShort(attested.link, then.link));
-  if (then.link?.length === 0)
+  if (then.link?.length === 0) {
+    const isKept = keptSince(attested.interval) === Number.NEGATIVE_INFINITY;
+    const detail = `retention removed what proves its evidence up to step ${attested.steps}`;
+    const unlike = 'but CHANDLER_KEEP_CANDLES keeps all candles here';
     findings.push(
-      finding(name, null, 'removed', `retention removed what proves its evidence up to step ${attested.steps}`),
+      isKept ? finding(name, null, 'tampered', `${detail}, ${unlike}`) : finding(name, null, 'removed', detail),
     );
-  else if (!isLinked)
+  } else if (!isLinked)
     findings.push(finding(name, null, 'tampered', `its evidence up to step ${attested.steps} is not what it was`));
   if (!isShort(attested.records, then.records))
     findings.push(
