@@ -226,6 +226,7 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
       return service;
     },
     advance: async (ms) => {
+      if (ms < 0) throw new RangeError(`Time does not go back: ${ms} ms`);
       const until = clock.now() + ms;
       while (true) {
         // Those who wait for their turn are woken when it comes: who comes late has lost it.

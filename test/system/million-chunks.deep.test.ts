@@ -162,7 +162,9 @@ describe.each(['Postgres', 'Redis'])('with its queues on %s', (engine) => {
       const begun = world.clock.now();
       const minutes = { full: 0, held: 0 };
       let wasRunning = false;
-      for (let at = START + 2 * MINUTE; at <= MIDNIGHT + 6 * MINUTE; at += MINUTE) {
+      // On a slow machine the list of coins has taken some minutes.
+      const firstMinute = (Math.floor(begun / MINUTE) + 1) * MINUTE;
+      for (let at = firstMinute; at <= MIDNIGHT + 6 * MINUTE; at += MINUTE) {
         const from = world.clock.now();
         // The wait behind a day's border is as long as the loops that look for work sleep, which `advance` does not wake.
         await world.advance(BORDER_MS);
