@@ -40,6 +40,8 @@ export type AnswerOptions = {
   readonly times?: number;
   /** How many days before it came it is dated; default 0. */
   readonly ageDays?: number;
+  /** It was implausible, and one before it said the same. */
+  readonly toldTwice?: boolean;
 };
 
 /** Stores the answer to a question about the days from `from` to `to` that came at the day `at`. */
@@ -48,7 +50,7 @@ export function storeAnswer(
   id: number,
   [from, to]: readonly [number, number],
   at: number,
-  { without = [], nulls = [], times = 1, ageDays = 0 }: AnswerOptions = {},
+  { without = [], nulls = [], times = 1, ageDays = 0, toldTwice = false }: AnswerOptions = {},
 ): Promise<ChunkCommit> {
   const span: Span = { from: day(from), to: day(to) };
   const days = Array.from({ length: to - from }, (_, i) => from + i).filter((n) => !without.includes(n));
@@ -87,7 +89,10 @@ export function storeAnswer(
         message: null,
       },
     },
-    (known) => weigh({ span, interval: '24h', findings, ...exchange, heardAt: exchange.sentAt, limit: 366, known }),
+    (known) => ({
+      ...weigh({ span, interval: '24h', findings, ...exchange, heardAt: exchange.sentAt, limit: 366, known }),
+      toldTwice,
+    }),
   );
 }
 

@@ -1,11 +1,6 @@
-/**
- * Lies that only stored candles can betray, told once each, and only where P11 promises that they are found out (docs/proof.md): where the stored
- * neighbours of the answer say enough.
- */
+/** Lies that only stored candles can betray, told once each: anywhere, or only where P11 promises that they are found out. */
 import type { Clock } from '../../src/clock.ts';
-import { parseTime } from '../../src/contract/time.ts';
-import { DAY, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
-import { type CandleQuestion, candleQuestion } from '../../src/simulator/faults/candle-question.ts';
+import { candleQuestion } from '../../src/simulator/faults/candle-question.ts';
 import type { FaultName } from '../../src/simulator/faults/fault-spec.ts';
 import { spoilRows, type WireRow } from '../../src/simulator/faults/faulty-rows.ts';
 import { otherRows } from '../../src/simulator/faults/other-answer.ts';
@@ -13,6 +8,7 @@ import { createToldOnce } from '../../src/simulator/faults/told-once.ts';
 import { hashText, mix, unit } from '../../src/simulator/hash.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
+import { isPromised, readBeside } from './promised.ts';
 
 /** By what betrays them. */
 const BESIDE = ['other-coin', 'scaled', 'shifted-day', 'constant', 'thinned'] as const satisfies readonly FaultName[];
@@ -26,12 +22,22 @@ export type LiarOptions = {
   readonly sql: Sql;
   /** The same market, always truthful. */
   readonly ask: FetchFunction;
-  readonly told: (name: FaultName) => void;
+  /** Also where nothing promises that the lie is found out. */
+  readonly anywhere?: boolean;
+  readonly told: (name: FaultName, lie: Told) => void;
+};
+
+export type Told = {
+  readonly request: Request;
+  readonly lie: readonly WireRow[];
+  readonly truth: readonly WireRow[];
+  /** docs/proof.md says that it is found out. */
+  readonly isPromised: boolean;
 };
 
 /** `simulated`, which may fail by itself, with these lies. */
 export function withLiesBeside(simulated: FetchFunction, options: LiarOptions): FetchFunction {
-  const { seed, share, clock, sql, ask, told } = options;
+  const { seed, share, clock, sql, ask, told, anywhere = false } = options;
   const attempts = new Map<string, number>();
   const toldOnce = createToldOnce();
   return async (request) => {
@@ -51,9 +57,11 @@ export function withLiesBeside(simulated: FetchFunction, options: LiarOptions): 
       const lie =
         spoilRows(name, rows, { now: clock.now(), roll, url: request.url }) ??
         (await otherRows(name, rows, { request, roll, ask }));
-      if (lie === null || lie.length === 0 || !isFoundOut(name, lie, question.interval, beside)) continue;
+      if (lie === null || lie.length === 0) continue;
+      const promised = isPromised({ name, lie, truth: rows, interval: question.interval, beside });
+      if (!promised && !anywhere) continue;
       if (!toldOnce.mayTell(request)) return answer;
-      told(name);
+      told(name, { request, lie, truth: rows, isPromised: promised });
       const headers = new Headers(answer.headers);
       headers.delete('content-length');
       return Response.json(lie, { headers });
@@ -71,79 +79,3 @@ async function rowsOf(answer: Response): Promise<WireRow[] | null> {
     return null;
   }
 }
-
-type Row = {
-  readonly at: number;
-  readonly open: number;
-  readonly high: number;
-  readonly low: number;
-  readonly close: number;
-};
-type Beside = { readonly final: readonly Row[]; readonly covered: number; readonly candles: number };
-
-/** What is final in and around the question; null when the database cannot be asked just now. */
-async function readBeside(sql: Sql, { coinId, quote, interval, from, to }: CandleQuestion): Promise<Beside | null> {
-  const width = INTERVAL_MS[interval];
-  const reach = Math.max(8 * width, DAY);
-  try {
-    const [row] = await sql<
-      { final: [number, number, number, number, number][] | null; covered: number; candles: number }[]
-    >`
-      select s.covered_candles as candles,
-        (select coalesce(sum(extract(epoch from upper(r) - lower(r))), 0)::float8 from unnest(s.covered) r) as covered,
-        (select json_agg(json_build_array(extract(epoch from c.open_time), c.open, c.high, c.low, c.close) order by c.open_time)
-          from market.candle c where c.series_id = s.id and c.interval = s.interval and s.covered @> c.open_time
-            and c.open_time >= ${from - reach} and c.open_time < ${to + width + reach}) as final
-      from market.series s
-      where s.coin_id = ${coinId} and s.quote = ${quote} and s.interval = ${interval}::market.candle_interval`;
-    if (row === undefined) return null;
-    const final = (row.final ?? []).map(([at, open, high, low, close]) => ({ at: at * 1_000, open, high, low, close }));
-    return { final, covered: (row.covered * 1_000) / width, candles: row.candles };
-  } catch {
-    // Its connections are cut all the time.
-    return null;
-  }
-}
-
-function isFoundOut(name: FaultName, lie: readonly WireRow[], interval: Interval, beside: Beside): boolean {
-  const width = INTERVAL_MS[interval];
-  const rows = lie.map(toRow).sort((a, b) => a.at - b.at);
-  const [first, last] = [rows[0]!, rows.at(-1)!];
-  const outside = beside.final.filter(({ at }) => at < first.at || at > last.at);
-  switch (name) {
-    case 'constant':
-      return rows.length + outside.length >= 12 && !hasRepeats(outside) && outside.length > 0;
-    case 'thinned': {
-      const usual = beside.covered > 0 ? 1 - beside.candles / beside.covered : 0;
-      const holes = rows.filter((row, i) => i > 0 && row.at - rows[i - 1]!.at > width).length;
-      const most = rows.length >= 12 ? 3 * usual : beside.covered >= 200 ? 20 * usual : Number.POSITIVE_INFINITY;
-      return holes / rows.length > Math.max(0.2, most) * 1.1;
-    }
-    default: {
-      // A step at one of its ends, far larger than those of the market.
-      const before = beside.final.find(({ at }) => at === first.at - width);
-      const after = beside.final.find(({ at }) => at === last.at + width);
-      const known = [...stepsIn(outside, width), ...stepsIn(rows, width)];
-      const steps = [before && stepBetween(before, first), after && stepBetween(last, after)];
-      const least = Math.max(0.025 * Math.sqrt(width / DAY), 0.01, 5 * Math.max(...known, 0));
-      return known.length >= 6 && steps.some((step) => step !== undefined && step > 1.1 * least);
-    }
-  }
-}
-
-const toRow = ({ time_open, open, high, low, close }: WireRow): Row => ({
-  at: parseTime(time_open),
-  open: Number(open),
-  high: Number(high),
-  low: Number(low),
-  close: Number(close),
-});
-const stepBetween = (older: Row, newer: Row) =>
-  older.close > 0 && newer.open > 0 ? Math.abs(Math.log(newer.open / older.close)) : undefined;
-const stepsIn = (rows: readonly Row[], width: number) =>
-  rows.flatMap((row, i) => (i > 0 && row.at - rows[i - 1]!.at === width ? [stepBetween(rows[i - 1]!, row) ?? 0] : []));
-const hasRepeats = (rows: readonly Row[]) =>
-  rows.some(({ open, high, low, close }, i) => {
-    const before = rows[i - 1];
-    return before?.open === open && before.high === high && before.low === low && before.close === close;
-  });

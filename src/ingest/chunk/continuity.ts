@@ -1,4 +1,5 @@
 /** Do the candles of an answer continue those that are stored before and after it? Pure. */
+import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS } from '../../core/interval.ts';
 import { contains } from '../../core/span.ts';
 import type { StoredCandle } from '../../store/candle/neighbours.ts';
@@ -6,64 +7,87 @@ import { type Asked, type Implausible, isSame, outside } from './implausible-can
 
 /** Values with fewer digits repeat by chance. */
 const LEAST_DIGITS = 8;
-/** So many steps from one candle to the next must be known before one is unusual. */
+/** So many steps from one candle to the next must be known to tell what is usual. */
 const LEAST_STEPS = 6;
 /** An unusual step is so many times as large as the largest one known. */
 const TIMES_LARGEST = 5;
 /** And of daily candles at least so large, as a logarithm; of the recorded ones, 1 in 500 is. */
 const LEAST_STEP = 0.025;
 const LEAST_STEP_SHORT = 0.01;
+/** So many times as large where fewer steps are known. */
+const TIMES_UNKNOWN = 4;
 /** A step so large is no move of a market, as a logarithm: one side of it is false. */
 const OTHER_SIZE = 1;
 
+/** Two candles that cannot both be true: the final one is `stored`, the other one is in the answer. */
+type Border = {
+  readonly older: StoredCandle;
+  readonly newer: StoredCandle;
+  readonly stored: StoredCandle;
+  readonly step: number;
+};
+
 /** A row that has exactly the values of the slot beside it, or of the day before or after. */
-export function shifted({ interval, beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
+export function shifted(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
+  const [other] = twinsOf(asked, rows);
+  return other === undefined ? null : { kind: 'shifted', detail: `a candle has the values of ${isoOf(other)}` };
+}
+
+/** Stored candles whose values a row of another slot has. */
+function twinsOf({ interval, beside }: Asked, rows: readonly StoredCandle[]): StoredCandle[] {
   const stored = new Map(beside.candles.map((row) => [row[0], row]));
-  const steps = new Set([INTERVAL_MS[interval], DAY]);
-  for (const row of rows) {
+  const steps = [...new Set([INTERVAL_MS[interval], DAY])].flatMap((ms) => [-ms, ms]);
+  return rows.flatMap((row) => {
     const [at, open, high, low, close] = row;
-    if (high === low || open === close || String(close).length < LEAST_DIGITS) continue;
+    if (high === low || open === close || String(close).length < LEAST_DIGITS) return [];
     const own = stored.get(at);
-    if (own !== undefined && isSame(own, row)) continue;
-    for (const step of [...steps].flatMap((ms) => [-ms, ms])) {
+    if (own !== undefined && isSame(own, row)) return [];
+    return steps.flatMap((step) => {
       const other = stored.get(at + step);
-      if (other === undefined || !isSame(other, row)) continue;
-      const isDisputed = contains(beside.final, other[0]) && !rows.some(([time]) => time === other[0]);
-      const detail = `a candle has the values of ${isoOf(other)}`;
-      return { kind: 'shifted', detail, ...(isDisputed ? { contradicts: other[0] } : {}) };
-    }
-  }
-  return null;
+      return other !== undefined && isSame(other, row) ? [other] : [];
+    });
+  });
+}
+
+/** Open times of the stored final candles that cannot be true if the answer is: of another size, or with the values of another slot. */
+export function contradicted(asked: Asked, rows: readonly StoredCandle[]): Instant[] {
+  const told = new Set(rows.map(([at]) => at));
+  const twins = twinsOf(asked, rows).filter(([at]) => contains(asked.beside.final, at) && !told.has(at));
+  const ofOtherSize = bordersOf(asked, rows).flatMap(({ stored, step }) => (step > OTHER_SIZE ? [stored] : []));
+  return [...new Set([...twins, ...ofOtherSize].map(([at]) => at))];
 }
 
 /**
  * A candle opens about where the one before it closed. So a step between a stored final candle and the row next to it that is far larger
- * than all steps known means that the rows are those of another coin, another day or another scale.
+ * than all steps known means that the rows are those of another coin, another day or another scale. A step of another size says nothing about
+ * what is usual: beside a false answer that was believed, every other one would look plausible.
  */
 export function breaks(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
-  const { interval, beside } = asked;
-  const width = INTERVAL_MS[interval];
-  const [first, last] = [rows[0]!, rows.at(-1)!];
-  const known = [...stepsIn(outside(asked, rows), width), ...stepsIn(rows, width)];
-  if (known.length < LEAST_STEPS) return null;
+  const width = INTERVAL_MS[asked.interval];
+  const steps = [...stepsIn(outside(asked, rows), width), ...stepsIn(rows, width)];
+  const known = steps.filter((step) => step <= OTHER_SIZE);
   const least = Math.max(LEAST_STEP * Math.sqrt(width / DAY), LEAST_STEP_SHORT);
-  const most = Math.max(least, TIMES_LARGEST * Math.max(...known));
+  const isKnown = known.length >= LEAST_STEPS;
+  const usual = isKnown ? Math.max(least, TIMES_LARGEST * Math.max(...known)) : TIMES_UNKNOWN * least;
+  const most = Math.min(usual, OTHER_SIZE);
+  const border = bordersOf(asked, rows).find(({ step }) => step > most);
+  if (border === undefined) return null;
+  const { older, newer } = border;
+  return { kind: 'broken', detail: `prices go from ${older[4]} to ${newer[1]} at ${isoOf(newer)}` };
+}
+
+/** Where a final candle lies next to the answer's first or last one. */
+function bordersOf({ interval, beside }: Asked, rows: readonly StoredCandle[]): Border[] {
+  const width = INTERVAL_MS[interval];
   const finalAt = (at: number) =>
     contains(beside.final, at) ? beside.candles.find((row) => row[0] === at) : undefined;
-  for (const [older, newer] of [
-    [finalAt(first[0] - width), first],
-    [last, finalAt(last[0] + width)],
-  ] as const) {
-    const step = older && newer ? stepBetween(older, newer) : null;
-    if (step === null || step <= most) continue;
-    const stored = older === last ? newer! : older!;
-    return {
-      kind: 'broken',
-      detail: `prices go from ${older![4]} to ${newer![1]} at ${isoOf(newer!)}`,
-      ...(step > OTHER_SIZE ? { contradicts: stored[0] } : {}),
-    };
-  }
-  return null;
+  const [first, last] = [rows[0]!, rows.at(-1)!];
+  const [before, after] = [finalAt(first[0] - width), finalAt(last[0] + width)];
+  const border = (older: StoredCandle, newer: StoredCandle, stored: StoredCandle): Border[] => {
+    const step = stepBetween(older, newer);
+    return step === null ? [] : [{ older, newer, stored, step }];
+  };
+  return [...(before ? border(before, first, before) : []), ...(after ? border(last, after, after) : [])];
 }
 
 /** A step of another size between two candles of a long answer, where no stored neighbours have one. */

@@ -18,8 +18,8 @@ export type Implausible = {
     | 'other interval';
   /** For `market.gaps`: what is implausible. */
   readonly detail: string;
-  /** Open time of a stored final candle that has another size of prices, or the values of another slot: it and the answer cannot both be true. */
-  readonly contradicts?: Instant;
+  /** Open times of stored final candles: these and the answer cannot both be true. */
+  readonly contradicts?: readonly Instant[];
 };
 
 export type Asked = {

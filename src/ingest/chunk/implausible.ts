@@ -54,7 +54,8 @@ export function weighImplausible({
     const says = kind === found.kind && saidBefore === digest ? 'agrees' : 'differs';
     const weighed = weighAnswer(before ?? null, { says, sentAt, heardAt, ageMs }, RULES.implausible);
     if (weighed.kind !== 'waiting') return [];
-    const evidence = weighed.isCounted ? { ...found, digest } : before!.evidence;
+    const { detail } = found;
+    const evidence = weighed.isCounted ? { kind: found.kind, detail, digest } : before!.evidence;
     return [{ span: piece, claim: 'implausible', evidence, ...weighed.standing }];
   });
   if (pending.length === 0) return { found, verdict: null };

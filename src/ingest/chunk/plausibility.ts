@@ -8,7 +8,7 @@
 import { INTERVAL_MS } from '../../core/interval.ts';
 import { contains, type Span, slotsAt, subtract } from '../../core/span.ts';
 import type { StoredCandle } from '../../store/candle/neighbours.ts';
-import { breaks, jumps, level, shifted } from './continuity.ts';
+import { breaks, contradicted, jumps, level, shifted } from './continuity.ts';
 import { type Asked, type Implausible, isEqual, isNull, isSame, outside, rowsOf } from './implausible-candles.ts';
 import { otherwise } from './other-interval.ts';
 
@@ -23,6 +23,11 @@ const WELL_KNOWN = 200;
 export function findImplausible(asked: Asked): Implausible | null {
   if (asked.candles.openTime.length === 0) return null;
   const rows = rowsOf(asked.candles);
+  const found = firstFound(asked, rows);
+  return found && { ...found, contradicts: contradicted(asked, rows) };
+}
+
+function firstFound(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
   return (
     valueless(asked, rows) ??
     rewritten(asked, rows) ??
@@ -57,9 +62,18 @@ function valueless(asked: Asked, rows: readonly StoredCandle[]): Implausible | n
   return null;
 }
 
-/** In a short answer two equal candles are implausible where no two neighbours are. */
+/**
+ * In a short answer two candles with equal prices are implausible where no two neighbours are so. Three that are equal in every number, and were
+ * traded, need no neighbours for that.
+ */
 function constant(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
   const beside = outside(asked, rows);
+  if (
+    rows.length > 2 &&
+    longestRun(rows, isRepeatedTrade) === rows.length - 1 &&
+    longestRun(beside, isRepeatedTrade) === 0
+  )
+    return { kind: 'constant', detail: `all of ${rows.length} candles are equal, their volumes too` };
   if (rows.length < 2 || (rows.length < LEAST_ROWS && rows.length + beside.length < LEAST_ROWS)) return null;
   const repeats = repeatsIn(rows);
   if (repeats < 0.8 * (rows.length - 1) || isUsual(asked, (row) => isSame(row, rows[0]!))) return null;
@@ -87,6 +101,10 @@ function partlyFalse({ beside }: Asked, rows: readonly StoredCandle[]): Implausi
 /** Unlike prices, volumes do not repeat by chance. */
 function isRepeat(row: StoredCandle, before: StoredCandle | undefined): boolean {
   return before !== undefined && !isNull(row) && isEqual(row, before);
+}
+
+function isRepeatedTrade(row: StoredCandle, before: StoredCandle | undefined): boolean {
+  return isRepeat(row, before) && Boolean(row[5]);
 }
 
 function longestRun(

@@ -120,7 +120,9 @@ export function createStoreAnswer({
           };
           const { found, verdict } = weighImplausible(weighing);
           compared.last = verdict === null ? { found, samples: known.samples } : null;
-          return verdict ?? { ...weigh(weighing), contradictedCandle: found?.contradicts };
+          return (
+            verdict ?? { ...weigh(weighing), toldTwice: found !== null, contradictedCandles: found?.contradicts ?? [] }
+          );
         },
       );
     // Cut off while it was committed, it may be stored already.

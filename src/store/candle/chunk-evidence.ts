@@ -31,7 +31,11 @@ type EvidenceOfAnswer = {
   /** Of the span that was requested. */
   readonly emptyOnce: Spans;
   readonly before: Sums;
+  readonly toldTwice: boolean;
 };
+
+/** What a step of evidence says of an answer that was implausible until a second one said the same. */
+export const TOLD_TWICE = 'told twice';
 
 /** Writes coverage, counts, digest and evidence. The row's version tells those who have read the candles before. */
 export async function recordEvidence(tx: SqlOrTransaction, answer: ChunkAnswer, of: EvidenceOfAnswer): Promise<void> {
@@ -42,7 +46,8 @@ export async function recordEvidence(tx: SqlOrTransaction, answer: ChunkAnswer, 
     select ops.record_answer(${series.id}, ${series.interval}::market.candle_interval, ${span}::tstzrange,
       ${of.granted}::tstzmultirange, ${of.told}::tstzmultirange, ${of.emptyOnce}::tstzmultirange,
       ${receivedAt(answer)}::timestamptz, ${asOf}::timestamptz, currval('ops.fetch_id_seq'), ${body}::bytea,
-      ${of.before.candles}, ${of.before.digest}::text::bigint, ${of.before.finalCandles})`;
+      ${of.before.candles}, ${of.before.digest}::text::bigint, ${of.before.finalCandles},
+      ${of.toldTwice ? TOLD_TWICE : null}::text)`;
 }
 
 /** Two answers that are so far apart are independent: no cache repeats the first. */

@@ -31,8 +31,10 @@ export type Verdict = {
   readonly contradicted: Spans;
   /** What takes the place of everything pending inside the span that was asked. */
   readonly pending: readonly Pending[];
-  /** A final candle that this answer contradicts, although a second one has confirmed it. */
-  readonly contradictedCandle?: Instant | undefined;
+  /** The answer was implausible, and one before it said the same. */
+  readonly toldTwice?: boolean;
+  /** Final candles that this answer contradicts. It is told twice. */
+  readonly contradictedCandles?: readonly Instant[];
   /** Nothing of the answer is stored before a second one says the same, which is worth a request from `until` on. */
   readonly withheld?: { readonly until: Instant; readonly detail: string };
 };
@@ -105,6 +107,7 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
         told: union(granted, slotsOf(revisedSlots, series.interval)),
         emptyOnce,
         before,
+        toldTwice: verdict.toldTwice ?? false,
       }),
       replaceOpenCandles(tx, series.id, answer.open, { within: union(writable, empty), isAny: state.hasOpen }),
       state.hasRollups ? cutRollups(tx, series.id, revisions.length > 0 ? [span] : granted) : null,
@@ -116,7 +119,7 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
       await tx`update market.revision set fetch_id = ${await fetchId} where id = any(${revisions.map(({ id }) => id)}::bigint[])`;
     }
     if (reopened.length > 0) await takeBack(tx, answer, await fetchId, reopened);
-    if (verdict.contradictedCandle !== undefined) await reopenToldOnce(tx, series.id, verdict.contradictedCandle);
+    for (const at of verdict.contradictedCandles ?? []) await reopenToldOnce(tx, series.id, at);
     await quarantine(tx, series.id, answer.quarantined, { fetchId: await fetchId, seenAt: asOf });
     return { ...counts, covered: granted };
   }) as Promise<ChunkCommit>;

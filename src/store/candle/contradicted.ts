@@ -8,8 +8,7 @@ import { INTERVAL_MS } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
 import { intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { receivedAt, slotsOf } from './chunk-evidence.ts';
-import { HOLES } from './holes.ts';
+import { receivedAt, slotsOf, TOLD_TWICE } from './chunk-evidence.ts';
 import { type ChunkAnswer, type EdgeRead, edgesWithin, readEdges, type UnconfirmedAnswer } from './lock-series.ts';
 
 /** What this answer says. */
@@ -85,19 +84,19 @@ export async function takeBack(
 }
 
 /**
- * Takes what one answer told about the slot at `at`, without a break, out of coverage, to be asked about again, unless two answers told it: then one
- * of them was recorded as implausible, before the other was stored. It is kept as a revision. Under the lock of the series, when all else is written.
+ * Takes what one answer told about the slot at `at`, without a break, out of coverage, to be asked about again; not what two answers told. It is
+ * kept as a revision. Under the lock of the series, when all else is written.
  */
 export async function reopenToldOnce(tx: SqlOrTransaction, seriesId: number, at: Instant): Promise<void> {
   await tx`
-    select ops.uncover(e.series_id, lower(e.stretch), upper(e.stretch))
+    select ops.uncover(${seriesId}, lower(e.stretch), upper(e.stretch))
     from (
-      select s.series_id, s.known_at, stretch from market.evidence_steps s cross join unnest(s.slots) stretch
-      where s.series_id = ${seriesId} and s.kind = 'answer' and stretch @> ${at}::timestamptz order by s.number desc limit 1
+      select e.detail, stretch
+      from market.series s join market.evidence_steps e on e.series_id = s.id cross join unnest(e.slots) stretch
+      where s.id = ${seriesId} and e.kind = 'answer' and stretch @> ${at}::timestamptz
+        -- The candle before may have taken the same stretch out already.
+        and s.covered @> ${at}::timestamptz
+      order by e.number desc limit 1
     ) e
-    where not exists (select from ops.fetch f
-      -- A question about holes asks about final slots: an implausible answer to it is none that was stored later.
-      where f.series_id = ${seriesId} and f.outcome = 'implausible' and f.subject is distinct from ${HOLES} and f.span @> ${at}::timestamptz
-        -- known_at has whole seconds.
-        and f.sent_at < e.known_at + interval '1 second')`;
+    where e.detail is distinct from ${TOLD_TWICE}`;
 }

@@ -185,20 +185,21 @@ test('what is contradicted is asked about again only as far as its own answer to
   ]);
 });
 
-test('two answers told it only if the implausible one came first', async () => {
+test('what two answers told stays; what one told is opened again, once, and as far as it told without a break', async () => {
   const id = await newSeries('h-coin');
   const covered = async () => (await sumsOf(id)).stored[2];
-  const doubt = (at: number) => database.sql`
-    insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, span, attempt, outcome, duration_ms, rows, stored, revised, quarantined, bytes)
-    values (${day(at)}::timestamptz, ${day(at)}::timestamptz, 'anonymous@test', 'ohlcv', ${id}, ${{ from: day(0), to: day(9) }}::tstzrange, 1, 'implausible', 0, 0, 0, 0, 0, 0)`;
-  await doubt(50);
+  // As a small answer it would share a row with the one before.
   await answer(id, [0, 9], 60);
-  await reopenToldOnce(database.sql, id, day(4));
-  expect(await covered()).toBe('9');
-  await database.sql`delete from ops.fetch where series_id = ${id} and outcome = 'implausible'`;
-  await doubt(70);
-  await reopenToldOnce(database.sql, id, day(4));
-  expect(await covered()).toBe('0');
+  await answer(id, [9, 18], 61, { toldTwice: true });
+  await answer(id, [18, 27], 62);
+  expect((await stepsOf(id)).map(({ detail }) => detail)).toEqual([null, 'told twice', null]);
+  await database.sql`delete from ops.fetch where series_id = ${id}`;
+  await reopenToldOnce(database.sql, id, day(10));
+  expect(await covered()).toBe('27');
+  await reopenToldOnce(database.sql, id, day(20));
+  await reopenToldOnce(database.sql, id, day(19));
+  expect(await covered()).toBe('18');
+  expect((await stepsOf(id)).map(({ kind }) => kind)).toEqual(['answer', 'answer', 'answer', 'mended']);
 });
 
 test('a renamed coin and removed candles leave a step', async () => {

@@ -1,0 +1,3 @@
+import { testLies } from './lies-anywhere.ts';
+
+testLies(Array.from({ length: 60 }, (_, i) => i + 1));
