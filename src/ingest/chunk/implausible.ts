@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
-import { settledUntil } from '../../core/interval.ts';
-import { RULES, weighAnswer } from '../../core/second-opinion.ts';
-import { contains, intersect, type Span, subtract } from '../../core/span.ts';
+import { DAY, type Interval, settledUntil } from '../../core/interval.ts';
+import { RULES, type Weighed, weighAnswer } from '../../core/second-opinion.ts';
+import { contains, intersect, normalize, type Span, subtract } from '../../core/span.ts';
 import type { Verdict } from '../../store/candle/chunk.ts';
 import type { Pending } from '../../store/work/second-opinion.ts';
 import type { Weighing } from './evidence.ts';
@@ -19,6 +19,9 @@ const NOTHING = {
   uncontradicted: [],
   contradicted: [],
 };
+
+/** What is known of the newest slots may be so old when it comes. */
+const MOST_LAG_MS = DAY;
 
 /** `found` null: the answer is plausible. `verdict` null: it is plausible or believed; else nothing of the answer is stored now. */
 type Doubt = { readonly found: Implausible | null; readonly verdict: Verdict | null };
@@ -41,29 +44,61 @@ export function weighImplausible({
   if (found === null) return { found, verdict: null };
   // A question about holes is about final slots: nothing of its answer may change them before a second one agrees.
   const open = subtract(isOfHoles ? [span] : subtract([span], known.covered), known.answeredByYounger);
-  const pieces = isSettled ? [...intersect(open, settled), ...subtract(open, settled)] : open;
+  const parts = isSettled ? [...intersect(open, settled), ...subtract(open, settled)] : open;
+  const claims = known.pending.filter(({ claim }) => claim === 'implausible');
+  const claimed = normalize(claims.map((one) => one.span));
+  const pieces = [...subtract(parts, claimed), ...claims.flatMap((one) => intersect(parts, [one.span]))];
   // Every slot has been answered meanwhile: nothing is missing, so there is no second opinion to wait for, and what is stored stands.
   if (pieces.length === 0) return withheld([], heardAt, found);
-  const pending = pieces.flatMap((piece): Pending[] => {
-    // The candles of a slot that has not settled change with every answer: of these the kind of what is implausible must agree.
-    const digest = contains(settled, piece.from) ? digestOf(candles, piece) : '';
-    const before = known.pending.find(
-      (p) => p.claim === 'implausible' && p.span.from === piece.from && p.span.to === piece.to,
-    );
-    const { kind, digest: saidBefore } = before?.evidence ?? {};
-    const says = kind === found.kind && saidBefore === digest ? 'agrees' : 'differs';
-    const weighed = weighAnswer(before ?? null, { says, sentAt, heardAt, ageMs }, RULES.implausible);
-    if (weighed.kind !== 'waiting') return [];
-    const { detail } = found;
-    const evidence = weighed.isCounted ? { kind: found.kind, detail, digest } : before!.evidence;
-    return [{ span: piece, claim: 'implausible', evidence, ...weighed.standing }];
+  const weighed = pieces.map((piece) => {
+    const before = claims.find((one) => contains([one.span], piece.from)) ?? null;
+    const says = agrees(before, { span, found, candles }) ? 'agrees' : 'differs';
+    const opinion = weighAnswer(before, { says, sentAt, heardAt, ageMs }, RULES.implausible);
+    const isWaiting = opinion.kind !== 'believed' && !(before === null && isLater(piece, claims, interval));
+    return { piece, before, opinion, isWaiting };
   });
-  if (pending.length === 0) return { found, verdict: null };
+  const waiting = weighed.filter((one) => one.isWaiting);
+  if (waiting.length === 0) return { found, verdict: null };
+  const { kind, detail } = found;
+  const pending = weighed.flatMap(({ piece, before, opinion }): Pending[] => {
+    if (opinion.kind === 'dropped') return [];
+    // The candles of a slot that has not settled change with every answer.
+    const digest = contains(settled, piece.from) ? digestOf(candles, piece) : '';
+    const evidence = opinion.isCounted ? { kind, detail, digest } : before!.evidence;
+    // What two answers told waits for the rest of this one, and no longer.
+    const retryAt = Math.min(opinion.standing.retryAt, Math.max(...waiting.map((one) => retryAtOf(one.opinion))));
+    return [{ span: piece, claim: 'implausible', evidence, ...opinion.standing, retryAt }];
+  });
   return withheld(pending, Math.max(...pending.map(({ retryAt }) => retryAt)), found);
+}
+
+const retryAtOf = (opinion: Weighed) => (opinion.kind === 'dropped' ? 0 : opinion.standing.retryAt);
+
+/**
+ * A slot after all that the answers before told: it has settled since. It is believed with the others, or an answer to a series of short candles
+ * would never be like the one before.
+ */
+function isLater(piece: Span, claims: readonly Pending[], interval: Interval): boolean {
+  const last = claims.reduce<Pending | null>((a, b) => (a === null || b.span.to > a.span.to ? b : a), null);
+  return (
+    last !== null && piece.from >= last.span.to && piece.from >= settledUntil(last.requestedAt - MOST_LAG_MS, interval)
+  );
 }
 
 function withheld(pending: readonly Pending[], until: Instant, found: Implausible): Doubt {
   return { found, verdict: { ...NOTHING, pending, withheld: { until, detail: found.detail } } };
+}
+
+/** The same candles in all slots of the earlier claim that had settled; of the others the kind of what is implausible must be the same. */
+function agrees(
+  before: Pending | null,
+  { span, found, candles }: { readonly span: Span; readonly found: Implausible; readonly candles: CandleColumns },
+): boolean {
+  if (!before?.evidence) return false;
+  const { kind, digest } = before.evidence;
+  if (digest === '') return kind === found.kind;
+  const isWhole = before.span.from >= span.from && before.span.to <= span.to;
+  return isWhole && digest === digestOf(candles, before.span);
 }
 
 function digestOf(candles: CandleColumns, { from, to }: Span): string {

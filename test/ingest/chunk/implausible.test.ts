@@ -1,0 +1,94 @@
+/** When does a second answer agree with an implausible one, although time has passed between them? */
+import { expect, test } from 'vitest';
+import type { CandleColumns } from '../../../src/core/candle.ts';
+import { HOUR } from '../../../src/core/interval.ts';
+import type { Span } from '../../../src/core/span.ts';
+import type { Weighing } from '../../../src/ingest/chunk/evidence.ts';
+import { weighImplausible } from '../../../src/ingest/chunk/implausible.ts';
+import type { StoredCandle } from '../../../src/store/candle/neighbours.ts';
+import type { Pending } from '../../../src/store/work/second-opinion.ts';
+
+const WIDTH = 5 * 60_000;
+const NOON = Date.UTC(2026, 9, 1, 12);
+const SECOND = 1_000;
+const stored = (at: number): StoredCandle => [at, 10, 10.002, 9.998, 10.001, 5 + at / NOON, null];
+/** Final until noon. */
+const BESIDE = {
+  candles: Array.from({ length: 12 }, (_, i) => stored(NOON - (12 - i) * WIDTH)),
+  covered: 288,
+  coveredCandles: 288,
+  final: [{ from: NOON - HOUR, to: NOON }],
+};
+
+/** One coin's prices become those of another one, a hundred times as high. */
+function candlesOf({ from, to }: Span, price = 1_000): CandleColumns {
+  const openTime = Array.from({ length: (to - from) / WIDTH }, (_, i) => from + i * WIDTH);
+  const column = (times: number) => openTime.map((at) => price * times + (at - NOON) / WIDTH / 1_000);
+  const volume = openTime.map((at) => 7 + at / NOON);
+  return {
+    openTime,
+    open: column(1),
+    high: column(1.001),
+    low: column(0.999),
+    close: column(1),
+    volume,
+    marketCap: openTime.map(() => null),
+  };
+}
+
+/** What becomes of an answer that came then: null when it is believed, else the claims that wait. */
+function weigh(span: Span, at: number, pending: readonly Pending[], candles = candlesOf(span)) {
+  const { verdict, found } = weighImplausible({
+    span,
+    interval: '5m',
+    findings: { candles, cutShort: [], quarantined: [], rowCount: candles.openTime.length },
+    sentAt: at,
+    heardAt: at,
+    asOf: at,
+    ageMs: 0,
+    limit: 366,
+    known: { beside: BESIDE, samples: [], covered: BESIDE.final, answeredByYounger: [], pending },
+  } as unknown as Weighing);
+  expect(found).not.toBeNull();
+  return verdict === null ? null : verdict.pending;
+}
+
+test('a slot that has settled, and one that has opened since, do not make the second answer another one', () => {
+  for (const [first, second] of [
+    [31 * 60 * SECOND, 33 * 60 * SECOND],
+    [29 * 60 * SECOND, 31 * 60 * SECOND],
+    [34 * 60 * SECOND, 36 * 60 * SECOND],
+    [44 * 60 * SECOND, 6 * HOUR],
+  ] as const) {
+    const spanAt = (at: number) => ({ from: NOON, to: NOON + Math.ceil(at / WIDTH) * WIDTH });
+    const claims = weigh(spanAt(first), NOON + first, [])!;
+    expect(claims.length).toBeGreaterThan(0);
+    expect(weigh(spanAt(second), NOON + second, claims), `${first} ${second}`).toBeNull();
+  }
+});
+
+test('another price in a slot that had settled is another answer', () => {
+  const span = { from: NOON, to: NOON + 6 * WIDTH };
+  const claims = weigh(span, NOON + HOUR, [])!;
+  const other = candlesOf(span);
+  const close = other.close.map((value, i) => (i === 2 ? value! + 0.5 : value));
+  const again = weigh(span, NOON + HOUR + 80 * SECOND, claims, { ...other, close })!;
+  expect(again.map(({ answers }) => answers)).toEqual([1]);
+  // This one is what must be told twice now.
+  expect(weigh(span, NOON + 2 * HOUR, again)).toMatchObject([{ answers: 1 }]);
+  expect(weigh(span, NOON + 2 * HOUR, again, { ...other, close })).toBeNull();
+});
+
+test('an answer about a longer span waits for the part that nobody has told, and what was told twice is not forgotten meanwhile', () => {
+  const short = { from: NOON + 12 * WIDTH, to: NOON + 24 * WIDTH };
+  const long = { from: NOON, to: NOON + 24 * WIDTH };
+  const at = (minutes: number) => NOON + 3 * HOUR + minutes * 60 * SECOND;
+  const claims = weigh(short, at(0), []);
+  const longer = weigh(long, at(2), claims!)!;
+  expect(longer.map(({ span, answers }) => [span.from, answers])).toEqual([
+    [long.from, 1],
+    [short.from, 2],
+  ]);
+  expect(Math.max(...longer.map(({ retryAt }) => retryAt))).toBeLessThan(at(4));
+  expect(weigh(long, at(4), longer)).toBeNull();
+});
