@@ -45,5 +45,5 @@ function linkOf(before: Buffer, { kind, knownAt, slots }: Step, sums: { candles:
 }
 
 function microseconds(at: Instant): bigint {
-  return Number.isFinite(at) ? BigInt(at - POSTGRES_EPOCH_MS) * 1000n : 0n;
+  return Number.isFinite(at) ? BigInt(Math.round((at - POSTGRES_EPOCH_MS) * 1_000)) : 0n;
 }

@@ -5,12 +5,14 @@ import { RULES, type Rule } from '../../core/second-opinion.ts';
 import { coarseCandle } from '../../store/candle/coarse-candle.ts';
 import { isRolledUp } from '../../store/candle/rollup.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { wrongRevisions } from './revision-records.ts';
 
 /** All differences, one sentence each. Reads every candle once more, without hashing it. */
 export async function verifyWarehouse(sql: Sql): Promise<string[]> {
   return [
     ...(await strangers(sql)),
     ...(await requestsGone(sql)),
+    ...(await wrongRevisions(sql)),
     ...(await impossibleClaims(sql)),
     ...(await wrongRollups(sql)),
     ...(await wrongDocuments(sql)),
@@ -54,7 +56,8 @@ async function requestsGone(sql: Sql): Promise<string[]> {
       ), (select max(id) from ops.fetch), 0) as since
     ), compared as (
       select e.series_id, f.id is null and e.fetch_id > kept.since as is_gone,
-        f.id is not null and (f.series_id <> e.series_id or f.body_sha256 is distinct from e.body_sha256) as is_other,
+        f.id is not null and (f.series_id <> e.series_id or f.body_sha256 is distinct from e.body_sha256
+          or f.as_of is distinct from e.as_of) as is_other,
         e.fetch_id is null as is_unnamed
       from market.evidence e cross join kept left join ops.fetch f on f.id = e.fetch_id
       where e.kind = 'answer'

@@ -8,6 +8,7 @@ import { addRolledUp, after, createWarehouse } from './tampering.ts';
 
 /** The lowest bit of a time, in microseconds, that changes its whole seconds. */
 const A_SECOND = 20;
+const TWO_HOURS = 33;
 const NUMBERS = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
 
 type Row = Readonly<Record<string, unknown>> & { readonly at: string; readonly openTime: number };
@@ -30,7 +31,7 @@ async function readRows({ sql }: TestDatabase): Promise<Rows> {
         where step is not null order by r.id`,
     ),
     evidence: await read(
-      `select series_id, cardinality(step_seconds) as steps, now() as open_time,
+      `select series_id, kind, detail, cardinality(step_seconds) as steps, now() as open_time,
         format('series_id = %s and number = %s', series_id, number) as at from market.evidence order by series_id, number`,
     ),
   };
@@ -91,6 +92,64 @@ const KINDS: Readonly<Record<string, (rows: Rows, pick: Pick) => Change>> = {
       damage: `update market.evidence set step_seconds[${place}] = step_seconds[${place}] # (1 << ${pick.number(31)}) where ${row.at}`,
     };
   },
+  'the kind of a row of evidence': ({ evidence }, pick) => {
+    const row = pick.of(evidence);
+    const kind = pick.of(['answer', 'mended', 'retention', 'renamed', 'adopted'].filter((one) => one !== row.kind));
+    return { damage: `update market.evidence set kind = '${kind}' where ${row.at}` };
+  },
+  'the detail of a row of evidence': ({ evidence }, pick) => {
+    const row = pick.of(evidence);
+    const detail = pick.of(['told twice', 'x', null].filter((one) => one !== row.detail));
+    return {
+      damage: `update market.evidence set detail = ${detail === null ? 'null' : `'${detail}'`} where ${row.at}`,
+    };
+  },
+  'the slots of a row of evidence': ({ evidence }, pick) => {
+    const days = `interval '${1 + pick.number(30)} days'`;
+    const change = pick.of([
+      `slots + tstzmultirange(tstzrange(upper(slots), upper(slots) + ${days}))`,
+      `slots - tstzmultirange(tstzrange(upper(slots) - ${days}, upper(slots)))`,
+      `tstzmultirange(tstzrange(lower(slots) - ${days}, upper(slots) - ${days}))`,
+    ]);
+    return { damage: `update market.evidence set slots = ${change} where ${pick.of(evidence).at}` };
+  },
+  'the as-of of a row of evidence': ({ evidence }, pick) => {
+    const row = pick.of(evidence.filter(({ kind }) => kind === 'answer'));
+    return { damage: `update market.evidence set as_of = ${flippedTime('as_of', pick.number(40))} where ${row.at}` };
+  },
+  'the request of a row of evidence': ({ evidence }, pick) => ({
+    damage: `update market.evidence set fetch_id = fetch_id # (1 << ${pick.number(20)}) where ${pick.of(evidence).at} and fetch_id is not null;
+      update market.evidence set fetch_id = null where fetch_id = (select max(fetch_id) from market.evidence)`,
+  }),
+  'coverage with a slot more or less': ({ candles }, pick) => {
+    const row = pick.of(candles);
+    const slot = `tstzmultirange(tstzrange(to_timestamp(${row.openTime / 1000}), to_timestamp(${row.openTime / 1000}) + interval '${INTERVAL_MS[row.interval as Interval] / 1000} seconds'))`;
+    const other = `tstzmultirange(tstzrange(upper(covered), upper(covered) + interval '1 day'))`;
+    return {
+      damage: `update market.series set covered = ${pick.of([`covered - ${slot}`, `covered + ${other}`])} where id = ${row.seriesId}`,
+    };
+  },
+  'a revision that was empty': ({ revisions }, pick) => ({
+    damage: `update market.revision set was_empty = not was_empty where ${pick.of(revisions).at}`,
+  }),
+  'the reason of a revision': ({ revisions }, pick) => {
+    const row = pick.of(revisions);
+    const reason = pick.of(
+      ['late answer', 'removed by upstream', 'mended', 'contradicted'].filter((one) => one !== row.reason),
+    );
+    return { damage: `update market.revision set reason = '${reason}' where ${row.at}` };
+  },
+  'the time of a revision': ({ revisions }, pick) => {
+    const row = pick.of(revisions);
+    // A mending may take a while.
+    const least = row.reason === 'mended' ? TWO_HOURS : A_SECOND;
+    const column = pick.of(['known_at', 'seen_at']);
+    const change = `${column} = ${flippedTime(column, least + pick.number(40 - least))}`;
+    return { damage: `update market.revision set ${change} where ${row.at}` };
+  },
+  'the request of a revision': ({ revisions }, pick) => ({
+    damage: `update market.revision set fetch_id = coalesce(fetch_id, 0) # (1 << ${pick.number(20)}) where ${pick.of(revisions).at}`,
+  }),
   'a bit of a series': ({ candles }, pick) => {
     const change = pick.of([
       `covered_candles = covered_candles # (1 << ${pick.number(31)})`,
