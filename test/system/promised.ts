@@ -96,8 +96,6 @@ export function isPromised({
   if (name === 'constant') {
     const isNews = beside.final.length === 0 || !beside.final.every((row) => isSame(row, first));
     if (rows.length >= MANY) return isNews;
-    // The made-up market has no two candles of one volume.
-    if (rows.length > 2 && lie.every(({ volume }) => Number(volume) > 0)) return !hasRepeats(outside);
     return rows.length > 1 && rows.length + outside.length >= MANY && isNews && !hasRepeats(outside);
   }
   if (name === 'thinned') {

@@ -62,18 +62,9 @@ function valueless(asked: Asked, rows: readonly StoredCandle[]): Implausible | n
   return null;
 }
 
-/**
- * In a short answer two candles with equal prices are implausible where no two neighbours are so. Three that are equal in every number, and were
- * traded, need no neighbours for that.
- */
+/** In a short answer two equal candles are implausible where no two neighbours are. */
 function constant(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
   const beside = outside(asked, rows);
-  if (
-    rows.length > 2 &&
-    longestRun(rows, isRepeatedTrade) === rows.length - 1 &&
-    longestRun(beside, isRepeatedTrade) === 0
-  )
-    return { kind: 'constant', detail: `all of ${rows.length} candles are equal, their volumes too` };
   if (rows.length < 2 || (rows.length < LEAST_ROWS && rows.length + beside.length < LEAST_ROWS)) return null;
   const repeats = repeatsIn(rows);
   if (repeats < 0.8 * (rows.length - 1) || isUsual(asked, (row) => isSame(row, rows[0]!))) return null;
@@ -101,10 +92,6 @@ function partlyFalse({ beside }: Asked, rows: readonly StoredCandle[]): Implausi
 /** Unlike prices, volumes do not repeat by chance. */
 function isRepeat(row: StoredCandle, before: StoredCandle | undefined): boolean {
   return before !== undefined && !isNull(row) && isEqual(row, before);
-}
-
-function isRepeatedTrade(row: StoredCandle, before: StoredCandle | undefined): boolean {
-  return isRepeat(row, before) && Boolean(row[5]);
 }
 
 function longestRun(
