@@ -115,7 +115,7 @@ function isUnlikeNext(rows: readonly Row[], outside: readonly Row[], { final }: 
   const known = [...stepsIn(outside, width), ...stepsIn(rows, width)].filter((step) => step <= OTHER_SIZE);
   const steps = [before && stepBetween(before, first), after && stepBetween(last, after)];
   const least = Math.max(0.025 * Math.sqrt(width / DAY), 0.01);
-  const usual = known.length < STEPS ? OTHER_SIZE : Math.max(least, 5 * Math.max(...known));
+  const usual = known.length < STEPS ? 4 * least : Math.max(least, 5 * Math.max(...known));
   const most = Math.min(usual, OTHER_SIZE);
   return steps.some((step) => step !== undefined && step > CLEARLY * most);
 }

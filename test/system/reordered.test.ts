@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HOUR } from '../../src/core/interval.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
-import { answer, gate, NOW, type Ordering, openOrdering } from './ordering.ts';
+import { answer, gate, NOW, type Ordering, onWire, openOrdering } from './ordering.ts';
 
 let ordering: Ordering;
 let world: Ordering['world'];
@@ -208,11 +208,13 @@ describe('a newer answer', () => {
   test('that says the same again writes nothing', async () => {
     await (await ask(-8, -2, answer({ [-8]: 8, [-7]: 7, [-6]: 6, [-5]: null, [-4]: null, [-3]: null }))).done();
     world.clock.advanceTo(world.clock.now() + 10 * 60_000);
-    const [before] = await world.database.sql`select xmin::text, ctid::text from market.candle where open = 7`;
+    const [before] = await world.database
+      .sql`select xmin::text, ctid::text from market.candle where open = ${onWire(7)}`;
     await (
       await ask(-10, -2, answer({ [-10]: 1, [-9]: 1, [-8]: 8, [-7]: 7, [-6]: 6, [-5]: null, [-4]: null, [-3]: null }))
     ).done();
-    const [after] = await world.database.sql`select xmin::text, ctid::text from market.candle where open = 7`;
+    const [after] = await world.database
+      .sql`select xmin::text, ctid::text from market.candle where open = ${onWire(7)}`;
     expect(after).toEqual(before);
     expect(await revisions()).toEqual([]);
   });

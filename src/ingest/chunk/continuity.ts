@@ -14,6 +14,8 @@ const TIMES_LARGEST = 5;
 /** And of daily candles at least so large, as a logarithm; of the recorded ones, 1 in 500 is. */
 const LEAST_STEP = 0.025;
 const LEAST_STEP_SHORT = 0.01;
+/** So many times as large where fewer steps are known. */
+const TIMES_UNKNOWN = 4;
 /** A step so large is no move of a market, as a logarithm: one side of it is false. */
 const OTHER_SIZE = 1;
 
@@ -66,7 +68,7 @@ export function breaks(asked: Asked, rows: readonly StoredCandle[]): Implausible
   const known = steps.filter((step) => step <= OTHER_SIZE);
   const least = Math.max(LEAST_STEP * Math.sqrt(width / DAY), LEAST_STEP_SHORT);
   const isKnown = known.length >= LEAST_STEPS;
-  const usual = isKnown ? Math.max(least, TIMES_LARGEST * Math.max(...known)) : OTHER_SIZE;
+  const usual = isKnown ? Math.max(least, TIMES_LARGEST * Math.max(...known)) : TIMES_UNKNOWN * least;
   const most = Math.min(usual, OTHER_SIZE);
   const border = bordersOf(asked, rows).find(({ step }) => step > most);
   if (border === undefined) return null;
