@@ -37,8 +37,8 @@ async function addWanted(sql: SqlOrTransaction, asked: WantedSeries): Promise<nu
   const wanted: Spans = [asked.span];
   // Missing ones first: what another caller commits in between is then seen by the update. Only they are inserted, because a
   // conflict would use up a number of the identity each time. Both in order of coin, so that two callers at once never wait
-  // for each other crosswise. No statement joins the coins with the series: of a table that was just filled Postgres expects one
-  // row, and a nested loop over 50,000 of each takes minutes.
+  // for each other crosswise. No statement joins anything: where autovacuum has counted the series before their insert was committed,
+  // Postgres expects one row, and a nested loop over 50,000 on either side takes minutes.
   await sql`
     insert into market.series (coin_id, quote, interval, wanted, priority)
     select id, ${quote}, ${interval}::market.candle_interval, ${wanted}::tstzmultirange, ${priority}::smallint
@@ -51,15 +51,14 @@ async function addWanted(sql: SqlOrTransaction, asked: WantedSeries): Promise<nu
     order by id
     on conflict (coin_id, quote, interval) do nothing`;
   await sql`
-    with existing as (
-      select s.id from market.series s
-      where s.coin_id = any(${coinIds}::text[]) and s.quote = ${quote} and s.interval = ${interval}::market.candle_interval
-        and (not s.wanted @> ${wanted}::tstzmultirange or s.priority < ${priority})
-      order by s.coin_id for update
-    )
-    update market.series s
-    set wanted = s.wanted + ${wanted}::tstzmultirange, priority = greatest(s.priority, ${priority}::smallint)
-    from existing where s.id = existing.id`;
+    update market.series
+    set wanted = wanted + ${wanted}::tstzmultirange, priority = greatest(priority, ${priority}::smallint)
+    where id = any(array(
+      select id from market.series
+      where coin_id = any(${coinIds}::text[]) and quote = ${quote} and interval = ${interval}::market.candle_interval
+        and (not wanted @> ${wanted}::tstzmultirange or priority < ${priority})
+      order by coin_id for update
+    ))`;
   const rows = await sql<{ id: number; coinId: string }[]>`
     select id, coin_id from market.series
     where coin_id = any(${coinIds}::text[]) and quote = ${quote} and interval = ${interval}::market.candle_interval`;

@@ -120,6 +120,8 @@ describe('wantSeries', () => {
       });
       expect(ids).toHaveLength(50_000);
       expect(packets).toBeLessThan(1_000);
+      // As autovacuum leaves it when it looks before the insert is committed: pages, and no rows in them.
+      await database.sql`update pg_class set reltuples = 0, relpages = 700 where oid = 'market.series'::regclass`;
     }
   });
 });
