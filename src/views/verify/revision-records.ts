@@ -3,7 +3,7 @@ import type { Instant } from '../../clock.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
-/** `ops.uncover` takes the time of its step after it has kept the values; it may work for long between the two. */
+/** `ops.uncover` writes its step after it has kept the values; it may work for long between the two. */
 const LONGEST_MENDING = '1 hour';
 
 /**
@@ -39,7 +39,7 @@ export async function wrongRevisions(sql: Sql): Promise<string[]> {
     ), compared as (
       select series_id, open_time, case
         when kind = 'mended' and detail is distinct from 'contradicted by a later answer' then reason <> 'mended' or fetch_id is not null
-          or not (stored_at - known_at between interval '-1 second' and ${LONGEST_MENDING}::interval)
+          or stored_at <> coalesce(before, 'infinity') and not (stored_at - known_at between interval '-1 second' and ${LONGEST_MENDING}::interval)
           or not (as_of - seen_at between interval '0' and ${LONGEST_MENDING}::interval)
         when kind = 'mended' then reason <> 'contradicted' or fetch_id is distinct from of_fetch or seen_at <> as_of
         else reason not in ('late answer', 'removed by upstream')
@@ -47,7 +47,7 @@ export async function wrongRevisions(sql: Sql): Promise<string[]> {
           or not was_taken_out and (reason = 'removed by upstream') <> is_empty_now
           or is_last and (fetch_id is distinct from of_fetch or seen_at <> as_of)
       end
-      -- A step is never older than the one before it.
+      -- A step is never older than the one before it, whatever the clocks say.
       or kind <> 'mended' and date_trunc('second', known_at) <> stored_at
         and not (date_trunc('second', known_at) < stored_at and stored_at = coalesce(before, stored_at)) as is_wrong
       from told
@@ -55,6 +55,6 @@ export async function wrongRevisions(sql: Sql): Promise<string[]> {
     select series_id, count(*)::int as wrong, min(open_time) as first from compared where is_wrong group by 1 order by 1`;
   return rows.map(
     ({ seriesId, wrong, first }) =>
-      `market.revision: ${formatCounted(wrong, 'revision')} of series ${seriesId} are not as their steps of evidence say, first at ${formatInstant(first)}`,
+      `market.revision: series ${seriesId} has ${formatCounted(wrong, 'revision')} unlike the step of evidence, first of ${formatInstant(first)}`,
   );
 }

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import type { CandleColumns } from '../../../src/core/candle.ts';
 import { HOUR } from '../../../src/core/interval.ts';
 import type { Span } from '../../../src/core/span.ts';
-import type { Weighing } from '../../../src/ingest/chunk/evidence.ts';
 import { weighImplausible } from '../../../src/ingest/chunk/implausible.ts';
 import type { StoredCandle } from '../../../src/store/candle/neighbours.ts';
 import type { Pending } from '../../../src/store/work/second-opinion.ts';
@@ -47,8 +46,17 @@ function weigh(span: Span, at: number, pending: readonly Pending[], candles = ca
     asOf: at,
     ageMs: 0,
     limit: 366,
-    known: { beside: BESIDE, samples: [], covered: BESIDE.final, answeredByYounger: [], pending },
-  } as unknown as Weighing);
+    known: {
+      beside: BESIDE,
+      samples: [],
+      covered: BESIDE.final,
+      answeredByYounger: [],
+      unconfirmedAnswers: [],
+      listedAt: at,
+      repeated: new Set(),
+      pending,
+    },
+  });
   expect(found).not.toBeNull();
   return verdict === null ? null : verdict.pending;
 }

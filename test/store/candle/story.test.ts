@@ -55,6 +55,14 @@ test('of small answers that continue each other only the last request is kept, a
   expect(await told(2)).toMatch(/ Request \d+, as of 2024-01-23 00:00:00Z, SHA-256 of the answer (07){32}\.$/);
 });
 
+test('of an answer that was implausible at first, the story says that two said the same', async () => {
+  const id = await newDailySeries(database.sql, 'e-coin');
+  await storeAnswer(database.sql, id, [0, 10], 20, { toldTwice: true });
+  expect((await storyOf('e-coin', 5))[0]!.detail).toMatch(
+    /^An answer made the slot final: open .*\. An answer before it was implausible, and said the same\. Request \d+, as of/,
+  );
+});
+
 test('an empty slot was told once, then twice', async () => {
   const id = await newDailySeries(database.sql, 'b-coin');
   await storeAnswer(database.sql, id, [0, 10], 20, { without: [5] });

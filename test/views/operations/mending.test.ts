@@ -1,6 +1,9 @@
 /** `ops.uncover` mends the stretch that it is given, and no difference elsewhere. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { DAY } from '../../../src/core/interval.ts';
+import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
 import type { TestDatabase } from '../../support/database.ts';
+import { FIRST_DAY, newDailySeries, storeAnswer } from '../../support/stored-answers.ts';
 import { after, createWarehouse, iso, slot } from './tampering.ts';
 
 let database: TestDatabase;
@@ -83,4 +86,18 @@ test('two changed values of two answers, one mended after the other', async () =
   expect(await verified(...ofOne, mend(50, 51), mend(0, 366))).toMatchObject({ all: [] });
   const again = await verified(PROVISIONAL, changed(50), mend(50, 51), changed(60), mend(60, 61));
   expect(again.all).not.toContainEqual(NOT_ADDING_UP);
+});
+
+test('a clock that was ahead when an answer came makes no difference of what is mended later', async () => {
+  const { sql } = database;
+  const id = await newDailySeries(sql, 'late-coin');
+  await ensurePartitions(sql, '24h', { from: FIRST_DAY, to: FIRST_DAY + 30 * DAY });
+  const tomorrow = (Date.now() - FIRST_DAY) / DAY + 1;
+  await storeAnswer(sql, id, [0, 10], tomorrow);
+  await sql`select ops.uncover(${id}, ${FIRST_DAY + 5 * DAY}::timestamptz, ${FIRST_DAY + 6 * DAY}::timestamptz)`;
+  // The step of the mending cannot be older than the one before it.
+  const [step] =
+    await sql`select known_at > now() + interval '20 hours' as is_ahead from market.evidence where series_id = ${id} and kind = 'mended'`;
+  expect(step).toEqual({ isAhead: true });
+  expect((await verified('select 1')).all).toEqual([]);
 });
