@@ -24,10 +24,10 @@ describe('429', () => {
       expect(run.totals!.requests).toBe(upstream.ohlcv().length);
       const next = upstream.ohlcv()[read!.sent]!;
       expect(next.at - read!.at).toBeGreaterThanOrEqual(20_000);
-      // The turns that were lost were granted, so they stay counted; nobody lost more than one.
+      // Turns that were lost had been granted, so they stay counted. Nobody lost more than one; how many of the eight had one then, the moment decides.
       const [ledger] = await world.database.sql<{ spent: number }[]>`
         select month_spent::int as spent from ops.quota_spent where class = 'backfill'`;
-      expect(ledger!.spent).toBeGreaterThan(upstream.ohlcv().length);
+      expect(ledger!.spent).toBeGreaterThanOrEqual(upstream.ohlcv().length);
       expect(ledger!.spent).toBeLessThanOrEqual(upstream.ohlcv().length + 8);
     },
   );
