@@ -1,14 +1,14 @@
 /** Real markets and the simulator's calm ones: how many of their answers would need a second opinion. */
 import { describe, expect, test } from 'vitest';
 import type { Candle, CandleColumns } from '../../../src/core/candle.ts';
-import { DAY, HOUR, INTERVAL_MS, type Interval } from '../../../src/core/interval.ts';
+import { DAY, HOUR, INTERVAL_MS, INTERVALS, type Interval } from '../../../src/core/interval.ts';
 import { findImplausible } from '../../../src/ingest/chunk/plausibility.ts';
 import { createMadeUpMarket } from '../../../src/simulator/made-up/made-up.ts';
 import { createMadeUpWorld } from '../../../src/simulator/made-up/made-up-world.ts';
-import { readRecordedSeries } from '../../../src/simulator/recorded/recorded-series.ts';
 import type { StoredCandle } from '../../../src/store/candle/neighbours.ts';
 import type { Sample } from '../../../src/store/candle/other-intervals.ts';
 import { frozenClock } from '../../service/conformance.ts';
+import { COINBASE, REAL, recorded, within } from './recorded/candles.ts';
 
 const toColumns = (candles: readonly Candle[]): CandleColumns => ({
   openTime: candles.map((c) => c.openTime),
@@ -61,38 +61,26 @@ function implausibleOf(
   return { asked: starts.length, found };
 }
 
-/** Ascending candles. */
-function within(candles: readonly Candle[], { from, to }: { from: number; to: number }): readonly Candle[] {
-  const at = (time: number) => {
-    let [low, high] = [0, candles.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (candles[middle]!.openTime < time) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  };
-  return candles.slice(at(from), at(to));
-}
-
 /** Of the requests, so many may be second ones. */
 const MOST = 0.005;
 
-function expectFew(results: readonly Result[]): void {
+function expectFew(name: string, results: readonly Result[]): void {
   const asked = results.reduce((sum, result) => sum + result.asked, 0);
   const found = results.flatMap((result) => result.found);
   const shown = found.slice(0, 40).join('; ');
-  expect(found.length, `${found.length} of ${asked} answers: ${shown}`).toBeLessThanOrEqual(asked * MOST);
+  expect(found.length, `${name}: ${found.length} of ${asked} answers: ${shown}`).toBeLessThanOrEqual(asked * MOST);
 }
 
 const BACKFILLS = [366, 100, 30, 12, 7].map((size) => [size, 'newest first'] as const);
 const REFRESHES = [3, 2, 1].map((size) => [size, 'oldest first'] as const);
 
-const recorded = readRecordedSeries();
 const NOW = Date.UTC(2026, 9, 20);
-/** Of each coin of the made-up market. */
+/** Of each coin of the made-up market; of a third of them where others have told as much. */
 async function madeUpCandles(interval: Interval): Promise<readonly (readonly Candle[])[]> {
-  const market = createMadeUpMarket({ world: createMadeUpWorld({ seed: 7, coins: 60 }), clock: frozenClock(NOW) });
+  const market = createMadeUpMarket({
+    world: createMadeUpWorld({ seed: 7, coins: (['24h', '1h', '5m'] as Interval[]).includes(interval) ? 60 : 20 }),
+    clock: frozenClock(NOW),
+  });
   const from = NOW - 3_660 * INTERVAL_MS[interval];
   const answers = (await market.coins()).map(({ id }) =>
     market.ohlcv({ coinId: id, quote: 'usd', interval, from, to: NOW, limit: 5_000 }),
@@ -106,13 +94,21 @@ describe.each([...BACKFILLS, ...REFRESHES])('answers of %i slots, %s', (size, or
   test('recorded candles are plausible', () => {
     // Of hours there are many: the newest year of them will do for short answers.
     const newest = (candles: readonly Candle[]) => (size < 30 ? candles.slice(-9_000) : candles);
-    expectFew(recorded.map(({ interval, candles }) => implausibleOf(interval, newest(candles), size, order)));
+    for (const [name, interval, candles] of REAL) {
+      const { asked, found } = implausibleOf(interval, newest(candles), size, order);
+      // In its first weeks nobody traded at Coinbase: the candles repeat. No rule can tell that from an answer that repeats itself; it costs
+      // one request for the whole stretch.
+      const idle = name === COINBASE ? found.filter((text) => /^201[45]-.* constant: /.test(text)) : [];
+      expect(idle.length).toBeLessThanOrEqual(size >= 12 ? 1 : 0);
+      expectFew(name, [{ asked, found: found.filter((text) => !idle.includes(text)) }]);
+    }
   });
 
-  test.each(['24h', '1h', '5m'] as const)('the made-up market is plausible: %s', async (interval) => {
+  test.each(INTERVALS)('the made-up market is plausible: %s', async (interval) => {
     const series = madeUp.get(interval) ?? (await madeUpCandles(interval));
     madeUp.set(interval, series);
     expectFew(
+      interval,
       series.map((candles) => implausibleOf(interval, candles.slice(size < 30 ? -50 * size - 300 : 0), size, order)),
     );
   });
@@ -153,7 +149,7 @@ describe('another interval of the same coin', () => {
   test.each([1, 4])('recorded hours agree with %i recorded days', (size) => {
     const results = days.flatMap((_, i) => (i + size <= days.length ? [compare(days.slice(i, i + size))] : []));
     expect(results.length).toBeGreaterThan(500);
-    expectFew([{ asked: results.length, found: results.flatMap((found) => found?.detail ?? []) }]);
+    expectFew('hours beside days', [{ asked: results.length, found: results.flatMap((found) => found?.detail ?? []) }]);
   });
 
   test('the first answer of a series, of another scale or another day, is found out', () => {

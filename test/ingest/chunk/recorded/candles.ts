@@ -1,0 +1,66 @@
+/** Real candles: those of the simulator, one series more (README.md), and the longer candles that follow from the recorded hours. */
+import { readFileSync } from 'node:fs';
+import { gunzipSync } from 'node:zlib';
+import type { Candle } from '../../../../src/core/candle.ts';
+import { INTERVAL_MS, type Interval } from '../../../../src/core/interval.ts';
+import { readRecordedSeries } from '../../../../src/simulator/recorded/recorded-series.ts';
+
+export const recorded = readRecordedSeries();
+const recordedHours = recorded.find(({ interval }) => interval === '1h')!.candles;
+export const COINBASE = 'bitcoin at Coinbase 24h';
+/** What was recorded, and what follows from it: the longer candles of the recorded hours. */
+export const REAL: readonly (readonly [name: string, interval: Interval, candles: readonly Candle[]])[] = [
+  ...recorded.map(({ coinId, interval, candles }) => [`${coinId} ${interval}`, interval, candles] as const),
+  [COINBASE, '24h', readCoinbase()],
+  ...(['6h', '12h', '24h'] as const).map(
+    (interval) => [`hours as ${interval}`, interval, rollUp(recordedHours, interval)] as const,
+  ),
+];
+
+/** Ascending candles. */
+export function within(candles: readonly Candle[], { from, to }: { from: number; to: number }): readonly Candle[] {
+  const at = (time: number) => {
+    let [low, high] = [0, candles.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (candles[middle]!.openTime < time) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  return candles.slice(at(from), at(to));
+}
+
+/** See README.md. */
+function readCoinbase(): Candle[] {
+  const file = readFileSync(new URL('Coinbase_BTCUSD_d.csv.gz', import.meta.url));
+  const [, , ...lines] = gunzipSync(file).toString('utf8').trimEnd().split(/\r?\n/);
+  return lines.reverse().map((line) => {
+    const [date, , open, high, low, close, , volume] = line.split(',');
+    const [o, h, l, c] = [open, high, low, close].map(Number) as [number, number, number, number];
+    const openTime = Date.parse(`${date}T00:00:00Z`);
+    return { openTime, open: o, high: h, low: l, close: c, volume: Math.round(Number(volume)), marketCap: null };
+  });
+}
+
+/** Whole slots only. */
+function rollUp(hours: readonly Candle[], interval: Interval): Candle[] {
+  const [width, rolled] = [INTERVAL_MS[interval], [] as Candle[]];
+  for (
+    let from = Math.ceil(hours[0]!.openTime / width) * width;
+    from + width <= hours.at(-1)!.openTime;
+    from += width
+  ) {
+    const parts = within(hours, { from, to: from + width });
+    rolled.push({
+      openTime: from,
+      open: parts[0]!.open,
+      high: Math.max(...parts.map((part) => part.high!)),
+      low: Math.min(...parts.map((part) => part.low!)),
+      close: parts.at(-1)!.close,
+      volume: parts.reduce((sum, part) => sum + part.volume!, 0),
+      marketCap: null,
+    });
+  }
+  return rolled;
+}
