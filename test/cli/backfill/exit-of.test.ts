@@ -1,6 +1,8 @@
-/** The table of exit codes in docs/configuration.md, row by row. */
+/** The exit codes of `chandler backfill`, and the tables in docs/configuration.md that promise them. */
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { exitOf } from '../../../src/cli/backfill/exit-of.ts';
+import { EXIT } from '../../../src/cli/shell/exit.ts';
 import type { Ended } from '../../../src/ingest/backfill/verdict.ts';
 import type { Left } from '../../../src/views/operations/left.ts';
 
@@ -38,5 +40,56 @@ describe('the exit code of a backfill', () => {
     ['of two intervals the second was interrupted', [ended(done), ended(interrupted)], 130],
   ])('%s', (_, all, code) => {
     expect(exitOf(all)).toBe(code);
+  });
+});
+
+describe('docs/configuration.md', () => {
+  const text = readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8');
+  /** The first two columns of the table under this head. */
+  const rowsUnder = (head: string) => {
+    const lines = text.slice(text.indexOf(head)).split('\n').slice(2);
+    const rows = lines.slice(
+      0,
+      lines.findIndex((line) => !line.startsWith('|')),
+    );
+    return rows.map((row) =>
+      row
+        .split('|')
+        .slice(1, 3)
+        .map((cell) => cell.trim()),
+    );
+  };
+
+  test('names every exit code, and no other', () => {
+    expect(rowsUnder('| code | meaning |').map(([code]) => Number(code!.replaceAll('`', '')))).toEqual(
+      Object.values(EXIT),
+    );
+  });
+
+  // What a run of each row is like, in the order of the rows.
+  const RUNS: readonly (readonly [begins: string, runs: readonly Ended[]])[] = [
+    ['you interrupted it', [ended(interrupted)]],
+    ['the upstream refuses the key', [ended(misconfigured)]],
+    ['it waited longer', [ended(stopped)]],
+    ['slots that a later run asks for', [ended(done, left('later')), ended(done, left('later', 'not asked yet'))]],
+    ['slots that the upstream refuses', [ended(done, left('refused')), ended(done, left('failed', 'malformed'))]],
+    ['nothing, or only', [ended(done), ended(done, left('too young', 'provisional'))]],
+  ];
+  const rows = rowsUnder('| what is left | code |');
+
+  test.each(RUNS)(
+    'the row "%s …" has the code of such a run, whatever of the rows below it is true as well',
+    (begins, runs) => {
+      const at = RUNS.findIndex(([name]) => name === begins);
+      const [what, code] = rows[at] ?? ['', ''];
+      expect(what).toMatch(new RegExp(`^${begins}`));
+      for (const run of runs)
+        for (const [, below] of RUNS.slice(at))
+          for (const other of below) expect(exitOf([run, other])).toBe(Number(code!.replaceAll('`', '')));
+    },
+  );
+
+  test('has no row more', () => {
+    expect(rows.length).toBe(RUNS.length);
   });
 });
