@@ -6,7 +6,7 @@ import { attest } from '../../src/views/attestation/attestation.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
 import { verifyWarehouse } from '../../src/views/verify/warehouse.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { makeSeries, prepareChunks, storePrepared } from './prepared.ts';
+import { makeSeries, type PreparedChunk, prepareChunks, storePrepared } from './prepared.ts';
 import { median, spread, table, thousands, timed, verdict } from './rounds.ts';
 
 const ROUNDS = 5;
@@ -21,6 +21,7 @@ const KINDS = [
 
 let database: TestDatabase;
 let candles = 0;
+const stored: PreparedChunk[] = [];
 beforeAll(async () => {
   database = await createTestDatabase({ max: 4 });
   const { sql } = database;
@@ -29,6 +30,7 @@ beforeAll(async () => {
     const chunks = prepareChunks(await makeSeries(sql, interval, SERIES, interval, span), interval, span);
     for (const chunk of chunks) {
       await storePrepared(sql, chunk, AS_OF);
+      stored.push(chunk);
       candles += chunk.candles.openTime.length;
     }
   }
@@ -93,5 +95,34 @@ it('verifies and attests 500,000 candles a second or more', async () => {
         ['chandler verify, both', `${thousands(whole)} candles/s ${verdict(whole >= GOAL)}`],
       ],
     ),
+  );
+});
+
+it('verifies as many revisions as candles', async () => {
+  for (const { candles: was, ...chunk } of stored) {
+    const close = was.close.map((value) => value! * 1.0001);
+    await storePrepared(database.sql, { ...chunk, candles: { ...was, close } }, AS_OF + DAY);
+  }
+  await database.sql`vacuum analyze`;
+  const [kept] = await database.sql<{ count: number }[]>`select count(*)::int from market.revision`;
+  expect(kept!.count).toBe(candles);
+  const rounds: { read: number; whole: number }[] = [];
+  for (let round = 0; round < 3; round++) {
+    const read = await readAll();
+    const whole = await timed(async () => {
+      await verifyAll();
+      expect(await verifyWarehouse(database.sql)).toEqual([]);
+    });
+    rounds.push({ read, whole });
+  }
+  const ratios = spread(
+    rounds.map(({ read, whole }) => whole / read),
+    1,
+  );
+  const speed = (2 * candles * 1000) / median(rounds.map(({ whole }) => whole));
+  console.info(
+    table(`the same, and a revision of each candle, median of ${rounds.length}`, [
+      ['chandler verify, both', `${thousands(speed)} candles and revisions/s, ${ratios} × the yardstick's time`],
+    ]),
   );
 });
