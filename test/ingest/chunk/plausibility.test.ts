@@ -75,10 +75,10 @@ const BACKFILLS = [366, 100, 30, 12, 7].map((size) => [size, 'newest first'] as 
 const REFRESHES = [3, 2, 1].map((size) => [size, 'oldest first'] as const);
 
 const NOW = Date.UTC(2026, 9, 20);
-/** Of each coin of the made-up market; of a third of them where others have told as much. */
+/** Of each coin of the made-up market. */
 async function madeUpCandles(interval: Interval): Promise<readonly (readonly Candle[])[]> {
   const market = createMadeUpMarket({
-    world: createMadeUpWorld({ seed: 7, coins: (['24h', '1h', '5m'] as Interval[]).includes(interval) ? 60 : 20 }),
+    world: createMadeUpWorld({ seed: 7, coins: 30 }),
     clock: frozenClock(NOW),
   });
   const from = NOW - 3_660 * INTERVAL_MS[interval];
