@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { formatBytes } from '../../src/core/format.ts';
 import { DAY, INTERVAL_MS } from '../../src/core/interval.ts';
 import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
 import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
@@ -172,8 +173,38 @@ describe('attest', () => {
     expect(await attest('--sign', path)).toMatchObject({ code: 2, err: expect.stringContaining('but one for ec') });
     await writeFile(path, 'no key');
     expect(await attest('--sign', path)).toMatchObject({ code: 2, err: expect.stringContaining('openssl genpkey') });
+    // The advice never names the file that was given: that one is somebody's.
+    expect((await attest('--sign', path)).err).not.toContain(`-out ${path}`);
     expect(await chandler('attest', '--out', join(folder, 'none', 'a'))).toMatchObject({ code: 2 });
     expect(await readdir(folder)).toEqual(['key.pem']);
+  });
+
+  test('never takes the place of another file, nor an unsigned one that of a signed one', async () => {
+    const path = join(folder, 'key.pem');
+    const key = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+    await writeFile(path, key);
+    expect(await chandler('attest', '--out', path, '--sign', path)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('is no attestation'),
+    });
+    expect(await readFile(path, 'utf8')).toBe(key);
+    expect((await attest()).code).toBe(0);
+    expect((await attest('--sign', path)).code).toBe(0);
+    const signed = await readFile(file, 'utf8');
+    expect(await attest()).toMatchObject({ code: 2, err: expect.stringContaining('add --sign') });
+    expect(await readFile(file, 'utf8')).toBe(signed);
+    expect((await attest('--sign', path)).code).toBe(0);
+    expect(await chandler('attest', '--out', folder)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('EISDIR'),
+    });
+    // What it says of the size is what lies there.
+    await writeFile(file, '');
+    expect((await attest()).out).toContain(formatBytes((await readFile(file)).length));
+    expect(await chandler('verify', '--against', file, '--key', path)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('is a private one'),
+    });
   });
 });
 

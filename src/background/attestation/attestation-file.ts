@@ -43,6 +43,36 @@ export async function writeAttestation(
   }
 }
 
+/** How the first line begins. */
+const HEAD = '{"attestation":';
+
+/**
+ * May an attestation take the place of what is at `path`? Nothing else that lies there is lost, and no signed one for one that is not signed.
+ * @throws ConfigurationError that names `setting` and what would be right
+ */
+export async function checkReplaceable(path: string, setting: string, { isSigned }: { readonly isSigned: boolean }) {
+  let [first, last] = ['', ''];
+  try {
+    for await (const line of linesOf(path)) {
+      if (first === '') first = line;
+      last = line;
+      if (!first.startsWith(HEAD)) break;
+    }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // Whoever writes the file says what is wrong with the folder.
+    if (code === 'ENOENT' || code === 'ENOTDIR') return;
+    throw new ConfigurationError(`${setting}: ${path} cannot be replaced (${code}); name a file that does not exist`);
+  }
+  // An empty file holds nothing that could be lost.
+  if (first !== '' && !first.startsWith(HEAD))
+    throw new ConfigurationError(`${setting}: ${path} exists and is no attestation; name a file that does not exist`);
+  if (!isSigned && last.includes('"signature":'))
+    throw new ConfigurationError(
+      `${setting}: ${path} is a signed attestation, and the new one would not be signed; add --sign, or name another file`,
+    );
+}
+
 /** The lines of a file, without line feeds. It is never in memory as a whole. */
 export async function* linesOf(path: string): AsyncGenerator<string> {
   const input = createReadStream(path);
@@ -63,13 +93,18 @@ export async function readPrivateKey(path: string, setting: string): Promise<Key
     throw new ConfigurationError(
       `${setting}: the key in ${path} is encrypted; give one that is not: openssl pkey -in ${path} -out plain.pem`,
     );
-  return ed25519(() => createPrivateKey(pem), path, `${setting}: ${path} is not a private Ed25519 key`);
+  return ed25519(() => createPrivateKey(pem), `${setting}: ${path} is not a private Ed25519 key`);
 }
 
 /** The same for a public key. */
 export async function readPublicKey(path: string, setting: string): Promise<KeyObject> {
   const pem = await readPem(path, setting);
-  return ed25519(() => createPublicKey(pem), path, `${setting}: ${path} is not a public Ed25519 key`);
+  // Node would make the public key of it, and nothing would say that the private one lies where it should not.
+  if (/PRIVATE KEY/.test(pem))
+    throw new ConfigurationError(
+      `${setting}: the key in ${path} is a private one; give the public one: openssl pkey -in ${path} -pubout -out public.pem`,
+    );
+  return ed25519(() => createPublicKey(pem), `${setting}: ${path} is not a public Ed25519 key`);
 }
 
 async function readPem(path: string, setting: string): Promise<string> {
@@ -80,14 +115,16 @@ async function readPem(path: string, setting: string): Promise<string> {
   }
 }
 
-function ed25519(read: () => KeyObject, path: string, problem: string): KeyObject {
-  const makeOne = `make one with: openssl genpkey -algorithm ed25519 -out ${path}`;
+// The file that was named is somebody's: the advice must not overwrite it.
+const MAKE_ONE = 'make one with: openssl genpkey -algorithm ed25519 -out chandler-key.pem';
+
+function ed25519(read: () => KeyObject, problem: string): KeyObject {
   let key: KeyObject;
   try {
     key = read();
   } catch {
-    throw new ConfigurationError(`${problem} in PEM form; ${makeOne}`);
+    throw new ConfigurationError(`${problem} in PEM form; ${MAKE_ONE}`);
   }
   if (key.asymmetricKeyType === 'ed25519') return key;
-  throw new ConfigurationError(`${problem}, but one for ${key.asymmetricKeyType}; ${makeOne}`);
+  throw new ConfigurationError(`${problem}, but one for ${key.asymmetricKeyType}; ${MAKE_ONE}`);
 }

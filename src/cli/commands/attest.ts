@@ -1,6 +1,6 @@
 /** `chandler attest`: writes digests of all that is stored into a small file, to be kept elsewhere. */
 import type { Command } from 'commander';
-import { readPrivateKey, writeAttestation } from '../../background/attestation/attestation-file.ts';
+import { checkReplaceable, readPrivateKey, writeAttestation } from '../../background/attestation/attestation-file.ts';
 import { formatBytes, formatCounted, toIso } from '../../core/format.ts';
 import { sizeOf } from '../../views/operations/verify.ts';
 import { startBar } from '../output/bar.ts';
@@ -20,6 +20,7 @@ export function attestCommand(program: Command, context: CommandContext): void {
     .action(
       context.action(async ({ out, sign, json }: Options) => {
         const key = sign === undefined ? null : await readPrivateKey(sign, '--sign');
+        if (out !== undefined) await checkReplaceable(out, '--out', { isSigned: key !== null });
         return context.withApp({ schema: 'require' }, async ({ database: { sql }, clock }) => {
           const at = clock.now();
           const path = out ?? attestationName(at);

@@ -50,6 +50,10 @@ export function verifyCommand(program: Command, context: CommandContext): void {
           if (against !== undefined)
             return verifyAgainst(context.io, sql, { ...options, against }, { keep: config.keep, now: clock.now() });
           const since = options.since === undefined ? undefined : timeOption('--since', options.since, clock.now());
+          if (since !== undefined && since > clock.now())
+            throw new UsageError(
+              `--since ${options.since} lies in the future (now is ${formatInstant(clock.now())}); choose an earlier time.`,
+            );
           const filter = { ...(await seriesFilter(sql, coins, options)), since };
           return (options.json ? verifyAsJson : verify)(context.io, sql, filter, clock.now());
         });
@@ -108,7 +112,11 @@ export async function verify(
   const others = await othersWrong(sql, filter);
   bar.stop();
   if (series === 0 && others.length === 0) {
-    out.write('There is nothing to verify: no such series.\n');
+    const what =
+      filter.since === undefined
+        ? 'no such series'
+        : `no such series has a new answer since ${formatInstant(filter.since)}`;
+    out.write(`There is nothing to verify: ${what}.\n`);
     return EXIT.done;
   }
   const counted = `${formatCounted(series, 'series')}: ${formatCounted(candles, 'final candle')}, ${formatCounted(empty, 'slot')} known to be empty`;

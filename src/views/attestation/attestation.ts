@@ -42,18 +42,20 @@ export async function* attest(sql: Sql, { at, key, onSeries }: AttestOptions): A
   const head = JSON.stringify({ attestation: FORMAT, at: toIso(at), chandler: VERSION });
   yield `${head}\n`;
   const hash = createHash('sha256');
-  let [series, bytes] = [0, 0];
+  let [series, bytes] = [0, Buffer.byteLength(head) + 1];
   for await (const { line, isSeries } of facts(sql)) {
     hash.update(`${line}\n`);
+    bytes += Buffer.byteLength(line) + 1;
     if (isSeries) {
       series++;
-      bytes += Buffer.byteLength(line) + 1;
       onSeries?.();
     }
     yield `${line}\n`;
   }
   const root = signed(head, hash.digest('hex'), key);
-  yield `${JSON.stringify(root)}\n`;
+  const last = `${JSON.stringify(root)}\n`;
+  yield last;
+  bytes += Buffer.byteLength(last);
   return { ...root, at, series, bytes };
 }
 
