@@ -208,6 +208,18 @@ describe('attest', () => {
   });
 });
 
+describe('verify --since', () => {
+  test('says when nothing is that new, and refuses a time that has not come', async () => {
+    const { code, out } = await chandler('verify', '--since', 'now');
+    expect(code).toBe(0);
+    expect(out).toContain('no such series has a new answer since');
+    expect(await chandler('verify', '--since', '2999-01-01')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--since 2999-01-01 lies in the future'),
+    });
+  });
+});
+
 describe('verify --against', () => {
   beforeEach(async () => {
     expect(await attest()).toMatchObject({ code: 0, err: '' });
