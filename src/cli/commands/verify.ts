@@ -161,6 +161,8 @@ function printCorrections(out: Output, wrong: readonly SeriesProof[], differing:
       const where = located ? `between ${formatInstant(from)} and ${formatInstant(to)}` : 'anywhere in the series';
       out.write(`    ${where}:\n      chandler sql "select ops.uncover(${seriesId}${bounds})"\n`);
     }
+    const more = stretches.length - known.length;
+    if (more > 0) out.write(`    and in ${formatCount(more)} more of its stretches (--json lists all)\n`);
     const { from, to } = suspect!;
     const again =
       Number.isFinite(from) && Number.isFinite(to)
