@@ -209,6 +209,18 @@ describe('attest', () => {
 });
 
 describe('verify --since', () => {
+  test('looks at the series with an answer since then, and at no other', async () => {
+    const eth = ids[1]!;
+    await database.sql`update market.series set created_at = '2024-01-01', answered_at = '2024-01-01' where id = ${eth}`;
+    await database.sql`update market.evidence set known_at = '2024-01-01' where series_id = ${eth}`;
+    const seriesSince = async (time: string) => {
+      const { out } = await chandler('verify', '--since', time, '--json');
+      return (JSON.parse(out) as { coinId: string }[]).map(({ coinId }) => coinId);
+    };
+    expect(await seriesSince('-1h')).toEqual(['btc-bitcoin']);
+    expect(await seriesSince('2023-12-31')).toEqual(['btc-bitcoin', 'eth-ethereum']);
+  });
+
   test('says when nothing is that new, and refuses a time that has not come', async () => {
     const { code, out } = await chandler('verify', '--since', 'now');
     expect(code).toBe(0);
@@ -217,6 +229,18 @@ describe('verify --since', () => {
       code: 2,
       err: expect.stringContaining('--since 2999-01-01 lies in the future'),
     });
+  });
+});
+
+describe('verify', () => {
+  test('prints the commands of twenty stretches, and says how many more there are', async () => {
+    // Each is a row of evidence of its own: no one continues the one before.
+    for (let day = 62; day > 12; day -= 2) await store(ids[0]!, TO + day * DAY, AS_OF + 62 * DAY);
+    await database.sql`update market.candle set close = close * 0.999 where series_id = ${ids[0]!} and open_time > ${TO + 12 * DAY}`;
+    const { code, out } = await chandler('verify');
+    expect(code).toBe(1);
+    expect(out.match(/ops\.uncover/g)).toHaveLength(20);
+    expect(out).toContain('and in 5 more of its stretches (--json lists all)');
   });
 });
 

@@ -9,7 +9,8 @@ describe('429', () => {
   test.each([429, 503])(
     'a %i with Retry-After stops the process that reads it at once: not even the turns it had taken are used',
     async (status) => {
-      await make({ speed: 4, limits: { perSecond: 10 } });
+      // No faster than the clock: a busy machine would ask more slowly than the pace, and nobody would be waiting for a turn.
+      await make({ speed: 1, limits: { perSecond: 10 } });
       const chandler = await world.open({ candlesPerRequest: 20 });
       upstream.forget();
       let read: { readonly at: number; readonly sent: number } | undefined;
@@ -24,10 +25,10 @@ describe('429', () => {
       expect(run.totals!.requests).toBe(upstream.ohlcv().length);
       const next = upstream.ohlcv()[read!.sent]!;
       expect(next.at - read!.at).toBeGreaterThanOrEqual(20_000);
-      // Turns that were lost had been granted, so they stay counted. Nobody lost more than one; how many of the eight had one then, the moment decides.
+      // The turns that were lost were granted, so they stay counted; nobody lost more than one.
       const [ledger] = await world.database.sql<{ spent: number }[]>`
         select month_spent::int as spent from ops.quota_spent where class = 'backfill'`;
-      expect(ledger!.spent).toBeGreaterThanOrEqual(upstream.ohlcv().length);
+      expect(ledger!.spent).toBeGreaterThan(upstream.ohlcv().length);
       expect(ledger!.spent).toBeLessThanOrEqual(upstream.ohlcv().length + 8);
     },
   );

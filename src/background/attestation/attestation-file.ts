@@ -1,11 +1,12 @@
 /** Attestations as files, and the keys that sign them. */
 import { createPrivateKey, createPublicKey, type KeyObject, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { ConfigurationError } from '../../ingest/outcome.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type Attested, type AttestOptions, attest } from '../../views/attestation/attestation.ts';
+import { checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
 
 export type WriteOptions = AttestOptions & {
   /** Aborted: nothing is written, and its reason is thrown. */
@@ -43,31 +44,25 @@ export async function writeAttestation(
   }
 }
 
-/** How the first line begins. */
-const HEAD = '{"attestation":';
-
 /**
- * May an attestation take the place of what is at `path`? Nothing else that lies there is lost, and no signed one for one that is not signed.
- * @throws ConfigurationError that names `setting` and what would be right
+ * May an attestation take the place of what is at `path`? Only of an older one, and only a signed one of a signed one; an empty file has nothing
+ * to lose. @throws ConfigurationError that names `setting` and what would be right
  */
-export async function checkReplaceable(path: string, setting: string, { isSigned }: { readonly isSigned: boolean }) {
-  let [first, last] = ['', ''];
-  try {
-    for await (const line of linesOf(path)) {
-      if (first === '') first = line;
-      last = line;
-      if (!first.startsWith(HEAD)) break;
-    }
-  } catch (error) {
+export async function checkReplaceable(
+  path: string,
+  setting: string,
+  { isSigned }: { readonly isSigned: boolean },
+): Promise<void> {
+  // Whoever writes the file says what is wrong with the folder.
+  const found = await stat(path).catch(() => null);
+  if (found === null || (found.isFile() && found.size === 0)) return;
+  const { signature } = await checkFile(linesOf(path), null).catch((error: unknown) => {
     const { code } = error as NodeJS.ErrnoException;
-    // Whoever writes the file says what is wrong with the folder.
-    if (code === 'ENOENT' || code === 'ENOTDIR') return;
-    throw new ConfigurationError(`${setting}: ${path} cannot be replaced (${code}); name a file that does not exist`);
-  }
-  // An empty file holds nothing that could be lost.
-  if (first !== '' && !first.startsWith(HEAD))
-    throw new ConfigurationError(`${setting}: ${path} exists and is no attestation; name a file that does not exist`);
-  if (!isSigned && last.includes('"signature":'))
+    if (!(error instanceof DamagedAttestation) && code === undefined) throw error;
+    const why = error instanceof DamagedAttestation ? error.message : `cannot be read (${code})`;
+    throw new ConfigurationError(`${setting}: ${path} exists, and ${why}; name a file that does not exist`);
+  });
+  if (!isSigned && signature !== 'none')
     throw new ConfigurationError(
       `${setting}: ${path} is a signed attestation, and the new one would not be signed; add --sign, or name another file`,
     );

@@ -6,7 +6,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { type SeriesProof, sizeOf, type VerifyFilter, verifySeries } from '../../views/operations/verify.ts';
 import { verifyWarehouse } from '../../views/verify/warehouse.ts';
 import { type NarrowOptions, narrowOptions, seriesFilter } from '../input/series-options.ts';
-import { timeOption } from '../input/time.ts';
+import { pastOption } from '../input/time.ts';
 import { startBar } from '../output/bar.ts';
 import { type Column, number, printTable, text, whole } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
@@ -49,11 +49,7 @@ export function verifyCommand(program: Command, context: CommandContext): void {
         return context.withApp({ schema: 'require' }, async ({ config, database: { sql }, clock }) => {
           if (against !== undefined)
             return verifyAgainst(context.io, sql, { ...options, against }, { keep: config.keep, now: clock.now() });
-          const since = options.since === undefined ? undefined : timeOption('--since', options.since, clock.now());
-          if (since !== undefined && since > clock.now())
-            throw new UsageError(
-              `--since ${options.since} lies in the future (now is ${formatInstant(clock.now())}); choose an earlier time.`,
-            );
+          const since = options.since === undefined ? undefined : pastOption('--since', options.since, clock.now());
           const filter = { ...(await seriesFilter(sql, coins, options)), since };
           return (options.json ? verifyAsJson : verify)(context.io, sql, filter, clock.now());
         });

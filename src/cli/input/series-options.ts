@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import { formatDay, formatInstant } from '../../core/format.ts';
+import { formatDay } from '../../core/format.ts';
 import { ceilToGrid, INTERVALS, type Interval } from '../../core/interval.ts';
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import type { Span } from '../../core/span.ts';
@@ -10,7 +10,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { coinIdsWithSeries, coinsWithoutSeries, type SeriesFilter } from '../../views/operations/series-filter.ts';
 import { UsageError } from '../shell/exit.ts';
 import { list, parseInterval, parsePositiveInteger, parseQuote } from './options.ts';
-import { timeOption } from './time.ts';
+import { pastOption, timeOption } from './time.ts';
 
 export type TargetOptions = {
   readonly start?: string;
@@ -63,17 +63,13 @@ export function parseSpan(
   // Not a required option of commander, which would report it before the misspelt option --strat.
   if (start === undefined)
     throw new UsageError('--start is missing; give one like --start 2024-01-01 or --start -30d.');
-  const from = timeOption('--start', start, now);
+  const from = pastOption('--start', start, now);
   const until = end === undefined ? now : timeOption('--end', end, now);
   if (from === now) {
     throw new UsageError(
       `--start ${start} is now, and no candle has opened since; choose an earlier start, like -30d.`,
     );
   }
-  if (from > now)
-    throw new UsageError(
-      `--start ${start} lies in the future (now is ${formatInstant(now)}); choose an earlier start.`,
-    );
   if (until <= from) {
     throw new UsageError(
       `--end ${end ?? 'now'} is not after --start ${start}; --end is exclusive, so choose a later one.`,

@@ -1,6 +1,7 @@
 /** Parses instants and durations as people type them: a date, a date-time with its zone, relative to now; `90s`, `1h30m`. */
 import type { Instant } from '../../clock.ts';
 import * as api from '../../contract/time.ts';
+import { formatInstant } from '../../core/format.ts';
 import { UsageError } from '../shell/exit.ts';
 
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
@@ -79,6 +80,13 @@ function midnight(text: string): Instant {
   }
   const last = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
   throw new UsageError(`There is no ${text}: ${year}-${month} has ${last} days.`);
+}
+
+/** The same for an instant that has come. @throws UsageError that names the option. */
+export function pastOption(name: string, text: string, now: Instant): Instant {
+  const at = timeOption(name, text, now);
+  if (at <= now) return at;
+  throw new UsageError(`${name} ${text} lies in the future (now is ${formatInstant(now)}); choose an earlier time.`);
 }
 
 /** @throws UsageError that names the option. */

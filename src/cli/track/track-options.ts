@@ -1,13 +1,12 @@
 /** Turns the options of `chandler track` into rules. Pure. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import { formatInstant } from '../../core/format.ts';
 import { DAY, floorToGrid, INTERVALS, type Interval } from '../../core/interval.ts';
 import { DEFAULT_PRIORITY, defaultTargetAgeMs } from '../../core/tier.ts';
 import type { TrackedCoins, TrackRule } from '../../store/tracking/track-rule.ts';
 import { parseInterval } from '../input/options.ts';
 import { checkCoins, intervalsOf } from '../input/series-options.ts';
-import { parseDuration, timeOption } from '../input/time.ts';
+import { parseDuration, pastOption } from '../input/time.ts';
 import { UsageError } from '../shell/exit.ts';
 
 /** One value of `--target-age`: for one interval or, when that is null, for all of them. */
@@ -62,10 +61,7 @@ export function rulesOf(coins: readonly string[], options: TrackOptions, now: In
 }
 
 function sinceOf(text: string | undefined, now: Instant): Instant {
-  const since = text === undefined ? Math.floor(now / DAY) * DAY : timeOption('--since', text, now);
-  if (since > now)
-    throw new UsageError(`--since ${text} lies in the future (now is ${formatInstant(now)}); choose an earlier time.`);
-  return since;
+  return text === undefined ? Math.floor(now / DAY) * DAY : pastOption('--since', text, now);
 }
 
 function agesOf(given: readonly TargetAge[], intervals: readonly Interval[]): Map<Interval, number> {
