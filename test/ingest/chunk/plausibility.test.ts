@@ -77,9 +77,14 @@ const REFRESHES = [3, 2, 1].map((size) => [size, 'oldest first'] as const);
 /** When trade at Coinbase had begun. */
 const TRADED = Date.UTC(2015, 0, 9);
 const NOW = Date.UTC(2026, 9, 20);
+/** The shortest and the longest interval, and the one between them, have the most coins: the others take little time. */
+const COINS = { '5m': 60, '15m': 15, '30m': 15, '1h': 60, '6h': 15, '12h': 15, '24h': 60 };
 /** Of each coin of the made-up market. */
 async function madeUpCandles(interval: Interval): Promise<readonly (readonly Candle[])[]> {
-  const market = createMadeUpMarket({ world: createMadeUpWorld({ seed: 7, coins: 60 }), clock: frozenClock(NOW) });
+  const market = createMadeUpMarket({
+    world: createMadeUpWorld({ seed: 7, coins: COINS[interval] }),
+    clock: frozenClock(NOW),
+  });
   const from = NOW - 3_660 * INTERVAL_MS[interval];
   const answers = (await market.coins()).map(({ id }) =>
     market.ohlcv({ coinId: id, quote: 'usd', interval, from, to: NOW, limit: 5_000 }),
