@@ -62,9 +62,10 @@ async function verifyAsJson(io: Io, sql: Sql, filter: VerifyFilter, now: number)
   async function* counted() {
     for await (const proof of verifySeries(sql, filter, now)) {
       differences += proof.differences.length;
-      const { suspect } = proof;
       const iso = (span: Span) => ({ from: bound(span.from), to: bound(span.to) });
-      yield { ...proof, stretches: proof.stretches.map(iso), suspect: suspect && iso(suspect) };
+      const { mending, toAsk: _, ...rest } = proof;
+      const commands = mending.length === 0 ? [] : [...mending.map((span) => mend(proof, span)), fetchAgain(proof)];
+      yield { ...rest, stretches: proof.stretches.map(iso), commands };
     }
     const others = await othersWrong(sql, filter);
     differences += others.length;
@@ -148,27 +149,34 @@ function printDifferences(out: Output, page: readonly SeriesProof[]): void {
 /** A proof changes nothing: it only shows the commands that would fetch the wrong slots again. */
 function printCorrections(out: Output, wrong: readonly SeriesProof[], differing: number): void {
   out.write('\nTo fetch and correct the slots below, run these commands:\n');
-  for (const { seriesId, coinId, interval, quote, stretches, suspect } of wrong) {
-    const known = stretches.length === 0 ? [suspect!] : stretches.slice(0, MOST_CORRECTED);
+  for (const proof of wrong) {
+    const { coinId, interval, quote, mending } = proof;
     out.write(`\n  ${coinId} ${formatSeries({ interval, quote })}:\n`);
-    for (const { from, to } of known) {
-      const located = Number.isFinite(from) && Number.isFinite(to);
-      const bounds = located ? `, '${toIso(from)}', '${toIso(to)}'` : '';
-      const where = located ? `between ${formatInstant(from)} and ${formatInstant(to)}` : 'anywhere in the series';
-      out.write(`    ${where}:\n      chandler sql "select ops.uncover(${seriesId}${bounds})"\n`);
+    for (const span of mending.slice(0, MOST_CORRECTED)) {
+      const where = isBounded(span)
+        ? `between ${formatInstant(span.from)} and ${formatInstant(span.to)}`
+        : 'the whole series, with its evidence';
+      out.write(`    ${where}:\n      ${mend(proof, span)}\n`);
     }
-    const more = stretches.length - known.length;
+    const more = mending.length - MOST_CORRECTED;
     if (more > 0) out.write(`    and in ${formatCount(more)} more of its stretches (--json lists all)\n`);
-    const { from, to } = suspect!;
-    const again =
-      Number.isFinite(from) && Number.isFinite(to)
-        ? `chandler backfill ${coinId} --interval ${interval} --quote ${quote} --start ${toIso(from)} --end ${toIso(to)}`
-        : 'and then the backfill command of that series again';
-    out.write(`    ${again}\n`);
+    out.write(`    and then:\n      ${fetchAgain(proof)}\n`);
   }
   if (differing > wrong.length)
     out.write(`\n  and ${formatCount(differing - wrong.length)} more series (--json lists all)\n`);
 }
+
+function mend({ seriesId }: SeriesProof, span: Span): string {
+  const bounds = isBounded(span) ? `, '${toIso(span.from)}', '${toIso(span.to)}'` : '';
+  return `chandler sql "select ops.uncover(${seriesId}${bounds})"`;
+}
+
+function fetchAgain({ coinId, interval, quote, toAsk }: SeriesProof): string {
+  const range = toAsk === null ? '' : ` --start ${toIso(toAsk.from)} --end ${toIso(toAsk.to)}`;
+  return `chandler backfill ${coinId} --interval ${interval} --quote ${quote}${range}`;
+}
+
+const isBounded = ({ from, to }: Span): boolean => Number.isFinite(from) && Number.isFinite(to);
 
 function bound(at: number): string | null {
   return Number.isFinite(at) ? toIso(at) : null;

@@ -3,12 +3,23 @@ import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { countSlots } from '../../core/chunk.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
-import type { Span, Spans } from '../../core/span.ts';
+import { intersect, type Span, type Spans } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
-import { openLedger } from '../verify/account.ts';
+import { type Account, openLedger } from '../verify/account.ts';
+import type { Judgement } from '../verify/findings.ts';
 import { FUTURE_TOLERANCE_MS, judge } from '../verify/judge.ts';
 import { toHex } from '../verify/modulo.ts';
-import { readEvidence, readRevisions, readSeries, sumCandles } from '../verify/read-series.ts';
+import {
+  type Evidence,
+  NONE_ODD,
+  readEvidence,
+  readOddCandles,
+  readRevisions,
+  readSeries,
+  type SeriesRow,
+  sumCandles,
+} from '../verify/read-series.ts';
+import { unchangedSince, wrongRequests, wrongRevisions } from '../verify/records.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
 
 export type SeriesProof = {
@@ -31,8 +42,10 @@ export type SeriesProof = {
   readonly notes: readonly string[];
   /** The slots that the differences are about; the smallest stretch that the data tell. Empty: it is not about slots. */
   readonly stretches: Spans;
-  /** From the first to the last of `stretches`, all time if there are none; null when there is no difference. */
-  readonly suspect: Span | null;
+  /** What `ops.uncover` must take out of coverage so that nothing differs any more; all time: the whole series. Empty: nothing differs. */
+  readonly mending: Spans;
+  /** The stretch to ask about again after that; null: nothing, or nothing that was wanted. */
+  readonly toAsk: Span | null;
 };
 
 export type VerifyFilter = SeriesFilter & {
@@ -111,10 +124,10 @@ async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: In
   const buckets = await sumCandles(tx, interval, bounds, now + FUTURE_TOLERANCE_MS);
   for (const bucket of buckets) ledgers.get(bucket.id)!.addBucket(bucket);
   for await (const revision of readRevisions(tx, interval, ids)) ledgers.get(revision.seriesId)?.addRevision(revision);
+  const accounts = new Map([...ledgers].map(([id, ledger]) => [id, ledger.close()]));
+  const judged = await judgePage(tx, { interval, rows, evidence, accounts }, now);
   return rows.map((row) => {
-    const account = ledgers.get(row.id)!.close();
-    const judged = judge(row, evidence.get(row.id)!, account, now);
-    const { all, final } = account.stored;
+    const { all, final } = accounts.get(row.id)!.stored;
     const bounded = row.covered.every((span) => Number.isFinite(span.from) && Number.isFinite(span.to));
     const slotsCovered = bounded ? countSlots(row.covered, row.interval) : Number.POSITIVE_INFINITY;
     return {
@@ -128,15 +141,50 @@ async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: In
       // By the count that was written with the answers: a candle that is gone is not known to be empty.
       knownEmpty: Math.max(0, slotsCovered - row.coveredCandles),
       hash: toHex(final.digest),
-      ...judged,
-      suspect: judged.differences.length === 0 ? null : hull(judged.stretches),
+      ...judged.get(row.id)!,
+      toAsk: toAsk(judged.get(row.id)!, row, now),
     };
   });
 }
 
-function hull(stretches: Spans): Span {
-  return {
-    from: stretches[0]?.from ?? Number.NEGATIVE_INFINITY,
-    to: stretches.at(-1)?.to ?? Number.POSITIVE_INFINITY,
+function toAsk({ mending }: Judgement, { wanted, interval }: SeriesRow, now: Instant): Span | null {
+  const isBounded = mending.every(({ from, to }) => Number.isFinite(from) && Number.isFinite(to));
+  const spans = isBounded ? mending : intersect(wanted, [{ from: Number.NEGATIVE_INFINITY, to: now }]);
+  const [first, last] = [spans[0], spans.at(-1)];
+  if (first === undefined || last === undefined || !Number.isFinite(first.from)) return null;
+  return { from: first.from, to: Math.floor(last.to / INTERVAL_MS[interval]) * INTERVAL_MS[interval] };
+}
+
+type Page = {
+  readonly interval: Interval;
+  readonly rows: readonly SeriesRow[];
+  readonly evidence: ReadonlyMap<number, readonly Evidence[]>;
+  readonly accounts: ReadonlyMap<number, Account>;
+};
+
+async function judgePage(tx: SqlOrTransaction, page: Page, now: Instant): Promise<Map<number, Judgement>> {
+  const { interval, rows, evidence, accounts } = page;
+  const ids = rows.map(({ id }) => id);
+  const revisions = await wrongRevisions(tx, interval, ids);
+  const requests = await wrongRequests(tx, ids);
+  const withOdd = ids.filter((id) => accounts.get(id)!.stored.odd > 0);
+  const odd = withOdd.length === 0 ? null : await readOddCandles(tx, interval, withOdd, now + FUTURE_TOLERANCE_MS);
+  const judgeOne = (series: SeriesRow, unchanged: ReadonlySet<number>) => {
+    const { id } = series;
+    const records = [...(revisions.get(id) ?? []), ...(requests.get(id) ?? [])];
+    const stored = { series, evidence: evidence.get(id)!, account: accounts.get(id)!, records, unchanged };
+    return judge({ ...stored, odd: odd?.get(id) ?? NONE_ODD }, now);
   };
+  const judged = new Map(rows.map((row) => [row.id, judgeOne(row, new Set())]));
+  // Only where something differs it matters whether a mending has settled that.
+  const doubtful = rows.filter(
+    ({ id }) => judged.get(id)!.differences.length > 0 && evidence.get(id)!.some(({ kind }) => kind === 'mended'),
+  );
+  if (doubtful.length === 0) return judged;
+  const unchanged = await unchangedSince(
+    tx,
+    doubtful.map(({ id }) => id),
+  );
+  for (const row of doubtful) judged.set(row.id, judgeOne(row, unchanged.get(row.id) ?? new Set()));
+  return judged;
 }

@@ -3,9 +3,10 @@
  * (`market.revision`), or the candle that is stored now, if there is no next step. Pure.
  */
 import type { Instant } from '../../clock.ts';
-import { contains, type Span } from '../../core/span.ts';
+import { contains, normalize, type Span, subtract } from '../../core/span.ts';
 import { minus, modulo, NOTHING, plus, type Sums, sumsOf } from './modulo.ts';
 import type { Bucket, Evidence, Revision, SeriesRow } from './read-series.ts';
+import type { WrongRecord } from './records.ts';
 import { makesFinal, type Segment, type Step, segmentAt, segmentsOf, stepsOf } from './steps.ts';
 
 /** Of one row of `market.evidence`: what is found, less what the row says. */
@@ -20,13 +21,12 @@ export type Stored = {
   readonly all: Sums;
   /** Inside coverage, as it is recorded in the series. */
   readonly final: Sums;
-  /** Of slots that are recorded as empty by the word of one answer. */
-  readonly inEmpty: number;
+  /** Where slots are recorded as empty by the word of one answer. */
+  readonly inEmpty: readonly Span[];
   /** In stretches that were removed because of their age. */
   readonly left: number;
-  readonly offGrid: number;
-  readonly impossible: number;
-  readonly future: number;
+  /** Candles that are off the grid, cannot be true, or are from the future. */
+  readonly odd: number;
   /** Where candles are that are not final. */
   readonly outside: readonly Span[];
 };
@@ -39,7 +39,7 @@ export type Account = {
   readonly told: (step: number) => Sums;
   readonly rows: readonly RowDifference[];
   /** Revisions that contradict the steps, or that lack: what is wrong, and where. */
-  readonly revisions: readonly { readonly text: string; readonly at: Span }[];
+  readonly revisions: readonly WrongRecord[];
 };
 
 export type Ledger = {
@@ -93,10 +93,14 @@ function createSums(count: number): StepSums {
 
 function createStored(series: SeriesRow, steps: readonly Step[], segments: readonly Segment[], told: StepSums) {
   let [all, final] = [NOTHING, NOTHING];
-  let [inEmpty, left, offGrid, impossible, future] = [0, 0, 0, 0, 0];
+  let [left, odd] = [0, 0];
+  const inEmpty: Span[] = [];
   const outside: Span[] = [];
-  const removed = steps.filter(({ kind }) => kind === 'retention').flatMap(({ slots }) => slots.map(({ to }) => to));
-  const removedTo = Math.max(Number.NEGATIVE_INFINITY, ...removed);
+  const mended = (after: number) => steps.filter(({ kind, number }) => kind === 'mended' && number > after);
+  const removed = steps
+    .filter(({ kind }) => kind === 'retention')
+    .flatMap(({ slots, number }) => subtract(slots, normalize(mended(number).flatMap((step) => step.slots))));
+  const removedTo = Math.max(Number.NEGATIVE_INFINITY, ...removed.map(({ to }) => to));
   return {
     add(bucket: Bucket): void {
       const segment = segments[bucket.bucket]!;
@@ -116,12 +120,10 @@ function createStored(series: SeriesRow, steps: readonly Step[], segments: reado
       all = plus(all, sums);
       if (isFinal) final = plus(final, sums);
       else outside.push({ from: bucket.first, to: bucket.last });
-      if (contains(series.emptyOnce, bucket.first)) inEmpty += bucket.candles;
-      offGrid += bucket.offGrid;
-      impossible += bucket.impossible;
-      future += bucket.future;
+      if (contains(series.emptyOnce, bucket.first)) inEmpty.push({ from: bucket.first, to: bucket.last });
+      odd += bucket.odd;
     },
-    close: (): Stored => ({ all, final, inEmpty, left, offGrid, impossible, future, outside }),
+    close: (): Stored => ({ all, final, inEmpty, left, odd, outside }),
   };
 }
 
@@ -129,7 +131,7 @@ function createRevisions(steps: readonly Step[], segments: readonly Segment[], t
   const places = new Map(steps.map(({ number }, place) => [number, place]));
   /** How many there are, by segment and step. */
   const seen = new Map<string, number>();
-  const wrong: { text: string; at: Span }[] = [];
+  const wrong: WrongRecord[] = [];
   let before: Revision | null = null;
   return {
     add(revision: Revision): void {
@@ -147,18 +149,21 @@ function createRevisions(steps: readonly Step[], segments: readonly Segment[], t
       // A mending removes what is off the grid, and keeps it here.
       const isMended = place !== undefined && steps[place]!.kind === 'mended';
       const isOffGrid = !revision.isOnGrid && !isMended;
-      // An answer keeps what it replaces only if that was final, and a mending has ended that.
-      const isOfNone = teller < 0 || earlier === undefined || (!isMended && !makesFinal(steps[earlier]!));
+      // An answer keeps what it replaces only if that was final, and a mending has ended that. A mending keeps also what nobody told.
+      const isOfNone = teller < 0 || (!isMended && (earlier === undefined || !makesFinal(steps[earlier]!)));
       if (place === undefined || isOfNone || isTwice || isOffGrid) {
         const why = isTwice ? 'is there twice' : `is of step ${step}, which did not change this slot`;
-        wrong.push({ text: `a revision ${why}`, at });
+        wrong.push({ text: `a revision ${why}`, at: [at], step });
         return;
       }
       const key = `${segment}/${place}`;
       seen.set(key, (seen.get(key) ?? 0) + 1);
       const sums = sumsOf(revision.hash, Math.round(openTime / width));
-      if (revision.isContradictory) wrong.push({ text: 'a revision says that the slot was empty, and has values', at });
-      if (revision.wasThere) for (const one of isMended ? [place, earlier] : [earlier]) told.add(one, sums);
+      if (revision.isContradictory)
+        wrong.push({ text: 'a revision says that the slot was empty, and has values', at: [at], step });
+      if (!revision.wasThere) return;
+      if (isMended) told.add(place, sums);
+      if (earlier !== undefined) told.add(earlier, sums);
     },
     close() {
       for (const [i, { from, to, tellers }] of segments.entries()) {
@@ -170,7 +175,8 @@ function createRevisions(steps: readonly Step[], segments: readonly Segment[], t
           if (lacking > 0)
             wrong.push({
               text: `step ${steps[place]!.number} changed final values, and their revision is gone`,
-              at: { from, to },
+              at: [{ from, to }],
+              step: steps[place]!.number,
             });
         }
       }

@@ -21,6 +21,7 @@ export function brokenLinks(
   return evidence.flatMap((row, place) => {
     if (row.isLinked !== null) return row.isLinked ? [] : [place];
     if (unknown.has(place)) return [];
+    if (ofRow.get(place)!.some((step) => steps[step]!.slots.length === 0)) return [place];
     const before: Buffer = Buffer.from(evidence[place - 1]?.link ?? firstLink, 'hex');
     const link = ofRow.get(place)!.reduce<Buffer>((link, step) => linkOf(link, steps[step]!, told(step)), before);
     return link.toString('hex') === row.link ? [] : [place];

@@ -1,22 +1,26 @@
 /** What is wrong with a series, and where, given what its steps told and what is stored. Pure. */
 import type { Instant } from '../../clock.ts';
 import { countSlots } from '../../core/chunk.ts';
-import { formatCounted, formatInstant } from '../../core/format.ts';
+import { formatCounted } from '../../core/format.ts';
 import { INTERVAL_MS } from '../../core/interval.ts';
-import { contains, normalize, type Span, type Spans, subtract } from '../../core/span.ts';
+import { contains, intersect, normalize, type Span, slotsAt, subtract } from '../../core/span.ts';
 import type { Account, RowDifference } from './account.ts';
-import { brokenLinks } from './chain.ts';
+import { collectFindings, type Findings, type Judgement, where } from './findings.ts';
+import { judgeEvidence } from './judge-evidence.ts';
 import { isNothing, minus, modulo, NOTHING, placeOf, plus, type Sums } from './modulo.ts';
-import type { Evidence, SeriesRow } from './read-series.ts';
-import { finalBy, isWholeRow, makesFinal } from './steps.ts';
+import type { Evidence, OddCandles, SeriesRow } from './read-series.ts';
+import type { WrongRecord } from './records.ts';
+import { finalBy } from './steps.ts';
 
-export type Judgement = {
-  /** One sentence each. */
-  readonly differences: readonly string[];
-  /** What differed before it was mended: known, and no difference any more. */
-  readonly notes: readonly string[];
-  /** The slots that the differences are about, where the data tell; all that may be wrong where they do not. */
-  readonly stretches: Spans;
+export type Stored = {
+  readonly series: SeriesRow;
+  readonly evidence: readonly Evidence[];
+  readonly account: Account;
+  readonly odd: OddCandles;
+  /** Revisions and requests that are not what the evidence says. */
+  readonly records: readonly WrongRecord[];
+  /** Mendings, by their step, before which nothing that is kept was changed since. */
+  readonly unchanged: ReadonlySet<number>;
 };
 
 /** The clock of the upstream may be ahead of ours by this much. */
@@ -25,37 +29,46 @@ export const FUTURE_TOLERANCE_MS = 10 * 60_000;
 const UNLIKE_TOLD = 'what was found differs from what was told:';
 const OF_STEP = /step (\d+) told (\d+) candles \(digest ([0-9a-f]{16})\), found were (\d+) \(digest ([0-9a-f]{16})\)/g;
 const OUTSIDE = 'outside coverage, candles did not add up';
-const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
-export function judge(series: SeriesRow, evidence: readonly Evidence[], account: Account, now: Instant): Judgement {
-  const differences: string[] = [];
-  const notes: string[] = [];
-  const stretches: Span[] = [];
-  const say = (text: string, at: Spans) => {
-    differences.push(text);
-    stretches.push(...at);
-  };
-  judgeRows(series, evidence, account, { say, note: (text) => notes.push(text) });
-  for (const { text, at } of account.revisions) say(`${where([at])}: ${text}`, [at]);
-  judgeChain(series, evidence, account, { say, note: (text) => notes.push(text) });
-  judgeSeries(series, evidence, account, say);
-  judgeShape(series, evidence, account, now, say);
+export function judge(of: Stored, now: Instant): Judgement {
+  const { series, evidence, account, unchanged } = of;
+  const findings = collectFindings(evidence, unchanged);
+  judgeRows(series, evidence, account, findings);
+  const newest = account.steps.at(-1)?.number ?? 0;
+  for (const { text, at, step } of oneOfEach([...account.revisions, ...of.records])) {
+    if (step <= newest) findings.sayOf(step, text, at);
+    else findings.sayBroken(`${where(at)}: ${text}`, step);
+  }
+  judgeEvidence(series, evidence, account, findings);
+  judgeSeries(series, evidence, account, findings);
+  judgeShape(of, now, findings);
   if (account.stored.left > 0)
-    notes.push(`${formatCounted(account.stored.left, 'candle')} that retention has yet to remove`);
-  return { differences, notes, stretches: normalize(stretches) };
+    findings.note(`${formatCounted(account.stored.left, 'candle')} that retention has yet to remove`);
+  return findings.close();
+}
+
+/** One for all slots of which the same is to be said. */
+function oneOfEach(records: readonly WrongRecord[]): WrongRecord[] {
+  const byText = new Map<string, { text: string; at: Span[]; step: number }>();
+  for (const { text, at, step } of records) {
+    const key = `${step} ${text}`;
+    if (!byText.has(key)) byText.set(key, { text, at: [], step });
+    byText.get(key)!.at.push(...at);
+  }
+  return [...byText.values()].map((record) => ({ ...record, at: normalize(record.at) }));
 }
 
 type Known = Pick<Sums, 'candles' | 'digest'>;
-type Say = (text: string, at: Spans) => void;
-type Verdicts = { readonly say: Say; readonly note: (text: string) => void };
 
-function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Account, { say, note }: Verdicts): void {
+function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Account, findings: Findings): void {
   const width = INTERVAL_MS[series.interval];
   const mendedAfter = (row: number) =>
     normalize(account.steps.filter((step) => step.kind === 'mended' && step.row > row).flatMap((step) => step.slots));
   const recorded = evidence.filter(isDoubted);
   for (const { number, slots, detail } of recorded)
-    note(`${where(slots)}: mended by step ${number}; before that, ${detail}`);
+    findings.note(
+      `${where(slots)}: mended by step ${number}; before that, ${detail!.replace(/; kept before: .*$/, '')}`,
+    );
   const foundByMending = differencesMended(evidence);
   /** Is it all of what the mendings found to be different? What else differs was changed after them. */
   const wasFound = ({ candles, digest }: Known, rows: readonly number[]) => {
@@ -75,23 +88,30 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     const step = evidence[row]!.number;
     if (left.length === 0) {
       if (!wasFound(difference, rows))
-        say(`${where(suspect)}: what is kept of step ${step} was changed after it was mended`, suspect);
-    } else say(`${where(left)}: ${ofRow(difference, isOne, countSlots(left, series.interval))} (step ${step})`, left);
-  };
-  let pool = NOTHING;
-  const gone: number[] = [];
-  for (const one of account.rows) {
-    if (!one.isPartlyGone) judgeRow(one, [one.row]);
-    else {
-      // Of these rows only the sum is known, together with what retention found when it removed the rest.
-      const isRetention = evidence[one.row]!.kind === 'retention';
-      pool = isRetention ? plus(pool, evidence[one.row]!) : plus(pool, one.difference);
-      if (!isRetention) gone.push(one.row);
+        findings.sayOf(step, `what is kept of step ${step} was changed after it was mended`, suspect);
+    } else {
+      const text = `${ofRow(difference, isOne, countSlots(left, series.interval))} (step ${step})`;
+      findings.sayOf(step, text, left);
     }
+  };
+  const isOld = ({ row }: RowDifference) => row < findings.anew;
+  for (const rows of [account.rows.filter(isOld), account.rows.filter((one) => !isOld(one))]) {
+    let pool = NOTHING;
+    const gone: number[] = [];
+    for (const one of rows) {
+      if (!one.isPartlyGone) judgeRow(one, [one.row]);
+      else {
+        // Of these rows only the sum is known, together with what retention found when it removed the rest.
+        const isRetention = evidence[one.row]!.kind === 'retention';
+        pool = isRetention ? plus(pool, evidence[one.row]!) : plus(pool, one.difference);
+        if (!isRetention) gone.push(one.row);
+      }
+    }
+    const last = rows.at(-1);
+    if (isNothing(pool) || last === undefined) continue;
+    if (gone.length === 0) findings.sayBroken('retention removed what no answer told', evidence[last.row]!.number);
+    else judgeRow({ row: Math.max(...gone), difference: pool }, gone);
   }
-  if (isNothing(pool)) return;
-  if (gone.length === 0) say('retention removed what no answer told', []);
-  else judgeRow({ row: Math.max(...gone), difference: pool }, gone);
 }
 
 /** Of steps, by their number: what was found less what had been told, as mendings have recorded it. */
@@ -122,66 +142,30 @@ function ofRow({ candles }: { candles: number }, isOne: boolean, slots: number):
   return `candles differ from what the answer told in some of ${formatCounted(slots, 'slot')}${count}`;
 }
 
-function judgeChain(series: SeriesRow, evidence: readonly Evidence[], account: Account, { say, note }: Verdicts): void {
-  const newest = evidence.at(-1);
-  const counted = newest === undefined ? 0 : newest.number + (newest.stepSeconds?.length ?? 1) - 1;
-  if (series.steps !== counted) {
-    const left = counted === 0 ? 'all evidence is gone' : `evidence ends with step ${counted}`;
-    say(`${left}, but ${formatCounted(series.steps, 'step')} ${series.steps === 1 ? 'was' : 'were'} recorded`, []);
-  }
-  if ((series.link ?? null) !== (newest?.link ?? null))
-    say('the series does not end its chain with the newest step of evidence (their links differ)', []);
-  // Who mends the whole series begins its evidence anew.
-  const anew = evidence.findLastIndex(
-    (row, i) =>
-      row.kind === 'mended' &&
-      subtract(normalize(evidence.slice(0, i).flatMap((e) => e.slots)), row.slots).length === 0,
-  );
-  const unknown = new Set(account.rows.map(({ row }) => row));
-  const broken = new Set(brokenLinks(series, evidence, account, unknown));
-  let expected = 1;
-  for (const [i, row] of evidence.entries()) {
-    const wrong = [
-      row.number !== expected && `step ${expected} of the evidence is missing`,
-      broken.has(i) && `step ${row.number} of the evidence is not linked to the step before it`,
-    ].filter((text) => text !== false);
-    for (const text of wrong) {
-      if (i <= anew) note(`${text}; mended since`);
-      else say(text, row.slots);
-    }
-    expected = row.number + (row.stepSeconds?.length ?? 1);
-  }
-  let name: string | null = null;
-  for (const { kind, detail, number } of evidence) {
-    if (kind !== 'renamed') continue;
-    const [before, after] = (detail ?? '').split(' ');
-    if (name !== null && before !== name) say(`step ${number} renames ${before}, but the coin was ${name}`, []);
-    name = after ?? null;
-  }
-  if (name !== null && name !== series.coinId)
-    say(`the coin is ${series.coinId}, but evidence ends with ${name}`, [ALL_TIME]);
-}
-
-function judgeSeries(series: SeriesRow, evidence: readonly Evidence[], account: Account, say: Say): void {
+function judgeSeries(
+  series: SeriesRow,
+  evidence: readonly Evidence[],
+  account: Account,
+  { say, sayBroken, anew }: Findings,
+): void {
   const { all, final, inEmpty, outside } = account.stored;
+  const width = INTERVAL_MS[series.interval];
+  const slots = (spans: readonly Span[]) => normalize(spans.map(({ from, to }) => ({ from, to: to + width })));
   if (final.candles !== series.coveredCandles)
     say(`${formatCounted(final.candles, 'candle')} inside coverage, but ${series.coveredCandles} were recorded`, []);
   const mended = differencesMended(evidence);
   const byRows = account.rows
-    .filter(({ isPartlyGone }) => !isPartlyGone)
+    .filter(({ row, isPartlyGone }) => row > anew && !isPartlyGone)
     .map(({ row, difference }) => minus(difference, { ...NOTHING, ...mended.get(evidence[row]!.number) }))
     .reduce(plus, NOTHING);
   const rest = minus(all, { candles: series.candles, digest: series.digest, locator: all.locator });
   if (rest.candles !== 0 || rest.digest !== 0n) {
     // What the steps do not explain is where no step tells anything.
     const isExplained = rest.candles === byRows.candles && rest.digest === byRows.digest;
-    const width = INTERVAL_MS[series.interval];
-    const places = isExplained ? [] : normalize(outside.map(({ from, to }) => ({ from, to: to + width })));
-    const where = isExplained || outside.length === 0 ? '' : ', and candles outside coverage may be concerned';
-    say(
-      `${formatCounted(all.candles, 'stored candle')}: they do not add up to the digest of the series${where}`,
-      places,
-    );
+    const text = `${formatCounted(all.candles, 'stored candle')}: they do not add up to the digest of the series`;
+    if (isExplained) say(text, []);
+    else if (outside.length === 0) sayBroken(text);
+    else say(`${text}, and candles outside coverage may be concerned`, slots(outside));
   }
   const final2 = finalBy(account.steps, account.segments);
   const extra = subtract(series.covered, final2);
@@ -190,43 +174,27 @@ function judgeSeries(series: SeriesRow, evidence: readonly Evidence[], account: 
   if (lacking.length > 0) say(`${where(lacking)}: an answer told it, but it is not covered`, lacking);
   const notCovered = subtract(series.emptyOnce, series.covered);
   if (notCovered.length > 0) say(`${where(notCovered)}: known to be empty, but not covered`, notCovered);
-  if (inEmpty > 0) say(`${formatCounted(inEmpty, 'candle')} where the slot is known to be empty`, series.emptyOnce);
+  if (inEmpty.length > 0) say(`${where(slots(inEmpty))}: candles where slots are known to be empty`, slots(inEmpty));
 }
 
-function judgeShape(
-  series: SeriesRow,
-  evidence: readonly Evidence[],
-  { stored }: Account,
-  now: Instant,
-  say: Say,
-): void {
+function judgeShape({ series, account, odd }: Stored, now: Instant, { say, sayBroken }: Findings): void {
   const { covered, interval } = series;
-  const counted = (candles: number) => formatCounted(candles, 'candle');
+  const width = INTERVAL_MS[interval];
   const bounded = covered.every((span) => Number.isFinite(span.from) && Number.isFinite(span.to));
   const slots = bounded ? countSlots(covered, interval) : Number.POSITIVE_INFINITY;
-  if (stored.final.candles > slots) say(`${counted(stored.final.candles)} for ${slots} covered slots`, []);
-  if (!bounded) say('coverage has an open end', [ALL_TIME]);
-  else if ((covered.at(-1)?.to ?? 0) > now + FUTURE_TOLERANCE_MS) say('coverage reaches into the future', []);
-  if (!series.isOnGrid) say(`coverage is off the ${interval} grid`, [ALL_TIME]);
-  if (stored.offGrid > 0) say(`${counted(stored.offGrid)} off the ${interval} grid`, covered);
-  if (stored.impossible > 0)
-    say(`${counted(stored.impossible)} that cannot be true (high below low, negative, not finite)`, []);
-  if (stored.future > 0) say(`${counted(stored.future)} from the future`, []);
-  let before = Number.NEGATIVE_INFINITY;
-  for (const row of evidence) {
-    const { number, knownAt, slots: told } = row;
-    if (!row.isOnGrid || !isWholeRow(row, INTERVAL_MS[interval]))
-      say(`step ${number} of the evidence has slots or times that no step has`, told);
-    if (knownAt < before) say(`step ${number} of the evidence is older than the step before it`, []);
-    before = knownAt;
-    if (makesFinal(row) && told.length === 0) say(`step ${number} of the evidence tells nothing`, []);
-  }
-}
-
-/** `2024-01-05 00:00Z`, or the first and the last of several. */
-function where(spans: Spans): string {
-  const [first, last] = [spans[0], spans.at(-1)];
-  if (first === undefined || last === undefined) return 'nowhere';
-  const text = (at: Instant) => (Number.isFinite(at) ? formatInstant(at) : 'ever');
-  return `${text(first.from)} to ${text(last.to)}`;
+  const { candles } = account.stored.final;
+  if (candles > slots) say(`${formatCounted(candles, 'candle')} for ${slots} covered slots`, []);
+  const latest = Math.ceil((now + FUTURE_TOLERANCE_MS) / width) * width;
+  const ahead = intersect(covered, [{ from: latest, to: Number.POSITIVE_INFINITY }]);
+  if (!bounded) sayBroken('coverage has an open end');
+  else if (ahead.length > 0) say(`${where(ahead)}: coverage reaches into the future`, ahead);
+  if (series.offGrid.length > 0) say(`${where(series.offGrid)}: coverage is off the ${interval} grid`, series.offGrid);
+  const sayOdd = (times: readonly Instant[], what: string) => {
+    if (times.length === 0) return;
+    const at = slotsAt([...new Set(times.map((time) => Math.floor(time / width) * width))], width);
+    say(`${where(at)}: ${formatCounted(times.length, 'candle')} ${what}`, at);
+  };
+  sayOdd(odd.offGrid, `off the ${interval} grid`);
+  sayOdd(odd.impossible, 'that cannot be true (high below low, negative, not finite)');
+  sayOdd(odd.future, 'from the future');
 }

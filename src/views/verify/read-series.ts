@@ -12,6 +12,7 @@ export type SeriesRow = {
   readonly coinId: string;
   readonly quote: Quote;
   readonly interval: Interval;
+  readonly wanted: Spans;
   readonly covered: Spans;
   readonly coveredCandles: number;
   readonly candles: number;
@@ -22,7 +23,8 @@ export type SeriesRow = {
   readonly link: string | null;
   /** What the first step is chained to, if the steps of changed ids are right. */
   readonly firstLink: string;
-  readonly isOnGrid: boolean;
+  /** Slots in which coverage, or what is known to be empty, begins or ends within the slot. */
+  readonly offGrid: Spans;
 };
 
 export type Evidence = EvidenceRow & { readonly seriesId: number };
@@ -36,12 +38,17 @@ type Text<T, Name extends keyof T> = Omit<T, Name> & { readonly [name in Name]: 
 
 export async function readSeries(sql: SqlOrTransaction, ids: readonly number[]): Promise<SeriesRow[]> {
   const rows = await sql<Text<SeriesRow, 'digest'>[]>`
-    select s.id, s.coin_id, s.quote, s.interval, s.covered, s.covered_candles, s.candles, s.digest::text, s.empty_once, s.steps,
+    select s.id, s.coin_id, s.quote, s.interval, s.wanted, s.covered, s.covered_candles, s.candles, s.digest::text, s.empty_once, s.steps,
       encode(s.link, 'hex') as link,
       encode(ops.first_link(coalesce((select split_part(e.detail, ' ', 1) from market.evidence e
         where e.series_id = s.id and e.kind = 'renamed' order by e.number limit 1), s.coin_id), s.quote, s.interval), 'hex') as first_link,
-      ${sql.unsafe(onGrid('s.covered', 'ops.seconds_of(s.interval)::numeric'))}
-        and ${sql.unsafe(onGrid('s.empty_once', 'ops.seconds_of(s.interval)::numeric'))} as is_on_grid
+      (
+        select coalesce(range_agg(slot), '{}')
+        from (select unnest(s.covered) union all select unnest(s.empty_once)) spans(r)
+        cross join lateral (values (lower(r), not (lower_inc(r) or lower_inf(r))), (upper(r), upper_inc(r))) bound(at, is_odd)
+        cross join lateral unnest(ops.whole_slots(tstzmultirange(tstzrange(at, at, '[]')), ops.seconds_of(s.interval))) slot
+        where isfinite(at) and (is_odd or mod(extract(epoch from at), ops.seconds_of(s.interval)::numeric) <> 0)
+      ) as off_grid
     from unnest(${ids as number[]}::int[]) with ordinality as page(id, position)
     join market.series s on s.id = page.id order by page.position`;
   return rows.map((row) => ({ ...row, digest: modulo(BigInt(row.digest)) }));
@@ -83,9 +90,8 @@ export type Bucket = {
   readonly candles: number;
   readonly digest: string;
   readonly locator: string;
-  readonly offGrid: number;
-  readonly impossible: number;
-  readonly future: number;
+  /** Off the grid, impossible, or of the future. */
+  readonly odd: number;
   readonly first: Instant;
   readonly last: Instant;
 };
@@ -115,8 +121,7 @@ export function sumCandles(
     cross join lateral (
       select bucket, count(*)::int as candles, sum(h)::text as digest,
         sum((h & 4294967295) * place::bigint)::text as locator,
-        count(*) filter (where place <> trunc(place))::int as off_grid, count(*) filter (where is_impossible)::int as impossible,
-        count(*) filter (where open_time > ${latest})::int as future, min(open_time) as first, max(open_time) as last
+        count(*) filter (where place <> trunc(place) or is_impossible or open_time > ${latest})::int as odd, min(open_time) as first, max(open_time) as last
       from (
         select c.open_time, width_bucket(date_part('epoch', c.open_time), page.bounds) as bucket,
           date_part('epoch', c.open_time) / ${width}::float8 as place,
@@ -129,6 +134,35 @@ export function sumCandles(
       group by bucket
     ) sums
     order by page.id, bucket`;
+}
+
+/** Open times of candles that are stored and cannot be right, ascending. */
+export type OddCandles = {
+  readonly offGrid: readonly Instant[];
+  readonly impossible: readonly Instant[];
+  readonly future: readonly Instant[];
+};
+
+export const NONE_ODD: OddCandles = { offGrid: [], impossible: [], future: [] };
+
+export async function readOddCandles(
+  sql: SqlOrTransaction,
+  interval: Interval,
+  ids: readonly number[],
+  latest: Instant,
+): Promise<Map<number, OddCandles>> {
+  const rows = await sql<(OddCandles & { seriesId: number })[]>`
+    select series_id, coalesce(array_agg(open_time order by open_time) filter (where is_off_grid), '{}') as off_grid,
+      coalesce(array_agg(open_time order by open_time) filter (where is_impossible), '{}') as impossible,
+      coalesce(array_agg(open_time order by open_time) filter (where open_time > ${latest}), '{}') as future
+    from (
+      select c.series_id, c.open_time, mod(extract(epoch from c.open_time), ${INTERVAL_MS[interval] / 1000}::int) <> 0 as is_off_grid,
+        ${sql.unsafe(IMPOSSIBLE)} as is_impossible
+      from market.candle c where c.series_id = any(${ids as number[]}::int[]) and c.interval = ${interval}::market.candle_interval
+    ) c
+    where is_off_grid or is_impossible or open_time > ${latest}
+    group by 1`;
+  return new Map(rows.map((row) => [row.seriesId, row]));
 }
 
 /** Final values that were replaced. */

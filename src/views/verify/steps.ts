@@ -44,9 +44,12 @@ function stepsOfRow(row: EvidenceRow, place: number, width: number): Step[] {
   const { number, kind, slots, knownAt, stepSeconds, stepSlots } = row;
   if (stepSeconds === null || slots.length === 0) return [{ number, row: place, kind, slots, knownAt }];
   let from = slots[0]!.from;
+  const end = slots.at(-1)!.to;
   return stepSeconds.map((seconds, i) => {
-    const to = from + (stepSlots?.[i] ?? 1) * width;
-    const step = { number: number + i, row: place, kind, slots: [{ from, to }], knownAt: knownAt + seconds * 1000 };
+    // Never more than the row has, whatever was written there.
+    const to = Math.min(end, from + (stepSlots?.[i] ?? 1) * width);
+    const told = from < to ? [{ from, to }] : [];
+    const step = { number: number + i, row: place, kind, slots: told, knownAt: knownAt + seconds * 1000 };
     from = to;
     return step;
   });

@@ -1,18 +1,15 @@
-/** What verify compares beside the series: rows that belong to no series, requests that are gone, claims that no rule makes, rollups. */
+/** What verify compares beside the series: rows that belong to no series, claims that no rule makes, rollups, documents. */
 import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS, INTERVALS } from '../../core/interval.ts';
 import { RULES, type Rule } from '../../core/second-opinion.ts';
 import { coarseCandle } from '../../store/candle/coarse-candle.ts';
 import { isRolledUp } from '../../store/candle/rollup.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { wrongRevisions } from './revision-records.ts';
 
 /** All differences, one sentence each. Reads every candle once more, without hashing it. */
 export async function verifyWarehouse(sql: Sql): Promise<string[]> {
   return [
     ...(await strangers(sql)),
-    ...(await requestsGone(sql)),
-    ...(await wrongRevisions(sql)),
     ...(await impossibleClaims(sql)),
     ...(await wrongRollups(sql)),
     ...(await wrongDocuments(sql)),
@@ -37,39 +34,6 @@ async function strangers(sql: Sql): Promise<string[]> {
     ),
     ...others.map((o) => `${o.what}: ${o.rows} rows of series ${o.seriesId}, which does not exist`),
   ];
-}
-
-/**
- * Retention removes requests in the order of their numbers. So where one is left that it would have removed, no later one is gone because of
- * its age; and it never removes the newest.
- */
-async function requestsGone(sql: Sql): Promise<string[]> {
-  const rows = await sql<{ seriesId: number; gone: number; other: number; unnamed: number }[]>`
-    with kept as materialized (
-      select coalesce((
-        select min(f.id) from ops.fetch f
-        where f.series_id is not null and f.unconfirmed_slots is null
-          and exists (select from ops.fetch y where y.id > f.id and y.account_id = f.account_id and y.status is not null and y.outcome = 'stored')
-          and not exists (select from market.revision r where r.fetch_id = f.id)
-          and not exists (select from market.quarantine q where q.fetch_id = f.id)
-          and not exists (select from market.refusal r where r.fetch_id = f.id)
-      ), (select max(id) from ops.fetch), 0) as since
-    ), compared as (
-      select e.series_id, f.id is null and e.fetch_id > kept.since as is_gone,
-        f.id is not null and (f.series_id <> e.series_id or f.body_sha256 is distinct from e.body_sha256
-          or f.as_of is distinct from e.as_of) as is_other,
-        e.fetch_id is null as is_unnamed
-      from market.evidence e cross join kept left join ops.fetch f on f.id = e.fetch_id
-      where e.kind = 'answer'
-    )
-    select series_id, count(*) filter (where is_gone) as gone, count(*) filter (where is_other) as other,
-      count(*) filter (where is_unnamed) as unnamed
-    from compared where is_gone or is_other or is_unnamed group by 1 order by 1`;
-  return rows.flatMap(({ seriesId, gone, other, unnamed }) => [
-    ...(unnamed > 0 ? [`market.evidence: ${unnamed} answers of series ${seriesId} name no request`] : []),
-    ...(gone > 0 ? [`ops.fetch: ${gone} requests that evidence of series ${seriesId} refers to are gone`] : []),
-    ...(other > 0 ? [`ops.fetch: ${other} requests are not those that evidence of series ${seriesId} refers to`] : []),
-  ]);
 }
 
 /** From a request about slots that are not final until they are: two widths, or a day, and an answer that lags. */

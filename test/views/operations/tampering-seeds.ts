@@ -254,7 +254,8 @@ export function testSeeds(count: number): void {
       const random = randomOf(seed);
       const number = (below: number) => Math.floor(random() * below);
       const change = make(rows, { number, of: (values) => values[number(values.length)]! });
-      const { proofs, all } = await after(database, change.damage);
+      const { proofs, all, unmended } = await after(database, change.damage);
+      if (unmended.length > 0) missed.push(`seed ${seed}: not mended: ${change.damage}: ${unmended.join('; ')}`);
       if (all.length === 0) missed.push(`seed ${seed}: not found: ${change.damage}`);
       const { slot } = change;
       if (slot === undefined) continue;

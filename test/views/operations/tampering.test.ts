@@ -199,9 +199,10 @@ const TABLE: readonly (readonly [name: string, damage: string, days: readonly nu
   ['the count of the series', 'update market.series set candles = candles + 1 where id = :A', []],
 ];
 
-test.each(TABLE)('verify finds: %s', async (_, damage, days) => {
-  const { proofs, all } = await after(database, damage.replaceAll(':A', `${a}`).replaceAll(':B', `${b}`));
+test.each(TABLE)('verify finds, and mends: %s', async (_, damage, days) => {
+  const { proofs, all, unmended } = await after(database, damage.replaceAll(':A', `${a}`).replaceAll(':B', `${b}`));
   expect(all).not.toEqual([]);
+  expect(unmended).toEqual([]);
   const named = proofs.flatMap((proof) => proof.stretches);
   for (const n of days) expect(named).toContainEqual(slot(n));
 });

@@ -63,24 +63,44 @@ export async function addRolledUp({ sql }: TestDatabase): Promise<number> {
   return id!;
 }
 
-export type Found = { readonly proofs: SeriesProof[]; readonly others: string[]; readonly all: string[] };
+export type Found = {
+  readonly proofs: SeriesProof[];
+  readonly others: string[];
+  readonly all: string[];
+  /** Differences of series that are left when what verify says was mended, once. */
+  readonly unmended: string[];
+};
 
-/** What verify finds after `damage`, one or more statements. The damage is undone. */
+/** What verify finds after `damage`, one or more statements, and after the mending that it offers. Both are undone. */
 export async function after(database: TestDatabase, damage: string): Promise<Found> {
   const undo = new Error('undone');
-  let found: { proofs: SeriesProof[]; others: string[] } = { proofs: [], others: [] };
+  let found = { proofs: [] as SeriesProof[], others: [] as string[] };
+  let mended: SeriesProof[] = [];
   await database.sql
     .begin(async (tx) => {
       await tx.unsafe(`set local session_replication_role = replica; ${damage}`);
       const inside = Object.assign(tx, {
         begin: (_: string, work: (inner: unknown) => unknown) => work(tx),
       }) as unknown as typeof database.sql;
-      for await (const proof of verifySeries(inside, {}, Date.now())) found.proofs.push(proof);
-      found = { ...found, others: await verifyWarehouse(inside) };
+      const proofs = async () => {
+        const list: SeriesProof[] = [];
+        for await (const proof of verifySeries(inside, {}, Date.now())) list.push(proof);
+        return list;
+      };
+      found = { proofs: await proofs(), others: await verifyWarehouse(inside) };
+      const wrong = found.proofs.filter(({ mending }) => mending.length > 0);
+      for (const { seriesId, mending } of wrong) {
+        for (const { from, to } of mending) {
+          if (!Number.isFinite(from)) await tx`select ops.uncover(${seriesId})`;
+          else await tx`select ops.uncover(${seriesId}, ${from}::timestamptz, ${to}::timestamptz)`;
+        }
+      }
+      if (wrong.length > 0) mended = await proofs();
       throw undo;
     })
     .catch((error) => {
       if (error !== undo) throw error;
     });
-  return { ...found, all: [...found.proofs.flatMap((proof) => proof.differences), ...found.others] };
+  const differences = (list: readonly SeriesProof[]) => list.flatMap((proof) => proof.differences);
+  return { ...found, all: [...differences(found.proofs), ...found.others], unmended: differences(mended) };
 }

@@ -51,7 +51,8 @@ describe('verify', () => {
         differences: [],
         notes: [],
         stretches: [],
-        suspect: null,
+        mending: [],
+        toAsk: null,
       },
     ]);
   });
@@ -78,29 +79,29 @@ describe('verify', () => {
       'a candle off the grid',
       (id) =>
         database.sql`update market.candle set open_time = open_time + interval '1 hour' where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^1 candle off the 24h grid/,
+      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle off the 24h grid/,
     ],
     [
       'high below low',
       (id) =>
         database.sql`update market.candle set high = low / 2, open = null, close = null where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^1 candle that cannot be true/,
+      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle that cannot be true/,
     ],
     [
       'close above high',
       (id) =>
         database.sql`update market.candle set close = high * 2 where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^1 candle that cannot be true/,
+      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle that cannot be true/,
     ],
     [
       'a negative volume',
       (id) => database.sql`update market.candle set volume = -1 where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^1 candle that cannot be true/,
+      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle that cannot be true/,
     ],
     [
       'a price that is no number',
       (id) => database.sql`update market.candle set open = 'NaN' where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^1 candle that cannot be true/,
+      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle that cannot be true/,
     ],
     [
       'coverage without an end',
@@ -120,7 +121,10 @@ describe('verify', () => {
   test('notices candles and coverage of the future', async () => {
     await seedSeries(database.sql, sound('btc-bitcoin'));
     expect((await verify({}, START + 10.5 * DAY))[0]!.differences).toEqual(
-      expect.arrayContaining(['coverage reaches into the future', '11 candles from the future']),
+      expect.arrayContaining([
+        '2024-01-12 00:00Z to 2024-01-21 00:00Z: coverage reaches into the future',
+        '2024-01-12 00:00Z to 2024-01-23 00:00Z: 11 candles from the future',
+      ]),
     );
   });
 

@@ -1,0 +1,91 @@
+/** Collects what is wrong with a series: what to say, about which slots, and what a mending has settled already. Pure. */
+import type { Instant } from '../../clock.ts';
+import { formatInstant } from '../../core/format.ts';
+import { normalize, type Span, type Spans, subtract } from '../../core/span.ts';
+import type { Evidence } from './read-series.ts';
+
+export type Judgement = {
+  /** One sentence each. */
+  readonly differences: readonly string[];
+  /** What differed before it was mended: known, and no difference any more. */
+  readonly notes: readonly string[];
+  /** The slots that the differences are about, where the data tell; all that may be wrong where they do not. */
+  readonly stretches: Spans;
+  /** What `ops.uncover` must take out of coverage so that nothing differs any more; all time: the whole series. */
+  readonly mending: Spans;
+};
+
+export const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
+
+export type Findings = {
+  /** The newest mending of the whole series after which nothing older was changed: its place in the evidence, or −1. Nothing older is judged. */
+  readonly anew: number;
+  note(text: string): void;
+  /** A difference in these slots. Where there are none, other differences tell the slots. */
+  say(text: string, at: Spans): void;
+  /** A difference in the evidence itself: no stretch of the series mends it. `step`: of the evidence; absent: its end. */
+  sayBroken(text: string, step?: number): void;
+  /** A difference in what a step told or kept, which a later mending of these slots has settled. */
+  sayOf(step: number, text: string, at: Spans): void;
+  close(): Judgement;
+};
+
+/** `unchanged`: mendings, by their step, before which nothing that is kept was changed since. */
+export function collectFindings(evidence: readonly Evidence[], unchanged: ReadonlySet<number>): Findings {
+  const differences: string[] = [];
+  const notes: string[] = [];
+  const stretches: Span[] = [];
+  let isWhole = false;
+  let isOldBroken = false;
+  const mendings = evidence.filter(({ kind, number }) => kind === 'mended' && unchanged.has(number));
+  const anew = evidence.findLastIndex((row) => mendings.includes(row) && isOfWholeSeries(row));
+  const begin = evidence[anew]?.number ?? 0;
+  const say = (text: string, at: Spans) => {
+    differences.push(text);
+    stretches.push(...at);
+  };
+  const isOld = (step: number) => {
+    if (step >= begin) return false;
+    isOldBroken = true;
+    return true;
+  };
+  return {
+    anew,
+    say,
+    note: (text) => notes.push(text),
+    sayBroken(text, step) {
+      if (step !== undefined && isOld(step)) return;
+      differences.push(text);
+      isWhole = true;
+    },
+    sayOf(step, text, at) {
+      if (isOld(step)) return;
+      const settled = mendings.filter(({ number }) => number > step).flatMap(({ slots }) => slots);
+      const left = subtract(normalize(at), normalize(settled));
+      if (left.length > 0) say(`${where(left)}: ${text}`, left);
+      else notes.push(`${where(at)}: ${text}; mended since`);
+    },
+    close() {
+      if (isOldBroken)
+        notes.push(
+          `evidence or revisions from before step ${begin} were missing or changed when it mended the whole series: what they told is not proved`,
+        );
+      const at = normalize(stretches);
+      const mending = isWhole || (differences.length > 0 && at.length === 0) ? [ALL_TIME] : at;
+      return { differences, notes, stretches: at, mending };
+    },
+  };
+}
+
+function isOfWholeSeries({ detail }: Evidence): boolean {
+  return detail !== null && /kept before: \d+ rows of evidence/.test(detail);
+}
+
+/** `2024-01-05 00:00Z to 2024-01-06 00:00Z`; of several stretches the first and the last instant, and how many there are. */
+export function where(spans: Spans): string {
+  const [first, last] = [spans[0], spans.at(-1)];
+  if (first === undefined || last === undefined) return 'nowhere';
+  const text = (at: Instant) => (Number.isFinite(at) ? formatInstant(at) : 'ever');
+  const several = spans.length > 1 ? ` (${spans.length} stretches)` : '';
+  return `${text(first.from)} to ${text(last.to)}${several}`;
+}

@@ -1,0 +1,60 @@
+/** Is the evidence of a series one unbroken chain, and what its steps cannot say? Pure. */
+import { formatCounted } from '../../core/format.ts';
+import { INTERVAL_MS } from '../../core/interval.ts';
+import type { Account } from './account.ts';
+import { brokenLinks } from './chain.ts';
+import type { Findings } from './findings.ts';
+import type { Evidence, SeriesRow } from './read-series.ts';
+import { isWholeRow, makesFinal } from './steps.ts';
+
+export function judgeEvidence(
+  series: SeriesRow,
+  evidence: readonly Evidence[],
+  account: Account,
+  findings: Findings,
+): void {
+  judgeEnd(series, evidence, findings);
+  const unknown = new Set(account.rows.map(({ row }) => row));
+  const broken = new Set(brokenLinks(series, evidence, account, unknown));
+  let expected = 1;
+  let knownAt = Number.NEGATIVE_INFINITY;
+  for (const [i, row] of evidence.entries()) {
+    const { number } = row;
+    const say = (text: string) => findings.sayBroken(text, number);
+    // The mending of a whole series comes after all that was there, and says what it found.
+    if (number !== expected && i !== findings.anew) say(`step ${expected} of the evidence is missing`);
+    if (broken.has(i)) say(`step ${number} of the evidence is not linked to the step before it`);
+    if (!row.isOnGrid || !isWholeRow(row, INTERVAL_MS[series.interval]))
+      say(`step ${number} of the evidence has slots or times that no step has`);
+    if (row.knownAt < knownAt) say(`step ${number} of the evidence is older than the step before it`);
+    if (makesFinal(row) && row.slots.length === 0) say(`step ${number} of the evidence tells nothing`);
+    knownAt = row.knownAt;
+    expected = number + (row.stepSeconds?.length ?? 1);
+  }
+  judgeNames(series, evidence, findings);
+}
+
+function judgeEnd(series: SeriesRow, evidence: readonly Evidence[], { sayBroken }: Findings): void {
+  const newest = evidence.at(-1);
+  const counted = newest === undefined ? 0 : newest.number + (newest.stepSeconds?.length ?? 1) - 1;
+  if (series.steps !== counted) {
+    const left = counted === 0 ? 'all evidence is gone' : `evidence ends with step ${counted}`;
+    sayBroken(`${left}, but ${formatCounted(series.steps, 'step')} ${series.steps === 1 ? 'was' : 'were'} recorded`);
+  }
+  if ((series.link ?? null) !== (newest?.link ?? null))
+    sayBroken('the series does not end its chain with the newest step of evidence (their links differ)');
+}
+
+function judgeNames(series: SeriesRow, evidence: readonly Evidence[], { anew, sayBroken }: Findings): void {
+  let name: string | null = null;
+  let last = 0;
+  for (const { kind, detail, number } of evidence.slice(Math.max(0, anew))) {
+    if (kind !== 'renamed') continue;
+    const [before, after] = (detail ?? '').split(' ');
+    if (name !== null && before !== name) sayBroken(`step ${number} renames ${before}, but the coin was ${name}`);
+    name = after ?? null;
+    last = number;
+  }
+  if (name !== null && name !== series.coinId)
+    sayBroken(`the coin is ${series.coinId}, but the evidence (step ${last}) ends with ${name}`);
+}

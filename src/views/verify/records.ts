@@ -1,0 +1,151 @@
+/** What else is kept about the steps of a series: do revisions and requests say of a step what its evidence says? */
+import type { Instant } from '../../clock.ts';
+import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import type { Spans } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+
+/** A record that is not what the evidence says. */
+export type WrongRecord = {
+  readonly text: string;
+  readonly at: Spans;
+  /** Of the evidence; 0: the record names none. */
+  readonly step: number;
+};
+
+/** `ops.uncover` writes its step after it has kept the values; it may work for long between the two. */
+const LONGEST_MENDING = '1 hour';
+
+/**
+ * Of some series of one interval: revisions that say something else than their step about when, why, as of when, by which request. Of several
+ * steps in one row of evidence, the request and the as-of instant of the last one are known. What a slot held after the step is known where
+ * nothing took it out of coverage since.
+ */
+export async function wrongRevisions(
+  sql: SqlOrTransaction,
+  interval: Interval,
+  ids: readonly number[],
+): Promise<Map<number, WrongRecord[]>> {
+  const rows = await sql<{ seriesId: number; openTime: Instant; step: number | null }[]>`
+    with told as (
+      select r.series_id, r.open_time, r.seen_at, r.known_at, r.reason, r.fetch_id, r.was_empty, r.step, e.kind, e.detail, e.as_of,
+        e.fetch_id as of_fetch, e.known_at + coalesce(e.step_seconds[r.step - e.number + 1], 0) * interval '1 second' as stored_at,
+        r.step = e.number + coalesce(cardinality(e.step_seconds), 1) - 1 as is_last,
+        before.known_at + coalesce(before.step_seconds[cardinality(before.step_seconds)], 0) * interval '1 second' as before,
+        case
+          when later.step is not null then later.was_empty
+          when s.covered @> r.open_time then c.series_id is null
+        end as is_empty_now,
+        exists (select from market.evidence m where m.series_id = r.series_id and m.number > r.step and m.kind <> 'answer'
+          and m.slots @> r.open_time) as was_taken_out
+      from market.revision r
+      join market.series s on s.id = r.series_id
+      cross join lateral (
+        select * from market.evidence where series_id = r.series_id and number <= r.step order by number desc limit 1
+      ) e
+      left join lateral (
+        select * from market.evidence where series_id = r.series_id and number < e.number order by number desc limit 1
+      ) before on r.step = e.number
+      left join lateral (
+        select step, was_empty from market.revision
+        where series_id = r.series_id and open_time = r.open_time and step > r.step order by step limit 1
+      ) later on true
+      left join market.candle c on c.series_id = s.id and c.interval = ${interval}::market.candle_interval and c.open_time = r.open_time
+      where r.series_id = any(${ids as number[]}::int[])
+    ), compared as (
+      select series_id, open_time, step, case
+        when kind = 'mended' and detail is distinct from 'contradicted by a later answer' then reason <> 'mended' or fetch_id is not null
+          or stored_at <> coalesce(before, 'infinity') and not (stored_at - known_at between interval '-1 second' and ${LONGEST_MENDING}::interval)
+          or not (as_of - seen_at between interval '0' and ${LONGEST_MENDING}::interval)
+        when kind = 'mended' then reason <> 'contradicted' or fetch_id is distinct from of_fetch or seen_at <> as_of
+        else reason not in ('late answer', 'removed by upstream')
+          or reason = 'removed by upstream' and was_empty
+          or not was_taken_out and (reason = 'removed by upstream') <> is_empty_now
+          or is_last and (fetch_id is distinct from of_fetch or seen_at <> as_of)
+      end
+      -- A step is never older than the one before it, whatever the clocks say.
+      or kind <> 'mended' and date_trunc('second', known_at) <> stored_at
+        and not (date_trunc('second', known_at) < stored_at and stored_at = coalesce(before, stored_at)) as is_wrong
+      from told
+    )
+    select series_id, open_time, step from compared where is_wrong
+    union all
+    -- A revision from before evidence was kept: only of a series whose evidence begins with what was adopted then.
+    select r.series_id, r.open_time, null from market.revision r
+    where r.series_id = any(${ids as number[]}::int[]) and r.step is null
+      and exists (select from market.evidence e where e.series_id = r.series_id)
+      and not exists (select from market.evidence e where e.series_id = r.series_id and e.kind = 'adopted')
+    order by series_id, step, open_time`;
+  const width = INTERVAL_MS[interval];
+  return bySeries(rows, ({ openTime, step }) => {
+    const from = Math.floor(openTime / width) * width;
+    const text = step === null ? 'a revision names no step of the evidence' : `a revision is unlike step ${step}`;
+    return { text, at: [{ from, to: from + width }], step: step ?? 0 };
+  });
+}
+
+/**
+ * Of some series: answers whose request is gone, or another. Retention removes requests in the order of their numbers. So where one is left that
+ * it would have removed, no later one is gone because of its age; and it never removes the newest.
+ */
+export async function wrongRequests(
+  sql: SqlOrTransaction,
+  ids: readonly number[],
+): Promise<Map<number, WrongRecord[]>> {
+  const rows = await sql<{ seriesId: number; step: number; slots: Spans; fetchId: number | null; isGone: boolean }[]>`
+    select e.series_id, e.number as step, e.slots, e.fetch_id, f.id is null as is_gone
+    from market.evidence e left join ops.fetch f on f.id = e.fetch_id
+    where e.series_id = any(${ids as number[]}::int[]) and e.kind = 'answer'
+      and (f.id is null or f.series_id <> e.series_id or f.body_sha256 is distinct from e.body_sha256 or f.as_of is distinct from e.as_of)
+    order by 1, 2`;
+  const isAnyGone = rows.some(({ fetchId, isGone }) => fetchId !== null && isGone);
+  const since = isAnyGone ? await requestsKeptSince(sql) : 0;
+  const wrong = rows.filter(({ fetchId, isGone }) => fetchId === null || !isGone || fetchId > since);
+  return bySeries(wrong, ({ step, slots, fetchId, isGone }) => {
+    const what = isGone ? 'is gone' : 'is not the one that the evidence refers to';
+    const text = fetchId === null ? `step ${step} names no request` : `the request of step ${step} (ops.fetch) ${what}`;
+    return { text, at: slots, step };
+  });
+}
+
+async function requestsKeptSince(sql: SqlOrTransaction): Promise<number> {
+  const [row] = await sql<{ since: number }[]>`
+    select coalesce((
+      select min(f.id) from ops.fetch f
+      where f.series_id is not null and f.unconfirmed_slots is null
+        and exists (select from ops.fetch y where y.id > f.id and y.account_id = f.account_id and y.status is not null and y.outcome = 'stored')
+        and not exists (select from market.revision r where r.fetch_id = f.id)
+        and not exists (select from market.quarantine q where q.fetch_id = f.id)
+        and not exists (select from market.refusal r where r.fetch_id = f.id)
+    ), (select max(id) from ops.fetch), 0) as since`;
+  return row!.since;
+}
+
+/**
+ * Of some series, the mendings (by their step) whose detail says what is kept of the series from before them still: nothing was changed there
+ * since.
+ */
+export async function unchangedSince(
+  sql: SqlOrTransaction,
+  ids: readonly number[],
+): Promise<Map<number, ReadonlySet<number>>> {
+  const rows = await sql<{ seriesId: number; steps: number[] }[]>`
+    select e.series_id, array_agg(e.number) as steps from market.evidence e
+    where e.series_id = any(${ids as number[]}::int[]) and e.kind = 'mended' and e.detail ~ 'kept before: '
+      and substring(e.detail from 'kept before: .*$') = ops.kept_before(e.series_id, e.number,
+        case when e.detail !~ 'kept before: \\d+ rows of evidence' then e.slots end)
+    group by 1`;
+  return new Map(rows.map(({ seriesId, steps }) => [seriesId, new Set(steps)]));
+}
+
+function bySeries<T extends { readonly seriesId: number }>(
+  rows: readonly T[],
+  recordOf: (row: T) => WrongRecord,
+): Map<number, WrongRecord[]> {
+  const map = new Map<number, WrongRecord[]>();
+  for (const row of rows) {
+    const records = map.get(row.seriesId) ?? [];
+    records.push(recordOf(row));
+    map.set(row.seriesId, records);
+  }
+  return map;
+}
