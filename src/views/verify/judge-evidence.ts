@@ -21,8 +21,9 @@ export function judgeEvidence(
   for (const [i, row] of evidence.entries()) {
     const { number } = row;
     const say = (text: string) => findings.sayBroken(text, number);
-    // The mending of a whole series comes after all that was there, and says what it found.
-    if (number !== expected && i !== findings.anew) say(`step ${expected} of the evidence is missing`);
+    // What is missing before the mending of a whole series is older than it.
+    if (number !== expected)
+      findings.sayBroken(`step ${expected} of the evidence is missing`, i === findings.anew ? number - 1 : number);
     if (broken.has(i)) say(`step ${number} of the evidence is not linked to the step before it`);
     if (!row.isOnGrid || !isWholeRow(row, INTERVAL_MS[series.interval]))
       say(`step ${number} of the evidence has slots or times that no step has`);

@@ -80,3 +80,18 @@ test('a slot that was not asked says so; a series that is not there has no story
   expect(story[2]!.detail).toBe('It is missing: not asked yet. The next backfill or refresh asks.');
   expect(await storyOf('no-coin', 5)).toEqual([]);
 });
+
+test('a value that was changed by hand and then mended is not what the answer told', async () => {
+  const { sql } = database;
+  const id = await newDailySeries(sql, 'f-coin');
+  await storeAnswer(sql, id, [0, 10], 20);
+  await sql`update market.candle set volume = 987654 where series_id = ${id} and open_time = ${day(5)}`;
+  await sql`select ops.uncover(${id}, ${day(4)}::timestamptz, ${day(6)}::timestamptz)`;
+  const told = async (n: number) => (await storyOf('f-coin', n))[0]!.detail;
+  expect(await told(5)).toMatch(
+    /^An answer made the slot final: a value that is not known\. When it was mended, open .*volume 987654.* was there, and the digest of the answer is another\. Request/,
+  );
+  expect(await told(4)).toMatch(/^An answer made the slot final: open/);
+  const mended = (await storyOf('f-coin', 4)).find(({ event }) => event === 'mended')!;
+  expect(mended.detail).not.toContain('kept before');
+});
