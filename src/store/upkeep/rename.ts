@@ -159,8 +159,10 @@ function successors(sql: SqlOrTransaction) {
   )`;
 }
 
-/** No answer about it is stored. */
+/** No answer about it was ever stored: also not one of which only evidence or old values are left. */
 function isBlank(sql: SqlOrTransaction) {
-  return sql`n.covered = '{}' and not exists (
-    select from market.candle c where c.series_id = n.id and c.interval = n.interval)`;
+  return sql`n.covered = '{}' and n.steps = 0
+    and not exists (select from market.candle c where c.series_id = n.id and c.interval = n.interval)
+    and not exists (select from market.evidence e where e.series_id = n.id)
+    and not exists (select from market.revision r where r.series_id = n.id)`;
 }

@@ -51,6 +51,20 @@ test('a series under an old id goes over to the new one, for one request', async
   expect(await sql`select coin_id from market.series`).toEqual([{ coinId: 'btc-bitcoin' }]);
 });
 
+test('a series of the new id of which only evidence is left is not removed for the old one', async () => {
+  const { sql, read, upstream } = await open();
+  const span = [{ from: NOW - 9 * DAY, to: NOW - 5 * DAY }];
+  const series = { interval: '24h' as const, wanted: span, covered: span, candles: [] };
+  await seedSeries(sql, { ...series, coinId: 'btc-bitcoin-duplicate-1' });
+  const kept = await seedSeries(sql, { ...series, coinId: 'btc-bitcoin' });
+  await sql`select ops.uncover(${kept})`;
+  upstream.script = told(() => [{ ...change(1, NOW - DAY), old_id: 'btc-bitcoin-duplicate-1', new_id: 'btc-bitcoin' }]);
+  await read();
+  await applyTracks(sql, NOW);
+  const evidence = await sql`select kind from market.evidence where series_id = ${kept} order by number`;
+  expect(evidence).toEqual([{ kind: 'adopted' }, { kind: 'mended' }]);
+});
+
 test('only so many pages are asked for as hold what is news, and all of them or none count', async () => {
   const { read, renames, upstream, sql } = await open();
   // A change every day, the newest first: three pages and a half of the year.
