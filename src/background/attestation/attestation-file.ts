@@ -59,7 +59,7 @@ export async function checkReplaceable(
   const { signature } = await checkFile(linesOf(path), null).catch((error: unknown) => {
     const { code } = error as NodeJS.ErrnoException;
     if (!(error instanceof DamagedAttestation) && code === undefined) throw error;
-    const why = error instanceof DamagedAttestation ? error.message : `cannot be read (${code})`;
+    const why = error instanceof DamagedAttestation ? error.message : `cannot be read (${whyUnreadable(error)})`;
     throw new ConfigurationError(`${setting}: ${path} exists, and ${why}; name a file that does not exist`);
   });
   if (!isSigned && signature !== 'none')
@@ -122,4 +122,22 @@ function ed25519(read: () => KeyObject, problem: string): KeyObject {
   }
   if (key.asymmetricKeyType === 'ed25519') return key;
   throw new ConfigurationError(`${problem}, but one for ${key.asymmetricKeyType}; ${MAKE_ONE}`);
+}
+
+/** In words, why a file cannot be read or written. */
+export function whyUnreadable(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  switch (code) {
+    case 'ENOENT':
+      return 'there is no such file or folder';
+    case 'EISDIR':
+      return 'it is a folder';
+    case 'ENOTDIR':
+      return 'a part of its path is no folder';
+    case 'EACCES':
+    case 'EPERM':
+      return 'this user may not do that';
+    default:
+      return code ?? 'unknown';
+  }
 }

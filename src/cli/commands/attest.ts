@@ -1,6 +1,11 @@
 /** `chandler attest`: writes digests of all that is stored into a small file, to be kept elsewhere. */
 import type { Command } from 'commander';
-import { checkReplaceable, readPrivateKey, writeAttestation } from '../../background/attestation/attestation-file.ts';
+import {
+  checkReplaceable,
+  readPrivateKey,
+  whyUnreadable,
+  writeAttestation,
+} from '../../background/attestation/attestation-file.ts';
 import { formatBytes, formatCounted, toIso } from '../../core/format.ts';
 import { sizeOf } from '../../views/operations/verify.ts';
 import { startBar } from '../output/bar.ts';
@@ -28,9 +33,11 @@ export function attestCommand(program: Command, context: CommandContext): void {
           const attested = await writeAttestation(sql, path, { at, key, onSeries: () => bar.add(1) })
             .finally(() => bar.stop())
             .catch((error: unknown) => {
-              const { code, syscall } = error as NodeJS.ErrnoException;
+              const { syscall } = error as NodeJS.ErrnoException;
               if (syscall !== 'open' && syscall !== 'rename') throw error;
-              throw new UsageError(`--out: ${path} cannot be written (${code}); name a file in a folder that exists`);
+              throw new UsageError(
+                `--out: ${path} cannot be written (${whyUnreadable(error)}); name a file in a folder that exists`,
+              );
             });
           const { root, series, signature = null } = attested;
           if (json) printJson(context.io.out, { file: path, at: toIso(at), root, series, signature });

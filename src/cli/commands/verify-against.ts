@@ -1,11 +1,12 @@
 /** `chandler verify --against`: compares the warehouse with an attestation. Exits 1 when something cannot be explained. */
-import { linesOf, readPublicKey } from '../../background/attestation/attestation-file.ts';
+import { linesOf, readPublicKey, whyUnreadable } from '../../background/attestation/attestation-file.ts';
 import { formatCounted, formatInstant, toIso } from '../../core/format.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type CheckedFile, checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
 import { compare } from '../../views/attestation/compare.ts';
 import { type Finding, VERDICTS, type Verdict } from '../../views/attestation/finding.ts';
+import { startBar } from '../output/bar.ts';
 import { CommandFailed, EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
 import type { Io, Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
@@ -34,11 +35,21 @@ export async function verifyAgainst(
   });
   const counts = Object.fromEntries(VERDICTS.map((verdict) => [verdict, 0])) as Record<Verdict, number>;
   const shown: Finding[] = [];
-  for await (const found of compare(sql, factsOf(against, checked), keep, now)) {
-    counts[found.verdict]++;
-    const isNews = found.verdict !== 'equal' && found.verdict !== 'grown';
-    if (isNews && (found.verdict === 'tampered' || shown.length < MOST_SHOWN / 2) && shown.length < MOST_SHOWN)
-      shown.push(found);
+  const bar = await startBar(io.err, 'lines', async () => checked.facts);
+  try {
+    for await (const found of compare(
+      sql,
+      factsOf(against, checked, () => bar.add(1)),
+      keep,
+      now,
+    )) {
+      counts[found.verdict]++;
+      const isNews = found.verdict !== 'equal' && found.verdict !== 'grown';
+      if (isNews && (found.verdict === 'tampered' || shown.length < MOST_SHOWN / 2) && shown.length < MOST_SHOWN)
+        shown.push(found);
+    }
+  } finally {
+    bar.stop();
   }
   const comparison = { checked, counts, shown };
   if (json) printAsJson(io.out, comparison);
@@ -50,15 +61,18 @@ async function* readable(path: string): AsyncGenerator<string> {
   try {
     yield* linesOf(path);
   } catch (error) {
-    throw new UsageError(`--against: ${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
+    throw new UsageError(`--against: ${path} cannot be read (${whyUnreadable(error)})`);
   }
 }
 
 /** The lines between the first and the last. */
-async function* factsOf(path: string, { facts }: CheckedFile): AsyncGenerator<string> {
+async function* factsOf(path: string, { facts }: CheckedFile, onFact: () => void): AsyncGenerator<string> {
   let i = 0;
   for await (const line of readable(path)) {
-    if (i > 0 && i <= facts) yield line;
+    if (i > 0 && i <= facts) {
+      onFact();
+      yield line;
+    }
     i++;
   }
 }

@@ -59,8 +59,10 @@ export function verifyCommand(program: Command, context: CommandContext): void {
 
 async function verifyAsJson(io: Io, sql: Sql, filter: VerifyFilter, now: number): Promise<ExitCode> {
   let differences = 0;
+  const bar = await startBar(io.err, 'candles', async () => (await sizeOf(sql, filter)).candles);
   async function* counted() {
     for await (const proof of verifySeries(sql, filter, now)) {
+      bar.add(proof.candles + proof.provisional);
       differences += proof.differences.length;
       const iso = (span: Span) => ({ from: bound(span.from), to: bound(span.to) });
       const { mending, toAsk: _, ...rest } = proof;
@@ -73,7 +75,7 @@ async function verifyAsJson(io: Io, sql: Sql, filter: VerifyFilter, now: number)
     if (others.length > 0) yield { seriesId: null, differences: others };
   }
   // When the reader has gone (`| head`) the proof goes on: the exit code is about all of it.
-  await printJsonArray(io.out, counted(), { toTheEnd: true });
+  await printJsonArray(io.out, counted(), { toTheEnd: true }).finally(bar.stop);
   return differences === 0 ? EXIT.done : EXIT.failed;
 }
 
@@ -93,21 +95,25 @@ export async function verify(
     page = [];
   };
   const bar = await startBar(err, 'candles', async () => (await sizeOf(sql, filter)).candles);
-  for await (const proof of verifySeries(sql, filter, now)) {
-    bar.add(proof.candles + proof.provisional);
-    series++;
-    candles += proof.candles;
-    empty += proof.knownEmpty;
-    if (proof.differences.length > 0) {
-      differing++;
-      if (wrong.length < MOST_CORRECTED) wrong.push(proof);
+  let others: string[];
+  try {
+    for await (const proof of verifySeries(sql, filter, now)) {
+      bar.add(proof.candles + proof.provisional);
+      series++;
+      candles += proof.candles;
+      empty += proof.knownEmpty;
+      if (proof.differences.length > 0) {
+        differing++;
+        if (wrong.length < MOST_CORRECTED) wrong.push(proof);
+      }
+      page.push(proof);
+      if (page.length === 500) print();
     }
-    page.push(proof);
-    if (page.length === 500) print();
+    print();
+    others = await othersWrong(sql, filter);
+  } finally {
+    bar.stop();
   }
-  print();
-  const others = await othersWrong(sql, filter);
-  bar.stop();
   if (series === 0 && others.length === 0) {
     const what =
       filter.since === undefined

@@ -178,6 +178,16 @@ const KINDS: Readonly<Record<string, (rows: Rows, pick: Pick) => Change>> = {
   'a candle moved': ({ candles }, pick) => ({
     damage: `update market.candle set open_time = open_time + ${1 + pick.number(3_599)} * interval '1 second' where ${pick.of(candles).at}`,
   }),
+  // Behind the last one: no two candles share a slot.
+  'a candle moved to another slot': ({ candles }, pick) => {
+    const row = pick.of(candles);
+    const width = `interval '${INTERVAL_MS[row.interval as Interval] / 1000} seconds'`;
+    return {
+      damage: `update market.candle set open_time = (select max(open_time) from market.candle
+        where series_id = ${row.seriesId} and interval = '${row.interval}') + ${1 + pick.number(3)} * ${width} where ${row.at}`,
+      slot: slotOf(row),
+    };
+  },
   'a candle given to another series': ({ candles }, pick) => {
     const row = pick.of(candles);
     return {

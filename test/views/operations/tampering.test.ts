@@ -113,8 +113,12 @@ const TABLE: readonly (readonly [name: string, damage: string, days: readonly nu
     [],
   ],
   [
-    'thirty invented series',
-    `insert into market.series (coin_id, quote, interval, covered, covered_candles) select 'coin-0', 'btc', i, '{[2024-01-01Z,2024-02-01Z)}', 0 from unnest(enum_range(null::market.candle_interval)) i`,
+    'thirty invented series with all their candles',
+    `insert into market.series (coin_id, quote, interval, covered, covered_candles, candles, digest)
+      select c.id, s.quote, s.interval, s.covered, s.covered_candles, s.candles, s.digest
+      from (select 'invented-' || n as id from generate_series(1, 30) n) c cross join (select * from market.series where id = :B) s;
+    insert into market.candle select c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap, s.id, c.interval
+      from market.candle c join market.series s on s.coin_id like 'invented-%' where c.series_id = :B`,
     [],
   ],
   [
@@ -203,8 +207,11 @@ test.each(TABLE)('verify finds, and mends: %s', async (_, damage, days) => {
   const { proofs, all, unmended } = await after(database, damage.replaceAll(':A', `${a}`).replaceAll(':B', `${b}`));
   expect(all).not.toEqual([]);
   expect(unmended).toEqual([]);
-  const named = proofs.flatMap((proof) => proof.stretches);
-  for (const n of days) expect(named).toContainEqual(slot(n));
+  // Where the data allow it: these slots, and no others.
+  if (days.length > 0) {
+    const named = proofs.flatMap((proof) => proof.stretches);
+    expect(named).toEqual(days.map(slot));
+  }
 });
 
 describe('who changes candles and mends them hides nothing', () => {
