@@ -73,7 +73,7 @@ export const RULES = {
   implausible: { agreeing: 2, waitMs: ASK_AGAIN_MS, growth: 4, mostWaitMs: DAY, believedMs: NEVER, forgetMs: NEVER },
   /**
    * Two intervals of the upstream have other prices for the same stretch, which a second answer confirmed. That may be one false answer that is
-   * stored by now, so it takes three coins. Then these intervals are not compared any more; after a month they are again.
+   * stored by now, so it takes three coins, or one in three weeks. Then these intervals are not compared any more; after a month they are again.
    */
   'intervals differ': { agreeing: 3, waitMs: 0, believedMs: 0, forgetMs: 30 * DAY },
   /**

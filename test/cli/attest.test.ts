@@ -11,6 +11,7 @@ import { DAY, INTERVAL_MS } from '../../src/core/interval.ts';
 import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
 import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
 import { removeOld } from '../../src/store/upkeep/retention.ts';
+import { readSeries, writeSeries } from '../../src/views/attestation/series-line.ts';
 import { makeSeriesOf, type PreparedChunk, prepareChunks, storePrepared } from '../bench/prepared.ts';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -122,8 +123,20 @@ describe('attest', () => {
     const candles = createHash('sha256').update(Buffer.concat(records)).digest();
     const digest = createHash('sha256').update(candles).update(covered).digest();
     const digests = Buffer.from(JSON.parse(series[0]!)[3], 'base64');
-    expect(digests.subarray(32, 40).toString('hex')).toBe(digest.subarray(0, 8).toString('hex'));
+    expect(digests.subarray(28, 34).toString('hex')).toBe(digest.subarray(0, 6).toString('hex'));
     expect(INTERVAL_MS['24h']).toBe(DAY);
+  });
+
+  test('takes at most 200 bytes of a series that has one year alone', () => {
+    const months = Array.from({ length: 12 }, (_, i) => {
+      const [from, to] = [Date.UTC(2024, i), Date.UTC(2024, i + 1)];
+      return { from, candles: (to - from) / DAY, slots: (to - from) / DAY, digest: Buffer.alloc(32, i) };
+    });
+    const digests = { link: Buffer.alloc(32), records: Buffer.alloc(32), months };
+    const name = { coinId: 'some-coin-with-a-long-name', quote: 'usd', interval: '24h' } as const;
+    const line = writeSeries({ ...name, ...digests, steps: 400 });
+    expect(line.length).toBeLessThanOrEqual(200);
+    expect(readSeries(JSON.parse(line))).toMatchObject({ ...name, steps: 400, months: { length: 12 } });
   });
 
   test('signs with Ed25519, and OpenSSL can check it', async () => {

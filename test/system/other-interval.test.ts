@@ -94,6 +94,25 @@ describe('an upstream whose days and hours never agree', () => {
     expect(stored).toMatchObject([{ coins: coins.length }]);
   });
 
+  test('of which one coin is asked for is asked a second time in three weeks, and in no other', async () => {
+    made = await createScriptedWorld({ speed: 300 });
+    const { clock } = made.world;
+    const chandler = await made.world.open();
+    await chandler.backfill({ ...SPAN, coins: [COIN], interval: '1h' });
+    made.upstream.script = days;
+    const found: number[] = [];
+    for (let from = SPAN.from; from < SPAN.to; from += 3 * DAY) {
+      await chandler.backfill({ coins: [COIN], from, to: from + 3 * DAY });
+      found.push((await doubts()).length);
+      clock.advanceTo(clock.now() + 4 * DAY);
+    }
+    // Two stretches a week.
+    const last = found.at(-1)!;
+    expect(last).toBeGreaterThanOrEqual(3);
+    expect(last).toBeLessThanOrEqual(5);
+    expect(found.slice(5).every((count) => count === last)).toBe(true);
+  });
+
   test('one answer that agrees takes back what two coins seemed to tell', async () => {
     made = await createScriptedWorld({ speed: 300 });
     const chandler = await made.world.open();

@@ -1,4 +1,5 @@
 /** Remembers which intervals of the upstream differ, so that nobody asks a second time about each series of such an upstream. */
+import { DAY } from '../../core/interval.ts';
 import type { ClaimAnswer } from '../../core/second-opinion.ts';
 import { intervalPair, type Sample } from '../../store/candle/other-intervals.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -9,7 +10,10 @@ import type { Implausible } from './implausible-candles.ts';
 /** What the comparison of an answer that is stored now came to. */
 export type Compared = { readonly found: Implausible | null; readonly samples: readonly Sample[] };
 
-/** A difference that a second answer confirmed counts once for each coin; an answer that agrees takes all of them back. */
+/** A coin that is the only one counts again later: what differs for weeks is no single false answer. */
+const AGAIN_MS = 7 * DAY;
+
+/** A difference that a second answer confirmed counts once for each coin and week; an answer that agrees takes all of them back. */
 export async function recordDifference(
   sql: Sql,
   { interval, coinId }: Pick<ChunkJob, 'interval' | 'coinId'>,
@@ -20,11 +24,12 @@ export async function recordDifference(
   if (sample === undefined) return;
   const id = { claim: 'intervals differ', key: intervalPair(interval, sample.interval) } as const;
   if (found === null) return sample.hasDiffered ? dropClaim(sql, id) : undefined;
-  if (found.kind !== 'other interval' || coinsOf(await findClaim(sql, id)).includes(coinId)) return;
+  const coin = `${coinId}@${Math.floor(heard.heardAt / AGAIN_MS)}`;
+  if (found.kind !== 'other interval' || coinsOf(await findClaim(sql, id)).includes(coin)) return;
   await sql.begin((tx) =>
     recordAnswer(tx, id, heard, (before) => ({
       says: 'agrees',
-      evidence: { coins: [...coinsOf(before), coinId].join(' ') },
+      evidence: { coins: [...coinsOf(before), coin].join(' ') },
     })),
   );
 }

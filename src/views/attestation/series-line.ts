@@ -1,19 +1,19 @@
-/** One series as a line of an attestation, and back. Small: a month takes eleven characters, or some twenty where slots are missing or empty. */
+/** One series as a line of an attestation, and back. Small: a month takes eight characters, or some eighteen where slots are missing or empty. */
 import type { Instant } from '../../clock.ts';
 import { monthReset } from '../../core/calendar.ts';
 import { isQuote, type Quote } from '../../core/candle.ts';
 import { INTERVAL_MS, type Interval, isInterval } from '../../core/interval.ts';
 import { type SeriesName, type SeriesState, sealOf } from './series-state.ts';
 
-/** Bytes of the seal; of the digest of a month, of the link and of the records. */
+/** Bytes of the seal, which proves; and of the digest of a month, of the link and of the records, which tell what differs. */
 const SEAL_BYTES = 16;
-export const SHORT_BYTES = 8;
+export const SHORT_BYTES = 6;
 
 export type AttestedMonth = {
   readonly from: Instant;
   readonly candles: number;
   readonly slots: number;
-  /** The first eight bytes. */
+  /** The first six bytes. */
   readonly digest: Buffer;
 };
 
@@ -21,9 +21,9 @@ export type AttestedSeries = SeriesName & {
   readonly steps: number;
   /** The first sixteen bytes. */
   readonly seal: Buffer;
-  /** The first eight bytes. */
+  /** The first six bytes. */
   readonly link: Buffer;
-  /** The first eight bytes. */
+  /** The first six bytes. */
   readonly records: Buffer;
   readonly months: readonly AttestedMonth[];
 };
