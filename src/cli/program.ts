@@ -76,13 +76,14 @@ function describeOption({ description, required, defaultValue, defaultValueDescr
 }
 
 /**
- * Rewrites what commander would misunderstand: `help keys create` becomes `keys create --help`, and of an unknown command only
- * its name is kept, as a `--help` behind it would hide the error.
+ * Rewrites what commander would misunderstand: `help keys create` becomes `keys create --help`, a relative time of `explain` is no option, and
+ * of an unknown command only its name is kept, as a `--help` behind it would hide the error.
  */
 function unambiguous(argv: readonly string[]): string[] {
   const [first = '', ...rest] = argv;
   const words = rest.filter((word) => !word.startsWith('-'));
   if (first === 'help' && words.length > 0) return unambiguous([...words, '--help']);
+  if (first === 'explain') return argv.map((word) => (/^-\d/.test(word) ? `now${word}` : word));
   const isWord = first !== '' && first !== 'help' && !first.startsWith('-');
   return isWord && !Object.hasOwn(COMMANDS, first) ? [first] : [...argv];
 }

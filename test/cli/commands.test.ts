@@ -313,6 +313,9 @@ describe('doctor', () => {
       const failed = await checked(key);
       expect(failed?.state).toBe('fail');
       expect(failed?.found).toMatch(/^CHANDLER_ATTEST_KEY: .*none\.pem cannot be read/);
+      const { out } = await runCommand(['doctor', '--json'], { env: { ...gone, ...key, ...file } });
+      const both = (JSON.parse(out) as { name: string; state: string }[]).filter(({ name }) => name === 'attestations');
+      expect(both.map(({ state }) => state)).toEqual(['fail', 'fail']);
     } finally {
       await rm(folder, { recursive: true });
     }

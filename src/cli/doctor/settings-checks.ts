@@ -90,18 +90,33 @@ export async function checkHome(config: Config): Promise<Check[]> {
 export async function checkAttestations({ attest }: Config): Promise<Check[]> {
   if (attest === null) return [];
   const dir = path.resolve(attest.dir);
+  const failed = [await folderFailure(dir), await keyFailure(attest.keyFile)].filter((check) => check !== null);
+  if (failed.length > 0) return failed;
+  return [ok('attestations', `one a day in ${dir}, ${attest.keyFile === null ? 'not signed' : 'signed'}`)];
+}
+
+async function folderFailure(dir: string): Promise<Check | null> {
   const existing = await nearestExisting(dir);
   try {
     if (!(await stat(existing)).isDirectory())
-      return [fail('attestations', `${existing} is no folder`, 'choose a folder with CHANDLER_ATTEST_DIR')];
+      return fail('attestations', `${existing} is no folder`, 'choose a folder with CHANDLER_ATTEST_DIR');
     await access(existing, constants.W_OK | constants.X_OK);
-    if (attest.keyFile !== null) await readPrivateKey(attest.keyFile, 'CHANDLER_ATTEST_KEY');
+    return null;
   } catch (error) {
-    if (error instanceof ConfigurationError) return [failWith('attestations', error.message)];
     const found = `${existing} cannot be written (${(error as NodeJS.ErrnoException).code})`;
-    return [fail('attestations', found, 'correct its owner, or choose another folder with CHANDLER_ATTEST_DIR')];
+    return fail('attestations', found, 'correct its owner, or choose another folder with CHANDLER_ATTEST_DIR');
   }
-  return [ok('attestations', `one a day in ${dir}, ${attest.keyFile === null ? 'not signed' : 'signed'}`)];
+}
+
+async function keyFailure(keyFile: string | null): Promise<Check | null> {
+  if (keyFile === null) return null;
+  try {
+    await readPrivateKey(keyFile, 'CHANDLER_ATTEST_KEY');
+    return null;
+  } catch (error) {
+    if (error instanceof ConfigurationError) return failWith('attestations', error.message);
+    throw error;
+  }
 }
 
 async function nearestExisting(folder: string): Promise<string> {

@@ -30,12 +30,12 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const DATE_TIME = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$/i;
 
 /**
- * An instant: a date is its UTC midnight, a date-time needs a zone, `-30d` and `-12h` count back from `now`, `now` is now.
+ * An instant: a date is its UTC midnight, a date-time needs a zone, `-30d` and `now-12h` count back from `now`, `now` is now.
  * @throws UsageError that says how to write a time
  */
 export function parseTime(text: string, now: Instant): Instant {
   if (text === 'now') return now;
-  const at = relativeTime(text, now) ?? absoluteTime(text);
+  const at = relativeTime(text.replace(/^now(?=-)/, ''), now) ?? absoluteTime(text);
   if (at < 0) throw new UsageError('There are no candles before 1970-01-01.');
   return at;
 }

@@ -163,6 +163,7 @@ test('says what is wrong with the input, and ends with 2', async () => {
     [['btc-bitcoin', '1d', '2024-01-06'], /argument <interval>: '1d' is invalid.*did you mean 24h\?/],
     [['btc-bitcoin', '24h', 'tomorrow'], /argument <time>: 'tomorrow' is invalid.*2024-01-31/],
     [['btc-bitcoin', '24h', '2024-02-30'], /2024-02 has 29 days/],
+    [['btc-bitcoin', '1h', '-3d'], /there is no series btc-bitcoin 1h usd; it has 24h usd/],
     [['btc-bitcoin', '24h', '2099-01-01'], /argument <time>: '2099-01-01' is invalid. It lies in the future/],
     [['btc-bitcoin', '24h', '2024-01-06', '--quote', 'eur'], /'eur' is invalid.*usd, btc/],
     [['btc-bitcoin', '24h'], "missing required argument 'time'"],
