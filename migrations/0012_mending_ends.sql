@@ -14,7 +14,8 @@ begin atomic
     select 'revision', sha256(timestamptz_send(r.open_time) || int4send(coalesce(r.step, 0)) || convert_to(r.reason, 'UTF8')
       || timestamptz_send(r.seen_at) || timestamptz_send(coalesce(r.known_at, '-infinity')) || int8send(coalesce(r.fetch_id, 0))
       || boolsend(r.was_empty)
-      || int8send(market.candle_hash(r.open_time, r.open, r.high, r.low, r.close, r.volume, r.market_cap)))
+      || int8send(market.candle_hash(case when isfinite(r.open_time) then r.open_time else 'epoch' end, r.open, r.high, r.low, r.close,
+        r.volume, r.market_cap)))
     from market.revision r
     where r.series_id = of_series and coalesce(r.step, 0) < of_step and (of_slots is null or of_slots @> r.open_time)
   )
@@ -86,6 +87,80 @@ begin
 end
 $$;
 
+-- In the place of the function of this name: also of old values that were replaced or mended, and with the locator.
+drop function ops.unlike_steps(integer, market.candle_interval, tstzmultirange);
+create function ops.unlike_steps(of_series integer, of_interval market.candle_interval, mended tstzmultirange)
+  returns table (number integer, told_candles integer, told_digest bigint, candles integer, digest bigint, slot timestamptz,
+    new_candles integer, new_digest numeric, locator_off bigint)
+  language plpgsql stable as $$
+#variable_conflict use_column
+declare
+  width constant numeric := ops.seconds_of(of_interval);
+  reach constant tstzmultirange := (select range_agg(slots) from market.evidence
+    where series_id = of_series and kind in ('answer', 'adopted', 'mended') and slots && mended);
+begin
+  return query
+  with told as materialized (
+    select e.*, e.number + coalesce(cardinality(e.step_seconds), 1) - 1 as last,
+      e.slots - coalesce(range_agg(e.slots) over later, '{}') as latest,
+      coalesce(range_agg(e.slots) filter (where e.kind = 'retention') over later, '{}') as removed
+    from market.evidence e where e.series_id = of_series and e.slots && reach
+    window later as (order by e.number desc rows between unbounded preceding and 1 preceding)
+  ), found as (
+    select t.number, t.slots * mended as mended_now, t.latest && mended as is_stored, t.candles as told_candles, t.digest as told_digest,
+      stored.told_candles + replaced.candles as candles,
+      ops.modulo_2_64(stored.told_digest + replaced.digest) as digest,
+      ops.modulo_2_64(stored.told_locator + replaced.locator - t.locator) as locator
+    from told t
+    cross join lateral ops.sums(of_series, of_interval, range_merge(t.latest), '{}',
+      case when t.kind = 'mended' then '{}' else t.latest end) stored
+    -- What the next step about a slot replaced is what was there until then. A mending has kept what was there before it.
+    cross join lateral (
+      select count(*)::integer as candles, coalesce(sum(h), 0) as digest,
+        coalesce(sum((h & 4294967295) * round(extract(epoch from open_time) / width)), 0) as locator
+      from (
+        select distinct on (v.open_time) v.open_time, v.was_empty,
+          market.candle_hash(v.open_time, v.open, v.high, v.low, v.close, v.volume, v.market_cap) as h
+        from market.revision v
+        where v.series_id = of_series and t.slots @> v.open_time and case when t.kind = 'mended' then v.step = t.number
+          else v.step > t.last and not t.latest @> v.open_time and (v.reason = 'mended' or mod(extract(epoch from v.open_time), width) = 0)
+            and not exists (select from told g
+            where g.number > t.last and g.last < v.step and g.slots @> v.open_time) end
+        order by v.open_time, v.step
+      ) v
+      where not was_empty
+    ) replaced
+    where t.kind in ('answer', 'adopted', 'mended') and t.slots && mended and not t.slots && t.removed
+  ),
+  -- What earlier mendings found of the same steps: of each, the last one.
+  recorded as (
+    select distinct on (m.parts[1]) m.parts[1]::integer as number, m.parts[4]::integer - m.parts[2]::integer as candles,
+      ('x' || m.parts[5])::bit(64)::bigint::numeric - ('x' || m.parts[3])::bit(64)::bigint as digest
+    from market.evidence e
+    cross join lateral regexp_matches(e.detail,
+      'step (\d+) told (\d+) candles \(digest ([0-9a-f]{16})\), found were (\d+) \(digest ([0-9a-f]{16})\)', 'g') m(parts)
+    where e.series_id = of_series and e.kind = 'mended'
+    order by m.parts[1], e.number desc
+  )
+  select f.number, f.told_candles, f.told_digest, f.candles, f.digest, one.slot,
+    case when f.is_stored then f.candles - f.told_candles - coalesce(r.candles, 0) else 0 end,
+    case when f.is_stored then f.digest::numeric - f.told_digest - coalesce(r.digest, 0) else 0 end, f.locator
+  from found f
+  -- As src/views/verify/modulo.ts finds the only slot that differs.
+  left join lateral (
+    select to_timestamp((f.locator / d.d * width)::float8) as slot
+    from (select mod(mod(f.digest::numeric - f.told_digest, 4294967296) + 4294967296, 4294967296) as low) l
+    cross join lateral (values (l.low), (l.low - 4294967296)) d(d)
+    where abs(f.candles - f.told_candles) <= 1 and d.d <> 0 and mod(f.locator, d.d) = 0 and f.locator / d.d between 1 and 1099511627776
+    limit 1
+  ) one on true
+  left join recorded r on r.number = f.number
+  where (f.candles <> f.told_candles or f.digest <> f.told_digest or f.locator <> 0) and coalesce(f.mended_now @> one.slot, true)
+  order by f.number;
+end
+$$;
+comment on function ops.unlike_steps(integer, market.candle_interval, tstzmultirange) is 'For ops.uncover: of the steps about these slots, which do not agree with what is stored or kept as revisions; the only slot that differs, if it is one; by how much they differ more than earlier mendings have recorded; and by how much the locator differs.';
+
 -- What is inside coverage is proved by its steps; of what is outside, only the digest of the series is known. So what does not add up there
 -- cannot be told from candles that are not final: all that is outside coverage in the mended stretch is removed, and counts as what nobody told.
 -- When nothing else is left outside, or the whole series is mended, it is counted anew.
@@ -93,6 +168,8 @@ create or replace function ops.uncover(which integer, from_time timestamptz defa
   returns void language plpgsql as $$
 declare
   is_whole constant boolean := from_time = '-infinity' and to_time = 'infinity';
+  most_steps constant integer := 1000000000;
+  impossible_rows integer := 0;
   stretch constant tstzmultirange := tstzmultirange(tstzrange(from_time, to_time));
   s market.series;
   told tstzmultirange;
@@ -114,9 +191,15 @@ begin
     raise exception 'no series has the number %', which;
   end if;
   if is_whole then
+    -- Numbers that no step ever has would leave none for the next one.
+    with gone as (
+      delete from market.evidence where series_id = which and number > most_steps returning number
+    )
+    select count(*) into impossible_rows from gone;
+    update market.revision set step = null where series_id = which and step > most_steps;
     -- Its step is chained to the evidence that is there, and its number is one that nothing has used.
     update market.series set
-      steps = greatest(steps,
+      steps = greatest(case when steps <= most_steps then steps end, 0,
         (select max(number + coalesce(cardinality(step_seconds), 1) - 1) from market.evidence where series_id = which),
         (select max(step) from market.revision where series_id = which)),
       link = (select link from market.evidence where series_id = which order by number desc limit 1)
@@ -129,6 +212,8 @@ begin
     join market.coin c on c.id <> own.id
       and e.link = ops.evidence_link(ops.first_link(c.id, s.quote, s.interval), e.kind, e.detail, e.known_at, e.slots, e.candles, e.digest)
     where e.series_id = which and e.number = 1
+      -- After an earlier mending of the whole series, the candles are those of the coin that was asked for since.
+      and not exists (select from market.evidence g where g.series_id = which and g.kind = 'mended' and g.detail ~ 'kept before: \d+ rows of evidence')
       and e.link <> ops.evidence_link(ops.first_link(own.id, s.quote, s.interval), e.kind, e.detail, e.known_at, e.slots, e.candles, e.digest);
   end if;
   -- Also what an answer told and is not covered any more; and whole slots, whatever was written there.
@@ -136,9 +221,10 @@ begin
   -- Before anything is written: a revision of this mending would count as replaced.
   select coalesce(array_agg(u.number), '{}') as steps, coalesce(sum(u.new_candles), 0) as candles, coalesce(sum(u.new_digest), 0) as digest,
     'what was found differs from what was told: ' || string_agg(
-      format('step %s told %s candles (digest %s), found were %s (digest %s), %s', u.number, u.told_candles, lpad(to_hex(u.told_digest), 16, '0'),
-        u.candles, lpad(to_hex(u.digest), 16, '0'), coalesce('the slot ' || ops.say_time(u.slot) || ' differs',
-          'which of its slots is not known')), '; ' order by u.number) as detail
+      format('step %s told %s candles (digest %s), found were %s (digest %s), %s (locator +%s)', u.number, u.told_candles,
+        lpad(to_hex(u.told_digest), 16, '0'), u.candles, lpad(to_hex(u.digest), 16, '0'),
+        coalesce('the slot ' || ops.say_time(u.slot) || ' differs', 'which of its slots is not known'),
+        lpad(to_hex(u.locator_off), 16, '0')), '; ' order by u.number) as detail
     into differing from ops.unlike_steps(which, s.interval, told) u;
   select * into found_there from ops.sums(which, s.interval, '(,)', '{}', told);
   -- What the stretch does not explain: other slots inside coverage, or candles outside.
@@ -190,6 +276,7 @@ begin
   if not isempty(mended) or is_counted_anew or is_whole and s.steps > 0 then
     new_link := ops.add_evidence(which, 'mended', mended, clock_timestamp(), clock_timestamp(), found_there.told_candles,
       found_there.told_digest, found_there.told_locator, why => nullif(concat_ws('; ', differing.detail,
+        case when impossible_rows > 0 then impossible_rows || ' rows of evidence with impossible numbers removed' end,
         'the evidence was that of ' || other_coin || ', and the candles are removed',
         ops.kept_before(which, s.steps + 1, case when not is_whole then mended end)), ''));
   end if;

@@ -33,6 +33,8 @@ export type SimulatorOptions = {
   readonly faults?: FaultSpec;
   /** Delay of each answer, on the clock of the simulator. */
   readonly latencyMs?: number;
+  /** So long after midnight `/ohlcv/latest` goes on to the day that has ended; default: at once. */
+  readonly latestTurnsAfterMs?: number;
   /** Origins of web pages that may use the tools, in addition to this machine. */
   readonly origins?: readonly string[];
   /** Called with unexpected errors. */
@@ -68,7 +70,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   const name = nameOf(options);
   const overrides = { ...(options.unlimited ? NO_LIMITS : {}), ...options.limits?.overrides };
   const access = createPlanLimits({ ...options.limits, overrides, clock });
-  const service = createService({ data, access, clock, onError, origins: options.origins });
+  const { latestTurnsAfterMs } = options;
+  const service = createService({ data, access, clock, onError, origins: options.origins, latestTurnsAfterMs });
 
   const planOfCaller = (key: string | null): PlanName =>
     (key === null ? undefined : options.limits?.keys?.[key]) ?? options.limits?.plan ?? 'free';

@@ -43,6 +43,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 
 /** A slot whose next answer is due within so long is asked about again by the run that met it; a longer wait is left to a later run. */
 export const WITHIN_RUN_MS = 15_000;
+const QUARTER_MS = 15 * 60_000;
 
 /** By what is claimed, as in the column `claim`. */
 export const RULES = {
@@ -87,6 +88,8 @@ export const RULES = {
   'chunk without payment': { agreeing: 2, waitMs: ASK_AGAIN_MS, believedMs: ASK_AGAIN_MS, forgetMs: DAY },
   /** One chunk meets a history limit that is not believed, because others are answered: after the fourth time its span is left alone. */
   'refused chunk': { agreeing: 4, waitMs: ASK_AGAIN_MS, believedMs: ASK_AGAIN_MS, forgetMs: DAY },
+  /** The upstream has not gone on to the last full day yet: it is asked again a quarter of an hour later, about one coin or a few. */
+  'day is late': { agreeing: 2, waitMs: QUARTER_MS, believedMs: QUARTER_MS, forgetMs: DAY },
   /** A kind of the catalogue is refused. Two refusals may be chance; after the third the kind is requested once a month. */
   'catalogue refusal': {
     agreeing: 3,

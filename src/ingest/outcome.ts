@@ -16,12 +16,12 @@ export type Outcome =
     }
   /** Not now: no request was sent, and this counts as no attempt. */
   | { readonly kind: 'snoozed'; readonly until: Instant; readonly reason: string }
-  /** Not this chunk now: its series keeps failing, or its answer needs a second opinion. Other chunks go on; this counts as no attempt. */
+  /** Not this chunk now: its series keeps failing, its answer needs a second opinion, or the upstream has not gone on to the last full day. Other chunks go on; this counts as no attempt. */
   | {
       readonly kind: 'deferred';
       readonly until: Instant;
       readonly requests: number;
-      readonly reason: 'failing' | 'second opinion';
+      readonly reason: 'failing' | 'second opinion' | 'day is late';
     }
   /** The upstream refuses this; it is remembered, and not requested again until the plan changes. */
   | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly message: string };

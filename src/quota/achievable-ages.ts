@@ -18,6 +18,8 @@ export type TierDemand = {
   readonly interval: Interval;
   readonly targetAgeMs: number;
   readonly series: number;
+  /** Of these candles one request holds so many; absent: as many as any request. */
+  readonly candlesPerRequest?: number;
 };
 
 type TierPlan = {
@@ -52,7 +54,7 @@ export function planFreshness({
   readonly requestsPerDay: number | null;
   readonly candlesPerRequest: number;
 }): FreshnessPlan {
-  const holdsMs = (tier: TierDemand) => candlesPerRequest * INTERVAL_MS[tier.interval];
+  const holdsMs = (tier: TierDemand) => (tier.candlesPerRequest ?? candlesPerRequest) * INTERVAL_MS[tier.interval];
   // One request cannot hold the candles of so long a time: such a series is refreshed more often than its target says.
   const targetMs = (tier: TierDemand) => Math.min(tier.targetAgeMs, holdsMs(tier));
   const demandOf = (some: readonly TierDemand[]) =>

@@ -1,7 +1,7 @@
 /** Series and answers made ahead of the clock, for benchmarks of what is done with them. */
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { chunksNewestFirst } from '../../src/core/chunk.ts';
-import { INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
+import { INTERVAL_MS, type Interval, settledUntil, settleMs } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
 import { weigh } from '../../src/ingest/chunk/evidence.ts';
 import { type ChunkCommit, storeChunk } from '../../src/store/candle/chunk.ts';
@@ -113,6 +113,8 @@ export function storePrepared(sql: Sql, { series, span, candles }: PreparedChunk
       heardAt: asOf,
       asOf,
       ageMs: 0,
+      settledTo: settledUntil(asOf, series.interval),
+      settlesAfterMs: settleMs(series.interval),
       limit: ROWS_PER_CHUNK,
       known,
     }),

@@ -1,6 +1,6 @@
 /** Answers about days, stored as the ingestion stores them: without a queue, and without an upstream. */
 import type { CandleColumns } from '../../src/core/candle.ts';
-import { DAY } from '../../src/core/interval.ts';
+import { DAY, settledUntil } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
 import { weigh } from '../../src/ingest/chunk/evidence.ts';
 import { type ChunkCommit, storeChunk } from '../../src/store/candle/chunk.ts';
@@ -90,7 +90,17 @@ export function storeAnswer(
       },
     },
     (known) => ({
-      ...weigh({ span, interval: '24h', findings, ...exchange, heardAt: exchange.sentAt, limit: 366, known }),
+      ...weigh({
+        span,
+        interval: '24h',
+        findings,
+        ...exchange,
+        heardAt: exchange.sentAt,
+        limit: 366,
+        known,
+        settledTo: settledUntil(exchange.asOf, '24h'),
+        settlesAfterMs: DAY,
+      }),
       toldTwice,
     }),
   );

@@ -7,8 +7,7 @@ import type { ChunkJob } from '../../ingest/queue/chunk-job.ts';
 import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
 import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
 import type { OutageRetry } from '../../ingest/request/outage-retry.ts';
-import { withEndOfRefresh } from '../../ingest/tracking/keep-fresh.ts';
-import { markEnded } from '../../store/tracking/tracked-series.ts';
+import { endFailedRefresh, withEndOfRefresh } from '../../ingest/tracking/keep-fresh.ts';
 import { readEta } from './backfill-eta.ts';
 import type { ServiceContext, SessionContext } from './service-context.ts';
 
@@ -17,6 +16,7 @@ const sameTime = (ms: number) => ms;
 export function workFreshness(context: SessionContext, queue: ChunkQueue, retry: OutageRetry): ChunkWorker {
   const { clock, app, ingestion, ending } = context;
   const { sql } = app.database;
+  const { historyLimits } = ingestion.session;
   const { realMs = sameTime } = app.surroundings;
   const ingestChunk = withEndOfRefresh(singleFlight(withCircuitBreaker(ingestion.session.ingestChunk, clock)), sql);
   return queue.work({
@@ -28,7 +28,7 @@ export function workFreshness(context: SessionContext, queue: ChunkQueue, retry:
       onFailure: (job, error, final) => {
         logFailure(context, job, error, final);
         if (!final) return;
-        retry(() => markEnded(sql, job.seriesId)).catch((again: unknown) => {
+        retry(() => endFailedRefresh({ sql, clock, historyLimits }, job)).catch((again: unknown) => {
           // The upkeep finds it as a chunk that the queue has lost.
           app.log.debug({ err: again }, 'the end of a chunk was not recorded');
         });

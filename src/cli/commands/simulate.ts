@@ -24,6 +24,7 @@ type Options = {
   readonly seed: number;
   readonly coins: number;
   readonly latency: number;
+  readonly latestAfter: number;
   readonly gzip: boolean;
   readonly json?: boolean;
 };
@@ -65,6 +66,14 @@ export function simulateCommand(program: Command, context: CommandContext): void
     .addOption(
       new Option('--latency <time>', 'delay of each answer, like 50ms').argParser(parseDuration).default(0, 'none'),
     )
+    .addOption(
+      new Option(
+        '--latest-after <time>',
+        'how long after midnight /ohlcv/latest goes on to the day that has ended, like 20m',
+      )
+        .argParser(parseDuration)
+        .default(0, 'none'),
+    )
     .option('--no-gzip', 'do not compress answers')
     .option('--json', 'print the address, and at the end the counters, each as one line of JSON')
     .action(
@@ -87,7 +96,7 @@ export function simulateCommand(program: Command, context: CommandContext): void
 }
 
 function openSimulator({ clock, io, config }: CommandContext, options: Options): Simulator {
-  const { market, plan, key, unlimited = false, faults, seed, coins, latency } = options;
+  const { market, plan, key, unlimited = false, faults, seed, coins, latency, latestAfter } = options;
   return createSimulator({
     market,
     clock,
@@ -97,6 +106,7 @@ function openSimulator({ clock, io, config }: CommandContext, options: Options):
     unlimited,
     faults,
     latencyMs: latency,
+    latestTurnsAfterMs: latestAfter,
     origins: config().serveOrigins,
     onError: (error, url) => io.err.write(`error: ${url}: ${error instanceof Error ? error.message : String(error)}\n`),
   });

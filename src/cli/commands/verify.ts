@@ -66,7 +66,7 @@ async function verifyAsJson(io: Io, sql: Sql, filter: VerifyFilter, now: number)
       differences += proof.differences.length;
       const iso = (span: Span) => ({ from: bound(span.from), to: bound(span.to) });
       const { mending, toAsk: _, ...rest } = proof;
-      const commands = mending.length === 0 ? [] : [...mending.map((span) => mend(proof, span)), fetchAgain(proof)];
+      const commands = [...mending.map((span) => mend(proof, span)), ...fetchAgain(proof)];
       yield { ...rest, stretches: proof.stretches.map(iso), commands };
     }
     const others = await othersWrong(sql, filter);
@@ -166,7 +166,7 @@ function printCorrections(out: Output, wrong: readonly SeriesProof[], differing:
     }
     const more = mending.length - MOST_CORRECTED;
     if (more > 0) out.write(`    and in ${formatCount(more)} more of its stretches (--json lists all)\n`);
-    out.write(`    and then:\n      ${fetchAgain(proof)}\n`);
+    for (const command of fetchAgain(proof)) out.write(`    and then:\n      ${command}\n`);
   }
   if (differing > wrong.length)
     out.write(`\n  and ${formatCount(differing - wrong.length)} more series (--json lists all)\n`);
@@ -177,9 +177,11 @@ function mend({ seriesId }: SeriesProof, span: Span): string {
   return `chandler sql "select ops.uncover(${seriesId}${bounds})"`;
 }
 
-function fetchAgain({ coinId, interval, quote, toAsk }: SeriesProof): string {
-  const range = toAsk === null ? '' : ` --start ${toIso(toAsk.from)} --end ${toIso(toAsk.to)}`;
-  return `chandler backfill ${coinId} --interval ${interval} --quote ${quote}${range}`;
+/** None where nothing of it can be asked for. */
+function fetchAgain({ coinId, interval, quote, toAsk }: SeriesProof): string[] {
+  if (toAsk === null) return [];
+  const range = `--start ${toIso(toAsk.from)} --end ${toIso(toAsk.to)}`;
+  return [`chandler backfill ${coinId} --interval ${interval} --quote ${quote} ${range}`];
 }
 
 const isBounded = ({ from, to }: Span): boolean => Number.isFinite(from) && Number.isFinite(to);

@@ -10,6 +10,7 @@ const WORDS: Readonly<Record<string, string>> = {
   limited: 'the upstream asked for a pause',
   failing: 'the remaining requests keep failing',
   'second opinion': 'the response looks wrong; retrying',
+  'day is late': 'the upstream has not yet gone on to the day that ended last',
   'invalid rows': 'some rows were invalid; retrying',
   'another process': 'another process is fetching the rest, for another backfill or this one',
   'not final yet': 'some answers were not final; they are asked for again',

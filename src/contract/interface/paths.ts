@@ -26,6 +26,16 @@ export function ohlcvPath(coinId: string): string {
   return `${COINS_PATH}/${encodeURIComponent(coinId)}/ohlcv/historical`;
 }
 
+/** The last full day of a coin: one candle, under every plan. */
+export function ohlcvLatestPath(coinId: string): string {
+  return `${COINS_PATH}/${encodeURIComponent(coinId)}/ohlcv/latest`;
+}
+
+/** The day that is open: one candle, under every plan. */
+export function ohlcvTodayPath(coinId: string): string {
+  return `${COINS_PATH}/${encodeURIComponent(coinId)}/ohlcv/today`;
+}
+
 /**
  * The parameters of an OHLCV request, all of them, because every default of the upstream is a trap (`limit` is 1).
  * `from` and `to` are the first and the last open time wanted, both included.

@@ -4,7 +4,8 @@ import { chunksNewestFirst } from '../../core/chunk.ts';
 import { normalize, type Span, subtract } from '../../core/span.ts';
 import { type CoinGaps, readDueWithinRun } from '../../store/candle/gaps.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import { earliestSlot, knownDepth, splitAtLimit } from '../limits/history-limit.ts';
+import { knownDepth } from '../limits/history-limit.ts';
+import { splitAtReach } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import { type BackfillTarget, gapsOf } from './plan.ts';
@@ -53,8 +54,8 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
 
   function worthAsking(seriesId: number, gaps: readonly Span[]): readonly Span[] {
     const { interval } = target;
-    const earliest = earliestSlot(knownDepth(deps.historyLimits.of(interval)), interval, clock.now());
-    return splitAtLimit(subtract(gaps, givenUp.get(seriesId) ?? []), earliest).within;
+    const depthMs = knownDepth(deps.historyLimits.of(interval));
+    return splitAtReach(subtract(gaps, givenUp.get(seriesId) ?? []), depthMs, interval, clock.now()).within;
   }
 
   function giveUp({ seriesId, from, to }: ChunkJob): void {

@@ -7,13 +7,8 @@ import type { Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import { type CoinGaps, readGaps } from '../../store/candle/gaps.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import {
-  documentedLimit,
-  earliestSlot,
-  expectedDepth,
-  type HistoryLimit,
-  splitAtLimit,
-} from '../limits/history-limit.ts';
+import { documentedLimit, expectedDepth, type HistoryLimit } from '../limits/history-limit.ts';
+import { splitAtReach } from '../limits/last-day.ts';
 
 /** The series and the span that a backfill fills. */
 export type BackfillTarget = {
@@ -95,13 +90,13 @@ export async function planBackfill({
 }: PlanOptions): Promise<BackfillPlan> {
   const { interval } = target;
   const limit = plan.candlesPerRequest;
-  const mine = counter(interval, limit, earliestSlot(expectedDepth(historyLimit), interval, now));
+  const mine = counter(interval, limit, expectedDepth(historyLimit), now);
   const others = PLAN_NAMES.map((name) => {
     const other = planOf(name);
     const depth = expectedDepth(documentedLimit(other, interval));
-    return { name, counter: counter(interval, other.candlesPerRequest, earliestSlot(depth, interval, now)) };
+    return { name, counter: counter(interval, other.candlesPerRequest, depth, now) };
   });
-  const open = counter(interval, limit, Number.NEGATIVE_INFINITY);
+  const open = counter(interval, limit, null, now);
   let coinsWithGaps = 0;
   let waitingSlots = 0;
   let refusedSlots = 0;
@@ -128,13 +123,13 @@ export async function planBackfill({
   };
 }
 
-function counter(interval: Interval, limit: number, earliest: Instant) {
+function counter(interval: Interval, limit: number, depthMs: number | null, now: Instant) {
   let requests = 0;
   let slots = 0;
   let refusedSlots = 0;
   return {
     add: ({ gaps }: CoinGaps) => {
-      const { within, beyond } = splitAtLimit(gaps, earliest);
+      const { within, beyond } = splitAtReach(gaps, depthMs, interval, now);
       requests += countChunks(within, interval, limit);
       slots += countSlots(within, interval);
       refusedSlots += countSlots(beyond, interval);

@@ -128,7 +128,7 @@ export class ProgressTracker {
         if (outcome.reason === 'second opinion') {
           // However short the allowed wait is: the next run would begin with the same question, and never get past it.
           this.#waits.add(now, outcome.reason, now, Math.max(this.#options.maxWaitMs, LONGEST_DOUBT_MS));
-        } else this.#waits.add(now, 'unavailable', now);
+        } else this.#waits.add(now, outcome.reason === 'failing' ? 'unavailable' : outcome.reason, now);
         break;
       case 'refused': {
         const { reason, message } = outcome;

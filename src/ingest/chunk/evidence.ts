@@ -14,7 +14,7 @@
  * cache answered. When a request was sent and when the next one may be is on our own clock, or one request would never count as sent.
  */
 import type { Instant } from '../../clock.ts';
-import { DAY, INTERVAL_MS, type Interval, settledUntil, settleMs } from '../../core/interval.ts';
+import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { afterCaches, nextWait, RULES, weighAnswer } from '../../core/second-opinion.ts';
 import { contains, intersect, normalize, type Span, type Spans, slotsAt, subtract } from '../../core/span.ts';
 import type { Verdict } from '../../store/candle/chunk.ts';
@@ -42,6 +42,10 @@ export type Weighing = {
   readonly known: Known;
   /** Where the plan's documents expect a history limit, and no answer has shown yet that there is none: the upstream may leave out candles there. */
   readonly unproven?: Spans;
+  /** Slots that open before this have settled in the answer. */
+  readonly settledTo: Instant;
+  /** How long after its end a candle is worth another request, to become final. */
+  readonly settlesAfterMs: number;
   /** The question was about covered slots that one answer told to be empty. */
   readonly isOfHoles?: boolean;
 };
@@ -99,9 +103,9 @@ type Slots = {
   readonly unanswered: Spans;
 };
 
-function readSlots({ span, interval, findings, asOf, limit }: Weighing): Slots {
+function readSlots({ span, interval, findings, settledTo, limit }: Weighing): Slots {
   const width = INTERVAL_MS[interval];
-  const settled = Math.min(Math.max(settledUntil(asOf, interval), span.from), span.to);
+  const settled = Math.min(Math.max(settledTo, span.from), span.to);
   const final = normalize([{ from: span.from, to: settled }]);
   const times = findings.candles.openTime;
   const present = slotsAt(times, width);
@@ -163,9 +167,9 @@ function stillUnconfirmed(
 }
 
 /** Worth asking again when its first slot has settled for an answer as far behind our clock as this one: none before is final. */
-function stillProvisional(span: Span, { interval, sentAt, asOf, ageMs }: Weighing): Pending {
+function stillProvisional(span: Span, { interval, sentAt, asOf, ageMs, settlesAfterMs }: Weighing): Pending {
   const lagMs = Math.min(sentAt - asOf, MOST_LAG_MS);
-  const settlesAt = span.from + INTERVAL_MS[interval] + settleMs(interval) + lagMs;
+  const settlesAt = span.from + INTERVAL_MS[interval] + settlesAfterMs + lagMs;
   const retryAt = Math.max(settlesAt, afterCaches(sentAt, ageMs));
   return { span, claim: 'provisional', answers: 1, requestedAt: sentAt, retryAt };
 }

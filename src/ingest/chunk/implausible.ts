@@ -32,13 +32,13 @@ export function weighImplausible({
   findings,
   sentAt,
   heardAt,
-  asOf,
+  settledTo,
   ageMs,
   known,
   isOfHoles = false,
 }: Weighing): Doubt {
   const { candles } = findings;
-  const settled = [{ from: span.from, to: Math.min(Math.max(settledUntil(asOf, interval), span.from), span.to) }];
+  const settled = [{ from: span.from, to: Math.min(Math.max(settledTo, span.from), span.to) }];
   const isSettled = settled[0]!.from < settled[0]!.to;
   const found = findImplausible({ interval, candles, beside: known.beside, samples: known.samples });
   if (found === null) return { found, verdict: null };

@@ -22,6 +22,7 @@ import { wrongAddress } from '../request/configuration-errors.ts';
 import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
 import type { RequestResult, SendRequest, SentRequest, StretchRequest } from '../request/send-request.ts';
 import { createCachedFailures } from './cached-failures.ts';
+import { createLastDayTurn, type DayQuestion, dayQuestionOf, LAST_DAY } from './last-day.ts';
 import { type Refused, settleRefusal, type Trust } from './settle-refusal.ts';
 import { createStoreAnswer } from './store-answer.ts';
 
@@ -50,7 +51,8 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   const limits = createLimitOpinions(deps);
   const payments = createPaymentOpinions(clock, deps.historyLimits.opinions);
   const cachedFailures = createCachedFailures(clock);
-  const storeAnswer = createStoreAnswer({ ...deps, limits, prove: () => trust.prove() });
+  const turn = createLastDayTurn(clock, deps.historyLimits.opinions);
+  const storeAnswer = createStoreAnswer({ ...deps, limits, turn, prove: () => trust.prove() });
   const settle = (job: ChunkJob, asked: SentRequest, retry: OutageRetry, answer: Refused, onlyHere?: boolean) =>
     retry(() => settleRefusal(deps, job, asked, answer, onlyHere));
 
@@ -88,9 +90,13 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   async function ingest(job: ChunkJob, options: IngestChunkOptions): Promise<Outcome> {
     const until = payments.waitingFor(job) ?? limits.waitingFor(job) ?? cachedFailures.waitingFor(job);
     if (until !== null) return { kind: 'deferred', until, requests: 0, reason: 'second opinion' };
-    const question = questionOf(job, deps);
+    const day = dayQuestionOf(job, deps.historyLimits, clock.now());
+    const lateUntil = day?.subject === LAST_DAY ? turn.waitingFor(day.span) : null;
+    if (lateUntil !== null) return { kind: 'deferred', until: lateUntil, requests: 0, reason: 'day is late' };
+    const question = day === null ? questionOf(job, deps) : questionOfDay(job, day, deps);
     if (question === null) return NOTHING;
-    const asked = await askFor(job, question, deps, options);
+    const subject = job.kind === 'holes' ? HOLES : (day?.subject ?? null);
+    const asked = await askFor(job, { ...question, subject }, deps, options);
     if (asked.kind === 'unwanted') return NOTHING;
     if (asked.kind === 'held') return { kind: 'snoozed', until: asked.until, reason: asked.reason };
     return conclude(job, asked, options.retry ?? withoutRetry).catch((error: unknown) => {
@@ -132,14 +138,22 @@ function questionOf(
   };
 }
 
+function questionOfDay(
+  job: ChunkJob,
+  { span, path }: DayQuestion,
+  { plan }: Pick<IngestChunkDeps, 'plan'>,
+): StretchRequest {
+  const stretch: Stretch = { ...job, backfillId: backfillOf(job), isOfHoles: false, span, plan: plan.name };
+  return { stretch, about: () => ({ path, query: { quote: job.quote }, span, beyondPlan: false }) };
+}
+
 async function askFor(
   job: ChunkJob,
-  question: StretchRequest,
+  { subject, ...question }: StretchRequest & { readonly subject: string | null },
   { sendRequest, clock }: Pick<IngestChunkDeps, 'sendRequest' | 'clock'>,
   { attempt = 1, signal, retry = withoutRetry }: IngestChunkOptions,
 ): Promise<RequestResult | Unwanted | Interrupted> {
-  const about = job.kind === 'holes' ? { subject: HOLES } : {};
-  const record = { endpoint: 'ohlcv', seriesId: job.seriesId, backfillId: backfillOf(job), attempt, ...about };
+  const record = { endpoint: 'ohlcv', seriesId: job.seriesId, backfillId: backfillOf(job), attempt, subject };
   return sendRequest(question, { spender: spenderOf(job), record, signal, retry }).catch(
     (error: unknown): Interrupted => {
       // The chunk goes back as it came.

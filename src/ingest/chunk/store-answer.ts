@@ -3,14 +3,15 @@
 import type { Instant } from '../../clock.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
 import { readOhlcvRows } from '../../contract/record/ohlcv.ts';
-import { INTERVAL_MS } from '../../core/interval.ts';
+import { INTERVAL_MS, settledUntil, settleMs } from '../../core/interval.ts';
 import { type ChunkCommit, storeChunk } from '../../store/candle/chunk.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createPartitionKeeper } from '../../store/upkeep/partition.ts';
 import { findFetch, recordFetchOnce, type WrittenFetch } from '../../store/work/fetch.ts';
 import type { Answer, Exchange } from '../../upstream/answer.ts';
 import { createDriftCheck } from '../answer/schema-drift.ts';
-import { provesNoLimit, unprovenPart } from '../limits/history-limit.ts';
+import { expectedDepth, provesNoLimit, unprovenPart } from '../limits/history-limit.ts';
+import { lastDayOf } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 import type { LimitOpinions } from '../limits/limit-opinions.ts';
 import { type Outcome, UpstreamError } from '../outcome.ts';
@@ -21,6 +22,7 @@ import type { SentRequest } from '../request/send-request.ts';
 import { weigh } from './evidence.ts';
 import { weighImplausible } from './implausible.ts';
 import { type Compared, recordDifference } from './interval-differences.ts';
+import { LAST_DAY, type LastDayTurn, toldDay } from './last-day.ts';
 import { answersOtherQuestion, latestOpen } from './other-question.ts';
 import { type Findings, validate } from './validate.ts';
 
@@ -40,12 +42,14 @@ export function createStoreAnswer({
   plan,
   historyLimits,
   limits,
+  turn,
   prove,
 }: {
   readonly sql: Sql;
   readonly plan: Plan;
   readonly historyLimits: LearnedLimits;
   readonly limits: Pick<LimitOpinions, 'gave'>;
+  readonly turn: Pick<LastDayTurn, 'late' | 'came'>;
   /** Called when an answer can be used. */
   readonly prove: () => void;
 }): StoreAnswer {
@@ -53,11 +57,11 @@ export function createStoreAnswer({
   const checkOrigin = createOriginCheck(sql);
   const keepPartitions = createPartitionKeeper(sql);
 
-  return async (job, { record, requests }, { body, exchange }, retry) => {
+  return async (job, { record: sent, requests }, { body, exchange }, retry) => {
     const { interval, coinId, seriesId } = job;
-    const span = record.span!;
+    const asked = sent.span!;
     const recordMalformed = async (message: string | null) => {
-      const row = { ...record, outcome: 'malformed', message };
+      const row = { ...sent, outcome: 'malformed', message };
       await retry((again) => recordFetchOnce(sql, row, again));
     };
     const read = readOhlcvRows(body);
@@ -70,7 +74,12 @@ export function createStoreAnswer({
       throw new UpstreamError(`${describeChunk(job)}: ${problem}`, problem);
     }
     prove();
-    await checkOrigin(exchange, record, { retry });
+    await checkOrigin(exchange, sent, { retry });
+    const isLastDay = sent.subject === LAST_DAY;
+    const { span, isLate } = isLastDay
+      ? toldDay(asked, read.rows, latestOpen(exchange))
+      : { span: asked, isLate: false };
+    const record = { ...sent, span };
     const findings = validate({ coinId, interval, span }, read.rows, latestOpen(exchange));
     // Thousands of small objects that nobody needs any more: waiting here for the database, they would outlive the young generation.
     read.rows.length = 0;
@@ -89,6 +98,7 @@ export function createStoreAnswer({
         await retry(() => historyLimits.lift(interval));
     }
     const compared: { last: Compared | null } = { last: null };
+    const isNearLimit = lastDayOf(expectedDepth(historyLimits.of(interval)), interval, exchange.latest) !== null;
     const unproven = unprovenPart(historyLimits.of(interval), interval, span, exchange.latest);
     const store = () =>
       storeChunk(
@@ -117,6 +127,9 @@ export function createStoreAnswer({
             known,
             unproven,
             isOfHoles,
+            // The last full day is as final as this plan ever has it.
+            settledTo: isLastDay ? span.to : settledUntil(asOf, interval),
+            settlesAfterMs: isNearLimit ? 0 : settleMs(interval),
           };
           const { found, verdict } = weighImplausible(weighing);
           compared.last = verdict === null ? { found, samples: known.samples } : null;
@@ -133,6 +146,9 @@ export function createStoreAnswer({
     if (comparison !== null) await retry(() => recordDifference(sql, job, comparison, { sentAt, heardAt, ageMs }));
     // As above: what is done is found by a full collection only, and what hangs on it with it (store/connection/postgres-js-patches.ts).
     for (const column of Object.values(candles)) column.length = 0;
+    const lateUntil = isLate ? await retry(() => turn.late(asked, { sentAt, ageMs })) : null;
+    if (lateUntil !== null) return { kind: 'deferred', until: lateUntil, requests, reason: 'day is late' };
+    if (isLastDay && first !== undefined) turn.came({ from: first, to: last! + INTERVAL_MS[interval] });
     if ('withheld' in counts && counts.withheld)
       return { kind: 'deferred', until: counts.withheld.until, requests, reason: 'second opinion' };
     return {

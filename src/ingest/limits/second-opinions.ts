@@ -19,6 +19,7 @@ const CLAIMS: readonly ClaimName[] = [
   'series without payment',
   'chunk without payment',
   'refused chunk',
+  'day is late',
 ];
 
 /** When a request was sent, and how old its answer was. */

@@ -3,11 +3,12 @@
  * three is one call, safe at any time and from any number of processes.
  */
 import type { Instant } from '../../clock.ts';
+import { dayStart } from '../../core/calendar.ts';
 import type { Quote } from '../../core/candle.ts';
 import { chunksNewestFirst, countSlots } from '../../core/chunk.ts';
-import type { Interval } from '../../core/interval.ts';
+import { DAY, type Interval } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
-import type { Span } from '../../core/span.ts';
+import { intersect, type Span, type Spans } from '../../core/span.ts';
 import { type FreshnessPlan, planFreshness } from '../../quota/achievable-ages.ts';
 import { chooseDueSeries, EAGER, refreshAtAfter } from '../../quota/refresh-order.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
@@ -20,7 +21,8 @@ import {
   recordRefreshes,
   type TierRow,
 } from '../../store/tracking/tracked-series.ts';
-import { earliestSlot, knownDepth, splitAtLimit } from '../limits/history-limit.ts';
+import { earliestSlot, expectedDepth, knownDepth, splitAtLimit } from '../limits/history-limit.ts';
+import { lastDayOf, openDayOf } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 
 export type PlannedTier = TierRow & {
@@ -47,7 +49,11 @@ export async function planTracked(options: PlanTrackedOptions): Promise<TrackedP
   const rows = await readTiers(sql);
   const refused = new Set(rows.filter((row) => knownDepth(historyLimits.of(row.interval)) === 0).map((row) => row.id));
   const plan = planFreshness({
-    tiers: rows.map((row) => (refused.has(row.id) ? { ...row, series: 0 } : row)),
+    tiers: rows.map((row) => {
+      const depthMs = expectedDepth(historyLimits.of(row.interval));
+      const demand = lastDayOf(depthMs, row.interval, now) === null ? row : { ...row, candlesPerRequest: 1 };
+      return refused.has(row.id) ? { ...demand, series: 0 } : demand;
+    }),
     requestsPerDay,
     candlesPerRequest,
   });
@@ -95,6 +101,8 @@ export type DueSeriesOptions = {
 export type DueSeries = {
   /** A series that is due. */
   readonly seriesId: number;
+  /** When it counts as asked. */
+  readonly askedAt: Instant;
   /** The instant from which its age counts after this refresh. */
   readonly refreshAt: Instant;
   /** Null: nothing of it can be requested now (the plan's history limit, a refusal). It counts as refreshed nevertheless. */
@@ -106,16 +114,31 @@ export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOpt
   const { now, limit, plan, historyLimits } = options;
   if (limit <= 0) return [];
   const chosen = chooseDueSeries(await readRefreshCandidates(sql, { now, limit, eager: EAGER }), now, limit);
-  const refreshAts = new Map(chosen.map((c) => [c.seriesId, refreshAtAfter(c, now)]));
+  const due = new Map(chosen.map((c) => [c.seriesId, c]));
   const slots = plan.candlesPerRequest;
-  const missing = await readMissing(sql, { ids: [...refreshAts.keys()], now, plan: plan.name, slots });
+  const missing = await readMissing(sql, { ids: [...due.keys()], now, plan: plan.name, slots });
   return missing.map(({ missing, ...series }) => {
-    const { interval } = series;
-    const { within } = splitAtLimit(missing, earliestSlot(knownDepth(historyLimits.of(interval)), interval, now));
+    const { interval, seriesId } = series;
+    const candidate = due.get(seriesId)!;
+    const limit = historyLimits.of(interval);
+    const lastDay = lastDayOf(expectedDepth(limit), interval, now);
+    const isDaily = lastDay !== null && candidate.achievableAgeMs >= DAY;
+    const within =
+      lastDay === null
+        ? splitAtLimit(missing, earliestSlot(knownDepth(limit), interval, now)).within
+        : nearEnd(missing, lastDay, isDaily ? null : openDayOf(now));
     const [span] = chunksNewestFirst(within, interval, slots);
     const chunk = span === undefined ? null : { ...series, ...span, slots: countSlots(within, interval) };
-    return { seriesId: series.seriesId, refreshAt: refreshAts.get(series.seriesId)!, chunk };
+    // A day is gone for good when the next one has ended: each day counts from its midnight, and the series are spread over it anew.
+    if (isDaily) return { seriesId, askedAt: dayStart(now), refreshAt: dayStart(now), chunk };
+    return { seriesId, askedAt: now, refreshAt: refreshAtAfter(candidate, now), chunk };
   });
+}
+
+/** The last full day, which becomes final now or never; once it is there, the open one. */
+function nearEnd(missing: Spans, lastDay: Span, openDay: Span | null): Span[] {
+  const ended = intersect(missing, [lastDay]);
+  return ended.length > 0 || openDay === null ? ended : intersect(missing, [openDay]);
 }
 
 /**
@@ -126,12 +149,7 @@ export async function takeDueChunks(sql: SqlOrTransaction, options: DueSeriesOpt
   const due = await readDueSeries(sql, options);
   await recordRefreshes(
     sql,
-    due.map(({ seriesId, refreshAt, chunk }) => ({
-      seriesId,
-      askedAt: options.now,
-      refreshAt,
-      isQueued: chunk !== null,
-    })),
+    due.map(({ chunk, ...asked }) => ({ ...asked, isQueued: chunk !== null })),
   );
   return due.flatMap(({ chunk }) => (chunk === null ? [] : [chunk]));
 }

@@ -6,12 +6,14 @@
  * lost (a flush, a kill between the two) is found, and the series is refreshed again.
  */
 import type { Clock, Instant } from '../../clock.ts';
+import { DAY, HOUR } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { FreshnessBudget } from '../../quota/achievable-ages.ts';
 import { freshnessRoom } from '../../quota/refresh-order.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { countQueued, handBack, markEnded, readQueued } from '../../store/tracking/tracked-series.ts';
+import { countQueued, handBack, markEnded, markFailed, readQueued } from '../../store/tracking/tracked-series.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
+import { dayQuestionOf } from '../chunk/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 import type { Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
@@ -117,6 +119,20 @@ export function withEndOfRefresh(ingestChunk: IngestChunk, sql: Sql): IngestChun
     if (job.kind === 'freshness' && isOver) await retry(() => endRefresh(sql, job.seriesId, outcome));
     return outcome;
   };
+}
+
+/** After that, a day that only comes once is asked for again. */
+const FAILED_DAY_AGAIN_MS = 2 * HOUR;
+
+/** The refresh of a series has failed for good: it is not due before its time, unless what it asked for is gone by then. */
+export async function endFailedRefresh(
+  { sql, clock, historyLimits }: Pick<KeepFreshDeps, 'sql' | 'clock' | 'historyLimits'>,
+  job: ChunkJob,
+): Promise<void> {
+  const now = clock.now();
+  const day = dayQuestionOf(job, historyLimits, now);
+  if (day === null) await markEnded(sql, job.seriesId);
+  else await markFailed(sql, job.seriesId, now + FAILED_DAY_AGAIN_MS - DAY);
 }
 
 async function endRefresh(sql: Sql, seriesId: number, outcome: Outcome): Promise<void> {

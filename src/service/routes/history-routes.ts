@@ -15,9 +15,15 @@ import { answerCandles, answerJson, redirect, refuse, refuseId } from '../http/a
 import { type Answer, idOf, impossibleId, queryOf, searchOf } from '../http/request-input.ts';
 import { withParsed } from './answer-with.ts';
 
-export type HistoryDeps = { readonly data: MarketData<Missing>; readonly access: Access; readonly clock: Clock };
+export type HistoryDeps = {
+  readonly data: MarketData<Missing>;
+  readonly access: Access;
+  readonly clock: Clock;
+  /** So long after midnight `/ohlcv/latest` goes on to the day that has ended; default: at once. */
+  readonly latestTurnsAfterMs?: number | undefined;
+};
 
-export function historyRoutes({ data, access, clock }: HistoryDeps) {
+export function historyRoutes({ data, access, clock, latestTurnsAfterMs = 0 }: HistoryDeps) {
   /** An unknown coin has no candles: 200 `[]`, as upstream (decision 11). */
   const historical = withParsed(
     (c) => parseOhlcvParameters(queryOf(c)),
@@ -49,7 +55,7 @@ export function historyRoutes({ data, access, clock }: HistoryDeps) {
   return {
     getCoinOHLCV: withoutSlash(historical),
     getCoinOHLCVHistorical: withoutSlash(historical),
-    getCoinOHLCVLatest: withoutSlash(oneDay(() => today() - DAY)),
+    getCoinOHLCVLatest: withoutSlash(oneDay(() => floorToGrid(clock.now() - latestTurnsAfterMs, '24h') - DAY)),
     getCoinOHLCVToday: withoutSlash(oneDay(today)),
     getTickersHistoricalById: withParsed(
       (c) => parseTickerHistoryParameters(queryOf(c), clock.now()),

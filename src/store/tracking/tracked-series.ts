@@ -173,6 +173,14 @@ export async function markEnded(sql: SqlOrTransaction, seriesId: number): Promis
     .where(and(matches(tracked, { seriesId }), isNotNull(tracked.queuedAt)));
 }
 
+/** The chunk of this series has failed: it counts as asked at an earlier instant, so that it is due again sooner. */
+export async function markFailed(sql: SqlOrTransaction, seriesId: number, askedAt: Instant): Promise<void> {
+  await tables(sql)
+    .update(tracked)
+    .set({ queuedAt: null, askedAt, refreshAt: askedAt })
+    .where(and(matches(tracked, { seriesId }), isNotNull(tracked.queuedAt)));
+}
+
 /**
  * Undoes the refresh of these series, because the queue lost their chunks: they are as old again as their last answer, and soon due. An
  * answer that came after the refresh stays. Resolves to how many refreshes were undone.

@@ -19,7 +19,7 @@ import {
   type SeriesRow,
   sumCandles,
 } from '../verify/read-series.ts';
-import { unchangedSince, wrongRequests, wrongRevisions } from '../verify/records.ts';
+import { unchangedSince, wrongMendings, wrongRequests, wrongRevisions } from '../verify/records.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
 
 export type SeriesProof = {
@@ -149,9 +149,10 @@ async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: In
 
 function toAsk({ mending }: Judgement, { wanted, interval }: SeriesRow, now: Instant): Span | null {
   const isBounded = mending.every(({ from, to }) => Number.isFinite(from) && Number.isFinite(to));
-  const spans = isBounded ? mending : intersect(wanted, [{ from: Number.NEGATIVE_INFINITY, to: now }]);
+  // Nobody can ask for what has no time, or has not come yet.
+  const spans = intersect(isBounded ? mending : wanted, [{ from: 0, to: now }]);
   const [first, last] = [spans[0], spans.at(-1)];
-  if (first === undefined || last === undefined || !Number.isFinite(first.from)) return null;
+  if (first === undefined || last === undefined) return null;
   return { from: first.from, to: Math.floor(last.to / INTERVAL_MS[interval]) * INTERVAL_MS[interval] };
 }
 
@@ -167,11 +168,15 @@ async function judgePage(tx: SqlOrTransaction, page: Page, now: Instant): Promis
   const ids = rows.map(({ id }) => id);
   const revisions = await wrongRevisions(tx, interval, ids);
   const requests = await wrongRequests(tx, ids);
+  const withDoubt = ids.filter((id) =>
+    evidence.get(id)!.some(({ kind, detail }) => kind === 'mended' && detail?.includes(' differs')),
+  );
+  const mendings = withDoubt.length === 0 ? null : await wrongMendings(tx, interval, withDoubt);
   const withOdd = ids.filter((id) => accounts.get(id)!.stored.odd > 0);
   const odd = withOdd.length === 0 ? null : await readOddCandles(tx, interval, withOdd, now + FUTURE_TOLERANCE_MS);
   const judgeOne = (series: SeriesRow, unchanged: ReadonlySet<number>) => {
     const { id } = series;
-    const records = [...(revisions.get(id) ?? []), ...(requests.get(id) ?? [])];
+    const records = [revisions, requests, mendings].flatMap((found) => found?.get(id) ?? []);
     const stored = { series, evidence: evidence.get(id)!, account: accounts.get(id)!, records, unchanged };
     return judge({ ...stored, odd: odd?.get(id) ?? NONE_ODD }, now);
   };

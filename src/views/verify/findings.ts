@@ -25,8 +25,10 @@ export type Findings = {
   say(text: string, at: Spans): void;
   /** A difference in the evidence itself: no stretch of the series mends it. `step`: of the evidence; absent: its end. */
   sayBroken(text: string, step?: number): void;
-  /** A difference in what a step told or kept, which a later mending of these slots has settled. */
+  /** A difference in what is kept about a step, unless a later mending of these slots has settled it. */
   sayOf(step: number, text: string, at: Spans): void;
+  /** The slots that mendings after this step have settled: nothing that was kept about them until then was changed since. */
+  settledAfter(step: number): Spans;
   close(): Judgement;
 };
 
@@ -39,7 +41,7 @@ export function collectFindings(evidence: readonly Evidence[], unchanged: Readon
   let isOldBroken = false;
   const mendings = evidence.filter(({ kind, number }) => kind === 'mended' && unchanged.has(number));
   const anew = evidence.findLastIndex((row) => mendings.includes(row) && isOfWholeSeries(row));
-  const begin = evidence[anew]?.number ?? 0;
+  const begin = evidence[anew]?.number ?? Number.NEGATIVE_INFINITY;
   const say = (text: string, at: Spans) => {
     differences.push(text);
     stretches.push(...at);
@@ -49,9 +51,12 @@ export function collectFindings(evidence: readonly Evidence[], unchanged: Readon
     isOldBroken = true;
     return true;
   };
+  const settledAfter = (step: number) =>
+    normalize(mendings.filter(({ number }) => number > step).flatMap(({ slots }) => slots));
   return {
     anew,
     say,
+    settledAfter,
     note: (text) => notes.push(text),
     sayBroken(text, step) {
       if (step !== undefined && isOld(step)) return;
@@ -60,15 +65,14 @@ export function collectFindings(evidence: readonly Evidence[], unchanged: Readon
     },
     sayOf(step, text, at) {
       if (isOld(step)) return;
-      const settled = mendings.filter(({ number }) => number > step).flatMap(({ slots }) => slots);
-      const left = subtract(normalize(at), normalize(settled));
+      const left = subtract(normalize(at), settledAfter(step));
       if (left.length > 0) say(`${where(left)}: ${text}`, left);
-      else notes.push(`${where(at)}: ${text}; mended since`);
+      else notes.push(`${where(at)}: before a mending, ${text}`);
     },
     close() {
       if (isOldBroken)
         notes.push(
-          `evidence or revisions from before step ${begin} were missing or changed when it mended the whole series: what they told is not proved`,
+          `step ${begin} mended the whole series. Evidence or revisions from before it were missing or changed then: what they told is not proved`,
         );
       const at = normalize(stretches);
       const mending = isWhole || (differences.length > 0 && at.length === 0) ? [ALL_TIME] : at;

@@ -192,7 +192,7 @@ export async function* readRevisions(
       not r.was_empty as was_there,
       r.was_empty and num_nonnulls(r.open, r.high, r.low, r.close, r.volume, r.market_cap) > 0 as is_contradictory,
       market.candle_hash(r.open_time, r.open, r.high, r.low, r.close, r.volume, r.market_cap)::text as hash
-    from market.revision r where r.series_id = any(${ids as number[]}::int[])
+    from market.revision r where r.series_id = any(${ids as number[]}::int[]) and isfinite(r.open_time)
     order by r.series_id, r.open_time, r.step`.cursor(REVISIONS_AT_ONCE);
   for await (const page of pages) for (const row of page) yield { ...row, hash: BigInt(row.hash) };
 }

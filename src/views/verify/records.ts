@@ -3,6 +3,7 @@ import type { Instant } from '../../clock.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import { ALL_TIME } from './findings.ts';
 
 /** A record that is not what the evidence says. */
 export type WrongRecord = {
@@ -26,7 +27,9 @@ export async function wrongRevisions(
   ids: readonly number[],
 ): Promise<Map<number, WrongRecord[]>> {
   const rows = await sql<{ seriesId: number; openTime: Instant; step: number | null }[]>`
-    with told as (
+    with taken as materialized (
+      select series_id, number, slots from market.evidence where series_id = any(${ids as number[]}::int[]) and kind <> 'answer'
+    ), told as (
       select r.series_id, r.open_time, r.seen_at, r.known_at, r.reason, r.fetch_id, r.was_empty, r.step, e.kind, e.detail, e.as_of,
         e.fetch_id as of_fetch, e.known_at + coalesce(e.step_seconds[r.step - e.number + 1], 0) * interval '1 second' as stored_at,
         r.step = e.number + coalesce(cardinality(e.step_seconds), 1) - 1 as is_last,
@@ -35,8 +38,7 @@ export async function wrongRevisions(
           when later.step is not null then later.was_empty
           when s.covered @> r.open_time then c.series_id is null
         end as is_empty_now,
-        exists (select from market.evidence m where m.series_id = r.series_id and m.number > r.step and m.kind <> 'answer'
-          and m.slots @> r.open_time) as was_taken_out
+        exists (select from taken m where m.series_id = r.series_id and m.number > r.step and m.slots @> r.open_time) as was_taken_out
       from market.revision r
       join market.series s on s.id = r.series_id
       cross join lateral (
@@ -50,7 +52,7 @@ export async function wrongRevisions(
         where series_id = r.series_id and open_time = r.open_time and step > r.step order by step limit 1
       ) later on true
       left join market.candle c on c.series_id = s.id and c.interval = ${interval}::market.candle_interval and c.open_time = r.open_time
-      where r.series_id = any(${ids as number[]}::int[])
+      where r.series_id = any(${ids as number[]}::int[]) and isfinite(r.open_time)
     ), compared as (
       select series_id, open_time, step, case
         when kind = 'mended' and detail is distinct from 'contradicted by a later answer' then reason <> 'mended' or fetch_id is not null
@@ -74,12 +76,53 @@ export async function wrongRevisions(
     where r.series_id = any(${ids as number[]}::int[]) and r.step is null
       and exists (select from market.evidence e where e.series_id = r.series_id)
       and not exists (select from market.evidence e where e.series_id = r.series_id and e.kind = 'adopted')
+    union all
+    select series_id, open_time, step from market.revision where series_id = any(${ids as number[]}::int[]) and not isfinite(open_time)
     order by series_id, step, open_time`;
   const width = INTERVAL_MS[interval];
   return bySeries(rows, ({ openTime, step }) => {
+    if (!Number.isFinite(openTime)) return { text: 'a revision has no time', at: [ALL_TIME], step: step ?? 0 };
     const from = Math.floor(openTime / width) * width;
     const text = step === null ? 'a revision names no step of the evidence' : `a revision is unlike step ${step}`;
     return { text, at: [{ from, to: from + width }], step: step ?? 0 };
+  });
+}
+
+/**
+ * Of some series: mendings that found one slot to differ, of which the very same candle was answered again. So that slot was right, and another
+ * one of the step differs: somebody has changed the sum (`locator`) that tells which one.
+ */
+export async function wrongMendings(
+  sql: SqlOrTransaction,
+  interval: Interval,
+  ids: readonly number[],
+): Promise<Map<number, WrongRecord[]>> {
+  const rows = await sql<{ seriesId: number; step: number; told: number; slots: Spans }[]>`
+    with blamed as materialized (
+      select m.series_id, m.number as step, p.parts[1]::integer as told, p.parts[2]::timestamptz as slot
+      from market.evidence m
+      cross join lateral regexp_matches(m.detail, 'step (\d+) told [^;]*, the slot ([0-9: Z-]+) differs', 'g') p(parts)
+      where m.series_id = any(${ids as number[]}::int[]) and m.kind = 'mended'
+    )
+    select b.series_id, b.step, b.told, e.slots - coalesce((select range_agg(g.slots) from market.evidence g
+      where g.series_id = b.series_id and g.kind = 'mended' and g.number > b.told), '{}') as slots
+    from blamed b
+    join market.series s on s.id = b.series_id
+    join market.evidence e on e.series_id = b.series_id and e.number = b.told
+    join market.revision r on r.series_id = b.series_id and r.step = b.step and r.open_time = b.slot
+    left join lateral (
+      select * from market.revision where series_id = b.series_id and open_time = b.slot and step > b.step order by step limit 1
+    ) n on true
+    left join market.candle c on c.series_id = b.series_id and c.interval = ${interval}::market.candle_interval and c.open_time = b.slot
+      and n.step is null and s.covered @> b.slot
+    where market.candle_hash(r.open_time, r.open, r.high, r.low, r.close, r.volume, r.market_cap)
+      = case when n.step is not null and not n.was_empty then market.candle_hash(n.open_time, n.open, n.high, n.low, n.close, n.volume, n.market_cap)
+          when c.series_id is not null then market.candle_hash(c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap) end
+    order by 1, 2`;
+  const wrong = rows.filter(({ slots }) => slots.length > 0);
+  return bySeries(wrong, ({ step, told, slots }) => {
+    const text = `step ${step} mended a slot that was right, so another one is unlike what step ${told} told`;
+    return { text, at: slots, step };
   });
 }
 

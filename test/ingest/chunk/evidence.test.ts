@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { HOUR } from '../../../src/core/interval.ts';
+import { HOUR, settledUntil, settleMs } from '../../../src/core/interval.ts';
 import { normalize, type Span, union } from '../../../src/core/span.ts';
 import { weigh } from '../../../src/ingest/chunk/evidence.ts';
 import { validate } from '../../../src/ingest/chunk/validate.ts';
@@ -60,6 +60,8 @@ function judge(
     heardAt: sentAt,
     asOf,
     ageMs,
+    settledTo: settledUntil(asOf, '1h'),
+    settlesAfterMs: settleMs('1h'),
     limit: options.limit ?? 366,
     known,
     unproven: options.unproven ?? [],

@@ -1,7 +1,7 @@
 /** When does a second answer agree with an implausible one, although time has passed between them? */
 import { expect, test } from 'vitest';
 import type { CandleColumns } from '../../../src/core/candle.ts';
-import { HOUR } from '../../../src/core/interval.ts';
+import { HOUR, settledUntil, settleMs } from '../../../src/core/interval.ts';
 import type { Span } from '../../../src/core/span.ts';
 import { weighImplausible } from '../../../src/ingest/chunk/implausible.ts';
 import type { StoredCandle } from '../../../src/store/candle/neighbours.ts';
@@ -45,6 +45,8 @@ function weigh(span: Span, at: number, pending: readonly Pending[], candles = ca
     heardAt: at,
     asOf: at,
     ageMs: 0,
+    settledTo: settledUntil(at, '5m'),
+    settlesAfterMs: settleMs('5m'),
     limit: 366,
     known: {
       beside: BESIDE,

@@ -221,7 +221,7 @@ describe('who changes candles and mends them hides nothing', () => {
     const { proofs, all } = await after(database, statements.join(';').replaceAll(':A', `${a}`));
     return { all, notes: proofs.find(({ seriesId }) => seriesId === a)!.notes };
   }
-  const DIGESTS = / \(digest [0-9a-f]{16}\)/g;
+  const DIGESTS = / \((digest |locator \+)[0-9a-f]{16}\)/g;
   const differing = (text: string) =>
     /what was found differs from what was told: (.*)$/.exec(text)?.[1]?.replace(DIGESTS, '');
 

@@ -1,0 +1,36 @@
+/**
+ * Plans whose history limit lies so near that a daily candle never becomes final within it: it settles a day after its end, and is beyond the
+ * limit by then. Every plan gives the last full day as one candle (`/ohlcv/latest`), and the day that is open (`/ohlcv/today`). Pure.
+ */
+import type { Instant } from '../../clock.ts';
+import { ceilToGrid, DAY, floorToGrid, type Interval, settleMs } from '../../core/interval.ts';
+import { intersect, type Span, type Spans } from '../../core/span.ts';
+import { earliestSlot, splitAtLimit } from './history-limit.ts';
+
+/** The last full day, where it is all that becomes final; null: the history limit leaves time enough, or the interval is not in the plan. */
+export function lastDayOf(depthMs: number | null, interval: Interval, now: Instant): Span | null {
+  if (interval !== '24h' || depthMs === null || depthMs === 0 || depthMs >= DAY + settleMs(interval)) return null;
+  const today = floorToGrid(now, interval);
+  return { from: today - DAY, to: today };
+}
+
+/** The day that is open. */
+export function openDayOf(now: Instant): Span {
+  return { from: floorToGrid(now, '24h'), to: ceilToGrid(now + 1, '24h') };
+}
+
+/**
+ * Splits gaps into those that a plan can fill now, and those that it never can. Where only the last full day becomes final, the open day is
+ * neither: it is asked for when it has ended.
+ */
+export function splitAtReach(
+  gaps: Spans,
+  depthMs: number | null,
+  interval: Interval,
+  now: Instant,
+): { readonly within: Span[]; readonly beyond: Span[] } {
+  const lastDay = lastDayOf(depthMs, interval, now);
+  if (lastDay === null) return splitAtLimit(gaps, earliestSlot(depthMs, interval, now));
+  const { within, beyond } = splitAtLimit(gaps, lastDay.from);
+  return { within: intersect(within, [lastDay]), beyond };
+}

@@ -1,0 +1,77 @@
+/** Plans of which no daily candle becomes final within the history limit: the last full day comes from `/ohlcv/latest`. */
+import { afterEach, expect, test } from 'vitest';
+import { DAY } from '../../src/core/interval.ts';
+import { verifySeries } from '../../src/views/operations/verify.ts';
+import { createScriptedWorld, type ScriptedWorld } from '../support/scripted-world.ts';
+
+const MINUTE = 60_000;
+const TODAY = Math.floor(Date.now() / DAY) * DAY - 30 * DAY;
+
+let made: ScriptedWorld;
+afterEach(() => made.world.close());
+
+async function open(startAt: number, latestTurnsAfterMs = 0) {
+  made = await createScriptedWorld({
+    startAt,
+    plan: 'free',
+    simulator: { seed: 3, coins: 8, unlimited: false, latestTurnsAfterMs },
+  });
+  const chandler = await made.world.open();
+  made.upstream.forget();
+  const coins = (await made.world.simulator.data.coins()).filter((coin) => coin.is_active).map((coin) => coin.id);
+  return { chandler, coins: coins.slice(0, 4) };
+}
+
+const asked = () => made.upstream.ohlcv().map(({ url }) => /\/ohlcv\/(\w+)/.exec(url)![1]!);
+const finals = () => made.world.database.sql<{ coinId: string; days: number[] }[]>`
+  select coin_id, array_agg(open_time order by open_time) as days from market.candles where is_final group by 1 order by 1`;
+async function differences(): Promise<string[]> {
+  const found: string[] = [];
+  for await (const proof of verifySeries(made.world.database.sql, {}, made.world.clock.now()))
+    found.push(...proof.differences);
+  return found;
+}
+
+test('one request a coin brings one final candle, and the days before are refused once', async () => {
+  const { chandler, coins } = await open(TODAY + 12 * 60 * MINUTE);
+  const span = { coins, from: TODAY - 365 * DAY, to: TODAY + DAY };
+  const first = await chandler.backfill(span);
+  expect(first).toMatchObject({ end: { kind: 'done' }, failed: [], planned: coins.length + 1 });
+  expect(asked().sort()).toEqual(['historical', ...coins.map(() => 'latest')]);
+  expect((await finals()).map(({ days }) => days)).toEqual(coins.map(() => [TODAY - DAY]));
+  // It is the same candle as a plan that sees more would have.
+  for (const { coinId } of await finals()) {
+    const [truth] = await made.world.simulator.data.ohlcv({
+      coinId,
+      quote: 'usd',
+      interval: '24h',
+      from: TODAY - DAY,
+      to: TODAY - DAY,
+      limit: 1,
+    });
+    const [stored] = await made.world.database
+      .sql`select open, close from market.candles where coin_id = ${coinId} and is_final`;
+    expect(stored).toEqual({ open: truth!.open, close: truth!.close });
+  }
+  made.upstream.forget();
+  expect(await chandler.backfill(span)).toMatchObject({ end: { kind: 'done' }, planned: 0 });
+  expect(asked()).toEqual([]);
+  made.world.clock.advanceTo(TODAY + DAY + 30 * MINUTE);
+  expect(await chandler.backfill({ ...span, to: TODAY + 2 * DAY })).toMatchObject({ end: { kind: 'done' } });
+  expect((await finals()).map(({ days }) => days)).toEqual(coins.map(() => [TODAY - DAY, TODAY]));
+  expect(await differences()).toEqual([]);
+});
+
+test('where the upstream has not gone on to the last day yet, nobody asks about the other coins meanwhile', async () => {
+  const { chandler, coins } = await open(TODAY + 5 * MINUTE, 40 * MINUTE);
+  const span = { coins, from: TODAY - DAY, to: TODAY + DAY, concurrency: 1, maxWaitMs: 1_000 };
+  const waiting = await chandler.backfill(span);
+  expect(waiting.end).toMatchObject({ kind: 'stopped', reason: 'day is late' });
+  expect(asked().filter((name) => name === 'latest')).toHaveLength(1);
+  // The row of the day before is final, too.
+  expect((await finals()).map(({ days }) => days)).toEqual([[TODAY - 2 * DAY]]);
+  made.world.clock.advanceTo(TODAY + 41 * MINUTE);
+  expect(await chandler.backfill(span)).toMatchObject({ end: { kind: 'done' } });
+  expect((await finals()).map(({ days }) => days.at(-1))).toEqual(coins.map(() => TODAY - DAY));
+  expect(await differences()).toEqual([]);
+});
