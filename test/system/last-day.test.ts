@@ -22,7 +22,7 @@ async function open(startAt: number, latestTurnsAfterMs = 0) {
   return { chandler, coins: coins.slice(0, 4) };
 }
 
-const asked = () => made.upstream.ohlcv().map(({ url }) => /\/ohlcv\/(\w+)/.exec(url)![1]!);
+const asked = () => made.upstream.ohlcv().map(({ path }) => /\/ohlcv\/(\w+)/.exec(path)![1]!);
 const finals = () => made.world.database.sql<{ coinId: string; days: number[] }[]>`
   select coin_id, array_agg(open_time order by open_time) as days from market.candles where is_final group by 1 order by 1`;
 async function differences(): Promise<string[]> {
@@ -41,14 +41,8 @@ test('one request a coin brings one final candle, and the days before are refuse
   expect((await finals()).map(({ days }) => days)).toEqual(coins.map(() => [TODAY - DAY]));
   // It is the same candle as a plan that sees more would have.
   for (const { coinId } of await finals()) {
-    const [truth] = await made.world.simulator.data.ohlcv({
-      coinId,
-      quote: 'usd',
-      interval: '24h',
-      from: TODAY - DAY,
-      to: TODAY - DAY,
-      limit: 1,
-    });
+    const question = { coinId, quote: 'usd', interval: '24h', from: TODAY - DAY, to: TODAY - DAY, limit: 1 } as const;
+    const [truth] = (await made.world.simulator.data.ohlcv(question))!;
     const [stored] = await made.world.database
       .sql`select open, close from market.candles where coin_id = ${coinId} and is_final`;
     expect(stored).toEqual({ open: truth!.open, close: truth!.close });

@@ -50,12 +50,17 @@ test('a candle that was lost is told from the others, and what the proof prints 
   expect(await hash()).toBe(before);
 });
 
-test('that a candle was changed by hand and mended is still known when retention has removed both', async () => {
+test.each([
+  ['mended', false],
+  ['mended and asked for again', true],
+])('that a candle was changed by hand and %s is still known when retention has removed it', async (_, isAsked) => {
   const { database } = world;
-  await fill(world, await world.open(), TARGET);
+  const upstream = await world.open();
+  await fill(world, upstream, TARGET);
   const lost = new Date(NOW - 800 * DAY);
   await database.sql`delete from market.candle where open_time = ${lost}`;
   await database.sql`select ops.uncover(id, ${lost}, ${new Date(NOW - 799 * DAY)}) from market.series`;
+  if (isAsked) await fill(world, upstream, TARGET);
   const keep = { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '24h': 300 * DAY } };
   const removed = await removeOld(database, { keep, now: NOW });
   expect(removed!.partitions).not.toEqual([]);

@@ -128,7 +128,9 @@ export class ProgressTracker {
         if (outcome.reason === 'second opinion') {
           // However short the allowed wait is: the next run would begin with the same question, and never get past it.
           this.#waits.add(now, outcome.reason, now, Math.max(this.#options.maxWaitMs, LONGEST_DOUBT_MS));
-        } else this.#waits.add(now, outcome.reason === 'failing' ? 'unavailable' : outcome.reason, now);
+        } else if (outcome.reason === 'failing') this.#waits.add(now, 'unavailable', now);
+        // All coins wait for that.
+        else this.#waits.add(outcome.until, outcome.reason, now);
         break;
       case 'refused': {
         const { reason, message } = outcome;

@@ -7,7 +7,7 @@ import { ohlcvLatestPath, ohlcvTodayPath } from '../../contract/interface/paths.
 import type { OhlcvRowRead } from '../../contract/record/ohlcv.ts';
 import { DAY } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
-import { expectedDepth } from '../limits/history-limit.ts';
+import { expectedDepth, knownDepth } from '../limits/history-limit.ts';
 import { lastDayOf, openDayOf } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { type Heard, heardAt, type SecondOpinions } from '../limits/second-opinions.ts';
@@ -29,7 +29,10 @@ export function dayQuestionOf(
   historyLimits: Pick<LearnedLimits, 'of'>,
   now: Instant,
 ): DayQuestion | null {
-  const lastDay = lastDayOf(expectedDepth(historyLimits.of(interval)), interval, now);
+  const limit = historyLimits.of(interval);
+  // A backfill probes a documented limit first: that question has a start.
+  const depthMs = kind === 'backfill' ? knownDepth(limit) : expectedDepth(limit);
+  const lastDay = lastDayOf(depthMs, interval, now);
   if (lastDay === null || kind === 'holes') return null;
   const isOfLastDay = from < lastDay.to && to > lastDay.from;
   // A refresh that waited beyond midnight is about the day that has ended meanwhile.

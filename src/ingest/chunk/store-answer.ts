@@ -2,7 +2,7 @@
 
 import type { Instant } from '../../clock.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
-import { readOhlcvRows } from '../../contract/record/ohlcv.ts';
+import { type OhlcvRowRead, readOhlcvRows } from '../../contract/record/ohlcv.ts';
 import { INTERVAL_MS, settledUntil, settleMs } from '../../core/interval.ts';
 import { type ChunkCommit, storeChunk } from '../../store/candle/chunk.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -22,7 +22,7 @@ import type { SentRequest } from '../request/send-request.ts';
 import { weigh } from './evidence.ts';
 import { weighImplausible } from './implausible.ts';
 import { type Compared, recordDifference } from './interval-differences.ts';
-import { LAST_DAY, type LastDayTurn, toldDay } from './last-day.ts';
+import { LAST_DAY, type LastDayTurn, OPEN_DAY, toldDay } from './last-day.ts';
 import { answersOtherQuestion, latestOpen } from './other-question.ts';
 import { type Findings, validate } from './validate.ts';
 
@@ -37,14 +37,7 @@ export type StoreAnswer = (
   retry: OutageRetry,
 ) => Promise<Outcome>;
 
-export function createStoreAnswer({
-  sql,
-  plan,
-  historyLimits,
-  limits,
-  turn,
-  prove,
-}: {
+type StoreAnswerDeps = {
   readonly sql: Sql;
   readonly plan: Plan;
   readonly historyLimits: LearnedLimits;
@@ -52,37 +45,33 @@ export function createStoreAnswer({
   readonly turn: Pick<LastDayTurn, 'late' | 'came'>;
   /** Called when an answer can be used. */
   readonly prove: () => void;
-}): StoreAnswer {
-  const checkDrift = createDriftCheck(sql);
+};
+
+export function createStoreAnswer({ sql, plan, historyLimits, limits, turn, prove }: StoreAnswerDeps): StoreAnswer {
+  const readRows = createRowReader(sql);
   const checkOrigin = createOriginCheck(sql);
   const keepPartitions = createPartitionKeeper(sql);
 
+  /** What the first candle of an answer says about the history limit. */
+  async function learnLimit(job: ChunkJob, first: Instant | undefined, exchange: Exchange, retry: OutageRetry) {
+    const { interval } = job;
+    await retry(() => limits.gave(job, first ?? null, exchange));
+    // Only a candle from beyond proves that there is no limit: an answer without candles may be the upstream's way to refuse.
+    if (first !== undefined && provesNoLimit(historyLimits.of(interval), interval, first, exchange.asOf))
+      await retry(() => historyLimits.lift(interval));
+  }
+
   return async (job, { record: sent, requests }, { body, exchange }, retry) => {
     const { interval, coinId, seriesId } = job;
-    const asked = sent.span!;
-    const recordMalformed = async (message: string | null) => {
-      const row = { ...sent, outcome: 'malformed', message };
-      await retry((again) => recordFetchOnce(sql, row, again));
-    };
-    const read = readOhlcvRows(body);
-    const unusable = read.ok
-      ? (answersOtherQuestion(interval, read.rows, exchange) ?? (await retry(() => checkDrift(seriesId, read.rows))))
-      : read.problem;
-    if (!read.ok || unusable !== null) {
-      await recordMalformed(unusable);
-      const problem = `the answer cannot be used: ${unusable}`;
-      throw new UpstreamError(`${describeChunk(job)}: ${problem}`, problem);
-    }
+    const rows = await readRows(job, sent, { body, exchange }, retry);
     prove();
     await checkOrigin(exchange, sent, { retry });
-    const isLastDay = sent.subject === LAST_DAY;
-    const { span, isLate } = isLastDay
-      ? toldDay(asked, read.rows, latestOpen(exchange))
-      : { span: asked, isLate: false };
+    const day = sent.subject === LAST_DAY ? toldDay(sent.span!, rows, latestOpen(exchange)) : null;
+    const span = day?.span ?? sent.span!;
     const record = { ...sent, span };
-    const findings = validate({ coinId, interval, span }, read.rows, latestOpen(exchange));
+    const findings = validate({ coinId, interval, span }, rows, latestOpen(exchange));
     // Thousands of small objects that nobody needs any more: waiting here for the database, they would outlive the young generation.
-    read.rows.length = 0;
+    rows.length = 0;
     if (Array.isArray(body)) body.length = 0;
     const { candles, quarantined, rowCount } = findings;
     const { sentAt, ageMs, durationMs } = exchange;
@@ -90,54 +79,33 @@ export function createStoreAnswer({
     const asOf = knownUntil(exchange, findings);
     // Only where there are candles: of what is asked, a coin may have existed in the last few years only.
     const [first, last] = [candles.openTime[0], candles.openTime.at(-1)];
-    await retry(() => limits.gave(job, first ?? null, exchange));
-    if (first !== undefined) {
+    // Questions about a day have no start that a limit could refuse.
+    const isOfDay = sent.subject === LAST_DAY || sent.subject === OPEN_DAY;
+    if (!isOfDay) await learnLimit(job, first, exchange, retry);
+    if (first !== undefined)
       await retry(() => keepPartitions(interval, { from: first, to: last! + INTERVAL_MS[interval] }));
-      // Only a candle from beyond proves that there is no limit: an answer without candles may be the upstream's way to refuse.
-      if (provesNoLimit(historyLimits.of(interval), interval, first, exchange.asOf))
-        await retry(() => historyLimits.lift(interval));
-    }
     const compared: { last: Compared | null } = { last: null };
-    const isNearLimit = lastDayOf(expectedDepth(historyLimits.of(interval)), interval, exchange.latest) !== null;
-    const unproven = unprovenPart(historyLimits.of(interval), interval, span, exchange.latest);
+    const limit = historyLimits.of(interval);
+    const weighing = {
+      ...{ span, interval, findings, sentAt, heardAt, asOf, ageMs, limit: plan.candlesPerRequest },
+      unproven: isOfDay ? [] : unprovenPart(limit, interval, span, exchange.latest),
+      isOfHoles: job.kind === 'holes',
+      // The last full day is as final as this plan ever has it.
+      settledTo: day === null ? settledUntil(asOf, interval) : span.to,
+      settlesAfterMs: lastDayOf(expectedDepth(limit), interval, exchange.latest) === null ? settleMs(interval) : 0,
+    };
+    const answer = {
+      ...{ series: { id: seriesId, interval }, span, asOf, candles, quarantined },
+      open: findings.cutShort.filter(({ openTime }) => openTime + INTERVAL_MS[interval] > asOf),
+      fetch: { ...record, asOf, outcome: 'stored', rows: rowCount },
+    };
     const store = () =>
-      storeChunk(
-        sql,
-        {
-          series: { id: seriesId, interval },
-          span,
-          asOf,
-          candles,
-          open: findings.cutShort.filter(({ openTime }) => openTime + INTERVAL_MS[interval] > asOf),
-          quarantined,
-          fetch: { ...record, asOf, outcome: 'stored', rows: rowCount },
-        },
-        (known) => {
-          const limit = plan.candlesPerRequest;
-          const isOfHoles = job.kind === 'holes';
-          const weighing = {
-            span,
-            interval,
-            findings,
-            sentAt,
-            heardAt,
-            asOf,
-            ageMs,
-            limit,
-            known,
-            unproven,
-            isOfHoles,
-            // The last full day is as final as this plan ever has it.
-            settledTo: isLastDay ? span.to : settledUntil(asOf, interval),
-            settlesAfterMs: isNearLimit ? 0 : settleMs(interval),
-          };
-          const { found, verdict } = weighImplausible(weighing);
-          compared.last = verdict === null ? { found, samples: known.samples } : null;
-          return (
-            verdict ?? { ...weigh(weighing), toldTwice: found !== null, contradictedCandles: found?.contradicts ?? [] }
-          );
-        },
-      );
+      storeChunk(sql, answer, (known) => {
+        const { found, verdict } = weighImplausible({ ...weighing, known });
+        compared.last = verdict === null ? { found, samples: known.samples } : null;
+        const contradictedCandles = found?.contradicts ?? [];
+        return verdict ?? { ...weigh({ ...weighing, known }), toldTwice: found !== null, contradictedCandles };
+      });
     // Cut off while it was committed, it may be stored already.
     const counts: WrittenFetch | ChunkCommit = await retry(
       async (again) => (again ? await findFetch(sql, { ...record, asOf }) : null) ?? store(),
@@ -146,18 +114,37 @@ export function createStoreAnswer({
     if (comparison !== null) await retry(() => recordDifference(sql, job, comparison, { sentAt, heardAt, ageMs }));
     // As above: what is done is found by a full collection only, and what hangs on it with it (store/connection/postgres-js-patches.ts).
     for (const column of Object.values(candles)) column.length = 0;
-    const lateUntil = isLate ? await retry(() => turn.late(asked, { sentAt, ageMs })) : null;
+    const lateUntil = day?.isLate ? await retry(() => turn.late(sent.span!, { sentAt, ageMs })) : null;
     if (lateUntil !== null) return { kind: 'deferred', until: lateUntil, requests, reason: 'day is late' };
-    if (isLastDay && first !== undefined) turn.came({ from: first, to: last! + INTERVAL_MS[interval] });
+    if (day !== null && first !== undefined) turn.came({ from: first, to: first + INTERVAL_MS[interval] });
     if ('withheld' in counts && counts.withheld)
       return { kind: 'deferred', until: counts.withheld.until, requests, reason: 'second opinion' };
-    return {
-      kind: 'stored',
-      requests,
-      stored: counts.stored,
-      revised: counts.revised,
-      quarantined: counts.quarantined,
-    };
+    const { stored, revised } = counts;
+    return { kind: 'stored', requests, stored, revised, quarantined: counts.quarantined };
+  };
+}
+
+type Answered = Pick<Extract<Answer, { kind: 'answered' }>, 'body' | 'exchange'>;
+
+/** Reads the rows of an answer. One that cannot be used is recorded. @throws UpstreamError */
+function createRowReader(sql: Sql) {
+  const checkDrift = createDriftCheck(sql);
+  return async (
+    job: ChunkJob,
+    sent: SentRequest['record'],
+    { body, exchange }: Answered,
+    retry: OutageRetry,
+  ): Promise<OhlcvRowRead[]> => {
+    const read = readOhlcvRows(body);
+    const unusable = read.ok
+      ? (answersOtherQuestion(job.interval, read.rows, exchange) ??
+        (await retry(() => checkDrift(job.seriesId, read.rows))))
+      : read.problem;
+    if (read.ok && unusable === null) return read.rows;
+    const row = { ...sent, outcome: 'malformed', message: unusable };
+    await retry((again) => recordFetchOnce(sql, row, again));
+    const problem = `the answer cannot be used: ${unusable}`;
+    throw new UpstreamError(`${describeChunk(job)}: ${problem}`, problem);
   };
 }
 

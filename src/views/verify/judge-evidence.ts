@@ -24,7 +24,7 @@ export function judgeEvidence(
     // What is missing before the mending of a whole series is older than it.
     if (number !== expected)
       findings.sayBroken(`step ${expected} of the evidence is missing`, i === findings.anew ? number - 1 : number);
-    if (number < 1) findings.sayBroken(`step ${number} of the evidence has a number that no step has`);
+    if (number < 1) say(`step ${number} of the evidence has a number that no step has`);
     if (broken.has(i)) say(`step ${number} of the evidence is not linked to the step before it`);
     if (!row.isOnGrid || !isWholeRow(row, INTERVAL_MS[series.interval]))
       say(`step ${number} of the evidence has slots or times that no step has`);

@@ -101,7 +101,7 @@ export async function wrongMendings(
     with blamed as materialized (
       select m.series_id, m.number as step, p.parts[1]::integer as told, p.parts[2]::timestamptz as slot
       from market.evidence m
-      cross join lateral regexp_matches(m.detail, 'step (\d+) told [^;]*, the slot ([0-9: Z-]+) differs', 'g') p(parts)
+      cross join lateral regexp_matches(m.detail, 'step (\\d+) told [^;]*, the slot ([0-9: Z-]+) differs', 'g') p(parts)
       where m.series_id = any(${ids as number[]}::int[]) and m.kind = 'mended'
     )
     select b.series_id, b.step, b.told, e.slots - coalesce((select range_agg(g.slots) from market.evidence g

@@ -55,11 +55,11 @@ function stepsOfRow(row: EvidenceRow, place: number, width: number): Step[] {
   });
 }
 
-/** Does a row of several steps have one stretch that its steps fill, the time of the first, and no detail? */
-export function isWholeRow({ slots, stepSeconds, stepSlots, detail }: EvidenceRow, width: number): boolean {
+/** Is a row of several steps one of answers, with one stretch that they fill, the time of the first, and no detail? */
+export function isWholeRow({ kind, slots, stepSeconds, stepSlots, detail }: EvidenceRow, width: number): boolean {
   if (stepSeconds === null) return stepSlots === null;
   // The link of a row that has only its first step yet says nothing about this number.
-  if (stepSeconds[0] !== 0 || detail !== null) return false;
+  if (kind !== 'answer' || stepSeconds[0] !== 0 || detail !== null) return false;
   if (slots.length !== 1 || (stepSlots !== null && stepSlots.length !== stepSeconds.length)) return false;
   const told = stepSlots === null ? stepSeconds.length : stepSlots.reduce((sum, slots) => sum + slots, 0);
   return slots[0]!.to - slots[0]!.from === told * width;
