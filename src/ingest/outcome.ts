@@ -13,6 +13,8 @@ export type Outcome =
       readonly stored: number;
       readonly revised: number;
       readonly quarantined: number;
+      /** The answer is not the last word, and the slot can be asked for on this day only: another request is worth it then. */
+      readonly againAt?: Instant;
     }
   /** Not now: no request was sent, and this counts as no attempt. */
   | { readonly kind: 'snoozed'; readonly until: Instant; readonly reason: string }

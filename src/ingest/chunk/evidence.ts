@@ -24,7 +24,8 @@ import type { Findings } from './validate.ts';
 
 /** One answer that is dated long ago must not put off the next request for longer. */
 const MOST_LAG_MS = DAY;
-const CONFIRM_AFTER_MS = RULES.unconfirmed.waitMs;
+/** So long after an answer without a candle, another one counts. */
+export const CONFIRM_AFTER_MS = RULES.unconfirmed.waitMs;
 
 export type Weighing = {
   readonly span: Span;

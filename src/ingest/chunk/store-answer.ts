@@ -19,7 +19,7 @@ import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
 import { createOriginCheck } from '../request/origin.ts';
 import type { OutageRetry } from '../request/outage-retry.ts';
 import type { SentRequest } from '../request/send-request.ts';
-import { weigh } from './evidence.ts';
+import { CONFIRM_AFTER_MS, weigh } from './evidence.ts';
 import { weighImplausible } from './implausible.ts';
 import { type Compared, recordDifference } from './interval-differences.ts';
 import { LAST_DAY, type LastDayTurn, OPEN_DAY, toldDay } from './last-day.ts';
@@ -120,7 +120,9 @@ export function createStoreAnswer({ sql, plan, historyLimits, limits, turn, prov
     if ('withheld' in counts && counts.withheld)
       return { kind: 'deferred', until: counts.withheld.until, requests, reason: 'second opinion' };
     const { stored, revised } = counts;
-    return { kind: 'stored', requests, stored, revised, quarantined: counts.quarantined };
+    const isOpen = day !== null && 'covered' in counts && counts.covered.length === 0 && first === undefined;
+    const againAt = isOpen ? { againAt: sentAt + CONFIRM_AFTER_MS } : {};
+    return { kind: 'stored', requests, stored, revised, quarantined: counts.quarantined, ...againAt };
   };
 }
 

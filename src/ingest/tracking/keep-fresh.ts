@@ -11,7 +11,7 @@ import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { FreshnessBudget } from '../../quota/achievable-ages.ts';
 import { freshnessRoom } from '../../quota/refresh-order.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { countQueued, handBack, markEnded, markFailed, readQueued } from '../../store/tracking/tracked-series.ts';
+import { countQueued, handBack, markDueAgain, markEnded, readQueued } from '../../store/tracking/tracked-series.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { dayQuestionOf } from '../chunk/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
@@ -132,10 +132,12 @@ export async function endFailedRefresh(
   const now = clock.now();
   const day = dayQuestionOf(job, historyLimits, now);
   if (day === null) await markEnded(sql, job.seriesId);
-  else await markFailed(sql, job.seriesId, now + FAILED_DAY_AGAIN_MS - DAY);
+  else await markDueAgain(sql, job.seriesId, now + FAILED_DAY_AGAIN_MS - DAY);
 }
 
 async function endRefresh(sql: Sql, seriesId: number, outcome: Outcome): Promise<void> {
   if (outcome.kind === 'refused' && outcome.reason === 'history limit') await handBack(sql, [seriesId]);
+  else if (outcome.kind === 'stored' && outcome.againAt !== undefined)
+    await markDueAgain(sql, seriesId, outcome.againAt - DAY);
   else await markEnded(sql, seriesId);
 }

@@ -173,8 +173,8 @@ export async function markEnded(sql: SqlOrTransaction, seriesId: number): Promis
     .where(and(matches(tracked, { seriesId }), isNotNull(tracked.queuedAt)));
 }
 
-/** The chunk of this series has failed: it counts as asked at an earlier instant, so that it is due again sooner. */
-export async function markFailed(sql: SqlOrTransaction, seriesId: number, askedAt: Instant): Promise<void> {
+/** The chunk of this series has ended without its last word: it counts as asked at an earlier instant, so that it is due again sooner. */
+export async function markDueAgain(sql: SqlOrTransaction, seriesId: number, askedAt: Instant): Promise<void> {
   await tables(sql)
     .update(tracked)
     .set({ queuedAt: null, askedAt, refreshAt: askedAt })

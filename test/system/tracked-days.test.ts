@@ -1,0 +1,53 @@
+/** The free plan: coins that are tracked daily have every day since the start, whatever happens meanwhile. */
+import { afterEach, expect, test } from 'vitest';
+import { DAY, HOUR } from '../../src/core/interval.ts';
+import { daysMissing, type TrackedDays, trackDaily } from './tracked-days.ts';
+
+const START = Date.UTC(2026, 8, 20, 9);
+const FIRST_DAY = Math.floor(START / DAY) * DAY - DAY;
+let lived: TrackedDays;
+afterEach(() => lived.world.close());
+
+const limited = () =>
+  lived.world.database.sql`select from ops.fetch where status in (402, 429) or outcome in ('limited', 'refused')`;
+
+test('every day is there and final, for one request a coin and day', async () => {
+  lived = await trackDaily({
+    startAt: START,
+    coins: 20,
+    targetAgeMs: DAY,
+    perDay: 30,
+    latestTurnsAfterMs: 50 * 60_000,
+  });
+  const days = 10;
+  await lived.liveUntil(FIRST_DAY + DAY + days * DAY);
+  expect(await daysMissing(lived.world, FIRST_DAY, FIRST_DAY + days * DAY)).toEqual([]);
+  // Each day is late for the first coins that are asked about.
+  expect(lived.asked.latest).toBeLessThanOrEqual(20 * days + 4 * days);
+  expect(lived.asked).toMatchObject({ today: 0, historical: 0 });
+  expect(await limited()).toEqual([]);
+});
+
+test('nor does an outage of hours cost a day', async () => {
+  const down = { from: FIRST_DAY + 3 * DAY + 3 * HOUR, to: FIRST_DAY + 3 * DAY + 20 * HOUR };
+  lived = await trackDaily({
+    startAt: START,
+    coins: 10,
+    targetAgeMs: DAY,
+    perDay: 100,
+    isDown: (now) => now >= down.from && now < down.to,
+  });
+  await lived.liveUntil(FIRST_DAY + 6 * DAY);
+  expect(await daysMissing(lived.world, FIRST_DAY, FIRST_DAY + 5 * DAY)).toEqual([]);
+});
+
+test('who wants to see the open day gets it between the days', async () => {
+  lived = await trackDaily({ startAt: START, coins: 5, targetAgeMs: 4 * HOUR, perDay: 60 });
+  await lived.liveUntil(FIRST_DAY + 4 * DAY);
+  expect(await daysMissing(lived.world, FIRST_DAY, FIRST_DAY + 3 * DAY)).toEqual([]);
+  expect(lived.asked.today).toBeGreaterThan(5 * 3);
+  expect(lived.asked.historical).toBe(0);
+  const [open] = await lived.world.database.sql`
+    select count(*)::int as n from market.candles where not is_final and open_time = ${FIRST_DAY + 3 * DAY}`;
+  expect(open).toEqual({ n: 5 });
+});
