@@ -4,6 +4,7 @@ import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
 import { toIso } from '../../core/format.ts';
 import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
 import { expectedDepth, type HistoryLimit } from '../../ingest/limits/history-limit.ts';
+import { lastDayOf } from '../../ingest/limits/last-day.ts';
 import type { Session } from '../../ingest/session.ts';
 import { type Forecast, forecast, forecastFrom } from '../../quota/forecast.ts';
 import type { Limits, QuotaState, Reserved } from '../../quota/quota.ts';
@@ -23,6 +24,20 @@ export type PlanReport = {
   /** The documented limits of a plan for this kind of account, and what its schedules reserve of them. */
   readonly termsOf: (plan: PlanName) => Terms;
 };
+/** Does this plan give no more of daily candles than the last full day? */
+export function isOfLastDay({
+  historyLimit,
+  target,
+  now,
+}: Pick<PlanReport, 'historyLimit' | 'target' | 'now'>): boolean {
+  return lastDayOf(expectedDepth(historyLimit), target.interval, now) !== null;
+}
+
+/** Candles that so many coins have when they are tracked daily from now on, where only the last full day can be had. */
+export function heldAfter(coins: number): Readonly<Record<'week' | 'month' | 'year', number>> {
+  return { week: coins * 7, month: coins * 30, year: coins * 365 };
+}
+
 /** The plans of one or several intervals of the same coins; never empty. */
 export type PlanReports = readonly PlanReport[];
 
@@ -110,6 +125,8 @@ export function plansAsJson(reports: PlanReports): Record<string, unknown> {
     slotsWaiting: sum(reports, ({ plan }) => plan.waitingSlots),
     slotsRefused: sum(reports, ({ plan }) => plan.refusedSlots),
     historyLimit: only === null ? null : historyLimitAsJson(only),
+    endpoint: only === null ? null : isOfLastDay(only) ? 'ohlcv/latest' : 'ohlcv/historical',
+    heldAfter: only !== null && isOfLastDay(only) ? heldAfter(only.target.coinIds.length) : null,
     quotaLeft: quotaLeft(first!),
     overrides,
     plans: PLAN_NAMES.map((name) => ({ plan: name, ...costAsJson(costUnder(reports, name)) })),

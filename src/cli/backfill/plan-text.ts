@@ -20,6 +20,8 @@ import {
   costUnder,
   finishByLimits,
   forecastOf,
+  heldAfter,
+  isOfLastDay,
   NO_BUDGET,
   NO_LIMIT,
   type PlanReport,
@@ -100,6 +102,7 @@ function remarksOf(report: PlanReport): string[] {
   const { plan } = report;
   const later = waiting(plan);
   const remarks = [
+    isOfLastDay(report) && plan.cost.requests > 0 && lastDayText(report),
     plan.cost.refusedSlots > 0 && historyLimitText(report),
     plan.cost.refusedSlots > 0 &&
       plan.probe &&
@@ -111,6 +114,18 @@ function remarksOf(report: PlanReport): string[] {
   return remarks.filter((remark) => remark !== false);
 }
 
+/** What this plan gives of daily candles: one final candle a coin and day. */
+function lastDayText({ target }: PlanReport): string {
+  const coins = formatCounted(target.coinIds.length, 'coin');
+  const held = Object.entries(heldAfter(target.coinIds.length)).map(
+    ([time, candles]) => `${formatCount(candles)} after a ${time}`,
+  );
+  return (
+    'Each request brings one final candle: the last full day of a coin (/ohlcv/latest). Older days never become final under this plan. ' +
+    `Tracked daily (chandler track add), ${coins} have ${held.join(', ')}.`
+  );
+}
+
 function historyLimitText({ plan, historyLimit, session, target }: PlanReport): string {
   const depth = expectedDepth(historyLimit);
   const slots = formatCounted(plan.cost.refusedSlots, 'slot');
@@ -120,10 +135,11 @@ function historyLimitText({ plan, historyLimit, session, target }: PlanReport): 
       ? `includes no ${target.interval} candles`
       : `shows only the last ${formatDuration(Math.ceil((depth ?? 0) / 60_000) * 60_000)}`;
   if (historyLimit.kind === 'met') return `${slots} cannot be fetched: ${name} ${reach}, as the upstream answered.`;
+  const isOne = plan.cost.refusedSlots === 1;
   if (historyLimit.kind === 'documented' && historyLimit.refusedBefore) {
-    return `${slots} were refused before: ${name} ${reach}, as the upstream answered. One request will check whether that is still so.`;
+    return `${slots} ${isOne ? 'was' : 'were'} refused before: ${name} ${reach}, as the upstream answered. One request will check whether that is still so.`;
   }
-  return `${slots} lie beyond the documented limit: ${name} ${reach}. One request will check whether that is so.`;
+  return `${slots} ${isOne ? 'lies' : 'lie'} beyond the documented limit: ${name} ${reach}. One request will check whether that is so.`;
 }
 
 function waiting({ waitingSlots }: BackfillPlan): string | null {

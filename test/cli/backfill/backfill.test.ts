@@ -134,6 +134,24 @@ test('a history limit that turns out not to be there makes the total what all of
   expect(lines.at(-1)).toMatch(/^5 of 5 requests, /);
 });
 
+test('a plan of which only the last full day becomes final says what it will hold', async () => {
+  const argv = ['plan', '--top', '3', '--start', '-365d'];
+  const { out } = await chandler(argv, { CHANDLER_PLAN: 'free' });
+  expect(out).toContain('Each request brings one final candle: the last full day of a coin (/ohlcv/latest).');
+  expect(out).toContain('3 coins have 21 after a week, 90 after a month, 1,095 after a year.');
+  expect(out).toMatch(/^ {2}requests +4$/m);
+  expect(out).toMatch(/^ {2}rows expected +up to 3$/m);
+  const json = JSON.parse((await chandler([...argv, '--json'], { CHANDLER_PLAN: 'free' })).out);
+  expect(json).toMatchObject({
+    requests: 4,
+    rowsExpected: 3,
+    endpoint: 'ohlcv/latest',
+    heldAfter: { week: 21, month: 90, year: 1_095 },
+  });
+  const starter = JSON.parse((await chandler([...argv, '--json'], { CHANDLER_PLAN: 'starter' })).out);
+  expect(starter).toMatchObject({ endpoint: 'ohlcv/historical', heldAfter: null });
+});
+
 test('several intervals are planned and filled one after the other, and the report adds them up', async () => {
   const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_REQUESTS_PER_SECOND: 'unlimited' };
   const span = ['btc-bitcoin', 'eth-ethereum', '--start', '2026-10-14', '--end', '2026-10-29'];
