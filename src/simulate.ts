@@ -1,7 +1,7 @@
 /** Assembles the simulator: a market, the service over it, the limits of a plan, and faults. It is a function, like `fetch`. */
 import type { Clock } from './clock.ts';
 import type { Handler } from './contract/interface/handler.ts';
-import { RPC_PATH } from './contract/interface/json-rpc.ts';
+import { RPC_PATHS } from './contract/interface/json-rpc.ts';
 import { ACCOUNT_PATHS, BASE_PATH, SIMULATOR_HEADER } from './contract/interface/paths.ts';
 import type { Access } from './contract/plan/access.ts';
 import type { PlanName } from './contract/plan/plans.ts';
@@ -98,7 +98,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     fetch: async (request, peer) => {
       const { pathname } = new URL(request.url);
       if (pathname === '/simulator') return Response.json(counters(), { headers: { 'Cache-Control': 'no-store' } });
-      if (pathname.startsWith(`${BASE_PATH}/`) || pathname === RPC_PATH) {
+      if (pathname.startsWith(`${BASE_PATH}/`) || (RPC_PATHS as readonly string[]).includes(pathname)) {
         requests.total++;
         requests[kindOf(pathname)]++;
       }

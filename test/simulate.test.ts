@@ -100,7 +100,7 @@ describe('the simulator', () => {
     const counters = await (await get('/simulator')).json();
     expect(counters).toMatchObject({
       requests: { total: 4, ohlcv: 2, account: 1, other: 1 },
-      accounts: [{ account: 'anonymous@here', requests: 4, admitted: 4 }],
+      accounts: [{ account: 'anonymous@here', requests: 3, admitted: 3 }],
       faults: { reset: 1 },
     });
     expect(counters).toEqual(JSON.parse(JSON.stringify(sim.counters())));

@@ -3,18 +3,18 @@ import type { BlockList } from 'node:net';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { getPathNoStrict } from 'hono/utils/url';
 import type { Clock } from '../clock.ts';
-import { DATABASE_UNAVAILABLE, RETRY_AFTER_SECONDS } from '../contract/answer/errors.ts';
+import { DATABASE_UNAVAILABLE, RETRY_AFTER_SECONDS, UNANSWERED_PATH } from '../contract/answer/errors.ts';
 import type { Missing } from '../contract/answer/not-found.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName, UNANSWERED } from '../contract/interface/endpoints.ts';
 import type { Handler, Peer } from '../contract/interface/handler.ts';
-import { RPC_PATH } from '../contract/interface/json-rpc.ts';
+import { RPC_PATHS } from '../contract/interface/json-rpc.ts';
 import { BASE_PATH } from '../contract/interface/paths.ts';
 import type { WarehouseTools } from '../contract/interface/warehouse-tools.ts';
 import type { Access } from '../contract/plan/access.ts';
 import type { MarketData } from '../contract/record/market-data.ts';
 import { forwardedAddress } from '../core/caller/address.ts';
 import { admission } from './http/admission.ts';
-import { answerPreflight, COMMON_HEADERS, refuse, refuseRoute } from './http/answer.ts';
+import { answerPreflight, COMMON_HEADERS, refuse, refuseMethod, refuseRoute } from './http/answer.ts';
 import type { Answer, ServiceEnv } from './http/request-input.ts';
 import { cached, createFromCache, createResponseCache, type ResponseCache } from './http/response-cache.ts';
 import { accountRoutes } from './routes/account-routes.ts';
@@ -54,10 +54,10 @@ export function createService(deps: ServiceDeps): Handler {
     c.set('date', date());
     return next();
   });
-  for (const path of [RPC_PATH, ...DOCS_PATHS]) app.use(path, withCommonHeaders);
-  app.route(RPC_PATH, rpcRoutes({ ...deps, toolbox: createToolbox(deps) }));
+  for (const path of [...RPC_PATHS, ...DOCS_PATHS]) app.use(path, withCommonHeaders);
+  const rpc = rpcRoutes({ ...deps, toolbox: createToolbox(deps) });
+  for (const path of RPC_PATHS) app.route(path, rpc);
   app.options('*', (c) => answerPreflight(c));
-  app.use(`${BASE_PATH}/*`, admission(access));
   app.route(BASE_PATH, restRoutes(deps, cache));
   app.route('/', docsRoutes());
   app.notFound((c) => refuseRoute(c));
@@ -106,10 +106,14 @@ export function restRoutes(deps: ServiceDeps, cache: ResponseCache = createRespo
   };
   const routes = new Hono<ServiceEnv>();
   // Before `/coins/{coin_id}`, which would take the first one for an id.
-  for (const path of UNANSWERED) routes.all(routePath(path), (c) => refuseRoute(c));
+  for (const path of UNANSWERED) routes.all(routePath(path), (c) => refuse(c, 404, UNANSWERED_PATH));
+  // An unknown path or method costs the caller nothing.
+  const admitted = admission(deps.access);
   for (const name of ENDPOINT_NAMES) {
     const endpoint = ENDPOINTS[name];
-    routes.on(['GET', 'POST'], routePath(endpoint.path), cached(cache, endpoint), answers[name]);
+    const path = routePath(endpoint.path);
+    routes.on(['GET', 'POST'], path, admitted, cached(cache, endpoint), answers[name]);
+    routes.all(path, (c) => refuseMethod(c));
   }
   return routes;
 }

@@ -171,17 +171,22 @@ it('has pages of prices only for paid plans, as the upstream', async () => {
   expect(answer.headers.get('content-type')).toBe('text/plain');
 });
 
-it.each(['/coins/mappings?coinpaprika=btc-bitcoin', '/coins/btc-bitcoin/twitter', '/fiats', '/coins/a/b/c'])(
-  'says of %s, about which it has no data, that there is no such route',
+it.each(['/coins/mappings?coinpaprika=btc-bitcoin', '/coins/btc-bitcoin/twitter'])(
+  'says of %s, about which it has no data, that it is not available, in JSON',
   async (path) => {
     const answer = await serviceOver(market)(path);
-    expect([answer.status, answer.headers.get('content-type'), await answer.text()]).toEqual([
-      404,
-      'text/plain',
-      '404 page not found',
-    ]);
+    expect([answer.status, await answer.json()]).toEqual([404, { error: 'not available here' }]);
   },
 );
+
+it.each(['/fiats', '/coins/a/b/c'])('says of %s that there is no such route', async (path) => {
+  const answer = await serviceOver(market)(path);
+  expect([answer.status, answer.headers.get('content-type'), await answer.text()]).toEqual([
+    404,
+    'text/plain',
+    '404 page not found',
+  ]);
+});
 
 it.each([
   ['free', null, 402],

@@ -169,7 +169,7 @@ describe('admission to the service', () => {
         return { kind: 'rejected', status: 429, message: 'slowly', retryAfterSeconds: 3 };
       },
     });
-    for (const path of ['/v1/coins/x/ohlcv/historical?start=junk', '/v1/users/me', '/v1/key/info', '/v1/nothing']) {
+    for (const path of ['/v1/coins/x/ohlcv/historical?start=junk', '/v1/users/me', '/v1/key/info', '/v1/tickers']) {
       const answer = await get(path);
       expect([answer.status, answer.headers.get('retry-after'), await answer.json()]).toEqual([
         429,
@@ -178,6 +178,25 @@ describe('admission to the service', () => {
       ]);
     }
     expect(asked).toEqual(['data', 'account', 'account', 'data']);
+  });
+
+  it('is not asked for an unknown path or method, which costs nothing', async () => {
+    let asked = 0;
+    const get = serviceWith({
+      admit: () => {
+        asked++;
+        return { kind: 'rejected', status: 429, message: 'slowly', retryAfterSeconds: 3 };
+      },
+    });
+    const answers = await Promise.all([
+      get('/v1/nothing'),
+      get('/v1/tickers', { method: 'DELETE' }),
+      get('/v1/coins/btc-bitcoin', { method: 'PUT', body: '{}' }),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual([404, 405, 405]);
+    expect(answers[1]!.headers.get('allow')).toBe('GET, HEAD, POST, OPTIONS');
+    expect(await answers[1]!.json()).toEqual({ error: 'DELETE is not possible here: use GET' });
+    expect(asked).toBe(0);
   });
 
   it('answers 402 with its text beyond the history limit, judged by the start as given', async () => {

@@ -3,7 +3,7 @@ import { Counter, Histogram, Registry } from 'prom-client';
 import { stopwatch } from '../../clock.ts';
 import { ENDPOINTS } from '../../contract/interface/endpoints.ts';
 import type { Handler, Peer } from '../../contract/interface/handler.ts';
-import { RPC_PATH } from '../../contract/interface/json-rpc.ts';
+import { RPC_PATHS } from '../../contract/interface/json-rpc.ts';
 import { BASE_PATH } from '../../contract/interface/paths.ts';
 
 export type ServingMetrics = ReturnType<typeof createServingMetrics>;
@@ -72,7 +72,10 @@ export function pathOf(url: string): string {
 }
 
 /** The documented paths, with every parameter as `{}`; those without parameters first. */
-const ROUTES = [RPC_PATH, ...Object.values(ENDPOINTS).map(({ path }) => BASE_PATH + path.replaceAll(/\{\w+\}/g, '{}'))]
+const ROUTES = [
+  ...RPC_PATHS,
+  ...Object.values(ENDPOINTS).map(({ path }) => BASE_PATH + path.replaceAll(/\{\w+\}/g, '{}')),
+]
   .sort((a, b) => a.split('{}').length - b.split('{}').length)
   .map((label) => ({ label, pattern: new RegExp(`^${label.replaceAll('{}', '[^/]+')}/*$`) }));
 

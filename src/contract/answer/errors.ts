@@ -14,6 +14,8 @@ export function saysUnknownId(error: string): boolean {
 
 /** With status 404 and `text/plain`, not JSON: no such route. */
 export const UNKNOWN_ROUTE = '404 page not found';
+/** Of paths that the vendor documents and nothing here can answer (decision 54): JSON, because clients parse every body. */
+export const UNANSWERED_PATH = 'not available here';
 /** With 429 for too many requests in a second or a day; with 402 for an exhausted month (decision 9). */
 export const TOO_MANY_REQUESTS = 'you have reached maximum request limit';
 export const INVALID_KEY = 'invalid api key';

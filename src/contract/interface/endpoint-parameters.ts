@@ -85,9 +85,13 @@ export const additionalFields = optional(
 );
 
 const FORMATS = 'A date (2018-02-15), an RFC 3339 time (2018-02-15T05:15:00Z) or Unix seconds (1518671700).';
+/** `NOW` as an end: whatever the clock says when the question is answered. */
+const NOW = Number.POSITIVE_INFINITY;
 const start = required('start', `First instant. ${FORMATS}`, '2024-01-01', parseInstant);
 const end = (description: string) =>
-  optional('end', `${description} ${FORMATS}`, { type: 'string' }, null, parseInstant);
+  optional('end', `${description} ${FORMATS} Or NOW.`, { type: 'string' }, null, (text) =>
+    /^now$/i.test(text) ? ok(NOW) : parseInstant(text, 'end'),
+  );
 const limit = <D extends number | null>(description: string, byDefault: D, most: number) => {
   const standard = byDefault === null ? {} : { default: byDefault };
   return optional(
@@ -119,10 +123,11 @@ export const candleParameters = Object.values(candles);
 type OhlcvParameters = Omit<OhlcvQuery, 'coinId'> & { readonly start: Instant };
 
 /** The query of `/coins/{id}/ohlcv/historical` (decisions 1 to 5). */
-export function parseOhlcvParameters(query: URLSearchParams): Parsed<OhlcvParameters> {
+export function parseOhlcvParameters(query: URLSearchParams, now: Instant): Parsed<OhlcvParameters> {
   const read = parseQuery(query, candles);
   if (!read.ok) return read;
-  const { start, end, interval, quote } = read.value;
+  const { start, interval, quote } = read.value;
+  const end = read.value.end === NOW ? now : read.value.end;
   const limit = read.value.limit ?? (end === null ? 1 : MAX_CANDLES);
   const from = ceilToGrid(start, interval);
   if (end === null) return ok({ start, from, to: from + (limit - 1) * INTERVAL_MS[interval], limit, interval, quote });
@@ -180,7 +185,8 @@ type TickerHistoryParameters = Omit<TickerHistoryQuery, 'coinId'> & {
 export function parseTickerHistoryParameters(query: URLSearchParams, now: Instant): Parsed<TickerHistoryParameters> {
   const read = parseQuery(query, ticks);
   if (!read.ok) return read;
-  const { start, end, interval, quote, limit } = read.value;
+  const { start, interval, quote, limit } = read.value;
+  const end = read.value.end === NOW ? now : read.value.end;
   if (end !== null && end < start) return invalid('end', END_BEFORE_START, query.get('end'));
   const widthMs = TICKER_WIDTHS[interval];
   const resolution = widthMs < HOUR ? 'minute' : widthMs < DAY ? 'hourly' : 'daily';

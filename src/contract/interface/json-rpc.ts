@@ -1,8 +1,10 @@
 /** JSON-RPC 2.0 as the tool interface uses it: requests and responses, error codes, and the status in a failure's message. */
 import { z } from 'zod';
 
-/** Below the server's own address. The vendor's hosted server has it under another path (upstream-api.md, section 4). */
+/** Below the server's own address. */
 export const RPC_PATH = '/rpc';
+/** The same interface: the paths of the vendor's hosted server, for clients that were written for it (upstream-api.md, section 4). */
+export const RPC_PATHS = [RPC_PATH, '/json-rpc', '/streamable-http'] as const;
 
 /**
  * A string, a number or null; a request without any is a notification and gets no answer. A whole number that a double does
@@ -14,6 +16,22 @@ export const rpcIdSchema = z.union(
   ID_RULE,
 );
 export type RpcId = z.output<typeof rpcIdSchema>;
+
+/** The params of MCP's handshake, as far as the specification requires them. */
+export const initializeParams = z.looseObject(
+  {
+    protocolVersion: z.string({ error: 'protocolVersion must be a string' }),
+    capabilities: z.looseObject({}, { error: 'capabilities must be an object' }),
+    clientInfo: z.looseObject(
+      {
+        name: z.string({ error: 'clientInfo.name must be a string' }),
+        version: z.string({ error: 'clientInfo.version must be a string' }),
+      },
+      { error: 'clientInfo must be an object' },
+    ),
+  },
+  { error: 'params must be an object' },
+);
 
 export const rpcVersion = z.literal('2.0', { error: 'expected "2.0"' });
 

@@ -169,7 +169,7 @@ export function answerPrivately(c: Context<ServiceEnv>, body: unknown): Response
 
 export function refuse(
   c: Context<ServiceEnv>,
-  status: 400 | 402 | 403 | 404 | 429 | 500 | 503,
+  status: 400 | 402 | 403 | 404 | 405 | 429 | 500 | 503,
   message: string,
   retryAfterSeconds?: number,
   more: Headers = {},
@@ -195,6 +195,13 @@ export function refuseRoute(c: Context<ServiceEnv>): Response {
   return answer(c, 404, { 'Content-Type': 'text/plain', 'Cache-Control': NO_STORE }, UNKNOWN_ROUTE);
 }
 
+const METHODS = 'GET, HEAD, POST, OPTIONS';
+
+/** 405 for a path that exists. */
+export function refuseMethod(c: Context<ServiceEnv>): Response {
+  return refuse(c, 405, `${c.req.method} is not possible here: use GET`, undefined, { Allow: METHODS });
+}
+
 /**
  * The upstream's own redirect: relative, with a small page (upstream-api.md, section 0). Never absolute: upstream's absolute ones lead
  * to `http:`, which makes clients drop TLS. `source` gives its provenance.
@@ -215,7 +222,7 @@ export const MCP_HEADERS = 'MCP-Protocol-Version, Mcp-Method, Mcp-Name';
 
 /** What the script of a web page may send. */
 const PREFLIGHT = {
-  'Access-Control-Allow-Methods': 'GET, HEAD, POST, OPTIONS',
+  'Access-Control-Allow-Methods': METHODS,
   'Access-Control-Allow-Headers': 'Authorization, Content-Type, If-None-Match',
   'Access-Control-Max-Age': '86400',
 };

@@ -73,7 +73,10 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     async (request, env) => {
       const { incoming, outgoing } = env as { incoming: IncomingMessage; outgoing: ServerResponse };
       try {
-        const response = await handler(request, peers.get(incoming) ?? peerOf(incoming));
+        // A HEAD is answered as its GET, with the length of that body; Node.js leaves the body out.
+        const { url, headers, signal } = request;
+        const question = request.method === 'HEAD' ? new Request(url, { headers, signal }) : request;
+        const response = await handler(question, peers.get(incoming) ?? peerOf(incoming));
         await sendResponse(response, outgoing, compress);
       } catch (error) {
         if (isConnectionReset(error)) cutConnection(outgoing);

@@ -26,7 +26,7 @@ export type HistoryDeps = {
 export function historyRoutes({ data, access, clock, latestTurnsAfterMs = 0 }: HistoryDeps) {
   /** An unknown coin has no candles: 200 `[]`, as upstream (decision 11). */
   const historical = withParsed(
-    (c) => parseOhlcvParameters(queryOf(c)),
+    (c) => parseOhlcvParameters(queryOf(c), clock.now()),
     async (c, { start, ...query }) => {
       const plan = c.get('plan');
       const refusalOf = () => access.refuseHistory(plan, query.interval, start);
@@ -34,7 +34,8 @@ export function historyRoutes({ data, access, clock, latestTurnsAfterMs = 0 }: H
       if (refusal !== null) return refuse(c, 402, refusal);
       const coinId = idOf(c, 'coin_id');
       const candles = coinId === null ? impossibleId(data) : await data.ohlcv({ ...query, coinId });
-      return answerCandles(c, candles, writeOhlcvRows, { isSameQuestion: () => refusalOf() === null });
+      const isSameQuestion = c.req.query('end') && isUntilNow(c) ? 'never' : () => refusalOf() === null;
+      return answerCandles(c, candles, writeOhlcvRows, { isSameQuestion });
     },
   );
 
@@ -67,11 +68,15 @@ export function historyRoutes({ data, access, clock, latestTurnsAfterMs = 0 }: H
         const coinId = idOf(c, 'coin_id');
         const ticks = coinId === null ? impossibleId(data) : await data.tickerHistory({ ...query, coinId });
         if (!isFound(ticks)) return refuseId(c, ticks);
-        // Without an end the question is "until now", which is another one each time.
-        return answerJson(c, ticks, { isSameQuestion: c.req.query('end') ? () => refusalOf() === null : 'never' });
+        return answerJson(c, ticks, { isSameQuestion: isUntilNow(c) ? 'never' : () => refusalOf() === null });
       },
     ),
   } satisfies Partial<Record<EndpointName, Answer>>;
+}
+
+/** "Until now" is another question each time. */
+function isUntilNow(c: Parameters<Answer>[0]): boolean {
+  return /^(now)?$/i.test(c.req.query('end') ?? '');
 }
 
 /** The upstream's OHLCV service redirects a path with a slash at its end; the others accept it (decision 22). */

@@ -5,7 +5,7 @@
 import { type Context, Hono } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import type { Clock } from '../../clock.ts';
-import { type RpcError, rpcRequestSchema } from '../../contract/interface/json-rpc.ts';
+import { initializeParams, RPC_CODES, type RpcError, rpcRequestSchema } from '../../contract/interface/json-rpc.ts';
 import type { Access } from '../../contract/plan/access.ts';
 import { allowanceHeaders, callerOf } from '../http/admission.ts';
 import { MCP_HEADERS } from '../http/answer.ts';
@@ -54,6 +54,9 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
     const refuseAs = (refusal: RpcError) => answer(c, statusOf(refusal), failure(idOf(body.value), refusal));
     const refusal = await refusalFrom(admitAndNotice, caller, isBatch ? (body.value as unknown[]) : [body.value]);
     if (refusal !== null) return refuseAs(refusal);
+    const problem = handshakeProblem(body.value);
+    if (problem !== null)
+      return answer(c, 200, failure(idOf(body.value), { code: RPC_CODES.invalidParams, message: problem }));
     // Imported only here: the SDK would slow down the start of every command.
     const { answerMcp } = await import('./mcp.ts');
     const response = await answerMcp({ toolbox, admit: admitAndNotice, onError }, caller, c.req.raw, body.value);
@@ -70,6 +73,14 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
     return refuse(c, 405, `${c.req.method} is not possible here: send JSON-RPC 2.0 with POST`);
   });
   return routes;
+}
+
+/** What is wrong with the params of `initialize`: the SDK would call it an internal error. */
+function handshakeProblem(body: unknown): string | null {
+  const message = rpcRequestSchema.safeParse(body).data;
+  if (message?.method !== 'initialize') return null;
+  const read = initializeParams.safeParse(message.params);
+  return read.success ? null : `invalid parameters: ${read.error.issues[0]!.message}`;
 }
 
 /** Every answer has the caller's latest allowance. Set before the answer is made, because Hono copies an answer to change its headers. */

@@ -1,5 +1,6 @@
 /** The registry of tools: their list, and calls by name. Plain JSON-RPC and MCP both use it, so that they answer alike. */
 import { z } from 'zod';
+import type { Clock } from '../../clock.ts';
 import { DATABASE_UNAVAILABLE, RETRY_AFTER_SECONDS } from '../../contract/answer/errors.ts';
 import type { Missing } from '../../contract/answer/not-found.ts';
 import { RPC_CODES } from '../../contract/interface/json-rpc.ts';
@@ -38,6 +39,7 @@ export type Toolbox = {
 export type ToolboxDeps = {
   readonly data: MarketData<Missing>;
   readonly access: Access;
+  readonly clock: Clock;
   /** Undefined: only the tools of the API document. */
   readonly warehouse?: WarehouseTools | undefined;
   /** Called with unexpected errors; the caller only sees a 500. */
@@ -46,7 +48,7 @@ export type ToolboxDeps = {
   readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
 };
 
-export function createToolbox({ data, access, warehouse, onError, isUnavailable }: ToolboxDeps): Toolbox {
+export function createToolbox({ data, access, clock, warehouse, onError, isUnavailable }: ToolboxDeps): Toolbox {
   const extra = offeredBy(warehouse);
   const names = [...Object.keys(TOOLS), ...Object.keys(extra)];
 
@@ -61,7 +63,7 @@ export function createToolbox({ data, access, warehouse, onError, isUnavailable 
     const more = readToolCall(WAREHOUSE_TOOLS, name, given);
     if (more.kind === 'invalid') return invalid(more.argument, more.message);
     if (more.kind === 'unknown tool' || warehouse === undefined) return unknownTool(name, names);
-    return answerWarehouseTool({ data, access, warehouse }, plan, more.call);
+    return answerWarehouseTool({ data, access, clock, warehouse }, plan, more.call);
   };
 
   return {

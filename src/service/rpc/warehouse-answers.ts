@@ -1,4 +1,5 @@
 /** The tools that only a warehouse has: candles at any depth, coverage, gaps, the story of a candle and SQL. */
+import type { Clock } from '../../clock.ts';
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { withSameProvenance } from '../../contract/answer/provenance.ts';
 import { parseOhlcvParameters } from '../../contract/interface/endpoint-parameters.ts';
@@ -16,17 +17,22 @@ import { answered, failed, invalid, type ToolOutcome } from './tool-outcome.ts';
 
 type WarehouseCall = CallOf<typeof WAREHOUSE_TOOLS>;
 
-type Sources = { readonly data: Candles<Missing>; readonly access: Access; readonly warehouse: WarehouseTools };
+type Sources = {
+  readonly data: Candles<Missing>;
+  readonly access: Access;
+  readonly clock: Clock;
+  readonly warehouse: WarehouseTools;
+};
 
 export async function answerWarehouseTool(
-  { data, access, warehouse }: Sources,
+  { data, access, clock, warehouse }: Sources,
   plan: Plan,
   call: WarehouseCall,
 ): Promise<ToolOutcome> {
   const isImpossible = hasImpossibleId(call.arguments);
   switch (call.name) {
     case 'getOHLCV':
-      return isImpossible ? answered(impossibleId(data)) : ohlcv(data, access, plan, call.arguments);
+      return isImpossible ? answered(impossibleId(data)) : ohlcv({ data, access, clock }, plan, call.arguments);
     case 'getCoverage':
       return answered(isImpossible ? [] : await warehouse.coverage(call.arguments));
     case 'getGaps':
@@ -53,14 +59,13 @@ function seesEverything(access: Access, plan: Plan): boolean {
 
 /** The rules, limits and candles of `/coins/{id}/ohlcv/historical`; but an unknown coin is not found, instead of having no candles. */
 async function ohlcv(
-  data: Candles<Missing>,
-  access: Access,
+  { data, access, clock }: Pick<Sources, 'data' | 'access' | 'clock'>,
   plan: Plan,
   { coinId, ...given }: Extract<WarehouseCall, { name: 'getOHLCV' }>['arguments'],
 ): Promise<ToolOutcome> {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, String(value));
-  const parsed = parseOhlcvParameters(query);
+  const parsed = parseOhlcvParameters(query, clock.now());
   if (!parsed.ok) return invalid(parsed.parameter, parsed.message);
   const { start, ...question } = parsed.value;
   const refusal = access.refuseHistory(plan.name, question.interval, start);

@@ -167,12 +167,13 @@ test('status shows how fresh each tier is', async () => {
   const now = systemClock.now();
   for (const [i, { id }] of rows.slice(0, 3).entries()) await markSeen(database.sql, id, now - (i + 1) * 10 * HOUR);
   const { tiers } = await json('status');
+  // On the free plan a day that was not asked for when the next one has ended is lost: so it is each day.
   expect(tiers).toMatchObject([
-    { tier: 'all', interval: '24h', series: 4, unseen: 1, ending: 0, targetAgeMs: 2 * DAY, achievableAgeMs: 2 * DAY },
+    { tier: 'all', interval: '24h', series: 4, unseen: 1, ending: 0, targetAgeMs: 2 * DAY, achievableAgeMs: DAY },
   ]);
   expect(Math.floor(tiers[0].medianAgeMs / HOUR)).toBe(20);
   expect(Math.floor(tiers[0].oldestAgeMs / HOUR)).toBe(30);
   expect((await runCommand(['status'], { env })).out).toMatch(
-    /Tracked\n[\s\S]*^all 24h +0 +4 +2d +2d +20h.* +1d 6h.* +1 series without an answer yet$/m,
+    /Tracked\n[\s\S]*^all 24h +0 +4 +2d +1d +20h.* +1d 6h.* +1 series without an answer yet$/m,
   );
 });

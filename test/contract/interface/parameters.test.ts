@@ -2,8 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { parseOhlcvParameters, quotes } from '../../../src/contract/interface/endpoint-parameters.ts';
 import { ohlcvParameters, ohlcvPath } from '../../../src/contract/interface/paths.ts';
 
-const parse = (query: string) => parseOhlcvParameters(new URLSearchParams(query));
+const parse = (query: string) => parseOhlcvParameters(new URLSearchParams(query), NOW);
 const day = (n: number) => Date.UTC(2022, 0, n);
+const NOW = Date.UTC(2022, 5, 1, 12);
+
+it('takes NOW for an end', () => {
+  expect(parse('start=2022-01-19&end=now')).toMatchObject({ ok: true, value: { to: NOW, limit: 366 } });
+  expect(parse('start=2020-01-19&end=NOW')).toMatchObject({ ok: false });
+});
 
 describe('the parameters of an OHLCV request', () => {
   it.each(['2022-01-19', '2022-01-19T00:00:00Z', String(day(19) / 1000), '2022-01-19T02:00:00%2B02:00'])(
@@ -62,7 +68,7 @@ describe('the parameters of an OHLCV request', () => {
 
   it('mean the same to the client and to the service', () => {
     const question = { from: day(1), to: day(1) + 5 * 300_000, interval: '5m', quote: 'btc', limit: 366 } as const;
-    expect(parseOhlcvParameters(new URLSearchParams(ohlcvParameters(question)))).toEqual({
+    expect(parseOhlcvParameters(new URLSearchParams(ohlcvParameters(question)), NOW)).toEqual({
       ok: true,
       value: { ...question, start: day(1) },
     });

@@ -79,10 +79,10 @@ describe('a handler on a port', () => {
     expect((await raw(never, { 'accept-encoding': 'gzip' })).headers['content-encoding']).toBeUndefined();
   });
 
-  it('answers HEAD without a body', async () => {
-    const url = await serve(async () => new Response(null, { headers: { 'Content-Type': 'text/plain' } }));
+  it('answers HEAD without a body, and with its length', async () => {
+    const url = await serve(async () => new Response('twelve bytes', { headers: { 'Content-Type': 'text/plain' } }));
     const { headers, body } = await raw(url, {}, 'HEAD');
-    expect([headers['content-type'], body.byteLength]).toEqual(['text/plain', 0]);
+    expect([headers['content-type'], headers['content-length'], body.byteLength]).toEqual(['text/plain', '12', 0]);
   });
 
   it('cuts the connection in the middle of the body when the handler says so', async () => {

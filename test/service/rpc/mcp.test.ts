@@ -55,6 +55,25 @@ const CLIENTS = {
   },
 };
 
+it.each(['/rpc', '/json-rpc', '/streamable-http'])('is at %s', async (path) => {
+  const client = new Client2026(info, { versionNegotiation: { mode: 'legacy' } });
+  await client.connect(new Transport2026(new URL(path, server.url)));
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(expect.arrayContaining([...TOOL_NAMES]));
+  await client.close();
+});
+
+it.each([{}, { protocolVersion: 1 }, { protocolVersion: '2025-06-18', clientInfo: info, capabilities: [] }])(
+  'refuses an initialize with bad params: %j',
+  async (params) => {
+    const answer = await fetch(address, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'initialize', params }),
+    });
+    expect(await answer.json()).toMatchObject({ jsonrpc: '2.0', id: 7, error: { code: -32602 } });
+  },
+);
+
 describe.each(Object.entries(CLIENTS))('an MCP client: %s', (name, connect) => {
   const isModern = name.endsWith('without a handshake');
 

@@ -26,7 +26,7 @@ beforeEach(() => {
 
 const toolbox = (deps: Partial<ToolboxDeps> = {}) => {
   const onError = (error: unknown, where: string) => void errors.push([error, where]);
-  return createToolbox({ data, access: openAccess, onError, ...deps });
+  return createToolbox({ data, access: openAccess, clock, onError, ...deps });
 };
 const call = (name: string | null, given: unknown = {}, deps: Partial<ToolboxDeps> = {}) =>
   toolbox(deps).call(caller, name, given, async () => {
