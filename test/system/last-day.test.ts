@@ -69,3 +69,13 @@ test('where the upstream has not gone on to the last day yet, nobody asks about 
   expect((await finals()).map(({ days }) => days.at(-1))).toEqual(coins.map(() => TODAY - DAY));
   expect(await differences()).toEqual([]);
 });
+
+test('the open day does not keep a backfill from being complete', async () => {
+  // The views have the clock of the database.
+  const now = Date.now();
+  const today = Math.floor(now / DAY) * DAY;
+  const { chandler, coins } = await open(now);
+  const { end, left } = await chandler.backfill({ coins, from: today - DAY, to: today + DAY });
+  expect(end).toEqual({ kind: 'done' });
+  expect(left).toEqual([{ reason: 'not asked yet', fate: 'too young', slots: coins.length, nextAskAt: null }]);
+});

@@ -4,6 +4,8 @@ import type { App } from '../../app.ts';
 import { formatBytes, formatCount, formatCounted } from '../../core/format.ts';
 import { settledUntil } from '../../core/interval.ts';
 import type { Ended } from '../../ingest/backfill/verdict.ts';
+import { expectedDepth } from '../../ingest/limits/history-limit.ts';
+import { lastDayOf } from '../../ingest/limits/last-day.ts';
 import { refreshForAbsences } from '../../ingest/snapshot/coin-list.ts';
 import { type Ingestion, withIngestion } from '../../ingestion.ts';
 import { rollUp } from '../../store/candle/rollup.ts';
@@ -139,10 +141,15 @@ async function runAll(
 /** Intervals of which nothing can be requested now: something may be left all the same. */
 function endedWithoutRun({ database: { sql } }: App, reports: readonly PlanReport[]): Promise<Ended[]> {
   return Promise.all(
-    reports.map(async ({ target, now }) => ({
+    reports.map(async ({ target, now, historyLimit }) => ({
       end: { kind: 'done' } as const,
       left: await nullWithoutDatabase(
-        readLeft(sql, { ...target, settledUntil: settledUntil(now, target.interval), failed: [] }),
+        readLeft(sql, {
+          ...target,
+          settledUntil: settledUntil(now, target.interval),
+          openFrom: lastDayOf(expectedDepth(historyLimit), target.interval, now)?.to ?? null,
+          failed: [],
+        }),
       ),
     })),
   );

@@ -17,6 +17,8 @@ import { type Left, readLeft } from '../../views/operations/left.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { withCircuitBreaker } from '../chunk/series-circuit-breaker.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
+import { expectedDepth } from '../limits/history-limit.ts';
+import { lastDayOf } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { ConfigurationError, type Outcome, UpstreamError } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
@@ -278,14 +280,16 @@ const STATE_AFTER = {
  * there, and the next run ends it when its lease has expired.
  */
 async function settle(
-  { sql, clock }: BackfillDeps,
+  { sql, clock, historyLimits }: BackfillDeps,
   { target, startedAt, claimedId }: BackfillOptions,
   { id, end, failed }: Pick<BackfillRun, 'id' | 'end' | 'failed'>,
 ): Promise<{ readonly totals: BackfillTotals; readonly left: readonly Left[] } | null> {
   try {
     // A revoked key or a wrong address says nothing about the series whose request met it.
     await withdrawRefusals(sql, id, end.kind === 'configurationError');
-    const left = await readLeft(sql, { ...target, settledUntil: settledUntil(startedAt, target.interval), failed });
+    const { interval } = target;
+    const openFrom = lastDayOf(expectedDepth(historyLimits.of(interval)), interval, startedAt)?.to ?? null;
+    const left = await readLeft(sql, { ...target, settledUntil: settledUntil(startedAt, interval), openFrom, failed });
     if (claimedId === undefined) await finishBackfill(sql, id, STATE_AFTER[verdictOf([{ end, left }])], clock.now());
     return { totals: await backfillTotals(sql, id), left };
   } catch (error) {

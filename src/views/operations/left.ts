@@ -8,7 +8,7 @@ import { type GapReason, REFUSALS } from './gaps.ts';
 import { matching } from './series-filter.ts';
 
 /**
- * `too young`: answered, but not old enough to be final. `later`: a later run asks for it. `refused`: the upstream does not give it.
+ * `too young`: not old enough to be final, whatever was answered. `later`: a later run asks for it. `refused`: the upstream does not give it.
  * `failed`: every attempt of this run failed, or the upstream's last word cannot be used, and Chandler does not ask for it again.
  */
 export type Fate = 'too young' | 'later' | 'refused' | 'failed';
@@ -30,6 +30,8 @@ export type LeftQuery = {
   readonly span: Span;
   /** Answered slots that open at or after this are too young to be final. */
   readonly settledUntil: Instant;
+  /** Slots that open at or after this are too young even if nobody asked about them: asked for now, they would not be final; null: none. */
+  readonly openFrom: Instant | null;
   /** What was requested in vain. */
   readonly failed: readonly { readonly coinId: string; readonly span: Span }[];
 };
@@ -39,7 +41,7 @@ export type LeftQuery = {
  * is asked about again, unless its `next_ask_at` is infinite.
  */
 export async function readLeft(sql: SqlOrTransaction, query: LeftQuery): Promise<Left[]> {
-  const { span, interval, settledUntil, failed } = query;
+  const { span, interval, settledUntil, openFrom, failed } = query;
   return sql<Left[]>`
     with failed as (
       select coin_id, range_agg(span) as spans
@@ -48,7 +50,8 @@ export async function readLeft(sql: SqlOrTransaction, query: LeftQuery): Promise
     ), gap as (
       select g.reason, g.next_ask_at, tstzmultirange(tstzrange(g.gap_from, g.gap_to) * ${span}::tstzrange) as part,
         coalesce(f.spans, '{}') as failed,
-        tstzmultirange(case when g.next_ask_at is not null then tstzrange(${settledUntil}, null) else 'empty' end) as young
+        tstzmultirange(case when g.next_ask_at is not null then tstzrange(${settledUntil}, null) else 'empty' end)
+          + tstzmultirange(tstzrange(coalesce(${openFrom}::timestamptz, 'infinity'), null)) as young
       from market.gaps g left join failed f using (coin_id)
       where ${matching(sql, query)}
     ), sorted as (
