@@ -56,8 +56,8 @@ export function checkDetached({ detach, priority }: BackfillCommandOptions, isGi
 /** The target of one interval as it was typed, for the record. */
 export function specOf(
   coins: readonly string[],
-  { top, all, start, end, quote }: BackfillCommandOptions,
+  { top, all, everTop, inactive, start, end, quote }: BackfillCommandOptions,
   interval: Interval,
 ) {
-  return { coins, top, all, start, end, interval, quote };
+  return { coins, top, all, everTop, inactive, start, end, interval, quote };
 }

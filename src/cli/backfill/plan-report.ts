@@ -14,6 +14,8 @@ import type { ResolvedTarget } from '../input/target.ts';
 export type PlanReport = {
   readonly target: ResolvedTarget;
   readonly plan: BackfillPlan;
+  /** What the coins that are left out would cost. */
+  readonly requestsOfLeftOut: number;
   readonly session: Pick<Session, 'plan' | 'planSource' | 'limits' | 'accountId' | 'historyLimits' | 'quota'>;
   readonly historyLimit: HistoryLimit;
   readonly quota: QuotaState;
@@ -122,6 +124,7 @@ export function plansAsJson(reports: PlanReports): Record<string, unknown> {
     notKeptBefore: only === null || only.target.keptMs === null ? null : toIso(only.target.span.from),
     catalogueRequests: sum(targets, ({ catalogueRequests }) => catalogueRequests),
     ...costAsJson(cost),
+    leftOut: { coins: first!.target.leftOut.length, requests: sum(reports, (report) => report.requestsOfLeftOut) },
     slotsWaiting: sum(reports, ({ plan }) => plan.waitingSlots),
     slotsRefused: sum(reports, ({ plan }) => plan.refusedSlots),
     historyLimit: only === null ? null : historyLimitAsJson(only),

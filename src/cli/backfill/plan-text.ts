@@ -99,14 +99,15 @@ function leftText(report: PlanReport): string {
 }
 
 function remarksOf(report: PlanReport): string[] {
-  const { plan } = report;
+  const { plan, target } = report;
   const later = waiting(plan);
   const remarks = [
-    isOfLastDay(report) && plan.cost.requests > 0 && lastDayText(report),
+    ...(isOfLastDay(report) && plan.cost.requests > 0 ? lastDayTexts(report) : []),
     plan.cost.refusedSlots > 0 && historyLimitText(report),
     plan.cost.refusedSlots > 0 &&
       plan.probe &&
       `If that limit does not exist, everything costs ${formatCounted(plan.costIfOpen.requests, 'request')} for up to ${formatCounted(plan.costIfOpen.slots, 'row')}.`,
+    ...(target.leftOut.length > 0 ? leftOutTexts(report) : []),
     later !== null && `${later}.`,
     plan.refusedSlots > 0 &&
       `The upstream refused ${formatCounted(plan.refusedSlots, 'slot')} before (chandler gaps shows why); not requested again under this plan.`,
@@ -115,15 +116,21 @@ function remarksOf(report: PlanReport): string[] {
 }
 
 /** What this plan gives of daily candles: one final candle a coin and day. */
-function lastDayText({ target }: PlanReport): string {
-  const coins = formatCounted(target.coinIds.length, 'coin');
-  const held = Object.entries(heldAfter(target.coinIds.length)).map(
-    ([time, candles]) => `${formatCount(candles)} after a ${time}`,
-  );
-  return (
-    'Each request brings one final candle: the last full day of a coin (/ohlcv/latest). Older days never become final under this plan. ' +
-    `Tracked daily (chandler track add), ${coins} have ${held.join(', ')}.`
-  );
+function lastDayTexts({ target }: PlanReport): string[] {
+  const held = Object.entries(heldAfter(target.coinIds.length));
+  return [
+    'Each request brings one final candle: the last full day (/ohlcv/latest).',
+    'Older days never become final under this plan. Tracked daily (track add),',
+    `${formatCounted(target.coinIds.length, 'coin')}: ${held.map(([time, candles]) => `${formatCount(candles)} after a ${time}`).join(', ')}.`,
+  ];
+}
+
+function leftOutTexts({ target, requestsOfLeftOut }: PlanReport): string[] {
+  const isOne = target.leftOut.length === 1;
+  return [
+    `${formatCounted(target.leftOut.length, 'coin')} that ${isOne ? 'is' : 'are'} not active any more ${isOne ? 'is' : 'are'} left out.`,
+    `With --inactive: ${formatCounted(requestsOfLeftOut, 'request')} more.`,
+  ];
 }
 
 function historyLimitText({ plan, historyLimit, session, target }: PlanReport): string {

@@ -67,10 +67,13 @@ async function makeReport(
   const now = clock.now();
   const historyLimit = session.historyLimits.of(target.interval);
   const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, historyLimit });
+  const gone = { ...target, coinIds: target.leftOut };
+  const ofLeftOut = await planBackfill({ sql, target: gone, now, askedSince: now, plan: session.plan, historyLimit });
   const fresh = await readDemand(sql);
   return {
     target,
     plan,
+    requestsOfLeftOut: ofLeftOut.cost.requests,
     session,
     historyLimit,
     quota: await session.quota.state(),

@@ -20,6 +20,8 @@ export type TargetOptions = {
   readonly quote: Quote;
   readonly top?: number;
   readonly all?: boolean;
+  readonly everTop?: number;
+  readonly inactive?: boolean;
 };
 
 /** The chosen intervals, each once, in the order given. */
@@ -44,6 +46,12 @@ export function seriesOptions(command: Command): Command {
 /** Adds the options of a target: series and a span. */
 export function targetOptions(command: Command): Command {
   return seriesOptions(command)
+    .option(
+      '--ever-top <n>',
+      'the coins that were among the N largest at the end of any month, of what is stored',
+      parsePositiveInteger,
+    )
+    .option('--inactive', 'the coins that are not active any more; with --all: these, too')
     .option('--start <T>', 'required: a date (UTC midnight), a date-time with its zone, or relative like -30d')
     .option('--end <T>', 'exclusive end (default: now)');
 }
@@ -85,12 +93,15 @@ export function parseSpan(
 }
 
 /** @throws UsageError when the arguments name no coins, or contradict each other */
-export function checkCoins(coins: readonly string[], { top, all }: Pick<TargetOptions, 'top' | 'all'>): void {
-  if (all && (top !== undefined || coins.length > 0)) {
-    throw new UsageError('--all already means every coin; give no coins and no --top with it.');
+export function checkCoins(
+  coins: readonly string[],
+  { top, all, everTop, inactive }: Pick<TargetOptions, 'top' | 'all' | 'everTop' | 'inactive'>,
+): void {
+  if (all && (top !== undefined || everTop !== undefined || coins.length > 0)) {
+    throw new UsageError('--all already means every coin; give no coins, no --top and no --ever-top with it.');
   }
   if (coins.some((id) => id.trim() === '')) throw new UsageError('A coin id is empty; ids look like btc-bitcoin.');
-  if (coins.length === 0 && top === undefined && !all) {
+  if (coins.length === 0 && top === undefined && everTop === undefined && !all && !inactive) {
     throw new UsageError('No coins given; give ids like btc-bitcoin, or --top 100, or --all.');
   }
 }

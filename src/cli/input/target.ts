@@ -9,7 +9,15 @@ import type { Session } from '../../ingest/session.ts';
 import { type CatalogueRefresh, refreshCatalogue } from '../../ingest/snapshot/coin-list.ts';
 import type { Log } from '../../log.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { activeCoins, catalogueSeenAt, findCoins, nearestCoinIds, topCoins } from '../../store/snapshot/coin.ts';
+import {
+  activeCoins,
+  catalogueSeenAt,
+  everTopCoins,
+  findCoins,
+  inactiveCoins,
+  nearestCoinIds,
+  topCoins,
+} from '../../store/snapshot/coin.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import { StoppedEarly, UsageError } from '../shell/exit.ts';
 import { parseSpan, type TargetOptions } from './series-options.ts';
@@ -19,6 +27,8 @@ export type ResolvedTarget = BackfillTarget & {
   readonly catalogueRequests: number;
   /** Candles are kept only for so long, and older ones are left out of the target; null: nothing is left out. */
   readonly keptMs: number | null;
+  /** Coins that are not active any more, where coins were chosen among the active ones. */
+  readonly leftOut: readonly string[];
 };
 
 /** The coins of the target, each once, in the order in which they are filled. @throws UsageError for an unknown coin */
@@ -33,14 +43,20 @@ export async function resolveTarget(
   const span = withoutExpired(requested, interval, deps.keep, clock.now());
   const named = [...new Set(coins)];
   const catalogueRequests = await readCatalogueFor(deps, named);
-  const chosen = options.all
-    ? await activeCoins(sql)
-    : options.top === undefined
-      ? []
-      : await topCoins(sql, options.top);
+  const { all, top, everTop, inactive } = options;
+  const gone = await inactiveCoins(sql);
+  const chosen = [
+    ...(all ? await activeCoins(sql) : []),
+    ...(top === undefined ? [] : await topCoins(sql, top)),
+    ...(everTop === undefined ? [] : await everTopCoins(sql, everTop)),
+    ...(inactive ? gone : []),
+  ];
   const coinIds = [...new Set([...named, ...chosen.map((coin) => coin.id)])];
+  const isChosen = new Set(coinIds);
+  // Who names coins leaves out nothing.
+  const leftOut = all || top !== undefined ? gone.map(({ id }) => id).filter((id) => !isChosen.has(id)) : [];
   const keptMs = span.from > requested.from ? deps.keep[interval] : null;
-  return { coinIds, quote: options.quote, interval, span, catalogueRequests, keptMs };
+  return { coinIds, quote: options.quote, interval, span, catalogueRequests, keptMs, leftOut };
 }
 
 /** Leaves out candles that retention would remove at once. @throws UsageError when nothing is left. */

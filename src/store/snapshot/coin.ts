@@ -1,5 +1,5 @@
 /** The coins. None is ever deleted, and every change of name, symbol and activity is kept. */
-import { and, desc, getTableColumns, gt, max, sql as raw } from 'drizzle-orm';
+import { and, desc, getTableColumns, gt, max, not, or, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { CoinSummary } from '../../contract/record/records.ts';
 import { nearestNames } from '../../core/settings/did-you-mean.ts';
@@ -156,6 +156,40 @@ export async function topCoins(sql: SqlOrTransaction, limit: number): Promise<Co
 export async function activeCoins(sql: SqlOrTransaction): Promise<Coin[]> {
   const isActive = and(coin.isActive, IS_LISTED);
   return tables(sql).select(COLUMNS).from(coin).where(isActive).orderBy(BEST_FIRST, coin.id);
+}
+
+/** Coins that are known and not active any more, or that left the list: by when they were last seen, the latest first. */
+export async function inactiveCoins(sql: SqlOrTransaction): Promise<Coin[]> {
+  const isInactive = or(not(coin.isActive), not(IS_LISTED));
+  return tables(sql).select(COLUMNS).from(coin).where(isInactive).orderBy(desc(coin.lastSeenAt), coin.id);
+}
+
+/**
+ * Coins that were among the first `limit` by market capitalisation at the end of any month, of what is stored: final daily candles in US
+ * dollars, tickers of that day, and the present ranks. The best place first. So a coin that fell since is among them, dead or alive.
+ */
+export async function everTopCoins(sql: SqlOrTransaction, limit: number): Promise<Coin[]> {
+  const found = await sql<{ id: string }[]>`
+    with day_end as (
+      select s.coin_id, c.open_time as day, c.market_cap
+      from market.series s join market.candle c on c.series_id = s.id and c.interval = '24h' and s.covered @> c.open_time
+      where s.interval = '24h' and s.quote = 'usd' and c.market_cap > 0
+        and extract(day from (c.open_time + interval '1 day') at time zone 'UTC') = 1
+      union all
+      select coin_id, date_trunc('day', at, 'UTC'), max(market_cap) from market.ticker_history
+      where market_cap > 0 and extract(day from (at + interval '1 day') at time zone 'UTC') = 1 group by 1, 2
+    ), placed as (
+      select coin_id, rank() over (partition by day order by max(market_cap) desc) as place from day_end group by day, coin_id
+      union all
+      select id, rank from market.coin where is_active and rank > 0
+    ), best as (
+      select coin_id, min(place) as place from placed group by coin_id
+    )
+    select coin_id as id from best where place <= ${limit} order by place, coin_id`;
+  return findCoins(
+    sql,
+    found.map(({ id }) => id),
+  );
 }
 
 /** How many coins the latest list had. */

@@ -1,10 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { SIMULATOR_HEADER } from '../../../src/contract/interface/paths.ts';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
 import { createSimulator } from '../../../src/simulate.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { createJumpingClock } from '../../support/jumping-clock.ts';
+import { seedSeries } from '../../support/warehouse.ts';
 
 // Noon, so that no window ends while a test runs.
 const clock = createJumpingClock({ speed: 1, startAt: Date.UTC(2026, 10, 3, 12) });
@@ -137,8 +138,8 @@ test('a history limit that turns out not to be there makes the total what all of
 test('a plan of which only the last full day becomes final says what it will hold', async () => {
   const argv = ['plan', '--top', '3', '--start', '-365d'];
   const { out } = await chandler(argv, { CHANDLER_PLAN: 'free' });
-  expect(out).toContain('Each request brings one final candle: the last full day of a coin (/ohlcv/latest).');
-  expect(out).toContain('3 coins have 21 after a week, 90 after a month, 1,095 after a year.');
+  expect(out).toContain('Each request brings one final candle: the last full day (/ohlcv/latest).');
+  expect(out).toContain('3 coins: 21 after a week, 90 after a month, 1,095 after a year.');
   expect(out).toMatch(/^ {2}requests +4$/m);
   expect(out).toMatch(/^ {2}rows expected +up to 3$/m);
   const json = JSON.parse((await chandler([...argv, '--json'], { CHANDLER_PLAN: 'free' })).out);
@@ -288,4 +289,62 @@ test('the report is about what was asked for, whatever else is wanted of the sam
   expect(code).toBe(0);
   expect(out).toContain('\nDone: nothing left to fetch.\n');
   expect(out).toMatch(/gaps left +none: every slot has a candle or is known to be empty\n/);
+});
+
+describe('coins that are not active any more', () => {
+  const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_REQUESTS_PER_SECOND: 'unlimited' };
+  const span = ['--start', '-20d', '--end', '-10d'];
+  const planned = async (...argv: string[]) =>
+    JSON.parse((await chandler(['plan', ...argv, ...span, '--json'], settings)).out) as {
+      coins: number;
+      requests: number;
+      leftOut: { coins: number; requests: number };
+    };
+
+  test('are left out, which the plan says with what they would cost, and are chosen with --inactive', async () => {
+    const active = await planned('--all');
+    const { coins } = active.leftOut;
+    expect(coins).toBeGreaterThan(0);
+    const all = await planned('--all', '--inactive');
+    expect(all).toMatchObject({ coins: active.coins + coins, leftOut: { coins: 0, requests: 0 } });
+    expect(all.requests).toBe(active.requests + active.leftOut.requests);
+    expect(await planned('--inactive')).toMatchObject({ coins, leftOut: { coins: 0 } });
+    expect(await planned('--top', '3')).toMatchObject({ coins: 3, leftOut: { coins } });
+    expect(await planned('btc-bitcoin')).toMatchObject({ leftOut: { coins: 0, requests: 0 } });
+    const { out } = await chandler(['plan', '--top', '3', ...span], settings);
+    expect(out).toMatch(
+      new RegExp(
+        `${coins} coins? that (is|are) not active any more (is|are) left out\\.\\n  With --inactive: \\d+ requests? more\\.`,
+      ),
+    );
+  });
+
+  test('are among the largest of a month in which they were', async () => {
+    await planned('--top', '1');
+    const { sql } = database;
+    const dead = (await sql<{ id: string }[]>`select id from market.coin where not is_active order by id limit 1`)[0]!
+      .id;
+    const large = (
+      await sql<{ id: string }[]>`select id from market.coin where is_active order by rank desc limit 1`
+    )[0]!.id;
+    const monthEnd = Date.UTC(2024, 1, 29);
+    for (const [coinId, cap] of [
+      [dead, 9e12],
+      [large, 1e12],
+    ] as const) {
+      await seedSeries(sql, {
+        coinId,
+        interval: '24h',
+        wanted: [],
+        covered: [{ from: monthEnd, to: monthEnd + 86_400_000 }],
+        candles: [monthEnd],
+      });
+      await sql`update market.candle c set market_cap = ${cap} from market.series s where s.id = c.series_id and s.coin_id = ${coinId}`;
+      await sql`update market.coin set rank = 900, is_active = ${coinId !== dead} where id = ${coinId}`;
+    }
+    expect(await planned('--ever-top', '1')).toMatchObject({ coins: 2 });
+    expect(await planned('--ever-top', '2')).toMatchObject({ coins: 4 });
+    const { code, err } = await chandler(['plan', '--all', '--ever-top', '5', ...span], settings);
+    expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining('no --ever-top with it') });
+  });
 });
