@@ -60,7 +60,7 @@ export function scriptedCatalogue(overrides: Partial<Catalogue> = {}): Catalogue
     coinExchanges: btc([{ id: 'binance', name: 'Binance', fiats: [], adjusted_volume_24h_share: 12.5 }]),
     coinMarkets: ({ coinId }) =>
       btc(['BTC/USD', 'BTC/EUR', 'BTC/USDT'].map((pair) => ({ exchange_id: 'binance', ...market(pair) })))(coinId),
-    tickerHistory: async () => [],
+    tickerHistory: ({ coinId }) => btc([])(coinId),
     exchange: ({ exchangeId }) => binance(EXCHANGE)(exchangeId),
     exchangeMarkets: ({ exchangeId }) =>
       binance(['BTC/USD', 'BTC/EUR'].map((pair) => ({ ...market(pair), reported_volume_24h_share: 1 })))(exchangeId),

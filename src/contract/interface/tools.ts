@@ -38,7 +38,7 @@ export const must = (rule: string) => ({
 });
 
 const MAX_TEXT_LENGTH = 200;
-const text = (rule: string) =>
+export const text = (rule: string) =>
   z.string(must(rule)).trim().min(1, must(rule)).max(MAX_TEXT_LENGTH, must(rule)).refine(isPrintable, must(rule));
 
 /** An id as it was given. An id that nothing can have is not invalid but unknown: 404, as on REST (decision 55). */
@@ -122,7 +122,7 @@ export const TOOLS = {
   }),
   getTickerByContract: tool('Ticker by contract', 'Newest price of the coin behind a contract.', tickerSchema, {
     platformId: platformId(),
-    contractAddress: id('must be the address of a contract').describe('Address of the contract on that platform.'),
+    contractAddress: contractAddress(),
   }),
   priceConverter: tool(
     'Price converter',
@@ -217,7 +217,11 @@ function exchangeId() {
   return id('must be the id of an exchange, such as "binance"').describe('Id of the exchange.');
 }
 
-function platformId() {
+export function contractAddress() {
+  return id('must be the address of a contract').describe('Address of the contract on that platform.');
+}
+
+export function platformId() {
   return id('must be the id of a platform, such as "eth-ethereum"').describe('Id of the platform.');
 }
 

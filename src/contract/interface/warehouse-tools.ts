@@ -6,6 +6,7 @@ import { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import { QUOTES, type Quote } from '../../core/candle.ts';
 import { INTERVALS, type Interval } from '../../core/interval.ts';
+import { candleRowSchema } from './hosted-tools.ts';
 import { coinId, must, tool } from './tools.ts';
 
 export type SeriesQuestion = {
@@ -113,18 +114,6 @@ export type WarehouseTools = {
   /** Undefined: SQL is not offered. @throws StatementError when the statement is at fault */
   runSql?(question: { readonly statement: string; readonly limit: number }): Promise<SqlAnswer>;
 };
-
-/** Open, high, low, close, volume, market cap; times RFC 3339. */
-const candleRowSchema = z.object({
-  time_open: z.string(),
-  time_close: z.string(),
-  open: z.number().nullable(),
-  high: z.number().nullable(),
-  low: z.number().nullable(),
-  close: z.number().nullable(),
-  volume: z.number().nullable(),
-  market_cap: z.number().nullable(),
-});
 
 const ROW_LIMIT = { byDefault: 100, most: 1_000 } as const;
 const limit = z

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Clock } from '../../clock.ts';
 import { DATABASE_UNAVAILABLE, RETRY_AFTER_SECONDS } from '../../contract/answer/errors.ts';
 import type { Missing } from '../../contract/answer/not-found.ts';
+import { HOSTED_TOOLS } from '../../contract/interface/hosted-tools.ts';
 import { RPC_CODES } from '../../contract/interface/json-rpc.ts';
 import { readToolCall, TOOLS, type Tool } from '../../contract/interface/tools.ts';
 import { WAREHOUSE_TOOLS, type WarehouseTools } from '../../contract/interface/warehouse-tools.ts';
@@ -10,6 +11,7 @@ import type { Access, Caller } from '../../contract/plan/access.ts';
 import { PLANS } from '../../contract/plan/plans.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
 import type { Admit } from './batch-throttle.ts';
+import { answerHostedTool } from './hosted-answers.ts';
 import { answerTool } from './tool-answers.ts';
 import { answered, failed, invalid, rejected, type ToolOutcome, unknownTool } from './tool-outcome.ts';
 import { answerWarehouseTool } from './warehouse-answers.ts';
@@ -50,7 +52,8 @@ export type ToolboxDeps = {
 
 export function createToolbox({ data, access, clock, warehouse, onError, isUnavailable }: ToolboxDeps): Toolbox {
   const extra = offeredBy(warehouse);
-  const names = [...Object.keys(TOOLS), ...Object.keys(extra)];
+  const offered: Readonly<Record<string, Tool>> = { ...TOOLS, ...HOSTED_TOOLS, ...extra };
+  const names = Object.keys(offered);
 
   const answer = async (caller: Caller, name: string | null, given: unknown, admit: Admit): Promise<ToolOutcome> => {
     const admission = await admit(caller, 'data');
@@ -60,6 +63,9 @@ export function createToolbox({ data, access, clock, warehouse, onError, isUnava
     const read = readToolCall(TOOLS, name, given);
     if (read.kind === 'call') return answered(await answerTool(data, plan, read.call));
     if (read.kind === 'invalid') return invalid(read.argument, read.message);
+    const hosted = readToolCall(HOSTED_TOOLS, name, given);
+    if (hosted.kind === 'invalid') return invalid(hosted.argument, hosted.message);
+    if (hosted.kind === 'call') return answerHostedTool({ data, access, clock, plan, caller, names }, hosted.call);
     const more = readToolCall(WAREHOUSE_TOOLS, name, given);
     if (more.kind === 'invalid') return invalid(more.argument, more.message);
     if (more.kind === 'unknown tool' || warehouse === undefined) return unknownTool(name, names);
@@ -67,7 +73,7 @@ export function createToolbox({ data, access, clock, warehouse, onError, isUnava
   };
 
   return {
-    tools: [...Object.entries(TOOLS), ...Object.entries(extra)].map(([name, tool]) => listed(name, tool)),
+    tools: Object.entries(offered).map(([name, tool]) => listed(name, tool)),
     async call(caller, name, given, admit) {
       try {
         return await answer(caller, name, given, admit);

@@ -1,24 +1,22 @@
 /** The tools that only a warehouse has: candles at any depth, coverage, gaps, the story of a candle and SQL. */
 import type { Clock } from '../../clock.ts';
-import { isFound, type Missing } from '../../contract/answer/not-found.ts';
-import { withSameProvenance } from '../../contract/answer/provenance.ts';
-import { parseOhlcvParameters } from '../../contract/interface/endpoint-parameters.ts';
+import type { Missing } from '../../contract/answer/not-found.ts';
 import { invalid as invalidParameter, parseInstant } from '../../contract/interface/parameters.ts';
 import type { CallOf } from '../../contract/interface/tools.ts';
 import { StatementError, type WAREHOUSE_TOOLS, type WarehouseTools } from '../../contract/interface/warehouse-tools.ts';
 import type { Access } from '../../contract/plan/access.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
-import type { Candles } from '../../contract/record/market-data.ts';
-import { writeOhlcvRows } from '../../contract/record/ohlcv.ts';
+import type { MarketData } from '../../contract/record/market-data.ts';
 import { floorToGrid, INTERVALS } from '../../core/interval.ts';
 import { impossibleId } from '../http/request-input.ts';
+import { answerOhlcv } from './history-answers.ts';
 import { hasImpossibleId } from './tool-answers.ts';
 import { answered, failed, invalid, type ToolOutcome } from './tool-outcome.ts';
 
 type WarehouseCall = CallOf<typeof WAREHOUSE_TOOLS>;
 
 type Sources = {
-  readonly data: Candles<Missing>;
+  readonly data: MarketData<Missing>;
   readonly access: Access;
   readonly clock: Clock;
   readonly warehouse: WarehouseTools;
@@ -31,8 +29,11 @@ export async function answerWarehouseTool(
 ): Promise<ToolOutcome> {
   const isImpossible = hasImpossibleId(call.arguments);
   switch (call.name) {
-    case 'getOHLCV':
-      return isImpossible ? answered(impossibleId(data)) : ohlcv({ data, access, clock }, plan, call.arguments);
+    case 'getOHLCV': {
+      if (isImpossible) return answered(impossibleId(data));
+      const { coinId, ...given } = call.arguments;
+      return answerOhlcv({ data, access, clock, plan: plan.name }, coinId, given);
+    }
     case 'getCoverage':
       return answered(isImpossible ? [] : await warehouse.coverage(call.arguments));
     case 'getGaps':
@@ -55,24 +56,6 @@ export async function answerWarehouseTool(
 function seesEverything(access: Access, plan: Plan): boolean {
   const hasWholeHistory = INTERVALS.every((interval) => access.refuseHistory(plan.name, interval, 0) === null);
   return hasWholeHistory && plan.tickerCoins === null && plan.circulatingSupply;
-}
-
-/** The rules, limits and candles of `/coins/{id}/ohlcv/historical`; but an unknown coin is not found, instead of having no candles. */
-async function ohlcv(
-  { data, access, clock }: Pick<Sources, 'data' | 'access' | 'clock'>,
-  plan: Plan,
-  { coinId, ...given }: Extract<WarehouseCall, { name: 'getOHLCV' }>['arguments'],
-): Promise<ToolOutcome> {
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, String(value));
-  const parsed = parseOhlcvParameters(query, clock.now());
-  if (!parsed.ok) return invalid(parsed.parameter, parsed.message);
-  const { start, ...question } = parsed.value;
-  const refusal = access.refuseHistory(plan.name, question.interval, start);
-  if (refusal !== null) return failed(402, refusal);
-  const candles = await data.ohlcv({ ...question, coinId });
-  if (!isFound(candles)) return answered(candles);
-  return answered(withSameProvenance(JSON.parse(writeOhlcvRows(candles)) as object, candles));
 }
 
 const NO_SERIES = failed(404, 'there is no such series: getCoverage lists those of a coin');

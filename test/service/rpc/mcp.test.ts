@@ -2,6 +2,7 @@ import { Client as Client2026, StreamableHTTPClientTransport as Transport2026 } 
 import { Client as Client2025 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as Transport2025 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HOSTED_TOOLS } from '../../../src/contract/interface/hosted-tools.ts';
 import { TOOL_NAMES } from '../../../src/contract/interface/tools.ts';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
 import { countingAccess, rpcService } from '../../support/rpc-service.ts';
@@ -89,7 +90,7 @@ describe.each(Object.entries(CLIENTS))('an MCP client: %s', (name, connect) => {
   it('lists the tools with JSON Schema for input and output', async () => {
     const client = await connect();
     const { tools } = await client.listTools();
-    expect(tools.map((tool) => tool.name)).toEqual(TOOL_NAMES);
+    expect(tools.map((tool) => tool.name)).toEqual([...TOOL_NAMES, ...Object.keys(HOSTED_TOOLS)]);
     for (const tool of tools) {
       expect(tool.inputSchema.type).toBe('object');
       if (!isModern) expect(tool.outputSchema?.type).toBe('object');
@@ -194,7 +195,7 @@ describe('streamable HTTP without a session', () => {
   it('answers one JSON document, never a stream that stays open', async () => {
     const { headers, json } = await send({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
     expect(headers.get('content-type')).toBe('application/json');
-    expect(json.result.tools).toHaveLength(19);
+    expect(json.result.tools).toHaveLength(31);
     const listening = await send(
       {
         jsonrpc: '2.0',

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { completeAsOf, withProvenance } from '../../../src/contract/answer/provenance.ts';
+import { HOSTED_TOOLS } from '../../../src/contract/interface/hosted-tools.ts';
 import { toolFailureDataSchema, toolListSchema, toolResultSchema } from '../../../src/contract/interface/json-rpc.ts';
 import { TOOL_NAMES, TOOLS, type ToolName } from '../../../src/contract/interface/tools.ts';
 import { readRecord } from '../../../src/contract/record/records.ts';
@@ -58,10 +59,10 @@ describe('the tools over JSON-RPC', () => {
     expect(readRecord(TOOLS[name].output, JSON.parse(json.result.content[0].text))).toMatchObject({ ok: true });
   });
 
-  it('lists the 19 with JSON Schema, any number of times', async () => {
+  it('lists the tools with JSON Schema, any number of times', async () => {
     const { json } = await post({ jsonrpc: '2.0', id: 'x', method: 'tools/list', params: {} });
     const { tools } = toolListSchema.parse(json.result);
-    expect(tools.map((tool) => tool.name)).toEqual(TOOL_NAMES);
+    expect(tools.map((tool) => tool.name)).toEqual([...TOOL_NAMES, ...Object.keys(HOSTED_TOOLS)]);
     expect(tools.find((tool) => tool.name === 'getCoinMarkets')).toMatchObject({
       inputSchema: {
         type: 'object',
@@ -152,7 +153,11 @@ describe('failures of tools', () => {
     ];
     const { json } = await post({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
     const { tools } = json.result as { tools: { name: string; inputSchema: { required: string[] } }[] };
-    const known: Record<string, string> = { platformId: 'eth-ethereum', baseCurrencyId: 'btc-bitcoin' };
+    const known: Record<string, string> = {
+      platformId: 'eth-ethereum',
+      baseCurrencyId: 'btc-bitcoin',
+      start: '2024-05-31',
+    };
     let checked = 0;
     for (const { name, inputSchema } of tools) {
       const ids = inputSchema.required.filter((one) => /Id$|Address$/.test(one));
@@ -174,7 +179,7 @@ describe('failures of tools', () => {
       }
     }
     // Of the 19: seven have no id to be wrong.
-    expect(checked).toBe(12);
+    expect(checked).toBe(17);
   });
 
   it('names the argument that is wrong, as invalid params', async () => {

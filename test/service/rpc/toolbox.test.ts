@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { notFound } from '../../../src/contract/answer/not-found.ts';
 import { completeAsOf, NO_DATA, withProvenance } from '../../../src/contract/answer/provenance.ts';
+import { HOSTED_TOOLS } from '../../../src/contract/interface/hosted-tools.ts';
 import { TOOL_NAMES } from '../../../src/contract/interface/tools.ts';
 import { StatementError, type WarehouseTools } from '../../../src/contract/interface/warehouse-tools.ts';
 import type { Admission, Caller } from '../../../src/contract/plan/access.ts';
@@ -37,13 +38,14 @@ const call = (name: string | null, given: unknown = {}, deps: Partial<ToolboxDep
 describe('the list of tools', () => {
   const namesOf = (deps: Partial<ToolboxDeps>) => toolbox(deps).tools.map(({ name }) => name);
 
-  it('has the 19 of the API document, those of a warehouse when there is one, and SQL only where it is run', () => {
+  it('has the 19 of the API document, the other twelve of the hosted server, those of a warehouse when there is one, and SQL only where it is run', () => {
     const more = ['getOHLCV', 'getCoverage', 'getGaps', 'explainCandle'];
-    expect(namesOf({})).toEqual(TOOL_NAMES);
-    expect(TOOL_NAMES).toHaveLength(19);
-    expect(namesOf({ warehouse })).toEqual([...TOOL_NAMES, ...more]);
+    const ours = [...TOOL_NAMES, ...Object.keys(HOSTED_TOOLS)];
+    expect(namesOf({})).toEqual(ours);
+    expect([TOOL_NAMES.length, ours.length]).toEqual([19, 31]);
+    expect(namesOf({ warehouse })).toEqual([...ours, ...more]);
     const runSql = async () => ({ columns: [], rows: [], truncated: false });
-    expect(namesOf({ warehouse: { ...warehouse, runSql } })).toEqual([...TOOL_NAMES, ...more, 'runSql']);
+    expect(namesOf({ warehouse: { ...warehouse, runSql } })).toEqual([...ours, ...more, 'runSql']);
   });
 
   it('describes every argument as JSON Schema, and says what is required', () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { intervalLimitText } from '../../../src/contract/answer/errors.ts';
+import { HOSTED_TOOLS } from '../../../src/contract/interface/hosted-tools.ts';
 import { toolListSchema } from '../../../src/contract/interface/json-rpc.ts';
 import { TOOL_NAMES } from '../../../src/contract/interface/tools.ts';
 import { WAREHOUSE_TOOLS } from '../../../src/contract/interface/warehouse-tools.ts';
@@ -70,6 +71,7 @@ describe('the tools of a warehouse', () => {
     };
     expect(await namesOf(post)).toEqual([
       ...TOOL_NAMES,
+      ...Object.keys(HOSTED_TOOLS),
       'getOHLCV',
       'getCoverage',
       'getGaps',
@@ -77,7 +79,14 @@ describe('the tools of a warehouse', () => {
       'runSql',
     ]);
     const without = sender(rpcService({ warehouse: createWarehouseTools({ sql: database.sql, clock: systemClock }) }));
-    expect(await namesOf(without)).toEqual([...TOOL_NAMES, 'getOHLCV', 'getCoverage', 'getGaps', 'explainCandle']);
+    expect(await namesOf(without)).toEqual([
+      ...TOOL_NAMES,
+      ...Object.keys(HOSTED_TOOLS),
+      'getOHLCV',
+      'getCoverage',
+      'getGaps',
+      'explainCandle',
+    ]);
     const { json } = await without(call('runSql', { statement: 'select 1' }));
     expect(json.error).toMatchObject({ code: -32602, message: expect.stringMatching(/name must be one of the tools/) });
   });

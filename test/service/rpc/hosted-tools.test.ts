@@ -1,0 +1,109 @@
+/** The tools of the vendor's hosted server beyond the API document's: each answers, as REST does. */
+import { expect, it } from 'vitest';
+import { HOSTED_TOOLS } from '../../../src/contract/interface/hosted-tools.ts';
+import type { Caller } from '../../../src/contract/plan/access.ts';
+import type { PlanName } from '../../../src/contract/plan/plans.ts';
+import { readRecord } from '../../../src/contract/record/records.ts';
+import { createToolbox } from '../../../src/service/rpc/toolbox.ts';
+import { createService } from '../../../src/service/service.ts';
+import { createMadeUpMarket } from '../../../src/simulator/made-up/made-up.ts';
+import { createMadeUpWorld } from '../../../src/simulator/made-up/made-up-world.ts';
+import { createPlanLimits } from '../../../src/simulator/plan-limits.ts';
+import { frozenClock } from '../conformance.ts';
+
+const clock = frozenClock(Date.UTC(2024, 5, 1, 12, 3, 20));
+const data = createMadeUpMarket({ world: createMadeUpWorld({ seed: 1, coins: 30 }), clock });
+const onError = (error: unknown) => {
+  throw error;
+};
+const HOLDER: Caller = { key: 'k', scheme: 'bearer', address: '192.0.2.1' };
+
+function over(plan: PlanName) {
+  const access = createPlanLimits({ clock, plan, keys: { k: plan }, overrides: { pacePerSecond: null } });
+  const toolbox = createToolbox({ data, access, clock, onError });
+  const service = createService({ data, access, clock, onError });
+  return {
+    call: (name: string, given: object = {}, caller = HOLDER) => toolbox.call(caller, name, given, access.admit),
+    get: async (path: string) => {
+      const headers = { Authorization: 'Bearer k' };
+      return (await service(new Request(`http://x/v1${path}`, { headers }))).json();
+    },
+  };
+}
+
+const { call, get } = over('enterprise');
+const [contract] = (await data.contracts('eth-ethereum'))!;
+const AT = { platformId: 'eth-ethereum', contractAddress: contract!.address };
+const RANGE = { start: '2024-05-01', end: '2024-05-20' };
+const BTC = { coinId: 'btc-bitcoin' };
+
+it.each<[keyof typeof HOSTED_TOOLS, object, string]>([
+  ['getCoinOHLCVLatest', BTC, '/coins/btc-bitcoin/ohlcv/latest'],
+  ['getCoinOHLCVToday', { ...BTC, quote: 'BTC' }, '/coins/btc-bitcoin/ohlcv/today?quote=btc'],
+  [
+    'getCoinOHLCVHistorical',
+    { ...BTC, ...RANGE },
+    '/coins/btc-bitcoin/ohlcv/historical?start=2024-05-01&end=2024-05-20&limit=50',
+  ],
+  [
+    'getTickersHistoricalById',
+    { ...BTC, ...RANGE, interval: '1d' },
+    '/tickers/btc-bitcoin/historical?start=2024-05-01&end=2024-05-20&interval=1d&limit=50',
+  ],
+  [
+    'getHistoricalTickerByContract',
+    { ...AT, ...RANGE, interval: '1d' },
+    `/tickers/${contract!.id}/historical?start=2024-05-01&end=2024-05-20&interval=1d&limit=50`,
+  ],
+  ['getChangelogIDs', {}, '/changelog/ids'],
+])('%s answers as REST', async (name, given, path) => {
+  const outcome = await call(name, given);
+  expect(outcome).toMatchObject({ kind: 'answered' });
+  const { output } = outcome as { output: object };
+  expect(output).toEqual(await get(path));
+  expect(readRecord(HOSTED_TOOLS[name].output, output)).toMatchObject({ ok: true });
+});
+
+it('tells the key, the server and its tools', async () => {
+  expect(await call('keyInfo')).toMatchObject({ output: { plan: 'enterprise', usage: {} } });
+  expect(await call('keyInfo', {}, { ...HOLDER, key: null })).toMatchObject({ kind: 'failed', data: { status: 403 } });
+  expect(await call('status')).toMatchObject({ output: { status: 'ok', time: '2024-06-01T12:03:20Z' } });
+  const { output } = (await over('starter').call('getCapabilities')) as { output: { tools: string[] } };
+  expect(output).toMatchObject({ plan: 'starter', intervals: ['24h'], history_days: 30 });
+  expect(output.tools).toEqual(expect.arrayContaining(['getGlobal', ...Object.keys(HOSTED_TOOLS)]));
+});
+
+it('finds ids by a part of a name', async () => {
+  const found = (await call('resolveId', { type: 'coin', query: 'bitcoin' })) as {
+    output: { matches: { id: string }[] };
+  };
+  expect(found.output).toMatchObject({ type: 'coin', query: 'bitcoin' });
+  expect(found.output.matches.map(({ id }) => id)).toContain('btc-bitcoin');
+  for (const type of ['exchange', 'people', 'tags'])
+    expect(await call('resolveId', { type, query: 'a' })).toMatchObject({
+      output: { type, matches: expect.any(Array) },
+    });
+  expect(await call('resolveId', { type: 'icos', query: 'a' })).toMatchObject({
+    kind: 'failed',
+    message: expect.stringContaining('type must be coin, exchange, people or tags, got string "icos"'),
+  });
+});
+
+it('refuses what the plan does not have, as REST, and says what nothing here can answer', async () => {
+  const free = over('free');
+  const history = { ...BTC, start: '2024-01-01' };
+  expect(await free.call('getCoinOHLCVHistorical', history)).toMatchObject({ kind: 'failed', data: { status: 402 } });
+  expect(await free.call('getTickersHistoricalById', history)).toMatchObject({ kind: 'failed', data: { status: 402 } });
+  expect(await free.call('getChangelogIDs')).toMatchObject({ kind: 'failed', data: { status: 402 } });
+  expect(await free.call('getCoinOHLCVLatest', BTC)).toMatchObject({ kind: 'answered' });
+  expect(await call('getMappings', BTC)).toMatchObject({ message: expect.stringContaining('not available here') });
+  expect(await call('submitFeedback', { goal: 'x' })).toMatchObject({
+    message: expect.stringContaining('tell its operator'),
+  });
+  expect(await call('getCoinOHLCVHistorical', BTC)).toMatchObject({
+    message: expect.stringContaining('start is required'),
+  });
+  expect(await call('getChangelogIDs', { page: 0 })).toMatchObject({
+    message: expect.stringContaining('page must be at least 1, got number 0'),
+  });
+});
