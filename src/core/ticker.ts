@@ -78,3 +78,17 @@ function mapColumns(columns: TickerColumns, change: <T>(values: readonly T[]) =>
     numbers: numbers as TickerColumns['numbers'],
   };
 }
+
+/** The changes of an exchange rate that are stored: as those of a price. */
+export const RATE_CHANGES = [
+  'percent_change_15m',
+  'percent_change_30m',
+  'percent_change_1h',
+  'percent_change_6h',
+  'percent_change_12h',
+  'percent_change_24h',
+  'percent_change_7d',
+  'percent_change_30d',
+  'percent_change_1y',
+] as const;
+export type RateChange = (typeof RATE_CHANGES)[number];

@@ -12,6 +12,7 @@ import { UpstreamError } from '../outcome.ts';
 import type { Run, RunContext, RunOutcome } from '../schedule-run.ts';
 import type { Session } from '../session.ts';
 import { refreshCatalogue } from '../snapshot/coin-list.ts';
+import { REQUESTS_OF_RATES, readRates } from '../snapshot/rates.ts';
 
 /** What the runs of the table need. */
 export type Runs = {
@@ -100,6 +101,13 @@ const TABLE = [
     requests: 1,
     cadence: { sparse: 'off', free: '22 0 * * *', starter: '22 */6 * * *', pro: '22 * * * *' },
     run: (runs, context) => runs.exchanges(context),
+  },
+  {
+    name: 'rates',
+    fetches: 'what other currencies are worth in dollars',
+    requests: REQUESTS_OF_RATES,
+    cadence: { sparse: 'off', free: '47 3 * * *', starter: '47 * * * *', pro: '*/15 * * * *' },
+    run: ({ session, sql, clock }, { signal }) => readRates({ sendRequest: session.sendRequest, sql, clock, signal }),
   },
   ...CATALOGUE_KINDS.map(catalogueEntry),
   {

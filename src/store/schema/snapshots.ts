@@ -1,7 +1,8 @@
 /** The tables of snapshots, except `market.ticker_history`, which is partitioned. */
-import { boolean, doublePrecision, integer, primaryKey, text } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm';
+import { boolean, check, doublePrecision, integer, primaryKey, text } from 'drizzle-orm/pg-core';
 import { EXCHANGE_VOLUMES } from '../../core/exchange.ts';
-import { TICKER_NUMBERS, type TickerNumber } from '../../core/ticker.ts';
+import { RATE_CHANGES, TICKER_NUMBERS, type TickerNumber } from '../../core/ticker.ts';
 import { instant, jsonb, market } from './columns.ts';
 
 const numbers = <Name extends string>(names: readonly Name[]) =>
@@ -68,6 +69,18 @@ export const exchange = market.table('exchange', {
   firstSeenAt: instant('first_seen_at').notNull(),
   lastSeenAt: instant('last_seen_at').notNull(),
 });
+
+export const rate = market.table(
+  'rate',
+  {
+    currency: text('currency').notNull(),
+    at: instant('at').notNull(),
+    updatedAt: instant('updated_at').notNull(),
+    price: doublePrecision('price').notNull(),
+    ...numbers(RATE_CHANGES),
+  },
+  (t) => [primaryKey({ columns: [t.currency, t.at] }), check('rate_price', sql`price > 0`)],
+);
 
 export const exchangeHistory = market.table(
   'exchange_history',

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import { monthReset } from '../../core/calendar.ts';
 import { HOUR } from '../../core/interval.ts';
+import { RATE_CHANGES } from '../../core/ticker.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { nameOf } from './series-line.ts';
 
@@ -42,6 +43,12 @@ export const TABLES: readonly Table[] = [
   },
   { name: 'market.exchange_history', time: 'at', kept: 'exchanges', columns: EXCHANGE, key: 'at, exchange_id' },
   { name: 'market.global_history', time: 'at', kept: 'global', columns: GLOBAL, key: 'at' },
+  {
+    name: 'market.rate',
+    time: 'at',
+    columns: `currency, at, updated_at, price, ${RATE_CHANGES.join(', ')}`,
+    key: 'at, currency',
+  },
   {
     name: 'market.ticker_history',
     time: 'at',

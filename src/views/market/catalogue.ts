@@ -72,11 +72,11 @@ export function createCatalogueViews(deps: CatalogueDeps): CatalogueViews {
     coinExchanges: (id) =>
       readUnder(['document coin_exchanges', 'coin'], () => readList<CoinExchange>('coin_exchanges', id, coinMissing)),
     coinMarkets: ({ coinId, quotes }) =>
-      readUnder(['document coin_markets', 'coin', 'ticker'], async () =>
+      readUnder(['document coin_markets', 'coin', 'ticker', 'rate'], async () =>
         inQuotes(sql, await readList<CoinMarket>('coin_markets', coinId, coinMissing), quotes),
       ),
     exchangeMarkets: ({ exchangeId, quotes }) =>
-      readUnder(['document exchange_markets', 'exchange', 'ticker'], async () =>
+      readUnder(['document exchange_markets', 'exchange', 'ticker', 'rate'], async () =>
         inQuotes(sql, await readList<ExchangeMarket>('exchange_markets', exchangeId, exchangeMissing), quotes),
       ),
     tags,

@@ -48,7 +48,7 @@ export function createOverviewViews({ sql, versions }: Omit<ViewDeps, 'noCoin'>)
 }
 
 function exchangeTopics(quotes: readonly string[]): readonly string[] {
-  return needsRates(quotes) ? ['exchange', 'ticker'] : ['exchange'];
+  return needsRates(quotes) ? ['exchange', 'ticker', 'rate'] : ['exchange'];
 }
 
 type CoinRow = CamelCased<Omit<CoinSummary, 'rank'>> & {

@@ -19,6 +19,7 @@ import { HOUR } from '../../core/interval.ts';
 import { normalize } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { CoinVersion, ViewDeps } from './data-versions.ts';
+import { currentRate } from './rates.ts';
 
 export function createPriceHistoryViews(
   { sql, clock, versions, noCoin }: ViewDeps,
@@ -34,8 +35,11 @@ export function createPriceHistoryViews(
   const priced = async (id: string): Promise<Priced | NotFound> => {
     const fiat = findFiat(id);
     if (fiat !== undefined) {
-      const isDollar = fiat.symbol === 'USD';
-      return { name: fiat.name, dollars: isDollar ? 1 : null, at: null, provenance: isDollar ? null : NO_DATA };
+      if (fiat.symbol === 'USD') return { name: fiat.name, dollars: 1, at: null, provenance: null };
+      const rate = await currentRate(sql, fiat.symbol, clock.now());
+      if (rate === null) return { name: fiat.name, dollars: null, at: null, provenance: NO_DATA };
+      const { price, at, updatedAt } = rate;
+      return { name: fiat.name, dollars: price, at: formatTime(updatedAt), provenance: completeAsOf(at) };
     }
     const found = await ticker({ coinId: id, quotes: ['USD'] });
     if (!isFound(found)) return found;

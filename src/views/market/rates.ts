@@ -1,41 +1,47 @@
 /** Converts prices from dollars into other currencies: divided by a ticker of the same snapshot (decision 43). */
 import type { Instant } from '../../clock.ts';
+import { FIATS } from '../../contract/record/fiats.ts';
 import type { Exchange, Ticker, TickerQuote } from '../../contract/record/records.ts';
+import { RATE_CHANGES, type RateChange } from '../../core/ticker.ts';
 import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
-/** Currencies with a ticker of their own. Upstream gives no rates for the others: their values are null, never invented. */
+/** Currencies with a ticker of their own. */
 const COINS: Readonly<Record<string, string>> = { BTC: 'btc-bitcoin', ETH: 'eth-ethereum' };
 
-const CHANGES = [
-  'percent_change_15m',
-  'percent_change_30m',
-  'percent_change_1h',
-  'percent_change_6h',
-  'percent_change_12h',
-  'percent_change_24h',
-  'percent_change_7d',
-  'percent_change_30d',
-  'percent_change_1y',
-] as const;
-
 /** One unit of a currency in dollars, and its changes in percent. */
-export type Rate = { readonly price: number } & Readonly<Record<(typeof CHANGES)[number], number | null>>;
-const rateOf = createRecordReader<Rate>(['price', ...CHANGES]);
+export type Rate = { readonly price: number } & Readonly<Record<RateChange, number | null>>;
+const rateOf = createRecordReader<Rate>(['price', ...RATE_CHANGES]);
 /** By symbol and instant of the snapshot. */
 export type Rates = (symbol: string, at: Instant) => Rate | null;
 
 /** A snapshot without a ticker of the currency takes one that is at most this much older. */
 const MAX_AGE = '1 hour';
+/** The rates of the other currencies are read once a day under the smallest plan. Without a fresh one, values are null, never invented. */
+const MAX_FIAT_AGE = '36 hours';
+/** A snapshot is a little older than rates that were read just after it. */
+const MAX_AHEAD = '15 minutes';
+const IS_FIAT: ReadonlySet<string> = new Set(FIATS.map(({ symbol }) => symbol).filter((symbol) => symbol !== 'USD'));
 
 /** The rates of these currencies at these snapshots. */
 export async function readRates(sql: Sql, symbols: readonly string[], ats: readonly Instant[]): Promise<Rates> {
   const found = new Map<string, Rate>();
+  const fiats = symbols.filter((symbol) => IS_FIAT.has(symbol));
+  if (fiats.length > 0 && ats.length > 0) {
+    const rows = await sql<(CamelCased<Rate> & { readonly currency: string; readonly snapshot: Instant })[]>`
+      select a.at as snapshot, r.* from unnest(${ats as Instant[]}::timestamptz[]) as a(at)
+      cross join unnest(${fiats}::text[]) as f(currency)
+      cross join lateral (
+        select currency, price, ${sql(RATE_CHANGES as unknown as string[])} from market.rate
+        where currency = f.currency and at <= a.at + ${MAX_AHEAD}::interval and at > a.at - ${MAX_FIAT_AGE}::interval
+        order by at desc limit 1) r`;
+    for (const row of rows) found.set(`${row.currency} ${row.snapshot}`, rateOf(row));
+  }
   for (const symbol of symbols) {
     const coinId = COINS[symbol];
     if (coinId === undefined || ats.length === 0) continue;
     const rows = await sql<(CamelCased<Rate> & { readonly snapshot: Instant })[]>`
-      select a.at as snapshot, h.price, ${sql(CHANGES.map((name) => `t.${name}`))}
+      select a.at as snapshot, h.price, ${sql(RATE_CHANGES.map((name) => `t.${name}`))}
       from unnest(${ats as Instant[]}::timestamptz[]) as a(at)
       cross join lateral (
         select price, at from market.ticker_history
@@ -49,7 +55,7 @@ export async function readRates(sql: Sql, symbols: readonly string[], ats: reado
 
 /** Is a rate necessary for any of these? */
 export function needsRates(quotes: readonly string[]): boolean {
-  return quotes.some((symbol) => symbol in COINS);
+  return quotes.some((symbol) => symbol in COINS || IS_FIAT.has(symbol));
 }
 
 /** Is the rate of one of these currencies missing, at one of these snapshots? */
@@ -66,7 +72,7 @@ export function tickerIn(ticker: Ticker, quotes: readonly string[], at: Instant,
   return { ...ticker, quotes: converted };
 }
 
-const IS_CHANGE: ReadonlySet<string> = new Set(CHANGES);
+const IS_CHANGE: ReadonlySet<string> = new Set(RATE_CHANGES);
 /** In dollars. */
 const IS_AMOUNT: ReadonlySet<string> = new Set(['price', 'volume_24h', 'market_cap']);
 /** The same as in dollars. */
@@ -110,4 +116,16 @@ function divide(value: number | null, by: number | null): number | null {
 function changeIn(percent: number | null, of: number | null): number | null {
   if (typeof percent !== 'number' || of === null || of <= -100) return null;
   return Math.round(((1 + percent / 100) / (1 + of / 100) - 1) * 10_000) / 100;
+}
+
+/** What one unit of a currency without a coin is worth in dollars now, and since when; null: no fresh rate was received. */
+export async function currentRate(
+  sql: Sql,
+  symbol: string,
+  now: Instant,
+): Promise<{ readonly price: number; readonly at: Instant; readonly updatedAt: Instant } | null> {
+  const [row] = await sql<{ price: number; at: Instant; updatedAt: Instant }[]>`
+    select price, at, updated_at from market.rate
+    where currency = ${symbol} and at > ${now}::timestamptz - ${MAX_FIAT_AGE}::interval order by at desc limit 1`;
+  return row ?? null;
 }

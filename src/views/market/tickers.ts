@@ -16,7 +16,7 @@ import { lacksRates, needsRates, type Rates, readRates, tickerIn } from './rates
 /** Of lists in other currencies, in tickers times currencies: each takes some 0.8 KB. */
 const MAX_CONVERTED = 60_000;
 /** Names and activity are the coin's. */
-const TOPICS = ['ticker', 'coin'];
+const TOPICS = ['ticker', 'coin', 'rate'];
 /** A long list is read in pieces of so many rows, so that other requests are answered in between. */
 const PIECE = 1_000;
 

@@ -1,0 +1,130 @@
+/**
+ * Reads exchange rates: the ticker of bitcoin in all currencies that the upstream knows, three to a request. A rate is the price in dollars by the
+ * price in the currency, both of one update of the upstream: else bitcoin would have moved between the two.
+ */
+import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import { TICKERS_PATH } from '../../contract/interface/paths.ts';
+import { FIATS } from '../../contract/record/fiats.ts';
+import { readRecord, type TickerQuote, tickerSchema } from '../../contract/record/records.ts';
+import { parseTime } from '../../contract/time.ts';
+import { DAY } from '../../core/interval.ts';
+import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
+import { RATE_CHANGES } from '../../core/ticker.ts';
+import { recordStored } from '../../store/candle/quarantine.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { type RateFacts, writeRates } from '../../store/snapshot/rate.ts';
+import { recordFetch } from '../../store/work/fetch.ts';
+import type { Answer } from '../../upstream/answer.ts';
+import { UpstreamError } from '../outcome.ts';
+import { createOriginCheck } from '../request/origin.ts';
+import type { SendRequest, SentRequest } from '../request/send-request.ts';
+import type { RunOutcome } from '../schedule-run.ts';
+
+const COIN = 'btc-bitcoin';
+const ENDPOINT = 'rates';
+/** The most quotes of a request (upstream-api.md, 1.4). */
+const QUOTES_PER_REQUEST = 3;
+const CURRENCIES = FIATS.map(({ symbol }) => symbol).filter((symbol) => symbol !== 'USD');
+/** Requests of a run: each has three currencies, but the first, which has the dollar, too. */
+export const REQUESTS_OF_RATES = Math.ceil((CURRENCIES.length + 1) / QUOTES_PER_REQUEST);
+/** While it reads, the upstream may update its prices a few times: each costs a request with the dollar. */
+const MOST_REQUESTS = REQUESTS_OF_RATES + 6;
+
+type Dollars = { readonly updatedAt: Instant; readonly quote: TickerQuote };
+
+type RatesDeps = {
+  readonly sendRequest: SendRequest;
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+};
+
+/** @throws UpstreamError, ConfigurationError */
+export async function readRates(deps: RatesDeps): Promise<RunOutcome> {
+  const { sql } = deps;
+  let left: readonly string[] = CURRENCIES;
+  let dollars: Dollars | null = null;
+  for (let requests = 1; left.length > 0 && requests <= MOST_REQUESTS; requests++) {
+    const asked = left.slice(0, QUOTES_PER_REQUEST - (dollars === null ? 1 : 0));
+    const read = await readTicker(deps, [...(dollars === null ? ['USD'] : []), ...asked]);
+    if (read.kind !== 'read') return read;
+    const { updatedAt, quotes, asOf, record } = read;
+    if (quotes.USD !== undefined) dollars = { updatedAt, quote: quotes.USD };
+    // Another update: what bitcoin costs in dollars now is asked for with the next currencies, and these once more.
+    const isSame = dollars !== null && dollars.updatedAt === updatedAt;
+    const rates = isSame ? asked.flatMap((currency) => rateOf(currency, dollars!, quotes[currency]) ?? []) : [];
+    await sql.begin(async (tx) => {
+      const stored = await writeRates(tx, rates, asOf);
+      await recordStored(tx, record, { rows: 1, stored, quarantined: [] });
+    });
+    if (isSame) left = left.slice(asked.length);
+    else dollars = null;
+  }
+  return { kind: 'done' };
+}
+
+type TickerRead = {
+  readonly kind: 'read';
+  readonly updatedAt: Instant;
+  readonly quotes: Readonly<Record<string, TickerQuote>>;
+  readonly asOf: Instant;
+  readonly record: SentRequest['record'];
+};
+
+async function readTicker(
+  { sendRequest, sql, clock, signal }: RatesDeps,
+  quotes: readonly string[],
+): Promise<TickerRead | RunOutcome> {
+  const sent = await sendRequest(
+    { path: `${TICKERS_PATH}/${COIN}`, query: { quotes: quotes.join(',') } },
+    { spender: { class: 'scheduled', name: ENDPOINT }, record: { endpoint: ENDPOINT }, signal },
+  );
+  if (sent.kind === 'held') return sent;
+  const { answer, record } = sent;
+  if (answer.kind !== 'answered') return unanswered(answer, clock.now());
+  const { exchange } = answer;
+  const read = readRecord(tickerSchema, answer.body);
+  const updatedAt = read.ok ? parseTime(read.value.last_updated ?? '') : Number.NaN;
+  const problem = read.ok ? problemOf(read.value.id, updatedAt, exchange.latest) : read.problem;
+  if (!read.ok || problem !== null) {
+    await recordFetch(sql, { ...record, outcome: 'malformed', message: problem });
+    throw new UpstreamError(`${TICKERS_PATH}/${COIN}: ${problem}`);
+  }
+  await createOriginCheck(sql)(exchange, record);
+  return { kind: 'read', updatedAt, quotes: read.value.quotes, asOf: exchange.asOf, record };
+}
+
+function problemOf(id: string, updatedAt: Instant, latest: Instant): string | null {
+  if (id !== COIN) return `expected the ticker of ${COIN}, got that of ${id}`;
+  if (Number.isNaN(updatedAt)) return 'last_updated is no time';
+  return updatedAt > latest + MOST_SKEW_MS ? 'last_updated lies in the future' : null;
+}
+
+/** Null where the upstream has no price in this currency. */
+function rateOf(currency: string, { updatedAt, quote: usd }: Dollars, of: TickerQuote | undefined): RateFacts | null {
+  const [dollars, price] = [usd.price, of?.price];
+  if (typeof dollars !== 'number' || typeof price !== 'number' || !(dollars > 0) || !(price > 0)) return null;
+  const rate = dollars / price;
+  if (!Number.isFinite(rate) || rate === 0) return null;
+  const changes = RATE_CHANGES.map((name) => [name, changeOf(usd[name], of![name])]);
+  return { currency, updatedAt, price: rate, changes: Object.fromEntries(changes) as RateFacts['changes'] };
+}
+
+/** Bitcoin's change in dollars is the currency's, times bitcoin's change in the currency. All in percent. */
+function changeOf(inDollars: unknown, inCurrency: unknown): number | null {
+  if (typeof inDollars !== 'number' || typeof inCurrency !== 'number' || inCurrency <= -100) return null;
+  return ((1 + inDollars / 100) / (1 + inCurrency / 100) - 1) * 100;
+}
+
+/** What a failed request means for the run; the request itself is recorded already. */
+function unanswered(answer: Exclude<Answer, { kind: 'moved' | 'answered' }>, now: Instant): RunOutcome {
+  switch (answer.kind) {
+    case 'limited':
+      return { kind: 'held', until: now + ASK_AGAIN_MS, reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
+    case 'refused':
+      return { kind: 'held', until: now + DAY, reason: answer.message };
+    case 'malformed':
+    case 'unavailable':
+      throw new UpstreamError(`${TICKERS_PATH}/${COIN}: ${answer.message}`);
+  }
+}

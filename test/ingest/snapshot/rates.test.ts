@@ -1,0 +1,111 @@
+/** What other currencies are worth: the fewest requests, of one update of the upstream; and what is served with it. */
+import { afterEach, expect, test } from 'vitest';
+import { isFound } from '../../../src/contract/answer/not-found.ts';
+import { provenanceOf } from '../../../src/contract/answer/provenance.ts';
+import { FIATS } from '../../../src/contract/record/fiats.ts';
+import { DAY } from '../../../src/core/interval.ts';
+import { REQUESTS_OF_RATES, readRates } from '../../../src/ingest/snapshot/rates.ts';
+import { createSnapshots } from '../../../src/ingest/snapshot/snapshots.ts';
+import { dollarsPer } from '../../../src/simulator/currencies.ts';
+import { createWarehouse } from '../../../src/views/market/warehouse.ts';
+import { type Script, says } from '../../support/scripted.ts';
+import { createScriptedWorld, type ScriptedWorld } from '../../support/scripted-world.ts';
+
+let made: ScriptedWorld;
+afterEach(() => made.world.close());
+
+const CURRENCIES = FIATS.map(({ symbol }) => symbol).filter((symbol) => symbol !== 'USD');
+
+async function open() {
+  made = await createScriptedWorld();
+  const { database, clock } = made.world;
+  const { session } = await made.world.open();
+  made.upstream.forget();
+  const { sql } = database;
+  const read = () => readRates({ sendRequest: session.sendRequest, sql, clock, signal: new AbortController().signal });
+  const stored = () =>
+    sql<{ currency: string; price: number }[]>`select currency, price from market.rate order by currency, at`;
+  const snapshots = createSnapshots({ sql, sendRequest: session.sendRequest, clock, accountId: session.accountId });
+  return { sql, clock, read, stored, snapshots, session };
+}
+
+test('all currencies in fourteen requests, as the upstream has them', async () => {
+  const { read, stored, sql } = await open();
+  expect(await read()).toEqual({ kind: 'done' });
+  expect(made.upstream.log).toHaveLength(14);
+  expect(REQUESTS_OF_RATES).toBe(14);
+  const rates = await stored();
+  expect(rates.map(({ currency }) => currency)).toEqual([...CURRENCIES].sort());
+  for (const { currency, price } of rates) expect(price / dollarsPer(currency)!).toBeCloseTo(1, 9);
+  const [spent] = await sql`select month_spent::int as n from ops.quota_spent where name = 'rates'`;
+  expect(spent).toEqual({ n: 14 });
+});
+
+test('an update of the upstream in between costs one request more, and no rate is of two updates', async () => {
+  const { read, stored } = await open();
+  let asked = 0;
+  const later: Script = async (request, simulated) => {
+    const answer = await simulated(request);
+    if (++asked < 5) return answer;
+    const ticker = (await answer.json()) as { last_updated: string; quotes: Record<string, { price: number }> };
+    // Bitcoin costs twice as much.
+    for (const quote of Object.values(ticker.quotes)) quote.price *= 2;
+    const last_updated = new Date(Date.parse(ticker.last_updated) + 60_000).toISOString().replace('.000', '');
+    return Response.json({ ...ticker, last_updated }, { headers: answer.headers });
+  };
+  made.upstream.script = later;
+  await read();
+  const rates = await stored();
+  expect(rates).toHaveLength(CURRENCIES.length);
+  for (const { currency, price } of rates) expect(price / dollarsPer(currency)!).toBeCloseTo(1, 9);
+  expect(made.upstream.log.length).toBeLessThanOrEqual(16);
+});
+
+test('an answer that is no ticker of bitcoin is not used; a refusal waits a day', async () => {
+  const { read, stored } = await open();
+  made.upstream.script = async (request, simulated) =>
+    simulated(new Request(request.url.replace('btc-bitcoin', 'eth-ethereum')));
+  await expect(read()).rejects.toThrow('expected the ticker of btc-bitcoin, got that of eth-ethereum');
+  made.upstream.script = () => says(403, 'not in this plan');
+  expect(await read()).toMatchObject({ kind: 'held', until: expect.any(Number) });
+  expect(await stored()).toEqual([]);
+});
+
+test('tickers, exchanges, markets and the price converter are served in them; without a fresh rate they are null, and partial', async () => {
+  const { read, clock, sql, snapshots } = await open();
+  await snapshots.tickers();
+  await snapshots.exchanges();
+  const served = () => createWarehouse({ sql, clock });
+  const ticker = async () => {
+    const found = await served().ticker({ coinId: 'btc-bitcoin', quotes: ['USD', 'EUR', 'JPY'] });
+    if (!isFound(found)) throw new Error('not found');
+    return { found, coverage: provenanceOf(found)?.coverage };
+  };
+  const before = await ticker();
+  expect(before).toMatchObject({ coverage: 'partial', found: { quotes: { EUR: { price: null } } } });
+  await read();
+  const { found, coverage } = await ticker();
+  expect(coverage).toBe('full');
+  const usd = found.quotes.USD!.price!;
+  for (const currency of ['EUR', 'JPY']) {
+    const quote = found.quotes[currency]!;
+    expect(quote.price! * dollarsPer(currency)!).toBeCloseTo(usd, 4);
+    // The simulator's currencies do not move.
+    expect(quote.percent_change_24h).toBeCloseTo(found.quotes.USD!.percent_change_24h!, 1);
+  }
+  const [first] = await served().exchanges({ quotes: ['USD', 'CHF'] });
+  const volumes = first!.quotes as Record<string, { adjusted_volume_24h: number }>;
+  expect(volumes.CHF!.adjusted_volume_24h * dollarsPer('CHF')!).toBeCloseTo(volumes.USD!.adjusted_volume_24h, 2);
+  const converted = await served().convert({ baseId: 'eur-euro', quoteId: 'chf-swiss-franc', amount: 100 });
+  if (!isFound(converted)) throw new Error('not found');
+  expect(converted.price).toBeCloseTo((100 * dollarsPer('EUR')!) / dollarsPer('CHF')!, 6);
+  const [rate] = await sql<{ at: number }[]>`select updated_at as at from market.rate limit 1`;
+  expect(Date.parse(converted.base_price_last_updated)).toBe(rate!.at);
+  // Two days later.
+  made.world.clock.advanceTo(clock.now() + 2 * DAY);
+  await snapshots.tickers();
+  expect(await ticker()).toMatchObject({ coverage: 'partial', found: { quotes: { EUR: { price: null } } } });
+  expect(await served().convert({ baseId: 'eur-euro', quoteId: 'usd-us-dollars', amount: 1 })).toMatchObject({
+    price: null,
+  });
+});
