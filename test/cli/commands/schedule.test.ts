@@ -29,7 +29,7 @@ describe('schedule', () => {
     expect(out).toMatch(/^coins +7 \*\/6 \* \* \* +1 +124 +0\.6% +never +in 2m +the list of coins and their ranks$/m);
     expect(out).toMatch(/^gaps +52 \* \* \* \* +0 +0 +– +never +in 47m /m);
     expect(out).toContain(
-      '\nTotal: 4,681 requests in a month of 31 days, 23.4% of 20,000; 151 requests in a day, 15.1% of 1,000 (plan free). The rest is available for candles.\n',
+      '\nTotal: 5,115 requests in a month of 31 days, 25.6% of 20,000; 165 requests in a day, 16.5% of 1,000 (plan free). The rest is available for candles.\n',
     );
   });
 
@@ -121,7 +121,7 @@ describe('schedule', () => {
       const { code, err, out } = await chandler([...argv, '--json'], settings);
       expect(code).toBe(2);
       expect(err).toMatch(
-        /^error: the schedules alone need 23,963 requests in a month of 31 days \(tickers 22,320 × 1 \+ .*the limit is 20,000 \(plan free\); run them less often, like CHANDLER_SCHEDULE_TICKERS='\*\/15 \* \* \* \*'/,
+        /^error: the schedules alone need 24,397 requests in a month of 31 days \(tickers 22,320 × 1 \+ .*the limit is 20,000 \(plan free\); run them less often, like CHANDLER_SCHEDULE_TICKERS='\*\/15 \* \* \* \*'/,
       );
       expect(JSON.parse(out)).toMatchObject({ exitCode: 2 });
       const [row] = await database.sql<{ n: number }[]>`select count(*) as n from ops.fetch`;
