@@ -35,6 +35,8 @@ export type SimulatorOptions = {
   readonly latencyMs?: number;
   /** So long after midnight `/ohlcv/latest` goes on to the day that has ended; default: at once. */
   readonly latestTurnsAfterMs?: number;
+  /** Tool calls must say why they are made, as the vendor's hosted server demands; default: they need not. */
+  readonly requireRationale?: boolean;
   /** Origins of web pages that may use the tools, in addition to this machine. */
   readonly origins?: readonly string[];
   /** Called with unexpected errors. */
@@ -70,8 +72,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   const name = nameOf(options);
   const overrides = { ...(options.unlimited ? NO_LIMITS : {}), ...options.limits?.overrides };
   const access = createPlanLimits({ ...options.limits, overrides, clock });
-  const { latestTurnsAfterMs } = options;
-  const service = createService({ data, access, clock, onError, origins: options.origins, latestTurnsAfterMs });
+  const { latestTurnsAfterMs, requireRationale, origins } = options;
+  const service = createService({ data, access, clock, onError, origins, latestTurnsAfterMs, requireRationale });
 
   const planOfCaller = (key: string | null): PlanName =>
     (key === null ? undefined : options.limits?.keys?.[key]) ?? options.limits?.plan ?? 'free';

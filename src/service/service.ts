@@ -37,6 +37,8 @@ export type ServiceDeps = {
   readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
   /** The tools that only a warehouse has; without it, the service offers the tools of the API document. */
   readonly warehouse?: WarehouseTools | undefined;
+  /** Tool calls must say why they are made; default: they need not. */
+  readonly requireRationale?: boolean | undefined;
   /** So long after midnight `/ohlcv/latest` goes on to the day that has ended; default: at once. */
   readonly latestTurnsAfterMs?: number | undefined;
   /** Origins of web pages that may use the tools, besides those of this machine; `*`: all. */

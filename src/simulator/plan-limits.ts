@@ -2,11 +2,12 @@
 import { createHash } from 'node:crypto';
 import type { Clock, Instant } from '../clock.ts';
 import { INVALID_KEY, KEY_REQUIRED, TOO_MANY_REQUESTS } from '../contract/answer/errors.ts';
-import type { Access, Admission, Caller } from '../contract/plan/access.ts';
+import type { Access, Admission, Allowance, Caller } from '../contract/plan/access.ts';
 import { createPlanHistoryLimits } from '../contract/plan/plan-history-limits.ts';
 import { type Plan, type PlanName, type PlanOverrides, planOf } from '../contract/plan/plans.ts';
 import type { AccountInfo } from '../contract/record/records.ts';
 import { formatTime } from '../contract/time.ts';
+import { monthReset } from '../core/calendar.ts';
 import { DAY } from '../core/interval.ts';
 
 export type PlanLimitsOptions = {
@@ -137,7 +138,7 @@ function admitTo(account: Account, about: 'data' | 'account', pace: number | nul
   const refuse = (window: keyof AccountCounters['rejected'], status: 402 | 429, retryAfterSeconds?: number) => {
     counted.rejected[window]++;
     const wait = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
-    return { kind: 'rejected', status, message: TOO_MANY_REQUESTS, ...wait } as const;
+    return { kind: 'rejected', status, message: TOO_MANY_REQUESTS, ...wait, ...allowanceOf(account, now) } as const;
   };
   counted.requests++;
   counted.peak.second = Math.max(counted.peak.second, ++arrivals.count);
@@ -152,7 +153,15 @@ function admitTo(account: Account, about: 'data' | 'account', pace: number | nul
   }
   counted.admitted++;
   second.count++;
-  return { kind: 'admitted', plan: plan.name };
+  return { kind: 'admitted', plan: plan.name, ...allowanceOf(account, now) };
+}
+
+/** The window that the upstream's headers tell of (upstream-api.md, section 2): the month's. None without a limit. */
+function allowanceOf({ plan, windows }: Account, now: Instant): { readonly allowance?: Allowance } {
+  const limit = plan.requestsPerMonth;
+  if (limit === null) return {};
+  const remaining = Math.max(0, limit - windows.month.count);
+  return { allowance: { limit, remaining, resetSeconds: Math.ceil((monthReset(now) - now) / 1_000) } };
 }
 
 function accountInfoOf({ plan, since, windows }: Account): AccountInfo {

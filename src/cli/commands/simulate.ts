@@ -25,9 +25,14 @@ type Options = {
   readonly coins: number;
   readonly latency: number;
   readonly latestAfter: number;
+  readonly auth: AuthScheme;
+  readonly requireRationale?: boolean;
   readonly gzip: boolean;
   readonly json?: boolean;
 };
+
+const AUTH_SCHEMES = ['bare', 'bearer', 'both'] as const;
+type AuthScheme = (typeof AUTH_SCHEMES)[number];
 
 /** A first command to try with each market. */
 const EXAMPLES: Readonly<Record<MarketName, string>> = {
@@ -49,6 +54,16 @@ export function simulateCommand(program: Command, context: CommandContext): void
     )
     .option('--plan <plan>', `the plan of callers without a key: ${PLAN_NAMES.join(', ')}`, choice(PLAN_NAMES), 'free')
     .option('--key <key=plan>', 'a key and its plan; may be repeated; other keys are refused', parseKey, {})
+    .option(
+      '--auth <scheme>',
+      `how a key must be sent: ${AUTH_SCHEMES.join(', ')}; the real paid host refuses bearer`,
+      choice(AUTH_SCHEMES),
+      'both',
+    )
+    .option(
+      '--require-rationale',
+      'tool calls must say why they are made (rationale), as on the vendor’s hosted server',
+    )
     .option('--unlimited', 'apply no limits')
     .option(
       '--faults <spec>',
@@ -96,13 +111,26 @@ export function simulateCommand(program: Command, context: CommandContext): void
 }
 
 function openSimulator({ clock, io, config }: CommandContext, options: Options): Simulator {
-  const { market, plan, key, unlimited = false, faults, seed, coins, latency, latestAfter } = options;
+  const {
+    market,
+    plan,
+    key,
+    unlimited = false,
+    faults,
+    seed,
+    coins,
+    latency,
+    latestAfter,
+    auth,
+    requireRationale = false,
+  } = options;
   return createSimulator({
     market,
     clock,
     seed,
     coins,
-    limits: { plan, keys: key },
+    limits: { plan, keys: key, scheme: auth },
+    requireRationale,
     unlimited,
     faults,
     latencyMs: latency,

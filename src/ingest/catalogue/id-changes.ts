@@ -53,7 +53,8 @@ export async function readIdChanges(deps: {
     const { changes, quarantined } = validate(read.value, answer.exchange);
     const rows = read.value.length;
     await sql.begin((tx) => recordStored(tx, record, { rows, stored: changes.length, quarantined: quarantined }));
-    renames.push(...changes.filter(({ at }) => at >= since));
+    // Also older ones, and those about coins that we do not hold: whoever asks us for the changelog gets what we were told.
+    renames.push(...changes);
     if (read.value.length < PER_PAGE || changes.some(({ at }) => at < since)) break;
   }
   if (renames.length > 0) await sql.begin((tx) => recordRenames(tx, renames, 'changelog'));

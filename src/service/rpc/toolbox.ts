@@ -42,6 +42,8 @@ export type ToolboxDeps = {
   readonly data: MarketData<Missing>;
   readonly access: Access;
   readonly clock: Clock;
+  /** Calls must say why they are made, as the vendor's hosted server demands (upstream-api.md, section 4); default: they need not. */
+  readonly requireRationale?: boolean | undefined;
   /** Undefined: only the tools of the API document. */
   readonly warehouse?: WarehouseTools | undefined;
   /** Called with unexpected errors; the caller only sees a 500. */
@@ -50,7 +52,8 @@ export type ToolboxDeps = {
   readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
 };
 
-export function createToolbox({ data, access, clock, warehouse, onError, isUnavailable }: ToolboxDeps): Toolbox {
+export function createToolbox(deps: ToolboxDeps): Toolbox {
+  const { data, access, clock, warehouse, onError, isUnavailable, requireRationale = false } = deps;
   const extra = offeredBy(warehouse);
   const offered: Readonly<Record<string, Tool>> = { ...TOOLS, ...HOSTED_TOOLS, ...extra };
   const names = Object.keys(offered);
@@ -60,6 +63,7 @@ export function createToolbox({ data, access, clock, warehouse, onError, isUnava
     if (admission.kind === 'rejected') return rejected(admission);
     if (name === null || !names.includes(name)) return unknownTool(name, names);
     const plan = PLANS[admission.plan];
+    if (requireRationale && !hasRationale(given)) return invalid('rationale', RATIONALE_RULE);
     const read = readToolCall(TOOLS, name, given);
     if (read.kind === 'call') return answered(await answerTool(data, plan, read.call));
     if (read.kind === 'invalid') return invalid(read.argument, read.message);
@@ -73,7 +77,7 @@ export function createToolbox({ data, access, clock, warehouse, onError, isUnava
   };
 
   return {
-    tools: Object.entries(offered).map(([name, tool]) => listed(name, tool)),
+    tools: Object.entries(offered).map(([name, tool]) => listed(name, tool, requireRationale)),
     async call(caller, name, given, admit) {
       try {
         return await answer(caller, name, given, admit);
@@ -94,13 +98,27 @@ function offeredBy(warehouse: WarehouseTools | undefined): Readonly<Record<strin
   return warehouse.runSql === undefined ? rest : { ...rest, runSql };
 }
 
-function listed(name: string, { title, description, arguments: given, output }: Tool): ListedTool {
-  const { properties, required } = jsonSchema(given) as { properties: JsonSchema; required?: string[] };
+const RATIONALE_RULE = 'invalid parameters: rationale must be a text of 20 to 500 characters';
+
+function hasRationale(given: unknown): boolean {
+  const rationale = (given as { rationale?: unknown } | null | undefined)?.rationale;
+  return typeof rationale === 'string' && rationale.length >= 20 && rationale.length <= 500;
+}
+
+function listed(
+  name: string,
+  { title, description, arguments: given, output }: Tool,
+  requireRationale: boolean,
+): ListedTool {
+  const own = jsonSchema(given) as { properties: JsonSchema; required?: string[] };
+  const rationale = { type: 'string', minLength: 20, maxLength: 500, description: 'Why the call is made.' };
+  const properties = requireRationale ? { ...own.properties, rationale } : own.properties;
+  const required = [...(own.required ?? []), ...(requireRationale ? ['rationale'] : [])];
   return {
     name,
     title,
     description,
-    inputSchema: { type: 'object', properties, required: required ?? [] },
+    inputSchema: { type: 'object', properties, required },
     outputSchema: jsonSchema(output),
     annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   };

@@ -123,3 +123,13 @@ test('the simulator has one', async () => {
   const [fetched] = await sql`select outcome, status from ops.fetch where endpoint = 'changelog'`;
   expect(fetched).toEqual({ outcome: 'stored', status: 200 });
 });
+
+test('what a page tells is served, also older changes, and those about coins that nobody holds', async () => {
+  const { sql, read, upstream } = await open();
+  const older = change(7, NOW - 900 * DAY);
+  upstream.script = told(() => [change(1, NOW - DAY), older]);
+  await read();
+  const { createWarehouse } = await import('../../../src/views/market/warehouse.ts');
+  const served = await createWarehouse({ sql, clock: world!.clock }).idChanges({ page: 1 });
+  expect(served).toEqual([change(1, NOW - DAY), older]);
+});

@@ -121,7 +121,13 @@ describe('schedules that alone exceed the plan', () => {
   });
 
   test('a month that they just fill is fine, one request more is not', () => {
-    const only = (tickers: string): Cadences => ({ tickers, global: 'off', coins: 'off', exchanges: 'off', rates: 'off' });
+    const only = (tickers: string): Cadences => ({
+      tickers,
+      global: 'off',
+      coins: 'off',
+      exchanges: 'off',
+      rates: 'off',
+    });
     const limits = { perMonth: 31, perDay: null, perSecond: null };
     expect(() => check(only('0 0 * * *'), limits)).not.toThrow();
     expect(() => check(only('0 0 * * *'), { ...limits, perMonth: 30 })).toThrow(/31 requests in a month of 31 days/);
