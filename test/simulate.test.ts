@@ -106,3 +106,36 @@ describe('the simulator', () => {
     expect(counters).toEqual(JSON.parse(JSON.stringify(sim.counters())));
   });
 });
+
+describe('the simulator, as hard as the upstream', () => {
+  it('tells what is left of the month, and holds a key to one auth scheme', async () => {
+    const { get } = simulator({ limits: { keys: { abc: 'starter' }, scheme: 'bare' } });
+    const answer = await get('/v1/coins', { Authorization: 'abc' });
+    const told = ['limit', 'remaining', 'reset'].map((name) => Number(answer.headers.get(`ratelimit-${name}`)));
+    expect(told).toEqual([400_000, 399_999, Math.ceil((Date.UTC(2024, 6, 1) - now) / 1_000)]);
+    const bearer = await get('/v1/coins', { Authorization: 'Bearer abc' });
+    expect([bearer.status, bearer.headers.get('ratelimit-limit')]).toEqual([403, null]);
+    const { headers } = await simulator({ unlimited: true }).get('/v1/coins');
+    expect(headers.get('ratelimit-limit')).toBeNull();
+  });
+
+  it('asks tool calls why they are made, and its list of tools says so', async () => {
+    const { sim } = simulator({ unlimited: true, requireRationale: true });
+    const post = async (method: string, params: object) => {
+      const init = { method: 'POST', headers: { 'Content-Type': 'application/json' } };
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+      return (await (await sim.fetch(new Request('http://simulator/json-rpc', { ...init, body }))).json()) as {
+        error?: object;
+        result?: { tools: { inputSchema: { required: string[] } }[] };
+      };
+    };
+    const call = (given: object) => post('tools/call', { name: 'getGlobal', arguments: given });
+    expect(await call({})).toMatchObject({
+      error: { code: -32602, message: expect.stringContaining('rationale must be') },
+    });
+    expect(await call({ rationale: 'too short' })).toMatchObject({ error: { code: -32602 } });
+    expect((await call({ rationale: 'to see how large the market is' })).error).toBeUndefined();
+    const { result } = await post('tools/list', {});
+    expect(result!.tools.every(({ inputSchema }) => inputSchema.required.includes('rationale'))).toBe(true);
+  });
+});
