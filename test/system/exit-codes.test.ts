@@ -87,7 +87,7 @@ test('slots that were too young when the run began are no work left', async () =
 });
 
 test('what every attempt failed at is a failure, also where it was too young', async () => {
-  await make({ speed: 200 });
+  await make({ speed: 20 });
   upstream.script = (request) => (request.url.includes('eth-ethereum/ohlcv') ? says(500, 'broken') : null);
   const chandler = await world.open({ candlesPerRequest: 10 });
   const run = await chandler.backfill({ ...DAYS, coins: [COIN, 'eth-ethereum', 'ltc-litecoin'], to: TODAY });

@@ -39,6 +39,7 @@ test('a day of coins, account, renames and partitions costs what was reserved fo
       ...everyKind(() => 'off'),
       tickers: 'off',
       global: 'off',
+      rates: 'off',
       exchanges: 'off',
       freshness: 'off',
       gaps: 'off',

@@ -9,6 +9,7 @@ import * as catalogue from '../record/catalogue.ts';
 import { legacyTickerSchema, simpleTickerSchema } from '../record/older-records.ts';
 import * as records from '../record/records.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type Endpoint } from './endpoints.ts';
+import { EXAMPLES } from './examples.ts';
 import type { Parameter } from './parameters.ts';
 import { BASE_PATH } from './paths.ts';
 
@@ -26,7 +27,7 @@ export type Schema = {
 type OpenApiResponse = {
   readonly description: string;
   readonly headers?: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>>;
-  readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
+  readonly content?: Readonly<Record<string, { readonly schema: Schema; readonly example?: unknown }>>;
 };
 export type OpenApiOperation = {
   readonly operationId: string;
@@ -75,7 +76,7 @@ export function openApiDocument({ version }: { readonly version: string }) {
       tags: [group],
       ...(deprecated && { deprecated }),
       parameters,
-      responses: responsesOf(endpoint, answers.get(name)),
+      responses: responsesOf(endpoint, answers.get(name), EXAMPLES.endpoints[name]),
     };
     return [path, { get: operation }] as const;
   });
@@ -117,11 +118,15 @@ const REFUSALS = {
   503: 'The data are unavailable for the moment.',
 } as const;
 
-function responsesOf({ answer, refusals, group }: Endpoint, schema: Schema | undefined): OpenApiOperation['responses'] {
+function responsesOf(
+  { answer, refusals, group }: Endpoint,
+  schema: Schema | undefined,
+  example: unknown,
+): OpenApiOperation['responses'] {
   const good: OpenApiResponse = {
     description: 'The answer.',
     headers: group === 'Account' ? {} : { ...ETAG, ...PROVENANCE, ...ALLOWANCE },
-    ...(schema && { content: { 'application/json': { schema } } }),
+    ...(schema && { content: { 'application/json': { schema, example } } }),
   };
   const moved: OpenApiResponse = {
     description: 'The ticker is at another path.',
