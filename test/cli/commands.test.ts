@@ -205,14 +205,14 @@ describe('quota', () => {
     expect(out).toMatch(/^Account anonymous@api\.coinpaprika\.com, plan free \(as configured\)$/m);
     expect(out).toMatch(/^month +0 +[\d,]+ +[\d,]+ +20,000 +\d{4}-\d\d-01 00:00Z \(in /m);
     expect(out).toContain(
-      'Reserved for the schedules until each reset: tickers, 1 request at */15 * * * *; global, 1 request at */30 * * * *; rates, 14 requests at RATESCRON; coins, 1 request at 7 */6 * * *; exchanges, 1 request at 22 0 * * *; the catalogue, ',
+      'Reserved for the schedules until each reset: tickers, 1 request at */15 * * * *; global, 1 request at */30 * * * *; coins, 1 request at 7 */6 * * *; exchanges, 1 request at 22 0 * * *; rates, 14 requests at 47 3 * * *; the catalogue, ',
     );
     expect(quota.scheduled.slice(0, 5)).toEqual([
       { name: 'tickers', requests: 1, cron: '*/15 * * * *' },
       { name: 'global', requests: 1, cron: '*/30 * * * *' },
-      { name: 'rates', requests: 14, cron: 'RATESCRON' },
       { name: 'coins', requests: 1, cron: '7 */6 * * *' },
       { name: 'exchanges', requests: 1, cron: '22 0 * * *' },
+      { name: 'rates', requests: 14, cron: '47 3 * * *' },
     ]);
   });
 

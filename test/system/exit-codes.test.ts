@@ -1,5 +1,5 @@
 /** What is left after a backfill, and its exit code, from what the upstream really answered. */
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { exitOf } from '../../src/cli/backfill/exit-of.ts';
 import { DAY, settledUntil } from '../../src/core/interval.ts';
 import { readLeft } from '../../src/views/operations/left.ts';
@@ -88,9 +88,26 @@ test('slots that were too young when the run began are no work left', async () =
 
 test('what every attempt failed at is a failure, also where it was too young', async () => {
   await make({ speed: 20 });
-  upstream.script = (request) => (request.url.includes('eth-ethereum/ohlcv') ? says(500, 'broken') : null);
+  // The two others are answered between the failures of the third: only so the run knows that this is no outage.
+  let done = 0;
+  let failed = 0;
+  let others = 0;
+  const until = (condition: () => boolean) => vi.waitFor(() => expect(condition()).toBe(true), { interval: 1 });
+  upstream.script = async (request, simulated) => {
+    const url = request.url;
+    if (!url.includes('/ohlcv')) return simulated(request);
+    const isBroken = url.includes('eth-ethereum');
+    const turn = Math.min(3, isBroken ? failed + 1 : others++);
+    await until(() => (isBroken ? done : failed) >= turn);
+    if (isBroken) failed++;
+    return isBroken ? says(500, 'broken') : simulated(request);
+  };
   const chandler = await world.open({ candlesPerRequest: 10 });
-  const run = await chandler.backfill({ ...DAYS, coins: [COIN, 'eth-ethereum', 'ltc-litecoin'], to: TODAY });
+  const coins = [COIN, 'eth-ethereum', 'ltc-litecoin'];
+  const onProgress = ({ chunksDone }: { chunksDone: number }) => {
+    done = chunksDone;
+  };
+  const run = await chandler.backfill({ ...DAYS, coins, to: TODAY, onProgress });
   expect(run.left).toContainEqual({ reason: 'not asked yet', fate: 'failed', slots: 33, nextAskAt: null });
   expect(run.left!.map(({ fate }) => fate).sort()).toEqual(['failed', 'too young']);
   expect(exitOf([run])).toBe(1);
