@@ -6,7 +6,7 @@
  * lost (a flush, a kill between the two) is found, and the series is refreshed again.
  */
 import type { Clock, Instant } from '../../clock.ts';
-import { DAY, HOUR } from '../../core/interval.ts';
+import { HOUR } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { FreshnessBudget } from '../../quota/achievable-ages.ts';
 import { freshnessRoom } from '../../quota/refresh-order.ts';
@@ -132,12 +132,12 @@ export async function endFailedRefresh(
   const now = clock.now();
   const day = dayQuestionOf(job, historyLimits, now);
   if (day === null) await markEnded(sql, job.seriesId);
-  else await markDueAgain(sql, job.seriesId, now + FAILED_DAY_AGAIN_MS - DAY);
+  else await markDueAgain(sql, job.seriesId, now + FAILED_DAY_AGAIN_MS);
 }
 
 async function endRefresh(sql: Sql, seriesId: number, outcome: Outcome): Promise<void> {
   if (outcome.kind === 'refused' && outcome.reason === 'history limit') await handBack(sql, [seriesId]);
   else if (outcome.kind === 'stored' && outcome.againAt !== undefined)
-    await markDueAgain(sql, seriesId, outcome.againAt - DAY);
+    await markDueAgain(sql, seriesId, outcome.againAt);
   else await markEnded(sql, seriesId);
 }

@@ -173,12 +173,14 @@ export async function markEnded(sql: SqlOrTransaction, seriesId: number): Promis
     .where(and(matches(tracked, { seriesId }), isNotNull(tracked.queuedAt)));
 }
 
-/** The chunk of this series has ended without its last word: it counts as asked at an earlier instant, so that it is due again sooner. */
-export async function markDueAgain(sql: SqlOrTransaction, seriesId: number, askedAt: Instant): Promise<void> {
-  await tables(sql)
-    .update(tracked)
-    .set({ queuedAt: null, askedAt, refreshAt: askedAt })
-    .where(and(matches(tracked, { seriesId }), isNotNull(tracked.queuedAt)));
+/** The chunk of this series has ended without its last word: it counts as asked so long ago that it is due again at `dueAt`. */
+export async function markDueAgain(sql: SqlOrTransaction, seriesId: number, dueAt: Instant): Promise<void> {
+  await sql`
+    update ops.tracked tr set queued_at = null, asked_at = due.asked_at, refresh_at = due.asked_at
+    from (
+      select k.id, ${dueAt}::timestamptz - coalesce(k.achievable_age, k.target_age) as asked_at from ops.tier k
+    ) due
+    where tr.series_id = ${seriesId} and tr.queued_at is not null and due.id = tr.tier_id`;
 }
 
 /**
