@@ -129,8 +129,10 @@ export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOpt
         : nearEnd(missing, lastDay, isDaily ? null : openDayOf(now));
     const [span] = chunksNewestFirst(within, interval, slots);
     const chunk = span === undefined ? null : { ...series, ...span, slots: countSlots(within, interval) };
-    // A day is gone for good when the next one has ended: each day counts from its midnight, and the series are spread over it anew.
-    if (isDaily) return { seriesId, askedAt: dayStart(now), refreshAt: dayStart(now), chunk };
+    // The last full day tells nothing of the time since midnight, so its age counts from there. It is gone for good when the next one has
+    // ended: series that see nothing else are spread over each day anew.
+    const isLastDay = chunk !== null && lastDay !== null && chunk.from < lastDay.to;
+    if (isDaily || isLastDay) return { seriesId, askedAt: dayStart(now), refreshAt: dayStart(now), chunk };
     return { seriesId, askedAt: now, refreshAt: refreshAtAfter(candidate, now), chunk };
   });
 }
