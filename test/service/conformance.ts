@@ -371,7 +371,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       ['/search?q=%20', 400, /q is required/],
       ['/search?q=a%00b', 400, /q must be a text/],
       ['/search?q=btc&c=coins', 400, /c must be of currencies exchanges icos people tags, got "coins"/],
-      ['/search?q=btc&modifier=name', 400, /modifier must be symbol_search/],
+      ['/search?q=btc&modifier=name', 400, /modifier must be symbol or symbol_search/],
       ['/search?q=btc&limit=251', 400, /limit must be a whole number from 1 to 250, got "251"/],
       ['/price-converter?base_currency_id=btc-bitcoin', 400, /quote_currency_id is required/],
       ['/price-converter?quote_currency_id=btc-bitcoin', 400, /base_currency_id is required/],

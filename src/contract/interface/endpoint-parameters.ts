@@ -194,6 +194,7 @@ export function parseTickerHistoryParameters(query: URLSearchParams, now: Instan
 }
 
 const MAX_TEXT_LENGTH = 200;
+export const MODIFIER_RULE = 'must be symbol or symbol_search';
 const search = {
   q: required('q', 'The text to look for.', 'btc', (text) => {
     const q = text.trim();
@@ -214,7 +215,7 @@ const search = {
     'Only currencies whose symbol is q.',
     { type: 'string', enum: ['symbol_search', 'symbol'] },
     false,
-    (text) => (/^symbol(_search)?$/.test(text) ? ok(true) : invalid('modifier', 'must be symbol_search', text)),
+    (text) => (/^symbol(_search)?$/.test(text) ? ok(true) : invalid('modifier', MODIFIER_RULE, text)),
   ),
   limit: limit('Maximum number of results in each category.', 6, 250),
 };

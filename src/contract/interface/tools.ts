@@ -27,7 +27,7 @@ import {
   tickerSchema,
   tickersSchema,
 } from '../record/records.ts';
-import { AMOUNT, isPrintable, quotes as quotesOnRest, TAG_FIELDS } from './endpoint-parameters.ts';
+import { AMOUNT, isPrintable, MODIFIER_RULE, quotes as quotesOnRest, TAG_FIELDS } from './endpoint-parameters.ts';
 import type { Invalid, Parsed } from './parameters.ts';
 
 export const TOOL_LIMIT = { byDefault: 50, most: 250 } as const;
@@ -69,7 +69,7 @@ const categories = list(
 const modifier = list('"symbol": only currencies whose symbol is q.', (given): Parsed<boolean> => {
   if (!given) return { ok: true, value: false };
   if (given === 'symbol' || given === 'symbol_search') return { ok: true, value: true };
-  return refused('modifier', 'must be symbol or symbol_search', given);
+  return refused('modifier', MODIFIER_RULE, given);
 });
 
 /** The tools by name, in the order of the API document. */
