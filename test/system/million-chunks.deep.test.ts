@@ -52,7 +52,10 @@ const ENV = {
   CHANDLER_SCHEDULE_FRESHNESS: '*/5 * * * *',
   CHANDLER_SCHEDULE_GAPS: '52 * * * *',
   ...Object.fromEntries(
-    [...CATALOGUE_KINDS, 'exchanges', 'rates', 'renames'].map((name) => [`CHANDLER_SCHEDULE_${name.toUpperCase()}`, 'off']),
+    [...CATALOGUE_KINDS, 'exchanges', 'rates', 'renames'].map((name) => [
+      `CHANDLER_SCHEDULE_${name.toUpperCase()}`,
+      'off',
+    ]),
   ),
 };
 
