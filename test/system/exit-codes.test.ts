@@ -14,7 +14,8 @@ const stateOf = async (id: number) =>
   (await world.database.sql<{ state: string }[]>`select state from ops.backfill where id = ${id}`)[0]!.state;
 
 test('a row that is invalid once is asked for again by the same run, which is complete', async () => {
-  await make({ speed: 20 });
+  // Slow enough for a busy machine to show a wait of two seconds.
+  await make({ speed: 5 });
   upstream.script = (...args) => (upstream.ohlcv().length < 2 ? spoilt(...args) : null);
   const shown: (string | undefined)[] = [];
   const chandler = await world.open();
