@@ -1,11 +1,7 @@
 /** Tickers as columns, the form in which a snapshot is stored. */
 
-const QUOTE_NUMBERS = [
-  'price',
-  'volume_24h',
-  'volume_24h_change_24h',
-  'market_cap',
-  'market_cap_change_24h',
+/** The changes of a price, and those that are stored of an exchange rate. */
+export const RATE_CHANGES = [
   'percent_change_15m',
   'percent_change_30m',
   'percent_change_1h',
@@ -15,6 +11,16 @@ const QUOTE_NUMBERS = [
   'percent_change_7d',
   'percent_change_30d',
   'percent_change_1y',
+] as const;
+export type RateChange = (typeof RATE_CHANGES)[number];
+
+const QUOTE_NUMBERS = [
+  'price',
+  'volume_24h',
+  'volume_24h_change_24h',
+  'market_cap',
+  'market_cap_change_24h',
+  ...RATE_CHANGES,
   'ath_price',
 ] as const;
 /** The keys of a quote in the order of the upstream. */
@@ -78,17 +84,3 @@ function mapColumns(columns: TickerColumns, change: <T>(values: readonly T[]) =>
     numbers: numbers as TickerColumns['numbers'],
   };
 }
-
-/** The changes of an exchange rate that are stored: as those of a price. */
-export const RATE_CHANGES = [
-  'percent_change_15m',
-  'percent_change_30m',
-  'percent_change_1h',
-  'percent_change_6h',
-  'percent_change_12h',
-  'percent_change_24h',
-  'percent_change_7d',
-  'percent_change_30d',
-  'percent_change_1y',
-] as const;
-export type RateChange = (typeof RATE_CHANGES)[number];

@@ -1,5 +1,9 @@
 /** One run of a schedule: its input, and how it can end. */
 import type { Instant } from '../clock.ts';
+import { DAY } from '../core/interval.ts';
+import { ASK_AGAIN_MS } from '../core/second-opinion.ts';
+import type { Answer } from '../upstream/answer.ts';
+import { UpstreamError } from './outcome.ts';
 import type { OutageRetry } from './request/outage-retry.ts';
 
 /** How a run ends. A run that throws is tried again a few times. */
@@ -20,3 +24,21 @@ export type RunContext = {
 };
 
 export type Run = (context: RunContext) => Promise<RunOutcome>;
+
+/** How a run ends whose request brought no answer; the request itself is recorded already. @throws UpstreamError: try it again */
+export function endUnanswered(
+  question: string,
+  answer: Exclude<Answer, { kind: 'moved' | 'answered' }>,
+  now: Instant,
+): RunOutcome {
+  switch (answer.kind) {
+    case 'limited':
+      return { kind: 'held', until: now + ASK_AGAIN_MS, reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
+    case 'refused':
+      // The plan does not include it, or this upstream has none: one look a day is enough.
+      return { kind: 'held', until: now + DAY, reason: answer.message };
+    case 'malformed':
+    case 'unavailable':
+      throw new UpstreamError(`${question}: ${answer.message}`);
+  }
+}

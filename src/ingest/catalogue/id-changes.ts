@@ -2,22 +2,20 @@
  * Reads which coins got a new id from the upstream's changelog: newest first, a hundred to a page, one request each. Usually the first
  * page has all the news. The next run of freshness moves the series to the new id (`apply-track-rules.ts`).
  */
-import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import { type Clock, MOST_SKEW_MS } from '../../clock.ts';
 import { ID_CHANGES_PATH } from '../../contract/interface/paths.ts';
 import { idChangesSchema } from '../../contract/record/catalogue.ts';
 import { readRecord } from '../../contract/record/records.ts';
 import { parseTime } from '../../contract/time.ts';
-import { DAY } from '../../core/interval.ts';
-import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
 import { type QuarantinedRecord, recordStored } from '../../store/candle/quarantine.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type Rename, recordRenames, renamesReadUntil } from '../../store/upkeep/rename.ts';
 import { recordFetch } from '../../store/work/fetch.ts';
-import type { Answer, Exchange } from '../../upstream/answer.ts';
+import type { Exchange } from '../../upstream/answer.ts';
 import { UpstreamError } from '../outcome.ts';
 import { createOriginCheck } from '../request/origin.ts';
 import type { SendRequest } from '../request/send-request.ts';
-import type { RunOutcome } from '../schedule-run.ts';
+import { endUnanswered, type RunOutcome } from '../schedule-run.ts';
 
 const PER_PAGE = 100;
 /** Thousands of renames since the last reading would be a broken answer. */
@@ -43,7 +41,7 @@ export async function readIdChanges(deps: {
     );
     if (asked.kind === 'held') return asked;
     const { answer, record } = asked;
-    if (answer.kind !== 'answered') return unanswered(answer, clock.now());
+    if (answer.kind !== 'answered') return endUnanswered(ID_CHANGES_PATH, answer, clock.now());
     const read = readRecord(idChangesSchema, answer.body);
     if (!read.ok) {
       await recordFetch(sql, { ...record, outcome: 'malformed', message: read.problem });
@@ -77,18 +75,4 @@ function validate(rows: readonly Row[], { latest, asOf }: Pick<Exchange, 'latest
     else changes.push({ oldId: row.old_id, newId: row.new_id, at, currencyId: row.currency_id, seenAt: asOf });
   }
   return { changes, quarantined };
-}
-
-/** What a failed request means for the run; the request itself is recorded already. */
-function unanswered(answer: Exclude<Answer, { kind: 'moved' | 'answered' }>, now: Instant): RunOutcome {
-  switch (answer.kind) {
-    case 'limited':
-      return { kind: 'held', until: now + ASK_AGAIN_MS, reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
-    case 'refused':
-      // The plan does not include the changelog, or this upstream has none: one look a day is enough.
-      return { kind: 'held', until: now + DAY, reason: answer.message };
-    case 'malformed':
-    case 'unavailable':
-      throw new UpstreamError(`${ID_CHANGES_PATH}: ${answer.message}`);
-  }
 }

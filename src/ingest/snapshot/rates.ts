@@ -7,18 +7,15 @@ import { TICKERS_PATH } from '../../contract/interface/paths.ts';
 import { FIATS } from '../../contract/record/fiats.ts';
 import { readRecord, type TickerQuote, tickerSchema } from '../../contract/record/records.ts';
 import { parseTime } from '../../contract/time.ts';
-import { DAY } from '../../core/interval.ts';
-import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
 import { RATE_CHANGES } from '../../core/ticker.ts';
 import { recordStored } from '../../store/candle/quarantine.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type RateFacts, writeRates } from '../../store/snapshot/rate.ts';
 import { recordFetch } from '../../store/work/fetch.ts';
-import type { Answer } from '../../upstream/answer.ts';
 import { UpstreamError } from '../outcome.ts';
 import { createOriginCheck } from '../request/origin.ts';
 import type { SendRequest, SentRequest } from '../request/send-request.ts';
-import type { RunOutcome } from '../schedule-run.ts';
+import { endUnanswered, type RunOutcome } from '../schedule-run.ts';
 
 const COIN = 'btc-bitcoin';
 const ENDPOINT = 'rates';
@@ -81,7 +78,7 @@ async function readTicker(
   );
   if (sent.kind === 'held') return sent;
   const { answer, record } = sent;
-  if (answer.kind !== 'answered') return unanswered(answer, clock.now());
+  if (answer.kind !== 'answered') return endUnanswered(`${TICKERS_PATH}/${COIN}`, answer, clock.now());
   const { exchange } = answer;
   const read = readRecord(tickerSchema, answer.body);
   const updatedAt = read.ok ? parseTime(read.value.last_updated ?? '') : Number.NaN;
@@ -114,17 +111,4 @@ function rateOf(currency: string, { updatedAt, quote: usd }: Dollars, of: Ticker
 function changeOf(inDollars: unknown, inCurrency: unknown): number | null {
   if (typeof inDollars !== 'number' || typeof inCurrency !== 'number' || inCurrency <= -100) return null;
   return ((1 + inDollars / 100) / (1 + inCurrency / 100) - 1) * 100;
-}
-
-/** What a failed request means for the run; the request itself is recorded already. */
-function unanswered(answer: Exclude<Answer, { kind: 'moved' | 'answered' }>, now: Instant): RunOutcome {
-  switch (answer.kind) {
-    case 'limited':
-      return { kind: 'held', until: now + ASK_AGAIN_MS, reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
-    case 'refused':
-      return { kind: 'held', until: now + DAY, reason: answer.message };
-    case 'malformed':
-    case 'unavailable':
-      throw new UpstreamError(`${TICKERS_PATH}/${COIN}: ${answer.message}`);
-  }
 }
