@@ -51,3 +51,11 @@ test('who wants to see the open day gets it between the days', async () => {
     select count(*)::int as n from market.candles where not is_final and open_time = ${FIRST_DAY + 3 * DAY}`;
   expect(open).toEqual({ n: 5 });
 });
+
+test('the last full day counts from its midnight, so the open day comes within the target age', async () => {
+  lived = await trackDaily({ startAt: FIRST_DAY + 5 * HOUR, coins: 5, targetAgeMs: 12 * HOUR, perDay: 60 });
+  await lived.liveUntil(FIRST_DAY + 11 * HOUR);
+  expect(lived.asked).toEqual({ latest: 5, today: 0, historical: 0 });
+  await lived.liveUntil(FIRST_DAY + 13 * HOUR);
+  expect(lived.asked).toEqual({ latest: 5, today: 5, historical: 0 });
+});
