@@ -1,33 +1,89 @@
-/** The widths a candle can have, in the upstream's own spelling, and the grid of open times each one makes. */
+/**
+ * The intervals of series, and the grid of slots each one makes. Of candles it is the width in the upstream's own spelling; of a price series
+ * `prices-` and the width, so that coin, quote and interval name one series, whatever it is of.
+ */
 import type { Instant } from '../clock.ts';
 
+/** Of candles. Source: upstream-api.md, 1.1. */
 export const INTERVALS = ['5m', '15m', '30m', '1h', '6h', '12h', '24h'] as const;
-export type Interval = (typeof INTERVALS)[number];
+export type CandleInterval = (typeof INTERVALS)[number];
+
+/** Widths of the spans of a price series; the upstream's 24h and 1d are one. Source: upstream-api.md, 1.7. */
+export const PRICE_WIDTHS = [
+  ...['5m', '10m', '15m', '30m', '45m', '1h', '2h', '3h', '6h', '12h'],
+  ...['1d', '7d', '14d', '30d', '90d', '365d'],
+] as const;
+
+export type PriceWidth = (typeof PRICE_WIDTHS)[number];
+export type PriceInterval = `prices-${PriceWidth}`;
+export const PRICE_INTERVALS: readonly PriceInterval[] = PRICE_WIDTHS.map((width) => priceInterval(width));
+
+export type Interval = CandleInterval | PriceInterval;
+export const ALL_INTERVALS: readonly Interval[] = [...INTERVALS, ...PRICE_INTERVALS];
 
 const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-export const INTERVAL_MS: Readonly<Record<Interval, number>> = {
+const WIDTH_MS: Readonly<Record<CandleInterval | PriceWidth, number>> = {
   '5m': 5 * MINUTE,
+  '10m': 10 * MINUTE,
   '15m': 15 * MINUTE,
   '30m': 30 * MINUTE,
+  '45m': 45 * MINUTE,
   '1h': HOUR,
+  '2h': 2 * HOUR,
+  '3h': 3 * HOUR,
   '6h': 6 * HOUR,
   '12h': 12 * HOUR,
   '24h': DAY,
+  '1d': DAY,
+  '7d': 7 * DAY,
+  '14d': 14 * DAY,
+  '30d': 30 * DAY,
+  '90d': 90 * DAY,
+  '365d': 365 * DAY,
 };
 
-export function isInterval(text: string): text is Interval {
+export const INTERVAL_MS = Object.fromEntries(
+  ALL_INTERVALS.map((interval) => [interval, WIDTH_MS[widthOf(interval)]]),
+) as Readonly<Record<Interval, number>>;
+
+export function priceInterval<Width extends PriceWidth>(width: Width): `prices-${Width}` {
+  return `prices-${width}`;
+}
+
+export function isCandleInterval(text: string): text is CandleInterval {
   return (INTERVALS as readonly string[]).includes(text);
 }
 
-/** How long after its close a candle may still be corrected; only later is an answer about it final. */
-export function settleMs(interval: Interval): number {
-  return INTERVAL_MS[interval];
+export function isPriceInterval(text: string): text is PriceInterval {
+  return (PRICE_INTERVALS as readonly string[]).includes(text);
 }
 
-/** The latest open time of the grid that is ≤ `at`. All grids are anchored at 1970-01-01T00:00:00Z, so days are UTC days. */
+export function isInterval(text: string): text is Interval {
+  return isCandleInterval(text) || isPriceInterval(text);
+}
+
+/** The width alone, as the upstream spells it. */
+export function widthOf(interval: Interval): CandleInterval | PriceWidth {
+  return interval.replace('prices-', '') as CandleInterval | PriceWidth;
+}
+
+/** What the rows of such a series are, for readers: `24h candles`, `1d prices`. */
+export function describeInterval(interval: Interval): string {
+  return `${widthOf(interval)} ${isPriceInterval(interval) ? 'prices' : 'candles'}`;
+}
+
+/**
+ * How long after its end a slot may still be corrected; only later is an answer about it final. The width of the slot, and a day for those
+ * that are longer.
+ */
+export function settleMs(interval: Interval): number {
+  return Math.min(INTERVAL_MS[interval], DAY);
+}
+
+/** The latest open time of the grid that is ≤ `at`. All grids are anchored at 1970-01-01T00:00:00Z, so days are UTC days (decision 85). */
 export function floorToGrid(at: Instant, interval: Interval): Instant {
   const width = INTERVAL_MS[interval];
   return Math.floor(at / width) * width;

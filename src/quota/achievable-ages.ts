@@ -18,8 +18,8 @@ export type TierDemand = {
   readonly interval: Interval;
   readonly targetAgeMs: number;
   readonly series: number;
-  /** Of these candles one request holds so many; absent: as many as any request. */
-  readonly candlesPerRequest?: number;
+  /** One request holds so many of its rows. */
+  readonly rowsPerRequest: number;
 };
 
 type TierPlan = {
@@ -48,13 +48,11 @@ export const HEADROOM = 0.9;
 export function planFreshness({
   tiers,
   requestsPerDay,
-  candlesPerRequest,
 }: {
   readonly tiers: readonly TierDemand[];
   readonly requestsPerDay: number | null;
-  readonly candlesPerRequest: number;
 }): FreshnessPlan {
-  const holdsMs = (tier: TierDemand) => (tier.candlesPerRequest ?? candlesPerRequest) * INTERVAL_MS[tier.interval];
+  const holdsMs = (tier: TierDemand) => tier.rowsPerRequest * INTERVAL_MS[tier.interval];
   // One request cannot hold the candles of so long a time: such a series is refreshed more often than its target says.
   const targetMs = (tier: TierDemand) => Math.min(tier.targetAgeMs, holdsMs(tier));
   const demandOf = (some: readonly TierDemand[]) =>

@@ -3,10 +3,15 @@ import type { Instant } from '../clock.ts';
 import type { HistoricalTick } from '../contract/record/catalogue.ts';
 import type { OhlcvCandle, TickerHistoryQuery } from '../contract/record/market-data.ts';
 import { formatTime } from '../contract/time.ts';
-import { DAY, INTERVAL_MS, INTERVALS, type Interval } from '../core/interval.ts';
+import { type CandleInterval, DAY, INTERVAL_MS, INTERVALS } from '../core/interval.ts';
 
 /** At most `limit` candles that open in `[from, to)`, ascending. */
-export type CandlesBetween = (interval: Interval, from: Instant, to: Instant, limit: number) => readonly OhlcvCandle[];
+export type CandlesBetween = (
+  interval: CandleInterval,
+  from: Instant,
+  to: Instant,
+  limit: number,
+) => readonly OhlcvCandle[];
 
 /**
  * The price of a stretch is the mean of its candles' open, high, low and close, as the upstream's daily ones are (upstream-api.md, 1.7);

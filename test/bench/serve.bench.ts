@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { SEARCH_CATEGORIES } from '../../src/contract/record/catalogue.ts';
-import { DAY, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
+import { type CandleInterval, DAY, HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
 import { rollUp } from '../../src/store/candle/rollup.ts';
 import { openDatabase } from '../../src/store/connection/connect.ts';
 import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
@@ -108,7 +108,7 @@ async function fillCoins(): Promise<void> {
 }
 
 /** Of the first coins, ten years of each; coin by coin, as backfills write them. */
-async function fillCandles(interval: Extract<Interval, '24h' | '1h'>): Promise<void> {
+async function fillCandles(interval: Extract<CandleInterval, '24h' | '1h'>): Promise<void> {
   const { sql } = database;
   const step = interval === '24h' ? DAY : HOUR;
   await ensurePartitions(sql, interval, { from: FROM, to: UNTIL });
@@ -279,7 +279,7 @@ it('reads 366 candles, and finds a name among 50,000, in milliseconds', async ()
   const [stored] = await sql<
     { n: number }[]
   >`select sum(reltuples)::float8 as n from pg_class where relname like 'candle\\_%' and relkind = 'r'`;
-  const ask = (interval: Interval, step: number) => {
+  const ask = (interval: CandleInterval, step: number) => {
     const rank = 1 + Math.floor(Math.random() * WITH_CANDLES);
     const from = FROM + Math.floor(Math.random() * ((UNTIL - FROM) / step - 366)) * step;
     const query = { quote: 'usd', interval, from, to: from + 365 * step, limit: 366 } as const;

@@ -21,10 +21,10 @@ const daily = (rest: Partial<TierDemand>): TierDemand => ({
   interval: '24h',
   targetAgeMs: DAY,
   series: 2_000,
+  rowsPerRequest: 366,
   ...rest,
 });
-const plan = (requestsPerDay: number | null, ...tiers: TierDemand[]) =>
-  planFreshness({ tiers, requestsPerDay, candlesPerRequest: 366 });
+const plan = (requestsPerDay: number | null, ...tiers: TierDemand[]) => planFreshness({ tiers, requestsPerDay });
 
 /** Up to six tiers of some priorities. */
 const tiersOf = (most: number) =>
@@ -38,7 +38,7 @@ const tiersOf = (most: number) =>
       }),
       { minLength: 1, maxLength: 6 },
     )
-    .map((list) => list.map((tier, id): TierDemand => ({ id, ...tier })));
+    .map((list) => list.map((tier, id): TierDemand => ({ id, rowsPerRequest: 366, ...tier })));
 
 describe('the plan of freshness', () => {
   it('2,000 daily series with 1,000 requests a day are two days old', () => {
@@ -94,7 +94,7 @@ describe('the plan of freshness', () => {
   it('never costs more than the budget, and starves nobody', () => {
     fc.assert(
       fc.property(tiersOf(5_000), fc.integer({ min: 1, max: 100_000 }), (tiers, requestsPerDay) => {
-        const planned = planFreshness({ tiers, requestsPerDay, candlesPerRequest: 366 });
+        const planned = planFreshness({ tiers, requestsPerDay });
         expect(planned.requestsPerDay).toBeLessThanOrEqual(requestsPerDay * (1 + 1e-9));
         for (const tier of planned.tiers) expect(tier.achievableAgeMs).toBeGreaterThan(0);
       }),
@@ -103,10 +103,11 @@ describe('the plan of freshness', () => {
 
   it('a higher priority is never worse off than a lower one', () => {
     const stretches = (tiers: readonly TierDemand[], requestsPerDay: number) =>
-      planFreshness({ tiers, requestsPerDay, candlesPerRequest: 1e6 }).tiers.flatMap((t, i) =>
-        tiers[i]!.series > 0
-          ? [{ priority: tiers[i]!.priority, stretch: t.achievableAgeMs! / tiers[i]!.targetAgeMs }]
-          : [],
+      planFreshness({ tiers: tiers.map((tier) => ({ ...tier, rowsPerRequest: 1e6 })), requestsPerDay }).tiers.flatMap(
+        (t, i) =>
+          tiers[i]!.series > 0
+            ? [{ priority: tiers[i]!.priority, stretch: t.achievableAgeMs! / tiers[i]!.targetAgeMs }]
+            : [],
       );
     fc.assert(
       fc.property(tiersOf(5_000), fc.integer({ min: 1, max: 100_000 }), (tiers, requestsPerDay) => {
@@ -120,7 +121,7 @@ describe('the plan of freshness', () => {
 
   it('more budget makes nothing older, and another series nothing younger', () => {
     const ages = (tiers: readonly TierDemand[], requestsPerDay: number) =>
-      planFreshness({ tiers, requestsPerDay, candlesPerRequest: 366 }).tiers.map((t) => t.achievableAgeMs!);
+      planFreshness({ tiers, requestsPerDay }).tiers.map((t) => t.achievableAgeMs!);
     fc.assert(
       fc.property(
         tiersOf(5_000),
@@ -186,10 +187,7 @@ describe('choosing who is asked next', () => {
         fc.constantFrom(...STEPS),
         (tiers, perDay, step) => {
           const ages = new Map(
-            planFreshness({ tiers, requestsPerDay: perDay * HEADROOM, candlesPerRequest: 366 }).tiers.map((t) => [
-              t.id,
-              t.achievableAgeMs!,
-            ]),
+            planFreshness({ tiers, requestsPerDay: perDay * HEADROOM }).tiers.map((t) => [t.id, t.achievableAgeMs!]),
           );
           let nextId = 0;
           const series = tiers.flatMap((tier) =>

@@ -1,6 +1,6 @@
 /** Puts series and candles into a test database without asking any upstream. */
 import type { CandleColumns } from '../../src/core/candle.ts';
-import { INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
+import { type CandleInterval, INTERVAL_MS } from '../../src/core/interval.ts';
 import type { Spans } from '../../src/core/span.ts';
 import { writeCandles } from '../../src/store/candle/candle.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
@@ -9,7 +9,7 @@ import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
 
 export type SeriesSeed = {
   readonly coinId: string;
-  readonly interval: Interval;
+  readonly interval: CandleInterval;
   readonly quote?: 'usd' | 'btc';
   readonly wanted: Spans;
   readonly covered: Spans;

@@ -3,7 +3,7 @@
  * out. Beside lies nothing goes wrong here: faults, restarts and runs that overlap are in `scenario.ts`.
  */
 import { describe, expect, test } from 'vitest';
-import { ceilToGrid, DAY, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
+import { type CandleInterval, ceilToGrid, DAY, INTERVAL_MS } from '../../src/core/interval.ts';
 import { createSimulator } from '../../src/simulate.ts';
 import { candleQuestion } from '../../src/simulator/faults/candle-question.ts';
 import { randomOf } from '../support/random.ts';
@@ -50,7 +50,14 @@ export async function runLies(seed: number): Promise<LiesCounted> {
     const candlesPerRequest = pick([4, 7, 20, 50]);
     const chandler = await world.open({ candlesPerRequest });
     const coins = (await world.simulator.data.coins()).map(({ id }) => id);
-    const intervals: readonly Interval[] = pick([['24h'], ['1h'], ['5m'], ['24h', '6h'], ['24h', '1h'], ['1h', '5m']]);
+    const intervals: readonly CandleInterval[] = pick([
+      ['24h'],
+      ['1h'],
+      ['5m'],
+      ['24h', '6h'],
+      ['24h', '1h'],
+      ['1h', '5m'],
+    ]);
     const to = ceilToGrid(startAt, intervals[0]!) - 3 * DAY;
     const slots = between(2, 8) * candlesPerRequest;
     for (const interval of intervals) {
@@ -75,7 +82,7 @@ export async function runLies(seed: number): Promise<LiesCounted> {
 
 type Work = {
   readonly coins: readonly string[];
-  readonly interval: Interval;
+  readonly interval: CandleInterval;
   readonly from: number;
   readonly to: number;
 };

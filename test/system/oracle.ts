@@ -5,7 +5,7 @@
 import { expect } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
 import type { Quote } from '../../src/core/candle.ts';
-import { floorToGrid, INTERVAL_MS, type Interval, settledUntil } from '../../src/core/interval.ts';
+import { type CandleInterval, floorToGrid, INTERVAL_MS, settledUntil } from '../../src/core/interval.ts';
 import { intersect, type Span, type Spans, subtract } from '../../src/core/span.ts';
 import type { Simulator } from '../../src/simulate.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
@@ -18,7 +18,7 @@ export type SeenSeries = {
   readonly id: number;
   readonly coinId: string;
   readonly quote: Quote;
-  readonly interval: Interval;
+  readonly interval: CandleInterval;
   readonly wanted: Spans;
   readonly covered: Spans;
   /** Open time of its coin's first candle; null: not known. */
@@ -103,7 +103,7 @@ export async function missingOf(
 }
 
 /** What could not be final yet when it was asked for last, `ago` and two candles before `now`, may be missing. */
-export function unlessUnsettled(missing: Spans, interval: Interval, now: number, ago: number): Spans {
+export function unlessUnsettled(missing: Spans, interval: CandleInterval, now: number, ago: number): Spans {
   const final = settledUntil(now - ago, interval) - 2 * INTERVAL_MS[interval];
   return intersect(missing, [{ from: Number.NEGATIVE_INFINITY, to: final }]);
 }

@@ -1,6 +1,6 @@
 /** What P11 promises of a lie, as docs/proof.md says it ("What a false answer can do"), in words of its own: it calls nothing of the product's checks. */
 import { parseTime } from '../../src/contract/time.ts';
-import { ceilToGrid, DAY, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
+import { type CandleInterval, ceilToGrid, DAY, INTERVAL_MS } from '../../src/core/interval.ts';
 import type { CandleQuestion } from '../../src/simulator/faults/candle-question.ts';
 import type { FaultName } from '../../src/simulator/faults/fault-spec.ts';
 import type { WireRow } from '../../src/simulator/faults/faulty-rows.ts';
@@ -21,7 +21,7 @@ export type Beside = {
   readonly candles: number;
   /** Other intervals of the coin, and what is final of them. */
   readonly others: readonly {
-    readonly interval: Interval;
+    readonly interval: CandleInterval;
     readonly covered: readonly (readonly [number, number])[];
   }[];
 };
@@ -39,7 +39,7 @@ export async function readBeside(
         final: [number, number, number, number, number][] | null;
         covered: number;
         candles: number;
-        others: { interval: Interval; covered: [number, number][] }[] | null;
+        others: { interval: CandleInterval; covered: [number, number][] }[] | null;
       }[]
     >`
       select s.covered_candles as candles,
@@ -86,7 +86,7 @@ export function isPromised({
   readonly name: FaultName;
   readonly lie: readonly WireRow[];
   readonly truth: readonly WireRow[];
-  readonly interval: Interval;
+  readonly interval: CandleInterval;
   readonly beside: Beside;
 }): boolean {
   const width = INTERVAL_MS[interval];
@@ -121,7 +121,12 @@ function isUnlikeNext(rows: readonly Row[], outside: readonly Row[], { final }: 
 }
 
 /** Another interval has the whole stretch, and all prices of the lie are far from the true ones. */
-function isUnlikeOther(rows: readonly Row[], truth: readonly Row[], interval: Interval, { others }: Beside): boolean {
+function isUnlikeOther(
+  rows: readonly Row[],
+  truth: readonly Row[],
+  interval: CandleInterval,
+  { others }: Beside,
+): boolean {
   const width = INTERVAL_MS[interval];
   const [from, to] = [rows[0]!.at, rows.at(-1)!.at + width];
   const trueAt = new Map(truth.map((row) => [row.at, row]));

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { PlanName } from '../../src/contract/plan/plans.ts';
 import { PLANS } from '../../src/contract/plan/plans.ts';
-import { DAY, floorToGrid, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
+import { type CandleInterval, DAY, floorToGrid, HOUR, INTERVAL_MS, isCandleInterval } from '../../src/core/interval.ts';
 import type { Tier } from '../../src/core/tier.ts';
 import type { Schedule } from '../../src/ingest/schedule/schedule-plan.ts';
 import { latestRuns } from '../../src/store/work/schedule-run.ts';
@@ -86,6 +86,7 @@ export async function checkAges(
   for (const status of await readTierStatus(world.database.sql, now)) {
     const { tier, interval, unseen, oldestAgeMs, achievableAgeMs, targetAgeMs } = status;
     const what = `${label}: ${tier} ${interval}`;
+    if (!isCandleInterval(interval)) throw new Error(`${what}: prices are not tracked here`);
     if (!PLANS[plan].intervals.includes(interval)) {
       // Once a day it is tried whether the plan shows it by now.
       expect(oldestAgeMs, what).toBeNull();
@@ -104,7 +105,7 @@ export async function checkAges(
 /** What is told of ages is true: of each series there is a candle as young as that, final or not, if the market had one all the time. */
 async function checkNewest(
   { database, simulator, clock }: ServiceWorld,
-  { tier, interval, latest }: { readonly tier: Tier; readonly interval: Interval; readonly latest: number },
+  { tier, interval, latest }: { readonly tier: Tier; readonly interval: CandleInterval; readonly latest: number },
   what: string,
 ): Promise<void> {
   const now = clock.now();

@@ -1,7 +1,7 @@
 /** Four plans for a quarter (`quarter.ts`): the same kinds of budget as upstream's, with few coins and as much smaller. */
 
 import type { PlanName, PlanOverrides } from '../../src/contract/plan/plans.ts';
-import { HOUR, type Interval } from '../../src/core/interval.ts';
+import { type CandleInterval, HOUR } from '../../src/core/interval.ts';
 import type { Environment } from '../../src/settings.ts';
 import { CATALOGUE_KINDS } from '../../src/store/catalogue/catalogue-item.ts';
 import type { TrackedCoins } from '../../src/store/tracking/track-rule.ts';
@@ -21,14 +21,14 @@ export type QuarterOptions = {
   readonly env?: Environment;
   readonly candlesPerRequest: number;
   readonly tracks: readonly (TrackedCoins & {
-    readonly interval: Interval;
+    readonly interval: CandleInterval;
     readonly days: number;
     readonly targetAgeMs: number;
   })[];
   /** Whether the budget has room for the target ages; if not, those that are told to be achievable are kept. */
   readonly hasRoom: boolean;
   /** What the operator records every other week. */
-  readonly backfill: { readonly interval: Interval; readonly days: number };
+  readonly backfill: { readonly interval: CandleInterval; readonly days: number };
 };
 
 const DAILY = [

@@ -5,7 +5,7 @@
  */
 import { expect } from 'vitest';
 import { countSlots } from '../../src/core/chunk.ts';
-import { ceilToGrid, DAY, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
+import { type CandleInterval, ceilToGrid, DAY, HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
 import type { QueueEngine } from '../../src/ingest/queue/queue-engine.ts';
 import { createSimulator } from '../../src/simulate.ts';
 import { type FaultName, LIES, parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
@@ -18,7 +18,7 @@ import { checkSpent, checkStored, missingOf, seriesOf } from './oracle.ts';
 
 type Work = {
   readonly coins: readonly string[];
-  readonly interval: Interval;
+  readonly interval: CandleInterval;
   readonly from: number;
   readonly to: number;
 };

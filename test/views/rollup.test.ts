@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { OhlcvCandle } from '../../src/contract/record/market-data.ts';
 import type { CandleColumns } from '../../src/core/candle.ts';
-import { DAY, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
+import { type CandleInterval, DAY, HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
 import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
 import type { Span } from '../../src/core/span.ts';
 import { storeChunk } from '../../src/store/candle/chunk.ts';
@@ -29,12 +29,12 @@ const FROM = Date.UTC(2024, 1, 27);
 const DAYS = 4;
 const TO = FROM + DAYS * DAY;
 const NOW = TO + 30 * DAY;
-const COARSE = ['1h', '6h', '12h', '24h'] as const satisfies readonly Interval[];
+const COARSE = ['1h', '6h', '12h', '24h'] as const satisfies readonly CandleInterval[];
 
-type Series = { readonly id: number; readonly coinId: string; readonly interval: Interval };
+type Series = { readonly id: number; readonly coinId: string; readonly interval: CandleInterval };
 let coins = 0;
 
-async function newSeries(interval: Interval, coinId = `c${++coins}-coin`): Promise<Series> {
+async function newSeries(interval: CandleInterval, coinId = `c${++coins}-coin`): Promise<Series> {
   const coin = { id: coinId, name: coinId, symbol: 'C', rank: 1, is_new: false, is_active: true, type: 'coin' };
   await recordCoins(sql, [coin], FROM);
   await ensurePartitions(sql, interval, { from: FROM, to: TO });
@@ -108,8 +108,8 @@ function store({ id, interval }: Series, { span, slots }: Answer): Promise<unkno
   }));
 }
 
-const at = (slot: number, interval: Interval) => FROM + slot * INTERVAL_MS[interval];
-const slotsOf = (interval: Interval) => (TO - FROM) / INTERVAL_MS[interval];
+const at = (slot: number, interval: CandleInterval) => FROM + slot * INTERVAL_MS[interval];
+const slotsOf = (interval: CandleInterval) => (TO - FROM) / INTERVAL_MS[interval];
 
 function candlesOf(answer: unknown): readonly OhlcvCandle[] {
   if (!Array.isArray(answer)) throw new Error('the coin is not known');
@@ -117,14 +117,19 @@ function candlesOf(answer: unknown): readonly OhlcvCandle[] {
 }
 
 /** Reads with a new warehouse, whose caches are empty. */
-async function ask(of: Sql, { coinId }: Series, interval: Interval, limit = 1_000): Promise<readonly OhlcvCandle[]> {
+async function ask(
+  of: Sql,
+  { coinId }: Series,
+  interval: CandleInterval,
+  limit = 1_000,
+): Promise<readonly OhlcvCandle[]> {
   const clock = { ...systemClock, now: () => NOW };
   const query = { coinId, quote: 'usd', interval, from: FROM, to: TO, limit } as const;
   return candlesOf(await createWarehouse({ sql: of, clock }).ohlcv(query));
 }
 
 /** Reads as if no rollup had ever been made. */
-async function askWithout(series: Series, interval: Interval): Promise<readonly OhlcvCandle[]> {
+async function askWithout(series: Series, interval: CandleInterval): Promise<readonly OhlcvCandle[]> {
   let found: readonly OhlcvCandle[] = [];
   const undo = new Error('undo');
   await sql
@@ -141,7 +146,7 @@ async function askWithout(series: Series, interval: Interval): Promise<readonly 
 }
 
 /** Calculates the candle from the tables by its definition. */
-async function byHand({ id, interval: fine }: Series, interval: Interval): Promise<OhlcvCandle[]> {
+async function byHand({ id, interval: fine }: Series, interval: CandleInterval): Promise<OhlcvCandle[]> {
   const rows = await sql<
     (Omit<OhlcvCandle, 'openTime' | 'closeTime' | 'marketCap'> & { at: number; cap: number | null })[]
   >`
@@ -191,7 +196,7 @@ describe('candles that were made ahead of time', () => {
   it('are the same to the bit, whatever was stored, changed, removed or asked for a second opinion before and after', async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.constantFrom<Interval>('5m', '15m', '30m', '1h'),
+        fc.constantFrom<CandleInterval>('5m', '15m', '30m', '1h'),
         fc.array(aStep, { minLength: 3, maxLength: 8 }),
         fc.infiniteStream(aSlot),
         async (interval, steps, slots) => {
@@ -229,13 +234,13 @@ describe('candles that were made ahead of time', () => {
 
   const steady = (count: number): Values[] =>
     Array.from({ length: count }, (_, i) => [100 + i, 200 + i, 50 - i / 100, i + 0.1]);
-  const filled = async (interval: Interval): Promise<Series> => {
+  const filled = async (interval: CandleInterval): Promise<Series> => {
     const series = await newSeries(interval);
     await store(series, { span: { from: FROM, to: TO }, slots: steady(slotsOf(interval)) });
     return series;
   };
   const rolledOf = async ({ id }: Series) => {
-    const rows = await sql<{ interval: Interval; n: number }[]>`
+    const rows = await sql<{ interval: CandleInterval; n: number }[]>`
       select interval, count(*)::int as n from market.rollup where series_id = ${id} group by 1 order by 1`;
     return Object.fromEntries(rows.map(({ interval, n }) => [interval, n]));
   };

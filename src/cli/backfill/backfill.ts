@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { formatBytes, formatCount, formatCounted } from '../../core/format.ts';
-import { settledUntil } from '../../core/interval.ts';
+import { isCandleInterval, settledUntil } from '../../core/interval.ts';
 import type { Ended } from '../../ingest/backfill/verdict.ts';
 import { expectedDepth } from '../../ingest/limits/history-limit.ts';
 import { lastDayOf } from '../../ingest/limits/last-day.ts';
@@ -157,12 +157,12 @@ function endedWithoutRun({ database: { sql } }: App, reports: readonly PlanRepor
 
 /** Nothing depends on it: an index that is not rebuilt only takes more room. */
 async function compact({ database, log }: App, { signal }: CommandContext, { target }: PlanReport): Promise<void> {
-  const { partitions, bytesSaved } = await compactKeys(database.sql, target.interval, signal).catch(
-    (error: unknown) => {
-      log.debug({ err: error }, 'could not rebuild the indexes of the candles');
-      return { partitions: 0, bytesSaved: 0 };
-    },
-  );
+  const { interval } = target;
+  if (!isCandleInterval(interval)) return;
+  const { partitions, bytesSaved } = await compactKeys(database.sql, interval, signal).catch((error: unknown) => {
+    log.debug({ err: error }, 'could not rebuild the indexes of the candles');
+    return { partitions: 0, bytesSaved: 0 };
+  });
   if (partitions === 0) return;
   log.info(`rebuilt the indexes of ${formatCounted(partitions, 'partition')}; saved ${formatBytes(bytesSaved)}`);
 }
@@ -171,11 +171,14 @@ async function compact({ database, log }: App, { signal }: CommandContext, { tar
 async function rollUpCandles(
   { database, log }: App,
   { signal }: CommandContext,
-  { target }: PlanReport,
+  { target: { coinIds, quote, interval } }: PlanReport,
 ): Promise<void> {
-  await rollUp(database.sql, { signal, of: target, mostMs: MOST_MS_FOR_ROLLUPS }).catch((error: unknown) => {
-    log.debug({ err: error }, 'could not roll up the candles ahead of time');
-  });
+  if (!isCandleInterval(interval)) return;
+  await rollUp(database.sql, { signal, of: { coinIds, quote, interval }, mostMs: MOST_MS_FOR_ROLLUPS }).catch(
+    (error: unknown) => {
+      log.debug({ err: error }, 'could not roll up the candles ahead of time');
+    },
+  );
 }
 
 /** Clears what killed runs left: their running state, and chunks in the queue that no run wants any more. */

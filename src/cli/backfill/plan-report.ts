@@ -1,8 +1,10 @@
 /** The cost of a backfill and when it will be done, as values and as JSON: under the present plan, and under every other plan. */
+
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
 import { toIso } from '../../core/format.ts';
-import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
+import { isPriceInterval } from '../../core/interval.ts';
+import type { BackfillPlan, PlanCost } from '../../ingest/backfill/plan.ts';
 import { expectedDepth, type HistoryLimit } from '../../ingest/limits/history-limit.ts';
 import { lastDayOf } from '../../ingest/limits/last-day.ts';
 import type { Session } from '../../ingest/session.ts';
@@ -14,6 +16,8 @@ import type { ResolvedTarget } from '../input/target.ts';
 export type PlanReport = {
   readonly target: ResolvedTarget;
   readonly plan: BackfillPlan;
+  /** Of daily candles of which the plan gives only the last full day: prices of the same coins and span; else null. */
+  readonly prices: PricesInstead | null;
   /** What the coins that are left out would cost. */
   readonly requestsOfLeftOut: number;
   readonly session: Pick<Session, 'plan' | 'planSource' | 'limits' | 'accountId' | 'historyLimits' | 'quota'>;
@@ -26,6 +30,14 @@ export type PlanReport = {
   /** The documented limits of a plan for this kind of account, and what its schedules reserve of them. */
   readonly termsOf: (plan: PlanName) => Terms;
 };
+/** Daily prices in the place of daily candles. */
+export type PricesInstead = {
+  readonly cost: PlanCost;
+  /** How far back the plan gives them; null: without a limit. */
+  readonly depthMs: number | null;
+  readonly command: string;
+};
+
 /** Does this plan give no more of daily candles than the last full day? */
 export function isOfLastDay({
   historyLimit,
@@ -128,13 +140,25 @@ export function plansAsJson(reports: PlanReports): Record<string, unknown> {
     slotsWaiting: sum(reports, ({ plan }) => plan.waitingSlots),
     slotsRefused: sum(reports, ({ plan }) => plan.refusedSlots),
     historyLimit: only === null ? null : historyLimitAsJson(only),
-    endpoint: only === null ? null : isOfLastDay(only) ? 'ohlcv/latest' : 'ohlcv/historical',
+    endpoint: only === null ? null : endpointOf(only),
     heldAfter: only !== null && isOfLastDay(only) ? heldAfter(only.target.coinIds.length) : null,
+    prices: only === null ? null : pricesAsJson(only),
     quotaLeft: quotaLeft(first!),
     overrides,
     plans: PLAN_NAMES.map((name) => ({ plan: name, ...costAsJson(costUnder(reports, name)) })),
     ...(only === null ? { intervals: reports.map((report) => plansAsJson([report])) } : {}),
   };
+}
+
+function endpointOf(report: PlanReport): string {
+  if (isPriceInterval(report.target.interval)) return 'tickers/historical';
+  return isOfLastDay(report) ? 'ohlcv/latest' : 'ohlcv/historical';
+}
+
+function pricesAsJson({ prices }: PlanReport) {
+  if (prices === null) return null;
+  const { requests, slots, refusedSlots } = prices.cost;
+  return { interval: '1d', requests, rowsExpected: slots, slotsBeyondPlan: refusedSlots, command: prices.command };
 }
 
 function costAsJson({ requests, slots, refusedSlots, forecast }: ReturnType<typeof costUnder>) {

@@ -1,6 +1,7 @@
 /** The cost of a backfill and when it will be done, as text. */
+
 import type { Instant } from '../../clock.ts';
-import { PLAN_NAMES, PLANS, type PlanName } from '../../contract/plan/plans.ts';
+import { documentedDepth, PLAN_NAMES, PLANS, type PlanName } from '../../contract/plan/plans.ts';
 import {
   formatCount,
   formatCounted,
@@ -10,6 +11,7 @@ import {
   formatLimit,
   formatRoughly,
 } from '../../core/format.ts';
+import { describeInterval } from '../../core/interval.ts';
 import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
 import { expectedDepth } from '../../ingest/limits/history-limit.ts';
 import type { Forecast } from '../../quota/forecast.ts';
@@ -26,6 +28,7 @@ import {
   NO_LIMIT,
   type PlanReport,
   type PlanReports,
+  type PricesInstead,
   sum,
   whyNoFinish,
 } from './plan-report.ts';
@@ -59,7 +62,7 @@ function printTotal(out: Output, reports: PlanReports): void {
 function printPlan(out: Output, report: PlanReport, brief: boolean): void {
   const { target, plan } = report;
   const { interval, quote, span, coinIds, keptMs, catalogueRequests } = target;
-  const what = `${formatCounted(coinIds.length, 'coin')}, ${interval} candles in ${quote}`;
+  const what = `${formatCounted(coinIds.length, 'coin')}, ${describeInterval(interval)} in ${quote}`;
   out.write(`${what} from ${formatDay(span.from)} to ${formatDay(span.to)} (exclusive)\n`);
   if (keptMs !== null) {
     const kept = formatDuration(keptMs);
@@ -103,6 +106,7 @@ function remarksOf(report: PlanReport): string[] {
   const later = waiting(plan);
   const remarks = [
     ...(isOfLastDay(report) && plan.cost.requests > 0 ? lastDayTexts(report) : []),
+    ...(report.prices === null ? [] : pricesTexts(report.prices)),
     plan.cost.refusedSlots > 0 && historyLimitText(report),
     plan.cost.refusedSlots > 0 &&
       plan.probe &&
@@ -125,6 +129,14 @@ function lastDayTexts({ target }: PlanReport): string[] {
   ];
 }
 
+/** What this plan gives in the place of daily candles. */
+function pricesTexts({ cost, depthMs, command }: PricesInstead): string[] {
+  if (cost.slots === 0) return [];
+  const reach = depthMs === null ? 'as far back as they go' : `the last ${formatDuration(depthMs)}`;
+  const costs = `${formatCounted(cost.requests, 'request')} for up to ${formatCounted(cost.slots, 'row')}`;
+  return [`Prices instead of candles, daily: ${reach}, ${costs}:`, command];
+}
+
 function leftOutTexts({ target, requestsOfLeftOut }: PlanReport): string[] {
   const isOne = target.leftOut.length === 1;
   return [
@@ -139,7 +151,7 @@ function historyLimitText({ plan, historyLimit, session, target }: PlanReport): 
   const name = `plan ${session.plan.name}`;
   const reach =
     depth === 0
-      ? `includes no ${target.interval} candles`
+      ? `includes no ${describeInterval(target.interval)}`
       : `shows only the last ${formatDuration(Math.ceil((depth ?? 0) / 60_000) * 60_000)}`;
   if (historyLimit.kind === 'met') return `${slots} cannot be fetched: ${name} ${reach}, as the upstream answered.`;
   const isOne = plan.cost.refusedSlots === 1;
@@ -204,7 +216,10 @@ function printOtherPlans(out: Output, report: PlanReport): void {
 function noteOn(name: PlanName, { historyLimit, overrides, session, target }: PlanReport, isPossible: boolean): string {
   const isPresent = name === session.plan.name;
   const isAnswered = isPresent && historyLimit.kind !== 'documented';
-  const lacks = PLANS[name].intervals.includes(target.interval) ? 'history too short' : `no ${target.interval} candles`;
+  const lacks =
+    documentedDepth(PLANS[name], target.interval) === 0
+      ? `no ${describeInterval(target.interval)}`
+      : 'history too short';
   const history = isAnswered ? 'as the upstream answered' : isPossible ? '' : lacks;
   return [isPresent && overrides.length > 0 && 'limits set by you', history].filter(Boolean).join(', ');
 }

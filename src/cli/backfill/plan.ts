@@ -2,16 +2,18 @@
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { readDemand, reservationsOf, schedulesOf } from '../../budget.ts';
+import type { Instant } from '../../clock.ts';
 import { effectiveLimits } from '../../config.ts';
 import type { Interval } from '../../core/interval.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
+import { expectedDepth } from '../../ingest/limits/history-limit.ts';
 import type { Session } from '../../ingest/session.ts';
 import { withIngestion } from '../../ingestion.ts';
 import { checkTarget, intervalsOf, type TargetOptions, targetOptions } from '../input/series-options.ts';
-import { resolveTarget } from '../input/target.ts';
+import { type ResolvedTarget, resolveTarget } from '../input/target.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
-import { type PlanReport, type PlanReports, plansAsJson } from './plan-report.ts';
+import { isOfLastDay, type PlanReport, type PlanReports, type PricesInstead, plansAsJson } from './plan-report.ts';
 import { printPlans } from './plan-text.ts';
 
 export function planCommand(program: Command, context: CommandContext): void {
@@ -69,10 +71,13 @@ async function makeReport(
   const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, historyLimit });
   const gone = { ...target, coinIds: target.leftOut };
   const ofLeftOut = await planBackfill({ sql, target: gone, now, askedSince: now, plan: session.plan, historyLimit });
+  const isOfOneDay = isOfLastDay({ historyLimit, target, now });
+  const prices = isOfOneDay ? await pricesInstead(app, session, target, now, commandOf(coins, options)) : null;
   const fresh = await readDemand(sql);
   return {
     target,
     plan,
+    prices,
     requestsOfLeftOut: ofLeftOut.cost.requests,
     session,
     historyLimit,
@@ -85,6 +90,36 @@ async function makeReport(
       return { limits, reserved: reservationsOf(schedulesOf(config, name, limits, fresh)) };
     },
   };
+}
+
+async function pricesInstead(
+  { database: { sql } }: App,
+  { historyLimits, plan }: Session,
+  target: ResolvedTarget,
+  now: Instant,
+  command: string,
+): Promise<PricesInstead> {
+  const historyLimit = historyLimits.of('prices-1d');
+  const daily = { ...target, interval: 'prices-1d' } as const;
+  const { cost } = await planBackfill({ sql, target: daily, now, askedSince: now, plan, historyLimit });
+  return { cost, depthMs: expectedDepth(historyLimit), command };
+}
+
+/** The command that fills prices in the place of candles, with the same coins and times. */
+function commandOf(coins: readonly string[], options: TargetOptions): string {
+  const { top, all, everTop, inactive, start, end, quote } = options;
+  return [
+    'chandler backfill',
+    ...coins,
+    ...(top === undefined ? [] : [`--top ${top}`]),
+    ...(everTop === undefined ? [] : [`--ever-top ${everTop}`]),
+    ...(all ? ['--all'] : []),
+    ...(inactive ? ['--inactive'] : []),
+    `--start ${start}`,
+    ...(end === undefined ? [] : [`--end ${end}`]),
+    ...(quote === 'usd' ? [] : [`--quote ${quote}`]),
+    '--series prices --interval 1d',
+  ].join(' ');
 }
 
 /** The variables that replace documented limits of the plan. */

@@ -147,7 +147,8 @@ async function demo(context: CommandContext): Promise<ExitCode> {
         `Done in ${formatDuration(clock.now() - startedAt)}`,
         `The upstream counted ${formatCounted(requests.total, 'request')} and answered ${injected} of them with a fault. The reports above show every request.`,
         `Look around:             CHANDLER_HOME=${home} npx chandler sql "select * from market.candles limit 5"`,
-        'With the real upstream:  npx chandler plan --top 10 --start -30d',
+        'The real upstream gives a year of daily prices without a key, in one request a coin:',
+        '  npx chandler backfill --top 50 --start -365d --series prices',
       );
       return EXIT.done;
     });
@@ -166,6 +167,7 @@ async function showBackfills(app: App, context: CommandContext): Promise<ExitCod
     const options = {
       start,
       end,
+      series: 'candles',
       interval: [interval],
       quote: 'usd',
       yes: true,

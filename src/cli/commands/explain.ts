@@ -22,7 +22,7 @@ export function explainCommand(program: Command, context: CommandContext): void 
       'tell the story of one candle slot: who wanted it, what was asked and answered, what it stands on, what comes next',
     )
     .argument('<coin>', 'a coin id, like btc-bitcoin', parseCoin)
-    .argument('<interval>', INTERVALS.join(', '), parseInterval)
+    .argument('<interval>', `${INTERVALS.join(', ')}; of prices prices-1d and so on`, parseInterval)
     .argument('<time>', 'any instant in the slot: a date (UTC midnight) or a date-time with its zone', (text) =>
       parsePast(text, context.clock),
     )

@@ -1,6 +1,15 @@
 /** Parsers of option values; each throws a `UsageError` that says what is allowed. */
 import { QUOTES } from '../../core/candle.ts';
-import { INTERVALS, type Interval, isInterval } from '../../core/interval.ts';
+import {
+  ALL_INTERVALS,
+  INTERVALS,
+  type Interval,
+  isCandleInterval,
+  isInterval,
+  isPriceInterval,
+  PRICE_WIDTHS,
+  type PriceWidth,
+} from '../../core/interval.ts';
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { UsageError } from '../shell/exit.ts';
@@ -28,11 +37,40 @@ export function parsePositiveInteger(text: string): number {
 /** The priority of a backfill or a track rule. */
 export const parsePriority = integer(LOWEST_PRIORITY, HIGHEST_PRIORITY);
 
+const USUAL: Readonly<Record<string, string>> = { '1d': '24h', day: '24h', daily: '24h', '60m': '1h', hourly: '1h' };
+
+/** The interval of a series that is there: of candles, or like prices-1d. */
 export function parseInterval(text: string): Interval {
   if (isInterval(text)) return text;
-  const usual = ({ '1d': '24h', day: '24h', daily: '24h', '60m': '1h', hourly: '1h' } as Record<string, string>)[text];
-  const hint = usual ? ` (did you mean ${usual}?)` : didYouMean(text, INTERVALS);
-  throw new UsageError(`It must be one of ${INTERVALS.join(', ')}${hint}.`);
+  const hint = USUAL[text] ? ` (did you mean ${USUAL[text]}?)` : didYouMean(text, ALL_INTERVALS);
+  throw new UsageError(`It must be one of ${INTERVALS.join(', ')}, or of prices, like prices-1d${hint}.`);
+}
+
+export const SERIES = ['candles', 'prices'] as const;
+export type SeriesKind = (typeof SERIES)[number];
+
+/** A width as it is typed beside `--series`, or the whole name of an interval. */
+export type Width = Interval | PriceWidth;
+
+export function parseWidth(text: string): Width {
+  const widths = [...ALL_INTERVALS, ...PRICE_WIDTHS];
+  const found = widths.find((one) => one === text);
+  if (found !== undefined) return found;
+  const hint = USUAL[text] ? ` (did you mean ${USUAL[text]}?)` : didYouMean(text, widths);
+  throw new UsageError(`It must be one of ${INTERVALS.join(', ')}${hint}; of prices ${PRICE_WIDTHS.join(', ')}.`);
+}
+
+/** The interval that a width means for such series. @throws UsageError when there is none */
+export function intervalOf(width: Width, series: SeriesKind): Interval {
+  if (isPriceInterval(width)) return width;
+  if (series === 'candles') {
+    if (isCandleInterval(width)) return width;
+    const candles = USUAL[width] ?? INTERVALS.join(', ');
+    throw new UsageError(`There are no ${width} candles; give ${candles}, or --series prices for ${width} prices.`);
+  }
+  const name = `prices-${width === '24h' ? '1d' : width}`;
+  if (isPriceInterval(name)) return name;
+  throw new UsageError(`There are no ${width} prices; give one of ${PRICE_WIDTHS.join(', ')}.`);
 }
 
 /** One of `choices`, in any case. */

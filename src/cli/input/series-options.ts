@@ -3,20 +3,32 @@ import type { Command } from 'commander';
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatDay } from '../../core/format.ts';
-import { ceilToGrid, INTERVALS, type Interval } from '../../core/interval.ts';
+import { ceilToGrid, describeInterval, INTERVALS, type Interval, PRICE_WIDTHS } from '../../core/interval.ts';
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { coinIdsWithSeries, coinsWithoutSeries, type SeriesFilter } from '../../views/operations/series-filter.ts';
 import { UsageError } from '../shell/exit.ts';
-import { list, parseInterval, parsePositiveInteger, parseQuote } from './options.ts';
+import {
+  choice,
+  intervalOf,
+  list,
+  parseInterval,
+  parsePositiveInteger,
+  parseQuote,
+  parseWidth,
+  SERIES,
+  type SeriesKind,
+  type Width,
+} from './options.ts';
 import { pastOption, timeOption } from './time.ts';
 
 export type TargetOptions = {
   readonly start?: string;
   readonly end?: string;
+  readonly series: SeriesKind;
   /** Each of several intervals is a target of its own. */
-  readonly interval?: readonly Interval[];
+  readonly interval?: readonly Width[];
   readonly quote: Quote;
   readonly top?: number;
   readonly all?: boolean;
@@ -24,9 +36,9 @@ export type TargetOptions = {
   readonly inactive?: boolean;
 };
 
-/** The chosen intervals, each once, in the order given. */
-export function intervalsOf({ interval }: Pick<TargetOptions, 'interval'>): Interval[] {
-  return [...new Set(interval ?? (['24h'] as const))];
+/** The chosen intervals, each once, in the order given. @throws UsageError for a width that such series do not have */
+export function intervalsOf({ series, interval }: Pick<TargetOptions, 'series' | 'interval'>): Interval[] {
+  return [...new Set((interval ?? (['24h'] as const)).map((width) => intervalOf(width, series)))];
 }
 
 /** Adds the options that choose series, for `backfill`, `plan` and `track add`. */
@@ -36,9 +48,15 @@ export function seriesOptions(command: Command): Command {
     .option('--top <n>', 'the N best-ranked coins', parsePositiveInteger)
     .option('--all', 'every active coin')
     .option(
+      '--series <what>',
+      'candles, or prices: far further back, but no open, high, low (chandler plan compares)',
+      choice(SERIES),
+      'candles',
+    )
+    .option(
       '--interval <interval>',
-      `one or more intervals, separated by commas: ${INTERVALS.join(', ')} (default: 24h)`,
-      list(parseInterval),
+      `one or more intervals, separated by commas: ${INTERVALS.join(', ')} (default: 24h); of prices: ${PRICE_WIDTHS.join(', ')} (default: 1d)`,
+      list(parseWidth),
     )
     .option('--quote <quote>', 'quote currency of the prices', parseQuote, 'usd');
 }
@@ -74,9 +92,7 @@ export function parseSpan(
   const from = pastOption('--start', start, now);
   const until = end === undefined ? now : timeOption('--end', end, now);
   if (from === now) {
-    throw new UsageError(
-      `--start ${start} is now, and no candle has opened since; choose an earlier start, like -30d.`,
-    );
+    throw new UsageError(`--start ${start} is now, and nothing has begun since; choose an earlier start, like -30d.`);
   }
   if (until <= from) {
     throw new UsageError(
@@ -86,7 +102,7 @@ export function parseSpan(
   const span = { from: ceilToGrid(from, interval), to: ceilToGrid(Math.min(until, now), interval) };
   if (span.from >= span.to) {
     throw new UsageError(
-      `No ${interval} candle opens between ${formatDay(from)} and ${formatDay(until)}; choose an earlier --start, or a shorter --interval.`,
+      `None of the ${describeInterval(interval)} begins between ${formatDay(from)} and ${formatDay(until)}; choose an earlier --start, or a shorter --interval.`,
     );
   }
   return span;

@@ -2,7 +2,7 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { formatDuration } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
-import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
+import { type Keep, keptMs as keptMsOf, keptPart } from '../../core/settings/retention-settings.ts';
 import type { Span } from '../../core/span.ts';
 import type { BackfillTarget } from '../../ingest/backfill/plan.ts';
 import type { Session } from '../../ingest/session.ts';
@@ -55,7 +55,7 @@ export async function resolveTarget(
   const isChosen = new Set(coinIds);
   // Who names coins leaves out nothing.
   const leftOut = all || top !== undefined ? gone.map(({ id }) => id).filter((id) => !isChosen.has(id)) : [];
-  const keptMs = span.from > requested.from ? deps.keep[interval] : null;
+  const keptMs = span.from > requested.from ? keptMsOf(interval, deps.keep) : null;
   return { coinIds, quote: options.quote, interval, span, catalogueRequests, keptMs, leftOut };
 }
 
@@ -64,7 +64,7 @@ function withoutExpired(requested: Span, interval: Interval, keep: Keep['candles
   const span = keptPart(requested, interval, keep, now);
   if (span.from < span.to) return span;
   throw new UsageError(
-    `CHANDLER_KEEP_CANDLES keeps ${interval} candles for ${formatDuration(keep[interval]!)}, and the whole span is older. Choose a later --end, or keep candles for longer.`,
+    `CHANDLER_KEEP_CANDLES keeps ${interval} candles for ${formatDuration(keptMsOf(interval, keep)!)}, and the whole span is older. Choose a later --end, or keep candles for longer.`,
   );
 }
 

@@ -1,21 +1,22 @@
 /** Turns the options of `chandler track` into rules. Pure. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import { DAY, floorToGrid, INTERVALS, type Interval } from '../../core/interval.ts';
+import { ALL_INTERVALS, DAY, floorToGrid, type Interval, widthOf } from '../../core/interval.ts';
 import { DEFAULT_PRIORITY, defaultTargetAgeMs } from '../../core/tier.ts';
 import type { TrackedCoins, TrackRule } from '../../store/tracking/track-rule.ts';
-import { parseInterval } from '../input/options.ts';
+import { intervalOf, parseWidth, type SeriesKind, type Width } from '../input/options.ts';
 import { checkCoins, intervalsOf } from '../input/series-options.ts';
 import { parseDuration, pastOption } from '../input/time.ts';
 import { UsageError } from '../shell/exit.ts';
 
 /** One value of `--target-age`: for one interval or, when that is null, for all of them. */
-export type TargetAge = { readonly interval: Interval | null; readonly ms: number };
+export type TargetAge = { readonly interval: Width | null; readonly ms: number };
 
 export type TrackOptions = {
   readonly top?: number;
   readonly all?: boolean;
-  readonly interval?: readonly Interval[];
+  readonly series: SeriesKind;
+  readonly interval?: readonly Width[];
   readonly quote: Quote;
   readonly since?: string;
   readonly priority?: number;
@@ -27,7 +28,7 @@ const SHORTEST_AGE_MS = 60_000;
 /** `36h` for all intervals, or `1h=3h` for hourly candles. */
 export function parseTargetAge(text: string): TargetAge {
   const at = text.indexOf('=');
-  const interval = at === -1 ? null : parseInterval(text.slice(0, at).trim());
+  const interval = at === -1 ? null : parseWidth(text.slice(0, at).trim());
   const ms = parseDuration(text.slice(at + 1).trim());
   if (ms < SHORTEST_AGE_MS) throw new UsageError('The shortest target age is 1m.');
   return { interval, ms };
@@ -47,7 +48,7 @@ export function rulesOf(coins: readonly string[], options: TrackOptions, now: In
   const chosen = coinsOf(coins, options);
   const intervals = intervalsOf(options);
   const since = sinceOf(options.since, now);
-  const ages = agesOf(options.targetAge ?? [], intervals);
+  const ages = agesOf(options.targetAge ?? [], intervals, options.series);
   return intervals.flatMap((interval) =>
     chosen.map((which) => ({
       ...which,
@@ -64,15 +65,20 @@ function sinceOf(text: string | undefined, now: Instant): Instant {
   return text === undefined ? Math.floor(now / DAY) * DAY : pastOption('--since', text, now);
 }
 
-function agesOf(given: readonly TargetAge[], intervals: readonly Interval[]): Map<Interval, number> {
+function agesOf(
+  given: readonly TargetAge[],
+  intervals: readonly Interval[],
+  series: SeriesKind,
+): Map<Interval, number> {
   const ages = new Map<Interval, number>();
   for (const { interval, ms } of given) if (interval === null) for (const each of intervals) ages.set(each, ms);
-  for (const { interval, ms } of given) {
-    if (interval === null) continue;
+  for (const { interval: width, ms } of given) {
+    if (width === null) continue;
+    const interval = intervalOf(width, series);
     if (!intervals.includes(interval)) {
-      const chosen = INTERVALS.filter((i) => intervals.includes(i)).join(', ');
+      const chosen = ALL_INTERVALS.filter((i) => intervals.includes(i)).map(widthOf);
       throw new UsageError(
-        `--target-age is given for ${interval}, but --interval is ${chosen}; add ${interval} to --interval.`,
+        `--target-age is given for ${width}, but --interval is ${chosen.join(', ')}; add ${width} to --interval.`,
       );
     }
     ages.set(interval, ms);

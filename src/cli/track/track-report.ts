@@ -1,7 +1,7 @@
 /** The output of `chandler track`: the rules, the series they track, what that costs, and how fresh they can be kept. */
-import { PLANS, type PlanName } from '../../contract/plan/plans.ts';
+import { documentedDepth, PLANS, type PlanName } from '../../contract/plan/plans.ts';
 import { formatCount, formatCounted, formatDay, formatDuration, formatSeries, withIso } from '../../core/format.ts';
-import type { Interval } from '../../core/interval.ts';
+import { describeInterval, type Interval } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
 import type { PlannedTier, TrackedPlan } from '../../ingest/tracking/freshness.ts';
 import type { AppliedTracks } from '../../store/tracking/apply-track-rules.ts';
@@ -39,11 +39,12 @@ export function printAdded(out: Output, rules: number, report: TrackReport): voi
     ...new Set(plan.tiers.filter(isMeant).map(({ interval }) => interval)),
   ];
   const refused = intervals(({ isRefused }) => isRefused);
-  if (refused.length > 0) out.write(`The upstream refuses ${refused.join(', ')} candles under this plan.\n`);
-  const undocumented = intervals((tier) => !tier.isRefused && !PLANS[planName].intervals.includes(tier.interval));
+  if (refused.length > 0)
+    out.write(`The upstream refuses ${refused.map(describeInterval).join(', ')} under this plan.\n`);
+  const undocumented = intervals((tier) => !tier.isRefused && documentedDepth(PLANS[planName], tier.interval) === 0);
   if (undocumented.length > 0) {
     out.write(
-      `As documented, plan ${planName} includes no ${undocumented.join(', ')} candles. One request will check this; chandler gaps shows what is refused.\n`,
+      `As documented, plan ${planName} includes no ${undocumented.map(describeInterval).join(', ')}. One request will check this; chandler gaps shows what is refused.\n`,
     );
   }
 }

@@ -5,7 +5,7 @@ import { readBudget, readFreshnessBudget } from '../../budget.ts';
 import { candlesPerRequest } from '../../config.ts';
 import { planOf } from '../../contract/plan/plans.ts';
 import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import { INTERVALS, type Interval, PRICE_INTERVALS } from '../../core/interval.ts';
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import { DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { readLearnedLimits } from '../../ingest/limits/learned-limits.ts';
@@ -23,7 +23,17 @@ import {
   type TrackedCoins,
 } from '../../store/tracking/track-rule.ts';
 import { readTierStatus } from '../../views/operations/tiers.ts';
-import { list, parseInterval, parsePositiveInteger, parsePriority, parseQuote } from '../input/options.ts';
+import {
+  choice,
+  intervalOf,
+  list,
+  parsePositiveInteger,
+  parsePriority,
+  parseQuote,
+  parseWidth,
+  SERIES,
+  type SeriesKind,
+} from '../input/options.ts';
 import { seriesOptions } from '../input/series-options.ts';
 import { readCatalogueFor } from '../input/target.ts';
 import type { Answer, CommandContext } from '../shell/context.ts';
@@ -31,7 +41,10 @@ import { UsageError } from '../shell/exit.ts';
 import { coinsOf, parseTargetAge, rulesOf, type TrackOptions } from './track-options.ts';
 import { printAdded, printRemoved, printRules, rulesAsJson, type TrackReport, trackAsJson } from './track-report.ts';
 
-type RemoveOptions = Pick<TrackOptions, 'top' | 'all' | 'interval'> & { readonly quote?: Quote };
+type RemoveOptions = Pick<TrackOptions, 'top' | 'all' | 'interval'> & {
+  readonly series?: SeriesKind;
+  readonly quote?: Quote;
+};
 
 const { list: listed, top, all } = DEFAULT_PRIORITY;
 
@@ -90,21 +103,22 @@ function removeCommand(track: Command, context: CommandContext): void {
     .argument('[coin...]', 'coins that were added by id')
     .option('--top <n>', 'the rules that were added with the same --top', parsePositiveInteger)
     .option('--all', 'the rules that were added with --all; rules for coins or --top stay')
-    .option('--interval <interval>', 'only these intervals', list(parseInterval))
+    .option('--series <what>', 'only candles, or only prices', choice(SERIES))
+    .option('--interval <interval>', 'only these intervals', list(parseWidth))
     .option('--quote <quote>', 'only this quote currency', parseQuote)
     // Wrong usage is reported before the database is opened.
-    .hook('preAction', (command) => void coinsOf(command.args, command.opts<RemoveOptions>()));
+    .hook('preAction', (command) => {
+      coinsOf(command.args, command.opts<RemoveOptions>());
+      intervalsToRemove(command.opts<RemoveOptions>());
+    });
   context.answer(command, (app, coins: string[], options: RemoveOptions) =>
     remove(app, coinsOf(coins, options), options),
   );
 }
 
-async function remove(
-  app: App,
-  coins: readonly TrackedCoins[],
-  { interval: intervals, quote }: RemoveOptions,
-): Promise<Answer> {
+async function remove(app: App, coins: readonly TrackedCoins[], { quote, ...options }: RemoveOptions): Promise<Answer> {
   const { sql } = app.database;
+  const intervals = intervalsToRemove(options);
   const narrowed = { intervals, quote };
   await requireRules(sql, coins, await readTracks(sql, { coins, ...narrowed }), narrowed);
   const removed = (await removeTracks(sql, { coins, ...narrowed })).length;
@@ -115,6 +129,13 @@ async function remove(
     json: () => ({ removed, stillTracked, ...trackAsJson(report) }),
     text: (out) => printRemoved(out, removed, stillTracked, report),
   };
+}
+
+/** Undefined: all. @throws UsageError */
+function intervalsToRemove({ series, interval }: RemoveOptions): readonly Interval[] | undefined {
+  if (interval !== undefined) return interval.map((width) => intervalOf(width, series ?? 'candles'));
+  if (series === undefined) return undefined;
+  return series === 'prices' ? PRICE_INTERVALS : INTERVALS;
 }
 
 /** @throws UsageError when some of the coins have no rule: either all are removed, or none. */
@@ -131,7 +152,7 @@ async function requireRules(
   const unmatched = coins.filter((c) => !isFound(c));
   if (unmatched.length === 0) return;
   const rules = await readTracks(sql);
-  const chosen = [...(narrowed.intervals ?? []), narrowed.quote].filter((one) => one !== undefined);
+  const chosen = [narrowed.intervals?.join(' '), narrowed.quote].filter((one) => one !== undefined);
   const only = chosen.length === 0 ? '' : ` for ${chosen.join(' ')}`;
   const sentences: string[] = [];
   for (const c of unmatched.slice(0, 5)) {

@@ -1,6 +1,6 @@
 /** The refusals of the API: bodies, texts, and how to parse them (decisions 8 to 10). */
 import type { Instant } from '../../clock.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { CandleInterval } from '../../core/interval.ts';
 import { parseTime } from '../time.ts';
 
 export type ErrorBody = { readonly error: string };
@@ -35,7 +35,7 @@ export function historyLimitText(notBefore: Instant, nanoseconds = 0): string {
 }
 
 /** The refusal of an interval. The upstream's own text is unknown; this follows its text for minute ticks (decision 10). */
-export function intervalLimitText(interval: Interval): string {
+export function intervalLimitText(interval: CandleInterval): string {
   return `Getting historical OHLCV data with interval ${interval} ${NOT_IN_PLAN}. ${ADVICE}`;
 }
 

@@ -1,7 +1,9 @@
 /** Paths and parameter names of the REST interface, below the base address, so that client and service cannot disagree. */
+
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import { type CandleInterval, type PriceInterval, widthOf } from '../../core/interval.ts';
+import { MAX_PRICES } from '../plan/plans.ts';
 import { formatTime } from '../time.ts';
 
 /** The path segment every REST base address ends in. */
@@ -43,7 +45,7 @@ export function ohlcvTodayPath(coinId: string): string {
 export function ohlcvParameters(question: {
   readonly from: Instant;
   readonly to: Instant;
-  readonly interval: Interval;
+  readonly interval: CandleInterval;
   readonly quote: Quote;
   readonly limit: number;
 }): Record<string, string> {
@@ -52,6 +54,27 @@ export function ohlcvParameters(question: {
     end: formatTime(question.to),
     interval: question.interval,
     limit: String(question.limit),
+    quote: question.quote,
+  };
+}
+
+/** The price series of a coin. */
+export function priceHistoryPath(coinId: string): string {
+  return `${TICKERS_PATH}/${encodeURIComponent(coinId)}/historical`;
+}
+
+/** The parameters of a request for a price series: here `end` is exclusive (upstream-api.md, 1.7). */
+export function priceHistoryParameters(question: {
+  readonly from: Instant;
+  readonly to: Instant;
+  readonly interval: PriceInterval;
+  readonly quote: Quote;
+}): Record<string, string> {
+  return {
+    start: formatTime(question.from),
+    end: formatTime(question.to),
+    interval: widthOf(question.interval),
+    limit: String(MAX_PRICES),
     quote: question.quote,
   };
 }

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import { QUOTES, type Quote } from '../../core/candle.ts';
-import { INTERVALS, type Interval } from '../../core/interval.ts';
+import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
 import { candleRowSchema } from './hosted-tools.ts';
 import { coinId, must, tool } from './tools.ts';
 
@@ -13,7 +13,7 @@ export type SeriesQuestion = {
   /** Undefined: any. */
   readonly coinId?: string | undefined;
   readonly quote?: Quote | undefined;
-  readonly interval?: Interval | undefined;
+  readonly interval?: CandleInterval | undefined;
   /** Maximum number of rows. */
   readonly limit: number;
 };
@@ -56,7 +56,7 @@ export type GapRow = z.output<typeof gapRowSchema>;
 
 export type ExplainQuestion = {
   readonly coinId: string;
-  readonly interval: Interval;
+  readonly interval: CandleInterval;
   readonly quote: Quote;
   /** Any instant in the slot. */
   readonly at: Instant;

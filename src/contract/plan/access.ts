@@ -1,6 +1,6 @@
 /** Admission of callers: the service consults an `Access` before it answers, and does not know how limits are counted. */
 import type { Instant } from '../../clock.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { CandleInterval } from '../../core/interval.ts';
 import type { AccountInfo } from '../record/records.ts';
 import type { PlanName, TickerResolution } from './plans.ts';
 
@@ -39,7 +39,7 @@ export type Access = {
    */
   admit(caller: Caller, about: 'data' | 'account'): Admission | Promise<Admission>;
   /** May this plan read candles of this interval from `start` on? Null: yes; else the text of the refusal (status 402). */
-  refuseHistory(plan: PlanName, interval: Interval, start: Instant): string | null;
+  refuseHistory(plan: PlanName, interval: CandleInterval, start: Instant): string | null;
   /** The same for ticker history, by the width of its spans. */
   refuseTickerHistory(plan: PlanName, resolution: TickerResolution, start: Instant): string | null;
   /** The same for the changelog of ids. */

@@ -1,5 +1,5 @@
 /** The plans as data: what each may request, how often, how far back. Plans change, so configuration can override every number. */
-import { DAY, type Interval } from '../../core/interval.ts';
+import { type CandleInterval, DAY, HOUR, INTERVAL_MS, type Interval, isPriceInterval } from '../../core/interval.ts';
 
 export const PLAN_NAMES = ['free', 'starter', 'pro', 'business', 'ultimate', 'enterprise'] as const;
 export type PlanName = (typeof PLAN_NAMES)[number];
@@ -18,7 +18,7 @@ export type Plan = {
   /** The `limit` of a request for candles: `MAX_CANDLES`, or what the operator set. */
   readonly candlesPerRequest: number;
   /** Widths of candles in the plan. A forecast, not a rule: the upstream's answers win. Source: upstream-api.md, 1.1. */
-  readonly intervals: readonly Interval[];
+  readonly intervals: readonly CandleInterval[];
   /** How far back from now a request may start; null = unlimited. A forecast as well. Source: upstream-api.md, 1.1. */
   readonly historyDepthMs: number | null;
   /** How far back ticker history may start, by the width of its spans; null = unlimited, 0 = not at all. Source: upstream-api.md, 1.7. */
@@ -31,11 +31,11 @@ export type Plan = {
   readonly idChanges: boolean;
 };
 
-const DAILY: readonly Interval[] = ['24h'];
+const DAILY: readonly CandleInterval[] = ['24h'];
 const YEAR = 365 * DAY;
 const UNLIMITED_DEPTHS = { minute: null, hourly: null, daily: null } as const;
-const HOURLY: readonly Interval[] = ['1h', '6h', '12h', '24h'];
-const ALL: readonly Interval[] = ['5m', '15m', '30m', '1h', '6h', '12h', '24h'];
+const HOURLY: readonly CandleInterval[] = ['1h', '6h', '12h', '24h'];
+const ALL: readonly CandleInterval[] = ['5m', '15m', '30m', '1h', '6h', '12h', '24h'];
 
 /** Largest `limit` of an OHLCV request, under every plan. Source: vendor's OpenAPI (upstream-api.md, 1.1). */
 export const MAX_CANDLES = 366;
@@ -104,6 +104,25 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
     tickerHistoryDepthMs: UNLIMITED_DEPTHS,
   },
 };
+
+/** Largest `limit` of a request for a price series, under every plan. Source: vendor's OpenAPI (upstream-api.md, 1.7). */
+export const MAX_PRICES = 5_000;
+
+/** The rows of one request about such a series. */
+export function rowsPerRequest({ candlesPerRequest }: Pick<Plan, 'candlesPerRequest'>, interval: Interval): number {
+  return isPriceInterval(interval) ? MAX_PRICES : candlesPerRequest;
+}
+
+/** How far back the plan may ask for such a series, as documented; null = unlimited, 0 = not at all. */
+export function documentedDepth(plan: Plan, interval: Interval): number | null {
+  if (isPriceInterval(interval)) return plan.tickerHistoryDepthMs[resolutionOf(INTERVAL_MS[interval])];
+  return plan.intervals.includes(interval) ? plan.historyDepthMs : 0;
+}
+
+export function resolutionOf(widthMs: number): TickerResolution {
+  if (widthMs < HOUR) return 'minute';
+  return widthMs < DAY ? 'hourly' : 'daily';
+}
 
 export function isPlanName(text: string): text is PlanName {
   return (PLAN_NAMES as readonly string[]).includes(text);

@@ -1,7 +1,7 @@
 /** The interface of every source of market data: the warehouse and the simulator implement it, and `service/` serves either. */
 import type { Instant } from '../../clock.ts';
 import type { Candle, Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { CandleInterval } from '../../core/interval.ts';
 import type {
   CoinDetails,
   CoinEvent,
@@ -22,7 +22,7 @@ import type { CoinSummary, Exchange, GlobalOverview, Ticker } from './records.ts
 export type OhlcvQuery = {
   readonly coinId: string;
   readonly quote: Quote;
-  readonly interval: Interval;
+  readonly interval: CandleInterval;
   /** First and last open time, both inclusive (decision 2). */
   readonly from: Instant;
   readonly to: Instant;

@@ -23,7 +23,7 @@ export type OhlcvRowRead =
       readonly row: unknown;
     };
 
-type OhlcvRead =
+export type OhlcvRead =
   | { readonly ok: true; readonly rows: OhlcvRowRead[] }
   /** The body is no list of rows at all. */
   | { readonly ok: false; readonly problem: string };
@@ -98,13 +98,13 @@ export function hasPrices(row: unknown): boolean {
   return typeof row === 'object' && row !== null && ('open' in row || 'close' in row || 'high' in row || 'low' in row);
 }
 
-type WireNumber = number | null | undefined | '';
+export type WireNumber = number | null | undefined | '';
 
-function isNumber(value: unknown): value is WireNumber {
+export function isNumber(value: unknown): value is WireNumber {
   return typeof value === 'number' || value === null || value === undefined || value === '';
 }
 
-function orNull(value: WireNumber): number | null {
+export function orNull(value: WireNumber): number | null {
   return typeof value === 'number' ? value : null;
 }
 

@@ -1,5 +1,5 @@
 /** How long each table keeps its rows, and how that is written in settings. */
-import { ceilToGrid, DAY, INTERVALS, type Interval, isInterval } from '../interval.ts';
+import { type CandleInterval, ceilToGrid, DAY, INTERVALS, type Interval, isCandleInterval } from '../interval.ts';
 import type { Span } from '../span.ts';
 import type { Read } from './setting.ts';
 
@@ -11,7 +11,7 @@ export type Keep = {
   readonly global: Kept;
   readonly exchanges: Kept;
   readonly fetches: Kept;
-  readonly candles: Readonly<Record<Interval, Kept>>;
+  readonly candles: Readonly<Record<CandleInterval, Kept>>;
 };
 
 export const DEFAULT_KEEP: Keep = {
@@ -22,9 +22,14 @@ export const DEFAULT_KEEP: Keep = {
   candles: candlesKept(() => null),
 };
 
+/** How long the rows of such a series are kept; null: forever, and so are all price series. */
+export function keptMs(interval: Interval, keep: Partial<Keep['candles']>): Kept {
+  return isCandleInterval(interval) ? (keep[interval] ?? null) : null;
+}
+
 /** The part of a span whose candles are young enough to be kept; it may be empty. */
 export function keptPart(span: Span, interval: Interval, keep: Partial<Keep['candles']>, now: number): Span {
-  const kept = keep[interval] ?? null;
+  const kept = keptMs(interval, keep);
   if (kept === null) return span;
   const from = Math.max(span.from, ceilToGrid(now - kept, interval));
   return { from: Math.min(from, span.to), to: span.to };
@@ -55,10 +60,10 @@ export function parseCandlesKept(text: string): Read<Keep['candles']> {
       ? { ok: candlesKept(() => all.ok) }
       : { problem: `${all.problem}; or by interval, like 5m=90d 1h=2y` };
   }
-  const kept = new Map<Interval, Kept>();
+  const kept = new Map<CandleInterval, Kept>();
   for (const part of text.split(/[\s,]+/).filter((word) => word !== '')) {
     const [, interval, value] = /^([^=]+)=([^=]+)$/.exec(part) ?? [];
-    if (interval === undefined || !isInterval(interval) || kept.has(interval)) {
+    if (interval === undefined || !isCandleInterval(interval) || kept.has(interval)) {
       return { problem: `which has ${part}; write each interval once, like 5m=90d 1h=2y, of ${INTERVALS.join(' ')}` };
     }
     const one = parseKept(value!);
@@ -68,6 +73,6 @@ export function parseCandlesKept(text: string): Read<Keep['candles']> {
   return { ok: candlesKept((interval) => kept.get(interval) ?? null) };
 }
 
-function candlesKept(of: (interval: Interval) => Kept): Keep['candles'] {
+function candlesKept(of: (interval: CandleInterval) => Kept): Keep['candles'] {
   return Object.fromEntries(INTERVALS.map((interval) => [interval, of(interval)])) as Keep['candles'];
 }

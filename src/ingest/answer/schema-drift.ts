@@ -1,17 +1,24 @@
 /** Detects schema drift: when the interface has changed, nothing of an answer is stored, and the request is sent again later. */
+
 import { hasPrices, type OhlcvRowRead } from '../../contract/record/ohlcv.ts';
+import { hasPrice } from '../../contract/record/price.ts';
+import { type Interval, isPriceInterval } from '../../core/interval.ts';
 import { repeatedRows } from '../../store/candle/quarantine.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import type { ChunkJob } from '../queue/chunk-job.ts';
 
 /** What is wrong with an answer as a whole; null: nothing, or only single rows. */
-export type DriftCheck = (seriesId: number, rows: readonly OhlcvRowRead[]) => Promise<string | null>;
+export type DriftCheck = (
+  series: Pick<ChunkJob, 'seriesId' | 'interval'>,
+  rows: readonly OhlcvRowRead[],
+) => Promise<string | null>;
 
 export function createDriftCheck(sql: Sql): DriftCheck {
   /** Since the last answer without a readable row, another answer had one. */
   let oneWasReadable = false;
-  return async (seriesId, rows) => {
+  return async ({ seriesId, interval }, rows) => {
     if (rows.length === 0) return null;
-    const problem = drifted(rows);
+    const problem = drifted(interval, rows);
     if (problem === null) {
       oneWasReadable = true;
       return null;
@@ -31,8 +38,9 @@ async function areRepeated(sql: Sql, seriesId: number, rows: readonly OhlcvRowRe
 }
 
 /** The problem, if no row can be read or no row has a price field. */
-function drifted(rows: readonly OhlcvRowRead[]): string | null {
+function drifted(interval: Interval, rows: readonly OhlcvRowRead[]): string | null {
   const [first] = rows;
   if (first?.ok === false && rows.every((r) => !r.ok)) return first.problem;
+  if (isPriceInterval(interval)) return rows.some((r) => hasPrice(r.row)) ? null : 'no row has a price';
   return rows.some((r) => hasPrices(r.row)) ? null : 'no row has any of open, high, low, close';
 }

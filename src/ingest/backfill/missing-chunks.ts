@@ -1,5 +1,7 @@
 /** The missing chunks of a backfill that are worth a request, without those that were given up; read again in each pass. */
+
 import type { Clock, Instant } from '../../clock.ts';
+import { rowsPerRequest } from '../../contract/plan/plans.ts';
 import { chunksNewestFirst } from '../../core/chunk.ts';
 import { normalize, type Span, subtract } from '../../core/span.ts';
 import { type CoinGaps, readDueWithinRun } from '../../store/candle/gaps.ts';
@@ -65,7 +67,7 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
   function* chunksOf({ coinId, gaps }: CoinGaps, seriesId: number): Generator<ChunkJob> {
     const { quote, interval } = target;
     const { backfillId } = deps;
-    for (const span of chunksNewestFirst(worthAsking(seriesId, gaps), interval, plan.candlesPerRequest)) {
+    for (const span of chunksNewestFirst(worthAsking(seriesId, gaps), interval, rowsPerRequest(plan, interval))) {
       const job: ChunkJob = { kind: 'backfill', backfillId, seriesId, coinId, quote, interval, ...span, askedSince };
       const round = (rounds.get(chunkJobId(job)) ?? 0) + 1;
       if (round > MOST_ROUNDS) {

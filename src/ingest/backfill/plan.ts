@@ -1,6 +1,6 @@
 /** The plan of a backfill: how many requests it takes, before any is sent. It reads the gaps page by page, and only counts the chunks. */
 import type { Instant } from '../../clock.ts';
-import { PLAN_NAMES, type Plan, type PlanName, planOf } from '../../contract/plan/plans.ts';
+import { PLAN_NAMES, type Plan, type PlanName, planOf, rowsPerRequest } from '../../contract/plan/plans.ts';
 import type { Quote } from '../../core/candle.ts';
 import { countChunks, countSlots } from '../../core/chunk.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -89,12 +89,12 @@ export async function planBackfill({
   historyLimit,
 }: PlanOptions): Promise<BackfillPlan> {
   const { interval } = target;
-  const limit = plan.candlesPerRequest;
+  const limit = rowsPerRequest(plan, interval);
   const mine = counter(interval, limit, expectedDepth(historyLimit), now);
   const others = PLAN_NAMES.map((name) => {
     const other = planOf(name);
     const depth = expectedDepth(documentedLimit(other, interval));
-    return { name, counter: counter(interval, other.candlesPerRequest, depth, now) };
+    return { name, counter: counter(interval, rowsPerRequest(other, interval), depth, now) };
   });
   const open = counter(interval, limit, null, now);
   let coinsWithGaps = 0;

@@ -1,4 +1,5 @@
 /** Requests one chunk beyond a documented history limit, before all others: its answer says whether the limit is real. */
+import { rowsPerRequest } from '../../contract/plan/plans.ts';
 import { createBackoff } from '../../core/backoff.ts';
 import { chunksNewestFirst } from '../../core/chunk.ts';
 import { earliestSlot, splitAtLimit } from '../limits/history-limit.ts';
@@ -53,7 +54,7 @@ async function newestBeyond(deps: ProbeDeps): Promise<ChunkJob | null> {
     const { beyond } = splitAtLimit(gaps, earliestSlot(limit.depthMs, interval, clock.now()));
     const newest = beyond.at(-1);
     if (newest === undefined || seriesId === null) continue;
-    for (const span of chunksNewestFirst(gaps, interval, plan.candlesPerRequest))
+    for (const span of chunksNewestFirst(gaps, interval, rowsPerRequest(plan, interval)))
       if (span.from < newest.to)
         return { kind: 'backfill', backfillId, seriesId, coinId, quote, interval, ...span, askedSince };
   }

@@ -1,6 +1,6 @@
 /** Do the candles of an answer continue those that are stored before and after it? Pure. */
 import type { Instant } from '../../clock.ts';
-import { DAY, INTERVAL_MS } from '../../core/interval.ts';
+import { DAY, INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
 import { contains } from '../../core/span.ts';
 import type { StoredCandle } from '../../store/candle/neighbours.ts';
 import { type Asked, type Implausible, isSame, outside } from './implausible-candles.ts';
@@ -14,6 +14,8 @@ const TIMES_LARGEST = 5;
 /** And of daily candles at least so large, as a logarithm; of the recorded ones, 1 in 500 is. */
 const LEAST_STEP = 0.025;
 const LEAST_STEP_SHORT = 0.01;
+/** From one price to the next lies the move of a whole slot: of the recorded days, 1 in 500 moves by more than so many times the above. */
+const PRICE_STEPS = 5;
 /** So many times as large where fewer steps are known. */
 const TIMES_UNKNOWN = 4;
 /** A step so large is no move of a market, as a logarithm: one side of it is false. */
@@ -66,7 +68,8 @@ export function breaks(asked: Asked, rows: readonly StoredCandle[]): Implausible
   const width = INTERVAL_MS[asked.interval];
   const steps = [...stepsIn(outside(asked, rows), width), ...stepsIn(rows, width)];
   const known = steps.filter((step) => step <= OTHER_SIZE);
-  const least = Math.max(LEAST_STEP * Math.sqrt(width / DAY), LEAST_STEP_SHORT);
+  const isOfPrices = isPriceInterval(asked.interval);
+  const least = Math.max(LEAST_STEP * Math.sqrt(width / DAY), LEAST_STEP_SHORT) * (isOfPrices ? PRICE_STEPS : 1);
   const isKnown = known.length >= LEAST_STEPS;
   const usual = isKnown ? Math.max(least, TIMES_LARGEST * Math.max(...known)) : TIMES_UNKNOWN * least;
   const most = Math.min(usual, OTHER_SIZE);

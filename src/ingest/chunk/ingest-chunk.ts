@@ -3,9 +3,14 @@
  * what is still missing, asks only for that, and what it learns becomes true together or not at all.
  */
 import type { Clock, Instant } from '../../clock.ts';
-import { ohlcvParameters, ohlcvPath } from '../../contract/interface/paths.ts';
+import {
+  ohlcvParameters,
+  ohlcvPath,
+  priceHistoryParameters,
+  priceHistoryPath,
+} from '../../contract/interface/paths.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
-import { INTERVAL_MS } from '../../core/interval.ts';
+import { INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Spender, Stretch, Unwanted } from '../../quota/quota.ts';
 import { HOLES } from '../../store/candle/holes.ts';
@@ -116,7 +121,7 @@ function questionOf(
   job: ChunkJob,
   { historyLimits, plan, clock }: Pick<IngestChunkDeps, 'historyLimits' | 'plan' | 'clock'>,
 ): StretchRequest | null {
-  const { interval, coinId, quote, to } = job;
+  const { interval, to } = job;
   const from = Math.max(job.from, earliestSlot(knownDepth(historyLimits.of(interval)), interval, clock.now()));
   const isOfHoles = job.kind === 'holes';
   // Without the candles beside them, an answer proves nothing about holes.
@@ -126,15 +131,23 @@ function questionOf(
     stretch,
     about: (gaps) => {
       const span: Span = isOfHoles ? stretch.span : { from: gaps[0]!.from, to: gaps.at(-1)!.to };
-      // Both ends are open times and both are answered (decision: ends are inclusive).
-      const ends = { from: span.from, to: span.to - INTERVAL_MS[interval] };
       return {
-        path: ohlcvPath(coinId),
-        query: ohlcvParameters({ ...ends, interval, quote, limit: plan.candlesPerRequest }),
+        ...requestOf(job, span, plan),
         span,
         beyondPlan: isBeyond(documentedLimit(plan, interval), interval, span.from, clock.now()),
       };
     },
+  };
+}
+
+function requestOf({ interval, coinId, quote }: ChunkJob, { from, to }: Span, plan: Plan) {
+  if (isPriceInterval(interval))
+    return { path: priceHistoryPath(coinId), query: priceHistoryParameters({ from, to, interval, quote }) };
+  // Both ends are open times and both are answered (decision: ends are inclusive).
+  const ends = { from, to: to - INTERVAL_MS[interval] };
+  return {
+    path: ohlcvPath(coinId),
+    query: ohlcvParameters({ ...ends, interval, quote, limit: plan.candlesPerRequest }),
   };
 }
 
@@ -153,7 +166,8 @@ async function askFor(
   { sendRequest, clock }: Pick<IngestChunkDeps, 'sendRequest' | 'clock'>,
   { attempt = 1, signal, retry = withoutRetry }: IngestChunkOptions,
 ): Promise<RequestResult | Unwanted | Interrupted> {
-  const record = { endpoint: 'ohlcv', seriesId: job.seriesId, backfillId: backfillOf(job), attempt, subject };
+  const endpoint = isPriceInterval(job.interval) ? 'prices' : 'ohlcv';
+  const record = { endpoint, seriesId: job.seriesId, backfillId: backfillOf(job), attempt, subject };
   return sendRequest(question, { spender: spenderOf(job), record, signal, retry }).catch(
     (error: unknown): Interrupted => {
       // The chunk goes back as it came.

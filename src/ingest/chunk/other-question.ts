@@ -1,7 +1,16 @@
 /** Is an answer the answer to another question? Then nothing of it may be stored, and no slot becomes empty by it. Pure. */
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import type { OhlcvRowRead } from '../../contract/record/ohlcv.ts';
-import { INTERVAL_MS, INTERVALS, type Interval, settledUntil } from '../../core/interval.ts';
+import {
+  describeInterval,
+  INTERVAL_MS,
+  INTERVALS,
+  type Interval,
+  isPriceInterval,
+  PRICE_INTERVALS,
+  settledUntil,
+  widthOf,
+} from '../../core/interval.ts';
 import type { Exchange } from '../../upstream/answer.ts';
 
 type GoodRow = Extract<OhlcvRowRead, { ok: true }>;
@@ -20,10 +29,12 @@ export function answersOtherQuestion(
   const last = latestOpen(time);
   const misfits = good.flatMap((row) => otherWidth(row, interval, last) ?? []);
   // A row alone is quarantined, which makes no slot empty either.
-  if (good.length > 1 && misfits.length > good.length / 2) return `its rows are not ${interval} candles: ${misfits[0]}`;
-  if (isOffGrid(good, interval)) return `its rows are not ${interval} candles: they lie off the ${interval} grid`;
+  if (good.length > 1 && misfits.length > good.length / 2)
+    return `its rows are not ${describeInterval(interval)}: ${misfits[0]}`;
+  if (isOffGrid(good, interval))
+    return `its rows are not ${describeInterval(interval)}: they lie off the ${widthOf(interval)} grid`;
   const wider = spacingOf(good, interval);
-  if (wider !== null) return `its rows are ${wider} apart: they are not ${interval} candles`;
+  if (wider !== null) return `its rows are ${widthOf(wider)} apart: they are not ${describeInterval(interval)}`;
   const after = good.filter(({ openTime }) => openTime > last && openTime <= time.latest);
   return after.length > good.length / 2 ? 'it is dated before its own rows' : null;
 }
@@ -61,6 +72,7 @@ function isOffGrid(rows: readonly GoodRow[], interval: Interval): boolean {
 function spacingOf(rows: readonly GoodRow[], interval: Interval): Interval | null {
   const times = new Set(rows.map(({ openTime }) => openTime));
   if (times.size < SPACED_ROWS) return null;
-  const wider = INTERVALS.filter((one) => INTERVAL_MS[one] > INTERVAL_MS[interval]);
+  const alike: readonly Interval[] = isPriceInterval(interval) ? PRICE_INTERVALS : INTERVALS;
+  const wider = alike.filter((one) => INTERVAL_MS[one] > INTERVAL_MS[interval]);
   return wider.findLast((one) => [...times].every((at) => at % INTERVAL_MS[one] === 0)) ?? null;
 }

@@ -1,9 +1,10 @@
 /** What a chunk was answered: read, checked, and stored with its coverage and the record of the request in one transaction. */
 
 import type { Instant } from '../../clock.ts';
-import type { Plan } from '../../contract/plan/plans.ts';
+import { type Plan, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { type OhlcvRowRead, readOhlcvRows } from '../../contract/record/ohlcv.ts';
-import { INTERVAL_MS, settledUntil, settleMs } from '../../core/interval.ts';
+import { readPriceRows } from '../../contract/record/price.ts';
+import { INTERVAL_MS, isCandleInterval, isPriceInterval, settledUntil, settleMs } from '../../core/interval.ts';
 import { type ChunkCommit, storeChunk } from '../../store/candle/chunk.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createPartitionKeeper } from '../../store/upkeep/partition.ts';
@@ -82,12 +83,12 @@ export function createStoreAnswer({ sql, plan, historyLimits, limits, turn, prov
     // Questions about a day have no start that a limit could refuse.
     const isOfDay = sent.subject === LAST_DAY || sent.subject === OPEN_DAY;
     if (!isOfDay) await learnLimit(job, first, exchange, retry);
-    if (first !== undefined)
+    if (first !== undefined && isCandleInterval(interval))
       await retry(() => keepPartitions(interval, { from: first, to: last! + INTERVAL_MS[interval] }));
     const compared: { last: Compared | null } = { last: null };
     const limit = historyLimits.of(interval);
     const weighing = {
-      ...{ span, interval, findings, sentAt, heardAt, asOf, ageMs, limit: plan.candlesPerRequest },
+      ...{ span, interval, findings, sentAt, heardAt, asOf, ageMs, limit: rowsPerRequest(plan, interval) },
       unproven: isOfDay ? [] : unprovenPart(limit, interval, span, exchange.latest),
       isOfHoles: job.kind === 'holes',
       // The last full day is as final as this plan ever has it.
@@ -137,10 +138,9 @@ function createRowReader(sql: Sql) {
     { body, exchange }: Answered,
     retry: OutageRetry,
   ): Promise<OhlcvRowRead[]> => {
-    const read = readOhlcvRows(body);
+    const read = isPriceInterval(job.interval) ? readPriceRows(body) : readOhlcvRows(body);
     const unusable = read.ok
-      ? (answersOtherQuestion(job.interval, read.rows, exchange) ??
-        (await retry(() => checkDrift(job.seriesId, read.rows))))
+      ? (answersOtherQuestion(job.interval, read.rows, exchange) ?? (await retry(() => checkDrift(job, read.rows))))
       : read.problem;
     if (read.ok && unusable === null) return read.rows;
     const row = { ...sent, outcome: 'malformed', message: unusable };

@@ -3,7 +3,7 @@
  * remembered per plan and interval, and moves with the clock. Pure.
  */
 import type { Instant } from '../../clock.ts';
-import type { Plan } from '../../contract/plan/plans.ts';
+import { documentedDepth, type Plan } from '../../contract/plan/plans.ts';
 import { ceilToGrid, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 
@@ -19,7 +19,7 @@ export type HistoryLimit =
   | { readonly kind: 'met'; readonly depthMs: number; readonly skewMs: number; readonly message: string };
 
 export function documentedLimit(plan: Plan, interval: Interval): HistoryLimit {
-  return { kind: 'documented', depthMs: plan.intervals.includes(interval) ? plan.historyDepthMs : 0 };
+  return { kind: 'documented', depthMs: documentedDepth(plan, interval) };
 }
 
 /** A request on its way and a clock a little off must not start before the limit. */

@@ -1,7 +1,7 @@
 /** The history limits of the current plan, one per interval: kept in step with the database as answers teach, and reloaded by long-running processes. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
-import { DAY, INTERVALS, type Interval } from '../../core/interval.ts';
+import { ALL_INTERVALS, DAY, type Interval } from '../../core/interval.ts';
 import {
   type KnownLimit,
   readHistoryLimits,
@@ -35,7 +35,7 @@ export async function readLearnedLimits(sql: Sql, clock: Clock, plan: Plan): Pro
   const learning = new Set<Interval>();
   const reload = async () => {
     const known = await readHistoryLimits(sql, plan.name);
-    for (const interval of INTERVALS) {
+    for (const interval of ALL_INTERVALS) {
       if (learning.has(interval)) continue;
       const row = known.find((one) => one.interval === interval);
       const limit = row === undefined ? documentedLimit(plan, interval) : asKnown(row, clock.now());

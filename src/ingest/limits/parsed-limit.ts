@@ -1,5 +1,5 @@
 /** How far back the history limit is that upstream has just refused a request for. Pure. */
-import type { Plan } from '../../contract/plan/plans.ts';
+import { documentedDepth, type Plan } from '../../contract/plan/plans.ts';
 import { HOUR, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Answer } from '../../upstream/answer.ts';
@@ -16,6 +16,9 @@ export type Depth = {
 /** No plan sees less: whoever is told so has another clock than upstream, or the text has another meaning. */
 const LEAST_DEPTH_MS = HOUR;
 
+/** Upstream's words about prices a minute apart are "Getting minute historical data is not allowed" (upstream-api.md, 2). */
+const ABOUT_INTERVAL = /\binterval\b|\b(minute|hourly|daily) historical data is not allowed\b/i;
+
 /**
  * As its text says, by upstream's own clock: ours may be wrong, and a depth outlives this run. Without a date in the text, or with
  * one that cannot be true: 0 (not at all) for an interval that is not in the plan, or that the text is about; else what
@@ -27,10 +30,10 @@ export function depthOf(interval: Interval, span: Span, plan: Plan, answer: Limi
   if (dated !== null) return dated;
   const { notBefore } = answer;
   const { sentAt } = answer.exchange;
-  const aboutInterval = !plan.intervals.includes(interval) || /\binterval\b/i.test(answer.message);
+  const aboutInterval = documentedDepth(plan, interval) === 0 || ABOUT_INTERVAL.test(answer.message);
   if (notBefore === null && aboutInterval) return { depthMs: 0, skewMs: 0 };
   const asked = sentAt - span.from;
-  const documented = plan.historyDepthMs;
+  const documented = documentedDepth(plan, interval);
   const depthMs = documented !== null && documented < asked ? documented : Math.floor(asked / 2);
   return { depthMs: depthMs < INTERVAL_MS[interval] ? 0 : depthMs, skewMs: 0 };
 }

@@ -3,7 +3,7 @@
  * each interval, quote and start. It sends no requests itself.
  */
 import type { Clock } from '../../clock.ts';
-import type { Plan } from '../../contract/plan/plans.ts';
+import { type Plan, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { ceilToGrid, DAY, INTERVAL_MS } from '../../core/interval.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -35,7 +35,7 @@ export async function auditGaps({
   const queued: number[] = [];
   for (const { interval, quote, since, coinIds } of await readHistoryGroups(sql)) {
     const now = clock.now();
-    const to = ceilToGrid(now, interval) - plan.candlesPerRequest * INTERVAL_MS[interval];
+    const to = ceilToGrid(now, interval) - rowsPerRequest(plan, interval) * INTERVAL_MS[interval];
     const span = keptPart({ from: ceilToGrid(since, interval), to }, interval, keep, now);
     if (span.from >= to) continue;
     if (await isHistoryPending(sql, { interval, quote, coinIds, from: span.from }, now - RETRY_MS)) continue;

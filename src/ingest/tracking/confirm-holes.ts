@@ -3,7 +3,9 @@
  * time, and looks before each request whether quota is left over. It keeps no state of its own: what a second answer tells is no hole any more,
  * and a killed run is claimed again like any other.
  */
+
 import type { Clock, Instant } from '../../clock.ts';
+import { rowsPerRequest } from '../../contract/plan/plans.ts';
 import { countSlots, wholeChunksNewestFirst } from '../../core/chunk.ts';
 import { INTERVAL_MS } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
@@ -75,7 +77,7 @@ type HoleTerms = {
 /** The fewest requests about the holes of a series that are due: each asks also for a candle before and after each of its holes. */
 async function holeChunks(sql: SqlOrTransaction, series: SeriesHoles, terms: HoleTerms): Promise<readonly Span[]> {
   const { plan, now } = terms;
-  const limit = plan.candlesPerRequest;
+  const limit = rowsPerRequest(plan, series.interval);
   const holes = withinReach(series, terms);
   if (holes.length === 0) return [];
   const stretches = await readDueHoles(sql, series, { holes, limit, now, plan: plan.name });
@@ -95,7 +97,7 @@ function earliestOf({ interval }: SeriesHoles, { historyLimits, now }: HoleTerms
 /** Of the holes those that a request can hold, with a candle on either side, and that the plan reaches. */
 function withinReach(series: SeriesHoles, terms: HoleTerms): Spans {
   const { interval, holes } = series;
-  const longest = (terms.plan.candlesPerRequest - 2) * INTERVAL_MS[interval];
+  const longest = (rowsPerRequest(terms.plan, interval) - 2) * INTERVAL_MS[interval];
   const { within } = splitAtLimit(holes, earliestOf(series, terms));
   return within.filter(({ from, to }) => to - from <= longest);
 }
@@ -111,7 +113,6 @@ export type WaitingHoles = {
 
 /** How many holes wait. The requests are counted with one slot on either side of each hole, which is where its candles nearly always are. */
 export async function countHoles(sql: SqlOrTransaction, terms: HoleTerms): Promise<WaitingHoles> {
-  const { candlesPerRequest } = terms.plan;
   const sum = { slots: 0, outOfReach: 0, requests: 0 };
   for (const series of await readHoles(sql)) {
     const { interval, holes } = series;
@@ -121,7 +122,7 @@ export async function countHoles(sql: SqlOrTransaction, terms: HoleTerms): Promi
     sum.slots += slots;
     sum.outOfReach += slots - countSlots(within, interval);
     const stretches = within.map(({ from, to }) => ({ from: from - width, to: to + width }));
-    sum.requests += wholeChunksNewestFirst(stretches, interval, candlesPerRequest).length;
+    sum.requests += wholeChunksNewestFirst(stretches, interval, rowsPerRequest(terms.plan, interval)).length;
   }
   return sum;
 }

@@ -2,7 +2,9 @@
  * Freshness of the tracked series: applies the rules, plans the ages that the quota allows, and takes the chunks that are due. Each of the
  * three is one call, safe at any time and from any number of processes.
  */
+
 import type { Instant } from '../../clock.ts';
+import { MAX_PRICES, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { dayStart } from '../../core/calendar.ts';
 import type { Quote } from '../../core/candle.ts';
 import { chunksNewestFirst, countSlots } from '../../core/chunk.ts';
@@ -51,11 +53,11 @@ export async function planTracked(options: PlanTrackedOptions): Promise<TrackedP
   const plan = planFreshness({
     tiers: rows.map((row) => {
       const depthMs = expectedDepth(historyLimits.of(row.interval));
-      const demand = lastDayOf(depthMs, row.interval, now) === null ? row : { ...row, candlesPerRequest: 1 };
+      const isOfLastDay = lastDayOf(depthMs, row.interval, now) !== null;
+      const demand = { ...row, rowsPerRequest: isOfLastDay ? 1 : rowsPerRequest({ candlesPerRequest }, row.interval) };
       return refused.has(row.id) ? { ...demand, series: 0 } : demand;
     }),
     requestsPerDay,
-    candlesPerRequest,
   });
   const tiers = rows.map((row, i): PlannedTier => {
     const { achievableAgeMs, keepsUp, requestsPerDay: cost } = plan.tiers[i]!;
@@ -115,7 +117,7 @@ export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOpt
   if (limit <= 0) return [];
   const chosen = chooseDueSeries(await readRefreshCandidates(sql, { now, limit, eager: EAGER }), now, limit);
   const due = new Map(chosen.map((c) => [c.seriesId, c]));
-  const slots = plan.candlesPerRequest;
+  const slots = { candles: plan.candlesPerRequest, prices: MAX_PRICES };
   const missing = await readMissing(sql, { ids: [...due.keys()], now, plan: plan.name, slots });
   return missing.map(({ missing, ...series }) => {
     const { interval, seriesId } = series;
@@ -127,7 +129,7 @@ export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOpt
       lastDay === null
         ? splitAtLimit(missing, earliestSlot(knownDepth(limit), interval, now)).within
         : nearEnd(missing, lastDay, isDaily ? null : openDayOf(now));
-    const [span] = chunksNewestFirst(within, interval, slots);
+    const [span] = chunksNewestFirst(within, interval, rowsPerRequest(plan, interval));
     const chunk = span === undefined ? null : { ...series, ...span, slots: countSlots(within, interval) };
     // The last full day tells nothing of the time since midnight, so its age counts from there. It is gone for good when the next one has
     // ended: series that see nothing else are spread over each day anew.

@@ -1,7 +1,7 @@
 /** Spoils the rows of an OHLCV response in the way of one fault. */
 import type { Instant } from '../../clock.ts';
 import { formatTime, parseTime } from '../../contract/time.ts';
-import { INTERVAL_MS, type Interval, isInterval, settleMs } from '../../core/interval.ts';
+import { type CandleInterval, INTERVAL_MS, isCandleInterval, settleMs } from '../../core/interval.ts';
 import { below, mix, unit } from '../hash.ts';
 import type { FaultName } from './fault-spec.ts';
 
@@ -120,7 +120,7 @@ function revised(rows: readonly WireRow[], { now, roll, url }: Circumstances): W
   return rows.map((row, i) => (parseTime(row.time_open) > settled ? doctored(row, mix(roll, 400 + i)) : row));
 }
 
-function intervalOf(url: string): Interval {
+function intervalOf(url: string): CandleInterval {
   const text = new URL(url).searchParams.get('interval') ?? '';
-  return isInterval(text) ? text : '24h';
+  return isCandleInterval(text) ? text : '24h';
 }

@@ -7,7 +7,7 @@
  */
 import type { Instant } from '../../clock.ts';
 import type { OhlcvCandle } from '../../contract/record/market-data.ts';
-import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import { type CandleInterval, DAY, INTERVAL_MS } from '../../core/interval.ts';
 import { below, mix, unit } from '../hash.ts';
 import type { MadeUpCoin, MadeUpSeries } from './made-up-world.ts';
 
@@ -22,7 +22,7 @@ export type Bar = {
   readonly hasMarketCap: boolean;
 };
 
-const LEVELS: readonly Interval[] = ['24h', '12h', '6h', '1h', '30m', '15m', '5m'];
+const LEVELS: readonly CandleInterval[] = ['24h', '12h', '6h', '1h', '30m', '15m', '5m'];
 const PARTS = LEVELS.map((interval, i) =>
   i + 1 < LEVELS.length ? INTERVAL_MS[interval] / INTERVAL_MS[LEVELS[i + 1]!] : 0,
 );
@@ -34,7 +34,7 @@ const OCTAVES = 11;
  */
 export function visitBars(
   series: MadeUpSeries,
-  interval: Interval,
+  interval: CandleInterval,
   from: Instant,
   to: Instant,
   visit: (openTime: Instant, bar: Bar) => boolean,

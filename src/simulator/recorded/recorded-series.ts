@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import type { Candle } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { CandleInterval } from '../../core/interval.ts';
 
 /** All in usd, ascending. */
 export type RecordedSeries = {
   readonly coinId: string;
-  readonly interval: Interval;
+  readonly interval: CandleInterval;
   readonly candles: readonly Candle[];
 };
 

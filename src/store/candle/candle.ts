@@ -1,11 +1,12 @@
-/** Writes candles. One statement per answer: `unnest` of arrays, measured the fastest that can also update (see the benchmark). */
+/** Writes candles and prices. One statement per answer: `unnest` of arrays, measured the fastest that can also update (see the benchmark). */
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import { type Interval, isPriceInterval } from '../../core/interval.ts';
 import { contains, type Span, type Spans } from '../../core/span.ts';
 import { writeInstants, writeNumbers } from '../connection/array-types.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 
+/** A price comes as a candle whose open, high, low and close are the price, as `ops.stored` gives it back. */
 const INSERT = `
   insert into market.candle as c (open_time, open, high, low, close, volume, market_cap, series_id, interval)
   select to_timestamp(t), o, h, l, cl, v, m, $8::integer, $9::market.candle_interval
@@ -19,19 +20,27 @@ const OVERWRITE = `
   where (c.open, c.high, c.low, c.close, c.volume, c.market_cap)
     is distinct from (excluded.open, excluded.high, excluded.low, excluded.close, excluded.volume, excluded.market_cap)`;
 
+const INSERT_PRICES = `
+  insert into market.price as p (time, price, volume_24h, market_cap, series_id)
+  select to_timestamp(t), c, v, m, $5::integer from unnest($1::float8[], $2::float8[], $3::float8[], $4::float8[]) as u(t, c, v, m)`;
+
+const OVERWRITE_PRICES = `
+  on conflict (series_id, time) do update
+  set price = excluded.price, volume_24h = excluded.volume_24h, market_cap = excluded.market_cap
+  where (p.price, p.volume_24h, p.market_cap) is distinct from (excluded.price, excluded.volume_24h, excluded.market_cap)`;
+
 /**
  * Keeps the old values of every slot inside coverage that is about to change; all null where there was known to be no candle. Runs
  * before the overwriting statement, under the series' lock.
  */
-const REVISE = `
+const REVISE = (interval: Interval) => `
   insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, was_empty, open, high, low, close, volume, market_cap)
-  select s.id, to_timestamp(u.t), $10::timestamptz, $13::timestamptz, $14::integer, 'late answer', c.series_id is null,
+  select s.id, to_timestamp(u.t), $10::timestamptz, $13::timestamptz, $14::integer, 'late answer', c.open_time is null,
     c.open, c.high, c.low, c.close, c.volume, c.market_cap
   from unnest($1::float8[], $2::float8[], $3::float8[], $4::float8[], $5::float8[], $6::float8[], $7::float8[]) as u(t, o, h, l, cl, v, m)
   join market.series s on s.id = $8::integer and s.covered @> to_timestamp(u.t)
-  left join market.candle c on c.series_id = s.id and c.interval = $9::market.candle_interval and c.open_time = to_timestamp(u.t)
-    and c.open_time between $11::timestamptz and $12::timestamptz
-  where c.series_id is null or (c.open, c.high, c.low, c.close, c.volume, c.market_cap) is distinct from (u.o, u.h, u.l, u.cl, u.v, u.m)
+  left join ${isPriceInterval(interval) ? 'lateral ops.stored(s.id, $9::market.candle_interval)' : 'market.candle'} c on ${isPriceInterval(interval) ? '' : 'c.series_id = s.id and c.interval = $9::market.candle_interval and '}c.open_time = to_timestamp(u.t) and c.open_time between $11::timestamptz and $12::timestamptz
+  where c.open_time is null or (c.open, c.high, c.low, c.close, c.volume, c.market_cap) is distinct from (u.o, u.h, u.l, u.cl, u.v, u.m)
   returning id, open_time`;
 
 /**
@@ -48,9 +57,20 @@ export async function writeCandles(
   mode: WriteMode,
 ): Promise<number> {
   if (candles.openTime.length === 0) return 0;
+  if (isPriceInterval(series.interval)) {
+    const conflict = mode === 'fresh' ? '' : OVERWRITE_PRICES;
+    const { openTime, close, volume, marketCap } = candles;
+    const values = [
+      writeInstants(openTime),
+      writeNumbers(close),
+      writeNumbers(volume),
+      writeNumbers(marketCap),
+      series.id,
+    ];
+    return (await sql.unsafe(INSERT_PRICES + conflict, values, { prepare: true })).count;
+  }
   const conflict = mode === 'fresh' ? '' : OVERWRITE;
-  const result = await sql.unsafe(INSERT + conflict, parameters(series, candles), { prepare: true });
-  return result.count;
+  return (await sql.unsafe(INSERT + conflict, parameters(series, candles), { prepare: true })).count;
 }
 
 /** What replaces final values: the answer's as-of instant, when it is stored (on our clock), and its step of the evidence. */
@@ -69,9 +89,13 @@ export async function keepRevised(
   if (candles.openTime.length === 0) return [];
   // The bounds are implied; said aloud, they keep Postgres from looking into every partition for every row.
   const bounds = [candles.openTime[0]!, candles.openTime.at(-1)!];
-  return sql.unsafe<Revised[]>(REVISE, [...parameters(series, candles), asOf, ...bounds, knownAt, step], {
-    prepare: true,
-  });
+  return sql.unsafe<Revised[]>(
+    REVISE(series.interval),
+    [...parameters(series, candles), asOf, ...bounds, knownAt, step],
+    {
+      prepare: true,
+    },
+  );
 }
 
 /** Removes the candles of `spans`, all inside `bounds`; those that were final (inside `final`) are kept in `market.revision`. */
@@ -83,11 +107,16 @@ export async function removeCandles(
 ): Promise<Revised[]> {
   return sql<Revised[]>`
     with gone as (
-      delete from market.candle
-      where series_id = ${series.id} and interval = ${series.interval}::market.candle_interval
-        and open_time >= ${bounds.from} and open_time < ${bounds.to}
-        and ${spans}::tstzmultirange @> open_time
-      returning series_id, open_time, open, high, low, close, volume, market_cap
+      ${
+        isPriceInterval(series.interval)
+          ? sql`delete from market.price
+              where series_id = ${series.id} and time >= ${bounds.from} and time < ${bounds.to} and ${spans}::tstzmultirange @> time
+              returning series_id, time as open_time, price as open, price as high, price as low, price as close, volume_24h as volume, market_cap`
+          : sql`delete from market.candle
+              where series_id = ${series.id} and interval = ${series.interval}::market.candle_interval
+                and open_time >= ${bounds.from} and open_time < ${bounds.to} and ${spans}::tstzmultirange @> open_time
+              returning series_id, open_time, open, high, low, close, volume, market_cap`
+      }
     )
     insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, open, high, low, close, volume, market_cap)
     select series_id, open_time, ${asOf}::timestamptz, ${knownAt}::timestamptz, ${step}::integer, 'removed by upstream',

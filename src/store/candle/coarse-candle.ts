@@ -2,12 +2,12 @@
  * Makes one coarser candle of the finer candles of its slot: first, highest, lowest, last, sum; the market cap is that of the last
  * (decision 25). Every caller uses this text and gets the same bits: the volumes are added in the order of time.
  */
-import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import { type CandleInterval, INTERVAL_MS } from '../../core/interval.ts';
 
 export const CANDLE_VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
 
 /** As Postgres reads it. In seconds: a day is 24 hours in every time zone. */
-export function widthOf(interval: Interval): string {
+export function widthOf(interval: CandleInterval): string {
   return `interval '${INTERVAL_MS[interval] / 1000} seconds'`;
 }
 
@@ -22,8 +22,8 @@ const MOST_VOLUME = '1e304';
  * greater than all other numbers. (Counting the parts of each would cost half as much again.)
  */
 export function coarseCandle(
-  fine: Interval,
-  coarse: Interval,
+  fine: CandleInterval,
+  coarse: CandleInterval,
   { id, slot, where = 'true' }: { readonly id: string; readonly slot: string; readonly where?: string },
 ): string {
   return `

@@ -3,6 +3,7 @@
  * tells of a slot in one of these edges shows that the older answer was cut: it proves nothing any more. What no other two answers agree
  * on is a gap again, as it would be had the younger answer been stored first.
  */
+
 import type { Instant } from '../../clock.ts';
 import { INTERVAL_MS } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
@@ -10,6 +11,7 @@ import { intersect, normalize, type Spans, subtract, union } from '../../core/sp
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { receivedAt, slotsOf, TOLD_TWICE } from './chunk-evidence.ts';
 import { type ChunkAnswer, type EdgeRead, edgesWithin, readEdges, type UnconfirmedAnswer } from './lock-series.ts';
+import { storedRows } from './stored.ts';
 
 /** What this answer says. */
 export type Contradiction = {
@@ -31,9 +33,8 @@ export async function nowUnproven(tx: SqlOrTransaction, answer: ChunkAnswer, of:
         where f.series_id = s.id and f.outcome = 'stored' and f.answered_slots && ${contradicted}::tstzmultirange), '{}') as told,
       (select c.last_seen_at from market.coin c where c.id = s.coin_id) as listed_at,
       ${edgesWithin(tx, answer, contradicted)} as edges,
-      array(select c.open_time from market.candle c
-        where c.series_id = s.id and c.interval = ${series.interval}::market.candle_interval
-          and c.open_time >= ${bounds.from} and c.open_time < ${bounds.to} order by c.open_time) as candles
+      array(select c.open_time from ${storedRows(tx, tx`s.id`, series.interval)} c
+        where c.open_time >= ${bounds.from} and c.open_time < ${bounds.to} order by c.open_time) as candles
     from market.series s where s.id = ${series.id}`;
   const { empty, told, listedAt, edges, candles } = row!;
   const standing = readEdges(edges).filter(

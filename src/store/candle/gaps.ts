@@ -40,7 +40,7 @@ export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise
     with missing as (
       select asked.coin_id, asked.position, s.id as series_id,
         tstzmultirange(${query.span}::tstzrange
-          * tstzrange(coalesce(date_bin(${query.interval}::interval, c.first_data_at, 'epoch'), '-infinity'), null))
+          * tstzrange(coalesce(date_bin(market.width_of(${query.interval}::market.candle_interval), c.first_data_at, 'epoch'), '-infinity'), null))
           - coalesce(s.covered, '{}') as missing
       from unnest(${query.coinIds as string[]}::text[]) with ordinality as asked(coin_id, position)
       left join lateral (select first_data_at from market.coin where id = asked.coin_id limit 1) c on true

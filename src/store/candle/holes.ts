@@ -1,4 +1,5 @@
 /** Holes: covered slots without a candle that only one answer told (`market.series.empty_once`), and which of them are worth a second request. */
+
 import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS } from '../../core/interval.ts';
 import { LONGEST_CACHED_MS, RULES } from '../../core/second-opinion.ts';
@@ -6,6 +7,7 @@ import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import type { series } from '../schema/candles.ts';
 import { stillRefused } from './gaps.ts';
+import { storedRows } from './stored.ts';
 
 export type SeriesHoles = Readonly<Pick<typeof series.$inferSelect, 'coinId' | 'quote' | 'interval'>> & {
   readonly seriesId: number;
@@ -48,6 +50,7 @@ export async function readDueHoles(
 ): Promise<Span[]> {
   const width = INTERVAL_MS[interval];
   const reach = sql`${(limit * width) / 1000} * interval '1 second'`;
+  const stored = storedRows(sql, sql`${seriesId}::int`, interval);
   // Small steps of evidence share a row, which is as young as its newest step: holes in such a row are due when it grows no more.
   const rows = await sql<{ before: Instant; after: Instant }[]>`
     with due as materialized (
@@ -64,12 +67,10 @@ export async function readDueHoles(
     )
     select b.open_time as before, a.open_time as after
     from due cross join lateral unnest(due.holes) h
-    cross join lateral (select c.open_time from market.candle c
-      where c.series_id = ${seriesId} and c.interval = ${interval}::market.candle_interval
-        and c.open_time < lower(h) and c.open_time >= lower(h) - ${reach} order by c.open_time desc limit 1) b
-    cross join lateral (select c.open_time from market.candle c
-      where c.series_id = ${seriesId} and c.interval = ${interval}::market.candle_interval
-        and c.open_time >= upper(h) and c.open_time < upper(h) + ${reach} order by c.open_time limit 1) a
+    cross join lateral (select c.open_time from ${stored} c
+      where c.open_time < lower(h) and c.open_time >= lower(h) - ${reach} order by c.open_time desc limit 1) b
+    cross join lateral (select c.open_time from ${stored} c
+      where c.open_time >= upper(h) and c.open_time < upper(h) + ${reach} order by c.open_time limit 1) a
     order by lower(h)`;
   return rows.map(({ before, after }) => ({ from: before, to: after + width }));
 }

@@ -1,9 +1,11 @@
 /** What is stored in and around a span of a series: an answer about the span is compared with it. */
+
 import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { parseMultirange } from '../connection/multirange.ts';
+import { storedRows } from './stored.ts';
 
 /** The prices of one slot; what else is known of it does not matter. */
 export type PricedCandle = readonly [
@@ -57,8 +59,8 @@ export function neighboursOf(
   return sql`json_build_object(
     'candles', (select json_agg(json_build_array(extract(epoch from c.open_time), c.open, c.high, c.low, c.close, c.volume, c.market_cap)
         order by c.open_time)
-      from market.candle c where c.series_id = ${id} and c.interval = ${interval}::market.candle_interval
-        and c.open_time >= ${within.from} and c.open_time < ${within.to}),
+      from ${storedRows(sql, sql`${id}::int`, interval)} c
+      where c.open_time >= ${within.from} and c.open_time < ${within.to}),
     'coveredSeconds', (select coalesce(sum(extract(epoch from upper(r) - lower(r))), 0) from unnest(s.covered) r),
     'coveredCandles', s.covered_candles,
     'final', (s.covered * ${[within]}::tstzmultirange)::text)`;

@@ -37,7 +37,7 @@ export function intervalPair(a: Interval, b: Interval): string {
 }
 
 /**
- * An expression of a statement in which `s` is the series. It leaves out intervals that are known to differ in general. Null: there are none,
+ * An expression of a statement in which `s` is the series. Only candles are compared: a price is a mean. It leaves out intervals that are known to differ in general. Null: there are none,
  * and so for most series this is all that the comparison costs.
  */
 export function otherSeriesOf(
@@ -50,7 +50,7 @@ export function otherSeriesOf(
       'hasDiffered', d.answers is not null))
     from market.series o left join ops.second_opinion d on d.claim = 'intervals differ' and d.requested_at > ${since}
       and d.key in (s.interval || ' ' || o.interval, o.interval || ' ' || s.interval)
-    where o.coin_id = s.coin_id and o.quote = s.quote and o.id <> s.id and o.covered && ${span}::tstzrange
+    where o.coin_id = s.coin_id and o.quote = s.quote and o.id <> s.id and s.interval <= '24h' and o.interval <= '24h' and o.covered && ${span}::tstzrange
       and coalesce(d.answers, 0) < ${answers})`;
 }
 

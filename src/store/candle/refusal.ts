@@ -77,7 +77,7 @@ export async function readHistoryLimits(sql: SqlOrTransaction, plan: string): Pr
 /**
  * Deletes the refusals of single series that a run got and that may not be about the series. If the run ended because everything was
  * refused, that is all of them; else each 403 that was followed by no stored answer. History limits stay, and so do unknown ids if the
- * upstream has ever given us candles: they would end the next run, too.
+ * upstream has ever given us candles or prices: they would end the next run, too.
  */
 export async function withdrawRefusals(sql: SqlOrTransaction, backfillId: number, everything: boolean): Promise<void> {
   await sql`
@@ -85,7 +85,7 @@ export async function withdrawRefusals(sql: SqlOrTransaction, backfillId: number
     where r.series_id is not null and f.id = r.fetch_id and f.backfill_id = ${backfillId}
       and (${everything}::boolean and not (r.reason = 'unknown coin' and exists (
         select from ops.fetch s
-        where s.account_id = f.account_id and s.endpoint = 'ohlcv' and s.outcome = 'stored' and s.rows > 0))
+        where s.account_id = f.account_id and s.endpoint in ('ohlcv', 'prices') and s.outcome = 'stored' and s.rows > 0))
       or (r.reason = 'forbidden' and not exists (
         select from ops.fetch later
         where later.backfill_id = f.backfill_id and later.outcome = 'stored' and later.sent_at > f.sent_at)))`;

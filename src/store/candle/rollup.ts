@@ -5,7 +5,7 @@
  */
 import { type Clock, type Instant, systemClock } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import { ceilToGrid, floorToGrid, INTERVAL_MS, INTERVALS, type Interval } from '../../core/interval.ts';
+import { type CandleInterval, ceilToGrid, floorToGrid, INTERVAL_MS, INTERVALS } from '../../core/interval.ts';
 import { intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { parseMultirange } from '../connection/multirange.ts';
@@ -17,19 +17,19 @@ import { CANDLE_VALUES, coarseCandle, widthOf } from './coarse-candle.ts';
  */
 const LEAST_PARTS = 24;
 /** Every other interval divides it, and it never crosses a partition. */
-const WIDEST: Interval = '24h';
+const WIDEST: CandleInterval = '24h';
 
 /** Are candles of `coarse` made ahead of time out of those of `fine`? */
-export function isRolledUp(fine: Interval, coarse: Interval): boolean {
+export function isRolledUp(fine: CandleInterval, coarse: CandleInterval): boolean {
   return INTERVAL_MS[coarse] / INTERVAL_MS[fine] >= LEAST_PARTS;
 }
 
-const targetsOf = (fine: Interval) => INTERVALS.filter((coarse) => isRolledUp(fine, coarse));
+const targetsOf = (fine: CandleInterval) => INTERVALS.filter((coarse) => isRolledUp(fine, coarse));
 const ROLLED_UP = INTERVALS.filter((fine) => targetsOf(fine).length > 0);
 
 /** A select of `CANDLE_VALUES` of the series `id`, for the slot that opens at `slot`, if `isRolled`. All three are SQL expressions. */
 export function rolledCandle(
-  coarse: Interval,
+  coarse: CandleInterval,
   { id, slot, isRolled }: { readonly id: string; readonly slot: string; readonly isRolled: string },
 ): string {
   return `
@@ -55,7 +55,7 @@ export type RollUpOptions = {
   /** Ends the run between two transactions. */
   readonly signal?: AbortSignal;
   /** Of all series, or of these only. */
-  readonly of?: { readonly coinIds: readonly string[]; readonly quote: Quote; readonly interval: Interval };
+  readonly of?: { readonly coinIds: readonly string[]; readonly quote: Quote; readonly interval: CandleInterval };
   /** After so long, the rest is left to the next run. */
   readonly mostMs?: number;
   readonly clock?: Pick<Clock, 'now'>;
@@ -90,23 +90,23 @@ const MOST_CANDLES = 20_000;
 
 type Rollable = {
   readonly id: number;
-  readonly interval: Interval;
+  readonly interval: CandleInterval;
   readonly covered: Spans;
   readonly rolled: Spans;
   /** Of the same coin and quote. */
-  readonly coarser: readonly { readonly interval: Interval; readonly covered: Spans }[];
+  readonly coarser: readonly { readonly interval: CandleInterval; readonly covered: Spans }[];
 };
 
 /** What is inside of JSON is as Postgres writes it. */
 type RollableRow = Omit<Rollable, 'coarser'> & {
-  readonly coarser: readonly { readonly interval: Interval; readonly covered: string }[] | null;
+  readonly coarser: readonly { readonly interval: CandleInterval; readonly covered: string }[] | null;
 };
 
 async function readPage(sql: Sql, after: number, of: RollUpOptions['of']): Promise<Rollable[]> {
   const rows = await sql<RollableRow[]>`
     select s.id, s.interval, s.covered, coalesce(r.spans, '{}') as rolled, (
       select json_agg(json_build_object('interval', c.interval, 'covered', c.covered::text)) from market.series c
-      where c.coin_id = s.coin_id and c.quote = s.quote and c.interval > s.interval and c.covered <> '{}') as coarser
+      where c.coin_id = s.coin_id and c.quote = s.quote and c.interval > s.interval and c.interval <= '24h' and c.covered <> '{}') as coarser
     from market.series s left join market.rollup_coverage r on r.series_id = s.id
     where s.id > ${after} and s.interval = any(${ROLLED_UP as string[]}::text[]::market.candle_interval[]) and s.covered <> '{}'
       ${of === undefined ? sql`` : sql`and s.interval = ${of.interval}::market.candle_interval and s.quote = ${of.quote} and s.coin_id = any(${of.coinIds as string[]}::text[])`}
@@ -167,7 +167,7 @@ function makeStretch(
   }) as Promise<number>;
 }
 
-const make = (fine: Interval, coarse: Interval) => `
+const make = (fine: CandleInterval, coarse: CandleInterval) => `
   insert into market.rollup (series_id, interval, open_time, ${CANDLE_VALUES.join(', ')})
   select $1::int, '${coarse}', slot, made.*
   from generate_series($2::timestamptz, $3::timestamptz - ${widthOf(coarse)}, ${widthOf(coarse)}) slot

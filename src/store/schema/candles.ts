@@ -7,6 +7,7 @@ import {
   bigint,
   boolean,
   check,
+  doublePrecision,
   foreignKey,
   index,
   integer,
@@ -64,6 +65,18 @@ export const ofSeries = () => integer('series_id').references(() => series.id);
 
 /** `series_id` of a row that goes with its series. */
 const withSeries = () => integer('series_id').references(() => series.id, { onDelete: 'cascade' });
+
+export const price = market.table(
+  'price',
+  {
+    time: instant('time').notNull(),
+    price: doublePrecision('price'),
+    volume24h: doublePrecision('volume_24h'),
+    marketCap: doublePrecision('market_cap'),
+    seriesId: integer('series_id').notNull(),
+  },
+  (t) => [primaryKey({ name: 'price_pkey', columns: [t.seriesId, t.time] })],
+);
 
 export const openCandle = market.table(
   'open_candle',

@@ -1,13 +1,13 @@
 /** What the tables are made of: the two schemas, the types that drizzle lacks, and the columns that many tables share. */
 import { bigint, customType, doublePrecision, integer, pgSchema } from 'drizzle-orm/pg-core';
 import type { Instant } from '../../clock.ts';
-import { INTERVALS } from '../../core/interval.ts';
+import { INTERVALS, PRICE_INTERVALS } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
 
 export const market = pgSchema('market');
 export const ops = pgSchema('ops');
 
-export const candleInterval = market.enum('candle_interval', INTERVALS);
+export const candleInterval = market.enum('candle_interval', [...INTERVALS, ...PRICE_INTERVALS]);
 
 // The type map of the connection reads and writes the values of these types.
 

@@ -153,7 +153,7 @@ async function forgetCompleted(tx: SqlOrTransaction, now: Instant): Promise<numb
         and not exists (select from ops.backfill b where b.interval = s.interval and b.quote = s.quote)
         and not exists (select from ops.second_opinion p where p.series_id = s.id)
         and not exists (select from market.refusal r where r.series_id = s.id)
-        and not exists (select from market.candle c where c.series_id = s.id and c.interval = s.interval)
+        and not exists (select from ops.stored(s.id, s.interval))
     ), gone as (
       delete from ops.tracked where series_id in (select series_id from untouched)
     )

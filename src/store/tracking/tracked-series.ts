@@ -110,7 +110,7 @@ export type MissingOfSeries = Pick<Series, 'coinId' | 'quote' | 'interval'> & {
   readonly missing: Spans;
 };
 
-/** In the order of `ids`; of what is missing only the newest `slots` candles' worth. */
+/** In the order of `ids`; of what is missing only the newest so many slots. */
 export async function readMissing(
   sql: SqlOrTransaction,
   {
@@ -118,7 +118,12 @@ export async function readMissing(
     now,
     plan,
     slots,
-  }: { readonly ids: readonly number[]; readonly now: Instant; readonly plan: string; readonly slots: number },
+  }: {
+    readonly ids: readonly number[];
+    readonly now: Instant;
+    readonly plan: string;
+    readonly slots: { readonly candles: number; readonly prices: number };
+  },
 ): Promise<MissingOfSeries[]> {
   const rows = await sql<MissingOfSeries[]>`
     select s.id as series_id, s.coin_id, s.quote, s.interval, (
@@ -133,7 +138,7 @@ export async function readMissing(
     join market.series s on s.id = asked.id
     join market.coin c on c.id = s.coin_id
     cross join lateral (
-      select date_bin(x.width, c.first_data_at, 'epoch') as began, x.until, x.until - ${slots}::int * x.width as earliest
+      select date_bin(x.width, c.first_data_at, 'epoch') as began, x.until, x.until - case when s.interval > '24h' then ${slots.prices}::int else ${slots.candles}::int end * x.width as earliest
       from (select v.width,
           date_bin(v.width, greatest(${now}, c.first_data_at) + v.width - interval '1 microsecond', 'epoch') as until
         from (select market.width_of(s.interval) as width) v) x

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../clock.ts';
-import { INTERVALS, type Interval } from '../../core/interval.ts';
+import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
 import type { Sql } from '../connection/connect.ts';
 
 export type Compaction = { readonly partitions: number; readonly bytesSaved: number };
@@ -28,7 +28,12 @@ const STEP_MS = 100;
  * rebuild left. A role that does not own the tables changes nothing. `calmMs`: how long to wait, before each rebuild, for a moment in
  * which nobody writes.
  */
-export async function compactKeys(sql: Sql, interval: Interval, signal: AbortSignal, calmMs = 0): Promise<Compaction> {
+export async function compactKeys(
+  sql: Sql,
+  interval: CandleInterval,
+  signal: AbortSignal,
+  calmMs = 0,
+): Promise<Compaction> {
   const work = { sql, signal };
   const keys = await sql<{ schema: string; table: string; key: string; full: boolean }[]>`
     select n.nspname as schema, t.relname as table, i.relname as key,

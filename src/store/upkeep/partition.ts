@@ -6,7 +6,7 @@
  * nor writers, and scans nothing, because the new table is empty. (`create table … partition of` would block both.)
  */
 import type { Instant } from '../../clock.ts';
-import { INTERVALS, type Interval } from '../../core/interval.ts';
+import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 
@@ -14,7 +14,7 @@ import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 export type Partitioned = { readonly table: string; readonly months: 1 | 3 | 12 };
 export type Partition = { readonly name: string; readonly from: Instant; readonly to: Instant };
 
-const MONTHS_EACH: Readonly<Record<Interval, Partitioned['months']>> = {
+const MONTHS_EACH: Readonly<Record<CandleInterval, Partitioned['months']>> = {
   '5m': 1,
   '15m': 1,
   '30m': 1,
@@ -26,7 +26,7 @@ const MONTHS_EACH: Readonly<Record<Interval, Partitioned['months']>> = {
 
 export const TICKER_HISTORY: Partitioned = { table: 'ticker_history', months: 1 };
 
-export function candlesOf(interval: Interval): Partitioned {
+export function candlesOf(interval: CandleInterval): Partitioned {
   return { table: `candle_${interval}`, months: MONTHS_EACH[interval] };
 }
 
@@ -42,7 +42,7 @@ export function lockPartitions(tx: SqlOrTransaction, { table }: Partitioned) {
 }
 
 /** Makes the partitions of candles that `span` needs and that do not exist. */
-export function ensurePartitions(sql: Sql, interval: Interval, span: Span): Promise<void> {
+export function ensurePartitions(sql: Sql, interval: CandleInterval, span: Span): Promise<void> {
   return ensurePartitionsOf(sql, candlesOf(interval), span);
 }
 
@@ -71,7 +71,7 @@ const AHEAD_MS = 7 * 24 * 60 * 60_000;
 
 /** Makes those that the next days will need: of tickers, and of candles wherever a series is wanted from now on. */
 export async function ensurePartitionsAhead(sql: Sql, now: Instant): Promise<void> {
-  const tracked = await sql<{ interval: Interval }[]>`
+  const tracked = await sql<{ interval: CandleInterval }[]>`
     select distinct interval from market.series where upper(wanted) is null or upper(wanted) > ${now}`;
   const span = { from: now, to: now + AHEAD_MS };
   await ensurePartitionsOf(sql, TICKER_HISTORY, span);
@@ -80,7 +80,7 @@ export async function ensurePartitionsAhead(sql: Sql, now: Instant): Promise<voi
   }
 }
 
-export type PartitionKeeper = (interval: Interval, span: Span) => Promise<void>;
+export type PartitionKeeper = (interval: CandleInterval, span: Span) => Promise<void>;
 
 /**
  * `ensurePartitions` that remembers which partitions it has seen, for a caller that writes into the same few again and again. Callers
@@ -89,7 +89,7 @@ export type PartitionKeeper = (interval: Interval, span: Span) => Promise<void>;
 export function createPartitionKeeper(sql: Sql): PartitionKeeper {
   const seen = new Set<string>();
   const making = new Map<string, Promise<void>>();
-  const make = async (interval: Interval, { name, from, to }: Partition) => {
+  const make = async (interval: CandleInterval, { name, from, to }: Partition) => {
     try {
       await ensurePartitions(sql, interval, { from, to });
       seen.add(name);

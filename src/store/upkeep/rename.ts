@@ -162,7 +162,7 @@ function successors(sql: SqlOrTransaction) {
 /** No answer about it was ever stored: also not one of which only evidence or old values are left. */
 function isBlank(sql: SqlOrTransaction) {
   return sql`n.covered = '{}' and n.steps = 0
-    and not exists (select from market.candle c where c.series_id = n.id and c.interval = n.interval)
+    and not exists (select from ops.stored(n.id, n.interval))
     and not exists (select from market.evidence e where e.series_id = n.id)
     and not exists (select from market.revision r where r.series_id = n.id)`;
 }

@@ -3,7 +3,7 @@
  * deleted in small batches. May be killed at any time, and run by any number of processes: the next run continues.
  */
 import type { Instant } from '../../clock.ts';
-import { INTERVALS, type Interval } from '../../core/interval.ts';
+import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
 import { cutRollups } from '../candle/rollup.ts';
 import { createClient, type Database, type Sql } from '../connection/connect.ts';
@@ -134,7 +134,11 @@ async function findPartitions(sql: Sql, of: Partitioned): Promise<Found[]> {
  * Before `to`, nothing is wanted or covered any more: removed candles must count neither as missing nor as stored. What was final leaves a
  * step of evidence, with count and digest.
  */
-async function forgetCandles(sql: Sql, interval: Interval, { to, now }: { to: Instant; now: Instant }): Promise<void> {
+async function forgetCandles(
+  sql: Sql,
+  interval: CandleInterval,
+  { to, now }: { to: Instant; now: Instant },
+): Promise<void> {
   const until = [{ from: Number.NEGATIVE_INFINITY, to }];
   const series = await sql<{ id: number }[]>`
     select id from market.series
@@ -171,7 +175,7 @@ async function forgetCandles(sql: Sql, interval: Interval, { to, now }: { to: In
 }
 
 /** Changes the versions of the series again: an answer made after `forgetCandles`, and before the partition was gone, must be made anew. */
-async function tellCandlesGone(sql: Sql, interval: Interval): Promise<void> {
+async function tellCandlesGone(sql: Sql, interval: CandleInterval): Promise<void> {
   await sql`update market.series set version = version where interval = ${interval}::market.candle_interval`;
 }
 

@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import { formatCounted } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
-import type { Keep } from '../../core/settings/retention-settings.ts';
+import { type Keep, keptMs } from '../../core/settings/retention-settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { NOTHING_YET } from './attestation.ts';
 import { parse } from './check-file.ts';
@@ -48,7 +48,7 @@ export async function* compare(
     const current = there.length === 0 ? [] : await readCurrent(sql, there);
     const byId = new Map(current.map((one) => [one.seriesId, one]));
     const pairs = page.map((attested, i) => ({ attested, current: byId.get(found[i]?.id ?? 0) }));
-    const keptSince = (interval: Interval) => now - (keep.candles[interval] ?? Number.POSITIVE_INFINITY);
+    const keptSince = (interval: Interval) => now - (keptMs(interval, keep.candles) ?? Number.POSITIVE_INFINITY);
     return [
       ...page.flatMap((attested) => judgeName(attested, former)),
       ...(await compareSeries(sql, pairs, keptSince)),

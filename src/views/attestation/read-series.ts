@@ -1,7 +1,9 @@
 /** Reads series for an attestation: digests of what is there now. Each page of series is one statement, so each series is of one instant. */
+
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
+import { storedRows } from '../../store/candle/stored.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { AttestedSeries } from './series-line.ts';
 import { monthsOf, type SeriesState } from './series-state.ts';
@@ -131,8 +133,8 @@ export async function readCurrent(sql: SqlOrTransaction, page: readonly Listed[]
       select coalesce(json_agg(json_build_array(date_part('epoch', m.month), m.candles, encode(m.sha256, 'hex'))), '[]') as months
       from (
         select date_trunc('month', c.open_time, 'UTC') as month, count(*) as candles, ${sql.unsafe(SHA256_OF_CANDLES)} as sha256
-        from market.candle c
-        where c.series_id = s.id and c.interval = ${interval}::market.candle_interval and s.covered @> c.open_time
+        from ${storedRows(sql, sql`s.id`, interval)} c
+        where s.covered @> c.open_time
         group by 1
       ) m
     ) found

@@ -9,13 +9,13 @@ import type { NotFound } from '../../contract/answer/not-found.ts';
 import { revalidatedBy } from '../../contract/answer/revalidation.ts';
 import type { Quote } from '../../core/candle.ts';
 import { createBatcher } from '../../core/concurrency/batcher.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { CandleInterval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
 export type SeriesVersion = {
   readonly id: number;
   readonly quote: Quote;
-  readonly interval: Interval;
+  readonly interval: CandleInterval;
   readonly version: number;
   /** As-of instant of the newest answer about it. */
   readonly answeredAt: Instant | null;
@@ -81,7 +81,13 @@ export function createDataVersions(sql: Sql, onCacheLookup: OnCacheLookup = () =
 
 const NO_COINS: ReadonlyMap<string, CoinVersion> = new Map();
 
-type SeriesRow = readonly [id: number, quote: Quote, interval: Interval, version: number, answeredAt: number | null];
+type SeriesRow = readonly [
+  id: number,
+  quote: Quote,
+  interval: CandleInterval,
+  version: number,
+  answeredAt: number | null,
+];
 type CoinRow = readonly [id: string, firstDataAt: number | null, series: readonly SeriesRow[] | null];
 
 async function readVersions(sql: Sql, coinIds: readonly string[]): Promise<VersionsRead> {

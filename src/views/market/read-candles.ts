@@ -2,7 +2,7 @@
 
 import type { Instant } from '../../clock.ts';
 import type { OhlcvCandle } from '../../contract/record/market-data.ts';
-import { ceilToGrid, floorToGrid, INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import { type CandleInterval, ceilToGrid, floorToGrid, INTERVAL_MS } from '../../core/interval.ts';
 import { normalize, type Span, type Spans } from '../../core/span.ts';
 import { CANDLE_VALUES, coarseCandle, widthOf } from '../../store/candle/coarse-candle.ts';
 import { isRolledUp, rolledCandle } from '../../store/candle/rollup.ts';
@@ -25,7 +25,7 @@ const ARRAYS = `array_agg(extract(epoch from c.open_time)::float8)::text as at,
     ${CANDLE_VALUES.map((name) => `array_agg(c.${name})::text as ${name}`).join(', ')}`;
 
 /** The interval is part of the statement's text, so that the query plan reads the partitions of that interval only. */
-const stored = (interval: Interval) => `
+const stored = (interval: CandleInterval) => `
   select ${ARRAYS},
     (select covered * tstzmultirange(tstzrange($2::timestamptz, $3::timestamptz))
       from market.series where id = $1::int) as covered,
@@ -57,7 +57,7 @@ export async function readStored(
 const BOUNDS = 'open_time >= $2::timestamptz and open_time < $3::timestamptz';
 
 /** The candle of each slot that has one: the rollup where one was made ahead of time, else one made now of the finer candles. Both are equal. */
-function candleOf(fine: Interval, coarse: Interval): string {
+function candleOf(fine: CandleInterval, coarse: CandleInterval): string {
   const of = { id: '$1::int', slot: 'slot' };
   if (!isRolledUp(fine, coarse)) return coarseCandle(fine, coarse, { ...of, where: BOUNDS });
   return `${rolledCandle(coarse, { ...of, isRolled: 'is_rolled' })}
@@ -68,7 +68,7 @@ function candleOf(fine: Interval, coarse: Interval): string {
  * Of the slots of `missing` ($4) that are covered as a whole, in their order, those that have candles. The bounds ($2, $3) are repeated
  * beside those of each slot, so that Postgres can skip partitions before it reads the first slot.
  */
-const coarsened = (fine: Interval, coarse: Interval) => `
+const coarsened = (fine: CandleInterval, coarse: CandleInterval) => `
   with s as materialized (
     select covered * tstzmultirange(tstzrange($2::timestamptz, $3::timestamptz)) as covered,
       (select spans from market.rollup_coverage where series_id = $1::int) as rolled
@@ -94,7 +94,7 @@ const coarsened = (fine: Interval, coarse: Interval) => `
 export async function readCoarsened(
   sql: Sql,
   { id, interval: fine }: SeriesVersion,
-  { interval, missing, limit }: { readonly interval: Interval; readonly missing: Spans; readonly limit: number },
+  { interval, missing, limit }: { readonly interval: CandleInterval; readonly missing: Spans; readonly limit: number },
 ): Promise<CandlesRead> {
   const [row] = await sql.unsafe<ArraysRow[]>(
     coarsened(fine, interval),
@@ -108,7 +108,7 @@ export async function readCoarsened(
   return { candles: toCandles(row!, interval, new Map()), covered: normalize(slots) };
 }
 
-function toCandles(row: ArraysRow, interval: Interval, open: ReadonlyMap<Instant, Instant>): OhlcvCandle[] {
+function toCandles(row: ArraysRow, interval: CandleInterval, open: ReadonlyMap<Instant, Instant>): OhlcvCandle[] {
   if (row.at === null) return [];
   const seconds = numbersOf(row.at);
   const [opens, highs, lows, closes, volumes, caps] = Object.values(valuesOf(row)).map((text) => numbersOf(text!));

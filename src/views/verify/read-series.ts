@@ -1,8 +1,10 @@
 /** What verify reads of a page of series, all in one snapshot: the series, their evidence, sums of their candles, their revisions. */
+
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
+import { storedRows } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { modulo } from './modulo.ts';
 import type { EvidenceRow } from './steps.ts';
@@ -127,7 +129,7 @@ export function sumCandles(
           date_part('epoch', c.open_time) / ${width}::float8 as place,
           market.candle_hash(c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap) as h,
           ${sql.unsafe(IMPOSSIBLE)} as is_impossible
-        from market.candle c where c.series_id = page.id and c.interval = ${interval}::market.candle_interval
+        from ${storedRows(sql, sql`page.id`, interval)} c
         -- Or the hash would be computed twice.
         offset 0
       ) candle
@@ -156,9 +158,9 @@ export async function readOddCandles(
       coalesce(array_agg(open_time order by open_time) filter (where is_impossible), '{}') as impossible,
       coalesce(array_agg(open_time order by open_time) filter (where open_time > ${latest}), '{}') as future
     from (
-      select c.series_id, c.open_time, mod(extract(epoch from c.open_time), ${INTERVAL_MS[interval] / 1000}::int) <> 0 as is_off_grid,
+      select page.id as series_id, c.open_time, mod(extract(epoch from c.open_time), ${INTERVAL_MS[interval] / 1000}::int) <> 0 as is_off_grid,
         ${sql.unsafe(IMPOSSIBLE)} as is_impossible
-      from market.candle c where c.series_id = any(${ids as number[]}::int[]) and c.interval = ${interval}::market.candle_interval
+      from unnest(${ids as number[]}::int[]) page (id) cross join lateral ${storedRows(sql, sql`page.id`, interval)} c
     ) c
     where is_off_grid or is_impossible or open_time > ${latest}
     group by 1`;

@@ -1,7 +1,9 @@
 /** What else is kept about the steps of a series: do revisions and requests say of a step what its evidence says? */
+
 import type { Instant } from '../../clock.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
+import { storedRows } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { ALL_TIME } from './findings.ts';
 
@@ -36,7 +38,7 @@ export async function wrongRevisions(
         before.known_at + coalesce(before.step_seconds[cardinality(before.step_seconds)], 0) * interval '1 second' as before,
         case
           when later.step is not null then later.was_empty
-          when s.covered @> r.open_time then c.series_id is null
+          when s.covered @> r.open_time then c.open_time is null
         end as is_empty_now,
         exists (select from taken m where m.series_id = r.series_id and m.number > r.step and m.slots @> r.open_time) as was_taken_out
       from market.revision r
@@ -51,7 +53,7 @@ export async function wrongRevisions(
         select step, was_empty from market.revision
         where series_id = r.series_id and open_time = r.open_time and step > r.step order by step limit 1
       ) later on true
-      left join market.candle c on c.series_id = s.id and c.interval = ${interval}::market.candle_interval and c.open_time = r.open_time
+      left join lateral ${storedRows(sql, sql`s.id`, interval)} c on c.open_time = r.open_time
       where r.series_id = any(${ids as number[]}::int[]) and isfinite(r.open_time)
     ), compared as (
       select series_id, open_time, step, case
@@ -113,11 +115,10 @@ export async function wrongMendings(
     left join lateral (
       select * from market.revision where series_id = b.series_id and open_time = b.slot and step > b.step order by step limit 1
     ) n on true
-    left join market.candle c on c.series_id = b.series_id and c.interval = ${interval}::market.candle_interval and c.open_time = b.slot
-      and n.step is null and s.covered @> b.slot
+    left join lateral ${storedRows(sql, sql`b.series_id`, interval)} c on c.open_time = b.slot and n.step is null and s.covered @> b.slot
     where market.candle_hash(r.open_time, r.open, r.high, r.low, r.close, r.volume, r.market_cap)
       = case when n.step is not null and not n.was_empty then market.candle_hash(n.open_time, n.open, n.high, n.low, n.close, n.volume, n.market_cap)
-          when c.series_id is not null then market.candle_hash(c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap) end
+          when c.open_time is not null then market.candle_hash(c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap) end
     order by 1, 2`;
   const wrong = rows.filter(({ slots }) => slots.length > 0);
   return bySeries(wrong, ({ step, told, slots }) => {

@@ -1,7 +1,7 @@
 /** Real markets and the simulator's calm ones: how many of their answers would need a second opinion. */
 import { describe, expect, test } from 'vitest';
 import type { Candle, CandleColumns } from '../../../src/core/candle.ts';
-import { DAY, HOUR, INTERVAL_MS, INTERVALS, type Interval } from '../../../src/core/interval.ts';
+import { type CandleInterval, DAY, HOUR, INTERVAL_MS, INTERVALS } from '../../../src/core/interval.ts';
 import { findImplausible } from '../../../src/ingest/chunk/plausibility.ts';
 import { createMadeUpMarket } from '../../../src/simulator/made-up/made-up.ts';
 import { createMadeUpWorld } from '../../../src/simulator/made-up/made-up-world.ts';
@@ -27,7 +27,7 @@ type Result = { readonly asked: number; readonly found: readonly string[] };
  * Answers of `size` slots, each beside what the ones before it have stored: of a backfill, newest first; or of refreshes, oldest first.
  */
 function implausibleOf(
-  interval: Interval,
+  interval: CandleInterval,
   candles: readonly Candle[],
   size: number,
   order: 'newest first' | 'oldest first',
@@ -80,7 +80,7 @@ const NOW = Date.UTC(2026, 9, 20);
 /** The shortest and the longest interval, and the one between them, have the most coins: the others take little time. */
 const COINS = { '5m': 60, '15m': 15, '30m': 15, '1h': 60, '6h': 15, '12h': 15, '24h': 60 };
 /** Of each coin of the made-up market. */
-async function madeUpCandles(interval: Interval): Promise<readonly (readonly Candle[])[]> {
+async function madeUpCandles(interval: CandleInterval): Promise<readonly (readonly Candle[])[]> {
   const market = createMadeUpMarket({
     world: createMadeUpWorld({ seed: 7, coins: COINS[interval] }),
     clock: frozenClock(NOW),
@@ -92,7 +92,7 @@ async function madeUpCandles(interval: Interval): Promise<readonly (readonly Can
   const all = (await Promise.all(answers)) as unknown as readonly (readonly Candle[])[];
   return all.filter((candles) => candles.length > 0);
 }
-const madeUp = new Map<Interval, readonly (readonly Candle[])[]>();
+const madeUp = new Map<CandleInterval, readonly (readonly Candle[])[]>();
 
 describe.each([...BACKFILLS, ...REFRESHES])('answers of %i slots, %s', (size, order) => {
   test('recorded candles are plausible', () => {

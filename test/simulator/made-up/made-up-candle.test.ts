@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { OhlcvCandle } from '../../../src/contract/record/market-data.ts';
-import { DAY, floorToGrid, INTERVAL_MS, INTERVALS, type Interval } from '../../../src/core/interval.ts';
+import { type CandleInterval, DAY, floorToGrid, INTERVAL_MS, INTERVALS } from '../../../src/core/interval.ts';
 import { toCandle, visitBars } from '../../../src/simulator/made-up/made-up-candle.ts';
 import { createMadeUpWorld, type MadeUpSeries } from '../../../src/simulator/made-up/made-up-world.ts';
 
@@ -14,7 +14,7 @@ function seriesOf(seed: number, index: number, quote: 'usd' | 'btc'): MadeUpSeri
   return world.series(world.coins[index]!, quote);
 }
 
-function candles(series: MadeUpSeries, interval: Interval, from: number, to: number): OhlcvCandle[] {
+function candles(series: MadeUpSeries, interval: CandleInterval, from: number, to: number): OhlcvCandle[] {
   const out: OhlcvCandle[] = [];
   visitBars(series, interval, from, to, (at, bar) => {
     out.push(toCandle(series.coin, at, at + INTERVAL_MS[interval] - 1_000, bar));
@@ -24,7 +24,7 @@ function candles(series: MadeUpSeries, interval: Interval, from: number, to: num
 }
 
 /** The candles that the finer ones make, by the definition of a candle. */
-function aggregate(fine: readonly OhlcvCandle[], interval: Interval): OhlcvCandle[] {
+function aggregate(fine: readonly OhlcvCandle[], interval: CandleInterval): OhlcvCandle[] {
   const groups = new Map<number, OhlcvCandle[]>();
   for (const candle of fine) {
     const at = floorToGrid(candle.openTime, interval);

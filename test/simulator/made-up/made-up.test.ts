@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { OhlcvCandle } from '../../../src/contract/record/market-data.ts';
-import { DAY, floorToGrid, HOUR, INTERVAL_MS, INTERVALS, type Interval } from '../../../src/core/interval.ts';
+import { type CandleInterval, DAY, floorToGrid, HOUR, INTERVAL_MS, INTERVALS } from '../../../src/core/interval.ts';
 import { createMadeUpMarket, type Revisions } from '../../../src/simulator/made-up/made-up.ts';
 import { createMadeUpWorld } from '../../../src/simulator/made-up/made-up-world.ts';
 import { frozenClock } from '../../service/conformance.ts';
@@ -15,7 +15,7 @@ function marketAt(now: number, revisions?: Revisions) {
 
 async function candles(
   now: number,
-  interval: Interval,
+  interval: CandleInterval,
   from: number,
   to: number,
   revisions?: Revisions,
@@ -25,7 +25,7 @@ async function candles(
 }
 
 describe('the open candle of the made-up market', () => {
-  const openAt = async (now: number, interval: Interval) => {
+  const openAt = async (now: number, interval: CandleInterval) => {
     const at = floorToGrid(now, interval);
     return (await candles(now, interval, at, at))[0];
   };

@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { type Clock, createScaledClock } from '../../../src/clock.ts';
 import type { OhlcvCandle } from '../../../src/contract/record/market-data.ts';
-import { DAY, HOUR, type Interval } from '../../../src/core/interval.ts';
+import { type CandleInterval, DAY, HOUR } from '../../../src/core/interval.ts';
 import { createRecordedMarket } from '../../../src/simulator/recorded/recorded.ts';
 
 const frozen = (at: number): Clock => createScaledClock({ speed: 0, startAt: at });
@@ -20,7 +20,7 @@ function lines(path: string): string[][] {
 
 async function candles(
   coinId: string,
-  interval: Interval,
+  interval: CandleInterval,
   from = 0,
   to = Date.UTC(2026, 0, 1),
   limit = 1e9,

@@ -64,7 +64,12 @@ test('the commands that it names move every row', async () => {
   expect(rows['ops.second_opinion']).toHaveLength(1);
   expect(rows['market.refusal']!.map((row) => row.reason)).toContain('history limit');
   expect(rows['market.candle_1h_2024q1']).toHaveLength(2);
-  const { 'market.evidence': adopted, 'market.rate': _, ...moved } = await allRows(fresh.sql);
+  const {
+    'market.evidence': adopted,
+    'market.rate': _rates,
+    'market.price': _prices,
+    ...moved
+  } = await allRows(fresh.sql);
   expect(withoutNew(moved)).toEqual(withoutNew(rows));
   // What was final before evidence was kept is adopted: one step for each series that covers something.
   const covered = moved['market.series']!.filter((row) => row.covered !== '{}');

@@ -2,14 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import type { Candle } from '../../../../src/core/candle.ts';
-import { INTERVAL_MS, type Interval } from '../../../../src/core/interval.ts';
+import { type CandleInterval, INTERVAL_MS } from '../../../../src/core/interval.ts';
 import { readRecordedSeries } from '../../../../src/simulator/recorded/recorded-series.ts';
 
 export const recorded = readRecordedSeries();
 const recordedHours = recorded.find(({ interval }) => interval === '1h')!.candles;
 export const COINBASE = 'bitcoin at Coinbase 24h';
 /** What was recorded, and what follows from it: the longer candles of the recorded hours. */
-export const REAL: readonly (readonly [name: string, interval: Interval, candles: readonly Candle[]])[] = [
+export const REAL: readonly (readonly [name: string, interval: CandleInterval, candles: readonly Candle[]])[] = [
   ...recorded.map(({ coinId, interval, candles }) => [`${coinId} ${interval}`, interval, candles] as const),
   [COINBASE, '24h', readCoinbase()],
   ...(['6h', '12h', '24h'] as const).map(
@@ -44,7 +44,7 @@ function readCoinbase(): Candle[] {
 }
 
 /** Whole slots only. */
-function rollUp(hours: readonly Candle[], interval: Interval): Candle[] {
+function rollUp(hours: readonly Candle[], interval: CandleInterval): Candle[] {
   const [width, rolled] = [INTERVAL_MS[interval], [] as Candle[]];
   for (
     let from = Math.ceil(hours[0]!.openTime / width) * width;
