@@ -75,6 +75,11 @@ export function describeInterval(interval: Interval): string {
   return `${widthOf(interval)} ${isPriceInterval(interval) ? 'prices' : 'candles'}`;
 }
 
+/** One row of such a series, for readers. */
+export function rowNoun(interval: Interval): 'price' | 'candle' {
+  return isPriceInterval(interval) ? 'price' : 'candle';
+}
+
 /**
  * How long after its end a slot may still be corrected; only later is an answer about it final. The width of the slot, and a day for those
  * that are longer.

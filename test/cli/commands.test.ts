@@ -176,7 +176,7 @@ describe('gaps', () => {
     expect((await chandler('gaps', 'btc-bitcoin', '--interval', '5m')).out).toBe(
       'There are no series of btc-bitcoin: 5m candles.\n',
     );
-    expect((await chandler('gaps', '--quote', 'btc')).out).toBe('There are no series of candles in btc.\n');
+    expect((await chandler('gaps', '--quote', 'btc')).out).toBe('There are no series of any interval in btc.\n');
   });
 
   test('a misspelt coin is an error that names the nearest', async () => {

@@ -1,4 +1,5 @@
 /** What a backfill did, as text. */
+
 import type { Instant } from '../../clock.ts';
 import {
   formatCount,
@@ -8,6 +9,7 @@ import {
   formatRelative,
   formatRoughly,
 } from '../../core/format.ts';
+import { rowNoun, widthOf } from '../../core/interval.ts';
 import type { BackfillEnd } from '../../ingest/backfill/progress.ts';
 import type { Fate, Left } from '../../views/operations/left.ts';
 import { printPairs } from '../output/table.ts';
@@ -27,12 +29,13 @@ function linesOf(report: BackfillReport, now: Instant): [name: string, text: str
   const { run } = report;
   const { stored, revised, quarantined } = countsOf(report);
   const received = run.totals === null ? '' : ` (${formatCounted(run.totals.rows, 'row')} received)`;
+  const noun = rowNoun(report.planned.target.interval);
   const lines: [string, string][] = [
-    ['stored', `${formatCounted(stored, 'candle')}${received}`],
-    ['revised', formatCounted(revised, 'final candle')],
+    ['stored', `${formatCounted(stored, noun)}${received}`],
+    ['revised', formatCounted(revised, `final ${noun}`)],
     ['quarantined', formatCounted(quarantined, 'invalid row')],
     ['requests', requestsText(report)],
-    ['took', `${formatRoughly(run.tookMs)}${speedText(stored, run.tookMs)}`],
+    ['took', `${formatRoughly(run.tookMs)}${speedText(stored, noun, run.tookMs)}`],
   ];
   for (const [reason, { chunks, message }] of run.refused) {
     lines.push(['refused', `${formatCounted(chunks, 'request')}: ${reason} (${message})`]);
@@ -42,7 +45,7 @@ function linesOf(report: BackfillReport, now: Instant): [name: string, text: str
   }
   const more = run.failed.length - MOST_FAILURES;
   if (more > 0) lines.push(['', `and ${formatCount(more)} more failed`]);
-  return [...lines, ...leftLines(run.left, now)];
+  return [...lines, ...leftLines(run.left, noun, now)];
 }
 
 function requestsText(report: BackfillReport): string {
@@ -98,15 +101,15 @@ function restText(rest: BackfillReport['rest'], now: Instant): string {
 }
 
 /** Empty where less than a second, or nothing stored, gives no rate. */
-function speedText(candles: number, tookMs: number): string {
-  return candles > 0 && tookMs >= 1000 ? `, ${formatCount(candles / (tookMs / 1000))} candles/s` : '';
+function speedText(stored: number, noun: string, tookMs: number): string {
+  return stored > 0 && tookMs >= 1000 ? `, ${formatCount(stored / (tookMs / 1000))} ${noun}s/s` : '';
 }
 
 /** What is left by reason, and when it can be requested again. */
-function leftLines(left: readonly Left[] | null, now: Instant): [name: string, text: string][] {
+function leftLines(left: readonly Left[] | null, noun: string, now: Instant): [name: string, text: string][] {
   if (left === null) return [['gaps left', 'unknown while the database is unavailable']];
   const total = sum(left, ({ slots }) => slots);
-  if (total === 0) return [['gaps left', 'none: every slot has a candle or is known to be empty']];
+  if (total === 0) return [['gaps left', `none: every slot has a ${noun} or is known to be empty`]];
   const parts = left.map(({ slots, reason, fate }) => `${formatCount(slots)} ${reason}${REMARK[fate]}`);
   const lines: [string, string][] = [['gaps left', `${formatCounted(total, 'slot')}: ${parts.join(', ')}`]];
   for (const { slots, reason, fate, nextAskAt } of left) {
@@ -131,7 +134,7 @@ export function printBackfillTotal(out: Output, reports: readonly BackfillReport
   const requests = sum(reports, (report) => countsOf(report).requests);
   const slots = sum(reports, ({ run }) => sum(run.left ?? [], (one) => one.slots));
   const parts = [
-    `${formatCounted(stored, 'candle')} stored`,
+    `${formatCounted(stored, rowNoun(reports[0]!.planned.target.interval))} stored`,
     `${formatCounted(requests, 'request')} sent`,
     `${formatCount(plannedRequests(reports, left))} planned`,
     reports.some(({ run }) => run.left === null) ? 'gaps left unknown' : `${formatCounted(slots, 'slot')} left`,
@@ -139,7 +142,7 @@ export function printBackfillTotal(out: Output, reports: readonly BackfillReport
   ];
   out.write(`\nTotal: ${parts.join(', ')}.\n`);
   if (left.length === 0) return;
-  const names = left.map(({ target }) => target.interval);
+  const names = left.map(({ target }) => widthOf(target.interval));
   const intervals = [names.slice(0, -1).join(', '), names.at(-1)].filter(Boolean).join(' and ');
-  out.write(`Not started: ${intervals} candles; run the same command again for them.\n`);
+  out.write(`Not started: ${intervals} ${rowNoun(left[0]!.target.interval)}s; run the same command again for them.\n`);
 }

@@ -10,7 +10,9 @@ export type ProgressState = {
   readonly chunksDone: number;
   readonly chunksTotal: number;
   /** Stored so far. */
+  /** Rows that were stored: candles, or prices. */
   readonly candles: number;
+  readonly noun: 'candle' | 'price';
   /** Requests that a backfill may still spend in the window that is used up first; null: no limit. */
   readonly quotaLeft: number | null;
   /** Sent so far; more than the chunks that are done where some requests failed. */
@@ -169,7 +171,7 @@ function partsOf(state: ProgressState, measured: Measured, now: Instant) {
   const wait = waiting === null ? '' : `waits ${most}${formatRoughly(waiting.until - now)}`;
   return {
     requests: requestsText(state, measured),
-    candles: formatCounted(candles, 'candle'),
+    candles: formatCounted(candles, state.noun),
     speed: speed === null ? '' : `${formatCount(speed)}/s`,
     quota: quotaLeft === null ? '' : `quota left ${formatCount(quotaLeft)}`,
     end: waiting === null ? quiet || etaText(state, measured, now) : wait,

@@ -1,6 +1,8 @@
 /** Runs a backfill of one interval, and shows its progress on standard error. */
+
 import type { App } from '../../app.ts';
 import { formatDuration } from '../../core/format.ts';
+import { rowNoun } from '../../core/interval.ts';
 import { type BackfillRun, runBackfill } from '../../ingest/backfill/backfill.ts';
 import type { BackfillProgress } from '../../ingest/backfill/progress.ts';
 import { DATABASE_IS_UNAVAILABLE } from '../../ingest/request/outage-retry.ts';
@@ -78,6 +80,7 @@ function progressOf(state: BackfillProgress, report: PlanReport, { session }: In
     chunksDone: state.chunksDone,
     chunksTotal: Math.max(state.chunksPlanned, isOpen ? report.plan.costIfOpen.requests : 0),
     candles: state.stored,
+    noun: rowNoun(report.target.interval),
     quotaLeft: left === null ? null : Math.max(0, left - state.requests),
     requests: state.requests,
     waiting: state.waiting,

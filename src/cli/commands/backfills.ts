@@ -88,7 +88,7 @@ function printBackfills(out: Output, rows: readonly BackfillRow[], now: Instant,
     number('progress', (row) => (row.progress === null ? null : formatPercent(row.progress, 1))),
     number('spent', (row) => row.spent),
     number('left', ({ leftRequests, finishedAt }) => (finishedAt === null ? leftRequests : null)),
-    number('candles', (row) => row.stored),
+    number('rows', (row) => row.stored),
     text('done', (row) => whenDone(row, now)),
   ]);
   for (const { id, message, waitUntil } of rows) {

@@ -1,7 +1,9 @@
 /** `chandler gaps`: what is missing, why, and when it is requested again. */
+
 import type { Command } from 'commander';
 import type { Clock } from '../../clock.ts';
 import { formatCount, formatCounted, formatDay, formatRelative, formatSeries, withIso } from '../../core/format.ts';
+import { describeInterval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import {
   GAP_REASONS,
@@ -79,8 +81,8 @@ async function describeNone(sql: Sql, { reason, ...filter }: GapFilter): Promise
 }
 
 function named({ coinIds, interval, quote }: SeriesFilter): string {
-  const candles = interval === undefined && quote === undefined ? [] : ['candles'];
-  const series = [interval, ...candles, quote && `in ${quote}`].filter(Boolean).join(' ');
+  const what = interval === undefined ? quote && 'any interval' : describeInterval(interval);
+  const series = [what, quote && `in ${quote}`].filter(Boolean).join(' ');
   return [coinIds?.join(', '), series].filter(Boolean).join(': ');
 }
 

@@ -71,7 +71,7 @@ function printSeries(out: Output, { series }: Status): void {
     number('missing', (s) => s.slotsMissing),
     number('(too recent)', (s) => s.slotsUnsettled),
     number('done', (s) => formatPercent(s.slotsCovered, s.slotsWanted - s.slotsUnsettled)),
-    number('candles', (s) => s.candles),
+    number('rows', (s) => s.candles),
     whole('final until', (s) => (s.finalUntil === null ? 'nothing yet' : formatDay(s.finalUntil))),
   ]);
 }

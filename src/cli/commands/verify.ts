@@ -1,6 +1,8 @@
 /** `chandler verify`: the proof. Recomputes every digest, and compares it with what was answered; exits 1 on any difference. */
+
 import type { Command } from 'commander';
 import { formatCount, formatCounted, formatInstant, formatSeries, toIso } from '../../core/format.ts';
+import { rowNoun } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type SeriesProof, sizeOf, type VerifyFilter, verifySeries } from '../../views/operations/verify.ts';
@@ -86,7 +88,8 @@ export async function verify(
   filter: VerifyFilter,
   now: number,
 ): Promise<ExitCode> {
-  let [series, candles, empty, differing] = [0, 0, 0, 0];
+  let [series, empty, differing] = [0, 0, 0];
+  const counts = { candle: 0, price: 0 };
   const wrong: SeriesProof[] = [];
   let page: SeriesProof[] = [];
   const print = () => {
@@ -100,7 +103,7 @@ export async function verify(
     for await (const proof of verifySeries(sql, filter, now)) {
       bar.add(proof.candles + proof.provisional);
       series++;
-      candles += proof.candles;
+      counts[rowNoun(proof.interval)] += proof.candles;
       empty += proof.knownEmpty;
       if (proof.differences.length > 0) {
         differing++;
@@ -122,7 +125,7 @@ export async function verify(
     out.write(`There is nothing to verify: ${what}.\n`);
     return EXIT.done;
   }
-  const counted = `${formatCounted(series, 'series')}: ${formatCounted(candles, 'final candle')}, ${formatCounted(empty, 'slot')} known to be empty`;
+  const counted = `${formatCounted(series, 'series')}: ${finalText(counts)}, ${formatCounted(empty, 'slot')} known to be empty`;
   const verdict =
     differing === 0
       ? 'Every covered slot is accounted for, as it was answered'
@@ -184,6 +187,11 @@ function fetchAgain({ coinId, interval, quote, toAsk }: SeriesProof): string[] {
   return [`chandler backfill ${coinId} --interval ${interval} --quote ${quote} ${range}`];
 }
 
+function finalText({ candle, price }: { readonly candle: number; readonly price: number }): string {
+  const candles = candle > 0 || price === 0 ? [formatCounted(candle, 'final candle')] : [];
+  return [...candles, ...(price > 0 ? [formatCounted(price, 'final price')] : [])].join(', ');
+}
+
 const isBounded = ({ from, to }: Span): boolean => Number.isFinite(from) && Number.isFinite(to);
 
 function bound(at: number): string | null {
@@ -194,7 +202,7 @@ const COLUMNS: readonly Column<SeriesProof>[] = [
   text('coin', (proof) => proof.coinId),
   whole('series', formatSeries),
   number('covered', (proof) => proof.slotsCovered),
-  number('candles', (proof) => proof.candles),
+  number('rows', (proof) => proof.candles),
   number('empty', (proof) => proof.knownEmpty),
   number('not final', (proof) => proof.provisional),
   whole('hash', (proof) => (proof.candles === 0 ? null : proof.hash)),

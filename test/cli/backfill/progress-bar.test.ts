@@ -49,6 +49,7 @@ const begun: ProgressState = {
   chunksDone: 0,
   chunksTotal: 200,
   candles: 0,
+  noun: 'candle',
   requests: 0,
   quotaLeft: 1000,
   waiting: null,

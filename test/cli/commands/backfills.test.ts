@@ -70,7 +70,7 @@ describe('backfills', () => {
     await detach('--priority', '7');
     const { code, out } = await chandler('backfills', 'list');
     expect(code).toBe(0);
-    expect(out).toMatch(/^ *id +state +priority +series +span +coins +progress +spent +left +candles +done$/m);
+    expect(out).toMatch(/^ *id +state +priority +series +span +coins +progress +spent +left +rows +done$/m);
     expect(out).toMatch(/^ *2 +queued +7 +24h usd +2026-10-05 … 2026-11-04 +3 +0% +0 +3 +0 +–$/m);
     const rows = JSON.parse((await chandler('backfills', 'list', '--json')).out);
     expect(rows.map(({ id }: { id: number }) => id)).toEqual([2, 1]);

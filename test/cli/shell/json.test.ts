@@ -7,7 +7,7 @@ const ABSENT = 'postgres://chandler:hunter2@127.0.0.1:1/chandler';
 
 describe('with --json a command that fails prints one document, too', () => {
   test.each<[string[], number, RegExp]>([
-    [['plan', 'btc-bitcoin', '--start', 'now'], 2, /^--start now is now, and no candle has opened since; choose an/],
+    [['plan', 'btc-bitcoin', '--start', 'now'], 2, /^--start now is now, and nothing has begun since; choose an/],
     [['plan', 'btc-bitcoin', '--start', '2099-01-01'], 2, /^--start 2099-01-01 lies in the future/],
     [['backfill', '--start', '-30d'], 2, /^No coins given/],
     [['gaps', '--interval', '1d'], 2, /^option '--interval <interval>' argument '1d' is invalid/],

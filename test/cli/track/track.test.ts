@@ -110,7 +110,7 @@ describe('track add', () => {
     [[], /No coins given; give ids like btc-bitcoin, or --top 100, or --all\./],
     [['btc-bitcoin', '--all'], /--all already means every coin/],
     [['--top', '0'], /'0' is invalid.*above 0/],
-    [['--all', '--interval', '1h,1d'], /'1h,1d' is invalid.*did you mean 24h/],
+    [['--all', '--interval', '1h,1d'], /There are no 1d candles; give 24h, or --series prices for 1d prices/],
     [['--all', '--quote', 'eur'], /usd, btc/],
     [['--all', '--since', '2999-01-01'], /--since 2999-01-01 lies in the future/],
     [['--all', '--since', 'yesterday'], /--since 'yesterday' is not a time/],
