@@ -21,7 +21,7 @@ export const PRICE_INTERVALS: readonly PriceInterval[] = PRICE_WIDTHS.map((width
 export type Interval = CandleInterval | PriceInterval;
 export const ALL_INTERVALS: readonly Interval[] = [...INTERVALS, ...PRICE_INTERVALS];
 
-const MINUTE = 60_000;
+export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
