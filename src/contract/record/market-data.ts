@@ -48,6 +48,8 @@ export type TickerHistoryQuery = {
   readonly limit: number;
 };
 
+export type ConversionQuery = { readonly baseId: string; readonly quoteId: string; readonly amount: number };
+
 export type SearchQuery = {
   readonly q: string;
   readonly categories: readonly SearchCategory[];
@@ -111,11 +113,7 @@ export type Catalogue<N = null> = {
   }): Promise<{ readonly coinId: string } | N>;
   search(query: SearchQuery): Promise<SearchResult>;
   /** Ids of coins, or of fiat currencies (`usd-us-dollars`); nothing when either is unknown. */
-  convert(query: {
-    readonly baseId: string;
-    readonly quoteId: string;
-    readonly amount: number;
-  }): Promise<PriceConversion | N>;
+  convert(query: ConversionQuery): Promise<PriceConversion | N>;
   /** Newest first, a hundred to a page, pages from 1. */
   idChanges(query: { readonly page: number }): Promise<readonly IdChange[]>;
 };

@@ -96,7 +96,7 @@ export function createMadeUpCatalogue(parts: CatalogueParts): Catalogue {
     search: async (query) => search(query, clock.now()),
     convert: async (query) => {
       const now = clock.now();
-      return convertBy((id) => priced(id, now), { ...query, now });
+      return convertBy((id) => priced(id, now), { ...query, now, seed: world.seed });
     },
     idChanges: async ({ page }) =>
       knownCoins(clock.now())

@@ -6,7 +6,8 @@ import type { Instant } from '../../clock.ts';
 import type { CoinExchange, CoinMarket, ExchangeMarket } from '../../contract/record/catalogue.ts';
 import type { Exchange } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
-import { dollarsPer, percentOf, spotMarket, US_DOLLARS } from '../currencies.ts';
+import { percentOf, spotMarket, US_DOLLARS } from '../currencies.ts';
+import { dollarsPer } from '../exchange-rates.ts';
 import { hashText, mix, unit } from '../hash.ts';
 import { dollarsNow, type Spot, spotOf } from './made-up-ticker.ts';
 import type { MadeUpCoin, MadeUpWorld } from './made-up-world.ts';
@@ -163,7 +164,7 @@ function sumOf(pairs: readonly Pair[]): number {
 }
 
 function perUnit(world: MadeUpWorld, symbol: string, now: Instant): number {
-  return dollarsPer(symbol) ?? dollarsNow(world, symbol, now);
+  return dollarsPer(symbol, now, world.seed) ?? dollarsNow(world, symbol, now);
 }
 
 function isAlive(coin: MadeUpCoin, now: Instant): boolean {
