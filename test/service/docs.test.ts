@@ -82,7 +82,7 @@ const pageAt = async (origin: string, headers: Record<string, string> = {}) =>
 const INVENTED: Record<string, string> = { binance: 'abacus' };
 
 /** Tools that say that this server does not have what they are for. */
-const NOT_ANSWERED = ['getMappings', 'submitFeedback'];
+const NOT_ANSWERED = ['submitFeedback'];
 
 let page = '';
 beforeAll(async () => {
@@ -217,6 +217,7 @@ describe('the page for people', () => {
           PLANS[plan].intervals.includes(interval) ? tooOld(start, PLANS[plan].historyDepthMs) : interval,
         refuseTickerHistory: (plan, resolution, start) => tooOld(start, PLANS[plan].tickerHistoryDepthMs[resolution]),
         refuseIdChanges: (plan) => (PLANS[plan].idChanges ? null : 'not in the plan'),
+        refuseMappings: (plan) => (PLANS[plan].mappings ? null : 'not in the plan'),
       },
     });
     for (const example of examples) {

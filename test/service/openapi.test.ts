@@ -70,7 +70,7 @@ describe('the OpenAPI document', () => {
       const schema = operation.responses['200']?.content?.['application/json']?.schema;
       if (!schema || operation.tags[0] === 'Account') continue;
       const query = operation.parameters
-        .filter((one) => one.in === 'query' && one.required)
+        .filter((one) => one.in === 'query' && (one.required || one.schema.example !== undefined))
         .map(({ name, schema: { example } }) => `${name}=${example}`);
       const filled = operation.parameters
         .filter((one) => one.in === 'path')

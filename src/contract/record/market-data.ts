@@ -6,10 +6,12 @@ import type {
   CoinDetails,
   CoinEvent,
   CoinExchange,
+  CoinMapping,
   CoinMarket,
   ExchangeMarket,
   HistoricalTick,
   IdChange,
+  IdProvider,
   Person,
   PlatformContract,
   PriceConversion,
@@ -49,6 +51,9 @@ export type TickerHistoryQuery = {
 };
 
 export type ConversionQuery = { readonly baseId: string; readonly quoteId: string; readonly amount: number };
+
+/** A coin by its id elsewhere. */
+export type MappingQuery = { readonly provider: IdProvider; readonly id: string };
 
 export type SearchQuery = {
   readonly q: string;
@@ -114,6 +119,8 @@ export type Catalogue<N = null> = {
   search(query: SearchQuery): Promise<SearchResult>;
   /** Ids of coins, or of fiat currencies (`usd-us-dollars`); nothing when either is unknown. */
   convert(query: ConversionQuery): Promise<PriceConversion | N>;
+  /** The ids of a coin elsewhere. */
+  mapping(query: MappingQuery): Promise<CoinMapping | N>;
   /** Newest first, a hundred to a page, pages from 1. */
   idChanges(query: { readonly page: number }): Promise<readonly IdChange[]>;
 };

@@ -59,6 +59,12 @@ export function createRecordedMarket({
     platforms: async () => [],
     contracts: async () => null,
     coinOfContract: async () => null,
+    // Ids elsewhere are not recorded.
+    mapping: async ({ provider, id }) => {
+      const coin = provider === 'coinpaprika' ? COINS.find((one) => one.id === id) : undefined;
+      const none = { coinmarketcap: '', coingecko: '', cryptocompare: '', isin: '', dti: '', updated_at: '' };
+      return coin === undefined ? null : { coinpaprika: id, ...none };
+    },
     idChanges: async () => [],
     search: async (query) => {
       const known = COINS.map((coin) => searchable(coin, [coin.symbol, coin.name, coin.id], coin.rank ?? 0));

@@ -6,6 +6,7 @@ import {
   coinMarketsSchema,
   contractsSchema,
   exchangeMarketsSchema,
+  ID_PROVIDERS,
   idChangesSchema,
   personSchema,
   SEARCH_CATEGORIES,
@@ -276,6 +277,26 @@ it('reckons the volume of the day up to the end of a stretch, at every width', a
   expect(tick!.volume_24h).toBe(sum);
   const ticks = await marketAt(noon).tickerHistory({ ...query, widthMs: HOUR / 4, limit: 10 });
   expect(ticks!.at(-1)!.volume_24h).toBe(sum);
+});
+
+it('has ids of coins elsewhere: no two coins share one, each leads back, small coins lack some', async () => {
+  const market = createMadeUpMarket({ world: createMadeUpWorld({ seed: 1, coins: 3_000 }), clock: frozenClock(noon) });
+  const ids = (await market.coins()).map(({ id }) => id);
+  const all = await Promise.all(ids.map((id) => market.mapping({ provider: 'coinpaprika', id })));
+  for (const provider of ID_PROVIDERS) {
+    const given = all.map((one) => one![provider] as string).filter((id) => id !== '');
+    expect([provider, new Set(given).size]).toEqual([provider, given.length]);
+    expect([provider, given.length < ids.length]).toEqual([provider, provider !== 'coinpaprika']);
+    expect(await market.mapping({ provider, id: given.at(-1)! })).toMatchObject({ [provider]: given.at(-1) });
+  }
+  expect(all[0]).toMatchObject({ coinpaprika: 'btc-bitcoin', coinmarketcap: '1', coingecko: 'bitcoin' });
+  const withIsin = all.filter((one) => one!.isin !== '');
+  for (const one of withIsin) {
+    expect(one!.dti).toMatch(/^[0-9B-DF-HJ-NP-TV-XZ]{9}$/);
+    expect(one!.isin).toMatch(new RegExp(`^XT${one!.dti}[0-9]$`));
+  }
+  const late = await marketAt(Date.UTC(2013, 5, 1)).mapping({ provider: 'coingecko', id: 'ethereum' });
+  expect(late).toBeNull();
 });
 
 it.each([
