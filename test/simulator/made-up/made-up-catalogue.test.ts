@@ -38,7 +38,7 @@ describe('the catalogue of the made-up market', () => {
       readRecord(tagsSchema, await market.tags()),
       readRecord(idChangesSchema, await market.idChanges({ page: 1 })),
       readRecord(exchangesSchema, await market.exchanges(USD)),
-      readRecord(exchangeMarketsSchema, await market.exchangeMarkets({ exchangeId: 'abacus', ...USD })),
+      readRecord(exchangeMarketsSchema, await market.exchangeMarkets({ exchangeId: 'binance', ...USD })),
       readRecord(contractsSchema, await market.contracts('eth-ethereum')),
     ];
     for (const { id } of coins) {
@@ -213,7 +213,7 @@ describe('search in the made-up market', () => {
     expect([currencies![0]!.id, rest]).toEqual(['btc-bitcoin', {}]);
     expect(Object.keys(await ask('o'))).toEqual(['currencies', 'icos', 'exchanges', 'people', 'tags']);
     for (const found of Object.values(await ask('a'))) expect(found!.length).toBeLessThanOrEqual(6);
-    expect((await ask('ABACUS')).exchanges).toEqual([{ id: 'abacus', name: 'Abacus', rank: 1 }]);
+    expect((await ask('BINANCE')).exchanges).toEqual([{ id: 'binance', name: 'Binance', rank: 1 }]);
     expect((await ask('smart con')).tags!.map(({ id }) => id)).toEqual(['smart-contracts']);
   });
 
