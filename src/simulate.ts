@@ -134,6 +134,7 @@ function admitted(planOfCaller: (key: string | null) => PlanName): Access {
     refuseHistory: () => null,
     refuseTickerHistory: () => null,
     refuseIdChanges: () => null,
+    refuseMappings: () => null,
     account: () => null,
   };
 }

@@ -108,7 +108,6 @@ export function restRoutes(deps: ServiceDeps, cache: ResponseCache = createRespo
     ...accountRoutes(deps),
   };
   const routes = new Hono<ServiceEnv>();
-  // Before `/coins/{coin_id}`, which would take the first one for an id.
   for (const path of UNANSWERED) routes.all(routePath(path), (c) => refuse(c, 404, UNANSWERED_PATH));
   // An unknown path or method costs the caller nothing.
   const admitted = admission(deps.access);

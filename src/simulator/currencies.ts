@@ -1,57 +1,10 @@
-/** Currencies of the simulated markets: exchange rates, price conversion by way of the dollar, and trading pairs. */
+/** Currencies of the simulated markets: price conversion by way of the dollar, and trading pairs. */
 import type { Instant } from '../clock.ts';
 import type { PriceConversion } from '../contract/record/catalogue.ts';
 import { findFiat } from '../contract/record/fiats.ts';
+import type { ConversionQuery } from '../contract/record/market-data.ts';
 import { formatTime } from '../contract/time.ts';
-
-/** Fixed exchange rates of fiat currencies, roughly those of 2024. */
-const DOLLARS_PER: Readonly<Record<string, number>> = {
-  USD: 1,
-  EUR: 1.08,
-  PLN: 0.25,
-  KRW: 0.00073,
-  GBP: 1.27,
-  CAD: 0.73,
-  JPY: 0.0066,
-  RUB: 0.011,
-  TRY: 0.03,
-  NZD: 0.6,
-  AUD: 0.66,
-  CHF: 1.12,
-  UAH: 0.025,
-  HKD: 0.128,
-  SGD: 0.74,
-  NGN: 0.0007,
-  PHP: 0.0175,
-  MXN: 0.055,
-  BRL: 0.19,
-  THB: 0.028,
-  CLP: 0.00105,
-  CNY: 0.138,
-  CZK: 0.043,
-  DKK: 0.145,
-  HUF: 0.0027,
-  IDR: 0.000062,
-  ILS: 0.27,
-  INR: 0.012,
-  MYR: 0.21,
-  NOK: 0.093,
-  PKR: 0.0036,
-  SEK: 0.095,
-  TWD: 0.031,
-  ZAR: 0.054,
-  VND: 0.00004,
-  BOB: 0.145,
-  COP: 0.00025,
-  PEN: 0.27,
-  ARS: 0.001,
-  ISK: 0.0072,
-};
-
-/** Dollars per unit of a currency by its upper-case symbol; `undefined` when it is not a fiat currency (BTC and ETH are coins). */
-export function dollarsPer(symbol: string): number | undefined {
-  return DOLLARS_PER[symbol];
-}
+import { dollarsPer } from './exchange-rates.ts';
 
 /** The price of one unit in dollars, and its time. */
 type Priced = { readonly name: string; readonly dollars: number | null; readonly at: Instant };
@@ -59,10 +12,10 @@ type Priced = { readonly name: string; readonly dollars: number | null; readonly
 /** `coinOf` looks up what is not a fiat currency. Null when one of the two ids is neither. */
 export function convertBy(
   coinOf: (id: string) => Priced | null,
-  { baseId, quoteId, amount, now }: { baseId: string; quoteId: string; amount: number; now: Instant },
+  { baseId, quoteId, amount, now, seed }: ConversionQuery & { readonly now: Instant; readonly seed: number },
 ): PriceConversion | null {
-  const base = fiatAt(baseId, now) ?? coinOf(baseId);
-  const quote = fiatAt(quoteId, now) ?? coinOf(quoteId);
+  const base = fiatAt(baseId, now, seed) ?? coinOf(baseId);
+  const quote = fiatAt(quoteId, now, seed) ?? coinOf(quoteId);
   if (!base || !quote) return null;
   return {
     base_currency_id: baseId,
@@ -76,9 +29,9 @@ export function convertBy(
   };
 }
 
-function fiatAt(id: string, now: Instant): Priced | null {
+function fiatAt(id: string, now: Instant, seed: number): Priced | null {
   const fiat = findFiat(id);
-  const dollars = fiat && dollarsPer(fiat.symbol);
+  const dollars = fiat && dollarsPer(fiat.symbol, now, seed);
   return dollars === undefined ? null : { name: fiat!.name, dollars, at: Math.floor(now / 60_000) * 60_000 };
 }
 

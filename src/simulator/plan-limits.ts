@@ -199,5 +199,6 @@ export const NO_LIMITS = {
   historyDepthMs: null,
   tickerHistoryDepthMs: { minute: null, hourly: null, daily: null },
   idChanges: true,
+  mappings: true,
   intervals: ['5m', '15m', '30m', '1h', '6h', '12h', '24h'],
 } as const satisfies PlanLimitsOptions['overrides'];

@@ -5,7 +5,7 @@ import type { Missing } from '../../src/contract/answer/not-found.ts';
 import type { Handler } from '../../src/contract/interface/handler.ts';
 import { TOOL_NAMES, type ToolName } from '../../src/contract/interface/tools.ts';
 import type { Access } from '../../src/contract/plan/access.ts';
-import type { CoinDetails } from '../../src/contract/record/catalogue.ts';
+import { type CoinDetails, ID_PROVIDERS } from '../../src/contract/record/catalogue.ts';
 import type { MarketData } from '../../src/contract/record/market-data.ts';
 import { readOhlcvRows } from '../../src/contract/record/ohlcv.ts';
 import {
@@ -50,6 +50,7 @@ export const openAccess: Access = {
   refuseHistory: () => null,
   refuseTickerHistory: () => null,
   refuseIdChanges: () => null,
+  refuseMappings: () => null,
   account: () => null,
 };
 
@@ -321,6 +322,17 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         expect(price / (2.5 * quotes.USD.price)).toBeCloseTo(1, 9);
       });
 
+      it('answers the ids of a coin elsewhere, by each of them', async () => {
+        const path = `/coins/mappings?coinpaprika=${subject.coinId}`;
+        const mapping = await checked<Record<string, string>>('/coins/mappings', path);
+        expect(mapping.coinpaprika).toBe(subject.coinId);
+        for (const provider of ID_PROVIDERS) {
+          if (mapping[provider] === '') continue;
+          expect(await json(`/coins/mappings?${provider}=${mapping[provider]}`)).toEqual(mapping);
+          expect(await json(`/coins/mappings/?${provider}=${mapping[provider]}&`)).toEqual(mapping);
+        }
+      });
+
       it('answers changes of ids', async () => {
         await checked('/changelog/ids', '/changelog/ids');
         expect(await checked('/changelog/ids', '/changelog/ids?page=1000')).toEqual([]);
@@ -338,6 +350,9 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       '/exchanges/nowhere/markets',
       '/tags/nothing',
       '/people/nobody-nowhere',
+      '/coins/mappings?coinpaprika=nono-nowhere',
+      '/coins/mappings?coingecko=nowhere',
+      '/coins/mappings?isin=a%00b',
       '/contracts/nono-nowhere',
       '/contracts/eth-ethereum/0x00',
       '/price-converter?base_currency_id=nono-nowhere&quote_currency_id=usd-us-dollars',
@@ -386,6 +401,12 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         400,
         /amount must be at most 1e100/,
       ],
+      ['/coins/mappings', 400, /exactly one of coinpaprika, .*, dti must be given$/],
+      ['/coins/mappings?coinpaprika=', 400, /exactly one of coinpaprika, .*, dti must be given$/],
+      ['/coins/mappings?coinpaprika={id}&coingecko=bitcoin', 400, /exactly one of/],
+      ['/coins/mappings?coinpaprika={id}&coinpaprika={id}', 400, /exactly one of/],
+      ['/coins/mappings?messari=bitcoin', 400, /messari is unknown: exactly one of/],
+      ['/coins/mappings?coinpaprika={id}&limit=1', 400, /limit is unknown: exactly one of/],
       ['/changelog/ids?page=two', 400, /page must be a whole number from 1/],
     ])('refuses %s', async (path, status, message) => {
       const answer = await get(path.replaceAll('{id}', subject.coinId));

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { ENDPOINT_NAMES, ENDPOINTS } from '../../src/contract/interface/endpoints.ts';
-import { EXAMPLE_ARGUMENTS, EXAMPLES } from '../../src/contract/interface/examples.ts';
+import { EXAMPLES } from '../../src/contract/interface/examples.ts';
 import type { OpenApiDocument } from '../../src/contract/interface/openapi.ts';
 import type { WarehouseTools } from '../../src/contract/interface/warehouse-tools.ts';
 import { PLANS } from '../../src/contract/plan/plans.ts';
@@ -10,6 +10,7 @@ import { createService } from '../../src/service/service.ts';
 import { createMadeUpMarket } from '../../src/simulator/made-up/made-up.ts';
 import { createMadeUpWorld } from '../../src/simulator/made-up/made-up-world.ts';
 import { frozenClock, openAccess } from './conformance.ts';
+import { copied, send } from './copied.ts';
 
 const clock = frozenClock(Date.UTC(2024, 5, 1, 12, 3, 20));
 const hour = { from: '2024-05-01T00:00:00Z', to: '2024-06-01T00:00:00Z' };
@@ -78,48 +79,13 @@ const ask = (address: string, init?: RequestInit) => service(new Request(address
 const document = async () => (await (await ask('http://service/openapi.json')).json()) as OpenApiDocument;
 const pageAt = async (origin: string, headers: Record<string, string> = {}) =>
   (await ask(`${origin}/docs`, { headers })).text();
-/** Ids that the invented market has where it lacks those of the examples. */
-const INVENTED: Record<string, string> = { binance: 'abacus' };
-
 /** Tools that say that this server does not have what they are for. */
-const NOT_ANSWERED = ['getMappings', 'submitFeedback'];
+const NOT_ANSWERED = ['submitFeedback'];
 
 let page = '';
 beforeAll(async () => {
-  const { team } = (await (await ask('http://service/v1/coins/btc-bitcoin')).json()) as { team: { id: string }[] };
-  INVENTED['vitalik-buterin'] = team[0]!.id;
-  const contracts = await ask('http://service/v1/contracts/eth-ethereum');
-  const [contract] = (await contracts.json()) as { address: string }[];
-  INVENTED[String(EXAMPLE_ARGUMENTS.contractAddress)] = contract!.address;
   page = await pageAt('http://service');
 });
-
-type Copied = { readonly address: string; readonly headers: Headers; readonly body: string | undefined };
-
-/** The requests that a reader of the page can copy, as a shell would read them. */
-function copied(text: string): Copied[] {
-  const plain = (html: string) =>
-    html
-      .replaceAll('&#39;', "'")
-      .replaceAll('&quot;', '"')
-      .replaceAll('&lt;', '<')
-      .replaceAll('&gt;', '>')
-      .replaceAll('&amp;', '&');
-  return [...text.matchAll(/<pre>(curl [^\n]*)<\/pre>/g)].map(([, command]) => {
-    const words = [...plain(command!).matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare!);
-    const headers = words.flatMap((word, i) => (words[i - 1] === '-H' ? [word.split(': ') as [string, string]] : []));
-    const bodyAt = words.indexOf('-d');
-    const address = words.find((word) => word.startsWith('http'))!;
-    return { address, headers: new Headers(headers), body: bodyAt < 0 ? undefined : words[bodyAt + 1]! };
-  });
-}
-
-/** Sends it, with an id that the invented market has. */
-async function send({ address, headers, body }: Copied, to = service): Promise<Response> {
-  const known = (text: string) => Object.entries(INVENTED).reduce((t, [from, to]) => t.replaceAll(from, to), text);
-  if (body === undefined) return to(new Request(known(address), { headers }));
-  return to(new Request(known(address), { method: 'POST', headers, body: known(body) }));
-}
 
 /** Lists cut to their first row, lists of names to three. */
 function shortened(value: unknown): unknown {
@@ -217,6 +183,7 @@ describe('the page for people', () => {
           PLANS[plan].intervals.includes(interval) ? tooOld(start, PLANS[plan].historyDepthMs) : interval,
         refuseTickerHistory: (plan, resolution, start) => tooOld(start, PLANS[plan].tickerHistoryDepthMs[resolution]),
         refuseIdChanges: (plan) => (PLANS[plan].idChanges ? null : 'not in the plan'),
+        refuseMappings: (plan) => (PLANS[plan].mappings ? null : 'not in the plan'),
       },
     });
     for (const example of examples) {
@@ -238,14 +205,14 @@ describe('the page for people', () => {
     const endpoints: Record<string, unknown> = {};
     for (const name of ENDPOINT_NAMES) {
       const [request] = copied(page.slice(page.indexOf(`<section id="${name}">`)));
-      const answer = await send(request!);
+      const answer = await send(request!, service);
       endpoints[name] =
         ENDPOINTS[name].answer === null ? answer.headers.get('location') : shortened(await answer.json());
     }
     const tools: Record<string, unknown> = {};
     for (const request of requests.filter(({ body }) => body !== undefined)) {
       const { params } = JSON.parse(request.body!) as { params: { name: string } };
-      const { result, error } = (await (await send(request)).json()) as {
+      const { result, error } = (await (await send(request, service)).json()) as {
         result?: { content: { text: string }[] };
         error?: object;
       };

@@ -62,22 +62,16 @@ describe('the OpenAPI document', () => {
     const { paths, components } = await document();
     const ajv = new Ajv2020({ strict: false });
     ajv.addSchema({ $id: 'doc', components });
-    const examples: Record<string, string> = { exchange_id: 'abacus', platform_id: 'eth-ethereum' };
-    const { team } = (await (await get('/v1/coins/btc-bitcoin')).json()) as { team: { id: string }[] };
-    examples.person_id = team[0]!.id;
     let answered = 0;
     for (const [path, { get: operation }] of Object.entries(paths)) {
       const schema = operation.responses['200']?.content?.['application/json']?.schema;
       if (!schema || operation.tags[0] === 'Account') continue;
       const query = operation.parameters
-        .filter((one) => one.in === 'query' && one.required)
+        .filter((one) => one.in === 'query' && (one.required || one.schema.example !== undefined))
         .map(({ name, schema: { example } }) => `${name}=${example}`);
       const filled = operation.parameters
         .filter((one) => one.in === 'path')
-        .reduce(
-          (text, { name, schema: { example } }) => text.replace(`{${name}}`, examples[name] ?? String(example)),
-          path,
-        );
+        .reduce((text, { name, schema: { example } }) => text.replace(`{${name}}`, String(example)), path);
       const answer = await get(`/v1${filled}?${query.join('&')}`);
       expect([path, answer.status]).toEqual([path, 200]);
       const check = ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"doc#/')));

@@ -1,16 +1,22 @@
-/** A public client of the upstream works unchanged, with only the address set: over the simulator and over a warehouse, on real sockets. */
+/** Public clients of the upstream work unchanged, with only the address set: over the simulator and over a warehouse, on real sockets. */
 import { createRequire } from 'node:module';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { EXAMPLE_ARGUMENTS } from '../../src/contract/interface/examples.ts';
+import { makeApiKey } from '../../src/core/caller/api-key.ts';
 import { DAY } from '../../src/core/interval.ts';
+import { createMeteredAccess, type MeteredAccess } from '../../src/service/access/metered-access.ts';
 import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createService } from '../../src/service/service.ts';
 import { createSimulator } from '../../src/simulate.ts';
+import { createApiKey } from '../../src/store/callers/api-key.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { CATALOGUE_KINDS } from '../../src/store/catalogue/catalogue-item.ts';
 import { createWarehouse } from '../../src/views/market/warehouse.ts';
 import { runSchedules } from '../support/scheduled.ts';
 import { createWorld, type World } from '../support/world.ts';
 import { frozenClock, openAccess } from './conformance.ts';
+import { askAsVersion3, callsOfVersion3 } from './node-client-v3.ts';
+import { createAnswerCheck } from './upstream-schema.ts';
 
 const NOW = Date.UTC(2024, 5, 1, 12, 3, 20);
 const day = (n: number) => new Date(NOW + n * DAY).toISOString().slice(0, 10);
@@ -28,7 +34,9 @@ type Client = {
 // The vendor's own, for Node.js.
 const VendorsClient = createRequire(import.meta.url)('@coinpaprika/api-nodejs-client') as new () => Client;
 
+const KEY = makeApiKey();
 let world: World;
+let metered: MeteredAccess;
 const servers = new Map<string, Listening>();
 beforeAll(async () => {
   const onError = (error: unknown) => {
@@ -38,19 +46,28 @@ beforeAll(async () => {
   const chandler = await world.open();
   const { sql } = world.database;
   const span = { from: NOW - 20 * DAY, to: NOW };
-  await wantSeries(sql, { coinIds: ['btc-bitcoin'], quote: 'usd', interval: '24h', span, priority: 0 });
+  await wantSeries(sql, { coinIds: ['btc-bitcoin', 'eth-ethereum'], quote: 'usd', interval: '24h', span, priority: 0 });
   await runSchedules(world, chandler, ['global', 'exchanges', ...CATALOGUE_KINDS]);
   await chandler.backfill({ coins: ['btc-bitcoin'], ...span });
   // From here on time stands still, so that two answers can be compared.
   const clock = frozenClock(world.clock.now() + 60_000);
   const data = createWarehouse({ sql, clock });
   const warehouse = createService({ data, access: openAccess, clock, onError });
-  const simulator = createSimulator({ market: 'made-up', seed: 1, coins: 6, unlimited: true, clock, onError }).fetch;
-  for (const [name, handler] of Object.entries({ simulator, warehouse }))
+  const simulated = { market: 'made-up', seed: 1, coins: 6, unlimited: true, clock, onError } as const;
+  const simulator = createSimulator(simulated).fetch;
+  // As the vendor's paid host: a key is needed, and alone in its header.
+  const limits = { requireKey: true, scheme: 'bare', keys: { [KEY.key]: 'enterprise' } } as const;
+  const paidSimulator = createSimulator({ ...simulated, limits }).fetch;
+  const terms = { name: null, plan: 'enterprise', requestsPerMonth: null, requestsPerSecond: 1_000, expiresAt: null };
+  await createApiKey(sql, terms, { ...KEY, now: clock.now() });
+  metered = createMeteredAccess({ sql, clock, limits: true, onError });
+  const paidWarehouse = createService({ data, access: metered, clock, onError });
+  for (const [name, handler] of Object.entries({ simulator, warehouse, paidSimulator, paidWarehouse }))
     servers.set(name, await listen(handler, { host: '127.0.0.1', port: 0, onError }));
 });
 afterAll(async () => {
   for (const server of servers.values()) await server.close();
+  await metered?.close();
   await world?.close();
 });
 
@@ -100,5 +117,30 @@ describe.each(['simulator', 'warehouse'])('the vendor’s client for Node.js, ag
     expect(await client.getAllTickers({ quotes: ['USD', 'BTC', 'ETH', 'EUR'] })).toEqual({
       error: 'Max number of quotes is 3',
     });
+  });
+});
+
+describe.each(['paidSimulator', 'paidWarehouse'])('what version 3 of that client sends, to the %s', (name) => {
+  const host = () => servers.get(name)!.url;
+  const calls = callsOfVersion3(day, String(EXAMPLE_ARGUMENTS.contractAddress));
+  const check = createAnswerCheck({ nulls: 'documented' });
+
+  it.each(calls.map((call) => [call.method, call] as const))('%s is answered as documented', async (_, call) => {
+    const answer = await askAsVersion3(host(), KEY.key, call);
+    const body = (await answer.json()) as object;
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
+    check(call.answer, body);
+    // No id has changed in so small a market.
+    if (call.method !== 'getChangelogIds') expect(Object.keys(body).length).toBeGreaterThan(0);
+  });
+
+  it('says in JSON what it does not answer, and refuses no key and a wrong one', async () => {
+    const twitter = await askAsVersion3(host(), KEY.key, { path: '/coins/btc-bitcoin/twitter', query: {} });
+    expect([twitter.status, await twitter.json()]).toEqual([404, { error: 'not available here' }]);
+    const wrong = await askAsVersion3(host(), 'wrong', { path: '/key/info', query: {} });
+    expect([wrong.status, await wrong.json()]).toEqual([403, { error: 'invalid api key' }]);
+    const none = await fetch(`${host()}/v1/key/info`);
+    expect([none.status, await none.json()]).toEqual([403, { error: 'api key is required' }]);
   });
 });

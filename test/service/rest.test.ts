@@ -171,13 +171,10 @@ it('has pages of prices only for paid plans, as the upstream', async () => {
   expect(answer.headers.get('content-type')).toBe('text/plain');
 });
 
-it.each(['/coins/mappings?coinpaprika=btc-bitcoin', '/coins/btc-bitcoin/twitter'])(
-  'says of %s, about which it has no data, that it is not available, in JSON',
-  async (path) => {
-    const answer = await serviceOver(market)(path);
-    expect([answer.status, await answer.json()]).toEqual([404, { error: 'not available here' }]);
-  },
-);
+it('says of what it has no data about that it is not available, in JSON', async () => {
+  const answer = await serviceOver(market)('/coins/btc-bitcoin/twitter');
+  expect([answer.status, await answer.json()]).toEqual([404, { error: 'not available here' }]);
+});
 
 it.each(['/fiats', '/coins/a/b/c'])('says of %s that there is no such route', async (path) => {
   const answer = await serviceOver(market)(path);
@@ -201,6 +198,24 @@ it.each([
   const text = 'Getting changes of ids is not allowed in this plan. Check plans on coinpaprika.com/api';
   if (status === 402) expect(await answer.json()).toEqual({ error: text });
   // A history limit without a date, to whoever looks for one.
+  expect(parseHistoryLimit(text)).toEqual({ notBefore: null });
+});
+
+it.each([
+  ['free', null, 402],
+  ['starter', 'a-key', 402],
+  ['pro', 'a-key', 402],
+  ['business', 'a-key', 200],
+  ['ultimate', 'a-key', 200],
+  ['enterprise', 'a-key', 200],
+  ['business', 'another-key', 403],
+] as const)('the ids of a coin elsewhere are for the plan business and larger ones: %s', async (plan, key, status) => {
+  const access = createPlanLimits({ clock, plan: 'free', keys: { 'a-key': plan } });
+  const headers: Record<string, string> = key === null ? {} : { Authorization: key };
+  const answer = await serviceOver(market, access)('/coins/mappings?coinpaprika=btc-bitcoin', headers);
+  expect(answer.status).toBe(status);
+  const text = 'Getting mappings of ids is not allowed in this plan. Check plans on coinpaprika.com/api';
+  if (status === 402) expect(await answer.json()).toEqual({ error: text });
   expect(parseHistoryLimit(text)).toEqual({ notBefore: null });
 });
 

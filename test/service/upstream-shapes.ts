@@ -224,6 +224,15 @@ export const SHAPES = {
   contracts_contract: { address: 'string', id: 'string', type: 'string' },
   id_changelog: { currency_id: 'string', old_id: 'string', new_id: 'string', changed_at: 'string' },
   ids_changelog: ['#id_changelog'],
+  mappings: {
+    coinpaprika: 'string',
+    coinmarketcap: 'string',
+    coingecko: 'string',
+    cryptocompare: 'string',
+    isin: 'string',
+    dti: 'string',
+    updated_at: 'string',
+  },
   ico_project: { id: 'string', name: 'string', symbol: 'string', is_new: 'boolean' },
   exchange_simplified: { id: 'string', name: 'string', rank: 'integer' },
   person: { id: 'string', name: 'string', teams_count: 'integer' },
@@ -292,6 +301,8 @@ export const ANSWERS = {
   '/contracts/{platform_id}': ['#contracts_contract'],
   '/contracts/{platform_id}/{contract_address}': null,
   '/contracts/{platform_id}/{contract_address}/historical': null,
+  // The document says a list; the answer is one object.
+  '/coins/mappings': '#mappings',
   // The document says a list of lists; recorded answers are lists.
   '/changelog/ids': '#ids_changelog',
   '/search': '#search_results',

@@ -24,6 +24,7 @@ export function countingAccess(overrides: Partial<Access> = {}) {
     refuseHistory: () => null,
     refuseTickerHistory: () => null,
     refuseIdChanges: () => null,
+    refuseMappings: () => null,
     account: () => null,
     ...overrides,
   };

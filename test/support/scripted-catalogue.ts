@@ -94,6 +94,8 @@ export function scriptedCatalogue(overrides: Partial<Catalogue> = {}): Catalogue
             price: amount * 60_000.5,
           }
         : null,
+    mapping: async ({ provider, id }) =>
+      `${provider} ${id}` === 'coinpaprika btc-bitcoin' ? { coinpaprika: id, coingecko: 'bitcoin', isin: '' } : null,
     idChanges: async () => [],
     ...overrides,
   };

@@ -76,6 +76,8 @@ const ANSWERS: Readonly<Record<string, string>> = {
   '/contracts': '["eth-ethereum","a-platform"]',
   '/contracts/eth-ethereum': '[{"address":"0xAbC","type":"ERC20","id":"usdt-tether","active":true}]',
   '/contracts/a-platform': '[]',
+  '/coins/mappings':
+    '{"coinpaprika":"eth-ethereum","coinmarketcap":"1027","coingecko":"ethereum","cryptocompare":"","isin":"","dti":"","more":{"b":1,"a":[1.5]}}',
   '/changelog/ids':
     '[{"currency_id":"c-now","old_id":"c-duplicate-1","new_id":"c-later","changed_at":"2025-09-03T11:03:17Z"},' +
     '{"currency_id":"dhd-coin-1","old_id":"dhd-coin-duplicate-2","new_id":"dhd-coin-1","changed_at":"2025-09-02T11:02:31Z"}]',
@@ -113,9 +115,13 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
+const QUERIES: Record<string, string> = {
+  '/tags': '?additional_fields=coins,icos',
+  '/coins/mappings': '?coingecko=ethereum',
+};
 const paths = Object.keys(ANSWERS).filter((path) => path !== '/tickers');
 it.each(paths)('%s', async (path) => {
-  const query = path === '/tags' ? '?additional_fields=coins,icos' : '';
+  const query = QUERIES[path] ?? '';
   const answer = await serve(new Request(`http://service/v1${path}${query}`));
   expect((await answer.text()).trimEnd()).toBe(ANSWERS[path]);
 });

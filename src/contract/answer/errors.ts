@@ -48,6 +48,9 @@ export function tickerHistoryLimitText(resolution: string, notBefore: Instant | 
 /** The refusal of the changelog of ids, whose own text is unknown (decision 54). */
 export const ID_CHANGES_REFUSAL = `Getting changes of ids ${NOT_IN_PLAN}. ${ADVICE}`;
 
+/** The refusal of mappings, whose own text is unknown either. */
+export const MAPPINGS_REFUSAL = `Getting mappings of ids ${NOT_IN_PLAN}. ${ADVICE}`;
+
 /** A history limit of a plan: the earliest start it allows, rounded up to the millisecond; null = no history of this kind. */
 type HistoryLimit = { readonly notBefore: Instant | null };
 

@@ -18,6 +18,7 @@ import {
   searchParameters,
   tickParameters,
 } from './endpoint-parameters.ts';
+import { mappingParameters } from './mapping-parameters.ts';
 import type { Parameter, QueryParameter } from './parameters.ts';
 
 export type Endpoint = {
@@ -33,6 +34,8 @@ export type Endpoint = {
    */
   readonly refusals: readonly (400 | 404 | 'no route')[];
   readonly deprecated?: true;
+  /** A parameter of another name is refused. */
+  readonly isStrict?: true;
 };
 
 const price = z.number().nullable();
@@ -98,6 +101,14 @@ export const ENDPOINTS = {
     tickParameters,
   ),
   getCoins: get('Coins', '/coins', 'All coins, inactive ones too', records.coinsSchema),
+  getMappings: get(
+    'Coins',
+    '/coins/mappings',
+    'Ids of a coin elsewhere, by any one of them; missing ones are empty; from the plan business on',
+    catalogue.coinMappingSchema,
+    mappingParameters,
+    { refusals: [400, 404], isStrict: true },
+  ),
   getCoinById: get('Coins', '/coins/{coin_id}', 'What is known about a coin', catalogue.coinDetailsSchema),
   getCoinEvents: get('Coins', '/coins/{coin_id}/events', 'Events around a coin', catalogue.coinEventsSchema),
   getCoinExchanges: get('Coins', '/coins/{coin_id}/exchanges', 'Where a coin is traded', catalogue.coinExchangesSchema),
@@ -211,4 +222,4 @@ export type EndpointName = keyof typeof ENDPOINTS;
 export const ENDPOINT_NAMES = Object.keys(ENDPOINTS) as readonly EndpointName[];
 
 /** Endpoints of the vendor's document that our data cannot answer: no such route (decision 54). */
-export const UNANSWERED = ['/coins/mappings', '/coins/{coin_id}/twitter'] as const;
+export const UNANSWERED = ['/coins/{coin_id}/twitter'] as const;

@@ -4,6 +4,7 @@ import answers from './example-answers.json' with { type: 'json' };
 /** By the argument's name, for arguments that a call must have. Times are those of the day: `/docs` fills them in. */
 export const EXAMPLE_ARGUMENTS: Readonly<Record<string, string | number>> = {
   coinId: 'btc-bitcoin',
+  coinpaprika: 'btc-bitcoin',
   personId: 'vitalik-buterin',
   tagId: 'smart-contracts',
   exchangeId: 'binance',

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { QUOTES } from '../../core/candle.ts';
 import { INTERVALS } from '../../core/interval.ts';
-import { historicalTicksSchema, idChangesSchema } from '../record/catalogue.ts';
+import { coinMappingSchema, historicalTicksSchema, type IdProvider, idChangesSchema } from '../record/catalogue.ts';
 import { accountInfoSchema } from '../record/records.ts';
 import { coinId, contractAddress, must, platformId, TOOL_LIMIT, text, tool } from './tools.ts';
 
@@ -39,6 +39,10 @@ const history = {
   quote,
   interval: asOnRest('Width of the span that a row stands for, such as 5m, 1h or 1d. Default 5m.'),
 };
+
+/** Exactly one of these is given: `oneMapping` says so. */
+const idAt = (provider: IdProvider, example: string) =>
+  z.string(must('must be a string')).optional().describe(`The coin by its id at ${provider}, such as ${example}.`);
 
 /** What kind of id `resolveId` looks for, and where `search` finds it. */
 export const RESOLVED = { coin: 'currencies', exchange: 'exchanges', people: 'people', tags: 'tags' } as const;
@@ -106,7 +110,19 @@ export const HOSTED_TOOLS = {
     },
   ),
   keyInfo: tool('Key', 'What the holder of the key may do, and has done.', accountInfoSchema),
-  getMappings: tool('Mappings', 'Ids of a coin elsewhere. This server has no data about them.', z.looseObject({})),
+  getMappings: tool(
+    'Mappings',
+    'Ids of a coin elsewhere, by any one of them; missing ones are empty.',
+    coinMappingSchema,
+    {
+      coinpaprika: idAt('coinpaprika', 'btc-bitcoin'),
+      coinmarketcap: idAt('coinmarketcap', '1'),
+      coingecko: idAt('coingecko', 'bitcoin'),
+      cryptocompare: idAt('cryptocompare', '1182'),
+      isin: idAt('isin', 'XTV15WLZJMF0'),
+      dti: idAt('dti', 'V15WLZJMF'),
+    },
+  ),
   getChangelogIDs: tool('Changed ids', 'Coins that got another id, the newest change first.', idChangesSchema, {
     page: z
       .number(must('must be a number'))

@@ -11,6 +11,8 @@ export const BASE_PATH = '/v1';
 
 export const TICKERS_PATH = '/tickers';
 export const COINS_PATH = '/coins';
+/** Ids of coins elsewhere; from the plan `business` on. */
+export const MAPPINGS_PATH = `${COINS_PATH}/mappings`;
 export const GLOBAL_PATH = '/global';
 export const EXCHANGES_PATH = '/exchanges';
 export const TAGS_PATH = '/tags';

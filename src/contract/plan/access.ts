@@ -44,6 +44,8 @@ export type Access = {
   refuseTickerHistory(plan: PlanName, resolution: TickerResolution, start: Instant): string | null;
   /** The same for the changelog of ids. */
   refuseIdChanges(plan: PlanName): string | null;
+  /** The same for the ids of coins elsewhere. */
+  refuseMappings(plan: PlanName): string | null;
   /** What `/users/me` answers; `null` without a valid key. */
   account(caller: Caller): AccountInfo | null | Promise<AccountInfo | null>;
 };

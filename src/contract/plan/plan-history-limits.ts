@@ -1,6 +1,12 @@
 /** How far back a plan may look, and at what: one rule for the simulator and for the warehouse's own service. */
 import type { Clock, Instant } from '../../clock.ts';
-import { historyLimitText, ID_CHANGES_REFUSAL, intervalLimitText, tickerHistoryLimitText } from '../answer/errors.ts';
+import {
+  historyLimitText,
+  ID_CHANGES_REFUSAL,
+  intervalLimitText,
+  MAPPINGS_REFUSAL,
+  tickerHistoryLimitText,
+} from '../answer/errors.ts';
 import type { Access } from './access.ts';
 import { type Plan, type PlanName, planOf } from './plans.ts';
 
@@ -8,7 +14,7 @@ import { type Plan, type PlanName, planOf } from './plans.ts';
 export function createPlanHistoryLimits(
   clock: Clock,
   plan: (name: PlanName) => Plan = planOf,
-): Pick<Access, 'refuseHistory' | 'refuseTickerHistory' | 'refuseIdChanges'> {
+): Pick<Access, 'refuseHistory' | 'refuseTickerHistory' | 'refuseIdChanges' | 'refuseMappings'> {
   return {
     refuseHistory(name, interval, start) {
       const { intervals, historyDepthMs } = plan(name);
@@ -26,6 +32,7 @@ export function createPlanHistoryLimits(
         : tickerHistoryLimitText(resolution, earliest, nanosecondsOf(earliest));
     },
     refuseIdChanges: (name) => (plan(name).idChanges ? null : ID_CHANGES_REFUSAL),
+    refuseMappings: (name) => (plan(name).mappings ? null : MAPPINGS_REFUSAL),
   };
 }
 

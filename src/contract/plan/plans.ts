@@ -29,6 +29,8 @@ export type Plan = {
   readonly circulatingSupply: boolean;
   /** Whether it may read the changelog of ids. Source: upstream-api.md, 1.25. */
   readonly idChanges: boolean;
+  /** Whether it may ask for the ids of coins elsewhere. Source: upstream-api.md, 1.14. */
+  readonly mappings: boolean;
 };
 
 const DAILY: readonly CandleInterval[] = ['24h'];
@@ -48,6 +50,7 @@ const COMMON = {
   tickerCoins: null,
   circulatingSupply: true,
   idChanges: true,
+  mappings: true,
 } as const;
 
 export const PLANS: Readonly<Record<PlanName, Plan>> = {
@@ -62,6 +65,7 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
     tickerCoins: 2_000,
     circulatingSupply: false,
     idChanges: false,
+    mappings: false,
   },
   starter: {
     ...COMMON,
@@ -70,6 +74,7 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
     intervals: DAILY,
     historyDepthMs: 30 * DAY,
     tickerHistoryDepthMs: { minute: 7 * DAY, hourly: 30 * DAY, daily: 5 * YEAR },
+    mappings: false,
   },
   pro: {
     ...COMMON,
@@ -78,6 +83,7 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
     intervals: DAILY,
     historyDepthMs: 90 * DAY,
     tickerHistoryDepthMs: { minute: 30 * DAY, hourly: 90 * DAY, daily: null },
+    mappings: false,
   },
   business: {
     ...COMMON,
@@ -140,6 +146,7 @@ export type PlanOverrides = Partial<
     | 'historyDepthMs'
     | 'tickerHistoryDepthMs'
     | 'idChanges'
+    | 'mappings'
   >
 >;
 

@@ -161,6 +161,25 @@ export const contractsSchema = list(contractSchema);
 export const idChangeSchema = record({ currency_id: text, old_id: text, new_id: text, changed_at: text });
 export const idChangesSchema = list(idChangeSchema);
 
+/** Where ids of coins come from. */
+export const ID_PROVIDERS = ['coinpaprika', 'coinmarketcap', 'coingecko', 'cryptocompare', 'isin', 'dti'] as const;
+export type IdProvider = (typeof ID_PROVIDERS)[number];
+
+/**
+ * `/coins/mappings`, `getMappings`: one object, although the vendor's document says a list; an id that is missing is "" (upstream-api.md,
+ * 1.14).
+ */
+export const coinMappingSchema = record({
+  coinpaprika: text,
+  coinmarketcap: maybeText,
+  coingecko: maybeText,
+  cryptocompare: maybeText,
+  isin: maybeText,
+  dti: maybeText,
+  /** RFC 3339. */
+  updated_at: maybeText,
+});
+
 export const SEARCH_CATEGORIES = ['currencies', 'exchanges', 'icos', 'people', 'tags'] as const;
 export type SearchCategory = (typeof SEARCH_CATEGORIES)[number];
 
@@ -221,4 +240,5 @@ export type ExchangeMarket = z.output<typeof exchangeMarketSchema>;
 export type Tag = z.output<typeof tagSchema>;
 export type Person = z.output<typeof personSchema>;
 export type PlatformContract = z.output<typeof contractSchema>;
+export type CoinMapping = z.output<typeof coinMappingSchema>;
 export type IdChange = z.output<typeof idChangeSchema>;

@@ -6,10 +6,12 @@ import type {
   CoinDetails,
   CoinEvent,
   CoinExchange,
+  CoinMapping,
   CoinMarket,
   ExchangeMarket,
   HistoricalTick,
   IdChange,
+  IdProvider,
   Person,
   PlatformContract,
   PriceConversion,
@@ -47,6 +49,11 @@ export type TickerHistoryQuery = {
   /** Maximum number of spans, the earliest ones. */
   readonly limit: number;
 };
+
+export type ConversionQuery = { readonly baseId: string; readonly quoteId: string; readonly amount: number };
+
+/** A coin by its id elsewhere. */
+export type MappingQuery = { readonly provider: IdProvider; readonly id: string };
 
 export type SearchQuery = {
   readonly q: string;
@@ -111,11 +118,9 @@ export type Catalogue<N = null> = {
   }): Promise<{ readonly coinId: string } | N>;
   search(query: SearchQuery): Promise<SearchResult>;
   /** Ids of coins, or of fiat currencies (`usd-us-dollars`); nothing when either is unknown. */
-  convert(query: {
-    readonly baseId: string;
-    readonly quoteId: string;
-    readonly amount: number;
-  }): Promise<PriceConversion | N>;
+  convert(query: ConversionQuery): Promise<PriceConversion | N>;
+  /** The ids of a coin elsewhere. */
+  mapping(query: MappingQuery): Promise<CoinMapping | N>;
   /** Newest first, a hundred to a page, pages from 1. */
   idChanges(query: { readonly page: number }): Promise<readonly IdChange[]>;
 };

@@ -1,12 +1,20 @@
 /** The kinds of the catalogue: how each is requested (by JSON-RPC and REST), how its answer is validated, and what is stored of it. */
 import { z } from 'zod';
 import type { Instant } from '../../clock.ts';
-import { COINS_PATH, CONTRACTS_PATH, EXCHANGES_PATH, PEOPLE_PATH, TAGS_PATH } from '../../contract/interface/paths.ts';
+import {
+  COINS_PATH,
+  CONTRACTS_PATH,
+  EXCHANGES_PATH,
+  MAPPINGS_PATH,
+  PEOPLE_PATH,
+  TAGS_PATH,
+} from '../../contract/interface/paths.ts';
 import type { ToolName } from '../../contract/interface/tools.ts';
 import {
   coinDetailsSchema,
   coinEventSchema,
   coinExchangeSchema,
+  coinMappingSchema,
   coinMarketSchema,
   contractSchema,
   exchangeMarketSchema,
@@ -34,6 +42,7 @@ import {
   contractFault,
   eventFault,
   idFault,
+  mappingFingerprint,
   marketFault,
   personFingerprint,
   tagFingerprint,
@@ -41,7 +50,8 @@ import {
 import { type CatalogueFacts, checkList, checkOne, type ReceivedAnswer } from './validate-catalogue.ts';
 
 export type CatalogueQuestion = {
-  readonly tool: ToolName;
+  /** Null: REST only. The hosted tools get no key, and have nothing that is not free (decision 66). */
+  readonly tool: ToolName | null;
   readonly arguments: Readonly<Record<string, string>>;
   /** The tool takes a `limit`, and returns the beginning of the list. */
   readonly isLimited: boolean;
@@ -57,6 +67,7 @@ export type CatalogueKindPlan = {
   readonly check: (received: ReceivedAnswer) => Validated<CatalogueFacts>;
 };
 
+const mappingWithId = coinMappingSchema.transform((mapping) => ({ ...mapping, id: mapping.coinpaprika }));
 /** A list of nothing but ids. */
 const platformSchema = z.string({ error: 'expected string' }).transform((id) => ({ id }));
 const WITH_COINS = { arguments: { additionalFields: 'coins,icos' }, query: { additional_fields: 'coins,icos' } };
@@ -117,6 +128,21 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
     leastShare: 0.5,
     question: request('getCoinMarkets', 'coinId', COINS_PATH, { ...IN_DOLLARS, subpath: '/markets', isLimited: true }),
     check: oneDocument(coinMarketSchema, marketFault, { write: writeCoinMarkets }),
+  },
+  coin_mappings: {
+    document: 'coin_mapping',
+    leastShare: null,
+    question: (id) => ({
+      tool: null,
+      arguments: {},
+      isLimited: false,
+      path: MAPPINGS_PATH,
+      query: { coinpaprika: id },
+    }),
+    check: (received) =>
+      checkOne(mappingWithId, received, mappingFingerprint, async () => {
+        // The document is all there is.
+      }),
   },
   exchange_markets: {
     document: 'exchange_markets',

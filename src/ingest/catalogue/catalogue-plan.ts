@@ -80,6 +80,14 @@ export const CATALOGUE_PLAN: Readonly<Record<CatalogueKind, CataloguePlan>> = {
     cadence: { sparse: 'off', free: '47 */2 * * *', starter: '17,47 * * * *', business: '2-59/10 * * * *' },
     most: most(2),
   },
+  coin_mappings: {
+    fetches: 'the ids of tracked coins elsewhere',
+    ageMs: MONTH,
+    idleAgeMs: 3 * MONTH,
+    // Smaller plans do not have them (upstream-api.md, 1.14).
+    cadence: { sparse: 'off', business: '34 * * * *' },
+    most: { sparse: 1, business: 40 },
+  },
   exchange_markets: {
     fetches: 'the markets of exchanges that trade tracked coins',
     ageMs: 6 * HOUR,

@@ -7,6 +7,7 @@ import type { Instant } from '../../clock.ts';
 import type {
   CoinDetails,
   CoinEvent,
+  CoinMapping,
   CoinMarket,
   ExchangeMarket,
   Person,
@@ -54,6 +55,10 @@ export function coinFingerprint(coin: CoinDetails): string {
   const tags = coin.tags?.map(({ id, name }) => ({ id, name }));
   const links = coin.links_extended?.map(({ stats: _stats, ...link }) => link);
   return JSON.stringify({ ...rest, tags, links_extended: links });
+}
+
+export function mappingFingerprint({ updated_at: _updated, ...ids }: CoinMapping): string {
+  return JSON.stringify(ids);
 }
 
 /** The coins of a tag are stored row by row. */

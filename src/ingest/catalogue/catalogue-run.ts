@@ -12,6 +12,7 @@ import {
   readDue,
 } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import type { ListedTool } from '../../store/work/rpc-interface.ts';
 import { findClaim } from '../../store/work/second-opinion.ts';
 import { INTERRUPTED, UpstreamError } from '../outcome.ts';
 import { createOriginCheck } from '../request/origin.ts';
@@ -92,7 +93,7 @@ async function requestItem(
   try {
     // The tool returns only the beginning of such a list.
     const route =
-      registry === null || item.isTruncated
+      registry === null || question.tool === null || item.isTruncated
         ? null
         : await registry.find(question.tool, { given, spender, retry, signal });
     if (route?.kind === 'held') return route;
@@ -103,7 +104,7 @@ async function requestItem(
     const asked = await sendRequest(
       tool === null
         ? { path: question.path, query: question.query, withText: true }
-        : { path: '', withText: true, rpc: callOf(question, limit, tool.required) },
+        : { path: '', withText: true, rpc: callOf(tool, question.arguments, limit) },
       { spender, record, signal, retry, mayLack: true },
     );
     if (asked.kind === 'held') return asked;
@@ -121,10 +122,10 @@ async function requestItem(
   }
 }
 
-function callOf({ tool, arguments: given }: CatalogueQuestion, limit: number | null, required: readonly string[]) {
+function callOf({ name, required }: ListedTool, given: CatalogueQuestion['arguments'], limit: number | null) {
   const more = {
     ...(limit === null ? {} : { limit }),
     ...(required.includes('rationale') ? { rationale: RATIONALE } : {}),
   };
-  return { method: 'tools/call', tool, arguments: { ...given, ...more } } as const;
+  return { method: 'tools/call', tool: name, arguments: { ...given, ...more } } as const;
 }

@@ -54,6 +54,7 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
       refuseHistory: () => null,
       refuseTickerHistory: () => null,
       refuseIdChanges: () => null,
+      refuseMappings: () => null,
       account: async (caller) => {
         const key = caller.key === null ? null : await keyring.find(caller.key);
         return key === null ? null : accountInfo(key, null);

@@ -10,7 +10,10 @@ import type { ListedTool } from '../rpc/toolbox.ts';
 export type Reader = { readonly origin: string; readonly now: Instant };
 
 /** Endpoints and tools that answer nobody without a key: about the key itself, or not on the free plan. */
-const NEED_A_KEY = ['getUser', 'getKeyInfo', 'keyInfo', 'getChangelogIDs', 'getTickersSimple', 'runSql'];
+const NEED_A_KEY = ['getUser', 'getKeyInfo', 'keyInfo', 'getChangelogIDs', 'getMappings', 'getTickersSimple', 'runSql'];
+
+/** Not required by itself, but a request must have one of several, and this is the one of the example. */
+const CHOSEN = 'coinpaprika';
 
 /** Endpoints and tools whose default interval, 5m, is not on the free plan. */
 const PRICE_HISTORIES = ['getTickersHistoricalById', 'getHistoricalTicker', 'getHistoricalTickerByContract'];
@@ -27,7 +30,7 @@ export function requestExample(
   for (const { name, in: place, required, schema } of parameters) {
     const value = encodeURIComponent(String(times[name] ?? schema.example));
     if (place === 'path') filled = filled.replace(`{${name}}`, value);
-    else if (required || name in times) query.push(`${name}=${value}`);
+    else if (required || name in times || name === CHOSEN) query.push(`${name}=${value}`);
   }
   return `curl ${keyFor(operationId)}'${origin}${server}${filled}${query.length > 0 ? `?${query.join('&')}` : ''}'`;
 }
@@ -46,7 +49,7 @@ function keyFor(name: string): string {
 function exampleArguments({ name, inputSchema }: ListedTool, now: Instant): Record<string, unknown> {
   const times = timesOf(name, now);
   const named = Object.keys(inputSchema.properties).filter(
-    (argument) => inputSchema.required.includes(argument) || argument in times,
+    (argument) => inputSchema.required.includes(argument) || argument in times || argument === CHOSEN,
   );
   return Object.fromEntries(named.map((argument) => [argument, times[argument] ?? EXAMPLE_ARGUMENTS[argument]]));
 }

@@ -120,10 +120,12 @@ export function createFromCache({
 }
 
 /** The same cache for requests that went through the routes; what the endpoint then answers may be stored. POST is never cached. */
-export function cached(cache: ResponseCache, { parameters }: Endpoint): MiddlewareHandler<ServiceEnv> {
+export function cached(cache: ResponseCache, { parameters, isStrict }: Endpoint): MiddlewareHandler<ServiceEnv> {
   const known = new Set(parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => name));
   return async (c, next) => {
-    const target = c.req.method === 'POST' ? null : canonicalTarget(c.req.url, known);
+    // The entry of a strict endpoint would also be found by a target with a parameter that must be refused.
+    const isKept = c.req.method !== 'POST' && isStrict !== true;
+    const target = isKept ? canonicalTarget(c.req.url, known) : null;
     if (target === null) return next();
     const plan = c.get('plan');
     const found = await cache.find(plan, target);

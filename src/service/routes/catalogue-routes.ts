@@ -7,6 +7,7 @@ import {
   parseSearchParameters,
 } from '../../contract/interface/endpoint-parameters.ts';
 import type { EndpointName } from '../../contract/interface/endpoints.ts';
+import { parseMappingParameters } from '../../contract/interface/mapping-parameters.ts';
 import { BASE_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
 import type { Access } from '../../contract/plan/access.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
@@ -45,6 +46,15 @@ export function catalogueRoutes({ data, access }: { readonly data: MarketData<Mi
   const tagFields = (c: RequestInput) => additionalFields.parse(c.req.query('additional_fields') ?? null);
 
   return {
+    getMappings: withParsed(
+      (c) => parseMappingParameters(queryOf(c)),
+      async (c, query) => {
+        const refusal = access.refuseMappings(c.get('plan'));
+        if (refusal !== null) return refuse(c, 402, refusal);
+        const mapping = isPossibleId(query.id) ? await data.mapping(query) : impossibleId(data);
+        return isFound(mapping) ? answerJson(c, mapping) : refuseId(c, mapping);
+      },
+    ),
     getCoinById: byId('coin_id', (id) => data.coin(id)),
     getCoinEvents: byId('coin_id', (id) => data.coinEvents(id)),
     getCoinExchanges: byId('coin_id', (id) => data.coinExchanges(id)),

@@ -1,18 +1,20 @@
 /** The tools of the vendor's hosted server beyond the API document's. */
 import type { Clock } from '../../clock.ts';
-import { INVALID_KEY, KEY_REQUIRED, UNANSWERED_PATH } from '../../contract/answer/errors.ts';
+import { INVALID_KEY, KEY_REQUIRED } from '../../contract/answer/errors.ts';
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { withSameProvenance } from '../../contract/answer/provenance.ts';
 import { quote as quoteParameter } from '../../contract/interface/endpoint-parameters.ts';
 import { type HOSTED_TOOLS, RESOLVED } from '../../contract/interface/hosted-tools.ts';
+import { oneMapping } from '../../contract/interface/mapping-parameters.ts';
 import type { CallOf } from '../../contract/interface/tools.ts';
 import type { Access, Caller } from '../../contract/plan/access.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
+import { ID_PROVIDERS } from '../../contract/record/catalogue.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
 import { formatTime } from '../../contract/time.ts';
 import { DAY, floorToGrid } from '../../core/interval.ts';
 import { VERSION } from '../../core/version.ts';
-import { impossibleId } from '../http/request-input.ts';
+import { impossibleId, isPossibleId } from '../http/request-input.ts';
 import { answerCandles, answerOhlcv, answerTicks } from './history-answers.ts';
 import { hasImpossibleId } from './tool-answers.ts';
 import { answered, failed, invalid, type ToolOutcome } from './tool-outcome.ts';
@@ -74,8 +76,13 @@ export async function answerHostedTool(of: Sources, call: HostedCall): Promise<T
       const history_days = historyDepthMs === null ? null : historyDepthMs / DAY;
       return answered({ ...SERVER, plan: name, intervals, history_days, tools: names });
     }
-    case 'getMappings':
-      return failed(404, UNANSWERED_PATH);
+    case 'getMappings': {
+      const query = oneMapping(ID_PROVIDERS.map((provider) => [provider, call.arguments[provider]]));
+      if (!query.ok) return invalid(query.parameter, query.message);
+      const refusal = access.refuseMappings(plan.name);
+      if (refusal !== null) return failed(402, refusal);
+      return answered(isPossibleId(query.value.id) ? await data.mapping(query.value) : impossibleId(data));
+    }
     case 'submitFeedback':
       return failed(404, 'this server collects no feedback: tell its operator');
   }

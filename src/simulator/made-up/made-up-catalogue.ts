@@ -10,6 +10,7 @@ import { type CandlesBetween, historyOf } from '../history.ts';
 import { createMadeUpContracts } from './made-up-contracts.ts';
 import { madeUpDetails, madeUpEvents } from './made-up-details.ts';
 import type { MadeUpExchanges } from './made-up-exchanges.ts';
+import { createMadeUpMappings } from './made-up-mappings.ts';
 import { everybody, madeUpPerson, madeUpTeam } from './made-up-people.ts';
 import { createMadeUpSearch } from './made-up-search.ts';
 import { madeUpIcos, madeUpTags, tagsOf } from './made-up-tags.ts';
@@ -41,6 +42,7 @@ export function createMadeUpCatalogue(parts: CatalogueParts): Catalogue {
   const tagsNow = () => allTags(null, clock.now());
   const people = once(() => everybody(world));
   const personById = once(() => new Map(people().map((person) => [person.id, person])));
+  const mappings = createMadeUpMappings(world);
   const search = createMadeUpSearch({ world, icos, everybody: people, summaryOf, tags: tagsNow });
 
   /** `make` of a coin that is known now; null for any other. */
@@ -96,8 +98,9 @@ export function createMadeUpCatalogue(parts: CatalogueParts): Catalogue {
     search: async (query) => search(query, clock.now()),
     convert: async (query) => {
       const now = clock.now();
-      return convertBy((id) => priced(id, now), { ...query, now });
+      return convertBy((id) => priced(id, now), { ...query, now, seed: world.seed });
     },
+    mapping: async (query) => mappings(query, clock.now()),
     idChanges: async ({ page }) =>
       knownCoins(clock.now())
         .filter(wasRenamed)

@@ -24,7 +24,12 @@ export function createMadeUpContracts(world: MadeUpWorld): MadeUpContracts {
     .filter((coin) => coin.index === 1 || (coin.index > 2 && coin.type === 'coin' && coin.end === Infinity))
     .slice(0, MOST_PLATFORMS);
   const isKnown = (coin: MadeUpCoin, now: Instant) => coin.start < now;
-  const contractsOf = (coin: MadeUpCoin): Contract[] => chosen(coin, platforms);
+  const wellKnown = once(() => world.coins.find((coin) => coin.kind === 'plain' && isFirstOnEther(coin, platforms)));
+  const contractsOf = (coin: MadeUpCoin): Contract[] => {
+    const [main, ...others] = chosen(coin, platforms);
+    if (main === undefined || coin !== wellKnown()) return main === undefined ? [] : [main, ...others];
+    return [{ ...main, address: WELL_KNOWN_ADDRESS }, ...others];
+  };
   /** In order of rank. */
   const all = once(() => world.coins.flatMap(contractsOf));
   const byAddress = once(() => new Map(all().map((one) => [`${one.platform.id} ${one.address}`, one])));
@@ -59,6 +64,13 @@ function chosen(coin: MadeUpCoin, platforms: readonly MadeUpCoin[]): Contract[] 
     platform: platforms[at]!,
     address: addressOf(coin, at),
   }));
+}
+
+/** Of a token on ether that lives as long as the market, so that examples can rely on it. */
+const WELL_KNOWN_ADDRESS = '0xd26114cd6ee289accf82350c8d8487fedb8a0c07';
+
+function isFirstOnEther(coin: MadeUpCoin, platforms: readonly MadeUpCoin[]): boolean {
+  return chosen(coin, platforms)[0]?.platform.index === 1;
 }
 
 /** Twenty bytes; the first four are unique to the coin, because mixing keeps different keys different. */

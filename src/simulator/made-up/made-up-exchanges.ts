@@ -6,14 +6,16 @@ import type { Instant } from '../../clock.ts';
 import type { CoinExchange, CoinMarket, ExchangeMarket } from '../../contract/record/catalogue.ts';
 import type { Exchange } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
-import { dollarsPer, percentOf, spotMarket, US_DOLLARS } from '../currencies.ts';
+import { percentOf, spotMarket, US_DOLLARS } from '../currencies.ts';
+import { dollarsPer } from '../exchange-rates.ts';
 import { hashText, mix, unit } from '../hash.ts';
 import { dollarsNow, type Spot, spotOf } from './made-up-ticker.ts';
 import type { MadeUpCoin, MadeUpWorld } from './made-up-world.ts';
 import { memoPerMinute } from './memo.ts';
 
+/** The first is a well-known one, so that examples can rely on it. */
 export const EXCHANGE_NAMES =
-  'Abacus Bellwether Caravel Driftwood Estuary Foundry Galleon Harbour Ironwood Juniper Keystone Lantern'.split(' ');
+  'Binance Bellwether Caravel Driftwood Estuary Foundry Galleon Harbour Ironwood Juniper Keystone Lantern'.split(' ');
 /** Each exchange may trade this many coins more than the next smaller one, those of the best ranks. */
 const COINS_STEP = 40;
 
@@ -92,7 +94,7 @@ export function createMadeUpExchanges(world: MadeUpWorld): MadeUpExchanges {
 
 function venueOf(seed: number, name: string, index: number): Venue {
   const key = hashText(seed, name);
-  const type = unit(mix(key, 3)) < 0.7 ? ['cex', 'spot'] : ['dex'];
+  const type = index === 0 || unit(mix(key, 3)) < 0.7 ? ['cex', 'spot'] : ['dex'];
   const share = (0.5 ** (index + 1) * (1 + unit(mix(key, 1)))) / 2;
   return { index, id: name.toLowerCase(), name, key, type, share, adjusted: 0.7 + 0.3 * unit(mix(key, 2)) };
 }
@@ -163,7 +165,7 @@ function sumOf(pairs: readonly Pair[]): number {
 }
 
 function perUnit(world: MadeUpWorld, symbol: string, now: Instant): number {
-  return dollarsPer(symbol) ?? dollarsNow(world, symbol, now);
+  return dollarsPer(symbol, now, world.seed) ?? dollarsNow(world, symbol, now);
 }
 
 function isAlive(coin: MadeUpCoin, now: Instant): boolean {

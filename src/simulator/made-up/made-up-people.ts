@@ -17,7 +17,7 @@ const POSITIONS = ['Developer', 'Advisor', 'Researcher', 'Marketing', 'Operation
 type Seat = { readonly number: number; readonly position: string };
 
 export function madeUpTeam(world: MadeUpWorld, coin: MadeUpCoin): NonNullable<CoinDetails['team']> {
-  return seatsOf(coin).map(({ number, position }) => ({ ...nameOf(world.seed, number), position }));
+  return seatsOf(coin).map(({ number, position }) => ({ ...nameOf(world, number), position }));
 }
 
 export type MadeUpName = { readonly number: number; readonly id: string; readonly name: string };
@@ -25,7 +25,7 @@ export type MadeUpName = { readonly number: number; readonly id: string; readonl
 /** Everyone that the market may know, at whatever time. */
 export function everybody(world: MadeUpWorld): readonly MadeUpName[] {
   const count = Math.ceil(world.coins.length / COINS_PER_POOL) * PEOPLE_PER_POOL;
-  return Array.from({ length: count }, (_, number) => ({ number, ...nameOf(world.seed, number) }));
+  return Array.from({ length: count }, (_, number) => ({ number, ...nameOf(world, number) }));
 }
 
 /** Null when no coin that is known at `now` has this person. */
@@ -71,15 +71,22 @@ function seatsOf(coin: MadeUpCoin): Seat[] {
   }));
 }
 
+/** The founder of ether, or of the only coin: a well-known name, so that examples can rely on it. */
+const WELL_KNOWN = 'Vitalik Buterin';
+
+function nameOf({ seed, coins }: MadeUpWorld, number: number): { id: string; name: string } {
+  const name = number === seatsOf(coins[1] ?? coins[0]!)[0]!.number ? WELL_KNOWN : spelt(seed, number);
+  return { id: name.toLowerCase().replace(' ', '-'), name };
+}
+
 /**
  * Twenty bits: four for the first name, sixteen for the two syllables of the last. An odd factor scrambles them, so that neighbours do not
  * sound alike and no two names are the same.
  */
 const CODES = 0xf_ffff;
 
-function nameOf(seed: number, number: number): { id: string; name: string } {
+function spelt(seed: number, number: number): string {
   const scramble = mix(seed, 0x77686f);
   const code = (Math.imul(number, (scramble & CODES) | 1) + (scramble >>> 12)) & CODES;
-  const name = `${FIRST_NAMES[code >> 16]} ${writeSyllables(code & 0xffff)}`;
-  return { id: name.toLowerCase().replace(' ', '-'), name };
+  return `${FIRST_NAMES[code >> 16]} ${writeSyllables(code & 0xffff)}`;
 }

@@ -4,7 +4,7 @@ import type { Ticker, TickerQuote } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import type { Quote } from '../../core/candle.ts';
 import { DAY, HOUR } from '../../core/interval.ts';
-import { dollarsPer } from '../currencies.ts';
+import { dollarsPer } from '../exchange-rates.ts';
 import { type Peak, tickerQuote } from '../ticker-quote.ts';
 import { lastBarBefore, visitBars } from './made-up-candle.ts';
 import type { MadeUpCoin, MadeUpSeries, MadeUpWorld } from './made-up-world.ts';
@@ -39,7 +39,8 @@ function pricesIn(world: MadeUpWorld, coin: MadeUpCoin, symbol: string) {
   const quote: Quote = symbol === 'BTC' ? 'btc' : 'usd';
   const series = world.series(coin, quote);
   // A quote other than usd and btc is the dollar price over what one unit costs in dollars.
-  const perUnit = (at: Instant) => (symbol === 'ETH' ? dollarsNow(world, 'ETH', at) : (dollarsPer(symbol) ?? 1));
+  const perUnit = (at: Instant) =>
+    symbol === 'ETH' ? dollarsNow(world, 'ETH', at) : (dollarsPer(symbol, at, world.seed) ?? 1);
   const priceAt = (at: Instant): number | null => {
     const last = lastBarBefore(series, at);
     return last && last.bar.close / perUnit(at);

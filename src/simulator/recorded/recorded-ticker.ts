@@ -5,11 +5,14 @@ import type { CoinSummary, Ticker, TickerQuote } from '../../contract/record/rec
 import { formatTime } from '../../contract/time.ts';
 import type { Candle } from '../../core/candle.ts';
 import { DAY, HOUR, INTERVAL_MS } from '../../core/interval.ts';
-import { dollarsPer } from '../currencies.ts';
+import { dollarsPer } from '../exchange-rates.ts';
 import { type Peak, tickerQuote } from '../ticker-quote.ts';
 import type { RecordedSeries } from './recorded-series.ts';
 
 type AllSeries = readonly RecordedSeries[];
+
+/** Of the exchange rates, which are not recorded. */
+export const RATES_SEED = 0;
 
 export const COINS: readonly CoinSummary[] = [
   { id: 'btc-bitcoin', name: 'Bitcoin', symbol: 'BTC', rank: 1, is_new: false, is_active: true, type: 'coin' },
@@ -65,7 +68,7 @@ function recordedQuote(all: AllSeries, coin: CoinSummary, symbol: string, at: In
   const closeOf = (coinId: string, when: Instant) => lastClosed(all, coinId, when)?.candle.close ?? null;
   const perUnit = (when: Instant) => {
     const unit = COINS.find((one) => one.symbol === symbol);
-    return unit ? closeOf(unit.id, when) : (dollarsPer(symbol) ?? null);
+    return unit ? closeOf(unit.id, when) : (dollarsPer(symbol, when, RATES_SEED) ?? null);
   };
   const priceAt = (when: Instant) => {
     const close = closeOf(coin.id, when);

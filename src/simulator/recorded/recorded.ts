@@ -1,4 +1,4 @@
-/** The recorded market: real candles of bitcoin, ether and litecoin on one exchange, answered as the upstream would. Nothing is made up. */
+/** The recorded market: real candles of bitcoin, ether and litecoin on one exchange, answered as the upstream would. Nothing is made up but exchange rates. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { CoinDetails } from '../../contract/record/catalogue.ts';
 import type { Catalogue, MarketData } from '../../contract/record/market-data.ts';
@@ -15,7 +15,7 @@ import { convertBy, percentOf, spotMarket, US_DOLLARS } from '../currencies.ts';
 import { type CandlesBetween, historyOf } from '../history.ts';
 import { find, findCoins, searchable, searchBy } from '../search.ts';
 import { type RecordedSeries, readRecordedSeries } from './recorded-series.ts';
-import { COINS, lastUpdated, recordedCandles, recordedTicker, volumeOfDay } from './recorded-ticker.ts';
+import { COINS, lastUpdated, RATES_SEED, recordedCandles, recordedTicker, volumeOfDay } from './recorded-ticker.ts';
 
 type Quotes = readonly string[];
 /** The market at the instant of its clock. */
@@ -59,6 +59,12 @@ export function createRecordedMarket({
     platforms: async () => [],
     contracts: async () => null,
     coinOfContract: async () => null,
+    // Ids elsewhere are not recorded.
+    mapping: async ({ provider, id }) => {
+      const coin = provider === 'coinpaprika' ? COINS.find((one) => one.id === id) : undefined;
+      const none = { coinmarketcap: '', coingecko: '', cryptocompare: '', isin: '', dti: '', updated_at: '' };
+      return coin === undefined ? null : { coinpaprika: id, ...none };
+    },
     idChanges: async () => [],
     search: async (query) => {
       const known = COINS.map((coin) => searchable(coin, [coin.symbol, coin.name, coin.id], coin.rank ?? 0));
@@ -79,7 +85,7 @@ export function createRecordedMarket({
         const at = last_updated === null ? clock.now() : parseTime(last_updated);
         return { name: coin.name, dollars: quotes.USD?.price ?? null, at };
       };
-      return convertBy(priced, { ...query, now: clock.now() });
+      return convertBy(priced, { ...query, now: clock.now(), seed: RATES_SEED });
     },
   };
 }

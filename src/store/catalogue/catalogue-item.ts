@@ -14,6 +14,7 @@ export const CATALOGUE_KINDS = [
   'coin_events',
   'coin_exchanges',
   'coin_markets',
+  'coin_mappings',
   'exchange_markets',
   'people',
 ] as const;
@@ -71,6 +72,7 @@ function wantedOf(sql: SqlOrTransaction, kind: CatalogueKind) {
     case 'coin_events':
     case 'coin_exchanges':
     case 'coin_markets':
+    case 'coin_mappings':
       return trackedCoins(sql);
   }
 }

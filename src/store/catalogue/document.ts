@@ -17,6 +17,7 @@ export const DOCUMENT_KINDS = [
   'coin_events',
   'coin_exchanges',
   'coin_markets',
+  'coin_mapping',
   'exchange_markets',
   'tag',
   'person',
@@ -27,6 +28,17 @@ export type DocumentKind = (typeof DOCUMENT_KINDS)[number];
 
 /** Kinds without old versions: they change every minute, or each of their rows has its own validity. */
 const WITHOUT_REVISIONS: readonly DocumentKind[] = ['coin_exchanges', 'coin_markets', 'exchange_markets', 'contracts'];
+
+/** The id of the document that says this of its coin; null when there is none, or upstream no longer knows it. */
+export async function findDocument(
+  sql: SqlOrTransaction,
+  { kind, field, value }: { readonly kind: DocumentKind; readonly field: string; readonly value: string },
+): Promise<string | null> {
+  const [row] = await sql<{ id: string }[]>`
+    select id from market.document where kind = ${kind} and gone_at is null and received->>${field}::text = ${value}
+    order by as_of desc, id limit 1`;
+  return row?.id ?? null;
+}
 
 /** First half of the key of the advisory lock under which documents are written; the second is their kind. */
 const LOCK = 4_242_046;

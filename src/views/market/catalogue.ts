@@ -13,6 +13,7 @@ import type {
   CoinDetails,
   CoinEvent,
   CoinExchange,
+  CoinMapping,
   CoinMarket,
   ExchangeMarket,
   IdChange,
@@ -24,7 +25,7 @@ import type { Catalogue } from '../../contract/record/market-data.ts';
 import type { CoinSummary, Exchange } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import { coinOfContract } from '../../store/catalogue/contract.ts';
-import { readDocuments } from '../../store/catalogue/document.ts';
+import { findDocument, readDocuments } from '../../store/catalogue/document.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createVersionedCache, type ViewDeps } from './data-versions.ts';
 import { createDocuments } from './documents.ts';
@@ -92,6 +93,13 @@ export function createCatalogueViews(deps: CatalogueDeps): CatalogueViews {
       if (coinId !== null) return withProvenance({ coinId }, completeAsOf(provenanceOf(list)?.asOf ?? null));
       return isFound(list) ? notFoundIn(list) : list;
     },
+    // There is no list of mappings: nobody was asked about coins that are not tracked.
+    mapping: ({ provider, id }) =>
+      readUnder(['document coin_mapping'], async () => {
+        const query = { kind: 'coin_mapping', field: provider, value: id } as const;
+        const coinId = provider === 'coinpaprika' ? id : await findDocument(sql, query);
+        return (coinId === null ? null : await read<CoinMapping>('coin_mapping', coinId)) ?? notFound(NO_DATA);
+      }),
     idChanges: ({ page }) => readUnder(['coin_rename'], () => readIdChanges(sql, page)),
   };
 }

@@ -1,5 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import { isFound, notFound } from '../../../src/contract/answer/not-found.ts';
+import { NO_DATA, provenanceOf } from '../../../src/contract/answer/provenance.ts';
 import { SIMULATOR_HEADER } from '../../../src/contract/interface/paths.ts';
+import { ID_PROVIDERS, type IdProvider } from '../../../src/contract/record/catalogue.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { createCatalogueRuns } from '../../../src/ingest/catalogue/catalogue-run.ts';
 import { UpstreamError } from '../../../src/ingest/outcome.ts';
@@ -9,6 +12,7 @@ import { wantSeries } from '../../../src/store/candle/series.ts';
 import { CATALOGUE_KINDS, type CatalogueKind } from '../../../src/store/catalogue/catalogue-item.ts';
 import { readDocument } from '../../../src/store/catalogue/document.ts';
 import { readRpc } from '../../../src/store/work/rpc-interface.ts';
+import { createWarehouse } from '../../../src/views/market/warehouse.ts';
 import { says } from '../../support/scripted.ts';
 import { createScriptedWorld, NOW, type ScriptedWorld } from '../../support/scripted-world.ts';
 import type { Chandler, WorldOptions } from '../../support/world.ts';
@@ -156,6 +160,60 @@ describe('a run', () => {
       select count(*) as n from market.coin_detail d join market.position p on p.coin_id = d.coin_id
       join market.person on person.id = p.person_id where p.valid_to is null`;
     expect(Number(joined!.n)).toBeGreaterThan(0);
+  });
+});
+
+describe('the ids of coins elsewhere', () => {
+  const mappingOf = async (provider: IdProvider, id: string) => {
+    const { database, clock } = scripted.world;
+    return createWarehouse({ sql: database.sql, clock }).mapping({ provider, id });
+  };
+
+  test('come from REST alone, because the hosted tools get no key, and are found by each of them', async () => {
+    const { run, asked, coins, clock } = await open({ tracked: 3 });
+    expect(await run('coin_mappings')).toEqual({ kind: 'done' });
+    expect(asked()).toEqual(coins.map(() => '/coins/mappings'));
+    for (const id of coins) {
+      const truth = (await scripted.world.simulator.data.mapping({ provider: 'coinpaprika', id }))!;
+      for (const provider of ID_PROVIDERS) {
+        if (truth[provider] !== '') expect(await mappingOf(provider, truth[provider] as string)).toEqual(truth);
+      }
+    }
+    expect(provenanceOf((await mappingOf('coingecko', 'bitcoin')) as object)).toMatchObject({ coverage: 'full' });
+    // A coin that is not tracked, or does not exist: nobody asked.
+    const missing = await mappingOf('coingecko', 'nothing');
+    expect([isFound(missing), missing]).toEqual([false, notFound(NO_DATA)]);
+    scripted.upstream.forget();
+    clock.advanceTo(clock.now() + 29 * DAY);
+    await run('coin_mappings');
+    expect(asked()).toEqual([]);
+    clock.advanceTo(clock.now() + 2 * DAY);
+    await run('coin_mappings');
+    expect(asked()).toHaveLength(3);
+  });
+
+  test('another coin than was asked about, and one that the upstream no longer knows', async () => {
+    const { run, coins, clock } = await open({ tracked: 1 });
+    await run('coin_mappings');
+    clock.advanceTo(clock.now() + 31 * DAY);
+    scripted.upstream.script = () =>
+      Response.json({ coinpaprika: 'other-coin', coingecko: 'other' }, { headers: OURS });
+    await run('coin_mappings');
+    expect(await items()).toMatchObject([{ id: coins[0], outcome: 'malformed' }]);
+    expect(await mappingOf('coingecko', 'bitcoin')).toMatchObject({ coinpaprika: 'btc-bitcoin' });
+    clock.advanceTo(clock.now() + DAY);
+    scripted.upstream.script = () => says(404, 'id not found');
+    await run('coin_mappings');
+    expect(isFound(await mappingOf('coinpaprika', 'btc-bitcoin'))).toBe(false);
+    expect(isFound(await mappingOf('coingecko', 'bitcoin'))).toBe(false);
+  });
+
+  test('are not asked for again under a plan that does not have them', async () => {
+    const { run, asked } = await open({ simulator: { seed: 3, coins: 12, unlimited: false, limits: { plan: 'pro' } } });
+    const first = await run('coin_mappings');
+    expect(first).toMatchObject({ kind: 'held', reason: expect.stringContaining('mappings of ids is not allowed') });
+    expect(await run('coin_mappings')).toMatchObject({ kind: 'held' });
+    expect(asked()).toEqual(['/coins/mappings']);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { effectiveLimits } from '../../../src/config.ts';
-import { PLAN_NAMES, type PlanName } from '../../../src/contract/plan/plans.ts';
+import { PLAN_NAMES, PLANS, type PlanName } from '../../../src/contract/plan/plans.ts';
 import {
   type Cadences,
   loadOf,
@@ -44,9 +44,10 @@ describe('the cadences of a plan', () => {
   test.each(PLAN_NAMES)('of %s, with a key, are all on and take little more than a quarter at most', (plan) => {
     const schedules = schedulesOf(plan, true);
     expect(schedules.map(({ name }) => name)).toEqual(SCHEDULE_NAMES);
-    // The free plan has no changelog of ids.
+    // The free plan has no changelog of ids, and only larger ones than pro have mappings.
     const off = schedules.filter(({ cadence }) => cadence === null).map(({ name }) => name);
-    expect(off).toEqual(plan === 'free' ? ['renames'] : []);
+    const { idChanges, mappings } = PLANS[plan];
+    expect(off).toEqual([...(idChanges ? [] : ['renames']), ...(mappings ? [] : ['coin_mappings'])]);
     const { perMonth } = limitsOf(plan, true);
     const { month } = loadOf(schedules, NOW);
     if (perMonth !== null) expect(month.requests).toBeLessThan(perMonth * 0.26);

@@ -6,7 +6,7 @@ import { FIATS } from '../../../src/contract/record/fiats.ts';
 import { DAY } from '../../../src/core/interval.ts';
 import { REQUESTS_OF_RATES, readRates } from '../../../src/ingest/snapshot/rates.ts';
 import { createSnapshots } from '../../../src/ingest/snapshot/snapshots.ts';
-import { dollarsPer } from '../../../src/simulator/currencies.ts';
+import { dollarsPer } from '../../../src/simulator/exchange-rates.ts';
 import { createWarehouse } from '../../../src/views/market/warehouse.ts';
 import { type Script, says } from '../../support/scripted.ts';
 import { createScriptedWorld, type ScriptedWorld } from '../../support/scripted-world.ts';
@@ -16,6 +16,10 @@ afterEach(() => made.world.close());
 
 const CURRENCIES = FIATS.map(({ symbol }) => symbol).filter((symbol) => symbol !== 'USD');
 
+type StoredRate = { currency: string; price: number; updatedAt: number; change: number | null };
+/** What the simulator's market says; the worlds of these tests have the seed 3. */
+const dollarsAt = (currency: string, at: number) => dollarsPer(currency, at, 3)!;
+
 async function open() {
   made = await createScriptedWorld();
   const { database, clock } = made.world;
@@ -24,7 +28,9 @@ async function open() {
   const { sql } = database;
   const read = () => readRates({ sendRequest: session.sendRequest, sql, clock, signal: new AbortController().signal });
   const stored = () =>
-    sql<{ currency: string; price: number }[]>`select currency, price from market.rate order by currency, at`;
+    sql<
+      StoredRate[]
+    >`select currency, price, updated_at, percent_change_24h as change from market.rate order by currency, at`;
   const snapshots = createSnapshots({ sql, sendRequest: session.sendRequest, clock, accountId: session.accountId });
   return { sql, clock, read, stored, snapshots, session };
 }
@@ -36,13 +42,35 @@ test('all currencies in fourteen requests, as the upstream has them', async () =
   expect(REQUESTS_OF_RATES).toBe(14);
   const rates = await stored();
   expect(rates.map(({ currency }) => currency)).toEqual([...CURRENCIES].sort());
-  for (const { currency, price } of rates) expect(price / dollarsPer(currency)!).toBeCloseTo(1, 9);
+  for (const { currency, price, updatedAt } of rates) expect(price / dollarsAt(currency, updatedAt)).toBeCloseTo(1, 9);
   const [spent] = await sql`select month_spent::int as n from ops.quota_spent where name = 'rates'`;
   expect(spent).toEqual({ n: 14 });
 });
 
+test('the rates of every day are stored, as they moved from one to the next', async () => {
+  const { clock, read, stored } = await open();
+  for (let day = 0; day < 3; day++) {
+    await read();
+    made.world.clock.advanceTo(clock.now() + DAY);
+  }
+  const rates = await stored();
+  expect(rates).toHaveLength(3 * CURRENCIES.length);
+  for (const currency of CURRENCIES) {
+    const days = rates.filter((rate) => rate.currency === currency);
+    expect(new Set(days.map(({ price }) => price)).size).toBe(3);
+    for (const [i, { price, updatedAt, change }] of days.entries()) {
+      expect(price / dollarsAt(currency, updatedAt)).toBeCloseTo(1, 9);
+      if (i === 0) continue;
+      const moved = (price / days[i - 1]!.price - 1) * 100;
+      // The runs are a day and the time of a run apart; the changes are told with two digits.
+      expect(Math.abs(change! - moved)).toBeLessThan(0.1);
+    }
+  }
+});
+
 test('an update of the upstream in between costs one request more, and no rate is of two updates', async () => {
-  const { read, stored } = await open();
+  const { clock, read, stored } = await open();
+  const startedAt = clock.now();
   let asked = 0;
   const later: Script = async (request, simulated) => {
     const answer = await simulated(request);
@@ -57,7 +85,7 @@ test('an update of the upstream in between costs one request more, and no rate i
   await read();
   const rates = await stored();
   expect(rates).toHaveLength(CURRENCIES.length);
-  for (const { currency, price } of rates) expect(price / dollarsPer(currency)!).toBeCloseTo(1, 9);
+  for (const { currency, price } of rates) expect(price / dollarsAt(currency, startedAt)).toBeCloseTo(1, 9);
   expect(made.upstream.log.length).toBeLessThanOrEqual(16);
 });
 
@@ -72,7 +100,7 @@ test('an answer that is no ticker of bitcoin is not used; a refusal waits a day'
 });
 
 test('tickers, exchanges, markets and the price converter are served in them; without a fresh rate they are null, and partial', async () => {
-  const { read, clock, sql, snapshots } = await open();
+  const { read, stored, clock, sql, snapshots } = await open();
   await snapshots.tickers();
   await snapshots.exchanges();
   const served = () => createWarehouse({ sql, clock });
@@ -85,22 +113,27 @@ test('tickers, exchanges, markets and the price converter are served in them; wi
   expect(before).toMatchObject({ coverage: 'partial', found: { quotes: { EUR: { price: null } } } });
   await read();
   const { found, coverage } = await ticker();
+  const { updatedAt } = (await stored())[0]!;
   expect(coverage).toBe('full');
   const usd = found.quotes.USD!.price!;
   for (const currency of ['EUR', 'JPY']) {
     const quote = found.quotes[currency]!;
-    expect(quote.price! * dollarsPer(currency)!).toBeCloseTo(usd, 4);
-    // The simulator's currencies do not move.
-    expect(quote.percent_change_24h).toBeCloseTo(found.quotes.USD!.percent_change_24h!, 1);
+    expect(quote.price! * dollarsAt(currency, updatedAt)).toBeCloseTo(usd, 4);
+    const moved = dollarsAt(currency, updatedAt) / dollarsAt(currency, updatedAt - DAY);
+    const change = ((1 + found.quotes.USD!.percent_change_24h! / 100) / moved - 1) * 100;
+    // Of changes that were told with two digits.
+    expect(Math.abs(quote.percent_change_24h! - change)).toBeLessThan(0.03);
   }
   const [first] = await served().exchanges({ quotes: ['USD', 'CHF'] });
   const volumes = first!.quotes as Record<string, { adjusted_volume_24h: number }>;
-  expect(volumes.CHF!.adjusted_volume_24h * dollarsPer('CHF')!).toBeCloseTo(volumes.USD!.adjusted_volume_24h, 2);
+  expect(volumes.CHF!.adjusted_volume_24h * dollarsAt('CHF', updatedAt)).toBeCloseTo(
+    volumes.USD!.adjusted_volume_24h,
+    2,
+  );
   const converted = await served().convert({ baseId: 'eur-euro', quoteId: 'chf-swiss-franc', amount: 100 });
   if (!isFound(converted)) throw new Error('not found');
-  expect(converted.price).toBeCloseTo((100 * dollarsPer('EUR')!) / dollarsPer('CHF')!, 6);
-  const [rate] = await sql<{ at: number }[]>`select updated_at as at from market.rate limit 1`;
-  expect(Date.parse(converted.base_price_last_updated)).toBe(rate!.at);
+  expect(converted.price).toBeCloseTo((100 * dollarsAt('EUR', updatedAt)) / dollarsAt('CHF', updatedAt), 6);
+  expect(Date.parse(converted.base_price_last_updated)).toBe(updatedAt);
   // Two days later.
   made.world.clock.advanceTo(clock.now() + 2 * DAY);
   await snapshots.tickers();

@@ -47,6 +47,7 @@ beforeEach(async () => {
       depthMs !== null && start < now - depthMs ? 'too far back' : null,
     refuseTickerHistory: () => null,
     refuseIdChanges: () => null,
+    refuseMappings: () => null,
     account: () => null,
   };
   const ohlcv = async (query: Parameters<typeof market.ohlcv>[0]) => {

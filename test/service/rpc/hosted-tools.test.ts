@@ -56,6 +56,7 @@ it.each<[keyof typeof HOSTED_TOOLS, object, string]>([
     `/tickers/${contract!.id}/historical?start=2024-05-01&end=2024-05-20&interval=1d&limit=50`,
   ],
   ['getChangelogIDs', {}, '/changelog/ids'],
+  ['getMappings', { coingecko: 'bitcoin', rationale: 'x' }, '/coins/mappings?coingecko=bitcoin'],
 ])('%s answers as REST', async (name, given, path) => {
   const outcome = await call(name, given);
   expect(outcome).toMatchObject({ kind: 'answered' });
@@ -96,7 +97,12 @@ it('refuses what the plan does not have, as REST, and says what nothing here can
   expect(await free.call('getTickersHistoricalById', history)).toMatchObject({ kind: 'failed', data: { status: 402 } });
   expect(await free.call('getChangelogIDs')).toMatchObject({ kind: 'failed', data: { status: 402 } });
   expect(await free.call('getCoinOHLCVLatest', BTC)).toMatchObject({ kind: 'answered' });
-  expect(await call('getMappings', BTC)).toMatchObject({ message: expect.stringContaining('not available here') });
+  expect(await over('pro').call('getMappings', { coinpaprika: 'btc-bitcoin' })).toMatchObject({
+    kind: 'failed',
+    data: { status: 402 },
+  });
+  expect(await call('getMappings', BTC)).toMatchObject({ message: expect.stringContaining('exactly one of') });
+  expect(await call('getMappings', { isin: 'a b' })).toMatchObject({ kind: 'failed', data: { status: 404 } });
   expect(await call('submitFeedback', { goal: 'x' })).toMatchObject({
     message: expect.stringContaining('tell its operator'),
   });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { OhlcvCandle } from '../../../src/contract/record/market-data.ts';
 import { type CandleInterval, DAY, floorToGrid, HOUR, INTERVAL_MS, INTERVALS } from '../../../src/core/interval.ts';
+import { dollarsPer } from '../../../src/simulator/exchange-rates.ts';
 import { createMadeUpMarket, type Revisions } from '../../../src/simulator/made-up/made-up.ts';
 import { createMadeUpWorld } from '../../../src/simulator/made-up/made-up-world.ts';
 import { frozenClock } from '../../service/conformance.ts';
@@ -144,7 +145,7 @@ describe('the made-up market on its clock', () => {
   it('has quotes in bitcoin, ether and money', async () => {
     const [bitcoin] = await marketAt(noon).tickers({ quotes: ['USD', 'BTC', 'EUR'] });
     expect(bitcoin!.quotes.BTC).toMatchObject({ price: 1, ath_price: null });
-    expect(bitcoin!.quotes.EUR!.price).toBeCloseTo(bitcoin!.quotes.USD!.price! / 1.08, 6);
+    expect(bitcoin!.quotes.EUR!.price).toBeCloseTo(bitcoin!.quotes.USD!.price! / dollarsPer('EUR', noon, 1)!, 6);
     const ether = await marketAt(noon).ticker({ coinId: 'eth-ethereum', quotes: ['ETH'] });
     expect(ether!.quotes.ETH!.price).toBe(1);
   });
