@@ -1,6 +1,6 @@
 /** Puts series and candles into a test database without asking any upstream. */
 import type { CandleColumns } from '../../src/core/candle.ts';
-import { type CandleInterval, INTERVAL_MS } from '../../src/core/interval.ts';
+import { INTERVAL_MS, type Interval, isCandleInterval } from '../../src/core/interval.ts';
 import type { Spans } from '../../src/core/span.ts';
 import { writeCandles } from '../../src/store/candle/candle.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
@@ -9,7 +9,7 @@ import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
 
 export type SeriesSeed = {
   readonly coinId: string;
-  readonly interval: CandleInterval;
+  readonly interval: Interval;
   readonly quote?: 'usd' | 'btc';
   readonly wanted: Spans;
   readonly covered: Spans;
@@ -32,10 +32,8 @@ export async function seedSeries(sql: Sql, seed: SeriesSeed): Promise<number> {
     returning id`;
   const { id } = row!;
   if (candles.length > 0) {
-    await ensurePartitions(sql, interval, {
-      from: Math.min(...candles),
-      to: Math.max(...candles) + INTERVAL_MS[interval],
-    });
+    const span = { from: Math.min(...candles), to: Math.max(...candles) + INTERVAL_MS[interval] };
+    if (isCandleInterval(interval)) await ensurePartitions(sql, interval, span);
     await writeCandles(sql, { id, interval }, candlesAt(candles), 'fresh');
   }
   await sql`select ops.adopt_evidence()`;

@@ -165,8 +165,8 @@ export async function inactiveCoins(sql: SqlOrTransaction): Promise<Coin[]> {
 }
 
 /**
- * Coins that were among the first `limit` by market capitalisation at the end of any month, of what is stored: final daily candles in US
- * dollars, tickers of that day, and the present ranks. The best place first. So a coin that fell since is among them, dead or alive.
+ * Coins that were among the first `limit` by market capitalisation at the end of any month, of what is stored: final daily candles and
+ * prices in US dollars, tickers of that day, and the present ranks. The best place first. So a coin that fell since is among them, dead or alive.
  */
 export async function everTopCoins(sql: SqlOrTransaction, limit: number): Promise<Coin[]> {
   const found = await sql<{ id: string }[]>`
@@ -175,6 +175,11 @@ export async function everTopCoins(sql: SqlOrTransaction, limit: number): Promis
       from market.series s join market.candle c on c.series_id = s.id and c.interval = '24h' and s.covered @> c.open_time
       where s.interval = '24h' and s.quote = 'usd' and c.market_cap > 0
         and extract(day from (c.open_time + interval '1 day') at time zone 'UTC') = 1
+      union all
+      select s.coin_id, p.time, p.market_cap
+      from market.series s join market.price p on p.series_id = s.id and s.covered @> p.time
+      where s.interval = 'prices-1d' and s.quote = 'usd' and p.market_cap > 0
+        and extract(day from (p.time + interval '1 day') at time zone 'UTC') = 1
       union all
       select coin_id, date_trunc('day', at, 'UTC'), max(market_cap) from market.ticker_history
       where market_cap > 0 and extract(day from (at + interval '1 day') at time zone 'UTC') = 1 group by 1, 2

@@ -319,32 +319,36 @@ describe('coins that are not active any more', () => {
     );
   });
 
-  test('are among the largest of a month in which they were', async () => {
-    await planned('--top', '1');
-    const { sql } = database;
-    const dead = (await sql<{ id: string }[]>`select id from market.coin where not is_active order by id limit 1`)[0]!
-      .id;
-    const large = (
-      await sql<{ id: string }[]>`select id from market.coin where is_active order by rank desc limit 1`
-    )[0]!.id;
-    const monthEnd = Date.UTC(2024, 1, 29);
-    for (const [coinId, cap] of [
-      [dead, 9e12],
-      [large, 1e12],
-    ] as const) {
-      await seedSeries(sql, {
-        coinId,
-        interval: '24h',
-        wanted: [],
-        covered: [{ from: monthEnd, to: monthEnd + 86_400_000 }],
-        candles: [monthEnd],
-      });
-      await sql`update market.candle c set market_cap = ${cap} from market.series s where s.id = c.series_id and s.coin_id = ${coinId}`;
-      await sql`update market.coin set rank = 900, is_active = ${coinId !== dead} where id = ${coinId}`;
-    }
-    expect(await planned('--ever-top', '1')).toMatchObject({ coins: 2 });
-    expect(await planned('--ever-top', '2')).toMatchObject({ coins: 4 });
-    const { code, err } = await chandler(['plan', '--all', '--ever-top', '5', ...span], settings);
-    expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining('no --ever-top with it') });
-  });
+  test.each(['24h', 'prices-1d'] as const)(
+    'are among the largest of a month in which they were, by %s',
+    async (interval) => {
+      await planned('--top', '1');
+      const { sql } = database;
+      const dead = (await sql<{ id: string }[]>`select id from market.coin where not is_active order by id limit 1`)[0]!
+        .id;
+      const large = (
+        await sql<{ id: string }[]>`select id from market.coin where is_active order by rank desc limit 1`
+      )[0]!.id;
+      const monthEnd = Date.UTC(2024, 1, 29);
+      for (const [coinId, cap] of [
+        [dead, 9e12],
+        [large, 1e12],
+      ] as const) {
+        await seedSeries(sql, {
+          coinId,
+          interval,
+          wanted: [],
+          covered: [{ from: monthEnd, to: monthEnd + 86_400_000 }],
+          candles: [monthEnd],
+        });
+        await sql`update market.candle c set market_cap = ${cap} from market.series s where s.id = c.series_id and s.coin_id = ${coinId}`;
+        await sql`update market.price p set market_cap = ${cap} from market.series s where s.id = p.series_id and s.coin_id = ${coinId}`;
+        await sql`update market.coin set rank = 900, is_active = ${coinId !== dead} where id = ${coinId}`;
+      }
+      expect(await planned('--ever-top', '1')).toMatchObject({ coins: 2 });
+      expect(await planned('--ever-top', '2')).toMatchObject({ coins: 4 });
+      const { code, err } = await chandler(['plan', '--all', '--ever-top', '5', ...span], settings);
+      expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining('no --ever-top with it') });
+    },
+  );
 });
