@@ -12,21 +12,41 @@ function expectAsForetold({ prices }: Year): void {
   expect(days.took).toBeGreaterThanOrEqual(days.foretold * 0.95 - STEP_DAYS);
 }
 
+const FREE = { plan: 'free', sinceDays: 1, prices: 2_500, pricesDays: 362, coins: 3_000 } as const;
+
 test('free: 300 coins tracked daily have every day, and beside them 2,500 coins a year of prices within seven days', {
   timeout: 1_200_000,
 }, async () => {
-  const year = await liveAYear({
-    plan: 'free',
-    days: 8,
-    tracked: 300,
-    sinceDays: 1,
-    prices: 2_500,
-    pricesDays: 362,
-    coins: 3_000,
-  });
-  console.info(year);
+  const year = await liveAYear({ ...FREE, days: 8, tracked: 300 });
   expect(year).toMatchObject({ daysMissing: [], limited: 0, differences: [] });
   expect(year.peak.day).toBeLessThanOrEqual(1_000);
   expect(year.prices!.days.took).toBeLessThanOrEqual(7);
   expectAsForetold(year);
 });
+
+test('free: with nothing tracked, 2,500 coins have a year of prices within four days', {
+  timeout: 1_200_000,
+}, async () => {
+  const year = await liveAYear({ ...FREE, days: 4, tracked: 0 });
+  expect(year).toMatchObject({ limited: 0, differences: [], prices: { slotsMissing: 0 } });
+  expect(year.peak.day).toBeLessThanOrEqual(1_000);
+  expect(year.prices!.days.took).toBeLessThanOrEqual(4);
+  expectAsForetold(year);
+});
+
+test.each([
+  // Thirty days of candles, and five years of prices.
+  { plan: 'starter', sinceDays: 28, pricesDays: 5 * 364 },
+  // A year of candles, and all prices.
+  { plan: 'business', sinceDays: 300, pricesDays: 8 * 365 },
+] as const)(
+  '$plan: what is tracked has every day of the history, and prices are there on the first day',
+  { timeout: 600_000 },
+  async (of) => {
+    const year = await liveAYear({ ...of, days: 5, tracked: 40, prices: 200, coins: 260 });
+    expect(year).toMatchObject({ daysMissing: [], limited: 0, differences: [], prices: { slotsMissing: 0 } });
+    expect(year.candles.held).toBe(year.candles.foretold);
+    expect(year.prices!.days.took).toBeLessThanOrEqual(1);
+    expect(year.prices!.requests).toEqual({ sent: 200, planned: 200 });
+  },
+);
