@@ -1,4 +1,5 @@
 /** `market.prices_sampled`: bars made of samples, with what they lack. Every expectation is written down by hand. */
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DAY, HOUR, type PriceInterval } from '../../../src/core/interval.ts';
 import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
@@ -219,3 +220,15 @@ test.each(['Europe/Warsaw', 'America/New_York', 'Asia/Kathmandu'])(
     }
   },
 );
+
+test('docs/sql.md shows statements that run', async () => {
+  const [, shown] = /## Prices.*?```sql\n(.*?)```/s.exec(readFileSync('docs/sql.md', 'utf8'))!;
+  const statements = shown!.split(/;\s*\n/).filter((text) => text.trim() !== '');
+  expect(statements).toHaveLength(4);
+  await priced('prices-1h', [
+    [SUNDAY, 10],
+    [SUNDAY + HOUR, 12],
+  ]);
+  const [, , , coverage] = await Promise.all(statements.map((statement) => database.sql.unsafe(statement)));
+  expect(coverage).toMatchObject([{ coinId: COIN, interval: 'prices-1h' }]);
+});
