@@ -508,7 +508,7 @@ begin atomic
     where p.series_id = (
       select s.id from market.series s
       where s.coin_id = coin and s.quote = 'usd' and s.interval > '24h' and market.width_of(s.interval) < width
-        and exists (select from market.price q where q.series_id = s.id and q.time >= from_time and q.time < to_time)
+        and exists (select from market.price q where q.series_id = s.id and q.time >= from_time and q.time < to_time and q.price is not null)
       order by market.width_of(s.interval) limit 1
     ) and p.time >= from_time and p.time < to_time and p.price is not null
   ),
@@ -517,18 +517,21 @@ begin atomic
       lag(s.at) over (partition by date_bin(width, s.at, 'epoch') order by s.at) as before
     from sample s
   )
-  select b.slot, b.open, b.high, b.low, b.close, b.samples, greatest(b.within, b.first - b.slot, b.slot + width - b.last),
-    b.first - b.slot <= width / 24, b.slot + width - b.last <= width / 24
+  select b.slot, b.open, b.high, b.low, b.close, b.samples, greatest(b.within, b.first - b.slot, b.until - b.last),
+    b.first - b.slot <= width / 24, b.until - b.last <= width / 24
   from (
-    select p.slot, (array_agg(p.price order by p.at))[1] as open, max(p.price) as high, min(p.price) as low,
-      (array_agg(p.price order by p.at desc))[1] as close, count(*)::integer as samples, max(p.at - p.before) as within,
-      min(p.at) as first, max(p.at) as last
+    -- Of samples of one instant the lowest comes first, so that the same bar comes out each time.
+    select p.slot, (array_agg(p.price order by p.at, p.price))[1] as open, max(p.price) as high, min(p.price) as low,
+      (array_agg(p.price order by p.at desc, p.price desc))[1] as close, count(*)::integer as samples, max(p.at - p.before) as within,
+      min(p.at) as first, max(p.at) as last,
+      -- Seconds: a day that is added to an instant has 23 or 25 hours where the clocks of the session's time zone change.
+      p.slot + make_interval(secs => extract(epoch from width)::double precision) as until
     from placed p group by p.slot
   ) b
-  where b.slot >= from_time and b.slot + width <= to_time
+  where b.slot >= from_time and b.until <= to_time
   order by b.slot;
 end;
-comment on function market.prices_sampled(text, interval, timestamptz, timestamptz) is 'Bars of a coin in US dollars, made of samples: of the tickers that Chandler has stored, and of the prices of its narrowest price series. samples: how many a bar has; largest_gap: the longest stretch of the bar without one, its edges included; is_open_at_edge, is_close_at_edge: the first and the last sample lie within a twenty-fourth of the bar from its edge. These are not candles: between two samples the price went higher and lower (the range of bars of hourly samples is 25 percent too narrow, measured on 1,385 days of bitcoin), and a price of a series is about a mean of its span. There is no volume. Only bars that lie in the stretch whole. The width is at most of days, not of months. Example: select * from market.prices_sampled(''btc-bitcoin'', ''1 day'', ''2026-03-01Z'', ''2026-04-01Z'');';
+comment on function market.prices_sampled(text, interval, timestamptz, timestamptz) is 'Bars of a coin in US dollars, made of samples: of the tickers that Chandler has stored, and of the narrowest of its price series that is narrower than the bars and has prices in the stretch. samples: how many a bar has; largest_gap: the longest stretch of the bar without one, its edges included; is_open_at_edge, is_close_at_edge: the first and the last sample lie within a twenty-fourth of the bar from its edge. These are not candles: between two samples the price went higher and lower (the range of bars of hourly samples is 25 percent too narrow, measured on 1,385 days of bitcoin), and a price of a series is about a mean of its span. There is no volume. Only bars that lie in the stretch whole. The width is at most of days, not of months. Example: select * from market.prices_sampled(''btc-bitcoin'', ''1 day'', ''2026-03-01Z'', ''2026-04-01Z'');';
 
 comment on column market.coverage.interval is 'Width of the candles: 5m, 15m, 30m, 1h, 6h, 12h or 24h; of a price series prices- and its width: prices-1d.';
 comment on column market.gaps.interval is 'Width of the candles: 5m, 15m, 30m, 1h, 6h, 12h or 24h; of a price series prices- and its width: prices-1d.';

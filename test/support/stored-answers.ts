@@ -1,6 +1,6 @@
 /** Answers about days, stored as the ingestion stores them: without a queue, and without an upstream. */
 import type { CandleColumns } from '../../src/core/candle.ts';
-import { DAY, settledUntil } from '../../src/core/interval.ts';
+import { DAY, isPriceInterval, settledUntil } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
 import { weigh } from '../../src/ingest/chunk/evidence.ts';
 import { type ChunkCommit, storeChunk } from '../../src/store/candle/chunk.ts';
@@ -23,11 +23,13 @@ export const coinNamed = (id: string) => ({
   type: 'coin',
 });
 
+export type DailyInterval = '24h' | 'prices-1d';
+
 /** A series of days, wanted without an end. Resolves to its number. */
-export async function newDailySeries(sql: Sql, coinId: string): Promise<number> {
+export async function newDailySeries(sql: Sql, coinId: string, interval: DailyInterval = '24h'): Promise<number> {
   await recordCoins(sql, [coinNamed(coinId)], day(1_000));
   const span = { from: FIRST_DAY, to: Number.POSITIVE_INFINITY };
-  const [id] = await wantSeries(sql, { coinIds: [coinId], quote: 'usd', interval: '24h', span, priority: 0 });
+  const [id] = await wantSeries(sql, { coinIds: [coinId], quote: 'usd', interval, span, priority: 0 });
   return id!;
 }
 
@@ -38,11 +40,22 @@ export type AnswerOptions = {
   readonly nulls?: readonly number[];
   /** The volumes are so many times the usual ones. */
   readonly times?: number;
+  /** Of a price series: the prices are so many times the usual ones. */
+  readonly priceTimes?: number;
   /** How many days before it came it is dated; default 0. */
   readonly ageDays?: number;
   /** It was implausible, and one before it said the same. */
   readonly toldTwice?: boolean;
+  /** What the series is of; default: candles. */
+  readonly interval?: DailyInterval;
 };
+
+/** Plausible prices, a different one for each time. As everywhere, each is a candle that is the price throughout. */
+export function pricesAt(times: readonly number[], factor = 1): CandleColumns {
+  const candles = candlesAt(times);
+  const price = candles.close.map((value) => value && value * factor);
+  return { ...candles, open: price, high: price, low: price, close: price };
+}
 
 /** Stores the answer to a question about the days from `from` to `to` that came at the day `at`. */
 export function storeAnswer(
@@ -50,11 +63,20 @@ export function storeAnswer(
   id: number,
   [from, to]: readonly [number, number],
   at: number,
-  { without = [], nulls = [], times = 1, ageDays = 0, toldTwice = false }: AnswerOptions = {},
+  {
+    without = [],
+    nulls = [],
+    times = 1,
+    priceTimes = 1,
+    ageDays = 0,
+    toldTwice = false,
+    interval = '24h',
+  }: AnswerOptions = {},
 ): Promise<ChunkCommit> {
   const span: Span = { from: day(from), to: day(to) };
   const days = Array.from({ length: to - from }, (_, i) => from + i).filter((n) => !without.includes(n));
-  const candles = withNulls(candlesAt(days.map(day)), new Set(nulls.map(day)));
+  const rows = isPriceInterval(interval) ? pricesAt(days.map(day), priceTimes) : candlesAt(days.map(day));
+  const candles = withNulls(rows, new Set(nulls.map(day)));
   const findings = {
     candles: { ...candles, volume: candles.volume.map((volume) => volume && volume * times) },
     cutShort: [],
@@ -65,7 +87,7 @@ export function storeAnswer(
   return storeChunk(
     sql,
     {
-      series: { id, interval: '24h' },
+      series: { id, interval },
       span,
       asOf: exchange.asOf,
       candles: findings.candles,
@@ -75,7 +97,7 @@ export function storeAnswer(
         sentAt: exchange.sentAt,
         asOf: exchange.asOf,
         accountId: 'anonymous@test',
-        endpoint: 'ohlcv',
+        endpoint: isPriceInterval(interval) ? 'prices' : 'ohlcv',
         seriesId: id,
         span,
         backfillId: null,
@@ -92,13 +114,13 @@ export function storeAnswer(
     (known) => ({
       ...weigh({
         span,
-        interval: '24h',
+        interval,
         findings,
         ...exchange,
         heardAt: exchange.sentAt,
         limit: 366,
         known,
-        settledTo: settledUntil(exchange.asOf, '24h'),
+        settledTo: settledUntil(exchange.asOf, interval),
         settlesAfterMs: DAY,
       }),
       toldTwice,

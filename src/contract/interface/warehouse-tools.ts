@@ -1,11 +1,11 @@
 /**
  * The tools that only a warehouse has, besides the 19 of the API document: candles of any series at any depth, what is covered,
- * what is missing and why, the story of one candle, and SQL. A service offers them when it gets a `WarehouseTools`.
+ * what is missing and why, the story of one candle or price, and SQL. A service offers them when it gets a `WarehouseTools`.
  */
 import { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import { QUOTES, type Quote } from '../../core/candle.ts';
-import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
+import { ALL_INTERVALS, INTERVALS, type Interval } from '../../core/interval.ts';
 import { candleRowSchema } from './hosted-tools.ts';
 import { coinId, must, tool } from './tools.ts';
 
@@ -13,7 +13,7 @@ export type SeriesQuestion = {
   /** Undefined: any. */
   readonly coinId?: string | undefined;
   readonly quote?: Quote | undefined;
-  readonly interval?: CandleInterval | undefined;
+  readonly interval?: Interval | undefined;
   /** Maximum number of rows. */
   readonly limit: number;
 };
@@ -26,7 +26,7 @@ const coverageRowSchema = z.object({
   interval: z.string(),
   wanted_from: z.string().nullable(),
   wanted_to: z.string().nullable(),
-  /** In candles. */
+  /** In candles, or in prices. */
   slots_wanted: z.number(),
   slots_covered: z.number(),
   slots_missing: z.number(),
@@ -46,7 +46,7 @@ const gapRowSchema = z.object({
   interval: z.string(),
   gap_from: z.string().nullable(),
   gap_to: z.string().nullable(),
-  /** Missing candles. */
+  /** Missing candles, or prices. */
   slots: z.number(),
   reason: z.string(),
   detail: z.string().nullable(),
@@ -56,7 +56,7 @@ export type GapRow = z.output<typeof gapRowSchema>;
 
 export type ExplainQuestion = {
   readonly coinId: string;
-  readonly interval: CandleInterval;
+  readonly interval: Interval;
   readonly quote: Quote;
   /** Any instant in the slot. */
   readonly at: Instant;
@@ -122,11 +122,12 @@ const limit = z
   .transform((value) => Math.min(ROW_LIMIT.most, Math.max(1, Math.floor(value))))
   .describe(`At most so many rows, from 1 to ${ROW_LIMIT.most}.`);
 const quote = z.enum(QUOTES, must(`must be ${QUOTES.join(' or ')}`));
-const interval = z.enum(INTERVALS, must(`must be one of ${INTERVALS.join(' ')}`));
+const OF_PRICES = 'of a price series prices- and its width, such as prices-1d';
+const interval = z.enum(ALL_INTERVALS, must(`must be one of ${INTERVALS.join(' ')}, or ${OF_PRICES}`));
 const series = {
   coinId: coinId.optional(),
   quote: quote.optional().describe('Currency of the prices. Default: any.'),
-  interval: interval.optional().describe('Width of the candles. Default: any.'),
+  interval: interval.optional().describe(`Width of the candles; ${OF_PRICES}. Default: any.`),
   limit,
 };
 /** As on the REST interface; parsed by `parseOhlcvParameters`. */
@@ -155,18 +156,25 @@ export const WAREHOUSE_TOOLS = {
         .describe('At most so many candles, from 1 to 366. Default: 366 with end, else 1.'),
     },
   ),
-  getCoverage: tool('Coverage', 'How much of which series is complete.', z.array(coverageRowSchema), series),
-  getGaps: tool('Gaps', 'Which candles are missing, and why.', z.array(gapRowSchema), series),
+  getCoverage: tool(
+    'Coverage',
+    'How much of which series is complete, of candles and of prices.',
+    z.array(coverageRowSchema),
+    series,
+  ),
+  getGaps: tool('Gaps', 'Which candles and prices are missing, and why.', z.array(gapRowSchema), series),
   explainCandle: tool(
-    'Story of a candle',
-    'Why one candle is what it is: what made it final, revisions, what is there now, and when it is asked for next.',
+    'Story of a candle or a price',
+    'Why one candle, or one price of a price series, is what it is: what made it final, revisions, what is there now, and when it is asked for next.',
     slotStorySchema,
     {
       coinId,
-      interval: interval.describe('Width of the candle.'),
+      interval: interval.describe(`Width of the candle; ${OF_PRICES}.`),
       time: z
         .string(must('must be a string'))
-        .describe('Any instant in the candle: a date (2018-02-15), an RFC 3339 time or unix seconds.'),
+        .describe(
+          'Any instant in the candle, or in the span of the price: a date (2018-02-15), an RFC 3339 time or unix seconds.',
+        ),
       quote: quote.default('usd').describe('Currency of the prices. Default usd.'),
     },
   ),
@@ -176,7 +184,7 @@ export const WAREHOUSE_TOOLS = {
       .min(1, must(STATEMENT_RULE))
       .max(LONGEST_STATEMENT, must(`must have at most ${LONGEST_STATEMENT} characters`))
       .describe(
-        'One statement, such as: select * from market.candles limit 5. The views are described by their comments.',
+        'One statement, such as: select * from market.candles limit 5. Prices are in market.prices. The views are described by their comments.',
       ),
     limit,
   }),

@@ -44,9 +44,9 @@ export type TickerHistoryQuery = {
   /** `[from, to)` (upstream-api.md, 1.7; unlike candles). */
   readonly from: Instant;
   readonly to: Instant;
-  /** Width of a span in milliseconds; its values are the means of the snapshots in it. */
+  /** Width of a slot in milliseconds. Its price is about the mean of what was paid in it (decisions 57 and 85). */
   readonly widthMs: number;
-  /** Maximum number of spans, the earliest ones. */
+  /** Maximum number of slots, the earliest ones. */
   readonly limit: number;
 };
 

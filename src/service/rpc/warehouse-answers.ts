@@ -1,13 +1,13 @@
 /** The tools that only a warehouse has: candles at any depth, coverage, gaps, the story of a candle and SQL. */
-import type { Clock } from '../../clock.ts';
+import type { Clock, Instant } from '../../clock.ts';
 import type { Missing } from '../../contract/answer/not-found.ts';
 import { invalid as invalidParameter, parseInstant } from '../../contract/interface/parameters.ts';
 import type { CallOf } from '../../contract/interface/tools.ts';
 import { StatementError, type WAREHOUSE_TOOLS, type WarehouseTools } from '../../contract/interface/warehouse-tools.ts';
 import type { Access } from '../../contract/plan/access.ts';
-import type { Plan } from '../../contract/plan/plans.ts';
+import { type Plan, resolutionOf } from '../../contract/plan/plans.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
-import { floorToGrid, INTERVALS } from '../../core/interval.ts';
+import { ALL_INTERVALS, floorToGrid, INTERVAL_MS, type Interval, isPriceInterval } from '../../core/interval.ts';
 import { impossibleId } from '../http/request-input.ts';
 import { answerOhlcv } from './history-answers.ts';
 import { hasImpossibleId } from './tool-answers.ts';
@@ -54,13 +54,19 @@ export async function answerWarehouseTool(
 }
 
 function seesEverything(access: Access, plan: Plan): boolean {
-  const hasWholeHistory = INTERVALS.every((interval) => access.refuseHistory(plan.name, interval, 0) === null);
+  const hasWholeHistory = ALL_INTERVALS.every((interval) => refusalOf(access, plan, interval, 0) === null);
   return hasWholeHistory && plan.tickerCoins === null && plan.circulatingSupply;
 }
 
 const NO_SERIES = failed(404, 'there is no such series: getCoverage lists those of a coin');
 
-/** Of a candle that the plan may not read there is no story either. */
+/** Why the plan may not read the rows of such a series from `start` on; null: it may. */
+function refusalOf(access: Access, plan: Plan, interval: Interval, start: Instant): string | null {
+  if (!isPriceInterval(interval)) return access.refuseHistory(plan.name, interval, start);
+  return access.refuseTickerHistory(plan.name, resolutionOf(INTERVAL_MS[interval]), start);
+}
+
+/** Of a candle or a price that the plan may not read there is no story either. */
 async function explainCandle(
   access: Access,
   warehouse: WarehouseTools,
@@ -69,7 +75,7 @@ async function explainCandle(
 ): Promise<ToolOutcome> {
   const at = parseInstant(time, 'time');
   if (!at.ok) return invalid(at.parameter, at.message);
-  const refusal = access.refuseHistory(plan.name, series.interval, floorToGrid(at.value, series.interval));
+  const refusal = refusalOf(access, plan, series.interval, floorToGrid(at.value, series.interval));
   if (refusal !== null) return failed(402, refusal);
   const story = await warehouse.explain({ ...series, at: at.value });
   if (story === 'no series') return NO_SERIES;

@@ -9,19 +9,19 @@ import type { NotFound } from '../../contract/answer/not-found.ts';
 import { revalidatedBy } from '../../contract/answer/revalidation.ts';
 import type { Quote } from '../../core/candle.ts';
 import { createBatcher } from '../../core/concurrency/batcher.ts';
-import type { CandleInterval } from '../../core/interval.ts';
+import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
-export type SeriesVersion = {
+export type SeriesVersion<Of extends Interval = Interval> = {
   readonly id: number;
   readonly quote: Quote;
-  readonly interval: CandleInterval;
+  readonly interval: Of;
   readonly version: number;
   /** As-of instant of the newest answer about it. */
   readonly answeredAt: Instant | null;
 };
 
-/** A coin of the catalogue, and its series. */
+/** A coin of the catalogue, and its series, of candles and of prices. */
 export type CoinVersion = {
   /** When its data begin; null: unknown. */
   readonly firstDataAt: Instant | null;
@@ -81,13 +81,7 @@ export function createDataVersions(sql: Sql, onCacheLookup: OnCacheLookup = () =
 
 const NO_COINS: ReadonlyMap<string, CoinVersion> = new Map();
 
-type SeriesRow = readonly [
-  id: number,
-  quote: Quote,
-  interval: CandleInterval,
-  version: number,
-  answeredAt: number | null,
-];
+type SeriesRow = readonly [id: number, quote: Quote, interval: Interval, version: number, answeredAt: number | null];
 type CoinRow = readonly [id: string, firstDataAt: number | null, series: readonly SeriesRow[] | null];
 
 async function readVersions(sql: Sql, coinIds: readonly string[]): Promise<VersionsRead> {

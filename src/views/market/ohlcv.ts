@@ -7,7 +7,7 @@ import type { NotFound } from '../../contract/answer/not-found.ts';
 import { historyProvenance, withProvenance } from '../../contract/answer/provenance.ts';
 import { revalidatedBy } from '../../contract/answer/revalidation.ts';
 import type { OhlcvCandle, OhlcvQuery } from '../../contract/record/market-data.ts';
-import { floorToGrid, INTERVAL_MS, INTERVALS } from '../../core/interval.ts';
+import { type CandleInterval, floorToGrid, INTERVAL_MS, INTERVALS } from '../../core/interval.ts';
 import { intersect, normalize, type Span, type Spans, subtract, union } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { CoinVersion, SeriesVersion, ViewDeps } from './data-versions.ts';
@@ -35,16 +35,18 @@ export function createOhlcvView({ sql, clock, versions, noCoin }: ViewDeps): Ohl
   };
 }
 
+type CandleSource = SeriesVersion<CandleInterval>;
+
 /** The series that can answer: first the one of this interval, then finer ones, the coarsest first. */
-function sourcesOf(coin: CoinVersion, { quote, interval }: OhlcvQuery): SeriesVersion[] {
+function sourcesOf(coin: CoinVersion, { quote, interval }: OhlcvQuery): CandleSource[] {
   const order = INTERVALS.slice(0, INTERVALS.indexOf(interval) + 1).reverse();
-  return order.flatMap((one) => coin.series.filter((s) => s.quote === quote && s.interval === one));
+  return order.flatMap((one) => coin.series.filter((s): s is CandleSource => s.quote === quote && s.interval === one));
 }
 
 async function readCandles(
   sql: Sql,
   coin: CoinVersion,
-  sources: readonly SeriesVersion[],
+  sources: readonly CandleSource[],
   query: OhlcvQuery,
 ): Promise<readonly OhlcvCandle[]> {
   const { interval, limit } = query;

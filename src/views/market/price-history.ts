@@ -1,4 +1,4 @@
-/** Made of the history of tickers: prices in spans of time, and what an amount of one currency is worth in another. */
+/** Prices in slots of time, of price series and of our own tickers; and what an amount of one currency is worth in another. */
 import type { Instant } from '../../clock.ts';
 import { isFound, type NotFound } from '../../contract/answer/not-found.ts';
 import {
@@ -15,21 +15,23 @@ import type { HistoricalTick, PriceConversion } from '../../contract/record/cata
 import { findFiat } from '../../contract/record/fiats.ts';
 import type { Candles, Catalogue, TickerHistoryQuery } from '../../contract/record/market-data.ts';
 import { formatTime } from '../../contract/time.ts';
-import { HOUR } from '../../core/interval.ts';
-import { normalize } from '../../core/span.ts';
+import { INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
+import { intersect, type Spans, slotsAt, subtract, union } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { CoinVersion, ViewDeps } from './data-versions.ts';
+import type { CoinVersion, SeriesVersion, ViewDeps } from './data-versions.ts';
 import { currentRate } from './rates.ts';
+import { ceilTo, floorTo, readMeans, readPrices, type Tick, type TicksRead } from './read-ticks.ts';
 
 export function createPriceHistoryViews(
   { sql, clock, versions, noCoin }: ViewDeps,
   ticker: Candles<NotFound>['ticker'],
 ): Pick<Catalogue<NotFound>, 'tickerHistory' | 'convert'> {
-  const questionOf = async (query: TickerHistoryQuery) => {
+  const questionOf = async (query: TickerHistoryQuery): Promise<Question | null> => {
     const [coin, tickers] = await Promise.all([versions.coin(query.coinId), versions.of(['ticker'])]);
+    if (coin === null) return null;
     // To the minute: an answer that reaches beyond now is current for that long.
     const to = Math.min(query.to, Math.ceil(clock.now() / 60_000) * 60_000);
-    return coin === null ? null : { coin, to, version: `${to} ${tickers} ${coin.firstDataAt}` };
+    return { coin, series: seriesOf(coin, query), to, tickers };
   };
   /** What one unit costs in dollars, by the newest ticker; null: no price was received. */
   const priced = async (id: string): Promise<Priced | NotFound> => {
@@ -51,9 +53,12 @@ export function createPriceHistoryViews(
     tickerHistory: async (query) => {
       const question = await questionOf(query);
       if (question === null) return noCoin();
-      const { coin, to, version } = question;
-      const ticks = await readHistory(sql, coin, { ...query, from: Math.max(0, query.from), to });
-      return revalidatedBy(ticks, async () => (await questionOf(query))?.version === version);
+      const { ticks, isOfTickers } = await readHistory(sql, question, query);
+      const version = versionOf(question, isOfTickers);
+      return revalidatedBy(ticks, async () => {
+        const now = await questionOf(query);
+        return now !== null && versionOf(now, isOfTickers) === version;
+      });
     },
     convert: async ({ baseId, quoteId, amount }): Promise<PriceConversion | NotFound> => {
       const [base, quote] = await Promise.all([priced(baseId), priced(quoteId)]);
@@ -77,6 +82,27 @@ export function createPriceHistoryViews(
   };
 }
 
+/** What a history is read from. */
+type Question = {
+  readonly coin: CoinVersion;
+  /** Null: there is no series of prices of this width. */
+  readonly series: SeriesVersion | null;
+  readonly to: Instant;
+  /** The version of the tickers. */
+  readonly tickers: string;
+};
+
+function seriesOf(coin: CoinVersion, { quote, widthMs }: TickerHistoryQuery): SeriesVersion | null {
+  const isAsked = (s: SeriesVersion) =>
+    s.quote === quote && isPriceInterval(s.interval) && INTERVAL_MS[s.interval] === widthMs;
+  return coin.series.find(isAsked) ?? null;
+}
+
+/** Tickers change every few minutes: an answer of stored prices alone does not depend on them. */
+function versionOf({ coin, series, to, tickers }: Question, isOfTickers: boolean): string {
+  return `${to} ${coin.firstDataAt} ${series?.id}:${series?.version} ${isOfTickers ? tickers : ''}`;
+}
+
 /** `provenance` null: known without upstream (the dollar). */
 type Priced = {
   readonly name: string;
@@ -85,86 +111,59 @@ type Priced = {
   readonly provenance: Provenance | null;
 };
 
-/** A longer span is known when there is a snapshot in each of its hours. */
-const LONGEST_PART_MS = HOUR;
-
-type SpanRow = {
-  readonly at: Instant;
-  readonly price: number | null;
-  readonly volume: number | null;
-  readonly cap: number | null;
-  readonly seen: Instant;
-  /** Parts with a snapshot, of those that must have one. */
-  readonly parts: number;
+/** Made of what is stored, slot by slot. */
+type History = {
+  readonly ticks: readonly HistoricalTick[];
+  /** Our own tickers were looked at: the answer changes with them. */
+  readonly isOfTickers: boolean;
 };
 
 /**
- * The means of the tickers of each span, named by its start (upstream-api.md, 1.7); volume and market cap are whole numbers. In bitcoin
- * each price is divided by that of bitcoin in the same snapshot. A span without snapshots is left out.
+ * What is known of each slot: the stored price; that there is none, where the series covers it; else the mean of our own tickers, if there
+ * are any (decision 57).
  */
-async function readHistory(
-  sql: Sql,
-  { firstDataAt }: CoinVersion,
-  { coinId, quote, from, to, widthMs, limit }: TickerHistoryQuery,
-): Promise<readonly HistoricalTick[]> {
-  const bounds = { from: ceilTo(from, widthMs), to };
-  const began = Math.max(bounds.from, floorTo(firstDataAt ?? 0, widthMs));
-  if (bounds.from >= bounds.to)
-    return withProvenance([], historyProvenance({ requested: bounds, known: [], hasRows: false, asOf: null }));
-  const partMs = Math.min(widthMs, LONGEST_PART_MS);
-  // A part must have a snapshot when it has ended and did not begin before the coin's data.
-  const due = { from: Math.max(bounds.from, ceilTo(firstDataAt ?? 0, partMs)), to: bounds.to - partMs };
-  const [part, width] = [`${partMs} milliseconds`, `${widthMs} milliseconds`];
-  const rows = await sql<SpanRow[]>`
-    select date_bin(${width}::interval, part, 'epoch') as at,
-      sum(price) / nullif(sum(prices), 0)::float8 as price, sum(volume) / nullif(sum(volumes), 0)::float8 as volume,
-      sum(cap) / nullif(sum(caps), 0)::float8 as cap, max(seen) as seen,
-      (count(*) filter (where part between ${due.from} and ${due.to}))::int as parts
-    from (
-      select date_bin(${part}::interval, h.at, 'epoch') as part,
-        sum(h.price / r.price) as price, count(h.price) as prices,
-        sum(h.volume_24h / r.price) as volume, count(h.volume_24h) as volumes,
-        sum(h.market_cap / r.price) as cap, count(h.market_cap) as caps,
-        max(h.at) as seen
-      from market.ticker_history h
-      ${
-        quote === 'btc'
-          ? sql`join market.ticker_history r on r.coin_id = 'btc-bitcoin' and r.at = h.at and r.price > 0
-              and r.at >= ${bounds.from} and r.at < ${bounds.to}`
-          : sql`cross join (select 1.0::float8 as price) r`
-      }
-      where h.coin_id = ${coinId} and h.at >= ${bounds.from} and h.at < ${bounds.to}
-      group by 1) parts
-    group by 1 order by 1 limit ${limit}`;
-  const list = rows.map(({ at, price, volume, cap }) => ({
-    timestamp: formatTime(at),
-    price,
-    volume_24h: whole(volume),
-    market_cap: whole(cap),
-  }));
-  const known = rows.flatMap(({ at, parts }) => {
-    const span = { from: at, to: at + widthMs };
-    const first = Math.max(span.from, due.from);
-    const last = Math.min(span.to - partMs, floorTo(due.to, partMs));
-    const wanted = Math.max(0, (last - first) / partMs + 1);
-    return parts >= wanted ? [span] : [];
+async function readHistory(sql: Sql, { coin, series, to }: Question, query: TickerHistoryQuery): Promise<History> {
+  const { widthMs, limit } = query;
+  const from = ceilTo(Math.max(0, query.from), widthMs);
+  if (from >= to) {
+    const provenance = historyProvenance({ requested: { from, to }, known: [], hasRows: false, asOf: null });
+    return { ticks: withProvenance([], provenance), isOfTickers: false };
+  }
+  // A slot that begins before the end is one of the answer, whole.
+  const last = ceilTo(to, widthMs);
+  const stored = series === null ? NOTHING : await readPrices(sql, series.id, { from, to: last, limit });
+  /** The slots up to the last row that the limit allows. */
+  const spanOf = (ticks: readonly Tick[]) => ({ from, to: ticks.length < limit ? last : ticks.at(-1)!.at + widthMs });
+  const told = union(stored.known, slotsOf(stored.ticks, widthMs));
+  const missing = subtract([spanOf(stored.ticks)], told);
+  const isOfTickers = missing.length > 0;
+  const means = isOfTickers
+    ? await readMeans(sql, query, { missing, to, limit, firstDataAt: coin.firstDataAt })
+    : { ...NOTHING, seen: null };
+  const ticks = [...stored.ticks, ...means.ticks].sort((a, b) => a.at - b.at).slice(0, limit);
+  const began = Math.max(from, floorTo(coin.firstDataAt ?? 0, widthMs));
+  const requested = { from: began, to: spanOf(ticks).to };
+  // Only what the answer stands on counts: a series without data about it does not make it newer.
+  const isOfSeries = intersect([{ ...requested, from: Math.min(began, ticks[0]?.at ?? began) }], told).length > 0;
+  const seen = [isOfSeries ? series?.answeredAt : null, means.seen].filter((at) => typeof at === 'number');
+  const provenance = historyProvenance({
+    requested,
+    known: union(told, means.known),
+    hasRows: ticks.length > 0,
+    asOf: seen.length === 0 ? null : Math.max(...seen),
   });
-  const end = list.length === limit ? rows.at(-1)!.at + widthMs : ceilTo(bounds.to, widthMs);
-  const asOf = rows.length === 0 ? null : Math.max(...rows.map((row) => row.seen));
-  return withProvenance(
-    list,
-    historyProvenance({ requested: { from: began, to: end }, known: normalize(known), hasRows: list.length > 0, asOf }),
+  return { ticks: withProvenance(ticks.map(toRow), provenance), isOfTickers };
+}
+
+const NOTHING: TicksRead = { ticks: [], known: [] };
+
+function slotsOf(ticks: readonly Tick[], widthMs: number): Spans {
+  return slotsAt(
+    ticks.map(({ at }) => at),
+    widthMs,
   );
 }
 
-function whole(value: number | null): number | null {
-  return value === null ? null : Math.round(value);
-}
-
-function floorTo(at: Instant, width: number): Instant {
-  return Math.floor(at / width) * width;
-}
-
-function ceilTo(at: Instant, width: number): Instant {
-  return Math.ceil(at / width) * width;
+function toRow({ at, price, volume, cap }: Tick): HistoricalTick {
+  return { timestamp: formatTime(at), price, volume_24h: volume, market_cap: cap };
 }

@@ -40,7 +40,7 @@ const stored = (interval: CandleInterval) => `
 /** Candles of one series as they are stored; at most `limit`, the earliest. */
 export async function readStored(
   sql: Sql,
-  { id, interval }: SeriesVersion,
+  { id, interval }: SeriesVersion<CandleInterval>,
   { span, limit }: { readonly span: Span; readonly limit: number },
 ): Promise<CandlesRead> {
   const [row] = await sql.unsafe<(ArraysRow & { readonly openCandles: readonly [number, number][] | null })[]>(
@@ -93,7 +93,7 @@ const coarsened = (fine: CandleInterval, coarse: CandleInterval) => `
  */
 export async function readCoarsened(
   sql: Sql,
-  { id, interval: fine }: SeriesVersion,
+  { id, interval: fine }: SeriesVersion<CandleInterval>,
   { interval, missing, limit }: { readonly interval: CandleInterval; readonly missing: Spans; readonly limit: number },
 ): Promise<CandlesRead> {
   const [row] = await sql.unsafe<ArraysRow[]>(
@@ -129,7 +129,7 @@ function toCandles(row: ArraysRow, interval: CandleInterval, open: ReadonlyMap<I
 }
 
 /** An array of doubles as Postgres prints it: shortest texts that read back to the same bits. */
-function numbersOf(text: string): (number | null)[] {
+export function numbersOf(text: string): (number | null)[] {
   return text
     .slice(1, -1)
     .split(',')
