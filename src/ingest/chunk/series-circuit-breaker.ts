@@ -34,8 +34,10 @@ type Failures = {
   readonly own: number;
   /** Redirect loops in a row, at the end. */
   readonly redirectLoops: number;
-  /** Of the last failure, or of the last vain request about another coin after it. */
+  /** Of the last failure. */
   readonly at: Instant;
+  /** As `at`, or later: of the last vain request about another coin. */
+  readonly waitsSince: Instant;
   /** Answers for any series, until the last failure. */
   readonly answers: number;
   /** What was wrong with the last one. */
@@ -78,7 +80,7 @@ export function createCircuitBreaker({
         return { kind: 'deferred', until: clock.now(), requests: other.requests, reason: 'failing' };
       case 'unanswered':
         // An outage. The chunk is not requested, because that would use one of its attempts.
-        if (failing.get(seriesId) === failures) failing.set(seriesId, { ...failures, at: clock.now() });
+        if (failing.get(seriesId) === failures) failing.set(seriesId, { ...failures, waitsSince: clock.now() });
         return { kind: 'snoozed', until: clock.now(), reason: 'unavailable' };
     }
   }
@@ -112,7 +114,7 @@ export function createCircuitBreaker({
 function afterFailure(before: Failures | undefined, at: Instant, answers: number, error: UpstreamError): Failures {
   const own = (before?.own ?? 0) + (before === undefined || answers > before.answers ? 1 : 0);
   const redirectLoops = error instanceof RedirectLoop ? (before?.redirectLoops ?? 0) + 1 : 0;
-  return { inARow: (before?.inARow ?? 0) + 1, own, redirectLoops, at, answers, problem: error.problem };
+  return { inARow: (before?.inARow ?? 0) + 1, own, redirectLoops, at, waitsSince: at, answers, problem: error.problem };
 }
 
 /** Each chunk of the series has its own message, though not all of them were requested. */
@@ -125,6 +127,6 @@ function isGivenUp({ inARow, own, redirectLoops }: Failures): boolean {
   return redirectLoops >= MOST_REDIRECT_LOOPS || (inARow >= GIVEN_UP.inARow && own >= GIVEN_UP.own);
 }
 
-function notBefore({ inARow, at }: Failures): Instant {
-  return inARow <= CHANCE ? Number.NEGATIVE_INFINITY : at + backoff(inARow - CHANCE - 1, WHOLE_BOUND);
+function notBefore({ inARow, waitsSince }: Failures): Instant {
+  return inARow <= CHANCE ? Number.NEGATIVE_INFINITY : waitsSince + backoff(inARow - CHANCE - 1, WHOLE_BOUND);
 }
