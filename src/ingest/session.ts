@@ -6,6 +6,7 @@ import type { Sql } from '../store/connection/connect.ts';
 import { makeCurrentAccount } from '../store/quota/account.ts';
 import type { AuthScheme, Upstream } from '../upstream/answer.ts';
 import { createIngestChunk, type IngestChunk } from './chunk/ingest-chunk.ts';
+import { type CircuitBreaker, createCircuitBreaker } from './chunk/series-circuit-breaker.ts';
 import { type LearnedLimits, readLearnedLimits } from './limits/learned-limits.ts';
 import { AccountUnknown, Unreachable } from './outcome.ts';
 import {
@@ -17,6 +18,7 @@ import {
   heedRefusal,
   openAccountRecord,
 } from './request/account.ts';
+import { createAskOther } from './request/ask-other.ts';
 import { createAuthSchemeChoice } from './request/auth-scheme.ts';
 import { planUnknown } from './request/configuration-errors.ts';
 import { createQuotaJudge } from './request/quota-exhausted.ts';
@@ -66,6 +68,8 @@ export type Session = {
   readonly tools: { readonly url: string; readonly sharesOrigin: boolean; readonly sendRequest: SendRequest } | null;
   readonly historyLimits: LearnedLimits;
   readonly ingestChunk: IngestChunk;
+  /** Shared by all that work on chunks, in whichever run. */
+  readonly circuitBreaker: CircuitBreaker;
   /** Requests the account now. */
   check(): Promise<AccountCheck>;
 };
@@ -122,6 +126,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     tools,
     historyLimits,
     ingestChunk,
+    circuitBreaker: createCircuitBreaker({ clock, askOther: createAskOther({ sql, sendRequest, clock }) }),
     check: () => checkWith(quota),
   };
 }

@@ -174,6 +174,7 @@ async function runInside({ sql, url }: TestDatabase, coinIds: readonly string[])
             historyLimits,
             plan,
             owner: 'bench:1',
+            circuitBreaker: (ingestChunk) => ingestChunk,
             ingestChunk: () => Promise.reject(new Error('there is nothing to ask')),
           },
           {

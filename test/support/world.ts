@@ -194,6 +194,7 @@ async function openChandler(
           clock,
           queue,
           ingestChunk: session.ingestChunk,
+          circuitBreaker: session.circuitBreaker,
           historyLimits: session.historyLimits,
           plan: session.plan,
           owner: 'test:1',

@@ -16,6 +16,9 @@ export async function make(options: WorldOptions = {}): Promise<void> {
   ({ world, upstream } = await createScriptedWorld(options));
 }
 export const askedOf = (coin: string) => upstream.ohlcv().filter((asked) => asked.coin === coin);
+/** The coins that were asked about although nothing is wanted of them: to tell a broken coin from an outage. */
+export const others = () =>
+  upstream.ohlcv().flatMap(({ path, coin }) => (path.endsWith('/ohlcv/latest') ? [coin!] : []));
 export const missing = async () => {
   const rows = await world.database.sql<{ coinId: string; reason: string }[]>`
     select distinct coin_id, reason from market.gaps order by coin_id`;

@@ -1,6 +1,5 @@
 /** The work on chunks, of tracked series and of backfills; each attempt is one log line, and is counted in the metrics. */
 import { type BackfillRunner, createBackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
-import { withCircuitBreaker } from '../../ingest/chunk/series-circuit-breaker.ts';
 import { singleFlight } from '../../ingest/chunk/single-flight.ts';
 import type { Outcome } from '../../ingest/outcome.ts';
 import type { ChunkJob } from '../../ingest/queue/chunk-job.ts';
@@ -16,9 +15,9 @@ const sameTime = (ms: number) => ms;
 export function workFreshness(context: SessionContext, queue: ChunkQueue, retry: OutageRetry): ChunkWorker {
   const { clock, app, ingestion, ending } = context;
   const { sql } = app.database;
-  const { historyLimits } = ingestion.session;
+  const { historyLimits, circuitBreaker } = ingestion.session;
   const { realMs = sameTime } = app.surroundings;
-  const ingestChunk = withEndOfRefresh(singleFlight(withCircuitBreaker(ingestion.session.ingestChunk, clock)), sql);
+  const ingestChunk = withEndOfRefresh(singleFlight(circuitBreaker(ingestion.session.ingestChunk)), sql);
   return queue.work({
     concurrency: context.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal: ending, retry }),

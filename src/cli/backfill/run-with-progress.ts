@@ -47,6 +47,7 @@ export async function runWithProgress(
             underWay--;
           }
         },
+        circuitBreaker: session.circuitBreaker,
         historyLimits: session.historyLimits,
         plan: session.plan,
         owner: ownerName(process.pid),

@@ -10,7 +10,6 @@ import { asError } from '../../core/as-error.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/work/backfill-queue.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
-import { withCircuitBreaker } from '../chunk/series-circuit-breaker.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
 import type { Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
@@ -26,7 +25,7 @@ import type { BackfillProgress } from './progress.ts';
 
 export type BackfillRunnerDeps = ClaimDeps & {
   readonly queue: ChunkQueue;
-  readonly session: Pick<Session, 'sendRequest' | 'ingestChunk' | 'plan' | 'historyLimits'>;
+  readonly session: Pick<Session, 'sendRequest' | 'ingestChunk' | 'circuitBreaker' | 'plan' | 'historyLimits'>;
   readonly concurrency: number;
   /** How long candles are kept: candles that became too old while the backfill waited are not requested. */
   readonly keep?: Partial<Keep['candles']>;
@@ -135,7 +134,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
 function help(deps: BackfillRunnerDeps, signal: AbortSignal): ChunkWorker {
   const { clock, realMs = (ms) => ms } = deps;
   const retry = createOutageRetry({ clock, signal });
-  const ingestChunk = singleFlight(withCircuitBreaker(deps.session.ingestChunk, clock));
+  const ingestChunk = singleFlight(deps.session.circuitBreaker(deps.session.ingestChunk));
   return deps.queue.work({
     concurrency: deps.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),
@@ -160,7 +159,7 @@ async function execute(
 ): Promise<BackfillRun> {
   const { sql, clock, queue, owner, concurrency, bringBack, realMs } = deps;
   const { id, coinIds, interval, quote, span, priority } = claimed;
-  const { historyLimits, plan, sendRequest } = deps.session;
+  const { historyLimits, circuitBreaker, plan, sendRequest } = deps.session;
   await historyLimits.reload();
   const list = await refreshForAbsences({ sendRequest, sql, clock, signal });
   if (list.kind === 'failed') deps.onError(new Error(`${list.message}; empty slots remain unconfirmed`));
@@ -170,7 +169,7 @@ async function execute(
   const planned = await planBackfill({ sql, target, now: startedAt, askedSince: startedAt, plan, historyLimit });
   onPlanned(planned.cost.requests);
   deps.onBegin(claimed, planned.cost.requests);
-  const running = { sql, clock, queue, historyLimits, plan, owner, ingestChunk: reporting(deps) };
+  const running = { sql, clock, queue, historyLimits, circuitBreaker, plan, owner, ingestChunk: reporting(deps) };
   return runBackfill(
     { ...running, ...(bringBack ? { bringBack } : {}), ...(realMs ? { realMs } : {}) },
     {

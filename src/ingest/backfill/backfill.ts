@@ -14,12 +14,9 @@ import {
   startBackfill,
 } from '../../store/work/backfill.ts';
 import { type Left, readLeft } from '../../views/operations/left.ts';
-import type { IngestChunk } from '../chunk/ingest-chunk.ts';
-import { withCircuitBreaker } from '../chunk/series-circuit-breaker.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
 import { expectedDepth } from '../limits/history-limit.ts';
 import { lastDayOf } from '../limits/last-day.ts';
-import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { ConfigurationError, type Outcome, UpstreamError } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
@@ -30,6 +27,7 @@ import {
   outageReason,
   QUEUE_IS_UNAVAILABLE,
 } from '../request/outage-retry.ts';
+import type { Session } from '../session.ts';
 import { keepBeating, withRevival } from './heartbeat.ts';
 import { createOwnChunks, type OwnChunks } from './own-chunks.ts';
 import type { BackfillPlan, BackfillTarget } from './plan.ts';
@@ -56,12 +54,10 @@ export type BackfillRun = {
   readonly left: readonly Left[] | null;
 };
 
-export type BackfillDeps = {
+export type BackfillDeps = Pick<Session, 'ingestChunk' | 'circuitBreaker' | 'historyLimits'> & {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly queue: ChunkQueue;
-  readonly ingestChunk: IngestChunk;
-  readonly historyLimits: LearnedLimits;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   /** `host:pid`. */
   readonly owner: string;
@@ -185,7 +181,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
   });
   const isClaimed = options.claimedId !== undefined;
   const alive = isClaimed ? deps.ingestChunk : withRevival(deps.ingestChunk, { sql, clock, id, signal });
-  const ingestChunk = singleFlight(withCircuitBreaker(alive, clock));
+  const ingestChunk = singleFlight(deps.circuitBreaker(alive));
   const worker = queue.work({
     concurrency,
     handle: (job, attempt) => {

@@ -128,9 +128,14 @@ export class ProgressTracker {
         if (outcome.reason === 'second opinion') {
           // However short the allowed wait is: the next run would begin with the same question, and never get past it.
           this.#waits.add(now, outcome.reason, now, Math.max(this.#options.maxWaitMs, LONGEST_DOUBT_MS));
-        } else if (outcome.reason === 'failing') this.#waits.add(now, 'unavailable', now);
-        // All coins wait for that.
-        else this.#waits.add(outcome.until, outcome.reason, now);
+        } else if (outcome.reason === 'failing') {
+          // With a request: the upstream answered about another coin, so only this one fails.
+          if (outcome.requests > 0) this.#waits.answered();
+          else this.#waits.add(now, 'unavailable', now);
+        } else {
+          // All coins wait for that.
+          this.#waits.add(outcome.until, outcome.reason, now);
+        }
         break;
       case 'refused': {
         const { reason, message } = outcome;

@@ -77,7 +77,8 @@ export function createRefill(deps: RefillDeps): Refill {
       }
     },
     ended: (job, how) => {
-      if (how === 'failed') missing.giveUp(job);
+      // One that left the window before this was told is not reported as failed: the next pass asks for it once more.
+      if (how === 'failed' && window.has(job)) missing.giveUp(job);
       window.ended(job);
     },
     has: window.has,

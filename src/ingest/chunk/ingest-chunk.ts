@@ -177,7 +177,7 @@ async function askFor(
   );
 }
 
-function spenderOf(job: ChunkJob): Spender {
+export function spenderOf(job: ChunkJob): Spender {
   switch (job.kind) {
     case 'freshness':
       return { class: 'scheduled', name: FRESHNESS };
@@ -188,7 +188,7 @@ function spenderOf(job: ChunkJob): Spender {
   }
 }
 
-function backfillOf(job: ChunkJob): number | null {
+export function backfillOf(job: ChunkJob): number | null {
   return job.kind === 'backfill' ? job.backfillId : null;
 }
 

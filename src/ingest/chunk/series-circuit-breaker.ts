@@ -1,13 +1,15 @@
 /**
  * A circuit breaker for each series: while the upstream keeps failing on one series, its chunks wait, so that the others go on. When the
- * upstream answers for others all the while, the run gives the series up (one broken coin can neither block the others nor use
- * up the quota). A later run, or a later refresh, tries it once before it gives it up again.
+ * upstream answers for others all the while, the series is given up (one broken coin can neither block the others nor use up the quota). Where
+ * nothing else is requested, one request about another coin tells a broken coin from an outage. A later run, or a later refresh, tries the
+ * series once before it gives it up again.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
-import { RedirectLoop, SeriesGivenUp, UpstreamError } from '../outcome.ts';
+import { type Outcome, RedirectLoop, SeriesGivenUp, UpstreamError } from '../outcome.ts';
 import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
-import type { IngestChunk } from './ingest-chunk.ts';
+import type { AskOther } from '../request/ask-other.ts';
+import { backfillOf, type IngestChunk, type IngestChunkOptions, spenderOf } from './ingest-chunk.ts';
 
 /** One or two failures in a row are chance. */
 const CHANCE = 2;
@@ -15,6 +17,13 @@ const CHANCE = 2;
 const backoff = createBackoff({ firstMs: 2_000, mostMs: 60_000 });
 /** A series is given up after so many failures in a row, if before so many of them another series was answered. */
 const GIVEN_UP = { inARow: 8, own: 3 };
+/**
+ * From so many failures in a row on, another series must have been answered before each request; if none was, another coin is asked about. With
+ * the first failure, those are as many as the series needs to be given up.
+ */
+const ASK_OTHER_FROM = GIVEN_UP.inARow - (GIVEN_UP.own - 1);
+/** While another coin is asked about for a series, its other chunks wait for so long at a time. */
+const MOMENT_MS = 1_000;
 /** It is also given up after so many redirect loops in a row. */
 const MOST_REDIRECT_LOOPS = 2;
 
@@ -27,45 +36,85 @@ type Failures = {
   readonly redirectLoops: number;
   /** Of the last failure. */
   readonly at: Instant;
-  /** Answers for any series, until then. */
+  /** As `at`, or later: of the last vain request about another coin. */
+  readonly waitsSince: Instant;
+  /** Answers for any series, until the last failure. */
   readonly answers: number;
   /** What was wrong with the last one. */
   readonly problem: string;
 };
 
 /** The same, with the circuit breaker. A chunk of a series that waits is `deferred`. @throws SeriesGivenUp */
-export function withCircuitBreaker(ingestChunk: IngestChunk, clock: Clock): IngestChunk {
+export type CircuitBreaker = (ingestChunk: IngestChunk) => IngestChunk;
+
+/** What it learns of a series holds for all that it wraps: a service begins a new run after each wait. */
+export function createCircuitBreaker({
+  clock,
+  askOther,
+}: {
+  readonly clock: Clock;
+  readonly askOther: AskOther;
+}): CircuitBreaker {
   const failing = new Map<number, Failures>();
+  /** The series for which another coin is asked about just now. */
+  const asking = new Set<number>();
   let answers = 0;
-  return async (job, options = {}) => {
+
+  /** What becomes of a chunk of a failing series; null: it may be requested. */
+  async function holdBack(job: ChunkJob, failures: Failures, options: IngestChunkOptions): Promise<Outcome | null> {
     const { seriesId } = job;
-    const failures = failing.get(seriesId);
-    // A run that began after the last failure may try once more.
-    if (failures !== undefined && isGivenUp(failures) && job.askedSince <= failures.at)
-      throw new SeriesGivenUp(givenUp(job, failures));
-    const until = notBefore(failures);
-    if (until > clock.now() && !options.signal?.aborted)
-      return { kind: 'deferred', until, requests: 0, reason: 'failing' };
-    try {
-      const outcome = await ingestChunk(job, options);
-      if (outcome.kind === 'refused' || (outcome.kind === 'stored' && outcome.requests > 0)) {
+    const until = asking.has(seriesId) ? clock.now() + MOMENT_MS : notBefore(failures);
+    if (until > clock.now()) return { kind: 'deferred', until, requests: 0, reason: 'failing' };
+    if (failures.inARow < ASK_OTHER_FROM || answers > failures.answers) return null;
+    asking.add(seriesId);
+    const about = { coinId: job.coinId, spender: spenderOf(job), backfillId: backfillOf(job) };
+    const other = await askOther(about, options).finally(() => asking.delete(seriesId));
+    switch (other.kind) {
+      case 'no other':
+        return null;
+      case 'held':
+        return { kind: 'snoozed', until: other.until, reason: other.reason };
+      case 'answered':
         answers++;
-        failing.delete(seriesId);
-      }
-      return outcome;
-    } catch (error) {
-      if (error instanceof UpstreamError) {
-        failing.set(seriesId, afterFailure(failing.get(seriesId), clock.now(), answers, error));
-      }
-      throw error;
+        // The run must know that the upstream answers, whatever becomes of the chunk: that is requested in the next turn.
+        return { kind: 'deferred', until: clock.now(), requests: other.requests, reason: 'failing' };
+      case 'unanswered':
+        // An outage. The chunk is not requested, because that would use one of its attempts.
+        if (failing.get(seriesId) === failures) failing.set(seriesId, { ...failures, waitsSince: clock.now() });
+        return { kind: 'snoozed', until: clock.now(), reason: 'unavailable' };
     }
-  };
+  }
+
+  return (ingestChunk) =>
+    async (job, options = {}) => {
+      const { seriesId } = job;
+      const failures = failing.get(seriesId);
+      // A run that began after the last failure may try once more.
+      if (failures !== undefined && isGivenUp(failures) && job.askedSince <= failures.at)
+        throw new SeriesGivenUp(givenUp(job, failures));
+      const heldBack =
+        failures === undefined || options.signal?.aborted ? null : await holdBack(job, failures, options);
+      if (heldBack !== null) return heldBack;
+      try {
+        const outcome = await ingestChunk(job, options);
+        if (outcome.kind === 'refused' || (outcome.kind === 'stored' && outcome.requests > 0)) {
+          answers++;
+          failing.delete(seriesId);
+        }
+        return outcome;
+      } catch (error) {
+        if (error instanceof UpstreamError) {
+          failing.set(seriesId, afterFailure(failing.get(seriesId), clock.now(), answers, error));
+        }
+        throw error;
+      }
+    };
 }
 
 function afterFailure(before: Failures | undefined, at: Instant, answers: number, error: UpstreamError): Failures {
   const own = (before?.own ?? 0) + (before === undefined || answers > before.answers ? 1 : 0);
   const redirectLoops = error instanceof RedirectLoop ? (before?.redirectLoops ?? 0) + 1 : 0;
-  return { inARow: (before?.inARow ?? 0) + 1, own, redirectLoops, at, answers, problem: error.problem };
+  return { inARow: (before?.inARow ?? 0) + 1, own, redirectLoops, at, waitsSince: at, answers, problem: error.problem };
 }
 
 /** Each chunk of the series has its own message, though not all of them were requested. */
@@ -73,12 +122,11 @@ function givenUp(job: ChunkJob, { inARow, problem }: Failures): string {
   return `${describeChunk(job)}: given up, because ${inARow} requests for this series failed in a row; the last one: ${problem}`;
 }
 
-/** In an outage no series is answered, so none is given up. */
+/** In an outage nothing is answered, so no series is given up. */
 function isGivenUp({ inARow, own, redirectLoops }: Failures): boolean {
   return redirectLoops >= MOST_REDIRECT_LOOPS || (inARow >= GIVEN_UP.inARow && own >= GIVEN_UP.own);
 }
 
-function notBefore(failures: Failures | undefined): Instant {
-  if (failures === undefined || failures.inARow <= CHANCE) return Number.NEGATIVE_INFINITY;
-  return failures.at + backoff(failures.inARow - CHANCE - 1, WHOLE_BOUND);
+function notBefore({ inARow, waitsSince }: Failures): Instant {
+  return inARow <= CHANCE ? Number.NEGATIVE_INFINITY : waitsSince + backoff(inARow - CHANCE - 1, WHOLE_BOUND);
 }

@@ -31,7 +31,7 @@ export async function service(
   {
     candlesPerRequest = null,
     ...more
-  }: Partial<Pick<BackfillRunnerDeps, 'lookMs' | 'finishOf' | 'keep'>> & {
+  }: Partial<Pick<BackfillRunnerDeps, 'lookMs' | 'finishOf' | 'keep' | 'realMs'>> & {
     readonly candlesPerRequest?: number | null;
   } = {},
 ) {

@@ -177,7 +177,7 @@ describe('a chunk that does not get done', () => {
   const FAR_TOO_OFTEN = 20;
 
   /** How often each of the chunks of one coin is put into the queue, of which one ends as `how` says whenever it is taken. */
-  async function runWith(how: 'done' | 'failed') {
+  async function runWith(how: 'done' | 'failed', leavesFirst = false) {
     stop.abort();
     await run;
     const over = new AbortController();
@@ -194,6 +194,7 @@ describe('a chunk that does not get done', () => {
             const times = (asked.get(chunkJobId(job)) ?? 0) + 1;
             asked.set(chunkJobId(job), times);
             if (times >= FAR_TOO_OFTEN) over.abort();
+            if (leavesFirst && times === 1) few.ended(job, 'done');
             few.ended(job, isStubborn(job) ? how : 'done');
           }
         },
@@ -218,5 +219,10 @@ describe('a chunk that does not get done', () => {
     const { times, givenUp } = await runWith('failed');
     expect(times).toEqual(Array(FEW).fill(1));
     expect(givenUp).toEqual([]);
+  });
+
+  test('and left the window before that was told comes once more, because nobody has reported it', async () => {
+    const { times } = await runWith('failed', true);
+    expect(times).toEqual([...Array(FEW).fill(1).slice(1), 2]);
   });
 });

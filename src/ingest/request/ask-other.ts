@@ -1,0 +1,68 @@
+/** Asks about another coin than one that keeps failing: is only that coin broken, or is it an outage? */
+import type { Clock, Instant } from '../../clock.ts';
+import { ohlcvLatestPath } from '../../contract/interface/paths.ts';
+import { readOhlcvRows } from '../../contract/record/ohlcv.ts';
+import type { Spender } from '../../quota/quota.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { topCoins } from '../../store/snapshot/coin.ts';
+import { recordFetchOnce } from '../../store/work/fetch.ts';
+import { INTERRUPTED } from '../outcome.ts';
+import { type OutageRetry, withoutRetry } from './outage-retry.ts';
+import type { SendRequest, SentRequest } from './send-request.ts';
+
+/** How the upstream answered about another coin. */
+export type OtherAnswer =
+  | { readonly kind: 'answered' | 'unanswered'; readonly requests: number }
+  /** The quota allows no request until then. */
+  | { readonly kind: 'held'; readonly until: Instant; readonly reason: string }
+  /** No other coin is known. */
+  | { readonly kind: 'no other' };
+
+export type AskOther = (
+  about: { readonly coinId: string; readonly spender: Spender; readonly backfillId: number | null },
+  options: { readonly signal?: AbortSignal; readonly retry?: OutageRetry },
+) => Promise<OtherAnswer>;
+
+/** So many coins are asked about in turn: one of them may be broken, too. */
+const OTHERS = 3;
+
+type AskOtherDeps = { readonly sql: Sql; readonly sendRequest: SendRequest; readonly clock: Clock };
+
+/**
+ * It asks for the last full day of one of the largest coins, which is one candle, and is there under every plan. It does not ask `/global`:
+ * when the upstream answers that but no coin's candles, no coin is broken.
+ */
+export function createAskOther({ sql, sendRequest, clock }: AskOtherDeps): AskOther {
+  let turn = 0;
+  return async ({ coinId, spender, backfillId }, { signal, retry = withoutRetry }) => {
+    const largest = await retry(() => topCoins(sql, OTHERS + 1));
+    const others = largest.filter(({ id }) => id !== coinId).slice(0, OTHERS);
+    const other = others[turn++ % OTHERS] ?? others[0];
+    if (other === undefined) return { kind: 'no other' };
+    const held = (reason: string): OtherAnswer => ({ kind: 'held', until: clock.now(), reason });
+    const sent = await sendRequest(
+      { path: ohlcvLatestPath(other.id), query: { quote: 'usd' } },
+      { spender, record: { endpoint: 'ohlcv', subject: other.id, backfillId }, signal, retry },
+    ).catch((error: unknown) => {
+      if (signal?.aborted) return held(INTERRUPTED);
+      throw error;
+    });
+    if (!('answer' in sent)) return sent;
+    const { answer, budgetLeft, requests } = sent;
+    // The ledger makes everybody wait; the next take says until when.
+    if (answer.kind === 'limited' && !budgetLeft) return held(answer.by === 'rate' ? 'limited' : 'quota exhausted');
+    return { kind: (await isAnswered(sql, sent, retry)) ? 'answered' : 'unanswered', requests };
+  };
+}
+
+/** A refusal is an answer as well, and so is a 402 because of the plan. An answer is recorded here, the rest is recorded already. */
+async function isAnswered(sql: Sql, { answer, record }: SentRequest, retry: OutageRetry): Promise<boolean> {
+  if (answer.kind === 'refused') return answer.reason !== 'unknown route';
+  if (answer.kind !== 'answered') return answer.kind === 'limited';
+  const read = readOhlcvRows(answer.body);
+  const seen = read.ok
+    ? { outcome: 'stored', rows: read.rows.length }
+    : { outcome: 'malformed', message: read.problem };
+  await retry((again) => recordFetchOnce(sql, { ...record, ...seen }, again));
+  return read.ok;
+}

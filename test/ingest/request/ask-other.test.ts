@@ -1,0 +1,144 @@
+/** A request about another coin: against a scripted upstream, the real client, the real ledger and a real database. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type AskOther, createAskOther } from '../../../src/ingest/request/ask-other.ts';
+import { createAuthSchemeChoice } from '../../../src/ingest/request/auth-scheme.ts';
+import { createReachability } from '../../../src/ingest/request/reachability.ts';
+import { createSendRequest } from '../../../src/ingest/request/send-request.ts';
+import { recordCoins } from '../../../src/store/snapshot/coin.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { says } from '../../support/scripted.ts';
+import {
+  BASE_URL,
+  createScriptedQuota,
+  createScriptedUpstream,
+  NO_LIMITS,
+  UPSTREAM_NOW,
+} from '../../support/scripted-upstream.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+beforeEach(() => database.sql`truncate ops.fetch, ops.quota, ops.quota_spent, market.coin cascade`);
+
+const ACCOUNT = 'anonymous@upstream.test';
+const ABOUT: Parameters<AskOther>[0] = {
+  coinId: 'b',
+  spender: { class: 'backfill', name: 'backfill 7' },
+  backfillId: 7,
+};
+/** With their ranks. */
+const COINS = { a: 1, b: 2, c: 3, d: 4, e: 5 };
+
+async function open({
+  coins = COINS,
+  limits = NO_LIMITS,
+}: {
+  coins?: Partial<typeof COINS>;
+  limits?: typeof NO_LIMITS;
+} = {}) {
+  const { sql } = database;
+  const upstream = createScriptedUpstream();
+  const { clock } = upstream;
+  const quota = createScriptedQuota(database, { clock, accountId: ACCOUNT, limits });
+  const listed = Object.entries(coins).map(([id, rank]) => ({
+    id,
+    rank,
+    name: id,
+    symbol: id,
+    type: 'coin',
+    is_new: false,
+    is_active: true,
+  }));
+  await recordCoins(sql, listed, UPSTREAM_NOW);
+  const sendRequest = createSendRequest({
+    upstream: upstream.client,
+    baseUrl: BASE_URL,
+    reachability: createReachability(sql, new URL(BASE_URL).host),
+    quota,
+    authScheme: createAuthSchemeChoice({
+      hasKey: false,
+      configured: 'auto',
+      known: null,
+      remember: async () => undefined,
+    }),
+    sql,
+    clock,
+    accountId: ACCOUNT,
+    judgeQuotaExhausted: async () => 'budget left',
+  });
+  const askOther = createAskOther({ sql, sendRequest, clock });
+  const spent = async () => (await quota.state()).day.spent;
+  return { ...upstream, ask: (options = {}) => askOther(ABOUT, options), spent };
+}
+
+const recorded = () =>
+  database.sql`select endpoint, subject, backfill_id, outcome, rows from ops.fetch order by id`.then((rows) => [
+    ...rows,
+  ]);
+
+test('asks about the largest others in turn, one candle each, paid for by the work and recorded as its own', async () => {
+  const { ask, answers, sent, spent } = await open();
+  answers(Response.json([{ time_open: '2026-11-20T00:00:00Z', close: 1 }]));
+  for (let i = 0; i < 4; i++) expect(await ask()).toEqual({ kind: 'answered', requests: 1 });
+  expect(sent.map(({ path }) => path)).toEqual(
+    ['a', 'c', 'd', 'a'].map((id) => `/v1/coins/${id}/ohlcv/latest?quote=usd`),
+  );
+  expect(await spent()).toBe(4);
+  const [row] = await recorded();
+  expect(row).toEqual({ endpoint: 'ohlcv', subject: 'a', backfillId: 7, outcome: 'stored', rows: 1 });
+});
+
+test.each([
+  ['no candle', () => Response.json([]), 'answered', 'stored'],
+  ['an unknown id', () => says(404, 'id not found'), 'answered', 'unknown id'],
+  ['a 402 because of the plan', () => says(402, 'not in this plan'), 'answered', 'limited'],
+  ['a 5xx', () => says(500, 'broken'), 'unanswered', 'unavailable'],
+  [
+    'no JSON',
+    () => new Response('oops', { headers: { 'content-type': 'application/json' } }),
+    'unanswered',
+    'malformed',
+  ],
+  ['no candles but something else', () => Response.json({ status: 'maintenance' }), 'unanswered', 'malformed'],
+  [
+    'an unknown route',
+    () => Response.json({ message: 'no Route matched' }, { status: 404 }),
+    'unanswered',
+    'unknown route',
+  ],
+])('%s', async (_, reply, kind, outcome) => {
+  const { ask, answers } = await open();
+  answers(reply());
+  expect(await ask()).toEqual({ kind, requests: 1 });
+  expect(await recorded()).toMatchObject([{ endpoint: 'ohlcv', subject: 'a', outcome }]);
+});
+
+test('a 429 decides nothing: the ledger holds the next one', async () => {
+  const { ask, answers } = await open();
+  answers(says(429, 'slow down', { 'retry-after': '60' }));
+  expect(await ask()).toMatchObject({ kind: 'held', reason: 'limited' });
+  expect(await ask()).toMatchObject({ kind: 'held', reason: 'limited' });
+  expect(await recorded()).toHaveLength(1);
+});
+
+test('takes its request from the quota first: without one nothing is sent', async () => {
+  const { ask, sent } = await open({ limits: { ...NO_LIMITS, perDay: 0 } });
+  expect(await ask()).toMatchObject({ kind: 'held', reason: 'day' });
+  expect(sent).toEqual([]);
+});
+
+test('without another coin there is no question', async () => {
+  const { ask, sent } = await open({ coins: { b: 2 } });
+  expect(await ask()).toEqual({ kind: 'no other' });
+  expect(sent).toEqual([]);
+});
+
+test('a run that ends sends nothing, and its chunk goes back', async () => {
+  const { ask, sent } = await open();
+  const stop = new AbortController();
+  stop.abort();
+  expect(await ask({ signal: stop.signal })).toMatchObject({ kind: 'held', reason: 'interrupted' });
+  expect(sent).toEqual([]);
+});
