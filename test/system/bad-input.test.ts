@@ -64,8 +64,8 @@ describe('what makes no sense is said in one sentence, ends with 2, and changes 
   test.concurrent.each<[string[], RegExp]>([
     ...[
       [['btc-bitcion', '--start', '2024-01-01'], /the upstream has no coin btc-bitcion; did you mean btc-bitcoin\?/],
-      [[...COIN, '--interval', '2h'], /'2h' is invalid.*5m, 15m, 30m, 1h, 6h, 12h, 24h/],
-      [[...COIN, '--interval', '1d'], /'1d' is invalid.*did you mean 24h\?/],
+      [[...COIN, '--interval', '2h'], /There are no 2h candles; give 5m, 15m, 30m, 1h, 6h, 12h, 24h/],
+      [[...COIN, '--interval', '1d'], /There are no 1d candles; give 24h/],
       [[...COIN, '--quote', 'eur'], /'eur' is invalid.*usd, btc/],
       [[...COIN, '--end', '2023-01-01'], /--end 2023-01-01 is not after --start 2024-01-01/],
       [['btc-bitcoin', '--start', '2099-01-01'], /--start 2099-01-01 lies in the future/],

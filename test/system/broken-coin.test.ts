@@ -7,7 +7,7 @@ import { HEALTHY, MINUTE, make, missing, others, POISONED, upstream, WORK, world
 afterEach(() => world?.close());
 
 const COINS = [POISONED, HEALTHY[0]!];
-/** As `chandler backfill` waits by itself. */
+/** As `chandler backfill` waits by itself. The clock runs no faster than a busy machine can follow within that time. */
 const BY_DEFAULT = { maxWaitMs: 5 * MINUTE };
 const isOf = (request: Request, coin: string) => request.url.includes(`${coin}/ohlcv`);
 const chunksOf = (coin: string) =>
@@ -17,7 +17,7 @@ describe('a backfill of two coins, one of which is broken, ends: that one failed
   const broken = (request: Request) => (isOf(request, POISONED) ? says(500, 'An unexpected server error') : null);
 
   test('when both are asked about by many workers, in many chunks', async () => {
-    await make({ speed: 100 });
+    await make({ speed: 25 });
     const chandler = await world.open({ candlesPerRequest: 20 });
     upstream.script = broken;
     const run = await chandler.backfill({ ...WORK, ...BY_DEFAULT, coins: COINS });
@@ -31,7 +31,7 @@ describe('a backfill of two coins, one of which is broken, ends: that one failed
   });
 
   test('when the other was complete before, and many workers ask about the broken one alone', async () => {
-    await make({ speed: 100 });
+    await make({ speed: 25 });
     const chandler = await world.open({ candlesPerRequest: 20 });
     await chandler.backfill({ ...WORK, coins: HEALTHY });
     upstream.script = broken;
@@ -50,7 +50,7 @@ describe('a backfill of two coins, one of which is broken, ends: that one failed
   ])(
     'when nothing else is asked, and the answer is always %s: two requests about other coins decide it',
     async (_, answer) => {
-      await make({ speed: 100 });
+      await make({ speed: 25 });
       const chandler = await world.open();
       const work = { ...WORK, ...BY_DEFAULT, concurrency: 1 };
       await chandler.backfill({ ...work, coins: HEALTHY });

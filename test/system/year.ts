@@ -35,11 +35,16 @@ export type Year = {
   readonly daysMissing: readonly string[];
   /** Final daily candles of these days, and how many were foretold. */
   readonly candles: { readonly held: number; readonly foretold: number };
-  /** Of the backfill of prices: requests and days until it was done, as planned and as it was; null: there was none, or it is not done. */
+  /**
+   * Of the backfill of prices; null: there was none. Days until every coin was answered, and requests until then, as planned and as it was: after
+   * that only second answers are missing.
+   */
   readonly prices: {
+    readonly unanswered: number;
     readonly requests: { readonly sent: number; readonly planned: number };
     readonly days: { readonly took: number; readonly foretold: number };
-    readonly slotsMissing: number;
+    /** Why slots are missing at the end. */
+    readonly gaps: readonly string[];
   } | null;
   readonly peak: { readonly day: number; readonly month: number };
   readonly limited: number;
@@ -71,7 +76,6 @@ export async function liveAYear(options: YearOptions): Promise<Year> {
       limits: { plan, keys: { [KEY]: plan }, overrides: { pacePerSecond: null } },
     },
   });
-  const { sql } = world.database;
   try {
     await world.start('service');
     await world.untilListed();
@@ -81,21 +85,16 @@ export async function liveAYear(options: YearOptions): Promise<Year> {
     // The first run of the schedule of freshness knows the rule.
     await world.advance(40 * MINUTE);
     const chosen = options.prices > 0 ? await fillPrices(world, options) : null;
-    let done: { readonly finishedAt: number } | undefined;
     for (let at = world.clock.now(); at < START + days * DAY; at = world.clock.now()) {
       await world.advance(STEP_MS);
       if (floorToGrid(at, '24h') !== floorToGrid(world.clock.now(), '24h')) await world.advance(BORDER_MS);
       expectAlive(world);
-      if (chosen !== null && done === undefined)
-        [done] = await sql<
-          { finishedAt: number }[]
-        >`select finished_at from ops.backfill where id = ${chosen.id} and state = 'done'`;
     }
     const end = lastFinalDay(world.clock.now(), plan);
     const accounts = world.simulator.counters().accounts;
     return {
       ...(await readDays(world, firstDay, end)),
-      prices: chosen === null || done === undefined ? null : await pricesOf(world, chosen, done.finishedAt),
+      prices: chosen === null ? null : await pricesOf(world, chosen),
       peak: {
         day: Math.max(...accounts.map(({ peak }) => peak.day)),
         month: Math.max(...accounts.map(({ peak }) => peak.month)),
@@ -160,17 +159,23 @@ async function fillPrices(world: ServiceWorld, { plan: name, prices, pricesDays 
   return { id, queuedAt: now, planned: cost.requests, foretoldAt: finishAt! };
 }
 
-async function pricesOf({ database }: ServiceWorld, chosen: Chosen, finishedAt: number): Promise<Year['prices']> {
+async function pricesOf({ database }: ServiceWorld, chosen: Chosen): Promise<Year['prices']> {
   const { sql } = database;
   const { id, queuedAt, planned, foretoldAt } = chosen;
-  const [row] = await sql<{ sent: number; missing: number; at: number }[]>`
-    select (select count(*)::int from ops.fetch where backfill_id = ${id}) as sent,
-      (select coalesce(sum(slots_missing), 0)::int from market.coverage where interval = 'prices-1d') as missing,
-      (select max(sent_at) from ops.fetch where backfill_id = ${id}) as at`;
+  const [row] = await sql<{ sent: number; unanswered: number; at: number; gaps: string[] }[]>`
+    with first as (
+      select s.id, min(f.sent_at) as at from market.series s
+      left join ops.fetch f on f.series_id = s.id and f.backfill_id = ${id} and f.outcome = 'stored'
+      where s.interval = 'prices-1d' group by s.id
+    )
+    select (select count(*)::int from first where at is null) as unanswered, (select max(at) from first) as at,
+      (select count(*)::int from ops.fetch where backfill_id = ${id} and sent_at <= (select max(at) from first)) as sent,
+      array(select distinct reason from market.gaps where interval = 'prices-1d' order by 1) as gaps`;
   return {
+    unanswered: row!.unanswered,
     requests: { sent: row!.sent, planned },
-    days: { took: (Math.min(finishedAt, row!.at) - queuedAt) / DAY, foretold: (foretoldAt - queuedAt) / DAY },
-    slotsMissing: row!.missing,
+    days: { took: (row!.at - queuedAt) / DAY, foretold: (foretoldAt - queuedAt) / DAY },
+    gaps: row!.gaps,
   };
 }
 

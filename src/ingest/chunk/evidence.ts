@@ -3,7 +3,7 @@
  *
  * A slot with a settled candle is final. A slot without one is believed empty at once when the same answer has candles on
  * both sides of it. At the edge of an answer, or in an answer with quarantined rows, it needs a second opinion: another empty answer at
- * least an hour before or after, of a coin that the list of coins still had at or after the first of the two (the upstream answers nothing
+ * least an hour before or after, of a coin that a list of coins or tickers still had at or after the first of the two (the upstream answers nothing
  * for an id that it does not know, too). Until then the slot is *pending*: a gap with the claim about it, and an instant before which
  * another request is not worth it.
  *

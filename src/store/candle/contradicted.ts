@@ -10,7 +10,14 @@ import { RULES } from '../../core/second-opinion.ts';
 import { intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { receivedAt, slotsOf, TOLD_TWICE } from './chunk-evidence.ts';
-import { type ChunkAnswer, type EdgeRead, edgesWithin, readEdges, type UnconfirmedAnswer } from './lock-series.ts';
+import {
+  type ChunkAnswer,
+  type EdgeRead,
+  edgesWithin,
+  listedAt as listedAtOf,
+  readEdges,
+  type UnconfirmedAnswer,
+} from './lock-series.ts';
 import { storedRows } from './stored.ts';
 
 /** What this answer says. */
@@ -31,7 +38,7 @@ export async function nowUnproven(tx: SqlOrTransaction, answer: ChunkAnswer, of:
     select s.covered * ${contradicted}::tstzmultirange as empty,
       coalesce((select range_agg(f.answered_slots) from ops.fetch f
         where f.series_id = s.id and f.outcome = 'stored' and f.answered_slots && ${contradicted}::tstzmultirange), '{}') as told,
-      (select c.last_seen_at from market.coin c where c.id = s.coin_id) as listed_at,
+      ${listedAtOf(tx)} as listed_at,
       ${edgesWithin(tx, answer, contradicted)} as edges,
       array(select c.open_time from ${storedRows(tx, tx`s.id`, series.interval)} c
         where c.open_time >= ${bounds.from} and c.open_time < ${bounds.to} order by c.open_time) as candles

@@ -41,7 +41,7 @@ export type Known = {
   readonly unconfirmedAnswers: readonly UnconfirmedAnswer[];
   /** Where a younger answer has said something. */
   readonly answeredByYounger: Spans;
-  /** As-of instant of the youngest list of coins that has this one. */
+  /** As-of instant of the youngest list of coins or tickers that has this one. */
   readonly listedAt: Instant;
   /** Slots whose rows were quarantined by the answer before exactly as they are now. */
   readonly repeated: ReadonlySet<Instant>;
@@ -63,6 +63,15 @@ export type State = Omit<Known, 'repeated'> & {
   readonly hasOpen: boolean;
   readonly hasRollups: boolean;
 };
+
+/**
+ * An expression for the as-of instant of the youngest list that has the coin of the series `s`: of coins, or of tickers, which come more often.
+ * Either proves that the upstream knows the id.
+ */
+export function listedAt(sql: SqlOrTransaction) {
+  return sql`(select greatest(c.last_seen_at, (select t.seen_at from market.ticker t where t.coin_id = c.id))
+    from market.coin c where c.id = s.coin_id)`;
+}
 
 /** As JSON has it: seconds since 1970. */
 export type EdgeRead = { readonly spans: string; readonly asOf: number; readonly isOlder: boolean };
@@ -126,7 +135,7 @@ export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Pro
       select s.covered * ${[span]}::tstzmultirange as covered, s.steps, s.empty_once,
         ${neighboursOf(tx, series, span)} as beside, ${otherSeriesOf(tx, span, { answers: agreeing, since: fetch.sentAt - forgetMs })} as others,
         coalesce(younger.answered_slots, '{}') as answered_slots, coalesce(younger.asked, '{}') as asked,
-        (select c.last_seen_at from market.coin c where c.id = s.coin_id) as listed_at,
+        ${listedAt(tx)} as listed_at,
         exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
         exists (select from market.rollup_coverage r where r.series_id = ${series.id} and r.spans && ${span}::tstzrange) as has_rollups,
         ${edgesWithin(tx, answer, [span])} as edges,
