@@ -6,7 +6,7 @@ import type { PlanName } from './contract/plan/plans.ts';
 import { CONFIRM_HOLES } from './ingest/queue/chunk-job.ts';
 import { accountIdOf } from './ingest/request/account.ts';
 import { needsOf, refuseOverspending, type Schedule, schedulePlan } from './ingest/schedule/schedule-plan.ts';
-import { type FreshnessBudget, freshnessBudget, HEADROOM } from './quota/achievable-ages.ts';
+import { type FreshnessBudget, freshnessBudget } from './quota/achievable-ages.ts';
 import { type HoleAllowance, holeAllowance } from './quota/hole-allowance.ts';
 import { createQuota } from './quota/ledger.ts';
 import type { Limits, Quota, QuotaState, Reserved } from './quota/quota.ts';
@@ -35,8 +35,7 @@ export type Demand = { readonly freshnessPerDay: number; readonly catalogue: Cat
 
 export async function readDemand(sql: SqlOrTransaction): Promise<Demand> {
   const [freshnessPerDay, catalogue] = await Promise.all([readFreshnessDemand(sql), readCatalogueDemand(sql)]);
-  // Second answers and retries of what is refreshed are as urgent as the first ones.
-  return { freshnessPerDay: freshnessPerDay / HEADROOM, catalogue };
+  return { freshnessPerDay, catalogue };
 }
 
 /** The budget of the configured account, as far as it is known. Sends no requests. */

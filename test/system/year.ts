@@ -11,6 +11,7 @@ import { planBackfill } from '../../src/ingest/backfill/plan.ts';
 import { readLearnedLimits } from '../../src/ingest/limits/learned-limits.ts';
 import { accountIdOf } from '../../src/ingest/request/account.ts';
 import { forecastFrom } from '../../src/quota/forecast.ts';
+import type { Environment } from '../../src/settings.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { addTracks } from '../../src/store/tracking/track-rule.ts';
 import { queueBackfill } from '../../src/store/work/backfill-queue.ts';
@@ -28,6 +29,8 @@ export type YearOptions = {
   readonly pricesDays: number;
   /** Coins of the market. */
   readonly coins: number;
+  /** What else the service is configured with. */
+  readonly env?: Environment;
 };
 
 export type Year = {
@@ -69,6 +72,7 @@ export async function liveAYear(options: YearOptions): Promise<Year> {
       CHANDLER_PLAN: plan,
       CHANDLER_REQUESTS_PER_SECOND: 'unlimited',
       ...(hasKey ? { CHANDLER_API_KEY: KEY } : {}),
+      ...options.env,
     },
     simulator: {
       seed: 5,

@@ -53,9 +53,11 @@ function createCounters(registry: Registry) {
     new Counter({ name: `chandler_${name}`, help, labelNames, registers });
   return {
     requests: counter('requests_total', 'Requests to the upstream, by outcome.', ['endpoint', 'outcome']),
-    chunks: counter('chunks_total', 'Attempts at chunks of candles, by outcome.', ['kind', 'outcome']),
-    candles: counter('candles_stored_total', 'Candles that were new or changed.', ['kind']),
-    revised: counter('candles_revised_total', 'Final candles that the upstream has changed since.', ['kind']),
+    chunks: counter('chunks_total', 'Attempts at chunks of candles and prices, by outcome.', ['kind', 'outcome']),
+    candles: counter('candles_stored_total', 'Candles and prices that were new or changed.', ['kind']),
+    revised: counter('candles_revised_total', 'Final candles and prices that the upstream has changed since.', [
+      'kind',
+    ]),
     quarantined: counter('rows_quarantined_total', 'Rows quarantined because they are impossible.', ['kind']),
     runs: counter('schedule_runs_total', 'Runs of the schedules, by final state.', ['schedule', 'state']),
     notices: counter(
@@ -103,7 +105,7 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   );
   const depth = gauge('queue_jobs', 'Jobs in a queue.', ['queue']);
   const backfills = gauge('backfills', "The service's unfinished backfills, by state.", ['state']);
-  const revisions = gauge('revisions', 'Old values of final candles that are kept.');
+  const revisions = gauge('revisions', 'Old values of final candles and prices that are kept.');
   const quarantined = gauge('quarantined_rows', 'Rows in quarantine.');
   const connections = gauge('database_connections', 'Connections to the database, by state.', ['state']);
   const lastDone = gauge('schedule_last_done_timestamp_seconds', 'When a schedule was last done.', ['schedule']);

@@ -1,7 +1,7 @@
 /** Which notices the operator should get: a pure function. Each notice is one or two sentences, to be read on a phone. */
 import type { Instant } from '../../clock.ts';
 import { formatCount, formatCounted, formatDuration, formatInstant } from '../../core/format.ts';
-import { DAY } from '../../core/interval.ts';
+import { DAY, describeInterval } from '../../core/interval.ts';
 import type { Notify } from '../../core/settings/notice-settings.ts';
 import type { Schedule } from '../../ingest/schedule/schedule-plan.ts';
 import type { QuotaState, Reserved } from '../../quota/quota.ts';
@@ -106,7 +106,7 @@ function stuckNotices(inputs: NoticeInputs, afterMs: number): RaisedNotice[] {
     ];
     const failure = lastFailure === null ? '' : ` The last request failed: ${lastFailure}.`;
     const since = Math.max(candlesAt ?? 0, inputs.couldAskCandlesSince);
-    add('candles', since, 'no candles arrived', ` Waiting: ${work.join(', ')}.${hold || failure}`);
+    add('candles', since, 'no candles or prices arrived', ` Waiting: ${work.join(', ')}.${hold || failure}`);
   }
   if (inputs.couldRunSince !== null) {
     const late = overdue(inputs, inputs.couldRunSince).filter(({ since }) => now - since >= afterMs);
@@ -139,8 +139,8 @@ function overdue(
 function limitNotice({ plan }: NoticeInputs, { interval, depthMs, message }: MetLimit): RaisedNotice {
   const candles =
     depthMs === null
-      ? `no ${interval} candles`
-      : `${interval} candles only ${formatDuration(Math.round(depthMs / MINUTE) * MINUTE)} back`;
+      ? `no ${describeInterval(interval)}`
+      : `${describeInterval(interval)} only ${formatDuration(Math.round(depthMs / MINUTE) * MINUTE)} back`;
   const text = `The plan ${plan} gives ${candles}: "${message}". Chandler requests nothing beyond that until the plan changes, except for one probe a day.`;
   // The depth is measured from the moment of the response: a few seconds more or less are the same limit.
   const topic = `history limit ${plan} ${interval} ${depthMs === null ? 'none' : Math.round(depthMs / (DAY / 24))}`;
@@ -149,7 +149,7 @@ function limitNotice({ plan }: NoticeInputs, { interval, depthMs, message }: Met
 
 function revisionNotices({ alerts }: NoticeInputs, most: number): RaisedNotice[] {
   if (!alerts.isRevisedOften) return [];
-  const text = `The upstream has changed more than ${formatCounted(most, 'final candle')} within 24 hours. The old values are in market.revision.`;
+  const text = `The upstream has changed more than ${formatCounted(most, 'final value')} within 24 hours. The old values are in market.revision.`;
   return [{ event: 'revisions', topic: 'revisions', text, quietMs: DAY }];
 }
 

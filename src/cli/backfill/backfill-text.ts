@@ -9,7 +9,7 @@ import {
   formatRelative,
   formatRoughly,
 } from '../../core/format.ts';
-import { rowNoun, widthOf } from '../../core/interval.ts';
+import { describeInterval, rowNoun } from '../../core/interval.ts';
 import type { BackfillEnd } from '../../ingest/backfill/progress.ts';
 import type { Fate, Left } from '../../views/operations/left.ts';
 import { printPairs } from '../output/table.ts';
@@ -134,7 +134,7 @@ export function printBackfillTotal(out: Output, reports: readonly BackfillReport
   const requests = sum(reports, (report) => countsOf(report).requests);
   const slots = sum(reports, ({ run }) => sum(run.left ?? [], (one) => one.slots));
   const parts = [
-    `${formatCounted(stored, rowNoun(reports[0]!.planned.target.interval))} stored`,
+    `${formatCounted(stored, 'row')} stored`,
     `${formatCounted(requests, 'request')} sent`,
     `${formatCount(plannedRequests(reports, left))} planned`,
     reports.some(({ run }) => run.left === null) ? 'gaps left unknown' : `${formatCounted(slots, 'slot')} left`,
@@ -142,7 +142,7 @@ export function printBackfillTotal(out: Output, reports: readonly BackfillReport
   ];
   out.write(`\nTotal: ${parts.join(', ')}.\n`);
   if (left.length === 0) return;
-  const names = left.map(({ target }) => widthOf(target.interval));
+  const names = left.map(({ target }) => describeInterval(target.interval));
   const intervals = [names.slice(0, -1).join(', '), names.at(-1)].filter(Boolean).join(' and ');
-  out.write(`Not started: ${intervals} ${rowNoun(left[0]!.target.interval)}s; run the same command again for them.\n`);
+  out.write(`Not started: ${intervals}; run the same command again for them.\n`);
 }

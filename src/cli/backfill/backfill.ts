@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { formatBytes, formatCount, formatCounted } from '../../core/format.ts';
-import { isCandleInterval, settledUntil } from '../../core/interval.ts';
+import { describeInterval, isCandleInterval, settledUntil } from '../../core/interval.ts';
 import type { Ended } from '../../ingest/backfill/verdict.ts';
 import { expectedDepth } from '../../ingest/limits/history-limit.ts';
 import { lastDayOf } from '../../ingest/limits/last-day.ts';
@@ -43,7 +43,7 @@ export function backfillCommand(program: Command, context: CommandContext): void
     program
       .command('backfill')
       .description(
-        'fetch missing candles: shows the cost, then the progress, then a report; you may repeat it at any time, as it requests only what is still missing',
+        'fetch missing candles, or prices: shows the cost, then the progress, then a report; you may repeat it at any time, as it requests only what is still missing',
       ),
   ).action(
     context.action(async (coins: string[], options: BackfillCommandOptions, command: Command) => {
@@ -112,7 +112,7 @@ async function runAll(
     // The earlier intervals have used a part of the quota.
     const quota = results.length === 0 ? planned.quota : await session.quota.state();
     const report = results.length === 0 ? planned : { ...planned, now: app.clock.now(), quota };
-    if (due.length > 1) io.err.write(`${interval} candles\n`);
+    if (due.length > 1) io.err.write(`${describeInterval(interval)}\n`);
     const run = await runWithProgress(app, context, ingestion, report, coins, options);
     const result = await makeBackfillReport(app, report, run);
     // Without any answer there is nothing to report.
@@ -120,7 +120,7 @@ async function runAll(
     if (isFutile) throw new UsageError(run.end.message);
     results.push(result);
     if (!options.json) {
-      if (due.length > 1) io.out.write(`\n${interval} candles:\n`);
+      if (due.length > 1) io.out.write(`\n${describeInterval(interval)}:\n`);
       printBackfillReport(io.out, result, app.clock.now());
     }
     if (run.end.kind !== 'done') break;

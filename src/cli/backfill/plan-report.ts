@@ -3,7 +3,7 @@
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
 import { toIso } from '../../core/format.ts';
-import { isPriceInterval } from '../../core/interval.ts';
+import { isPriceInterval, type PriceInterval, widthOf } from '../../core/interval.ts';
 import type { BackfillPlan, PlanCost } from '../../ingest/backfill/plan.ts';
 import { expectedDepth, type HistoryLimit } from '../../ingest/limits/history-limit.ts';
 import { lastDayOf } from '../../ingest/limits/last-day.ts';
@@ -16,7 +16,7 @@ import type { ResolvedTarget } from '../input/target.ts';
 export type PlanReport = {
   readonly target: ResolvedTarget;
   readonly plan: BackfillPlan;
-  /** Of daily candles of which the plan gives only the last full day: prices of the same coins and span; else null. */
+  /** Where the plan gives no candles, or of daily ones only the last full day: prices of the same coins and span; else null. */
   readonly prices: PricesInstead | null;
   /** What the coins that are left out would cost. */
   readonly requestsOfLeftOut: number;
@@ -30,8 +30,9 @@ export type PlanReport = {
   /** The documented limits of a plan for this kind of account, and what its schedules reserve of them. */
   readonly termsOf: (plan: PlanName) => Terms;
 };
-/** Daily prices in the place of daily candles. */
+/** Prices in the place of candles. */
 export type PricesInstead = {
+  readonly interval: PriceInterval;
   readonly cost: PlanCost;
   /** How far back the plan gives them; null: without a limit. */
   readonly depthMs: number | null;
@@ -158,7 +159,13 @@ function endpointOf(report: PlanReport): string {
 function pricesAsJson({ prices }: PlanReport) {
   if (prices === null) return null;
   const { requests, slots, refusedSlots } = prices.cost;
-  return { interval: '1d', requests, rowsExpected: slots, slotsBeyondPlan: refusedSlots, command: prices.command };
+  return {
+    interval: widthOf(prices.interval),
+    requests,
+    rowsExpected: slots,
+    slotsBeyondPlan: refusedSlots,
+    command: prices.command,
+  };
 }
 
 function costAsJson({ requests, slots, refusedSlots, forecast }: ReturnType<typeof costUnder>) {

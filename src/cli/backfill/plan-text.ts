@@ -11,9 +11,9 @@ import {
   formatLimit,
   formatRoughly,
 } from '../../core/format.ts';
-import { describeInterval } from '../../core/interval.ts';
+import { describeInterval, widthOf } from '../../core/interval.ts';
 import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
-import { expectedDepth } from '../../ingest/limits/history-limit.ts';
+import { canBeFinal, expectedDepth } from '../../ingest/limits/history-limit.ts';
 import type { Forecast } from '../../quota/forecast.ts';
 import { number, printPairs, printTable, text, whole } from '../output/table.ts';
 import type { Output } from '../shell/io.ts';
@@ -107,6 +107,7 @@ function remarksOf(report: PlanReport): string[] {
   const remarks = [
     ...(isOfLastDay(report) && plan.cost.requests > 0 ? lastDayTexts(report) : []),
     ...(report.prices === null ? [] : pricesTexts(report.prices)),
+    plan.cost.slots > 0 && !isOfLastDay(report) && neverFinalText(report),
     plan.cost.refusedSlots > 0 && historyLimitText(report),
     plan.cost.refusedSlots > 0 &&
       plan.probe &&
@@ -130,11 +131,16 @@ function lastDayTexts({ target }: PlanReport): string[] {
 }
 
 /** What this plan gives in the place of daily candles. */
-function pricesTexts({ cost, depthMs, command }: PricesInstead): string[] {
-  if (cost.slots === 0) return [];
+function pricesTexts({ interval, cost, depthMs, command }: PricesInstead): string[] {
   const reach = depthMs === null ? 'as far back as they go' : `the last ${formatDuration(depthMs)}`;
   const costs = `${formatCounted(cost.requests, 'request')} for up to ${formatCounted(cost.slots, 'row')}`;
-  return [`Prices instead of candles, daily: ${reach}, ${costs}:`, command];
+  const width = interval === 'prices-1d' ? 'daily' : `every ${widthOf(interval)}`;
+  return [`Prices instead of candles, ${width}: ${reach}, ${costs}:`, command];
+}
+
+function neverFinalText({ historyLimit, session, target: { interval } }: PlanReport): string | false {
+  if (canBeFinal(expectedDepth(historyLimit), interval)) return false;
+  return `None of the ${describeInterval(interval)} becomes final: plan ${session.plan.name} does not show them any more when they have settled.`;
 }
 
 function leftOutTexts({ target, requestsOfLeftOut }: PlanReport): string[] {

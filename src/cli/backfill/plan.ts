@@ -4,9 +4,16 @@ import type { App } from '../../app.ts';
 import { readDemand, reservationsOf, schedulesOf } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { effectiveLimits } from '../../config.ts';
-import type { Interval } from '../../core/interval.ts';
+import {
+  HOUR,
+  type Interval,
+  isCandleInterval,
+  isPriceInterval,
+  type PriceInterval,
+  widthOf,
+} from '../../core/interval.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
-import { expectedDepth } from '../../ingest/limits/history-limit.ts';
+import { canBeFinal, expectedDepth } from '../../ingest/limits/history-limit.ts';
 import type { Session } from '../../ingest/session.ts';
 import { withIngestion } from '../../ingestion.ts';
 import { checkTarget, intervalsOf, type TargetOptions, targetOptions } from '../input/series-options.ts';
@@ -71,8 +78,10 @@ async function makeReport(
   const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, historyLimit });
   const gone = { ...target, coinIds: target.leftOut };
   const ofLeftOut = await planBackfill({ sql, target: gone, now, askedSince: now, plan: session.plan, historyLimit });
-  const isOfOneDay = isOfLastDay({ historyLimit, target, now });
-  const prices = isOfOneDay ? await pricesInstead(app, session, target, now, commandOf(coins, options)) : null;
+  const lacksCandles = isOfLastDay({ historyLimit, target, now }) || expectedDepth(historyLimit) === 0;
+  const isOfCandles = isCandleInterval(target.interval);
+  const prices =
+    lacksCandles && isOfCandles ? await pricesInstead(app, session, target, { now, coins, options }) : null;
   const fresh = await readDemand(sql);
   return {
     target,
@@ -92,21 +101,33 @@ async function makeReport(
   };
 }
 
+/** Of the same width, or daily ones where the plan has none of that width; null: it has no prices either. */
 async function pricesInstead(
   { database: { sql } }: App,
   { historyLimits, plan }: Session,
   target: ResolvedTarget,
-  now: Instant,
-  command: string,
-): Promise<PricesInstead> {
-  const historyLimit = historyLimits.of('prices-1d');
-  const daily = { ...target, interval: 'prices-1d' } as const;
-  const { cost } = await planBackfill({ sql, target: daily, now, askedSince: now, plan, historyLimit });
-  return { cost, depthMs: expectedDepth(historyLimit), command };
+  {
+    now,
+    coins,
+    options,
+  }: { readonly now: Instant; readonly coins: readonly string[]; readonly options: TargetOptions },
+): Promise<PricesInstead | null> {
+  const width = target.interval === '24h' ? 'prices-1d' : `prices-${target.interval}`;
+  const depthOf = (interval: PriceInterval) => expectedDepth(historyLimits.of(interval));
+  const interval = [width, 'prices-1d'].filter(isPriceInterval).find((one) => canBeFinal(depthOf(one), one));
+  if (interval === undefined) return null;
+  const historyLimit = historyLimits.of(interval);
+  const depthMs = depthOf(interval);
+  const instead = { ...target, interval };
+  const { cost } = await planBackfill({ sql, target: instead, now, askedSince: now, plan, historyLimit });
+  if (cost.slots === 0) return null;
+  // The command asks for nothing that the plan refuses.
+  const start = cost.refusedSlots === 0 ? options.start! : `-${Math.floor(depthMs! / HOUR)}h`;
+  return { interval, cost, depthMs, command: commandOf(coins, { ...options, start }, interval) };
 }
 
 /** The command that fills prices in the place of candles, with the same coins and times. */
-function commandOf(coins: readonly string[], options: TargetOptions): string {
+function commandOf(coins: readonly string[], options: TargetOptions, interval: PriceInterval): string {
   const { top, all, everTop, inactive, start, end, quote } = options;
   return [
     'chandler backfill',
@@ -115,11 +136,16 @@ function commandOf(coins: readonly string[], options: TargetOptions): string {
     ...(everTop === undefined ? [] : [`--ever-top ${everTop}`]),
     ...(all ? ['--all'] : []),
     ...(inactive ? ['--inactive'] : []),
-    `--start ${start}`,
-    ...(end === undefined ? [] : [`--end ${end}`]),
+    `--start ${quoted(start!)}`,
+    ...(end === undefined ? [] : [`--end ${quoted(end)}`]),
     ...(quote === 'usd' ? [] : [`--quote ${quote}`]),
-    '--series prices --interval 1d',
+    `--series prices --interval ${widthOf(interval)}`,
   ].join(' ');
+}
+
+/** For a shell. */
+function quoted(time: string): string {
+  return /^[\w.:+-]+$/.test(time) ? time : `'${time}'`;
 }
 
 /** The variables that replace documented limits of the plan. */

@@ -9,8 +9,7 @@ import type { Output } from '../shell/io.ts';
 export type ProgressState = {
   readonly chunksDone: number;
   readonly chunksTotal: number;
-  /** Stored so far. */
-  /** Rows that were stored: candles, or prices. */
+  /** Rows stored so far: candles, or prices. */
   readonly candles: number;
   readonly noun: 'candle' | 'price';
   /** Requests that a backfill may still spend in the window that is used up first; null: no limit. */

@@ -49,7 +49,7 @@ export function seriesOptions(command: Command): Command {
     .option('--all', 'every active coin')
     .option(
       '--series <what>',
-      'candles, or prices: far further back, but no open, high, low (chandler plan compares)',
+      'candles, or prices: no open, high and low, but further back under most plans',
       choice(SERIES),
       'candles',
     )

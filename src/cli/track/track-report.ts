@@ -41,6 +41,12 @@ export function printAdded(out: Output, rules: number, report: TrackReport): voi
   const refused = intervals(({ isRefused }) => isRefused);
   if (refused.length > 0)
     out.write(`The upstream refuses ${refused.map(describeInterval).join(', ')} under this plan.\n`);
+  const neverFinal = intervals((tier) => tier.isNeverFinal && !tier.isRefused);
+  if (neverFinal.length > 0) {
+    out.write(
+      `None of the ${neverFinal.map(describeInterval).join(', ')} becomes final: plan ${planName} does not show them any more when they have settled.\n`,
+    );
+  }
   const undocumented = intervals((tier) => !tier.isRefused && documentedDepth(PLANS[planName], tier.interval) === 0);
   if (undocumented.length > 0) {
     out.write(

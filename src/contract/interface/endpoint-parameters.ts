@@ -1,9 +1,9 @@
 /** The parameters of the REST endpoints. The OpenAPI document and the parsers of requests come from the same entries. */
 import type { Instant } from '../../clock.ts';
 import { isQuote, QUOTES, type Quote } from '../../core/candle.ts';
-import { ceilToGrid, DAY, HOUR, INTERVAL_MS, INTERVALS } from '../../core/interval.ts';
+import { ceilToGrid, DAY, INTERVAL_MS, INTERVALS, type PriceWidth, priceInterval } from '../../core/interval.ts';
 import { TOO_MANY_QUOTES } from '../answer/errors.ts';
-import { MAX_CANDLES, type TickerResolution } from '../plan/plans.ts';
+import { MAX_CANDLES, resolutionOf, type TickerResolution } from '../plan/plans.ts';
 import { SEARCH_CATEGORIES } from '../record/catalogue.ts';
 import { FIATS } from '../record/fiats.ts';
 import type { OhlcvQuery, SearchQuery, TickerHistoryQuery } from '../record/market-data.ts';
@@ -138,40 +138,33 @@ export function parseOhlcvParameters(query: URLSearchParams, now: Instant): Pars
 
 const END_BEFORE_START = 'must not be before start';
 
-/** Widths of the spans of a ticker history, in the upstream's spelling (upstream-api.md, 1.7). */
-const MINUTE = 60_000;
-const TICKER_WIDTHS = {
-  '5m': 5 * MINUTE,
-  '10m': 10 * MINUTE,
-  '15m': 15 * MINUTE,
-  '30m': 30 * MINUTE,
-  '45m': 45 * MINUTE,
-  '1h': HOUR,
-  '2h': 2 * HOUR,
-  '3h': 3 * HOUR,
-  '6h': 6 * HOUR,
-  '12h': 12 * HOUR,
-  '24h': DAY,
-  '1d': DAY,
-  '7d': 7 * DAY,
-  '14d': 14 * DAY,
-  '30d': 30 * DAY,
-  '90d': 90 * DAY,
-  '365d': 365 * DAY,
-} as const;
-type TickerWidth = keyof typeof TICKER_WIDTHS;
+/** Widths of the spans of a ticker history, in the upstream's spelling; 24h is 1d (upstream-api.md, 1.7). */
+const TICKER_WIDTHS = [
+  '5m',
+  '10m',
+  '15m',
+  '30m',
+  '45m',
+  '1h',
+  '2h',
+  '3h',
+  '6h',
+  '12h',
+  '24h',
+  '1d',
+  '7d',
+  '14d',
+  '30d',
+  '90d',
+  '365d',
+] as const satisfies readonly (PriceWidth | '24h')[];
 
 const ticks = {
   start,
   end: end('The instant before which the history ends. Default now.'),
   limit: limit('Maximum number of rows, the earliest ones.', 1_000, 5_000),
   quote,
-  interval: oneOf(
-    'interval',
-    'Width of the span that a row stands for.',
-    Object.keys(TICKER_WIDTHS) as TickerWidth[],
-    '5m',
-  ),
+  interval: oneOf('interval', 'Width of the span that a row stands for.', TICKER_WIDTHS, '5m'),
 };
 export const tickParameters = Object.values(ticks);
 
@@ -188,8 +181,8 @@ export function parseTickerHistoryParameters(query: URLSearchParams, now: Instan
   const { start, interval, quote, limit } = read.value;
   const end = read.value.end === NOW ? now : read.value.end;
   if (end !== null && end < start) return invalid('end', END_BEFORE_START, query.get('end'));
-  const widthMs = TICKER_WIDTHS[interval];
-  const resolution = widthMs < HOUR ? 'minute' : widthMs < DAY ? 'hourly' : 'daily';
+  const widthMs = INTERVAL_MS[priceInterval(interval === '24h' ? '1d' : interval)];
+  const resolution = resolutionOf(widthMs);
   return ok({ start, resolution, quote, from: Math.ceil(start / widthMs) * widthMs, to: end ?? now, widthMs, limit });
 }
 

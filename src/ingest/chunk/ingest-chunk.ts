@@ -22,7 +22,7 @@ import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { createLimitOpinions } from '../limits/limit-opinions.ts';
 import { createPaymentOpinions } from '../limits/payment-opinions.ts';
 import { ConfigurationError, INTERRUPTED, type Outcome, RedirectLoop, UpstreamError } from '../outcome.ts';
-import { type ChunkJob, CONFIRM_HOLES, describeChunk, FRESHNESS } from '../queue/chunk-job.ts';
+import { type ChunkJob, CONFIRM_HOLES, describeChunk, endpointOf, FRESHNESS } from '../queue/chunk-job.ts';
 import { wrongAddress } from '../request/configuration-errors.ts';
 import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
 import type { RequestResult, SendRequest, SentRequest, StretchRequest } from '../request/send-request.ts';
@@ -132,7 +132,7 @@ function questionOf(
     about: (gaps) => {
       const span: Span = isOfHoles ? stretch.span : { from: gaps[0]!.from, to: gaps.at(-1)!.to };
       return {
-        ...requestOf(job, span, plan),
+        ...requestOf(job, span, plan, clock.now()),
         span,
         beyondPlan: isBeyond(documentedLimit(plan, interval), interval, span.from, clock.now()),
       };
@@ -140,9 +140,12 @@ function questionOf(
   };
 }
 
-function requestOf({ interval, coinId, quote }: ChunkJob, { from, to }: Span, plan: Plan) {
-  if (isPriceInterval(interval))
-    return { path: priceHistoryPath(coinId), query: priceHistoryParameters({ from, to, interval, quote }) };
+function requestOf({ interval, coinId, quote }: ChunkJob, { from, to }: Span, plan: Plan, now: Instant) {
+  if (isPriceInterval(interval)) {
+    // Whether the upstream takes an end in the future is not known.
+    const end = Math.min(to, Math.ceil(now / 1_000) * 1_000 + 1_000);
+    return { path: priceHistoryPath(coinId), query: priceHistoryParameters({ from, to: end, interval, quote }) };
+  }
   // Both ends are open times and both are answered (decision: ends are inclusive).
   const ends = { from, to: to - INTERVAL_MS[interval] };
   return {
@@ -166,8 +169,13 @@ async function askFor(
   { sendRequest, clock }: Pick<IngestChunkDeps, 'sendRequest' | 'clock'>,
   { attempt = 1, signal, retry = withoutRetry }: IngestChunkOptions,
 ): Promise<RequestResult | Unwanted | Interrupted> {
-  const endpoint = isPriceInterval(job.interval) ? 'prices' : 'ohlcv';
-  const record = { endpoint, seriesId: job.seriesId, backfillId: backfillOf(job), attempt, subject };
+  const record = {
+    endpoint: endpointOf(job.interval),
+    seriesId: job.seriesId,
+    backfillId: backfillOf(job),
+    attempt,
+    subject,
+  };
   return sendRequest(question, { spender: spenderOf(job), record, signal, retry }).catch(
     (error: unknown): Interrupted => {
       // The chunk goes back as it came.

@@ -7,7 +7,7 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { type Outcome, RedirectLoop, SeriesGivenUp, UpstreamError } from '../outcome.ts';
-import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
+import { type ChunkJob, describeChunk, endpointOf } from '../queue/chunk-job.ts';
 import type { AskOther } from '../request/ask-other.ts';
 import { backfillOf, type IngestChunk, type IngestChunkOptions, spenderOf } from './ingest-chunk.ts';
 
@@ -38,7 +38,7 @@ type Failures = {
   readonly at: Instant;
   /** As `at`, or later: of the last vain request about another coin. */
   readonly waitsSince: Instant;
-  /** Answers for any series, until the last failure. */
+  /** Answers for any series at the same endpoint, until the last failure. */
   readonly answers: number;
   /** What was wrong with the last one. */
   readonly problem: string;
@@ -58,16 +58,19 @@ export function createCircuitBreaker({
   const failing = new Map<number, Failures>();
   /** The series for which another coin is asked about just now. */
   const asking = new Set<number>();
-  let answers = 0;
+  const answers = { ohlcv: 0, prices: 0 };
 
   /** What becomes of a chunk of a failing series; null: it may be requested. */
   async function holdBack(job: ChunkJob, failures: Failures, options: IngestChunkOptions): Promise<Outcome | null> {
     const { seriesId } = job;
     const until = asking.has(seriesId) ? clock.now() + MOMENT_MS : notBefore(failures);
     if (until > clock.now()) return { kind: 'deferred', until, requests: 0, reason: 'failing' };
-    if (failures.inARow < ASK_OTHER_FROM || answers > failures.answers) return null;
+    const endpoint = endpointOf(job.interval);
+    if (failures.inARow < ASK_OTHER_FROM || answers[endpoint] > failures.answers) return null;
     asking.add(seriesId);
-    const about = { coinId: job.coinId, spender: spenderOf(job), backfillId: backfillOf(job) };
+    const { coinId, interval } = job;
+    const who = { spender: spenderOf(job), backfillId: backfillOf(job) };
+    const about = { coinId, interval, ...who, since: failures.at };
     const other = await askOther(about, options).finally(() => asking.delete(seriesId));
     switch (other.kind) {
       case 'no other':
@@ -75,7 +78,7 @@ export function createCircuitBreaker({
       case 'held':
         return { kind: 'snoozed', until: other.until, reason: other.reason };
       case 'answered':
-        answers++;
+        answers[endpoint]++;
         // The run must know that the upstream answers, whatever becomes of the chunk: that is requested in the next turn.
         return { kind: 'deferred', until: clock.now(), requests: other.requests, reason: 'failing' };
       case 'unanswered':
@@ -98,13 +101,16 @@ export function createCircuitBreaker({
       try {
         const outcome = await ingestChunk(job, options);
         if (outcome.kind === 'refused' || (outcome.kind === 'stored' && outcome.requests > 0)) {
-          answers++;
+          answers[endpointOf(job.interval)]++;
           failing.delete(seriesId);
         }
         return outcome;
       } catch (error) {
         if (error instanceof UpstreamError) {
-          failing.set(seriesId, afterFailure(failing.get(seriesId), clock.now(), answers, error));
+          failing.set(
+            seriesId,
+            afterFailure(failing.get(seriesId), clock.now(), answers[endpointOf(job.interval)], error),
+          );
         }
         throw error;
       }

@@ -4,7 +4,7 @@
  */
 import type { Instant } from '../../clock.ts';
 import { documentedDepth, type Plan } from '../../contract/plan/plans.ts';
-import { ceilToGrid, INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import { ceilToGrid, INTERVAL_MS, type Interval, settleMs } from '../../core/interval.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 
 /** What is known of one plan and interval. */
@@ -30,6 +30,11 @@ export function earliestSlot(depthMs: number | null, interval: Interval, now: In
   if (depthMs === null) return Number.NEGATIVE_INFINITY;
   if (depthMs === 0) return Number.POSITIVE_INFINITY;
   return ceilToGrid(now - depthMs + MARGIN_MS, interval);
+}
+
+/** Is there an instant at which a slot has settled, and the plan still shows all of it? */
+export function canBeFinal(depthMs: number | null, interval: Interval): boolean {
+  return depthMs === null || depthMs >= INTERVAL_MS[interval] + settleMs(interval) + MARGIN_MS;
 }
 
 /** Splits gaps at the history limit. */

@@ -1,7 +1,7 @@
 /** The job of a chunk: everything that a worker of any process needs. The same chunk has the same job id in all processes. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import { type Interval, isPriceInterval } from '../../core/interval.ts';
 
 /** What a chunk is for. It decides which quota pays, and whether the chunk is still wanted: a worker drops a chunk that is not. */
 export type Wish =
@@ -41,6 +41,11 @@ export function chunkJobId(job: ChunkIdentity): string {
 }
 
 /** For messages. */
+/** `ops.fetch.endpoint` of requests about such a series. */
+export function endpointOf(interval: Interval): 'ohlcv' | 'prices' {
+  return isPriceInterval(interval) ? 'prices' : 'ohlcv';
+}
+
 export function describeChunk({ coinId, interval, from, to }: ChunkJob): string {
   const day = (at: Instant) => new Date(at).toISOString().slice(0, 10);
   return `${coinId} ${interval} ${day(from)}…${day(to)}`;

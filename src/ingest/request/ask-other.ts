@@ -1,12 +1,16 @@
 /** Asks about another coin than one that keeps failing: is only that coin broken, or is it an outage? */
+
 import type { Clock, Instant } from '../../clock.ts';
-import { ohlcvLatestPath } from '../../contract/interface/paths.ts';
+import { ohlcvLatestPath, priceHistoryParameters, priceHistoryPath } from '../../contract/interface/paths.ts';
 import { readOhlcvRows } from '../../contract/record/ohlcv.ts';
+import { readPriceRows } from '../../contract/record/price.ts';
+import { DAY, floorToGrid, type Interval, isPriceInterval } from '../../core/interval.ts';
 import type { Spender } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { topCoins } from '../../store/snapshot/coin.ts';
 import { recordFetchOnce } from '../../store/work/fetch.ts';
 import { INTERRUPTED } from '../outcome.ts';
+import { endpointOf } from '../queue/chunk-job.ts';
 import { type OutageRetry, withoutRetry } from './outage-retry.ts';
 import type { SendRequest, SentRequest } from './send-request.ts';
 
@@ -19,7 +23,15 @@ export type OtherAnswer =
   | { readonly kind: 'no other' };
 
 export type AskOther = (
-  about: { readonly coinId: string; readonly spender: Spender; readonly backfillId: number | null },
+  about: {
+    readonly coinId: string;
+    /** Of the series that fails. */
+    readonly interval: Interval;
+    readonly spender: Spender;
+    readonly backfillId: number | null;
+    /** Of its last failure: an answer that is older proves nothing, a cache may give it. */
+    readonly since: Instant;
+  },
   options: { readonly signal?: AbortSignal; readonly retry?: OutageRetry },
 ) => Promise<OtherAnswer>;
 
@@ -29,37 +41,55 @@ const OTHERS = 3;
 type AskOtherDeps = { readonly sql: Sql; readonly sendRequest: SendRequest; readonly clock: Clock };
 
 /**
- * It asks for the last full day of one of the largest coins, which is one candle, and is there under every plan. It does not ask `/global`:
- * when the upstream answers that but no coin's candles, no coin is broken.
+ * It asks for the last full day of one of the largest coins, which is one candle, or one price, and is there under every plan. It does not ask
+ * `/global`, nor for candles where prices fail: when the upstream answers those but no coin's prices, no coin is broken.
  */
 export function createAskOther({ sql, sendRequest, clock }: AskOtherDeps): AskOther {
   let turn = 0;
-  return async ({ coinId, spender, backfillId }, { signal, retry = withoutRetry }) => {
+  return async ({ coinId, interval, spender, backfillId, since }, { signal, retry = withoutRetry }) => {
     const largest = await retry(() => topCoins(sql, OTHERS + 1));
     const others = largest.filter(({ id }) => id !== coinId).slice(0, OTHERS);
     const other = others[turn++ % OTHERS] ?? others[0];
     if (other === undefined) return { kind: 'no other' };
     const held = (reason: string): OtherAnswer => ({ kind: 'held', until: clock.now(), reason });
-    const sent = await sendRequest(
-      { path: ohlcvLatestPath(other.id), query: { quote: 'usd' } },
-      { spender, record: { endpoint: 'ohlcv', subject: other.id, backfillId }, signal, retry },
-    ).catch((error: unknown) => {
+    const question = isPriceInterval(interval) ? priceOf(other.id, clock.now()) : dayOf(other.id);
+    const sent = await sendRequest(question, {
+      spender,
+      record: { endpoint: endpointOf(interval), subject: other.id, backfillId },
+      signal,
+      retry,
+    }).catch((error: unknown) => {
       if (signal?.aborted) return held(INTERRUPTED);
       throw error;
     });
     if (!('answer' in sent)) return sent;
     const { answer, budgetLeft, requests } = sent;
+    const { sentAt, ageMs } = answer.exchange;
     // The ledger makes everybody wait; the next take says until when.
     if (answer.kind === 'limited' && !budgetLeft) return held(answer.by === 'rate' ? 'limited' : 'quota exhausted');
-    return { kind: (await isAnswered(sql, sent, retry)) ? 'answered' : 'unanswered', requests };
+    const isNew = sentAt - ageMs >= since;
+    return { kind: (await isAnswered(sql, sent, interval, retry)) && isNew ? 'answered' : 'unanswered', requests };
   };
 }
 
+const dayOf = (coinId: string) => ({ path: ohlcvLatestPath(coinId), query: { quote: 'usd' } });
+
+function priceOf(coinId: string, now: Instant) {
+  const to = floorToGrid(now, 'prices-1d');
+  const span = { from: to - DAY, to, interval: 'prices-1d', quote: 'usd' } as const;
+  return { path: priceHistoryPath(coinId), query: priceHistoryParameters(span) };
+}
+
 /** A refusal is an answer as well, and so is a 402 because of the plan. An answer is recorded here, the rest is recorded already. */
-async function isAnswered(sql: Sql, { answer, record }: SentRequest, retry: OutageRetry): Promise<boolean> {
+async function isAnswered(
+  sql: Sql,
+  { answer, record }: SentRequest,
+  interval: Interval,
+  retry: OutageRetry,
+): Promise<boolean> {
   if (answer.kind === 'refused') return answer.reason !== 'unknown route';
   if (answer.kind !== 'answered') return answer.kind === 'limited';
-  const read = readOhlcvRows(answer.body);
+  const read = isPriceInterval(interval) ? readPriceRows(answer.body) : readOhlcvRows(answer.body);
   const seen = read.ok
     ? { outcome: 'stored', rows: read.rows.length }
     : { outcome: 'malformed', message: read.problem };

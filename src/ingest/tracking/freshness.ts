@@ -23,7 +23,7 @@ import {
   recordRefreshes,
   type TierRow,
 } from '../../store/tracking/tracked-series.ts';
-import { earliestSlot, expectedDepth, knownDepth, splitAtLimit } from '../limits/history-limit.ts';
+import { canBeFinal, earliestSlot, expectedDepth, knownDepth, splitAtLimit } from '../limits/history-limit.ts';
 import { lastDayOf, openDayOf } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 
@@ -32,6 +32,8 @@ export type PlannedTier = TierRow & {
   readonly keepsUp: boolean;
   /** The plan does not include this interval: no requests are sent. */
   readonly isRefused: boolean;
+  /** By what is known of the history limit: the plan does not show a slot any more when it has settled. */
+  readonly isNeverFinal: boolean;
 };
 
 export type TrackedPlan = Omit<FreshnessPlan, 'tiers'> & { readonly tiers: readonly PlannedTier[] };
@@ -69,10 +71,15 @@ export async function planTracked(options: PlanTrackedOptions): Promise<TrackedP
       requestsPerDay: cost,
       keepsUp: keepsUp && !isRefused,
       isRefused,
+      isNeverFinal: isNeverFinal(expectedDepth(historyLimits.of(row.interval)), row.interval, now),
     };
   });
   await recordPlannedAges(sql, tiers, now);
   return { ...plan, tiers };
+}
+
+function isNeverFinal(depthMs: number | null, interval: Interval, now: Instant): boolean {
+  return depthMs !== 0 && lastDayOf(depthMs, interval, now) === null && !canBeFinal(depthMs, interval);
 }
 
 /** Applies the rules to the list of coins as last read, and plans the ages again. */

@@ -222,10 +222,14 @@ export async function countQueued(sql: SqlOrTransaction): Promise<number> {
   return tables(sql).$count(tracked, isNotNull(tracked.queuedAt));
 }
 
+/** Where all target ages are met: so much more for second answers and retries, which are as urgent. A day without a candle needs two answers. */
+const SECOND_ANSWERS = 0.05;
+
 /** The requests a day that the planned ages need: the schedules reserve them. */
 export async function readFreshnessDemand(sql: SqlOrTransaction): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
-    select coalesce(sum(86400 / extract(epoch from k.achievable_age)), 0)::float8 as n
+    select coalesce(sum(86400 / extract(epoch from k.achievable_age)
+      * case when k.achievable_age <= k.target_age then ${1 + SECOND_ANSWERS}::float8 else 1 end), 0)::float8 as n
     from ops.tracked tr join ops.tier k on k.id = tr.tier_id where k.achievable_age is not null`;
   return row!.n;
 }

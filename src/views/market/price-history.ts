@@ -15,8 +15,8 @@ import type { HistoricalTick, PriceConversion } from '../../contract/record/cata
 import { findFiat } from '../../contract/record/fiats.ts';
 import type { Candles, Catalogue, TickerHistoryQuery } from '../../contract/record/market-data.ts';
 import { formatTime } from '../../contract/time.ts';
-import { INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
-import { intersect, type Spans, slotsAt, subtract, union } from '../../core/span.ts';
+import { INTERVAL_MS, isPriceInterval, settledUntil } from '../../core/interval.ts';
+import { contains, intersect, type Spans, slotsAt, subtract, union } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { CoinVersion, SeriesVersion, ViewDeps } from './data-versions.ts';
 import { currentRate } from './rates.ts';
@@ -53,7 +53,7 @@ export function createPriceHistoryViews(
     tickerHistory: async (query) => {
       const question = await questionOf(query);
       if (question === null) return noCoin();
-      const { ticks, isOfTickers } = await readHistory(sql, question, query);
+      const { ticks, isOfTickers } = await readHistory(sql, question, query, clock.now());
       const version = versionOf(question, isOfTickers);
       return revalidatedBy(ticks, async () => {
         const now = await questionOf(query);
@@ -119,10 +119,15 @@ type History = {
 };
 
 /**
- * What is known of each slot: the stored price; that there is none, where the series covers it; else the mean of our own tickers, if there
- * are any (decision 57).
+ * What is known of each slot: the final price; that there is none, where the series covers it; else the mean of our own tickers, if they know all
+ * of the slot; else the price that is not final, or what the tickers know (decision 57).
  */
-async function readHistory(sql: Sql, { coin, series, to }: Question, query: TickerHistoryQuery): Promise<History> {
+async function readHistory(
+  sql: Sql,
+  { coin, series, to }: Question,
+  query: TickerHistoryQuery,
+  now: Instant,
+): Promise<History> {
   const { widthMs, limit } = query;
   const from = ceilTo(Math.max(0, query.from), widthMs);
   if (from >= to) {
@@ -134,21 +139,35 @@ async function readHistory(sql: Sql, { coin, series, to }: Question, query: Tick
   const stored = series === null ? NOTHING : await readPrices(sql, series.id, { from, to: last, limit });
   /** The slots up to the last row that the limit allows. */
   const spanOf = (ticks: readonly Tick[]) => ({ from, to: ticks.length < limit ? last : ticks.at(-1)!.at + widthMs });
-  const told = union(stored.known, slotsOf(stored.ticks, widthMs));
+  const told = stored.known;
   const missing = subtract([spanOf(stored.ticks)], told);
   const isOfTickers = missing.length > 0;
   const means = isOfTickers
     ? await readMeans(sql, query, { missing, to, limit, firstDataAt: coin.firstDataAt })
     : { ...NOTHING, seen: null };
-  const ticks = [...stored.ticks, ...means.ticks].sort((a, b) => a.at - b.at).slice(0, limit);
+  // A price that is not final is of a part of its slot, perhaps: what our own tickers know of the whole slot goes first.
+  const isWhole = (at: Instant) => contains(means.known, at);
+  const own = new Set(stored.ticks.map(({ at }) => at));
+  const ticks = [
+    ...stored.ticks.filter(({ at }) => contains(told, at) || !isWhole(at)),
+    ...means.ticks.filter(({ at }) => isWhole(at) || !own.has(at)),
+  ]
+    .sort((a, b) => a.at - b.at)
+    .slice(0, limit);
   const began = Math.max(from, floorTo(coin.firstDataAt ?? 0, widthMs));
   const requested = { from: began, to: spanOf(ticks).to };
   // Only what the answer stands on counts: a series without data about it does not make it newer.
-  const isOfSeries = intersect([{ ...requested, from: Math.min(began, ticks[0]?.at ?? began) }], told).length > 0;
+  // Nobody knows more of a slot that has not settled.
+  const open =
+    series === null
+      ? []
+      : intersect(slotsOf(stored.ticks, widthMs), [{ from: settledUntil(now, series.interval), to: last }]);
+  const ofSeries = union(told, slotsOf(stored.ticks, widthMs));
+  const isOfSeries = intersect([{ ...requested, from: Math.min(began, ticks[0]?.at ?? began) }], ofSeries).length > 0;
   const seen = [isOfSeries ? series?.answeredAt : null, means.seen].filter((at) => typeof at === 'number');
   const provenance = historyProvenance({
     requested,
-    known: union(told, means.known),
+    known: union(union(told, open), means.known),
     hasRows: ticks.length > 0,
     asOf: seen.length === 0 ? null : Math.max(...seen),
   });

@@ -182,7 +182,7 @@ test('several intervals are planned and filled one after the other, and the repo
   const { code, out, err } = await chandler(['backfill', ...argv], settings);
   expect(code).toBe(0);
   expect(out.match(/^Done: nothing left to fetch\.$/gm)).toHaveLength(3);
-  expect(out).toMatch(/^Total: 870 candles stored, 6 requests sent, 6 planned, 0 slots left, /m);
+  expect(out).toMatch(/^Total: 870 rows stored, 6 requests sent, 6 planned, 0 slots left, /m);
   expect(err.match(/^\w+ candles$/gm)).toEqual(['24h candles', '6h candles', '1h candles']);
   const runs =
     await database.sql`select interval::text, spec->>'interval' as asked, state from ops.backfill order by id`;
@@ -217,7 +217,7 @@ test('of several intervals those are named that there was no time for', async ()
   const { code, out } = await chandler([...argv, '--max-wait', '0s'], settings);
   expect(code).toBe(75);
   expect(out).toMatch(/^Stopped early: the rest of the quota is reserved for scheduled work/m);
-  expect(out).toMatch(/^Not started: 12h and 6h candles; run the same command again for them\.$/m);
+  expect(out).toMatch(/^Not started: 12h candles and 6h candles; run the same command again for them\.$/m);
   const detached = await chandler([...argv, '--detach', '--json'], settings);
   expect(detached.code).toBe(0);
   const { backfill } = JSON.parse(detached.out);

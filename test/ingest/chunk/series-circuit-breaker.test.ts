@@ -58,7 +58,12 @@ test('where nothing else is requested, another coin is asked about before the la
   const { log, about, turns, turn } = open();
   expect(await turns(chunk(1), 100)).toBeInstanceOf(SeriesGivenUp);
   expect(log).toEqual([1, 1, 1, 1, 1, 1, 'other', 1, 'other', 1]);
-  expect(about[0]).toEqual({ coinId: 'coin-1', backfillId: 7, spender: { class: 'backfill', name: 'backfill 7' } });
+  expect(about[0]).toMatchObject({
+    coinId: 'coin-1',
+    interval: '24h',
+    backfillId: 7,
+    spender: { class: 'backfill', name: 'backfill 7' },
+  });
   // Its other chunks cost nothing.
   expect(await turn(chunk(1))).toBeInstanceOf(SeriesGivenUp);
   expect(log).toHaveLength(10);

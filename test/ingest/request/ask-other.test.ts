@@ -25,6 +25,8 @@ beforeEach(() => database.sql`truncate ops.fetch, ops.quota, ops.quota_spent, ma
 const ACCOUNT = 'anonymous@upstream.test';
 const ABOUT: Parameters<AskOther>[0] = {
   coinId: 'b',
+  interval: '24h',
+  since: UPSTREAM_NOW - 30_000,
   spender: { class: 'backfill', name: 'backfill 7' },
   backfillId: 7,
 };
@@ -70,7 +72,11 @@ async function open({
   });
   const askOther = createAskOther({ sql, sendRequest, clock });
   const spent = async () => (await quota.state()).day.spent;
-  return { ...upstream, ask: (options = {}) => askOther(ABOUT, options), spent };
+  return {
+    ...upstream,
+    ask: (options = {}, about: Partial<typeof ABOUT> = {}) => askOther({ ...ABOUT, ...about }, options),
+    spent,
+  };
 }
 
 const recorded = () =>
@@ -113,6 +119,24 @@ test.each([
   answers(reply());
   expect(await ask()).toEqual({ kind, requests: 1 });
   expect(await recorded()).toMatchObject([{ endpoint: 'ohlcv', subject: 'a', outcome }]);
+});
+
+test('an answer that a cache has had since before the failure proves nothing', async () => {
+  const { ask, answers } = await open();
+  answers(Response.json([], { headers: { age: '300' } }));
+  expect(await ask()).toEqual({ kind: 'unanswered', requests: 1 });
+  answers(Response.json([], { headers: { age: '10' } }));
+  expect(await ask()).toEqual({ kind: 'answered', requests: 1 });
+});
+
+test('where prices fail, prices are asked for: candles may be answered all the while', async () => {
+  const { ask, answers, sent } = await open();
+  answers(Response.json([{ timestamp: '2026-11-20T00:00:00Z', price: 1 }]));
+  expect(await ask({}, { interval: 'prices-1h' })).toEqual({ kind: 'answered', requests: 1 });
+  expect(sent.map(({ path }) => path)).toEqual([
+    '/v1/tickers/a/historical?start=2026-11-20T00%3A00%3A00Z&end=2026-11-21T00%3A00%3A00Z&interval=1d&limit=5000&quote=usd',
+  ]);
+  expect(await recorded()).toMatchObject([{ endpoint: 'prices', subject: 'a', outcome: 'stored', rows: 1 }]);
 });
 
 test('a 429 decides nothing: the ledger holds the next one', async () => {

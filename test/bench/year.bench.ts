@@ -1,0 +1,38 @@
+/**
+ * A year of the service in virtual time: 300 coins tracked daily under each plan, undisturbed. Every day of each coin must be there and final, never
+ * with one request too many. `YEAR_DAYS=30` is a quick look, `-t free` one plan. With prices beside it: `test/system/year.deep.test.ts`.
+ */
+import { expect, test } from 'vitest';
+import { liveAYear } from '../system/year.ts';
+
+const DAYS = Number(process.env.YEAR_DAYS ?? 365);
+/** Of each plan: days of candles behind the start. */
+const SINCE = { free: 1, starter: 28, business: 300 } as const;
+
+test.each(['free', 'starter', 'business'] as const)(
+  'a year of 300 coins: %s',
+  { timeout: 6 * 3_600_000 },
+  async (plan) => {
+    const begun = performance.now();
+    const year = await liveAYear({
+      plan,
+      days: DAYS,
+      tracked: 300,
+      sinceDays: SINCE[plan],
+      prices: 0,
+      pricesDays: 0,
+      coins: 340,
+    });
+    const { candles, peak, requests, daysMissing } = year;
+    const took = ((performance.now() - begun) / 60_000).toFixed(1);
+    console.info(
+      `${plan}: ${DAYS} days; ${candles.held} of ${candles.foretold} days of coins are final; ${requests} requests, at most ${peak.day} a day and ${peak.month} a month; ${took} min`,
+    );
+    expect({ ...year, daysMissing: daysMissing.slice(0, 20) }).toMatchObject({
+      daysMissing: [],
+      limited: 0,
+      differences: [],
+    });
+    expect(candles.held).toBe(candles.foretold);
+  },
+);
