@@ -1,7 +1,7 @@
 /** Series and answers made ahead of the clock, for benchmarks of what is done with them. */
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { chunksNewestFirst } from '../../src/core/chunk.ts';
-import { INTERVAL_MS, type Interval, settledUntil, settleMs } from '../../src/core/interval.ts';
+import { INTERVAL_MS, type Interval, isPriceInterval, settledUntil, settleMs } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
 import { weigh } from '../../src/ingest/chunk/evidence.ts';
 import { type ChunkCommit, storeChunk } from '../../src/store/candle/chunk.ts';
@@ -63,13 +63,15 @@ export function prepareChunks(seriesIds: readonly number[], interval: Interval, 
 
 function makeCandles({ from, to }: Span, interval: Interval, seed: number): CandleColumns {
   const c: CandleColumns = { openTime: [], open: [], high: [], low: [], close: [], volume: [], marketCap: [] };
+  // A price is a candle that never moves.
+  const [high, low, close] = isPriceInterval(interval) ? [1, 1, 1] : [1.0371, 1.0293, 1.0113];
   for (let at = from; at < to; at += INTERVAL_MS[interval]) {
     const open = (1 + ((at / 60_000 + seed * 7919) % 9973)) / 7.3;
     c.openTime.push(at);
     c.open.push(open);
-    c.high.push(open * 1.0371);
-    c.low.push(open / 1.0293);
-    c.close.push(open * 1.0113);
+    c.high.push(open * high);
+    c.low.push(open / low);
+    c.close.push(open * close);
     c.volume.push(Math.floor(open * 1e6));
     c.marketCap.push(Math.floor(open * 1e9));
   }
