@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
-import type { Interval } from '../../core/interval.ts';
+import { type Interval, rowNoun } from '../../core/interval.ts';
 import { HOLES } from '../../store/candle/holes.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
@@ -44,17 +44,18 @@ type RequestFacts = {
 };
 
 /** The requests about the slot whose records are kept. */
-export async function readRequests(sql: Sql, { from, seriesId }: Slot): Promise<StoryEvent[]> {
+export async function readRequests(sql: Sql, { interval, from, seriesId }: Slot): Promise<StoryEvent[]> {
   const rows = await sql<RequestFacts[]>`
     select f.id, f.sent_at, f.as_of, f.backfill_id, b.requested_by, f.attempt, f.status, f.outcome, f.rows, f.quarantined, f.message,
       f.account_id, f.subject, f.answered_slots @> ${from}::timestamptz as told, f.unconfirmed_slots @> ${from}::timestamptz as unconfirmed
     from ops.fetch f left join ops.backfill b on b.id = f.backfill_id
     where f.series_id = ${seriesId} and f.span @> ${from}::timestamptz
     order by f.sent_at, f.id`;
-  return rows.map((row) => ({ at: row.sentAt, event: 'asked', detail: describeRequest(row) }));
+  const noun = rowNoun(interval);
+  return rows.map((row) => ({ at: row.sentAt, event: 'asked', detail: describeRequest(row, noun) }));
 }
 
-function describeRequest(row: RequestFacts): string {
+function describeRequest(row: RequestFacts, noun: 'candle' | 'price'): string {
   const by = row.requestedBy === null ? '' : ` by ${row.requestedBy}`;
   const bySchedule = row.subject === HOLES ? 'to confirm holes' : 'to keep the series fresh';
   const why = row.backfillId === null ? bySchedule : `for backfill ${row.backfillId}${by}`;
@@ -66,9 +67,9 @@ function describeRequest(row: RequestFacts): string {
   }
   const quarantined = row.quarantined === 0 ? '' : `, ${formatCounted(row.quarantined, 'row')} quarantined`;
   const said = row.told
-    ? ' The slot is in it, or between candles that are.'
+    ? ` The slot is in it, or between ${noun}s that are.`
     : row.unconfirmed
-      ? ' The slot lies at its edge, without a candle.'
+      ? ` The slot lies at its edge, without a ${noun}.`
       : '';
   return `${begin}: stored, ${formatCounted(row.rows, 'row')}${quarantined}, as of ${formatInstant(row.asOf)}.${said}`;
 }
