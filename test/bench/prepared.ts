@@ -51,9 +51,14 @@ export type PreparedChunk = {
 };
 
 /** All chunks of all series in the order of a backfill: series by series, newest first. Values have as many digits as real ones. */
-export function prepareChunks(seriesIds: readonly number[], interval: Interval, span: Span): PreparedChunk[] {
+export function prepareChunks(
+  seriesIds: readonly number[],
+  interval: Interval,
+  span: Span,
+  rows = ROWS_PER_CHUNK,
+): PreparedChunk[] {
   return seriesIds.flatMap((id) =>
-    [...chunksNewestFirst([span], interval, ROWS_PER_CHUNK)].map((chunk) => ({
+    [...chunksNewestFirst([span], interval, rows)].map((chunk) => ({
       series: { id, interval },
       span: chunk,
       candles: makeCandles(chunk, interval, id),
@@ -91,7 +96,7 @@ export function storePrepared(sql: Sql, { series, span, candles }: PreparedChunk
       sentAt: asOf,
       asOf,
       accountId: 'anonymous@bench',
-      endpoint: 'ohlcv',
+      endpoint: isPriceInterval(series.interval) ? 'prices' : 'ohlcv',
       seriesId: series.id,
       span,
       backfillId: 1,
@@ -117,7 +122,7 @@ export function storePrepared(sql: Sql, { series, span, candles }: PreparedChunk
       ageMs: 0,
       settledTo: settledUntil(asOf, series.interval),
       settlesAfterMs: settleMs(series.interval),
-      limit: ROWS_PER_CHUNK,
+      limit: Math.max(ROWS_PER_CHUNK, candles.openTime.length),
       known,
     }),
   );
