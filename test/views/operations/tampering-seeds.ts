@@ -36,7 +36,7 @@ async function readRows({ sql }: TestDatabase, kept: Kept): Promise<Rows> {
         where step is not null order by r.id`,
     ),
     evidence: await read(
-      `select series_id, kind, detail, cardinality(step_seconds) as steps, now() as open_time,
+      `select series_id, number, kind, detail, cardinality(step_seconds) as steps, now() as open_time,
         format('series_id = %s and number = %s', series_id, number) as at from market.evidence order by series_id, number`,
     ),
   };
@@ -86,7 +86,7 @@ const KINDS: Readonly<Record<string, (rows: Rows, pick: Pick) => Change>> = {
       `locator = locator # (1::bigint << ${pick.number(64)})`,
       `known_at = ${flippedTime('known_at', pick.number(40))}`,
       `link = ${flippedBytes('link', pick.number(256))}`,
-      `number = number # (1 << ${pick.number(31)})`,
+      `number = number # (1 << ${pick.of(freeBits(row, evidence))})`,
     ]);
     return { damage: `update market.evidence set ${change} where ${row.at}` };
   },
@@ -242,6 +242,12 @@ function flipNumber(table: string, row: Row, pick: Pick, isNamed: boolean): Chan
   const column = table === '{rows}' ? `{${name}}` : name;
   const damage = `update ${table} set ${column} = ${flipped(numberIn(row, name)!, pick.number(64))} where ${row.at}`;
   return isNamed ? { damage, slot: slotOf(row) } : { damage };
+}
+
+/** Bits of the number of a row of evidence that give it one that no other row has: the key does not allow that. */
+function freeBits(row: Row, evidence: readonly Row[]): number[] {
+  const taken = new Set(evidence.filter(({ seriesId }) => seriesId === row.seriesId).map(({ number }) => number));
+  return Array.from({ length: 31 }, (_, bit) => bit).filter((bit) => !taken.has((row.number as number) ^ (1 << bit)));
 }
 
 /** Those that such a row has: a price has three. */

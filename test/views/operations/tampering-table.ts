@@ -90,6 +90,16 @@ export const TABLE: readonly (readonly [name: string, damage: string, days: read
   ],
   ['a revision of another step', `update market.revision set step = 1 where ${ofRevision('A', 371)}`, [371]],
   [
+    'a revision of a step that is about other slots',
+    `update market.revision set step = 2 where ${ofRevision('A', 371)}`,
+    [371],
+  ],
+  [
+    'a revision of a step that shares its row with others, about other slots',
+    `update market.revision set step = 6 where ${ofRevision('A', 375)}`,
+    [375],
+  ],
+  [
     'a claim that is never asked again',
     `insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at) values (:A, tstzrange('2020-01-01Z', '2020-01-02Z'), 'provisional', 1, now(), 'infinity')`,
     [],
