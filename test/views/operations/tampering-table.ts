@@ -137,6 +137,16 @@ export const TABLE: readonly (readonly [name: string, damage: string, days: read
     [],
   ],
   [
+    'sums of evidence that name a slot beyond all time',
+    `update market.evidence set digest = ops.modulo_2_64(digest::numeric - 1), locator = ops.modulo_2_64(locator::numeric - 1099511627776) where series_id = :A and number = 1`,
+    [],
+  ],
+  [
+    'sums of evidence that name a slot of another step',
+    `update market.evidence set digest = ops.modulo_2_64(digest::numeric - 1), locator = ops.modulo_2_64(locator::numeric - (extract(epoch from ${day(50)}) / 86400)) where series_id = :A and number = 1`,
+    [],
+  ],
+  [
     'when a step was known',
     `update market.evidence set known_at = known_at - interval '1 second' where series_id = :A and number = 1`,
     [],
