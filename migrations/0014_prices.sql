@@ -188,6 +188,82 @@ begin
 end
 $$;
 
+create or replace function ops.unlike_steps(of_series integer, of_interval market.candle_interval, mended tstzmultirange)
+  returns table (number integer, told_candles integer, told_digest bigint, candles integer, digest bigint, slot timestamptz,
+    new_candles integer, new_digest numeric, locator_off bigint)
+  language plpgsql stable as $$
+#variable_conflict use_column
+declare
+  width constant numeric := ops.seconds_of(of_interval);
+  reach constant tstzmultirange := (select range_agg(slots) from market.evidence
+    where series_id = of_series and kind in ('answer', 'adopted', 'mended') and slots && mended);
+begin
+  return query
+  with told as materialized (
+    select e.*, e.number + coalesce(cardinality(e.step_seconds), 1) - 1 as last,
+      e.slots - coalesce(range_agg(e.slots) over later, '{}') as latest,
+      coalesce(range_agg(e.slots) filter (where e.kind = 'retention') over later, '{}') as removed
+    from market.evidence e where e.series_id = of_series and e.slots && reach
+    window later as (order by e.number desc rows between unbounded preceding and 1 preceding)
+  ), found as (
+    select t.number, t.slots, t.slots * mended as mended_now, t.latest && mended as is_stored, t.candles as told_candles, t.digest as told_digest,
+      stored.told_candles + replaced.candles as candles,
+      ops.modulo_2_64(stored.told_digest + replaced.digest) as digest,
+      ops.modulo_2_64(stored.told_locator + replaced.locator - t.locator) as locator
+    from told t
+    cross join lateral ops.sums(of_series, of_interval, range_merge(t.latest), '{}',
+      case when t.kind = 'mended' then '{}' else t.latest end) stored
+    -- What the next step about a slot replaced is what was there until then. A mending has kept what was there before it.
+    cross join lateral (
+      select count(*)::integer as candles, coalesce(sum(h), 0) as digest,
+        coalesce(sum((h & 4294967295) * round(extract(epoch from open_time) / width)), 0) as locator
+      from (
+        select distinct on (v.open_time) v.open_time, v.was_empty,
+          market.candle_hash(v.open_time, v.open, v.high, v.low, v.close, v.volume, v.market_cap) as h
+        from market.revision v
+        where v.series_id = of_series and t.slots @> v.open_time and case when t.kind = 'mended' then v.step = t.number
+          else v.step > t.last and not t.latest @> v.open_time and (v.reason = 'mended' or mod(extract(epoch from v.open_time), width) = 0)
+            -- A revision of a step that is not about its slot is none, as src/views/verify/account.ts has it.
+            and exists (select from told g where v.step between g.number and g.last and g.slots @> v.open_time)
+            and not exists (select from told g
+            where g.number > t.last and g.last < v.step and g.slots @> v.open_time) end
+        order by v.open_time, v.step
+      ) v
+      where not was_empty
+    ) replaced
+    where t.kind in ('answer', 'adopted', 'mended') and t.slots && mended and not t.slots && t.removed
+  ),
+  -- What earlier mendings found of the same steps: of each, the last one.
+  recorded as (
+    select distinct on (m.parts[1]) m.parts[1]::integer as number, m.parts[4]::integer - m.parts[2]::integer as candles,
+      ('x' || m.parts[5])::bit(64)::bigint::numeric - ('x' || m.parts[3])::bit(64)::bigint as digest
+    from market.evidence e
+    cross join lateral regexp_matches(e.detail,
+      'step (\d+) told (\d+) candles \(digest ([0-9a-f]{16})\), found were (\d+) \(digest ([0-9a-f]{16})\)', 'g') m(parts)
+    where e.series_id = of_series and e.kind = 'mended'
+    order by m.parts[1], e.number desc
+  )
+  select f.number, f.told_candles, f.told_digest, f.candles, f.digest, one.slot,
+    case when f.is_stored then f.candles - f.told_candles - coalesce(r.candles, 0) else 0 end,
+    case when f.is_stored then f.digest::numeric - f.told_digest - coalesce(r.digest, 0) else 0 end, f.locator
+  from found f
+  -- As src/views/verify/modulo.ts finds the only slot that differs.
+  left join lateral (
+    select p.slot
+    from (select mod(mod(f.digest::numeric - f.told_digest, 4294967296) + 4294967296, 4294967296) as low) l
+    cross join lateral (values (nullif(l.low, 0)), (l.low - 4294967296)) d(d)
+    -- A forged sum may name a slot beyond all time, or one that the step is not about: then it is not known.
+    cross join lateral (select case when abs(f.candles - f.told_candles) <= 1 and mod(f.locator, d.d) = 0
+      and f.locator / d.d * width between 1 and 253402300800 then to_timestamp((f.locator / d.d * width)::float8) end as slot) p
+    where f.slots @> p.slot
+    limit 1
+  ) one on true
+  left join recorded r on r.number = f.number
+  where (f.candles <> f.told_candles or f.digest <> f.told_digest or f.locator <> 0) and coalesce(f.mended_now @> one.slot, true)
+  order by f.number;
+end
+$$;
+
 create or replace function ops.uncover(which integer, from_time timestamptz default '-infinity', to_time timestamptz default 'infinity')
   returns void language plpgsql as $$
 declare

@@ -42,6 +42,8 @@ export type SessionOptions = {
   readonly ignoresKeyRefusal?: boolean;
   readonly limitsOf: (plan: PlanName) => Limits;
   readonly candlesPerRequest: number | null;
+  /** Absent: as many as the upstream allows. */
+  readonly pricesPerRequest?: number;
   readonly createQuota: (options: {
     readonly accountId: string;
     readonly limits: Limits;
@@ -91,10 +93,11 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   // From now on the refusals made to this plan count, and those made to other plans no longer.
   await makeCurrentAccount(sql, accountId);
 
-  const plan = planOf(
-    planName,
-    options.candlesPerRequest === null ? {} : { candlesPerRequest: options.candlesPerRequest },
-  );
+  const { candlesPerRequest, pricesPerRequest } = options;
+  const plan = planOf(planName, {
+    ...(candlesPerRequest === null ? {} : { candlesPerRequest }),
+    ...(pricesPerRequest === undefined ? {} : { pricesPerRequest }),
+  });
   const limits = options.limitsOf(planName);
   const quota = options.createQuota({ accountId, limits, plan: planName });
   const sendRequest = sendWith(quota);

@@ -1,4 +1,4 @@
-/** Candles as the rows of a binary `COPY`: the fastest way into Postgres that there is, and the yardstick of the store path. */
+/** Candles and prices as the rows of a binary `COPY`: the fastest way into Postgres that there is, and the yardstick of the store path. */
 import { once } from 'node:events';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
@@ -24,28 +24,51 @@ export async function copyCandles(
   await finished;
 }
 
+/** The same of prices, into `table`, which has the columns of market.price. */
+export async function copyPrices(
+  client: pg.Client,
+  table: string,
+  { id }: { readonly id: number },
+  { openTime, close, volume, marketCap }: CandleColumns,
+): Promise<void> {
+  const stream = client.query(
+    copyFrom(`copy ${table} (time, price, volume_24h, market_cap, series_id) from stdin (format binary)`),
+  );
+  const finished = once(stream, 'finish');
+  stream.end(encodeRows(openTime, [close, volume, marketCap], id, null));
+  await finished;
+}
+
 function encode({ id, interval }: { readonly id: number; readonly interval: Interval }, c: CandleColumns): Buffer {
-  const label = Buffer.from(interval);
-  const out = Buffer.allocUnsafe(HEADER.length + c.openTime.length * (2 + 7 * 12 + 8 + 4 + label.length) + 2);
+  return encodeRows(c.openTime, [c.open, c.high, c.low, c.close, c.volume, c.marketCap], id, interval);
+}
+
+/** Time, numbers, number of the series, and its interval if it is given. */
+function encodeRows(
+  times: readonly number[],
+  numbers: readonly (readonly (number | null)[])[],
+  id: number,
+  interval: Interval | null,
+): Buffer {
+  const label = interval === null ? null : Buffer.from(interval);
+  const fields = 2 + numbers.length + (label === null ? 0 : 1);
+  const bytesEach = 2 + (1 + numbers.length) * 12 + 8 + (label === null ? 0 : 4 + label.length);
+  const out = Buffer.allocUnsafe(HEADER.length + times.length * bytesEach + 2);
   let at = HEADER.copy(out);
   const double = (value: number | null) => {
     at = out.writeInt32BE(value === null ? -1 : 8, at);
     if (value !== null) at = out.writeDoubleBE(value, at);
   };
-  for (let i = 0; i < c.openTime.length; i++) {
-    at = out.writeInt16BE(9, at);
+  for (let i = 0; i < times.length; i++) {
+    at = out.writeInt16BE(fields, at);
     at = out.writeInt32BE(8, at);
-    const microseconds = (c.openTime[i]! - EPOCH_MS) * 1000;
+    const microseconds = (times[i]! - EPOCH_MS) * 1000;
     at = out.writeInt32BE(Math.floor(microseconds / 2 ** 32), at);
     at = out.writeUInt32BE(microseconds >>> 0, at);
-    double(c.open[i]!);
-    double(c.high[i]!);
-    double(c.low[i]!);
-    double(c.close[i]!);
-    double(c.volume[i]!);
-    double(c.marketCap[i]!);
+    for (const column of numbers) double(column[i]!);
     at = out.writeInt32BE(4, at);
     at = out.writeInt32BE(id, at);
+    if (label === null) continue;
     at = out.writeInt32BE(label.length, at);
     at += label.copy(out, at);
   }

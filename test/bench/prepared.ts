@@ -1,7 +1,7 @@
 /** Series and answers made ahead of the clock, for benchmarks of what is done with them. */
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { chunksNewestFirst } from '../../src/core/chunk.ts';
-import { INTERVAL_MS, type Interval, settledUntil, settleMs } from '../../src/core/interval.ts';
+import { INTERVAL_MS, type Interval, isPriceInterval, settledUntil, settleMs } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
 import { weigh } from '../../src/ingest/chunk/evidence.ts';
 import { type ChunkCommit, storeChunk } from '../../src/store/candle/chunk.ts';
@@ -51,9 +51,14 @@ export type PreparedChunk = {
 };
 
 /** All chunks of all series in the order of a backfill: series by series, newest first. Values have as many digits as real ones. */
-export function prepareChunks(seriesIds: readonly number[], interval: Interval, span: Span): PreparedChunk[] {
+export function prepareChunks(
+  seriesIds: readonly number[],
+  interval: Interval,
+  span: Span,
+  rows = ROWS_PER_CHUNK,
+): PreparedChunk[] {
   return seriesIds.flatMap((id) =>
-    [...chunksNewestFirst([span], interval, ROWS_PER_CHUNK)].map((chunk) => ({
+    [...chunksNewestFirst([span], interval, rows)].map((chunk) => ({
       series: { id, interval },
       span: chunk,
       candles: makeCandles(chunk, interval, id),
@@ -63,13 +68,15 @@ export function prepareChunks(seriesIds: readonly number[], interval: Interval, 
 
 function makeCandles({ from, to }: Span, interval: Interval, seed: number): CandleColumns {
   const c: CandleColumns = { openTime: [], open: [], high: [], low: [], close: [], volume: [], marketCap: [] };
+  // A price is a candle that never moves.
+  const [high, low, close] = isPriceInterval(interval) ? [1, 1, 1] : [1.0371, 1.0293, 1.0113];
   for (let at = from; at < to; at += INTERVAL_MS[interval]) {
     const open = (1 + ((at / 60_000 + seed * 7919) % 9973)) / 7.3;
     c.openTime.push(at);
     c.open.push(open);
-    c.high.push(open * 1.0371);
-    c.low.push(open / 1.0293);
-    c.close.push(open * 1.0113);
+    c.high.push(open * high);
+    c.low.push(open / low);
+    c.close.push(open * close);
     c.volume.push(Math.floor(open * 1e6));
     c.marketCap.push(Math.floor(open * 1e9));
   }
@@ -89,7 +96,7 @@ export function storePrepared(sql: Sql, { series, span, candles }: PreparedChunk
       sentAt: asOf,
       asOf,
       accountId: 'anonymous@bench',
-      endpoint: 'ohlcv',
+      endpoint: isPriceInterval(series.interval) ? 'prices' : 'ohlcv',
       seriesId: series.id,
       span,
       backfillId: 1,
@@ -115,7 +122,7 @@ export function storePrepared(sql: Sql, { series, span, candles }: PreparedChunk
       ageMs: 0,
       settledTo: settledUntil(asOf, series.interval),
       settlesAfterMs: settleMs(series.interval),
-      limit: ROWS_PER_CHUNK,
+      limit: Math.max(ROWS_PER_CHUNK, candles.openTime.length),
       known,
     }),
   );

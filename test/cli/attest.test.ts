@@ -15,6 +15,7 @@ import { readSeries, writeSeries } from '../../src/views/attestation/series-line
 import { makeSeriesOf, type PreparedChunk, prepareChunks, storePrepared } from '../bench/prepared.ts';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { forge } from './forge.ts';
 
 const FROM = Date.UTC(2021, 0, 1);
 const TO = Date.UTC(2023, 11, 20);
@@ -70,22 +71,6 @@ async function revise(id: number, at: number, days: number): Promise<void> {
   const chunk = chunkOf(id, at, days);
   const candles = { ...chunk.candles, close: chunk.candles.close.map((close) => close! * 0.999) };
   await storePrepared(database.sql, { ...chunk, candles }, AS_OF + DAY);
-}
-
-/** As a hand would that can write every table: candles are changed, and everything that follows from them is made to agree. */
-async function forge(id: number, change: string): Promise<void> {
-  await database.sql.unsafe(`${change};
-    update market.series s set digest = t.digest, candles = t.candles, covered_candles = t.final_candles
-      from ops.sums(${id}, '24h', '(,)', (select covered from market.series where id = ${id}), '{}') t where s.id = ${id};
-    update market.evidence e set candles = t.told_candles, digest = t.told_digest, locator = t.told_locator
-      from market.evidence f cross join lateral ops.sums(f.series_id, '24h', range_merge(f.slots), '{}', f.slots) t
-      where f.series_id = ${id} and e.series_id = f.series_id and e.number = f.number;
-    update market.evidence e set link = ops.link_at(e.series_id, e.number + coalesce(cardinality(e.step_seconds), 1) - 1)
-      where e.series_id = ${id} and e.number = 1;
-    do $$ declare r record; begin for r in select * from market.evidence where series_id = ${id} order by number loop
-      update market.evidence set link = ops.link_at(${id}, r.number + coalesce(cardinality(r.step_seconds), 1) - 1) where series_id = ${id} and number = r.number;
-    end loop; end $$;
-    update market.series set link = ops.link_at(id, steps) where id = ${id}`);
 }
 
 describe('attest', () => {
@@ -351,7 +336,7 @@ describe('verify --against', () => {
       null,
     ],
   ])('a hand that writes every table cannot hide: %s', async (_, change, month) => {
-    await forge(ids[0]!, change.replaceAll(':id', String(ids[0])));
+    await forge(database, ids[0]!, change.replaceAll(':id', String(ids[0])));
     const { code, findings } = await compare();
     expect(code).toBe(1);
     expect(findings.every(({ subject }) => subject === 'btc-bitcoin usd 24h')).toBe(true);

@@ -20,7 +20,7 @@ export function createScripted(script: Script | null = null) {
   const scripted = {
     script,
     log: log as readonly Asked[],
-    /** Those that asked for candles. */
+    /** Those that asked for candles or for prices. */
     ohlcv: () => log.filter((asked) => asked.coin !== null),
     /** Everything seen so far is forgotten. */
     forget: () => {
@@ -30,7 +30,8 @@ export function createScripted(script: Script | null = null) {
       (simulated: FetchFunction, clock: Clock): FetchFunction =>
       async (request) => {
         const { pathname } = new URL(request.url);
-        const coin = /\/coins\/([^/]+)\/ohlcv/.exec(pathname)?.[1] ?? null;
+        const ofCandles = /\/coins\/([^/]+)\/ohlcv/.exec(pathname)?.[1];
+        const coin = ofCandles ?? /\/tickers\/([^/]+)\/historical$/.exec(pathname)?.[1] ?? null;
         const entry: Asked = {
           at: clock.now(),
           path: pathname,

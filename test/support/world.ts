@@ -70,7 +70,9 @@ export type World = {
   readonly simulator: Simulator;
   /** Opens one more Chandler on the same database, as another process would. */
   open(
-    change?: Partial<Pick<SessionOptions, 'plan' | 'candlesPerRequest' | 'apiKey' | 'authScheme' | 'signal'>>,
+    change?: Partial<
+      Pick<SessionOptions, 'plan' | 'candlesPerRequest' | 'pricesPerRequest' | 'apiKey' | 'authScheme' | 'signal'>
+    >,
   ): Promise<Chandler>;
   close(): Promise<void>;
 };

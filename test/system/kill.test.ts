@@ -10,24 +10,47 @@ import { type SimulatedUpstream, startUpstream } from '../support/simulated-upst
 const CONCURRENCY = 4;
 const COINS = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'];
 const TO = Math.floor(Date.now() / DAY) * DAY - 5 * DAY;
-const FROM = TO - 366 * DAY * 3;
 const day = (at: number) => new Date(at).toISOString().slice(0, 10);
 
+/** Of prices a request brings five thousand, so these are fewer, and killed sooner. */
+const TARGETS = [
+  { of: 'candles', options: [], from: TO - 366 * DAY * 3, least: 300, mostUntilKilled: 50 },
+  {
+    of: 'prices',
+    options: ['--series', 'prices', '--interval', '5m'],
+    from: TO - 320 * DAY,
+    least: 50,
+    mostUntilKilled: 10,
+  },
+];
 const engines = [
   { engine: 'Postgres', env: () => ({}) },
   { engine: 'Redis', env: () => ({ REDIS_URL: testRedisUrl()! }) },
 ];
 
-describe.each(engines)('a backfill killed with SIGKILL at any moment, its queue in $engine', ({ engine, env }) => {
+/** Of prices with one engine: they go through the same queue. */
+const cases = engines.flatMap((engine) =>
+  TARGETS.filter(({ of }) => of === 'candles' || engine.engine === 'Postgres').map((target) => ({
+    ...engine,
+    ...target,
+  })),
+);
+
+describe.each(cases)('a backfill of $of killed with SIGKILL at any moment, its queue in $engine', (kind) => {
+  const { engine, env, of, options, from, least, mostUntilKilled } = kind;
   if (engine === 'Redis' && testRedisUrl() === null) {
     test.skip('needs a Redis');
     return;
   }
   let database: TestDatabase;
   let upstream: SimulatedUpstream;
+  let asked = 0;
   beforeAll(async () => {
     database = await createTestDatabase();
-    upstream = await startUpstream({ seed: 5, coins: 20, latencyMs: 15 });
+    upstream = await startUpstream({ seed: 5, coins: 20, latencyMs: 15 }, (simulated) => (request, peer) => {
+      if (/\/ohlcv|\/tickers\/.*\/historical/.test(request.url)) asked++;
+      return simulated(request, peer);
+    });
   });
   afterAll(async () => {
     await upstream?.close();
@@ -45,43 +68,31 @@ describe.each(engines)('a backfill killed with SIGKILL at any moment, its queue 
       CHANDLER_REQUESTS_PER_SECOND: '100',
       CHANDLER_CANDLES_PER_REQUEST: '10',
     };
-    const args = [
-      'backfill',
-      ...COINS,
-      '--start',
-      day(FROM),
-      '--end',
-      day(TO),
-      '--yes',
-      '--json',
-      '--concurrency',
-      String(CONCURRENCY),
-    ];
-    const { asked, simulator } = upstream;
+    const target = [...COINS, ...options, '--start', day(from), '--end', day(TO), '--json'];
+    const args = ['backfill', ...target, '--yes', '--concurrency', String(CONCURRENCY)];
+    const { simulator } = upstream;
     const covered = async () => {
       const [row] = await database.sql<
         { candles: number }[]
       >`select coalesce(sum(covered_candles), 0)::int as candles from market.series`;
       return row!.candles;
     };
-    const plan = JSON.parse(
-      (await runCli(['plan', ...COINS, '--start', day(FROM), '--end', day(TO), '--json'], settings)).out,
-    ) as { requests: number };
-    expect(plan.requests).toBeGreaterThan(300);
+    const plan = JSON.parse((await runCli(['plan', ...target], settings)).out) as { requests: number };
+    expect(plan.requests).toBeGreaterThan(least);
 
     const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1_000_000));
-    console.info(`kills as SEED=${seed} has them`);
+    console.info(`kills of ${of} as SEED=${seed} has them`);
     const random = randomOf(seed);
     let kills = 0;
     let before = 0;
     for (; kills < 6; kills++) {
       const { process: child, ended } = await startCli(args, settings);
-      const target = asked() + 5 + Math.floor(random() * 45);
+      const until = asked + Math.ceil(mostUntilKilled * (0.1 + 0.9 * random()));
       let running = true;
       void ended.then(() => {
         running = false;
       });
-      while (running && asked() < target) await systemClock.sleep(2);
+      while (running && asked < until) await systemClock.sleep(2);
       child.kill('SIGKILL');
       await ended;
       const now = await covered();
@@ -92,8 +103,8 @@ describe.each(engines)('a backfill killed with SIGKILL at any moment, its queue 
     const last = await runCli(args, settings);
     expect(last.err).not.toMatch(/error:/);
     expect(last.code).toBe(0);
-    expect(asked()).toBeGreaterThanOrEqual(plan.requests);
-    expect(asked()).toBeLessThanOrEqual(plan.requests + kills * CONCURRENCY);
+    expect(asked).toBeGreaterThanOrEqual(plan.requests);
+    expect(asked).toBeLessThanOrEqual(plan.requests + kills * CONCURRENCY);
     const [missing] = await database.sql<{ n: number }[]>`select count(*)::int as n from market.gaps`;
     expect(missing!.n).toBe(0);
     const [ledger] = await database.sql<

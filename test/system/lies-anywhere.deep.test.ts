@@ -1,3 +1,5 @@
 import { testLies } from './lies-anywhere.ts';
 
-testLies(Array.from({ length: 60 }, (_, i) => i + 1));
+const SEEDS = Array.from({ length: 60 }, (_, i) => i + 1);
+testLies(SEEDS, 'candles');
+testLies(SEEDS.slice(0, 30), 'prices');

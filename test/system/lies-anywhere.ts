@@ -3,13 +3,14 @@
  * out. Beside lies nothing goes wrong here: faults, restarts and runs that overlap are in `scenario.ts`.
  */
 import { describe, expect, test } from 'vitest';
-import { type CandleInterval, ceilToGrid, DAY, INTERVAL_MS } from '../../src/core/interval.ts';
+import { type CandleInterval, ceilToGrid, DAY, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import { createSimulator } from '../../src/simulate.ts';
-import { candleQuestion } from '../../src/simulator/faults/candle-question.ts';
+import { rowQuestion } from '../../src/simulator/faults/row-question.ts';
+import { asPrices } from '../support/as-prices.ts';
 import { randomOf } from '../support/random.ts';
 import { createWorld, type World } from '../support/world.ts';
 import { type Told, withLiesBeside } from './lies-beside.ts';
-import { type SeenSeries, seriesOf } from './oracle.ts';
+import { type SeenSeries, seriesOf, truthOf } from './oracle.ts';
 import { OTHER_SIZE } from './promised.ts';
 
 type Lie = Told & { readonly name: string };
@@ -23,7 +24,7 @@ export type LiesCounted = {
 const MOST_RUNS = 60;
 
 /** @throws where a false candle became final that should have been found out. */
-export async function runLies(seed: number): Promise<LiesCounted> {
+export async function runLies(seed: number, of: 'candles' | 'prices'): Promise<LiesCounted> {
   const random = randomOf(seed);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
   const between = (least: number, most: number) => least + Math.floor(random() * (most - least + 1));
@@ -48,9 +49,9 @@ export async function runLies(seed: number): Promise<LiesCounted> {
   });
   try {
     const candlesPerRequest = pick([4, 7, 20, 50]);
-    const chandler = await world.open({ candlesPerRequest });
+    const chandler = await world.open({ candlesPerRequest, pricesPerRequest: candlesPerRequest });
     const coins = (await world.simulator.data.coins()).map(({ id }) => id);
-    const intervals: readonly CandleInterval[] = pick([
+    const ofCandles: readonly CandleInterval[] = pick([
       ['24h'],
       ['1h'],
       ['5m'],
@@ -58,6 +59,7 @@ export async function runLies(seed: number): Promise<LiesCounted> {
       ['24h', '1h'],
       ['1h', '5m'],
     ]);
+    const intervals: readonly Interval[] = of === 'prices' ? ofCandles.map(asPrices) : ofCandles;
     const to = ceilToGrid(startAt, intervals[0]!) - 3 * DAY;
     const slots = between(2, 8) * candlesPerRequest;
     for (const interval of intervals) {
@@ -82,7 +84,7 @@ export async function runLies(seed: number): Promise<LiesCounted> {
 
 type Work = {
   readonly coins: readonly string[];
-  readonly interval: CandleInterval;
+  readonly interval: Interval;
   readonly from: number;
   readonly to: number;
 };
@@ -108,7 +110,7 @@ async function count(world: World, lies: readonly Lie[], seed: number): Promise<
   let falseSlots = 0;
   for (const series of await seriesOf(world)) {
     const mine = lies.flatMap((lie) => {
-      const question = candleQuestion(lie.request)!;
+      const question = rowQuestion(lie.request)!;
       const isMine = question.coinId === series.coinId && question.interval === series.interval;
       return isMine ? [{ lie, from: question.from, to: question.to }] : [];
     });
@@ -131,8 +133,8 @@ async function checkSizes({ database }: World, { id, coinId, interval, covered }
     const jumps = await database.sql`
       select * from (
         select open_time, open, lag(close) over w as before, open_time - lag(open_time) over w as apart
-        from market.candle
-        where series_id = ${id} and interval = ${interval}::market.candle_interval and open_time >= ${from} and open_time < ${to}
+        from ops.stored(${id}, ${interval}::market.candle_interval)
+        where open_time >= ${from} and open_time < ${to}
         window w as (order by open_time)) as c
       where apart = ${INTERVAL_MS[interval] / 1_000} * interval '1 second' and before > 0 and open > 0
         and abs(ln(open / before)) > ${OTHER_SIZE}`;
@@ -141,16 +143,17 @@ async function checkSizes({ database }: World, { id, coinId, interval, covered }
 }
 
 /** Final slots whose candle is not the market's, or that have none where the market has one. */
-async function falseIn({ database, simulator }: World, { id, coinId, quote, interval, covered }: SeenSeries) {
+async function falseIn({ database, simulator }: World, series: SeenSeries) {
+  const { id, interval, covered } = series;
   const out: number[] = [];
   for (const { from, to } of covered) {
-    const truth = await simulator.data.ohlcv({ coinId, quote, interval, from, to: to - 1, limit: 1_000_000 });
+    const truth = await truthOf(simulator, series, { from, to });
     const stored = await database.sql<{ at: number; numbers: (number | null)[] }[]>`
-      select open_time as at, array[open, high, low, close, volume, market_cap] as numbers from market.candle
-      where series_id = ${id} and interval = ${interval}::market.candle_interval and open_time >= ${from} and open_time < ${to}`;
+      select open_time as at, array[open, high, low, close, volume, market_cap] as numbers
+      from ops.stored(${id}, ${interval}::market.candle_interval) where open_time >= ${from} and open_time < ${to}`;
     const storedAt = new Map(stored.map(({ at, numbers }) => [at, numbers.join()]));
     const trueAt = new Map(
-      truth!.map(({ openTime, open, high, low, close, volume, marketCap }) => [
+      truth.map(({ openTime, open, high, low, close, volume, marketCap }) => [
         openTime,
         [open, high, low, close, volume, marketCap].join(),
       ]),
@@ -163,12 +166,12 @@ async function falseIn({ database, simulator }: World, { id, coinId, quote, inte
 /** `SEED=17` runs that one alone. */
 const only = process.env.SEED === undefined ? null : Number(process.env.SEED);
 
-export function testLies(seeds: readonly number[]): void {
-  describe('after lies told anywhere, each once, what is final is the market, or was told where it need not be found out', () => {
+export function testLies(seeds: readonly number[], of: 'candles' | 'prices'): void {
+  describe(`after lies told anywhere about ${of}, each once, what is final is the market, or was told where it need not be found out`, () => {
     const all = { told: 0, promised: 0, falseSlots: 0 };
     test.each(only === null ? seeds : [only])('seed %i', { timeout: 120_000 }, async (seed) => {
       try {
-        const counts = await runLies(seed);
+        const counts = await runLies(seed, of);
         for (const name of ['told', 'promised', 'falseSlots'] as const) all[name] += counts[name];
       } catch (error) {
         console.error(

@@ -1,9 +1,9 @@
 /** Lies that only stored candles can betray, told once each: anywhere, or only where P11 promises that they are found out. */
 import type { Clock } from '../../src/clock.ts';
-import { candleQuestion } from '../../src/simulator/faults/candle-question.ts';
 import type { FaultName } from '../../src/simulator/faults/fault-spec.ts';
 import { spoilRows, type WireRow } from '../../src/simulator/faults/faulty-rows.ts';
 import { otherRows } from '../../src/simulator/faults/other-answer.ts';
+import { rowQuestion } from '../../src/simulator/faults/row-question.ts';
 import { createToldOnce } from '../../src/simulator/faults/told-once.ts';
 import { hashText, mix, unit } from '../../src/simulator/hash.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
@@ -42,7 +42,7 @@ export function withLiesBeside(simulated: FetchFunction, options: LiarOptions): 
   const toldOnce = createToldOnce();
   return async (request) => {
     const answer = await simulated(request);
-    const question = candleQuestion(request);
+    const question = rowQuestion(request);
     if (question === null || answer.status !== 200) return answer;
     const attempt = (attempts.get(request.url) ?? 0) + 1;
     attempts.set(request.url, attempt);

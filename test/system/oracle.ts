@@ -1,11 +1,11 @@
 /**
- * The sentence that is the product, as checks: candles equal the market on all covered spans, coverage equals what was wanted, and
+ * The sentence that is the product, as checks: candles and prices equal the market on all covered spans, coverage equals what was wanted, and
  * upstream never counted more requests than the budget allowed.
  */
 import { expect } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
-import type { Quote } from '../../src/core/candle.ts';
-import { type CandleInterval, floorToGrid, INTERVAL_MS, settledUntil } from '../../src/core/interval.ts';
+import type { Candle, Quote } from '../../src/core/candle.ts';
+import { floorToGrid, INTERVAL_MS, type Interval, isPriceInterval, settledUntil } from '../../src/core/interval.ts';
 import { intersect, type Span, type Spans, subtract } from '../../src/core/span.ts';
 import type { Simulator } from '../../src/simulate.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
@@ -18,7 +18,7 @@ export type SeenSeries = {
   readonly id: number;
   readonly coinId: string;
   readonly quote: Quote;
-  readonly interval: CandleInterval;
+  readonly interval: Interval;
   readonly wanted: Spans;
   readonly covered: Spans;
   /** Open time of its coin's first candle; null: not known. */
@@ -47,7 +47,7 @@ export async function checkStored(
     for (const span of series.covered) await compare(seen, series, span, label);
 }
 
-/** The candles stored inside coverage are the market's, all of them and no others. */
+/** The rows stored inside coverage are the market's, all of them and no others. */
 async function compare(
   { database, simulator }: Seen,
   { id, coinId, quote, interval }: SeenSeries,
@@ -55,24 +55,34 @@ async function compare(
   label: string,
 ): Promise<void> {
   const { from, to } = span;
-  const truth = await simulator.data.ohlcv({ coinId, quote, interval, from, to: to - 1, limit: 1_000_000 });
+  const truth = await truthOf(simulator, { coinId, quote, interval }, span);
   const stored = await database.sql`
     select open_time, open, high, low, close, volume, market_cap
-    from market.candle where series_id = ${id} and interval = ${interval}::market.candle_interval
-      and open_time >= ${from} and open_time < ${to} order by open_time`;
-  const expected = truth!.map(({ openTime, open, high, low, close, volume, marketCap }) => ({
-    openTime,
-    open,
-    high,
-    low,
-    close,
-    volume,
-    marketCap,
-  }));
+    from ops.stored(${id}, ${interval}::market.candle_interval)
+    where open_time >= ${from} and open_time < ${to} order by open_time`;
   expect(
     [...stored].map((row) => ({ ...row })),
     `${label}: ${coinId} ${interval}`,
-  ).toEqual(expected);
+  ).toEqual(truth);
+}
+
+/** What the market says of a span: candles, or prices as candles that never move. */
+export async function truthOf(
+  { data }: Simulator,
+  { coinId, quote, interval }: Pick<SeenSeries, 'coinId' | 'quote' | 'interval'>,
+  { from, to }: Span,
+): Promise<Candle[]> {
+  if (isPriceInterval(interval)) {
+    const widthMs = INTERVAL_MS[interval];
+    const prices = await data.tickerHistory({ coinId, quote, from, to, widthMs, limit: 1_000_000 });
+    return (prices ?? []).map(({ timestamp, price, volume_24h: volume, market_cap: marketCap }) => {
+      return { openTime: Date.parse(timestamp), open: price, high: price, low: price, close: price, volume, marketCap };
+    });
+  }
+  const candles = await data.ohlcv({ coinId, quote, interval, from, to: to - 1, limit: 1_000_000 });
+  return candles!.map(({ openTime, open, high, low, close, volume, marketCap }) => {
+    return { openTime, open, high, low, close, volume, marketCap };
+  });
 }
 
 /** We count at least what upstream saw, and it never had to refuse one for its number (P3). */
@@ -103,7 +113,7 @@ export async function missingOf(
 }
 
 /** What could not be final yet when it was asked for last, `ago` and two candles before `now`, may be missing. */
-export function unlessUnsettled(missing: Spans, interval: CandleInterval, now: number, ago: number): Spans {
+export function unlessUnsettled(missing: Spans, interval: Interval, now: number, ago: number): Spans {
   const final = settledUntil(now - ago, interval) - 2 * INTERVAL_MS[interval];
   return intersect(missing, [{ from: Number.NEGATIVE_INFINITY, to: final }]);
 }

@@ -23,27 +23,44 @@ export type Prices = Readonly<Record<number, number | null | 'impossible'>>;
 
 export type Reply = (request: Request) => Response | Promise<Response>;
 
-/** What was asked about, of these. */
+/** What was asked about, of these; a question about prices is answered with prices. */
 export const answer =
   (prices: Prices, headers: Record<string, string> = {}): Reply =>
   (request) => {
-    const { searchParams } = new URL(request.url);
+    const { pathname, searchParams } = new URL(request.url);
+    const isOfPrices = pathname.endsWith(PRICES);
     const [start, end] = [Date.parse(searchParams.get('start')!), Date.parse(searchParams.get('end')!)];
     const rows = Object.entries(prices)
       .filter((entry): entry is [string, number | 'impossible'] => entry[1] !== null)
-      .filter(([n]) => hour(Number(n)) >= start && hour(Number(n)) <= end)
-      .map(([n, price]) => ({
-        time_open: new Date(hour(Number(n))).toISOString(),
-        time_close: new Date(hour(Number(n)) + HOUR - 1_000).toISOString(),
-        ...(price === 'impossible'
-          ? { open: 1, high: 1, low: 2, close: 1 }
-          : { open: onWire(price), high: onWire(price + 1), low: onWire(price - 1), close: onWire(price) }),
-        volume: 1_000,
-        market_cap: null,
-      }))
-      .sort((a, b) => a.time_open.localeCompare(b.time_open));
+      // Of prices the end is exclusive.
+      .filter(([n]) => hour(Number(n)) >= start && hour(Number(n)) < end + (isOfPrices ? 0 : 1))
+      .sort(([a], [b]) => Number(a) - Number(b))
+      .map(([n, price]) => (isOfPrices ? priceRow : candleRow)(hour(Number(n)), price));
     return Response.json(rows, { headers: { ...headers, [SIMULATOR_HEADER]: `made-up, seed ${SEED}` } });
   };
+
+const PRICES = `/tickers/${COIN}/historical`;
+
+function candleRow(at: number, price: number | 'impossible') {
+  return {
+    time_open: new Date(at).toISOString(),
+    time_close: new Date(at + HOUR - 1_000).toISOString(),
+    ...(price === 'impossible'
+      ? { open: 1, high: 1, low: 2, close: 1 }
+      : { open: onWire(price), high: onWire(price + 1), low: onWire(price - 1), close: onWire(price) }),
+    volume: 1_000,
+    market_cap: null,
+  };
+}
+
+function priceRow(at: number, price: number | 'impossible') {
+  return {
+    timestamp: new Date(at).toISOString(),
+    price: price === 'impossible' ? -1 : onWire(price),
+    volume_24h: 1_000,
+    market_cap: null,
+  };
+}
 
 /** Answers when the test says so. */
 export function gate() {
@@ -57,7 +74,10 @@ export function gate() {
 
 export type Ordering = Awaited<ReturnType<typeof openOrdering>>;
 
-export async function openOrdering() {
+/** Of which series the answers are. */
+export const ORDERED = ['1h', 'prices-1h'] as const;
+
+export async function openOrdering(interval: (typeof ORDERED)[number]) {
   const upstream = createScripted();
   const world = await createWorld({
     startAt: NOW,
@@ -79,25 +99,26 @@ export async function openOrdering() {
     async ask(from: number, to: number, reply: Reply) {
       await refreshCatalogue({ sendRequest: chandler.session.sendRequest, sql, clock: world.clock }, 0);
       const span = { from: hour(from), to: hour(to) };
-      const ids = await wantSeries(sql, { coinIds: [COIN], quote: 'usd', interval: '1h', span, priority: 0 });
+      const ids = await wantSeries(sql, { coinIds: [COIN], quote: 'usd', interval, span, priority: 0 });
       const backfillId = await startBackfill(sql, {
         spec: {},
         span,
-        interval: '1h',
+        interval,
         quote: 'usd',
         plannedRequests: 1,
         owner: 'test:1',
         requestedAt: world.clock.now(),
         startedAt: world.clock.now(),
       });
-      upstream.script = (request) => (request.url.includes('ohlcv') ? Promise.resolve(reply(request)) : null);
+      upstream.script = (request) =>
+        /ohlcv|\/tickers\/.*historical/.test(request.url) ? Promise.resolve(reply(request)) : null;
       const job: ChunkJob = {
         kind: 'backfill',
         backfillId,
         seriesId: ids[0]!,
         coinId: COIN,
         quote: 'usd',
-        interval: '1h',
+        interval,
         ...span,
         askedSince: world.clock.now(),
       };
@@ -115,7 +136,7 @@ export async function openOrdering() {
     /** Price by hour. */
     async stored(): Promise<Record<number, number | null>> {
       const rows = await sql<{ at: number; open: number | null }[]>`
-        select open_time as at, open from market.candle order by 1`;
+        select c.open_time as at, c.open from market.series s cross join ops.stored(s.id, s.interval) c order by 1`;
       return Object.fromEntries(rows.map((row) => [(row.at - NOW) / HOUR, fromWire(row.open)]));
     },
 
@@ -141,7 +162,7 @@ export async function openOrdering() {
 
     /** As if nothing had ever been asked. */
     async forget(): Promise<void> {
-      await sql`truncate market.candle, market.revision, ops.second_opinion, market.quarantine, ops.fetch,
+      await sql`truncate market.candle, market.price, market.revision, ops.second_opinion, market.quarantine, ops.fetch,
         ops.backfill, market.series cascade`;
     },
   };

@@ -1,9 +1,16 @@
 /** What P11 promises of a lie, as docs/proof.md says it ("What a false answer can do"), in words of its own: it calls nothing of the product's checks. */
 import { parseTime } from '../../src/contract/time.ts';
-import { type CandleInterval, ceilToGrid, DAY, INTERVAL_MS } from '../../src/core/interval.ts';
-import type { CandleQuestion } from '../../src/simulator/faults/candle-question.ts';
+import {
+  type CandleInterval,
+  ceilToGrid,
+  DAY,
+  INTERVAL_MS,
+  type Interval,
+  isPriceInterval,
+} from '../../src/core/interval.ts';
 import type { FaultName } from '../../src/simulator/faults/fault-spec.ts';
-import type { WireRow } from '../../src/simulator/faults/faulty-rows.ts';
+import { isPriceRow, type WireRow } from '../../src/simulator/faults/faulty-rows.ts';
+import type { RowQuestion } from '../../src/simulator/faults/row-question.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 
 type Row = {
@@ -27,10 +34,7 @@ export type Beside = {
 };
 
 /** Null when the database cannot be asked just now. */
-export async function readBeside(
-  sql: Sql,
-  { coinId, quote, interval, from, to }: CandleQuestion,
-): Promise<Beside | null> {
+export async function readBeside(sql: Sql, { coinId, quote, interval, from, to }: RowQuestion): Promise<Beside | null> {
   const width = INTERVAL_MS[interval];
   const reach = Math.max(8 * width, DAY);
   try {
@@ -45,11 +49,12 @@ export async function readBeside(
       select s.covered_candles as candles,
         (select coalesce(sum(extract(epoch from upper(r) - lower(r))), 0)::float8 from unnest(s.covered) r) as covered,
         (select json_agg(json_build_array(extract(epoch from c.open_time), c.open, c.high, c.low, c.close) order by c.open_time)
-          from market.candle c where c.series_id = s.id and c.interval = s.interval and s.covered @> c.open_time
+          from ops.stored(s.id, s.interval) c where s.covered @> c.open_time
             and c.open_time >= ${from - reach} and c.open_time < ${to + width + reach}) as final,
         (select json_agg(json_build_object('interval', o.interval, 'covered',
             (select json_agg(json_build_array(extract(epoch from lower(r)), extract(epoch from upper(r)))) from unnest(o.covered) r)))
           from market.series o where o.coin_id = s.coin_id and o.quote = s.quote and o.id <> s.id and o.covered <> '{}'
+            and s.interval <= '24h' and o.interval <= '24h'
             and not exists (select from ops.second_opinion where claim = 'intervals differ')) as others
       from market.series s
       where s.coin_id = ${coinId} and s.quote = ${quote} and s.interval = ${interval}::market.candle_interval`;
@@ -86,7 +91,7 @@ export function isPromised({
   readonly name: FaultName;
   readonly lie: readonly WireRow[];
   readonly truth: readonly WireRow[];
-  readonly interval: CandleInterval;
+  readonly interval: Interval;
   readonly beside: Beside;
 }): boolean {
   const width = INTERVAL_MS[interval];
@@ -104,17 +109,20 @@ export function isPromised({
     const most = rows.length >= MANY ? 3 * usual : beside.covered >= 200 ? 20 * usual : Number.POSITIVE_INFINITY;
     return holes / rows.length > Math.max(0.2, most) * CLEARLY;
   }
-  return isUnlikeNext(rows, outside, beside, width) || isUnlikeOther(rows, sorted(truth), interval, beside);
+  if (isUnlikeNext(rows, outside, beside, interval)) return true;
+  // Prices are compared with no other series.
+  return !isPriceInterval(interval) && isUnlikeOther(rows, sorted(truth), interval, beside);
 }
 
 /** A final candle lies next to it, and from one to the other is further than anywhere around. */
-function isUnlikeNext(rows: readonly Row[], outside: readonly Row[], { final }: Beside, width: number): boolean {
+function isUnlikeNext(rows: readonly Row[], outside: readonly Row[], { final }: Beside, interval: Interval): boolean {
+  const width = INTERVAL_MS[interval];
   const [first, last] = [rows[0]!, rows.at(-1)!];
   const before = final.find(({ at }) => at === first.at - width);
   const after = final.find(({ at }) => at === last.at + width);
   const known = [...stepsIn(outside, width), ...stepsIn(rows, width)].filter((step) => step <= OTHER_SIZE);
   const steps = [before && stepBetween(before, first), after && stepBetween(last, after)];
-  const least = Math.max(0.025 * Math.sqrt(width / DAY), 0.01);
+  const least = Math.max(0.025 * Math.sqrt(width / DAY), 0.01) * (isPriceInterval(interval) ? 3 : 1);
   const usual = known.length < STEPS ? 4 * least : Math.max(least, 5 * Math.max(...known));
   const most = Math.min(usual, OTHER_SIZE);
   return steps.some((step) => step !== undefined && step > CLEARLY * most);
@@ -153,13 +161,20 @@ export const OTHER_SIZE = 1;
 
 function sorted(rows: readonly WireRow[]): Row[] {
   return rows
-    .map(({ time_open, open, high, low, close }) => ({
-      at: parseTime(time_open),
-      open: Number(open),
-      high: Number(high),
-      low: Number(low),
-      close: Number(close),
-    }))
+    .map((row) => {
+      if (isPriceRow(row)) {
+        const price = Number(row.price);
+        return { at: parseTime(row.timestamp), open: price, high: price, low: price, close: price };
+      }
+      const { time_open, open, high, low, close } = row;
+      return {
+        at: parseTime(time_open),
+        open: Number(open),
+        high: Number(high),
+        low: Number(low),
+        close: Number(close),
+      };
+    })
     .sort((a, b) => a.at - b.at);
 }
 

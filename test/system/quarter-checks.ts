@@ -134,7 +134,7 @@ export async function checkComplete(world: ServiceWorld, plan: PlanName): Promis
   const limit = historyDepthMs === null ? Number.NEGATIVE_INFINITY : now - historyDepthMs + slowest + 2 * DAY;
   for (const series of await seriesOf(world)) {
     const { coinId, interval } = series;
-    if (!intervals.includes(interval)) continue;
+    if (!isCandleInterval(interval) || !intervals.includes(interval)) continue;
     const missing = unlessUnsettled(await missingOf(world, series, now), interval, now, slowest + DAY);
     expect(
       missing.filter(({ to }) => to > limit),

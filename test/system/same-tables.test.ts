@@ -27,10 +27,16 @@ async function targetsOf(world: World): Promise<FillTarget[]> {
     target('24h', 300, coins.slice(0, 3), 'btc'),
     target('1h', 700, coins.slice(2, 6)),
     target('5m', 800, coins.slice(0, 2)),
+    // Prices beside candles of the same coins.
+    target('prices-1d', 300, coins),
+    target('prices-1d', 100, coins.slice(0, 3), 'btc'),
+    target('prices-1h', 300, coins.slice(2, 6)),
+    target('prices-5m', 400, coins.slice(0, 2)),
+    target('prices-7d', 40, coins),
   ];
 }
 
-/** Everything an analyst can see of the candles, and everything we claim about them. */
+/** Everything an analyst can see of candles and prices, and everything we claim about them. */
 async function tablesOf({ database, clock }: World) {
   const proofs = [];
   // The number of a series is its warehouse's own.
@@ -40,12 +46,16 @@ async function tablesOf({ database, clock }: World) {
   const candles = await database.sql`
     select coin_id, quote, interval, open_time::text, close_time::text, open, high, low, close, volume, market_cap, is_final
     from market.candles order by 1, 2, 3, 4`;
+  const prices = await database.sql`
+    select coin_id, quote, interval, time::text, price, volume_24h, market_cap, is_final from market.prices order by 1, 2, 3, 4`;
   const gaps =
     await database.sql`select coin_id, quote, interval, gap_from::text, gap_to::text, reason from market.gaps order by 1, 2, 3, 4`;
   const plain = (rows: readonly object[]) => rows.map((row) => ({ ...row }));
-  return { proofs, coverage: plain(coverage), candles: plain(candles), gaps: plain(gaps) };
+  return { proofs, coverage: plain(coverage), candles: plain(candles), prices: plain(prices), gaps: plain(gaps) };
 }
 type Tables = Awaited<ReturnType<typeof tablesOf>>;
+
+const rowsPerRequest = (rows: number) => ({ candlesPerRequest: rows, pricesPerRequest: rows });
 
 const base: WorldOptions = { startAt: START, speed: 100, simulator: { seed: SEED, coins: 7, unlimited: true } };
 
@@ -54,10 +64,10 @@ let cleanRequests = 0;
 beforeAll(async () => {
   const world = await createWorld(base);
   try {
-    const chandler = await world.open({ candlesPerRequest: 366 });
+    const chandler = await world.open(rowsPerRequest(366));
     for (const work of await targetsOf(world)) await fill(world, chandler, { ...work, concurrency: 1 });
     clean = await tablesOf(world);
-    cleanRequests = world.simulator.counters().requests.ohlcv;
+    cleanRequests = world.simulator.counters().requests.total;
   } finally {
     await world.close();
   }
@@ -94,7 +104,7 @@ describe.each(engines)('with its queue in $name', ({ name, engine }) => {
       const other = { ...work, coins: [...work.coins].reverse(), concurrency: 6 };
       // Interrupted in the middle, and gone on with by another process.
       const stop = new AbortController();
-      const first = await world.open({ candlesPerRequest: 20 });
+      const first = await world.open(rowsPerRequest(20));
       const run = await first.backfill({
         ...other,
         signal: stop.signal,
@@ -104,17 +114,18 @@ describe.each(engines)('with its queue in $name', ({ name, engine }) => {
       });
       expect(run.end.kind, `run ${i}`).toBe('interrupted');
       await first.close();
-      await fill(world, await world.open({ candlesPerRequest: 20 }), other);
+      await fill(world, await world.open(rowsPerRequest(20)), other);
     }
     const { faults, requests } = world.simulator.counters();
     expect(Object.keys(faults).length).toBeGreaterThan(9);
-    expect(requests.ohlcv).toBeGreaterThan(5 * cleanRequests);
+    expect(requests.total).toBeGreaterThan(5 * cleanRequests);
 
     const tables = await tablesOf(world);
     expect(tables.proofs).toEqual(clean.proofs);
     expect(tables.coverage).toEqual(clean.coverage);
     expect(tables.gaps).toEqual(clean.gaps);
     expect(tables.candles).toEqual(clean.candles);
+    expect(tables.prices).toEqual(clean.prices);
   });
 });
 
@@ -122,6 +133,7 @@ test('what is compared is a market with all its oddities', () => {
   expect(clean.proofs.every((proof) => proof.differences.length === 0)).toBe(true);
   expect(clean.gaps).toEqual([]);
   expect(clean.candles.length).toBeGreaterThan(6_000);
+  expect(clean.prices.length).toBeGreaterThan(3_000);
   expect(clean.proofs.some((proof) => proof.knownEmpty > 0)).toBe(true);
   expect(new Set(clean.coverage.map((row) => (row as unknown as { covered: string }).covered)).size).toBeGreaterThan(4);
 });

@@ -1,15 +1,16 @@
 /**
  * The whole-system property, one seed at a time. The sentence that is the product: after any sequence of faults, lies told
- * once, restarts and double scheduling, candles equal the market on all covered spans, coverage equals what was wanted, and
+ * once, restarts and double scheduling, candles and prices equal the market on all covered spans, coverage equals what was wanted, and
  * upstream never counted more requests than the budget allowed.
  */
 import { expect } from 'vitest';
 import { countSlots } from '../../src/core/chunk.ts';
-import { type CandleInterval, ceilToGrid, DAY, HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
+import { ceilToGrid, DAY, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import type { QueueEngine } from '../../src/ingest/queue/queue-engine.ts';
 import { createSimulator } from '../../src/simulate.ts';
 import { type FaultName, LIES, parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
+import { asPrices } from '../support/as-prices.ts';
 import { behindCache, LONGEST_CACHED_MS } from '../support/cache.ts';
 import { randomOf } from '../support/random.ts';
 import { type Chandler, createWorld, type World } from '../support/world.ts';
@@ -18,7 +19,7 @@ import { checkSpent, checkStored, missingOf, seriesOf } from './oracle.ts';
 
 type Work = {
   readonly coins: readonly string[];
-  readonly interval: CandleInterval;
+  readonly interval: Interval;
   readonly from: number;
   readonly to: number;
 };
@@ -56,6 +57,8 @@ export function drawLies(random: () => number): readonly string[] {
   );
 }
 
+/** Of what is asked for; `PRICES=1`: all of it. */
+const SHARE_OF_PRICES = Number(process.env.PRICES ?? 0.4);
 /** How far the two clocks may differ. */
 const MOST_SKEW_MS = 2 * HOUR;
 const MOST_RUNS = 200;
@@ -127,8 +130,12 @@ export async function runSeed(seed: number, engine?: QueueEngine): Promise<SeedC
   try {
     const known = (await world.simulator.data.coins()).map((coin) => coin.id);
     const candlesPerRequest = pick([7, 20, 50, 366]);
+    const rowsPerRequest = { candlesPerRequest, pricesPerRequest: candlesPerRequest };
+    // Draws of their own: which are of prices, beside candles of the same coins.
+    const ofPrices = randomOf(seed + 8_000_000);
     const works: Work[] = Array.from({ length: between(1, 3) }, () => {
-      const interval = pick(['24h', '24h', '1h', '5m', '6h'] as const);
+      const ofCandles = pick(['24h', '24h', '1h', '5m', '6h'] as const);
+      const interval = ofPrices() < SHARE_OF_PRICES ? asPrices(ofCandles) : ofCandles;
       const width = INTERVAL_MS[interval];
       const to = ceilToGrid(startAt - Math.floor(random() * (random() < 0.5 ? 0 : 400)) * width, interval);
       const slots = Math.min(between(20, 400), candlesPerRequest * 12);
@@ -139,7 +146,7 @@ export async function runSeed(seed: number, engine?: QueueEngine): Promise<SeedC
     // Chaos: runs that overlap, are interrupted, lose their queue and their database connections.
     for (let round = between(1, 3); round > 0; round--) {
       const chandlers: Chandler[] = [];
-      for (let i = between(1, 2); i > 0; i--) chandlers.push(await world.open({ candlesPerRequest }));
+      for (let i = between(1, 2); i > 0; i--) chandlers.push(await world.open(rowsPerRequest));
       await Promise.all(
         works.flatMap((work, i) =>
           random() < 0.8
@@ -152,7 +159,7 @@ export async function runSeed(seed: number, engine?: QueueEngine): Promise<SeedC
       world.clock.advanceTo(world.clock.now() + Math.floor(random() * 3 * HOUR));
     }
     // Liveness: nobody disturbs any more; runs follow each other until nothing is left, and that must come soon.
-    const last = await world.open({ candlesPerRequest });
+    const last = await world.open(rowsPerRequest);
     for (const work of works) {
       for (let i = 0; ; i++) {
         expect(i, `seed ${seed}: still not complete after ${MOST_RUNS} undisturbed runs`).toBeLessThan(MOST_RUNS);

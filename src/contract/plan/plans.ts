@@ -17,6 +17,8 @@ export type Plan = {
   readonly requestsPerSecond: number;
   /** The `limit` of a request for candles: `MAX_CANDLES`, or what the operator set. */
   readonly candlesPerRequest: number;
+  /** Fewer than `MAX_PRICES`, if it is given. */
+  readonly pricesPerRequest?: number;
   /** Widths of candles in the plan. A forecast, not a rule: the upstream's answers win. Source: upstream-api.md, 1.1. */
   readonly intervals: readonly CandleInterval[];
   /** How far back from now a request may start; null = unlimited. A forecast as well. Source: upstream-api.md, 1.1. */
@@ -115,8 +117,11 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
 export const MAX_PRICES = 5_000;
 
 /** The rows of one request about such a series. */
-export function rowsPerRequest({ candlesPerRequest }: Pick<Plan, 'candlesPerRequest'>, interval: Interval): number {
-  return isPriceInterval(interval) ? MAX_PRICES : candlesPerRequest;
+export function rowsPerRequest(
+  { candlesPerRequest, pricesPerRequest = MAX_PRICES }: Pick<Plan, 'candlesPerRequest' | 'pricesPerRequest'>,
+  interval: Interval,
+): number {
+  return isPriceInterval(interval) ? pricesPerRequest : candlesPerRequest;
 }
 
 /** How far back the plan may ask for such a series, as documented; null = unlimited, 0 = not at all. */
@@ -142,6 +147,7 @@ export type PlanOverrides = Partial<
     | 'anonymousRequestsPerDay'
     | 'requestsPerSecond'
     | 'candlesPerRequest'
+    | 'pricesPerRequest'
     | 'intervals'
     | 'historyDepthMs'
     | 'tickerHistoryDepthMs'

@@ -5,7 +5,7 @@
  * A long answer tells by itself what is usual. For a short one, the stored neighbours tell it; where neither do, only prices that are null or
  * zero are implausible.
  */
-import { INTERVAL_MS } from '../../core/interval.ts';
+import { INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
 import { contains, type Span, slotsAt, subtract } from '../../core/span.ts';
 import type { StoredCandle } from '../../store/candle/neighbours.ts';
 import { breaks, contradicted, jumps, level, shifted } from './continuity.ts';
@@ -24,7 +24,9 @@ export function findImplausible(asked: Asked): Implausible | null {
   if (asked.candles.openTime.length === 0) return null;
   const rows = rowsOf(asked.candles);
   const found = firstFound(asked, rows);
-  return found && { ...found, contradicts: contradicted(asked, rows) };
+  if (found === null) return null;
+  const detail = isPriceInterval(asked.interval) ? found.detail.replace(/candle(?=s?\b)/g, 'row') : found.detail;
+  return { ...found, detail, contradicts: contradicted(asked, rows) };
 }
 
 function firstFound(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {

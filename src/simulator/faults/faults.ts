@@ -4,10 +4,10 @@ import { historyLimitText, TOO_MANY_REQUESTS } from '../../contract/answer/error
 import { connectionReset, type Handler, type Peer } from '../../contract/interface/handler.ts';
 import { DAY } from '../../core/interval.ts';
 import { below, hashText, mix, unit } from '../hash.ts';
-import { candleQuestion } from './candle-question.ts';
 import { FAULT_NAMES, type FaultName, type FaultSpec, isToldOnce } from './fault-spec.ts';
 import { spoilRows, type WireRow } from './faulty-rows.ts';
 import { otherRows } from './other-answer.ts';
+import { rowQuestion } from './row-question.ts';
 import { createToldOnce } from './told-once.ts';
 
 type FaultyParts = {
@@ -134,7 +134,7 @@ async function spoil(fault: FaultName, answer: Response, c: Circumstances): Prom
       return text.length < 3 ? null : async () => refit(answer, 200, text.slice(0, Math.ceil(text.length * 0.6)));
     }
     case 'stale': {
-      if (!c.ask || !asksForCandles(c.request)) return null;
+      if (!c.ask || !asksForRows(c.request)) return null;
       const minutes = 2 + Math.floor(unit(c.roll) * 10);
       const old = await c.ask(c.request, minutes * 60_000);
       if (!old.ok) return null;
@@ -150,9 +150,9 @@ async function spoil(fault: FaultName, answer: Response, c: Circumstances): Prom
       return withHeaders(answer, { Age: String(TEN_YEARS_S) });
     case 'no-date':
       return withHeaders(answer, { Date: null });
-    // Every other fault changes the rows of candles.
+    // Every other fault changes the rows of candles or prices.
     default: {
-      const spoilt = await spoilCandles(fault, answer, c);
+      const spoilt = await spoilAnswer(fault, answer, c);
       return spoilt && (async () => refit(answer, 200, JSON.stringify(spoilt)));
     }
   }
@@ -160,8 +160,8 @@ async function spoil(fault: FaultName, answer: Response, c: Circumstances): Prom
 
 const TEN_YEARS_S = 315_360_000;
 
-async function spoilCandles(fault: FaultName, answer: Response, c: Circumstances): Promise<WireRow[] | null> {
-  const rows = asksForCandles(c.request) ? await rowsOf(answer) : null;
+async function spoilAnswer(fault: FaultName, answer: Response, c: Circumstances): Promise<WireRow[] | null> {
+  const rows = asksForRows(c.request) ? await rowsOf(answer) : null;
   if (rows === null) return null;
   const { request, roll, ask } = c;
   const spoilt = spoilRows(fault, rows, { now: c.clock.now(), roll, url: request.url });
@@ -180,8 +180,8 @@ function hangUntilAborted(signal: AbortSignal): Promise<Response> {
   });
 }
 
-function asksForCandles(request: Request): boolean {
-  return candleQuestion(request) !== null;
+function asksForRows(request: Request): boolean {
+  return rowQuestion(request) !== null;
 }
 
 async function rowsOf(answer: Response): Promise<WireRow[] | null> {

@@ -1,12 +1,13 @@
-/** Spoils the rows of an OHLCV response in the way of one fault. */
+/** Spoils the rows of a response, candles or prices, in the way of one fault. */
 import type { Instant } from '../../clock.ts';
 import { formatTime, parseTime } from '../../contract/time.ts';
-import { type CandleInterval, INTERVAL_MS, isCandleInterval, settleMs } from '../../core/interval.ts';
+import { INTERVAL_MS, type Interval, settleMs } from '../../core/interval.ts';
 import { below, mix, unit } from '../hash.ts';
 import type { FaultName } from './fault-spec.ts';
+import { rowQuestion } from './row-question.ts';
 
 /** A row as on the wire; `unknown` because a spoilt row may hold anything. */
-export type WireRow = {
+export type CandleRow = {
   readonly time_open: string;
   readonly time_close: string;
   readonly open: unknown;
@@ -16,6 +17,21 @@ export type WireRow = {
   readonly volume: unknown;
   readonly market_cap: unknown;
 };
+export type PriceRow = {
+  readonly timestamp: string;
+  readonly price: unknown;
+  readonly volume_24h: unknown;
+  readonly market_cap: unknown;
+};
+export type WireRow = CandleRow | PriceRow;
+
+export function isPriceRow(row: WireRow): row is PriceRow {
+  return 'timestamp' in row;
+}
+
+export function openTimeOf(row: WireRow): Instant {
+  return parseTime(isPriceRow(row) ? row.timestamp : row.time_open);
+}
 
 type Circumstances = { readonly now: Instant; readonly roll: number; readonly url: string };
 
@@ -55,23 +71,30 @@ export function spoilRows(fault: FaultName, rows: readonly WireRow[], c: Circums
   }
 }
 
-const VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
+const CANDLE_VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
+const PRICE_VALUES = ['price', 'volume_24h', 'market_cap'] as const;
 
 function mapValues(row: WireRow, change: (value: unknown) => unknown): WireRow {
-  const values = VALUES.map((name) => [name, change(row[name])]);
-  return { ...row, ...Object.fromEntries(values) };
+  const names = isPriceRow(row) ? PRICE_VALUES : CANDLE_VALUES;
+  return { ...row, ...Object.fromEntries(names.map((name) => [name, change((row as Record<string, unknown>)[name])])) };
 }
 
-/** The candle of one row with the values of another. */
-export function withValuesOf({ time_open, time_close }: WireRow, other: WireRow): WireRow {
-  return { ...other, time_open, time_close };
+/** The slot of one row with the values of another. */
+export function withValuesOf(row: WireRow, other: WireRow): WireRow {
+  if (isPriceRow(row)) return { ...other, timestamp: row.timestamp } as WireRow;
+  const { time_open, time_close } = row;
+  return { ...other, time_open, time_close } as WireRow;
 }
 
 /** Possible, but not the true values. */
 function doctored(row: WireRow, roll: number): WireRow {
+  const more = (value: unknown) => (typeof value === 'number' ? value + 1 + below(1_000, mix(roll, 3)) : value);
+  if (isPriceRow(row)) {
+    const price = Number(row.price) * (0.99 + 0.02 * unit(mix(roll, 4)));
+    return { ...row, price, volume_24h: more(row.volume_24h) };
+  }
   const [high, low] = [Number(row.high), Number(row.low)];
-  const volume = typeof row.volume === 'number' ? row.volume + 1 + below(1_000, mix(roll, 3)) : row.volume;
-  return { ...row, close: low + (high - low) * unit(mix(roll, 4)), volume };
+  return { ...row, close: low + (high - low) * unit(mix(roll, 4)), volume: more(row.volume) };
 }
 
 function shuffled(rows: readonly WireRow[], roll: number): WireRow[] {
@@ -90,14 +113,7 @@ function spoilSome(rows: readonly WireRow[], { now, roll, url }: Circumstances, 
   const count = 1 + below(3, mix(roll, 5));
   for (let k = 0; k < count && first + k < rows.length; k++) {
     const row = rows[first + k]!;
-    const [high, low] = [Number(row.high), Number(row.low)];
-    const wrongs: Partial<Record<keyof WireRow, unknown>>[] = [
-      { high: low, low: high + 1 },
-      { low: -1 - low },
-      { time_open: formatTime(parseTime(row.time_open) + 61_000) },
-      { open: String(row.open) },
-      { volume: -1 },
-    ];
+    const wrongs = isPriceRow(row) ? wrongPrices(row) : wrongCandles(row);
     const wrong = below(wrongs.length + 1, mix(roll, 300 + k));
     if (wrong < wrongs.length) out[first + k] = { ...row, ...wrongs[wrong] } as WireRow;
     else out.push(ofTheFuture(row, now, url));
@@ -105,22 +121,46 @@ function spoilSome(rows: readonly WireRow[], { now, roll, url }: Circumstances, 
   return out;
 }
 
+type Wrong = Readonly<Record<string, unknown>>;
+
+function wrongCandles(row: CandleRow): Wrong[] {
+  const [high, low] = [Number(row.high), Number(row.low)];
+  return [
+    { high: low, low: high + 1 },
+    { low: -1 - low },
+    { time_open: formatTime(parseTime(row.time_open) + 61_000) },
+    { open: String(row.open) },
+    { volume: -1 },
+  ];
+}
+
+function wrongPrices(row: PriceRow): Wrong[] {
+  return [
+    { price: -1 - Number(row.price) },
+    { price: undefined },
+    { timestamp: formatTime(parseTime(row.timestamp) + 61_000) },
+    { price: String(row.price) },
+    { volume_24h: -1 },
+    { market_cap: -1 },
+  ];
+}
+
 function ofTheFuture(row: WireRow, now: Instant, url: string): WireRow {
   const width = INTERVAL_MS[intervalOf(url)];
   const at = (Math.floor(now / width) + 2) * width;
+  if (isPriceRow(row)) return { ...row, timestamp: formatTime(at) };
   return { ...row, time_open: formatTime(at), time_close: formatTime(at + width - 1_000) };
 }
 
-/** Changes only candles that have not settled: a client that waits for that never keeps these values. */
+/** Changes only rows that have not settled: a client that waits for that never keeps these values. */
 function revised(rows: readonly WireRow[], { now, roll, url }: Circumstances): WireRow[] | null {
   const interval = intervalOf(url);
   const settled = now - settleMs(interval) - INTERVAL_MS[interval];
-  const fresh = rows.filter((row) => parseTime(row.time_open) > settled);
+  const fresh = rows.filter((row) => openTimeOf(row) > settled);
   if (fresh.length === 0) return null;
-  return rows.map((row, i) => (parseTime(row.time_open) > settled ? doctored(row, mix(roll, 400 + i)) : row));
+  return rows.map((row, i) => (openTimeOf(row) > settled ? doctored(row, mix(roll, 400 + i)) : row));
 }
 
-function intervalOf(url: string): CandleInterval {
-  const text = new URL(url).searchParams.get('interval') ?? '';
-  return isCandleInterval(text) ? text : '24h';
+function intervalOf(url: string): Interval {
+  return rowQuestion({ url })?.interval ?? '24h';
 }

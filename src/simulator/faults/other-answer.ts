@@ -1,10 +1,10 @@
 /** Lies that are true answers to another question: of another interval, another coin, another day. */
-import { formatTime, parseTime } from '../../contract/time.ts';
-import { DAY, INTERVALS } from '../../core/interval.ts';
+import { formatTime } from '../../contract/time.ts';
+import { DAY, INTERVAL_MS, INTERVALS, isPriceInterval, PRICE_INTERVALS, widthOf } from '../../core/interval.ts';
 import { below, mix, unit } from '../hash.ts';
-import { candleQuestion } from './candle-question.ts';
 import type { FaultName } from './fault-spec.ts';
-import { type WireRow, withValuesOf } from './faulty-rows.ts';
+import { openTimeOf, type WireRow, withValuesOf } from './faulty-rows.ts';
+import { rowQuestion } from './row-question.ts';
 
 type Circumstances = {
   readonly request: Request;
@@ -13,14 +13,18 @@ type Circumstances = {
   readonly ask: (request: Request) => Promise<Response>;
 };
 
+/** Fewer prices of another width look like any others: a row of them has no end (docs/proof.md, what is not found out). */
+const TELLING_PRICES = 4;
+
 /** The rows to answer instead of `rows`; null when this fault is none of these, or the other question has no answer. */
 export async function otherRows(
   fault: FaultName,
   rows: readonly WireRow[],
   { request, roll, ask }: Circumstances,
 ): Promise<WireRow[] | null> {
-  const question = candleQuestion(request);
+  const question = rowQuestion(request);
   if (question === null) return null;
+  const isOfPrices = isPriceInterval(question.interval);
   const askOther = (change: (url: URL) => void) => {
     const url = new URL(request.url);
     change(url);
@@ -28,14 +32,15 @@ export async function otherRows(
   };
   switch (fault) {
     case 'wrong-interval': {
-      const others = INTERVALS.filter((interval) => interval !== question.interval);
-      return notEmpty(
-        await askOther(({ searchParams }) => searchParams.set('interval', others[below(others.length, roll)]!)),
-      );
+      const alike = isOfPrices ? PRICE_INTERVALS : INTERVALS;
+      const others = alike.filter((interval) => interval !== question.interval);
+      const other = widthOf(others[below(others.length, roll)]!);
+      const told = await askOther(({ searchParams }) => searchParams.set('interval', other));
+      return isOfPrices && told.length < TELLING_PRICES ? null : notEmpty(told);
     }
     case 'other-coin': {
       const list = new URL(request.url);
-      list.pathname = list.pathname.replace(/\/coins\/.*$/, '/coins');
+      list.pathname = list.pathname.replace(/\/(coins|tickers)\/.*$/, '/coins');
       const coins = await listOf<ListedCoin>(
         ask(new Request(new URL(list.pathname, list), { headers: request.headers })),
       );
@@ -44,7 +49,7 @@ export async function otherRows(
       if (other === undefined) return null;
       return notEmpty(
         await askOther((url) => {
-          url.pathname = url.pathname.replace(/\/coins\/[^/]+/, `/coins/${encodeURIComponent(other.id)}`);
+          url.pathname = url.pathname.replace(/\/(coins|tickers)\/[^/]+/, `/$1/${encodeURIComponent(other.id)}`);
         }),
       );
     }
@@ -53,12 +58,12 @@ export async function otherRows(
       const { from, to } = question;
       const neighbours = await askOther(({ searchParams }) => {
         searchParams.set('start', formatTime(from + shift));
-        searchParams.set('end', formatTime(to + shift));
+        searchParams.set('end', formatTime(to + shift + (isOfPrices ? INTERVAL_MS[question.interval] : 0)));
       });
-      const byTime = new Map(neighbours.map((row) => [parseTime(row.time_open) - shift, row]));
+      const byTime = new Map(neighbours.map((row) => [openTimeOf(row) - shift, row]));
       return notEmpty(
         rows.flatMap((row) => {
-          const neighbour = byTime.get(parseTime(row.time_open));
+          const neighbour = byTime.get(openTimeOf(row));
           return neighbour === undefined ? [] : [withValuesOf(row, neighbour)];
         }),
       );

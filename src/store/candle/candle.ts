@@ -5,6 +5,7 @@ import { type Interval, isPriceInterval } from '../../core/interval.ts';
 import { contains, type Span, type Spans } from '../../core/span.ts';
 import { writeInstants, writeNumbers } from '../connection/array-types.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { PRICE_AS_CANDLE } from './stored.ts';
 
 /** A price comes as a candle whose open, high, low and close are the price, as `ops.stored` gives it back. */
 const INSERT = `
@@ -29,8 +30,8 @@ const OVERWRITE_PRICES = `
   set price = excluded.price, volume_24h = excluded.volume_24h, market_cap = excluded.market_cap
   where (p.price, p.volume_24h, p.market_cap) is distinct from (excluded.price, excluded.volume_24h, excluded.market_cap)`;
 
-const STORED_CANDLES = 'market.candle c on c.series_id = s.id and c.interval = $9::market.candle_interval';
-const STORED_PRICES = 'lateral ops.stored(s.id, $9::market.candle_interval) c on true';
+const STORED_CANDLES = `lateral (select * from market.candle where series_id = s.id and interval = $9::market.candle_interval)`;
+const STORED_PRICES = `lateral (select ${PRICE_AS_CANDLE} from market.price where series_id = s.id and $9::market.candle_interval > '24h')`;
 
 /**
  * Keeps the old values of every slot inside coverage that is about to change; all null where there was known to be no candle. Runs
@@ -42,7 +43,8 @@ const REVISE = (interval: Interval) => `
     c.open, c.high, c.low, c.close, c.volume, c.market_cap
   from unnest($1::float8[], $2::float8[], $3::float8[], $4::float8[], $5::float8[], $6::float8[], $7::float8[]) as u(t, o, h, l, cl, v, m)
   join market.series s on s.id = $8::integer and s.covered @> to_timestamp(u.t)
-  left join ${isPriceInterval(interval) ? STORED_PRICES : STORED_CANDLES} and c.open_time = to_timestamp(u.t) and c.open_time between $11::timestamptz and $12::timestamptz
+  left join ${isPriceInterval(interval) ? STORED_PRICES : STORED_CANDLES} c
+    on c.open_time = to_timestamp(u.t) and c.open_time between $11::timestamptz and $12::timestamptz
   where c.open_time is null or (c.open, c.high, c.low, c.close, c.volume, c.market_cap) is distinct from (u.o, u.h, u.l, u.cl, u.v, u.m)
   returning id, open_time`;
 
@@ -114,7 +116,7 @@ export async function removeCandles(
         isPriceInterval(series.interval)
           ? sql`delete from market.price
               where series_id = ${series.id} and time >= ${bounds.from} and time < ${bounds.to} and ${spans}::tstzmultirange @> time
-              returning series_id, time as open_time, price as open, price as high, price as low, price as close, volume_24h as volume, market_cap`
+              returning series_id, ${sql.unsafe(PRICE_AS_CANDLE)}`
           : sql`delete from market.candle
               where series_id = ${series.id} and interval = ${series.interval}::market.candle_interval
                 and open_time >= ${bounds.from} and open_time < ${bounds.to} and ${spans}::tstzmultirange @> open_time

@@ -2,12 +2,16 @@
 import { type Interval, isPriceInterval } from '../../core/interval.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 
+/** The columns of market.price, as those of a candle that never moves. */
+export const PRICE_AS_CANDLE =
+  'time as open_time, price as open, price as high, price as low, price as close, volume_24h as volume, market_cap';
+
 /**
- * What stands for the rows of a series of `interval` after `from` or `join lateral`; `id` is an expression. Of candles it is a look into their
- * table by its key, which Postgres plans faster than the function.
+ * What stands for the rows of a series of `interval` after `from` or `join lateral`; `id` is an expression. It is `ops.stored` for an interval that
+ * is known: a look into the one table by its key, which Postgres plans faster than the function.
  */
 export function storedRows(sql: SqlOrTransaction, id: ReturnType<SqlOrTransaction>, interval: Interval) {
   return isPriceInterval(interval)
-    ? sql`ops.stored(${id}, ${interval}::market.candle_interval)`
+    ? sql`(select ${sql.unsafe(PRICE_AS_CANDLE)} from market.price where series_id = ${id})`
     : sql`(select * from market.candle where series_id = ${id} and interval = ${interval}::market.candle_interval)`;
 }

@@ -1,7 +1,7 @@
 /** Compares the warehouse with an attestation: what is equal, what has grown, what was changed with a recorded reason, and what was tampered with. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted } from '../../core/format.ts';
-import type { Interval } from '../../core/interval.ts';
+import { type Interval, rowNoun } from '../../core/interval.ts';
 import { type Keep, keptMs } from '../../core/settings/retention-settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { NOTHING_YET } from './attestation.ts';
@@ -130,7 +130,11 @@ function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
         nameOf(month.from),
         ...(isEqual
           ? (['equal', ''] as const)
-          : judgeMonth(month, now, before!, { ...then, keptSince: keptSince(attested.interval) })),
+          : judgeMonth(month, now, before!, {
+              ...then,
+              keptSince: keptSince(attested.interval),
+              noun: rowNoun(attested.interval),
+            })),
       ),
     );
   }
@@ -167,10 +171,14 @@ function judgeMonth(
   month: AttestedMonth,
   now: CurrentSeries['months'][number] | undefined,
   before: NonNullable<ReturnType<AsOf['months']['get']>>,
-  { isCoverageTrue, keptSince }: Pick<AsOf, 'isCoverageTrue'> & { readonly keptSince: Instant },
+  {
+    isCoverageTrue,
+    keptSince,
+    noun,
+  }: Pick<AsOf, 'isCoverageTrue'> & { readonly keptSince: Instant; readonly noun: 'candle' | 'price' },
 ): readonly [Verdict, string] {
   const { candles = 0, slots = 0 } = now ?? {};
-  const counts = `${formatCounted(candles, 'final candle')} in ${formatCounted(slots, 'covered slot')}, attested were ${month.candles} in ${month.slots}`;
+  const counts = `${formatCounted(candles, `final ${noun}`)} in ${formatCounted(slots, 'covered slot')}, attested were ${month.candles} in ${month.slots}`;
   if (!isCoverageTrue) return ['tampered', `coverage is not what the evidence says; ${counts}`];
   if (before.removed > 0) {
     const slots = formatCounted(before.removed, 'slot');

@@ -2,7 +2,8 @@
 import type { Instant } from '../../clock.ts';
 import { monthReset } from '../../core/calendar.ts';
 import { isQuote, type Quote } from '../../core/candle.ts';
-import { INTERVAL_MS, type Interval, isInterval } from '../../core/interval.ts';
+import { countSlots } from '../../core/chunk.ts';
+import { type Interval, isInterval } from '../../core/interval.ts';
 import { type SeriesName, type SeriesState, sealOf } from './series-state.ts';
 
 /** Bytes of the seal, which proves; and of the digest of a month, of the link and of the records, which tell what differs. */
@@ -90,6 +91,7 @@ export function nameOf(month: Instant): string {
   return new Date(month).toISOString().slice(0, 7);
 }
 
+/** By open time: of slots of a week or more, months have unlike numbers. */
 function slotsIn(month: Instant, interval: Interval): number {
-  return (monthReset(month) - month) / INTERVAL_MS[interval];
+  return countSlots([{ from: month, to: monthReset(month) }], interval);
 }

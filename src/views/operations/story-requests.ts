@@ -44,17 +44,18 @@ type RequestFacts = {
 };
 
 /** The requests about the slot whose records are kept. */
-export async function readRequests(sql: Sql, { from, seriesId, interval }: Slot): Promise<StoryEvent[]> {
+export async function readRequests(sql: Sql, { interval, from, seriesId }: Slot): Promise<StoryEvent[]> {
   const rows = await sql<RequestFacts[]>`
     select f.id, f.sent_at, f.as_of, f.backfill_id, b.requested_by, f.attempt, f.status, f.outcome, f.rows, f.quarantined, f.message,
       f.account_id, f.subject, f.answered_slots @> ${from}::timestamptz as told, f.unconfirmed_slots @> ${from}::timestamptz as unconfirmed
     from ops.fetch f left join ops.backfill b on b.id = f.backfill_id
     where f.series_id = ${seriesId} and f.span @> ${from}::timestamptz
     order by f.sent_at, f.id`;
-  return rows.map((row) => ({ at: row.sentAt, event: 'asked', detail: describeRequest(row, rowNoun(interval)) }));
+  const noun = rowNoun(interval);
+  return rows.map((row) => ({ at: row.sentAt, event: 'asked', detail: describeRequest(row, noun) }));
 }
 
-function describeRequest(row: RequestFacts, noun: string): string {
+function describeRequest(row: RequestFacts, noun: 'candle' | 'price'): string {
   const by = row.requestedBy === null ? '' : ` by ${row.requestedBy}`;
   const bySchedule = row.subject === HOLES ? 'to confirm holes' : 'to keep the series fresh';
   const why = row.backfillId === null ? bySchedule : `for backfill ${row.backfillId}${by}`;

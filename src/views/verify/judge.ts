@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import { countSlots } from '../../core/chunk.ts';
 import { formatCounted } from '../../core/format.ts';
-import { INTERVAL_MS } from '../../core/interval.ts';
+import { INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
 import { contains, intersect, normalize, type Span, type Spans, slotsAt, subtract } from '../../core/span.ts';
 import type { Account, RowDifference } from './account.ts';
 import { collectFindings, type Findings, type Judgement, where } from './findings.ts';
@@ -48,7 +48,14 @@ export function judge(of: Stored, now: Instant): Judgement {
   judgeShape(of, now, findings);
   if (account.stored.left > 0)
     findings.note(`${formatCounted(account.stored.left, 'candle')} that retention has yet to remove`);
-  return findings.close();
+  const judgement = findings.close();
+  return isPriceInterval(series.interval) ? ofPrices(judgement) : judgement;
+}
+
+/** The same sentences in the words of a price series. Also what a mending wrote down speaks of candles: other mendings look for these words. */
+function ofPrices(judgement: Judgement): Judgement {
+  const say = (text: string) => text.replace(/\bcandle(?=s?\b)/g, 'price').replace('(high below low, ', '(');
+  return { ...judgement, differences: judgement.differences.map(say), notes: judgement.notes.map(say) };
 }
 
 /** One for all slots of which the same is to be said. */

@@ -1,6 +1,6 @@
 /** What verify compares beside the series: rows that belong to no series, claims that no rule makes, rollups, documents. */
 import type { Instant } from '../../clock.ts';
-import { DAY, INTERVAL_MS, INTERVALS } from '../../core/interval.ts';
+import { DAY, INTERVAL_MS, INTERVALS, type Interval } from '../../core/interval.ts';
 import { RULES, type Rule } from '../../core/second-opinion.ts';
 import { coarseCandle } from '../../store/candle/coarse-candle.ts';
 import { isRolledUp } from '../../store/candle/rollup.ts';
@@ -41,27 +41,35 @@ async function strangers(sql: Sql): Promise<string[]> {
   ];
 }
 
-/** From a request about slots that are not final until they are: two widths, or a day, and an answer that lags. */
-const LONGEST_PROVISIONAL_MS = 5 * DAY;
+/** From a request about slots that are not final until they are: the width of a slot, at least a day, the day that it settles, and an answer that lags. */
+const longestProvisional = (interval: Interval) => Math.max(INTERVAL_MS[interval], DAY) + 4 * DAY;
 
 async function impossibleClaims(sql: Sql): Promise<string[]> {
   const rows = await sql<
-    { claim: string; subject: string; answers: number; requestedAt: Instant; retryAt: Instant; isFinite: boolean }[]
+    {
+      claim: string;
+      subject: string;
+      answers: number;
+      requestedAt: Instant;
+      retryAt: Instant;
+      isFinite: boolean;
+      interval: Interval | null;
+    }[]
   >`
     select claim, coalesce(key, 'series ' || series_id || ' ' || span::text) as subject, answers, requested_at, retry_at,
-      isfinite(retry_at) as is_finite
+      isfinite(retry_at) as is_finite, (select s.interval from market.series s where s.id = series_id) as interval
     from ops.second_opinion order by 1, 2`;
   return rows.flatMap((row) => {
     const wait = row.isFinite ? row.retryAt - row.requestedAt : Number.POSITIVE_INFINITY;
-    return wait <= longestWait(row.claim, row.isFinite ? 0 : row.answers)
+    return wait <= longestWait(row.claim, row.isFinite ? 0 : row.answers, row.interval ?? '24h')
       ? []
       : [`ops.second_opinion: ${row.claim} of ${row.subject} is asked again later than any rule says`];
   });
 }
 
 /** Only a claim that is believed may never be asked again. */
-function longestWait(claim: string, answers: number): number {
-  if (claim === 'provisional') return LONGEST_PROVISIONAL_MS;
+function longestWait(claim: string, answers: number, interval: Interval): number {
+  if (claim === 'provisional') return longestProvisional(interval);
   const rule = (RULES as Readonly<Record<string, Rule>>)[claim];
   if (rule === undefined) return Number.POSITIVE_INFINITY;
   // A claim about slots without a witness grows like a row that cannot be true, and lacks a list of coins for a day at most.

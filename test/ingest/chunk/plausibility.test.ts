@@ -1,81 +1,15 @@
 /** Real markets and the simulator's calm ones: how many of their answers would need a second opinion. */
 import { describe, expect, test } from 'vitest';
-import type { Candle, CandleColumns } from '../../../src/core/candle.ts';
+import type { Candle } from '../../../src/core/candle.ts';
 import { type CandleInterval, DAY, HOUR, INTERVAL_MS, INTERVALS } from '../../../src/core/interval.ts';
 import { findImplausible } from '../../../src/ingest/chunk/plausibility.ts';
 import { createMadeUpMarket } from '../../../src/simulator/made-up/made-up.ts';
 import { createMadeUpWorld } from '../../../src/simulator/made-up/made-up-world.ts';
-import type { StoredCandle } from '../../../src/store/candle/neighbours.ts';
 import type { Sample } from '../../../src/store/candle/other-intervals.ts';
 import { frozenClock } from '../../service/conformance.ts';
-import { COINBASE, REAL, recorded, within } from './recorded/candles.ts';
+import { BACKFILLS, expectFew, implausibleOf, REFRESHES, stored, toColumns, withoutIdle } from './recorded/answers.ts';
+import { REAL, recorded, within } from './recorded/candles.ts';
 
-const toColumns = (candles: readonly Candle[]): CandleColumns => ({
-  openTime: candles.map((c) => c.openTime),
-  open: candles.map((c) => c.open),
-  high: candles.map((c) => c.high),
-  low: candles.map((c) => c.low),
-  close: candles.map((c) => c.close),
-  volume: candles.map((c) => c.volume),
-  marketCap: candles.map((c) => c.marketCap),
-});
-const stored = (c: Candle): StoredCandle => [c.openTime, c.open, c.high, c.low, c.close, c.volume, c.marketCap];
-
-type Result = { readonly asked: number; readonly found: readonly string[] };
-
-/**
- * Answers of `size` slots, each beside what the ones before it have stored: of a backfill, newest first; or of refreshes, oldest first.
- */
-function implausibleOf(
-  interval: CandleInterval,
-  candles: readonly Candle[],
-  size: number,
-  order: 'newest first' | 'oldest first',
-): Result {
-  const width = INTERVAL_MS[interval];
-  const reach = Math.max(8 * width, DAY);
-  const [first, last] = [candles[0]!.openTime, candles.at(-1)!.openTime];
-  const end = last + width;
-  const starts: number[] = [];
-  for (let to = end; to > first; to -= size * width) starts.push(to - size * width);
-  if (order === 'oldest first') starts.reverse();
-  const found: string[] = [];
-  for (const from of starts) {
-    const to = from + size * width;
-    const after = order === 'newest first';
-    const final = after ? { from: to, to: end } : { from: starts[0]!, to: from };
-    const beside = within(candles, after ? { from: to, to: to + reach } : { from: from - reach, to: from });
-    const implausible = findImplausible({
-      interval,
-      candles: toColumns(within(candles, { from, to })),
-      beside: {
-        candles: beside.map(stored),
-        covered: (final.to - final.from) / width,
-        coveredCandles: within(candles, final).length,
-        final: [final],
-      },
-      samples: [],
-    });
-    if (implausible !== null) found.push(`${new Date(from).toISOString()} ${implausible.kind}: ${implausible.detail}`);
-  }
-  return { asked: starts.length, found };
-}
-
-/** Of the requests, so many may be second ones. */
-const MOST = 0.005;
-
-function expectFew(name: string, results: readonly Result[]): void {
-  const asked = results.reduce((sum, result) => sum + result.asked, 0);
-  const found = results.flatMap((result) => result.found);
-  const shown = found.slice(0, 40).join('; ');
-  expect(found.length, `${name}: ${found.length} of ${asked} answers: ${shown}`).toBeLessThanOrEqual(asked * MOST);
-}
-
-const BACKFILLS = [366, 100, 30, 12, 7].map((size) => [size, 'newest first'] as const);
-const REFRESHES = [3, 2, 1].map((size) => [size, 'oldest first'] as const);
-
-/** When trade at Coinbase had begun. */
-const TRADED = Date.UTC(2015, 0, 9);
 const NOW = Date.UTC(2026, 9, 20);
 /** The shortest and the longest interval, and the one between them, have the most coins: the others take little time. */
 const COINS = { '5m': 60, '15m': 15, '30m': 15, '1h': 60, '6h': 15, '12h': 15, '24h': 60 };
@@ -99,12 +33,7 @@ describe.each([...BACKFILLS, ...REFRESHES])('answers of %i slots, %s', (size, or
     // Of hours there are many: the newest year of them will do for short answers.
     const newest = (candles: readonly Candle[]) => (size < 30 ? candles.slice(-9_000) : candles);
     for (const [name, interval, candles] of REAL) {
-      const { asked, found } = implausibleOf(interval, newest(candles), size, order);
-      // In its first weeks nobody traded at Coinbase: the candles repeat, and an answer that repeats itself looks just so. One request for all of it.
-      const isIdle = (text: string) =>
-        name === COINBASE && Date.parse(text.slice(0, 24)) < TRADED && text.includes(' constant: ');
-      expect(found.filter(isIdle).length).toBe(name === COINBASE && size >= 12 ? 1 : 0);
-      expectFew(name, [{ asked, found: found.filter((text) => !isIdle(text)) }]);
+      expectFew(name, [withoutIdle(name, size, implausibleOf(interval, newest(candles), size, order))]);
     }
   });
 

@@ -1,6 +1,6 @@
 /** A warehouse with every kind of evidence, and what verify finds after it was damaged; the damage is undone. */
 
-import { DAY } from '../../../src/core/interval.ts';
+import { DAY, isCandleInterval } from '../../../src/core/interval.ts';
 import type { Span } from '../../../src/core/span.ts';
 import { rollUp } from '../../../src/store/candle/rollup.ts';
 import { writeDocuments } from '../../../src/store/catalogue/document.ts';
@@ -16,29 +16,89 @@ const AS_OF = Date.UTC(2025, 5, 1);
 export const iso = (day: number) => new Date(FROM + day * DAY).toISOString();
 export const slot = (n: number): Span => ({ from: FROM + n * DAY, to: FROM + (n + 1) * DAY });
 
+/** Where the rows of a series lie, of candles and of prices. */
+export type Kept = {
+  readonly interval: '24h' | 'prices-1d';
+  readonly table: string;
+  readonly time: string;
+  /** Of each number of a row: its column, and the column of market.revision that has its old value. */
+  readonly columns: readonly (readonly [column: string, inRevision: string])[];
+  /** What identifies a row besides its time. */
+  readonly key: string;
+  readonly hash: string;
+};
+
+const VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
+
+export const CANDLES: Kept = {
+  interval: '24h',
+  table: 'market.candle',
+  time: 'open_time',
+  columns: VALUES.map((name) => [name, name]),
+  key: 'series_id, interval',
+  hash: `market.candle_hash(open_time, ${VALUES.join(', ')})`,
+};
+
+export const PRICES: Kept = {
+  interval: 'prices-1d',
+  table: 'market.price',
+  time: 'time',
+  columns: [
+    ['price', 'close'],
+    ['volume_24h', 'volume'],
+    ['market_cap', 'market_cap'],
+  ],
+  key: 'series_id',
+  hash: 'market.candle_hash(time, price, price, price, price, volume_24h, market_cap)',
+};
+
+export const BOTH: readonly (readonly [of: string, kept: Kept])[] = [
+  ['candles', CANDLES],
+  ['prices', PRICES],
+];
+
+/** One statement about rows for both: `{rows}`, `{time}`, `{close}` and so on stand for the table and its columns. */
+export function inWords(statement: string, { interval, table, time, columns, key, hash }: Kept): string {
+  const column = (name: string) => columns.find(([, old]) => old === name)?.[0] ?? 'price';
+  const prices = columns.map(([name]) => name).filter((name) => !/volume|market_cap/.test(name));
+  const words: Readonly<Record<string, string>> = {
+    rows: table,
+    time,
+    key,
+    hash,
+    interval,
+    ...Object.fromEntries(VALUES.map((name) => [name, column(name)])),
+    values: columns.map(([name]) => name).join(', '),
+    'prices × 10': prices.map((name) => `${name} = ${name} * 10`).join(', '),
+    'prices of o': prices.map((name) => `${name} = o.${name}`).join(', '),
+  };
+  return statement.replace(/\{([^{}[\]"]+)\}/g, (text, word: string) => words[word] ?? text);
+}
+
 export type Tampered = { readonly database: TestDatabase; readonly a: number; readonly b: number };
 
 /** Answers of a year each, a late answer that changes two slots, four refreshes of one slot each, a stretch that was mended and asked again. */
-export async function createWarehouse(): Promise<Tampered> {
+export async function createWarehouse({ interval }: Kept = CANDLES): Promise<Tampered> {
   const database = await createTestDatabase();
   const { sql } = database;
   await ensurePartitions(sql, '24h', { from: SPAN.from, to: SPAN.to + 30 * DAY });
   await ensurePartitions(sql, '24h', { from: SPAN.from + 10_000 * DAY, to: SPAN.to + 10_000 * DAY });
-  const ids = await makeSeries(sql, 'coin', 2, '24h', SPAN);
+  const ids = await makeSeries(sql, 'coin', 2, interval, SPAN);
   const [a, b] = [ids[0]!, ids[1]!];
-  const chunks = prepareChunks(ids, '24h', SPAN);
+  const chunks = prepareChunks(ids, interval, SPAN);
   for (const chunk of chunks) await storePrepared(sql, chunk, AS_OF);
   const last = chunks.find((chunk) => chunk.series.id === a && chunk.span.to === SPAN.to)!;
   const close = last.candles.close.map((value, i) => (i === 5 || i === 9 ? value! * 1.0001 : value));
-  await storePrepared(sql, { ...last, candles: { ...last.candles, close } }, AS_OF + DAY);
+  const changed = isCandleInterval(interval) ? { close } : { open: close, high: close, low: close, close };
+  await storePrepared(sql, { ...last, candles: { ...last.candles, ...changed } }, AS_OF + DAY);
   for (let day = 0; day < 4; day++) {
     const span = { from: SPAN.to + day * DAY, to: SPAN.to + (day + 1) * DAY };
-    await storePrepared(sql, prepareChunks([a], '24h', span)[0]!, AS_OF + DAY + day);
+    await storePrepared(sql, prepareChunks([a], interval, span)[0]!, AS_OF + DAY + day);
   }
   await sql`select ops.uncover(${a}, ${iso(100)}::timestamptz, ${iso(110)}::timestamptz)`;
   await storePrepared(
     sql,
-    prepareChunks([a], '24h', { from: FROM + 100 * DAY, to: FROM + 110 * DAY })[0]!,
+    prepareChunks([a], interval, { from: FROM + 100 * DAY, to: FROM + 110 * DAY })[0]!,
     AS_OF + 2 * DAY,
   );
   for (const version of [1, 2, 3]) {
@@ -72,7 +132,7 @@ export type Found = {
 };
 
 /** What verify finds after `damage`, one or more statements, and after the mending that it offers. Both are undone. */
-export async function after(database: TestDatabase, damage: string): Promise<Found> {
+export async function verifiedAfter(database: TestDatabase, damage: string): Promise<Found> {
   const undo = new Error('undone');
   let found = { proofs: [] as SeriesProof[], others: [] as string[] };
   let mended: SeriesProof[] = [];

@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import type { Candle } from '../../../../src/core/candle.ts';
-import { type CandleInterval, INTERVAL_MS } from '../../../../src/core/interval.ts';
+import { type CandleInterval, INTERVAL_MS, type PriceInterval, priceInterval } from '../../../../src/core/interval.ts';
+import { historyOf } from '../../../../src/simulator/history.ts';
 import { readRecordedSeries } from '../../../../src/simulator/recorded/recorded-series.ts';
 
 export const recorded = readRecordedSeries();
@@ -16,6 +17,45 @@ export const REAL: readonly (readonly [name: string, interval: CandleInterval, c
     (interval) => [`hours as ${interval}`, interval, rollUp(recordedHours, interval)] as const,
   ),
 ];
+
+/** The price series that follow from the recorded candles: means of days, and of hours where hours were recorded. */
+export const PRICES: readonly (readonly [name: string, interval: PriceInterval, prices: readonly Candle[]])[] = [
+  ...(['1h', '2h', '3h', '6h', '12h', '1d'] as const).map((width) => {
+    const interval = priceInterval(width);
+    return [`hours as ${interval}`, interval, pricesOf(recordedHours, '1h', interval)] as const;
+  }),
+  ...REAL.filter(([, interval, candles]) => interval === '24h' && candles.length > 500).map(
+    ([name, , candles]) => [name, 'prices-1d', pricesOf(candles, '24h', 'prices-1d')] as const,
+  ),
+];
+
+/** A price is the mean of its span, as the upstream's are (upstream-api.md, 1.7), in the form of a candle. */
+export function pricesOf(candles: readonly Candle[], of: CandleInterval, interval: PriceInterval): Candle[] {
+  const [from, to] = [candles[0]!.openTime, candles.at(-1)!.openTime + INTERVAL_MS[of]];
+  const closed = candles.map((candle) => ({ ...candle, closeTime: candle.openTime + INTERVAL_MS[of] - 1_000 }));
+  const question = {
+    coinId: 'any',
+    quote: 'usd',
+    from,
+    to,
+    widthMs: INTERVAL_MS[interval],
+    limit: closed.length,
+  } as const;
+  return historyOf(question, (_, start, end) => within(closed, { from: start, to: end }) as typeof closed).map(
+    (tick) => {
+      const { price, volume_24h: volume, market_cap: marketCap } = tick;
+      return {
+        openTime: Date.parse(tick.timestamp),
+        open: price,
+        high: price,
+        low: price,
+        close: price,
+        volume,
+        marketCap,
+      };
+    },
+  );
+}
 
 /** Ascending candles. */
 export function within(candles: readonly Candle[], { from, to }: { from: number; to: number }): readonly Candle[] {
