@@ -56,7 +56,7 @@ export function printStatus(out: Output, status: Status, now: Instant, achievabl
   printSilent(out, status, now);
   printFetches(out, status, now);
   const remarks = [
-    status.revisions > 0 && `the upstream changed ${formatCounted(status.revisions, 'final candle')} (market.revision)`,
+    status.revisions > 0 && `the upstream changed ${formatCounted(status.revisions, 'final value')} (market.revision)`,
     status.quarantined > 0 && `${formatCounted(status.quarantined, 'invalid row')} quarantined (market.quarantine)`,
   ].filter(Boolean);
   if (remarks.length > 0) out.write(`\nNote: ${remarks.join('; ')}.\n`);

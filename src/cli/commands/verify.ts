@@ -61,7 +61,7 @@ export function verifyCommand(program: Command, context: CommandContext): void {
 
 async function verifyAsJson(io: Io, sql: Sql, filter: VerifyFilter, now: number): Promise<ExitCode> {
   let differences = 0;
-  const bar = await startBar(io.err, 'candles', async () => (await sizeOf(sql, filter)).candles);
+  const bar = await startBar(io.err, 'rows', async () => (await sizeOf(sql, filter)).candles);
   async function* counted() {
     for await (const proof of verifySeries(sql, filter, now)) {
       bar.add(proof.candles + proof.provisional);
@@ -97,7 +97,7 @@ export async function verify(
     printDifferences(out, page);
     page = [];
   };
-  const bar = await startBar(err, 'candles', async () => (await sizeOf(sql, filter)).candles);
+  const bar = await startBar(err, 'rows', async () => (await sizeOf(sql, filter)).candles);
   let others: string[];
   try {
     for await (const proof of verifySeries(sql, filter, now)) {

@@ -40,7 +40,7 @@ const WAITS_FOR: Readonly<Record<NonNullable<HoleAllowance['waitsFor']>, string>
 export function describeHoles(holes: HolesReport, now: Instant): string {
   const { slots, outOfReach, requests, share, spent, allowed, waitsFor, nextRun } = holes;
   if (slots === 0) return 'Holes: no slot waits for a second answer that it is empty.';
-  const counted = `${formatCounted(slots, 'slot')} without a candle`;
+  const counted = `${formatCounted(slots, 'slot')} without a candle or price`;
   const why = 'further back than the plan sees, or longer than a request';
   if (outOfReach === slots)
     return `Holes: ${counted} ${slots === 1 ? 'has' : 'have'} one answer only. No second one is asked for: out of reach (${why}).`;

@@ -51,7 +51,7 @@ describe('stuck', () => {
       event: 'stuck',
       topic: 'stuck candles',
       quietMs: 24 * HOUR,
-      text: expect.stringMatching(/^Stuck: no candles arrived for 2h, .*Waiting: 1 backfill\./),
+      text: expect.stringMatching(/^Stuck: no candles or prices arrived for 2h, .*Waiting: 1 backfill\./),
     });
     expect(told(waits, { dueSeries: 2, candlesAt: NOW - 30 * HOUR })[0]!.text).toMatch(
       /for 3h, .*Waiting: 2 tracked series/,

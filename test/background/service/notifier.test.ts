@@ -175,7 +175,7 @@ describe('the operator gets a notice', () => {
     const [text] = await texts(1);
     expect(clock.now() - started).toBeGreaterThanOrEqual(5 * MINUTE);
     expect(text).toMatch(
-      /^Stuck: no candles arrived for \d+m( \d+s)?, although there is work and quota left\. Waiting: 1 backfill\. The last request failed: 127\.0\.0\.1:9 answered 503\./,
+      /^Stuck: no candles or prices arrived for \d+m( \d+s)?, although there is work and quota left\. Waiting: 1 backfill\. The last request failed: 127\.0\.0\.1:9 answered 503\./,
     );
     await pass(6 * MINUTE);
     expect(hook.posts).toHaveLength(1);
@@ -238,7 +238,7 @@ describe('the operator gets a notice', () => {
     expect(rows).toBe('Chandler quarantined 2 invalid rows in market.quarantine: high &lt; low.');
     await database.sql`
       insert into market.revision (series_id, open_time, seen_at, open) select min(id), ${now}, ${now}, 1 from market.series`;
-    expect((await texts(3))[2]).toMatch(/^The upstream has changed more than 3 final candles within 24 hours/);
+    expect((await texts(3))[2]).toMatch(/^The upstream has changed more than 3 final values within 24 hours/);
     // The same history limit is met again, as it is every day.
     await database.sql`update market.refusal set refused_at = ${at(clock.now())}, depth = '86390 seconds'`;
     await pass(3 * MINUTE);

@@ -32,7 +32,7 @@ test('both commands say how many wait, what they cost, when the next run is, and
 
   const id = await newDailySeries(sql, 'a-coin');
   await storeAnswer(sql, id, [0, 90], 92, { without: [5, 6, 80] });
-  const all = 'Holes: 3 slots without a candle wait for a second answer, about 1 request; next in 27m.';
+  const all = 'Holes: 3 slots without a candle or price wait for a second answer, about 1 request; next in 27m.';
   for (const command of ['quota', 'schedule'])
     expect(await said([command])).toBe(`${all} Requests left over for them: 500, 0 of 1,000 sent this month.`);
   expect(await said(['quota'], { CHANDLER_SCHEDULE_CONFIRM_HOLES: 'off' })).toContain(
@@ -61,7 +61,7 @@ test('both commands say how many wait, what they cost, when the next run is, and
   );
   await recordHistoryLimit(sql, { ...limit, depthMs: null });
   expect(await said(['quota'])).toBe(
-    'Holes: 3 slots without a candle have one answer only. No second one is asked for: out of reach (further back than the plan sees, or longer than a request).',
+    'Holes: 3 slots without a candle or price have one answer only. No second one is asked for: out of reach (further back than the plan sees, or longer than a request).',
   );
   await recordHistoryLimit(sql, limit);
   for (const command of ['quota', 'schedule']) {
