@@ -48,7 +48,7 @@ test.each([
   '$plan: what is tracked has every day of the history, and prices are there on the first day',
   { timeout: 600_000 },
   async (of) => {
-    const year = await liveAYear({ ...of, days: 5, tracked: 40, prices: 200, coins: 260, env: SELDOM });
+    const year = await liveAYear({ ...of, days: 4, tracked: 40, prices: 200, coins: 260, env: SELDOM });
     expect(year).toMatchObject({ daysMissing: [], limited: 0, differences: [] });
     expect(year.candles.held).toBe(year.candles.foretold);
     expect(year.prices!.requests.planned).toBe(200);
