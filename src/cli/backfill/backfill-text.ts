@@ -1,4 +1,5 @@
 /** What a backfill did, as text. */
+
 import type { Instant } from '../../clock.ts';
 import {
   formatCount,

@@ -1,4 +1,5 @@
 /** Runs a backfill of one interval, and shows its progress on standard error. */
+
 import type { App } from '../../app.ts';
 import { formatDuration } from '../../core/format.ts';
 import { rowNoun } from '../../core/interval.ts';

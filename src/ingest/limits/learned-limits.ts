@@ -1,14 +1,7 @@
 /** The history limits of the current plan, one per interval: kept in step with the database as answers teach, and reloaded by long-running processes. */
 import type { Clock, Instant } from '../../clock.ts';
-import { type Plan, resolutionOf } from '../../contract/plan/plans.ts';
-import {
-  ALL_INTERVALS,
-  DAY,
-  INTERVAL_MS,
-  type Interval,
-  isPriceInterval,
-  PRICE_INTERVALS,
-} from '../../core/interval.ts';
+import type { Plan } from '../../contract/plan/plans.ts';
+import { ALL_INTERVALS, DAY, type Interval } from '../../core/interval.ts';
 import {
   type KnownLimit,
   readHistoryLimits,
@@ -70,12 +63,7 @@ export async function readLearnedLimits(sql: Sql, clock: Clock, plan: Plan): Pro
     reload: async () => {
       await Promise.all([reload(), opinions.reload()]);
     },
-    of: (interval) => {
-      const own = limits.get(interval)!;
-      if (own.kind !== 'documented') return own;
-      const known = ofSameResolution(interval).map((one) => limits.get(one)!);
-      return known.find(({ kind }) => kind !== 'documented') ?? own;
-    },
+    of: (interval) => limits.get(interval)!,
     learn: async (interval, { depthMs, skewMs, message, fetchId }) => {
       // Of several refusals under way at once the strictest tells most.
       const known = limits.get(interval)!;
@@ -99,13 +87,6 @@ export async function readLearnedLimits(sql: Sql, clock: Clock, plan: Plan): Pro
       );
     },
   };
-}
-
-/** Of prices, a plan limits resolutions: what was learned of one width of minutes, hours or days holds for the others (upstream-api.md, 1.7). */
-function ofSameResolution(interval: Interval): readonly Interval[] {
-  if (!isPriceInterval(interval)) return [];
-  const resolution = resolutionOf(INTERVAL_MS[interval]);
-  return PRICE_INTERVALS.filter((one) => resolutionOf(INTERVAL_MS[one]) === resolution);
 }
 
 /** The limit may have been lifted since, or a clock have been wrong: after a day it is a forecast, which one request tries. */
