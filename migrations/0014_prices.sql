@@ -57,7 +57,7 @@ comment on column market.prices.quote is 'Currency of the prices: usd or btc.';
 comment on column market.prices.interval is 'From one price to the next: 5m, 10m, 15m, 30m, 45m, 1h, 2h, 3h, 6h, 12h, 1d, 7d, 14d, 30d, 90d or 365d. In market.series, market.coverage, market.gaps and market.freshness, where candles are, too: prices-1d.';
 comment on column market.prices.time is 'Start of the span that the price is of.';
 comment on column market.prices.price is 'Price in the quote currency: by what is known, the mean of the span. Null where upstream says null.';
-comment on column market.prices.volume_24h is 'Volume of 24 hours, as upstream gives it.';
+comment on column market.prices.volume_24h is 'Volume of 24 hours, as upstream gives it: rows of less than a day tell of the same trades again, so they do not add up.';
 comment on column market.prices.market_cap is 'Market capitalisation, as upstream gives it.';
 comment on column market.prices.is_final is 'True when upstream has given its final answer for this slot; false while the price may still change.';
 
@@ -233,33 +233,38 @@ begin
     ) replaced
     where t.kind in ('answer', 'adopted', 'mended') and t.slots && mended and not t.slots && t.removed
   ),
-  -- What earlier mendings found of the same steps: of each, the last one.
+  -- What earlier mendings found of the same steps: of each, the last one, which counts what those before it found, too.
   recorded as (
     select distinct on (m.parts[1]) m.parts[1]::integer as number, m.parts[4]::integer - m.parts[2]::integer as candles,
-      ('x' || m.parts[5])::bit(64)::bigint::numeric - ('x' || m.parts[3])::bit(64)::bigint as digest
+      ('x' || m.parts[5])::bit(64)::bigint::numeric - ('x' || m.parts[3])::bit(64)::bigint as digest,
+      coalesce(('x' || m.parts[7])::bit(64)::bigint, 0) as locator, m.parts[6] = 'the slot' as has_slot
     from market.evidence e
     cross join lateral regexp_matches(e.detail,
-      'step (\d+) told (\d+) candles \(digest ([0-9a-f]{16})\), found were (\d+) \(digest ([0-9a-f]{16})\)', 'g') m(parts)
+      'step (\d+) told (\d+) candles \(digest ([0-9a-f]{16})\), found were (\d+) \(digest ([0-9a-f]{16})\), (which|the slot)[^;(]*(?:\(locator \+([0-9a-f]{16})\))?',
+      'g') m(parts)
     where e.series_id = of_series and e.kind = 'mended'
     order by m.parts[1], e.number desc
+  ), new as (
+    select f.*, f.candles - f.told_candles - coalesce(r.candles, 0) as new_candles,
+      f.digest::numeric - f.told_digest - coalesce(r.digest, 0) as new_digest,
+      ops.modulo_2_64(f.locator::numeric - coalesce(r.locator, 0)) as new_locator, coalesce(r.has_slot, true) as are_others_known
+    from found f left join recorded r on r.number = f.number
   )
   select f.number, f.told_candles, f.told_digest, f.candles, f.digest, one.slot,
-    case when f.is_stored then f.candles - f.told_candles - coalesce(r.candles, 0) else 0 end,
-    case when f.is_stored then f.digest::numeric - f.told_digest - coalesce(r.digest, 0) else 0 end, f.locator
-  from found f
-  -- As src/views/verify/modulo.ts finds the only slot that differs.
+    case when f.is_stored then f.new_candles else 0 end, case when f.is_stored then f.new_digest else 0 end, f.locator
+  from new f
+  -- As src/views/verify/modulo.ts finds the only slot that differs. What was found before is no part of it, if it is known where that was.
   left join lateral (
     select p.slot
-    from (select mod(mod(f.digest::numeric - f.told_digest, 4294967296) + 4294967296, 4294967296) as low) l
+    from (select mod(mod(f.new_digest, 4294967296) + 4294967296, 4294967296) as low) l
     cross join lateral (values (nullif(l.low, 0)), (l.low - 4294967296)) d(d)
     -- A forged sum may name a slot beyond all time, or one that the step is not about: then it is not known.
-    cross join lateral (select case when abs(f.candles - f.told_candles) <= 1 and mod(f.locator, d.d) = 0
-      and f.locator / d.d * width between 1 and 253402300800 then to_timestamp((f.locator / d.d * width)::float8) end as slot) p
-    where f.slots @> p.slot
+    cross join lateral (select case when abs(f.new_candles) <= 1 and mod(f.new_locator, d.d) = 0
+      and f.new_locator / d.d * width between 1 and 253402300800 then to_timestamp((f.new_locator / d.d * width)::float8) end as slot) p
+    where f.are_others_known and f.slots @> p.slot
     limit 1
   ) one on true
-  left join recorded r on r.number = f.number
-  where (f.candles <> f.told_candles or f.digest <> f.told_digest or f.locator <> 0) and coalesce(f.mended_now @> one.slot, true)
+  where (f.new_candles <> 0 or mod(f.new_digest, 18446744073709551616) <> 0 or f.new_locator <> 0) and coalesce(f.mended_now @> one.slot, true)
   order by f.number;
 end
 $$;
@@ -570,36 +575,48 @@ begin atomic
 end;
 comment on function market.prices_as_known(timestamptz) is 'The prices that were final at an instant, with the values that they had then, and since when each was known (known_at). As market.candles_as_known, for market.prices. Example: select * from market.prices_as_known(''2026-03-01Z'') where coin_id = ''btc-bitcoin'' and interval = ''1d'';';
 
--- Bars out of samples. Of price series the narrowest that has prices in the stretch.
+-- Bars out of samples. Of price series, in each bar, the one that leaves the smallest gap in it; of two alike the narrower.
 create function market.prices_sampled(coin text, width interval, from_time timestamptz, to_time timestamptz)
   returns table (open_time timestamptz, open double precision, high double precision, low double precision, close double precision,
     samples integer, largest_gap interval, is_open_at_edge boolean, is_close_at_edge boolean)
   language sql stable parallel safe
 begin atomic
-  with sample as (
-    select h.at, h.price from market.ticker_history h
+  with told as (
+    select r.id, r.span, p.time as at, p.price, date_bin(width, p.time, 'epoch') as slot
+    from (
+      select s.id, market.width_of(s.interval) as span from market.series s
+      where s.coin_id = coin and s.quote = 'usd' and s.interval > '24h' and market.width_of(s.interval) < width
+    ) r
+    join market.price p on p.series_id = r.id and p.time >= from_time and p.time < to_time and p.price is not null
+  ),
+  best as (
+    select distinct on (g.slot) g.slot, g.id
+    from (
+      select b.id, b.span, b.slot, greatest(max(b.at - b.before), min(b.at) - b.slot,
+        b.slot + make_interval(secs => extract(epoch from width)::double precision) - max(b.at)) as gap
+      from (select t.*, lag(t.at) over (partition by t.id, t.slot order by t.at) as before from told t) b
+      group by b.id, b.span, b.slot
+    ) g
+    order by g.slot, g.gap, g.span
+  ),
+  sample as (
+    select h.at, h.price, interval '0' as span from market.ticker_history h
     where h.coin_id = coin and h.at >= from_time and h.at < to_time and h.price is not null
     union all
-    select p.time, p.price from market.price p
-    where p.series_id = (
-      select s.id from market.series s
-      where s.coin_id = coin and s.quote = 'usd' and s.interval > '24h' and market.width_of(s.interval) < width
-        and exists (select from market.price q where q.series_id = s.id and q.time >= from_time and q.time < to_time and q.price is not null)
-      order by market.width_of(s.interval) limit 1
-    ) and p.time >= from_time and p.time < to_time and p.price is not null
+    select t.at, t.price, t.span from told t join best b on b.slot = t.slot and b.id = t.id
   ),
   placed as (
-    select date_bin(width, s.at, 'epoch') as slot, s.at, s.price,
+    select date_bin(width, s.at, 'epoch') as slot, s.at, s.price, s.span,
       lag(s.at) over (partition by date_bin(width, s.at, 'epoch') order by s.at) as before
     from sample s
   )
   select b.slot, b.open, b.high, b.low, b.close, b.samples, greatest(b.within, b.first - b.slot, b.until - b.last),
-    b.first - b.slot <= width / 24, b.until - b.last <= width / 24
+    b.first - b.slot <= width / 24 and b.first_span <= width / 24, b.until - b.last <= width / 24
   from (
     -- Of samples of one instant the lowest comes first, so that the same bar comes out each time.
     select p.slot, (array_agg(p.price order by p.at, p.price))[1] as open, max(p.price) as high, min(p.price) as low,
       (array_agg(p.price order by p.at desc, p.price desc))[1] as close, count(*)::integer as samples, max(p.at - p.before) as within,
-      min(p.at) as first, max(p.at) as last,
+      min(p.at) as first, (array_agg(p.span order by p.at, p.price))[1] as first_span, max(p.at) as last,
       -- Seconds: a day that is added to an instant has 23 or 25 hours where the clocks of the session's time zone change.
       p.slot + make_interval(secs => extract(epoch from width)::double precision) as until
     from placed p group by p.slot
@@ -607,7 +624,7 @@ begin atomic
   where b.slot >= from_time and b.until <= to_time
   order by b.slot;
 end;
-comment on function market.prices_sampled(text, interval, timestamptz, timestamptz) is 'Bars of a coin in US dollars, made of samples: of the tickers that Chandler has stored, and of the narrowest of its price series that is narrower than the bars and has prices in the stretch. samples: how many a bar has; largest_gap: the longest stretch of the bar without one, its edges included; is_open_at_edge, is_close_at_edge: the first and the last sample lie within a twenty-fourth of the bar from its edge. These are not candles: between two samples the price went higher and lower (the range of bars of hourly samples is 25 percent too narrow, measured on 1,385 days of bitcoin), and a price of a series is about a mean of its span. There is no volume. Only bars that lie in the stretch whole. The width is at most of days, not of months. Example: select * from market.prices_sampled(''btc-bitcoin'', ''1 day'', ''2026-03-01Z'', ''2026-04-01Z'');';
+comment on function market.prices_sampled(text, interval, timestamptz, timestamptz) is 'Bars of a coin in US dollars, made of samples: of the tickers that Chandler has stored, and, in each bar, of that one of its narrower price series that leaves the smallest gap in it. A price stands at the start of its span. samples: how many a bar has; largest_gap: the longest stretch of the bar without one, its edges included; is_open_at_edge, is_close_at_edge: the first and the last sample lie within a twenty-fourth of the bar from its edge, and the first one is no mean of a longer time. These are not candles: between two samples the price went higher and lower (the range of bars of hourly samples is 25 percent too narrow, measured on 1,385 days of bitcoin), and a price of a series is about a mean of its span. There is no volume. Only bars that lie in the stretch whole. The width is at most of days, not of months. Example: select * from market.prices_sampled(''btc-bitcoin'', ''1 day'', ''2026-03-01Z'', ''2026-04-01Z'');';
 
 comment on column market.coverage.interval is 'Width of the candles: 5m, 15m, 30m, 1h, 6h, 12h or 24h; of a price series prices- and its width: prices-1d.';
 comment on column market.gaps.interval is 'Width of the candles: 5m, 15m, 30m, 1h, 6h, 12h or 24h; of a price series prices- and its width: prices-1d.';

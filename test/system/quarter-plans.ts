@@ -1,5 +1,4 @@
 /** Four plans for a quarter (`quarter.ts`): the same kinds of budget as upstream's, with few coins and as much smaller. */
-
 import type { PlanName, PlanOverrides } from '../../src/contract/plan/plans.ts';
 import { type CandleInterval, HOUR } from '../../src/core/interval.ts';
 import type { Environment } from '../../src/settings.ts';

@@ -1,5 +1,4 @@
 /** What a backfill did, as text. */
-
 import type { Instant } from '../../clock.ts';
 import {
   formatCount,

@@ -1,5 +1,4 @@
 /** The cost of a backfill and when it will be done, as values and as JSON: under the present plan, and under every other plan. */
-
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
 import { toIso } from '../../core/format.ts';

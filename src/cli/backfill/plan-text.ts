@@ -1,5 +1,4 @@
 /** The cost of a backfill and when it will be done, as text. */
-
 import type { Instant } from '../../clock.ts';
 import { documentedDepth, PLAN_NAMES, PLANS, type PlanName } from '../../contract/plan/plans.ts';
 import {

@@ -5,6 +5,7 @@ import { readDemand, reservationsOf, schedulesOf } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { effectiveLimits } from '../../config.ts';
 import {
+  DAY,
   HOUR,
   type Interval,
   isCandleInterval,
@@ -122,7 +123,7 @@ async function pricesInstead(
   const { cost } = await planBackfill({ sql, target: instead, now, askedSince: now, plan, historyLimit });
   if (cost.slots === 0) return null;
   // The command asks for nothing that the plan refuses.
-  const start = cost.refusedSlots === 0 ? options.start! : `-${Math.floor(depthMs! / HOUR)}h`;
+  const start = cost.refusedSlots === 0 ? options.start! : relativeStart(depthMs!);
   return { interval, cost, depthMs, command: commandOf(coins, { ...options, start }, interval) };
 }
 
@@ -141,6 +142,11 @@ function commandOf(coins: readonly string[], options: TargetOptions, interval: P
     ...(quote === 'usd' ? [] : [`--quote ${quote}`]),
     `--series prices --interval ${widthOf(interval)}`,
   ].join(' ');
+}
+
+/** As far back as the plan goes. */
+function relativeStart(depthMs: number): string {
+  return depthMs >= 2 * DAY ? `-${Math.floor(depthMs / DAY)}d` : `-${Math.floor(depthMs / HOUR)}h`;
 }
 
 /** For a shell. */

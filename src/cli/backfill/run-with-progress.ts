@@ -1,5 +1,4 @@
 /** Runs a backfill of one interval, and shows its progress on standard error. */
-
 import type { App } from '../../app.ts';
 import { formatDuration } from '../../core/format.ts';
 import { rowNoun } from '../../core/interval.ts';

@@ -1,5 +1,4 @@
 /** `chandler gaps`: what is missing, why, and when it is requested again. */
-
 import type { Command } from 'commander';
 import type { Clock } from '../../clock.ts';
 import { formatCount, formatCounted, formatDay, formatRelative, formatSeries, withIso } from '../../core/format.ts';

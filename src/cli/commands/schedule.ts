@@ -120,7 +120,7 @@ function describeTotal({ limits, plan }: Budget, day: Load, month: Load): string
     part(month.requests, limits.perMonth, `a month of ${(month.to - month.from) / DAY} days`),
     ...(limits.perDay === null ? [] : [part(day.requests, limits.perDay, 'a day')]),
   ];
-  return `Total: ${parts.join('; ')} (plan ${plan}). The rest is available for candles.`;
+  return `Total: ${parts.join('; ')} (plan ${plan}). The rest is available for candles and prices.`;
 }
 
 const STATES = {

@@ -1,5 +1,4 @@
 /** `chandler verify`: the proof. Recomputes every digest, and compares it with what was answered; exits 1 on any difference. */
-
 import type { Command } from 'commander';
 import { formatCount, formatCounted, formatInstant, formatSeries, toIso } from '../../core/format.ts';
 import { rowNoun } from '../../core/interval.ts';

@@ -42,7 +42,9 @@ const USUAL: Readonly<Record<string, string>> = { '1d': '24h', day: '24h', daily
 /** The interval of a series that is there: of candles, or like prices-1d. */
 export function parseInterval(text: string): Interval {
   if (isInterval(text)) return text;
-  const hint = USUAL[text] ? ` (did you mean ${USUAL[text]}?)` : didYouMean(text, ALL_INTERVALS);
+  const prices = `prices-${text}`;
+  const meant = [USUAL[text], isPriceInterval(prices) ? prices : undefined].filter((one) => one !== undefined);
+  const hint = meant.length > 0 ? ` (did you mean ${meant.join(', or of prices ')}?)` : didYouMean(text, ALL_INTERVALS);
   throw new UsageError(`It must be one of ${INTERVALS.join(', ')}, or of prices, like prices-1d${hint}.`);
 }
 

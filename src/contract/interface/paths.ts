@@ -1,5 +1,4 @@
 /** Paths and parameter names of the REST interface, below the base address, so that client and service cannot disagree. */
-
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { type CandleInterval, type PriceInterval, widthOf } from '../../core/interval.ts';

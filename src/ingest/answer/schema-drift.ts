@@ -1,5 +1,4 @@
 /** Detects schema drift: when the interface has changed, nothing of an answer is stored, and the request is sent again later. */
-
 import { hasPrices, type OhlcvRowRead } from '../../contract/record/ohlcv.ts';
 import { hasPrice } from '../../contract/record/price.ts';
 import { type Interval, isPriceInterval } from '../../core/interval.ts';

@@ -1,5 +1,4 @@
 /** The missing chunks of a backfill that are worth a request, without those that were given up; read again in each pass. */
-
 import type { Clock, Instant } from '../../clock.ts';
 import { rowsPerRequest } from '../../contract/plan/plans.ts';
 import { chunksNewestFirst } from '../../core/chunk.ts';

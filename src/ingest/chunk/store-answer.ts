@@ -1,5 +1,4 @@
 /** What a chunk was answered: read, checked, and stored with its coverage and the record of the request in one transaction. */
-
 import type { Instant } from '../../clock.ts';
 import { type Plan, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { type OhlcvRowRead, readOhlcvRows } from '../../contract/record/ohlcv.ts';

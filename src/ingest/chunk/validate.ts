@@ -1,5 +1,4 @@
 /** Checks an answer against its question: what may be stored, and what is quarantined with the reason. Pure. */
-
 import type { Instant } from '../../clock.ts';
 import { hasPrices, type OhlcvRowRead } from '../../contract/record/ohlcv.ts';
 import { hasPrice } from '../../contract/record/price.ts';

@@ -1,5 +1,4 @@
 /** Asks about another coin than one that keeps failing: is only that coin broken, or is it an outage? */
-
 import type { Clock, Instant } from '../../clock.ts';
 import { ohlcvLatestPath, priceHistoryParameters, priceHistoryPath } from '../../contract/interface/paths.ts';
 import { readOhlcvRows } from '../../contract/record/ohlcv.ts';

@@ -3,7 +3,6 @@
  * time, and looks before each request whether quota is left over. It keeps no state of its own: what a second answer tells is no hole any more,
  * and a killed run is claimed again like any other.
  */
-
 import type { Clock, Instant } from '../../clock.ts';
 import { rowsPerRequest } from '../../contract/plan/plans.ts';
 import { countSlots, wholeChunksNewestFirst } from '../../core/chunk.ts';

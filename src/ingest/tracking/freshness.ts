@@ -2,7 +2,6 @@
  * Freshness of the tracked series: applies the rules, plans the ages that the quota allows, and takes the chunks that are due. Each of the
  * three is one call, safe at any time and from any number of processes.
  */
-
 import type { Instant } from '../../clock.ts';
 import { MAX_PRICES, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { dayStart } from '../../core/calendar.ts';

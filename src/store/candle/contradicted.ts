@@ -3,7 +3,6 @@
  * tells of a slot in one of these edges shows that the older answer was cut: it proves nothing any more. What no other two answers agree
  * on is a gap again, as it would be had the younger answer been stored first.
  */
-
 import type { Instant } from '../../clock.ts';
 import { INTERVAL_MS } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';

@@ -1,5 +1,4 @@
 /** Holes: covered slots without a candle that only one answer told (`market.series.empty_once`), and which of them are worth a second request. */
-
 import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS } from '../../core/interval.ts';
 import { LONGEST_CACHED_MS, RULES } from '../../core/second-opinion.ts';

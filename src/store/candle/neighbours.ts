@@ -1,5 +1,4 @@
 /** What is stored in and around a span of a series: an answer about the span is compared with it. */
-
 import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';

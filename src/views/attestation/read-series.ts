@@ -1,5 +1,4 @@
 /** Reads series for an attestation: digests of what is there now. Each page of series is one statement, so each series is of one instant. */
-
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';

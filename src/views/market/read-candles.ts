@@ -1,5 +1,4 @@
 /** The statements that read candles for an answer. They come as arrays: 366 candles are one row, not 366. */
-
 import type { Instant } from '../../clock.ts';
 import type { OhlcvCandle } from '../../contract/record/market-data.ts';
 import { type CandleInterval, ceilToGrid, floorToGrid, INTERVAL_MS } from '../../core/interval.ts';

@@ -1,5 +1,4 @@
 /** What verify reads of a page of series, all in one snapshot: the series, their evidence, sums of their candles, their revisions. */
-
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';

@@ -1,5 +1,4 @@
 /** What else is kept about the steps of a series: do revisions and requests say of a step what its evidence says? */
-
 import type { Instant } from '../../clock.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';

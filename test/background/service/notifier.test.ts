@@ -1,5 +1,4 @@
 /** The notices that one or several services send, read from tables as the work leaves them. */
-
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type App, openApp } from '../../../src/app.ts';
 import { createMetrics } from '../../../src/background/health/metrics.ts';

@@ -55,7 +55,7 @@ test('plan says what there is instead of candles, and the command that it prints
 
 test('what reaches beyond the plan is offered as far as the plan goes', async () => {
   const long = await json('plan', 'btc-bitcoin', '--start', '2020-01-01');
-  expect(long.prices.command).toBe('chandler backfill btc-bitcoin --start -8760h --series prices --interval 1d');
+  expect(long.prices.command).toBe('chandler backfill btc-bitcoin --start -365d --series prices --interval 1d');
   const filled = await chandler(...long.prices.command.split(' ').slice(1), '--end', '-3d');
   expect(filled).toMatchObject({ code: 0 });
   // No candles of hours on the free plan, and a day of their prices.

@@ -29,7 +29,7 @@ describe('schedule', () => {
     expect(out).toMatch(/^coins +7 \*\/6 \* \* \* +1 +124 +0\.6% +never +in 2m +the list of coins and their ranks$/m);
     expect(out).toMatch(/^gaps +52 \* \* \* \* +0 +0 +– +never +in 47m /m);
     expect(out).toContain(
-      '\nTotal: 5,115 requests in a month of 31 days, 25.6% of 20,000; 165 requests in a day, 16.5% of 1,000 (plan free). The rest is available for candles.\n',
+      '\nTotal: 5,115 requests in a month of 31 days, 25.6% of 20,000; 165 requests in a day, 16.5% of 1,000 (plan free). The rest is available for candles and prices.\n',
     );
   });
 

@@ -1,5 +1,4 @@
 /** Backfills that wait for a service: claimed, given back, taken over, against the simulator. */
-
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';

@@ -143,20 +143,45 @@ describe('bars of samples', () => {
 });
 
 describe('of price series', () => {
-  test('the narrowest with prices in the stretch is taken, and no other', async () => {
+  test('in each bar the one that leaves the smallest gap is taken, and no other; of two alike the narrower', async () => {
     await priced('prices-1h', [
       [SUNDAY, 10],
       [SUNDAY + HOUR, 11],
     ]);
     await priced('prices-15m', [
       [SUNDAY + 15 * MINUTE, 20],
-      [SUNDAY + 30 * MINUTE, 21],
+      [SUNDAY + HOUR, 21],
     ]);
-    // Narrower, but of another time; with rows, but without prices.
     await priced('prices-10m', [[SUNDAY - DAY, 30]]);
+    // With rows, but without prices.
     await priced('prices-5m', [[SUNDAY, null]]);
     expect(await sampled('1 day', SUNDAY, MONDAY)).toMatchObject([{ open: 20, close: 21, samples: 2 }]);
-    expect(await sampled('1 day', SUNDAY - DAY, MONDAY)).toMatchObject([{ at: SUNDAY - DAY, open: 30, samples: 1 }]);
+    // A little of a narrow series takes nothing from the bars that a wider one knows.
+    await priced('prices-12h', [
+      [SUNDAY - DAY, 40],
+      [SUNDAY - DAY / 2, 41],
+      [SUNDAY, 42],
+      [SUNDAY + DAY / 2, 43],
+    ]);
+    expect(await sampled('1 day', SUNDAY - DAY, MONDAY)).toMatchObject([
+      { at: SUNDAY - DAY, open: 40, close: 41, samples: 2 },
+      { at: SUNDAY, open: 42, close: 43, samples: 2 },
+    ]);
+  });
+
+  test('a mean of a longer time is no sample at the edge', async () => {
+    await priced('prices-6h', [
+      [SUNDAY, 1],
+      [SUNDAY + 6 * HOUR, 2],
+      [SUNDAY + 12 * HOUR, 3],
+      [SUNDAY + 18 * HOUR, 4],
+    ]);
+    expect(await sampled('1 day', SUNDAY, MONDAY)).toMatchObject([{ opens: false, closes: false, samples: 4 }]);
+    await seen([
+      [SUNDAY - MINUTE, 1],
+      [SUNDAY, 1],
+    ]);
+    expect(await sampled('1 day', SUNDAY, MONDAY)).toMatchObject([{ opens: true }]);
   });
 
   test('one as wide as the bars, or wider, is none', async () => {

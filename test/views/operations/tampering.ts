@@ -1,5 +1,4 @@
 /** A warehouse with every kind of evidence, and what verify finds after it was damaged; the damage is undone. */
-
 import { DAY, isCandleInterval } from '../../../src/core/interval.ts';
 import type { Span } from '../../../src/core/span.ts';
 import { rollUp } from '../../../src/store/candle/rollup.ts';
