@@ -29,7 +29,7 @@ const START = MIDNIGHT - HOUR;
 const COINS = 1_000;
 const MILLION = 1_000_000;
 /** Some minutes of the pace, beside what the schedules need: the rest of its time the backfill waits for the next day. */
-const PER_DAY = 400;
+const PER_DAY = 410;
 const PER_SECOND = 1;
 /** Of a minute at full pace, with a hair's breadth to spare and a turn that was lost by a busy machine. */
 const FULL_MINUTE = 0.9 * 60 * PER_SECOND;
