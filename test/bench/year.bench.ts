@@ -36,3 +36,27 @@ test.each(['free', 'starter', 'business'] as const)(
     expect(candles.held).toBe(candles.foretold);
   },
 );
+
+test('free: 300 coins tracked daily, and 2,500 coins with a year of prices beside them', {
+  timeout: 3_600_000,
+}, async () => {
+  const year = await liveAYear({
+    plan: 'free',
+    days: 8,
+    tracked: 300,
+    sinceDays: 1,
+    prices: 2_500,
+    pricesDays: 355,
+    coins: 2_900,
+  });
+  const { daysMissing, candles, prices, peak } = year;
+  console.info(
+    `free: ${candles.held} of ${candles.foretold} days of coins are final; prices took ${prices!.days.took.toFixed(2)} days, foretold ${prices!.days.foretold.toFixed(2)}; at most ${peak.day} requests a day`,
+  );
+  expect({ ...year, daysMissing: daysMissing.slice(0, 20) }).toMatchObject({
+    daysMissing: [],
+    limited: 0,
+    differences: [],
+  });
+  expect(prices!.unanswered).toBe(0);
+});

@@ -29,6 +29,8 @@ export type YearOptions = {
   readonly pricesDays: number;
   /** Coins of the market. */
   readonly coins: number;
+  /** Requests a day without a key, instead of the plan's. */
+  readonly perDay?: number;
   /** What else the service is configured with. */
   readonly env?: Environment;
 };
@@ -72,12 +74,20 @@ export async function liveAYear(options: YearOptions): Promise<Year> {
       CHANDLER_PLAN: plan,
       CHANDLER_REQUESTS_PER_SECOND: 'unlimited',
       ...(hasKey ? { CHANDLER_API_KEY: KEY } : {}),
+      ...(options.perDay === undefined ? {} : { CHANDLER_DAILY_REQUESTS: String(options.perDay) }),
       ...options.env,
     },
     simulator: {
       seed: 5,
       coins: options.coins,
-      limits: { plan, keys: { [KEY]: plan }, overrides: { pacePerSecond: null } },
+      limits: {
+        plan,
+        keys: { [KEY]: plan },
+        overrides: {
+          pacePerSecond: null,
+          ...(options.perDay === undefined ? {} : { anonymousRequestsPerDay: options.perDay }),
+        },
+      },
     },
   });
   try {
