@@ -160,7 +160,10 @@ test('says what is wrong with the input, and ends with 2', async () => {
     [['nothing-alike-at-all', '24h', '2024-01-06'], /there is no coin nothing-alike-at-all; a coin is named by its id/],
     [['old-coin', '24h', '2024-01-06'], 'the coin old-coin has the id btc-bitcoin now'],
     [['', '24h', '2024-01-06'], 'A coin id is empty'],
-    [['btc-bitcoin', '1d', '2024-01-06'], /argument <interval>: '1d' is invalid.*did you mean 24h, or of prices prices-1d\?/],
+    [
+      ['btc-bitcoin', '1d', '2024-01-06'],
+      /argument <interval>: '1d' is invalid.*did you mean 24h, or of prices prices-1d\?/,
+    ],
     [['btc-bitcoin', '24h', 'tomorrow'], /argument <time>: 'tomorrow' is invalid.*2024-01-31/],
     [['btc-bitcoin', '24h', '2024-02-30'], /2024-02 has 29 days/],
     [['btc-bitcoin', '1h', '-3d'], /there is no series btc-bitcoin 1h usd; it has 24h usd/],
