@@ -90,9 +90,14 @@ export function checkSchedules(config: Config, plan: PlanName, now: Instant): vo
   refuseOverspending(schedulesOf(config, plan, limits), { plan, limits, now });
 }
 
+/** What a ledger needs of the program. */
+type LedgerDeps = Pick<App, 'config' | 'clock' | 'surroundings'> & {
+  readonly database: Pick<App['database'], 'sql' | 'ledger'>;
+};
+
 /** The ledger of one account, which all processes share. */
 export function quotaOf(
-  app: App,
+  app: LedgerDeps,
   { accountId, limits, plan }: { readonly accountId: string; readonly limits: Limits; readonly plan: PlanName },
 ): Quota {
   const { config, clock, database, surroundings } = app;
@@ -113,7 +118,7 @@ export function quotaOf(
 const DEMAND_FRESH_MS = 60_000;
 
 /** Requests reserved at this moment, with the demand of freshness as it was last planned. */
-function standingOf({ config, clock, database }: App, plan: PlanName, limits: Limits): () => Promise<Reserved> {
+function standingOf({ config, clock, database }: LedgerDeps, plan: PlanName, limits: Limits): () => Promise<Reserved> {
   let read: { readonly at: Instant; readonly need: Promise<(at: Instant) => Reserved> } | null = null;
   let last: { readonly demand: string; readonly need: (at: Instant) => Reserved } | null = null;
   const readNeed = async () => {

@@ -157,7 +157,7 @@ async function fillPrices(world: ServiceWorld, { plan: name, prices, pricesDays 
   const limits = effectiveLimits(name, config);
   const accountId = accountIdOf(config.apiKey, config.baseUrl);
   const quota = quotaOf(
-    { config, database: { ...database, ledger: sql }, clock, surroundings: { useDatabaseClock: true } } as never,
+    { config, database: { ...database, ledger: sql }, clock, surroundings: { useDatabaseClock: true } },
     { accountId, limits, plan: name },
   );
   const reserved = reservationsOf(schedulesOf(config, name, limits, await readDemand(sql)));

@@ -16,7 +16,7 @@ const LEAST_STEP = 0.025;
 const LEAST_STEP_SHORT = 0.01;
 /**
  * Of prices so many times the above, because from one mean to the next lies the move of a whole slot: of the recorded daily means 1 in 25 moves
- * further, of the hourly ones 1 in 229. With the steps known beside it, that leaves 6 in 10,000 answers about recorded means to be doubted.
+ * further, of the hourly ones 1 in 229. With the steps known beside it, that leaves 6 in 10,000 answers about recorded means implausible.
  */
 const PRICE_STEPS = 3;
 /** So many times as large where fewer steps are known. */
