@@ -120,6 +120,9 @@ export async function withIngestion<T>(
   }
 }
 
+/** The SQLSTATE. */
+const DEADLOCK_DETECTED = '40P01';
+
 function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffMs' | 'lockMs'> {
   const { database, log, surroundings } = app;
   const { redisUrl } = app.config;
@@ -127,13 +130,16 @@ function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffM
     redisUrl === null
       ? ({ kind: 'postgres', url: database.url, watchdog: database.watchdog } as const)
       : ({ kind: 'redis', url: redisUrl } as const);
-  // The run itself reports an unavailable database or Redis. A lost lock is harmless, because a chunk is checked before its request.
+  // The run itself reports an unavailable database or Redis. A lost lock is harmless, because a chunk is checked before its request. Two
+  // statements of BullMQ, one that renews locks and one that looks for stalled jobs, can deadlock: Postgres ends one, and BullMQ repeats it.
   const isUnavailable = redisUrl === null ? isDatabaseUnavailable : isRedisUnavailable;
-  const isTold = (error: Error) =>
-    isUnavailable(error) || /could not renew lock|Missing (lock|key)/.test(error.message);
+  const isHarmless = (error: Error) =>
+    isUnavailable(error) ||
+    (error as { code?: unknown }).code === DEADLOCK_DETECTED ||
+    /could not renew lock|Missing (lock|key)/.test(error.message);
   // The message is for operators, the stack for developers.
   const onError = (error: Error) => {
-    if (!isTold(error)) log.warn(`queue: ${error.message}`);
+    if (!isHarmless(error)) log.warn(`queue: ${error.message}`);
     log.debug({ err: error }, 'queue');
   };
   return { engine, onError, ...surroundings.queue };

@@ -1,0 +1,75 @@
+/**
+ * Two statements of the engine on Postgres lock many jobs each, in whatever order they find them: the one that looks for stalled jobs, and
+ * the one that renews the locks of jobs in progress. So they can deadlock. Postgres ends one of them; here, that costs nothing.
+ */
+import { expect, onTestFinished, test, vi } from 'vitest';
+import type { ChunkJob } from '../../../src/ingest/queue/chunk-job.ts';
+import { createClient } from '../../../src/store/connection/connect.ts';
+import { createTestDatabase } from '../../support/database.ts';
+import { openChunkQueue } from '../../support/queues.ts';
+
+const chunk = (seriesId: number): ChunkJob => ({
+  kind: 'backfill',
+  backfillId: 1,
+  seriesId,
+  coinId: 'btc-bitcoin',
+  quote: 'usd',
+  interval: '24h',
+  from: 0,
+  to: 86_400_000,
+  askedSince: 0,
+});
+
+const CHUNKS = [1, 2, 3, 4, 5, 6].map(chunk);
+const NOTHING = { kind: 'stored', requests: 0, stored: 0, revised: 0, quarantined: 0 } as const;
+
+test('a deadlock of the engine is ended by Postgres, and each chunk ends once', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const errors: unknown[] = [];
+  const queue = await openChunkQueue({
+    engine: { kind: 'postgres', url: database.url },
+    name: 'chunks',
+    lockMs: 3_000,
+    onError: (error) => errors.push((error as { code?: string }).code),
+  });
+  onTestFinished(() => queue.close());
+  let finish: () => void;
+  const finished = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const ended: number[] = [];
+  await queue.add(CHUNKS);
+  const worker = queue.work({
+    concurrency: CHUNKS.length,
+    handle: () => finished.then(() => NOTHING),
+    snoozeMs: () => 0,
+    events: {
+      onOutcome: ({ seriesId }) => ended.push(seriesId),
+      onFailure: (_job, error) => errors.push(error),
+    },
+  });
+  onTestFinished(() => worker.close());
+  await vi.waitUntil(async () => (await queue.begunIds()).size === CHUNKS.length);
+
+  // The other side of the deadlock: this one holds the jobs that the engine's statement reaches last, and then wants those it reached first.
+  const other = createClient({ url: database.url, max: 1 });
+  onTestFinished(() => other.end());
+  await other.begin(async (tx) => {
+    // Postgres ends the statement that notices the deadlock; this one would notice it later.
+    await tx`set local deadlock_timeout = '1min'`;
+    const inOrder = tx`select ctid, id from bullmq.job order by ctid`;
+    const last = (await inOrder).at(-1)!.id as string;
+    await tx`select 1 from bullmq.job where id = ${last} for update`;
+    const isBlocked = () =>
+      database.sql`select 1 from pg_stat_activity where datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0`;
+    await vi.waitUntil(async () => (await isBlocked()).length > 0, 5_000);
+    await tx`select 1 from bullmq.job for update`;
+  });
+  await vi.waitUntil(() => errors.includes('40P01'), 5_000);
+
+  finish!();
+  await vi.waitUntil(async () => (await queue.size()) === 0, 10_000);
+  expect(ended.toSorted()).toEqual([1, 2, 3, 4, 5, 6]);
+  expect(errors.filter((code) => code !== '40P01' && code !== undefined)).toEqual([]);
+});
