@@ -4,10 +4,15 @@ import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff } from '../../core/backoff.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { AccountUnknown, KeyRefused } from '../../ingest/outcome.ts';
-import { outageReason } from '../../ingest/request/outage-retry.ts';
-import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
+import {
+  DATABASE_IS_LOCKED,
+  DATABASE_IS_UNAVAILABLE,
+  type OutageReason,
+  outageReason,
+  QUEUE_IS_UNAVAILABLE,
+} from '../../ingest/request/outage-retry.ts';
 import { explainDatabaseError, StoreError } from '../../store/connection/store-error.ts';
-import { ACCOUNT, asError, DATABASE, type Incidents, type ServiceStatus } from './service-status.ts';
+import { ACCOUNT, asError, DATABASE, type Incidents, QUEUE, type ServiceStatus } from './service-status.ts';
 
 const RETRY_MS = 2_000;
 /** For an upstream that neither names the account's plan nor says how long to wait. */
@@ -106,9 +111,10 @@ export async function watchDatabase(
       for (const one of [DATABASE, EMBEDDED_DATABASE, what]) incidents.resolve(one);
     } catch (error) {
       if (signal.aborted) return;
-      const isUnavailable = isDatabaseUnavailable(error);
-      incidents.report(isUnavailable ? DATABASE : what, databaseError(error, app, setting));
-      if (isUnavailable) {
+      const reason = outageReason(error);
+      if (reason === null) incidents.report(what, asError(error));
+      else reportOutage(incidents, reason, databaseError(error, app, setting));
+      if (reason === DATABASE_IS_UNAVAILABLE) {
         await unlessAborted(app.bringBack(), signal).catch((again: unknown) => {
           if (!signal.aborted) incidents.report(EMBEDDED_DATABASE, asError(again));
         });
@@ -116,6 +122,16 @@ export async function watchDatabase(
     }
     await clock.sleep(everyMs, signal).catch(() => undefined);
   }
+}
+
+/** What is away, as its incident names it. */
+export function subjectOf(reason: OutageReason): string {
+  return reason === QUEUE_IS_UNAVAILABLE ? QUEUE : DATABASE;
+}
+
+/** A lock is not reported: the heartbeat finds who holds it, and when it is released. */
+export function reportOutage(incidents: Incidents, reason: OutageReason, error: Error): void {
+  if (reason !== DATABASE_IS_LOCKED) incidents.report(subjectOf(reason), error);
 }
 
 /** The error; when it is about the database or its address, with the database and the setting named. */

@@ -20,12 +20,14 @@ export type ServiceStatus = {
 
 /** What the service cannot work without, as its incidents name it. The account is needed only until it is known. */
 export const DATABASE = 'the database';
+/** One that another session holds for longer than any of ours. */
+export const LOCK = 'a lock in the database';
 export const QUEUE = 'the queue';
 export const ACCOUNT = 'the account';
 
 /** The service became ready, and has since lost nothing that it needs. */
 export function isReady({ phase }: ServiceStatus, incidents: Pick<Incidents, 'isOpen'>): boolean {
-  return phase === 'ready' && !incidents.isOpen(DATABASE) && !incidents.isOpen(QUEUE);
+  return phase === 'ready' && ![DATABASE, LOCK, QUEUE].some(incidents.isOpen);
 }
 
 export type ServiceHealth = {

@@ -81,7 +81,7 @@ export function createRuns(app: App, session: Session, freshness: KeepFresh, eve
     }),
     retention: async ({ signal }) => {
       const removed = await removeOld(database, { keep: config.keep, now: clock.now(), signal });
-      if (removed !== null) log.info({ removed }, 'removed data past its retention');
+      log.info({ removed }, 'removed data past its retention');
       return { kind: 'done' };
     },
     attest: async ({ signal }) => {

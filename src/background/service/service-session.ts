@@ -10,12 +10,12 @@ import { createScheduleWorker } from '../../ingest/schedule/schedule-worker.ts';
 import { createScheduler } from '../../ingest/schedule/scheduler.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
 import { openIngestion } from '../../ingestion.ts';
-import { waitUntilAvailable } from '../health/availability.ts';
+import { reportOutage, subjectOf, waitUntilAvailable } from '../health/availability.ts';
 import { QUEUE } from '../health/service-status.ts';
 import { logChunk, logFailure, runBackfills, workFreshness } from './chunk-work.ts';
 import { createFreshness, createRuns } from './scheduled-runs.ts';
 import type { ServiceContext, SessionContext } from './service-context.ts';
-import { keepUp, subjectOf } from './upkeep.ts';
+import { keepUp } from './upkeep.ts';
 
 /** How long work in progress may take after the stop; what is unfinished then is left to others. */
 const GRACE_MS = 5_500;
@@ -125,7 +125,7 @@ function outageRetry({ clock, incidents, ending }: SessionContext): OutageRetry 
   return createOutageRetry({
     clock,
     signal: ending,
-    onOutage: (reason) => incidents.report(subjectOf(reason), new Error(reason)),
+    onOutage: (reason) => reportOutage(incidents, reason, new Error(reason)),
     onRecovery: (reason) => incidents.resolve(subjectOf(reason)),
   });
 }

@@ -15,9 +15,10 @@ import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { readDatabaseClock } from '../../store/quota/quota.ts';
 import { forgetInstance, keepInstance } from '../../store/work/instance.ts';
 import { LEASE_RENEWED_EVERY_MS } from '../../store/work/lease.ts';
+import { describeBlocking, readBlockingSessions } from '../../views/operations/blocking-sessions.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
 import { createMetrics } from '../health/metrics.ts';
-import { createIncidents, DATABASE, type ServiceStatus } from '../health/service-status.ts';
+import { createIncidents, DATABASE, LOCK, type ServiceStatus } from '../health/service-status.ts';
 import { openMarket, shutDown } from '../http/market-http.ts';
 import { createServingMetrics } from '../http/market-http-metrics.ts';
 import { notifyOperator } from './notifier.ts';
@@ -110,10 +111,16 @@ async function keepInstanceAlive(
   followTime: () => Promise<void>,
 ): Promise<void> {
   const { sql } = app.database;
+  let wasBlocked = false;
   const beat = async () => {
     await followTime();
     if (signal.aborted) return;
     await keepInstance(sql, { owner, roles, startedAt: status.startedAt, heartbeatAt: clock.now() });
+    const blocking = await readBlockingSessions(sql);
+    if (blocking.length > 0) incidents.report(LOCK, new Error(describeBlocking(blocking)));
+    // A statement that gave up after `lock_timeout` is repeated, and for some seconds its wait is too short to be listed.
+    else if (!wasBlocked) incidents.resolve(LOCK);
+    wasBlocked = blocking.length > 0;
   };
   await watchDatabase(app, beat, { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: 'the heartbeat' });
   await forgetInstance(sql, owner).catch((error: unknown) => app.log.debug({ err: error }, 'heartbeat not deleted'));

@@ -1,15 +1,14 @@
 /** What a session checks every few seconds: the account's plan, learned limits, chunks that the queue lost, and ETAs of backfills. */
 import type { App } from '../../app.ts';
 import { readQuota } from '../../budget.ts';
-import { DATABASE_IS_UNAVAILABLE, type OutageReason, outageReason } from '../../ingest/request/outage-retry.ts';
+import { outageReason } from '../../ingest/request/outage-retry.ts';
 import type { Session } from '../../ingest/session.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
 import type { QuotaState, Reserved } from '../../quota/quota.ts';
-import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { readAccount } from '../../store/quota/account.ts';
 import { endWaits } from '../../store/work/backfill-queue.ts';
-import { databaseError } from '../health/availability.ts';
-import { asError, DATABASE, QUEUE } from '../health/service-status.ts';
+import { databaseError, reportOutage } from '../health/availability.ts';
+import { asError, QUEUE } from '../health/service-status.ts';
 import { saveQueuedEtas } from './backfill-eta.ts';
 import type { SessionContext } from './service-context.ts';
 
@@ -42,14 +41,10 @@ export async function keepUp(
       for (const what of ['the upkeep', 'the scheduler', 'the backfills', QUEUE]) incidents.resolve(what);
     } catch (error) {
       const reason = outageReason(error);
-      incidents.report(reason === null ? 'the upkeep' : subjectOf(reason), asError(error));
+      if (reason === null) incidents.report('the upkeep', asError(error));
+      else reportOutage(incidents, reason, asError(error));
     }
   }
-}
-
-/** The name of what is away, in its incident. */
-export function subjectOf(reason: OutageReason): string {
-  return reason === DATABASE_IS_UNAVAILABLE ? DATABASE : QUEUE;
 }
 
 async function forecast({ incidents, log, app, ingestion: { session } }: SessionContext): Promise<void> {
@@ -60,8 +55,9 @@ async function forecast({ incidents, log, app, ingestion: { session } }: Session
     incidents.resolve('the forecasts');
   } catch (error) {
     // Reported here as well: the heartbeat, which resolves it, may still be waiting for a connection.
-    if (isDatabaseUnavailable(error)) incidents.report(DATABASE, databaseError(error, app));
-    else incidents.report('the forecasts', asError(error));
+    const reason = outageReason(error);
+    if (reason === null) incidents.report('the forecasts', asError(error));
+    else reportOutage(incidents, reason, databaseError(error, app));
   }
 }
 

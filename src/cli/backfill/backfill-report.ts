@@ -4,7 +4,12 @@ import type { Instant } from '../../clock.ts';
 import { toIso, withIso } from '../../core/format.ts';
 import type { BackfillRun } from '../../ingest/backfill/backfill.ts';
 import { type BackfillPlan, planBackfill } from '../../ingest/backfill/plan.ts';
-import { DATABASE_IS_UNAVAILABLE, QUEUE_IS_UNAVAILABLE } from '../../ingest/request/outage-retry.ts';
+import {
+  DATABASE_IS_LOCKED,
+  DATABASE_IS_UNAVAILABLE,
+  type OutageReason,
+  QUEUE_IS_UNAVAILABLE,
+} from '../../ingest/request/outage-retry.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import type { Left } from '../../views/operations/left.ts';
 import { finishByLimits, forecastOf, type PlanReport, type PlanReports, sum } from './plan-report.ts';
@@ -65,9 +70,19 @@ export function retryableOf(left: readonly Left[]): { readonly slots: number; re
   return { slots: sum(again, ({ slots }) => slots), from: Math.min(...again.map(({ from }) => from)) };
 }
 
-/** Nobody knows when the database or the queue returns. */
-export function isOutage(reason: string): boolean {
-  return reason === DATABASE_IS_UNAVAILABLE || reason === QUEUE_IS_UNAVAILABLE;
+/** What is told when an outage is over. Nobody knows beforehand when that will be. */
+const RECOVERED: Readonly<Record<OutageReason, string>> = {
+  [DATABASE_IS_UNAVAILABLE]: 'the database recovered',
+  [DATABASE_IS_LOCKED]: 'the lock of the database was released',
+  [QUEUE_IS_UNAVAILABLE]: 'the queue recovered',
+};
+
+export function recoveryOf(reason: OutageReason): string {
+  return RECOVERED[reason];
+}
+
+export function isOutage(reason: string): reason is OutageReason {
+  return Object.hasOwn(RECOVERED, reason);
 }
 
 /**

@@ -4,13 +4,13 @@ import { formatDuration } from '../../core/format.ts';
 import { rowNoun } from '../../core/interval.ts';
 import { type BackfillRun, runBackfill } from '../../ingest/backfill/backfill.ts';
 import type { BackfillProgress } from '../../ingest/backfill/progress.ts';
-import { DATABASE_IS_UNAVAILABLE } from '../../ingest/request/outage-retry.ts';
+import type { OutageReason } from '../../ingest/request/outage-retry.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
 import { ownerName, requesterName } from '../shell/owner.ts';
 import { type BackfillCommandOptions, specOf } from './backfill-options.ts';
-import { isOutage } from './backfill-report.ts';
+import { isOutage, recoveryOf } from './backfill-report.ts';
 import { finishByLimits, forecastOf, type PlanReport, quotaLeft } from './plan-report.ts';
 import { createProgress } from './progress-bar.ts';
 
@@ -87,13 +87,13 @@ function progressOf(state: BackfillProgress, report: PlanReport, { session }: In
   };
 }
 
-/** Writes a lasting line when the database or the queue is lost, and when it returns: a log shows that it was not the upstream. */
+/** Writes a lasting line when the database or the queue is lost or locked, and when it returns: a log shows that it was not the upstream. */
 function outageLines(err: Output, maxWaitMs: number): (waitReason: string | null) => void {
-  let outage: string | null = null;
+  let outage: OutageReason | null = null;
   return (waitReason) => {
     const now = waitReason !== null && isOutage(waitReason) ? waitReason : null;
     if (now === outage) return;
-    if (outage !== null) err.write(`${outage === DATABASE_IS_UNAVAILABLE ? 'the database' : 'the queue'} recovered\n`);
+    if (outage !== null) err.write(`${recoveryOf(outage)}\n`);
     if (now !== null) err.write(`${now}; waiting up to ${formatDuration(maxWaitMs)}\n`);
     outage = now;
   };

@@ -1,6 +1,14 @@
 /** Queues and workers of BullMQ on Redis or on Postgres, with their connections; for any kind of job. */
 import net from 'node:net';
-import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq';
+import {
+  assertSchemaCompatibility,
+  createPostgresBackend,
+  LATEST_SCHEMA_VERSION,
+  Queue,
+  runMigrations,
+  SchemaMigrationRequiredError,
+  Worker,
+} from 'bullmq';
 import type { Redis, RedisOptions } from 'ioredis';
 import pLimit from 'p-limit';
 import pg from 'pg';
@@ -165,10 +173,10 @@ async function connectPostgres(
       watchdog?.add(socket);
       return socket;
     },
-    ...(applicationName === undefined ? {} : { application_name: applicationName }),
+    application_name: applicationName ?? 'chandler queue',
     // BullMQ finds its tables through the search path. A queue is a cache of the plan: if a crash of the server loses jobs, the next plan
     // finds what is still missing. So no commit waits for the disk.
-    options: `${options ?? ''} -c search_path=bullmq -c synchronous_commit=off`,
+    options: `-c lock_timeout=30s ${options ?? ''} -c search_path=bullmq -c synchronous_commit=off`,
   };
   const pool = new pg.Pool({ ...settings, max, keepAlive: true });
   let isClosing = false;
@@ -179,7 +187,8 @@ async function connectPostgres(
   const workers = new Set<Pick<AnyWorker<unknown>, 'close'>>();
   const client = await pool.connect();
   try {
-    await runMigrations(client);
+    // Migrating begins with an advisory lock, which anybody who may log in could hold: not where there is nothing to migrate.
+    if (!(await isMigrated(client))) await runMigrations(client);
   } finally {
     client.release();
   }
@@ -208,6 +217,15 @@ async function connectPostgres(
       late.abort();
     },
   };
+}
+
+async function isMigrated(client: pg.PoolClient): Promise<boolean> {
+  try {
+    return (await assertSchemaCompatibility(client)) >= LATEST_SCHEMA_VERSION;
+  } catch (error) {
+    if (error instanceof SchemaMigrationRequiredError) return false;
+    throw error;
+  }
 }
 
 function workerOptions({ concurrency, lockMs, maximumRateLimitDelay }: WorkerSettings) {

@@ -3,17 +3,19 @@
  * spend more of the quota.
  */
 import type { Clock, Instant } from '../../clock.ts';
-import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable, isLocked } from '../../store/connection/database-unavailable.ts';
 import { QueueUnavailable } from '../queue/redis.ts';
 
-/** Why a run waits, or why it ended: its database or its queue cannot be reached. */
+/** Why a run waits, or why it ended: its database or its queue cannot be reached, or another session locks the database. */
 export const DATABASE_IS_UNAVAILABLE = 'the database is unavailable';
+export const DATABASE_IS_LOCKED = 'another session holds a lock of the database';
 export const QUEUE_IS_UNAVAILABLE = 'the queue is unavailable';
-export type OutageReason = typeof DATABASE_IS_UNAVAILABLE | typeof QUEUE_IS_UNAVAILABLE;
+export type OutageReason = typeof DATABASE_IS_UNAVAILABLE | typeof DATABASE_IS_LOCKED | typeof QUEUE_IS_UNAVAILABLE;
 
-/** Which of the two cannot be reached; null when the error is about something else. */
+/** Which of them it is; null when the error is about something else. */
 export function outageReason(error: unknown): OutageReason | null {
   if (error instanceof QueueUnavailable) return QUEUE_IS_UNAVAILABLE;
+  if (isLocked(error)) return DATABASE_IS_LOCKED;
   return isDatabaseUnavailable(error) ? DATABASE_IS_UNAVAILABLE : null;
 }
 

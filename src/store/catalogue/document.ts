@@ -7,6 +7,7 @@ import { max } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import { writeArray } from '../connection/array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
+import { takeLock } from '../connection/lock.ts';
 import { storableJsonText } from '../connection/storable-text.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { document } from '../schema/catalogue.ts';
@@ -39,9 +40,6 @@ export async function findDocument(
     order by as_of desc, id limit 1`;
   return row?.id ?? null;
 }
-
-/** First half of the key of the advisory lock under which documents are written; the second is their kind. */
-const LOCK = 4_242_046;
 
 export type Document = {
   readonly id: string;
@@ -105,7 +103,7 @@ export async function writeDocuments(
   if (given.length === 0) return new Set();
   const written = await withFreshPlans(sql, async (tx) => {
     // One answer of a kind is written at a time: or what it was before might be read before it was written.
-    await tx`select pg_advisory_xact_lock(${LOCK}, hashtext(${kind}))`;
+    await takeLock(tx, `documents of ${kind}`);
     return tx<{ id: string }[]>`
     with given as materialized (
       select id, text::json as received, decode(fingerprint, 'hex') as fingerprint,

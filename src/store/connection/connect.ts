@@ -45,6 +45,12 @@ export const CONNECT_SECONDS = 10;
 
 const OLDEST_SUPPORTED = 150_000;
 
+/**
+ * Our own transactions hold locks for seconds at most. Another session that holds one for longer is reported, instead of waited for in silence.
+ * `options` of the address may say otherwise.
+ */
+const LOCK_TIMEOUT = '-c lock_timeout=30s';
+
 /** @throws StoreError when the address is wrong, nobody answers there, or the server is older than Postgres 15. */
 export async function openDatabase({ url, max = 10, applicationName = 'chandler' }: ConnectOptions): Promise<Database> {
   const watchdog = createWatchdog();
@@ -123,7 +129,7 @@ export function createClient({
     backoff: (failures: number) => reconnectBackoff(failures, Math.random()) / 1000,
     connection: {
       application_name: address.applicationName ?? applicationName,
-      ...(options === undefined ? {} : { options }),
+      options: options === undefined ? LOCK_TIMEOUT : `${LOCK_TIMEOUT} ${options}`,
       ...settings,
       TimeZone: 'UTC',
       DateStyle: `ISO${FLUSHED_AT_ONCE}`,

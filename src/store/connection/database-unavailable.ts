@@ -1,4 +1,4 @@
-/** Is it the database that cannot be reached? What is asked of it may then be asked again when it is back. */
+/** Is it the database that cannot be reached, or does another session lock it? What is asked of it may then be asked again. */
 
 /** A connection that could not be made, or was lost; a server that is starting up, shutting down, was killed, or has no connection left. */
 const AWAY =
@@ -8,15 +8,30 @@ const AWAY =
 const UNAVAILABLE_TEXT =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|timeout expired)/;
 
-/** Looks through the causes as well: others wrap what the driver said. Several addresses of one host fail as one error. */
+/** SQLSTATE `lock_not_available`: another session holds a lock for longer than `lock_timeout`. */
+const LOCKED = '55P03';
+
+/** Does another session hold a lock that our statement needs? */
+export function isLocked(error: unknown): boolean {
+  return someCause(error, ({ code }) => code === LOCKED);
+}
+
+/** The database cannot be reached, or is locked. Several addresses of one host fail as one error. */
 export function isDatabaseUnavailable(error: unknown): boolean {
-  for (let e: unknown = error, depth = 0; e instanceof Error && depth < 8; e = e.cause, depth++) {
-    const { code, syscall } = e as { readonly code?: unknown; readonly syscall?: unknown };
-    if (typeof code === 'string' && AWAY.test(code)) return true;
+  return someCause(error, (e) => {
+    const { code, syscall } = e;
+    if (typeof code === 'string' && (AWAY.test(code) || code === LOCKED)) return true;
     // The socket file of a server that is down.
     if (code === 'ENOENT' && syscall === 'connect') return true;
     if (UNAVAILABLE_TEXT.test(e.message)) return true;
-    if (e instanceof AggregateError && e.errors.length > 0 && e.errors.every(isDatabaseUnavailable)) return true;
-  }
+    return e instanceof AggregateError && e.errors.length > 0 && e.errors.every(isDatabaseUnavailable);
+  });
+}
+
+type SystemError = Error & { readonly code?: unknown; readonly syscall?: unknown };
+
+/** Looks through the causes as well: others wrap what the driver said. */
+function someCause(error: unknown, is: (error: SystemError) => boolean): boolean {
+  for (let e: unknown = error, depth = 0; e instanceof Error && depth < 8; e = e.cause, depth++) if (is(e)) return true;
   return false;
 }

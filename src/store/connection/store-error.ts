@@ -161,6 +161,11 @@ function explainServer(code: string, { message }: Error, { at, host, port, user,
         `the database '${database}' does not exist on ${at}`,
         `make it with: createdb -h ${host} -p ${port} ${database}, or correct DATABASE_URL`,
       ];
+    case '55P03':
+      return [
+        `another session of the database '${database}' holds a lock that Chandler needs`,
+        'find it with: select pid, usename, state, query from pg_stat_activity where pid in (select unnest(pg_blocking_pids(pid)) from pg_stat_activity), and end it, or its transaction',
+      ];
     case '53300':
       return [`Postgres at ${at} has no connection left`, 'raise its max_connections, or run fewer processes'];
     case '53100':

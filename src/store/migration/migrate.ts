@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { DrizzleQueryError } from 'drizzle-orm/errors';
-import { createClient, type Database, type SqlOrTransaction } from '../connection/connect.ts';
+import { createClient, type Database, type Sql, type SqlOrTransaction } from '../connection/connect.ts';
+import { takeLock } from '../connection/lock.ts';
 import { explainDatabaseError, StoreError } from '../connection/store-error.ts';
 import { refuseOldMigrations } from './old-migrations.ts';
 import {
@@ -19,9 +20,6 @@ type JournalEntry = { readonly tag: string; readonly when: number };
 // The same number of steps up from src/ and from dist/.
 const FOLDER = fileURLToPath(new URL('../../../migrations', import.meta.url));
 
-/** Any fixed number: the process that holds this advisory lock migrates. */
-const LOCK = 4_242_001;
-
 /**
  * Applies what is missing, in one transaction, one process at a time. Safe to run twice.
  * Returns the names of the migrations applied now.
@@ -30,39 +28,58 @@ const LOCK = 4_242_001;
  */
 export async function migrate({ sql, url }: Pick<Database, 'sql' | 'url'>): Promise<readonly string[]> {
   const journal = readJournal();
-  const connection = await sql.reserve();
   try {
-    await connection`select pg_advisory_lock(${LOCK})`;
-    try {
-      const ownership = await readOwnership(connection);
-      const before = await appliedMigrations(connection, ownership);
-      refuseOtherBuilds(before, journal);
-      const known = new Set(before.map((row) => row.when));
-      const missing = journal.filter((entry) => !known.has(entry.when)).map((entry) => entry.tag);
-      // A user that may not change the schema need not, when there is nothing to change.
-      if (missing.length === 0 && ownership.ops?.owned === false) return [];
-      // Drizzle makes its schema and table before it begins its transaction, so what could stop it is checked first.
-      if (missing.length > 0) refuseChange(ownership);
+    const seen = await missingOf(sql, journal);
+    // A user that may not change the schema need not, when there is nothing to change.
+    if (seen.missing.length === 0 && seen.ownership.ops?.owned === false) return [];
+    if (seen.missing.length > 0) {
+      refuseChange(seen.ownership);
+      await prepareTables(sql);
+    }
+    return (await sql.begin(async (tx) => {
+      await takeLock(tx, 'migrations');
+      const { missing } = await missingOf(tx, journal);
       if (missing.length > 0)
         await runMigrations(url).catch((error: unknown) => {
           throw explainDatabaseError(error, url) ?? explainMigration(error, journal);
         });
       // Drizzle keeps a hash and a time; the name is for the reader, and for older builds that meet this database.
-      await connection`alter table ops.migration add column if not exists name text`;
-      await connection`comment on column ops.migration.name is 'Name of the migration.'`;
-      await connection`
+      await tx`
         update ops.migration m set name = j.tag
         from unnest(${journal.map((e) => e.tag)}::text[], ${journal.map((e) => e.when)}::bigint[]) j(tag, at)
         where m.created_at = j.at and m.name is distinct from j.tag`;
-      await connection`select ops.admit_analyst(), ops.admit_server()`;
+      await tx`select ops.admit_analyst(), ops.admit_server(), ops.admit_no_harm(), ops.admit_sql()`;
       return missing;
-    } finally {
-      await connection`select pg_advisory_unlock(${LOCK})`;
-    }
+    })) as readonly string[];
   } catch (error) {
     throw explainDatabaseError(error, url) ?? error;
-  } finally {
-    connection.release();
+  }
+}
+
+async function missingOf(sql: SqlOrTransaction, journal: readonly JournalEntry[]) {
+  const ownership = await readOwnership(sql);
+  const applied = await appliedMigrations(sql, ownership);
+  refuseOtherBuilds(applied, journal);
+  const known = new Set(applied.map((row) => row.when));
+  return { ownership, missing: journal.filter((entry) => !known.has(entry.when)).map((entry) => entry.tag) };
+}
+
+/** What two sessions get that make the same thing at once, although each says `if not exists`. */
+const MADE_MEANWHILE = new Set(['23505', '42P06', '42P07', '42701']);
+
+/** What must be there before the first migration: drizzle's table, as drizzle would make it, with a name for each migration; and our locks. */
+async function prepareTables(sql: Sql): Promise<void> {
+  for (;;) {
+    try {
+      await sql`create schema if not exists ops`;
+      await sql`create table if not exists ops.migration (id serial primary key, hash text not null, created_at bigint)`;
+      await sql`alter table ops.migration add column if not exists name text`;
+      await sql`comment on column ops.migration.name is 'Name of the migration.'`;
+      await sql`create table if not exists ops.lock (name text primary key)`;
+      return;
+    } catch (error) {
+      if (!MADE_MEANWHILE.has((error as { readonly code?: string }).code ?? '')) throw error;
+    }
   }
 }
 

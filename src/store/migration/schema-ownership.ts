@@ -35,7 +35,7 @@ export async function readOwnership(sql: SqlOrTransaction): Promise<SchemaOwners
     select n.nspname as name, pg_get_userbyid(n.nspowner) as owner, pg_has_role(n.nspowner, 'usage') as owned,
       has_schema_privilege(n.oid, 'usage') as usable, has_schema_privilege(n.oid, 'create') as creatable,
       array(select c.relname::text from pg_class c where c.relnamespace = n.oid) as relations,
-      exists (select from pg_class c where c.relnamespace = n.oid and c.relname !~ '^migration(_|$)')
+      exists (select from pg_class c where c.relnamespace = n.oid and c.relname !~ '^(migration|lock)(_|$)')
         or exists (select from pg_proc p where p.pronamespace = n.oid)
         or exists (select from pg_type t where t.typnamespace = n.oid and t.typrelid = 0 and t.typelem = 0) as foreign
     from pg_namespace n where n.nspname in ('market', 'ops')`;

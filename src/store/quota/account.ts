@@ -2,6 +2,7 @@
 import { and, isNotNull, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+import { takeLock } from '../connection/lock.ts';
 import { storableText } from '../connection/storable-text.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { account } from '../schema/accounts.ts';
@@ -23,14 +24,11 @@ export async function saveAccount(sql: SqlOrTransaction, saved: SavedAccount): P
   await tables(sql).insert(account).values(saved).onConflictDoUpdate({ target: account.id, set: saved });
 }
 
-/** Any fixed number: whoever holds this advisory lock is changing which account is current. */
-const LOCK = 4_242_002;
-
 /** Makes this account current: the views use its plan, and only refusals to it count. */
 export async function makeCurrentAccount(sql: Sql, id: string): Promise<void> {
   if ((await currentAccount(sql))?.id === id) return;
   await sql.begin(async (tx) => {
-    await tx`select pg_advisory_xact_lock(${LOCK})`;
+    await takeLock(tx, 'current account');
     await updateRows(tx, account, { isCurrent: true }, { isCurrent: false });
     await updateRows(tx, account, { id }, { isCurrent: true });
   });

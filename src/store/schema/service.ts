@@ -69,6 +69,9 @@ export const watch = ops.table('watch', {
   seenAt: instant('seen_at').notNull(),
 });
 
+/** Rows that transactions lock (`store/connection/lock.ts`). */
+export const lock = ops.table('lock', { name: text('name').primaryKey() });
+
 /** Counted by triggers. */
 export const version = ops.table('version', {
   topic: text('topic').primaryKey(),

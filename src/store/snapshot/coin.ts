@@ -5,6 +5,7 @@ import type { CoinSummary } from '../../contract/record/records.ts';
 import { nearestNames } from '../../core/settings/did-you-mean.ts';
 import { writeArray, writeInstants, writeNumbers } from '../connection/array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
+import { takeLock } from '../connection/lock.ts';
 import { storableText } from '../connection/storable-text.ts';
 import { tables } from '../connection/tables.ts';
 import { coin } from '../schema/coins.ts';
@@ -33,12 +34,9 @@ const IS_LISTED = raw`${coin.lastSeenAt} = (select max(last_seen_at) from market
 /** Coins without a rank (0) at the end. */
 const BEST_FIRST = raw`nullif(${coin.rank}, 0) nulls last`;
 
-/** Any fixed number: whoever holds this advisory lock is writing coins or tickers. */
-const LOCK = 4_242_004;
-
 /** Lists of coins and tickers both have ranks, and compare their instants, so one answer is written at a time: locks until the transaction ends. */
 export function lockCatalogue(tx: SqlOrTransaction) {
-  return tx`select pg_advisory_xact_lock(${LOCK})`;
+  return takeLock(tx, 'coins and tickers');
 }
 
 /**

@@ -10,6 +10,7 @@ import type { Instant } from '../../clock.ts';
 import { INTERVALS, type Interval } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
 import { type Sql, type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
+import { takeLock } from '../connection/lock.ts';
 import { continueHistories, findRenames, recordRenames } from '../upkeep/rename.ts';
 
 export type AppliedTracks = {
@@ -26,9 +27,6 @@ export type AppliedTracks = {
   readonly moved: number;
 };
 
-/** Any fixed number: the process that holds this advisory lock applies the rules. */
-const LOCK = 4_242_006;
-
 /** How long an ended series is still requested to become complete; what is missing then stays a gap. */
 const ENDING = '30 days';
 
@@ -37,7 +35,7 @@ const ENDING = '30 days';
  */
 export function applyTracks(sql: Sql, now: Instant, keep: Partial<Keep['candles']> = {}): Promise<AppliedTracks> {
   return withFreshPlans(sql, async (tx) => {
-    await tx`select pg_advisory_xact_lock(${LOCK})`;
+    await takeLock(tx, 'tracking rules');
     const renamed = await recordRenames(tx, await findRenames(tx), 'coins');
     const moved = await continueHistories(tx, now);
     await resolveTargets(tx, oldestKept(now, keep));

@@ -9,6 +9,7 @@ import type { Instant } from '../../clock.ts';
 import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+import { takeLock } from '../connection/lock.ts';
 
 /** A table whose partitions are stretches of time: in the schema `market`, each partition named after it and when it begins. */
 export type Partitioned = { readonly table: string; readonly months: 1 | 3 | 12 };
@@ -33,12 +34,9 @@ export function candlesOf(interval: CandleInterval): Partitioned {
 /** A span that needs more partitions than this is a mistake. */
 const MOST = 2_000;
 
-/** First half of the key of the advisory lock under which partitions are made and removed; the second is the table. */
-const LOCK = 4_242_003;
-
 /** Nobody else makes or removes partitions of this table until the transaction ends. */
 export function lockPartitions(tx: SqlOrTransaction, { table }: Partitioned) {
-  return tx`select pg_advisory_xact_lock(${LOCK}, hashtext(${table}))`;
+  return takeLock(tx, `partitions of ${table}`);
 }
 
 /** Makes the partitions of candles that `span` needs and that do not exist. */

@@ -12,7 +12,7 @@ import { candlesOf, type Partition, type Partitioned, readPartitionName, TICKER_
 export type Removed = {
   /** Names of the partitions that are gone. */
   readonly partitions: readonly string[];
-  /** Partitions that are still being read: the next run removes them. */
+  /** Partitions that are still being read, or that another process is removing: the next run looks again. */
   readonly inUse: readonly string[];
   readonly rows: Readonly<Record<'global_history' | 'exchange_history' | 'fetch', number>>;
 };
@@ -27,50 +27,41 @@ export type RetentionOptions = {
   readonly batch?: number;
 };
 
-/** Any fixed number: the process that holds this advisory lock removes old rows. */
-const LOCK = 4_242_005;
 const WAIT_MS = 60_000;
 const BATCH = 5_000;
 
-/** Null when another process is removing old rows already. */
+/** Of two processes that remove the same at once, one finds it gone. */
 export async function removeOld(
   { sql, url }: Pick<Database, 'sql' | 'url'>,
   options: RetentionOptions,
-): Promise<Removed | null> {
+): Promise<Removed> {
   const { keep, now, batch = BATCH } = options;
-  // A session of its own, for its lock and its time-outs. (Not one reserved of the pool: postgres.js 3.4.9 never hands out one that
-  // it has to open first.)
+  // A session of its own, for its time-outs. (Not one reserved of the pool: postgres.js 3.4.9 never hands out one that it has to open first.)
   const connection = createClient({ url, max: 1 });
   try {
-    const [lock] = await connection<{ taken: boolean }[]>`select pg_try_advisory_lock(${LOCK}) as taken`;
-    if (!lock!.taken) return null;
-    try {
-      const before = (ms: number | null) => (ms === null ? Number.NEGATIVE_INFINITY : now - ms);
-      const partitions: string[] = [];
-      const inUse: string[] = [];
-      const drop = async (of: Partitioned, ms: number | null, prepare: (to: Instant) => Promise<void>) => {
-        if (ms === null) return false;
-        const gone = await dropPartitions(connection, of, before(ms), options, prepare);
-        partitions.push(...gone.dropped);
-        inUse.push(...gone.inUse);
-        return gone.dropped.length + gone.inUse.length > 0;
-      };
-      await drop(TICKER_HISTORY, keep.tickers, async () => undefined);
-      for (const interval of INTERVALS) {
-        const of = candlesOf(interval);
-        const forget = (to: Instant) => forgetCandles(sql, interval, { to, now });
-        if (await drop(of, keep.candles[interval], forget)) await tellCandlesGone(sql, interval);
-      }
-      const stop = () => options.signal?.aborted === true;
-      const rows = {
-        global_history: await deleteOld(sql, 'global_history', before(keep.global), batch, stop),
-        exchange_history: await deleteOld(sql, 'exchange_history', before(keep.exchanges), batch, stop),
-        fetch: await deleteFetches(sql, before(keep.fetches), batch, stop),
-      };
-      return { partitions, inUse, rows };
-    } finally {
-      await connection`select pg_advisory_unlock(${LOCK})`;
+    const before = (ms: number | null) => (ms === null ? Number.NEGATIVE_INFINITY : now - ms);
+    const partitions: string[] = [];
+    const inUse: string[] = [];
+    const drop = async (of: Partitioned, ms: number | null, prepare: (to: Instant) => Promise<void>) => {
+      if (ms === null) return false;
+      const gone = await dropPartitions(connection, of, before(ms), options, prepare);
+      partitions.push(...gone.dropped);
+      inUse.push(...gone.inUse);
+      return gone.dropped.length + gone.inUse.length > 0;
+    };
+    await drop(TICKER_HISTORY, keep.tickers, async () => undefined);
+    for (const interval of INTERVALS) {
+      const of = candlesOf(interval);
+      const forget = (to: Instant) => forgetCandles(sql, interval, { to, now });
+      if (await drop(of, keep.candles[interval], forget)) await tellCandlesGone(sql, interval);
     }
+    const stop = () => options.signal?.aborted === true;
+    const rows = {
+      global_history: await deleteOld(sql, 'global_history', before(keep.global), batch, stop),
+      exchange_history: await deleteOld(sql, 'exchange_history', before(keep.exchanges), batch, stop),
+      fetch: await deleteFetches(sql, before(keep.fetches), batch, stop),
+    };
+    return { partitions, inUse, rows };
   } finally {
     await connection.end({ timeout: 5 });
   }
@@ -79,7 +70,10 @@ export async function removeOld(
 type Found = Partition & { readonly state: 'attached' | 'half detached' | 'detached' };
 
 /** What Postgres says when a lock, or the end of a statement, was waited for too long. */
-const WAITED_TOO_LONG = new Set(['55P03', '57014']);
+const WAITED_TOO_LONG = ['55P03', '57014'];
+/** What it says when another process is detaching the partition just now, or has detached or dropped it. */
+const REMOVED_BY_ANOTHER = ['55000', '42P01'];
+const NEXT_TIME: ReadonlySet<string> = new Set([...WAITED_TOO_LONG, ...REMOVED_BY_ANOTHER]);
 
 /** Those that end before `before`. `prepare` is called ahead of each, with its end. */
 async function dropPartitions(
@@ -104,7 +98,7 @@ async function dropPartitions(
       await sql.unsafe(`drop table ${partition}`);
     } catch (error) {
       // Only one partition of a table can be half detached: the others wait for it.
-      if (WAITED_TOO_LONG.has((error as { code?: string }).code ?? '')) return { dropped, inUse: [name] };
+      if (NEXT_TIME.has((error as { code?: string }).code ?? '')) return { dropped, inUse: [name] };
       throw error;
     } finally {
       await sql.unsafe('reset statement_timeout; reset lock_timeout');

@@ -5,6 +5,7 @@
 import { eq, lt, max, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+import { takeLock } from '../connection/lock.ts';
 import { storableText } from '../connection/storable-text.ts';
 import { tables, updateRows } from '../connection/tables.ts';
 import { notice } from '../schema/service.ts';
@@ -29,8 +30,6 @@ export type NoticeEnd =
   /** The process stops while sending: another one may send it at once. */
   | { readonly state: 'lease released' };
 
-/** First half of the keys of the advisory locks here; the second is the topic, or 0 for whoever claims. */
-const LOCK = 4_242_017;
 const HOUR_MS = 3_600_000;
 const KEPT_MS = 365 * 24 * HOUR_MS;
 
@@ -38,7 +37,7 @@ const KEPT_MS = 365 * 24 * HOUR_MS;
 export async function raiseNotice(sql: Sql, raised: RaisedNotice, now: Instant): Promise<boolean> {
   const { event, topic, text, quietMs, upto = null } = raised;
   return sql.begin(async (tx) => {
-    await tx`select pg_advisory_xact_lock(${LOCK}, hashtext(${topic}))`;
+    await takeLock(tx, 'raise a notice');
     const rows = await tx`
       insert into ops.notice (event, topic, text, raised_at, upto, due_at)
       select ${event}, ${storableText(topic)}, ${storableText(text)}, ${now}::timestamptz, ${upto}::bigint, ${now}::timestamptz
@@ -63,7 +62,7 @@ export async function claimNotice(
 ): Promise<ClaimedNotice | null> {
   const { owner, now, mostPerHour } = claim;
   return sql.begin(async (tx) => {
-    await tx`select pg_advisory_xact_lock(${LOCK}, 0)`;
+    await takeLock(tx, 'claim a notice');
     const [row] = await tx<ClaimedNotice[]>`
       update ops.notice set due_at = ${leaseEnd(now)}, attempts = attempts + 1, owner = ${owner}
       where id = (select id from ops.notice where due_at is not null order by id limit 1) and due_at <= ${now}

@@ -2,14 +2,13 @@
 import { and, eq, lt, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+import { takeLock } from '../connection/lock.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { scheduleRun } from '../schema/service.ts';
 import { leaseEnd } from './lease.ts';
 
 export type ScheduleRun = Readonly<typeof scheduleRun.$inferSelect>;
 
-/** First half of the key of the advisory lock under which a schedule's runs are claimed; the second is its name. */
-const LOCK = 4_242_011;
 const LONGEST_MESSAGE = 500;
 /** 31 days: enough to see what a schedule did through a month's budget. */
 const KEPT_MS = 31 * 86_400_000;
@@ -49,7 +48,7 @@ export async function claimRun(
 ): Promise<ScheduleRun | null> {
   const { schedule, tick, owner, now } = claim;
   return (await sql.begin(async (tx) => {
-    await tx`select pg_advisory_xact_lock(${LOCK}, hashtext(${schedule}))`;
+    await takeLock(tx, `run of ${schedule}`);
     const latest = (await latestRuns(tx, [schedule]))[0] ?? null;
     if (!mayBegin(latest)) return null;
     const isSame = latest?.tick === tick;

@@ -1,5 +1,5 @@
 /**
- * Runs a read-only SQL statement of an untrusted caller. The role `analyst` alone is no protection: `set_config` can leave a role, and
+ * Runs a read-only SQL statement of an untrusted caller. The role alone is no protection: `set_config` can leave a role, and
  * `query_to_xml` can then run another statement. So the server first parses the statement as the definition of a temporary view, and it
  * is refused if it calls any function that may do more than compute.
  */
@@ -71,14 +71,14 @@ type Column = { readonly name: string; readonly type: number; readonly category:
 async function enterRole(tx: SqlOrTransaction, timeoutMs: number): Promise<void> {
   try {
     await tx`
-      select set_config('role', 'analyst', true), set_config('search_path', 'market', true),
+      select set_config('role', 'chandler_sql', true), set_config('search_path', 'market', true),
         set_config('statement_timeout', ${String(timeoutMs)}, true), set_config('lock_timeout', ${String(LOCK_TIMEOUT_MS)}, true),
         set_config('max_parallel_workers_per_gather', '0', true)`;
   } catch (error) {
     if (!NO_ROLE.has((error as { readonly code?: string }).code ?? '')) throw error;
     throw new StoreError(
-      'this user of the database cannot become the role analyst',
-      'run chandler migrate as an administrator, or grant analyst to it',
+      'this user of the database cannot become the role chandler_sql',
+      'run chandler migrate as an administrator, or grant chandler_sql to it',
       error,
     );
   }

@@ -254,6 +254,26 @@ describe('the service', { concurrent: true }, () => {
     }
   });
 
+  test('names the session that holds a lock for which it waits, and is not ready until then', async (context) => {
+    const { database, start } = await setScene(context);
+    const service = start();
+    await service.line(/^ready/);
+    const stands = (status: number) =>
+      vi.waitFor(async () => expect(await service.get('/ready')).toMatchObject({ status }), { timeout: 60_000 });
+    await stands(200);
+    const pid = await database.sql.begin(async (tx) => {
+      const [me] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+      await tx`lock table ops.backfill in access exclusive mode`;
+      await stands(503);
+      return me!.pid;
+    });
+    const { msg } = await service.line(/^a lock in the database/);
+    expect(msg).toContain(`session ${pid} (user '`);
+    expect(msg).toContain(`select pg_terminate_backend(${pid})`);
+    await stands(200);
+    expect(await service.line(/^a lock in the database recovered/)).toBeDefined();
+  });
+
   test('with the role http alone reports the quota from the database, and no quota while the plan is unknown', async (context) => {
     const { database, env, start } = await setScene(context);
     await database.sql`

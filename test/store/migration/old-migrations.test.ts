@@ -121,8 +121,10 @@ const NEW_COLUMNS: Readonly<Record<string, readonly string[]>> = {
 function withoutNew(tables: Record<string, Row[]>): Record<string, Row[]> {
   const without = (row: Row, names: readonly string[]) =>
     Object.fromEntries(Object.entries(row).filter(([name]) => !names.includes(name))) as Row;
+  // The locks that the migration took.
+  const { 'ops.lock': _, ...others } = tables;
   return Object.fromEntries(
-    Object.entries(tables).map(([table, rows]) => [table, rows.map((row) => without(row, NEW_COLUMNS[table] ?? []))]),
+    Object.entries(others).map(([table, rows]) => [table, rows.map((row) => without(row, NEW_COLUMNS[table] ?? []))]),
   );
 }
 

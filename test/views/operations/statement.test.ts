@@ -125,9 +125,9 @@ describe('a statement', () => {
     url.password = 'x';
     const stranger = createStatementRunner({ url: url.href });
     await expect(stranger.run({ statement: 'select 1 as a', limit: 1 })).rejects.toThrow(
-      /cannot become the role analyst; .* grant analyst/,
+      /cannot become the role chandler_sql; .* grant chandler_sql/,
     );
-    await database.sql.unsafe(`grant analyst to ${name}`);
+    await database.sql.unsafe(`grant chandler_sql to ${name}`);
     expect((await stranger.run({ statement: 'select count(*) from candles', limit: 1 })).rows).toEqual([[10]]);
     await stranger.close();
     await database.sql.unsafe(`revoke analyst from ${name}; drop role ${name}`);
@@ -255,7 +255,7 @@ describe('a statement that attacks', () => {
         "select current_user::text as who, current_setting('statement_timeout') as most, current_setting('transaction_read_only') as reads",
       limit: 1,
     });
-    expect(rows).toEqual([['analyst', '5s', 'on']]);
+    expect(rows).toEqual([['chandler_sql', '5s', 'on']]);
     await once.close();
     const [left] = await database.sql`
       select (select count(*) from pg_class where relname like 'statement_of%') as views,

@@ -1,0 +1,120 @@
+/** Others that may log in to the database, and what they can hold up: who only reads nothing (P16), who may write only what is said to wait. */
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { createClient, type Sql } from '../../src/store/connection/connect.ts';
+import { takeLock } from '../../src/store/connection/lock.ts';
+import { migrate } from '../../src/store/migration/migrate.ts';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { runCli, startCli, untilSaid } from '../support/program.ts';
+import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
+
+let upstream: SimulatedUpstream;
+beforeEach(async () => {
+  upstream = await startUpstream({ seed: 1, coins: 3, latencyMs: 20 });
+});
+afterEach(() => upstream.close());
+
+const BACKFILL = ['backfill', 'btc-bitcoin', '--start', '2024-01-01', '--end', '2024-12-01', '--yes', '--json'];
+const settings = (url: string) => ({
+  CHANDLER_BASE_URL: upstream.baseUrl,
+  CHANDLER_PLAN: 'enterprise',
+  CHANDLER_CANDLES_PER_REQUEST: '10',
+  DATABASE_URL: url,
+});
+/** Waits so long for a lock, and not half a minute. */
+const impatient = (url: string, ms: number) => `${url}?options=-c%20lock_timeout%3D${ms}ms`;
+
+/** A login that may read `market` and nothing else. */
+async function logInAsReader({ sql, url }: TestDatabase): Promise<Sql> {
+  const name = `reader_${randomUUID().slice(0, 8)}`;
+  await sql.unsafe(`create role ${name} login password 'guess' in role analyst`);
+  const theirs = new URL(url);
+  theirs.username = name;
+  theirs.password = 'guess';
+  const reader = createClient({ url: theirs.href, max: 1 });
+  onTestFinished(async () => {
+    await reader.end();
+    await sql.unsafe(`drop owned by ${name}; drop role ${name}`);
+  });
+  return reader;
+}
+
+test('a reader can take no lock, make no table and no large object', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  // Rights on the database itself are not in its template.
+  await migrate(database);
+  const reader = await logInAsReader(database);
+  for (const harmful of [
+    'select pg_advisory_lock(i) from generate_series(1, 1000000) i',
+    'select pg_try_advisory_xact_lock_shared(1)',
+    'select lo_create(0)',
+    "select lo_from_bytea(0, 'x')",
+    'create temporary table mine (x int)',
+    'create function pg_temp.mine() returns int language sql return 1',
+    'begin; lock table market.candle in share mode',
+    'select from market.series for share',
+    'select from ops.lock',
+  ])
+    await expect(
+      reader.unsafe(harmful).finally(() => reader`rollback`),
+      harmful,
+    ).rejects.toThrow('permission denied');
+});
+
+test('a reader who holds all he can holds up neither a migration nor a backfill', async () => {
+  const database = await createEmptyDatabase();
+  onTestFinished(() => database.drop());
+  await migrate(database);
+  // As on a server whose superuser is not ours: whoever may log in may take advisory locks.
+  await database.sql`grant execute on function pg_advisory_lock(bigint), pg_advisory_lock(int, int) to analyst`;
+  const reader = await logInAsReader(database);
+  // Those of Chandler 0.1, and the one with which BullMQ migrates.
+  await reader`select pg_advisory_lock(4242000 + i) from generate_series(1, 100) i`;
+  const env = settings(impatient(database.url, 5_000));
+  expect((await runCli(['status'], env)).code).toBe(0);
+  await reader`begin`;
+  for (const table of ['candle', 'series', 'coin', 'ticker', 'candles', 'gaps'])
+    await reader.unsafe(`select * from market.${table} limit 1`);
+  expect(await migrate(database)).toEqual([]);
+  const { code, err } = await runCli(BACKFILL, env);
+  expect(code, err).toBe(0);
+  expect(err).not.toContain('lock');
+});
+
+test('a run waits for a table that somebody has locked, says so, and asks nothing twice', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const env = settings(impatient(database.url, 300));
+  const plan = await runCli(['plan', ...BACKFILL.slice(1, -2), '--json'], env);
+  const { requests } = JSON.parse(plan.out) as { requests: number };
+  const run = await startCli([...BACKFILL, '--concurrency', '2'], env);
+  await vi.waitUntil(() => upstream.asked() > 2, 20_000);
+  const told = untilSaid(run, /another session holds a lock of the database; waiting up to/);
+  const released = untilSaid(run, /the lock of the database was released/);
+  await database.sql.begin(async (tx) => {
+    await tx`lock table market.series in access exclusive mode`;
+    await told;
+  });
+  await released;
+  const { code, out, err } = await run.ended;
+  expect(code, err).toBe(0);
+  expect(JSON.parse(out)).toMatchObject({ backfill: { end: 'done', requests, gaps: [] } });
+  expect(upstream.asked()).toBe(requests);
+});
+
+test('a lock is held until the transaction ends, by one at a time', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const { sql } = database;
+  const order: string[] = [];
+  const hold = (name: string) =>
+    sql.begin(async (tx) => {
+      await takeLock(tx, 'mine');
+      order.push(`${name} begins`);
+      await tx`select 1`;
+      order.push(`${name} ends`);
+    });
+  await Promise.all([hold('first'), hold('second'), hold('third')]);
+  for (let i = 0; i < order.length; i += 2) expect(order[i + 1]).toBe(order[i]!.replace('begins', 'ends'));
+});
