@@ -26,6 +26,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   service: async () => (await import('./commands/service.ts')).serviceCommand,
   serve: async () => (await import('./commands/serve.ts')).serveCommand,
   keys: async () => (await import('./commands/keys.ts')).keysCommand,
+  analyst: async () => (await import('./commands/analyst.ts')).analystCommand,
   sql: async () => (await import('./sql/sql.ts')).sqlCommand,
   migrate: async () => (await import('./commands/migrate.ts')).migrateCommand,
   doctor: async () => (await import('./doctor/doctor.ts')).doctorCommand,

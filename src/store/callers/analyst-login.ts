@@ -1,0 +1,85 @@
+/** Logins of analysts: members of the role `analyst`, in UTC and read-only, with time limits. */
+import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+
+export type AnalystLogin = {
+  readonly name: string;
+  /** Connections at most; null: unlimited. */
+  readonly connections: number | null;
+  /** Of one statement, in this database; null: no limit that `chandler analyst` set. */
+  readonly statementTimeoutMs: number | null;
+  /** Connected now. */
+  readonly sessions: number;
+  /** False: somebody else made it. */
+  readonly isOurs: boolean;
+};
+
+export type NewAnalystLogin = {
+  readonly name: string;
+  /** As `scramVerifier` makes it. */
+  readonly verifier: string;
+  readonly connections: number;
+  readonly statementTimeoutMs: number;
+};
+
+const MADE_BY_US = 'Made by chandler analyst.';
+/** Without a statement: a forgotten transaction keeps old versions of rows from being removed. */
+const IDLE_IN_TRANSACTION_MS = 60_000;
+/** Waits for a lock, which a reader needs only while the schema is changed. */
+const LOCK_MS = 10_000;
+
+/** @throws what Postgres says: 42710 when there is such a role, 42501 when this user may not make one. */
+export async function createAnalystLogin(sql: Sql, login: NewAnalystLogin): Promise<void> {
+  const { name, verifier, connections, statementTimeoutMs } = login;
+  const settings = {
+    TimeZone: 'UTC',
+    default_transaction_read_only: 'on',
+    statement_timeout: String(statementTimeoutMs),
+    lock_timeout: String(LOCK_MS),
+    idle_in_transaction_session_timeout: String(IDLE_IN_TRANSACTION_MS),
+  };
+  await sql.begin(async (tx) => {
+    await run(
+      tx,
+      tx`select format('create role %I login password %L connection limit %s in role analyst',
+      ${name}::text, ${verifier}::text, ${connections}::integer) as statement`,
+    );
+    await run(tx, tx`select format('comment on role %I is %L', ${name}::text, ${MADE_BY_US}::text) as statement`);
+    for (const [setting, value] of Object.entries(settings))
+      await run(
+        tx,
+        tx`select format('alter role %I in database %I set %I = %L',
+        ${name}::text, current_database(), ${setting}::text, ${value}::text) as statement`,
+      );
+  });
+}
+
+/** In the order of their names: all logins that may read as analysts, whoever made them, without superusers. */
+export async function listAnalystLogins(sql: SqlOrTransaction): Promise<AnalystLogin[]> {
+  return sql<AnalystLogin[]>`
+    select r.rolname as name, nullif(r.rolconnlimit, -1) as connections,
+      (select substring(one, '^statement_timeout=(\\d+)$') from unnest(s.setconfig) one where one like 'statement_timeout=%')::int as statement_timeout_ms,
+      (select count(*)::int from pg_stat_activity a where a.usesysid = r.oid and a.datname = current_database()) as sessions,
+      coalesce(shobj_description(r.oid, 'pg_authid'), '') = ${MADE_BY_US} as is_ours
+    from pg_roles r
+    left join pg_db_role_setting s on s.setrole = r.oid
+      and s.setdatabase = (select oid from pg_database where datname = current_database())
+    where r.rolcanlogin and not r.rolsuper and pg_has_role(r.oid, 'analyst', 'member')
+    order by r.rolname`;
+}
+
+/** Ends its sessions and removes it. */
+export async function dropAnalystLogin(sql: Sql, name: string): Promise<void> {
+  await sql.begin(async (tx) => {
+    // It can no longer log in while its sessions end.
+    await run(tx, tx`select format('alter role %I nologin', ${name}::text) as statement`);
+    await tx`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${name}`;
+    await run(tx, tx`select format('drop owned by %I', ${name}::text) as statement`);
+    await run(tx, tx`select format('drop role %I', ${name}::text) as statement`);
+  });
+}
+
+/** Statements about roles take no parameters: the server itself quotes what is put into them. */
+async function run(tx: SqlOrTransaction, format: PromiseLike<readonly unknown[]>): Promise<void> {
+  const [row] = (await format) as readonly { readonly statement: string }[];
+  await tx.unsafe(row!.statement);
+}

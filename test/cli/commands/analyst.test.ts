@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createClient } from '../../../src/store/connection/connect.ts';
+import { migrate } from '../../../src/store/migration/migrate.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+/** Roles belong to the whole server: each test has names of its own. */
+let name: string;
+beforeEach(async () => {
+  database = await createTestDatabase();
+  await migrate(database);
+  name = `ana_${database.url.slice(-8)}`;
+});
+afterEach(async () => {
+  await analyst('drop', name);
+  await database.drop();
+});
+
+const analyst = (...argv: string[]) => runCommand(['analyst', ...argv], { env: { DATABASE_URL: database.url } });
+const json = async (...argv: string[]) => JSON.parse((await analyst(...argv, '--json')).out);
+const listed = async () => (await json('list')).find((one: { name: string }) => one.name === name);
+
+test('a login reads in UTC, changes nothing, and its statements end', async () => {
+  const { code, out } = await analyst('create', name, '--statement-timeout', '2s', '--connections', '3');
+  expect(code).toBe(0);
+  const [address] = out.split('\n');
+  expect(out).toContain('Copy the address now');
+  const url = new URL(address!);
+  expect(url.username).toBe(name);
+  const theirs = createClient({ url: url.href, max: 1 });
+  try {
+    expect(await theirs`select count(*)::int as n from market.candles`).toEqual([{ n: 0 }]);
+    await expect(theirs`select from ops.fetch`).rejects.toThrow('permission denied');
+    await expect(theirs`create table market.mine (x int)`).rejects.toThrow(/read-only|permission denied/);
+    await expect(theirs`select pg_sleep(60)`).rejects.toThrow('statement timeout');
+    expect(await listed()).toEqual({
+      name,
+      connections: 3,
+      statementTimeoutMs: 2_000,
+      sessions: 1,
+      isOurs: true,
+    });
+    // Without a client that sets the zone itself, as psql does.
+    const [role] = await database.sql<{ settings: string[] }[]>`
+      select setconfig as settings from pg_db_role_setting where setrole = ${name}::regrole`;
+    expect(role!.settings).toContain('TimeZone=UTC');
+  } finally {
+    await theirs.end();
+  }
+});
+
+test('what the server stores of the password lets nobody else in, and is in no statement', async () => {
+  const { url } = await json('create', name);
+  const { password } = new URL(url);
+  const [row] = await database.sql<
+    { stored: string }[]
+  >`select rolpassword as stored from pg_authid where rolname = ${name}`;
+  expect(row!.stored).toMatch(/^SCRAM-SHA-256\$4096:/);
+  expect(row!.stored).not.toContain(password);
+  expect((await analyst('list')).out).not.toContain(password);
+});
+
+test('drop ends its sessions and removes it; the name is free again', async () => {
+  const { url } = await json('create', name);
+  const theirs = createClient({ url, max: 1 });
+  try {
+    await theirs`select 1`;
+    expect((await analyst('drop', name)).out).toBe(`${name} is removed; its session was ended.\n`);
+    await expect(theirs`select 1`).rejects.toThrow();
+  } finally {
+    await theirs.end();
+  }
+  expect(await listed()).toBeUndefined();
+  expect((await analyst('create', name)).code).toBe(0);
+});
+
+test('wrong names are explained, and a login that somebody else made stays', async () => {
+  for (const wrong of ['pg_me', 'chandler_me', 'Ana', 'a b', 'analyst', "x'; drop role analyst"]) {
+    const { code, err } = await analyst('create', wrong);
+    expect([wrong, code]).toEqual([wrong, 2]);
+    expect(err).toContain('lower-case letters');
+  }
+  await analyst('create', name);
+  expect(await analyst('create', name)).toMatchObject({ code: 2, err: expect.stringContaining('choose another name') });
+  expect(await analyst('drop', `${name}x`)).toMatchObject({
+    code: 2,
+    err: expect.stringContaining(`did you mean ${name}?`),
+  });
+  await database.sql.unsafe(`create role ${name}_by_hand login in role analyst`);
+  try {
+    expect(await analyst('drop', `${name}_by_hand`)).toMatchObject({ code: 2 });
+    expect((await json('list')).map((one: { name: string }) => one.name)).toContain(`${name}_by_hand`);
+  } finally {
+    await database.sql.unsafe(`drop role ${name}_by_hand`);
+  }
+});
