@@ -23,6 +23,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   quota: async () => (await import('./commands/quota.ts')).quotaCommand,
   backfills: async () => (await import('./commands/backfills.ts')).backfillsCommand,
   schedule: async () => (await import('./commands/schedule.ts')).scheduleCommand,
+  log: async () => (await import('./commands/log.ts')).logCommand,
   service: async () => (await import('./commands/service.ts')).serviceCommand,
   serve: async () => (await import('./commands/serve.ts')).serveCommand,
   keys: async () => (await import('./commands/keys.ts')).keysCommand,
@@ -92,11 +93,15 @@ function unambiguous(argv: readonly string[]): string[] {
 /** Runs one command line (without `node` and the script) to its exit code. Never throws, never exits. */
 export async function runCli(argv: readonly string[], deps: CliDeps): Promise<ExitCode> {
   let code: ExitCode = EXIT.done;
-  const context = createContext(deps, (ended) => {
-    code = ended;
-  });
+  const line = unambiguous(argv);
+  const context = createContext(
+    deps,
+    (ended) => {
+      code = ended;
+    },
+    line,
+  );
   try {
-    const line = unambiguous(argv);
     const program = await createProgram(line, context);
     await program.parseAsync(line, { from: 'user' });
     return code;

@@ -4,6 +4,7 @@ import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import type { Log } from '../../log.ts';
+import type { Environment } from '../../settings.ts';
 import type { Metrics } from '../health/metrics.ts';
 import type { Incidents, Role, ServiceStatus } from '../health/service-status.ts';
 import type { Market } from '../http/market-http.ts';
@@ -20,6 +21,8 @@ export type ServiceOptions = {
   readonly concurrency: number;
   /** Migrates a shared database to this version's schema; otherwise the service waits until another process has. */
   readonly migrate: boolean;
+  /** For the audit log: who started it, with which command, and the settings. */
+  readonly start?: { readonly actor: string; readonly command: string; readonly env: Environment };
   readonly surroundings?: Surroundings;
   /** Aborted to stop the service. */
   readonly signal: AbortSignal;

@@ -22,6 +22,7 @@ import { createIncidents, DATABASE, LOCK, type ServiceStatus } from '../health/s
 import { openMarket, shutDown } from '../http/market-http.ts';
 import { createServingMetrics } from '../http/market-http-metrics.ts';
 import { notifyOperator } from './notifier.ts';
+import { recordStart } from './recorded-start.ts';
 import type { ServiceContext, ServiceOptions } from './service-context.ts';
 import { openHttp } from './service-http.ts';
 import { announceReady, runSession } from './service-session.ts';
@@ -64,6 +65,14 @@ export async function runService(options: ServiceOptions): Promise<void> {
     const followTime = useDatabaseClock ? () => clock.follow(app.database.sql) : async () => undefined;
     const setTime = () => followTime().then(() => true);
     if ((await waitUntilAvailable(context, DATABASE, setTime, async () => undefined)) === null) return;
+    const recordEnd = await waitUntilAvailable(
+      context,
+      DATABASE,
+      () => recordStart(context, app),
+      async () => undefined,
+    );
+    if (recordEnd === null) return;
+    releasers.add(() => Promise.race([recordEnd().catch(() => undefined), clock.sleep(HEARTBEAT_DELETE_MS)]));
     const lasting = Promise.all([keepInstanceAlive(context, app, followTime), notifyOperator(context, app)]);
     releasers.add(() => Promise.race([lasting.then(() => undefined), clock.sleep(HEARTBEAT_DELETE_MS)]));
     if (roles.includes('scheduler') || roles.includes('worker')) {

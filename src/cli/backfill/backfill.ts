@@ -49,7 +49,7 @@ export function backfillCommand(program: Command, context: CommandContext): void
     context.action(async (coins: string[], options: BackfillCommandOptions, command: Command) => {
       checkTarget(coins, options, context.clock.now());
       checkDetached(options, (name) => command.getOptionValueSource(name) === 'cli');
-      return context.withApp({ schema: 'prepare', handlesInterrupt: true }, (app) =>
+      return context.withApp({ schema: 'prepare', handlesInterrupt: true, changes: !options.dryRun }, (app) =>
         backfill(app, context, coins, options),
       );
     }),

@@ -37,23 +37,27 @@ function createCommand(analyst: Command, context: CommandContext): void {
     .argument('<name>', 'letters, digits and _', parseName)
     .option('--connections <n>', `connections at the same time (default: ${CONNECTIONS})`, integer(1, 1_000))
     .option('--statement-timeout <time>', 'how long a statement may run (default: 1m)', parseDuration);
-  context.answer(command, async ({ database: { sql, url } }, name: string, options: CreateOptions) => {
-    const { connections = CONNECTIONS, statementTimeout: statementTimeoutMs = STATEMENT_TIMEOUT_MS } = options;
-    const password = makePassword();
-    const login = { name, verifier: scramVerifier(password), connections, statementTimeoutMs };
-    await createAnalystLogin(sql, login).catch((error: unknown) => {
-      throw explained(error, name) ?? error;
-    });
-    const address = new URL(url);
-    Object.assign(address, { username: name, password });
-    return {
-      json: () => ({ name, url: address.href, connections, statementTimeoutMs }),
-      text: (out) =>
-        out.write(
-          `${address.href}\n\nCopy the address now: Chandler does not store the password and cannot show it again.\nTimes are UTC, and it can change nothing.\n`,
-        ),
-    };
-  });
+  context.answer(
+    command,
+    async ({ database: { sql, url } }, name: string, options: CreateOptions) => {
+      const { connections = CONNECTIONS, statementTimeout: statementTimeoutMs = STATEMENT_TIMEOUT_MS } = options;
+      const password = makePassword();
+      const login = { name, verifier: scramVerifier(password), connections, statementTimeoutMs };
+      await createAnalystLogin(sql, login).catch((error: unknown) => {
+        throw explained(error, name) ?? error;
+      });
+      const address = new URL(url);
+      Object.assign(address, { username: name, password });
+      return {
+        json: () => ({ name, url: address.href, connections, statementTimeoutMs }),
+        text: (out) =>
+          out.write(
+            `${address.href}\n\nCopy the address now: Chandler does not store the password and cannot show it again.\nTimes are UTC, and it can change nothing.\n`,
+          ),
+      };
+    },
+    { schema: 'require', changes: true },
+  );
 }
 
 function listCommand(analyst: Command, context: CommandContext): void {
@@ -81,15 +85,19 @@ function dropCommand(analyst: Command, context: CommandContext): void {
     .command('drop')
     .description('end the sessions of a login and remove it')
     .argument('<name>', 'as the list shows it');
-  context.answer(command, async ({ database: { sql } }, name: string) => {
-    const { sessions } = await ourLogin(sql, name);
-    await dropAnalystLogin(sql, name).catch((error: unknown) => {
-      throw explained(error, name) ?? error;
-    });
-    const ended =
-      sessions === 0 ? '' : `; ${sessions === 1 ? 'its session was' : `its ${sessions} sessions were`} ended`;
-    return { json: () => ({ name, sessions }), text: (out) => out.write(`${name} is removed${ended}.\n`) };
-  });
+  context.answer(
+    command,
+    async ({ database: { sql } }, name: string) => {
+      const { sessions } = await ourLogin(sql, name);
+      await dropAnalystLogin(sql, name).catch((error: unknown) => {
+        throw explained(error, name) ?? error;
+      });
+      const ended =
+        sessions === 0 ? '' : `; ${sessions === 1 ? 'its session was' : `its ${sessions} sessions were`} ended`;
+      return { json: () => ({ name, sessions }), text: (out) => out.write(`${name} is removed${ended}.\n`) };
+    },
+    { schema: 'require', changes: true },
+  );
 }
 
 /** @throws UsageError when there is none of this name, or somebody else made it. */

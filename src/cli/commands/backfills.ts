@@ -19,6 +19,8 @@ const CHANGES: Readonly<Record<BackfillChange, { readonly does: string; readonly
   cancel: { does: 'end a backfill; the candles it stored stay', done: 'cancelled' },
 };
 
+const CHANGING = { schema: 'require', changes: true } as const;
+
 export function backfillsCommand(program: Command, context: CommandContext): void {
   const backfills = program
     .command('backfills')
@@ -34,21 +36,29 @@ export function backfillsCommand(program: Command, context: CommandContext): voi
     return { json: () => rows.map(backfillAsJson), text: (out) => printBackfills(out, rows, clock.now(), all) };
   });
   for (const change of ['pause', 'resume', 'cancel'] as const) {
-    context.answer(changeCommand(backfills, change, CHANGES[change].does), async (app, id: number) => {
-      const before = await changeBackfill(app.database.sql, id, change, app.clock.now());
-      if (before === null) throw await whyNot(app, id, change);
-      return changed(app, id, `is ${CHANGES[change].done}`);
-    });
+    context.answer(
+      changeCommand(backfills, change, CHANGES[change].does),
+      async (app, id: number) => {
+        const before = await changeBackfill(app.database.sql, id, change, app.clock.now());
+        if (before === null) throw await whyNot(app, id, change);
+        return changed(app, id, `is ${CHANGES[change].done}`);
+      },
+      CHANGING,
+    );
   }
   const prioritize = changeCommand(
     backfills,
     'priority',
     'change the priority; the highest runs first, even before a running backfill',
   ).argument('<n>', `from ${LOWEST_PRIORITY} to ${HIGHEST_PRIORITY}`, parsePriority);
-  context.answer(prioritize, async (app, id: number, priority: number) => {
-    if (!(await prioritizeBackfill(app.database.sql, id, priority))) throw await whyNot(app, id, 'priority');
-    return changed(app, id, `has priority ${priority}`);
-  });
+  context.answer(
+    prioritize,
+    async (app, id: number, priority: number) => {
+      if (!(await prioritizeBackfill(app.database.sql, id, priority))) throw await whyNot(app, id, 'priority');
+      return changed(app, id, `has priority ${priority}`);
+    },
+    CHANGING,
+  );
 }
 
 function changeCommand(backfills: Command, name: string, description: string): Command {

@@ -58,16 +58,20 @@ function createCommand(keys: Command, context: CommandContext): void {
     )
     .option('--monthly-requests <n>', 'replaces the monthly limit of the plan', parsePositiveInteger)
     .option('--requests-per-second <n>', 'replaces the rate limit of the plan', parsePositiveInteger);
-  context.answer(command, async ({ database: { sql }, clock }, options: CreateOptions) => {
-    const terms: ApiKeyTerms = {
-      name: options.name ?? null,
-      plan: options.plan,
-      requestsPerMonth: options.monthlyRequests ?? null,
-      requestsPerSecond: options.requestsPerSecond ?? null,
-      expiresAt: options.expires ?? null,
-    };
-    return shownOnce(await create(sql, terms, clock.now()));
-  });
+  context.answer(
+    command,
+    async ({ database: { sql }, clock }, options: CreateOptions) => {
+      const terms: ApiKeyTerms = {
+        name: options.name ?? null,
+        plan: options.plan,
+        requestsPerMonth: options.monthlyRequests ?? null,
+        requestsPerSecond: options.requestsPerSecond ?? null,
+        expiresAt: options.expires ?? null,
+      };
+      return shownOnce(await create(sql, terms, clock.now()));
+    },
+    { schema: 'require', changes: true },
+  );
 }
 
 function listCommand(keys: Command, context: CommandContext): void {
@@ -92,14 +96,18 @@ function revokeCommand(keys: Command, context: CommandContext): void {
     .command('revoke')
     .description('revoke a key: within two seconds, no service accepts it any more')
     .argument('<key>', KEY_ARGUMENT, parsePrefix);
-  context.answer(command, async ({ database: { sql }, clock }, prefix: string) => {
-    const found = await theKey(sql, prefix);
-    if (!(await revokeApiKey(sql, prefix, clock.now()))) {
-      throw new CommandFailed(`${prefix} was already revoked, ${formatInstant(found.revokedAt!)}`);
-    }
-    const row = await theKey(sql, prefix);
-    return { json: () => asJson(row), text: (out) => out.write(`${prefix} is revoked.\n`) };
-  });
+  context.answer(
+    command,
+    async ({ database: { sql }, clock }, prefix: string) => {
+      const found = await theKey(sql, prefix);
+      if (!(await revokeApiKey(sql, prefix, clock.now()))) {
+        throw new CommandFailed(`${prefix} was already revoked, ${formatInstant(found.revokedAt!)}`);
+      }
+      const row = await theKey(sql, prefix);
+      return { json: () => asJson(row), text: (out) => out.write(`${prefix} is revoked.\n`) };
+    },
+    { schema: 'require', changes: true },
+  );
 }
 
 function rotateCommand(keys: Command, context: CommandContext): void {
@@ -108,17 +116,21 @@ function rotateCommand(keys: Command, context: CommandContext): void {
     .description('replace a key by a new one with the same plan and limits')
     .argument('<key>', KEY_ARGUMENT, parsePrefix)
     .option('--keep <time>', 'how long the old key stays valid, like 1d (default: not at all)', parseDuration);
-  context.answer(command, async (app, prefix: string, { keep = 0 }: { readonly keep?: number }) => {
-    const { json, text } = shownOnce(await rotate(app.database.sql, prefix, keep, app.clock));
-    const fate = keep === 0 ? 'is revoked' : `stays valid until ${formatInstant(app.clock.now() + keep)}`;
-    return {
-      json,
-      text: (out) => {
-        text(out);
-        out.write(`${prefix} ${fate}.\n`);
-      },
-    };
-  });
+  context.answer(
+    command,
+    async (app, prefix: string, { keep = 0 }: { readonly keep?: number }) => {
+      const { json, text } = shownOnce(await rotate(app.database.sql, prefix, keep, app.clock));
+      const fate = keep === 0 ? 'is revoked' : `stays valid until ${formatInstant(app.clock.now() + keep)}`;
+      return {
+        json,
+        text: (out) => {
+          text(out);
+          out.write(`${prefix} ${fate}.\n`);
+        },
+      };
+    },
+    { schema: 'require', changes: true },
+  );
 }
 
 const LONGEST_NAME = 100;

@@ -14,7 +14,7 @@ export function migrateCommand(program: Command, context: CommandContext): void 
     json: () => ({ applied: migrated }),
     text: (out) => out.write(describe(migrated)),
   });
-  context.answer(command, report, { schema: 'migrate', handlesInterrupt: true });
+  context.answer(command, report, { schema: 'migrate', handlesInterrupt: true, changes: true });
 }
 
 function describe(migrated: readonly string[]): string {

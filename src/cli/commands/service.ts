@@ -2,9 +2,10 @@
 import type { Command } from 'commander';
 import { ROLES, type Role } from '../../background/health/service-status.ts';
 import { choice, integer } from '../input/options.ts';
+import { commandLine } from '../shell/audited.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';
-import { ownerName } from '../shell/owner.ts';
+import { ownerName, requesterName } from '../shell/owner.ts';
 
 type Options = {
   readonly role: readonly Role[];
@@ -46,6 +47,7 @@ export function serviceCommand(program: Command, context: CommandContext): void 
           owner: ownerName(process.pid),
           concurrency,
           migrate,
+          start: { actor: requesterName(), command: commandLine(context.argv), env: context.env },
           signal: context.signal,
         });
         return EXIT.done;

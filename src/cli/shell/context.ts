@@ -9,6 +9,7 @@ import type { Environment } from '../../settings.ts';
 import { explainDatabaseError, StoreError } from '../../store/connection/store-error.ts';
 import { findEmbedded } from '../../store/embedded/embedded.ts';
 import { explainLostServer } from '../../store/embedded/server-failure.ts';
+import { audited } from './audited.ts';
 import { EXIT, type ExitCode, UsageError } from './exit.ts';
 import type { Io, Output } from './io.ts';
 import { printJson } from './json.ts';
@@ -32,14 +33,16 @@ export type Answer = {
 };
 
 export type UseOptions = Pick<AppOptions, 'schema'> & {
+  /** The command changes something: the audit log tells who gave it, and how it ended. */
+  readonly changes?: boolean;
   readonly handlesInterrupt?: boolean;
   /** Settings that an option of the command replaces. */
   readonly overrides?: Partial<Config>;
 };
 
-/** `end` receives the exit code of the command. */
-export function createContext(deps: CliDeps, end: (code: ExitCode) => void) {
-  return { ...deps, config, log, withApp, action, answer };
+/** `end` receives the exit code of the command, `argv` is its line, for the audit log. */
+export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv: readonly string[] = []) {
+  return { ...deps, argv, config, log, withApp, action, answer };
 
   /** @throws UsageError that names every problem of the environment. */
   function config(overrides?: Partial<Config>): Config {
@@ -64,11 +67,12 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void) {
    * `signal` itself, finishes what is in flight and reports.
    */
   async function withApp<T>(options: UseOptions, use: (app: App) => Promise<T>): Promise<T> {
-    const { schema, handlesInterrupt = false, overrides } = options;
+    const { schema, changes = false, handlesInterrupt = false, overrides } = options;
     const settings = config(overrides);
     const app = await openApp(settings, { clock: deps.clock, log: log(settings), schema });
+    const work = changes ? (opened: App) => audited(opened, argv, () => use(opened)) : use;
     try {
-      return await (handlesInterrupt ? use(app) : unlessAborted(use(app), deps.signal));
+      return await (handlesInterrupt ? work(app) : unlessAborted(work(app), deps.signal));
     } catch (error) {
       throw explainLoss(error, settings, app);
     } finally {

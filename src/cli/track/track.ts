@@ -93,7 +93,7 @@ function addCommand(track: Command, context: CommandContext): void {
       text: (out) => printAdded(out, rules.length, report),
     };
   };
-  context.answer(add, addRules, { schema: 'prepare' });
+  context.answer(add, addRules, { schema: 'prepare', changes: true });
 }
 
 function removeCommand(track: Command, context: CommandContext): void {
@@ -111,9 +111,9 @@ function removeCommand(track: Command, context: CommandContext): void {
       coinsOf(command.args, command.opts<RemoveOptions>());
       intervalsToRemove(command.opts<RemoveOptions>());
     });
-  context.answer(command, (app, coins: string[], options: RemoveOptions) =>
-    remove(app, coinsOf(coins, options), options),
-  );
+  const removeRules = (app: App, coins: string[], options: RemoveOptions) =>
+    remove(app, coinsOf(coins, options), options);
+  context.answer(command, removeRules, { schema: 'require', changes: true });
 }
 
 async function remove(app: App, coins: readonly TrackedCoins[], { quote, ...options }: RemoveOptions): Promise<Answer> {

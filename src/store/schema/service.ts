@@ -2,7 +2,7 @@
 import { sql } from 'drizzle-orm';
 import { check, index, integer, smallint, text, unique } from 'drizzle-orm/pg-core';
 import type { NoticeEvent } from '../../core/settings/notice-settings.ts';
-import { bigIdentity, bigNumber, instant, ops } from './columns.ts';
+import { bigIdentity, bigNumber, instant, jsonb, ops } from './columns.ts';
 
 export type RunState = 'running' | 'waiting' | 'held' | 'done' | 'failed' | 'superseded';
 
@@ -68,6 +68,20 @@ export const watch = ops.table('watch', {
   since: instant('since'),
   seenAt: instant('seen_at').notNull(),
 });
+
+export const audit = ops.table(
+  'audit',
+  {
+    id: bigIdentity('id').primaryKey(),
+    at: instant('at').notNull(),
+    actor: text('actor').notNull(),
+    command: text('command').notNull(),
+    endedAt: instant('ended_at'),
+    message: text('message'),
+    settings: jsonb('settings').$type<Readonly<Record<string, string>>>(),
+  },
+  (t) => [index('audit_at').on(t.at)],
+);
 
 /** Rows that transactions lock (`store/connection/lock.ts`). */
 export const lock = ops.table('lock', { name: text('name').primaryKey() });

@@ -1,0 +1,38 @@
+/** The start of a service in the audit log: who started it, and the settings, so that the next start shows which of them changed. */
+import { createHash } from 'node:crypto';
+import type { App } from '../../app.ts';
+import { maskPasswords } from '../../log.ts';
+import { type Environment, VARIABLES } from '../../settings.ts';
+import { beginAudit, endAudit } from '../../store/work/audit.ts';
+import { readInstallationId } from '../../store/work/installation.ts';
+import type { ServiceContext } from './service-context.ts';
+
+/** The whole text of these is a secret, and not only a password in it. */
+const SECRETS: ReadonlySet<string> = new Set(['CHANDLER_API_KEY', 'CHANDLER_WEBHOOK_URL']);
+
+/** Records the start. Resolves to what records the end. */
+export async function recordStart(
+  { start, clock }: ServiceContext,
+  { database: { sql } }: App,
+): Promise<() => Promise<void>> {
+  if (start === undefined) return async () => undefined;
+  const { actor, command, env } = start;
+  const settings = describeSettings(env, await readInstallationId(sql));
+  const id = await beginAudit(sql, { at: clock.now(), actor, command, settings });
+  return () => endAudit(sql, { id, endedAt: clock.now(), message: null });
+}
+
+/**
+ * The variables that are set, as text that may be stored: of a secret only a fingerprint, by which a change of it shows. `salt`: of this
+ * installation.
+ */
+export function describeSettings(env: Environment, salt: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    VARIABLES.flatMap((name) => {
+      const text = env[name]?.trim() ?? '';
+      if (text === '') return [];
+      const fingerprint = createHash('sha256').update(`${salt} ${name} ${text}`).digest('hex').slice(0, 8);
+      return [[name, SECRETS.has(name) ? `(secret, fingerprint ${fingerprint})` : maskPasswords(text)]];
+    }),
+  );
+}

@@ -1,0 +1,32 @@
+/** Writes a command that changes something into the audit log: who gave it and when, and how it ended. */
+import type { App } from '../../app.ts';
+import { beginAudit, endAudit } from '../../store/work/audit.ts';
+import { EXIT } from './exit.ts';
+import { explain } from './explain-error.ts';
+import { requesterName } from './owner.ts';
+
+/** `argv`: the line that was typed. A command that is killed has no end in the log. */
+export async function audited<T>(app: App, argv: readonly string[], work: () => Promise<T>): Promise<T> {
+  const { clock, log } = app;
+  const { sql } = app.database;
+  const id = await beginAudit(sql, { at: clock.now(), actor: requesterName(), command: commandLine(argv) });
+  const end = (message: string | null) =>
+    // The work is done, or its own error is what matters.
+    endAudit(sql, { id, endedAt: clock.now(), message }).catch((error: unknown) =>
+      log.debug({ err: error }, 'the end of the command was not recorded'),
+    );
+  try {
+    const result = await work();
+    const isCode = typeof result === 'number' && result !== EXIT.done;
+    await end(isCode ? `ended with exit code ${result}` : null);
+    return result;
+  } catch (error) {
+    await end(explain(error).message);
+    throw error;
+  }
+}
+
+/** The line as a shell would take it. */
+export function commandLine(argv: readonly string[]): string {
+  return argv.map((word) => (/^[\w./:=@,+%-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
+}

@@ -1,0 +1,59 @@
+/** The audit log: which commands changed something, by whom and when, and how they ended. */
+import type { Instant } from '../../clock.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import { storableText } from '../connection/storable-text.ts';
+import { tables, updateRows } from '../connection/tables.ts';
+import { audit } from '../schema/service.ts';
+
+export type AuditedCommand = Readonly<typeof audit.$inferSelect> & {
+  /** Of the start of a service: the settings of the start of the same command before; null: it is the first. */
+  readonly settingsBefore: RecordedSettings | null;
+};
+
+/** Settings by name, as text; secrets as fingerprints. */
+export type RecordedSettings = Readonly<Record<string, string>>;
+
+const LONGEST_COMMAND = 1_000;
+const LONGEST_MESSAGE = 500;
+
+/** Records that a command began. Resolves to the number of the entry. */
+export async function beginAudit(
+  sql: SqlOrTransaction,
+  entry: {
+    readonly at: Instant;
+    /** `user@host`. */
+    readonly actor: string;
+    readonly command: string;
+    readonly settings?: RecordedSettings | undefined;
+  },
+): Promise<number> {
+  const { at, actor, command, settings = null } = entry;
+  const text = storableText(command).slice(0, LONGEST_COMMAND);
+  const [row] = await tables(sql)
+    .insert(audit)
+    .values({ at, actor: storableText(actor), command: text, settings })
+    .returning({ id: audit.id });
+  return row!.id;
+}
+
+/** Records how it ended. `message` null: as it should. */
+export async function endAudit(
+  sql: SqlOrTransaction,
+  { id, endedAt, message }: { readonly id: number; readonly endedAt: Instant; readonly message: string | null },
+): Promise<void> {
+  const text = message === null ? null : storableText(message).slice(0, LONGEST_MESSAGE);
+  await updateRows(sql, audit, { id }, { endedAt, message: text });
+}
+
+/** Oldest first, the newest `limit` of them. */
+export async function readAudit(
+  sql: SqlOrTransaction,
+  { since, limit }: { readonly since: Instant | null; readonly limit: number },
+): Promise<readonly AuditedCommand[]> {
+  const rows = await sql<AuditedCommand[]>`
+    select * from (
+      select a.*, lag(settings) over (partition by command order by id) as settings_before from ops.audit a
+    ) a
+    where ${since}::timestamptz is null or at >= ${since} order by id desc limit ${limit}`;
+  return rows.toReversed();
+}

@@ -1,0 +1,114 @@
+import { hostname, userInfo } from 'node:os';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { describeSettings } from '../../../src/background/service/recorded-start.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { type Listening, listen } from '../../../src/service/http/listen.ts';
+import { createSimulator } from '../../../src/simulate.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+const ME = `${userInfo().username}@${hostname()}`;
+
+let database: TestDatabase;
+let upstream: Listening;
+beforeEach(async () => {
+  const onError = (error: unknown) => {
+    throw error;
+  };
+  const simulator = createSimulator({ market: 'made-up', coins: 3, clock: systemClock, unlimited: true, onError });
+  upstream = await listen(simulator.fetch, { host: '127.0.0.1', port: 0 });
+  database = await createTestDatabase();
+});
+afterEach(async () => {
+  await database.drop();
+  await upstream.close();
+});
+
+const env = () => ({
+  DATABASE_URL: database.url,
+  CHANDLER_BASE_URL: `${upstream.url}/v1`,
+  CHANDLER_PLAN: 'enterprise',
+});
+const chandler = (...argv: string[]) => runCommand(argv, { env: env() });
+const log = async (...argv: string[]) => JSON.parse((await chandler('log', '--json', ...argv)).out);
+
+test('every command that changes something is there, with who gave it and how it ended; those that read are not', async () => {
+  expect((await chandler('log')).out).toContain('Nothing was changed yet');
+  await chandler('backfill', 'btc-bitcoin', '--start', '-9d', '--end', '-5d', '--yes');
+  await chandler('backfill', 'btc-bitcoin', '--start', '-90d', '--detach', '--yes');
+  await chandler('backfill', 'btc-bitcoin', '--start', '-90d', '--dry-run');
+  const [{ id }] = JSON.parse((await chandler('backfills', 'list', '--json')).out);
+  await chandler('backfills', 'pause', String(id));
+  await chandler('backfills', 'priority', String(id), '7');
+  await chandler('backfills', 'cancel', String(id));
+  await chandler('backfills', 'cancel', String(id));
+  await chandler('track', 'add', 'btc-bitcoin', '--interval', '24h');
+  await chandler('track', 'remove', 'btc-bitcoin');
+  await chandler('keys', 'create', '--plan', 'pro', '--name', 'the desk');
+  await chandler('status');
+  await chandler('verify');
+  await chandler('migrate');
+  const entries = await log();
+  expect(entries.map((entry: { command: string; message: string | null }) => [entry.command, entry.message])).toEqual([
+    ['backfill btc-bitcoin --start -9d --end -5d --yes', null],
+    ['backfill btc-bitcoin --start -90d --detach --yes', null],
+    [`backfills pause ${id}`, null],
+    [`backfills priority ${id} 7`, null],
+    [`backfills cancel ${id}`, null],
+    [`backfills cancel ${id}`, `backfill ${id} is cancelled and cannot be cancelled`],
+    ['track add btc-bitcoin --interval 24h', null],
+    ['track remove btc-bitcoin', null],
+    ["keys create --plan pro --name 'the desk'", null],
+    ['migrate', null],
+  ]);
+  for (const entry of entries) expect(entry).toMatchObject({ actor: ME, endedAt: expect.any(String) });
+  expect(await log('--limit', '2')).toEqual(entries.slice(-2));
+  const { out } = await chandler('log');
+  expect(out).toMatch(/done in/);
+  expect(out).not.toMatch(/chandler_\w{8}_/);
+  expect(await chandler('log', '--since', '+3d')).toMatchObject({ code: 2 });
+});
+
+test('a mending by SQL is there, with the user of the database', async () => {
+  await chandler('backfill', 'btc-bitcoin', '--start', '-9d', '--end', '-5d', '--yes');
+  const [series] = await database.sql<{ id: number }[]>`
+    select id from market.series where not isempty(covered) limit 1`;
+  await database.sql`select ops.uncover(${series!.id}::integer)`;
+  const last = (await log()).at(-1);
+  expect(last.command).toMatch(/^ops\.uncover: btc-bitcoin usd 24h \{\[/);
+  expect(last.actor).toMatch(/^\w+ \(chandler test\)$/);
+});
+
+test('a service says which settings changed since its last start, and of secrets only that', async () => {
+  const run = async (more: Record<string, string>) => {
+    const stop = new AbortController();
+    const ended = runCommand(['service', '--role', 'http'], {
+      env: { ...env(), CHANDLER_LISTEN: '127.0.0.1:0', ...more },
+      signal: stop.signal,
+      onError: (said) => {
+        if (/"ready"/.test(said)) stop.abort();
+      },
+    });
+    expect((await ended).code).toBe(0);
+  };
+  await run({ CHANDLER_WEBHOOK_URL: 'https://hooks.test/services/T0/first-secret' });
+  await run({ CHANDLER_WEBHOOK_URL: 'https://hooks.test/services/T0/other-secret', CHANDLER_MONTHLY_REQUESTS: '5000' });
+  const [first, second] = await log();
+  expect(first).toMatchObject({ command: 'service --role http', changed: [], endedAt: expect.any(String) });
+  expect(second.changed).toEqual([
+    'CHANDLER_MONTHLY_REQUESTS not set → 5000',
+    expect.stringMatching(/^CHANDLER_WEBHOOK_URL \(secret, fingerprint \w{8}\) → \(secret, fingerprint \w{8}\)$/),
+  ]);
+  const { out } = await chandler('log');
+  expect(out).toContain('settings changed: CHANDLER_MONTHLY_REQUESTS not set → 5000');
+  expect(JSON.stringify(await log()) + out).not.toMatch(/first-secret|other-secret/);
+});
+
+test('passwords in addresses are not recorded', () => {
+  const described = describeSettings(
+    { DATABASE_URL: 'postgres://me:hunter2hunter2@db/chandler', CHANDLER_API_KEY: 'k-123456789' },
+    'salt',
+  );
+  expect(described.DATABASE_URL).toBe('postgres://me:***@db/chandler');
+  expect(described.CHANDLER_API_KEY).toMatch(/^\(secret, fingerprint [0-9a-f]{8}\)$/);
+});
