@@ -75,7 +75,7 @@ test('a mending by SQL is there, with the user of the database', async () => {
     select id from market.series where not isempty(covered) limit 1`;
   await database.sql`select ops.uncover(${series!.id}::integer)`;
   const last = (await log()).at(-1);
-  expect(last.command).toMatch(/^ops\.uncover: btc-bitcoin usd 24h \{\[/);
+  expect(last.command).toMatch(/^ops\.uncover: btc-bitcoin usd 24h, \{\[/);
   expect(last.actor).toMatch(/^\w+ \(chandler test\)$/);
 });
 
