@@ -27,6 +27,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   serve: async () => (await import('./commands/serve.ts')).serveCommand,
   keys: async () => (await import('./commands/keys.ts')).keysCommand,
   sql: async () => (await import('./sql/sql.ts')).sqlCommand,
+  backup: async () => (await import('./backup/backup.ts')).backupCommand,
+  restore: async () => (await import('./backup/restore.ts')).restoreCommand,
   migrate: async () => (await import('./commands/migrate.ts')).migrateCommand,
   doctor: async () => (await import('./doctor/doctor.ts')).doctorCommand,
   simulate: async () => (await import('./commands/simulate.ts')).simulateCommand,
