@@ -19,13 +19,7 @@ type ReadOptions = { readonly env: Environment; readonly signal: AbortSignal };
 
 /** @throws CommandFailed when it is no archive, or not one of a warehouse */
 export async function readArchive(client: PostgresClient, file: string, options: ReadOptions): Promise<Archive> {
-  const list = await runClient(client, ['--list', file], options).catch((error: unknown) => {
-    throw error instanceof CommandFailed
-      ? new CommandFailed(
-          `${file} is not a whole backup in pg_dump's custom format (${error.message}); name another one`,
-        )
-      : error;
-  });
+  const list = await readWith(client, ['--list', file], options);
   const lines = list.split('\n').filter((line) => line !== '');
   const entries = lines.filter((line) => !line.startsWith(';'));
   if (!entries.some((line) => / TABLE ops migration /.test(line))) {
@@ -36,6 +30,20 @@ export async function readArchive(client: PostgresClient, file: string, options:
   const major = Number.parseInt(postgres, 10);
   return { file, postgres, major, dumpedBy: Number.parseInt(version('Dumped by pg_dump version'), 10), entries };
 }
+
+/** @throws CommandFailed that blames the file, as nothing else is read */
+async function readWith(client: PostgresClient, args: readonly string[], options: ReadOptions): Promise<string> {
+  return runClient(client, args, options).catch((error: unknown) => {
+    if (!(error instanceof CommandFailed)) throw error;
+    throw new CommandFailed(`${args.at(-1)} is no backup, or not a whole one (${error.message}); name another one`);
+  });
+}
+
+/** What pg_restore says of a file that ends too early, or that was changed. */
+const DAMAGED =
+  /end of file|corrupt|could not (read|uncompress|decompress|find block)|crc|checksum|invalid (block|distance|code|stored)/i;
+
+export const isDamaged = (complaint: string) => DAMAGED.test(complaint);
 
 /**
  * The entries to restore. Not: default rights, which name the owner of then (migrating grants them anew); and `schemas` that are there
@@ -54,7 +62,7 @@ export async function readMigrations(
   { file }: Archive,
   options: ReadOptions,
 ): Promise<Applied[]> {
-  const script = await runClient(
+  const script = await readWith(
     client,
     ['--data-only', '--schema=ops', '--table=migration', '--file=-', file],
     options,
@@ -78,7 +86,7 @@ export async function readRoles(
   list: string,
   options: ReadOptions,
 ): Promise<string[]> {
-  const script = await runClient(
+  const script = await readWith(
     client,
     ['--schema-only', `--use-list=${list}`, '--no-owner', '--file=-', file],
     options,

@@ -11,7 +11,7 @@ import { checkMigrations, migrate } from '../../store/migration/migrate.ts';
 import { startBar } from '../output/bar.ts';
 import { CommandFailed, UsageError } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
-import { type Archive, entriesToRestore, readArchive, readMigrations, readRoles } from './archive.ts';
+import { type Archive, entriesToRestore, isDamaged, readArchive, readMigrations, readRoles } from './archive.ts';
 import { findClients, fittingClient, lacksClient, type PostgresClient, runClient } from './postgres-client.ts';
 
 export type LoadOptions = { readonly env: Environment; readonly err: Output; readonly signal: AbortSignal };
@@ -138,11 +138,15 @@ async function loadEntries(
     await runClient(client, args, { url, env, signal, onProgress });
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
-    const right = /unrecognized configuration parameter/.test(error.message)
-      ? `pg_restore ${client.version} is too new for this server: put the pg_restore of its own version first on the PATH`
-      : 'run it again when the cause is mended';
+    const right = whatToDo(error.message, client);
     throw new CommandFailed(`${error.message}\nNothing was restored: the database is empty as before; ${right}.`);
   } finally {
     bar.stop();
   }
+}
+
+function whatToDo(complaint: string, { version }: PostgresClient): string {
+  if (isDamaged(complaint)) return 'the backup is cut off or damaged, so take another one';
+  if (!/unrecognized configuration parameter/.test(complaint)) return 'run it again when the cause is mended';
+  return `pg_restore ${version} is too new for this server: put the pg_restore of the server's own version on the PATH`;
 }
