@@ -116,7 +116,7 @@ async function withListFile<T>(
 /** In one transaction: whatever stops it, the database stays empty. */
 async function loadEntries(
   client: PostgresClient,
-  { file }: Archive,
+  archive: Archive,
   { url, list, count, env, err, signal }: LoadOptions & { url: string; list: string; count: number },
 ): Promise<void> {
   const bar = await startBar(err, 'steps', async () => count);
@@ -129,7 +129,7 @@ async function loadEntries(
     `--use-list=${list}`,
     // Makes pg_restore connect; the environment says where.
     `--dbname=application_name='chandler restore'`,
-    file,
+    archive.file,
   ];
   const onProgress = (line: string) => {
     if (/^pg_restore: (creating|processing|executing) /.test(line)) bar.add(1);
@@ -138,15 +138,15 @@ async function loadEntries(
     await runClient(client, args, { url, env, signal, onProgress });
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
-    const right = whatToDo(error.message, client);
+    const right = whatToDo(error.message, archive);
     throw new CommandFailed(`${error.message}\nNothing was restored: the database is empty as before; ${right}.`);
   } finally {
     bar.stop();
   }
 }
 
-function whatToDo(complaint: string, { version }: PostgresClient): string {
+function whatToDo(complaint: string, { dumpedBy }: Archive): string {
   if (isDamaged(complaint)) return 'the backup is cut off or damaged, so take another one';
   if (!/unrecognized configuration parameter/.test(complaint)) return 'run it again when the cause is mended';
-  return `pg_restore ${version} is too new for this server: put the pg_restore of the server's own version on the PATH`;
+  return `pg_dump ${dumpedBy} wrote the backup, in words that this older server does not know: restore into Postgres ${dumpedBy}, or make the backup with pg_dump of the server's own version`;
 }

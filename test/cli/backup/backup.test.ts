@@ -148,7 +148,17 @@ describe.skipIf(client === null)('what is restored', () => {
     expect((await backup()).code).toBe(0);
     // As on another server: the role is not there.
     await original.sql.unsafe(`drop owned by ${role}; drop role ${role}`);
+    const mover = `mover_${path.basename(folder).slice(-6).toLowerCase()}`;
+    const { pathname } = new URL(target.url);
+    await target.sql.unsafe(
+      `create role ${mover} login password 'sesame-open'; alter database ${pathname.slice(1)} owner to ${mover}`,
+    );
     try {
+      const url = Object.assign(new URL(target.url), { username: mover, password: 'sesame-open' }).href;
+      const refused = await run({ ...target, url }, ['restore', backups()]);
+      expect(refused.code).toBe(2);
+      expect(refused.err).toContain(`may not make roles; let an administrator run: create role "${role}" nologin;`);
+      expect(await isEmpty(target)).toBe(true);
       const { code, out } = await restore();
       expect(code).toBe(0);
       expect(out).toContain(`made 1 role without a login: ${role}`);
@@ -156,7 +166,9 @@ describe.skipIf(client === null)('what is restored', () => {
         select rolcanlogin, has_table_privilege(${role}, 'market.series', 'select') as reads from pg_roles where rolname = ${role}`;
       expect(made).toEqual({ rolcanlogin: false, reads: true });
     } finally {
-      await target.sql.unsafe(`drop owned by ${role}; drop role ${role}`);
+      await target.sql.unsafe(
+        `drop owned by ${role}; drop role ${role}; reassign owned by ${mover} to current_user; drop role ${mover}`,
+      );
     }
   });
 });
