@@ -14,6 +14,14 @@ COPY package.json package-lock.json .npmrc ./
 # The optional packages are the embedded Postgres, and a faster packer that the queue does without.
 RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional
 
+# pg_dump and pg_restore, as new as the Postgres of docker-compose.yml: Debian's own are older. With their libraries, but for those of
+# the system itself.
+FROM postgres:18.6-bookworm AS client
+RUN mkdir -p /client/bin /client/lib \
+ && cp /usr/lib/postgresql/*/bin/pg_dump /usr/lib/postgresql/*/bin/pg_restore /client/bin/ \
+ && ldd /client/bin/* | awk '$2 == "=>" && $3 ~ "^/" { print $3 }' | grep -vE '/lib(c|m|dl|rt|pthread|resolv)[.]so' | sort -u \
+  | xargs cp -Lt /client/lib
+
 FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production
 WORKDIR /app
@@ -23,11 +31,14 @@ COPY package.json LICENSE ./
 COPY migrations ./migrations
 COPY src/simulator/recorded/recorded-data ./src/simulator/recorded/recorded-data
 RUN ln -s /app/dist/main.js /usr/local/bin/chandler
+COPY --from=client /client/bin/ /usr/local/bin/
+COPY --from=client /client/lib/ /usr/local/lib/
+RUN ldconfig
 # A volume that is mounted here gets this owner.
-RUN mkdir /attestations && chown node:node /attestations
+RUN mkdir /attestations /backups && chown node:node /attestations /backups
 # Everything above belongs to root: who runs here changes nothing of it.
 USER node
 EXPOSE 8080
-# It listens to SIGTERM itself, also as process 1, and starts no other processes.
+# It listens to SIGTERM itself, also as process 1, and starts no other processes but pg_dump and pg_restore.
 ENTRYPOINT ["chandler"]
 CMD ["service"]

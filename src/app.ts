@@ -11,9 +11,9 @@ import type { FetchFunction } from './upstream/wire.ts';
 /**
  * What to do about a missing or old schema. The embedded server is always migrated. A database of `DATABASE_URL` may be shared with
  * running processes: `migrate` migrates it, `prepare` does so only when it has no schema of Chandler yet, and `require` refuses an old
- * schema and says what to run.
+ * schema and says what to run. `leave` looks at no schema and changes none, of the embedded server either: a restore brings its own.
  */
-export type SchemaPolicy = 'migrate' | 'prepare' | 'require';
+export type SchemaPolicy = 'migrate' | 'prepare' | 'require' | 'leave';
 
 /** Replaces the network and the time of the machine, so that a test can run through months in minutes. */
 export type Surroundings = {
@@ -56,7 +56,10 @@ export async function openApp(config: Config, options: AppOptions): Promise<App>
     const url = config.databaseUrl ?? (await startServer(config, log, releasers));
     const database = await openDatabase({ url, max: connections });
     releasers.add(() => database.close());
-    const migrated = await settleSchema(database, config.databaseUrl === null ? 'migrate' : schema);
+    const migrated = await settleSchema(
+      database,
+      config.databaseUrl === null && schema !== 'leave' ? 'migrate' : schema,
+    );
     if (migrated.length > 0) log.debug({ migrations: migrated }, 'migrated the schema');
     const bringBack = config.databaseUrl === null ? serverStarter(config, log) : async () => undefined;
     return { config, clock, log, surroundings, database, migrated, bringBack, close: releasers.release };
@@ -93,6 +96,7 @@ function serverStarter(config: Config, log: Log): () => Promise<void> {
 }
 
 async function settleSchema(database: Database, policy: SchemaPolicy): Promise<readonly string[]> {
+  if (policy === 'leave') return [];
   if (policy === 'migrate' || (policy === 'prepare' && (await isUnmigrated(database)))) return migrate(database);
   await checkSchema(database);
   return [];

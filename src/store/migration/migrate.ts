@@ -141,7 +141,12 @@ export async function checkSchema({ sql, url }: Pick<Database, 'sql' | 'url'>): 
   throw new StoreError(state, 'run: chandler migrate');
 }
 
-type Applied = { readonly when: number; readonly name: string | null };
+export type Applied = { readonly when: number; readonly name: string | null };
+
+/** Can this build bring what these migrations have made to its schema? @throws StoreError about `what` when it cannot */
+export function checkMigrations(applied: readonly Applied[], what: string): void {
+  refuseOtherBuilds(applied, readJournal(), what);
+}
 
 async function appliedMigrations(sql: SqlOrTransaction, ownership: SchemaOwnership): Promise<Applied[]> {
   refuseForeign(ownership);
@@ -155,13 +160,17 @@ async function appliedMigrations(sql: SqlOrTransaction, ownership: SchemaOwnersh
     select created_at as when, ${column!.named ? sql`name` : sql`null`} as name from ops.migration order by created_at`;
 }
 
-function refuseOtherBuilds(applied: readonly Applied[], journal: readonly JournalEntry[]): void {
+function refuseOtherBuilds(
+  applied: readonly Applied[],
+  journal: readonly JournalEntry[],
+  what = 'this database',
+): void {
   refuseOldMigrations(applied.map((row) => row.when));
   const known = new Set(journal.map((entry) => entry.when));
   const newer = applied.findLast((row) => !known.has(row.when));
   if (!newer) return;
   const name = newer.name ?? String(applied.indexOf(newer)).padStart(4, '0');
-  throw new StoreError(`this database was migrated by a newer chandler (migration ${name})`, 'upgrade chandler');
+  throw new StoreError(`${what} was migrated by a newer chandler (migration ${name})`, 'upgrade chandler');
 }
 
 function readJournal(): readonly JournalEntry[] {

@@ -6,7 +6,7 @@ import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:
 import type { Instant } from '../../clock.ts';
 import { toIso } from '../../core/format.ts';
 import { VERSION } from '../../core/version.ts';
-import type { Sql } from '../../store/connection/connect.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { readAllSeries } from './read-series.ts';
 import { writeSeries } from './series-line.ts';
 import { readTables } from './tables.ts';
@@ -38,7 +38,10 @@ export type AttestOptions = {
  * Yields every line with its line feed, and returns what was attested. Two attestations of one state differ in their head alone (and
  * in the signature, which covers it).
  */
-export async function* attest(sql: Sql, { at, key, onSeries }: AttestOptions): AsyncGenerator<string, Attested> {
+export async function* attest(
+  sql: SqlOrTransaction,
+  { at, key, onSeries }: AttestOptions,
+): AsyncGenerator<string, Attested> {
   const head = JSON.stringify({ attestation: FORMAT, at: toIso(at), chandler: VERSION });
   yield `${head}\n`;
   const hash = createHash('sha256');
@@ -59,7 +62,7 @@ export async function* attest(sql: Sql, { at, key, onSeries }: AttestOptions): A
   return { ...root, at, series, bytes };
 }
 
-async function* facts(sql: Sql): AsyncGenerator<{ readonly line: string; readonly isSeries: boolean }> {
+async function* facts(sql: SqlOrTransaction): AsyncGenerator<{ readonly line: string; readonly isSeries: boolean }> {
   const [origin] = await sql<{ simulator: string | null }[]>`select simulator from ops.origin`;
   const from = origin === undefined ? NOTHING_YET : (origin.simulator ?? 'upstream');
   yield { line: JSON.stringify({ origin: from }), isSeries: false };

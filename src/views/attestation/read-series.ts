@@ -3,7 +3,7 @@ import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
 import { storedRows } from '../../store/candle/stored.ts';
-import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { AttestedSeries } from './series-line.ts';
 import { monthsOf, type SeriesState } from './series-state.ts';
 
@@ -51,7 +51,7 @@ const AT_ONCE = 2;
 export type CurrentSeries = SeriesState & { readonly seriesId: number; readonly covered: Spans };
 
 /** All series with coverage, evidence or revisions, by coin, quote and interval. Memory does not grow with their number of candles. */
-export async function* readAllSeries(sql: Sql): AsyncGenerator<CurrentSeries> {
+export async function* readAllSeries(sql: SqlOrTransaction): AsyncGenerator<CurrentSeries> {
   yield* inPages(readListed(sql), (page) => readCurrent(sql, page));
 }
 
@@ -60,7 +60,7 @@ type Listed = { readonly id: number; readonly interval: Interval; readonly candl
 const LISTED = 10_000;
 
 /** In one order whatever the collation of the database is; intervals last, so that pages of one coin are few. */
-async function* readListed(sql: Sql): AsyncGenerator<Listed> {
+async function* readListed(sql: SqlOrTransaction): AsyncGenerator<Listed> {
   let after: { interval: string; coinId: string; quote: string } | null = null;
   for (;;) {
     const rows: (Listed & { coinId: string; quote: string })[] = await sql`

@@ -4,7 +4,7 @@ import type { Instant } from '../../clock.ts';
 import { monthReset } from '../../core/calendar.ts';
 import { HOUR } from '../../core/interval.ts';
 import { RATE_CHANGES } from '../../core/ticker.ts';
-import type { Sql } from '../../store/connection/connect.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { nameOf } from './series-line.ts';
 
 type Table = {
@@ -75,14 +75,17 @@ export type TableDigest = {
  */
 const MARGIN_MS = HOUR;
 
-export async function* readTables(sql: Sql): AsyncGenerator<TableDigest> {
+export async function* readTables(sql: SqlOrTransaction): AsyncGenerator<TableDigest> {
   for (const table of TABLES) {
     if (table.time === undefined) yield { table: table.name, ...(await digestRows(sql, table)) };
     else yield* readHistory(sql, { ...table, time: table.time });
   }
 }
 
-async function* readHistory(sql: Sql, table: Table & { readonly time: string }): AsyncGenerator<TableDigest> {
+async function* readHistory(
+  sql: SqlOrTransaction,
+  table: Table & { readonly time: string },
+): AsyncGenerator<TableDigest> {
   const { name, time } = table;
   const [ends] = await sql<{ first: Instant | null; last: Instant | null }[]>`
     select date_trunc('month', min(${sql(time)}), 'UTC') as first, max(${sql(time)}) as last from ${sql(name)}`;
@@ -100,7 +103,7 @@ async function* readHistory(sql: Sql, table: Table & { readonly time: string }):
  * in the order of the key; and a row is its text in Postgres, in UTC. By hours, so that neither side needs much memory.
  */
 export async function digestRows(
-  sql: Sql,
+  sql: SqlOrTransaction,
   { name, columns, key, time }: Table,
   within?: { readonly from: Instant; readonly before: Instant },
 ): Promise<{ readonly rows: number; readonly sha256: string }> {

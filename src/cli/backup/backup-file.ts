@@ -1,0 +1,127 @@
+/** Backups as files: an archive of pg_dump, and an attestation of the same instant beside it. */
+import { randomUUID } from 'node:crypto';
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { whyUnreadable } from '../../background/attestation/attestation-file.ts';
+import { type Instant, systemClock } from '../../clock.ts';
+import { toIso } from '../../core/format.ts';
+import { DAY } from '../../core/interval.ts';
+import { UsageError } from '../shell/exit.ts';
+
+const EXTENSION = '.dump';
+/** `chandler-20240131T120000Z.dump`: the files of a folder that `--keep` counts, and that `restore` takes the newest of. */
+const NAME = /^chandler-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.dump$/;
+/** What is not whole, and its attestation. */
+const PART = /^chandler-\w+\.dump\.[\da-f-]{36}\.part/;
+
+export const attestationBeside = (file: string) => `${file}.attestation.jsonl`;
+
+/** Is this the name of one file, and not of a folder for many? */
+export const namesFile = (target: string) => target.endsWith(EXTENSION);
+
+/** Where a backup of this instant goes; the folder is made when it is missing. @throws UsageError when nothing can be written there */
+export async function placeFor(target: string, at: Instant): Promise<string> {
+  if (namesFile(target)) {
+    if ((await kindOf(target)) !== null)
+      throw new UsageError(`${target} exists, and a backup never replaces a file; name another file, or a folder`);
+    if ((await kindOf(path.dirname(target))) !== 'folder')
+      throw new UsageError(`${target}: there is no such folder; make it, or name another one`);
+    return target;
+  }
+  if ((await kindOf(target)) === 'file')
+    throw new UsageError(`${target} is a file; name a folder, or a file that ends in ${EXTENSION}`);
+  try {
+    await mkdir(target, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new UsageError(`${target} cannot be made (${whyUnreadable(error)}); name another folder`);
+  }
+  return path.join(target, `chandler-${toIso(at)!.replace(/\.\d+/, '').replace(/[-:]/g, '')}${EXTENSION}`);
+}
+
+async function kindOf(target: string): Promise<'file' | 'folder' | null> {
+  const found = await stat(target).catch(() => null);
+  return found === null ? null : found.isDirectory() ? 'folder' : 'file';
+}
+
+/**
+ * Lets `write` fill a file that only this user may read, and if it wants the attestation beside it, under names that say they are
+ * not whole; gives them their names when both are whole and on the disk. When `write` fails, nothing is left.
+ */
+export async function writeWhole<T>(file: string, write: (part: string) => Promise<T>): Promise<T> {
+  const part = `${file}.${randomUUID()}.part`;
+  try {
+    // What is in it tells who may read the warehouse, so nobody else may read it.
+    await open(part, 'wx', 0o600).then((handle) => handle.close());
+    const written = await write(part);
+    await sync(part);
+    // First: a backup that is there has what belongs to it.
+    if (await hasFile(attestationBeside(part))) await rename(attestationBeside(part), attestationBeside(file));
+    await rename(part, file);
+    await sync(path.dirname(file));
+    return written;
+  } catch (error) {
+    await rm(part, { force: true });
+    await rm(attestationBeside(part), { force: true });
+    throw error;
+  }
+}
+
+async function sync(target: string): Promise<void> {
+  // Windows cannot open folders.
+  const handle = await open(target, 'r').catch(() => null);
+  if (handle === null) return;
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export type FoundBackup = { readonly file: string; readonly at: Instant };
+
+/** The backups of a folder, oldest first; none when there is no such folder. */
+export async function backupsIn(folder: string): Promise<FoundBackup[]> {
+  const names = await readdir(folder).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  });
+  return names
+    .filter((name) => NAME.test(name))
+    .sort()
+    .map((name) => ({ file: path.join(folder, name), at: Date.parse(name.replace(NAME, '$1-$2-$3T$4:$5:$6Z')) }));
+}
+
+/** Removes all but the newest `keep` backups of a folder, and what killed backups left there. Resolves to the removed files. */
+export async function keepNewest(folder: string, keep: number): Promise<string[]> {
+  const removed: string[] = [];
+  for (const { file } of (await backupsIn(folder)).slice(0, -keep)) {
+    await rm(file, { force: true });
+    await rm(attestationBeside(file), { force: true });
+    removed.push(file);
+  }
+  for (const name of await readdir(folder)) if (PART.test(name)) await removeAbandoned(path.join(folder, name));
+  return removed;
+}
+
+/** Of a backup that was killed. Another process may be writing one just now. */
+async function removeAbandoned(part: string): Promise<void> {
+  const found = await stat(part).catch(() => null);
+  // The file system's times are the machine's.
+  if (found !== null && systemClock.now() - found.mtimeMs > DAY) await rm(part, { force: true });
+}
+
+/** The file itself, or the newest backup of the folder. @throws UsageError when there is none */
+export async function backupAt(target: string): Promise<string> {
+  const kind = await kindOf(target);
+  if (kind === null)
+    throw new UsageError(`there is no backup ${target}; name the file of a backup, or a folder with backups`);
+  if (kind === 'file') return target;
+  const newest = (await backupsIn(target)).at(-1);
+  if (newest === undefined)
+    throw new UsageError(`the folder ${target} has no backup (chandler-<instant>${EXTENSION}); name a backup's file`);
+  return newest.file;
+}
+
+export async function hasFile(file: string): Promise<boolean> {
+  return (await kindOf(file)) === 'file';
+}

@@ -1,0 +1,137 @@
+/** `chandler backup`: writes the warehouse into a file, once or again and again. */
+import type { Command } from 'commander';
+import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
+import { formatBytes, formatCounted, formatInstant, toIso } from '../../core/format.ts';
+import { HOUR, MINUTE } from '../../core/interval.ts';
+import { parsePositiveInteger } from '../input/options.ts';
+import { parseDuration } from '../input/time.ts';
+import type { CommandContext } from '../shell/context.ts';
+import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
+import { explain } from '../shell/explain-error.ts';
+import type { Output } from '../shell/io.ts';
+import { printJson } from '../shell/json.ts';
+import { attestationBeside, backupsIn, keepNewest, namesFile } from './backup-file.ts';
+import { type Dumped, dump } from './dump.ts';
+
+type Options = {
+  readonly attest: boolean;
+  readonly keep?: number;
+  readonly every?: number;
+  readonly json?: boolean;
+};
+
+type Written = Dumped & { readonly removed: readonly string[] };
+
+export function backupCommand(program: Command, context: CommandContext): void {
+  program
+    .command('backup')
+    .description(
+      'write the warehouse into a file, with pg_dump and while the service may go on; chandler restore brings it back',
+    )
+    .argument(
+      '<dir|file>',
+      'a folder, which gets chandler-<instant>.dump; or a file that ends in .dump and does not exist',
+    )
+    .option('--no-attest', 'without the attestation of the same instant that lies beside the backup')
+    .option(
+      '--keep <n>',
+      'of a folder: remove all but the newest n backups when this one is written',
+      parsePositiveInteger,
+    )
+    .option(
+      '--every <time>',
+      'of a folder: write one again and again, like every 24h, until Ctrl-C or SIGTERM',
+      parseEvery,
+    )
+    .option('--json', 'print JSON')
+    .action(
+      context.action(async (target: string, options: Options): Promise<ExitCode> => {
+        const { every, keep, json } = options;
+        for (const [name, value] of Object.entries({ '--keep': keep, '--every': every })) {
+          if (value !== undefined && namesFile(target))
+            throw new UsageError(`${name} needs a folder for many backups, and ${target} names one file`);
+        }
+        if (every !== undefined) return backUpRepeatedly(context, target, { ...options, every });
+        const written = await backUp(context, target, options);
+        if (json) printJson(context.io.out, asJson(written));
+        else print(context.io.out, written);
+        return EXIT.done;
+      }),
+    );
+}
+
+function parseEvery(text: string): number {
+  const ms = parseDuration(text);
+  if (ms >= MINUTE) return ms;
+  throw new UsageError('It must be a minute at least.');
+}
+
+function backUp(context: CommandContext, target: string, { attest, keep }: Options): Promise<Written> {
+  const { env, signal, io } = context;
+  return context.withApp({ schema: 'require', handlesInterrupt: true }, async (app) => {
+    const dumped = await dump(app, { target, attests: attest, env, err: io.err, signal });
+    return { ...dumped, removed: keep === undefined ? [] : await keepNewest(target, keep) };
+  });
+}
+
+const retryBackoff = createBackoff({ firstMs: MINUTE, mostMs: HOUR });
+
+/**
+ * The folder says when the next one is due, so that a restart makes none too many. Failures are logged and tried again; a wrong setting,
+ * which waiting does not mend, ends the command.
+ */
+async function backUpRepeatedly(
+  context: CommandContext,
+  target: string,
+  options: Options & { readonly every: number },
+): Promise<ExitCode> {
+  const { clock, signal } = context;
+  const log = context.log(context.config());
+  for (let failures = 0; ; ) {
+    const newest = (await backupsIn(target)).at(-1);
+    const dueMs = newest === undefined ? 0 : newest.at + options.every - clock.now();
+    // A file from the future was written before a clock was set back.
+    const waitMs = failures > 0 ? retryBackoff(failures - 1, WHOLE_BOUND) : Math.min(dueMs, options.every);
+    await clock.sleep(waitMs, signal).catch(() => undefined);
+    if (signal.aborted) return EXIT.done;
+    try {
+      const { file, bytes, tables, attestation, removed } = await backUp(context, target, options);
+      log.info({ file, bytes, tables, root: attestation?.root, removed: removed.length }, 'wrote a backup');
+      failures = 0;
+    } catch (error) {
+      if (signal.aborted) return EXIT.done;
+      const { message, exitCode } = explain(error);
+      if (exitCode === EXIT.usage) throw error;
+      log.error(
+        { failures: failures + 1, nextTryInMs: retryBackoff(failures, WHOLE_BOUND) },
+        `the backup failed: ${message}`,
+      );
+      failures++;
+    }
+  }
+}
+
+function asJson({ at, attestation, file, ...rest }: Written) {
+  const { root = null, series = null } = attestation ?? {};
+  return {
+    file,
+    at: toIso(at),
+    ...rest,
+    attestation: root === null ? null : { file: attestationBeside(file), root, series },
+  };
+}
+
+function print(out: Output, { file, at, bytes, tables, attestation, leftOut, removed }: Written): void {
+  out.write(`${file}: ${formatBytes(bytes)}, ${formatCounted(tables, 'table')}, as of ${formatInstant(at)}\n`);
+  if (attestation !== null) {
+    const { series, root } = attestation;
+    out.write(`${attestationBeside(file)}: ${formatCounted(series, 'series')}, root ${root}\n`);
+  }
+  for (const old of removed) out.write(`removed ${old}\n`);
+  if (leftOut.length > 0) {
+    out.write(
+      `Not in the backup, as they are not Chandler's: the tables and views of the schema ${leftOut.join(', ')}.\n`,
+    );
+  }
+  out.write(`Keep a copy on another machine. chandler restore ${file} brings it back into an empty database.\n`);
+}

@@ -1,0 +1,152 @@
+/** Loads an archive into an empty database: all of it, or nothing. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { App } from '../../app.ts';
+import type { Environment } from '../../settings.ts';
+import { readServerVersion } from '../../store/backup/source.ts';
+import { analyzeAll, forgetAccountChecks, makeRole, missingRoles, readOccupation } from '../../store/backup/target.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { checkMigrations, migrate } from '../../store/migration/migrate.ts';
+import { startBar } from '../output/bar.ts';
+import { CommandFailed, UsageError } from '../shell/exit.ts';
+import type { Output } from '../shell/io.ts';
+import { type Archive, entriesToRestore, isDamaged, readArchive, readMigrations, readRoles } from './archive.ts';
+import { findClients, fittingClient, lacksClient, type PostgresClient, runClient } from './postgres-client.ts';
+
+export type LoadOptions = { readonly env: Environment; readonly err: Output; readonly signal: AbortSignal };
+
+export type Loaded = {
+  /** Of the server that was dumped. */
+  readonly postgres: string;
+  readonly tables: number;
+  /** Made now, as this server lacked them. */
+  readonly roles: readonly string[];
+  /** Migrations that the backup lacked. */
+  readonly migrated: readonly string[];
+};
+
+/** @throws UsageError, and changes nothing, when this archive cannot be loaded here; CommandFailed with what pg_restore says */
+export async function load(app: App, file: string, options: LoadOptions): Promise<Loaded> {
+  const { sql } = app.database;
+  const clients = await findClients('pg_restore', options.env);
+  // The newest one reads every archive.
+  const reader = clients.toSorted((a, b) => b.major - a.major)[0];
+  const server = await readServerVersion(sql);
+  if (reader === undefined)
+    throw lacksClient('pg_restore', clients, server.major, `the server is Postgres ${server.version}`);
+  const archive = await readArchive(reader, file, options);
+  const occupation = await requireEmpty(app);
+  if (server.major < archive.major) {
+    throw new UsageError(
+      `${file} is of Postgres ${archive.postgres}, and the server is Postgres ${server.version}, which is older; restore into Postgres ${archive.major} or newer`,
+    );
+  }
+  const needed = Math.max(server.major, archive.dumpedBy);
+  const client = fittingClient(clients, needed);
+  if (client === undefined) {
+    const reason = `the server is Postgres ${server.version}, and pg_dump ${archive.dumpedBy} wrote ${file}`;
+    throw lacksClient('pg_restore', clients, needed, reason);
+  }
+  checkMigrations(await readMigrations(reader, archive, options), `the database in ${file}`);
+  const roles = await withListFile(entriesToRestore(archive, occupation.empty), async (list, count) => {
+    const made = await makeRoles(sql, await readRoles(reader, archive, list, options));
+    await loadEntries(client, archive, { ...options, url: app.database.url, list, count });
+    return made;
+  });
+  const migrated = await migrate(app.database);
+  await forgetAccountChecks(sql);
+  await analyzeAll(sql);
+  const tables = archive.entries.filter((line) => / TABLE DATA /.test(line)).length;
+  return { postgres: archive.postgres, tables, roles, migrated };
+}
+
+/** @throws UsageError when something of a warehouse is there already */
+async function requireEmpty({ database: { sql }, config }: App) {
+  const occupation = await readOccupation(sql);
+  const { taken, warehouse, database } = occupation;
+  if (taken.length === 0) return occupation;
+  const found =
+    warehouse === null
+      ? `has a schema ${taken.join(' and ')} already`
+      : `has a warehouse of ${warehouse.series} series already`;
+  const empty =
+    config.databaseUrl === null
+      ? 'name a folder that does not exist in CHANDLER_HOME'
+      : 'make an empty database (createdb) and name it in DATABASE_URL';
+  const clear =
+    warehouse?.isUsed === false && config.databaseUrl !== null
+      ? `, or remove the unused warehouse: psql "$DATABASE_URL" -c 'drop schema market, ops cascade'`
+      : '';
+  throw new UsageError(`the database '${database}' ${found}, and a restore replaces nothing; ${empty}${clear}`);
+}
+
+/** Roles belong to the server and are in no dump. Those of people are made without a login: their passwords are nowhere to be read. */
+async function makeRoles(sql: Sql, names: readonly string[]): Promise<string[]> {
+  const missing = await missingRoles(sql, names);
+  for (const name of missing) {
+    await makeRole(sql, name).catch((error: unknown) => {
+      const { code } = error as { code?: string };
+      // Another restore made it at the same moment.
+      if (code === '42710' || code === '23505') return;
+      if (code !== '42501') throw error;
+      const commands = missing.map((role) => `create role "${role.replaceAll('"', '""')}" nologin;`).join(' ');
+      throw new UsageError(
+        `the backup grants rights to roles that this server lacks, and the user of DATABASE_URL may not make roles; let an administrator run: ${commands}`,
+      );
+    });
+  }
+  return missing;
+}
+
+async function withListFile<T>(
+  entries: readonly string[],
+  work: (list: string, count: number) => Promise<T>,
+): Promise<T> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'chandler-restore-'));
+  try {
+    const list = path.join(folder, 'entries');
+    await writeFile(list, `${entries.join('\n')}\n`);
+    return await work(list, entries.length);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** In one transaction: whatever stops it, the database stays empty. */
+async function loadEntries(
+  client: PostgresClient,
+  archive: Archive,
+  { url, list, count, env, err, signal }: LoadOptions & { url: string; list: string; count: number },
+): Promise<void> {
+  const bar = await startBar(err, 'steps', async () => count);
+  const args = [
+    '--single-transaction',
+    '--no-owner',
+    '--no-tablespaces',
+    '--no-password',
+    '--verbose',
+    `--use-list=${list}`,
+    // Makes pg_restore connect; the environment says where.
+    `--dbname=application_name='chandler restore'`,
+    archive.file,
+  ];
+  const onProgress = (line: string) => {
+    if (/^pg_restore: (creating|processing|executing) /.test(line)) bar.add(1);
+  };
+  try {
+    await runClient(client, args, { url, env, signal, onProgress });
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    const right = whatToDo(error.message, archive);
+    throw new CommandFailed(`${error.message}\nNothing was restored: the database is empty as before; ${right}.`);
+  } finally {
+    bar.stop();
+  }
+}
+
+function whatToDo(complaint: string, { dumpedBy }: Archive): string {
+  if (isDamaged(complaint)) return 'the backup is cut off or damaged, so take another one';
+  if (!/unrecognized configuration parameter/.test(complaint)) return 'run it again when the cause is mended';
+  return `pg_dump ${dumpedBy} wrote the backup, in words that this older server does not know: restore into Postgres ${dumpedBy}, or make the backup with pg_dump of the server's own version`;
+}

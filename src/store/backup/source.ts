@@ -1,0 +1,57 @@
+/** What a backup reads of the database beside pg_dump: the server, one snapshot for all, and how much there is. */
+import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+
+export type ServerVersion = {
+  /** As the server says it: `18.4`. */
+  readonly version: string;
+  readonly major: number;
+};
+
+/** The schemas of a backup. The queue is in another one: the next plan finds what was in it. */
+export const BACKED_UP = ['market', 'ops'] as const;
+
+export async function readServerVersion(sql: SqlOrTransaction): Promise<ServerVersion> {
+  const [row] = await sql<ServerVersion[]>`
+    select split_part(current_setting('server_version'), ' ', 1) as version,
+      current_setting('server_version_num')::int / 10000 as major`;
+  return row!;
+}
+
+/** Runs `work` with the name of a snapshot: whoever reads by it sees the database as it is now, however long that takes. */
+export async function withSnapshot<T>(
+  sql: Sql,
+  work: (tx: SqlOrTransaction, snapshot: string) => Promise<T>,
+): Promise<T> {
+  return (await sql.begin('isolation level repeatable read read only', async (tx) => {
+    // The server may limit such sessions, and this one waits for pg_dump.
+    await tx`select set_config('idle_in_transaction_session_timeout', '0', true), set_config('statement_timeout', '0', true)`;
+    const [row] = await tx<{ snapshot: string }[]>`select pg_export_snapshot() as snapshot`;
+    return work(tx, row!.snapshot);
+  })) as T;
+}
+
+export type TableSize = { readonly name: string; readonly bytes: number };
+
+/** The tables that hold rows, named as pg_dump names them. */
+export async function readTableSizes(sql: SqlOrTransaction): Promise<TableSize[]> {
+  return sql<TableSize[]>`
+    select n.nspname || '.' || c.relname as name, pg_table_size(c.oid) as bytes
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind = 'r' and n.nspname = any(${[...BACKED_UP]}::text[]) order by 1`;
+}
+
+/** Of the queue on Postgres. */
+const QUEUE = 'bullmq';
+
+/** Schemas with tables or views that no backup has: somebody else's, in the same database. */
+export async function readOtherSchemas(sql: SqlOrTransaction): Promise<string[]> {
+  const rows = await sql<{ name: string }[]>`
+    select n.nspname as name from pg_namespace n
+    where n.nspname <> all(${[...BACKED_UP, QUEUE, 'information_schema']}::text[]) and n.nspname !~ '^pg_'
+      and exists (
+        select from pg_class c where c.relnamespace = n.oid and c.relkind in ('r', 'p', 'v', 'm', 'f')
+          and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
+      )
+    order by 1`;
+  return rows.map(({ name }) => name);
+}

@@ -1,0 +1,58 @@
+/** What a restore asks of the database it fills, and what it changes there beside pg_restore. */
+import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+import { tables } from '../connection/tables.ts';
+import { account } from '../schema/accounts.ts';
+import { BACKED_UP } from './source.ts';
+
+/** What this database has already of the schemas of a backup. */
+export type Occupation = {
+  readonly database: string;
+  /** Schemas that hold something. */
+  readonly taken: readonly string[];
+  /** Schemas that somebody has made, and that hold nothing. */
+  readonly empty: readonly string[];
+  /** Of a warehouse: its series, and whether anything was ever asked for; null: there is none. */
+  readonly warehouse: { readonly series: number; readonly isUsed: boolean } | null;
+};
+
+export async function readOccupation(sql: SqlOrTransaction): Promise<Occupation> {
+  const schemas = await sql<{ name: string; isEmpty: boolean }[]>`
+    select n.nspname as name, not exists (select from pg_class c where c.relnamespace = n.oid)
+      and not exists (select from pg_proc p where p.pronamespace = n.oid)
+      and not exists (select from pg_type t where t.typnamespace = n.oid) as is_empty
+    from pg_namespace n where n.nspname = any(${[...BACKED_UP]}::text[]) order by 1`;
+  const [found] = await sql<{ database: string; isReadable: boolean }[]>`
+    select current_database() as database, coalesce(has_table_privilege(to_regclass('market.series'), 'select')
+      and has_table_privilege(to_regclass('ops.fetch'), 'select'), false) as is_readable`;
+  const names = (isEmpty: boolean) => schemas.filter((schema) => schema.isEmpty === isEmpty).map(({ name }) => name);
+  const [warehouse = null] = found!.isReadable
+    ? await sql<NonNullable<Occupation['warehouse']>[]>`
+        select count(*) as series, count(*) > 0 or exists (select from ops.fetch) as is_used from market.series`
+    : [];
+  return { database: found!.database, taken: names(false), empty: names(true), warehouse };
+}
+
+/** Those of these roles that the server lacks. */
+export async function missingRoles(sql: SqlOrTransaction, names: readonly string[]): Promise<string[]> {
+  const rows = await sql<{ name: string }[]>`
+    select name from unnest(${[...names]}::text[]) name where not exists (select from pg_roles where rolname = name) order by 1`;
+  return rows.map(({ name }) => name);
+}
+
+/** A role that owns nothing and cannot log in: rights are granted to it. */
+export async function makeRole(sql: SqlOrTransaction, name: string): Promise<void> {
+  await sql`create role ${sql(name)} nologin`;
+}
+
+/** So that the first statements on the restored tables are planned for their real sizes. */
+export async function analyzeAll(sql: SqlOrTransaction): Promise<void> {
+  const rows = await sql<{ name: string }[]>`
+    select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind in ('r', 'p') and not c.relispartition and n.nspname = any(${[...BACKED_UP]}::text[]) order by 1`;
+  for (const { name } of rows) await sql.unsafe(`analyze ${name}`);
+}
+
+/** When upstream last told about an account is forgotten: requests were sent since, so the next session asks first. */
+export async function forgetAccountChecks(sql: Sql): Promise<void> {
+  await tables(sql).update(account).set({ checkedAt: null });
+}

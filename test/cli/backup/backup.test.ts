@@ -1,0 +1,353 @@
+/** `chandler backup` and `chandler restore`, with the real programs of Postgres: what is restored is the same warehouse (promise P17). */
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createScaledClock } from '../../../src/clock.ts';
+import { libpqEnvironment } from '../../../src/store/connection/libpq-environment.ts';
+import { migrate } from '../../../src/store/migration/migrate.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { findTestClient, putBefore } from '../../support/postgres-client.ts';
+import { changeOne, fillProved } from '../../support/proved-warehouse.ts';
+
+const client = await findTestClient();
+let folder: string;
+let original: TestDatabase;
+let target: TestDatabase;
+let series: number;
+beforeEach(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), 'chandler-backup-'));
+  [original, target] = await Promise.all([createTestDatabase(), createEmptyDatabase()]);
+  series = await fillProved(original.sql);
+});
+afterEach(async () => {
+  await Promise.all([original.drop(), target.drop()]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const backups = () => path.join(folder, 'backups');
+const files = () => (existsSync(backups()) ? readdirSync(backups()).sort() : []);
+const run = (database: TestDatabase, args: string[], options: { PATH?: string; signal?: AbortSignal } = {}) => {
+  const { PATH = client!.path, signal } = options;
+  return runCommand(args, { env: { DATABASE_URL: database.url, PATH }, ...(signal ? { signal } : {}) });
+};
+const backup = (options: { PATH?: string; signal?: AbortSignal } = {}) => run(original, ['backup', backups()], options);
+const restore = () => run(target, ['restore', backups()]);
+const isEmpty = async ({ sql }: TestDatabase) =>
+  (await sql`select from pg_namespace where nspname in ('market', 'ops')`).length === 0;
+
+async function counts(database: TestDatabase, against: string) {
+  const { code, out } = await run(database, ['verify', '--against', against, '--json']);
+  return { ...(JSON.parse(out) as { counts: Record<string, number> }).counts, code } as Record<string, number>;
+}
+
+/** Tables, partitions, types, functions, triggers, comments and grants, as pg_dump tells them. */
+function schemaOf({ url }: TestDatabase): string {
+  const env = { ...process.env, ...libpqEnvironment(url, 'chandler test') };
+  const args = ['--schema-only', '--schema=market', '--schema=ops'];
+  const text = execFileSync(client!.pgDump, args, { env, encoding: 'utf8', maxBuffer: 2 ** 26 });
+  // Words that each run makes anew; brackets and names of columns, which Postgres writes otherwise once it has read its own text.
+  return text.replace(/^\\(un)?restrict .*$|^-- Dumped .*$| AS (text|timestamptz)\b/gm, '').replace(/[ ()]+/g, '');
+}
+
+describe.skipIf(client === null)('what is restored', () => {
+  test('is the same warehouse: the same digests, and the same schema with all its grants and comments', async () => {
+    const made = await backup();
+    expect(made).toMatchObject({ code: 0, err: '' });
+    const [dump, attestation] = files() as [string, string];
+    expect(files()).toEqual([dump, `${dump}.attestation.jsonl`]);
+    expect(dump).toMatch(/^chandler-\d{8}T\d{6}Z\.dump$/);
+    expect(statSync(path.join(backups(), dump)).mode & 0o777).toBe(0o600);
+
+    const restored = await restore();
+    expect(restored).toMatchObject({ code: 0, err: '' });
+    expect(restored.out).toContain(`restoring ${path.join(backups(), dump)}`);
+    expect(restored.out).toContain('Every covered slot is accounted for, as it was answered.');
+    expect(restored.out).toContain('Nothing that was attested was tampered with.');
+    const found = await counts(target, path.join(backups(), attestation));
+    const { equal, ...others } = found;
+    expect(Object.values(others).filter((count) => count > 0)).toEqual([]);
+    expect(equal).toBeGreaterThan(3);
+    const hashes = async (database: TestDatabase) =>
+      (JSON.parse((await run(database, ['verify', '--json'])).out) as { hash: string }[]).map(({ hash }) => hash);
+    expect(await hashes(target)).toEqual(await hashes(original));
+    expect(schemaOf(target)).toBe(schemaOf(original));
+    // Nothing was left to migrate, and none of the queue came along.
+    expect(JSON.parse((await run(target, ['migrate', '--json'])).out)).toEqual({ applied: [] });
+    expect(await target.sql`select from pg_namespace where nspname = 'bullmq'`).toHaveLength(0);
+
+    const again = await restore();
+    expect(again.code).toBe(2);
+    expect(again.err).toMatch(
+      /has a warehouse of 2 series already, and a restore replaces nothing; make an empty database/,
+    );
+    expect(await counts(target, path.join(backups(), attestation))).toEqual(found);
+  });
+
+  test('is one instant, of the archive as of the attestation, though answers are stored meanwhile', async () => {
+    const [started, go] = [path.join(folder, 'started'), path.join(folder, 'go')];
+    const script = `case "$*" in *--file=*) touch ${started}; while [ ! -e ${go} ]; do sleep 0.02; done;; esac\nexec ${client!.pgDump} "$@"`;
+    const PATH = putBefore(client!, path.join(folder, 'bin'), 'pg_dump', script);
+    const making = backup({ PATH });
+    await vi.waitFor(() => expect(existsSync(started)).toBe(true), { timeout: 60_000, interval: 20 });
+    await changeOne(original.sql, series, 7);
+    writeFileSync(go, '');
+    expect(await making).toMatchObject({ code: 0 });
+    const attestation = path.join(backups(), files()[1]!);
+    expect(await counts(original, attestation)).toMatchObject({ code: 0, tampered: 0, revised: 1 });
+    expect(await restore()).toMatchObject({ code: 0 });
+    expect(await counts(target, attestation)).toMatchObject({ code: 0, revised: 0, tampered: 0 });
+  });
+
+  test('is told to differ when it does: exit code 1', async () => {
+    expect((await backup()).code).toBe(0);
+    const before = readFileSync(path.join(backups(), files()[1]!));
+    await changeOne(original.sql, series, 9);
+    await original.sql`delete from market.revision where series_id = ${series}`;
+    for (const name of files()) rmSync(path.join(backups(), name));
+    expect((await backup()).code).toBe(0);
+    writeFileSync(path.join(backups(), files()[1]!), before);
+    const { code, out } = await restore();
+    expect(code).toBe(1);
+    expect(out).toContain('The backup is restored, and it differs from what was answered');
+  });
+
+  test('goes on with the newest schema when the backup is of an older version', async () => {
+    const [old, ready] = await Promise.all([createEmptyDatabase(), createTestDatabase()]);
+    try {
+      await migrateUpTo(old, '0012');
+      const archive = path.join(folder, 'old.dump');
+      dumpByHand(old, archive);
+      const { code, out, err } = await run(target, ['restore', archive]);
+      expect({ code, err }).toEqual({ code: 0, err: '' });
+      expect(out).toMatch(/applied \d+ migrations that the backup lacked: 0013_rates, 0014_prices/);
+      expect(out).toContain('No attestation lies beside the backup');
+      expect(schemaOf(target)).toBe(schemaOf(ready));
+    } finally {
+      await Promise.all([old.drop(), ready.drop()]);
+    }
+  });
+
+  test('has the grants to roles of somebody else, which are made first and cannot log in', async () => {
+    const role = `reader_${path.basename(folder).slice(-6).toLowerCase()}`;
+    await original.sql.unsafe(`create role ${role} login password 'x'; grant select on market.series to ${role}`);
+    expect((await backup()).code).toBe(0);
+    // As on another server: the role is not there.
+    await original.sql.unsafe(`drop owned by ${role}; drop role ${role}`);
+    const mover = `mover_${path.basename(folder).slice(-6).toLowerCase()}`;
+    const { pathname } = new URL(target.url);
+    await target.sql.unsafe(
+      `create role ${mover} login password 'sesame-open'; alter database ${pathname.slice(1)} owner to ${mover}`,
+    );
+    try {
+      const url = Object.assign(new URL(target.url), { username: mover, password: 'sesame-open' }).href;
+      const refused = await run({ ...target, url }, ['restore', backups()]);
+      expect(refused.code).toBe(2);
+      expect(refused.err).toContain(`may not make roles; let an administrator run: create role "${role}" nologin;`);
+      expect(await isEmpty(target)).toBe(true);
+      const { code, out } = await restore();
+      expect(code).toBe(0);
+      expect(out).toContain(`made 1 role without a login: ${role}`);
+      const [made] = await target.sql`
+        select rolcanlogin, has_table_privilege(${role}, 'market.series', 'select') as reads from pg_roles where rolname = ${role}`;
+      expect(made).toEqual({ rolcanlogin: false, reads: true });
+    } finally {
+      await target.sql.unsafe(
+        `drop owned by ${role}; drop role ${role}; reassign owned by ${mover} to current_user; drop role ${mover}`,
+      );
+    }
+  });
+});
+
+describe.skipIf(client === null)('a backup that is not whole', () => {
+  test('has another name while it is written, and pg_dump that fails leaves nothing', async () => {
+    const seen = path.join(folder, 'seen');
+    const script = `case "$*" in *--file=*) ls ${backups()} >${seen}; echo "pg_dump: error: could not write to file: No space left on device" >&2; exit 1;; esac\nexec ${client!.pgDump} "$@"`;
+    const PATH = putBefore(client!, path.join(folder, 'bin'), 'pg_dump', script);
+    const { code, err } = await backup({ PATH });
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: 'error: pg_dump failed: could not write to file: No space left on device\n',
+    });
+    expect(readFileSync(seen, 'utf8')).toMatch(/^chandler-\w+\.dump\.[\da-f-]{36}\.part$/m);
+    expect(files()).toEqual([]);
+    expect(await restore()).toMatchObject({ code: 2, err: expect.stringContaining('has no backup') });
+  });
+
+  test('of a command that was stopped is gone', async () => {
+    const started = path.join(folder, 'started');
+    const script = `case "$*" in *--file=*) touch ${started}; exec sleep 60;; esac\nexec ${client!.pgDump} "$@"`;
+    const PATH = putBefore(client!, path.join(folder, 'bin'), 'pg_dump', script);
+    const stop = new AbortController();
+    const making = backup({ PATH, signal: stop.signal });
+    await vi.waitFor(() => expect(existsSync(started)).toBe(true), { timeout: 60_000, interval: 20 });
+    stop.abort(new Error('stopped'));
+    expect((await making).code).not.toBe(0);
+    expect(files()).toEqual([]);
+  });
+
+  test('when a copy of it was cut off, nothing of it is restored; and the whole one is, into the same database', async () => {
+    expect((await backup()).code).toBe(0);
+    const whole = path.join(backups(), files()[0]!);
+    const cut = path.join(folder, 'cut.dump');
+    for (const part of [0.9, 0.2]) {
+      writeFileSync(cut, readFileSync(whole));
+      truncateSync(cut, Math.floor(statSync(whole).size * part));
+      const { code, err } = await run(target, ['restore', cut]);
+      expect(code).toBe(1);
+      expect(err).toMatch(/is no backup, or not a whole one|the backup is cut off or damaged/);
+      expect(await isEmpty(target)).toBe(true);
+    }
+    writeFileSync(cut, 'create table x ()');
+    expect(await run(target, ['restore', cut])).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/is no backup, or not a whole one/),
+    });
+    expect(await restore()).toMatchObject({ code: 0 });
+  });
+});
+
+describe.skipIf(client === null)('what cannot be done is refused before anything is changed', () => {
+  test('a pg_dump that is older than the server, or none', async () => {
+    const bin = path.join(folder, 'bin');
+    const PATH = putBefore({ path: '' }, bin, 'pg_dump', 'echo "pg_dump (PostgreSQL) 14.2 (Debian 14.2-1)"');
+    const old = await backup({ PATH });
+    expect(old.code).toBe(2);
+    expect(old.err).toMatch(
+      new RegExp(
+        `^error: the server is Postgres ${client!.major}\\S*, which needs pg_dump of Postgres ${client!.major} or newer, and on the PATH there is only ${bin}/pg_dump of version 14.2; install`,
+      ),
+    );
+    expect(old.err).toContain(`postgresql-client-${client!.major}`);
+    const none = await backup({ PATH: folder });
+    expect(none).toMatchObject({ code: 2, err: expect.stringContaining('there is no pg_dump on the PATH') });
+    // A newer one further back is found.
+    expect((await backup({ PATH: putBefore(client!, bin, 'pg_dump', 'echo "pg_dump (PostgreSQL) 14.2"') })).code).toBe(
+      0,
+    );
+  });
+
+  test('a backup of a newer Chandler', async () => {
+    await original.sql`insert into ops.migration (hash, created_at, name) values ('x', 9999999999999, '0042_future')`;
+    const archive = path.join(folder, 'newer.dump');
+    dumpByHand(original, archive);
+    const { code, err } = await run(target, ['restore', archive]);
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: `error: the database in ${archive} was migrated by a newer chandler (migration 0042_future); upgrade chandler\n`,
+    });
+    expect(await isEmpty(target)).toBe(true);
+  });
+
+  test('a database with a warehouse that was never used, with the way to remove it', async () => {
+    expect((await backup()).code).toBe(0);
+    await migrate(target);
+    const { code, err } = await restore();
+    expect(code).toBe(2);
+    expect(err).toContain(`or remove the unused warehouse: psql "$DATABASE_URL" -c 'drop schema market, ops cascade'`);
+    await target.sql.unsafe('drop schema market, ops cascade; create schema market');
+    // Whoever may not make schemas gets them made, empty.
+    expect((await restore()).code).toBe(0);
+  });
+
+  test('a file that is there, a folder that is not, and options that need a folder', async () => {
+    const taken = path.join(folder, 'taken.dump');
+    writeFileSync(taken, 'mine');
+    for (const [args, message] of [
+      [['backup', taken], 'exists, and a backup never replaces a file'],
+      [['backup', path.join(folder, 'no/such/x.dump')], 'there is no such folder'],
+      [['backup', taken, '--keep', '2'], '--keep needs a folder'],
+      [['backup', taken, '--every', '24h'], '--every needs a folder'],
+      [['backup', backups(), '--every', '5s'], 'It must be a minute at least'],
+      [['restore', path.join(folder, 'nothing.dump')], 'there is no backup'],
+    ] as const) {
+      expect(await run(original, [...args]), message).toMatchObject({ code: 2, err: expect.stringContaining(message) });
+    }
+    expect(readFileSync(taken, 'utf8')).toBe('mine');
+  });
+});
+
+test.skipIf(client === null)('a password is neither on the command line nor in what is printed', async () => {
+  const { password } = new URL(original.url);
+  expect(password.length).toBeGreaterThan(8);
+  const said = path.join(folder, 'arguments');
+  const bin = path.join(folder, 'bin');
+  putBefore(client!, bin, 'pg_dump', `echo "$@" >>${said}\nexec ${client!.pgDump} "$@"`);
+  const PATH = putBefore(client!, bin, 'pg_restore', `echo "$@" >>${said}\nexec ${client!.pgRestore} "$@"`);
+  const made = await backup({ PATH });
+  const restored = await run(target, ['restore', backups()], { PATH });
+  expect([made.code, restored.code]).toEqual([0, 0]);
+  const lines = readFileSync(said, 'utf8');
+  expect(lines).toContain('--snapshot=');
+  expect(lines).toContain('--single-transaction');
+  for (const text of [lines, made.out, made.err, restored.out, restored.err]) expect(text).not.toContain(password);
+});
+
+test.skipIf(client === null)(
+  'again and again: a failure is told and tried again, and the newest ones are kept',
+  async () => {
+    const failed = path.join(folder, 'failed');
+    const script = `case "$*" in *--file=*) [ -e ${failed} ] || { touch ${failed}; echo "pg_dump: error: not today" >&2; exit 1; };; esac\nexec ${client!.pgDump} "$@"`;
+    const PATH = putBefore(client!, path.join(folder, 'bin'), 'pg_dump', script);
+    // Of a backup that was killed long ago, and one of now.
+    const old = path.join(folder, 'x');
+    writeFileSync(old, '');
+    const stop = new AbortController();
+    let lines: { msg: string; file?: string; removed?: number }[] = [];
+    const { code } = await runCommand(['backup', backups(), '--every', '1h', '--keep', '2'], {
+      env: { DATABASE_URL: original.url, PATH, LOG_LEVEL: 'info' },
+      clock: createScaledClock({ speed: 5_000, startAt: Date.UTC(2026, 0, 1) }),
+      signal: stop.signal,
+      onError: (text) => {
+        lines = text
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line));
+        if (lines.length === 4) stop.abort(new Error('stopped'));
+      },
+    });
+    expect(code).toBe(0);
+    expect(lines[0]!.msg).toBe('the backup failed: pg_dump failed: not today');
+    const written = lines.slice(1);
+    expect(written.map(({ msg, removed }) => [msg, removed])).toEqual([
+      ['wrote a backup', 0],
+      ['wrote a backup', 0],
+      ['wrote a backup', 1],
+    ]);
+    const kept = written.slice(1).map(({ file }) => path.basename(file!));
+    expect(files()).toEqual(kept.flatMap((name) => [name, `${name}.attestation.jsonl`]).sort());
+  },
+);
+
+function dumpByHand({ url }: TestDatabase, file: string): void {
+  const env = { ...process.env, ...libpqEnvironment(url, 'chandler test') };
+  execFileSync(client!.pgDump, ['--format=custom', `--file=${file}`], { env, stdio: 'pipe' });
+  chmodSync(file, 0o600);
+}
+
+/** As a version of Chandler left the database that knew no later migration. */
+async function migrateUpTo({ sql }: TestDatabase, last: string): Promise<void> {
+  const root = path.join(import.meta.dirname, '../../../migrations');
+  const { entries } = JSON.parse(readFileSync(path.join(root, 'meta/_journal.json'), 'utf8')) as {
+    entries: { tag: string; when: number }[];
+  };
+  await sql.unsafe(`create schema ops; create table ops.migration (id serial primary key, hash text not null, created_at bigint);
+    alter table ops.migration add column name text`);
+  for (const { tag, when } of entries.filter(({ tag }) => tag.slice(0, 4) <= last)) {
+    for (const statement of readFileSync(path.join(root, `${tag}.sql`), 'utf8').split('--> statement-breakpoint'))
+      await sql.unsafe(statement);
+    await sql`insert into ops.migration (hash, created_at, name) values (${tag}, ${when}, ${tag})`;
+  }
+}
