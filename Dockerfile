@@ -27,7 +27,7 @@ RUN ln -s /app/dist/main.js /usr/local/bin/chandler
 RUN mkdir /attestations && chown node:node /attestations
 # Everything above belongs to root: who runs here changes nothing of it.
 USER node
-EXPOSE 8080
+EXPOSE 8080 8081
 # It listens to SIGTERM itself, also as process 1, and starts no other processes.
 ENTRYPOINT ["chandler"]
 CMD ["service"]

@@ -47,7 +47,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   });
   try {
     const served = { operations, market: () => market?.handler ?? null, metrics };
-    server = await listenToAll(served, options, '/v1, /rpc, /health, /ready and /metrics', onError);
+    server = await listenToAll(served, options, '/health, /ready and /metrics', onError);
     // When reads have an address of their own, the other one is not needed.
     const settings = config.serveDatabaseUrl === null ? config : { ...config, databaseUrl: config.serveDatabaseUrl };
     const waiting = { status, incidents, clock, signal };
