@@ -207,6 +207,30 @@ describe('chandler serve', () => {
     await serving.stop();
   });
 
+  test('a key has one pace, however many processes serve it', async () => {
+    await seed();
+    const create = ['keys', 'create', '--plan', 'unlimited', '--requests-per-second', '10', '--json'];
+    const made = await runCommand(create, { env: { DATABASE_URL: database.url } });
+    const { key } = JSON.parse(made.out) as { key: string };
+    const urls = await Promise.all(
+      [start(['serve'], {}), start(['serve'], {})].map(async (serving) => {
+        await serving.ready();
+        return serving.url();
+      }),
+    );
+    const began = performance.now();
+    let answered = 0;
+    while (performance.now() - began < 3_000) {
+      const answers = await Promise.all(
+        urls.map((url) => fetch(`${url}/v1/coins/btc-bitcoin`, { headers: { Authorization: key } })),
+      );
+      answered += answers.filter(({ status }) => status === 200).length;
+    }
+    const seconds = (performance.now() - began) / 1_000;
+    expect(answered).toBeGreaterThanOrEqual(30);
+    expect(answered).toBeLessThanOrEqual(10 + 10 * seconds + 10);
+  });
+
   test('a cached answer follows the same rules as a new one: counted once, current, and by plan', async () => {
     await seed();
     const env = { DATABASE_URL: database.url };
