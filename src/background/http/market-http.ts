@@ -40,7 +40,12 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
   const url = config.serveDatabaseUrl ?? app.database.url;
   const watchdog = url === app.database.url ? app.database.watchdog : undefined;
   const reader = await openReader({ url, setting: settingOf(config), watchdog });
-  const statements = config.serveSql ? createStatementRunner({ url, watchdog: reader.watchdog }) : null;
+  const onEndless = (pid: number) =>
+    log.warn(
+      { pid },
+      'a statement of runSql cannot be cancelled; its process of the server has been told to end, and its place is taken until then',
+    );
+  const statements = config.serveSql ? createStatementRunner({ url, watchdog: reader.watchdog, onEndless }) : null;
   if (!reader.hasRole)
     log.warn(
       'the role chandler_server does not exist or is not granted to this user: serving with read-only transactions of this user',
