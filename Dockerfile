@@ -38,7 +38,7 @@ RUN ldconfig
 RUN mkdir /attestations /backups && chown node:node /attestations /backups
 # Everything above belongs to root: who runs here changes nothing of it.
 USER node
-EXPOSE 8080
+EXPOSE 8080 8081
 # It listens to SIGTERM itself, also as process 1, and starts no other processes but pg_dump and pg_restore.
 ENTRYPOINT ["chandler"]
 CMD ["service"]

@@ -1,6 +1,7 @@
 /** The configuration: the environment as a value. Pure, and it reports every problem at once. */
 import type { BlockList } from 'node:net';
 import { PLANS, type PlanName } from './contract/plan/plans.ts';
+import type { ListenAddress } from './core/settings/listen-settings.ts';
 import type { Notify } from './core/settings/notice-settings.ts';
 import type { Keep } from './core/settings/retention-settings.ts';
 import { type Cadences, scheduleVariable } from './ingest/schedule/schedule-plan.ts';
@@ -46,7 +47,9 @@ export type Config = {
   readonly authScheme: AuthSetting;
   /** Configured cadences of schedules; an absent schedule has the cadence of the plan. */
   readonly cadences: Cadences;
-  readonly listen: { readonly host: string; readonly port: number };
+  readonly listen: ListenAddress;
+  /** Where `/health`, `/ready`, `/metrics` and `/backfills` are served; null: with everything else, at `listen`. */
+  readonly operationsListen: ListenAddress | null;
   /** Whether callers without a history limit may run read-only SQL through the tools. */
   readonly serveSql: boolean;
   /** Origins of web pages that may use the tools, in addition to this machine; `*`: all. */
@@ -100,6 +103,7 @@ function configOf(settings: Settings): Config {
       Object.fromEntries(SCHEDULE_NAMES.map((name) => [name, settings[scheduleVariable(name)] ?? undefined])),
     ),
     listen: settings.CHANDLER_LISTEN,
+    operationsListen: settings.CHANDLER_OPERATIONS_LISTEN,
     serveSql: settings.CHANDLER_SERVE_SQL === 'on',
     serveOrigins: settings.CHANDLER_SERVE_ORIGINS,
     keep: {

@@ -3,6 +3,7 @@ import { RPC_PATH } from './contract/interface/json-rpc.ts';
 import { MAX_CANDLES, PLAN_NAMES } from './contract/plan/plans.ts';
 import { parseProxies } from './core/caller/address.ts';
 import { didYouMean, misspeltSettings } from './core/settings/did-you-mean.ts';
+import { DEFAULT_LISTEN, parseListen, parseOperationsListen } from './core/settings/listen-settings.ts';
 import {
   DEFAULT_REVISIONS_A_DAY,
   DEFAULT_STUCK_AFTER_MS,
@@ -102,7 +103,8 @@ const SETTINGS = {
   CHANDLER_REQUESTS_PER_SECOND: limit(false),
   CHANDLER_CANDLES_PER_REQUEST: optional(parseCandles),
   CHANDLER_AUTH_SCHEME: setting<AuthSetting>('auto', oneOf(['auto', 'bearer', 'bare'])),
-  CHANDLER_LISTEN: setting({ host: '127.0.0.1', port: 8080 }, parseListen),
+  CHANDLER_LISTEN: setting(DEFAULT_LISTEN, (text) => parseListen(text)),
+  CHANDLER_OPERATIONS_LISTEN: optional((text, _, env) => parseOperationsListen(text, env.CHANDLER_LISTEN)),
   CHANDLER_SERVE_LIMITS: setting('on', anyCase(oneOf(['on', 'off']))),
   CHANDLER_TRUSTED_PROXIES: optional(parseProxies),
   CHANDLER_CONNECTIONS_PER_ADDRESS: setting<number | null>(MOST_PER_ADDRESS, (text) => parseLimit(text, true)),
@@ -265,13 +267,6 @@ function parseSchedule(text: string): Read<string> {
   if (text.toLowerCase() === 'off') return { ok: 'off' };
   const read = parseCadence(text);
   return 'ok' in read ? { ok: read.ok.cron } : wrong(`${read.problem}, or off${didYouMean(text, ['off'])}`);
-}
-
-function parseListen(text: string): Read<{ readonly host: string; readonly port: number }> {
-  const parts = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+)):(\d{1,5})$/i.exec(text);
-  const port = Number(parts?.[3]);
-  if (parts && port <= 65_535) return { ok: { host: (parts[1] ?? parts[2])!, port } };
-  return wrong('which is not a host and port; write it like 127.0.0.1:8080, or 0.0.0.0:8080 for all interfaces');
 }
 
 /** Origins as a browser writes them: scheme, host, and the port where it is not the default of the scheme. */

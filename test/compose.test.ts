@@ -103,6 +103,7 @@ describe('docker-compose.yml', () => {
     const published = services.flatMap(([name, { ports }]) => ports.map((port) => [name, port]));
     expect(published).toEqual([
       ['http', '127.0.0.1:8080:8080'],
+      ['http', '127.0.0.1:8081:8081'],
       ['grafana', '127.0.0.1:3000:3000'],
     ]);
   });

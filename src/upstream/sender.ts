@@ -2,11 +2,11 @@
 import { type Clock, type Instant, systemClock } from '../clock.ts';
 import { SIMULATOR_HEADER } from '../contract/interface/paths.ts';
 import { withDeadline } from '../core/concurrency/unless-aborted.ts';
-import { createMask } from '../log.ts';
 import type { Answer, AuthScheme, Exchange, NoContact, Outcome } from './answer.ts';
 import { type AnswerTime, createAnswerClock } from './answer-time.ts';
 import { type Body, decompress, type RawBody, readRawBody } from './body.ts';
 import type { Received } from './classify.ts';
+import { createKeyMask } from './key-mask.ts';
 import { describeNetworkError } from './network-error.ts';
 import { createFetchWire, createSocketWire, type FetchFunction, type Timeouts, type WireResponse } from './wire.ts';
 
@@ -48,7 +48,7 @@ export function createSender(options: SenderOptions): Sender {
   if (key !== null && !/^[\x21-\x7e]+$/.test(key)) {
     throw new TypeError('the API key may only have visible ASCII characters, without spaces');
   }
-  const withoutKey = createMask(key === null ? [] : [key], '[key]');
+  const mask = createKeyMask(key);
   const timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
   const wire = options.fetch ? createFetchWire(options.fetch) : createSocketWire(timeouts);
   const timer = options.fetch ? clock : systemClock;
@@ -79,7 +79,8 @@ export function createSender(options: SenderOptions): Sender {
         (error): RawBody => ({ kind: 'cut', bytes: 0, error }),
       );
       body = await decompress(raw, head.header('content-encoding'), maxBytes);
-      if (key !== null) body = cleanBody(body, key, withoutKey);
+      // Before it is parsed, because a text that is shortened later may end within the key.
+      if (body.kind === 'whole') body = { ...body, bytes: mask.bytes(body.bytes) };
       outcome = meaning({ asked: url, status: head.status, header: head.header, body, now: clock.now() });
     } catch (error) {
       const failure = describeNetworkError(error, url.host);
@@ -96,8 +97,8 @@ export function createSender(options: SenderOptions): Sender {
     const now = clock.now();
     const time = timeOf({ sentAt, now }, (name) => head?.header(name) ?? null);
     return {
-      ...cleanTexts(outcome, withoutKey),
-      exchange: { ...exchangeOf(sentAt, now, head, body), ...time, noContact },
+      ...cleanTexts(outcome, mask.text),
+      exchange: { ...exchangeOf(sentAt, now, head, body, mask.text), ...time, noContact },
     };
   }
 
@@ -119,14 +120,16 @@ function exchangeOf(
   now: Instant,
   head: WireResponse | null,
   body: Body | null,
+  withoutKey: (text: string) => string,
 ): Omit<Exchange, 'noContact' | keyof AnswerTime> {
+  const simulator = head?.header(SIMULATOR_HEADER) ?? null;
   return {
     sentAt,
     durationMs: Math.max(0, now - sentAt),
     status: head?.status ?? null,
     bytes: body === null ? 0 : body.kind === 'whole' ? body.bytes.length : body.bytes,
     bodySha256: body?.kind === 'whole' ? body.sha256 : null,
-    simulator: head?.header(SIMULATOR_HEADER) ?? null,
+    simulator: simulator === null ? null : withoutKey(simulator),
   };
 }
 
@@ -134,15 +137,4 @@ function exchangeOf(
 function cleanTexts(outcome: Outcome, withoutKey: (text: string) => string): Outcome {
   if (outcome.kind === 'moved') return { ...outcome, shown: withoutKey(outcome.shown) };
   return 'message' in outcome ? { ...outcome, message: withoutKey(outcome.message) } : outcome;
-}
-
-/**
- * Masks the key before the body is parsed, because a text that is shortened later may end within the key. A key that could be a number is
- * not masked: it may be one.
- */
-function cleanBody(body: Body, key: string, withoutKey: (text: string) => string): Body {
-  if (body.kind !== 'whole' || key.length < 8 || /^[\d.eE+-]+$/.test(key)) return body;
-  const forms = [key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)];
-  if (!forms.some((form) => body.bytes.includes(form))) return body;
-  return { ...body, bytes: Buffer.from(withoutKey(body.bytes.toString('utf8'))) };
 }

@@ -121,7 +121,7 @@ describe('simulate', () => {
     taken.close();
     expect(code).toBe(1);
     expect(err).toBe(
-      `error: port ${port} of 127.0.0.1 is in use by another program; choose another port with --port, or for serve and service with CHANDLER_LISTEN\n`,
+      `error: port ${port} of 127.0.0.1 is in use by another program; choose another port with --port, or for serve and service with CHANDLER_LISTEN or CHANDLER_OPERATIONS_LISTEN\n`,
     );
   });
 });

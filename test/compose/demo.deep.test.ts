@@ -41,6 +41,7 @@ beforeAll(async () => {
     [REDIS_URL!]: testRedisUrl() ?? '',
     'simulator:8090': await simulator.address(),
     '0.0.0.0:8080': '0.0.0.0:0',
+    '0.0.0.0:8081': '0.0.0.0:0',
     '/attestations': attestations,
   };
   for (const name of ['migrate', 'track']) {
@@ -119,7 +120,7 @@ describe('Prometheus', () => {
     };
     expect(
       scrape_configs.map((job) => [job.job_name, job.dns_sd_configs[0]!.names, job.dns_sd_configs[0]!.port]),
-    ).toEqual([...new Set(running.map(({ name }) => name))].map((name) => [name, [name], 8080]));
+    ).toEqual([...new Set(running.map(({ name }) => name))].map((name) => [name, [name], 8081]));
   });
 
   test.each(targetsOf(panels, 'prometheus').map(({ name, expr }) => [name, expr!] as const))('%s: %s', (_, expr) => {

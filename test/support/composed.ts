@@ -11,7 +11,7 @@ export type Ended = { readonly code: number | null; readonly signal: NodeJS.Sign
 export type Composed = {
   readonly name: string;
   readonly output: () => string;
-  /** Of the port it listens on, as it says itself: `127.0.0.1:41234`. */
+  /** Of the port for operators where there is one, else of the only one, as it says itself: `127.0.0.1:41234`. */
   readonly address: () => Promise<string>;
   /** The exit code of its health check. */
   readonly health: () => Promise<number | null>;
@@ -49,7 +49,9 @@ function composed(name: string, service: Service, child: ChildProcess): Composed
   const address = () =>
     vi.waitFor(
       () => {
-        const found = /at http:\/\/(127\.0\.0\.1:\d+)/.exec(text)?.[1];
+        const isApart = 'CHANDLER_OPERATIONS_LISTEN' in service.environment;
+        const said = isApart ? /\/ready.* at http:\/\/(127\.0\.0\.1:\d+)/ : /at http:\/\/(127\.0\.0\.1:\d+)/;
+        const found = said.exec(text)?.[1];
         if (found === undefined) throw new Error(`${name} listens nowhere:\n${text}`);
         return found;
       },
@@ -76,7 +78,7 @@ function runCheck({ healthcheck }: Service, address: string): Promise<number | n
   if (kind !== 'CMD' || program !== 'node') throw new Error(`not a check of Chandler: ${healthcheck!.test.join(' ')}`);
   const child = spawn(
     process.execPath,
-    args.map((arg) => arg.replace(/127\.0\.0\.1:80[89]0/, address)),
+    args.map((arg) => arg.replace(/127\.0\.0\.1:80(81|90)/, address)),
     { stdio: 'ignore' },
   );
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** The warehouse over HTTP at one address: market data under `/v1` and `/rpc`, operations at `/health`, `/ready` and `/metrics`. */
+/** The warehouse over HTTP: market data under `/v1` and `/rpc`; for operators `/health`, `/ready` and `/metrics`, there or at an address of their own. */
 import type { App, Releasers } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
@@ -40,7 +40,12 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
   const url = config.serveDatabaseUrl ?? app.database.url;
   const watchdog = url === app.database.url ? app.database.watchdog : undefined;
   const reader = await openReader({ url, setting: settingOf(config), watchdog });
-  const statements = config.serveSql ? createStatementRunner({ url, watchdog: reader.watchdog }) : null;
+  const onEndless = (pid: number) =>
+    log.warn(
+      { pid },
+      'a statement of runSql cannot be cancelled; its process of the server has been told to end, and its place is taken until then',
+    );
+  const statements = config.serveSql ? createStatementRunner({ url, watchdog: reader.watchdog, onEndless }) : null;
   if (!reader.hasRole)
     log.warn(
       'the role chandler_server does not exist or is not granted to this user: serving with read-only transactions of this user',
@@ -70,39 +75,59 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
   return { handler, close };
 }
 
-const OPERATIONS = /^\/(health|ready|metrics|backfills)(\/|$)/;
+/** The paths for operators. */
+const OPERATIONS = /^\/(health|ready|metrics|backfills)([/?]|$)/;
+
+export type Served = {
+  readonly operations: Handler;
+  /** Null while there is no database yet. */
+  readonly market: () => Handler | null;
+  readonly metrics: ServingMetrics;
+};
 
 /**
- * Opens the port, and tells the log and `onListening` the address and that `paths` are served. `market` is null while there is no
- * database yet.
+ * Opens the port of callers, and that of operators if it has an address of its own. Tells the log the addresses and what is served
+ * there, and `onListening` that of callers.
  */
 export async function listenToAll(
-  served: { readonly operations: Handler; readonly market: () => Handler | null; readonly metrics: ServingMetrics },
+  { operations, market, metrics }: Served,
   { config, log, onListening }: HttpOptions,
-  paths: string,
+  operationsPaths: string,
   onError: (error: unknown, url: string) => void,
 ): Promise<Listening> {
-  const { operations, market, metrics } = served;
   const now: Handler = Object.assign(
     async (request: Request, peer?: Peer) => market()?.(request, peer) ?? answerStarting(request),
     { fromCache: (peer: Peer) => market()?.fromCache?.(peer) ?? null },
   );
   const measured = withMetrics(now, metrics);
-  const handler = (request: Request, peer?: Peer) =>
-    (OPERATIONS.test(pathOf(request.url)) ? operations : measured)(request, peer);
-  const server = await listen(Object.assign(handler, { fromCache: measured.fromCache }), {
-    ...config.listen,
+  // Judged by the target as it was sent: what a reverse proxy took for a path of the market never becomes one for operators.
+  const withOperations: Handler = (request, peer) =>
+    (OPERATIONS.test(peer?.target ?? '') ? operations : measured)(request, peer);
+  const options = {
     onError,
     limits: { idleMs: IDLE_MS, maxPerAddress: config.connectionsPerAddress },
     trustedProxies: config.trustedProxies,
+  };
+  const isApart = config.operationsListen !== null;
+  // Callers cannot take the connections of operators there. It opens first, so that a probe finds it as soon as a caller finds the other.
+  const apart = isApart ? await listen(operations, { ...config.operationsListen, ...options }) : null;
+  const forCallers = Object.assign(isApart ? measured : withOperations, { fromCache: measured.fromCache });
+  const server = await listen(forCallers, { ...config.listen, ...options }).catch(async (error: unknown) => {
+    await apart?.close();
+    throw error;
   });
+  const paths = isApart ? '/v1 and /rpc' : `/v1, /rpc, ${operationsPaths}`;
   log.info({ url: server.url }, `serving ${paths} at ${server.url}`);
+  if (apart !== null) log.info({ operationsUrl: apart.url }, `serving ${operationsPaths} at ${apart.url}`);
   onListening?.(server.url);
-  return server;
+  return {
+    url: server.url,
+    close: async (graceMs) => void (await Promise.all([server.close(graceMs), apart?.close(graceMs)])),
+  };
 }
 
 export type HttpOptions = {
-  readonly config: Pick<Config, 'listen' | 'connectionsPerAddress' | 'trustedProxies'>;
+  readonly config: Pick<Config, 'listen' | 'operationsListen' | 'connectionsPerAddress' | 'trustedProxies'>;
   readonly log: Log;
   /** Called with the address as soon as there is one. */
   readonly onListening?: ((url: string) => void) | undefined;

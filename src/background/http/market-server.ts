@@ -1,6 +1,6 @@
 /** `chandler serve`: the warehouse over HTTP and nothing else, until it is stopped. Any number of processes may serve at once. */
 import { createReleasers, openApp } from '../../app.ts';
-import type { Clock } from '../../clock.ts';
+import { type Clock, systemClock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import type { Log } from '../../log.ts';
 import type { Listening } from '../../service/http/listen.ts';
@@ -8,6 +8,7 @@ import { createOperations } from '../../service/operations.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
 import { createIncidents, DATABASE, healthOf, isReady, type ServiceStatus } from '../health/service-status.ts';
+import { createSharedClock } from '../health/shared-clock.ts';
 import { listenToAll, type Market, openMarket, settingOf, shutDown } from './market-http.ts';
 import { createServingMetrics } from './market-http-metrics.ts';
 
@@ -29,7 +30,9 @@ const CHECK_MS = 5_000;
 
 /** Resolves when the server has stopped, after `signal` was aborted. @throws StoreError when only another setting would help. */
 export async function serveMarket(options: ServeMarketOptions): Promise<void> {
-  const { config, clock, log, owner, signal } = options;
+  const { config, log, owner, signal } = options;
+  // Callers are held to one pace by all processes, so these must agree on the time.
+  const clock = createSharedClock(options.clock);
   const incidents = createIncidents(log, clock);
   const metrics = createServingMetrics();
   const status: ServiceStatus = { owner, roles: ['http'], startedAt: clock.now(), phase: 'waiting' };
@@ -47,7 +50,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   });
   try {
     const served = { operations, market: () => market?.handler ?? null, metrics };
-    server = await listenToAll(served, options, '/v1, /rpc, /health, /ready and /metrics', onError);
+    server = await listenToAll(served, options, '/health, /ready and /metrics', onError);
     // When reads have an address of their own, the other one is not needed.
     const settings = config.serveDatabaseUrl === null ? config : { ...config, databaseUrl: config.serveDatabaseUrl };
     const waiting = { status, incidents, clock, signal };
@@ -58,6 +61,10 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
     const app = await waitUntilAvailable(waiting, DATABASE, opening, (late) => late.close());
     if (app === null) return;
     releasers.add(() => app.close());
+    const { sql } = app.database;
+    const followTime = () => (options.clock === systemClock ? clock.follow(sql) : sql`select`.then(() => undefined));
+    const setTime = () => followTime().then(() => true);
+    if ((await waitUntilAvailable(waiting, DATABASE, setTime, async () => undefined)) === null) return;
     const openingMarket = () => openMarket({ app, config, clock, log, metrics });
     market = await waitUntilAvailable(waiting, DATABASE, openingMarket, (late) => late.close());
     if (market === null) return;
@@ -65,7 +72,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
     status.phase = 'ready';
     log.info({ owner }, 'ready');
     const watch = { incidents, clock, signal, everyMs: CHECK_MS, setting, what: DATABASE };
-    await watchDatabase(app, () => app.database.sql`select`, watch);
+    await watchDatabase(app, followTime, watch);
   } finally {
     await shutDown({ server, releasers }, { status, clock, log }, STOP);
   }

@@ -43,7 +43,7 @@ export async function openHttp(context: ServiceContext): Promise<Listening> {
     onError,
   });
   const market = () => context.open.market?.handler ?? null;
-  const paths = '/v1, /rpc, /health, /ready, /metrics and /backfills';
+  const paths = '/health, /ready, /metrics and /backfills';
   return listenToAll({ operations, market, metrics: served }, context, paths, onError);
 }
 

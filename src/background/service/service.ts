@@ -8,17 +8,15 @@
  */
 import { once, setMaxListeners } from 'node:events';
 import { type App, createReleasers, openApp, type Releasers } from '../../app.ts';
-import { type Clock, systemClock } from '../../clock.ts';
-import { createClockOffset } from '../../quota/clock-offset.ts';
+import { systemClock } from '../../clock.ts';
 import type { Listening } from '../../service/http/listen.ts';
-import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import { readDatabaseClock } from '../../store/quota/quota.ts';
 import { forgetInstance, keepInstance } from '../../store/work/instance.ts';
 import { LEASE_RENEWED_EVERY_MS } from '../../store/work/lease.ts';
 import { describeBlocking, readBlockingSessions } from '../../views/operations/blocking-sessions.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
 import { createMetrics } from '../health/metrics.ts';
 import { createIncidents, DATABASE, LOCK, type ServiceStatus } from '../health/service-status.ts';
+import { createSharedClock } from '../health/shared-clock.ts';
 import { openMarket, shutDown } from '../http/market-http.ts';
 import { createServingMetrics } from '../http/market-http-metrics.ts';
 import { notifyOperator } from './notifier.ts';
@@ -133,24 +131,4 @@ async function keepInstanceAlive(
   };
   await watchDatabase(app, beat, { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: 'the heartbeat' });
   await forgetInstance(sql, owner).catch((error: unknown) => app.log.debug({ err: error }, 'heartbeat not deleted'));
-}
-
-/** The database's time, which all services of a warehouse agree on. A host with a wrong clock would write wrong times into shared rows. */
-type SharedClock = Clock & {
-  /** Reads the database's time; until the first time, the clock is the host's own. */
-  follow(sql: SqlOrTransaction): Promise<void>;
-};
-
-function createSharedClock(own: Clock): SharedClock {
-  const offset = createClockOffset();
-  let aheadMs = 0;
-  return {
-    now: () => Math.floor(own.now() - aheadMs),
-    sleep: own.sleep,
-    follow: async (sql) => {
-      const sentAt = own.now();
-      const there = await readDatabaseClock(sql);
-      aheadMs = offset.observe(sentAt, own.now(), there);
-    },
-  };
 }

@@ -29,7 +29,7 @@ function explainSystemError(error: unknown): string | undefined {
     const at = path === undefined ? '' : ` at ${path}`;
     switch (code) {
       case 'EADDRINUSE':
-        return `port ${port} of ${address} is in use by another program; choose another port with --port, or for serve and service with CHANDLER_LISTEN`;
+        return `port ${port} of ${address} is in use by another program; choose another port with --port, or for serve and service with CHANDLER_LISTEN or CHANDLER_OPERATIONS_LISTEN`;
       case 'EADDRNOTAVAIL':
         return `this machine does not have the address ${address}; choose another one, like 127.0.0.1, or 0.0.0.0 for all`;
       case 'ENOSPC':

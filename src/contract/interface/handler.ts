@@ -3,7 +3,7 @@
 /** The other end of the connection; unknown when the handler is called in place of `fetch`. */
 export type Peer = {
   readonly address: string;
-  /** Path and query of a GET, as they were sent. Undefined for every other method. */
+  /** The target of the request as it was sent: path and query, or a whole address. No part of it was decoded or resolved. */
   readonly target?: string | undefined;
   /** The request's headers as Node.js parsed them, with names in lower case: cheaper than those of a `Request`. */
   readonly headers?: Readonly<Record<string, string | string[] | undefined>>;

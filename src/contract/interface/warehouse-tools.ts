@@ -104,6 +104,13 @@ export class StatementError extends Error {
   }
 }
 
+export type SqlQuestion = {
+  /** Who asks: of one caller one statement runs at a time. */
+  readonly caller: string;
+  readonly statement: string;
+  readonly limit: number;
+};
+
 /** What a service over a warehouse needs besides `MarketData`. */
 export type WarehouseTools = {
   /** Series in the order of coin, quote and interval. */
@@ -112,7 +119,7 @@ export type WarehouseTools = {
   gaps(question: SeriesQuestion): Promise<readonly GapRow[]>;
   explain(question: ExplainQuestion): Promise<SlotStory | 'no series' | 'not opened yet'>;
   /** Undefined: SQL is not offered. @throws StatementError when the statement is at fault */
-  runSql?(question: { readonly statement: string; readonly limit: number }): Promise<SqlAnswer>;
+  runSql?(question: SqlQuestion): Promise<SqlAnswer>;
 };
 
 const ROW_LIMIT = { byDefault: 100, most: 1_000 } as const;

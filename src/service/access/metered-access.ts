@@ -14,6 +14,7 @@ import { readUsage } from '../../store/callers/api-usage.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createKeyGuessLimiter, createKeyring } from './keyring.ts';
 import { createQuotaLeases, type QuotaLimits, type QuotaTaken } from './quota-leases.ts';
+import { createSharedPace } from './shared-pace.ts';
 import { createTokenBuckets } from './token-bucket.ts';
 
 export type MeteredAccess = Access & {
@@ -22,7 +23,7 @@ export type MeteredAccess = Access & {
 };
 
 export type MeteredAccessOptions = {
-  /** May read `ops.api_key`, and write `ops.api_usage`. */
+  /** May read `ops.api_key`, and write `ops.api_usage` and `ops.api_pace`. */
   readonly sql: Sql;
   readonly clock: Clock;
   /** False: everybody is admitted and sees everything, and nothing is counted. Keys still identify their holders. */
@@ -66,6 +67,7 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
   // Guessing keys is no faster than sending requests without one, and costs no more statements.
   const guessesPerSecond = planOf('free').requestsPerSecond;
   const guesses = createKeyGuessLimiter(buckets, guessesPerSecond);
+  const pace = createSharedPace({ sql, clock, onError });
   const leases = createQuotaLeases({ sql, clock, onError });
 
   const identify = async (key: string): Promise<Subject | null> => {
@@ -73,7 +75,15 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
     return found === null ? null : subjectOf(found);
   };
   const admitSubject = (subject: Subject, about: 'data' | 'account'): Admission | Promise<Admission> => {
-    const lateMs = buckets.take(subject.id, subject.perSecond);
+    const late = pace.take(subject.id, subject.perSecond);
+    if (late instanceof Promise) return late.then((lateMs) => admitInPace(subject, about, lateMs));
+    return admitInPace(subject, about, late);
+  };
+  const admitInPace = (
+    subject: Subject,
+    about: 'data' | 'account',
+    lateMs: number | null,
+  ): Admission | Promise<Admission> => {
     if (lateMs !== null) return { ...tooFast(lateMs, subject.perSecond), waitMs: Math.ceil(lateMs) };
     if (about === 'account') return { kind: 'admitted', plan: subject.plan };
     const taken = leases.take(subject.id, subject.limits);
@@ -108,7 +118,7 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
       // A crashed process's lease is lost: a caller who is refused must not read that requests are left.
       return accountInfo(key, { made, left: Math.max(0, Math.min(limit - made, limit - monthSpent + unused)) });
     },
-    close: () => leases.close(),
+    close: async () => void (await Promise.all([pace.close(), leases.close()])),
   };
 }
 

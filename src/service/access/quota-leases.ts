@@ -7,6 +7,7 @@ import type { Allowance } from '../../contract/plan/access.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../../core/calendar.ts';
 import { createBatcher } from '../../core/concurrency/batcher.ts';
 import { DAY } from '../../core/interval.ts';
+import { forgetFullBuckets } from '../../store/callers/api-pace.ts';
 import {
   forgetAddresses,
   type LeaseGrant,
@@ -155,6 +156,7 @@ async function reportRegularly(
     if (clock.now() >= forgetAt) {
       forgetAt = clock.now() + DAY;
       await forgetAddresses(sql, clock.now()).catch(onError);
+      await forgetFullBuckets(sql, clock.now()).catch(onError);
     }
     await clock.sleep(REPORT_EVERY_MS, signal).catch(() => undefined);
     if (!signal.aborted) await report((lease) => clock.now() - lease.usedAt > IDLE_MS);

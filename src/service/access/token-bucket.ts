@@ -6,10 +6,14 @@ export type TokenBuckets = {
   take(subject: string, perSecond: number | null): number | null;
   /** Puts back a token that was taken and turned out not to count. */
   putBack(subject: string, perSecond: number | null): void;
+  /** Others have taken tokens too: the bucket will not be full before `fullAt`. */
+  delay(subject: string, fullAt: Instant): void;
 };
 
 /** A bucket that is full again need not be remembered. */
 const SWEEP_EVERY_MS = 10_000;
+/** A bucket that is full only after so long was taken from before the clock was set back: it counts as full. */
+export const MOST_AHEAD_MS = SWEEP_EVERY_MS;
 
 export function createTokenBuckets(clock: Clock): TokenBuckets {
   /** When a bucket will be full again, which says how full it is now. */
@@ -21,16 +25,18 @@ export function createTokenBuckets(clock: Clock): TokenBuckets {
       const now = clock.now();
       if (now >= sweepAt || now < sweepAt - 2 * SWEEP_EVERY_MS) {
         sweepAt = now + SWEEP_EVERY_MS;
-        for (const [name, at] of fullAt) if (at <= now || at > now + SWEEP_EVERY_MS) fullAt.delete(name);
+        for (const [name, at] of fullAt) if (at <= now || at > now + MOST_AHEAD_MS) fullAt.delete(name);
       }
       const tokenMs = 1000 / perSecond;
       const known = fullAt.get(subject) ?? now;
-      // A time far ahead was stored before the clock was set back: it is ignored.
-      const from = known > now + SWEEP_EVERY_MS ? now : Math.max(now, known);
+      const from = known > now + MOST_AHEAD_MS ? now : Math.max(now, known);
       const lateMs = from + tokenMs - (now + Math.max(1000, tokenMs));
       if (lateMs > 1e-6) return lateMs;
       fullAt.set(subject, from + tokenMs);
       return null;
+    },
+    delay(subject, at) {
+      fullAt.set(subject, Math.max(at, fullAt.get(subject) ?? at));
     },
     putBack(subject, perSecond) {
       const known = fullAt.get(subject);

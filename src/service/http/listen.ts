@@ -93,6 +93,7 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
   const peers = new WeakMap<IncomingMessage, Peer>();
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     outgoing.sendDate = options.addDate ?? true;
+    if (hasDotSegment(incoming.url ?? '')) return void sendReply(DOT_SEGMENT_REFUSED, outgoing, false);
     const peer = handler.fromCache !== undefined && isPlainGet(incoming) ? peerOf(incoming) : null;
     const cached = peer === null ? null : handler.fromCache!(peer);
     if (cached === null) return void listener(incoming, outgoing);
@@ -168,13 +169,30 @@ function perAddress(most: number, trusted: BlockList | null): (socket: Socket) =
   };
 }
 
+/**
+ * A path with such a segment names another path once a URL parser has resolved it. A reverse proxy that judges the path as it was sent
+ * would let a caller through to a path that is closed to callers.
+ */
+function hasDotSegment(target: string): boolean {
+  const end = target.search(/[?#]/);
+  const path = end === -1 ? target : target.slice(0, end);
+  // A URL parser ignores tabs and line ends, and reads a backslash as a slash.
+  return /(^|[/\\])(\.|%2e){1,2}([/\\]|$)/i.test(path.replaceAll(/[\t\r\n]/g, ''));
+}
+
+const DOT_SEGMENT_REFUSED: Reply = {
+  status: 400,
+  headers: ['Content-Type', 'application/json', 'Cache-Control', 'no-store'],
+  body: '{"error":"the path must not have a segment . or .. in it, also not as %2e"}',
+};
+
 /** A GET with a body is not plain. */
 function isPlainGet({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
 }
 
-function peerOf({ method, url, socket, headers }: IncomingMessage): Peer {
-  return { address: socket.remoteAddress ?? 'unknown', target: method === 'GET' ? url : undefined, headers };
+function peerOf({ url, socket, headers }: IncomingMessage): Peer {
+  return { address: socket.remoteAddress ?? 'unknown', target: url, headers };
 }
 
 /** Node.js checks the time limits this often, or more often. */

@@ -73,7 +73,7 @@ export function createToolbox(deps: ToolboxDeps): Toolbox {
     const more = readToolCall(WAREHOUSE_TOOLS, name, given);
     if (more.kind === 'invalid') return invalid(more.argument, more.message);
     if (more.kind === 'unknown tool' || warehouse === undefined) return unknownTool(name, names);
-    return answerWarehouseTool({ data, access, clock, warehouse }, plan, more.call);
+    return answerWarehouseTool({ data, access, clock, warehouse, caller }, plan, more.call);
   };
 
   return {

@@ -4,9 +4,10 @@ import type { Missing } from '../../contract/answer/not-found.ts';
 import { invalid as invalidParameter, parseInstant } from '../../contract/interface/parameters.ts';
 import type { CallOf } from '../../contract/interface/tools.ts';
 import { StatementError, type WAREHOUSE_TOOLS, type WarehouseTools } from '../../contract/interface/warehouse-tools.ts';
-import type { Access } from '../../contract/plan/access.ts';
+import type { Access, Caller } from '../../contract/plan/access.ts';
 import { type Plan, resolutionOf } from '../../contract/plan/plans.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
+import { callerAddress } from '../../core/caller/address.ts';
 import { ALL_INTERVALS, floorToGrid, INTERVAL_MS, type Interval, isPriceInterval } from '../../core/interval.ts';
 import { impossibleId } from '../http/request-input.ts';
 import { answerOhlcv } from './history-answers.ts';
@@ -20,10 +21,11 @@ type Sources = {
   readonly access: Access;
   readonly clock: Clock;
   readonly warehouse: WarehouseTools;
+  readonly caller: Caller;
 };
 
 export async function answerWarehouseTool(
-  { data, access, clock, warehouse }: Sources,
+  { data, access, clock, warehouse, caller }: Sources,
   plan: Plan,
   call: WarehouseCall,
 ): Promise<ToolOutcome> {
@@ -45,7 +47,9 @@ export async function answerWarehouseTool(
       // A statement reads everything, so it is for plans without limits on what they read.
       if (!seesEverything(access, plan)) return failed(402, 'Running SQL is not allowed in this plan');
       try {
-        return answered(await warehouse.runSql(call.arguments));
+        return answered(
+          await warehouse.runSql({ ...call.arguments, caller: caller.key ?? callerAddress(caller.address) }),
+        );
       } catch (error) {
         if (error instanceof StatementError) return failed(error.status, error.message);
         throw error;

@@ -36,6 +36,8 @@ export type ConnectOptions = {
   readonly watchdog?: Watchdog | undefined;
   /** `as named`: for statements of others (users, drizzle's migrator), whose columns keep their names. */
   readonly columns?: 'camelCase' | 'as named';
+  /** False: no statement stays prepared on the server. For statements of strangers, each of which is another one. Default true. */
+  readonly prepare?: boolean;
 };
 
 const reconnectBackoff = createBackoff({ firstMs: 10, mostMs: 1_000 });
@@ -111,6 +113,7 @@ export function createClient({
   settings = {},
   watchdog,
   columns = 'camelCase',
+  prepare = true,
 }: ConnectOptions): Sql {
   const address = readDatabaseUrl(url);
   const { user, password, options } = address;
@@ -134,6 +137,7 @@ export function createClient({
       TimeZone: 'UTC',
       DateStyle: `ISO${FLUSHED_AT_ONCE}`,
     },
+    prepare,
     fetch_types: false,
     types: TYPE_MAP,
     ...(columns === 'camelCase' ? { transform: { column: { from: postgres.toCamel } } } : {}),

@@ -38,3 +38,9 @@ export const apiUsage = ops.table('api_usage', {
   daySpent: bigNumber('day_spent').notNull(),
   updatedAt: instant('updated_at').notNull(),
 });
+
+/** How full the token bucket of each caller is. Unlogged in its migration: after a crash of the server all buckets are full. */
+export const apiPace = ops.table('api_pace', {
+  subject: text('subject').primaryKey(),
+  fullAt: instant('full_at').notNull(),
+});

@@ -3,77 +3,138 @@
  * `query_to_xml` can then run another statement. So the server first parses the statement as the definition of a temporary view, and it
  * is refused if it calls any function that may do more than compute.
  */
-import pLimit from 'p-limit';
 import type postgres from 'postgres';
-import { type SqlAnswer, StatementError } from '../../contract/interface/warehouse-tools.ts';
-import { createClient, type SqlOrTransaction } from '../../store/connection/connect.ts';
+import { systemClock } from '../../clock.ts';
+import { type SqlAnswer, StatementError, type WarehouseTools } from '../../contract/interface/warehouse-tools.ts';
+import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
+import { createClient, type Sql, type SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { Watchdog } from '../../store/connection/connection-watchdog.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import { toJsonValue } from './column-json.ts';
+import { createTurns, type Turn } from './statement-turns.ts';
 
 export type StatementRunnerOptions = {
   readonly url: string;
-  /** Default 5 s. */
+  /** Default 5 s; as long waits a statement for its turn at most. */
   readonly timeoutMs?: number;
   /** Concurrent statements, each on its own connection. Default 2. */
   readonly connections?: number;
   /** Statements that may wait for a connection. Default 8. */
   readonly waiting?: number;
   readonly watchdog?: Watchdog;
+  /** Called when a statement does not end at its deadline, with the process of the server that computes it. */
+  readonly onEndless?: (pid: number) => void;
 };
 
 export type StatementRunner = {
   /** @throws StatementError whose message is for the author of the statement */
-  run(question: { readonly statement: string; readonly limit: number }): Promise<SqlAnswer>;
+  readonly run: NonNullable<WarehouseTools['runSql']>;
   close(): Promise<void>;
 };
 
 /** Of all rows of an answer together, as JSON text. */
 const MAX_ANSWER_BYTES = 4 * 1_024 * 1_024;
 const LOCK_TIMEOUT_MS = 1_000;
+/** The server cancels a statement at its timeout. A statement that has not ended so long afterwards cannot be cancelled. */
+const GRACE_MS = 500;
+const LATE = new Error('the statement did not end');
 
 export function createStatementRunner(options: StatementRunnerOptions): StatementRunner {
-  const { url, timeoutMs = 5_000, connections = 2, waiting = 8, watchdog } = options;
-  const sql = createClient({
-    url,
-    max: connections,
-    applicationName: 'chandler sql tool',
-    watchdog,
-    columns: 'as named',
-  });
-  const limit = pLimit(connections);
-  return {
-    async run({ statement, limit: mostRows }) {
-      if (statement.includes('\0')) throw new StatementError('the statement must not contain the character 0');
-      if (limit.activeCount + limit.pendingCount >= connections + waiting) {
-        throw new StatementError('too many statements at once; try again', 429);
-      }
-      return limit(async () => {
-        const answer = await sql.begin('read write', async (tx) => {
-          await enterRole(tx, timeoutMs);
-          try {
-            const columns = await columnsOf(tx, statement);
-            return await read(tx, statement, columns, mostRows);
-          } catch (error) {
-            throw explain(error, timeoutMs);
-          }
-        });
-        return answer as SqlAnswer;
-      });
-    },
-    close: () => sql.end({ timeout: 5 }),
+  const { url, timeoutMs = 5_000, connections = 2, waiting = 8, watchdog, onEndless = () => undefined } = options;
+  const connect = () =>
+    createClient({ url, max: 1, applicationName: 'chandler sql tool', watchdog, columns: 'as named', prepare: false });
+  const places = Array.from({ length: connections }, (): Place => ({ sql: connect(), backend: null }));
+  const takeTurn = createTurns(places, { waiting, waitMs: timeoutMs });
+  const control = connect();
+  const stop = new AbortController();
+
+  /** The caller has its answer; the place is given on when the server's process is gone, so no more of them can pile up. */
+  const endBackend = async ({ place, end }: Turn<Place>, backend: Backend): Promise<void> => {
+    onEndless(backend.pid);
+    while (!stop.signal.aborted && !(await isEnded(control, backend).catch(() => false))) {
+      await systemClock.sleep(ENDING_MS, stop.signal).catch(() => undefined);
+    }
+    Object.assign(place, { sql: connect(), backend: null });
+    end();
   };
+
+  return {
+    async run({ caller, statement, limit }) {
+      if (statement.includes('\0')) throw new StatementError('the statement must not contain the character 0');
+      const turn = await takeTurn(caller);
+      const { place } = turn;
+      place.backend = null;
+      const answering = answer(place, { statement, limit, timeoutMs });
+      try {
+        const answered = await withDeadline(systemClock, { ms: timeoutMs + GRACE_MS, late: LATE }, () => answering);
+        turn.end();
+        return answered;
+      } catch (error) {
+        if (error !== LATE) {
+          turn.end();
+          throw error;
+        }
+        answering.catch(() => undefined);
+        const { sql, backend } = place;
+        await sql.end({ timeout: 0 });
+        if (backend !== null) {
+          void endBackend(turn, backend);
+          throw tooLong(timeoutMs);
+        }
+        // There was no connection yet, which is not the fault of the statement.
+        place.sql = connect();
+        turn.end();
+        return answering;
+      }
+    },
+    async close() {
+      stop.abort();
+      await Promise.all([...places.map(({ sql }) => sql.end({ timeout: 5 })), control.end({ timeout: 5 })]);
+    },
+  };
+}
+
+/** A connection, and the process of the server that works for it; null until that is known. */
+type Place = { sql: Sql; backend: Backend | null };
+type Backend = { readonly pid: number; readonly startedAt: string };
+
+/** So often the server's process is told to end, and looked for. */
+const ENDING_MS = 1_000;
+
+/** Tells the server's process to end, which it does at the first moment at which it looks. */
+async function isEnded(sql: Sql, { pid, startedAt }: Backend): Promise<boolean> {
+  const left = await sql`
+    select pg_terminate_backend(pid) from pg_stat_activity where pid = ${pid} and backend_start::text = ${startedAt}`;
+  return left.length === 0;
+}
+
+type Question = { readonly statement: string; readonly limit: number; readonly timeoutMs: number };
+
+async function answer(place: Place, { statement, limit, timeoutMs }: Question): Promise<SqlAnswer> {
+  const answered = await place.sql.begin('read write', async (tx) => {
+    place.backend = await enterRole(tx, timeoutMs);
+    try {
+      const columns = await columnsOf(tx, statement);
+      return await read(tx, statement, columns, limit);
+    } catch (error) {
+      throw explain(error, timeoutMs);
+    }
+  });
+  return answered as SqlAnswer;
 }
 
 type Column = { readonly name: string; readonly type: number; readonly category: string };
 
 /** Takes the role and the limits of a stranger; these settings end with the transaction. */
-async function enterRole(tx: SqlOrTransaction, timeoutMs: number): Promise<void> {
+async function enterRole(tx: SqlOrTransaction, timeoutMs: number): Promise<Backend> {
   try {
+    const [backend] = await tx<Backend[]>`
+      select pid, backend_start::text as "startedAt" from pg_stat_activity where pid = pg_backend_pid()`;
     await tx`
       select set_config('role', 'chandler_sql', true), set_config('search_path', 'market', true),
         set_config('statement_timeout', ${String(timeoutMs)}, true), set_config('lock_timeout', ${String(LOCK_TIMEOUT_MS)}, true),
         set_config('max_parallel_workers_per_gather', '0', true)`;
+    return backend!;
   } catch (error) {
     if (!NO_ROLE.has((error as { readonly code?: string }).code ?? '')) throw error;
     throw new StoreError(
@@ -90,20 +151,27 @@ const NO_ROLE: ReadonlySet<string> = new Set(['22023', '42501', '42704']);
 const VIEW = 'pg_temp.statement_of_a_stranger';
 
 /**
- * The columns of the statement. It is not run: the server parses it as the definition of a view, which must be one reading
- * statement without parameters, and drops the view again.
+ * The columns of the statement. It is not run: the server parses it, first alone for the names of its columns, and then as the
+ * definition of a view, which must be one reading statement without parameters, and drops the view again. The view has names of its own
+ * for the columns, because two columns of a statement may have the same name.
  * @throws StatementError when it calls a forbidden function
  */
 async function columnsOf(tx: SqlOrTransaction, statement: string): Promise<Column[]> {
   await tx`savepoint before_view`;
-  await one(tx, `create temporary view ${VIEW} as ${statement}`);
+  const { columns: described } = await tx.unsafe(statement).describe();
+  await one(tx, `create temporary view ${VIEW} ${aliasesOf(described.length)} as ${statement}`);
   const forbidden = await one<{ name: string }>(tx, FORBIDDEN_FUNCTIONS);
-  const columns = await one<Column>(tx, COLUMNS);
+  const types = await one<Omit<Column, 'name'>>(tx, COLUMN_TYPES);
   await tx`rollback to savepoint before_view`;
   if (forbidden.length > 0) {
     throw new StatementError(`the function ${forbidden.map(({ name }) => name).join(', ')} may not be called here`);
   }
-  return columns;
+  return types.map((type, i) => ({ name: described[i]!.name, ...type }));
+}
+
+/** `(c1, c2, …)`; empty for a statement without columns. */
+function aliasesOf(count: number): string {
+  return count === 0 ? '' : `(${Array.from({ length: count }, (_, i) => `c${i + 1}`).join(', ')})`;
 }
 
 /** Volatile functions that are allowed, because they only compute. */
@@ -132,8 +200,8 @@ const FORBIDDEN_FUNCTIONS = `
     or (p.provolatile = 'v' and not (n.nspname = 'pg_catalog' and p.proname in (${HARMLESS.map((name) => `'${name}'`).join(', ')})))
   order by 1`;
 
-const COLUMNS = `
-  select a.attname as name, a.atttypid::int8 as type, t.typcategory as category
+const COLUMN_TYPES = `
+  select a.atttypid::int8 as type, t.typcategory as category
   from pg_attribute a join pg_type t on t.oid = a.atttypid
   where a.attrelid = '${VIEW}'::regclass and a.attnum > 0
   order by a.attnum`;
@@ -146,15 +214,17 @@ async function read(
   limit: number,
 ): Promise<SqlAnswer> {
   await tx`set transaction read only`;
-  const values = columns.map(({ name, category }) => {
-    const value = `q."${name.replaceAll('"', '""')}"`;
+  const values = columns.map(({ category }, i) => {
+    const value = `q.c${i + 1}`;
     // Arrays and records as JSON, whatever their elements are.
     return category === 'A' || category === 'C' ? `to_json(${value})::text` : `${value}::text`;
   });
+  const source = `(${withoutSemicolon(statement)}\n) as q ${aliasesOf(columns.length)}`;
+  // An array, because a function has at most a hundred arguments.
   const answer = await one<{ line: string | null }>(
     tx,
     `select case when sum(octet_length(line)) over (rows unbounded preceding) <= ${MAX_ANSWER_BYTES} then line end as line
-     from (select json_build_array(${values.join(', ')})::text as line from (${withoutSemicolon(statement)}\n) as q limit ${limit + 1}) as lines`,
+     from (select to_json(array[${values.join(', ')}]::text[])::text as line from ${source} limit ${limit + 1}) as lines`,
   );
   const rows: unknown[][] = [];
   for (const { line } of answer.slice(0, limit)) {
@@ -180,13 +250,17 @@ function cellOf(text: string | null, { type, category }: Column): unknown {
   return toJsonValue(text, type, { isExact: true });
 }
 
+function tooLong(timeoutMs: number): StatementError {
+  return new StatementError(`the statement took longer than ${timeoutMs / 1000} s`);
+}
+
 /** Error classes that are about the statement, and not about the server or the connection. */
 const ABOUT_THE_STATEMENT = /^(0A|0Z|2|3[4-9B-F]|4|53[24]|54|55|57014|P0)/;
 
 function explain(error: unknown, timeoutMs: number): unknown {
   const { code, message, hint, detail } = error as postgres.PostgresError;
   if (error instanceof StatementError || typeof code !== 'string' || !ABOUT_THE_STATEMENT.test(code)) return error;
-  if (code === '57014') return new StatementError(`the statement took longer than ${timeoutMs / 1000} s`);
+  if (code === '57014') return tooLong(timeoutMs);
   if (code === '55P03') return new StatementError('the statement had to wait for a lock for too long');
   return new StatementError([message, detail, hint].filter(Boolean).join('; '));
 }

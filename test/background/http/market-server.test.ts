@@ -6,6 +6,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { routeOf } from '../../../src/background/http/market-http-metrics.ts';
 import { DAY } from '../../../src/core/interval.ts';
+import { CONNECTION_LIMITS } from '../../../src/service/http/listen.ts';
 import { createClient } from '../../../src/store/connection/connect.ts';
 import { openReader } from '../../../src/store/connection/reader.ts';
 import { runCommand } from '../../support/cli.ts';
@@ -204,6 +205,30 @@ describe('chandler serve', () => {
     expect(counted.out).toContain(prefix);
     expect(serving.said()).not.toContain(key);
     await serving.stop();
+  });
+
+  test('a key has one pace, however many processes serve it', async () => {
+    await seed();
+    const create = ['keys', 'create', '--plan', 'unlimited', '--requests-per-second', '10', '--json'];
+    const made = await runCommand(create, { env: { DATABASE_URL: database.url } });
+    const { key } = JSON.parse(made.out) as { key: string };
+    const urls = await Promise.all(
+      [start(['serve'], {}), start(['serve'], {})].map(async (serving) => {
+        await serving.ready();
+        return serving.url();
+      }),
+    );
+    const began = performance.now();
+    let answered = 0;
+    while (performance.now() - began < 3_000) {
+      const answers = await Promise.all(
+        urls.map((url) => fetch(`${url}/v1/coins/btc-bitcoin`, { headers: { Authorization: key } })),
+      );
+      answered += answers.filter(({ status }) => status === 200).length;
+    }
+    const seconds = (performance.now() - began) / 1_000;
+    expect(answered).toBeGreaterThanOrEqual(30);
+    expect(answered).toBeLessThanOrEqual(10 + 10 * seconds + 10);
   });
 
   test('a cached answer follows the same rules as a new one: counted once, current, and by plan', async () => {
@@ -454,6 +479,92 @@ describe('clients', () => {
     const closed = once(socket, 'close');
     expect(await serving.stop()).toBe(0);
     await closed;
+  });
+});
+
+describe('the paths for operators', () => {
+  /** The status line and the body for a request line that no HTTP library would send. */
+  const send = async (url: string, line: string) => {
+    const { hostname, port } = new URL(url);
+    const socket = net.connect({ host: hostname, port: Number(port) });
+    socket.write(`${line} HTTP/1.1\r\nHost: ${hostname}\r\nConnection: close\r\n\r\n`);
+    let text = '';
+    for await (const part of socket) text += part;
+    return text;
+  };
+  const METRICS = '# HELP chandler_served_requests_total';
+
+  test.each([
+    '/v1/%2e%2e/metrics',
+    '/docs/../metrics',
+    '/v1/.%2E/metrics',
+    '/v1/../v1/./coins',
+    '/v1/..',
+    'http://127.0.0.1/v1/../metrics',
+  ])('are not reached through dot segments: %s is refused', async (target) => {
+    const url = await start().url();
+    for (const method of ['GET', 'HEAD', 'POST']) {
+      const answer = await send(url, `${method} ${target}`);
+      expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+      expect(answer).not.toContain(METRICS);
+    }
+    expect(await send(url, `GET ${target}`)).toContain(
+      '"the path must not have a segment . or .. in it, also not as %2e"',
+    );
+  });
+
+  test.each([
+    'http://127.0.0.1/metrics',
+    'HTTP://x/metrics',
+    'https://127.0.0.1:1/health',
+    '//127.0.0.1/metrics',
+    '//metrics',
+  ])('are judged by the target as it was sent: %s is another one', async (target) => {
+    const url = await start().url();
+    const answer = await send(url, `GET ${target}`);
+    expect(answer).not.toMatch(/^HTTP\/1\.1 200 /);
+    expect(answer).not.toContain(METRICS);
+    // What is meant to be found is found, also with a query, and with dots that are no segment.
+    expect(await send(url, 'GET /metrics?x=/../y')).toContain(METRICS);
+    expect(await send(url, 'GET /v1/coins/..btc..?x=..')).not.toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  test('have an address of their own, where they are answered while callers hold every connection of the other', async () => {
+    const serving = start(['serve'], {
+      ...UNLIMITED,
+      CHANDLER_OPERATIONS_LISTEN: '127.0.0.1:0',
+      CHANDLER_CONNECTIONS_PER_ADDRESS: 'unlimited',
+    });
+    const url = await serving.url();
+    const operations = await vi.waitFor(() => {
+      const [, found] = /"operationsUrl":"([^"]+)"/.exec(serving.said()) ?? [];
+      expect(found).toBeDefined();
+      return found!;
+    });
+    await vi.waitFor(async () => expect((await fetch(`${operations}/ready`)).status).toBe(200), 20_000);
+    expect(await (await fetch(`${operations}/metrics`)).text()).toContain(METRICS);
+    expect((await fetch(`${operations}/v1/coins`)).status).toBe(404);
+    for (const path of ['/health', '/ready', '/metrics', '/backfills']) {
+      expect([path, (await fetch(`${url}${path}`)).status]).toEqual([path, 404]);
+    }
+    expect((await fetch(`${url}/v1/coins`)).status).toBe(200);
+    const { hostname, port } = new URL(url);
+    const held: net.Socket[] = [];
+    // A hundred at a time, as the kernel queues only a few hundred that are not accepted yet.
+    while (held.length < CONNECTION_LIMITS.maxConnections) {
+      const more = Array.from({ length: 100 }, () =>
+        net.connect({ host: hostname, port: Number(port) }).on('error', () => undefined),
+      );
+      await Promise.all(more.map((socket) => once(socket, 'connect')));
+      held.push(...more);
+    }
+    // There is no room for a caller …
+    await vi.waitFor(() => expect(send(url, 'GET /v1/coins')).rejects.toThrow('ECONNRESET'), 20_000);
+    // … and there is for a probe.
+    expect((await fetch(`${operations}/ready`)).status).toBe(200);
+    expect((await fetch(`${operations}/health`)).status).toBe(200);
+    for (const socket of held) socket.destroy();
+    expect(await serving.stop()).toBe(0);
   });
 });
 

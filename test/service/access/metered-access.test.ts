@@ -207,6 +207,88 @@ describe('limits', () => {
   });
 });
 
+describe('the pace', () => {
+  /** Admitted, when each of the processes asks as fast as it can, all the time. */
+  async function askAllTheTime(processes: readonly MeteredAccess[], caller: Caller, seconds: number): Promise<number> {
+    let admitted = 0;
+    for (let ms = 0; ms < seconds * 1_000; ms += 50) {
+      for (let i = 0; i < 5; i++) {
+        const answers = await Promise.all(processes.map((access) => access.admit(caller, 'data')));
+        admitted += answers.filter(({ kind }) => kind === 'admitted').length;
+      }
+      clock.advance(50);
+    }
+    return admitted;
+  }
+  const countWrites = async () => {
+    await database.sql`create sequence writes`.simple();
+    await database.sql`
+      create function count_write() returns trigger language plpgsql as $$ begin perform nextval('writes'); return null; end $$;
+      create trigger count_write after insert or update on ops.api_pace for each row execute function count_write()`.simple();
+    return async () => (await database.sql<{ n: number }[]>`select last_value::int as n from writes`)[0]!.n;
+  };
+
+  test.each([2, 5])(
+    'of a caller holds across %i processes, to within a bucket, without a write for each request',
+    async (n) => {
+      const { key } = await make({ plan: 'enterprise', requestsPerSecond: 10 });
+      const processes = Array.from({ length: n }, () => open());
+      const written = await countWrites();
+      const admitted = await askAllTheTime(processes, holder(key), 6);
+      // A full bucket, ten a second, and at most one bucket more.
+      expect(admitted).toBeGreaterThanOrEqual(10 + 59);
+      expect(admitted).toBeLessThanOrEqual(10 + 60 + 10);
+      // Half a write for each request, and the leases.
+      expect(await written()).toBeLessThan(0.75 * admitted);
+      // What was too much is missing now: two seconds later there is no more than two seconds' worth.
+      const more = await askAllTheTime(processes, holder(key), 4);
+      expect(admitted + more).toBeLessThanOrEqual(10 + 100 + 10);
+    },
+  );
+
+  test('holds for callers without a key too, and each process may be asked in turn', async () => {
+    const processes = [open(), open()];
+    let admitted = 0;
+    for (let i = 0; i < 60; i++) {
+      const answer = await processes[i % 2]!.admit(anonymous('192.0.2.7'), 'data');
+      if (answer.kind === 'admitted') admitted++;
+      clock.advance(50);
+    }
+    expect(admitted).toBeGreaterThanOrEqual(10 + 28);
+    expect(admitted).toBeLessThanOrEqual(10 + 30 + 2);
+  });
+
+  test('of a caller far below it costs next to nothing, and what another process took long ago is forgotten', async () => {
+    const { key } = await make({ plan: 'enterprise', requestsPerSecond: 1_000 });
+    const access = open();
+    for (let i = 0; i < 150; i++) await access.admit(holder(key), 'data');
+    await access.close();
+    expect(await database.sql`select * from ops.api_pace`).toEqual([]);
+    await database.sql`insert into ops.api_pace values ('key:1', ${NOON - 2 * DAY}), ('key:2', ${NOON - 1_000})`;
+    open();
+    await expect.poll(() => database.sql`select subject from ops.api_pace`).toEqual([{ subject: 'key:2' }]);
+  });
+
+  test('holds in each process by itself while the database cannot be told', async () => {
+    const { key } = await make({ plan: 'unlimited', requestsPerSecond: 10 });
+    const told: Error[] = [];
+    const access = open(true, (error) => told.push(error));
+    await access.admit(holder(key), 'data');
+    await database.sql`alter table ops.api_pace rename to api_pace_gone`;
+    const answers = await Promise.all(Array.from({ length: 30 }, () => access.admit(holder(key), 'data')));
+    expect(answers.filter(({ kind }) => kind === 'admitted')).toHaveLength(9);
+    expect(told[0]?.message).toContain('api_pace');
+  });
+
+  test('is not spoilt by a bucket that was taken from before the clock was set back', async () => {
+    const { key, row } = await make({ plan: 'unlimited', requestsPerSecond: 10 });
+    await database.sql`insert into ops.api_pace values (${`key:${row.id}`}, ${NOON + DAY})`;
+    const answers = await Promise.all(Array.from({ length: 30 }, () => open().admit(holder(key), 'data')));
+    expect(answers.some(({ kind }) => kind === 'admitted')).toBe(true);
+    expect(await askAllTheTime(opened.slice(0, 2), holder(key), 2)).toBeGreaterThan(10);
+  });
+});
+
 describe('counting', () => {
   test('costs far fewer statements than requests', async () => {
     const { key, row } = await make({ plan: 'starter' });

@@ -68,6 +68,7 @@ test('the commands that it names move every row', async () => {
     'market.evidence': adopted,
     'market.rate': _rates,
     'market.price': _prices,
+    'ops.api_pace': _pace,
     ...moved
   } = await allRows(fresh.sql);
   expect(withoutNew(moved)).toEqual(withoutNew(rows));
