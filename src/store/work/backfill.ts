@@ -5,6 +5,7 @@ import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
 import { leaseIsAlive } from './lease.ts';
+import { wakeThoseAfter } from './slot-owner.ts';
 
 export type { BackfillState };
 
@@ -12,7 +13,7 @@ type Row = Readonly<typeof backfill.$inferInsert>;
 
 export type StartedBackfill = Pick<
   Row,
-  'requestedAt' | 'spec' | 'span' | 'interval' | 'quote' | 'plannedRequests' | 'requestedBy'
+  'requestedAt' | 'spec' | 'span' | 'interval' | 'quote' | 'plannedRequests' | 'requestedBy' | 'coinIds'
 > & {
   readonly startedAt: Instant;
   /** `host:pid`. */
@@ -76,6 +77,7 @@ export async function finishBackfill(
   at: Instant,
 ): Promise<void> {
   await updateRows(sql, backfill, { id, state: 'running' }, { state, finishedAt: at });
+  await wakeThoseAfter(sql);
 }
 
 /**
@@ -86,6 +88,7 @@ export async function abandonExpired(sql: SqlOrTransaction, now: Instant): Promi
   const rows = await sql<{ id: number }[]>`
     update ops.backfill set state = 'interrupted', finished_at = heartbeat_at
     where state = 'running' and not is_detached and not ${leaseIsAlive(sql, now)} returning id`;
+  if (rows.length > 0) await wakeThoseAfter(sql);
   return rows.map((row) => row.id).sort((a, b) => a - b);
 }
 
