@@ -3,16 +3,9 @@ import type { Clock, Instant } from '../../clock.ts';
 import { settledUntil } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import { type RefusalReason, withdrawRefusals } from '../../store/candle/refusal.ts';
-import { type WantedSeries, wantSeries } from '../../store/candle/series.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
-import {
-  type BackfillState,
-  type BackfillTotals,
-  backfillTotals,
-  finishBackfill,
-  startBackfill,
-} from '../../store/work/backfill.ts';
+import { type BackfillState, type BackfillTotals, backfillTotals, finishBackfill } from '../../store/work/backfill.ts';
 import { type Left, readLeft } from '../../views/operations/left.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
 import { expectedDepth } from '../limits/history-limit.ts';
@@ -35,6 +28,7 @@ import { probeHistoryLimit } from './probe-history-limit.ts';
 import { type BackfillEnd, type BackfillProgress, type BackfillSeen, ProgressTracker } from './progress.ts';
 import { createRefill, type Refill } from './refill.ts';
 import { createRunEnding, type RunEnding } from './run-ending.ts';
+import { startCommand } from './start.ts';
 import { type Verdict, verdictOf } from './verdict.ts';
 
 export type BackfillRun = {
@@ -104,7 +98,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   const { sql, clock } = deps;
   const { startedAt, claimedId } = options;
   const isClaimed = claimedId !== undefined;
-  const id = claimedId ?? (await start(deps, options));
+  const id = claimedId ?? (await startCommand(deps, options));
   const ending = createRunEnding(options.signal);
   const tracker = new ProgressTracker({ ...options, backfillId: id }, ending.stopWith);
   const heartbeat = isClaimed ? null : keepBeating(sql, clock, id, ending.signal);
@@ -130,22 +124,6 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   const { totals, left } = settled ?? { totals: null, left: null };
   const tookMs = clock.now() - startedAt;
   return { id, end, startedAt, tookMs, totals, seen: tracker.seen(), refused, failed, left, hasOthers };
-}
-
-/** Records what is wanted, and that the backfill is running. */
-async function start({ sql, owner }: BackfillDeps, options: BackfillOptions) {
-  const { target, spec, planned, startedAt, requestedBy = null } = options;
-  const asked: WantedSeries = { ...target, priority: 0 };
-  await wantSeries(sql, asked);
-  return startBackfill(sql, {
-    ...target,
-    spec,
-    plannedRequests: planned.cost.requests,
-    owner,
-    requestedBy,
-    requestedAt: startedAt,
-    startedAt,
-  });
 }
 
 /** Fetches what is missing, until nothing worth a request is left or the run ends. Resolves to whether slots were left to other backfills. */

@@ -54,7 +54,7 @@ export type PlanOptions = {
   readonly target: BackfillTarget;
   readonly now: Instant;
   readonly askedSince: Instant;
-  readonly plan: Plan;
+  readonly plan: Pick<Plan, 'candlesPerRequest' | 'pricesPerRequest'> & { readonly name: string };
   readonly historyLimit: HistoryLimit;
   /** Of a backfill of the service: slots that belong to those before it are left out. */
   readonly place?: Place | undefined;

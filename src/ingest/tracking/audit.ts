@@ -15,6 +15,8 @@ import type { LearnedLimits } from '../limits/learned-limits.ts';
 
 /** Lower than backfills that a person requested. */
 export const HISTORY_PRIORITY = -10;
+/** Who requests it (`ops.backfill.requested_by`). */
+export const AUDIT = 'the audit of gaps';
 /** After a backfill that could not fetch everything, the next one waits this long. */
 const RETRY_MS = DAY;
 
@@ -51,7 +53,7 @@ export async function auditGaps({ sql, clock, plan, historyLimits, keep = {} }: 
         spec: { history: `${group.interval} ${group.quote} ${new Date(group.span.from).toISOString()}` },
         plannedRequests: cost.requests,
         priority: HISTORY_PRIORITY,
-        requestedBy: 'the audit of gaps',
+        requestedBy: AUDIT,
       });
       queued.push({ ...group, id, requests: cost.requests, slots: cost.slots });
     }

@@ -60,13 +60,35 @@ export function wantTheSame(sql: SqlOrTransaction) {
     and exists (select unnest(a.coin_ids) intersect select unnest(b.coin_ids)))`;
 }
 
-export type WaitingBackfill = Place & {
-  readonly id: number;
+type Target = {
   readonly coinIds: readonly string[];
   readonly interval: Interval;
   readonly quote: Quote;
   readonly span: Span;
 };
+
+export type WaitingBackfill = Place & Target & { readonly id: number };
+
+/** What a backfill of the service wants, and who requested it. */
+export async function readTargetOf(
+  sql: SqlOrTransaction,
+  id: number,
+): Promise<(Target & { readonly requestedBy: string | null }) | null> {
+  const [row] = await sql<(Target & { requestedBy: string | null })[]>`
+    select coin_ids, interval, quote, span, requested_by from ops.backfill where id = ${id} and is_detached`;
+  return row ?? null;
+}
+
+/** The other backfills that somebody works on, or will, and that want slots of this one. */
+export async function readOpenForSame(sql: SqlOrTransaction, id: number, now: Instant): Promise<readonly number[]> {
+  const rows = await sql<{ id: number }[]>`
+    select b.id from (
+      select * from ops.backfill
+      where (is_detached and state in ('queued', 'running')) or ${isRunningCommand(sql, now)}
+    ) b join ops.backfill a on a.id = ${id} and a.id <> b.id and ${wantTheSame(sql)}
+    order by b.id`;
+  return rows.map((row) => row.id);
+}
 
 /** The queued and paused backfills of the service that want slots of this one, itself included if it is one of them. */
 export async function readWaitingForSame(sql: SqlOrTransaction, id: number): Promise<readonly WaitingBackfill[]> {
@@ -77,15 +99,15 @@ export async function readWaitingForSame(sql: SqlOrTransaction, id: number): Pro
     order by b.priority desc, b.id`;
 }
 
-/** Saves what is left for a backfill that no process runs, and whether others have slots of it. */
+/** Saves what is left for a backfill that no process runs. `hasOnlyOthers`: all that is missing of it belongs to others. */
 export async function saveLeft(
   sql: SqlOrTransaction,
   id: number,
-  { left, isShared }: { readonly left: number; readonly isShared: boolean },
+  { left, hasOnlyOthers }: { readonly left: number; readonly hasOnlyOthers: boolean },
 ): Promise<void> {
   await sql`
     update ops.backfill set left_requests = ${left},
-      message = case when ${isShared} then coalesce(message, ${ANOTHER_BACKFILL}) else nullif(message, ${ANOTHER_BACKFILL}) end
+      message = case when ${hasOnlyOthers} then coalesce(message, ${ANOTHER_BACKFILL}) else nullif(message, ${ANOTHER_BACKFILL}) end
     where id = ${id} and state in ('queued', 'paused')`;
 }
 
