@@ -29,9 +29,11 @@ export async function recountAfterChange(app: App, id: number): Promise<void> {
 export async function settleCancelled(app: App, id: number): Promise<AfterChange> {
   const { sql } = app.database;
   const now = app.clock.now();
-  const planning = await readPlanning(app, (await readBudget(app)).plan);
+  const budget = await readBudget(app);
+  const planning = await readPlanning(app, budget.plan);
   const alsoWantedBy = await readOpenForSame(sql, id, now);
-  const queued = await auditGaps(planning);
+  const isOff = budget.schedules.find(({ name }) => name === 'gaps')!.cadence === null;
+  const queued = isOff ? [] : await auditGaps(planning);
   await recountWaiting({ ...planning, now }, id);
   const { requestedBy, ...target } = (await readTargetOf(sql, id))!;
   const left = await readLeft(sql, {
