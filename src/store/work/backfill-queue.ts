@@ -106,8 +106,10 @@ export async function endClaim(
     end.state === 'queued'
       ? { waitUntil: end.waitUntil, finishedAt: null }
       : { waitUntil: null, finishedAt: now, finishAt: null, leftRequests: end.leftRequests ?? undefined };
-  await updateRows(sql, backfill, { id, owner, state: 'running' }, { state, message, heartbeatAt: now, ...known });
-  if (state !== 'queued') await wakeThoseAfter(sql);
+  await withFreshPlans(sql, async (tx) => {
+    await updateRows(tx, backfill, { id, owner, state: 'running' }, { state, message, heartbeatAt: now, ...known });
+    if (state !== 'queued') await wakeThoseAfter(tx);
+  });
 }
 
 export type BackfillChange = 'pause' | 'resume' | 'cancel';

@@ -1,7 +1,7 @@
 /** Backfills: who asked for what, and how far it is. What a backfill did is counted from `ops.fetch`, never stored twice. */
 import { and, inArray, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
-import type { SqlOrTransaction } from '../connection/connect.ts';
+import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
 import { leaseIsAlive } from './lease.ts';
@@ -76,8 +76,10 @@ export async function finishBackfill(
   state: 'done' | 'stopped' | 'interrupted' | 'failed',
   at: Instant,
 ): Promise<void> {
-  await updateRows(sql, backfill, { id, state: 'running' }, { state, finishedAt: at });
-  await wakeThoseAfter(sql);
+  await withFreshPlans(sql, async (tx) => {
+    await updateRows(tx, backfill, { id, state: 'running' }, { state, finishedAt: at });
+    await wakeThoseAfter(tx);
+  });
 }
 
 /**

@@ -36,30 +36,29 @@ export async function lockHistory(tx: SqlOrTransaction): Promise<void> {
  */
 export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQuery): Promise<HistoryGroup[]> {
   const { reach } = query;
+  // One aggregation, and no join of what is wanted with what is owned: Postgres cannot know how many coins an array has.
   return sql<HistoryGroup[]>`
     with reach as (
-      select * from unnest(${[...reach.keys()]}::text[], ${[...reach.values()]}::tstzrange[]) as r(interval, span)
-    ), wanted as materialized (
-      select s.coin_id, s.interval, s.quote, s.priority, nullif(c.rank, 0) as rank,
-        r.span * tstzrange(date_bin(w.width, t.since + w.width - interval '1 microsecond', 'epoch'), null) as span
-      from ops.track_target t
-      join market.series s on s.coin_id = t.coin_id and s.interval = t.interval and s.quote = t.quote
-      join ops.tracked tr on tr.series_id = s.id and tr.ends_at is null
-      join market.coin c on c.id = s.coin_id
-      join reach r on r.interval::market.candle_interval = s.interval
-      cross join lateral (select market.width_of(s.interval) as width) w
-    ), owned as materialized (
-      select b.interval, b.quote, c.coin_id,
-        -- The past grows while a backfill of it waits or runs: freshness keeps what comes, and one backfill is enough.
-        range_agg(case when b.spec ? 'history' then tstzrange(lower(b.span), null) else b.span end) as spans
+      select r.interval::market.candle_interval, r.span, market.width_of(r.interval::market.candle_interval) as width
+      from unnest(${[...reach.keys()]}::text[], ${[...reach.values()]}::tstzrange[]) as r(interval, span)
+    ), part as (
+      select t.interval, t.quote, t.coin_id, t.priority, nullif(c.rank, 0) as rank, null::tstzrange as owned,
+        r.span * tstzrange(date_bin(r.width, t.since + r.width - interval '1 microsecond', 'epoch'), null) as wanted
+      from ops.track_target t join reach r on r.interval = t.interval join market.coin c on c.id = t.coin_id
+      union all
+      -- The past grows while a backfill of it waits or runs: freshness keeps what comes, and one backfill is enough.
+      select b.interval, b.quote, c.coin_id, null, null,
+        case when b.spec ? 'history' then tstzrange(lower(b.span), null) else b.span end, null
       from ops.backfill b cross join lateral unnest(b.coin_ids) as c(coin_id)
       where ${isOwner(sql, query)}
-      group by b.interval, b.quote, c.coin_id
+    ), of_series as (
+      select interval, quote, coin_id, max(priority) as priority, min(rank) as rank,
+        range_agg(wanted) filter (where wanted is not null) - coalesce(range_agg(owned) filter (where owned is not null), '{}') as spans
+      from part group by interval, quote, coin_id having count(wanted) > 0
     )
-    select w.interval, w.quote, r as span, array_agg(w.coin_id order by w.rank nulls last, w.coin_id) as coin_ids
-    from wanted w left join owned o on o.interval = w.interval and o.quote = w.quote and o.coin_id = w.coin_id
-    cross join lateral unnest(tstzmultirange(w.span) - coalesce(o.spans, '{}')) r
-    group by w.interval, w.quote, r order by max(w.priority) desc, w.interval desc, w.quote, r`;
+    select s.interval, s.quote, r as span, array_agg(s.coin_id order by s.rank nulls last, s.coin_id) as coin_ids
+    from of_series s cross join lateral unnest(s.spans) r
+    group by s.interval, s.quote, r order by max(s.priority) desc, s.interval desc, s.quote, r`;
 }
 
 /**

@@ -9,35 +9,34 @@ import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts'
  */
 export function unwantBackfill(sql: SqlOrTransaction, id: number): Promise<void> {
   return withFreshPlans(sql, async (tx) => {
+    // By coin with one aggregation, and no join of these parts: Postgres cannot know how many coins an array has, and would compare each with each.
     await tx`
       with mine as materialized (
-        select b.interval, b.quote, b.span, c.coin_id from ops.backfill b cross join lateral unnest(b.coin_ids) as c(coin_id)
-        where b.id = ${id}
+        select id, interval, quote, span, coin_ids from ops.backfill where id = ${id}
       ), other as materialized (
-        select o.* from ops.backfill o join ops.backfill b on b.id = ${id}
-        where o.id <> b.id and o.state <> 'cancelled' and o.interval = b.interval and o.quote = b.quote and o.span && b.span
-      ), by_others as materialized (
-        select c.coin_id, range_agg(o.span) as spans from other o cross join lateral unnest(o.coin_ids) as c(coin_id) group by c.coin_id
-      ), by_unknown as materialized (
-        -- A command of an earlier version did not say which coins it was about: it may have been any.
-        select coalesce(range_agg(o.span), '{}') as spans from other o where o.coin_ids is null
-      ), by_rules as materialized (
-        select t.coin_id, min(t.since) as since from ops.track_target t
-        where (t.interval, t.quote) = (select b.interval, b.quote from ops.backfill b where b.id = ${id}) group by t.coin_id
-      ), kept as (
-        select s.id, m.span,
-          coalesce(o.spans, '{}') + u.spans
-          + case when r.since is null then '{}' else tstzmultirange(tstzrange(r.since, null)) end
-          -- What came while a rule wanted the series: its last candles are still completed.
-          + coalesce((select tstzmultirange(tstzrange(tr.tracked_at, null)) from ops.tracked tr
-              where tr.series_id = s.id and tr.ends_at > tr.tracked_at), '{}') as spans
-        from mine m join market.series s on s.coin_id = m.coin_id and s.interval = m.interval and s.quote = m.quote
-        cross join by_unknown u left join by_others o on o.coin_id = m.coin_id left join by_rules r on r.coin_id = m.coin_id
-      ), locked as (
-        select s.id from market.series s join kept k on k.id = s.id order by s.coin_id, s.quote, s.interval for update of s
+        select o.span, o.coin_ids from mine b join ops.backfill o on o.id <> b.id and o.state <> 'cancelled'
+          and o.interval = b.interval and o.quote = b.quote and o.span && b.span
+      ), part as (
+        select c.coin_id, true as is_mine, null::tstzrange as kept from mine cross join lateral unnest(coin_ids) as c(coin_id)
+        union all
+        select c.coin_id, false, o.span from other o cross join lateral unnest(o.coin_ids) as c(coin_id)
+        union all
+        select t.coin_id, false, tstzrange(t.since, null) from ops.track_target t
+        where (t.interval, t.quote) = (select interval, quote from mine)
+      ), of_coin as materialized (
+        select coin_id, coalesce(range_agg(kept) filter (where kept is not null), '{}') as kept from part group by coin_id having bool_or(is_mine)
+      ), locked as materialized (
+        select s.id, tstzmultirange(b.span) - c.kept
+            -- A command of an earlier version did not say which coins it was about: it may have been any.
+            - (select coalesce(range_agg(o.span), '{}') from other o where o.coin_ids is null)
+            -- What came while a rule wanted the series: its last candles are still completed.
+            - coalesce((select tstzmultirange(tstzrange(tr.tracked_at, null)) from ops.tracked tr
+                where tr.series_id = s.id and tr.ends_at > tr.tracked_at), '{}') as unwanted
+        from mine b cross join of_coin c
+        join market.series s on s.coin_id = c.coin_id and s.interval = b.interval and s.quote = b.quote
+        order by s.coin_id for update of s
       )
-      update market.series s set wanted = s.wanted - (tstzmultirange(k.span) - k.spans - s.covered)
-      from kept k join locked l on l.id = k.id where s.id = k.id`;
+      update market.series s set wanted = s.wanted - (l.unwanted - s.covered) from locked l where s.id = l.id`;
   });
 }
 
@@ -45,13 +44,11 @@ export function unwantBackfill(sql: SqlOrTransaction, id: number): Promise<void>
 export function wantBackfillAgain(sql: SqlOrTransaction, id: number): Promise<void> {
   return withFreshPlans(sql, async (tx) => {
     await tx`
-      with behind as (
+      with locked as materialized (
         select s.id, b.span from ops.backfill b cross join lateral unnest(b.coin_ids) as c(coin_id)
         join market.series s on s.coin_id = c.coin_id and s.interval = b.interval and s.quote = b.quote
-        where b.id = ${id} and not s.wanted @> b.span
-      ), locked as (
-        select s.id from market.series s join behind b on b.id = s.id order by s.coin_id, s.quote, s.interval for update of s
+        where b.id = ${id} order by s.coin_id for update of s
       )
-      update market.series s set wanted = s.wanted + tstzmultirange(b.span) from behind b join locked l on l.id = b.id where s.id = b.id`;
+      update market.series s set wanted = s.wanted + tstzmultirange(l.span) from locked l where s.id = l.id and not s.wanted @> l.span`;
   });
 }
