@@ -1,8 +1,9 @@
 /** The quota of the configured account: its limits, its schedules and its ledger. */
 import type { App } from './app.ts';
 import { type Instant, systemClock } from './clock.ts';
-import { type Config, effectiveLimits } from './config.ts';
-import type { PlanName } from './contract/plan/plans.ts';
+import { type Config, candlesPerRequest, effectiveLimits } from './config.ts';
+import { type PlanName, planOf } from './contract/plan/plans.ts';
+import { readLearnedLimits } from './ingest/limits/learned-limits.ts';
 import { CONFIRM_HOLES } from './ingest/queue/chunk-job.ts';
 import { accountIdOf } from './ingest/request/account.ts';
 import { needsOf, refuseOverspending, type Schedule, schedulePlan } from './ingest/schedule/schedule-plan.ts';
@@ -36,6 +37,13 @@ export type Demand = { readonly freshnessPerDay: number; readonly catalogue: Cat
 export async function readDemand(sql: SqlOrTransaction): Promise<Demand> {
   const [freshnessPerDay, catalogue] = await Promise.all([readFreshnessDemand(sql), readCatalogueDemand(sql)]);
   return { freshnessPerDay, catalogue };
+}
+
+/** What the backfills of the service are planned with, under this plan: as a session does, without one. Sends no requests. */
+export async function readPlanning({ config, clock, database: { sql } }: App, name: PlanName) {
+  const plan = planOf(name, { candlesPerRequest: candlesPerRequest(name, config) });
+  const historyLimits = await readLearnedLimits(sql, clock, plan);
+  return { sql, clock, plan, historyLimits, keep: config.keep.candles };
 }
 
 /** The budget of the configured account, as far as it is known. Sends no requests. */

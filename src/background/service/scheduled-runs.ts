@@ -62,7 +62,7 @@ export function createRuns(app: App, session: Session, freshness: KeepFresh, eve
     freshness: () => freshness.run(),
     gaps: async () => {
       const queued = await auditGaps({ sql, clock, plan, historyLimits, keep: config.keep.candles });
-      for (const id of queued)
+      for (const { id } of queued)
         log.info({ backfill: id }, `backfill ${id} queued: history of tracked series is missing`);
       return { kind: 'done' };
     },

@@ -10,7 +10,7 @@ import {
   formatLimit,
   formatRoughly,
 } from '../../core/format.ts';
-import { describeInterval, widthOf } from '../../core/interval.ts';
+import { describeInterval, type Interval, widthOf } from '../../core/interval.ts';
 import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
 import { canBeFinal, expectedDepth } from '../../ingest/limits/history-limit.ts';
 import type { Forecast } from '../../quota/forecast.ts';
@@ -130,7 +130,7 @@ function lastDayTexts({ target }: PlanReport): string[] {
 }
 
 /** What this plan gives in the place of daily candles. */
-function pricesTexts({ interval, cost, depthMs, command }: PricesInstead): string[] {
+export function pricesTexts({ interval, cost, depthMs, command }: PricesInstead): string[] {
   const reach = depthMs === null ? 'as far back as they go' : `the last ${formatDuration(depthMs)}`;
   const costs = `${formatCounted(cost.requests, 'request')} for up to ${formatCounted(cost.slots, 'row')}`;
   const width = interval === 'prices-1d' ? 'daily' : `every ${widthOf(interval)}`;
@@ -150,7 +150,21 @@ function leftOutTexts({ target, requestsOfLeftOut }: PlanReport): string[] {
   ];
 }
 
-function historyLimitText({ plan, historyLimit, session, target }: PlanReport): string {
+type BeyondLimit = Pick<PlanReport, 'plan' | 'historyLimit'> & {
+  readonly session: { readonly plan: { readonly name: string } };
+  readonly target: { readonly interval: Interval };
+};
+
+/** What lies beyond the history limit. */
+function historyLimitText(report: BeyondLimit): string {
+  const text = beyondLimitText(report);
+  const { historyLimit } = report;
+  if (historyLimit.kind !== 'documented') return text;
+  return `${text} One request will check whether that is ${historyLimit.refusedBefore ? 'still so' : 'so'}.`;
+}
+
+/** The same, without what becomes of it. */
+export function beyondLimitText({ plan, historyLimit, session, target }: BeyondLimit): string {
   const depth = expectedDepth(historyLimit);
   const slots = formatCounted(plan.cost.refusedSlots, 'slot');
   const name = `plan ${session.plan.name}`;
@@ -161,9 +175,9 @@ function historyLimitText({ plan, historyLimit, session, target }: PlanReport): 
   if (historyLimit.kind === 'met') return `${slots} cannot be fetched: ${name} ${reach}, as the upstream answered.`;
   const isOne = plan.cost.refusedSlots === 1;
   if (historyLimit.kind === 'documented' && historyLimit.refusedBefore) {
-    return `${slots} ${isOne ? 'was' : 'were'} refused before: ${name} ${reach}, as the upstream answered. One request will check whether that is still so.`;
+    return `${slots} ${isOne ? 'was' : 'were'} refused before: ${name} ${reach}, as the upstream answered.`;
   }
-  return `${slots} ${isOne ? 'lies' : 'lie'} beyond the documented limit: ${name} ${reach}. One request will check whether that is so.`;
+  return `${slots} ${isOne ? 'lies' : 'lie'} beyond the documented limit: ${name} ${reach}.`;
 }
 
 function waiting({ waitingSlots }: BackfillPlan): string | null {

@@ -2,27 +2,19 @@
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { readDemand, reservationsOf, schedulesOf } from '../../budget.ts';
-import type { Instant } from '../../clock.ts';
 import { effectiveLimits } from '../../config.ts';
-import {
-  DAY,
-  HOUR,
-  type Interval,
-  isCandleInterval,
-  isPriceInterval,
-  type PriceInterval,
-  widthOf,
-} from '../../core/interval.ts';
+import { type Interval, isCandleInterval, type PriceInterval, widthOf } from '../../core/interval.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
-import { canBeFinal, expectedDepth } from '../../ingest/limits/history-limit.ts';
+import { expectedDepth } from '../../ingest/limits/history-limit.ts';
 import type { Session } from '../../ingest/session.ts';
 import { withIngestion } from '../../ingestion.ts';
 import { checkTarget, intervalsOf, type TargetOptions, targetOptions } from '../input/series-options.ts';
-import { type ResolvedTarget, resolveTarget } from '../input/target.ts';
+import { resolveTarget } from '../input/target.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
-import { isOfLastDay, type PlanReport, type PlanReports, type PricesInstead, plansAsJson } from './plan-report.ts';
+import { isOfLastDay, type PlanReport, type PlanReports, plansAsJson } from './plan-report.ts';
 import { printPlans } from './plan-text.ts';
+import { pricesInstead, quoted } from './prices-instead.ts';
 
 export function planCommand(program: Command, context: CommandContext): void {
   const { clock, signal } = context;
@@ -81,8 +73,13 @@ async function makeReport(
   const ofLeftOut = await planBackfill({ sql, target: gone, now, askedSince: now, plan: session.plan, historyLimit });
   const lacksCandles = isOfLastDay({ historyLimit, target, now }) || expectedDepth(historyLimit) === 0;
   const isOfCandles = isCandleInterval(target.interval);
+  const { historyLimits } = session;
   const prices =
-    lacksCandles && isOfCandles ? await pricesInstead(app, session, target, { now, coins, options }) : null;
+    lacksCandles && isOfCandles
+      ? await pricesInstead({ sql, plan: session.plan, now, historyLimits }, target, (width, start) =>
+          commandOf(coins, { ...options, start: start ?? options.start! }, width),
+        )
+      : null;
   const fresh = await readDemand(sql);
   return {
     target,
@@ -102,31 +99,6 @@ async function makeReport(
   };
 }
 
-/** Of the same width, or daily ones where the plan has none of that width; null: it has no prices either. */
-async function pricesInstead(
-  { database: { sql } }: App,
-  { historyLimits, plan }: Session,
-  target: ResolvedTarget,
-  {
-    now,
-    coins,
-    options,
-  }: { readonly now: Instant; readonly coins: readonly string[]; readonly options: TargetOptions },
-): Promise<PricesInstead | null> {
-  const width = target.interval === '24h' ? 'prices-1d' : `prices-${target.interval}`;
-  const depthOf = (interval: PriceInterval) => expectedDepth(historyLimits.of(interval));
-  const interval = [width, 'prices-1d'].filter(isPriceInterval).find((one) => canBeFinal(depthOf(one), one));
-  if (interval === undefined) return null;
-  const historyLimit = historyLimits.of(interval);
-  const depthMs = depthOf(interval);
-  const instead = { ...target, interval };
-  const { cost } = await planBackfill({ sql, target: instead, now, askedSince: now, plan, historyLimit });
-  if (cost.slots === 0) return null;
-  // The command asks for nothing that the plan refuses.
-  const start = cost.refusedSlots === 0 ? options.start! : relativeStart(depthMs!);
-  return { interval, cost, depthMs, command: commandOf(coins, { ...options, start }, interval) };
-}
-
 /** The command that fills prices in the place of candles, with the same coins and times. */
 function commandOf(coins: readonly string[], options: TargetOptions, interval: PriceInterval): string {
   const { top, all, everTop, inactive, start, end, quote } = options;
@@ -142,16 +114,6 @@ function commandOf(coins: readonly string[], options: TargetOptions, interval: P
     ...(quote === 'usd' ? [] : [`--quote ${quote}`]),
     `--series prices --interval ${widthOf(interval)}`,
   ].join(' ');
-}
-
-/** As far back as the plan goes. */
-function relativeStart(depthMs: number): string {
-  return depthMs >= 2 * DAY ? `-${Math.floor(depthMs / DAY)}d` : `-${Math.floor(depthMs / HOUR)}h`;
-}
-
-/** For a shell. */
-function quoted(time: string): string {
-  return /^[\w.:+-]+$/.test(time) ? time : `'${time}'`;
 }
 
 /** The variables that replace documented limits of the plan. */

@@ -6,6 +6,13 @@ import { formatDay, formatPercent, formatRelative, formatSeries } from '../../co
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/work/backfill-queue.ts';
 import { type BackfillRow, backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
+import {
+  type AfterChange,
+  cancelledAsJson,
+  describeCancelled,
+  recountAfterChange,
+  settleCancelled,
+} from '../backfill/after-change.ts';
 import { integer, parsePriority } from '../input/options.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
@@ -16,7 +23,10 @@ import type { Output } from '../shell/io.ts';
 const CHANGES: Readonly<Record<BackfillChange, { readonly does: string; readonly done: string }>> = {
   pause: { does: 'send no more requests for a backfill until it is resumed', done: 'paused' },
   resume: { does: 'continue a backfill that was paused or cancelled, or that failed', done: 'queued' },
-  cancel: { does: 'end a backfill; the candles it stored stay', done: 'cancelled' },
+  cancel: {
+    does: 'end a backfill; the candles it stored stay, and its missing slots are not wanted any more, unless a tracking rule or another backfill wants them',
+    done: 'cancelled',
+  },
 };
 
 const CHANGING = { schema: 'require', changes: true } as const;
@@ -41,7 +51,9 @@ export function backfillsCommand(program: Command, context: CommandContext): voi
       async (app, id: number) => {
         const before = await changeBackfill(app.database.sql, id, change, app.clock.now());
         if (before === null) throw await whyNot(app, id, change);
-        return changed(app, id, `is ${CHANGES[change].done}`);
+        if (change !== 'cancel') await recountAfterChange(app, id);
+        const after = change === 'cancel' ? await settleCancelled(app, id) : null;
+        return changed(app, id, `is ${CHANGES[change].done}`, after);
       },
       CHANGING,
     );
@@ -55,6 +67,7 @@ export function backfillsCommand(program: Command, context: CommandContext): voi
     prioritize,
     async (app, id: number, priority: number) => {
       if (!(await prioritizeBackfill(app.database.sql, id, priority))) throw await whyNot(app, id, 'priority');
+      await recountAfterChange(app, id);
       return changed(app, id, `has priority ${priority}`);
     },
     CHANGING,
@@ -68,9 +81,13 @@ function changeCommand(backfills: Command, name: string, description: string): C
     .argument('<id>', 'its number in the list', integer(1, 2 ** 31 - 1));
 }
 
-async function changed(app: App, id: number, what: string): Promise<Answer> {
+async function changed(app: App, id: number, what: string, after: AfterChange | null = null): Promise<Answer> {
   const [row] = await readBackfills(app.database.sql, { all: true, id });
-  return { json: () => backfillAsJson(row!), text: (out) => out.write(`Backfill ${id} ${what}.\n`) };
+  const lines = [`Backfill ${id} ${what}.`, ...(after === null ? [] : describeCancelled(after))];
+  return {
+    json: () => ({ ...backfillAsJson(row!), ...(after === null ? {} : cancelledAsJson(after)) }),
+    text: (out) => out.write(lines.map((line) => `${line}\n`).join('')),
+  };
 }
 
 async function whyNot({ database: { sql } }: App, id: number, what: BackfillChange | 'priority'): Promise<Error> {

@@ -1,10 +1,8 @@
 /** How many holes wait for a second answer, and what may be spent on them: one line of `chandler quota` and of `chandler schedule`. */
 import type { App } from '../../app.ts';
-import { type Budget, readHoleAllowance } from '../../budget.ts';
+import { type Budget, readHoleAllowance, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import { planOf } from '../../contract/plan/plans.ts';
 import { formatCount, formatCounted, formatRelative, withIso } from '../../core/format.ts';
-import { readLearnedLimits } from '../../ingest/limits/learned-limits.ts';
 import { CONFIRM_HOLES } from '../../ingest/queue/chunk-job.ts';
 import { countHoles, type WaitingHoles } from '../../ingest/tracking/confirm-holes.ts';
 import type { HoleAllowance } from '../../quota/hole-allowance.ts';
@@ -16,11 +14,9 @@ export type HolesReport = WaitingHoles &
   };
 
 /** Sends no requests. */
-export async function readHolesReport({ config, clock, database: { sql } }: App, budget: Budget): Promise<HolesReport> {
-  const { candlesPerRequest } = config;
-  const plan = planOf(budget.plan, candlesPerRequest === null ? {} : { candlesPerRequest });
-  const now = clock.now();
-  const historyLimits = await readLearnedLimits(sql, clock, plan);
+export async function readHolesReport(app: App, budget: Budget): Promise<HolesReport> {
+  const now = app.clock.now();
+  const { sql, plan, historyLimits } = await readPlanning(app, budget.plan);
   const [waiting, allowance] = await Promise.all([
     countHoles(sql, { plan, historyLimits, now }),
     readHoleAllowance(sql, budget),

@@ -38,7 +38,7 @@ function remarksOn(tier: TierStatus): string[] {
   const remarks = [
     isPlanned && achievableAgeMs === null && 'not with this plan and budget',
     skipsCandles(tier) && 'candles are skipped',
-    unseen > 0 && `${formatCounted(unseen, 'series')} without an answer yet`,
+    unseen > 0 && `${formatCounted(unseen, 'series')} not refreshed yet`,
     ending > 0 && `${formatCounted(ending, 'series')} tracked only until final`,
   ];
   return remarks.filter((remark) => remark !== false);

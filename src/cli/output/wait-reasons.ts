@@ -12,6 +12,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'second opinion': 'the response looks wrong; retrying',
   'day is late': 'the upstream has not yet gone on to the day that ended last',
   'invalid rows': 'some rows were invalid; retrying',
+  'another backfill': 'its missing slots belong to backfills before it, which fetch them',
   'another process': 'another process is fetching the rest, for another backfill or this one',
   'not final yet': 'some answers were not final; they are asked for again',
   unavailable: 'the upstream gives no valid answers',

@@ -69,7 +69,20 @@ function printCost(out: Output, { wantedPerDay, requestsPerDay }: TrackedPlan, p
   }
 }
 
-export function printRemoved(out: Output, rules: number, still: number, { applied, tiers }: TrackReport): void {
+export type Removed = {
+  /** Rules. */
+  readonly removed: number;
+  /** Series of these coins that other rules track. */
+  readonly stillTracked: number;
+  /** Backfills of their past that are cancelled, because no rule wants it any more. */
+  readonly cancelled: readonly number[];
+};
+
+export function printRemoved(
+  out: Output,
+  { removed: rules, stillTracked: still, cancelled }: Removed,
+  { applied, tiers }: TrackReport,
+): void {
   out.write(`${formatCounted(rules, 'rule')} removed; ${formatCounted(applied.series, 'series')} still tracked.\n`);
   if (applied.ended > 0) {
     const ended = formatCounted(applied.ended, 'series');
@@ -77,6 +90,7 @@ export function printRemoved(out: Output, rules: number, still: number, { applie
       `${ended} no longer tracked. Stored data stays; the newest candles are requested until they are final.\n`,
     );
   }
+  for (const id of cancelled) out.write(`Backfill ${id}, of their past, is cancelled.\n`);
   if (still > 0) {
     const series = formatCounted(still, 'series');
     out.write(`Other rules still track ${series} of these coins (chandler track list).\n`);

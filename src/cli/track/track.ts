@@ -1,14 +1,11 @@
 /** `chandler track`: adds, removes and lists the rules that say which series the service keeps fresh. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
-import { readBudget, readFreshnessBudget } from '../../budget.ts';
-import { candlesPerRequest } from '../../config.ts';
-import { planOf } from '../../contract/plan/plans.ts';
+import { type Budget, readBudget, readFreshnessBudget, readPlanning } from '../../budget.ts';
 import type { Quote } from '../../core/candle.ts';
 import { INTERVALS, type Interval, PRICE_INTERVALS } from '../../core/interval.ts';
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import { DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
-import { readLearnedLimits } from '../../ingest/limits/learned-limits.ts';
 import { CATALOGUE_FRESH_MS } from '../../ingest/snapshot/coin-list.ts';
 import { keepTracks } from '../../ingest/tracking/freshness.ts';
 import { withIngestion } from '../../ingestion.ts';
@@ -22,6 +19,7 @@ import {
   type SavedRule,
   type TrackedCoins,
 } from '../../store/tracking/track-rule.ts';
+import { cancelOrphanedHistory } from '../../store/work/backfill-queue.ts';
 import { readTierStatus } from '../../views/operations/tiers.ts';
 import {
   choice,
@@ -39,6 +37,7 @@ import { readCatalogueFor } from '../input/target.ts';
 import type { Answer, CommandContext } from '../shell/context.ts';
 import { UsageError } from '../shell/exit.ts';
 import { coinsOf, parseTargetAge, rulesOf, type TrackOptions } from './track-options.ts';
+import { pastAsJson, printPast, queuePast } from './track-past.ts';
 import { printAdded, printRemoved, printRules, rulesAsJson, type TrackReport, trackAsJson } from './track-report.ts';
 
 type RemoveOptions = Pick<TrackOptions, 'top' | 'all' | 'interval'> & {
@@ -87,10 +86,15 @@ function addCommand(track: Command, context: CommandContext): void {
     const rules = rulesOf(coins, options, app.clock.now());
     await settleCoins(app, context, coins);
     await addTracks(app.database.sql, rules, app.clock.now());
-    const report = await applyAndPlan(app);
+    const budget = await readBudget(app);
+    const report = await applyAndPlan(app, budget);
+    const past = await queuePast(app, budget, rules, coins, options);
     return {
-      json: () => ({ added: rules.length, ...trackAsJson(report) }),
-      text: (out) => printAdded(out, rules.length, report),
+      json: () => ({ added: rules.length, ...trackAsJson(report), past: pastAsJson(past) }),
+      text: (out) => {
+        printAdded(out, rules.length, report);
+        printPast(out, past);
+      },
     };
   };
   context.answer(add, addRules, { schema: 'prepare', changes: true });
@@ -122,12 +126,13 @@ async function remove(app: App, coins: readonly TrackedCoins[], { quote, ...opti
   const narrowed = { intervals, quote };
   await requireRules(sql, coins, await readTracks(sql, { coins, ...narrowed }), narrowed);
   const removed = (await removeTracks(sql, { coins, ...narrowed })).length;
-  const report = await applyAndPlan(app);
+  const report = await applyAndPlan(app, await readBudget(app));
+  const cancelled = await cancelOrphanedHistory(sql, app.clock.now());
   const named = coins.flatMap((c) => (c.tier === 'list' ? [c.coinId] : []));
   const stillTracked = named.length === 0 ? 0 : await countTracked(sql, named);
   return {
-    json: () => ({ removed, stillTracked, ...trackAsJson(report) }),
-    text: (out) => printRemoved(out, removed, stillTracked, report),
+    json: () => ({ removed, stillTracked, cancelled, ...trackAsJson(report) }),
+    text: (out) => printRemoved(out, { removed, stillTracked, cancelled }, report),
   };
 }
 
@@ -183,17 +188,17 @@ async function settleCoins(app: App, { signal }: CommandContext, coins: readonly
   );
 }
 
-async function applyAndPlan(app: App): Promise<TrackReport> {
-  const { sql } = app.database;
-  const { clock, config } = app;
-  const budget = await readBudget(app);
+async function applyAndPlan(app: App, budget: Budget): Promise<TrackReport> {
+  const { clock, database, config } = app;
+  const { sql } = database;
   const { planned: perDay } = await readFreshnessBudget(budget);
+  const { plan: terms, historyLimits } = await readPlanning(app, budget.plan);
   const { applied, plan } = await keepTracks({
     sql,
     now: clock.now(),
     requestsPerDay: perDay,
-    candlesPerRequest: candlesPerRequest(budget.plan, config),
-    historyLimits: await readLearnedLimits(sql, clock, planOf(budget.plan)),
+    candlesPerRequest: terms.candlesPerRequest,
+    historyLimits,
     keep: config.keep.candles,
   });
   return { applied, planName: budget.plan, plan, perDay, tiers: await readTierStatus(sql, clock.now()) };

@@ -166,7 +166,8 @@ async function execute(
   const startedAt = clock.now();
   const target = { coinIds, interval, quote, span: keptPart(span, interval, deps.keep ?? {}, startedAt) };
   const historyLimit = historyLimits.of(interval);
-  const planned = await planBackfill({ sql, target, now: startedAt, askedSince: startedAt, plan, historyLimit });
+  const place = { id, priority };
+  const planned = await planBackfill({ sql, target, now: startedAt, askedSince: startedAt, plan, historyLimit, place });
   onPlanned(planned.cost.requests);
   deps.onBegin(claimed, planned.cost.requests);
   const running = { sql, clock, queue, historyLimits, circuitBreaker, plan, owner, ingestChunk: reporting(deps) };

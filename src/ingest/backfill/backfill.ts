@@ -3,16 +3,9 @@ import type { Clock, Instant } from '../../clock.ts';
 import { settledUntil } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import { type RefusalReason, withdrawRefusals } from '../../store/candle/refusal.ts';
-import { type WantedSeries, wantSeries } from '../../store/candle/series.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
-import {
-  type BackfillState,
-  type BackfillTotals,
-  backfillTotals,
-  finishBackfill,
-  startBackfill,
-} from '../../store/work/backfill.ts';
+import { type BackfillState, type BackfillTotals, backfillTotals, finishBackfill } from '../../store/work/backfill.ts';
 import { type Left, readLeft } from '../../views/operations/left.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
 import { expectedDepth } from '../limits/history-limit.ts';
@@ -35,6 +28,7 @@ import { probeHistoryLimit } from './probe-history-limit.ts';
 import { type BackfillEnd, type BackfillProgress, type BackfillSeen, ProgressTracker } from './progress.ts';
 import { createRefill, type Refill } from './refill.ts';
 import { createRunEnding, type RunEnding } from './run-ending.ts';
+import { startCommand } from './start.ts';
 import { type Verdict, verdictOf } from './verdict.ts';
 
 export type BackfillRun = {
@@ -52,6 +46,8 @@ export type BackfillRun = {
   readonly failed: readonly { readonly coinId: string; readonly span: Span; readonly message: string }[];
   /** What is left of the target; null if the database was unavailable at the end. A slot that was too young when the run began is that. */
   readonly left: readonly Left[] | null;
+  /** Some of it is left to backfills before this one, which own these slots. */
+  readonly hasOthers: boolean;
 };
 
 export type BackfillDeps = Pick<Session, 'ingestChunk' | 'circuitBreaker' | 'historyLimits'> & {
@@ -102,12 +98,13 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   const { sql, clock } = deps;
   const { startedAt, claimedId } = options;
   const isClaimed = claimedId !== undefined;
-  const id = claimedId ?? (await start(deps, options));
+  const id = claimedId ?? (await startCommand(deps, options));
   const ending = createRunEnding(options.signal);
   const tracker = new ProgressTracker({ ...options, backfillId: id }, ending.stopWith);
   const heartbeat = isClaimed ? null : keepBeating(sql, clock, id, ending.signal);
+  let hasOthers = false;
   try {
-    await fetchMissing(deps, options, { id, ending, tracker });
+    hasOthers = await fetchMissing(deps, options, { id, ending, tracker });
   } catch (error) {
     // A run that was stopped, and then met an unavailable database or queue, ended because it was stopped.
     if (ending.end().kind === 'done' || outageReason(error) === null) ending.failWith(error);
@@ -125,35 +122,20 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   const settled = await settle(deps, options, { id, end, failed });
   if (settled !== null) tracker.settle(settled.totals);
   const { totals, left } = settled ?? { totals: null, left: null };
-  return { id, end, startedAt, tookMs: clock.now() - startedAt, totals, seen: tracker.seen(), refused, failed, left };
+  const tookMs = clock.now() - startedAt;
+  return { id, end, startedAt, tookMs, totals, seen: tracker.seen(), refused, failed, left, hasOthers };
 }
 
-/** Records what is wanted, and that the backfill is running. */
-async function start({ sql, owner }: BackfillDeps, options: BackfillOptions) {
-  const { target, spec, planned, startedAt, requestedBy = null } = options;
-  const asked: WantedSeries = { ...target, priority: 0 };
-  await wantSeries(sql, asked);
-  return startBackfill(sql, {
-    spec,
-    span: target.span,
-    interval: target.interval,
-    quote: target.quote,
-    plannedRequests: planned.cost.requests,
-    owner,
-    requestedBy,
-    requestedAt: startedAt,
-    startedAt,
-  });
-}
-
-/** Fetches what is missing, until nothing worth a request is left or the run ends. */
-async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: Run): Promise<void> {
+/** Fetches what is missing, until nothing worth a request is left or the run ends. Resolves to whether slots were left to other backfills. */
+async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: Run): Promise<boolean> {
   const { sql, clock, queue, plan, historyLimits, realMs = (ms) => ms } = deps;
   const { target, concurrency, startedAt } = options;
   const { id, ending, tracker } = run;
   const { signal } = ending;
   const { retry, tidy } = createRunRetry(deps, run);
-  const asking = { sql, clock, target, backfillId: id, askedSince: startedAt, plan, historyLimits };
+  // A command requests all that it was told to: it comes before the backfills of the service.
+  const place = options.claimedId === undefined ? undefined : { id, priority: options.priority ?? 0 };
+  const asking = { sql, clock, target, backfillId: id, askedSince: startedAt, plan, historyLimits, place };
   if (options.planned.probe) {
     const probing = {
       ...asking,
@@ -193,6 +175,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
   });
   try {
     await refill.run(signal);
+    return refill.hasOthers();
   } finally {
     // First the chunks that no worker has begun; then those that were given back while the others finished.
     await tidy(() => queue.remove(refill.inFlight()));

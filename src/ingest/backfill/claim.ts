@@ -2,9 +2,10 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { asError } from '../../core/as-error.ts';
 import { formatCounted } from '../../core/format.ts';
-import { DAY } from '../../core/interval.ts';
+import { DAY, MINUTE } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type ClaimedBackfill, endClaim, renewClaim } from '../../store/work/backfill-queue.ts';
+import { ANOTHER_BACKFILL } from '../../store/work/slot-owner.ts';
 import { ConfigurationError } from '../outcome.ts';
 import { outageReason } from '../request/outage-retry.ts';
 import type { BackfillRun } from './backfill.ts';
@@ -27,7 +28,7 @@ export type ClaimDeps = {
  */
 export async function watchClaim(
   { sql, clock, owner, finishOf, onError, lookMs }: ClaimDeps & { readonly lookMs: number },
-  { id, priority }: ClaimedBackfill,
+  { id, priority, claimedAt }: ClaimedBackfill,
   release: AbortController,
   left: () => number | null,
 ): Promise<void> {
@@ -42,7 +43,7 @@ export async function watchClaim(
       // Without a forecast the claim must be renewed all the same, or the process would look dead.
       const known =
         leftRequests === null ? null : { leftRequests, finishAt: await finishOf(id, leftRequests).catch(report) };
-      const claim = await renewClaim(sql, { id, owner, now: clock.now(), known });
+      const claim = await renewClaim(sql, { id, owner, now: clock.now(), claimedAt, known });
       if (!claim.isMine || claim.isPreempted || claim.priority !== priority) return release.abort();
     } catch (error) {
       report(error);
@@ -70,6 +71,8 @@ const LONGEST_MESSAGE = 1_000;
  */
 const LONGEST_OPEN_MS = DAY / 2;
 const SOONEST_AGAIN_MS = 1_000;
+/** A backfill whose slots belong to others looks again when one of these ends, and this often in case nobody tells it. */
+const OTHERS_LOOK_MS = 10 * MINUTE;
 /** Why a backfill waits that has asked for everything: some answers were not the last word. */
 export const NOT_FINAL_YET = 'not final yet';
 
@@ -95,6 +98,10 @@ function claimEndOf(run: BackfillRun, now: Instant): ClaimEnd {
     case 'misconfigured':
       return { state: 'failed', message: end.kind === 'configurationError' ? end.message : null, waitUntil: null };
     case 'work left': {
+      if (run.hasOthers) {
+        const waitUntil = Math.min(now + OTHERS_LOOK_MS, nextAskOf(run, now, Number.POSITIVE_INFINITY));
+        return { state: 'queued', message: ANOTHER_BACKFILL, waitUntil };
+      }
       const at = nextAskOf(run, now);
       if (at - now <= LONGEST_OPEN_MS) return { state: 'queued', message: NOT_FINAL_YET, waitUntil: at };
       return { state: 'failed', message: whatIsLeft(run), waitUntil: null };
@@ -104,10 +111,10 @@ function claimEndOf(run: BackfillRun, now: Instant): ClaimEnd {
   }
 }
 
-/** When the first of the slots that a later run asks for is due. */
-function nextAskOf({ left }: BackfillRun, now: Instant): Instant {
+/** When the first of the slots that a later run asks for is due; `unasked`: when those are that were never asked for. */
+function nextAskOf({ left }: BackfillRun, now: Instant, unasked = now): Instant {
   const later = (left ?? []).filter(({ fate }) => fate === 'later');
-  return Math.max(now + SOONEST_AGAIN_MS, Math.min(...later.map(({ nextAskAt }) => nextAskAt ?? now)));
+  return Math.max(now + SOONEST_AGAIN_MS, Math.min(...later.map(({ nextAskAt }) => nextAskAt ?? unasked)));
 }
 
 /** The run rejected. `onUnwritten` gets the error if that cannot be recorded; the claim then expires by itself. */

@@ -5,6 +5,7 @@ import { chunksNewestFirst } from '../../core/chunk.ts';
 import { normalize, type Span, subtract } from '../../core/span.ts';
 import { type CoinGaps, readDueWithinRun } from '../../store/candle/gaps.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import type { Place } from '../../store/work/slot-owner.ts';
 import { knownDepth } from '../limits/history-limit.ts';
 import { splitAtReach } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
@@ -20,6 +21,8 @@ export type MissingChunks = {
   doneOf(jobs: readonly ChunkJob[]): Promise<readonly ChunkJob[]>;
   /** When the first slot is due again that this run asked about, and asks about once more (an invalid row); null: none is due after `since`. */
   dueAgain(since: Instant): Promise<Instant | null>;
+  /** In the last pass, were slots left to backfills before this one? */
+  hasOthers(): boolean;
 };
 
 /** What a run needs to find its missing chunks. */
@@ -31,6 +34,8 @@ export type ChunkSource = {
   readonly askedSince: number;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   readonly historyLimits: Pick<LearnedLimits, 'of'>;
+  /** Of a backfill of the service: slots that belong to those before it are left to them. */
+  readonly place?: Place | undefined;
 };
 
 export type MissingChunksDeps = ChunkSource & {
@@ -46,12 +51,13 @@ const MOST_ROUNDS = 3;
 const PAGE = 100;
 
 export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
-  const { sql, clock, target, plan, askedSince } = deps;
-  const when = { now: () => clock.now(), askedSince, plan: plan.name };
+  const { sql, clock, target, plan, askedSince, place } = deps;
+  const when = { now: () => clock.now(), askedSince, plan: plan.name, place };
   /** Chunks of passes after the first, by id: how often they were put into the queue. */
   const rounds = new Map<string, number>();
   const givenUp = new Map<number, Span[]>();
   let isFirstPass = true;
+  let hasOthers = false;
 
   function worthAsking(seriesId: number, gaps: readonly Span[]): readonly Span[] {
     const { interval } = target;
@@ -82,14 +88,22 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
 
   return {
     giveUp,
+    hasOthers: () => hasOthers,
     pass: async function* () {
+      hasOthers = false;
       const coins = gapsOf(sql, target, when, PAGE);
       const lanes: Generator<ChunkJob>[] = [];
       for (let more = true; more || lanes.length > 0; ) {
         while (more && lanes.length < deps.lanes) {
           const next = await coins.next();
-          if (next.done) more = false;
-          else if (next.value.seriesId !== null) lanes.push(chunksOf(next.value, next.value.seriesId));
+          if (next.done) {
+            more = false;
+            continue;
+          }
+          const { seriesId, others } = next.value;
+          if (seriesId === null) continue;
+          hasOthers ||= worthAsking(seriesId, others).length > 0;
+          lanes.push(chunksOf(next.value, seriesId));
         }
         const lane = lanes.shift();
         const next = lane?.next();

@@ -4,9 +4,10 @@ import { PLAN_NAMES, type Plan, type PlanName, planOf, rowsPerRequest } from '..
 import type { Quote } from '../../core/candle.ts';
 import { countChunks, countSlots } from '../../core/chunk.ts';
 import type { Interval } from '../../core/interval.ts';
-import type { Span } from '../../core/span.ts';
+import { intersect, type Span, type Spans, subtract } from '../../core/span.ts';
 import { type CoinGaps, readGaps } from '../../store/candle/gaps.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import { type Place, readOwnedByOthers } from '../../store/work/slot-owner.ts';
 import { documentedLimit, expectedDepth, type HistoryLimit } from '../limits/history-limit.ts';
 import { splitAtReach } from '../limits/last-day.ts';
 
@@ -42,6 +43,8 @@ export type BackfillPlan = {
   readonly waitingSlots: number;
   /** Missing slots of series that the upstream refuses (unknown coin …). */
   readonly refusedSlots: number;
+  /** Missing slots that backfills before this one request. */
+  readonly othersSlots: number;
   /** The same backfill under each plan, by its documented history limit. */
   readonly underPlans: Readonly<Record<PlanName, PlanCost>>;
 };
@@ -51,32 +54,42 @@ export type PlanOptions = {
   readonly target: BackfillTarget;
   readonly now: Instant;
   readonly askedSince: Instant;
-  readonly plan: Plan;
+  readonly plan: Pick<Plan, 'candlesPerRequest' | 'pricesPerRequest'> & { readonly name: string };
   readonly historyLimit: HistoryLimit;
+  /** Of a backfill of the service: slots that belong to those before it are left out. */
+  readonly place?: Place | undefined;
 };
 
 /** Coins per statement: it bounds the memory, however many series there are. */
 export const PAGE = 1_000;
 
+/** `gaps`: without those that belong to backfills before this one, which are `others`. */
+export type OwnGaps = CoinGaps & { readonly others: Spans };
+
 /** Gaps of all coins, page by page in the target's order. */
 export async function* gapsOf(
   sql: SqlOrTransaction,
   target: BackfillTarget,
-  when: { readonly now: () => Instant; readonly askedSince: Instant; readonly plan: string },
+  when: {
+    readonly now: () => Instant;
+    readonly askedSince: Instant;
+    readonly plan: string;
+    readonly place?: Place | undefined;
+  },
   pageSize = PAGE,
-): AsyncGenerator<CoinGaps> {
+): AsyncGenerator<OwnGaps> {
   const { coinIds, quote, interval, span } = target;
   for (let at = 0; at < coinIds.length; at += pageSize) {
     const page = coinIds.slice(at, at + pageSize);
-    yield* await readGaps(sql, {
-      coinIds: page,
-      quote,
-      interval,
-      span,
-      now: when.now(),
-      askedSince: when.askedSince,
-      plan: when.plan,
-    });
+    const query = { coinIds: page, quote, interval, span, now: when.now() };
+    const all = await readGaps(sql, { ...query, askedSince: when.askedSince, plan: when.plan });
+    const owned = when.place === undefined ? null : await readOwnedByOthers(sql, { ...query, place: when.place });
+    for (const coin of all) {
+      const others = owned?.get(coin.coinId) ?? [];
+      yield others.length === 0
+        ? { ...coin, others }
+        : { ...coin, gaps: subtract(coin.gaps, others), others: intersect(coin.gaps, others) };
+    }
   }
 }
 
@@ -87,6 +100,7 @@ export async function planBackfill({
   askedSince,
   plan,
   historyLimit,
+  place,
 }: PlanOptions): Promise<BackfillPlan> {
   const { interval } = target;
   const limit = rowsPerRequest(plan, interval);
@@ -100,9 +114,11 @@ export async function planBackfill({
   let coinsWithGaps = 0;
   let waitingSlots = 0;
   let refusedSlots = 0;
-  for await (const coin of gapsOf(sql, target, { now: () => now, askedSince, plan: plan.name })) {
+  let othersSlots = 0;
+  for await (const coin of gapsOf(sql, target, { now: () => now, askedSince, plan: plan.name, place })) {
     waitingSlots += countSlots(coin.waiting, interval);
     refusedSlots += countSlots(coin.refused, interval);
+    othersSlots += countSlots(splitAtReach(coin.others, expectedDepth(historyLimit), interval, now).within, interval);
     if (coin.gaps.length === 0) continue;
     coinsWithGaps++;
     mine.add(coin);
@@ -119,6 +135,7 @@ export async function planBackfill({
     costIfOpen: probe ? open.total() : cost,
     waitingSlots,
     refusedSlots,
+    othersSlots,
     underPlans: Object.fromEntries(others.map((o) => [o.name, o.counter.total()])) as Record<PlanName, PlanCost>,
   };
 }

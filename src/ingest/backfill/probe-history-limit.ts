@@ -45,11 +45,11 @@ export async function probeHistoryLimit(deps: ProbeDeps): Promise<void> {
 
 /** The newest chunk that begins beyond where the limit is expected. */
 async function newestBeyond(deps: ProbeDeps): Promise<ChunkJob | null> {
-  const { sql, clock, target, backfillId, askedSince, plan } = deps;
+  const { sql, clock, target, backfillId, askedSince, plan, place } = deps;
   const { quote, interval } = target;
   const limit = deps.historyLimits.of(interval);
   if (limit.kind !== 'documented') return null;
-  const when = { now: () => clock.now(), askedSince, plan: plan.name };
+  const when = { now: () => clock.now(), askedSince, plan: plan.name, place };
   for await (const { coinId, seriesId, gaps } of gapsOf(sql, target, when)) {
     const { beyond } = splitAtLimit(gaps, earliestSlot(limit.depthMs, interval, clock.now()));
     const newest = beyond.at(-1);

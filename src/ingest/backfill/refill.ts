@@ -20,6 +20,8 @@ export type Refill = {
   has(job: ChunkJob): boolean;
   /** The chunks in the window now. */
   inFlight(): readonly ChunkJob[];
+  /** In the last pass, were slots left to backfills before this one? */
+  hasOthers(): boolean;
 };
 
 export type RefillDeps = Omit<MissingChunksDeps, 'lanes'> &
@@ -83,5 +85,6 @@ export function createRefill(deps: RefillDeps): Refill {
     },
     has: window.has,
     inFlight: window.jobs,
+    hasOthers: missing.hasOthers,
   };
 }

@@ -1,65 +1,73 @@
 /**
- * The audit of gaps: missing candles of the tracked series that lie too far back for freshness become a backfill of the service, one for
- * each interval, quote and start. It sends no requests itself.
+ * The audit of gaps: missing candles of the tracked series that lie too far back for freshness become backfills of the service, one for
+ * each interval, quote and span. It leaves out what belongs to another backfill already. It sends no requests itself.
  */
 import type { Clock } from '../../clock.ts';
 import { type Plan, rowsPerRequest } from '../../contract/plan/plans.ts';
-import { ceilToGrid, DAY, INTERVAL_MS } from '../../core/interval.ts';
+import { ALL_INTERVALS, ceilToGrid, DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
+import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { isHistoryPending, queueBackfill, readHistoryGroups } from '../../store/work/backfill-queue.ts';
+import { queueBackfill } from '../../store/work/backfill-queue.ts';
+import { type HistoryGroup, lockHistory, readHistoryGroups } from '../../store/work/history.ts';
 import { planBackfill } from '../backfill/plan.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 
 /** Lower than backfills that a person requested. */
 export const HISTORY_PRIORITY = -10;
+/** Who requests it (`ops.backfill.requested_by`). */
+export const AUDIT = 'the audit of gaps';
 /** After a backfill that could not fetch everything, the next one waits this long. */
 const RETRY_MS = DAY;
 
-/** Resolves to the ids of the backfills that it queued. Safe at any time: of two audits at once, the second finds what the first queued. */
-export async function auditGaps({
-  sql,
-  clock,
-  plan,
-  historyLimits,
-  keep = {},
-}: {
+export type AuditDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly plan: Plan;
   readonly historyLimits: LearnedLimits;
   /** How long candles are kept; older ones would be removed again. */
   readonly keep?: Partial<Keep['candles']>;
-}): Promise<readonly number[]> {
+};
+
+/** A backfill of the past that was queued. */
+export type QueuedHistory = HistoryGroup & { readonly id: number; readonly requests: number; readonly slots: number };
+
+/**
+ * Resolves to the backfills that it queued. Safe at any time: of two audits at once, the second finds what the first queued. `track add`
+ * and the cancellation of a backfill do not wait for the schedule.
+ */
+export async function auditGaps({ sql, clock, plan, historyLimits, keep = {} }: AuditDeps): Promise<QueuedHistory[]> {
   await historyLimits.reload();
-  const queued: number[] = [];
-  for (const { interval, quote, since, coinIds } of await readHistoryGroups(sql)) {
+  return sql.begin(async (tx) => {
+    await lockHistory(tx);
     const now = clock.now();
-    const to = ceilToGrid(now, interval) - rowsPerRequest(plan, interval) * INTERVAL_MS[interval];
-    const span = keptPart({ from: ceilToGrid(since, interval), to }, interval, keep, now);
-    if (span.from >= to) continue;
-    if (await isHistoryPending(sql, { interval, quote, coinIds, from: span.from }, now - RETRY_MS)) continue;
-    const target = { coinIds, interval, quote, span };
-    const history = `${interval} ${quote} ${new Date(span.from).toISOString()}`;
-    const { cost } = await planBackfill({
-      sql,
-      target,
-      now,
-      askedSince: now,
-      plan,
-      historyLimit: historyLimits.of(interval),
-    });
-    if (cost.requests === 0) continue;
-    queued.push(
-      await queueBackfill(sql, {
-        ...target,
+    const groups = await readHistoryGroups(tx, { reach: pastOf(plan, keep, now), now, endedSince: now - RETRY_MS });
+    const queued: QueuedHistory[] = [];
+    for (const group of groups) {
+      const historyLimit = historyLimits.of(group.interval);
+      const { cost } = await planBackfill({ sql: tx, target: group, now, askedSince: now, plan, historyLimit });
+      if (cost.requests === 0) continue;
+      const id = await queueBackfill(tx, {
+        ...group,
         requestedAt: now,
-        spec: { history },
+        spec: { history: `${group.interval} ${group.quote} ${new Date(group.span.from).toISOString()}` },
         plannedRequests: cost.requests,
         priority: HISTORY_PRIORITY,
-        requestedBy: 'the audit of gaps',
-      }),
-    );
-  }
-  return queued;
+        requestedBy: AUDIT,
+      });
+      queued.push({ ...group, id, requests: cost.requests, slots: cost.slots });
+    }
+    return queued;
+  }) as Promise<QueuedHistory[]>;
+}
+
+/** What is younger than one request holds is kept by freshness. */
+function pastOf(plan: Plan, keep: Partial<Keep['candles']>, now: number): ReadonlyMap<Interval, Span> {
+  return new Map(
+    ALL_INTERVALS.flatMap((interval) => {
+      const to = ceilToGrid(now, interval) - rowsPerRequest(plan, interval) * INTERVAL_MS[interval];
+      const span = keptPart({ from: 0, to }, interval, keep, now);
+      return span.from < span.to ? [[interval, span] as const] : [];
+    }),
+  );
 }

@@ -41,11 +41,19 @@ export function applyTracks(sql: Sql, now: Instant, keep: Partial<Keep['candles'
     await resolveTargets(tx, oldestKept(now, keep));
     await wantTargets(tx);
     const added = await tx<{ isNew: boolean }[]>`
-      insert into ops.tracked as tr (series_id, tier_id, tracked_at)
-      select t.series_id, t.tier_id, ${now}::timestamptz
+      insert into ops.tracked as tr (series_id, tier_id, tracked_at, seen_until)
+      select t.series_id, t.tier_id, ${now}::timestamptz, f.seen_until
       from track_target t left join ops.tracked old on old.series_id = t.series_id
+      -- A backfill may have had an answer about the newest end before the series was tracked: as markSeen takes it.
+      left join lateral (
+        select least(f.as_of, upper(f.span)) as seen_until from ops.fetch f join market.series s on s.id = f.series_id
+        where f.series_id = t.series_id and f.outcome = 'stored'
+          and upper(f.span) > f.as_of - 2 * least(market.width_of(s.interval), interval '1 day')
+        order by f.as_of desc limit 1
+      ) f on true
       where old.series_id is null or old.tier_id <> t.tier_id or old.ends_at is not null
       on conflict (series_id) do update set tier_id = excluded.tier_id, ends_at = null,
+        seen_until = greatest(tr.seen_until, excluded.seen_until),
         tracked_at = case when tr.ends_at is null then tr.tracked_at else excluded.tracked_at end
       returning tracked_at = ${now} as is_new`;
     const ended = await endOthers(tx, now);

@@ -52,6 +52,19 @@ export async function readTracks(sql: SqlOrTransaction, filter: RuleFilter = {})
     order by t.tier = 'all', t.tier = 'top', t.top, t.interval desc, t.quote desc, t.priority desc, t.coin_id`;
 }
 
+export type RuleTarget = Pick<SavedRule, 'interval' | 'quote' | 'since'> & { readonly coinIds: readonly string[] };
+
+/** The series that these rules want since their own start, as no other rule wants them earlier. */
+export async function readRuleTargets(sql: SqlOrTransaction, rules: readonly TrackRule[]): Promise<RuleTarget[]> {
+  return sql<RuleTarget[]>`
+    select t.interval, t.quote, t.since, array_agg(t.coin_id order by t.coin_id) as coin_ids from ops.track_target t
+    where exists (
+      select from unnest(${rules.map(coinOf)}::text[], ${rules.map((r) => r.interval)}::text[],
+          ${rules.map((r) => r.quote)}::text[], ${rules.map((r) => r.since)}::timestamptz[]) as r(coin_id, interval, quote, since)
+      where r.interval = t.interval::text and r.quote = t.quote and r.since = t.since and coalesce(r.coin_id = t.coin_id, true))
+    group by t.interval, t.quote, t.since order by t.interval desc, t.quote, t.since`;
+}
+
 /** How many series of these coins are wanted by a rule now. */
 export async function countTracked(sql: SqlOrTransaction, coinIds: readonly string[]): Promise<number> {
   const [row] = await sql<{ n: number }[]>`

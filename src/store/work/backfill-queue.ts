@@ -4,12 +4,12 @@
  */
 import { and, gt, inArray } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
-import type { SqlOrTransaction } from '../connection/connect.ts';
+import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
 import { leaseIsAlive } from './lease.ts';
+import { isRunningCommand, wakeThoseAfter, wantTheSame } from './slot-owner.ts';
+import { unwantBackfill, wantBackfillAgain } from './wanted.ts';
 
 type Row = Readonly<typeof backfill.$inferSelect>;
 type BackfillRequest = Pick<Row, 'interval' | 'quote' | 'span' | 'priority'> & { readonly coinIds: readonly string[] };
@@ -29,7 +29,7 @@ export async function queueBackfill(sql: SqlOrTransaction, queued: QueuedBackfil
   return row!.id;
 }
 
-export type ClaimedBackfill = BackfillRequest & { readonly id: number };
+export type ClaimedBackfill = BackfillRequest & { readonly id: number; readonly claimedAt: Instant };
 
 type Claimable = { readonly now: Instant; readonly abovePriority?: number };
 
@@ -50,7 +50,7 @@ export async function claimBackfill(
       started_at = coalesce(started_at, ${now}), wait_until = null, message = null
     where id = (select id from ops.backfill where ${isClaimable(sql, { now })}
       order by priority desc, id limit 1 for update skip locked)
-    returning id, coin_ids, interval, quote, span, priority`;
+    returning id, coin_ids, interval, quote, span, priority, heartbeat_at as claimed_at`;
   return row ?? null;
 }
 
@@ -58,7 +58,7 @@ export async function claimBackfill(
 export type Claim = {
   /** Still this owner's, and running. */
   readonly isMine: boolean;
-  /** A backfill of higher priority waits for a process. */
+  /** A backfill of higher priority waits for a process, or a command has begun that wants the same slots: it owns them while it runs. */
   readonly isPreempted: boolean;
   /** As it is now. */
   readonly priority: number | null;
@@ -71,18 +71,24 @@ export async function renewClaim(
     readonly id: number;
     readonly owner: string;
     readonly now: Instant;
+    readonly claimedAt: Instant;
     /** Null: it is not planned yet; what is stored stays. */
     readonly known: { readonly leftRequests: number; readonly finishAt: Instant | null } | null;
   },
 ): Promise<Claim> {
-  const { id, owner, now, known } = claim;
+  const { id, owner, now, claimedAt, known } = claim;
   const [row] = await sql<{ priority: number }[]>`
     update ops.backfill set heartbeat_at = ${now}
       ${known === null ? sql`` : sql`, left_requests = ${known.leftRequests}, finish_at = ${known.finishAt}`}
     where id = ${id} and state = 'running' and owner = ${owner} returning priority`;
   if (row === undefined) return { isMine: false, isPreempted: false, priority: null };
   const [urgent] = await sql`
-    select 1 from ops.backfill where ${isClaimable(sql, { now, abovePriority: row.priority })} limit 1`;
+    select 1 from ops.backfill where ${isClaimable(sql, { now, abovePriority: row.priority })}
+    union all
+    select 1 from ops.backfill a join (
+      select * from ops.backfill where ${isRunningCommand(sql, now)} and started_at > ${claimedAt} and started_at <= ${now}
+    ) b on ${wantTheSame(sql)} where a.id = ${id}
+    limit 1`;
   return { isMine: true, isPreempted: urgent !== undefined, priority: row.priority };
 }
 
@@ -100,7 +106,10 @@ export async function endClaim(
     end.state === 'queued'
       ? { waitUntil: end.waitUntil, finishedAt: null }
       : { waitUntil: null, finishedAt: now, finishAt: null, leftRequests: end.leftRequests ?? undefined };
-  await updateRows(sql, backfill, { id, owner, state: 'running' }, { state, message, heartbeatAt: now, ...known });
+  await withFreshPlans(sql, async (tx) => {
+    await updateRows(tx, backfill, { id, owner, state: 'running' }, { state, message, heartbeatAt: now, ...known });
+    if (state !== 'queued') await wakeThoseAfter(tx);
+  });
 }
 
 export type BackfillChange = 'pause' | 'resume' | 'cancel';
@@ -112,22 +121,44 @@ const FROM: Readonly<Record<BackfillChange, readonly BackfillState[]>> = {
 };
 const TO: Readonly<Record<BackfillChange, BackfillState>> = { pause: 'paused', resume: 'queued', cancel: 'cancelled' };
 
-/** A running backfill finishes the chunks in progress and sends no more requests. Resolves to the state before; null when that does not allow the change. */
-export async function changeBackfill(
+/**
+ * A running backfill finishes the chunks in progress and sends no more requests. What a cancelled one wanted is not wanted any more, unless
+ * something else wants it. Resolves to the state before; null when that does not allow the change.
+ */
+export function changeBackfill(
   sql: SqlOrTransaction,
   id: number,
   change: BackfillChange,
   now: Instant,
 ): Promise<BackfillState | null> {
-  const [row] = await sql<{ before: BackfillState }[]>`
-    with found as (
-      select id, state from ops.backfill
-      where id = ${id} and is_detached and state = any(${FROM[change] as string[]}::text[]) for update
-    )
-    update ops.backfill b set state = ${TO[change]}, wait_until = null, message = null, finish_at = null,
-      finished_at = ${change === 'cancel' ? now : null}
-    from found where b.id = found.id returning found.state as before`;
-  return row?.before ?? null;
+  return withFreshPlans(sql, async (tx) => {
+    const [row] = await tx<{ before: BackfillState }[]>`
+      with found as (
+        select id, state from ops.backfill
+        where id = ${id} and is_detached and state = any(${FROM[change] as string[]}::text[]) for update
+      )
+      update ops.backfill b set state = ${TO[change]}, wait_until = null, message = null, finish_at = null,
+        finished_at = ${change === 'cancel' ? now : null}
+      from found where b.id = found.id
+      returning found.state as before`;
+    if (row === undefined) return null;
+    if (change === 'cancel') await unwantBackfill(tx, id);
+    else if (row.before === 'cancelled') await wantBackfillAgain(tx, id);
+    await wakeThoseAfter(tx);
+    return row.before;
+  });
+}
+
+/** Cancels the open backfills of the past that no rule of their interval and quote wants any more. Resolves to their ids. */
+export async function cancelOrphanedHistory(sql: SqlOrTransaction, now: Instant): Promise<readonly number[]> {
+  const orphans = await sql<{ id: number }[]>`
+    select id from ops.backfill b
+    where is_detached and spec ? 'history' and state in ('queued', 'running', 'paused')
+      and not exists (select from ops.track t where t.interval = b.interval and t.quote = b.quote)
+    order by id`;
+  const cancelled: number[] = [];
+  for (const { id } of orphans) if ((await changeBackfill(sql, id, 'cancel', now)) !== null) cancelled.push(id);
+  return cancelled;
 }
 
 /** Resolves to false when the service has no such backfill, or it is over. */
@@ -136,50 +167,8 @@ export async function prioritizeBackfill(sql: SqlOrTransaction, id: number, prio
     .update(backfill)
     .set({ priority })
     .where(and(matches(backfill, { id, isDetached: true }), inArray(backfill.state, ['queued', 'running', 'paused'])));
+  if (count === 1) await wakeThoseAfter(sql);
   return count === 1;
-}
-
-export type HistoryGroup = {
-  readonly interval: Interval;
-  readonly quote: Quote;
-  readonly since: Instant;
-  /** Best-ranked first. */
-  readonly coinIds: readonly string[];
-};
-
-/** The tracked series, grouped by what is wanted of them: each group makes one backfill. */
-export async function readHistoryGroups(sql: SqlOrTransaction): Promise<HistoryGroup[]> {
-  return sql<HistoryGroup[]>`
-    select s.interval, s.quote, w.since, array_agg(s.coin_id order by nullif(c.rank, 0) nulls last, s.coin_id) as coin_ids
-    from ops.tracked tr join market.series s on s.id = tr.series_id join market.coin c on c.id = s.coin_id
-    cross join lateral (
-      select lower(r) as since from unnest(s.wanted) r where upper_inf(r)
-    ) w
-    where tr.ends_at is null
-    group by s.interval, s.quote, w.since order by max(s.priority) desc, s.interval desc, s.quote, w.since`;
-}
-
-/**
- * Is there an open backfill of the history of any of these coins, or one that ended lately with something missing? A cancelled one
- * counts until it is resumed, or a rule is made or changed. With a retention, `from` moves on: a backfill that begins earlier counts,
- * too.
- */
-export async function isHistoryPending(
-  sql: SqlOrTransaction,
-  { interval, quote, coinIds, from }: Pick<HistoryGroup, 'interval' | 'quote' | 'coinIds'> & { readonly from: Instant },
-  endedSince: Instant,
-): Promise<boolean> {
-  const [row] = await sql`
-    select 1 from ops.backfill b
-    where is_detached and spec ? 'history' and b.interval = ${interval}::market.candle_interval and b.quote = ${quote}
-      and lower(b.span) <= ${from} and (
-        state in ('queued', 'running', 'paused')
-        or (state = 'cancelled' and not exists (
-          select from ops.track t where t.interval = b.interval and t.quote = b.quote and t.created_at > b.finished_at))
-        or (finished_at > ${endedSince} and state <> 'cancelled' and (state <> 'done' or message is not null)))
-      and exists (select from unnest(b.coin_ids) c where c = any(${coinIds as string[]}::text[]))
-    limit 1`;
-  return row !== undefined;
 }
 
 export type OpenBackfill = {

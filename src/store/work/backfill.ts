@@ -1,10 +1,11 @@
 /** Backfills: who asked for what, and how far it is. What a backfill did is counted from `ops.fetch`, never stored twice. */
 import { and, inArray, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
-import type { SqlOrTransaction } from '../connection/connect.ts';
+import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
 import { leaseIsAlive } from './lease.ts';
+import { wakeThoseAfter } from './slot-owner.ts';
 
 export type { BackfillState };
 
@@ -12,7 +13,7 @@ type Row = Readonly<typeof backfill.$inferInsert>;
 
 export type StartedBackfill = Pick<
   Row,
-  'requestedAt' | 'spec' | 'span' | 'interval' | 'quote' | 'plannedRequests' | 'requestedBy'
+  'requestedAt' | 'spec' | 'span' | 'interval' | 'quote' | 'plannedRequests' | 'requestedBy' | 'coinIds'
 > & {
   readonly startedAt: Instant;
   /** `host:pid`. */
@@ -75,7 +76,10 @@ export async function finishBackfill(
   state: 'done' | 'stopped' | 'interrupted' | 'failed',
   at: Instant,
 ): Promise<void> {
-  await updateRows(sql, backfill, { id, state: 'running' }, { state, finishedAt: at });
+  await withFreshPlans(sql, async (tx) => {
+    await updateRows(tx, backfill, { id, state: 'running' }, { state, finishedAt: at });
+    await wakeThoseAfter(tx);
+  });
 }
 
 /**
@@ -86,6 +90,7 @@ export async function abandonExpired(sql: SqlOrTransaction, now: Instant): Promi
   const rows = await sql<{ id: number }[]>`
     update ops.backfill set state = 'interrupted', finished_at = heartbeat_at
     where state = 'running' and not is_detached and not ${leaseIsAlive(sql, now)} returning id`;
+  if (rows.length > 0) await wakeThoseAfter(sql);
   return rows.map((row) => row.id).sort((a, b) => a - b);
 }
 

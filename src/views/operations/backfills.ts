@@ -14,7 +14,7 @@ export type BackfillRow = {
   readonly priority: number;
   readonly interval: Interval;
   readonly quote: Quote;
-  /** Null for one of a command. */
+  /** Null for one of a command that an earlier version recorded. */
   readonly coins: number | null;
   readonly from: Instant | null;
   readonly to: Instant | null;

@@ -123,7 +123,7 @@ describe('one of the past that is cancelled', () => {
     await track(2, keep);
     const { plan, historyLimits } = session;
     const audit = () => auditGaps({ sql: database.sql, clock, plan, historyLimits, keep });
-    const [id] = await audit();
+    const [id] = (await audit()).map((one) => one.id);
     await changeBackfill(database.sql, id!, 'cancel', clock.now());
     clock.advanceTo(NOW + 3 * DAY);
     return audit;

@@ -1,0 +1,32 @@
+/** The beginning of a command's backfill: what it wants is recorded, and that it is running. */
+import type { Instant } from '../../clock.ts';
+import { type WantedSeries, wantSeries } from '../../store/candle/series.ts';
+import { startBackfill } from '../../store/work/backfill.ts';
+import type { BackfillPlan, BackfillTarget } from './plan.ts';
+import { type RecountDeps, recountWaiting } from './recount.ts';
+
+export type CommandStart = {
+  readonly target: BackfillTarget;
+  /** The request as the user made it. */
+  readonly spec: Readonly<Record<string, unknown>>;
+  /** `user@host`. */
+  readonly requestedBy?: string;
+  readonly planned: BackfillPlan;
+  readonly startedAt: Instant;
+};
+
+/** Resolves to its id. From now on its slots are its own: those that wait for a service count them no more. */
+export async function startCommand(
+  deps: Omit<RecountDeps, 'now'> & { readonly owner: string },
+  { target, spec, planned, startedAt, requestedBy }: CommandStart,
+): Promise<number> {
+  const { sql, owner } = deps;
+  const asked: WantedSeries = { ...target, priority: 0 };
+  await wantSeries(sql, asked);
+  const { coinIds, interval, quote, span } = target;
+  const plannedRequests = planned.cost.requests;
+  const started = { requestedAt: startedAt, startedAt, spec, coinIds, interval, quote, span, plannedRequests };
+  const id = await startBackfill(sql, { ...started, owner, requestedBy: requestedBy ?? null });
+  await recountWaiting({ ...deps, now: startedAt }, id);
+  return id;
+}

@@ -1,0 +1,73 @@
+/** The past of tracked series that no backfill has: what the audit of gaps makes backfills of. */
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import { takeLock } from '../connection/lock.ts';
+import { leaseIsAlive } from './lease.ts';
+
+export type HistoryGroup = {
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly span: Span;
+  /** Best-ranked first. */
+  readonly coinIds: readonly string[];
+};
+
+export type HistoryQuery = {
+  /** By interval the part of the past that counts, on the grid. */
+  readonly reach: ReadonlyMap<Interval, Span>;
+  readonly now: Instant;
+  /** A backfill that has ended since then, and could not fetch everything, still counts. */
+  readonly endedSince: Instant;
+};
+
+/** Waits for whoever does it at the moment; until the end of the transaction nobody else does. */
+export async function lockHistory(tx: SqlOrTransaction): Promise<void> {
+  await takeLock(tx, 'backfills of the past');
+}
+
+/**
+ * What the rules want of the past, without what belongs to a backfill already; grouped, because each group makes one backfill. The most
+ * urgent first.
+ */
+export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQuery): Promise<HistoryGroup[]> {
+  const { reach } = query;
+  // One aggregation, and no join of what is wanted with what is owned: Postgres cannot know how many coins an array has.
+  return sql<HistoryGroup[]>`
+    with reach as (
+      select r.interval::market.candle_interval, r.span, market.width_of(r.interval::market.candle_interval) as width
+      from unnest(${[...reach.keys()]}::text[], ${[...reach.values()]}::tstzrange[]) as r(interval, span)
+    ), part as (
+      select t.interval, t.quote, t.coin_id, t.priority, nullif(c.rank, 0) as rank, null::tstzrange as owned,
+        r.span * tstzrange(date_bin(r.width, t.since + r.width - interval '1 microsecond', 'epoch'), null) as wanted
+      from ops.track_target t join reach r on r.interval = t.interval join market.coin c on c.id = t.coin_id
+      union all
+      -- The past grows while a backfill of it waits or runs: freshness keeps what comes, and one backfill is enough.
+      select b.interval, b.quote, c.coin_id, null, null,
+        case when b.spec ? 'history' then tstzrange(lower(b.span), null) else b.span end, null
+      from ops.backfill b cross join lateral unnest(b.coin_ids) as c(coin_id)
+      where ${isOwner(sql, query)}
+    ), of_series as (
+      select interval, quote, coin_id, max(priority) as priority, min(rank) as rank,
+        range_agg(wanted) filter (where wanted is not null) - coalesce(range_agg(owned) filter (where owned is not null), '{}') as spans
+      from part group by interval, quote, coin_id having count(wanted) > 0
+    )
+    select s.interval, s.quote, r as span, array_agg(s.coin_id order by s.rank nulls last, s.coin_id) as coin_ids
+    from of_series s cross join lateral unnest(s.spans) r
+    group by s.interval, s.quote, r order by max(s.priority) desc, s.interval desc, s.quote, r`;
+}
+
+/**
+ * An open backfill, or a running command. Also one of the past that was cancelled: it counts until it is resumed, or a rule is made or changed.
+ * What a person cancelled does not count: the rules want it all the same.
+ */
+function isOwner(sql: SqlOrTransaction, { now, endedSince }: HistoryQuery) {
+  return sql`(
+    (is_detached and state in ('queued', 'running', 'paused'))
+    or (not is_detached and state = 'running' and ${leaseIsAlive(sql, now)})
+    or (is_detached and spec ? 'history' and state = 'cancelled' and not exists (
+      select from ops.track t where t.interval = b.interval and t.quote = b.quote and t.created_at > b.finished_at))
+    or (is_detached and finished_at > ${endedSince} and state <> 'cancelled' and (state <> 'done' or message is not null)))`;
+}

@@ -1,0 +1,122 @@
+/**
+ * Which backfill requests a slot that several want: each slot has one owner. A running command comes first, because a person waits for it.
+ * Then come the open backfills of the service: the highest priority first, of one priority the oldest. Who comes later leaves the slot out, and
+ * requests it only when those before it are done, paused or cancelled and it is still missing.
+ */
+import { and, eq } from 'drizzle-orm';
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Span, Spans } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { backfill } from '../schema/requests.ts';
+import { leaseIsAlive } from './lease.ts';
+
+/** Why a backfill waits whose missing slots all belong to others. */
+export const ANOTHER_BACKFILL = 'another backfill';
+
+/** The place of a backfill of the service in that order. Id null: it is not recorded yet, and comes after the others of its priority. */
+export type Place = { readonly id: number | null; readonly priority: number };
+
+export type OwnersQuery = {
+  readonly coinIds: readonly string[];
+  readonly quote: Quote;
+  readonly interval: Interval;
+  readonly span: Span;
+  readonly place: Place;
+  readonly now: Instant;
+};
+
+/** What of the span belongs to backfills that come before this place, by coin. A coin of which nothing does is left out. */
+export async function readOwnedByOthers(
+  sql: SqlOrTransaction,
+  { coinIds, quote, interval, span, place, now }: OwnersQuery,
+): Promise<ReadonlyMap<string, Spans>> {
+  const rows = await sql<{ coinId: string; spans: Spans }[]>`
+    select c.coin_id, range_agg(b.span * ${span}::tstzrange) as spans
+    from ops.backfill b cross join lateral unnest(b.coin_ids) as c(coin_id)
+    -- Not any(), which would compare each coin with each.
+    join unnest(${coinIds as string[]}::text[]) as asked(coin_id) on asked.coin_id = c.coin_id
+    where b.interval = ${interval}::market.candle_interval and b.quote = ${quote} and b.span && ${span}::tstzrange
+      and ${comesBefore(sql, place, now)}
+    group by c.coin_id`;
+  return new Map(rows.map(({ coinId, spans }) => [coinId, spans]));
+}
+
+function comesBefore(sql: SqlOrTransaction, { id, priority }: Place, now: Instant) {
+  const isOlder = id === null ? sql`true` : sql`b.id < ${id}`;
+  return sql`(
+    (b.is_detached and b.state in ('queued', 'running') and (b.priority > ${priority} or (b.priority = ${priority} and ${isOlder})))
+    or ${isRunningCommand(sql, now)})`;
+}
+
+/** Its process is alive, and it says which coins it is about. */
+export function isRunningCommand(sql: SqlOrTransaction, now: Instant) {
+  return sql`(not is_detached and state = 'running' and coin_ids is not null and ${leaseIsAlive(sql, now)})`;
+}
+
+/** Do the backfills `a` and `b` of a statement want the same slots? Not `&&` of the coins: it compares each with each. */
+export function wantTheSame(sql: SqlOrTransaction) {
+  return sql`(a.interval = b.interval and a.quote = b.quote and a.span && b.span
+    and exists (select unnest(a.coin_ids) intersect select unnest(b.coin_ids)))`;
+}
+
+type Target = {
+  readonly coinIds: readonly string[];
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly span: Span;
+};
+
+export type WaitingBackfill = Place & Target & { readonly id: number };
+
+/** What a backfill of the service wants, and who requested it. */
+export async function readTargetOf(
+  sql: SqlOrTransaction,
+  id: number,
+): Promise<(Target & { readonly requestedBy: string | null }) | null> {
+  const [row] = await sql<(Target & { requestedBy: string | null })[]>`
+    select coin_ids, interval, quote, span, requested_by from ops.backfill where id = ${id} and is_detached`;
+  return row ?? null;
+}
+
+/** The other backfills that somebody works on, or will, and that want slots of this one. */
+export async function readOpenForSame(sql: SqlOrTransaction, id: number, now: Instant): Promise<readonly number[]> {
+  const rows = await sql<{ id: number }[]>`
+    select b.id from (
+      select * from ops.backfill
+      where (is_detached and state in ('queued', 'running')) or ${isRunningCommand(sql, now)}
+    ) b join ops.backfill a on a.id = ${id} and a.id <> b.id and ${wantTheSame(sql)}
+    order by b.id`;
+  return rows.map((row) => row.id);
+}
+
+/** The queued and paused backfills of the service that want slots of this one, itself included if it is one of them. */
+export async function readWaitingForSame(sql: SqlOrTransaction, id: number): Promise<readonly WaitingBackfill[]> {
+  return sql<WaitingBackfill[]>`
+    select b.id, b.priority, b.coin_ids, b.interval, b.quote, b.span
+    from ops.backfill b join ops.backfill a on a.id = ${id}
+    where b.is_detached and b.state in ('queued', 'paused') and (b.id = a.id or ${wantTheSame(sql)})
+    order by b.priority desc, b.id`;
+}
+
+/** Saves what is left for a backfill that no process runs. `hasOnlyOthers`: all that is missing of it belongs to others. */
+export async function saveLeft(
+  sql: SqlOrTransaction,
+  id: number,
+  { left, hasOnlyOthers }: { readonly left: number; readonly hasOnlyOthers: boolean },
+): Promise<void> {
+  await sql`
+    update ops.backfill set left_requests = ${left},
+      message = case when ${hasOnlyOthers} then coalesce(message, ${ANOTHER_BACKFILL}) else nullif(message, ${ANOTHER_BACKFILL}) end
+    where id = ${id} and state in ('queued', 'paused')`;
+}
+
+/** What an owner wanted is free, or done: those that waited for it look again. */
+export async function wakeThoseAfter(sql: SqlOrTransaction): Promise<void> {
+  await tables(sql)
+    .update(backfill)
+    .set({ waitUntil: null, message: null })
+    .where(and(matches(backfill, { isDetached: true, state: 'queued' }), eq(backfill.message, ANOTHER_BACKFILL)));
+}

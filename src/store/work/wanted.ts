@@ -1,0 +1,54 @@
+/** What a cancelled backfill wanted is not wanted any more, unless something else wants it; what is resumed is wanted again. */
+import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
+
+/**
+ * Takes the span of a backfill out of what is wanted of its series, except
+ * - what is covered: the candles stay, and stay counted;
+ * - what other backfills wanted, however they ended, unless they were cancelled as well;
+ * - what the rules of `chandler track` want.
+ */
+export function unwantBackfill(sql: SqlOrTransaction, id: number): Promise<void> {
+  return withFreshPlans(sql, async (tx) => {
+    // By coin with one aggregation, and no join of these parts: Postgres cannot know how many coins an array has, and would compare each with each.
+    await tx`
+      with mine as materialized (
+        select id, interval, quote, span, coin_ids from ops.backfill where id = ${id}
+      ), other as materialized (
+        select o.span, o.coin_ids from mine b join ops.backfill o on o.id <> b.id and o.state <> 'cancelled'
+          and o.interval = b.interval and o.quote = b.quote and o.span && b.span
+      ), part as (
+        select c.coin_id, true as is_mine, null::tstzrange as kept from mine cross join lateral unnest(coin_ids) as c(coin_id)
+        union all
+        select c.coin_id, false, o.span from other o cross join lateral unnest(o.coin_ids) as c(coin_id)
+        union all
+        select t.coin_id, false, tstzrange(t.since, null) from ops.track_target t
+        where (t.interval, t.quote) = (select interval, quote from mine)
+      ), of_coin as materialized (
+        select coin_id, coalesce(range_agg(kept) filter (where kept is not null), '{}') as kept from part group by coin_id having bool_or(is_mine)
+      ), locked as materialized (
+        select s.id, tstzmultirange(b.span) - c.kept
+            -- A command of an earlier version did not say which coins it was about: it may have been any.
+            - (select coalesce(range_agg(o.span), '{}') from other o where o.coin_ids is null)
+            -- What came while a rule wanted the series: its last candles are still completed.
+            - coalesce((select tstzmultirange(tstzrange(tr.tracked_at, null)) from ops.tracked tr
+                where tr.series_id = s.id and tr.ends_at > tr.tracked_at), '{}') as unwanted
+        from mine b cross join of_coin c
+        join market.series s on s.coin_id = c.coin_id and s.interval = b.interval and s.quote = b.quote
+        order by s.coin_id for update of s
+      )
+      update market.series s set wanted = s.wanted - (l.unwanted - s.covered) from locked l where s.id = l.id`;
+  });
+}
+
+/** Makes the span of a backfill wanted again of its series, which its request has made. */
+export function wantBackfillAgain(sql: SqlOrTransaction, id: number): Promise<void> {
+  return withFreshPlans(sql, async (tx) => {
+    await tx`
+      with locked as materialized (
+        select s.id, b.span from ops.backfill b cross join lateral unnest(b.coin_ids) as c(coin_id)
+        join market.series s on s.coin_id = c.coin_id and s.interval = b.interval and s.quote = b.quote
+        where b.id = ${id} order by s.coin_id for update of s
+      )
+      update market.series s set wanted = s.wanted + tstzmultirange(l.span) from locked l where s.id = l.id and not s.wanted @> l.span`;
+  });
+}

@@ -1,0 +1,119 @@
+/** What `track add` does and says about the past, against the simulator. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { planOf } from '../../../src/contract/plan/plans.ts';
+import { readLearnedLimits } from '../../../src/ingest/limits/learned-limits.ts';
+import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
+import { type Listening, listen } from '../../../src/service/http/listen.ts';
+import { createSimulator } from '../../../src/simulate.ts';
+import { keepInstance } from '../../../src/store/work/instance.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { createJumpingClock } from '../../support/jumping-clock.ts';
+
+const NOON = Date.UTC(2026, 10, 3, 12);
+const clock = createJumpingClock({ speed: 1, startAt: NOON });
+let server: Listening;
+let database: TestDatabase;
+let env: Record<string, string>;
+
+async function chandler(...argv: string[]): Promise<string> {
+  const { code, out, err } = await runCommand(argv, { env, clock });
+  expect({ code, err }).toEqual({ code: 0, err: '' });
+  return out;
+}
+const json = async (...argv: string[]) => JSON.parse(await chandler(...argv, '--json'));
+
+beforeAll(async () => {
+  const onError = (error: unknown) => {
+    throw error;
+  };
+  server = await listen(createSimulator({ market: 'made-up', clock, unlimited: true, onError }).fetch, {
+    host: '127.0.0.1',
+    port: 0,
+  });
+});
+afterAll(() => server.close());
+beforeEach(async () => {
+  database = await createTestDatabase();
+  env = { DATABASE_URL: database.url, CHANDLER_BASE_URL: `${server.url}/v1`, CHANDLER_PLAN: 'enterprise' };
+});
+afterEach(() => database.drop());
+
+test('track add queues the past at once, and says who fetches it', async () => {
+  const said = await chandler('track', 'add', 'btc-bitcoin', 'eth-ethereum', '--since', '2022-01-01');
+  expect(said).toContain(
+    [
+      '',
+      'Backfill 1 fetches the past of 2 coins, 24h candles in usd, from 2022-01-01 to 2025-11-03: 8 requests, priority -10.',
+      'No service is running: start one with chandler service to run it. chandler backfills list shows its progress.',
+      '',
+    ].join('\n'),
+  );
+  expect(await json('backfills', 'list')).toMatchObject([
+    { id: 1, state: 'queued', priority: -10, coins: 2, leftRequests: 8, requestedBy: 'the audit of gaps' },
+  ]);
+  // The schedule finds nothing more.
+  const plan = planOf('enterprise');
+  const historyLimits = await readLearnedLimits(database.sql, clock, plan);
+  expect(await auditGaps({ sql: database.sql, clock, plan, historyLimits })).toEqual([]);
+  // Another coin with the same start does not wait until the first ones are done.
+  await keepInstance(database.sql, { owner: 'h:1', startedAt: NOON, heartbeatAt: clock.now(), roles: ['worker'] });
+  const { past } = await json('track', 'add', 'ltc-litecoin', '--since', '2022-01-01');
+  expect(past).toMatchObject({ backfills: [{ id: 2, coins: 1, requests: 4 }], isServed: true, beyondPlan: [] });
+  expect(await chandler('track', 'add', 'ltc-litecoin', '--since', '2022-01-01')).not.toContain('Backfill');
+});
+
+test('track add leaves to open backfills what they want, and says so', async () => {
+  await chandler('backfill', 'btc-bitcoin', '--start', '2022-01-01', '--detach');
+  const said = await chandler('track', 'add', 'btc-bitcoin', '--since', '2022-01-01');
+  expect(said).toMatch(/\nOpen backfills fetch 1,7\d\d slots of the past already \(chandler backfills list\)\.\n/);
+  expect(await json('backfills', 'list')).toHaveLength(1);
+  // A second backfill of the same counts only what is its own.
+  const again = await chandler('backfill', 'btc-bitcoin', 'eth-ethereum', '--start', '2022-01-01', '--detach');
+  expect(again).toMatch(
+    /\nBackfills that go before it fetch 1,7\d\d slots of it already; it sends the 5 requests for the rest\.\n$/,
+  );
+  expect(await json('backfills', 'list')).toMatchObject([
+    { id: 1, leftRequests: 5 },
+    { id: 2, leftRequests: 5, plannedRequests: 5 },
+  ]);
+});
+
+test('with the schedule of gaps off, nothing is queued, and track add says so', async () => {
+  env.CHANDLER_SCHEDULE_GAPS = 'off';
+  const said = await chandler('track', 'add', 'btc-bitcoin', '--since', '2022-01-01');
+  expect(said).toMatch(/\nThe schedule gaps is off, so nothing fetches the past of tracked series\.\n$/);
+  expect(await json('backfills', 'list')).toEqual([]);
+});
+
+test('track add says what lies beyond the plan, and what prices give in its place', async () => {
+  env.CHANDLER_PLAN = 'free';
+  expect(await chandler('track', 'add', 'btc-bitcoin', '--since', '-90d')).toMatch(
+    /\n\d\d slots lie beyond the documented limit: plan free shows only the last 1d\. Of daily candles, only the last full day becomes final; older ones stay gaps\.\nPrices instead of candles, daily: the last 365d, 1 request for up to 9\d rows:\nchandler track add btc-bitcoin --since -90d --series prices --interval 1d\n$/,
+  );
+  env.CHANDLER_PLAN = 'starter';
+  expect(await chandler('track', 'add', 'eth-ethereum', '--since', '2010-01-01')).toMatch(
+    /\n[\d,]+ slots lie beyond the documented limit: plan starter shows only the last \d+d\.\n$/,
+  );
+});
+
+test('series that a backfill has just filled do not look as if nobody had answered', async () => {
+  const filled = ['backfill', 'btc-bitcoin', '--start', '-90d', '--series', 'prices'];
+  expect(await runCommand(filled, { env, clock })).toMatchObject({ code: 0 });
+  const said = await chandler('track', 'add', 'btc-bitcoin', 'eth-ethereum', '--series', 'prices');
+  expect(said).toMatch(/^list prices-1d +20 +2 +1d +1d +\d+m?s? .*1 series not refreshed yet$/m);
+  const { tiers } = await json('track', 'list');
+  expect(tiers).toMatchObject([{ series: 2, unseen: 1 }]);
+  expect(tiers[0].oldestAgeMs).toBeLessThan(600_000);
+});
+
+test('without a rule the past is not wanted any more, and its backfill is cancelled', async () => {
+  await chandler('track', 'add', 'btc-bitcoin', '--since', '2022-01-01');
+  expect(await chandler('track', 'remove', 'btc-bitcoin')).toContain('\nBackfill 1, of their past, is cancelled.\n');
+  expect(await json('backfills', 'list')).toEqual([]);
+  const gaps: { from: string }[] = await json('gaps');
+  expect(gaps.filter(({ from }) => Date.parse(from) < Date.UTC(2025, 10, 3))).toEqual([]);
+  // A rule that is made again wants it again.
+  const { past } = await json('track', 'add', 'btc-bitcoin', '--since', '2022-01-01');
+  expect(past.backfills).toMatchObject([{ id: 2, coins: 1 }]);
+});
