@@ -2,13 +2,13 @@
 import { createReleasers, openApp } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
-import type { Log } from '../../log.ts';
+import { createFailureLog, type Log } from '../../log.ts';
 import type { Listening } from '../../service/http/listen.ts';
 import { createOperations } from '../../service/operations.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
 import { createIncidents, DATABASE, healthOf, isReady, type ServiceStatus } from '../health/service-status.ts';
-import { listenToAll, type Market, openMarket, settingOf, shutDown } from './market-http.ts';
+import { listenToAll, type Market, openMarket, requestFailures, settingOf, shutDown } from './market-http.ts';
 import { createServingMetrics } from './market-http-metrics.ts';
 
 export type ServeMarketOptions = {
@@ -37,7 +37,8 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   const setting = settingOf(config);
   let server: Listening | null = null;
   let market: Market | null = null;
-  const onError = (error: unknown) => log.error({ err: error }, 'a request failed');
+  const failed = createFailureLog(log, clock, signal);
+  const onError = requestFailures(failed);
   const operations = createOperations({
     health: () => ({ isReady: isReady(status, incidents), body: { ...healthOf(status, incidents, clock.now()) } }),
     attestation: null,
@@ -58,7 +59,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
     const app = await waitUntilAvailable(waiting, DATABASE, opening, (late) => late.close());
     if (app === null) return;
     releasers.add(() => app.close());
-    const openingMarket = () => openMarket({ app, config, clock, log, metrics });
+    const openingMarket = () => openMarket({ app, config, clock, log, failed, metrics });
     market = await waitUntilAvailable(waiting, DATABASE, openingMarket, (late) => late.close());
     if (market === null) return;
     releasers.add(market.close);
