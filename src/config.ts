@@ -60,6 +60,10 @@ export type Config = {
   readonly attest: { readonly dir: string; readonly keyFile: string | null } | null;
   /** Null: no notices are sent. */
   readonly notify: Notify | null;
+  /** A service is stuck after it had work and quota for so long without any result: for notices, the heartbeat and metrics. */
+  readonly stuckAfterMs: number;
+  /** Requested every few minutes while the service is well; secret. Null: none. */
+  readonly heartbeatUrl: string | null;
   readonly logLevel: LogLevel;
 };
 
@@ -77,7 +81,6 @@ function configOf(settings: Settings): Config {
   const webhookUrl = settings.CHANDLER_WEBHOOK_URL;
   const notify = {
     events: settings.CHANDLER_NOTIFY,
-    stuckAfterMs: settings.CHANDLER_STUCK_AFTER,
     revisionsADay: settings.CHANDLER_REVISIONS_A_DAY,
   };
   return {
@@ -115,6 +118,8 @@ function configOf(settings: Settings): Config {
     },
     attest: attestDir === null ? null : { dir: attestDir, keyFile: settings.CHANDLER_ATTEST_KEY },
     notify: webhookUrl === null ? null : { url: webhookUrl, ...notify },
+    stuckAfterMs: settings.CHANDLER_STUCK_AFTER,
+    heartbeatUrl: settings.CHANDLER_HEARTBEAT_URL,
     logLevel: settings.LOG_LEVEL,
   };
 }

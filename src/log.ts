@@ -1,5 +1,6 @@
 /** The logger: one JSON object per line, or one readable line on a terminal. Secrets are masked. */
 import { type DestinationStream, type Logger, pino } from 'pino';
+import type { Clock } from './clock.ts';
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -64,4 +65,57 @@ function readable(json: string): string {
   const words = [time?.slice(11, 19), (level ?? '').padEnd(5), msg, ...fields, err?.message && `(${err.message})`];
   const stack = level === 'debug' || level === 'trace' ? err?.stack : undefined;
   return `${words.filter(Boolean).join(' ')}${stack ? `\n${stack}` : ''}\n`;
+}
+
+export type Failure = {
+  readonly level: 'info' | 'warn' | 'error';
+  /** What failed, the same for all of its kind: `chunk`, `a request failed`. */
+  readonly message: string;
+  /** Why, the same for all failures of one outage. */
+  readonly cause: string;
+  /** Which of them failed. */
+  readonly name: string;
+  /** Of the first one. */
+  readonly fields?: Readonly<Record<string, unknown>>;
+  readonly error?: unknown;
+};
+
+/** Logs failures of which there may be thousands in an outage: of each cause the first one, and then one line a minute with their count. */
+export type FailureLog = (failure: Failure) => void;
+
+const COUNTED_MS = 60_000;
+/** More names than this are counted. */
+const MOST_NAMES = 10;
+
+type Counted = { failures: number; readonly names: Set<string> };
+
+/** An aborted signal ends the counting: what was counted so far is logged. */
+export function createFailureLog(log: Log, clock: Clock, signal: AbortSignal): FailureLog {
+  const counting = new Map<string, Counted>();
+  /** Until a minute passes without such a failure. */
+  const count = async (key: string, { level, message, cause }: Failure): Promise<void> => {
+    while (!signal.aborted) {
+      const counted: Counted = { failures: 0, names: new Set() };
+      counting.set(key, counted);
+      const since = new Date(clock.now()).toISOString();
+      await clock.sleep(COUNTED_MS, signal).catch(() => undefined);
+      const { failures, names } = counted;
+      if (failures === 0) break;
+      log[level]({ cause, count: failures, since, names: [...names] }, message);
+    }
+    counting.delete(key);
+  };
+  return (failure) => {
+    const { level, message, cause, name, fields, error } = failure;
+    log.debug({ ...fields, err: error }, message);
+    const key = `${level} ${message} ${cause}`;
+    const counted = counting.get(key);
+    if (counted === undefined) {
+      log[level]({ ...fields, cause }, message);
+      void count(key, failure);
+      return;
+    }
+    counted.failures++;
+    if (counted.names.size < MOST_NAMES) counted.names.add(name);
+  };
 }

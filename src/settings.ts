@@ -10,8 +10,8 @@ import {
   NOTICE_EVENTS,
   parseNoticeEvents,
   parseRevisionsADay,
+  parseSecretUrl,
   parseStuckAfter,
-  parseWebhookUrl,
 } from './core/settings/notice-settings.ts';
 import {
   DEFAULT_KEEP,
@@ -115,9 +115,10 @@ const SETTINGS = {
   CHANDLER_KEEP_GLOBAL: setting(DEFAULT_KEEP.global, (text) => parseKept(text)),
   CHANDLER_KEEP_EXCHANGES: setting(DEFAULT_KEEP.exchanges, (text) => parseKept(text)),
   CHANDLER_KEEP_CANDLES: setting(DEFAULT_KEEP.candles, parseCandlesKept),
-  CHANDLER_WEBHOOK_URL: optional(parseWebhook),
+  CHANDLER_WEBHOOK_URL: optional(parseSecret),
+  CHANDLER_HEARTBEAT_URL: optional(parseSecret),
   CHANDLER_NOTIFY: setting(NOTICE_EVENTS, noticed(parseNoticeEvents)),
-  CHANDLER_STUCK_AFTER: setting(DEFAULT_STUCK_AFTER_MS, noticed(parseStuckAfter)),
+  CHANDLER_STUCK_AFTER: setting(DEFAULT_STUCK_AFTER_MS, parseStuckAfter),
   CHANDLER_REVISIONS_A_DAY: setting(DEFAULT_REVISIONS_A_DAY, noticed(parseRevisionsADay)),
   CHANDLER_ATTEST_DIR: optional(parsePath),
   CHANDLER_ATTEST_KEY: optional(attested(parsePath)),
@@ -179,8 +180,8 @@ function parseKey(text: string): Read<string> {
   return wrong(problem, notShown(text));
 }
 
-function parseWebhook(text: string): Read<string> {
-  const read = parseWebhookUrl(text);
+function parseSecret(text: string): Read<string> {
+  const read = parseSecretUrl(text);
   return 'ok' in read ? read : wrong(read.problem, notShown(text));
 }
 

@@ -42,6 +42,8 @@ describe('parseConfig', () => {
       serveOrigins: [],
       keep: DEFAULT_KEEP,
       notify: null,
+      stuckAfterMs: 3_600_000,
+      heartbeatUrl: null,
       logLevel: 'info',
     });
   });
@@ -85,6 +87,7 @@ describe('parseConfig', () => {
         CHANDLER_WEBHOOK_URL: 'https://hooks.example.com/services/T0/B0/x?y=z',
         CHANDLER_NOTIFY: 'stuck quota',
         CHANDLER_STUCK_AFTER: '2h',
+        CHANDLER_HEARTBEAT_URL: 'https://hc.example.com/0b7e3f4a-5d66',
         CHANDLER_REVISIONS_A_DAY: '7',
         LOG_LEVEL: 'debug',
         CHANDLER_SCHEDULE_TICKERS: ' */5  * * * * ',
@@ -123,10 +126,11 @@ describe('parseConfig', () => {
       },
       notify: {
         url: 'https://hooks.example.com/services/T0/B0/x?y=z',
-        events: ['quota', 'stuck'],
-        stuckAfterMs: 2 * 3_600_000,
+        events: ['stuck', 'quota'],
         revisionsADay: 7,
       },
+      stuckAfterMs: 2 * 3_600_000,
+      heartbeatUrl: 'https://hc.example.com/0b7e3f4a-5d66',
       logLevel: 'debug',
     });
   });
@@ -148,6 +152,7 @@ describe('parseConfig', () => {
     ['REDIS_URL', 'redis://h/first', /must end with the number of a database, like redis:\/\/host:6379\/0/],
     ['REDIS_URL', 'redis://h?maxRetriesPerRequest=1', /no \? and no #/],
     ['CHANDLER_WEBHOOK_URL', 'hooks.example.com/T0', /is \(20 characters, not shown\), which is not a web address/],
+    ['CHANDLER_HEARTBEAT_URL', 'hc.example.com/T0', /is \(17 characters, not shown\), which is not a web address/],
     ['CHANDLER_NOTIFY', 'quota,stick', /"stick"; it must be all, or some of .*did you mean stuck/],
     ['CHANDLER_STUCK_AFTER', '60', /"60"; it must be minutes, hours or days like 30m, 2h or 1d/],
     ['CHANDLER_REVISIONS_A_DAY', '-1', /"-1"; it must be a whole number of candles in 24 hours/],
@@ -214,7 +219,6 @@ describe('parseConfig', () => {
 
   test.each([
     ['CHANDLER_NOTIFY', 'all'],
-    ['CHANDLER_STUCK_AFTER', '2h'],
     ['CHANDLER_REVISIONS_A_DAY', '7'],
   ])('refuses %s=%s where there is no webhook that it could be of', (name, value) => {
     expect(problems({ [name]: value, CHANDLER_WEBHOOK_URL: ' ' })).toEqual([
@@ -302,6 +306,13 @@ test('the secrets of a configuration are the key and the passwords, as written a
   expect(
     secretsOf(config({ CHANDLER_API_KEY: 'key1', DATABASE_URL: 'postgres://u:p%40ss@h/x', REDIS_URL: 'redis://h' })),
   ).toEqual(['key1', 'p%40ss', 'p@ss']);
+});
+
+test('so is the address of the heartbeat monitor', () => {
+  const CHANDLER_HEARTBEAT_URL = 'https://hc.example.com/0b7e3f4a-5d66';
+  const parts = [CHANDLER_HEARTBEAT_URL, '/0b7e3f4a-5d66'];
+  expect(secretsOf(config({ CHANDLER_HEARTBEAT_URL }))).toEqual(parts);
+  expect(secretsIn({ CHANDLER_HEARTBEAT_URL })).toEqual([CHANDLER_HEARTBEAT_URL, ...parts]);
 });
 
 test('the address of the webhook is one of them, and what of it is not the host', () => {

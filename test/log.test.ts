@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createLog, maskPasswords } from '../src/log.ts';
+import { createFailureLog, createLog, maskPasswords } from '../src/log.ts';
+import { createVirtualClock } from './support/virtual-clock.ts';
 
 function capture(options: { readable?: boolean; secrets?: string[]; level?: 'info' | 'debug' } = {}) {
   const lines: string[] = [];
@@ -52,5 +53,58 @@ describe('maskPasswords', () => {
     ['see https://example.org/a: b@c', 'see https://example.org/a: b@c'],
   ])('turns %s into %s', (given, masked) => {
     expect(maskPasswords(given)).toBe(masked);
+  });
+});
+
+describe('failures that an outage multiplies', () => {
+  const failing = () => {
+    const { log, lines } = capture();
+    const clock = createVirtualClock(Date.UTC(2030, 4, 15, 10));
+    const stop = new AbortController();
+    const failed = createFailureLog(log, clock, stop.signal);
+    const fail = (name: string, cause = '503') =>
+      failed({ level: 'warn', message: 'chunk failed', cause, name, fields: { coin: name }, error: new Error(cause) });
+    const told = () => lines.splice(0).map((line) => JSON.parse(line));
+    const pass = async (ms: number) => {
+      clock.advance(ms);
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    return { fail, told, pass, stop };
+  };
+
+  test('are one line at once, and one a minute with their count, for each cause; without a stack', async () => {
+    const { fail, told, pass } = failing();
+    for (const coin of ['a', 'b', 'c']) fail(coin);
+    fail('d', '502');
+    const first = told();
+    expect(first).toMatchObject([
+      { msg: 'chunk failed', cause: '503', coin: 'a' },
+      { msg: 'chunk failed', cause: '502', coin: 'd' },
+    ]);
+    expect(JSON.stringify(first)).not.toContain('stack');
+    await pass(59_000);
+    expect(told()).toEqual([]);
+    await pass(1_000);
+    expect(told()).toMatchObject([
+      { msg: 'chunk failed', cause: '503', count: 2, since: '2030-05-15T10:00:00.000Z', names: ['b', 'c'] },
+    ]);
+    fail('e');
+    await pass(60_000);
+    expect(told()).toMatchObject([{ count: 1, names: ['e'] }]);
+    // A minute without a failure: the next one is told at once again.
+    await pass(60_000);
+    fail('f');
+    expect(told()).toMatchObject([{ coin: 'f' }]);
+  });
+
+  test('are counted to the end when the process stops', async () => {
+    const { fail, told, stop } = failing();
+    for (let i = 0; i < 30; i++) fail(`coin ${i}`);
+    expect(told()).toHaveLength(1);
+    stop.abort();
+    await new Promise((resolve) => setImmediate(resolve));
+    const [rest] = told();
+    expect(rest).toMatchObject({ count: 29 });
+    expect(rest.names).toHaveLength(10);
   });
 });

@@ -39,6 +39,6 @@ export function endUnanswered(
       return { kind: 'held', until: now + DAY, reason: answer.message };
     case 'malformed':
     case 'unavailable':
-      throw new UpstreamError(`${question}: ${answer.message}`);
+      throw new UpstreamError(`${question}: ${answer.message}`, answer.message);
   }
 }

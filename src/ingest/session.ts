@@ -21,6 +21,7 @@ import {
 import { createAskOther } from './request/ask-other.ts';
 import { createAuthSchemeChoice } from './request/auth-scheme.ts';
 import { planUnknown } from './request/configuration-errors.ts';
+import { createKeyJudge } from './request/key-judge.ts';
 import { createQuotaJudge } from './request/quota-exhausted.ts';
 import { createReachability } from './request/reachability.ts';
 import { createSendRequest, type RequestResult, type SendOptions, type SendRequest } from './request/send-request.ts';
@@ -155,7 +156,9 @@ function createSenders(options: SessionOptions, account: AccountRecord) {
   const reachability = createReachability(sql, new URL(baseUrl).host);
   const checkWith: CheckWith = (quota) =>
     checkAccount({ sendRequest: sendWith(quota), quota, sql, clock, account, sentAs: options.authScheme, signal });
-  const judgeWith = createQuotaJudge({ clock, check: apiKey === null ? null : checkWith, signal });
+  const checkKey = apiKey === null ? null : checkWith;
+  const judgeWith = createQuotaJudge({ clock, check: checkKey, signal });
+  const judgeKeyWith = createKeyJudge({ clock, check: checkKey, isLasting: options.waitsForPlan ?? false });
   const sendWith = (quota: Quota, { client = upstream, isOtherHost = false } = {}): SendRequest =>
     reporting(
       createSendRequest({
@@ -169,6 +172,7 @@ function createSenders(options: SessionOptions, account: AccountRecord) {
         clock,
         accountId: account.current().id,
         judgeQuotaExhausted: judgeWith(quota),
+        judgeForbidden: judgeKeyWith(quota),
       }),
       options.onRequest,
     );
@@ -201,9 +205,12 @@ async function learnPlan(options: SessionOptions, account: AccountRecord, check:
     plan !== null
       ? { name: plan, source: 'configured' }
       : { name: saved, source: checkedAt === null ? 'assumed' : 'account' };
-  if (options.apiKey === null || isFresh) return known;
+  if (options.apiKey === null) return known;
+  const key = { id, sentAs: options.authScheme, now: clock.now() };
+  // A key may be refused that was accepted an hour ago: it was revoked, or nobody paid.
+  const refusal = options.ignoresKeyRefusal ? 'none' : await heedRefusal(sql, key);
+  if (isFresh && refusal === 'none') return known;
 
-  if (!options.ignoresKeyRefusal) await heedRefusal(sql, { id, sentAs: options.authScheme, now: clock.now() });
   const limits = options.limitsOf(known.name);
   const quota = options.createQuota({
     accountId: id,

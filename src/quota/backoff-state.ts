@@ -76,7 +76,7 @@ export function afterUnavailable(ledger: Ledger, now: Instant, event: WaitEvent)
   // In an outage, requests that were in flight when it was noticed say nothing new.
   const counts = ledger.downStreak < OUTAGE_STREAK || event.sentAt > ledger.downAt;
   const streak = Math.min(LONGEST_STREAK, ledger.downStreak + (counts ? 1 : 0));
-  const outage = streak >= OUTAGE_STREAK;
+  const outage = isOutage({ downStreak: streak });
   const backOff = counts && outage ? backOffMs(streak - OUTAGE_STREAK, event.random) : 0;
   const wait = Math.max(Math.min(event.retryAfterMs ?? 0, LONGEST_OUTAGE_WAIT_MS), backOff);
   return {
@@ -88,6 +88,10 @@ export function afterUnavailable(ledger: Ledger, now: Instant, event: WaitEvent)
     probe: outage ? 'unavailable' : ledger.probe,
     probeUntil: counts ? null : ledger.probeUntil,
   };
+}
+
+export function isOutage({ downStreak }: Pick<Ledger, 'downStreak'>): boolean {
+  return downStreak >= OUTAGE_STREAK;
 }
 
 /** An answer that can be used: upstream is up. Only the answer to a request sent after a hold began ends that hold. */

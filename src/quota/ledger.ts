@@ -4,6 +4,7 @@ import { dayReset, dayStart, monthReset, monthStart } from '../core/calendar.ts'
 import type { Sql } from '../store/connection/connect.ts';
 import { type Ledger, readLedger, readSpenders } from '../store/quota/quota.ts';
 import { slowdownAt } from './adaptive-rate.ts';
+import { isOutage } from './backoff-state.ts';
 import { createLedgerClock } from './clock-offset.ts';
 import { createGate } from './gate.ts';
 import type { Limits, Quota, QuotaState, Reserved } from './quota.ts';
@@ -100,6 +101,7 @@ function stateOf(
       nextFree: here(Math.max(now, ledger.nextFree)),
     },
     hold: holdOf(ledger, now, here),
+    outage: isOutage(ledger) ? { message: ledger.downMessage } : null,
   };
 }
 

@@ -74,6 +74,8 @@ export type QuotaState = {
   /** Requests per second that the plan allows, and that are allowed now, after what 429s taught. */
   readonly rate: { readonly limit: number | null; readonly now: number | null; readonly nextFree: Instant };
   readonly hold: { readonly until: Instant; readonly reason: HoldReason; readonly message: string } | null;
+  /** The upstream has given no usable answer several times in a row; null: it answers. Unlike the hold, it lasts until an answer. */
+  readonly outage: { readonly message: string } | null;
 };
 
 /** A request that the upstream did not answer as we wished. */

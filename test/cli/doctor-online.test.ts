@@ -94,7 +94,7 @@ describe('doctor --online', () => {
       expect(await ask()).toMatchObject({
         code: 0,
         state: 'ok',
-        found: expect.stringMatching(/is notified of quota, stuck/),
+        found: expect.stringMatching(/is notified of key-refused, upstream-down/),
       });
       expect(hook.posts).toEqual([]);
       expect(await ask('--online')).toMatchObject({

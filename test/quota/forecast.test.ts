@@ -188,6 +188,7 @@ describe('a forecast from how an account stands', () => {
     month: { start: at('2024-03-01T00:00:00Z'), reset: at('2024-04-01T00:00:00Z'), spent, limit: perMonth },
     rate: { limit: 10, now: 10, nextFree: NOON },
     hold: hold === null ? null : { until: hold, reason: 'quota exhausted' as const, message: '' },
+    outage: null,
   });
   const finish = (state: ReturnType<typeof standing>, requests: number) =>
     forecastFrom(state, { requests, limits, reserved: nothing }).finishAt;

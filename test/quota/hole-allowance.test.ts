@@ -21,6 +21,7 @@ function stateAt(
     day: { start: dayStart(now), reset: dayReset(now), spent: 0, limit: perDay },
     rate: { limit: null, now: null, nextFree: now },
     hold: null,
+    outage: null,
   };
 }
 const ask = (state: QuotaState, more: Partial<Parameters<typeof holeAllowance>[0]> = {}) =>

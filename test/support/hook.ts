@@ -8,6 +8,8 @@ export type Hook = {
   readonly secret: string;
   /** Bodies as they came, oldest first. */
   readonly posts: readonly string[];
+  /** How many GETs came. */
+  gets: number;
   /** The texts of the messages it has taken. */
   texts(): string[];
   /** How it answers from now on; null: it takes everything. */
@@ -26,9 +28,11 @@ export async function startHook(): Promise<Hook> {
       body += text;
     });
     request.on('end', () => {
-      posts.push(body);
+      const isGet = request.method === 'GET';
+      if (isGet) hook.gets++;
+      else posts.push(body);
       if (hook.answer !== null) return hook.answer(request, response);
-      taken.push(body);
+      if (!isGet) taken.push(body);
       response.end('ok');
     });
   });
@@ -38,6 +42,7 @@ export async function startHook(): Promise<Hook> {
     url: `http://127.0.0.1:${port}/services/${secret}`,
     secret,
     posts,
+    gets: 0,
     texts: () => taken.map((body) => (JSON.parse(body) as { text: string }).text),
     answer: null,
     close: () =>

@@ -1,11 +1,14 @@
 /** Metrics for Prometheus: events of this process are counted as they happen, the warehouse is read for each scrape. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { NoticeEvent } from '../../core/settings/notice-settings.ts';
+import type { Instant } from '../../clock.ts';
+import type { NoticeEvent, StateEvent } from '../../core/settings/notice-settings.ts';
 import type { Outcome } from '../../ingest/outcome.ts';
 import type { ChunkJob } from '../../ingest/queue/chunk-job.ts';
 import type { QuotaState, Reserved } from '../../quota/quota.ts';
 import type { RunEnd, ScheduleRun } from '../../store/work/schedule-run.ts';
 import type { Gauges } from '../../views/operations/gauges.ts';
+import type { Disk } from './disk.ts';
+import { DATABASE, HEARTBEAT } from './service-status.ts';
 
 /** What the gauges show. A part that this process does not know is null; its gauges are then left out, and are not 0. */
 export type MetricInputs = {
@@ -13,6 +16,11 @@ export type MetricInputs = {
   readonly ledger: { readonly quota: QuotaState; readonly reserved: Reserved } | null;
   /** Jobs by queue. */
   readonly queued: Readonly<Record<string, number>> | null;
+  /** The states that the operator is told of, each as it stands; null: not known now. */
+  readonly states: readonly { readonly event: StateEvent; readonly since: Instant | null }[] | null;
+  readonly disks: readonly Disk[];
+  /** The subjects of the incidents of this process. */
+  readonly incidents: readonly string[];
   readonly isReady: boolean;
 };
 
@@ -75,6 +83,7 @@ function createCounters(registry: Registry) {
   };
 }
 
+const OVER: ReadonlySet<string> = new Set(['done', 'failed', 'cancelled']);
 const TIER = ['tier', 'interval', 'priority'] as const;
 
 function createGauges(registry: Registry): (inputs: MetricInputs) => void {
@@ -87,6 +96,9 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   };
 
   const ready = gauge('ready', '1 when everything runs.');
+  const incident = gauge('incident', '1 while this process has this problem (as in /health).', ['what']);
+  const alert = gauge('alert', '1 while this state lasts, as notices tell it; 0 while it does not.', ['event']);
+  const diskFree = gauge('disk_free_bytes', 'Room on the disk of a folder that Chandler writes to.', ['folder']);
   const quotaLeft = gauge('quota_left_requests', 'Requests left in a quota window, reserved or not.', ['window']);
   const quotaLimit = gauge('quota_limit_requests', 'Requests that a quota window allows.', ['window']);
   const reserved = gauge('quota_reserved_requests', 'Requests reserved for the schedules until the window ends.', [
@@ -105,8 +117,10 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   );
   const depth = gauge('queue_jobs', 'Jobs in a queue.', ['queue']);
   const backfills = gauge('backfills', "The service's unfinished backfills, by state.", ['state']);
+  const ended = gauge('backfills_ended', "The service's backfills that are over, by state.", ['state']);
   const revisions = gauge('revisions', 'Old values of final candles and prices that are kept.');
   const quarantined = gauge('quarantined_rows', 'Rows in quarantine.');
+  const limits = gauge('history_limits', 'History limits of plans that the upstream has told.');
   const connections = gauge('database_connections', 'Connections to the database, by state.', ['state']);
   const lastDone = gauge('schedule_last_done_timestamp_seconds', 'When a schedule was last done.', ['schedule']);
 
@@ -130,15 +144,21 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
       if (tier.achievableAgeMs !== null) achievable.set(labels, tier.achievableAgeMs / 1000);
       if (tier.oldestAgeMs !== null) lag.set(labels, tier.oldestAgeMs / 1000);
     }
-    for (const { state, n } of warehouse.backfills) backfills.set({ state }, n);
+    for (const { state, n } of warehouse.backfills) (OVER.has(state) ? ended : backfills).set({ state }, n);
     for (const { state, n } of warehouse.connections) connections.set({ state }, n);
     for (const { schedule, at } of warehouse.lastDone) lastDone.set({ schedule }, at / 1000);
+    limits.set(warehouse.historyLimits);
     revisions.set(warehouse.revisions);
     quarantined.set(warehouse.quarantined);
   };
-  return ({ warehouse, ledger, queued, isReady }) => {
+  return ({ warehouse, ledger, queued, states, disks, incidents, isReady }) => {
     for (const emptyOne of empty) emptyOne();
     ready.set(isReady ? 1 : 0);
+    for (const what of incidents) incident.set({ what }, 1);
+    for (const { folder, freeBytes } of disks) diskFree.set({ folder }, freeBytes);
+    alert.set({ event: 'database-down' }, incidents.includes(DATABASE) || incidents.includes(HEARTBEAT) ? 1 : 0);
+    for (const { event } of states ?? []) alert.set({ event }, 0);
+    for (const { event, since } of states ?? []) if (since !== null) alert.set({ event }, 1);
     for (const [queue, jobs] of Object.entries(queued ?? {})) depth.set({ queue }, jobs);
     if (ledger !== null) setLedger(ledger);
     if (warehouse !== null) setWarehouse(warehouse);

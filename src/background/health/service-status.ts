@@ -24,6 +24,8 @@ export const DATABASE = 'the database';
 export const LOCK = 'a lock in the database';
 export const QUEUE = 'the queue';
 export const ACCOUNT = 'the account';
+/** The incident when the database answers, but the service cannot write its sign of life: the disk is full, or it may not write. */
+export const HEARTBEAT = 'the heartbeat';
 
 /** The service became ready, and has since lost nothing that it needs. */
 export function isReady({ phase }: ServiceStatus, incidents: Pick<Incidents, 'isOpen'>): boolean {
@@ -61,17 +63,32 @@ export type Incidents = {
 
 const REPEAT_MS = 60_000;
 
+type Open = {
+  message: string;
+  readonly since: Instant;
+  /** When each message was logged last: an outage is met in several ways, one after the other and again. */
+  readonly loggedAt: Map<string, Instant>;
+  /** Reports since the last line. */
+  unlogged: number;
+};
+
 export function createIncidents(log: Log, clock: Clock): Incidents {
-  const open = new Map<string, { message: string; readonly since: Instant; loggedAt: Instant }>();
+  const open = new Map<string, Open>();
   return {
     report: (what, error) => {
       const now = clock.now();
-      const known = open.get(what);
-      if (known !== undefined && known.message === error.message && Math.abs(now - known.loggedAt) < REPEAT_MS) return;
-      const since = known?.since ?? now;
-      open.set(what, { message: error.message, since, loggedAt: now });
-      log.warn({ what, since: new Date(since).toISOString() }, `${what}: ${error.message}`);
+      const { message } = error;
+      const incident = open.get(what) ?? { message, since: now, loggedAt: new Map(), unlogged: 0 };
+      open.set(what, incident);
+      incident.message = message;
+      incident.unlogged++;
+      const loggedAt = incident.loggedAt.get(message);
+      if (loggedAt !== undefined && Math.abs(now - loggedAt) < REPEAT_MS) return;
+      incident.loggedAt.set(message, now);
+      const since = new Date(incident.since).toISOString();
+      log.warn({ what, since, count: incident.unlogged }, `${what}: ${message}`);
       log.debug({ err: error }, what);
+      incident.unlogged = 0;
     },
     resolve: (what) => {
       const known = open.get(what);

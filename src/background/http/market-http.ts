@@ -3,7 +3,7 @@ import type { App, Releasers } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import type { Handler, Peer } from '../../contract/interface/handler.ts';
-import type { Log } from '../../log.ts';
+import type { FailureLog, Log } from '../../log.ts';
 import { createMeteredAccess } from '../../service/access/metered-access.ts';
 import { answerStarting } from '../../service/http/answer.ts';
 import { type Listening, listen } from '../../service/http/listen.ts';
@@ -14,7 +14,7 @@ import { openReader } from '../../store/connection/reader.ts';
 import { createWarehouse } from '../../views/market/warehouse.ts';
 import { createStatementRunner } from '../../views/operations/statement.ts';
 import { createWarehouseTools } from '../../views/operations/warehouse-tools.ts';
-import type { ServiceStatus } from '../health/service-status.ts';
+import { asError, type ServiceStatus } from '../health/service-status.ts';
 import { pathOf, type ServingMetrics, withMetrics } from './market-http-metrics.ts';
 
 /** No request to the warehouse takes this long. */
@@ -27,6 +27,7 @@ export type MarketDeps = {
   readonly config: Pick<Config, 'serveDatabaseUrl' | 'serveLimits' | 'serveSql' | 'serveOrigins' | 'trustedProxies'>;
   readonly clock: Clock;
   readonly log: Log;
+  readonly failed: FailureLog;
   readonly metrics: ServingMetrics;
 };
 
@@ -36,7 +37,7 @@ export function settingOf({ serveDatabaseUrl }: Pick<Config, 'serveDatabaseUrl'>
 }
 
 /** The market data of an open warehouse, read by a role that may only read. @throws StoreError when the database cannot be reached */
-export async function openMarket({ app, config, clock, log, metrics }: MarketDeps): Promise<Market> {
+export async function openMarket({ app, config, clock, log, failed, metrics }: MarketDeps): Promise<Market> {
   const url = config.serveDatabaseUrl ?? app.database.url;
   const watchdog = url === app.database.url ? app.database.watchdog : undefined;
   const reader = await openReader({ url, setting: settingOf(config), watchdog });
@@ -54,7 +55,14 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
     sql: reader.counting,
     clock,
     limits: config.serveLimits,
-    onError: (error) => log.warn({ err: error }, "the count of a caller's requests is not exact"),
+    onError: (error) =>
+      failed({
+        level: 'warn',
+        message: "the count of a caller's requests is not exact",
+        cause: rootOf(error).message,
+        name: 'metering',
+        error,
+      }),
   });
   const handler = createService({
     data: createWarehouse({ sql: reader.sql, clock, onCacheLookup: metrics.cacheLookup }),
@@ -65,14 +73,36 @@ export async function openMarket({ app, config, clock, log, metrics }: MarketDep
     warehouse: createWarehouseTools({ sql: reader.sql, clock, runSql: statements?.run }),
     origins: config.serveOrigins,
     isUnavailable: isDatabaseUnavailable,
-    onError: (error, url) =>
-      log[isDatabaseUnavailable(error) ? 'warn' : 'error']({ err: error, path: pathOf(url) }, 'a request failed'),
+    onError: requestFailures(failed),
   });
   const close = async () => {
     await access.close();
     await Promise.all([reader.close(), statements?.close()]);
   };
   return { handler, close };
+}
+
+/** For the errors of a server: what one caller after the other meets in an outage is one line a minute, without a stack. */
+export function requestFailures(failed: FailureLog): (error: unknown, url: string) => void {
+  return (error, url) => {
+    const isOutage = isDatabaseUnavailable(error);
+    failed({
+      level: isOutage ? 'warn' : 'error',
+      message: 'a request failed',
+      cause: rootOf(error).message,
+      name: pathOf(url),
+      // An outage is no defect: nobody wants to know where it was met.
+      fields: { path: pathOf(url), ...(isOutage ? {} : { err: error }) },
+      error,
+    });
+  };
+}
+
+/** Who wraps an error adds the statement, which differs from request to request. */
+function rootOf(error: unknown): Error {
+  let root = asError(error);
+  for (let depth = 0; depth < 8 && root.cause instanceof Error; depth++) root = root.cause;
+  return root;
 }
 
 /** The paths for operators. */

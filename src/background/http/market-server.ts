@@ -2,14 +2,14 @@
 import { createReleasers, openApp } from '../../app.ts';
 import { type Clock, systemClock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
-import type { Log } from '../../log.ts';
+import { createFailureLog, type Log } from '../../log.ts';
 import type { Listening } from '../../service/http/listen.ts';
 import { createOperations } from '../../service/operations.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
 import { createIncidents, DATABASE, healthOf, isReady, type ServiceStatus } from '../health/service-status.ts';
 import { createSharedClock } from '../health/shared-clock.ts';
-import { listenToAll, type Market, openMarket, settingOf, shutDown } from './market-http.ts';
+import { listenToAll, type Market, openMarket, requestFailures, settingOf, shutDown } from './market-http.ts';
 import { createServingMetrics } from './market-http-metrics.ts';
 
 export type ServeMarketOptions = {
@@ -40,7 +40,8 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   const setting = settingOf(config);
   let server: Listening | null = null;
   let market: Market | null = null;
-  const onError = (error: unknown) => log.error({ err: error }, 'a request failed');
+  const failed = createFailureLog(log, clock, signal);
+  const onError = requestFailures(failed);
   const operations = createOperations({
     health: () => ({ isReady: isReady(status, incidents), body: { ...healthOf(status, incidents, clock.now()) } }),
     attestation: null,
@@ -65,7 +66,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
     const followTime = () => (options.clock === systemClock ? clock.follow(sql) : sql`select`.then(() => undefined));
     const setTime = () => followTime().then(() => true);
     if ((await waitUntilAvailable(waiting, DATABASE, setTime, async () => undefined)) === null) return;
-    const openingMarket = () => openMarket({ app, config, clock, log, metrics });
+    const openingMarket = () => openMarket({ app, config, clock, log, failed, metrics });
     market = await waitUntilAvailable(waiting, DATABASE, openingMarket, (late) => late.close());
     if (market === null) return;
     releasers.add(market.close);

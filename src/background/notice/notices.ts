@@ -1,12 +1,18 @@
-/** Which notices the operator should get: a pure function. Each notice is one or two sentences, to be read on a phone. */
+/** Which events the operator should be told of: a pure function. Each notice is a few sentences, to be read on a phone. */
 import type { Instant } from '../../clock.ts';
-import { formatCount, formatCounted, formatDuration, formatInstant } from '../../core/format.ts';
+import {
+  formatCount,
+  formatCounted,
+  formatDay,
+  formatDuration,
+  formatInstant,
+  formatSeries,
+} from '../../core/format.ts';
 import { DAY, describeInterval } from '../../core/interval.ts';
 import type { Notify } from '../../core/settings/notice-settings.ts';
-import type { Schedule } from '../../ingest/schedule/schedule-plan.ts';
 import type { QuotaState, Reserved } from '../../quota/quota.ts';
 import type { RaisedNotice } from '../../store/work/notice.ts';
-import type { AlertInputs, MetLimit } from '../../views/operations/alert-inputs.ts';
+import type { AlertInputs, EndedBackfill, MetLimit } from '../../views/operations/alert-inputs.ts';
 
 export type NoticeInputs = {
   readonly now: Instant;
@@ -15,14 +21,7 @@ export type NoticeInputs = {
   readonly quota: QuotaState;
   /** Requests of the quota that are reserved. */
   readonly reserved: Reserved;
-  readonly schedules: readonly Schedule[];
   readonly alerts: AlertInputs;
-  /** Upstream's message, when it refuses the key. */
-  readonly refusal: string | null;
-  /** Since when, without a break, there is work on candles and quota for it. */
-  readonly couldAskCandlesSince: Instant | null;
-  /** Since when, without a break, there is quota for the schedules. */
-  readonly couldRunSince: Instant | null;
 };
 
 const LEVELS = [100, 80] as const;
@@ -35,18 +34,12 @@ const LIMIT_QUIET_MS = 90 * DAY;
 export function noticesOf(inputs: NoticeInputs, notify: Notify): readonly RaisedNotice[] {
   const all = [
     ...quotaNotices(inputs),
-    ...stuckNotices(inputs, notify.stuckAfterMs),
     ...inputs.alerts.historyLimits.map((limit) => limitNotice(inputs, limit)),
     ...revisionNotices(inputs, notify.revisionsADay),
     ...quarantineNotices(inputs),
+    ...inputs.alerts.endedBackfills.flatMap(backfillNotices),
   ];
   return all.filter(({ event }) => notify.events.includes(event));
-}
-
-/** Has each window quota left beside its reserved part? A hold after errors or a 429 does not count, because it ends soon. */
-export function hasBudget({ day, month, hold }: QuotaState, reserved: Reserved): boolean {
-  const isLeft = ({ spent, limit }: QuotaState['day'], reserved: number) => limit === null || limit - spent > reserved;
-  return hold?.reason !== 'quota exhausted' && isLeft(day, reserved.day) && isLeft(month, reserved.month);
 }
 
 function quotaNotices({ quota, accountId, reserved }: NoticeInputs): RaisedNotice[] {
@@ -87,55 +80,6 @@ function holdIsOf(until: Instant, { day, month }: QuotaState): 'day' | 'month' |
   return until < month.reset && until <= day.reset + DAY / 2 ? 'day' : 'month';
 }
 
-function stuckNotices(inputs: NoticeInputs, afterMs: number): RaisedNotice[] {
-  const { alerts, quota, now, accountId, refusal } = inputs;
-  const hold =
-    quota.hold === null ? '' : ` All requests wait until ${formatInstant(quota.hold.until)}: ${quota.hold.message}.`;
-  const notices: RaisedNotice[] = [];
-  const add = (topic: string, since: Instant, what: string, why: string) => {
-    if (now - since < afterMs) return;
-    const text = `Stuck: ${what} for ${formatDuration(now - since)}, although there is work and quota left.${why} (${accountId})`;
-    // The topic has no time: work that gets stuck again and again is one notice a day.
-    notices.push({ event: 'stuck', topic: `stuck ${topic}`, text, quietMs: DAY });
-  };
-  if (inputs.couldAskCandlesSince !== null) {
-    const { backfills, dueSeries, candlesAt, lastFailure } = alerts;
-    const work = [
-      ...(backfills === 0 ? [] : [formatCounted(backfills, 'backfill')]),
-      ...(dueSeries === 0 ? [] : [formatCounted(dueSeries, 'tracked series')]),
-    ];
-    const failure = lastFailure === null ? '' : ` The last request failed: ${lastFailure}.`;
-    const since = Math.max(candlesAt ?? 0, inputs.couldAskCandlesSince);
-    add('candles', since, 'no candles or prices arrived', ` Waiting: ${work.join(', ')}.${hold || failure}`);
-  }
-  if (inputs.couldRunSince !== null) {
-    const late = overdue(inputs, inputs.couldRunSince).filter(({ since }) => now - since >= afterMs);
-    if (late.length > 0) {
-      const since = Math.min(...late.map((one) => one.since));
-      const names = late.map(({ name }) => name).join(', ');
-      add(
-        `schedules ${names}`,
-        since,
-        `schedules were due but did not run (${names})`,
-        hold || (refusal === null ? ' Run chandler schedule to see why.' : ` The reason: ${refusal}.`),
-      );
-    }
-  }
-  return notices;
-}
-
-/** The schedules that are due and did not run, and since when. */
-function overdue(
-  { schedules, alerts: { doneTicks }, now }: NoticeInputs,
-  couldSince: Instant,
-): readonly { readonly name: string; readonly since: Instant }[] {
-  return schedules.flatMap(({ name, cadence }) => {
-    if (cadence === null) return [];
-    const since = Math.max(cadence.next(doneTicks.get(name) ?? couldSince), couldSince);
-    return since > now ? [] : [{ name, since }];
-  });
-}
-
 function limitNotice({ plan }: NoticeInputs, { interval, depthMs, message }: MetLimit): RaisedNotice {
   const candles =
     depthMs === null
@@ -158,4 +102,29 @@ function quarantineNotices({ alerts: { quarantined } }: NoticeInputs): RaisedNot
   const { rows, upto, reasons } = quarantined;
   const text = `Chandler quarantined ${formatCounted(rows, 'invalid row')} in market.quarantine: ${reasons.join('; ')}.`;
   return [{ event: 'quarantine', topic: 'quarantine', text, quietMs: DAY, upto }];
+}
+
+/** Longer than ended backfills are looked for. */
+const BACKFILL_QUIET_MS = 2 * DAY;
+
+function backfillNotices(ended: EndedBackfill): RaisedNotice[] {
+  const { id, state, coins, from, to, requestedAt, finishedAt, message, isWanted } = ended;
+  // What the service asks for itself is news only when it fails.
+  if (state === 'done' && !isWanted) return [];
+  const span = `${formatDay(from)} to ${formatDay(to)}`;
+  const name = `Backfill ${id} (${formatSeries(ended)} of ${formatCounted(coins, 'coin')}, ${span})`;
+  const took = `It was asked for ${formatInstant(requestedAt)}, and ended ${formatInstant(finishedAt)}.`;
+  const text =
+    state === 'done'
+      ? `${name} is done: nothing is left to fetch. ${took}`
+      : `${name} failed: ${message ?? 'no reason was recorded'}. ${took} What was fetched is kept. When the cause is gone: chandler backfills resume ${id}`;
+  return [
+    {
+      event: state === 'done' ? 'backfill-done' : 'backfill-failed',
+      // A backfill that is resumed ends again.
+      topic: `backfill ${id} ${state} ${formatInstant(finishedAt)}`,
+      text,
+      quietMs: BACKFILL_QUIET_MS,
+    },
+  ];
 }

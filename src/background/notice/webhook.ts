@@ -1,4 +1,7 @@
-/** Sends one text to a webhook in the form of Slack and Mattermost: `{"text": …}` by POST. The address is secret. */
+/**
+ * Sends to an address of the operator's: a text to a webhook in the form of Slack and Mattermost (`{"text": …}` by POST), or a sign of
+ * life to a heartbeat monitor (GET). The address is secret.
+ */
 import { Agent } from 'undici';
 import { type Clock, systemClock } from '../../clock.ts';
 import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
@@ -19,6 +22,8 @@ export type Webhook = {
   readonly host: string;
   /** Rejects only with the signal's reason. */
   post(text: string, signal?: AbortSignal): Promise<Delivery>;
+  /** Rejects only with the signal's reason. */
+  get(signal?: AbortSignal): Promise<Delivery>;
   close(): Promise<void>;
 };
 
@@ -33,9 +38,10 @@ const LONGEST_TEXT = 3_500;
 /** Statuses that are about the text. */
 const ABOUT_THE_TEXT: ReadonlySet<number> = new Set([400, 413, 422]);
 
+/** `setting`: the variable with the address. */
 export function createWebhook(
   address: string,
-  { deadlineMs = DEADLINE_MS, clock = systemClock }: WebhookOptions = {},
+  { deadlineMs = DEADLINE_MS, clock = systemClock, setting = 'CHANDLER_WEBHOOK_URL' }: WebhookOptions = {},
 ): Webhook {
   const url = new URL(address);
   const withoutAddress = createMask([url.href, url.pathname + url.search].filter((text) => text.length >= 12));
@@ -46,43 +52,53 @@ export function createWebhook(
     // Messages are rare: a connection that was kept would have been closed meanwhile.
     pipelining: 0,
   });
+  const send = async (content: Content, signal?: AbortSignal): Promise<Delivery> => {
+    signal?.throwIfAborted();
+    const stop = new AbortController();
+    const late = new Error(`${url.host} did not answer within ${deadlineMs / 1000} s`);
+    // Undici's own timers notice silence only; this also ends a response that arrives byte by byte.
+    const within = <T>(work: () => Promise<T>) => withDeadline(clock, { ms: deadlineMs, late, stop }, work);
+    try {
+      const response = await within(() =>
+        agent.request({
+          origin: url.origin,
+          path: url.pathname + url.search,
+          ...content,
+          headers: { ...content.headers, accept: '*/*', 'user-agent': 'chandler' },
+          signal: signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]),
+        }),
+      );
+      const body = await within(() => readRawBody(response.body, MOST_BYTES)).catch(() => null);
+      const header = (name: string) => [response.headers[name]].flat().join(', ') || null;
+      const reason = body?.kind === 'raw' ? withoutAddress(firstLine(body.bytes.toString('utf8'))) : '';
+      return judge({ host: url.host, setting }, response.statusCode, header, reason, clock);
+    } catch (error) {
+      signal?.throwIfAborted();
+      const message = error === late ? late.message : withoutAddress(describeNetworkError(error, url.host).message);
+      return { kind: 'failed', message, retryAfterMs: null };
+    }
+  };
   return {
     host: url.host,
-    post: async (text, signal) => {
-      signal?.throwIfAborted();
-      const stop = new AbortController();
-      const late = new Error(`${url.host} did not answer within ${deadlineMs / 1000} s`);
-      // Undici's own timers notice silence only; this also ends a response that arrives byte by byte.
-      const within = <T>(work: () => Promise<T>) => withDeadline(clock, { ms: deadlineMs, late, stop }, work);
-      try {
-        const response = await within(() =>
-          agent.request({
-            origin: url.origin,
-            path: url.pathname + url.search,
-            method: 'POST',
-            headers: { 'content-type': 'application/json; charset=utf-8', accept: '*/*', 'user-agent': 'chandler' },
-            body: JSON.stringify({ text: forSlack(text) }),
-            signal: signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]),
-          }),
-        );
-        const body = await within(() => readRawBody(response.body, MOST_BYTES)).catch(() => null);
-        const header = (name: string) => [response.headers[name]].flat().join(', ') || null;
-        const reason = body?.kind === 'raw' ? withoutAddress(firstLine(body.bytes.toString('utf8'))) : '';
-        return judge(url.host, response.statusCode, header, reason, clock);
-      } catch (error) {
-        signal?.throwIfAborted();
-        const message = error === late ? late.message : withoutAddress(describeNetworkError(error, url.host).message);
-        return { kind: 'failed', message, retryAfterMs: null };
-      }
+    post: (text, signal) => {
+      const headers = { 'content-type': 'application/json; charset=utf-8' };
+      return send({ method: 'POST', headers, body: JSON.stringify({ text: forSlack(text) }) }, signal);
     },
+    get: (signal) => send({ method: 'GET', headers: {} }, signal),
     close: () => agent.destroy(),
   };
 }
 
-export type WebhookOptions = { readonly deadlineMs?: number; readonly clock?: Clock };
+type Content = {
+  readonly method: 'GET' | 'POST';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+};
+
+export type WebhookOptions = { readonly deadlineMs?: number; readonly clock?: Clock; readonly setting?: string };
 
 function judge(
-  host: string,
+  { host, setting }: { readonly host: string; readonly setting: string },
   status: number,
   header: (name: string) => string | null,
   reason: string,
@@ -91,7 +107,7 @@ function judge(
   if (status >= 200 && status < 300) return { kind: 'taken' };
   // The operator has not allowed our messages to go to another address.
   if (status >= 300 && status < 400) {
-    const message = `${host} answered ${status}: it redirects, which is not followed; set CHANDLER_WEBHOOK_URL to the new address`;
+    const message = `${host} answered ${status}: it redirects, which is not followed; set ${setting} to the new address`;
     return { kind: 'failed', message, retryAfterMs: null };
   }
   const message = `${host} answered ${status}${reason === '' ? '' : ` (${reason})`}`;

@@ -1,7 +1,7 @@
 /** The work on chunks, of tracked series and of backfills; each attempt is one log line, and is counted in the metrics. */
 import { type BackfillRunner, createBackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
 import { singleFlight } from '../../ingest/chunk/single-flight.ts';
-import type { Outcome } from '../../ingest/outcome.ts';
+import { type Outcome, UpstreamError } from '../../ingest/outcome.ts';
 import type { ChunkJob } from '../../ingest/queue/chunk-job.ts';
 import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
 import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
@@ -67,15 +67,26 @@ export async function runBackfills(context: SessionContext): Promise<BackfillRun
 export function logChunk({ metrics, log }: ServiceContext, job: ChunkJob, outcome: Outcome): void {
   metrics.chunk(job, outcome);
   const { kind: how, ...rest } = outcome;
-  const until = 'until' in rest ? { until: toIso(rest.until) } : {};
+  const times = {
+    ...('until' in rest ? { until: toIso(rest.until) } : {}),
+    ...('againAt' in rest && rest.againAt !== undefined ? { againAt: toIso(rest.againAt) } : {}),
+  };
   // A chunk that only waits is in the metrics: a day with an exhausted quota would fill the log.
   const level = outcome.kind === 'snoozed' || outcome.kind === 'deferred' ? 'debug' : 'info';
-  log[level]({ ...chunkFields(job), outcome: how, ...rest, ...until }, 'chunk');
+  log[level]({ ...chunkFields(job), outcome: how, ...rest, ...times }, 'chunk');
 }
 
-export function logFailure({ metrics, log }: ServiceContext, job: ChunkJob, error: Error, final: boolean): void {
+export function logFailure({ metrics, failed }: ServiceContext, job: ChunkJob, error: Error, final: boolean): void {
   metrics.chunkFailed(job, final);
-  log[final ? 'warn' : 'info']({ ...chunkFields(job), outcome: final ? 'failed' : 'retried', err: error }, 'chunk');
+  const { coinId, interval } = job;
+  failed({
+    level: final ? 'warn' : 'info',
+    message: final ? 'chunk failed' : 'chunk failed, and is tried again',
+    cause: error instanceof UpstreamError ? error.problem : error.message,
+    name: `${coinId} ${interval}`,
+    fields: { ...chunkFields(job), outcome: final ? 'failed' : 'retried' },
+    error,
+  });
 }
 
 function chunkFields(job: ChunkJob) {

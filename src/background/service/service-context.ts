@@ -3,12 +3,14 @@ import type { App, Surroundings } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import type { Ingestion } from '../../ingestion.ts';
-import type { Log } from '../../log.ts';
+import type { FailureLog, Log } from '../../log.ts';
 import type { Environment } from '../../settings.ts';
+import type { Instance } from '../../store/work/instance.ts';
 import type { Metrics } from '../health/metrics.ts';
 import type { Incidents, Role, ServiceStatus } from '../health/service-status.ts';
 import type { Market } from '../http/market-http.ts';
 import type { ServingMetrics } from '../http/market-http-metrics.ts';
+import type { State } from '../notice/states.ts';
 
 export type ServiceOptions = {
   readonly config: Config;
@@ -33,11 +35,21 @@ export type ServiceOptions = {
 
 export type ServiceContext = ServiceOptions & {
   readonly status: ServiceStatus;
+  /** For failures that an outage multiplies. */
+  readonly failed: FailureLog;
   readonly incidents: Incidents;
   readonly metrics: Metrics;
   readonly served: ServingMetrics;
   /** What is open now, for `/metrics` and the HTTP interface. */
-  open: { app: App | null; ingestion: Ingestion | null; market: Market | null };
+  open: {
+    app: App | null;
+    ingestion: Ingestion | null;
+    market: Market | null;
+    /** The services that were alive at the last look; null before the first. */
+    peers: readonly Instance[] | null;
+    /** As the operator is told them, at the last look; null: they are not known now. */
+    states: readonly State[] | null;
+  };
 };
 
 /** What the parts of one session share besides. */

@@ -12,10 +12,10 @@ import { backfillAsJson, readBackfills } from '../../views/operations/backfills.
 import { readGauges } from '../../views/operations/gauges.ts';
 import { createNewestAttestation } from '../attestation/daily-attestation.ts';
 import { databaseError } from '../health/availability.ts';
+import { readDisks } from '../health/disk.ts';
 import type { MetricInputs } from '../health/metrics.ts';
 import { asError, DATABASE, healthOf, isReady } from '../health/service-status.ts';
-import { listenToAll } from '../http/market-http.ts';
-import { pathOf } from '../http/market-http-metrics.ts';
+import { listenToAll, requestFailures } from '../http/market-http.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /** Prometheus gives up after ten seconds. When the database does not answer, it must still get the metrics of this process. */
@@ -23,8 +23,8 @@ const READ_MS = 5_000;
 const LATE = new Error(`not read within ${READ_MS / 1000} s`);
 
 export async function openHttp(context: ServiceContext): Promise<Listening> {
-  const { config, status, incidents, clock, log, metrics, served } = context;
-  const onError = (error: unknown, url: string) => log.error({ err: error, path: pathOf(url) }, 'a request failed');
+  const { config, status, incidents, clock, metrics, served, failed } = context;
+  const onError = requestFailures(failed);
   // Public: these need no key.
   const inputs = sharedRead(clock, () => readInputs(context));
   const progress = sharedRead(clock, (which: BackfillsQuery) => readProgress(context, which));
@@ -32,7 +32,12 @@ export async function openHttp(context: ServiceContext): Promise<Listening> {
     health: () => ({ isReady: isReady(status, incidents), body: { ...healthOf(status, incidents, clock.now()) } }),
     attestation: config.attest === null ? null : createNewestAttestation(config.attest.dir, clock),
     metrics: async () => {
-      const own = await metrics.text(async () => ({ ...(await inputs(null)), isReady: isReady(status, incidents) }));
+      const own = await metrics.text(async () => ({
+        ...(await inputs(null)),
+        states: context.open.states,
+        incidents: incidents.open().map(({ what }) => what),
+        isReady: isReady(status, incidents),
+      }));
       return { ...own, text: `${own.text}\n${await served.registry.metrics()}` };
     },
     backfills: async (which) => {
@@ -59,13 +64,18 @@ async function readProgress({ open: { app }, incidents }: ServiceContext, which:
   }
 }
 
+/** What this process knows without reading. */
+type OwnInput = 'isReady' | 'states' | 'incidents';
+
 /** Each input by itself: what cannot be read now is null, and does not affect the others or the counters of this process. */
 async function readInputs({
   open: { app, ingestion },
   clock,
+  config,
   incidents,
-}: ServiceContext): Promise<Omit<MetricInputs, 'isReady'>> {
-  if (app === null) return { warehouse: null, ledger: null, queued: null };
+}: ServiceContext): Promise<Omit<MetricInputs, OwnInput>> {
+  const disks = await readDisks(config);
+  if (app === null) return { warehouse: null, ledger: null, queued: null, disks };
   const now = clock.now();
   const failed: Error[] = [];
   const orNull = <T>(reading: Promise<T>) =>
@@ -80,7 +90,7 @@ async function readInputs({
   ]);
   if (failed[0] === undefined) incidents.resolve('the metrics');
   else incidents.report('the metrics', failed[0]);
-  return { warehouse, ledger, queued };
+  return { warehouse, ledger, queued, disks };
 }
 
 /** From the database, so that every role can tell it; null while the account's plan is unknown. */

@@ -1,8 +1,9 @@
-/** One session of the service: all work with the upstream, until the service stops or the account has another plan. */
+/** One session of the service: all work with the upstream, until the service stops, the account has another plan, or its key is refused. */
 import { setMaxListeners } from 'node:events';
 import { type App, createReleasers, type Releasers } from '../../app.ts';
 import { schedulesOf } from '../../budget.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
+import { toIso } from '../../core/format.ts';
 import type { BackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
 import type { TickQueue } from '../../ingest/queue/tick-queue.ts';
 import { createOutageRetry, type OutageRetry } from '../../ingest/request/outage-retry.ts';
@@ -10,6 +11,7 @@ import { createScheduleWorker } from '../../ingest/schedule/schedule-worker.ts';
 import { createScheduler } from '../../ingest/schedule/scheduler.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
 import { openIngestion } from '../../ingestion.ts';
+import type { RunEnd, ScheduleRun } from '../../store/work/schedule-run.ts';
 import { reportOutage, subjectOf, waitUntilAvailable } from '../health/availability.ts';
 import { QUEUE } from '../health/service-status.ts';
 import { logChunk, logFailure, runBackfills, workFreshness } from './chunk-work.ts';
@@ -29,7 +31,7 @@ export function announceReady({ status, onReady, log }: ServiceContext): void {
   onReady?.();
 }
 
-/** One session, from its beginning until the service stops or the account has another plan. */
+/** One session, from its beginning until the service stops, the account has another plan, or its key is refused. */
 export async function runSession(service: ServiceContext, app: App): Promise<void> {
   const { status, signal, metrics } = service;
   const opening = () => openIngestion(app, { signal, withQueue: true, waitsForPlan: true, onRequest: metrics.request });
@@ -143,12 +145,27 @@ function workSchedules(context: SessionContext, ticks: TickQueue, freshness: Kee
     owner,
     onEnd: (run, end, tookMs) => {
       metrics.run(run, end, tookMs);
-      const { schedule, tick, attempts } = run;
-      const level = end.state === 'failed' ? 'error' : end.state === 'waiting' ? 'warn' : 'info';
-      app.log[level](
-        { schedule, tick: new Date(tick).toISOString(), attempts, ...end, tookMs },
-        `schedule ${schedule}: ${end.state}`,
-      );
+      logRun(context, run, end, tookMs);
     },
   });
+}
+
+const RUN_LINES = {
+  failed: { level: 'error', message: 'schedule failed' },
+  waiting: { level: 'warn', message: 'schedule failed, and is tried again' },
+  held: { level: 'info', message: 'schedule held' },
+} as const;
+
+/** A run that waits or fails has a cause, which it may share with all other schedules. */
+function logRun({ log, failed }: SessionContext, run: ScheduleRun, end: RunEnd, tookMs: number): void {
+  const { schedule, tick, attempts } = run;
+  const fields = { schedule, tick: toIso(tick), attempts, ...end, tookMs };
+  if (end.state === 'done') {
+    log.info(fields, `schedule ${schedule}: done`);
+    return;
+  }
+  const cause = ('cause' in end ? end.cause : undefined) ?? end.message;
+  const until = 'until' in end ? { until: toIso(end.until) } : {};
+  const { level, message } = RUN_LINES[end.state];
+  failed({ level, message, cause, name: schedule, fields: { ...fields, ...until } });
 }

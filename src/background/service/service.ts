@@ -4,21 +4,25 @@
  *
  *     waiting (for database, migration, queue, account) → starting → ready → stopping
  *                  ▲                                                   │
- *                  └─────────── the account has another plan: a new session, with its limits, schedules and queues
+ *                  └─────────── the account has another plan, or its key is refused: a new session
  */
 import { once, setMaxListeners } from 'node:events';
 import { type App, createReleasers, openApp, type Releasers } from '../../app.ts';
 import { systemClock } from '../../clock.ts';
+import { accountIdOf, standingRefusal } from '../../ingest/request/account.ts';
+import { refusedBefore } from '../../ingest/request/configuration-errors.ts';
+import { createFailureLog } from '../../log.ts';
 import type { Listening } from '../../service/http/listen.ts';
 import { forgetInstance, keepInstance } from '../../store/work/instance.ts';
 import { LEASE_RENEWED_EVERY_MS } from '../../store/work/lease.ts';
 import { describeBlocking, readBlockingSessions } from '../../views/operations/blocking-sessions.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
 import { createMetrics } from '../health/metrics.ts';
-import { createIncidents, DATABASE, LOCK, type ServiceStatus } from '../health/service-status.ts';
+import { ACCOUNT, createIncidents, DATABASE, HEARTBEAT, LOCK, type ServiceStatus } from '../health/service-status.ts';
 import { createSharedClock } from '../health/shared-clock.ts';
 import { openMarket, shutDown } from '../http/market-http.ts';
 import { createServingMetrics } from '../http/market-http-metrics.ts';
+import { createDatabaseOutage } from './database-outage.ts';
 import { notifyOperator } from './notifier.ts';
 import { recordStart } from './recorded-start.ts';
 import type { ServiceContext, ServiceOptions } from './service-context.ts';
@@ -46,16 +50,20 @@ export async function runService(options: ServiceOptions): Promise<void> {
     clock,
     surroundings: { ...options.surroundings, useDatabaseClock },
     status,
+    failed: createFailureLog(log, clock, signal),
     incidents: createIncidents(log, clock),
     metrics: createMetrics(),
     served: createServingMetrics(),
-    open: { app: null, ingestion: null, market: null },
+    open: { app: null, ingestion: null, market: null, peers: null, states: null },
   };
+  const outage = createDatabaseOutage(context);
   const releasers = createReleasers();
   const onStop = () => log.info('stopping: work in progress is finished or released');
   setMaxListeners(0, signal);
   signal.addEventListener('abort', onStop, { once: true });
   let server: Listening | null = null;
+  const ended = new AbortController();
+  const watching = outage.watch(AbortSignal.any([signal, ended.signal]));
   try {
     if (roles.includes('http')) server = await openHttp(context);
     const app = await openStore(context, releasers);
@@ -71,7 +79,11 @@ export async function runService(options: ServiceOptions): Promise<void> {
     );
     if (recordEnd === null) return;
     releasers.add(() => Promise.race([recordEnd().catch(() => undefined), clock.sleep(HEARTBEAT_DELETE_MS)]));
-    const lasting = Promise.all([keepInstanceAlive(context, app, followTime), notifyOperator(context, app)]);
+    const lasting = Promise.all([
+      keepInstanceAlive(context, app, followTime),
+      notifyOperator(context, app, outage),
+      watchKey(context, app),
+    ]);
     releasers.add(() => Promise.race([lasting.then(() => undefined), clock.sleep(HEARTBEAT_DELETE_MS)]));
     if (roles.includes('scheduler') || roles.includes('worker')) {
       // When the database or the queue is lost while a session begins, the session ends, not the service.
@@ -82,6 +94,8 @@ export async function runService(options: ServiceOptions): Promise<void> {
     }
   } finally {
     await shutDown({ server, releasers }, context, STOP);
+    ended.abort();
+    await watching;
     signal.removeEventListener('abort', onStop);
   }
 }
@@ -129,6 +143,25 @@ async function keepInstanceAlive(
     else if (!wasBlocked) incidents.resolve(LOCK);
     wasBlocked = blocking.length > 0;
   };
-  await watchDatabase(app, beat, { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: 'the heartbeat' });
+  await watchDatabase(app, beat, { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: HEARTBEAT });
   await forgetInstance(sql, owner).catch((error: unknown) => app.log.debug({ err: error }, 'heartbeat not deleted'));
+}
+
+const KEY_LOOK_MS = 20_000;
+
+/** A service that asks the upstream nothing serves what is stored; it says as well that the upstream refuses the key. */
+async function watchKey({ config, clock, incidents, signal, roles }: ServiceContext, app: App): Promise<void> {
+  if (roles.some((role) => role !== 'http')) return;
+  const key = { id: accountIdOf(config.apiKey, config.baseUrl), sentAs: config.authScheme };
+  while (!signal.aborted) {
+    try {
+      const refusal = await standingRefusal(app.database.sql, key);
+      if (refusal === null) incidents.resolve(ACCOUNT);
+      else incidents.report(ACCOUNT, new Error(refusedBefore(refusal.message, refusal.at, refusal.retryAt)));
+    } catch (error) {
+      // The heartbeat reports a database that is unavailable.
+      app.log.debug({ err: error }, 'whether the key is refused was not read');
+    }
+    await clock.sleep(KEY_LOOK_MS, signal).catch(() => undefined);
+  }
 }

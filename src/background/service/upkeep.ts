@@ -1,6 +1,7 @@
 /** What a session checks every few seconds: the account's plan, learned limits, chunks that the queue lost, and ETAs of backfills. */
 import type { App } from '../../app.ts';
 import { readQuota } from '../../budget.ts';
+import { standingRefusal } from '../../ingest/request/account.ts';
 import { outageReason } from '../../ingest/request/outage-retry.ts';
 import type { Session } from '../../ingest/session.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
@@ -16,7 +17,7 @@ const UPKEEP_MS = 10_000;
 /** How often, in rounds of the upkeep, the ETAs of queued backfills are forecast. */
 const FORECAST_ROUNDS = 3;
 
-/** Until the session ends; calls `renew` and resolves when the account has another plan. */
+/** Until the session ends; calls `renew` and resolves when the account has another plan, or its key is refused. */
 export async function keepUp(
   context: SessionContext,
   freshness: Pick<KeepFresh, 'recover'>,
@@ -35,6 +36,9 @@ export async function keepUp(
         log.info({ from: session.plan.name, to: saved.plan }, `the account's plan is now ${saved.plan}`);
         return renew();
       }
+      const key = { id: session.accountId, sentAs: config.authScheme };
+      // A new session waits until the key is accepted, and says so.
+      if ((await standingRefusal(app.database.sql, key)) !== null) return renew();
       await session.historyLimits.reload();
       const lost = await freshness.recover();
       if (lost > 0) log.warn({ chunks: lost }, 'the queue lost chunks; they are queued again');

@@ -10,12 +10,15 @@ import {
   formatPercent,
   formatRelative,
   formatSeries,
+  toIso,
   withIso,
 } from '../../core/format.ts';
 import { CATALOGUE_PLAN } from '../../ingest/catalogue/catalogue-plan.ts';
+import { type StandingRefusal, standingRefusal } from '../../ingest/request/account.ts';
 import { ageOfCatalogue } from '../../ingest/schedule/schedule-plan.ts';
 import type { CatalogueAge, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 import { readStatus, type Status } from '../../views/operations/status.ts';
+import { describeRefusal } from '../output/key-refusal.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { printTiers } from '../output/tier-table.ts';
 import { formatMoment } from '../output/wait-reasons.ts';
@@ -31,8 +34,17 @@ export function statusCommand(program: Command, context: CommandContext): void {
   context.answer(command, async (app) => {
     const now = app.clock.now();
     const status = withKnownSilence(await readStatus(app.database.sql, now));
-    const achievable = achievableAges(await readBudget(app), status.catalogue);
-    return { json: () => asJson(status, achievable), text: (out) => printStatus(out, status, now, achievable) };
+    const budget = await readBudget(app);
+    const achievable = achievableAges(budget, status.catalogue);
+    const key = { id: budget.accountId, sentAs: app.config.authScheme };
+    const refusal = await standingRefusal(app.database.sql, key);
+    return {
+      json: () => asJson(status, achievable, refusal),
+      text: (out) => {
+        if (refusal !== null) out.write(`${describeRefusal(refusal, now)}\n\n`);
+        printStatus(out, status, now, achievable);
+      },
+    };
   });
 }
 
@@ -152,9 +164,18 @@ function printCatalogue(
   ]);
 }
 
-function asJson(status: Status, achievable: AchievableAges): unknown {
+function asJson(status: Status, achievable: AchievableAges, refusal: StandingRefusal | null): unknown {
   return {
     ...status,
+    keyRefusal:
+      refusal === null
+        ? null
+        : {
+            message: refusal.message,
+            since: toIso(refusal.since),
+            lastTriedAt: toIso(refusal.at),
+            retryAt: toIso(refusal.retryAt),
+          },
     series: status.series.map((s) => withIso(s, 'finalUntil', 'finalUntilOldest')),
     backfills: status.backfills.map((b) => withIso(b, 'requestedAt', 'from', 'to', 'heartbeatAt')),
     catalogue: status.catalogue.map((c) => ({

@@ -13,6 +13,7 @@ import {
   formatRelative,
 } from '../../core/format.ts';
 import { ConfigurationError } from '../../ingest/outcome.ts';
+import { accountIdOf, standingRefusal } from '../../ingest/request/account.ts';
 import { disabledScheduleWarnings, loadOf, scheduleVariable } from '../../ingest/schedule/schedule-plan.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestRuns } from '../../store/work/schedule-run.ts';
@@ -67,6 +68,18 @@ function checkSkew(skewMs: number): Check {
   const clocks = `this machine and the database differ by ${formatDuration(skewMs)}`;
   const fix = 'synchronise both with NTP: the quota uses the clock of the database';
   return skewMs > SKEW_FAIL_MS ? fail('clocks', clocks, fix) : warn('clocks', clocks, fix);
+}
+
+/** What a service or a command has learned of the key. A check of the upstream comes before: it may be accepted by now. */
+export async function checkRefusal({ config, clock, database: { sql } }: App): Promise<Check[]> {
+  const id = accountIdOf(config.apiKey, config.baseUrl);
+  const refusal = await standingRefusal(sql, { id, sentAs: config.authScheme });
+  if (refusal === null) return [];
+  const { message, since, retryAt } = refusal;
+  const now = clock.now();
+  const [found, ...fix] = message.split('; ');
+  const again = `chandler doctor --online tries it now, a service ${formatRelative(Math.max(retryAt, now), now)}`;
+  return [fail('key refused', `${found}, since ${formatInstant(since)}`, [...fix, again].join('; '))];
 }
 
 async function checkQuota({ quota, accountId }: Budget): Promise<Check> {

@@ -11,10 +11,11 @@ import { explain } from '../shell/explain-error.ts';
 import type { Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
 import { type Check, failWith } from './check.ts';
-import { checkDatabase } from './database-checks.ts';
+import { checkDatabase, checkRefusal } from './database-checks.ts';
 import {
   checkAttestations,
   checkConfiguration,
+  checkHeartbeat,
   checkHome,
   checkNode,
   checkRedis,
@@ -64,6 +65,7 @@ async function* runChecks(context: CommandContext, options: Options): AsyncGener
   yield* await checkAttestations(config);
   yield* await checkRedis(config.redisUrl);
   yield* await checkWebhook(config.notify, { send: options.online ?? false, signal: context.signal });
+  yield* checkHeartbeat(config.heartbeatUrl);
   // Without its folder the embedded server cannot start.
   if (home.some((check) => check.state === 'fail')) return;
   let app: App;
@@ -78,6 +80,7 @@ async function* runChecks(context: CommandContext, options: Options): AsyncGener
     yield* await checkDatabase(app);
     about = 'upstream';
     if (options.online) yield await checkUpstream(app, context.signal);
+    yield* await checkRefusal(app);
   } catch (error) {
     const lost = explainDatabaseError(error, app.database.url);
     yield failWith(lost === null ? about : 'database', explain(lost ?? error).message);

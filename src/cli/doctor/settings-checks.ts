@@ -1,8 +1,9 @@
 /** Checks that need no database: Node, settings that contradict each other, the home folder, Redis and the webhook. */
-import { access, constants, stat, statfs } from 'node:fs/promises';
+import { access, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Redis } from 'ioredis';
 import { readPrivateKey } from '../../background/attestation/attestation-file.ts';
+import { LITTLE_DISK, NO_DISK, nearestExisting, readFree } from '../../background/health/disk.ts';
 import { createWebhook } from '../../background/notice/webhook.ts';
 import type { Config } from '../../config.ts';
 import { formatBytes } from '../../core/format.ts';
@@ -15,8 +16,6 @@ import { FREE_BASE_URL, PAID_BASE_URL } from '../../settings.ts';
 import { type Check, fail, failWith, ok, warn } from './check.ts';
 
 const LEAST_NODE = [20, 19] as const;
-const LITTLE_DISK = 1e9;
-const NO_DISK = 100e6;
 const REDIS_TIMEOUT_MS = 3000;
 
 export function checkNode(version: string): Check {
@@ -76,8 +75,7 @@ export async function checkHome(config: Config): Promise<Check[]> {
         : ['cannot be written by this user', 'correct its owner, or choose another folder with CHANDLER_HOME'];
     return [fail('home folder', `${existing} ${found}`, fix)];
   }
-  const { bavail, bsize } = await statfs(existing);
-  const free = bavail * bsize;
+  const free = await readFree(existing);
   const room = `${formatBytes(free)} free`;
   const more = 'make room, or choose a folder on another disk with CHANDLER_HOME';
   return [
@@ -116,16 +114,6 @@ async function keyFailure(keyFile: string | null): Promise<Check | null> {
   } catch (error) {
     if (error instanceof ConfigurationError) return failWith('attestations', error.message);
     throw error;
-  }
-}
-
-async function nearestExisting(folder: string): Promise<string> {
-  for (let at = folder; ; at = path.dirname(at)) {
-    const exists = await access(at, constants.F_OK).then(
-      () => true,
-      () => false,
-    );
-    if (exists || at === path.dirname(at)) return at;
   }
 }
 
@@ -178,4 +166,14 @@ export async function checkWebhook(
   } finally {
     await webhook.close();
   }
+}
+
+/** Nothing is sent: a monitor that hears of the doctor would think that the service is well. No checks without a monitor. */
+export function checkHeartbeat(url: string | null): Check[] {
+  if (url === null) return [];
+  const { host } = new URL(url);
+  const fix = 'use an https:// address in CHANDLER_HEARTBEAT_URL';
+  return isReadableOnTheWay(url)
+    ? [warn('heartbeat', `requests to ${host} are not encrypted`, fix)]
+    : [ok('heartbeat', `${host} is requested about every 5 minutes by a service that is well`)];
 }

@@ -1,4 +1,4 @@
-/** The secrets: the API key, the address of the webhook, and the passwords of databases. */
+/** The secrets: the API key, the addresses of the webhook and of the heartbeat monitor, and the passwords of databases. */
 import type { Config } from '../../config.ts';
 import type { Environment } from '../../settings.ts';
 
@@ -8,8 +8,10 @@ export function secretsOf(config: Config): string[] {
     const password = url === null ? '' : new URL(url).password;
     return password === '' ? [] : [password, decodeURIComponent(password)];
   });
-  const webhook = config.notify === null ? [] : partsOf(config.notify.url);
-  return [...(config.apiKey === null ? [] : [config.apiKey]), ...passwords, ...webhook];
+  const addresses = [config.notify?.url ?? null, config.heartbeatUrl].flatMap((url) =>
+    url === null ? [] : partsOf(url),
+  );
+  return [...(config.apiKey === null ? [] : [config.apiKey]), ...passwords, ...addresses];
 }
 
 /**
@@ -23,12 +25,14 @@ export function secretsIn(env: Environment): string[] {
     const isKnown = url === null || [url.username, url.pathname.slice(1), url.hostname].includes(url.password);
     return isKnown ? [] : [url.password, decoded(url.password)];
   });
-  const hook = env.CHANDLER_WEBHOOK_URL?.trim() ?? '';
-  const webhook = URL.canParse(hook) ? [hook, ...partsOf(hook)] : [hook];
-  return [key, ...passwords, ...webhook].filter((secret) => secret.length >= 8);
+  const addresses = [env.CHANDLER_WEBHOOK_URL, env.CHANDLER_HEARTBEAT_URL].flatMap((text) => {
+    const url = text?.trim() ?? '';
+    return URL.canParse(url) ? [url, ...partsOf(url)] : [url];
+  });
+  return [key, ...passwords, ...addresses].filter((secret) => secret.length >= 8);
 }
 
-/** The whole address of a webhook, and its path: either is enough to post there. */
+/** The whole address, and its path: either is enough to post there. */
 function partsOf(address: string): string[] {
   const { href, pathname, search } = new URL(address);
   // A short path is no secret, and would garble what is printed.

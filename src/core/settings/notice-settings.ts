@@ -2,15 +2,25 @@
 import { didYouMean } from './did-you-mean.ts';
 import type { Read } from './setting.ts';
 
-export const NOTICE_EVENTS = ['quota', 'stuck', 'history-limit', 'revisions', 'quarantine'] as const;
+/** States that last: the operator is told when one begins, and when it is over. */
+export const STATES = ['key-refused', 'upstream-down', 'database-down', 'stuck', 'behind', 'disk'] as const;
+export type StateEvent = (typeof STATES)[number];
+
+export const NOTICE_EVENTS = [
+  ...STATES,
+  'quota',
+  'history-limit',
+  'revisions',
+  'quarantine',
+  'backfill-done',
+  'backfill-failed',
+] as const;
 export type NoticeEvent = (typeof NOTICE_EVENTS)[number];
 
 export type Notify = {
   /** Secret: whoever knows the address may post there. */
   readonly url: string;
   readonly events: readonly NoticeEvent[];
-  /** A service is stuck after it had work and quota for so long without any result. */
-  readonly stuckAfterMs: number;
   /** A notice is sent when the upstream changes more final candles than this within 24 hours. */
   readonly revisionsADay: number;
 };
@@ -24,8 +34,8 @@ const LEAST_STUCK_MS = 5 * UNIT_MS.m;
 const MOST_STUCK_MS = 30 * UNIT_MS.d;
 const MOST_REVISIONS = 1_000_000;
 
-/** The address of a webhook; the problem never repeats it. */
-export function parseWebhookUrl(text: string): Read<string> {
+/** The address of a webhook or of a heartbeat monitor; the problem never repeats it. */
+export function parseSecretUrl(text: string): Read<string> {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
     return { problem: 'which is not a web address; it must start with https:// or http://' };

@@ -74,7 +74,7 @@ async function run(
     if (outcome.kind === 'held') return outcome;
     failures = outcome.kind === 'failed' ? failures + 1 : 0;
     if (outcome.kind === 'failed' && failures >= MOST_FAILURES) {
-      throw new UpstreamError(`${kind}: ${outcome.message}`);
+      throw new UpstreamError(`${kind}: ${outcome.message}`, outcome.message);
     }
   }
 }

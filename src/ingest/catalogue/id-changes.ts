@@ -45,7 +45,7 @@ export async function readIdChanges(deps: {
     const read = readRecord(idChangesSchema, answer.body);
     if (!read.ok) {
       await recordFetch(sql, { ...record, outcome: 'malformed', message: read.problem });
-      throw new UpstreamError(`${ID_CHANGES_PATH}: ${read.problem}`);
+      throw new UpstreamError(`${ID_CHANGES_PATH}: ${read.problem}`, read.problem);
     }
     await createOriginCheck(sql)(answer.exchange, record);
     const { changes, quarantined } = validate(read.value, answer.exchange);

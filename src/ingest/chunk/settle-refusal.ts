@@ -61,7 +61,7 @@ export async function settleRefusal(
       return refuse('forbidden', ALL_TIME);
     case 'unknown route':
       if (!trust.proven) throw new ConfigurationError(wrongAddress(message));
-      throw new UpstreamError(`${describeChunk(job)}: ${message}`);
+      throw new UpstreamError(`${describeChunk(job)}: ${message}`, message);
     case 'bad request':
       return refuse('bad request', span);
   }

@@ -150,24 +150,36 @@ const RETRY_MS = 60_000;
 const backoff = createBackoff({ firstMs: RETRY_MS, mostMs: 6 * HOUR, factor: 4 });
 
 /** The message names this instant, and every process computes it from the same row. */
-function retryAt({ at, times }: KeyRefusal): Instant {
+function retryAt({ at, times }: Pick<KeyRefusal, 'at' | 'times'>): Instant {
   return at + backoff(times - 1, WHOLE_BOUND);
+}
+
+/** `retryAt`: when the key is tried again. */
+export type StandingRefusal = KeyRefusal & { readonly retryAt: Instant };
+
+type SentKey = { readonly id: string; readonly sentAs: KeyRefusal['sentAs'] };
+
+/** The refusal of this key, which stands until the upstream accepts the key; null: none stands. */
+export async function standingRefusal(sql: Sql, { id, sentAs }: SentKey): Promise<StandingRefusal | null> {
+  const known = await readKeyRefusal(sql, id);
+  // The same key in another auth scheme may be accepted. (Another key is another account.)
+  if (known === null || (known.sentAs !== 'auto' && known.sentAs !== sentAs)) return null;
+  return { ...known, retryAt: retryAt(known) };
 }
 
 /**
  * Rejects while a refused key is not to be tried again yet, so that no request is spent on the same refusal. When it is time, one of all
- * processes tries. Another key is another account, and the same key in another auth scheme may be accepted. @throws KeyRefused
+ * processes tries: it resolves to `try again`. `none`: no refusal stands. @throws KeyRefused
  */
 export async function heedRefusal(
   sql: Sql,
-  { id, sentAs, now }: { readonly id: string; readonly sentAs: KeyRefusal['sentAs']; readonly now: Instant },
-): Promise<void> {
-  const known = await readKeyRefusal(sql, id);
-  if (known === null || (known.sentAs !== 'auto' && known.sentAs !== sentAs)) return;
-  const until = retryAt(known);
+  { now, ...key }: SentKey & { readonly now: Instant },
+): Promise<'none' | 'try again'> {
+  const known = await standingRefusal(sql, key);
+  if (known === null) return 'none';
   // An instant in the future was recorded before a clock was set back.
-  const isTime = now >= until || known.at > now + MOST_SKEW_MS;
-  if (isTime && (await mayAskAgain(sql, id, known, now))) return;
-  const again = isTime ? now + RETRY_MS : until;
+  const isTime = now >= known.retryAt || known.at > now + MOST_SKEW_MS;
+  if (isTime && (await mayAskAgain(sql, key.id, known, now))) return 'try again';
+  const again = isTime ? now + RETRY_MS : known.retryAt;
   throw new KeyRefused(refusedBefore(known.message, known.at, again), again);
 }

@@ -71,7 +71,7 @@ export type RequestResult = HeldRequest | SentRequest;
 /**
  * Resolves to `unwanted` when nothing of the stretch is missing any more; nothing was sent and nothing counted then.
  * @throws ConfigurationError when nobody who could be the upstream was ever reached, or when redirects go in circles a second time and
- * nothing else has been answered.
+ * nothing else has been answered; KeyRefused when the upstream accepts the key no more.
  */
 export type SendRequest = {
   (request: FixedRequest, options: SendOptions): Promise<RequestResult>;
@@ -87,6 +87,9 @@ export type JudgeQuotaExhausted = (
   beyondPlan: boolean,
 ) => Promise<'exhausted' | 'budget left' | 'unknown'>;
 
+/** Judges a 403. Resolves when the key may be right. @throws KeyRefused when the upstream does not tell this key its account either */
+export type JudgeForbidden = (keySent: KeySent) => Promise<void>;
+
 export type SendRequestDeps = {
   readonly upstream: Upstream;
   readonly baseUrl: string;
@@ -97,6 +100,7 @@ export type SendRequestDeps = {
   readonly clock: Clock;
   readonly accountId: string;
   readonly judgeQuotaExhausted: JudgeQuotaExhausted;
+  readonly judgeForbidden: JudgeForbidden;
   /**
    * It is another host than REST's (the vendor's JSON-RPC interface): its failures are neither an outage of REST nor a wrong
    * configuration. REST only heeds a pause that it asks for, for a minute at most.
@@ -148,7 +152,10 @@ export function createSendRequest(deps: SendRequestDeps): SendRequest {
           loops = 0;
         }
         const fetchId = await settle(call, { answer, record, scheme, budgetLeft });
-        if (isForbidden(answer) && authScheme.refused(scheme)) continue;
+        if (isForbidden(answer)) {
+          if (authScheme.refused(scheme)) continue;
+          if (!isOtherHost && !spender.asksAccount) await retry(() => deps.judgeForbidden(authScheme.sent()));
+        }
         return { ...sent, answer, fetchId, keySent: authScheme.sent() };
       }
       const fetchId = await keep(call, record);

@@ -6,7 +6,7 @@ import { maskPasswords } from '../../log.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { holdingLease } from '../../store/work/lease.ts';
 import { claimRun, endRun, type RunEnd, renewRun, type ScheduleRun } from '../../store/work/schedule-run.ts';
-import { ConfigurationError } from '../outcome.ts';
+import { ConfigurationError, UpstreamError } from '../outcome.ts';
 import type { Tick, TickQueue } from '../queue/tick-queue.ts';
 import { createOutageRetry } from '../request/outage-retry.ts';
 import type { RunOutcome } from '../schedule-run.ts';
@@ -73,8 +73,10 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
     // The process stops, and the run did not fail: it is due again at once.
     if (stop.signal.aborted) return { state: 'held', message: 'its process was stopped', until: clock.now() };
     const message = maskPasswords(error instanceof Error ? error.message : String(error));
-    if (error instanceof ConfigurationError || run.attempts >= MOST_ATTEMPTS) return { state: 'failed', message };
-    return { state: 'waiting', message, until: clock.now() + attemptBackoff(run.attempts - 1, WHOLE_BOUND) };
+    const cause = error instanceof UpstreamError ? maskPasswords(error.problem) : message;
+    if (error instanceof ConfigurationError || run.attempts >= MOST_ATTEMPTS)
+      return { state: 'failed', message, cause };
+    return { state: 'waiting', message, cause, until: clock.now() + attemptBackoff(run.attempts - 1, WHOLE_BOUND) };
   }
 
   return {

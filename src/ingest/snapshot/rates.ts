@@ -85,7 +85,7 @@ async function readTicker(
   const problem = read.ok ? problemOf(read.value.id, updatedAt, exchange.latest) : read.problem;
   if (!read.ok || problem !== null) {
     await recordFetch(sql, { ...record, outcome: 'malformed', message: problem });
-    throw new UpstreamError(`${TICKERS_PATH}/${COIN}: ${problem}`);
+    throw new UpstreamError(`${TICKERS_PATH}/${COIN}: ${problem}`, problem ?? undefined);
   }
   await createOriginCheck(sql)(exchange, record);
   return { kind: 'read', updatedAt, quotes: read.value.quotes, asOf: exchange.asOf, record };

@@ -280,8 +280,8 @@ async function unanswered<T>(
     }
     case 'malformed':
       if (answer.astray && !(await proven())) throw new ConfigurationError(wrongAddress(`${kind.path}: ${message}`));
-      throw new UpstreamError(`${name}: ${message}`);
+      throw new UpstreamError(`${name}: ${message}`, message);
     case 'unavailable':
-      throw new UpstreamError(`${name}: ${message}`);
+      throw new UpstreamError(`${name}: ${message}`, message);
   }
 }

@@ -50,7 +50,10 @@ export async function currentAccount(sql: SqlOrTransaction): Promise<SavedAccoun
 
 /** That upstream refused the key of an account: Chandler does not ask again at once. */
 export type KeyRefusal = {
+  /** The latest refusal, or when a process began to ask again. */
   readonly at: Instant;
+  /** The first refusal since the key was last accepted. */
+  readonly since: Instant;
   /** In a row. */
   readonly times: number;
   /** How the key was sent, as configured. */
@@ -61,22 +64,30 @@ export type KeyRefusal = {
 export async function readKeyRefusal(sql: Sql, id: string): Promise<KeyRefusal | null> {
   const [row] = await tables(sql).select().from(account).where(matches(account, { id }));
   if (row === undefined || row.refusedAt === null) return null;
-  return { at: row.refusedAt, times: row.refusals, sentAs: row.refusedScheme!, message: row.refusal! };
+  const { refusedAt: at, refusedSince, refusals: times, refusedScheme, refusal } = row;
+  return { at, since: refusedSince ?? at, times, sentAs: refusedScheme!, message: refusal! };
 }
 
 /** Counts one more refusal. Resolves to how it stands then. */
 export async function saveKeyRefusal(
   sql: Sql,
   { id, origin, plan }: SavedAccount,
-  { at, sentAs, message }: Omit<KeyRefusal, 'times'>,
+  { at, sentAs, message }: Omit<KeyRefusal, 'times' | 'since'>,
 ): Promise<KeyRefusal> {
   const refused = { refusedAt: at, refusedScheme: sentAs, refusal: storableText(message) };
   const [row] = await tables(sql)
     .insert(account)
-    .values({ id, origin, plan, refusals: 1, ...refused })
-    .onConflictDoUpdate({ target: account.id, set: { refusals: raw`${account.refusals} + 1`, ...refused } })
-    .returning({ times: account.refusals });
-  return { at, times: row!.times, sentAs, message };
+    .values({ id, origin, plan, refusals: 1, refusedSince: at, ...refused })
+    .onConflictDoUpdate({
+      target: account.id,
+      set: {
+        refusals: raw`${account.refusals} + 1`,
+        refusedSince: raw`coalesce(${account.refusedSince}, excluded.refused_since)`,
+        ...refused,
+      },
+    })
+    .returning({ times: account.refusals, since: account.refusedSince });
+  return { at, since: row!.since ?? at, times: row!.times, sentAs, message };
 }
 
 /** May this process ask again? Only one may: the others find that it was asked just now. */
@@ -88,6 +99,6 @@ export async function mayAskAgain(sql: Sql, id: string, known: KeyRefusal, now: 
 export async function forgetKeyRefusal(sql: Sql, id: string): Promise<void> {
   await tables(sql)
     .update(account)
-    .set({ refusedAt: null, refusals: 0, refusedScheme: null, refusal: null })
+    .set({ refusedAt: null, refusedSince: null, refusals: 0, refusedScheme: null, refusal: null })
     .where(and(matches(account, { id }), isNotNull(account.refusedAt)));
 }

@@ -23,6 +23,8 @@ export const account = ops.table(
     isCurrent: boolean('is_current').notNull().default(false),
     /** When upstream last refused the key; null: it does not. */
     refusedAt: instant('refused_at'),
+    /** When it refused it first, without having accepted it since. */
+    refusedSince: instant('refused_since'),
     /** In a row. */
     refusals: integer('refusals').notNull().default(0),
     /** How the refused key was sent, as configured. */

@@ -1,6 +1,6 @@
 /** The tables of running services: runs of schedules, who runs, what the operator is told, and what has changed. */
 import { sql } from 'drizzle-orm';
-import { check, index, integer, smallint, text, unique } from 'drizzle-orm/pg-core';
+import { check, index, integer, smallint, text, unique, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { NoticeEvent } from '../../core/settings/notice-settings.ts';
 import { bigIdentity, bigNumber, instant, jsonb, ops } from './columns.ts';
 
@@ -49,6 +49,10 @@ export const notice = ops.table(
     topic: text('topic').notNull(),
     text: text('text').notNull(),
     raisedAt: instant('raised_at').notNull(),
+    /** When the state began that it tells of; null: it tells of an event, which has no end. */
+    beganAt: instant('began_at'),
+    /** When that state was over; null: it lasts. */
+    endedAt: instant('ended_at'),
     /** Of a notice about quarantine: the id of the last row that it reports. */
     upto: bigNumber('upto'),
     attempts: smallint('attempts').notNull().default(0),
@@ -60,6 +64,7 @@ export const notice = ops.table(
   (t) => [
     index('notice_of_topic').on(t.topic, t.raisedAt),
     index('notice_to_send').on(t.id).where(sql`due_at is not null`),
+    uniqueIndex('notice_of_state').on(t.topic).where(sql`began_at is not null and ended_at is null`),
   ],
 );
 

@@ -2,8 +2,8 @@
  * Notices to the operator: the process that notices something raises the notice once, and the process that claims it sends it once. It
  * is sent twice only if its sender dies, or loses the database for longer than its lease, after sending and before recording that.
  */
-import { eq, lt, max, sql as raw } from 'drizzle-orm';
-import type { Instant } from '../../clock.ts';
+import { and, eq, gt, isNotNull, isNull, lt, max, or, sql as raw } from 'drizzle-orm';
+import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
 import { storableText } from '../connection/storable-text.ts';
@@ -44,12 +44,61 @@ export async function raiseNotice(sql: Sql, raised: RaisedNotice, now: Instant):
       where not exists (
         select from ops.notice where topic = ${storableText(topic)} and raised_at > ${now - quietMs})
       returning id`;
-    if (rows.length > 0)
-      await tables(tx)
-        .delete(notice)
-        .where(lt(notice.raisedAt, now - KEPT_MS));
+    if (rows.length > 0) await removeOld(tx, now);
     return rows.length > 0;
   });
+}
+
+/** A state that lasts is not told again, however old its notice is. */
+async function removeOld(sql: SqlOrTransaction, now: Instant): Promise<void> {
+  await tables(sql)
+    .delete(notice)
+    .where(and(lt(notice.raisedAt, now - KEPT_MS), or(isNull(notice.beganAt), isNotNull(notice.endedAt))));
+}
+
+/** A state that lasts, and that is told once when it begins and once when it is over. */
+export type RaisedState = Pick<Notice, 'event' | 'topic' | 'text'> & {
+  readonly beganAt: Instant;
+  /** When a process sent the notice already, without the database; null: it is to be sent. */
+  readonly sentAt: Instant | null;
+};
+
+/** A state that returns so soon after its end is told when it still holds after so long: it may come and go. */
+const RETURNS_MS = HOUR_MS;
+
+/** Resolves to false when the state has begun already, or was over just now. */
+export async function beginState(sql: Sql, raised: RaisedState, now: Instant): Promise<boolean> {
+  const { event, topic, text, beganAt, sentAt } = raised;
+  const rows = await sql`
+    insert into ops.notice (event, topic, text, raised_at, began_at, sent_at, due_at, attempts)
+    select ${event}, ${storableText(topic)}, ${storableText(text)}, ${now}, ${beganAt}, ${sentAt},
+      case when ${sentAt}::timestamptz is null then ${now}::timestamptz end, ${sentAt === null ? 0 : 1}
+    where ${sentAt !== null} or not exists (
+      select from ops.notice where topic = ${storableText(topic)} and ended_at > ${now - RETURNS_MS})
+    on conflict (topic) where began_at is not null and ended_at is null do nothing
+    returning id`;
+  if (rows.length > 0) await removeOld(sql, now);
+  return rows.length > 0;
+}
+
+/** The state is over: raises a notice with `text`. Resolves to false when it was over already. */
+export async function endState(sql: Sql, topic: string, text: string, now: Instant): Promise<boolean> {
+  const rows = await sql`
+    with ended as (
+      update ops.notice set ended_at = ${now}
+      where topic = ${storableText(topic)} and began_at is not null and ended_at is null returning event
+    )
+    insert into ops.notice (event, topic, text, raised_at, due_at)
+    select event, ${storableText(`${topic} is over`)}, ${storableText(text)}, ${now}, ${now} from ended returning id`;
+  return rows.length > 0;
+}
+
+export type OpenState = Pick<Notice, 'event' | 'topic'> & { readonly beganAt: Instant };
+
+/** The states that have been raised and last. */
+export async function openStates(sql: SqlOrTransaction): Promise<OpenState[]> {
+  return sql<OpenState[]>`
+    select event, topic, began_at from ops.notice where began_at is not null and ended_at is null order by id`;
 }
 
 /**
@@ -96,6 +145,16 @@ export async function endNotice(sql: SqlOrTransaction, { id, owner, now }: Claim
   );
 }
 
+/** Was a notice of this topic raised since then? */
+export async function wasRaised(sql: SqlOrTransaction, topic: string, since: Instant): Promise<boolean> {
+  const [row] = await tables(sql)
+    .select({ id: notice.id })
+    .from(notice)
+    .where(and(eq(notice.topic, topic), gt(notice.raisedAt, since)))
+    .limit(1);
+  return row !== undefined;
+}
+
 /** The id of the last row of quarantine that a notice has reported; null when none ever was. */
 export async function quarantineTold(sql: SqlOrTransaction): Promise<number | null> {
   const [row] = await tables(sql)
@@ -129,4 +188,22 @@ export async function watchSince(
       else w.since end
     returning since`;
   return row!.since;
+}
+
+type Turn = { readonly name: string; readonly everyMs: number; readonly now: Instant };
+
+/** What one of all services does every so often: resolves to true for the one whose turn it is. */
+export async function claimTurn(sql: SqlOrTransaction, { name, everyMs, now }: Turn): Promise<boolean> {
+  const rows = await sql`
+    insert into ops.watch as w (name, seen_at) values (${name}, ${now})
+    on conflict (name) do update set seen_at = excluded.seen_at
+      -- A turn that lies ahead was taken before a clock was set back.
+      where w.seen_at <= ${now - everyMs}::timestamptz or w.seen_at > ${now + MOST_SKEW_MS}::timestamptz
+    returning name`;
+  return rows.length > 0;
+}
+
+/** The turn failed: any service takes it again after `afterMs`. */
+export async function releaseTurn(sql: SqlOrTransaction, { name, everyMs, now }: Turn, afterMs: number): Promise<void> {
+  await sql`update ops.watch set seen_at = ${now - everyMs + afterMs} where name = ${name} and seen_at = ${now}`;
 }

@@ -80,8 +80,9 @@ export async function renewRun(sql: SqlOrTransaction, id: number, now: Instant):
 
 export type RunEnd =
   | { readonly state: 'done' }
-  | { readonly state: 'failed'; readonly message: string }
-  | { readonly state: 'waiting'; readonly message: string; readonly until: Instant }
+  /** `cause`: the message without what only this schedule has in it, for the log. */
+  | { readonly state: 'failed'; readonly message: string; readonly cause?: string }
+  | { readonly state: 'waiting'; readonly message: string; readonly cause?: string; readonly until: Instant }
   /** It does not count as an attempt. */
   | { readonly state: 'held'; readonly message: string; readonly until: Instant };
 

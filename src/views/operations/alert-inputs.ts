@@ -1,6 +1,8 @@
 /** What the tables say about conditions that an operator is notified of; cheap enough to read every half minute. */
 import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
+import type { Tier } from '../../core/tier.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
 /** A history limit of the plan, as the upstream stated it. */
@@ -10,6 +12,31 @@ export type MetLimit = {
   readonly depthMs: number | null;
   /** The message of the upstream. */
   readonly message: string;
+};
+
+/** A tier whose series the quota does not keep as fresh as wanted. */
+export type LateTier = {
+  readonly tier: Tier;
+  readonly interval: Interval;
+  readonly targetAgeMs: number;
+  /** Null: with this plan they cannot be kept fresh at all. */
+  readonly achievableAgeMs: number | null;
+};
+
+/** A backfill of the service that is over. */
+export type EndedBackfill = {
+  readonly id: number;
+  readonly state: 'done' | 'failed';
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly coins: number;
+  readonly from: Instant;
+  readonly to: Instant;
+  readonly requestedAt: Instant;
+  readonly finishedAt: Instant;
+  readonly message: string | null;
+  /** A person asked for it, and not the service itself. */
+  readonly isWanted: boolean;
 };
 
 export type AlertInputs = {
@@ -23,12 +50,18 @@ export type AlertInputs = {
   readonly candlesAt: Instant | null;
   /** Why the last request failed; null when it succeeded. */
   readonly lastFailure: string | null;
+  /** Requests were sent, and nobody has ever answered one. */
+  readonly isUnreached: boolean;
   /** Backfills of the service that are queued or running. */
   readonly backfills: number;
   /** Tracked series that are due. */
   readonly dueSeries: number;
   /** The last successful tick of each schedule. */
   readonly doneTicks: ReadonlyMap<string, Instant>;
+  /** Highest priority first. */
+  readonly lateTiers: readonly LateTier[];
+  /** Those that ended since `since`, the first one first. */
+  readonly endedBackfills: readonly EndedBackfill[];
 };
 
 export type AlertInputsQuery = {
@@ -44,6 +77,7 @@ export type AlertInputsQuery = {
 /** The last answer is looked for among so many requests. */
 const LOOK_BACK = 20_000;
 const MOST_REASONS = 3;
+const MOST_BACKFILLS = 100;
 /** More rows than this are not counted. */
 const MOST_ROWS = 10_000;
 
@@ -72,6 +106,8 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
         and outcome not in ('unavailable', 'limited', 'malformed') order by id desc limit 1) as at`;
   const [last] = await sql<{ outcome: string; message: string | null }[]>`
     select outcome, message from ops.fetch order by id desc limit 1`;
+  const [reached] = await sql<{ isUnreached: boolean }[]>`
+    select exists (select from ops.fetch) and not exists (select from ops.fetch where status is not null) as is_unreached`;
   const [work] = await sql<{ backfills: number; dueSeries: number }[]>`
     select (select count(*) from ops.backfill where is_detached and state in ('queued', 'running'))::int as backfills,
       (select count(*) from ops.tracked where queued_at is not null)::int as due_series`;
@@ -80,13 +116,29 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
     cross join lateral (
       select schedule, tick from ops.schedule_run where schedule = s.name and state = 'done' order by id desc limit 1
     ) r`;
+  // Backfills are few; those that the service asks for itself are marked by who asks (`requested_by`): only a person is `user@host`.
+  const endedBackfills = await sql<EndedBackfill[]>`
+    select id, state, interval, quote, cardinality(coin_ids) as coins, lower(span) as from, upper(span) as to, requested_at,
+      finished_at, message, coalesce(requested_by like '%@%', true) as is_wanted
+    from ops.backfill
+    where is_detached and state in ('done', 'failed') and finished_at > ${since} order by finished_at limit ${MOST_BACKFILLS}`;
+  const lateTiers = await sql<LateTier[]>`
+    select k.tier, k.interval, (extract(epoch from k.target_age) * 1000)::float8 as target_age_ms,
+      (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms
+    from ops.tier k
+    where k.planned_at is not null and (k.achievable_age is null or k.achievable_age > k.target_age)
+      and exists (select from ops.tracked tr where tr.tier_id = k.id and tr.ends_at is null)
+    order by k.priority desc, k.id`;
   return {
     historyLimits,
     isRevisedOften: revised.length > 0,
     quarantined: found!.upto === null ? null : { rows: found!.rows, upto: found!.upto, reasons: found!.reasons ?? [] },
     candlesAt: candles!.at,
     lastFailure: last === undefined || last.outcome === 'stored' ? null : last.message,
+    ...reached!,
     ...work!,
+    lateTiers,
+    endedBackfills,
     doneTicks: new Map(done.map(({ schedule, tick }) => [schedule, tick])),
   };
 }

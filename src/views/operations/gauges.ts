@@ -5,28 +5,30 @@ import { readTierStatus, type TierStatus } from './tiers.ts';
 
 export type Gauges = {
   readonly tiers: readonly TierStatus[];
-  /** The open backfills of the service. */
+  /** The backfills of the service. */
   readonly backfills: readonly { readonly state: string; readonly n: number }[];
   readonly connections: readonly { readonly state: string; readonly n: number }[];
   readonly lastDone: readonly { readonly schedule: string; readonly at: Instant }[];
   /** Estimates of Postgres, as counting millions of rows every few seconds is too expensive. */
   readonly revisions: number;
   readonly quarantined: number;
+  /** What upstream has refused because of a plan: history limits, and intervals that it does not include. */
+  readonly historyLimits: number;
 };
 
 export async function readGauges(sql: Sql, now: Instant): Promise<Gauges> {
   const [tiers, backfills, connections, lastDone, counts] = await Promise.all([
     readTierStatus(sql, now),
     sql<{ state: string; n: number }[]>`
-      select s.state, count(b.id) as n from unnest(array['queued', 'running', 'paused']) s(state)
+      select s.state, count(b.id) as n from unnest(array['queued', 'running', 'paused', 'done', 'failed', 'cancelled']) s(state)
       left join ops.backfill b on b.state = s.state and b.is_detached group by s.state`,
     sql<{ state: string; n: number }[]>`
       select coalesce(state, 'unknown') as state, count(*) as n from pg_stat_activity
       where datname = current_database() and backend_type = 'client backend' group by 1`,
     sql<{ schedule: string; at: Instant }[]>`
       select schedule, max(ended_at) as at from ops.schedule_run where state = 'done' group by 1`,
-    sql<{ revisions: number; quarantined: number }[]>`
-      select coalesce(sum(n) filter (where name = 'revision'), 0)::float8 as revisions,
+    sql<{ revisions: number; quarantined: number; historyLimits: number }[]>`
+      select (select count(*) from market.refusal where series_id is null)::int as history_limits, coalesce(sum(n) filter (where name = 'revision'), 0)::float8 as revisions,
         coalesce(sum(n) filter (where name = 'quarantine'), 0)::float8 as quarantined
       from (select relname as name, n_live_tup as n from pg_stat_user_tables
         where schemaname = 'market' and relname in ('revision', 'quarantine')) t`,

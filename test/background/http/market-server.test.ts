@@ -334,6 +334,16 @@ describe('chandler serve', () => {
     relay.mend();
     await vi.waitFor(async () => expect(await ask()).toEqual([200, '*', false]), { timeout: 60_000, interval: 250 });
     await serving.stop();
+    // A line for each cause, whoever met it; and the count of the others at the end. No stack.
+    const failed = serving
+      .said()
+      .split('\n')
+      .flatMap((line) => (/"a request failed"/.test(line) ? [JSON.parse(line)] : []));
+    const causes = new Set(failed.map(({ cause }) => cause));
+    expect(failed.filter(({ count }) => count === undefined)).toHaveLength(causes.size);
+    expect(failed.length).toBeLessThanOrEqual(2 * causes.size);
+    expect(failed.reduce((sum, { count = 1 }) => sum + count, 0)).toBeGreaterThanOrEqual(10);
+    expect(serving.said()).not.toMatch(/"stack"/);
     await relay.close();
   });
 

@@ -1,8 +1,8 @@
 /** Which notices are due, from plain inputs without a database. */
 import { describe, expect, test } from 'vitest';
-import { hasBudget, type NoticeInputs, noticesOf } from '../../../src/background/notice/notices.ts';
+import { type NoticeInputs, noticesOf } from '../../../src/background/notice/notices.ts';
+import { hasBudget } from '../../../src/background/notice/states.ts';
 import { NOTICE_EVENTS } from '../../../src/core/settings/notice-settings.ts';
-import { cadenceOf } from '../../../src/ingest/schedule/cadence.ts';
 import type { QuotaState } from '../../../src/quota/quota.ts';
 
 const NOW = Date.UTC(2030, 4, 15, 10);
@@ -15,6 +15,7 @@ const quota = (spent: number, hold: QuotaState['hold'] = null): QuotaState => ({
   day: window(Date.UTC(2030, 4, 15), Date.UTC(2030, 4, 16), spent, 1000),
   rate: { limit: 10, now: 10, nextFree: NOW },
   hold,
+  outage: null,
 });
 const calm: NoticeInputs = {
   now: NOW,
@@ -22,78 +23,25 @@ const calm: NoticeInputs = {
   plan: 'free',
   quota: quota(0),
   reserved: { day: 100, month: 3000, account: { day: 3, month: 40 } },
-  schedules: [],
-  refusal: null,
   alerts: {
     historyLimits: [],
     isRevisedOften: false,
     quarantined: null,
     candlesAt: null,
     lastFailure: null,
+    isUnreached: false,
     backfills: 0,
     dueSeries: 0,
     doneTicks: new Map(),
+    lateTiers: [],
+    endedBackfills: [],
   },
-  couldAskCandlesSince: null,
-  couldRunSince: null,
 };
 const told = (inputs: Partial<NoticeInputs>, alerts: Partial<NoticeInputs['alerts']> = {}) =>
   noticesOf(
     { ...calm, ...inputs, alerts: { ...calm.alerts, ...alerts } },
-    { url: '', events: NOTICE_EVENTS, stuckAfterMs: HOUR, revisionsADay: 100 },
+    { url: '', events: NOTICE_EVENTS, revisionsADay: 100 },
   );
-
-describe('stuck', () => {
-  const waits = { couldAskCandlesSince: NOW - 3 * HOUR };
-
-  test('is work that brings nothing for long enough, since its last candle or since there was work and quota', () => {
-    expect(told(waits, { backfills: 1, candlesAt: NOW - 2 * HOUR })[0]).toMatchObject({
-      event: 'stuck',
-      topic: 'stuck candles',
-      quietMs: 24 * HOUR,
-      text: expect.stringMatching(/^Stuck: no candles or prices arrived for 2h, .*Waiting: 1 backfill\./),
-    });
-    expect(told(waits, { dueSeries: 2, candlesAt: NOW - 30 * HOUR })[0]!.text).toMatch(
-      /for 3h, .*Waiting: 2 tracked series/,
-    );
-    expect(told(waits, { backfills: 1, candlesAt: NOW - HOUR + 1 })).toEqual([]);
-    expect(told({ couldAskCandlesSince: NOW - HOUR + 1 }, { backfills: 1 })).toEqual([]);
-    expect(told({}, { backfills: 1 })).toEqual([]);
-  });
-
-  test('says what all requests wait for', () => {
-    const hold = { until: NOW + HOUR, reason: 'unavailable', message: 'example.org answered 503' } as const;
-    expect(told({ ...waits, quota: quota(0, hold) }, { backfills: 1 })[0]!.text).toMatch(
-      /All requests wait until 2030-05-15 11:00Z: example\.org answered 503\. \(me\)$/,
-    );
-  });
-
-  test('is a schedule whose tick did not run; another such schedule is another notice', () => {
-    const schedule = (name: 'global' | 'coins', cron: string) => ({
-      name,
-      fetches: '',
-      requests: 1,
-      cadence: cadenceOf(cron),
-      isSet: false,
-      asksAccount: false,
-    });
-    const schedules = [schedule('global', '*/30 * * * *'), schedule('coins', '0 */6 * * *')];
-    const since = (global: number, coins: number) =>
-      told(
-        { schedules, couldRunSince: NOW - 24 * HOUR },
-        {
-          doneTicks: new Map([
-            ['global', NOW - global * HOUR],
-            ['coins', NOW - coins * HOUR],
-          ]),
-        },
-      ).map(({ topic }) => topic);
-    expect(since(0, 4)).toEqual([]);
-    expect(since(1, 4)).toEqual([]);
-    expect(since(1.5, 4)).toEqual(['stuck schedules global']);
-    expect(since(1.5, 10)).toEqual(['stuck schedules global, coins']);
-  });
-});
 
 describe('the quota', () => {
   const topics = (spent: number, hold: QuotaState['hold'] = null) =>
@@ -127,4 +75,43 @@ test('a history limit that is met again a few seconds further back is the same l
   expect(limit(24 * HOUR).topic).toBe(limit(24 * HOUR - 20_000).topic);
   expect(limit(30 * 24 * HOUR).topic).not.toBe(limit(24 * HOUR).topic);
   expect(limit(null).text).toMatch(/^The plan free gives no 1h candles: "no"/);
+});
+
+describe('a backfill of the service that ended', () => {
+  const ended = {
+    id: 12,
+    state: 'done',
+    interval: '24h',
+    quote: 'usd',
+    coins: 3,
+    from: Date.UTC(2029, 0),
+    to: Date.UTC(2030, 0),
+    requestedAt: NOW - 2 * HOUR,
+    finishedAt: NOW - HOUR,
+    message: null,
+    isWanted: true,
+  } as const;
+  const ending = (change: Partial<NoticeInputs['alerts']['endedBackfills'][number]>) =>
+    told({}, { endedBackfills: [{ ...ended, ...change }] });
+
+  test('is told with what it was', () => {
+    expect(ending({})).toEqual([
+      {
+        event: 'backfill-done',
+        topic: 'backfill 12 done 2030-05-15 09:00Z',
+        quietMs: 48 * HOUR,
+        text: 'Backfill 12 (24h usd of 3 coins, 2029-01-01 to 2030-01-01) is done: nothing is left to fetch. It was asked for 2030-05-15 08:00Z, and ended 2030-05-15 09:00Z.',
+      },
+    ]);
+  });
+
+  test('is told with why it failed, and what to do then', () => {
+    const [notice] = ending({ state: 'failed', message: 'left: 3 slots malformed', isWanted: false });
+    expect(notice).toMatchObject({ event: 'backfill-failed' });
+    expect(notice!.text).toMatch(/ failed: left: 3 slots malformed\. .*chandler backfills resume 12$/);
+  });
+
+  test('is no news when it is done and only the service itself wanted it', () => {
+    expect(ending({ isWanted: false })).toEqual([]);
+  });
 });

@@ -11,7 +11,7 @@ import { parseConfig } from '../../../src/config.ts';
 import { accountIdOf } from '../../../src/ingest/request/account.ts';
 import { scheduleVariable } from '../../../src/ingest/schedule/schedule-plan.ts';
 import { SCHEDULE_NAMES } from '../../../src/ingest/schedule/schedules.ts';
-import { createLog } from '../../../src/log.ts';
+import { createFailureLog, createLog } from '../../../src/log.ts';
 import { claimNotice, endNotice, raiseNotice } from '../../../src/store/work/notice.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -82,18 +82,19 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
     incidents,
     metrics,
     served: createServingMetrics(),
-    open: { app, ingestion: null, market: null },
+    failed: createFailureLog(log, clock, stop.signal),
+    open: { app, ingestion: null, market: null, peers: null, states: null },
   };
-  const running = notifyOperator(context, app);
+  const running = notifyOperator(context, app, { record: async () => undefined });
   const end = async () => {
     stop.abort();
     await running;
     await app.close();
   };
   ending.push(end);
-  const nothing = { warehouse: null, ledger: null, queued: null, isReady: true };
+  const nothing = { warehouse: null, ledger: null, queued: null, disks: [], incidents: [], isReady: true };
   return {
-    metrics: async () => (await metrics.text(async () => nothing)).text,
+    metrics: async () => (await metrics.text(async () => ({ ...nothing, states: context.open.states }))).text,
     incidents: () => incidents.open().map(({ what, message }) => `${what}: ${message}`),
     log: () => lines,
     stop: async () => {
@@ -166,7 +167,7 @@ describe('the operator gets a notice', () => {
     );
   });
 
-  test('about work that is stuck, with the reason, once, and not too early', async () => {
+  test('about work that is stuck, with the reason, once, not too early, and when it goes on', async () => {
     await queueBackfill();
     await fetched('unavailable', '127.0.0.1:9 answered 503');
     const started = clock.now();
@@ -174,16 +175,18 @@ describe('the operator gets a notice', () => {
     const [text] = await texts(1);
     expect(clock.now() - started).toBeGreaterThanOrEqual(5 * MINUTE);
     expect(text).toMatch(
-      /^Stuck: no candles or prices arrived for \d+m( \d+s)?, although there is work and quota left\. Waiting: 1 backfill\. The last request failed: 127\.0\.0\.1:9 answered 503\./,
+      /^Stuck: no candles or prices arrived since .*Z \(\d+m( \d+s)?\), although there is work and quota left\. Waiting: 1 backfill\. The last request failed: 127\.0\.0\.1:9 answered 503\./,
     );
     await pass(6 * MINUTE);
     expect(hook.posts).toHaveLength(1);
-    // It goes on, and gets stuck again: told once a day.
-    await fetched('stored');
+    const going = setInterval(() => void fetched('stored'), 200);
+    const [, resolved] = await texts(2).finally(() => clearInterval(going));
+    expect(resolved).toBe(`Resolved: candles and prices arrive again. (${ACCOUNT})`);
+    // Stuck again within the hour: it comes and goes, and is told when it lasts.
     await pass(8 * MINUTE);
-    expect(hook.posts).toHaveLength(1);
-    await database.sql`update ops.notice set raised_at = raised_at - interval '1 day'`;
-    await texts(2);
+    expect(hook.posts).toHaveLength(2);
+    await database.sql`update ops.notice set ended_at = ended_at - interval '1 hour'`;
+    await texts(3);
   });
 
   test('but not about work that only waits for the quota', async () => {
@@ -196,22 +199,110 @@ describe('the operator gets a notice', () => {
 
   test('about schedules that are due and did not run', async () => {
     await notifier({ ...NO_SCHEDULES, CHANDLER_SCHEDULE_GLOBAL: '* * * * *', CHANDLER_SCHEDULE_COINS: '7 3 * * *' });
-    expect((await texts(1))[0]).toMatch(/^Stuck: schedules were due but did not run \(global\) for \d+m( \d+s)?, /);
+    expect((await texts(1))[0]).toMatch(
+      /^Stuck: schedules were due but did not run \(global\), the first since .*Z \(/,
+    );
+    // Another one joins: the state is the same.
+    await notifier({ ...NO_SCHEDULES, CHANDLER_SCHEDULE_GLOBAL: '* * * * *', CHANDLER_SCHEDULE_TICKERS: '* * * * *' });
+    await pass(8 * MINUTE);
+    expect(hook.posts).toHaveLength(1);
   });
 
-  test('about such schedules also while the plan of the key is unknown, but then not about the quota', async () => {
+  test('about a refused key at once, not about schedules that do not run therefore, nor about a plan that is not known', async () => {
+    const id = accountIdOf('key', 'http://127.0.0.1:9/v1');
     await database.sql`
       insert into ops.quota (account_id, day_start, day_spent, month_start, month_spent)
-      values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, ${at(Date.UTC(2030, 4, 15))}, 30000, ${at(Date.UTC(2030, 4, 1))}, 30000)`;
+      values (${id}, ${at(Date.UTC(2030, 4, 15))}, 30000, ${at(Date.UTC(2030, 4, 1))}, 30000)`;
     await database.sql`
-      insert into ops.account (id, origin, plan, refused_at, refusals, refused_scheme, refusal)
-      values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, 'http://127.0.0.1:9', 'free', ${at(START)}, 1, 'auto', 'the upstream refused the key')`;
-    await notifier({ ...NO_SCHEDULES, CHANDLER_API_KEY: 'key', CHANDLER_SCHEDULE_GLOBAL: '* * * * *' });
+      insert into ops.account (id, origin, plan, refused_at, refused_since, refusals, refused_scheme, refusal)
+      values (${id}, 'http://127.0.0.1:9', 'free', ${at(START)}, ${at(START - HOUR)}, 2, 'auto', 'the upstream refused the key')`;
+    const settings = { ...NO_SCHEDULES, CHANDLER_API_KEY: 'key', CHANDLER_SCHEDULE_GLOBAL: '* * * * *' };
+    const services = [await notifier(settings), await notifier(settings)];
     expect((await texts(1))[0]).toMatch(
-      /^Stuck: schedules were due but did not run \(global\) for \d+m( \d+s)?, .* The reason: the upstream refused the key\. /,
+      /^Key refused since 2030-05-15 09:00Z: the upstream refused the key\. .*next at 2030-05-15 10:04Z; /,
     );
-    await pass(2 * MINUTE);
+    for (const service of services)
+      await vi.waitFor(async () =>
+        expect(await service.metrics()).toMatch(/^chandler_alert\{event="key-refused"\} 1$/m),
+      );
+    await pass(8 * MINUTE);
     expect(hook.posts).toHaveLength(1);
+    await database.sql`update ops.account set refused_at = null, refused_since = null, refusals = 0, refusal = null`;
+    expect((await texts(2))[1]).toBe(`Resolved: the upstream accepts the key again, and all work goes on. (${id})`);
+    await vi.waitFor(async () =>
+      expect(await services[0]!.metrics()).toMatch(/^chandler_alert\{event="key-refused"\} 0$/m),
+    );
+  });
+
+  test('about an upstream that is down, and when it answers again', async () => {
+    await spend(0);
+    await database.sql`update ops.quota set down_streak = 4, down_at = now(), down_message = 'example.org answered 503'`;
+    for (let i = 0; i < 2; i++) await notifier(NO_SCHEDULES);
+    expect((await texts(1))[0]).toMatch(
+      /^The upstream gives no usable answer since .* \(5m( \d+s)?\): example\.org answered 503\. /,
+    );
+    await database.sql`update ops.quota set down_streak = 0`;
+    expect((await texts(2))[1]).toBe(`Resolved: the upstream answers again, and all work goes on. (${ACCOUNT})`);
+    await pass(3 * MINUTE);
+    expect(hook.posts).toHaveLength(2);
+  });
+
+  test('about an upstream that nobody has ever reached', async () => {
+    await database.sql`
+      insert into ops.fetch (sent_at, as_of, account_id, endpoint, attempt, outcome, duration_ms, rows, stored, revised, quarantined,
+        bytes, message)
+      values (${at(START)}, ${at(START)}, ${ACCOUNT}, 'global', 1, 'unavailable', 5, 0, 0, 0, 0, 0, 'nothing listens at 127.0.0.1:9')`;
+    await notifier(NO_SCHEDULES);
+    expect((await texts(1))[0]).toMatch(
+      /^The upstream gives no usable answer since .*: nothing listens at 127\.0\.0\.1:9\. .*CHANDLER_BASE_URL/,
+    );
+  });
+
+  test('about an age that the quota does not allow, once, whichever tiers join', async () => {
+    await fetched('stored');
+    await database.sql`
+      insert into market.series (coin_id, quote, interval, wanted) values ('btc-bitcoin', 'usd', '24h', '{}')`;
+    const track = (interval: string) => database.sql`
+      with made as (
+        insert into ops.tier (tier, interval, target_age, priority, planned_at, achievable_age)
+        values ('list', ${interval}, '1 hour', 20, now(), '3 hours') returning id
+      )
+      insert into ops.tracked (series_id, tier_id, tracked_at)
+      select s.id, made.id, now() from made, market.series s where s.interval = ${interval}`;
+    await track('1h');
+    // Since an hour ago, as services saw it that ended just now.
+    await database.sql`
+      insert into ops.watch (name, since, seen_at) values (${`${ACCOUNT} is behind`}, ${at(START - HOUR)}, ${at(clock.now())})`;
+    await notifier(NO_SCHEDULES);
+    expect((await texts(1))[0]).toMatch(
+      /^Tracked series are kept less fresh than wanted since 2030-05-15 09:00Z: list 1h 3h instead of 1h\. /,
+    );
+    await track('24h');
+    await pass(3 * MINUTE);
+    expect(hook.posts).toHaveLength(1);
+    await database.sql`update ops.tier set achievable_age = '1 hour'`;
+    await pass(MINUTE);
+    // What the quota suffices for changes a little from run to run: it is over after a day.
+    await database.sql`update ops.watch set since = since - interval '1 day' where name = 'behind is over'`;
+    expect((await texts(2))[1]).toMatch(
+      /^Resolved: the quota suffices for the target age of every tracked series again\./,
+    );
+  });
+
+  test('about backfills of the service that ended, each once', async () => {
+    await queueBackfill();
+    await queueBackfill();
+    await database.sql`update ops.backfill set requested_by = 'me@here'`;
+    for (let i = 0; i < 2; i++) await notifier(NO_SCHEDULES);
+    await pass(2 * MINUTE);
+    expect(hook.posts).toEqual([]);
+    await database.sql`update ops.backfill set state = 'done', finished_at = ${at(clock.now())} where id = 1`;
+    expect((await texts(1))[0]).toMatch(/^Backfill 1 \(1h usd of 1 coin, 2030-01-01 to 2030-02-01\) is done: /);
+    await database.sql`
+      update ops.backfill set state = 'failed', message = 'left: 2 slots malformed', finished_at = ${at(clock.now())} where id = 2`;
+    expect((await texts(2))[1]).toMatch(/^Backfill 2 \(.*\) failed: left: 2 slots malformed\. .*backfills resume 2$/);
+    await pass(2 * MINUTE);
+    expect(hook.posts).toHaveLength(2);
   });
 
   test('about a history limit of the plan, many revisions, and quarantined rows', async () => {
@@ -249,6 +340,48 @@ describe('the operator gets a notice', () => {
     await notifier({ ...NO_SCHEDULES, CHANDLER_NOTIFY: 'history-limit,stuck' });
     await pass(3 * MINUTE);
     expect(hook.posts).toEqual([]);
+  });
+});
+
+describe('the heartbeat', () => {
+  const runs = async (...roles: string[]) => {
+    await database.sql`
+      insert into ops.instance (owner, roles, started_at, heartbeat_at)
+      values (${roles.join()}, ${roles}, ${at(clock.now())}, ${at(clock.now() + 4 * MINUTE)})`;
+  };
+  /** As each service does. */
+  const renewing = () =>
+    setInterval(() => void database.sql`update ops.instance set heartbeat_at = ${at(clock.now())}`.execute(), 50);
+  const heartbeat = () => notifier({ ...NO_SCHEDULES, CHANDLER_WEBHOOK_URL: '', CHANDLER_HEARTBEAT_URL: hook.url });
+
+  test('comes from one of all services, as long as a scheduler and a worker run', async () => {
+    await runs('worker', 'http');
+    for (let i = 0; i < 2; i++) await heartbeat();
+    await pass(MINUTE);
+    expect(hook.gets).toBe(0);
+    await runs('scheduler');
+    await vi.waitFor(() => expect(hook.gets).toBe(1));
+    await pass(3 * MINUTE);
+    expect(hook.gets).toBe(1);
+    const renew = renewing();
+    await vi.waitFor(() => expect(hook.gets).toBe(2), { timeout: 60_000 }).finally(() => clearInterval(renew));
+    expect(hook.posts).toEqual([]);
+  });
+
+  test('is not sent while the upstream refuses the key, and again after it failed', async () => {
+    const renew = renewing();
+    await runs('scheduler', 'worker');
+    await database.sql`
+      insert into ops.account (id, origin, plan, refused_at, refused_since, refusals, refused_scheme, refusal)
+      values (${ACCOUNT}, 'http://127.0.0.1:9', 'free', ${at(START)}, ${at(START)}, 1, 'auto', 'no key')`;
+    hook.answer = (_, response) => void response.writeHead(hook.gets === 1 ? 500 : 200).end();
+    const service = await heartbeat();
+    await pass(3 * MINUTE);
+    expect(hook.gets).toBe(0);
+    await database.sql`update ops.account set refused_at = null`;
+    await vi.waitFor(() => expect(hook.gets).toBe(2), { timeout: 60_000 }).finally(() => clearInterval(renew));
+    expect(service.log()).toMatch(/the heartbeat monitor: 127\.0\.0\.1:\d+ answered 500/);
+    expect(service.log()).not.toContain(hook.secret);
   });
 });
 

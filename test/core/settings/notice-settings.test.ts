@@ -3,13 +3,13 @@ import {
   NOTICE_EVENTS,
   parseNoticeEvents,
   parseRevisionsADay,
+  parseSecretUrl,
   parseStuckAfter,
-  parseWebhookUrl,
 } from '../../../src/core/settings/notice-settings.ts';
 
 describe('what an operator wants to be told of', () => {
   test('is read as it is written', () => {
-    expect(parseWebhookUrl('https://hooks.example.com/a/b?c=d')).toEqual({ ok: 'https://hooks.example.com/a/b?c=d' });
+    expect(parseSecretUrl('https://hooks.example.com/a/b?c=d')).toEqual({ ok: 'https://hooks.example.com/a/b?c=d' });
     expect(parseNoticeEvents('all')).toEqual({ ok: NOTICE_EVENTS });
     expect(parseNoticeEvents('history-limit, quota')).toEqual({ ok: ['quota', 'history-limit'] });
     expect(parseStuckAfter('90m')).toEqual({ ok: 5_400_000 });
@@ -23,12 +23,12 @@ describe('what an operator wants to be told of', () => {
     ['https://me:secret@hooks.example.com/a', /user name or password; leave them out/],
     ['https://hooks.example.com/a#b', /no #/],
   ])('an address that is none: %s', (text, problem) => {
-    expect(parseWebhookUrl(text)).toEqual({ problem: expect.stringMatching(problem) });
-    expect(JSON.stringify(parseWebhookUrl(text))).not.toContain('hooks.example.com');
+    expect(parseSecretUrl(text)).toEqual({ problem: expect.stringMatching(problem) });
+    expect(JSON.stringify(parseSecretUrl(text))).not.toContain('hooks.example.com');
   });
 
   test.each([
-    ['quotas', /^it must be all, or some of quota, .*\(did you mean quota\?\)$/],
+    ['quotas', /^it must be all, or some of key-refused, .*\(did you mean quota\?\)$/],
     ['quota,stick', /^which has "stick"; it must be all, .*\(did you mean stuck\?\)$/],
     ['all,quota', /^which has "all"; /],
     [',', /^it must be all/],

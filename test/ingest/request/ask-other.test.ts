@@ -68,6 +68,7 @@ async function open({
     sql,
     clock,
     accountId: ACCOUNT,
+    judgeForbidden: async () => undefined,
     judgeQuotaExhausted: async () => 'budget left',
   });
   const askOther = createAskOther({ sql, sendRequest, clock });

@@ -57,6 +57,7 @@ function bench({ limits = NO_LIMITS, ...deps }: Partial<SendRequestDeps> & { lim
     clock,
     accountId: ACCOUNT,
     judgeQuotaExhausted,
+    judgeForbidden: async () => undefined,
     ...deps,
   });
   const send = (options: Partial<SendOptions> = {}) =>

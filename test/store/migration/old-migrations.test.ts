@@ -117,6 +117,8 @@ const NEW_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   'market.revision': ['known_at', 'reason', 'step'],
   'market.document': ['received_sha256'],
   'market.document_revision': ['received_sha256'],
+  'ops.account': ['refused_since'],
+  'ops.notice': ['began_at', 'ended_at'],
 };
 
 function withoutNew(tables: Record<string, Row[]>): Record<string, Row[]> {

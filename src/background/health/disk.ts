@@ -1,0 +1,38 @@
+/** How much room there is on the disks that Chandler itself writes to. The disk of a shared Postgres is not visible from here. */
+import { access, constants, statfs } from 'node:fs/promises';
+import path from 'node:path';
+import type { Config } from '../../config.ts';
+
+export const LITTLE_DISK = 1e9;
+export const NO_DISK = 100e6;
+
+export type Disk = { readonly folder: string; readonly freeBytes: number };
+
+/** Of the folder of the embedded server, and of the folder of attestations. A folder that cannot be read is left out: others report that. */
+export async function readDisks({ databaseUrl, home, attest }: Pick<Config, 'databaseUrl' | 'home' | 'attest'>) {
+  const folders = [...(databaseUrl === null ? [home] : []), ...(attest === null ? [] : [attest.dir])];
+  const disks = await Promise.all(
+    folders.map(async (folder): Promise<Disk | null> => {
+      const full = path.resolve(folder);
+      const freeBytes = await readFree(await nearestExisting(full)).catch(() => null);
+      return freeBytes === null ? null : { folder: full, freeBytes };
+    }),
+  );
+  return disks.filter((disk) => disk !== null);
+}
+
+export async function readFree(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
+}
+
+/** The folder itself, or the one above it in which it will be made. */
+export async function nearestExisting(folder: string): Promise<string> {
+  for (let at = folder; ; at = path.dirname(at)) {
+    const exists = await access(at, constants.F_OK).then(
+      () => true,
+      () => false,
+    );
+    if (exists || at === path.dirname(at)) return at;
+  }
+}

@@ -1,0 +1,222 @@
+/**
+ * The states that an operator is told of: which of them hold now, and since when. A pure function. Each text says what, since when, why,
+ * and what to do.
+ */
+import { hostname } from 'node:os';
+import type { Instant } from '../../clock.ts';
+import { formatBytes, formatCounted, formatDuration, formatInstant } from '../../core/format.ts';
+import { DAY, HOUR } from '../../core/interval.ts';
+import type { StateEvent } from '../../core/settings/notice-settings.ts';
+import type { Schedule } from '../../ingest/schedule/schedule-plan.ts';
+import type { QuotaState, Reserved } from '../../quota/quota.ts';
+import type { AlertInputs, LateTier } from '../../views/operations/alert-inputs.ts';
+import type { Disk } from '../health/disk.ts';
+
+export type StateInputs = {
+  readonly now: Instant;
+  readonly accountId: string;
+  readonly plan: string;
+  readonly quota: QuotaState;
+  readonly schedules: readonly Schedule[];
+  readonly alerts: AlertInputs;
+  /** The upstream refuses the key. */
+  readonly refusal: { readonly message: string; readonly since: Instant; readonly retryAt: Instant } | null;
+  /** The upstream gives no usable answers. */
+  readonly outage: { readonly message: string } | null;
+  /** Since when, without a break. */
+  readonly downSince: Instant | null;
+  /** Since when, without a break, there is work on candles and quota for it. */
+  readonly couldAskCandlesSince: Instant | null;
+  /** Since when, without a break, there is quota for the schedules. */
+  readonly couldRunSince: Instant | null;
+  /** Since when, without a break, the quota has not sufficed for the target age of a tier. */
+  readonly behindSince: Instant | null;
+  /** The disks that this process can look at. */
+  readonly disks: readonly (Disk & { readonly lowSince: Instant | null })[];
+};
+
+export type State = {
+  readonly event: StateEvent;
+  /** Each is open at most once. It names no coin, schedule or tier: when another one joins, the state is the same. */
+  readonly topic: string;
+  /** When it began; null: it does not hold. */
+  readonly since: Instant | null;
+  /** It is over when it has not held for so long: it may come and go. */
+  readonly settleMs: number;
+  /** What is told when it begins. */
+  readonly text: string;
+  /** What is told when it is over, after `Resolved: `. */
+  readonly over: string;
+};
+
+const MINUTE = 60_000;
+/** A restart of the upstream, or of a proxy between, is not worth a message. */
+const DOWN_AFTER_MS = 5 * MINUTE;
+const SETTLE_MS = 5 * MINUTE;
+/** What the quota suffices for is planned anew with each run, and changes a little from run to run. */
+const BEHIND_AFTER_MS = HOUR;
+/** More names than this are counted. */
+const MOST_NAMES = 5;
+
+/** Each state that this process can judge, whether it holds or not. */
+export function statesOf(inputs: StateInputs, stuckAfterMs: number): readonly State[] {
+  return [
+    keyRefused(inputs),
+    upstreamDown(inputs),
+    stuckCandles(inputs, stuckAfterMs),
+    stuckSchedules(inputs, stuckAfterMs),
+    behind(inputs),
+    ...inputs.disks.map((disk) => lowDisk(inputs, disk)),
+  ];
+}
+
+/** A key that is refused and an upstream that is down explain work that is stuck: that is no news beside them. */
+export function withoutConsequences(states: readonly State[]): readonly State[] {
+  const isExplained = states.some(
+    ({ event, since }) => since !== null && (event === 'key-refused' || event === 'upstream-down'),
+  );
+  return isExplained ? states.filter(({ event, since }) => event !== 'stuck' || since === null) : states;
+}
+
+/** Does the service do its work? The age that the quota suffices for is a choice of the operator, and no failure. */
+export function isWell(states: readonly State[]): boolean {
+  return states.every(({ event, since }) => since === null || event === 'behind');
+}
+
+function keyRefused({ refusal, accountId }: StateInputs): State {
+  const text =
+    refusal === null
+      ? ''
+      : `Key refused since ${formatInstant(refusal.since)}: ${refusal.message}. Nothing is fetched meanwhile, and nothing is lost. Chandler tries the key again by itself, next at ${formatInstant(refusal.retryAt)}; chandler doctor --online tries it at once.`;
+  return {
+    event: 'key-refused',
+    topic: 'key-refused',
+    since: refusal?.since ?? null,
+    settleMs: 0,
+    text: `${text} (${accountId})`,
+    over: `the upstream accepts the key again, and all work goes on. (${accountId})`,
+  };
+}
+
+function upstreamDown({ downSince, outage, now, accountId }: StateInputs): State {
+  const since = downSince !== null && now - downSince >= DOWN_AFTER_MS ? downSince : null;
+  const text =
+    since === null
+      ? ''
+      : `The upstream gives no usable answer since ${formatInstant(since)} (${formatDuration(now - since)}): ${outage?.message ?? ''}. Chandler tries again by itself, and nothing is lost. If it lasts, check whether the upstream has an outage, then the network and CHANDLER_BASE_URL: chandler doctor --online.`;
+  return {
+    event: 'upstream-down',
+    topic: 'upstream-down',
+    since,
+    settleMs: SETTLE_MS,
+    text: `${text} (${accountId})`,
+    over: `the upstream answers again, and all work goes on. (${accountId})`,
+  };
+}
+
+function holdText({ hold }: QuotaState): string {
+  return hold === null ? '' : ` All requests wait until ${formatInstant(hold.until)}: ${hold.message}.`;
+}
+
+function stuckCandles(inputs: StateInputs, afterMs: number): State {
+  const { alerts, quota, now, accountId, couldAskCandlesSince: could } = inputs;
+  const { backfills, dueSeries, candlesAt, lastFailure } = alerts;
+  const since = could === null ? null : Math.max(candlesAt ?? 0, could);
+  const isStuck = since !== null && now - since >= afterMs;
+  const work = [
+    ...(backfills === 0 ? [] : [formatCounted(backfills, 'backfill')]),
+    ...(dueSeries === 0 ? [] : [formatCounted(dueSeries, 'tracked series')]),
+  ];
+  const failure = lastFailure === null ? '' : ` The last request failed: ${lastFailure}.`;
+  const what = isStuck
+    ? `no candles or prices arrived since ${formatInstant(since)} (${formatDuration(now - since)}), although there is work and quota left`
+    : '';
+  return {
+    event: 'stuck',
+    topic: 'stuck candles',
+    since: isStuck ? since : null,
+    // Not sooner than it is called stuck: one candle an hour is the same state.
+    settleMs: afterMs,
+    text: `Stuck: ${what}. Waiting: ${work.join(', ')}.${holdText(quota) || failure} chandler backfills list and chandler status say more; chandler doctor --online checks everything. (${accountId})`,
+    over:
+      candlesAt !== null && now - candlesAt < afterMs
+        ? `candles and prices arrive again. (${accountId})`
+        : `no candles or prices wait to be fetched, or the quota allows none now. (${accountId})`,
+  };
+}
+
+function stuckSchedules(inputs: StateInputs, afterMs: number): State {
+  const { quota, now, accountId, couldRunSince } = inputs;
+  const late =
+    couldRunSince === null ? [] : overdue(inputs, couldRunSince).filter(({ since }) => now - since >= afterMs);
+  const since = late.length === 0 ? null : Math.min(...late.map((one) => one.since));
+  const what =
+    since === null
+      ? ''
+      : `schedules were due but did not run (${listed(late.map(({ name }) => name))}), the first since ${formatInstant(since)} (${formatDuration(now - since)}), although there is quota left`;
+  return {
+    event: 'stuck',
+    topic: 'stuck schedules',
+    since,
+    settleMs: afterMs,
+    text: `Stuck: ${what}.${holdText(quota)} chandler schedule says why; check that a service with the roles scheduler and worker runs. (${accountId})`,
+    over: `the schedules run again, or the quota allows none now. (${accountId})`,
+  };
+}
+
+/** The schedules that are due and did not run, and since when. */
+function overdue(
+  { schedules, alerts: { doneTicks }, now }: StateInputs,
+  couldSince: Instant,
+): readonly { readonly name: string; readonly since: Instant }[] {
+  return schedules.flatMap(({ name, cadence }) => {
+    if (cadence === null) return [];
+    const since = Math.max(cadence.next(doneTicks.get(name) ?? couldSince), couldSince);
+    return since > now ? [] : [{ name, since }];
+  });
+}
+
+function behind({ alerts: { lateTiers }, behindSince, now, plan, accountId }: StateInputs): State {
+  const since = behindSince !== null && now - behindSince >= BEHIND_AFTER_MS ? behindSince : null;
+  const text =
+    since === null
+      ? ''
+      : `Tracked series are kept less fresh than wanted since ${formatInstant(since)}: ${listed(lateTiers.map(tierText))}. The requests of the plan ${plan} do not suffice for more. Accept that with a higher --target-age (chandler track add), track fewer series (chandler track remove), or take a larger plan; chandler status shows each tier.`;
+  return {
+    event: 'behind',
+    topic: 'behind',
+    since,
+    settleMs: DAY,
+    text: `${text} (${accountId})`,
+    over: `the quota suffices for the target age of every tracked series again. (${accountId})`,
+  };
+}
+
+function tierText({ tier, interval, targetAgeMs, achievableAgeMs }: LateTier): string {
+  const achievable = achievableAgeMs === null ? 'never' : formatDuration(achievableAgeMs);
+  return `${tier} ${interval} ${achievable} instead of ${formatDuration(targetAgeMs)}`;
+}
+
+function lowDisk({ now }: StateInputs, { folder, freeBytes, lowSince }: StateInputs['disks'][number]): State {
+  const where = `${folder} on ${hostname()}`;
+  const since = lowSince === null ? '' : `, low since ${formatInstant(Math.min(lowSince, now))}`;
+  return {
+    event: 'disk',
+    topic: `disk ${where}`,
+    since: lowSince,
+    settleMs: SETTLE_MS,
+    text: `The disk of ${where} has ${formatBytes(freeBytes)} free${since}. When it is full, nothing can be stored. Make room, or have older data removed (CHANDLER_KEEP_CANDLES, CHANDLER_KEEP_TICKERS).`,
+    over: `the disk of ${where} has ${formatBytes(freeBytes)} free.`,
+  };
+}
+
+function listed(names: readonly string[]): string {
+  const more = names.length - MOST_NAMES;
+  return `${names.slice(0, MOST_NAMES).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+/** Has each window quota left beside its reserved part? A hold after errors or a 429 does not count, because it ends soon. */
+export function hasBudget({ day, month, hold }: QuotaState, reserved: Reserved): boolean {
+  const isLeft = ({ spent, limit }: QuotaState['day'], reserved: number) => limit === null || limit - spent > reserved;
+  return hold?.reason !== 'quota exhausted' && isLeft(day, reserved.day) && isLeft(month, reserved.month);
+}

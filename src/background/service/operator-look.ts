@@ -1,0 +1,68 @@
+/** One look at what an operator should know: it reads only tables that the work has written, so no work waits for it. */
+import { hostname } from 'node:os';
+import type { App } from '../../app.ts';
+import { readBudget } from '../../budget.ts';
+import type { Instant } from '../../clock.ts';
+import { DAY } from '../../core/interval.ts';
+import { DEFAULT_REVISIONS_A_DAY } from '../../core/settings/notice-settings.ts';
+import { standingRefusal } from '../../ingest/request/account.ts';
+import type { QuotaState } from '../../quota/quota.ts';
+import { quarantineTold, watchSince } from '../../store/work/notice.ts';
+import { readAlertInputs } from '../../views/operations/alert-inputs.ts';
+import { LITTLE_DISK, readDisks } from '../health/disk.ts';
+import type { NoticeInputs } from '../notice/notices.ts';
+import { hasBudget, type State, statesOf } from '../notice/states.ts';
+
+export type Look = { readonly inputs: NoticeInputs; readonly states: readonly State[] };
+
+export async function look(app: App, now: Instant): Promise<Look> {
+  const { config } = app;
+  const { sql } = app.database;
+  const budget = await readBudget(app);
+  const isKnown = budget.planSource !== 'assumed';
+  const { accountId, plan, schedules, quota: ledger, reserved: reservedAt } = budget;
+  const state = await ledger.state();
+  // The limits of an assumed plan are not the account's. Then only an exhausted quota that the upstream reports counts.
+  const quota = isKnown ? state : withoutLimits(state);
+  const reserved = reservedAt(now);
+  const found = await readAlertInputs(sql, {
+    plan,
+    schedules: schedules.map(({ name }) => name),
+    since: now - DAY,
+    revisionsADay: config.notify?.revisionsADay ?? DEFAULT_REVISIONS_A_DAY,
+    quarantineAfter: await quarantineTold(sql),
+  });
+  const alerts = isKnown ? found : { ...found, historyLimits: [] };
+  // Whom nobody has ever answered has no outage in the ledger: the address may be wrong.
+  const outage = quota.outage ?? (alerts.isUnreached ? { message: alerts.lastFailure ?? 'no answer' } : null);
+  const inputs: NoticeInputs = { now, accountId, plan, quota, reserved, alerts };
+  const couldRun = hasBudget(quota, reserved.account ?? { day: 0, month: 0 });
+  const couldAsk = alerts.backfills > 0 && hasBudget(quota, reserved);
+  const since = (name: string, holds: boolean) => watchSince(sql, name, holds, now);
+  const disks = (await readDisks(config)).map(async (disk) => ({
+    ...disk,
+    lowSince: await since(`${hostname()} has little room for ${disk.folder}`, disk.freeBytes < LITTLE_DISK),
+  }));
+  const states = statesOf(
+    {
+      ...inputs,
+      schedules,
+      outage,
+      refusal: await standingRefusal(sql, { id: accountId, sentAs: config.authScheme }),
+      downSince: await since(`${accountId} gets no answers`, outage !== null),
+      couldAskCandlesSince: await since(
+        `${accountId} could ask for candles`,
+        couldAsk || (alerts.dueSeries > 0 && couldRun),
+      ),
+      couldRunSince: await since(`${accountId} could run schedules`, couldRun),
+      behindSince: await since(`${accountId} is behind`, alerts.lateTiers.length > 0),
+      disks: await Promise.all(disks),
+    },
+    config.stuckAfterMs,
+  );
+  return { inputs, states };
+}
+
+function withoutLimits(state: QuotaState): QuotaState {
+  return { ...state, month: { ...state.month, limit: null }, day: { ...state.day, limit: null } };
+}

@@ -1,0 +1,110 @@
+/** A key that the upstream refuses: every place that tells how Chandler is says so, without a request. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { type Listening, listen } from '../../../src/service/http/listen.ts';
+import { createSimulator } from '../../../src/simulate.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+let server: Listening;
+let requests = 0;
+const envOf = (key: string) => ({
+  DATABASE_URL: database.url,
+  CHANDLER_BASE_URL: `${server.url}/v1`,
+  CHANDLER_API_KEY: key,
+  CHANDLER_LISTEN: '127.0.0.1:0',
+});
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const simulator = createSimulator({
+    market: 'made-up',
+    coins: 12,
+    clock: systemClock,
+    limits: { keys: { right: 'pro' } },
+    onError: (error) => {
+      throw error;
+    },
+  });
+  server = await listen(
+    (request) => {
+      requests++;
+      return simulator.fetch(request);
+    },
+    { host: '127.0.0.1', port: 0 },
+  );
+  const { code } = await runCommand(['plan', 'btc-bitcoin', '--start', '-5d'], { env: envOf('wrong') });
+  expect(code).toBe(2);
+  await database.sql`update ops.account set refused_since = '2030-01-02T03:04:00Z' where refused_at is not null`;
+});
+afterAll(async () => {
+  await server.close();
+  await database.drop();
+});
+
+describe('a refused key', () => {
+  test('shows in status, with since when, why, and what to do', async () => {
+    const { code, out } = await runCommand(['status'], { env: envOf('wrong') });
+    expect(code).toBe(0);
+    expect(out).toMatch(
+      /^Key refused since 2030-01-02 03:04Z \(tried last (now|.* ago)\): the upstream refused the key \(.*403.*\), .*; set CHANDLER_API_KEY .* chandler doctor --online does so now\.\n\n/,
+    );
+    const { keyRefusal } = JSON.parse((await runCommand(['status', '--json'], { env: envOf('wrong') })).out);
+    expect(keyRefusal).toEqual({
+      message: expect.stringMatching(/^the upstream refused the key/),
+      since: '2030-01-02T03:04:00.000Z',
+      lastTriedAt: expect.stringMatching(/Z$/),
+      retryAt: expect.stringMatching(/Z$/),
+    });
+  });
+
+  test('shows in doctor, also offline', async () => {
+    const { code, out } = await runCommand(['doctor'], { env: envOf('wrong') });
+    expect(code).toBe(1);
+    expect(out).toMatch(
+      /FAIL {2}key refused +the upstream refused the key .*since 2030-01-02 03:04Z\n +→ set CHANDLER_API_KEY/,
+    );
+  });
+
+  test.for([
+    ['scheduler,worker,http', 503],
+    // It asks nothing, and serves what is stored.
+    ['http', 200],
+  ] as const)('shows in /ready of a service with the roles %s', async ([roles, status]) => {
+    const stop = new AbortController();
+    let err = '';
+    const ended = runCommand(['service', '--role', roles], {
+      env: envOf('wrong'),
+      signal: stop.signal,
+      onError: (text) => {
+        err = text;
+      },
+    });
+    const url = await vi.waitFor(() => /"url":"(http:[^"]+)"/.exec(err)![1]!, { timeout: 60_000 });
+    await vi.waitFor(
+      async () => {
+        const answer = await fetch(`${url}/ready`);
+        expect({ status: answer.status, body: await answer.json() }).toMatchObject({
+          status,
+          body: { incidents: [{ what: 'the account', message: expect.stringContaining('set CHANDLER_API_KEY') }] },
+        });
+      },
+      { timeout: 60_000 },
+    );
+    stop.abort();
+    expect((await ended).code).toBe(0);
+  });
+
+  test('needs no request to be known, and is nothing to another key', async () => {
+    const before = requests;
+    await runCommand(['status'], { env: envOf('wrong') });
+    await runCommand(['doctor'], { env: envOf('wrong') });
+    expect(requests).toBe(before);
+    expect((await runCommand(['status'], { env: envOf('right') })).out).not.toMatch(/refuse/);
+    expect((await runCommand(['doctor'], { env: envOf('right') })).out).not.toMatch(/refuse/);
+    // Asked now, the upstream says so by itself.
+    const online = await runCommand(['doctor', '--online'], { env: envOf('wrong') });
+    expect(online.out.match(/refused the key/g)).toHaveLength(1);
+  });
+});
