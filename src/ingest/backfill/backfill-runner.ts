@@ -18,14 +18,17 @@ import type { ChunkWorker } from '../queue/chunk-worker.ts';
 import { createOutageRetry, outageReason } from '../request/outage-retry.ts';
 import type { Session } from '../session.ts';
 import { refreshForAbsences } from '../snapshot/coin-list.ts';
-import { type BackfillRun, runBackfill } from './backfill.ts';
+import { type BackfillOptions, type BackfillRun, type RunState, runBackfill } from './backfill.ts';
 import { type BackfillEndTold, type ClaimDeps, endBroken, endRun, MOST_WAIT_MS, watchClaim } from './claim.ts';
 import { planBackfill } from './plan.ts';
 import type { BackfillProgress } from './progress.ts';
 
 export type BackfillRunnerDeps = ClaimDeps & {
   readonly queue: ChunkQueue;
-  readonly session: Pick<Session, 'sendRequest' | 'ingestChunk' | 'circuitBreaker' | 'plan' | 'historyLimits'>;
+  readonly session: Pick<
+    Session,
+    'sendRequest' | 'ingestChunk' | 'circuitBreaker' | 'plan' | 'limits' | 'historyLimits'
+  >;
   readonly concurrency: number;
   /** How long candles are kept: candles that became too old while the backfill waited are not requested. */
   readonly keep?: Partial<Keep['candles']>;
@@ -51,8 +54,17 @@ export type BackfillRunner = {
 
 /** More often than the lease needs: a pause or a more urgent backfill is noticed with the next renewal. */
 const LOOK_MS = 2_000;
-/** Large, because other processes work on these chunks as well, and this process learns of that a little later. */
-export const WINDOW = 1024;
+/** Other processes work on the chunks of a window as well, and its owner learns of that up to two seconds later. */
+const LARGEST_WINDOW = 1024;
+const SMALLEST_WINDOW = 32;
+/** A window lasts so long at the pace of the plan: enough for several looks at the queue, and no long wait for those who take turns. */
+const WINDOW_SECONDS = 20;
+
+/** Chunks in the queue at most, of each backfill. Backfills of one priority take turns in blocks of so many. */
+export function windowOf(perSecond: number | null): number {
+  const lasting = perSecond === null ? LARGEST_WINDOW : Math.ceil(perSecond * WINDOW_SECONDS);
+  return Math.min(LARGEST_WINDOW, Math.max(SMALLEST_WINDOW, lasting));
+}
 
 export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   const { sql, clock, owner, lookMs = LOOK_MS } = deps;
@@ -85,18 +97,16 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     const mine = { progress: null as BackfillProgress | null, id: claimed.id };
     current = mine;
     const release = new AbortController();
-    /** Requests; null while the run is not planned. */
-    let left: number | null = null;
-    const watching = watchClaim({ ...deps, lookMs }, claimed, release, () => left);
+    let readState: () => Promise<RunState | null> = async () => null;
+    const watching = watchClaim({ ...deps, lookMs }, claimed, release, () => readState());
     try {
       const run = await execute(deps, claimed, {
         signal: AbortSignal.any([stop.signal, release.signal]),
-        onPlanned: (requests) => {
-          left = requests;
+        onBegun: (read) => {
+          readState = read;
         },
         onProgress: (progress) => {
           mine.progress = progress;
-          left = Math.max(0, progress.chunksPlanned - progress.chunksDone);
         },
       });
       return await endRun(deps, claimed, run);
@@ -139,6 +149,7 @@ function help(deps: BackfillRunnerDeps, signal: AbortSignal): ChunkWorker {
     concurrency: deps.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),
     snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
+    now: () => clock.now(),
     events: { onOutcome: deps.onChunk, onFailure: deps.onFailure },
   });
 }
@@ -149,13 +160,9 @@ async function execute(
   claimed: ClaimedBackfill,
   {
     signal,
-    onPlanned,
+    onBegun,
     onProgress,
-  }: {
-    readonly signal: AbortSignal;
-    readonly onPlanned: (requests: number) => void;
-    readonly onProgress: (progress: BackfillProgress) => void;
-  },
+  }: Pick<BackfillOptions, 'signal' | 'onProgress'> & Required<Pick<BackfillOptions, 'onBegun'>>,
 ): Promise<BackfillRun> {
   const { sql, clock, queue, owner, concurrency, bringBack, realMs } = deps;
   const { id, coinIds, interval, quote, span, priority } = claimed;
@@ -167,7 +174,6 @@ async function execute(
   const target = { coinIds, interval, quote, span: keptPart(span, interval, deps.keep ?? {}, startedAt) };
   const historyLimit = historyLimits.of(interval);
   const planned = await planBackfill({ sql, target, now: startedAt, askedSince: startedAt, plan, historyLimit });
-  onPlanned(planned.cost.requests);
   deps.onBegin(claimed, planned.cost.requests);
   const running = { sql, clock, queue, historyLimits, circuitBreaker, plan, owner, ingestChunk: reporting(deps) };
   return runBackfill(
@@ -180,9 +186,10 @@ async function execute(
       planned,
       startedAt,
       concurrency,
-      window: WINDOW,
+      window: windowOf(deps.session.limits.perSecond),
       maxWaitMs: MOST_WAIT_MS,
       signal,
+      onBegun,
       onProgress,
     },
   );

@@ -4,6 +4,7 @@ import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
+import { isAdvanced } from './backfill-finish.ts';
 import { leaseIsAlive } from './lease.ts';
 
 export type { BackfillState };
@@ -28,9 +29,16 @@ export async function startBackfill(sql: SqlOrTransaction, started: StartedBackf
   return row!.id;
 }
 
-/** Renews the lease of a run. Resolves to false when the run is no longer running, because another process ended it. */
-export async function beat(sql: SqlOrTransaction, id: number, at: Instant): Promise<boolean> {
-  const { count } = await sql`update ops.backfill set heartbeat_at = ${at} where id = ${id} and state = 'running'`;
+/** Renews the lease of a run, and records how far it is. Resolves to false when the run is no longer running, because another process ended it. */
+export async function beat(
+  sql: SqlOrTransaction,
+  id: number,
+  at: Instant,
+  known: Parameters<typeof isAdvanced>[1] | null = null,
+): Promise<boolean> {
+  const { count } = await sql`
+    update ops.backfill set heartbeat_at = ${at} ${known === null ? sql`` : sql`, ${isAdvanced(sql, known)}`}
+    where id = ${id} and state = 'running'`;
   return count === 1;
 }
 
@@ -75,7 +83,7 @@ export async function finishBackfill(
   state: 'done' | 'stopped' | 'interrupted' | 'failed',
   at: Instant,
 ): Promise<void> {
-  await updateRows(sql, backfill, { id, state: 'running' }, { state, finishedAt: at });
+  await updateRows(sql, backfill, { id, state: 'running' }, { state, finishedAt: at, chunks: null });
 }
 
 /**

@@ -29,11 +29,21 @@ export type BackfillRow = {
   readonly spent: number;
   readonly stored: number;
   readonly leftRequests: number | null;
-  /** The part that is done, from 0 to 1; null when unknown. */
+  /** The part that is done, from 0 to 1, which never falls; null when unknown. */
   readonly progress: number | null;
   readonly waitUntil: Instant | null;
   /** When it will be done, including holds of the whole account. Null: finished or unknown. */
   readonly finishAt: Instant | null;
+  /** The range of `finishAt`. */
+  readonly finishFrom: Instant | null;
+  readonly finishTo: Instant | null;
+  /** Why the forecast last left its range, and when. */
+  readonly finishChange: string | null;
+  readonly finishChangedAt: Instant | null;
+  /** Chunks that wait for a retry; when the first of them is retried, and when the last one that is known. */
+  readonly retrying: number;
+  readonly retryFrom: Instant | null;
+  readonly retryTo: Instant | null;
   readonly message: string | null;
 };
 
@@ -49,7 +59,7 @@ export async function readBackfills(
   return sql<BackfillRow[]>`
     select id, state, is_detached, priority, interval, quote, coins, planned_requests, spent, stored, left_requests,
       progress, owner, requested_by, message, "from", "to", requested_at, started_at, finished_at, heartbeat_at,
-      wait_until, finish_at
+      wait_until, finish_at, finish_from, finish_to, finish_change, finish_changed_at, retrying, retry_from, retry_to
     from ops.backfill_progress
     where (${id}::int is null or id = ${id}::int) and (${all} or state in ('queued', 'running', 'paused'))
     order by state in ('queued', 'running', 'paused') desc,
@@ -57,7 +67,23 @@ export async function readBackfills(
     limit ${limit}`;
 }
 
+const INSTANTS = [
+  'from',
+  'to',
+  'requestedAt',
+  'startedAt',
+  'finishedAt',
+  'heartbeatAt',
+  'waitUntil',
+  'finishAt',
+  'finishFrom',
+  'finishTo',
+  'finishChangedAt',
+  'retryFrom',
+  'retryTo',
+] as const;
+
 /** The JSON of the command line and of the service: instants as ISO 8601. */
 export function backfillAsJson(row: BackfillRow): Readonly<Record<string, unknown>> {
-  return withIso(row, 'from', 'to', 'requestedAt', 'startedAt', 'finishedAt', 'heartbeatAt', 'waitUntil', 'finishAt');
+  return withIso(row, ...INSTANTS);
 }
