@@ -16,6 +16,7 @@ import { type MeasuredPace, measurePace } from '../../quota/measured-pace.ts';
 import type { QuotaState, Reserved } from '../../quota/quota.ts';
 import {
   type BackfillFinish,
+  type FinishBasis,
   type OpenBackfill,
   readOpenBackfills,
   saveFinishes,
@@ -24,37 +25,64 @@ import { readSentForBackfills } from '../../store/work/fetch.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { type Forecasted, tellFinish } from './finish-change.ts';
 
+/** `concurrency`: requests at the same time, of this service. */
+export type EtaContext = { readonly app: App; readonly concurrency: number };
+
 /** When a running backfill will be done. Null: unknown, because no limit slows it and it has sent too few requests. */
-export async function readEta(app: App, session: Session, id: number, state: RunState): Promise<BackfillFinish | null> {
-  const open = (await readOpenBackfills(app.database.sql, app.clock.now())).map((backfill) =>
+export async function readEta(
+  context: EtaContext,
+  session: Session,
+  id: number,
+  state: RunState,
+): Promise<BackfillFinish | null> {
+  const { database, clock } = context.app;
+  const open = (await readOpenBackfills(database.sql, clock.now())).map((backfill) =>
     backfill.id === id ? { ...backfill, left: state.leftRequests } : backfill,
   );
   const mine = open.find((backfill) => backfill.id === id);
   if (mine === undefined) return null;
-  const retryAt = Date.parse(state.chunks?.retryTo ?? '');
-  const [forecasted] = await forecastEach(app, session, open, [{ ...mine, notBefore: retryAt || 0 }]);
+  const retryTo = state.chunks?.retryTo ?? null;
+  const wait = retryTo === null ? null : { until: Date.parse(retryTo), reason: 'a chunk waits for its retry' };
+  const [forecasted] = await forecastEach(context, session, open, [{ ...mine, wait, isUnderWay: isUnderWay(state) }]);
   return tellFinish(mine.finish, forecasted!);
 }
 
 /** Saves the ETA of each queued backfill; a running one saves its own. */
-export async function saveQueuedEtas(app: App, session: Session): Promise<void> {
-  const { sql } = app.database;
-  const open = await readOpenBackfills(sql, app.clock.now());
+export async function saveQueuedEtas(context: EtaContext, session: Session): Promise<void> {
+  const { database, clock } = context.app;
+  const { sql } = database;
+  const open = await readOpenBackfills(sql, clock.now());
   const queued = open.filter(({ isRunning }) => !isRunning);
   if (queued.length === 0) return;
-  const asked = queued.map((backfill) => ({ ...backfill, notBefore: backfill.waitUntil ?? 0 }));
-  const forecasts = await forecastEach(app, session, open, asked);
+  const asked = queued.map((backfill) => {
+    const { waitUntil, message } = backfill;
+    return {
+      ...backfill,
+      isUnderWay: false,
+      wait: waitUntil === null ? null : { until: waitUntil, reason: `it waits (${message})` },
+    };
+  });
+  const forecasts = await forecastEach(context, session, open, asked);
   await saveFinishes(
     sql,
     queued.map(({ id, finish }, i) => ({ id, finish: tellFinish(finish, forecasts[i]!) })),
   );
 }
 
-type Asked = OpenBackfill & { readonly notBefore: Instant };
+/** `wait`: it is not done before. */
+type Asked = OpenBackfill & {
+  readonly wait: FinishBasis['hold'];
+  /** Workers have begun all that is left: nothing of others goes before it. */
+  readonly isUnderWay: boolean;
+};
+
+function isUnderWay({ leftRequests, chunks }: RunState): boolean {
+  return chunks !== null && chunks.inProgress > 0 && leftRequests <= chunks.inProgress;
+}
 
 /** One for each that is asked for, in their order. */
 async function forecastEach(
-  app: App,
+  { app, concurrency }: EtaContext,
   session: Session,
   open: readonly OpenBackfill[],
   asked: readonly Asked[],
@@ -63,17 +91,16 @@ async function forecastEach(
   const now = clock.now();
   const workers = await countWorkers(app, open, now);
   // Those that only wait for a second answer have nothing to send until then.
-  const works = workUntilDone(
-    open.filter(({ message, waitUntil }) => !(message === NOT_FINAL_YET && (waitUntil ?? 0) > now)),
-    workers,
-  );
+  const sharers = open.filter(({ message, waitUntil }) => !(message === NOT_FINAL_YET && (waitUntil ?? 0) > now));
+  const block = windowOf(session.limits.perSecond, concurrency);
+  const works = workUntilDone(sharers, workers, block);
   const { state, reserved } = await readQuota(app, session);
   const planGapMs = gapMs(session.limits.perSecond);
   const pace = measurePace(await readSentForBackfills(database.sql, now - PACE_SINCE_MS), planGapMs);
-  const terms: Terms = { session, state, reserved, pace, planGapMs, now };
+  const terms: Terms = { session, state, reserved, pace, planGapMs, block, now };
   return asked.map((backfill) => {
-    const work = works.get(backfill.id) ?? { total: backfill.left, others: new Map() };
-    return forecastOne(terms, backfill, work);
+    const alone: Work = { total: backfill.left, others: new Map() };
+    return forecastOne(terms, backfill, backfill.isUnderWay ? alone : (works.get(backfill.id) ?? alone));
   });
 }
 
@@ -99,12 +126,14 @@ type Terms = {
   readonly reserved: (at: Instant) => Reserved;
   readonly pace: MeasuredPace | null;
   readonly planGapMs: number;
+  /** Requests. */
+  readonly block: number;
   readonly now: Instant;
 };
 
 /** Null: unknown. */
-function forecastOne(terms: Terms, { left, notBefore }: Asked, { total, others }: Work): Forecasted | null {
-  const { pace, planGapMs, state, now } = terms;
+function forecastOne(terms: Terms, { left, wait }: Asked, { total, others }: Work): Forecasted | null {
+  const { pace, planGapMs, block, state, now } = terms;
   const { gapMs: gap, spread, perChunk } = pace ?? { gapMs: planGapMs, spread: LEAST_WORK_SPREAD, perChunk: 1 };
   const workSpread = Math.max(LEAST_WORK_SPREAD, Math.abs(perChunk - 1) / 4);
   const requests = total * perChunk;
@@ -114,9 +143,9 @@ function forecastOne(terms: Terms, { left, notBefore }: Asked, { total, others }
   const early = forecastAt(terms, requests * (1 - workSpread), gap * (1 - spread));
   const late = forecastAt(terms, requests * (1 + workSpread), gap * (1 + spread));
   // Those that take turns do so in blocks.
-  const turns = Math.min(...[...others.values(), left], windowOf(terms.session.limits.perSecond));
-  const slackMs = LEAST_SLACK_MS + (others.size === 0 ? 0 : turns * gap);
-  const after = (at: Instant) => Math.max(now, at, notBefore);
+  const turns = [...others.values()].reduce((sum, theirs) => sum + Math.min(theirs, block) / 2, 0);
+  const slackMs = LEAST_SLACK_MS + turns * gap;
+  const after = (at: Instant) => Math.max(now, at, wait?.until ?? 0);
   const at = after(likely.finishAt);
   return {
     at,
@@ -128,10 +157,18 @@ function forecastOne(terms: Terms, { left, notBefore }: Asked, { total, others }
       others: Object.fromEntries([...others].map(([id, n]) => [id, Math.round(n)])),
       gapMs: gap,
       perChunk,
-      hold: state.hold === null ? null : { until: state.hold.until, reason: state.hold.reason },
+      hold: laterOf(
+        state.hold && { until: state.hold.until, reason: `all requests wait (${state.hold.reason})` },
+        wait,
+      ),
       window: likely.bindingWindow,
     },
   };
+}
+
+function laterOf(a: FinishBasis['hold'], b: FinishBasis['hold']): FinishBasis['hold'] {
+  if (a === null || b === null) return a ?? b;
+  return a.until > b.until ? a : b;
 }
 
 /** When so many requests will have been sent, one every `gap` milliseconds. */

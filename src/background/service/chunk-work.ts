@@ -48,7 +48,7 @@ export async function runBackfills(context: SessionContext): Promise<BackfillRun
     owner,
     concurrency,
     keep: app.config.keep.candles,
-    finishOf: (id, state) => readEta(app, session, id, state),
+    finishOf: (id, state) => readEta(context, session, id, state),
     onBegin: ({ id, interval, quote, coinIds }, requests) =>
       log.info({ backfill: id, interval, quote, coins: coinIds.length, requests }, `backfill ${id} started`),
     onEnd: ({ id, state, message, waitUntil, ...counts }) =>

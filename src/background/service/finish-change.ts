@@ -39,7 +39,7 @@ function changeOf(old: FinishBasis, now: FinishBasis, isLater: boolean): string 
   const possible = isLater ? causes : causes.filter(([, text]) => !text.startsWith('it needs'));
   const [effectMs, text] = possible.reduce((a, b) => (b[0] > a[0] ? b : a));
   if (effectMs > 0) return text;
-  return isLater ? 'requests were held up for a while' : 'the quota has more room than was forecast';
+  return isLater ? 'it got fewer requests than was forecast' : 'it got more requests than was forecast';
 }
 
 /** Requests of others that were added (positive) or are no longer sent before it. What they sent meanwhile was in the forecast. */
@@ -81,7 +81,7 @@ function holdEffectMs(old: FinishBasis, now: FinishBasis): number {
 }
 
 function holdChanged({ hold }: FinishBasis): string {
-  return hold === null ? '' : `all requests wait until ${formatInstant(hold.until)} (${hold.reason})`;
+  return hold === null ? '' : `${hold.reason}, until ${formatInstant(hold.until)}`;
 }
 
 function sum(values: readonly number[]): number {

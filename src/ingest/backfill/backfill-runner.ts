@@ -54,16 +54,17 @@ export type BackfillRunner = {
 
 /** More often than the lease needs: a pause or a more urgent backfill is noticed with the next renewal. */
 const LOOK_MS = 2_000;
-/** Other processes work on the chunks of a window as well, and its owner learns of that up to two seconds later. */
+/** Where no limit slows it, because other processes work on these chunks as well, and this one learns of that up to two seconds later. */
 const LARGEST_WINDOW = 1024;
-const SMALLEST_WINDOW = 32;
-/** A window lasts so long at the pace of the plan: enough for several looks at the queue, and no long wait for those who take turns. */
-const WINDOW_SECONDS = 20;
+/** So long a window lasts at the pace of the plan: enough for some looks at the queue, and a short wait for those who take turns. */
+const WINDOW_SECONDS = 10;
+/** At least as many chunks for each worker, those of other services among them. */
+const WINDOW_PER_WORKER = 16;
 
 /** Chunks in the queue at most, of each backfill. Backfills of one priority take turns in blocks of so many. */
-export function windowOf(perSecond: number | null): number {
-  const lasting = perSecond === null ? LARGEST_WINDOW : Math.ceil(perSecond * WINDOW_SECONDS);
-  return Math.min(LARGEST_WINDOW, Math.max(SMALLEST_WINDOW, lasting));
+export function windowOf(perSecond: number | null, concurrency: number): number {
+  if (perSecond === null) return LARGEST_WINDOW;
+  return Math.min(LARGEST_WINDOW, Math.max(concurrency * WINDOW_PER_WORKER, Math.ceil(perSecond * WINDOW_SECONDS)));
 }
 
 export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
@@ -186,7 +187,7 @@ async function execute(
       planned,
       startedAt,
       concurrency,
-      window: windowOf(deps.session.limits.perSecond),
+      window: windowOf(deps.session.limits.perSecond, concurrency),
       maxWaitMs: MOST_WAIT_MS,
       signal,
       onBegun,

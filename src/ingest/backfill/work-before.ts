@@ -19,12 +19,13 @@ export type Work = {
 const MOST_OTHERS = 20;
 
 /**
- * `sharers` in the order in which they begin. Each service runs one backfill at a time, and when it is done, the next one. Of those that
+ * `block`: those that take turns do so in blocks of about so many requests. `sharers` in the order in which they begin. Each service runs one backfill at a time, and when it is done, the next one. Of those that
  * run, the ones with the highest priority take turns; the others get nothing until those are done.
  */
-export function workUntilDone(sharers: readonly Sharer[], workers: number): ReadonlyMap<number, Work> {
+export function workUntilDone(sharers: readonly Sharer[], workers: number, block = 0): ReadonlyMap<number, Work> {
   const works = new Map<number, Work>();
-  const remaining = new Map(sharers.map(({ id, left }) => [id, left]));
+  const lefts = new Map(sharers.map(({ id, left }) => [id, left]));
+  const remaining = new Map(lefts);
   let open = sharers;
   let total = 0;
   while (open.length > 0) {
@@ -36,7 +37,12 @@ export function workUntilDone(sharers: readonly Sharer[], workers: number): Read
     for (const { id } of takingTurns) remaining.set(id, remaining.get(id)! - each);
     total += each * takingTurns.length;
     const done = new Set(takingTurns.filter(({ id }) => remaining.get(id)! <= 0).map(({ id }) => id));
-    for (const id of done) works.set(id, { total, others: othersOf(id, sharers, remaining) });
+    // The last chunks of one that is done may stand behind a block of each that goes on: on average half of it.
+    const behind = (id: number) =>
+      takingTurns.reduce((sum, other) => sum + (done.has(other.id) ? 0 : behindOf(other.id, id)), 0);
+    const behindOf = (other: number, id: number) =>
+      Math.max(0, Math.min(remaining.get(other)!, block / 2 - lefts.get(id)!));
+    for (const id of done) works.set(id, { total: total + behind(id), others: othersOf(id, sharers, remaining) });
     open = open.filter(({ id }) => !done.has(id));
   }
   return works;

@@ -20,7 +20,7 @@ const basis = z.object({
   gapMs: z.number(),
   /** Requests that a chunk needs: more than one where some fail. */
   perChunk: z.number(),
-  /** All requests wait until then. */
+  /** It cannot be done before: all requests wait, or it does, or a chunk of it. */
   hold: z.object({ until: z.number(), reason: z.string() }).nullable(),
   /** The widest window that must end before it is done. */
   window: z.enum(['second', 'day', 'month']).nullable(),
